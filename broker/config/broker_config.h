@@ -1,0 +1,67 @@
+#ifndef GMB_BROKER_CONFIG_BROKER_CONFIG_H_
+#define GMB_BROKER_CONFIG_BROKER_CONFIG_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "broker/core/tenant.h"
+#include "broker/log/logging.h"
+#include "broker/socket_access.h"
+#include "device/handle.h"
+#include "quota/amount.h"
+
+namespace gmb::broker {
+
+// One device that the broker owns. What is not set here is BrokerConfig's.
+struct DeviceConfig {
+  device::DeviceKind kind = device::DeviceKind::kHost;
+  // "cuda:0" or "GPU-<uuid>"; "host-0", "host-1", ... in their order for host.
+  std::string name;
+  uint64_t host_bytes = 0;  // of a host device: its pool
+  std::optional<quota::Amount> pool;
+  std::optional<uint64_t> headroom_bytes;
+  std::optional<uint64_t> float_bytes;
+};
+
+struct TenantConfig {
+  // Its device_quotas are keyed by DeviceConfig::name or by UUID.
+  TenantPolicy policy;
+  SocketAccess socket;
+};
+
+// All that a broker is told at its start, checked as far as that goes without
+// opening a device. What the fields mean: docs/configuration.md.
+struct BrokerConfig {
+  std::vector<DeviceConfig> devices;  // at least one
+  // Of each GPU: a share is of its free memory at the start less the headroom.
+  // Neither says anything about host devices, whose pools are their sizes.
+  quota::Amount pool = quota::Amount::Fraction(1);
+  uint64_t headroom_bytes = uint64_t{6} << 30;
+  std::optional<uint64_t> float_bytes;  // none: fits the pool's size
+  bool allow_ipc = false;
+
+  std::string socket_dir = "/run/gmb";
+  std::string state_dir = "/var/lib/gmb";
+  std::optional<gid_t> admin_group;
+  bool fresh_state = false;
+
+  std::string default_tenant;  // empty: strangers are refused
+  std::vector<TenantConfig> tenants;
+  uint32_t max_handles = 32768;
+  uint32_t max_sessions = 1024;
+
+  absl::Duration reuse_for = absl::Seconds(5);
+  absl::Duration drain_deadline = absl::Seconds(30);
+  LogOptions log;
+
+  std::vector<std::string> warnings;  // to be logged
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CONFIG_BROKER_CONFIG_H_

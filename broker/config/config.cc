@@ -1,0 +1,132 @@
+#include "broker/config/config.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "broker/config/config_file.h"
+#include "broker/config/device_spec.h"
+#include "broker/config/settings.h"
+#include "broker/config/values.h"
+#include "ipc/socket_path.h"
+
+namespace gmb::broker {
+namespace {
+
+using Errors = std::vector<std::string>;
+
+void ApplyFlags(const Flags& flags, BrokerConfig* config, Errors* errors) {
+  for (const Setting& setting : Settings()) {
+    const auto given = flags.settings.find(setting.name);
+    if (given == flags.settings.end()) continue;
+    const absl::Status applied = setting.apply(given->second, config);
+    if (!applied.ok())
+      errors->push_back(absl::StrCat(setting.Flag(), ": ", applied.message()));
+  }
+  if (!flags.devices.empty()) config->devices.clear();
+  for (const std::string& spec : flags.devices) {
+    absl::StatusOr<DeviceConfig> device = ParseDeviceSpec(spec);
+    if (device.ok()) {
+      config->devices.push_back(*std::move(device));
+    } else {
+      errors->push_back(absl::StrCat("--device: ", device.status().message()));
+    }
+  }
+}
+
+void CheckDevices(BrokerConfig* config, Errors* errors) {
+  if (config->devices.empty()) {
+    errors->emplace_back(
+        "no device: give --device host:4GiB, --device cuda:0, or devices in "
+        "the file");
+  }
+  const absl::Status named = NameDevices(&config->devices);
+  if (!named.ok())
+    errors->push_back(absl::StrCat("devices: ", named.message()));
+  const bool ipc = std::any_of(config->devices.begin(), config->devices.end(),
+                               [](const DeviceConfig& device) {
+                                 return device.kind == device::DeviceKind::kIpc;
+                               });
+  if (ipc && !config->allow_ipc) {
+    errors->emplace_back(
+        "devices: legacy IPC lets every client of the device reach every "
+        "other's memory: for trusted processes "
+        "of one user, say --allow-ipc; otherwise leave ipc: out");
+  }
+}
+
+// Of GPUs alone. To be told so beats to wonder why a pool has the wrong size.
+void WarnOfIdleSettings(BrokerConfig* config) {
+  const BrokerConfig defaults;
+  const bool set = config->pool != defaults.pool ||
+                   config->headroom_bytes != defaults.headroom_bytes;
+  const bool all_host =
+      std::all_of(config->devices.begin(), config->devices.end(),
+                  [](const DeviceConfig& device) {
+                    return device.kind == device::DeviceKind::kHost;
+                  });
+  if (set && all_host) {
+    config->warnings.emplace_back(
+        "pool and headroom are for GPUs and have no effect here: a host "
+        "device's pool is its size");
+  }
+}
+
+// A GPU given by its number cannot be told from one given by its UUID before it
+// is opened; names of the other forms can be wrong here already.
+void CheckDeviceQuotas(const BrokerConfig& config, Errors* errors) {
+  for (const TenantConfig& tenant : config.tenants) {
+    for (const auto& [device, quota] : tenant.policy.device_quotas) {
+      const bool known = std::any_of(
+          config.devices.begin(), config.devices.end(),
+          [&name = device](const DeviceConfig& d) { return d.name == name; });
+      if (known || absl::StartsWith(device, "GPU-") ||
+          absl::StartsWith(device, "MIG-"))
+        continue;
+      errors->push_back(absl::StrCat(
+          "tenant ", tenant.policy.name, ": devices: the broker has no device ",
+          Shown(device), ": it is named as in devices, host memory host-0"));
+    }
+  }
+}
+
+void CheckSocketPaths(const BrokerConfig& config, Errors* errors) {
+  absl::Status fits = ipc::CheckSocketPath(
+      absl::StrCat(config.socket_dir, "/admin/handle.sock"));
+  for (const TenantConfig& tenant : config.tenants) {
+    if (!fits.ok()) break;
+    fits = ipc::CheckSocketPath(absl::StrCat(
+        config.socket_dir, "/tenants/", tenant.policy.name, "/handle.sock"));
+  }
+  if (!fits.ok())
+    errors->push_back(absl::StrCat("socket_dir: ", fits.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<BrokerConfig> LoadConfig(const Flags& flags) {
+  BrokerConfig config;
+  Errors errors;
+  if (!flags.config_file.empty()) {
+    const absl::Status read = ReadConfigFile(flags.config_file, &config);
+    if (!read.ok()) errors.emplace_back(read.message());
+  }
+  const bool file_ok = errors.empty();
+  ApplyFlags(flags, &config, &errors);
+  // With a broken file these would only repeat its mistakes in other words.
+  if (file_ok) {
+    CheckDevices(&config, &errors);
+    CheckDeviceQuotas(config, &errors);
+    CheckSocketPaths(config, &errors);
+    WarnOfIdleSettings(&config);
+  }
+  if (!errors.empty())
+    return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+  return config;
+}
+
+}  // namespace gmb::broker

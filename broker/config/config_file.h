@@ -1,0 +1,26 @@
+#ifndef GMB_BROKER_CONFIG_CONFIG_FILE_H_
+#define GMB_BROKER_CONFIG_CONFIG_FILE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "broker/config/broker_config.h"
+
+namespace gmb::broker {
+
+// Reads a configuration file's text into `config`, which keeps its values
+// where the text says nothing. INVALID_ARGUMENT: all that is wrong with it, one
+// line each: "gmbd.yaml:12:5: tenants[1].guarantee: ...". Never throws,
+// whatever the text. Opens the token files that the text names, relative to the
+// directory of `path`, and asks the system for the users it names.
+[[nodiscard]] absl::Status ParseConfigFile(const std::string& text,
+                                           const std::string& path,
+                                           BrokerConfig* config);
+
+// The same for a file on disk, of at most 4 MiB.
+[[nodiscard]] absl::Status ReadConfigFile(const std::string& path,
+                                          BrokerConfig* config);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CONFIG_CONFIG_FILE_H_

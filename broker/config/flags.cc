@@ -1,0 +1,78 @@
+#include "broker/config/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "broker/config/settings.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr int kUsage = 2;
+
+constexpr char kAbout[] =
+    R"(gmbd, the GPU memory broker: owns the memory of devices and leases it to processes under quotas.)";
+
+constexpr char kExamples[] = R"(
+Examples:
+  gmbd --device host:4GiB --socket-dir /tmp/gmb --state-dir /tmp/gmb-state
+      try it without a GPU; everybody on this machine needs a tenant: see below
+  gmbd --device cuda:0 --pool 90% --config /etc/gmb/gmb.yaml
+      own 90% of the first GPU, for the tenants in the file
+  gmbd --config /etc/gmb/gmb.yaml --check
+      find mistakes in the file and look at the devices, then stop
+
+Tenants are in the file, or set live: gmb tenant set a --guarantee 25% --limit 60GiB
+Sizes: 512MiB, 1.5GiB, 2GB; shares: 25%, max. A flag wins over the file.
+SIGTERM drains, a second one stops at once. Exit codes: 0 stopped in order,
+1 could not start, 2 mistake in the flags or the file, 3 stopped at once.)";
+
+}  // namespace
+
+Flags ParseFlags(int argc, const char* const* argv) {
+  Flags flags;
+  CLI::App app(kAbout, "gmbd");
+  app.footer(kExamples);
+  app.set_version_flag("--version", absl::StrCat("gmbd ", GMB_VERSION));
+  app.add_option("--config", flags.config_file, "configuration file (YAML)")
+      ->type_name("FILE");
+  app.add_option("--device", flags.devices,
+                 "device to own, may be repeated: host:SIZE, cuda:N, or a "
+                 "GPU's UUID; with ipc: before a GPU the "
+                 "compatibility kind. Replaces the file's devices")
+      ->type_name("DEVICE")
+      ->expected(1)
+      ->take_all();
+  for (const Setting& setting : Settings()) {
+    const std::string name = setting.name;
+    if (setting.placeholder == nullptr) {
+      app.add_flag_callback(
+          setting.Flag(), [&flags, name] { flags.settings[name] = "true"; },
+          setting.help);
+      continue;
+    }
+    app.add_option_function<std::string>(
+           setting.Flag(),
+           [&flags, name](const std::string& value) {
+             flags.settings[name] = value;
+           },
+           absl::StrCat(setting.help, " [", setting.default_text, "]"))
+        ->type_name(setting.placeholder);
+  }
+  app.add_flag("--check", flags.check,
+               "check the configuration, probe the devices, say what was "
+               "found, and stop");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    std::ostringstream out;
+    std::ostringstream err;
+    flags.exit_code = app.exit(e, out, err) == 0 ? 0 : kUsage;
+    flags.text = out.str() + err.str();
+  }
+  return flags;
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,146 @@
+#include "broker/config/settings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "broker/config/values.h"
+#include "broker/tenant_name.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr uint32_t kMostHandles = 1'000'000;
+constexpr uint32_t kMostSessions = 100'000;
+
+// Puts a parsed value where it belongs, or passes its refusal on.
+template <typename T, typename Field>
+absl::Status Put(absl::StatusOr<T> value, Field* field) {
+  if (!value.ok()) return value.status();
+  *field = *std::move(value);
+  return absl::OkStatus();
+}
+
+absl::Status PutPath(absl::string_view text, std::string* path) {
+  if (text.empty() || text.find('\0') != absl::string_view::npos) {
+    return absl::InvalidArgumentError("write the path of a directory");
+  }
+  *path = std::string(text);
+  while (path->size() > 1 && path->back() == '/') path->pop_back();
+  return absl::OkStatus();
+}
+
+absl::Status PutDefaultTenant(absl::string_view text, BrokerConfig* config) {
+  if (!IsValidTenantName(text)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kTenantNameRule, "; got ", Shown(text)));
+  }
+  config->default_tenant = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status PutLogFormat(absl::string_view text, BrokerConfig* config) {
+  if (text != "text" && text != "json") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("write text or json; got ", Shown(text)));
+  }
+  config->log.format = text == "json" ? LogFormat::kJson : LogFormat::kText;
+  return absl::OkStatus();
+}
+
+absl::Status PutLogLevel(absl::string_view text, BrokerConfig* config) {
+  for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo,
+                               LogLevel::kWarning, LogLevel::kError}) {
+    if (text != LogLevelName(level)) continue;
+    config->log.level = level;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("write debug, info, warning or error; got ", Shown(text)));
+}
+
+using Text = absl::string_view;
+using Config = BrokerConfig;
+
+constexpr Setting kSettings[] = {
+    {"pool", "AMOUNT", "100%",
+     "how much of each GPU the broker owns: bytes, or a share of what is free "
+     "at the start less the headroom",
+     false,
+     [](Text t, Config* c) { return Put(ParseQuotaAmount(t), &c->pool); }},
+    {"headroom", "SIZE", "6GiB",
+     "memory of each GPU left outside the pool, for CUDA contexts (0.5 GiB a "
+     "process)",
+     false,
+     [](Text t, Config* c) { return Put(ParseSize(t), &c->headroom_bytes); }},
+    {"float", "SIZE", "1/64 to 1/32 of the pool, at most 1GiB",
+     "the part of each pool kept unallocated, from which odd sizes are created "
+     "quickly",
+     false,
+     [](Text t, Config* c) { return Put(ParseSize(t), &c->float_bytes); }},
+    {"allow_ipc", nullptr, "off",
+     "allow ipc: devices (legacy CUDA IPC), for trusted processes of one user "
+     "only",
+     false,
+     [](Text t, Config* c) { return Put(ParseTruth(t), &c->allow_ipc); }},
+    {"socket_dir", "DIR", "/run/gmb", "where the broker's sockets are", false,
+     [](Text t, Config* c) { return PutPath(t, &c->socket_dir); }},
+    {"state_dir", "DIR", "/var/lib/gmb",
+     "where operators' quotas and the audit log are kept", false,
+     [](Text t, Config* c) { return PutPath(t, &c->state_dir); }},
+    {"fresh_state", nullptr, "off",
+     "when the state database is damaged, keep it aside and start with the "
+     "quotas of the file alone",
+     true,
+     [](Text t, Config* c) { return Put(ParseTruth(t), &c->fresh_state); }},
+    {"admin_group", "GROUP", "none",
+     "group whose members are operators, beside the broker's own user", false,
+     [](Text t, Config* c) { return Put(ParseGroup(t), &c->admin_group); }},
+    {"default_tenant", "NAME", "none",
+     "tenant of a peer on the shared socket that no token and no uid assigns; "
+     "none: it is refused",
+     false, PutDefaultTenant},
+    {"max_handles", "N", "32768",
+     "slabs in leases at once, of all tenants (1 to 1000000)", false,
+     [](Text t, Config* c) {
+       return Put(ParseNumber(t, 1, kMostHandles), &c->max_handles);
+     }},
+    {"max_sessions", "N", "1024", "client processes at once (1 to 100000)",
+     false,
+     [](Text t, Config* c) {
+       return Put(ParseNumber(t, 1, kMostSessions), &c->max_sessions);
+     }},
+    {"reuse_for", "TIME", "5s",
+     "how long returned memory waits for the same tenant (0s to 1h)", false,
+     [](Text t, Config* c) {
+       return Put(ParseTime(t, absl::Hours(1)), &c->reuse_for);
+     }},
+    {"drain_deadline", "TIME", "30s",
+     "how long SIGTERM waits for sessions to end (0s to 1h)", false,
+     [](Text t, Config* c) {
+       return Put(ParseTime(t, absl::Hours(1)), &c->drain_deadline);
+     }},
+    {"log_format", "FORMAT", "text",
+     "text or json; one line an event, to standard error", false, PutLogFormat},
+    {"log_level", "LEVEL", "info", "debug, info, warning or error", false,
+     PutLogLevel},
+};
+
+}  // namespace
+
+std::string Setting::Flag() const {
+  return absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}}));
+}
+
+absl::Span<const Setting> Settings() { return kSettings; }
+
+const Setting* FindSetting(absl::string_view name) {
+  const auto found =
+      std::find_if(std::begin(kSettings), std::end(kSettings),
+                   [name](const Setting& s) { return name == s.name; });
+  return found == std::end(kSettings) ? nullptr : found;
+}
+
+}  // namespace gmb::broker

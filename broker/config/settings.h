@@ -1,0 +1,34 @@
+#ifndef GMB_BROKER_CONFIG_SETTINGS_H_
+#define GMB_BROKER_CONFIG_SETTINGS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "broker/config/broker_config.h"
+
+namespace gmb::broker {
+
+// A setting with one value: a key of the file ("max_handles") and a flag
+// ("--max-handles"), so that both mean and accept the same.
+struct Setting {
+  const char* name;
+  const char*
+      placeholder;  // what stands for the value in --help; null: a switch
+  const char* default_text;
+  const char* help;
+  bool flag_only;
+  // INVALID_ARGUMENT says what is accepted. A switch is given "true" or
+  // "false".
+  absl::Status (*apply)(absl::string_view text, BrokerConfig* config);
+
+  [[nodiscard]] std::string Flag() const;  // "--max-handles"
+};
+
+[[nodiscard]] absl::Span<const Setting> Settings();
+[[nodiscard]] const Setting* FindSetting(absl::string_view name);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CONFIG_SETTINGS_H_

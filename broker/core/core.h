@@ -1,0 +1,290 @@
+#ifndef GMB_BROKER_CORE_CORE_H_
+#define GMB_BROKER_CORE_CORE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "broker/core/clock.h"
+#include "broker/core/event_bus.h"
+#include "broker/core/journal.h"
+#include "broker/core/keeper.h"
+#include "broker/core/lease.h"
+#include "broker/core/peer.h"
+#include "broker/core/pool.h"
+#include "broker/core/session.h"
+#include "broker/core/tenant.h"
+#include "gmb/v1/admin.pb.h"
+#include "gmb/v1/session.pb.h"
+#include "ipc/mutex.h"
+#include "quota/engine.h"
+
+namespace gmb::broker {
+
+struct CoreOptions {
+  uint64_t max_handles = 32768;  // slabs alive in granted leases, all tenants
+  uint32_t max_sessions = 1024;
+  uint32_t max_requests_per_session = 1024;  // unanswered at once
+  // Why max_handles or max_sessions are below what was asked for; empty: they
+  // are not.
+  std::string few_files;
+  std::string default_tenant;  // of peers on the shared socket; empty: none
+  std::string
+      tenants_dir;  // where tenants' socket directories are; for reports
+};
+
+// A device pool as the daemon sets it up.
+struct PoolOptions {
+  std::unique_ptr<DeviceWorker> worker;
+  uint64_t target_bytes = 0;
+  // What a share of the pool's size is of: the device's free memory at the
+  // start less the headroom, as configured.
+  uint64_t share_of_bytes = 0;
+  SlabPool::Options slabs;
+};
+
+// The broker's state machine: sessions, leases, tenants, pools, behind one
+// lock.
+//
+// Every public function is thread-safe and takes the lock once. Under it there
+// is no system call, no CUDA call and no waiting; what is to be done outside
+// leaves in order, as pushes into the queues of sessions (Outbox), devices
+// (DeviceWorker) and the EventBus, and the queues are worked on after the lock
+// is given up. So two events of one session, or one device, cannot overtake
+// each other.
+//
+// Refusals are absl::Status with an ErrorDetail (proto/error_status.h).
+class Core {
+ public:
+  // All of them must outlive the core.
+  struct Deps {
+    const Clock* clock;
+    Keeper* keeper;
+    Journal* journal;
+    EventBus* events;
+  };
+  Core(const CoreOptions& options, const Deps& deps);
+  // Stops the device workers. Sessions must be closed before.
+  ~Core();
+
+  // --- Set-up, before the servers start.
+  absl::Status AddPool(PoolOptions options);
+  // Called after the lock is given up whenever a Tick may be due earlier than
+  // the last one said.
+  void SetWakeTicker(std::function<void()> wake);
+
+  // --- Sessions (handle server, session service).
+  absl::StatusOr<OpenedSession> OpenSession(const PeerIdentity& peer);
+  void CloseSession(uint64_t session, absl::string_view reason);
+  // Whose token it is; `pid` is the process that presents it.
+  absl::StatusOr<Caller> Authenticate(absl::string_view token, pid_t pid) const;
+  // The outbox that now writes to `sink`; the caller tells it of finished
+  // writes (OnWriteDone) and of the stream's end (DetachStream).
+  absl::StatusOr<std::shared_ptr<Outbox>> AttachStream(
+      uint64_t session, std::shared_ptr<StreamSink> sink);
+  // One message of the client. Its answer goes to the outbox.
+  void HandleMessage(uint64_t session, const v1::ClientMessage& message);
+
+  // --- Time. Returns when the next call is due.
+  quota::Instant Tick();
+
+  // --- Stopping.
+  void BeginDrain(absl::Duration deadline);
+  [[nodiscard]] uint64_t TenantSessions() const;
+
+  // --- Operators. Check says what Set would refuse; the caller stores the
+  // change durably in between, and serialises operators' changes.
+  absl::Status CheckTenant(const TenantPolicy& policy) const;
+  absl::StatusOr<std::vector<v1::Change>> SetTenant(const TenantPolicy& policy);
+  absl::Status CheckDeleteTenant(absl::string_view name) const;
+  absl::Status DeleteTenant(absl::string_view name);
+  absl::StatusOr<TenantPolicy> GetPolicy(absl::string_view name) const;
+  // `device` may be empty when there is one pool. A share is of the
+  // device's free memory at the start less the headroom.
+  absl::StatusOr<std::string> ResolveDevice(absl::string_view device) const;
+  absl::Status CheckResize(const std::string& device,
+                           const quota::Amount& size) const;
+  absl::StatusOr<v1::Change> ResizePool(const std::string& device,
+                                        const quota::Amount& size);
+  absl::StatusOr<uint64_t> DrainPool(const std::string& device, bool draining);
+
+  // --- Reports.
+  v1::GetStatusResponse Status() const;
+  absl::StatusOr<v1::Tenant> TenantReport(absl::string_view name) const;
+  v1::ListTenantsResponse Tenants() const;
+  absl::StatusOr<v1::ListSessionsResponse> Sessions(
+      absl::string_view tenant) const;
+  absl::StatusOr<v1::ListLeasesResponse> Leases(absl::string_view tenant) const;
+  absl::StatusOr<v1::ExplainResponse> Explain(
+      absl::string_view tenant_name) const;
+  v1::DiagnoseResponse Diagnose() const;
+
+ private:
+  struct Afterwards;  // what to do once the lock is given up
+
+  // Sessions.
+  absl::StatusOr<OpenedSession> OpenSessionAs(const PeerIdentity& peer,
+                                              const std::string& token)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<quota::TenantId> ResolveTenant(const PeerIdentity& peer) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<std::string> GreetingWarnings() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseSessionLocked(uint64_t session, absl::string_view reason,
+                          Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Requests.
+  void Acquire(Session* session, uint64_t client_id, const v1::Acquire& acquire,
+               Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<PendingAcquire> CheckAcquire(const Session& session,
+                                              uint64_t client_id,
+                                              const v1::Acquire& acquire) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Puts a request to the engine.
+  void Ask(const PendingAcquire& request, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Release(Session* session, uint64_t client_id, const v1::Release& release,
+               Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MarkMapped(Session* session, const v1::Mapped& mapped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Cancel(Session* session, const v1::Cancel& cancel, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReportQuota(Session* session, uint64_t client_id, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Lease* FindLease(const Session& session, uint64_t lease)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Answer(Session* session, v1::BrokerMessage answer, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Refuse(Session* session, uint64_t client_id, const absl::Status& status,
+              Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Say(Session* session, v1::BrokerMessage message, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // The engine's answers.
+  void Tell(const quota::Event& event, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Apply(const quota::Effects& effects, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnGranted(const quota::Granted& granted, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnDenied(const quota::Denied& denied, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnWaiting(const quota::Waiting& waiting, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnQuotaApplied(const quota::QuotaApplied& applied,
+                      const quota::Effects& effects, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnBudgetChanged(const quota::BudgetChanged& changed, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Leases and devices.
+  void Announce(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SendSlabs(Session* session, const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndLease(quota::LeaseId id, bool reuse, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A lease's slabs, to serve its tenant for so long before they serve others.
+  void GiveBack(Pool* pool, const Lease& lease, quota::Nanoseconds reuse_for,
+                Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnDeviceResult(quota::PoolId pool, DeviceResult result)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void OnPrepared(Pool* pool, const PrepareJob& job, const DeviceResult& result,
+                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnRefilled(Pool* pool, const RefillJob& job,
+                  const DeviceResult& result) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnPrepareFailed(Pool* pool, Lease* lease,
+                       const std::vector<uint64_t>& not_created,
+                       const absl::Status& status, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AbandonLease(Pool* pool, Lease* lease,
+                    const std::vector<uint64_t>& not_created, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnReading(Pool* pool, const DeviceReading& reading, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,
+                      Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellMissing(Pool* pool, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnDeviceLost(Pool* pool, const absl::Status& status, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Give(Pool* pool, DeviceJob job, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Keeps every pool's ready slabs, float and audits going.
+  void Maintain(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<pid_t> ClientProcesses(const Pool& pool) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SyncCapacity(Pool* pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  quota::Instant NextDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Tenants and reports.
+  const Tenant* FindTenant(absl::string_view name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Null when there is none; with an empty name, when there are several.
+  Pool* FindPool(absl::string_view device) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint64_t ResolvePoolSize(const Pool& pool, const quota::Amount& size) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::QuotaView View(quota::TenantId tenant, const Pool& pool) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::Tenant Report(const Tenant& tenant) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::PoolStatus Report(const Pool& pool) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<std::string> WaitFindings(const quota::Explanation& explanation)
+      const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddFindings(const Tenant& tenant, const Pool& pool,
+                   const quota::Explanation& explanation,
+                   v1::ExplainResponse* response) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::Change ChangeOf(quota::TenantId tenant, const Pool& pool) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // An event about a tenant (may be null), stamped with the wall time.
+  v1::Event NewEvent(absl::string_view kind,
+                     std::optional<quota::TenantId> tenant) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const CoreOptions options_;
+  const Deps deps_;
+  const absl::Time started_;
+  std::function<void()> wake_ticker_;  // set once, before the servers start
+
+  mutable ipc::Mutex mu_;
+  quota::Engine engine_ ABSL_GUARDED_BY(mu_);
+  std::map<quota::PoolId, std::unique_ptr<Pool>> pools_ ABSL_GUARDED_BY(mu_);
+  std::map<quota::TenantId, Tenant> tenants_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, quota::TenantId, std::less<>> tenant_ids_
+      ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Session>> sessions_
+      ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, uint64_t> sessions_by_token_
+      ABSL_GUARDED_BY(mu_);
+  // Processes of the last sessions that ended; they may live, and hold slabs.
+  std::deque<pid_t> ended_clients_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<quota::RequestId, PendingAcquire> pending_
+      ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<quota::LeaseId, std::unique_ptr<Lease>> leases_
+      ABSL_GUARDED_BY(mu_);
+  uint64_t next_session_ ABSL_GUARDED_BY(mu_) = 1;
+  uint64_t next_request_ ABSL_GUARDED_BY(mu_) = 1;
+  uint64_t next_tenant_ ABSL_GUARDED_BY(mu_) = 1;
+  uint64_t next_pool_ ABSL_GUARDED_BY(mu_) = 1;
+  std::optional<absl::Time> drain_until_ ABSL_GUARDED_BY(mu_);
+  quota::Instant ticker_due_ ABSL_GUARDED_BY(mu_) = quota::Instant::Max();
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CORE_CORE_H_

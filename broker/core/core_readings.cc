@@ -1,0 +1,66 @@
+// What the device's free figure says: unreturned, outside and missing bytes.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/core/afterwards.h"
+#include "broker/core/core.h"
+#include "broker/core/granularity.h"
+
+namespace gmb::broker {
+void Core::OnReading(Pool* pool, const DeviceReading& reading,
+                     Afterwards* after) {
+  const uint64_t granularity = pool->info().granularity_bytes;
+  pool->reading = reading;
+  std::map<quota::TenantId, uint64_t> owed;
+  for (const auto& [tenant, bytes] : reading.unreturned) {
+    owed[tenant] = RoundUp(bytes, granularity);
+  }
+  const uint64_t capacity = engine_.Pool(pool->id)->capacity_bytes;
+  const uint64_t headroom =
+      reading.baseline_bytes - std::min(reading.baseline_bytes, capacity);
+  const uint64_t beyond =
+      reading.outside_bytes - std::min(reading.outside_bytes, headroom);
+  const uint64_t missing = std::min(RoundUp(beyond, granularity), capacity);
+  const auto owed_before = std::exchange(pool->unreturned, owed);
+  const uint64_t missing_before = std::exchange(pool->missing_bytes, missing);
+  // The slabs' books first: what the engine is told may make it grant.
+  uint64_t sum = 0;
+  for (const auto& [tenant, bytes] : owed) sum += bytes;
+  pool->slabs.SetUnreturned(sum);
+  pool->slabs.SetMissing(missing);
+  for (const auto& [tenant, bytes] : owed) {
+    auto it = owed_before.find(tenant);
+    if (it == owed_before.end() || it->second != bytes) {
+      TellUnreturned(pool, tenant, bytes, after);
+    }
+  }
+  for (const auto& [tenant, bytes] : owed_before) {
+    if (!owed.contains(tenant)) TellUnreturned(pool, tenant, 0, after);
+  }
+  if (missing != missing_before) TellMissing(pool, after);
+}
+
+void Core::TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,
+                          Afterwards* after) {
+  v1::Event event = NewEvent("unreturned_changed", tenant);
+  event.set_device(pool->uuid());
+  event.set_bytes(bytes);
+  deps_.events->Publish(std::move(event));
+  pool->audit_interval = Pool::kFirstAudit;
+  pool->next_audit = deps_.clock->Now() + Pool::kFirstAudit;
+  Tell(quota::UnreturnedChanged{pool->id, tenant, bytes}, after);
+}
+
+void Core::TellMissing(Pool* pool, Afterwards* after) {
+  v1::Event event = NewEvent("missing_changed", std::nullopt);
+  event.set_device(pool->uuid());
+  event.set_bytes(pool->missing_bytes);
+  event.set_message(
+      absl::StrCat("outside_bytes=", pool->reading.outside_bytes));
+  deps_.events->Publish(std::move(event));
+  Tell(quota::MissingChanged{pool->id, pool->missing_bytes}, after);
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,280 @@
+// What a client asks on its stream, and what the quota engine answers.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/core/afterwards.h"
+#include "broker/core/core.h"
+#include "broker/core/granularity.h"
+#include "broker/core/refusals.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr absl::Duration kMaxWait = absl::Hours(1);
+
+// A client's wait, made sane: never negative, at most an hour.
+absl::Duration WaitOf(const v1::Acquire& acquire) {
+  const absl::Duration wait = absl::Seconds(acquire.wait().seconds()) +
+                              absl::Nanoseconds(acquire.wait().nanos());
+  return std::clamp(wait, absl::ZeroDuration(), kMaxWait);
+}
+
+v1::BrokerMessage AnswerTo(uint64_t client_id) {
+  v1::BrokerMessage answer;
+  answer.set_request_id(client_id);
+  return answer;
+}
+
+}  // namespace
+
+void Core::HandleMessage(uint64_t session_id,
+                         const v1::ClientMessage& message) {
+  Afterwards after;
+  {
+    ipc::MutexLock lock(&mu_);
+    auto it = sessions_.find(session_id);
+    if (it == sessions_.end()) return;
+    Session* session = it->second.get();
+    const uint64_t id = message.request_id();
+    if (message.has_mapped()) {
+      MarkMapped(session, message.mapped());
+    } else if (message.has_cancel()) {
+      Cancel(session, message.cancel(), &after);
+    } else if (id == 0) {
+      Refuse(session, 0,
+             proto::MakeError(v1::BAD_REQUEST, "a request needs an id above 0",
+                              {.field = "request_id"}),
+             &after);
+    } else if (const v1::BrokerMessage* answer = session->answers.Find(id)) {
+      Say(session, *answer, &after);
+    } else if (session->answers.IsForgotten(id)) {
+      // Not logged as an answer: it must not push out one that still counts.
+      v1::BrokerMessage too_old = AnswerTo(id);
+      *too_old.mutable_error() = proto::ToWireError(proto::MakeError(
+          v1::BAD_REQUEST, "the request id is too old: ids must rise",
+          {.field = "request_id"}));
+      Say(session, std::move(too_old), &after);
+    } else if (session->pending.contains(id)) {
+      // Repeated on a new stream: its answer is still to come.
+    } else if (message.has_acquire()) {
+      Acquire(session, id, message.acquire(), &after);
+    } else if (message.has_release()) {
+      Release(session, id, message.release(), &after);
+    } else if (message.has_get_quota()) {
+      ReportQuota(session, id, &after);
+    } else {
+      Refuse(session, id,
+             proto::MakeError(v1::BAD_REQUEST,
+                              "the message asks for nothing this broker knows",
+                              {.field = "kind"}),
+             &after);
+    }
+    Maintain(&after);
+  }
+  after.Run(this);
+}
+
+absl::StatusOr<PendingAcquire> Core::CheckAcquire(
+    const Session& session, uint64_t client_id,
+    const v1::Acquire& acquire) const {
+  if (session.pending.size() >= options_.max_requests_per_session) {
+    return proto::MakeError(
+        v1::TOO_MANY_REQUESTS,
+        absl::StrCat(
+            "too many requests of this session are unanswered: wait for "
+            "some: max=",
+            options_.max_requests_per_session),
+        {.retry_after = absl::Milliseconds(100)});
+  }
+  const Pool* pool = FindPool(acquire.device());
+  if (pool == nullptr) return NoSuchDevice(acquire.device());
+  if (!v1::Contents_IsValid(acquire.contents())) {
+    return proto::MakeError(v1::BAD_REQUEST,
+                            "contents is PRESERVE, DISCARD or RESIDENT",
+                            {.field = "contents"});
+  }
+  const uint64_t bytes =
+      RoundUp(acquire.bytes(), pool->info().granularity_bytes);
+  if (bytes == 0 || bytes > quota::kMaxPoolBytes) {
+    return proto::MakeError(
+        v1::BAD_REQUEST,
+        absl::StrCat("a lease has at least 1 byte and at most 64 TiB: bytes=",
+                     acquire.bytes()),
+        {.field = "bytes"});
+  }
+  PendingAcquire request;
+  request.session = session.id;
+  request.client_id = client_id;
+  request.pool = pool->id;
+  request.bytes = bytes;
+  request.contents = acquire.contents() == v1::CONTENTS_UNSPECIFIED
+                         ? v1::PRESERVE
+                         : acquire.contents();
+  request.asked = deps_.clock->Now();
+  request.deadline =
+      request.asked +
+      quota::Nanoseconds(absl::ToInt64Nanoseconds(WaitOf(acquire)));
+  return request;
+}
+
+void Core::Acquire(Session* session, uint64_t client_id,
+                   const v1::Acquire& acquire, Afterwards* after) {
+  absl::StatusOr<PendingAcquire> request =
+      CheckAcquire(*session, client_id, acquire);
+  if (!request.ok()) return Refuse(session, client_id, request.status(), after);
+  request->id = quota::RequestId{next_request_++};
+  session->pending[client_id] = request->id;
+  Ask(pending_[request->id] = *request, after);
+}
+
+void Core::Ask(const PendingAcquire& request, Afterwards* after) {
+  const Session& session = *sessions_.at(request.session);
+  const Pool& pool = *pools_.at(request.pool);
+  const auto handles = static_cast<uint32_t>(
+      std::min<uint64_t>(pool.slabs.HandlesFor(request.bytes), UINT32_MAX));
+  Tell(quota::Acquire{request.id, quota::SessionId{session.id}, *session.tenant,
+                      request.pool, request.bytes, handles, request.deadline},
+       after);
+}
+
+void Core::Cancel(Session* session, const v1::Cancel& cancel,
+                  Afterwards* after) {
+  auto it = session->pending.find(cancel.acquire_request_id());
+  if (it == session->pending.end()) return;  // answered already
+  Tell(quota::Cancel{it->second}, after);
+}
+
+Lease* Core::FindLease(const Session& session, uint64_t lease) {
+  const quota::LeaseId id{lease};
+  return session.leases.contains(id) ? leases_.at(id).get() : nullptr;
+}
+
+void Core::MarkMapped(Session* session, const v1::Mapped& mapped) {
+  Lease* lease = FindLease(*session, mapped.lease_id());
+  if (lease != nullptr && lease->state == v1::LeaseInfo::GRANTED) {
+    lease->state = v1::LeaseInfo::MAPPED;
+  }
+}
+
+void Core::Release(Session* session, uint64_t client_id,
+                   const v1::Release& release, Afterwards* after) {
+  Lease* lease = FindLease(*session, release.lease_id());
+  // A lease that was not announced yet does not exist for the client.
+  if (lease == nullptr || lease->state == v1::LeaseInfo::CREATING) {
+    return Refuse(session, client_id, NoSuchLease(release.lease_id()), after);
+  }
+  session->leases.erase(lease->id);
+  v1::BrokerMessage answer = AnswerTo(client_id);
+  answer.mutable_released()->set_lease_id(release.lease_id());
+  Answer(session, std::move(answer), after);
+  EndLease(lease->id, /*reuse=*/true, after);
+}
+
+void Core::ReportQuota(Session* session, uint64_t client_id,
+                       Afterwards* after) {
+  v1::BrokerMessage answer = AnswerTo(client_id);
+  v1::QuotaReport* report = answer.mutable_quota_report();
+  report->set_tenant(tenants_.at(*session->tenant).policy.name);
+  for (const auto& [id, pool] : pools_)
+    *report->add_quotas() = View(*session->tenant, *pool);
+  Answer(session, std::move(answer), after);
+}
+
+void Core::Answer(Session* session, v1::BrokerMessage answer,
+                  Afterwards* after) {
+  session->pending.erase(answer.request_id());
+  session->answers.Add(answer);
+  Say(session, std::move(answer), after);
+}
+
+void Core::Refuse(Session* session, uint64_t client_id,
+                  const absl::Status& status, Afterwards* after) {
+  v1::BrokerMessage answer = AnswerTo(client_id);
+  *answer.mutable_error() = proto::ToWireError(status);
+  if (client_id == 0) return Say(session, std::move(answer), after);
+  Answer(session, std::move(answer), after);
+}
+
+void Core::Say(Session* session, v1::BrokerMessage message, Afterwards* after) {
+  session->outbox->Push(std::move(message));
+  after->Pump(*session);
+}
+
+// --- What the engine answers.
+
+void Core::OnGranted(const quota::Granted& granted, Afterwards* after) {
+  auto request = pending_.find(granted.request);
+  if (request == pending_.end())
+    return;  // closed in this very turn: SessionClosed drops it
+  auto lease = std::make_unique<Lease>();
+  lease->id = granted.lease;
+  lease->request = request->second;
+  lease->tenant = granted.tenant;
+  lease->bytes = granted.bytes;
+  lease->since = deps_.clock->WallTime();
+  pending_.erase(request);
+  Pool* pool = pools_.at(granted.pool).get();
+  TakePlan plan = pool->slabs.Take(granted.tenant, granted.bytes);
+  lease->slabs = std::move(plan.taken);
+  Lease* made =
+      leases_.emplace(granted.lease, std::move(lease)).first->second.get();
+  sessions_.at(made->request.session)->leases.insert(made->id);
+  if (plan.create_bytes.empty()) return Announce(made, after);
+  Give(pool,
+       PrepareJob{made->id,
+                  {std::move(plan.destroy), std::move(plan.create_bytes)}},
+       after);
+}
+
+void Core::OnDenied(const quota::Denied& denied, Afterwards* after) {
+  auto it = pending_.find(denied.request);
+  if (it == pending_.end()) return;
+  const PendingAcquire request = it->second;
+  pending_.erase(it);
+  Session* session = sessions_.at(request.session).get();
+  v1::Event event = NewEvent("acquire_denied", session->tenant);
+  event.set_session_id(session->id);
+  event.set_device(pools_.at(request.pool)->uuid());
+  event.set_bytes(request.bytes);
+  event.set_message(std::string(quota::ReasonName(denied.reason)));
+  deps_.events->Publish(std::move(event));
+  const Pool& pool = *pools_.at(request.pool);
+  Refuse(session, request.client_id,
+         pool.lost ? proto::MakeError(v1::DEVICE_LOST, pool.problem)
+                   : DenialStatus(denied, request.bytes),
+         after);
+}
+
+void Core::OnWaiting(const quota::Waiting& waiting, Afterwards* after) {
+  auto it = pending_.find(waiting.request);
+  if (it == pending_.end() || it->second.told_waiting) return;
+  it->second.told_waiting = true;
+  Session* session = sessions_.at(it->second.session).get();
+  v1::BrokerMessage message = AnswerTo(it->second.client_id);
+  message.mutable_waiting()->set_ahead(waiting.ahead);
+  Say(session, std::move(message), after);
+  v1::Event event = NewEvent("acquire_waiting", session->tenant);
+  event.set_session_id(session->id);
+  event.set_device(pools_.at(it->second.pool)->uuid());
+  event.set_bytes(it->second.bytes);
+  deps_.events->Publish(std::move(event));
+  after->wake_ticker |= NextDue() < ticker_due_;
+}
+
+void Core::OnBudgetChanged(const quota::BudgetChanged& changed,
+                           Afterwards* after) {
+  auto tenant = tenants_.find(changed.tenant);
+  if (tenant == tenants_.end()) return;
+  const Pool& pool = *pools_.at(changed.pool);
+  for (const uint64_t id : tenant->second.sessions) {
+    v1::BrokerMessage message;
+    *message.mutable_budget_changed()->mutable_quota() =
+        View(changed.tenant, pool);
+    Say(sessions_.at(id).get(), std::move(message), after);
+  }
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,222 @@
+// Sessions: from the greeting to the death of the process.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/core/afterwards.h"
+#include "broker/core/core.h"
+#include "ipc/random.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr size_t kEndedClients = 1024;
+
+std::string CallerName(const PeerIdentity& peer) {
+  return absl::StrCat("uid ", peer.uid, ", pid ", peer.pid, " (", peer.program,
+                      ")");
+}
+
+}  // namespace
+
+absl::StatusOr<quota::TenantId> Core::ResolveTenant(
+    const PeerIdentity& peer) const {
+  if (peer.origin == Origin::kTenantDirectory) {
+    if (const Tenant* tenant = FindTenant(peer.tenant_directory))
+      return tenant->id;
+    return proto::MakeError(
+        v1::NO_SUCH_TENANT,
+        absl::StrCat("this socket's tenant was deleted: tenant=",
+                     peer.tenant_directory));
+  }
+  if (!peer.tenant_token.empty()) {
+    for (const auto& [id, tenant] : tenants_) {
+      if (!tenant.policy.token.empty() &&
+          ipc::ConstantTimeEquals(tenant.policy.token, peer.tenant_token)) {
+        return id;
+      }
+    }
+    return proto::MakeError(v1::NO_SUCH_TENANT,
+                            "no tenant has this token: check the token file");
+  }
+  for (const auto& [id, tenant] : tenants_) {
+    const std::vector<uint32_t>& uids = tenant.policy.uids;
+    if (std::find(uids.begin(), uids.end(), peer.uid) != uids.end()) return id;
+  }
+  if (const Tenant* tenant = FindTenant(options_.default_tenant))
+    return tenant->id;
+  return proto::MakeError(
+      v1::NO_SUCH_TENANT,
+      absl::StrCat(
+          "nothing says which tenant this process is: connect through the "
+          "tenant's own "
+          "socket directory (tenants/NAME below this one), send a tenant "
+          "token, or have "
+          "the operator give the uid to a tenant or set default_tenant: uid=",
+          peer.uid));
+}
+
+std::vector<std::string> Core::GreetingWarnings() const {
+  std::vector<std::string> warnings;
+  for (const auto& [id, pool] : pools_) {
+    const v1::PoolStatus status = Report(*pool);
+    if (pool->info().kind != device::DeviceKind::kHost &&
+        status.headroom_left_bytes() == 0) {
+      warnings.push_back(absl::StrCat(
+          "the headroom for CUDA contexts has run out; creating a context may "
+          "fail, and the pool "
+          "has missing bytes: ask the operator for more --headroom: device=",
+          pool->uuid(), " outside_bytes=", status.outside_bytes()));
+    }
+    if (!pool->problem.empty())
+      warnings.push_back(absl::StrCat(pool->uuid(), ": ", pool->problem));
+  }
+  return warnings;
+}
+
+absl::StatusOr<OpenedSession> Core::OpenSession(const PeerIdentity& peer) {
+  absl::StatusOr<std::string> token = ipc::RandomToken(16);
+  if (!token.ok()) return token.status();
+  absl::StatusOr<OpenedSession> opened = OpenSessionAs(peer, *token);
+  deps_.events->Wake();
+  return opened;
+}
+
+absl::StatusOr<OpenedSession> Core::OpenSessionAs(const PeerIdentity& peer,
+                                                  const std::string& token) {
+  ipc::MutexLock lock(&mu_);
+  if (sessions_.size() >= options_.max_sessions) {
+    return proto::MakeError(
+        v1::TOO_MANY_SESSIONS,
+        absl::StrCat("the broker has as many sessions as it may: raise "
+                     "--max-sessions, or close some: max_sessions=",
+                     options_.max_sessions),
+        {.retry_after = absl::Seconds(1)});
+  }
+  auto session = std::make_unique<Session>();
+  OpenedSession opened;
+  if (peer.origin != Origin::kAdmin) {
+    if (drain_until_.has_value()) {
+      return proto::MakeError(
+          v1::DRAINING, "the broker is stopping: connect to its successor",
+          {.retry_after = absl::Seconds(5)});
+    }
+    absl::StatusOr<quota::TenantId> id = ResolveTenant(peer);
+    if (!id.ok()) return id.status();
+    Tenant& tenant = tenants_.at(*id);
+    if (tenant.sessions.size() >= tenant.policy.max_sessions) {
+      return proto::MakeError(
+          v1::TOO_MANY_SESSIONS,
+          absl::StrCat("the tenant has as many sessions as it may: tenant=",
+                       tenant.policy.name,
+                       " max_sessions=", tenant.policy.max_sessions));
+    }
+    session->tenant = *id;
+    opened.tenant = tenant.policy.name;
+    tenant.sessions.insert(next_session_);
+  }
+  session->id = next_session_++;
+  session->peer = peer;
+  session->token = token;
+  session->since = deps_.clock->WallTime();
+  session->outbox = std::make_shared<Outbox>();
+  opened.id = session->id;
+  opened.token = token;
+  opened.outbox = session->outbox;
+  opened.warnings = GreetingWarnings();
+  for (const auto& [id, pool] : pools_) opened.devices.push_back(pool->info());
+  if (session->tenant.has_value()) {
+    v1::Event event = NewEvent("session_opened", session->tenant);
+    event.set_session_id(session->id);
+    event.set_message(CallerName(peer));
+    deps_.events->Publish(std::move(event));
+  }
+  sessions_by_token_.emplace(token, session->id);
+  sessions_.emplace(session->id, std::move(session));
+  return opened;
+}
+
+void Core::CloseSession(uint64_t session, absl::string_view reason) {
+  Afterwards after;
+  {
+    ipc::MutexLock lock(&mu_);
+    CloseSessionLocked(session, reason, &after);
+    Maintain(&after);
+  }
+  after.Run(this);
+}
+
+void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
+                              Afterwards* after) {
+  auto it = sessions_.find(session_id);
+  if (it == sessions_.end()) return;
+  const std::unique_ptr<Session> session = std::move(it->second);
+  sessions_.erase(it);
+  sessions_by_token_.erase(session->token);
+  after->close.emplace_back(
+      session->outbox,
+      absl::UnavailableError(absl::StrCat("session ended: ", reason)));
+  if (!session->tenant.has_value()) return;
+  ended_clients_.push_back(session->peer.pid);
+  if (ended_clients_.size() > kEndedClients) ended_clients_.pop_front();
+  tenants_.at(*session->tenant).sessions.erase(session_id);
+  v1::Event event = NewEvent("session_closed", session->tenant);
+  event.set_session_id(session_id);
+  event.set_message(std::string(reason));
+  deps_.events->Publish(std::move(event));
+  for (const auto& [client_id, request] : session->pending)
+    pending_.erase(request);
+  Tell(quota::SessionClosed{quota::SessionId{session_id}}, after);
+  for (const quota::LeaseId lease : session->leases)
+    EndLease(lease, /*reuse=*/false, after);
+}
+
+absl::StatusOr<Caller> Core::Authenticate(absl::string_view token,
+                                          pid_t pid) const {
+  ipc::MutexLock lock(&mu_);
+  auto it = sessions_by_token_.find(token);
+  if (it == sessions_by_token_.end() ||
+      sessions_.at(it->second)->peer.pid != pid) {
+    return proto::MakeError(v1::NO_SESSION,
+                            "this process has no session with this token: "
+                            "greet on the handle socket first and send its "
+                            "token as metadata gmb-session-bin");
+  }
+  const Session& session = *sessions_.at(it->second);
+  return Caller{session.id, !session.tenant.has_value(),
+                CallerName(session.peer)};
+}
+
+absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
+    uint64_t session_id, std::shared_ptr<StreamSink> sink) {
+  std::shared_ptr<Outbox> outbox;
+  std::optional<absl::Duration> draining;
+  {
+    ipc::MutexLock lock(&mu_);
+    auto it = sessions_.find(session_id);
+    if (it == sessions_.end()) {
+      return proto::MakeError(v1::NO_SESSION,
+                              "the session has ended: connect again");
+    }
+    if (!it->second->tenant.has_value()) {
+      return proto::MakeError(v1::BAD_STATE,
+                              "an operator's session has no leases: connect "
+                              "through a tenant's socket");
+    }
+    outbox = it->second->outbox;
+    if (drain_until_.has_value())
+      draining = *drain_until_ - deps_.clock->WallTime();
+  }
+  outbox->AttachStream(std::move(sink));
+  if (draining.has_value()) {
+    v1::BrokerMessage message;
+    message.mutable_draining()->mutable_remaining()->set_seconds(
+        std::max<int64_t>(0, absl::ToInt64Seconds(*draining)));
+    outbox->Push(std::move(message));
+    outbox->Pump();
+  }
+  return outbox;
+}
+
+}  // namespace gmb::broker

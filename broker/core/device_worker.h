@@ -1,0 +1,128 @@
+#ifndef GMB_BROKER_CORE_DEVICE_WORKER_H_
+#define GMB_BROKER_CORE_DEVICE_WORKER_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/core/free_audit.h"
+#include "broker/core/keeper.h"
+#include "broker/core/slab_pool.h"
+#include "device/allocator.h"
+#include "ipc/mutex.h"
+
+namespace gmb::broker {
+
+// What the device looks like after a step, as far as the broker can see it.
+struct DeviceReading {
+  std::map<quota::TenantId, uint64_t> unreturned;
+  uint64_t outside_bytes = 0;
+  uint64_t unreturned_outside_bytes = 0;  // see FreeAudit
+  uint64_t free_bytes = 0;
+  uint64_t baseline_bytes = 0;
+};
+
+// Make slabs of what others leave: each is created and kept as soon as enough
+// has been destroyed for it, so that nobody outside finds more free than one
+// slab. Where a create fails, the slabs not yet destroyed are spared.
+struct HandOver {
+  std::vector<Condemned> destroy;
+  std::vector<uint64_t> create_bytes;
+};
+// A lease's missing slabs.
+struct PrepareJob {
+  quota::LeaseId lease;
+  HandOver slabs;
+};
+// Ready slabs and float.
+struct RefillJob {
+  HandOver slabs;
+};
+struct DestroyJob {
+  std::vector<Condemned> slabs;
+};
+// Only looks: the free figure, and while bytes are unreturned who holds memory.
+struct AuditJob {
+  std::vector<pid_t> clients;  // processes whose memory may be unreturned slabs
+};
+using DeviceJob = std::variant<PrepareJob, RefillJob, DestroyJob, AuditJob>;
+
+// What became of a job. `created` holds every slab made and kept, also when
+// the status is an error; what is short of the request was not made.
+struct DeviceResult {
+  DeviceJob job;
+  absl::Status status;
+  std::vector<Slab> created;
+  std::vector<Condemned> spared;
+  uint64_t destroyed_bytes = 0;
+  DeviceReading reading;
+};
+
+// The one thread that calls a device's allocator: takes jobs first in, first
+// out, answers each through `done` (called on this thread, with no lock held).
+// Push is cheap and may be called under the core's lock; Wake after it.
+class DeviceWorker {
+ public:
+  using Done = std::function<void(DeviceResult)>;
+
+  // Reads the device's free figure as the baseline; `slab_ids` gives names
+  // that are unique in the broker, `keeper` must outlive the worker.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<DeviceWorker>> Create(
+      std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
+      std::atomic<SlabId>* slab_ids);
+  // Finishes the job in hand, drops the rest, destroys every slab alive.
+  ~DeviceWorker();
+
+  void Start(Done done);
+  void Push(DeviceJob job);
+  void Wake();
+
+  [[nodiscard]] const device::DeviceInfo& info() const {
+    return allocator_->info();
+  }
+  [[nodiscard]] uint64_t baseline_bytes() const { return baseline_; }
+
+ private:
+  DeviceWorker(std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
+               std::atomic<SlabId>* slab_ids, uint64_t baseline);
+
+  void Run();
+  void Do(DeviceResult* result);
+  void Work(const HandOver& slabs, DeviceResult* result);
+  absl::Status CreateAndKeep(uint64_t bytes, std::vector<Slab>* created);
+  void Destroy(const Slab& slab, DeviceResult* result);
+  void Audit(const AuditJob& job);
+  uint64_t ReadFree();
+
+  const std::unique_ptr<device::Allocator> allocator_;
+  Keeper* const keeper_;
+  std::atomic<SlabId>* const slab_ids_;
+  const uint64_t baseline_;
+  Done done_;
+
+  // Used by the worker's thread only.
+  FreeAudit audit_;
+  std::map<pid_t, uint64_t> users_before_;  // of the device, at the baseline
+  std::map<SlabId, Slab> alive_;
+
+  ipc::Mutex mu_;
+  ipc::CondVar wake_;
+  std::deque<DeviceJob> jobs_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CORE_DEVICE_WORKER_H_

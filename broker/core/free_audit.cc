@@ -1,0 +1,71 @@
+#include "broker/core/free_audit.h"
+
+#include <algorithm>
+
+namespace gmb::broker {
+
+uint64_t FreeAudit::Shortfall() const {
+  const uint64_t expected = baseline_ > live_ ? baseline_ - live_ : 0;
+  return expected > free_ ? expected - free_ : 0;
+}
+
+uint64_t FreeAudit::outside_bytes() const {
+  const uint64_t shortfall = Shortfall();
+  return shortfall > unreturned_sum_ ? shortfall - unreturned_sum_ : 0;
+}
+
+uint64_t FreeAudit::unreturned_outside_bytes() const {
+  const uint64_t outside = outside_bytes();
+  return std::min(unreturned_sum_,
+                  strangers_ > outside ? strangers_ - outside : 0);
+}
+
+void FreeAudit::OnCreated(uint64_t bytes) {
+  live_ += bytes;
+  free_ -= std::min(free_, bytes);
+}
+
+void FreeAudit::OnReadyDestroyed(uint64_t bytes) {
+  live_ -= bytes;
+  free_ += bytes;
+}
+
+void FreeAudit::OnDestroyed(quota::TenantId tenant,
+                            const Destroyed& destroyed) {
+  const uint64_t after = destroyed.free_after + destroyed.created_bytes;
+  const uint64_t before = destroyed.free_before;
+  const uint64_t rise = after > before ? after - before : 0;
+  const uint64_t held = destroyed.bytes > rise ? destroyed.bytes - rise : 0;
+  live_ -= destroyed.bytes;
+  free_ = destroyed.free_after;
+  if (held > tolerance_) {
+    unreturned_[tenant] += held;
+    unreturned_sum_ += held;
+  } else if (rise > destroyed.bytes) {
+    Credit(rise - destroyed.bytes);
+  }
+  const uint64_t shortfall = Shortfall();
+  if (unreturned_sum_ > shortfall) Credit(unreturned_sum_ - shortfall);
+}
+
+void FreeAudit::OnReading(uint64_t free_bytes) {
+  const uint64_t before = Shortfall();
+  free_ = free_bytes;
+  const uint64_t now = Shortfall();
+  if (before > now + tolerance_) Credit(before - now);
+  if (unreturned_sum_ > now) Credit(unreturned_sum_ - now);
+}
+
+void FreeAudit::OnStrangers(uint64_t bytes) { strangers_ = bytes; }
+
+void FreeAudit::Credit(uint64_t bytes) {
+  for (auto it = unreturned_.begin(); it != unreturned_.end() && bytes > 0;) {
+    const uint64_t paid = std::min(bytes, it->second);
+    it->second -= paid;
+    unreturned_sum_ -= paid;
+    bytes -= paid;
+    it = it->second == 0 ? unreturned_.erase(it) : std::next(it);
+  }
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,207 @@
+#include "broker/core/outbox.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gmb::broker {
+
+void Outbox::Push(SlabFrame frame) {
+  ipc::MutexLock lock(&mu_);
+  if (closed_) return;
+  overflowed_ = overflowed_ || items_.size() >= kMaxItems;
+  if (!overflowed_) items_.emplace_back(std::move(frame));
+}
+
+void Outbox::Push(v1::BrokerMessage message) {
+  ipc::MutexLock lock(&mu_);
+  if (closed_) return;
+  overflowed_ = overflowed_ || items_.size() >= kMaxItems;
+  if (!overflowed_) items_.emplace_back(std::move(message));
+}
+
+bool Outbox::overflowed() const {
+  ipc::MutexLock lock(&mu_);
+  return overflowed_;
+}
+
+// One thread pumps at a time; another that comes meanwhile (also a write that
+// completes inside StartWrite, on the same stack) leaves it to that one, which
+// looks again after each step.
+void Outbox::Pump() {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (pumping_) return;
+    pumping_ = true;
+  }
+  while (true) {
+    std::optional<Work> work;
+    {
+      ipc::MutexLock lock(&mu_);
+      work = NextLocked();
+      if (!work.has_value()) {
+        pumping_ = false;
+        return;
+      }
+    }
+    Carry(*std::move(work));
+  }
+}
+
+std::optional<Outbox::Work> Outbox::NextLocked() {
+  if (closed_ || items_.empty()) return std::nullopt;
+  Work work;
+  if (std::holds_alternative<SlabFrame>(items_.front())) {
+    if (sender_ == nullptr || socket_full_ || unacknowledged_.has_value())
+      return std::nullopt;
+    work.sender = sender_;
+    unacknowledged_ = std::get<SlabFrame>(items_.front()).frame_id;
+    if (!waiting_since_.has_value())
+      waiting_since_ = std::chrono::steady_clock::now();
+    socket_full_ =
+        true;  // until sent; OnSocketWritable may come before Carry is done
+  } else {
+    if (sink_ == nullptr || writing_) return std::nullopt;
+    work.sink = sink_;
+    writing_ = true;
+  }
+  work.item = std::move(items_.front());
+  items_.pop_front();
+  return work;
+}
+
+void Outbox::Carry(Work work) {
+  if (work.sink != nullptr) {
+    if (!work.sink->Write(std::get<v1::BrokerMessage>(std::move(work.item)))) {
+      (void)DetachStream(work.sink.get());
+    }
+    return;
+  }
+  SlabFrame& frame = std::get<SlabFrame>(work.item);
+  std::vector<int> fds;
+  fds.reserve(frame.handles.size());
+  for (const SharedHandle& handle : frame.handles) {
+    if (const auto* fd = std::get_if<ipc::UniqueFd>(handle.get()))
+      fds.push_back(fd->get());
+  }
+  const absl::StatusOr<bool> sent = work.sender->TrySend(frame.bytes, fds);
+  ipc::MutexLock lock(&mu_);
+  if (closed_) return;
+  if (sent.ok() && *sent) {
+    socket_full_ = false;
+    return;
+  }
+  unacknowledged_.reset();
+  if (!sent.ok()) {
+    sender_ = nullptr;  // the handle server ends the session
+    return;
+  }
+  items_.push_front(std::move(work.item));
+}
+
+void Outbox::AttachSocket(std::shared_ptr<FrameSender> sender) {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (closed_) return;
+    sender_ = std::move(sender);
+  }
+  Pump();
+}
+
+void Outbox::OnSocketWritable() {
+  {
+    ipc::MutexLock lock(&mu_);
+    socket_full_ = false;
+  }
+  Pump();
+}
+
+bool Outbox::OnAck(uint64_t frame_id) {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (unacknowledged_ != frame_id) return false;
+    unacknowledged_.reset();
+    waiting_since_.reset();
+  }
+  Pump();
+  return true;
+}
+
+std::optional<std::chrono::steady_clock::time_point>
+Outbox::WaitingForPeerSince() const {
+  ipc::MutexLock lock(&mu_);
+  return waiting_since_;
+}
+
+void Outbox::DropMessagesLocked() {
+  items_.erase(
+      std::remove_if(items_.begin(), items_.end(),
+                     [](const Item& item) {
+                       return std::holds_alternative<v1::BrokerMessage>(item);
+                     }),
+      items_.end());
+}
+
+void Outbox::AttachStream(std::shared_ptr<StreamSink> sink) {
+  std::shared_ptr<StreamSink> replaced;
+  bool closed = false;
+  {
+    ipc::MutexLock lock(&mu_);
+    closed = closed_;
+    if (!closed) {
+      replaced = std::exchange(sink_, sink);
+      writing_ = false;
+      DropMessagesLocked();
+    }
+  }
+  if (closed) {
+    sink->Close(
+        absl::UnauthenticatedError("the session is over: connect again"));
+    return;
+  }
+  if (replaced != nullptr) {
+    replaced->Close(
+        absl::AbortedError("replaced by a newer stream of the same session"));
+  }
+  Pump();
+}
+
+bool Outbox::DetachStream(const StreamSink* sink) {
+  ipc::MutexLock lock(&mu_);
+  if (sink_.get() != sink) return false;
+  sink_ = nullptr;
+  writing_ = false;
+  DropMessagesLocked();
+  return true;
+}
+
+bool Outbox::streaming() const {
+  ipc::MutexLock lock(&mu_);
+  return sink_ != nullptr;
+}
+
+void Outbox::OnWriteDone(const StreamSink* sink) {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (sink_.get() != sink) return;
+    writing_ = false;
+  }
+  Pump();
+}
+
+void Outbox::Close(const absl::Status& status) {
+  std::shared_ptr<StreamSink> sink;
+  std::shared_ptr<FrameSender> sender;
+  std::deque<Item> dropped;  // its fds close after the lock is given up
+  {
+    ipc::MutexLock lock(&mu_);
+    closed_ = true;
+    sink = std::move(sink_);
+    sender = std::move(sender_);
+    dropped = std::move(items_);
+    waiting_since_.reset();
+  }
+  if (sink != nullptr) sink->Close(status);
+  if (sender != nullptr) sender->Hangup();
+}
+
+}  // namespace gmb::broker

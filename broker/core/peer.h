@@ -1,0 +1,52 @@
+#ifndef GMB_BROKER_CORE_PEER_H_
+#define GMB_BROKER_CORE_PEER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "broker/core/outbox.h"
+#include "device/handle.h"
+
+namespace gmb::broker {
+
+// By which socket a peer came; the socket's place is what it may be.
+enum class Origin {
+  kTenantDirectory,  // DIR/tenants/<name>/handle.sock: that tenant
+  kShared,           // DIR/handle.sock: by token, uid, or the default tenant
+  kAdmin,            // DIR/admin/handle.sock: an operator
+};
+
+// A peer whose credentials the handle server has proved.
+struct PeerIdentity {
+  Origin origin = Origin::kShared;
+  std::string tenant_directory;  // with kTenantDirectory
+  pid_t pid = 0;                 // 0: in a pid namespace the broker cannot see
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string program;       // as the peer calls itself; printable, at most 64
+  std::string tenant_token;  // as the peer sent it; secret
+};
+
+struct OpenedSession {
+  uint64_t id = 0;
+  std::string token;   // 16 random bytes
+  std::string tenant;  // empty for an operator
+  std::vector<device::DeviceInfo> devices;
+  std::vector<std::string> warnings;
+  std::shared_ptr<Outbox> outbox;
+};
+
+// Who holds a token.
+struct Caller {
+  uint64_t session = 0;
+  bool is_operator = false;
+  std::string name;  // for the audit log: "uid 0, pid 4711 (gmb)"
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CORE_PEER_H_

@@ -1,0 +1,52 @@
+#ifndef GMB_BROKER_CORE_POOL_H_
+#define GMB_BROKER_CORE_POOL_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "broker/core/device_worker.h"
+#include "broker/core/slab_pool.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// One device pool of the broker: its slabs, its worker, and what is known of
+// the device around it. Guarded by the core's lock, but for the worker.
+struct Pool {
+  // How often the free figure is read. While bytes are unreturned, often at
+  // first: those of a killed process come back within some 60 ms.
+  static constexpr quota::Nanoseconds kAuditInterval = std::chrono::seconds(1);
+  static constexpr quota::Nanoseconds kFirstAudit =
+      std::chrono::milliseconds(5);
+
+  Pool(quota::PoolId pool_id, std::unique_ptr<DeviceWorker> device_worker,
+       const SlabPool::Options& options)
+      : id(pool_id), worker(std::move(device_worker)), slabs(options) {}
+
+  [[nodiscard]] const device::DeviceInfo& info() const {
+    return worker->info();
+  }
+  [[nodiscard]] const std::string& uuid() const { return worker->info().uuid; }
+
+  quota::PoolId id;
+  std::unique_ptr<DeviceWorker> worker;
+  SlabPool slabs;
+  DeviceReading reading;
+  std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
+  uint64_t share_of_bytes = 0;                     // see PoolOptions
+  uint64_t missing_bytes = 0;
+  uint32_t jobs = 0;  // given to the worker and not yet answered
+  bool draining = false;
+  bool lost = false;
+  std::string problem;  // empty when all is well
+  quota::Instant next_audit;
+  quota::Nanoseconds audit_interval{0};
+  quota::Instant refill_after;  // after a failed refill
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CORE_POOL_H_

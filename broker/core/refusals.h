@@ -1,0 +1,27 @@
+#ifndef GMB_BROKER_CORE_REFUSALS_H_
+#define GMB_BROKER_CORE_REFUSALS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "quota/effect.h"
+#include "quota/tenant_quota.h"
+
+// The refusals of the core in words: each says what is wrong and what to do.
+namespace gmb::broker {
+
+[[nodiscard]] absl::Status NoSuchTenant(absl::string_view name);
+[[nodiscard]] absl::Status NoSuchDevice(absl::string_view device);
+[[nodiscard]] absl::Status NoSuchLease(uint64_t lease);
+
+// Why the engine denied an Acquire of `bytes`.
+[[nodiscard]] absl::Status DenialStatus(const quota::Denied& denied,
+                                        uint64_t bytes);
+// Why the engine refuses an operator's change.
+[[nodiscard]] absl::Status RefusalStatus(const quota::Refusal& refusal,
+                                         absl::string_view device);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CORE_REFUSALS_H_

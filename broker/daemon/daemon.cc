@@ -1,0 +1,227 @@
+#include "broker/daemon/daemon.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "broker/daemon/tenant_setup.h"
+#include "broker/fd_limit.h"
+#include "broker/log/logging.h"
+#include "broker/make_directories.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr mode_t kSocketMode = 0666;  // the directories are what is guarded
+
+}  // namespace
+
+Daemon::Daemon(BrokerConfig config, SocketDirectory sockets)
+    : config_(std::move(config)), sockets_(std::move(sockets)) {}
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config) {
+  absl::StatusOr<SocketDirectory> sockets =
+      SocketDirectory::Open(config.socket_dir, config.admin_group);
+  if (!sockets.ok()) return sockets.status();
+  std::unique_ptr<Daemon> daemon(
+      new Daemon(std::move(config), *std::move(sockets)));
+  for (auto step :
+       {&Daemon::OpenStore, &Daemon::SetUpCore, &Daemon::StartServers}) {
+    if (absl::Status done = (daemon.get()->*step)(); !done.ok()) return done;
+  }
+  return daemon;
+}
+
+absl::Status Daemon::OpenStore() {
+  const absl::Status made = MakeDirectories(config_.state_dir, 0700);
+  if (!made.ok()) return made;
+  absl::StatusOr<InstanceLock> lock = InstanceLock::Acquire(config_.state_dir);
+  // The two directories may be one: then the lock is held already.
+  if (lock.ok()) {
+    state_lock_ = *std::move(lock);
+  } else if (config_.state_dir != config_.socket_dir) {
+    return lock.status();
+  }
+  absl::StatusOr<std::unique_ptr<QuotaStore>> store =
+      QuotaStore::Open(config_.state_dir);
+  if (absl::IsDataLoss(store.status()) && config_.fresh_state) {
+    absl::StatusOr<std::string> aside =
+        QuotaStore::SetAside(config_.state_dir, absl::Now());
+    if (!aside.ok()) return aside.status();
+    LogEvent(
+        LogLevel::kWarning, "state_set_aside",
+        {{"path", *aside},
+         {"message",
+          "the database was damaged; starting without operators' changes"}});
+    store = QuotaStore::Open(config_.state_dir);
+  }
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  absl::StatusOr<StoredState> stored = store_->Load();
+  if (!stored.ok()) return stored.status();
+  stored_ = *std::move(stored);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::SetUpCore() {
+  absl::StatusOr<std::vector<PreparedPool>> pools =
+      PreparePools(config_, stored_.pool_targets, &keeper_, &slab_ids_);
+  if (!pools.ok()) return pools.status();
+  FdWishes wishes{.max_handles = config_.max_handles,
+                  .max_sessions = config_.max_sessions};
+  for (const PreparedPool& pool : *pools) {
+    const SlabPool::Options& slabs = pool.options.slabs;
+    wishes.kept_ready += pool.options.target_bytes / slabs.ready_slab_bytes +
+                         slabs.max_returned_slabs;
+    // The allocator of host memory keeps a memfd beside the exported one.
+    if (pool.options.worker->info().kind == device::DeviceKind::kHost)
+      wishes.fds_per_handle = 2;
+  }
+  absl::StatusOr<uint64_t> fd_limit = RaiseFdLimit();
+  if (!fd_limit.ok()) return fd_limit.status();
+  const FdPlan plan = FitIntoFdLimit(wishes, *fd_limit);
+  if (!plan.warning.empty()) {
+    LogEvent(LogLevel::kWarning, "few_files", {{"message", plan.warning}});
+  }
+  CoreOptions options;
+  options.max_handles = plan.max_handles;
+  options.max_sessions = static_cast<uint32_t>(plan.max_sessions);
+  options.few_files = plan.warning;
+  options.default_tenant = config_.default_tenant;
+  {
+    ipc::MutexLock lock(&sockets_mu_);
+    options.tenants_dir = sockets_.TenantsDirectory();
+  }
+  event_log_ = std::make_unique<EventLog>(&events_);
+  core_ = std::make_unique<Core>(
+      options, Core::Deps{&clock_, &keeper_, &journal_, &events_});
+  core_->SetWakeTicker([this] {
+    if (ticker_ != nullptr) ticker_->Wake();
+  });
+  ticker_ = std::make_unique<Ticker>([this] { return core_->Tick(); });
+  std::map<std::string, std::string> uuids;
+  for (PreparedPool& pool : *pools) {
+    const device::DeviceInfo& info = pool.options.worker->info();
+    uuids[pool.name] = info.uuid;
+    LogEvent(LogLevel::kInfo, "pool",
+             {{"device", info.uuid},
+              {"name", info.name},
+              {"bytes", pool.options.target_bytes}});
+    if (absl::Status added = core_->AddPool(std::move(pool.options));
+        !added.ok())
+      return added;
+  }
+  const std::vector<StartingTenant> tenants =
+      MergeTenants(config_.tenants, stored_, uuids);
+  for (const StartingTenant& tenant : tenants)
+    access_[tenant.config.policy.name] = tenant.config.socket;
+  return AddTenants(tenants, core_.get());
+}
+
+absl::Status Daemon::StartServers() {
+  absl::StatusOr<std::unique_ptr<HandleServer>> handles = HandleServer::Start(
+      {}, {.open =
+               [this](const PeerIdentity& peer) {
+                 return core_->OpenSession(peer);
+               },
+           .close =
+               [this](uint64_t session, std::string_view reason) {
+                 core_->CloseSession(session, {reason.data(), reason.size()});
+               }});
+  if (!handles.ok()) return handles.status();
+  handles_ = *std::move(handles);
+  std::string grpc_socket;
+  std::string shared;
+  std::string admin;
+  {
+    ipc::MutexLock lock(&sockets_mu_);
+    grpc_socket = sockets_.GrpcSocket();
+    shared = sockets_.HandleSocket();
+    admin = sockets_.AdminHandleSocket();
+  }
+  absl::StatusOr<std::unique_ptr<GrpcConnections>> connections =
+      GrpcConnections::Listen(grpc_socket, kSocketMode);
+  if (!connections.ok()) return connections.status();
+  grpc_connections_ = *std::move(connections);
+  calls_ =
+      std::make_unique<CallAuthenticator>(core_.get(), grpc_connections_.get());
+  session_service_ =
+      std::make_unique<SessionService>(core_.get(), calls_.get());
+  admin_service_ = std::make_unique<AdminService>(
+      core_.get(), store_.get(), &events_, &clock_, calls_.get(),
+      TenantDoors{
+          .open =
+              [this](const std::string& tenant) { return OpenDoor(tenant); },
+          .close =
+              [this](const std::string& tenant) { return CloseDoor(tenant); }});
+  absl::StatusOr<std::unique_ptr<GrpcServer>> grpc = GrpcServer::Start(
+      grpc_connections_.get(), session_service_.get(), admin_service_.get());
+  if (!grpc.ok()) return grpc.status();
+  grpc_ = *std::move(grpc);
+  for (const auto& [tenant, access] : access_) {
+    if (absl::Status opened = OpenDoor(tenant); !opened.ok()) return opened;
+  }
+  {
+    ipc::MutexLock lock(&sockets_mu_);
+    absl::StatusOr<std::vector<std::string>> problems =
+        sockets_.PublishGrpcSocket();
+    if (!problems.ok()) return problems.status();
+    for (const std::string& problem : *problems) {
+      LogEvent(LogLevel::kWarning, "tenant_directory", {{"message", problem}});
+    }
+  }
+  absl::Status listening =
+      handles_->AddListener(admin, kSocketMode, Origin::kAdmin);
+  listening.Update(handles_->AddListener(shared, kSocketMode, Origin::kShared));
+  if (!listening.ok()) return listening;
+  LogEvent(LogLevel::kInfo, "serving", {{"socket_dir", config_.socket_dir}});
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenDoor(const std::string& tenant) {
+  auto it = access_.find(tenant);
+  std::string socket;
+  {
+    ipc::MutexLock lock(&sockets_mu_);
+    absl::Status added = sockets_.AddTenant(
+        tenant, it == access_.end() ? SocketAccess{} : it->second);
+    if (!added.ok()) return added;
+    socket = sockets_.TenantHandleSocket(tenant);
+  }
+  return handles_->AddListener(socket, kSocketMode, Origin::kTenantDirectory,
+                               tenant);
+}
+
+absl::Status Daemon::CloseDoor(const std::string& tenant) {
+  ipc::MutexLock lock(&sockets_mu_);
+  absl::Status closed =
+      handles_->RemoveListener(sockets_.TenantHandleSocket(tenant));
+  closed.Update(sockets_.RemoveTenant(tenant));
+  return closed;
+}
+
+void Daemon::BeginDrain() {
+  if (grpc_ != nullptr) grpc_->SetServing(false);
+  core_->BeginDrain(config_.drain_deadline);
+}
+
+Daemon::~Daemon() {
+  handles_.reset();  // ends every session; their streams finish
+  if (grpc_ != nullptr) grpc_->Shutdown(absl::Seconds(1));
+  grpc_.reset();
+  admin_service_.reset();
+  session_service_.reset();
+  grpc_connections_.reset();
+  {
+    ipc::MutexLock lock(&sockets_mu_);
+    // Tenants' directories stay: pods have them mounted and see the sockets of
+    // the next broker there.
+    sockets_.RemoveGrpcSocket();
+  }
+  if (ticker_ != nullptr) ticker_->Stop();
+  core_.reset();  // joins the workers, which may still wake the ticker
+  event_log_.reset();
+}
+
+}  // namespace gmb::broker

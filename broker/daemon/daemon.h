@@ -1,0 +1,80 @@
+#ifndef GMB_BROKER_DAEMON_DAEMON_H_
+#define GMB_BROKER_DAEMON_DAEMON_H_
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/config/broker_config.h"
+#include "broker/core/core.h"
+#include "broker/core/in_process_keeper.h"
+#include "broker/core/ticker.h"
+#include "broker/daemon/event_log.h"
+#include "broker/daemon/pool_setup.h"
+#include "broker/server/admin_service.h"
+#include "broker/server/grpc_server.h"
+#include "broker/server/handle_server.h"
+#include "broker/socket_directory.h"
+#include "broker/store/quota_store.h"
+#include "ipc/mutex.h"
+
+namespace gmb::broker {
+
+// A whole broker: devices, core, stores and servers, put together and taken
+// apart in order.
+//
+// Stopping: BeginDrain (no new grants, clients told), then the destructor,
+// which ends the sessions, then the servers, then the core and its devices.
+class Daemon {
+ public:
+  // Serves when it returns. `config` as LoadConfig gave it.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(BrokerConfig config);
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  void BeginDrain();
+  // Whether no tenant has a session left.
+  [[nodiscard]] bool IsEmpty() const { return core_->TenantSessions() == 0; }
+
+ private:
+  Daemon(BrokerConfig config, SocketDirectory sockets);
+
+  absl::Status OpenStore();
+  absl::Status SetUpCore();
+  absl::Status StartServers();
+  absl::Status OpenDoor(const std::string& tenant);
+  absl::Status CloseDoor(const std::string& tenant);
+
+  BrokerConfig config_;
+  ipc::Mutex sockets_mu_;  // never together with another lock
+  SocketDirectory sockets_ ABSL_GUARDED_BY(sockets_mu_);
+  std::map<std::string, SocketAccess> access_;  // constant after the start
+  std::optional<InstanceLock> state_lock_;
+  StoredState stored_;
+
+  SystemClock clock_;
+  InProcessKeeper keeper_;
+  InProcessJournal journal_;
+  std::atomic<SlabId> slab_ids_{1};
+  std::unique_ptr<QuotaStore> store_;
+  EventBus events_;
+  std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<Ticker> ticker_;
+  std::unique_ptr<HandleServer> handles_;
+  std::unique_ptr<GrpcConnections> grpc_connections_;
+  std::unique_ptr<CallAuthenticator> calls_;
+  std::unique_ptr<SessionService> session_service_;
+  std::unique_ptr<AdminService> admin_service_;
+  std::unique_ptr<GrpcServer> grpc_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_DAEMON_DAEMON_H_

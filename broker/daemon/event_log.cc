@@ -1,0 +1,52 @@
+#include "broker/daemon/event_log.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "broker/log/logging.h"
+
+namespace gmb::broker {
+namespace {
+
+bool IsCausedByClients(absl::string_view kind) {
+  return absl::StartsWith(kind, "session_") ||
+         absl::StartsWith(kind, "lease_") || absl::StartsWith(kind, "acquire_");
+}
+
+LogLevel LevelOf(absl::string_view kind) {
+  const bool bad = kind == "device_lost" || kind == "create_failed" ||
+                   kind == "missing_changed";
+  return bad ? LogLevel::kWarning : LogLevel::kInfo;
+}
+
+void Write(const v1::Event& event) {
+  std::vector<LogField> fields;
+  if (!event.tenant().empty()) fields.emplace_back("tenant", event.tenant());
+  if (!event.device().empty()) fields.emplace_back("device", event.device());
+  if (event.session_id() != 0)
+    fields.emplace_back("session", event.session_id());
+  if (event.lease_id() != 0) fields.emplace_back("lease", event.lease_id());
+  if (event.bytes() != 0) fields.emplace_back("bytes", event.bytes());
+  if (event.has_took()) {
+    fields.emplace_back("took_seconds",
+                        absl::Seconds(event.took().seconds()) +
+                            absl::Nanoseconds(event.took().nanos()));
+  }
+  if (!event.message().empty()) fields.emplace_back("message", event.message());
+  if (event.missed() != 0) fields.emplace_back("missed", event.missed());
+  if (IsCausedByClients(event.kind())) {
+    LogClientEvent(LevelOf(event.kind()), event.kind(), fields);
+  } else {
+    LogEvent(LevelOf(event.kind()), event.kind(), fields);
+  }
+}
+
+}  // namespace
+
+EventLog::EventLog(EventBus* bus)
+    : bus_(bus), subscription_(bus->Subscribe(Write)) {}
+
+EventLog::~EventLog() { bus_->Unsubscribe(subscription_); }
+
+}  // namespace gmb::broker

@@ -1,0 +1,107 @@
+#include "broker/daemon/pool_setup.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "device/devices.h"
+#include "proto/amount_text.h"
+
+namespace gmb::broker {
+namespace {
+
+absl::StatusOr<std::unique_ptr<device::Allocator>> OpenAllocator(
+    const DeviceConfig& device) {
+  switch (device.kind) {
+    case device::DeviceKind::kHost:
+      return device::OpenHostAllocator({device.host_bytes, device.name});
+    case device::DeviceKind::kVmm:
+      return device::OpenVmmAllocator(device.name);
+    case device::DeviceKind::kIpc:
+      return device::OpenIpcAllocator(device.name);
+  }
+  return absl::InvalidArgumentError("unknown kind of device");
+}
+
+// What a share of the device is of. Host memory has no headroom: no process
+// needs a CUDA context there.
+uint64_t ShareOfBytes(const BrokerConfig& config, const DeviceConfig& device,
+                      uint64_t free_bytes) {
+  if (device.kind == device::DeviceKind::kHost) return free_bytes;
+  const uint64_t headroom =
+      device.headroom_bytes.value_or(config.headroom_bytes);
+  return free_bytes - std::min(free_bytes, headroom);
+}
+
+absl::Status AtDevice(const DeviceConfig& device, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(device.name, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> PoolBytes(const BrokerConfig& config,
+                                   const DeviceConfig& device,
+                                   uint64_t free_bytes,
+                                   uint64_t granularity_bytes) {
+  // A host device is made as large as its pool is to be.
+  if (device.kind == device::DeviceKind::kHost) return free_bytes;
+  const quota::Amount pool = device.pool.value_or(config.pool);
+  // A size in bytes says itself what it leaves: the headroom bounds shares.
+  const uint64_t share_of = ShareOfBytes(config, device, free_bytes);
+  const uint64_t bytes = pool.Resolve(
+      pool.is_fraction() ? share_of : free_bytes, granularity_bytes);
+  if (bytes < granularity_bytes || bytes > free_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(device.name, ": the pool does not fit: free memory is ",
+                     proto::FormatBytes(free_bytes), ", the headroom ",
+                     proto::FormatBytes(free_bytes - share_of),
+                     ", the pool would be ", proto::FormatBytes(bytes),
+                     ": free the device, or change --pool or --headroom"));
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::vector<PreparedPool>> PreparePools(
+    const BrokerConfig& config,
+    const std::map<std::string, quota::Amount>& stored_targets, Keeper* keeper,
+    std::atomic<SlabId>* slab_ids) {
+  std::vector<PreparedPool> pools;
+  for (const DeviceConfig& device : config.devices) {
+    absl::StatusOr<std::unique_ptr<device::Allocator>> allocator =
+        OpenAllocator(device);
+    if (!allocator.ok()) return AtDevice(device, allocator.status());
+    const device::DeviceInfo info = (*allocator)->info();
+    absl::StatusOr<std::unique_ptr<DeviceWorker>> worker =
+        DeviceWorker::Create(*std::move(allocator), keeper, slab_ids);
+    if (!worker.ok()) return AtDevice(device, worker.status());
+    const uint64_t free_bytes = (*worker)->baseline_bytes();
+    const uint64_t share_of = ShareOfBytes(config, device, free_bytes);
+    absl::StatusOr<uint64_t> bytes =
+        PoolBytes(config, device, free_bytes, info.granularity_bytes);
+    if (!bytes.ok()) return bytes.status();
+    if (auto stored = stored_targets.find(info.uuid);
+        stored != stored_targets.end()) {
+      bytes =
+          std::clamp(stored->second.Resolve(
+                         stored->second.is_fraction() ? share_of : free_bytes,
+                         info.granularity_bytes),
+                     info.granularity_bytes, free_bytes);
+    }
+    PreparedPool pool{device.name, {*std::move(worker), *bytes, share_of, {}}};
+    pool.options.slabs =
+        SlabPool::DefaultOptions(*bytes, info.granularity_bytes);
+    if (auto wanted = device.float_bytes.has_value() ? device.float_bytes
+                                                     : config.float_bytes) {
+      pool.options.slabs.float_target_bytes = *wanted;
+    }
+    pool.options.slabs.one_slab_a_lease =
+        device.kind == device::DeviceKind::kIpc;
+    pool.options.slabs.reuse_for =
+        quota::Nanoseconds(absl::ToInt64Nanoseconds(config.reuse_for));
+    pools.push_back(std::move(pool));
+  }
+  return pools;
+}
+
+}  // namespace gmb::broker

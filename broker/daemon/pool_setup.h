@@ -1,0 +1,38 @@
+#ifndef GMB_BROKER_DAEMON_POOL_SETUP_H_
+#define GMB_BROKER_DAEMON_POOL_SETUP_H_
+
+#include <atomic>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/config/broker_config.h"
+#include "broker/core/core.h"
+
+namespace gmb::broker {
+
+// A device opened and its pool sized, not yet in the core.
+struct PreparedPool {
+  std::string name;  // as configured: "cuda:0"
+  PoolOptions options;
+};
+
+// Opens every configured device. `stored_targets` (by UUID, of the device's
+// free memory) are what operators have resized pools to, and win.
+[[nodiscard]] absl::StatusOr<std::vector<PreparedPool>> PreparePools(
+    const BrokerConfig& config,
+    const std::map<std::string, quota::Amount>& stored_targets, Keeper* keeper,
+    std::atomic<SlabId>* slab_ids);
+
+// The pool's size, as configured, on a device with this much free memory. A
+// host device's is all of it, whatever `config` says of GPUs.
+[[nodiscard]] absl::StatusOr<uint64_t> PoolBytes(const BrokerConfig& config,
+                                                 const DeviceConfig& device,
+                                                 uint64_t free_bytes,
+                                                 uint64_t granularity_bytes);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_DAEMON_POOL_SETUP_H_

@@ -1,0 +1,75 @@
+#include "broker/fd_limit.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace gmb::broker {
+namespace {
+
+// Sockets, databases, the driver's own files, connections that have not proved
+// whose they are, and what gRPC opens.
+constexpr uint64_t kOwnFds = 512;
+// Handle socket, pidfd, gRPC connection and its duplicate.
+constexpr uint64_t kFdsPerSession = 4;
+
+}  // namespace
+
+absl::StatusOr<uint64_t> RaiseFdLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return absl::ErrnoToStatus(errno, "cannot read the limit on open files");
+  }
+  if (limit.rlim_cur < limit.rlim_max) {
+    rlimit raised = limit;
+    raised.rlim_cur = limit.rlim_max;
+    // A refusal leaves the limit as it was, which is an answer too.
+    if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  }
+  return limit.rlim_cur;
+}
+
+FdPlan FitIntoFdLimit(const FdWishes& wishes, uint64_t limit) {
+  // No system opens more files than this; it keeps the sums inside 64 bits.
+  constexpr uint64_t kMost = uint64_t{1} << 32;
+  const uint64_t sessions_wanted = std::min(wishes.max_sessions, kMost);
+  const uint64_t handles_wanted = std::min(wishes.max_handles, kMost);
+  const uint64_t per_handle = std::clamp<uint64_t>(wishes.fds_per_handle, 1, 4);
+  const uint64_t reserved =
+      kOwnFds + std::min(wishes.kept_ready, kMost) * per_handle;
+  const uint64_t usable = std::min(limit, kMost * 8) > reserved
+                              ? std::min(limit, kMost * 8) - reserved
+                              : 0;
+
+  FdPlan plan;
+  uint64_t left = usable;
+  if (sessions_wanted * kFdsPerSession + handles_wanted * per_handle <=
+      usable) {
+    plan.max_sessions = sessions_wanted;
+  } else {
+    plan.max_sessions = std::clamp<uint64_t>(
+        usable / 2 / kFdsPerSession, 1, std::max<uint64_t>(sessions_wanted, 1));
+  }
+  left -= std::min(left, plan.max_sessions * kFdsPerSession);
+  plan.max_handles =
+      std::max<uint64_t>(1, std::min(handles_wanted, left / per_handle));
+  if (plan.max_handles < handles_wanted ||
+      plan.max_sessions < sessions_wanted) {
+    plan.warning = absl::StrCat(
+        "the limit on open files is too low: ", plan.max_handles, " of ",
+        handles_wanted, " handles and ", plan.max_sessions, " of ",
+        sessions_wanted, " sessions are served: raise it to at least ",
+        reserved + sessions_wanted * kFdsPerSession +
+            handles_wanted * per_handle,
+        " (systemd: LimitNOFILE=, shell: ulimit -Hn, container: --ulimit "
+        "nofile=), or lower max_handles or "
+        "max_sessions");
+  }
+  return plan;
+}
+
+}  // namespace gmb::broker

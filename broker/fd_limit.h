@@ -1,0 +1,33 @@
+#ifndef GMB_BROKER_FD_LIMIT_H_
+#define GMB_BROKER_FD_LIMIT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace gmb::broker {
+
+// Raises this process's limit on open files (RLIMIT_NOFILE) as far as the
+// system lets it, and returns the limit now in force.
+[[nodiscard]] absl::StatusOr<uint64_t> RaiseFdLimit();
+
+struct FdWishes {
+  uint64_t max_handles = 0;     // slabs leased at once
+  uint64_t max_sessions = 0;    // four fds each
+  uint64_t kept_ready = 0;      // slabs held ahead of need
+  uint64_t fds_per_handle = 1;  // of a slab of the devices served
+};
+struct FdPlan {
+  uint64_t max_handles = 0;
+  uint64_t max_sessions = 0;
+  std::string warning;  // empty when the wishes fit; says what to do otherwise
+};
+
+// Fits the wishes into `limit` open files, keeping some for the broker itself.
+// Sessions go first, up to half of what there is. Never below one of each.
+[[nodiscard]] FdPlan FitIntoFdLimit(const FdWishes& wishes, uint64_t limit);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_FD_LIMIT_H_

@@ -1,0 +1,62 @@
+#include "broker/hostpool/extent_set.h"
+
+#include <algorithm>
+
+namespace gmb::broker {
+
+ExtentSet::ExtentSet(uint64_t bytes) {
+  if (bytes != 0) Insert(0, bytes);
+}
+
+void ExtentSet::Insert(uint64_t offset, uint64_t bytes) {
+  by_offset_.emplace(offset, bytes);
+  by_bytes_.emplace(bytes, offset);
+  free_bytes_ += bytes;
+}
+
+void ExtentSet::Erase(ByOffset::iterator extent) {
+  by_bytes_.erase({extent->second, extent->first});
+  free_bytes_ -= extent->second;
+  by_offset_.erase(extent);
+}
+
+device::HostExtent ExtentSet::TakeFrom(uint64_t offset, uint64_t bytes) {
+  const auto extent = by_offset_.find(offset);
+  const uint64_t had = extent->second;
+  const uint64_t taken = std::min(had, bytes);
+  Erase(extent);
+  if (taken < had) Insert(offset + taken, had - taken);
+  return {offset, taken};
+}
+
+std::vector<device::HostExtent> ExtentSet::Take(uint64_t bytes) {
+  std::vector<device::HostExtent> taken;
+  while (bytes > 0 && free_bytes_ > 0) {
+    auto best = by_bytes_.lower_bound({bytes, 0});
+    if (best == by_bytes_.end()) --best;
+    taken.push_back(TakeFrom(best->second, bytes));
+    bytes -= taken.back().bytes;
+  }
+  return taken;
+}
+
+void ExtentSet::Give(const std::vector<device::HostExtent>& extents) {
+  for (auto [offset, bytes] : extents) {
+    auto after = by_offset_.lower_bound(offset);
+    if (after != by_offset_.begin()) {
+      const auto before = std::prev(after);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        bytes += before->second;
+        Erase(before);
+      }
+    }
+    if (after != by_offset_.end() && offset + bytes == after->first) {
+      bytes += after->second;
+      Erase(after);
+    }
+    Insert(offset, bytes);
+  }
+}
+
+}  // namespace gmb::broker

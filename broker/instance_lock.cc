@@ -1,0 +1,101 @@
+#include "broker/instance_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace gmb::broker {
+namespace {
+
+std::string ReadSome(int fd) {
+  std::array<char, 1024> buffer{};
+  const ssize_t n = ::pread(fd, buffer.data(), buffer.size(), 0);
+  return n > 0 ? std::string(buffer.data(), static_cast<size_t>(n))
+               : std::string();
+}
+
+// "" for a process that is not in our /proc.
+std::string CommandLine(const std::string& pid) {
+  if (pid.empty() || !std::all_of(pid.begin(), pid.end(), absl::ascii_isdigit))
+    return "";
+  const ipc::UniqueFd fd(::open(absl::StrCat("/proc/", pid, "/cmdline").c_str(),
+                                O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return "";
+  const std::string raw = ReadSome(fd.get());
+  const std::vector<std::string> words =
+      absl::StrSplit(raw, '\0', absl::SkipEmpty());
+  return absl::CHexEscape(absl::StrJoin(words, " "));
+}
+
+// The file's lines are pid and start time. The holder may be between locking
+// and writing, or in another pid namespace: say what is known.
+std::string Holder(int fd) {
+  const std::vector<std::string> lines = absl::StrSplit(ReadSome(fd), '\n');
+  if (lines.size() < 2) return "a broker that is just starting";
+  const std::string pid = absl::CHexEscape(lines[0]);
+  const std::string command = CommandLine(lines[0]);
+  return absl::StrCat("pid ", pid,
+                      command.empty() ? "" : absl::StrCat(" (", command, ")"),
+                      ", since ", absl::CHexEscape(lines[1]));
+}
+
+absl::Status WriteHolder(int fd) {
+  const std::string text = absl::StrCat(
+      ::getpid(), "\n",
+      absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone()),
+      "\n");
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) !=
+                                     static_cast<ssize_t>(text.size())) {
+    return absl::ErrnoToStatus(errno, "cannot write the lock file");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<InstanceLock> InstanceLock::Acquire(
+    const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/gmbd.lock");
+  ipc::UniqueFd fd(::open(
+      path.c_str(),
+      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
+  if (!fd.valid()) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot open the lock file ", path));
+  }
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the lock file is not a regular file: remove it: ", path));
+  }
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK)
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", path));
+    return absl::AlreadyExistsError(
+        absl::StrCat("another broker uses this directory: stop it, or give "
+                     "this one a directory of its own: ",
+                     directory, " is held by ", Holder(fd.get())));
+  }
+  if (absl::Status written = WriteHolder(fd.get()); !written.ok()) {
+    return absl::Status(written.code(),
+                        absl::StrCat(written.message(), ": ", path));
+  }
+  return InstanceLock(std::move(fd));
+}
+
+}  // namespace gmb::broker

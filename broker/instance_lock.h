@@ -1,0 +1,33 @@
+#ifndef GMB_BROKER_INSTANCE_LOCK_H_
+#define GMB_BROKER_INSTANCE_LOCK_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::broker {
+
+// One broker a directory: an flock on DIR/gmbd.lock, held for the process's
+// life. The kernel lets go of it when the process dies, however it dies, so a
+// lock file that is left over means nothing. It is never removed: a file that
+// can vanish can be locked twice.
+class InstanceLock {
+ public:
+  // The directory must exist. ALREADY_EXISTS when another broker holds it; the
+  // message names its pid, its command line and since when.
+  static absl::StatusOr<InstanceLock> Acquire(const std::string& directory);
+
+  InstanceLock(InstanceLock&&) = default;
+  InstanceLock& operator=(InstanceLock&&) = default;
+
+ private:
+  explicit InstanceLock(ipc::UniqueFd fd) : fd_(std::move(fd)) {}
+
+  ipc::UniqueFd fd_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_INSTANCE_LOCK_H_

@@ -1,0 +1,100 @@
+#include "broker/server/acceptor.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gmb::broker {
+namespace {
+
+ipc::UniqueFd OpenReserve() {
+  return ipc::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+Acceptor::Acceptor(const EpollSet* epoll, ipc::SocketType type)
+    : epoll_(epoll), type_(type), reserve_(OpenReserve()) {}
+
+absl::Status Acceptor::Watch(uint64_t id, const Listener& listener) const {
+  return epoll_->Add(listener.socket.fd(), {EpollTag::kListener, id}, EPOLLIN);
+}
+
+absl::Status Acceptor::Add(const std::string& path, mode_t mode, Origin origin,
+                           std::string_view tenant) {
+  absl::StatusOr<ipc::Listener> socket =
+      ipc::Listener::Listen(path, mode, type_);
+  if (!socket.ok()) return socket.status();
+  Listener listener{*std::move(socket), origin, std::string(tenant)};
+  ipc::MutexLock lock(&mu_);
+  const uint64_t id = next_id_++;
+  if (!paused_) {
+    const absl::Status watched = Watch(id, listener);
+    if (!watched.ok()) return watched;
+  }
+  listeners_.emplace(id, std::move(listener));
+  return absl::OkStatus();
+}
+
+absl::Status Acceptor::Remove(const std::string& path) {
+  ipc::MutexLock lock(&mu_);
+  const auto found = std::find_if(
+      listeners_.begin(), listeners_.end(),
+      [&](const auto& entry) { return entry.second.socket.path() == path; });
+  if (found == listeners_.end()) {
+    return absl::NotFoundError(absl::StrCat("no socket is served at ", path));
+  }
+  listeners_.erase(found);  // closing it takes it out of the epoll set
+  return absl::OkStatus();
+}
+
+std::vector<Accepted> Acceptor::Accept(uint64_t id) {
+  std::vector<Accepted> accepted;
+  ipc::MutexLock lock(&mu_);
+  const auto found = listeners_.find(id);
+  if (found == listeners_.end()) return accepted;
+  Listener& listener = found->second;
+  while (accepted.size() < kBatch) {
+    absl::StatusOr<std::optional<ipc::UniqueFd>> socket =
+        listener.socket.TryAccept();
+    if (!socket.ok()) {
+      TurnAway(&listener);
+      break;
+    }
+    if (!socket->has_value()) break;
+    accepted.push_back(
+        {*std::move(*socket), id, listener.origin, listener.tenant});
+  }
+  return accepted;
+}
+
+void Acceptor::TurnAway(Listener* listener) {
+  reserve_.reset();
+  // Accepted and closed at once: the peer sees a hang-up.
+  const bool turned_away = listener->socket.TryAccept().ok();
+  reserve_ = OpenReserve();
+  if (turned_away && reserve_.valid()) return;
+  paused_ = true;
+  for (const auto& [id, other] : listeners_) epoll_->Remove(other.socket.fd());
+}
+
+bool Acceptor::paused() const {
+  ipc::MutexLock lock(&mu_);
+  return paused_;
+}
+
+void Acceptor::Resume() {
+  ipc::MutexLock lock(&mu_);
+  if (!paused_) return;
+  if (!reserve_.valid()) reserve_ = OpenReserve();
+  paused_ = false;
+  for (const auto& [id, listener] : listeners_) {
+    const absl::Status watched = Watch(id, listener);
+    if (!watched.ok()) paused_ = true;  // tried again later
+  }
+}
+
+}  // namespace gmb::broker

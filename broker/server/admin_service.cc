@@ -1,0 +1,304 @@
+#include "broker/server/admin_service.h"
+
+#include <utility>
+
+#include "broker/core/wire_form.h"
+#include "broker/server/event_stream.h"
+#include "broker/server/outside_findings.h"
+#include "broker/server/tenant_change.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+// A call refused before it began.
+class RefusedWatch : public grpc::ServerWriteReactor<v1::Event> {
+ public:
+  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+// Copies a report into the response, or passes its refusal on.
+template <typename T>
+absl::Status Fill(absl::StatusOr<T> report, T* response) {
+  if (!report.ok()) return report.status();
+  *response = *std::move(report);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
+                           const Clock* clock, const CallAuthenticator* calls,
+                           TenantDoors doors)
+    : core_(core),
+      store_(store),
+      events_(events),
+      clock_(clock),
+      calls_(calls),
+      doors_(std::move(doors)) {}
+
+absl::StatusOr<AuthenticatedCall> AdminService::Operator(
+    grpc::CallbackServerContext* context) const {
+  absl::StatusOr<AuthenticatedCall> call = calls_->Authenticate(*context);
+  if (call.ok() && !call->caller.is_operator) {
+    return proto::MakeError(
+        v1::NOT_OPERATOR,
+        "this call is for operators: connect through the admin socket");
+  }
+  return call;
+}
+
+grpc::ServerUnaryReactor* AdminService::Answer(
+    grpc::CallbackServerContext* context,
+    const std::function<absl::Status()>& report) const {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const absl::StatusOr<AuthenticatedCall> call = Operator(context);
+  reactor->Finish(proto::ToGrpcStatus(call.ok() ? report() : call.status()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::OnOperatorsThread(
+    grpc::CallbackServerContext* context,
+    std::function<absl::Status(const AuditRecord&)> change) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::StatusOr<AuthenticatedCall> call = Operator(context);
+  if (!call.ok()) {
+    reactor->Finish(proto::ToGrpcStatus(call.status()));
+    return reactor;
+  }
+  operators_.Post([this, reactor, name = std::move(call->caller.name),
+                   change = std::move(change)] {
+    AuditRecord audit;
+    audit.at = clock_->WallTime();
+    audit.operator_name = name;
+    reactor->Finish(proto::ToGrpcStatus(change(audit)));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::GetStatus(
+    grpc::CallbackServerContext* context, const v1::GetStatusRequest*,
+    v1::GetStatusResponse* response) {
+  return Answer(context, [&] {
+    *response = core_->Status();
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::GetTenant(
+    grpc::CallbackServerContext* context, const v1::GetTenantRequest* request,
+    v1::Tenant* response) {
+  return Answer(context, [&] {
+    return Fill(core_->TenantReport(request->name()), response);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListTenants(
+    grpc::CallbackServerContext* context, const v1::ListTenantsRequest*,
+    v1::ListTenantsResponse* response) {
+  return Answer(context, [&] {
+    *response = core_->Tenants();
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListSessions(
+    grpc::CallbackServerContext* context,
+    const v1::ListSessionsRequest* request,
+    v1::ListSessionsResponse* response) {
+  return Answer(context, [&] {
+    return Fill(core_->Sessions(request->tenant()), response);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListLeases(
+    grpc::CallbackServerContext* context, const v1::ListLeasesRequest* request,
+    v1::ListLeasesResponse* response) {
+  return Answer(context, [&] {
+    return Fill(core_->Leases(request->tenant()), response);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::Explain(
+    grpc::CallbackServerContext* context, const v1::ExplainRequest* request,
+    v1::ExplainResponse* response) {
+  return Answer(context, [&] {
+    return Fill(core_->Explain(request->tenant()), response);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::Diagnose(
+    grpc::CallbackServerContext* context, const v1::DiagnoseRequest*,
+    v1::DiagnoseResponse* response) {
+  return OnOperatorsThread(context, [=, this](const AuditRecord&) {
+    *response = core_->Diagnose();
+    AddOutsideFindings(*core_, response);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerWriteReactor<v1::Event>* AdminService::Watch(
+    grpc::CallbackServerContext* context, const v1::WatchRequest*) {
+  absl::StatusOr<AuthenticatedCall> call = Operator(context);
+  if (!call.ok()) return new RefusedWatch(proto::ToGrpcStatus(call.status()));
+  return new EventStream(events_, std::move(call->proof));
+}
+
+// --- Changes. The request and response live until the reactor finishes.
+
+grpc::ServerUnaryReactor* AdminService::SetTenant(
+    grpc::CallbackServerContext* context, const v1::SetTenantRequest* request,
+    v1::SetTenantResponse* response) {
+  return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
+    return DoSetTenant(audit, *request, response);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::DeleteTenant(
+    grpc::CallbackServerContext* context,
+    const v1::DeleteTenantRequest* request, v1::DeleteTenantResponse*) {
+  return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
+    return DoDeleteTenant(audit, request->name());
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ResizePool(
+    grpc::CallbackServerContext* context, const v1::ResizePoolRequest* request,
+    v1::ResizePoolResponse* response) {
+  return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
+    return DoResizePool(audit, *request, response);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::DrainPool(
+    grpc::CallbackServerContext* context, const v1::DrainPoolRequest* request,
+    v1::DrainPoolResponse* response) {
+  return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
+    return DoDrainPool(audit, *request, response);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListAudit(
+    grpc::CallbackServerContext* context, const v1::ListAuditRequest* request,
+    v1::ListAuditResponse* response) {
+  return OnOperatorsThread(
+      context, [=, this](const AuditRecord&) -> absl::Status {
+        constexpr uint32_t kDefault = 100;
+        absl::StatusOr<std::vector<AuditRecord>> records = store_->ListAudit(
+            request->limit() == 0 ? kDefault : request->limit());
+        if (!records.ok()) return records.status();
+        for (const AuditRecord& record : *records) {
+          v1::AuditEntry* entry = response->add_entries();
+          *entry->mutable_at() = ToProto(record.at);
+          entry->set_operator_name(record.operator_name);
+          entry->set_action(record.action);
+          entry->set_subject(record.subject);
+          entry->set_detail(record.detail);
+        }
+        return absl::OkStatus();
+      });
+}
+
+// What the tenant is (or what a new one starts as) with the request's fields
+// put over it.
+absl::StatusOr<TenantPolicy> AdminService::Merge(
+    const v1::SetTenantRequest& request, bool* is_new) const {
+  absl::StatusOr<TenantPolicy> known = core_->GetPolicy(request.name());
+  *is_new = !known.ok();
+  TenantPolicy policy;
+  if (known.ok()) {
+    policy = *std::move(known);
+  } else {
+    policy.name = request.name();
+    policy.quota.limit = quota::Amount::Fraction(1);
+  }
+  std::string device;
+  if (!request.device().empty()) {
+    absl::StatusOr<std::string> resolved =
+        core_->ResolveDevice(request.device());
+    if (!resolved.ok()) return resolved.status();
+    device = *std::move(resolved);
+  }
+  PutOver(request, device, &policy);
+  return policy;
+}
+
+absl::Status AdminService::DoSetTenant(AuditRecord audit,
+                                       const v1::SetTenantRequest& request,
+                                       v1::SetTenantResponse* response) {
+  if (absl::Status checked = CheckQuantities(request); !checked.ok())
+    return checked;
+  bool is_new = false;
+  absl::StatusOr<TenantPolicy> policy = Merge(request, &is_new);
+  if (!policy.ok()) return policy.status();
+  if (absl::Status checked = core_->CheckTenant(*policy); !checked.ok())
+    return checked;
+  if (is_new) {
+    if (absl::Status opened = doors_.open(policy->name); !opened.ok())
+      return opened;
+  }
+  audit.action = "set_tenant";
+  audit.subject = policy->name;
+  audit.detail = request.ShortDebugString();
+  if (absl::Status stored = store_->PutTenant(*policy, audit); !stored.ok()) {
+    if (is_new) (void)doors_.close(policy->name);
+    return stored;
+  }
+  absl::StatusOr<std::vector<v1::Change>> changes = core_->SetTenant(*policy);
+  if (!changes.ok()) return changes.status();
+  for (v1::Change& change : *changes)
+    *response->add_changes() = std::move(change);
+  return Fill(core_->TenantReport(policy->name), response->mutable_tenant());
+}
+
+absl::Status AdminService::DoDeleteTenant(AuditRecord audit,
+                                          const std::string& name) {
+  if (absl::Status checked = core_->CheckDeleteTenant(name); !checked.ok())
+    return checked;
+  // Closed first, so that no new session of the tenant comes while it goes.
+  const absl::Status closed = doors_.close(name);
+  audit.action = "delete_tenant";
+  audit.subject = name;
+  audit.detail = closed.ok() ? "" : std::string(closed.message());
+  absl::Status deleted = core_->CheckDeleteTenant(name);
+  if (deleted.ok()) deleted = store_->DeleteTenant(name, audit);
+  if (deleted.ok()) deleted = core_->DeleteTenant(name);
+  if (!deleted.ok() && core_->GetPolicy(name).ok()) (void)doors_.open(name);
+  return deleted;
+}
+
+absl::Status AdminService::DoResizePool(AuditRecord audit,
+                                        const v1::ResizePoolRequest& request,
+                                        v1::ResizePoolResponse* response) {
+  absl::StatusOr<std::string> device = core_->ResolveDevice(request.device());
+  if (!device.ok()) return device.status();
+  const quota::Amount size = FromProto(request.size());
+  if (absl::Status checked = core_->CheckResize(*device, size); !checked.ok())
+    return checked;
+  audit.action = "resize_pool";
+  audit.subject = *device;
+  audit.detail = request.ShortDebugString();
+  if (absl::Status stored = store_->PutPoolTarget(*device, size, audit);
+      !stored.ok()) {
+    return stored;
+  }
+  return Fill(core_->ResizePool(*device, size), response->mutable_change());
+}
+
+absl::Status AdminService::DoDrainPool(AuditRecord audit,
+                                       const v1::DrainPoolRequest& request,
+                                       v1::DrainPoolResponse* response) {
+  absl::StatusOr<std::string> device = core_->ResolveDevice(request.device());
+  if (!device.ok()) return device.status();
+  audit.action = request.draining() ? "drain_pool" : "undrain_pool";
+  audit.subject = *device;
+  if (absl::Status stored = store_->Audit(audit); !stored.ok()) return stored;
+  absl::StatusOr<uint64_t> leased =
+      core_->DrainPool(*device, request.draining());
+  if (!leased.ok()) return leased.status();
+  response->set_leased_bytes(*leased);
+  return absl::OkStatus();
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,117 @@
+#ifndef GMB_BROKER_SERVER_ADMIN_SERVICE_H_
+#define GMB_BROKER_SERVER_ADMIN_SERVICE_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/core/core.h"
+#include "broker/server/call_authenticator.h"
+#include "broker/server/serial_executor.h"
+#include "broker/store/quota_store.h"
+#include "gmb/v1/admin.grpc.pb.h"
+
+namespace gmb::broker {
+
+// Opens and closes the socket directory of a tenant. Called on the operators'
+// thread.
+struct TenantDoors {
+  std::function<absl::Status(const std::string& tenant)> open;
+  std::function<absl::Status(const std::string& tenant)> close;
+};
+
+// The gRPC side of operators: authenticates, decodes, asks the core, encodes.
+// Changes are made one at a time, on a thread of their own, and in this order:
+// checked by the core, stored with their audit record, made.
+class AdminService : public v1::Admin::CallbackService {
+ public:
+  // All of them must outlive the service.
+  AdminService(Core* core, QuotaStore* store, EventBus* events,
+               const Clock* clock, const CallAuthenticator* calls,
+               TenantDoors doors);
+
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest* request,
+                                      v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* SetTenant(grpc::CallbackServerContext* context,
+                                      const v1::SetTenantRequest* request,
+                                      v1::SetTenantResponse* response) override;
+  grpc::ServerUnaryReactor* GetTenant(grpc::CallbackServerContext* context,
+                                      const v1::GetTenantRequest* request,
+                                      v1::Tenant* response) override;
+  grpc::ServerUnaryReactor* ListTenants(
+      grpc::CallbackServerContext* context,
+      const v1::ListTenantsRequest* request,
+      v1::ListTenantsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteTenant(
+      grpc::CallbackServerContext* context,
+      const v1::DeleteTenantRequest* request,
+      v1::DeleteTenantResponse* response) override;
+  grpc::ServerUnaryReactor* ListSessions(
+      grpc::CallbackServerContext* context,
+      const v1::ListSessionsRequest* request,
+      v1::ListSessionsResponse* response) override;
+  grpc::ServerUnaryReactor* ListLeases(
+      grpc::CallbackServerContext* context,
+      const v1::ListLeasesRequest* request,
+      v1::ListLeasesResponse* response) override;
+  grpc::ServerUnaryReactor* ResizePool(
+      grpc::CallbackServerContext* context,
+      const v1::ResizePoolRequest* request,
+      v1::ResizePoolResponse* response) override;
+  grpc::ServerUnaryReactor* DrainPool(grpc::CallbackServerContext* context,
+                                      const v1::DrainPoolRequest* request,
+                                      v1::DrainPoolResponse* response) override;
+  grpc::ServerWriteReactor<v1::Event>* Watch(
+      grpc::CallbackServerContext* context,
+      const v1::WatchRequest* request) override;
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const v1::ExplainRequest* request,
+                                    v1::ExplainResponse* response) override;
+  grpc::ServerUnaryReactor* Diagnose(grpc::CallbackServerContext* context,
+                                     const v1::DiagnoseRequest* request,
+                                     v1::DiagnoseResponse* response) override;
+  grpc::ServerUnaryReactor* ListAudit(grpc::CallbackServerContext* context,
+                                      const v1::ListAuditRequest* request,
+                                      v1::ListAuditResponse* response) override;
+
+ private:
+  // The operator who calls, or why the caller is none.
+  absl::StatusOr<AuthenticatedCall> Operator(
+      grpc::CallbackServerContext* context) const;
+  // Answers at once with what `report` fills in.
+  grpc::ServerUnaryReactor* Answer(
+      grpc::CallbackServerContext* context,
+      const std::function<absl::Status()>& report) const;
+  // Answers from the operators' thread: for what waits for the disk or the
+  // driver.
+  grpc::ServerUnaryReactor* OnOperatorsThread(
+      grpc::CallbackServerContext* context,
+      std::function<absl::Status(const AuditRecord&)> change);
+
+  absl::StatusOr<TenantPolicy> Merge(const v1::SetTenantRequest& request,
+                                     bool* is_new) const;
+  absl::Status DoSetTenant(AuditRecord audit,
+                           const v1::SetTenantRequest& request,
+                           v1::SetTenantResponse* response);
+  absl::Status DoDeleteTenant(AuditRecord audit, const std::string& name);
+  absl::Status DoResizePool(AuditRecord audit,
+                            const v1::ResizePoolRequest& request,
+                            v1::ResizePoolResponse* response);
+  absl::Status DoDrainPool(AuditRecord audit,
+                           const v1::DrainPoolRequest& request,
+                           v1::DrainPoolResponse* response);
+
+  Core* const core_;
+  QuotaStore* const store_;
+  EventBus* const events_;
+  const Clock* const clock_;
+  const CallAuthenticator* const calls_;
+  const TenantDoors doors_;
+  SerialExecutor operators_;  // last: its work uses the rest
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_ADMIN_SERVICE_H_

@@ -1,0 +1,70 @@
+#ifndef GMB_BROKER_SERVER_EPOLL_SET_H_
+#define GMB_BROKER_SERVER_EPOLL_SET_H_
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::broker {
+
+// What an event of a server's epoll set is about: a kind and an id
+// that is never used twice, so that an event which was already on its way
+// when its object went away is recognised as stale.
+struct EpollTag {
+  enum Kind : uint8_t { kNews, kListener, kSocket, kPidfd };
+  Kind kind = kNews;
+  uint64_t id = 0;
+
+  [[nodiscard]] uint64_t Pack() const { return id << 2 | kind; }
+  static EpollTag Unpack(uint64_t packed) {
+    return {static_cast<Kind>(packed & 3), packed >> 2};
+  }
+};
+
+// An epoll set, level-triggered. Thread-safe, as the kernel's is.
+class EpollSet {
+ public:
+  static absl::StatusOr<EpollSet> Create() {
+    ipc::UniqueFd fd(::epoll_create1(EPOLL_CLOEXEC));
+    if (!fd.valid()) return absl::ErrnoToStatus(errno, "epoll_create1");
+    return EpollSet(std::move(fd));
+  }
+
+  [[nodiscard]] absl::Status Add(int fd, EpollTag tag, uint32_t events) const {
+    return Control(EPOLL_CTL_ADD, fd, tag, events);
+  }
+  [[nodiscard]] absl::Status Change(int fd, EpollTag tag,
+                                    uint32_t events) const {
+    return Control(EPOLL_CTL_MOD, fd, tag, events);
+  }
+  void Remove(int fd) const {
+    ::epoll_ctl(fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  }
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+ private:
+  explicit EpollSet(ipc::UniqueFd fd) : fd_(std::move(fd)) {}
+
+  [[nodiscard]] absl::Status Control(int operation, int fd, EpollTag tag,
+                                     uint32_t events) const {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = tag.Pack();
+    if (::epoll_ctl(fd_.get(), operation, fd, &event) == 0)
+      return absl::OkStatus();
+    return absl::ErrnoToStatus(errno, "epoll_ctl");
+  }
+
+  ipc::UniqueFd fd_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_EPOLL_SET_H_

@@ -1,0 +1,72 @@
+#include "broker/server/event_stream.h"
+
+#include <utility>
+
+namespace gmb::broker {
+
+EventStream::EventStream(EventBus* bus, GrpcConnections::Proof proof)
+    : bus_(bus), proof_(std::move(proof)) {
+  StartSendInitialMetadata();  // tells the reader that it now sees everything
+  subscription_ =
+      bus_->Subscribe([this](const v1::Event& event) { OnEvent(event); });
+}
+
+void EventStream::OnEvent(const v1::Event& event) {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (ending_) return;
+    if (queue_.size() >= kMaxQueued) {
+      missed_ += 1 + event.missed();
+      return;
+    }
+    queue_.push_back(event);
+    queue_.back().set_missed(event.missed() + std::exchange(missed_, 0));
+  }
+  WriteNext();
+}
+
+void EventStream::WriteNext() {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (busy_ || ending_ || queue_.empty()) return;
+    current_ = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+  }
+  StartWrite(&current_);  // without the lock: it may complete at once
+}
+
+void EventStream::OnWriteDone(bool ok) {
+  {
+    ipc::MutexLock lock(&mu_);
+    busy_ = false;
+    if (!ok) ending_ = true;
+  }
+  End();
+  WriteNext();
+}
+
+void EventStream::OnCancel() {
+  {
+    ipc::MutexLock lock(&mu_);
+    ending_ = true;
+  }
+  End();
+}
+
+// Finishes once, when the end has come and no write is in flight.
+void EventStream::End() {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!ending_ || busy_ || finished_) return;
+    finished_ = true;
+  }
+  Finish(grpc::Status::OK);
+}
+
+void EventStream::OnDone() {
+  bus_->Unsubscribe(subscription_);
+  delete this;
+}
+
+}  // namespace gmb::broker

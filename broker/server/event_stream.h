@@ -1,0 +1,47 @@
+#ifndef GMB_BROKER_SERVER_EVENT_STREAM_H_
+#define GMB_BROKER_SERVER_EVENT_STREAM_H_
+
+#include <deque>
+
+#include "broker/core/event_bus.h"
+#include "broker/server/grpc_connections.h"
+#include "gmb/v1/admin.pb.h"
+#include "grpcpp/support/server_callback.h"
+#include "ipc/mutex.h"
+
+namespace gmb::broker {
+
+// One `gmb watch`: events from now on until the call is cancelled. A reader
+// that lets kMaxQueued events pile up loses later ones and is told how many.
+// Deletes itself when gRPC is done with it.
+class EventStream : public grpc::ServerWriteReactor<v1::Event> {
+ public:
+  static constexpr size_t kMaxQueued = 4096;
+
+  EventStream(EventBus* bus, GrpcConnections::Proof proof);
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  void OnEvent(const v1::Event& event);
+  void WriteNext();
+  void End();
+
+  EventBus* const bus_;
+  const GrpcConnections::Proof proof_;
+  uint64_t subscription_ = 0;
+
+  ipc::Mutex mu_;
+  std::deque<v1::Event> queue_ ABSL_GUARDED_BY(mu_);
+  uint64_t missed_ ABSL_GUARDED_BY(mu_) = 0;
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;  // a write is in flight or starting
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  v1::Event current_;  // gRPC's while busy_
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_EVENT_STREAM_H_

@@ -1,0 +1,49 @@
+#ifndef GMB_BROKER_SERVER_GREETING_H_
+#define GMB_BROKER_SERVER_GREETING_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ipc/seqpacket.h"
+
+namespace gmb::broker {
+
+// What a peer said of itself, once it has proved to be who the kernel says.
+struct ProvedHello {
+  std::string program;
+  std::string tenant_token;
+};
+
+// One greeting: a nonce goes out, and one Hello has to come back with it, from
+// the very process that connected. SO_PEERCRED names who connected; the
+// credentials of the packet name who answers now, and the kernel vouches for
+// both. With them equal, and the process still alive afterwards, neither an
+// inherited socket nor a recycled pid can pass for somebody else.
+//
+// A value without sockets or clocks; the handle server feeds it.
+class Greeting {
+ public:
+  static constexpr size_t kNonceBytes = 16;
+  static constexpr size_t kMaxProgramBytes = 64;
+  static constexpr size_t kMaxTenantTokenBytes = 256;
+
+  // `peer`: the SO_PEERCRED of the socket.
+  static absl::StatusOr<Greeting> Start(const ipc::PeerCredentials& peer);
+  // With a nonce of the caller's choice.
+  Greeting(std::string nonce, const ipc::PeerCredentials& peer);
+
+  [[nodiscard]] const std::string& nonce() const { return nonce_; }
+  [[nodiscard]] const ipc::PeerCredentials& peer() const { return peer_; }
+
+  // Judges the peer's first packet. An error is what to refuse it with.
+  [[nodiscard]] absl::StatusOr<ProvedHello> OnPacket(
+      const ipc::Packet& packet) const;
+
+ private:
+  std::string nonce_;
+  ipc::PeerCredentials peer_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_GREETING_H_

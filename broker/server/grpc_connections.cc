@@ -1,0 +1,189 @@
+#include "broker/server/grpc_connections.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "ipc/seqpacket.h"
+
+namespace gmb::broker {
+namespace {
+
+// How long nobody is let in once not even a spare fd is left.
+constexpr int kAcceptPauseMs = 100;
+constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+// Nobody has to prove anything by a time: an operator's idle connection, or a
+// health check's, does no harm while there is room.
+constexpr PendingConnections::Time kNever = PendingConnections::Time::max();
+
+// gRPC names a connection that it was handed after its fd.
+std::optional<int> FdOf(absl::string_view grpc_peer) {
+  int fd = -1;
+  if (!absl::ConsumePrefix(&grpc_peer, "fd:") ||
+      !absl::SimpleAtoi(grpc_peer, &fd)) {
+    return std::nullopt;
+  }
+  return fd;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcConnections>> GrpcConnections::Listen(
+    const std::string& path, mode_t mode, size_t max_unproved) {
+  absl::StatusOr<EpollSet> epoll = EpollSet::Create();
+  if (!epoll.ok()) return epoll.status();
+  absl::StatusOr<ipc::Wakeup> stop = ipc::Wakeup::Create();
+  if (!stop.ok()) return stop.status();
+  const absl::Status watched =
+      epoll->Add(stop->fd(), {EpollTag::kNews, 0}, EPOLLIN);
+  if (!watched.ok()) return watched;
+  std::unique_ptr<GrpcConnections> connections(
+      new GrpcConnections(*std::move(epoll), *std::move(stop), max_unproved));
+  const absl::Status listening =
+      connections->acceptor_.Add(path, mode, Origin::kShared, {});
+  if (!listening.ok()) return listening;
+  return connections;
+}
+
+GrpcConnections::GrpcConnections(EpollSet epoll, ipc::Wakeup stop,
+                                 size_t max_unproved)
+    : epoll_(std::move(epoll)),
+      stop_(std::move(stop)),
+      acceptor_(&epoll_, ipc::SocketType::kStream),
+      unproved_(max_unproved) {}
+
+GrpcConnections::~GrpcConnections() { StopServing(); }
+
+void GrpcConnections::Serve(std::function<void(int)> hand_over) {
+  hand_over_ = std::move(hand_over);
+  {
+    ipc::MutexLock lock(&mu_);
+    serving_ = true;
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+void GrpcConnections::StopServing() {
+  {
+    ipc::MutexLock lock(&mu_);
+    serving_ = false;
+  }
+  stop_.Notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+void GrpcConnections::Run() {
+  std::array<epoll_event, 64> events{};
+  const auto serving = [this] {
+    ipc::MutexLock lock(&mu_);
+    return serving_;
+  };
+  while (serving()) {
+    const int ready = ::epoll_wait(epoll_.fd(), events.data(),
+                                   static_cast<int>(events.size()),
+                                   acceptor_.paused() ? kAcceptPauseMs : -1);
+    if (ready <= 0) acceptor_.Resume();
+    for (int i = 0; i < ready; ++i) {
+      const EpollTag tag = EpollTag::Unpack(events[i].data.u64);
+      if (tag.kind == EpollTag::kSocket) Forget(tag.id);
+      if (tag.kind != EpollTag::kListener) continue;
+      for (Accepted& accepted : acceptor_.Accept(tag.id))
+        Admit(std::move(accepted));
+    }
+  }
+}
+
+void GrpcConnections::Admit(Accepted accepted) {
+  ipc::UniqueFd fd = Register(std::move(accepted));
+  if (fd.valid()) hand_over_(fd.release());
+}
+
+ipc::UniqueFd GrpcConnections::Register(Accepted accepted) {
+  Connection connection;
+  connection.grpc_fd = accepted.socket.get();
+  if (const auto peer = ipc::ConnectedPeer(connection.grpc_fd); peer.ok())
+    connection.pid = peer->pid;
+  connection.watch =
+      ipc::UniqueFd(::fcntl(connection.grpc_fd, F_DUPFD_CLOEXEC, 0));
+  if (!connection.watch.valid()) return {};
+  ipc::MutexLock lock(&mu_);
+  const uint64_t id = next_id_++;
+  if (!epoll_.Add(connection.watch.get(), {EpollTag::kSocket, id}, kEndEvents)
+           .ok()) {
+    return {};
+  }
+  by_grpc_fd_[connection.grpc_fd] = id;
+  AddUnproved(id,
+              connections_.emplace(id, std::move(connection)).first->second);
+  return std::move(accepted.socket);
+}
+
+void GrpcConnections::AddUnproved(uint64_t id, const Connection& connection) {
+  const std::optional<uint64_t> victim =
+      unproved_.Add(id, /*listener=*/0, connection.pid, kNever);
+  if (!victim.has_value()) return;
+  ::shutdown(connections_.at(*victim).watch.get(), SHUT_RDWR);
+}
+
+// Its end came, or we brought it about.
+void GrpcConnections::Forget(uint64_t id) {
+  ipc::MutexLock lock(&mu_);
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  // Closing a duplicate does not take the file out of the set.
+  epoll_.Remove(found->second.watch.get());
+  unproved_.Remove(id);
+  const auto named = by_grpc_fd_.find(found->second.grpc_fd);
+  if (named != by_grpc_fd_.end() && named->second == id)
+    by_grpc_fd_.erase(named);
+  connections_.erase(found);
+}
+
+GrpcConnections::Proof GrpcConnections::Prove(absl::string_view grpc_peer) {
+  const std::optional<int> fd = FdOf(grpc_peer);
+  if (!fd.has_value()) return {};
+  ipc::MutexLock lock(&mu_);
+  const auto named = by_grpc_fd_.find(*fd);
+  if (named == by_grpc_fd_.end()) return {};
+  Connection& connection = connections_.at(named->second);
+  if (connection.proofs++ == 0) unproved_.Remove(named->second);
+  return {this, named->second, connection.pid};
+}
+
+void GrpcConnections::Unprove(uint64_t id) {
+  ipc::MutexLock lock(&mu_);
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  if (--found->second.proofs == 0) AddUnproved(id, found->second);
+}
+
+size_t GrpcConnections::open() const {
+  ipc::MutexLock lock(&mu_);
+  return connections_.size();
+}
+
+GrpcConnections::Proof::Proof(Proof&& other) noexcept
+    : owner_(std::exchange(other.owner_, nullptr)),
+      id_(other.id_),
+      pid_(other.pid_) {}
+
+GrpcConnections::Proof& GrpcConnections::Proof::operator=(
+    Proof&& other) noexcept {
+  if (this == &other) return *this;
+  if (owner_ != nullptr) owner_->Unprove(id_);
+  owner_ = std::exchange(other.owner_, nullptr);
+  id_ = other.id_;
+  pid_ = other.pid_;
+  return *this;
+}
+
+GrpcConnections::Proof::~Proof() {
+  if (owner_ != nullptr) owner_->Unprove(id_);
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,40 @@
+#ifndef GMB_BROKER_SERVER_GRPC_SERVER_H_
+#define GMB_BROKER_SERVER_GRPC_SERVER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "broker/server/admin_service.h"
+#include "broker/server/grpc_connections.h"
+#include "broker/server/session_service.h"
+#include "grpcpp/server.h"
+
+namespace gmb::broker {
+
+// The gRPC server: sessions, operators, the standard health service and
+// reflection, over the connections that it is handed.
+class GrpcServer {
+ public:
+  // All of them must outlive the server.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
+      GrpcConnections* connections, SessionService* sessions,
+      AdminService* admin);
+  ~GrpcServer();
+
+  // What health checks are answered: SERVING until said otherwise.
+  void SetServing(bool serving);
+  // Takes no new calls and ends those that are open after `grace`.
+  void Shutdown(absl::Duration grace);
+
+ private:
+  GrpcServer(std::unique_ptr<grpc::Server> server, GrpcConnections* connections)
+      : connections_(connections), server_(std::move(server)) {}
+
+  GrpcConnections* const connections_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_GRPC_SERVER_H_

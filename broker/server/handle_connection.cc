@@ -1,0 +1,250 @@
+// One peer of the handle server: challenge, Hello, acknowledgements, the end.
+#include "broker/server/handle_connection.h"
+
+#include <poll.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/server/handle_frames.h"
+#include "broker/server/handle_server.h"
+#include "ipc/pidfd.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+// A process whose socket has hung up is nearly always dying, and the driver has
+// its memory back when its pidfd turns readable (about 60 ms on an H200). Its
+// session ends then, so that what its slabs free is read in one step; a process
+// that lives on loses its session after this time.
+constexpr std::chrono::milliseconds kDeathTime{150};
+// See kDisconnected.
+constexpr char kProcessEnded[] =
+    "its process ended; another one keeps its connection open";
+constexpr uint32_t kPeerEvents = EPOLLIN | EPOLLRDHUP;
+// A connection's share of one turn.
+constexpr int kPacketsATurn = 16;
+
+bool IsClosedByPeer(int socket) {
+  pollfd peer{.fd = socket, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&peer, 1, 0) == 1 &&
+         (peer.revents & (POLLHUP | POLLRDHUP)) != 0;
+}
+
+absl::Status NoFdsLeft() {
+  return proto::MakeError(v1::TOO_MANY_SESSIONS,
+                          "the broker has no fds left: raise its RLIMIT_NOFILE "
+                          "(LimitNOFILE in systemd)",
+                          {.retry_after = absl::Seconds(1)});
+}
+
+}  // namespace
+
+void HandleServer::OnListener(uint64_t listener) {
+  for (Accepted& accepted : acceptor_.Accept(listener))
+    Challenge(std::move(accepted));
+}
+
+void HandleServer::Challenge(Accepted accepted) {
+  const uint64_t id = next_connection_++;
+  auto connection = std::make_unique<Connection>();
+  connection->socket =
+      std::make_shared<ipc::SeqpacketSocket>(std::move(accepted.socket));
+  connection->origin = accepted.origin;
+  connection->tenant_directory = std::move(accepted.tenant_directory);
+  Connection* const raw = connection.get();
+  connections_.emplace(id, std::move(connection));
+  const absl::Status sent = SendChallenge(id, raw);
+  if (!sent.ok()) {
+    Refuse(id, sent);
+    return;
+  }
+  const std::optional<uint64_t> victim =
+      pending_.Add(id, accepted.listener, raw->greeting->peer().pid,
+                   After(options_.greeting_timeout));
+  if (!victim.has_value()) return;
+  Refuse(*victim, proto::MakeError(
+                      v1::TOO_MANY_SESSIONS,
+                      "too many connections have not greeted yet: try again",
+                      {.retry_after = absl::Seconds(1)}));
+}
+
+absl::Status HandleServer::SendChallenge(uint64_t id, Connection* connection) {
+  ipc::SeqpacketSocket& socket = *connection->socket;
+  const absl::Status credentials = socket.EnableCredentials();
+  if (!credentials.ok()) return credentials;
+  const absl::StatusOr<ipc::PeerCredentials> peer = socket.peer();
+  if (!peer.ok()) return peer.status();
+  absl::StatusOr<ipc::UniqueFd> pidfd =
+      ipc::OpenPeerPidfd(socket.fd(), peer->pid);
+  if (absl::IsResourceExhausted(pidfd.status())) return NoFdsLeft();
+  if (pidfd.ok()) {
+    connection->pidfd = *std::move(pidfd);
+  } else if (!absl::IsNotFound(pidfd.status())) {
+    return pidfd.status();  // without a pidfd only a peer that no pid names
+  }
+  absl::StatusOr<Greeting> greeting = Greeting::Start(*peer);
+  if (!greeting.ok()) return greeting.status();
+  connection->greeting = *std::move(greeting);
+  absl::Status watched =
+      epoll_.Add(socket.fd(), {EpollTag::kSocket, id}, kPeerEvents);
+  if (watched.ok() && connection->pidfd.valid()) {
+    watched =
+        epoll_.Add(connection->pidfd.get(), {EpollTag::kPidfd, id}, EPOLLIN);
+  }
+  if (!watched.ok()) return watched;
+  return socket.TrySend(ChallengeFrame(connection->greeting->nonce()), {})
+      .status();
+}
+
+void HandleServer::OnSocket(uint64_t id, uint32_t events) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Connection* const connection = found->second.get();
+  if ((events & EPOLLIN) != 0) {
+    if (!Receive(id, connection)) return;
+  } else if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) {
+    OnHangup(id, connection);
+    return;
+  }
+  if ((events & EPOLLOUT) != 0) OnRoom(id, connection);
+}
+
+bool HandleServer::Receive(uint64_t id, Connection* connection) {
+  for (int i = 0; i < kPacketsATurn; ++i) {
+    const absl::StatusOr<std::optional<ipc::Packet>> packet =
+        connection->socket->TryReceive();
+    if (absl::IsUnavailable(packet.status())) {
+      OnHangup(id, connection);
+      return false;
+    }
+    if (packet.ok() && !packet->has_value()) return true;
+    if (connection->outbox == nullptr) {
+      if (!packet.ok()) {
+        Refuse(id, packet.status());
+        return false;
+      }
+      OnHello(id, connection, **packet);
+      if (connections_.find(id) == connections_.end()) return false;
+      continue;
+    }
+    const absl::StatusOr<uint64_t> frame_id =
+        packet.ok() ? ParseSlabsAck(**packet) : packet.status();
+    if (!frame_id.ok()) {
+      End(id,
+          absl::StrCat("it broke the protocol: ", frame_id.status().message()));
+      return false;
+    }
+    if (!connection->outbox->OnAck(*frame_id)) {
+      End(id,
+          "it broke the protocol: acknowledged a frame that it was not sent");
+      return false;
+    }
+  }
+  return true;
+}
+
+void HandleServer::OnHello(uint64_t id, Connection* connection,
+                           const ipc::Packet& packet) {
+  const absl::StatusOr<ProvedHello> hello =
+      connection->greeting->OnPacket(packet);
+  if (!hello.ok()) {
+    Refuse(id, hello.status());
+    return;
+  }
+  // After the Hello: had its pid been recycled, the pidfd's process would be
+  // dead.
+  if (connection->pidfd.valid() && !ipc::IsAlive(connection->pidfd)) {
+    End(id, kProcessEnded);
+    return;
+  }
+  const ipc::PeerCredentials& peer = connection->greeting->peer();
+  absl::StatusOr<OpenedSession> opened =
+      calls_.open({.origin = connection->origin,
+                   .tenant_directory = connection->tenant_directory,
+                   .pid = peer.pid,
+                   .uid = peer.uid,
+                   .gid = peer.gid,
+                   .program = hello->program,
+                   .tenant_token = hello->tenant_token});
+  if (!opened.ok()) {
+    Refuse(id, opened.status());
+    return;
+  }
+  pending_.Remove(id);
+  connection->session = opened->id;
+  connection->outbox = opened->outbox;
+  const absl::StatusOr<bool> sent =
+      connection->socket->TrySend(WelcomeFrame(*opened), {});
+  if (!sent.ok() || !*sent) {
+    End(id, "it could not be welcomed");
+    return;
+  }
+  connection->outbox->AttachSocket(
+      std::make_shared<SocketSender>(id, connection->socket, news_));
+}
+
+void HandleServer::WaitForRoom(uint64_t id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  const absl::Status changed =
+      epoll_.Change(found->second->socket->fd(), {EpollTag::kSocket, id},
+                    kPeerEvents | EPOLLOUT);
+  if (!changed.ok()) End(id, "its socket can not be watched");
+}
+
+void HandleServer::OnRoom(uint64_t id, Connection* connection) {
+  const absl::Status changed = epoll_.Change(
+      connection->socket->fd(), {EpollTag::kSocket, id}, kPeerEvents);
+  if (!changed.ok()) {
+    End(id, "its socket can not be watched");
+    return;
+  }
+  connection->outbox->OnSocketWritable();
+}
+
+void HandleServer::Refuse(uint64_t id, const absl::Status& why) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  // Best effort: a peer that is gone, or does not read, learns nothing.
+  const absl::StatusOr<bool> sent =
+      found->second->socket->TrySend(RefusedFrame(why), {});
+  End(id, sent.ok() ? "refused" : "gone");
+}
+
+void HandleServer::OnHangup(uint64_t id, Connection* connection) {
+  const bool may_be_dying = connection->outbox != nullptr &&
+                            connection->pidfd.valid() &&
+                            ipc::IsAlive(connection->pidfd);
+  if (!may_be_dying) {
+    End(id, kDisconnected);
+    return;
+  }
+  epoll_.Remove(connection->socket->fd());
+  dying_.emplace(id, std::chrono::steady_clock::now() + kDeathTime);
+}
+
+// A process that ends closes its sockets before its pidfd says so: whichever is
+// seen first, the reason is the same.
+void HandleServer::OnDeath(uint64_t id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  const bool closed =
+      dying_.contains(id) || IsClosedByPeer(found->second->socket->fd());
+  End(id, closed ? kDisconnected : kProcessEnded);
+}
+
+void HandleServer::End(uint64_t id, std::string_view reason) {
+  auto node = connections_.extract(id);
+  if (node.empty()) return;
+  pending_.Remove(id);
+  dying_.erase(id);
+  const std::unique_ptr<Connection> connection = std::move(node.mapped());
+  // The session's sender keeps the socket open until the outbox lets it go.
+  epoll_.Remove(connection->socket->fd());
+  connection->socket->Shutdown();
+  if (connection->outbox != nullptr) calls_.close(connection->session, reason);
+}
+
+}  // namespace gmb::broker

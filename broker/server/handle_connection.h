@@ -1,0 +1,33 @@
+#ifndef GMB_BROKER_SERVER_HANDLE_CONNECTION_H_
+#define GMB_BROKER_SERVER_HANDLE_CONNECTION_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "broker/core/outbox.h"
+#include "broker/server/handle_server.h"
+
+namespace gmb::broker {
+
+// One peer, from accept to hang-up. With an outbox once it has a session.
+struct HandleServer::Connection {
+  // Shared with the session's SocketSender.
+  std::shared_ptr<ipc::SeqpacketSocket> socket;
+  ipc::UniqueFd pidfd;  // empty where the kernel has none for a peer of another
+                        // pid namespace
+  Origin origin = Origin::kShared;
+  std::string tenant_directory;
+  std::optional<Greeting> greeting;
+  uint64_t session = 0;
+  std::shared_ptr<Outbox> outbox;
+  bool crowded = false;  // to be tried again at the next sweep
+};
+
+// Why a session ended, for operators. A client that is done and one that was
+// killed look alike.
+inline constexpr char kDisconnected[] = "it disconnected";
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_HANDLE_CONNECTION_H_

@@ -1,0 +1,48 @@
+#include "broker/server/handle_frames.h"
+
+#include "broker/core/wire_form.h"
+#include "gmb/v1/handle.pb.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+
+std::string ChallengeFrame(std::string_view nonce) {
+  v1::BrokerFrame frame;
+  frame.mutable_challenge()->set_nonce(std::string(nonce));
+  frame.mutable_challenge()->set_protocol_version(kHandleProtocolVersion);
+  return frame.SerializeAsString();
+}
+
+std::string WelcomeFrame(const OpenedSession& session) {
+  v1::BrokerFrame frame;
+  v1::Welcome* welcome = frame.mutable_welcome();
+  welcome->set_session_id(session.id);
+  welcome->set_token(session.token);
+  welcome->set_tenant(session.tenant);
+  welcome->set_broker_version(GMB_VERSION);
+  for (const device::DeviceInfo& device : session.devices) {
+    *welcome->add_devices() = ToProto(device);
+  }
+  for (const std::string& warning : session.warnings)
+    welcome->add_warnings(warning);
+  return frame.SerializeAsString();
+}
+
+std::string RefusedFrame(const absl::Status& why) {
+  v1::BrokerFrame frame;
+  *frame.mutable_refused() = proto::ToWireError(why);
+  return frame.SerializeAsString();
+}
+
+absl::StatusOr<uint64_t> ParseSlabsAck(const ipc::Packet& packet) {
+  v1::ClientFrame frame;
+  if (!packet.fds.empty())
+    return proto::MakeError(v1::BAD_REQUEST, "sent fds; a client sends none");
+  if (!frame.ParseFromString(packet.bytes) || !frame.has_slabs_ack()) {
+    return proto::MakeError(v1::BAD_REQUEST,
+                            "sent something else than a SlabsAck");
+  }
+  return frame.slabs_ack().frame_id();
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,169 @@
+#include "broker/server/handle_server.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/server/handle_connection.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long no connection is accepted once not even a spare fd is left.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HandleServer>> HandleServer::Start(
+    const HandleServerOptions& options, SessionCalls calls) {
+  absl::StatusOr<EpollSet> epoll = EpollSet::Create();
+  if (!epoll.ok()) return epoll.status();
+  absl::StatusOr<ipc::Wakeup> wakeup = ipc::Wakeup::Create();
+  if (!wakeup.ok()) return wakeup.status();
+  auto news = std::make_shared<SenderNews>(*std::move(wakeup));
+  const absl::Status watched =
+      epoll->Add(news->fd(), {EpollTag::kNews, 0}, EPOLLIN);
+  if (!watched.ok()) return watched;
+  std::unique_ptr<HandleServer> server(new HandleServer(
+      options, std::move(calls), *std::move(epoll), std::move(news)));
+  server->thread_ = std::thread([raw = server.get()] { raw->Run(); });
+  return server;
+}
+
+HandleServer::HandleServer(const HandleServerOptions& options,
+                           SessionCalls calls, EpollSet epoll,
+                           std::shared_ptr<SenderNews> news)
+    : options_(options),
+      calls_(std::move(calls)),
+      epoll_(std::move(epoll)),
+      news_(std::move(news)),
+      acceptor_(&epoll_, ipc::SocketType::kSeqpacket),
+      pending_(options.max_pending_greetings) {}
+
+HandleServer::~HandleServer() {
+  stopping_ = true;
+  news_->Wake();
+  thread_.join();
+}
+
+absl::Status HandleServer::AddListener(const std::string& path, mode_t mode,
+                                       Origin origin, std::string_view tenant) {
+  return acceptor_.Add(path, mode, origin, tenant);
+}
+
+absl::Status HandleServer::RemoveListener(const std::string& path) {
+  return acceptor_.Remove(path);
+}
+
+void HandleServer::Run() {
+  std::array<epoll_event, 64> events{};
+  while (!stopping_) {
+    const int ready =
+        ::epoll_wait(epoll_.fd(), events.data(),
+                     static_cast<int>(events.size()), WaitMilliseconds());
+    for (int i = 0; i < ready; ++i) {
+      OnEvent(EpollTag::Unpack(events[i].data.u64), events[i].events);
+    }
+    OnTime(Clock::now());
+  }
+  while (!connections_.empty())
+    End(connections_.begin()->first, "the broker stops");
+}
+
+int HandleServer::WaitMilliseconds() const {
+  std::optional<Time> next = pending_.NextDeadline();
+  for (const std::optional<Time>& other : {next_sweep_, accept_again_}) {
+    if (other.has_value() && (!next.has_value() || *other < *next))
+      next = other;
+  }
+  for (const auto& [id, deadline] : dying_) {
+    if (!next.has_value() || deadline < *next) next = deadline;
+  }
+  if (!next.has_value()) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+}
+
+void HandleServer::OnEvent(EpollTag tag, uint32_t events) {
+  switch (tag.kind) {
+    case EpollTag::kNews:
+      OnNews();
+      break;
+    case EpollTag::kListener:
+      OnListener(tag.id);
+      break;
+    case EpollTag::kSocket:
+      OnSocket(tag.id, events);
+      break;
+    case EpollTag::kPidfd:
+      OnDeath(tag.id);
+      break;
+  }
+}
+
+void HandleServer::OnTime(Time now) {
+  for (const uint64_t id : pending_.TakeExpired(now)) {
+    Refuse(id,
+           proto::MakeError(
+               v1::BAD_REQUEST,
+               absl::StrCat("no Hello came within ",
+                            absl::FormatDuration(options_.greeting_timeout))));
+  }
+  std::vector<uint64_t> outlived;
+  for (const auto& [id, deadline] : dying_) {
+    if (deadline <= now) outlived.push_back(id);
+  }
+  for (const uint64_t id : outlived) End(id, kDisconnected);
+  if (next_sweep_.has_value() && *next_sweep_ <= now) Sweep(now);
+  if (accept_again_.has_value() && *accept_again_ <= now) {
+    acceptor_.Resume();
+    accept_again_.reset();
+  }
+  if (acceptor_.paused() && !accept_again_.has_value())
+    accept_again_ = now + kAcceptPause;
+}
+
+void HandleServer::OnNews() {
+  const SenderNews::Batch news = news_->Take();
+  for (const uint64_t id : news.full) WaitForRoom(id);
+  for (const uint64_t id : news.crowded) {
+    const auto found = connections_.find(id);
+    if (found != connections_.end()) found->second->crowded = true;
+  }
+  // Not at once: nearly always its acknowledgement comes first.
+  if (news.frame_sent && !next_sweep_.has_value())
+    next_sweep_ = news.crowded.empty() ? After(SweepInterval()) : Clock::now();
+}
+
+// Looks for peers that owe an acknowledgement for too long, and comes again as
+// long as any owes one.
+void HandleServer::Sweep(Time now) {
+  news_->ForgetFrameSent();
+  std::vector<uint64_t> late;
+  bool waiting = false;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->outbox == nullptr) continue;
+    if (std::exchange(connection->crowded, false))
+      connection->outbox->OnSocketWritable();
+    const std::optional<Clock::time_point> since =
+        connection->outbox->WaitingForPeerSince();
+    if (!since.has_value()) continue;
+    waiting = true;
+    if (now - *since >= absl::ToChronoNanoseconds(options_.peer_timeout))
+      late.push_back(id);
+  }
+  for (const uint64_t id : late) {
+    End(id, absl::StrCat("it did not acknowledge its slabs within ",
+                         absl::FormatDuration(options_.peer_timeout)));
+  }
+  next_sweep_.reset();
+  if (waiting) next_sweep_ = After(SweepInterval());
+}
+
+}  // namespace gmb::broker

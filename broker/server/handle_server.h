@@ -1,0 +1,131 @@
+#ifndef GMB_BROKER_SERVER_HANDLE_SERVER_H_
+#define GMB_BROKER_SERVER_HANDLE_SERVER_H_
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "broker/core/peer.h"
+#include "broker/server/acceptor.h"
+#include "broker/server/epoll_set.h"
+#include "broker/server/greeting.h"
+#include "broker/server/pending_connections.h"
+#include "broker/server/socket_sender.h"
+#include "ipc/seqpacket.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::broker {
+
+struct HandleServerOptions {
+  absl::Duration greeting_timeout = absl::Seconds(5);
+  // For the acknowledgement of a frame, the time that it waits for room
+  // included.
+  absl::Duration peer_timeout = absl::Seconds(10);
+  size_t max_pending_greetings = 256;
+};
+
+// What the handle server asks of the core. Called on the server's thread.
+struct SessionCalls {
+  std::function<absl::StatusOr<OpenedSession>(const PeerIdentity&)> open;
+  // Exactly once for each session opened; the core may have ended it already.
+  std::function<void(uint64_t session, std::string_view reason)> close;
+};
+
+// All handle sockets: greetings, slab frames and their acknowledgements, and
+// the death of peers. One thread waits on all of it and never blocks on a
+// peer; a peer that misbehaves loses its own session.
+//
+// Listeners may be added and removed from any thread at any time.
+class HandleServer {
+ public:
+  static absl::StatusOr<std::unique_ptr<HandleServer>> Start(
+      const HandleServerOptions& options, SessionCalls calls);
+  // Ends every session and removes the sockets.
+  ~HandleServer();
+  HandleServer(const HandleServer&) = delete;
+  HandleServer& operator=(const HandleServer&) = delete;
+
+  // `mode`: the socket file's permission. `tenant`: whose directory `path` is
+  // in, with Origin::kTenantDirectory. ALREADY_EXISTS: somebody listens there.
+  absl::Status AddListener(const std::string& path, mode_t mode, Origin origin,
+                           std::string_view tenant = {});
+  // Closes the socket and removes its path; sessions that came by it go on.
+  // NOT_FOUND when there is none.
+  absl::Status RemoveListener(const std::string& path);
+
+ private:
+  using Time = PendingConnections::Time;
+  struct Connection;
+
+  HandleServer(const HandleServerOptions& options, SessionCalls calls,
+               EpollSet epoll, std::shared_ptr<SenderNews> news);
+
+  static Time After(absl::Duration duration) {
+    return std::chrono::steady_clock::now() +
+           absl::ToChronoNanoseconds(duration);
+  }
+
+  // The loop: handle_server.cc.
+  void Run();
+  [[nodiscard]] int WaitMilliseconds() const;
+  void OnEvent(EpollTag tag, uint32_t events);
+  void OnTime(Time now);
+  void OnNews();
+  void Sweep(Time now);
+  [[nodiscard]] absl::Duration SweepInterval() const {
+    return std::min(absl::Seconds(1), options_.peer_timeout / 4);
+  }
+
+  // One peer: handle_connection.cc.
+  void OnListener(uint64_t listener);
+  void Challenge(Accepted accepted);
+  [[nodiscard]] absl::Status SendChallenge(uint64_t id, Connection* connection);
+  void OnSocket(uint64_t id, uint32_t events);
+  // False: the connection is gone.
+  [[nodiscard]] bool Receive(uint64_t id, Connection* connection);
+  void OnHello(uint64_t id, Connection* connection, const ipc::Packet& packet);
+  void OnRoom(uint64_t id, Connection* connection);
+  void WaitForRoom(uint64_t id);
+
+  void OnHangup(uint64_t id, Connection* connection);
+  void OnDeath(uint64_t id);
+
+  // Both destroy the connection.
+  void Refuse(uint64_t id, const absl::Status& why);
+  void End(uint64_t id, std::string_view reason);
+
+  const HandleServerOptions options_;
+  const SessionCalls calls_;
+  const EpollSet epoll_;
+  const std::shared_ptr<SenderNews> news_;
+  Acceptor acceptor_;
+  std::atomic<bool> stopping_ = false;
+
+  // The server's thread alone.
+  std::map<uint64_t, std::unique_ptr<Connection>> connections_;
+  uint64_t next_connection_ = 1;
+  std::map<uint64_t, Time> dying_;  // hung up; waiting for their pidfds until
+  PendingConnections pending_;
+  std::optional<Time>
+      next_sweep_;  // set while some peer may owe an acknowledgement
+  std::optional<Time> accept_again_;  // set while the acceptor is paused
+
+  std::thread thread_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_HANDLE_SERVER_H_

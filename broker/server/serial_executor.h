@@ -1,0 +1,33 @@
+#ifndef GMB_BROKER_SERVER_SERIAL_EXECUTOR_H_
+#define GMB_BROKER_SERVER_SERIAL_EXECUTOR_H_
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "ipc/mutex.h"
+
+namespace gmb::broker {
+
+// One thread that does what it is given, first in, first out: for work that
+// waits for the disk and must not hold up gRPC's threads. What is queued when
+// it is destroyed is still done.
+class SerialExecutor {
+ public:
+  SerialExecutor();
+  ~SerialExecutor();
+  void Post(std::function<void()> work);
+
+ private:
+  void Run();
+
+  ipc::Mutex mu_;
+  ipc::CondVar wake_;
+  std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_SERIAL_EXECUTOR_H_

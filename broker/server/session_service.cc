@@ -1,0 +1,189 @@
+#include "broker/server/session_service.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "grpcpp/alarm.h"
+#include "ipc/mutex.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+using Reactor = grpc::ServerBidiReactor<v1::ClientMessage, v1::BrokerMessage>;
+
+// How long the end of a stream waits for a client to read what is being
+// written. A write to one that never reads would not end before its connection.
+constexpr std::chrono::seconds kLastWrite{1};
+
+// A stream refused before it began.
+class RefusedStream : public Reactor {
+ public:
+  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+// One open stream. gRPC owns its life through self_, which OnDone clears; the
+// outbox shares it while attached. Finish is called once, when no write is in
+// flight and no operation is just being started; none is started after it.
+class SessionStream : public Reactor,
+                      public StreamSink,
+                      public std::enable_shared_from_this<SessionStream> {
+ public:
+  SessionStream(Core* core, grpc::CallbackServerContext* context,
+                AuthenticatedCall call)
+      : core_(core),
+        context_(context),
+        session_(call.caller.session),
+        proof_(std::move(call.proof)) {}
+
+  // Nothing is read before the outbox is attached: answers need it.
+  void Begin() {
+    self_ = shared_from_this();
+    absl::StatusOr<std::shared_ptr<Outbox>> outbox =
+        core_->AttachStream(session_, self_);
+    if (!outbox.ok()) return Close(outbox.status());
+    {
+      ipc::MutexLock lock(&mu_);
+      outbox_ = *std::move(outbox);
+    }
+    StartSendInitialMetadata();
+    ReadNext();
+  }
+
+  bool Write(v1::BrokerMessage message) override {
+    {
+      ipc::MutexLock lock(&mu_);
+      if (ending_) return false;
+      outgoing_ = std::move(message);
+      writing_ = true;
+    }
+    StartWrite(&outgoing_);  // without the lock: it may complete at once
+    return true;
+  }
+
+  void Close(const absl::Status& status) override {
+    bool writing = false;
+    {
+      ipc::MutexLock lock(&mu_);
+      if (ending_) return;
+      ending_ = true;
+      end_ = proto::ToGrpcStatus(status);
+      writing = writing_;
+    }
+    if (writing) {
+      last_write_.Set(std::chrono::system_clock::now() + kLastWrite,
+                      [weak = weak_from_this()](bool /*ok*/) {
+                        if (auto self = weak.lock()) self->AbandonWrite();
+                      });
+    }
+    FinishIfIdle();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      Close(absl::OkStatus());  // the client has finished, or is gone
+      return;
+    }
+    core_->HandleMessage(session_, incoming_);
+    ReadNext();
+  }
+
+  void OnWriteDone(bool ok) override {
+    std::shared_ptr<Outbox> outbox;
+    {
+      ipc::MutexLock lock(&mu_);
+      writing_ = false;
+      outbox = outbox_;
+    }
+    if (!ok) Close(absl::UnavailableError("the client stopped reading"));
+    FinishIfIdle();
+    if (outbox != nullptr) outbox->OnWriteDone(this);
+  }
+
+  void OnCancel() override {
+    Close(absl::CancelledError("the client went away"));
+  }
+
+  void OnDone() override {
+    std::shared_ptr<Outbox> outbox;
+    {
+      ipc::MutexLock lock(&mu_);
+      outbox = std::move(outbox_);
+    }
+    if (outbox != nullptr) (void)outbox->DetachStream(this);
+    self_.reset();  // may delete this
+  }
+
+ private:
+  // Without the lock: a read may complete, and be handled, at once.
+  void ReadNext() {
+    {
+      ipc::MutexLock lock(&mu_);
+      if (ending_) return;
+      ++starting_;
+    }
+    StartRead(&incoming_);
+    {
+      ipc::MutexLock lock(&mu_);
+      --starting_;
+    }
+    FinishIfIdle();
+  }
+
+  // starting_ keeps the call, and with it the context, from finishing.
+  void AbandonWrite() {
+    {
+      ipc::MutexLock lock(&mu_);
+      if (finished_ || !writing_) return;
+      ++starting_;
+    }
+    context_->TryCancel();  // without the lock: it may call OnCancel
+    {
+      ipc::MutexLock lock(&mu_);
+      --starting_;
+    }
+    FinishIfIdle();
+  }
+
+  void FinishIfIdle() {
+    {
+      ipc::MutexLock lock(&mu_);
+      if (!ending_ || finished_ || writing_ || starting_ > 0) return;
+      finished_ = true;
+    }
+    Finish(end_);
+  }
+
+  Core* const core_;
+  grpc::CallbackServerContext* const context_;
+  const uint64_t session_;
+  const GrpcConnections::Proof proof_;
+  grpc::Alarm last_write_;
+  std::shared_ptr<SessionStream> self_;
+  v1::ClientMessage incoming_;  // one read at a time
+
+  ipc::Mutex mu_;
+  std::shared_ptr<Outbox> outbox_ ABSL_GUARDED_BY(mu_);
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  int starting_ ABSL_GUARDED_BY(mu_) = 0;
+  // Written under mu_; read by gRPC while writing_ or ending_ keeps it still.
+  v1::BrokerMessage outgoing_;
+  grpc::Status end_;
+};
+
+}  // namespace
+
+Reactor* SessionService::Session(grpc::CallbackServerContext* context) {
+  absl::StatusOr<AuthenticatedCall> call = calls_->Authenticate(*context);
+  if (!call.ok()) return new RefusedStream(proto::ToGrpcStatus(call.status()));
+  auto stream =
+      std::make_shared<SessionStream>(core_, context, *std::move(call));
+  stream->Begin();
+  return stream.get();
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,225 @@
+#include "broker/socket_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "broker/make_directories.h"
+#include "ipc/socket_path.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr char kGrpcSocket[] = "gmb.sock";
+constexpr char kHandleSocket[] = "handle.sock";
+constexpr char kNewLink[] = ".gmb.sock.new";
+constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+absl::Status SetAccess(int fd, const std::string& path,
+                       const SocketAccess& access) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot look at ", path));
+  const uid_t owner = access.owner.value_or(::geteuid());
+  if (info.st_uid != ::geteuid() && info.st_uid != 0 && info.st_uid != owner) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a socket directory belongs to a stranger: remove it, or "
+                     "give it to the broker's user: ",
+                     path, " belongs to uid ", info.st_uid));
+  }
+  const bool other_owner = info.st_uid != owner;
+  const bool other_group =
+      access.group.has_value() && info.st_gid != *access.group;
+  if ((other_owner || other_group) &&
+      ::fchown(fd, other_owner ? owner : static_cast<uid_t>(-1),
+               other_group ? *access.group : static_cast<gid_t>(-1)) != 0) {
+    return absl::ErrnoToStatus(
+        errno,
+        absl::StrCat("cannot give a socket directory to its owner and group: "
+                     "run the broker as root or "
+                     "as a member of the group, or change the configuration: ",
+                     path));
+  }
+  // After the owner: a change of owner can clear bits of the mode.
+  if ((info.st_mode & 07777) != access.mode && ::fchmod(fd, access.mode) != 0) {
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("cannot set the mode of ", path));
+  }
+  return absl::OkStatus();
+}
+
+// Makes `name` below `parent`, or takes the one that is there.
+absl::StatusOr<ipc::UniqueFd> OpenDirectory(int parent, const std::string& name,
+                                            const std::string& path,
+                                            const SocketAccess& access) {
+  // Closed to others until its owner and mode are right.
+  if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot make the directory ", path));
+  }
+  ipc::UniqueFd fd(::openat(parent, name.c_str(), kOpenDirectory));
+  if (!fd.valid()) {
+    return absl::ErrnoToStatus(
+        errno,
+        absl::StrCat(
+            "cannot open the directory (symbolic links are not followed) ",
+            path));
+  }
+  const absl::Status set = SetAccess(fd.get(), path, access);
+  if (!set.ok()) return set;
+  return fd;
+}
+
+std::vector<std::string> Entries(int directory) {
+  std::vector<std::string> names;
+  const int copy = ::openat(directory, ".", kOpenDirectory);
+  if (copy < 0) return names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy),
+                                                   &::closedir);
+  if (stream == nullptr) {
+    ::close(copy);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string SocketDirectory::TenantHandleSocket(absl::string_view name) const {
+  return absl::StrCat(path_, "/tenants/", name, "/", kHandleSocket);
+}
+
+absl::StatusOr<SocketDirectory> SocketDirectory::Open(
+    const std::string& path, std::optional<gid_t> admin_group) {
+  absl::Status made =
+      ipc::CheckSocketPath(absl::StrCat(path, "/admin/", kHandleSocket));
+  if (!made.ok()) return made;
+  made = MakeDirectories(path, 0755);
+  if (!made.ok()) return made;
+  ipc::UniqueFd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid())
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot open the directory ", path));
+
+  auto lock = InstanceLock::Acquire(path);
+  if (!lock.ok()) return lock.status();
+
+  const mode_t admin_mode = admin_group.has_value() ? 0750 : 0700;
+  auto admin = OpenDirectory(root.get(), "admin", path + "/admin",
+                             {.group = admin_group, .mode = admin_mode});
+  if (!admin.ok()) return admin.status();
+  auto tenants =
+      OpenDirectory(root.get(), "tenants", path + "/tenants", {.mode = 0711});
+  if (!tenants.ok()) return tenants.status();
+  ::unlinkat(root.get(), kGrpcSocket, 0);
+  return SocketDirectory(path, *std::move(lock), std::move(root),
+                         *std::move(admin), *std::move(tenants));
+}
+
+absl::Status SocketDirectory::AddTenant(absl::string_view name,
+                                        const SocketAccess& access) {
+  if (name.empty() || name.front() == '.' || absl::StrContains(name, '/')) {
+    return absl::InvalidArgumentError(
+        "a tenant's name must be a plain file name");
+  }
+  const absl::Status fits = ipc::CheckSocketPath(TenantHandleSocket(name));
+  if (!fits.ok()) return fits;
+  auto directory =
+      OpenDirectory(tenants_.get(), std::string(name),
+                    absl::StrCat(path_, "/tenants/", name), access);
+  if (!directory.ok()) return directory.status();
+  return LinkGrpcSocket(directory->get(), name);
+}
+
+absl::Status SocketDirectory::RemoveTenant(absl::string_view name) {
+  const std::string entry(name);
+  const ipc::UniqueFd directory(
+      ::openat(tenants_.get(), entry.c_str(), kOpenDirectory));
+  if (!directory.valid()) {
+    if (errno == ENOENT) return absl::OkStatus();
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot open the directory of tenant ", name));
+  }
+  for (const char* socket : {kGrpcSocket, kHandleSocket, kNewLink})
+    ::unlinkat(directory.get(), socket, 0);
+  if (::unlinkat(tenants_.get(), entry.c_str(), AT_REMOVEDIR) != 0) {
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the tenant's socket directory is in use or has files "
+                       "that are not the broker's: remove it by hand: ",
+                       path_, "/tenants/", name));
+    }
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot remove the directory of tenant ", name));
+  }
+  return absl::OkStatus();
+}
+
+// Under another name first, so that there is no moment without a socket and no
+// old one is in the way.
+absl::Status SocketDirectory::LinkGrpcSocket(int directory,
+                                             absl::string_view name) const {
+  ::unlinkat(directory, kNewLink, 0);
+  if (::linkat(root_.get(), kGrpcSocket, directory, kNewLink, 0) != 0) {
+    if (errno == ENOENT) return absl::OkStatus();  // gRPC does not listen yet
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("cannot link ", GrpcSocket(),
+                                            " into the directory of ", name));
+  }
+  if (::renameat(directory, kNewLink, directory, kGrpcSocket) != 0) {
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("cannot place ", GrpcSocket(),
+                                            " into the directory of ", name));
+  }
+  // Two names of one file: rename leaves both.
+  ::unlinkat(directory, kNewLink, 0);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> SocketDirectory::PublishGrpcSocket() {
+  struct stat info {};
+  if (::fstatat(root_.get(), kGrpcSocket, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISSOCK(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("nobody listens there: ", GrpcSocket()));
+  }
+  if (::fchmodat(root_.get(), kGrpcSocket, 0666, 0) != 0) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot open to peers ", GrpcSocket()));
+  }
+  const absl::Status linked = LinkGrpcSocket(admin_.get(), "admin");
+  if (!linked.ok()) return linked;
+  std::vector<std::string> problems;
+  for (const std::string& name : Entries(tenants_.get())) {
+    const ipc::UniqueFd directory(
+        ::openat(tenants_.get(), name.c_str(), kOpenDirectory));
+    if (!directory.valid()) continue;
+    const absl::Status tenant = LinkGrpcSocket(directory.get(), name);
+    if (!tenant.ok()) problems.emplace_back(tenant.message());
+  }
+  return problems;
+}
+
+void SocketDirectory::RemoveGrpcSocket() {
+  for (const std::string& name : Entries(tenants_.get())) {
+    const ipc::UniqueFd directory(
+        ::openat(tenants_.get(), name.c_str(), kOpenDirectory));
+    if (directory.valid()) ::unlinkat(directory.get(), kGrpcSocket, 0);
+  }
+  ::unlinkat(admin_.get(), kGrpcSocket, 0);
+  ::unlinkat(root_.get(), kGrpcSocket, 0);
+}
+
+}  // namespace gmb::broker

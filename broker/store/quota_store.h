@@ -1,0 +1,104 @@
+#ifndef GMB_BROKER_STORE_QUOTA_STORE_H_
+#define GMB_BROKER_STORE_QUOTA_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "broker/core/tenant.h"
+#include "broker/store/database.h"
+#include "ipc/mutex.h"
+#include "quota/amount.h"
+
+namespace gmb::broker {
+
+// One thing that an operator did.
+struct AuditRecord {
+  absl::Time at;
+  std::string operator_name;  // "uid 0, pid 4711 (gmb)"
+  std::string action;         // "set_tenant"
+  std::string subject;        // the tenant's name or the device's UUID
+  std::string detail;
+};
+
+// What operators have set, which wins over the configuration file.
+struct StoredState {
+  std::vector<TenantPolicy> tenants;  // without tokens, which are never stored
+  std::vector<std::string>
+      deleted_tenants;  // though a file may still name them
+  std::map<std::string, quota::Amount> pool_targets;  // by UUID
+};
+
+// Durable quotas and the audit log, in DIR/gmb.db (mode 0600).
+//
+// A change and its audit record are one transaction, on the disk when the call
+// returns; after an error nothing has changed. Thread-safe, and slow (it waits
+// for the disk): never call it under the core's lock. One process a directory:
+// the caller holds the directory's InstanceLock. Errors are Database's.
+class QuotaStore {
+ public:
+  static constexpr int64_t kKeptAuditRecords = 100'000;
+
+  // The directory must exist. DATA_LOSS: the database is damaged; it is left as
+  // it is. Operators' limits would silently not hold without it, so the caller
+  // starts without it only when told to, after SetAside.
+  static absl::StatusOr<std::unique_ptr<QuotaStore>> Open(
+      const std::string& directory);
+
+  // Renames the database to gmb.db.corrupt-<time>, which must not exist, and
+  // its journal likewise. Returns the new path.
+  static absl::StatusOr<std::string> SetAside(const std::string& directory,
+                                              absl::Time now);
+
+  absl::StatusOr<StoredState> Load();
+
+  absl::Status PutTenant(const TenantPolicy& policy, const AuditRecord& audit);
+  absl::Status DeleteTenant(absl::string_view name, const AuditRecord& audit);
+  absl::Status PutPoolTarget(absl::string_view device,
+                             const quota::Amount& target,
+                             const AuditRecord& audit);
+  // What changes nothing that is stored, such as draining a pool.
+  absl::Status Audit(const AuditRecord& record);
+
+  // Newest first. The last kKeptAuditRecords are kept.
+  absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit);
+
+ private:
+  explicit QuotaStore(Database database) : database_(std::move(database)) {}
+
+  // `change` and the audit record, or neither.
+  template <typename Change>
+  absl::Status Commit(const AuditRecord& audit, const Change& change)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  absl::Status AddAudit(const AuditRecord& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status PutQuota(absl::string_view tenant, absl::string_view device,
+                        const quota::TenantQuota& quota)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status PutTenantRows(const TenantPolicy& policy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status PutTenantRow(absl::string_view name, bool deleted,
+                            uint32_t max_handles, uint32_t max_sessions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status LoadTenants(StoredState* state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status LoadQuotas(TenantPolicy* policy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status LoadUids(TenantPolicy* policy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  ipc::Mutex mu_;
+  Database database_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_STORE_QUOTA_STORE_H_

@@ -1,0 +1,40 @@
+#ifndef GMB_CLIENT_CLI_DEMO_CHECK_LIST_H_
+#define GMB_CLIENT_CLI_DEMO_CHECK_LIST_H_
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/cli/json.h"
+#include "client/cli/terminal.h"
+
+namespace gmb::cli {
+
+// What the demo claims, and what it measured.
+class CheckList {
+ public:
+  void Record(bool passed, std::string claim, std::string measured) {
+    checks_.push_back({passed, std::move(claim), std::move(measured)});
+  }
+
+  // There are checks and all of them passed.
+  [[nodiscard]] bool passed() const;
+  [[nodiscard]] size_t size() const { return checks_.size(); }
+
+  void Print(std::ostream& out, const Terminal& terminal) const;
+  // [{"passed", "claim", "measured"}]
+  [[nodiscard]] Json AsJson() const;
+
+ private:
+  struct Check {
+    bool passed;
+    std::string claim;
+    std::string measured;
+  };
+  std::vector<Check> checks_;
+};
+
+}  // namespace gmb::cli
+
+#endif  // GMB_CLIENT_CLI_DEMO_CHECK_LIST_H_

@@ -1,0 +1,154 @@
+#include "client/cli/demo/pool_choice.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "client/cli/number_text.h"
+#include "client/cli/text.h"
+#include "proto/amount_text.h"
+
+namespace gmb::cli {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kMostHostBytes = kGiB;
+// Every byte is written and read several times: more would take minutes.
+constexpr uint64_t kMostGpuBytes = 8 * kGiB;
+// Twentieths of the pool are leased, in steps of 2 MiB. In a small pool what
+// rounding leaves over would blur the limits, so it is a multiple.
+constexpr uint64_t kStepBytes = 40 * kMiB;
+
+constexpr absl::string_view kHost = "host:";
+constexpr absl::string_view kCuda = "cuda:";
+
+uint64_t RoundIfSmall(uint64_t bytes) {
+  return bytes < kGiB ? bytes / kStepBytes * kStepBytes : bytes / kMiB * kMiB;
+}
+
+std::string MiBText(uint64_t bytes) {
+  return absl::StrCat(bytes / kMiB, "MiB");
+}
+
+// Null when this process does not see it; the broker says why.
+const Device* FindGpu(const std::string& name,
+                      const std::vector<Device>& gpus) {
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (gpus[i].uuid == name || absl::StrCat("cuda:", i) == name)
+      return &gpus[i];
+  }
+  return nullptr;
+}
+
+PoolChoice Gpu(const std::string& name, const Device* gpu) {
+  const uint64_t total = gpu == nullptr ? kMostGpuBytes * 4 : gpu->total_bytes;
+  const uint64_t pool = RoundIfSmall(std::min(kMostGpuBytes, total / 4));
+  return {.broker_flags = {"--device", name, "--pool", MiBText(pool)},
+          .why = absl::StrCat(SizeText(pool), " of ",
+                              gpu == nullptr ? name : gpu->name)};
+}
+
+absl::StatusOr<PoolChoice> Host(uint64_t asked, uint64_t available,
+                                const std::string& why) {
+  const uint64_t bytes = RoundIfSmall(asked);
+  if (bytes == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "too little memory is available for the demo, it takes ",
+        MiBText(kStepBytes),
+        " at least: free some, or name a size with --device host:SIZE: "
+        "available=",
+        SizeText(available)));
+  }
+  if (bytes > available) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("less memory is available than --device asks for: asked=",
+                     SizeText(bytes), " available=", SizeText(available)));
+  }
+  return PoolChoice{
+      .broker_flags = {"--device", absl::StrCat("host:", MiBText(bytes))},
+      .why = absl::StrCat(SizeText(bytes), " of host memory", why)};
+}
+
+std::optional<uint64_t> ReadNumber(const char* path) {
+  std::ifstream file(path);
+  std::string word;
+  uint64_t number = 0;
+  if (!(file >> word) || !absl::SimpleAtoi(word, &number))
+    return std::nullopt;  // "max"
+  return number;
+}
+
+uint64_t MachineAvailableBytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::string unit;
+  uint64_t kib = 0;
+  while (file >> name >> kib) {
+    if (name == "MemAvailable:") return kib * 1024;
+    std::getline(file, unit);
+  }
+  return kMostHostBytes;
+}
+
+}  // namespace
+
+uint64_t AvailableHostBytes() {
+  uint64_t available = MachineAvailableBytes();
+  const std::optional<uint64_t> most = ReadNumber("/sys/fs/cgroup/memory.max");
+  const std::optional<uint64_t> used =
+      ReadNumber("/sys/fs/cgroup/memory.current");
+  if (most.has_value() && used.has_value()) {
+    available = std::min(available, *most > *used ? *most - *used : 0);
+  }
+  return available;
+}
+
+absl::Status CheckPoolName(const std::string& device) {
+  if (device == "auto" || absl::StartsWith(device, "GPU-") ||
+      absl::StartsWith(device, "MIG-"))
+    return absl::OkStatus();
+  absl::string_view rest = device;
+  if (absl::ConsumePrefix(&rest, kCuda)) {
+    constexpr uint64_t kMostDevices = 1024;
+    return ParseWhole(rest, 0, kMostDevices).status();
+  }
+  if (absl::ConsumePrefix(&rest, kHost)) {
+    const absl::StatusOr<uint64_t> bytes = proto::ParseBytes(rest);
+    if (!bytes.ok() || *bytes >= kStepBytes) return bytes.status();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the demo needs a larger pool: write host:", MiBText(kStepBytes),
+        " or more; got \"", device, "\""));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "write auto, host:SIZE (such as host:512MiB), cuda:N or a GPU's UUID "
+      "(`nvidia-smi -L` shows them); got \"",
+      device, "\""));
+}
+
+absl::StatusOr<PoolChoice> ChoosePool(const std::string& device,
+                                      const internal::DeviceProbe& probe,
+                                      uint64_t available_host_bytes) {
+  if (absl::Status named = CheckPoolName(device); !named.ok()) return named;
+  absl::string_view size = device;
+  if (absl::ConsumePrefix(&size, kHost)) {
+    const absl::StatusOr<uint64_t> bytes = proto::ParseBytes(size);
+    if (!bytes.ok()) return bytes.status();
+    return Host(*bytes, available_host_bytes, "");
+  }
+  if (device != "auto") return Gpu(device, FindGpu(device, probe.gpus));
+  if (probe.problem.empty() && !probe.gpus.empty()) {
+    return Gpu(probe.gpus.front().uuid, &probe.gpus.front());
+  }
+  return Host(std::min(kMostHostBytes, available_host_bytes / 2),
+              available_host_bytes, ", as no GPU can be used here");
+}
+
+}  // namespace gmb::cli

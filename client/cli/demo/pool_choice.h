@@ -1,0 +1,36 @@
+#ifndef GMB_CLIENT_CLI_DEMO_POOL_CHOICE_H_
+#define GMB_CLIENT_CLI_DEMO_POOL_CHOICE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/device_probe.h"
+
+namespace gmb::cli {
+
+// On which memory the demo runs, and how much of it.
+struct PoolChoice {
+  std::vector<std::string> broker_flags;  // --device ... [--pool ...]
+  std::string why;                        // for people
+};
+
+// Whether `device` is one of the forms that ChoosePool takes, of a size that
+// the demo fits into. INVALID_ARGUMENT says what to write.
+[[nodiscard]] absl::Status CheckPoolName(const std::string& device);
+
+// `device` is "auto", "host:SIZE", "cuda:N", "GPU-<uuid>" or "MIG-<uuid>".
+// "auto" is the first GPU that works here, otherwise as much host memory as is
+// easily spared.
+[[nodiscard]] absl::StatusOr<PoolChoice> ChoosePool(
+    const std::string& device, const internal::DeviceProbe& probe,
+    uint64_t available_host_bytes);
+
+// What this process could still use: of the machine, within its control group.
+[[nodiscard]] uint64_t AvailableHostBytes();
+
+}  // namespace gmb::cli
+
+#endif  // GMB_CLIENT_CLI_DEMO_POOL_CHOICE_H_

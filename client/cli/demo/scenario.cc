@@ -1,0 +1,248 @@
+#include "client/cli/demo/scenario.h"
+
+#include <time.h>
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "client/cli/text.h"
+
+// All amounts are twentieths of the pool. No process of the demo lets its
+// memory be taken (none uses the gate), so what a tenant holds above its
+// guarantee must fit beside the guarantees of the others: the sum of
+// max(guarantee, held) is at most 20.
+//
+//             guarantee  limit    act 1  act 3  act 4    act 5      act 6
+//   chat          5      6 -> 8     5      5      7        7          0
+//   search        4     10 -> 6     4      8      8, 4     4          0
+//   vision        3       12        3      3      3        3 -> 7     0
+//   batch         0       20        6      1      1        5 -> 0, 1  0
+//   sum of max                     18     17     19, 15   19 -> 18, 19
+
+namespace gmb::cli {
+namespace {
+
+constexpr absl::Duration kSlowestRegrant = absl::Seconds(5);
+
+int64_t MonotonicNanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+}
+
+absl::Status LeaseUnderFractions(Stage& stage) {
+  stage.BeginAct(
+      "Act 1 of 6: four tenants lease under their fractions of the pool");
+  for (const char* const tenant : {"chat", "search", "vision", "batch"}) {
+    if (absl::Status status = stage.Enter(tenant); !status.ok()) return status;
+  }
+  struct Wish {
+    const char* tenant;
+    const char* name;
+    uint64_t twentieths;
+  };
+  for (const Wish& wish :
+       {Wish{"chat", "weights", 5}, Wish{"search", "weights", 4},
+        Wish{"vision", "weights", 3}, Wish{"batch", "large", 5},
+        Wish{"batch", "small", 1}}) {
+    const uint64_t bytes = stage.Twentieths(wish.twentieths);
+    if (absl::Status status = stage.Lease(wish.tenant, wish.name, bytes);
+        !status.ok()) {
+      return status;
+    }
+  }
+  const uint64_t expected = stage.Twentieths(18);
+  const absl::StatusOr<Snapshot> seen = stage.monitor().Await(
+      "90% of the pool is granted",
+      [&](const Snapshot& s) { return s.pool().granted_bytes() == expected; });
+  if (!seen.ok()) return seen.status();
+  stage.Check(true,
+              "four processes lease under guarantees of 25%, 20%, 15% and none",
+              absl::StrCat(SizeText(expected), " granted in ",
+                           CountText(seen->status.leases(), "lease"),
+                           ", batch borrows ",
+                           SizeText(seen->tenant("batch").borrowed_bytes())));
+  return stage.VerifyAll();
+}
+
+absl::Status RefuseAtLimit(Stage& stage) {
+  stage.BeginAct("Act 2 of 6: a tenant is refused at its limit");
+  const absl::StatusOr<Json> refusal =
+      stage.LeaseRefused("chat", stage.Twentieths(2));
+  if (!refusal.ok()) return refusal.status();
+  const absl::StatusOr<Snapshot> seen =
+      stage.monitor().Await("a snapshot", [](const Snapshot&) { return true; });
+  if (!seen.ok()) return seen.status();
+  const uint64_t limit = seen->tenant("chat").view().limit_bytes();
+  const uint64_t deficit = refusal->value("deficit_bytes", uint64_t{0});
+  const std::string reason = refusal->value("reason", "none");
+  stage.Check(reason == "TENANT_LIMIT" &&
+                  deficit == stage.Twentieths(7) - limit &&
+                  seen->pool().granted_bytes() == stage.Twentieths(18),
+              "a request above the limit is refused, with the reason and the "
+              "bytes too many",
+              absl::StrCat(reason, ", ", SizeText(deficit),
+                           " above the limit of ", SizeText(limit)));
+  return stage.VerifyAll();
+}
+
+absl::Status WaitForRelease(Stage& stage) {
+  stage.BeginAct("Act 3 of 6: a request waits until another tenant releases");
+  if (absl::Status status =
+          stage.LeaseWaits("search", "cache", stage.Twentieths(4));
+      !status.ok()) {
+    return status;
+  }
+  const int64_t released_at = MonotonicNanoseconds();
+  if (absl::Status status = stage.Release("batch", "large"); !status.ok())
+    return status;
+  const absl::StatusOr<Json> grant = stage.AwaitGrant("search");
+  if (!grant.ok()) return grant.status();
+  const absl::Duration after =
+      absl::Nanoseconds(grant->value("monotonic_ns", int64_t{0}) - released_at);
+  stage.Check(
+      after > absl::ZeroDuration(),
+      "a request waits in the queue and is granted when another tenant "
+      "releases",
+      absl::StrCat(SizeText(stage.Twentieths(4)), " granted to search ",
+                   DurationText(after), " after batch began to release"));
+  return stage.VerifyAll();
+}
+
+absl::Status RaiseLimit(Stage& stage) {
+  const absl::StatusOr<v1::Change> raised = stage.SetLimit("chat", 0.40);
+  if (!raised.ok()) return raised.status();
+  if (absl::Status status = stage.Lease("chat", "cache", stage.Twentieths(2));
+      !status.ok()) {
+    return status;
+  }
+  stage.Check(
+      raised->state() == v1::Change::APPLIED,
+      "a limit raised while processes run serves what was refused before",
+      absl::StrCat(
+          "chat's limit 30% to 40%: ", v1::Change::State_Name(raised->state()),
+          ", ", SizeText(stage.Twentieths(2)), " granted"));
+  return absl::OkStatus();
+}
+
+absl::Status LowerLimit(Stage& stage) {
+  const absl::StatusOr<v1::Change> lowered = stage.SetLimit("search", 0.30);
+  if (!lowered.ok()) return lowered.status();
+  const absl::StatusOr<Json> refusal =
+      stage.LeaseRefused("search", stage.Twentieths(1));
+  if (!refusal.ok()) return refusal.status();
+  if (absl::Status status = stage.VerifyAll(); !status.ok()) return status;
+  if (absl::Status status = stage.Release("search", "cache"); !status.ok())
+    return status;
+  const absl::StatusOr<Snapshot> within = stage.monitor().Await(
+      "search is within its limit again", [&](const Snapshot& s) {
+        const v1::TenantPool pool = s.tenant("search");
+        const v1::QuotaView& view = pool.view();
+        return view.over_limit_bytes() == 0 &&
+               view.leased_bytes() == stage.Twentieths(4);
+      });
+  if (!within.ok()) return within.status();
+  stage.Check(lowered->state() == v1::Change::PENDING &&
+                  lowered->remaining_bytes() > 0 &&
+                  refusal->value("reason", "") == "TENANT_LIMIT",
+              "a limit lowered below what is held takes nothing away, and "
+              "holds for new requests",
+              absl::StrCat("search's limit 50% to 30%: ",
+                           v1::Change::State_Name(lowered->state()), " with ",
+                           SizeText(lowered->remaining_bytes()),
+                           " over, 0 B after search released"));
+  return stage.VerifyAll();
+}
+
+absl::Status ChangeLimits(Stage& stage) {
+  stage.BeginAct("Act 4 of 6: limits change while the processes run");
+  if (absl::Status status = RaiseLimit(stage); !status.ok()) return status;
+  return LowerLimit(stage);
+}
+
+absl::Status KillAndRegrant(Stage& stage) {
+  stage.BeginAct(
+      "Act 5 of 6: a process is killed, and its memory is granted again");
+  if (absl::Status status = stage.Lease("batch", "large", stage.Twentieths(4));
+      !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = stage.LeaseWaits(
+          "vision", "cache", stage.Twentieths(4), /*expect_zero=*/true);
+      !status.ok()) {
+    return status;
+  }
+  const int64_t killed_at = MonotonicNanoseconds();
+  stage.Kill("batch");
+  const absl::StatusOr<Json> grant = stage.AwaitGrant("vision");
+  if (!grant.ok()) return grant.status();
+  const absl::Duration after =
+      absl::Nanoseconds(grant->value("monotonic_ns", int64_t{0}) - killed_at);
+  const absl::StatusOr<std::string> ended =
+      stage.actor("batch").process().Wait(absl::Now() + absl::Seconds(10));
+  if (!ended.ok()) return ended.status();
+  stage.Check(
+      *ended == "signal 9" && after > absl::ZeroDuration() &&
+          after < kSlowestRegrant,
+      "memory of a process killed with SIGKILL is granted to a tenant that "
+      "waits",
+      absl::StrCat(SizeText(stage.Twentieths(4)), " granted and mapped ",
+                   DurationText(after), " after the kill"));
+  stage.Check(
+      true, "no byte of the dead process is seen by the next tenant",
+      absl::StrCat("all ", SizeText(stage.Twentieths(4)), " read as zero"));
+  if (absl::Status status = stage.Enter("batch"); !status.ok()) return status;
+  if (absl::Status status = stage.Lease("batch", "small", stage.Twentieths(1));
+      !status.ok()) {
+    return status;
+  }
+  return stage.VerifyAll();
+}
+
+absl::Status LeaveCleanly(Stage& stage) {
+  stage.BeginAct("Act 6 of 6: everybody leaves, and nothing is left behind");
+  for (const std::string& tenant : stage.Tenants()) {
+    if (absl::Status status = stage.Quit(tenant); !status.ok()) return status;
+  }
+  const absl::StatusOr<Snapshot> empty = stage.monitor().Await(
+      "nothing is leased, unreturned or missing", [](const Snapshot& s) {
+        return s.status.leases() == 0 && s.pool().granted_bytes() == 0 &&
+               s.pool().unreturned_bytes() == 0 &&
+               s.pool().missing_bytes() == 0 && s.pool().waiting() == 0;
+      });
+  if (!empty.ok()) return empty.status();
+  stage.Check(empty->pool().capacity_bytes() == stage.capacity_bytes(),
+              "the pool is whole again when all have left",
+              absl::StrCat("0 B granted, unreturned or missing of ",
+                           SizeText(empty->pool().capacity_bytes())));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ScenarioConfig() {
+  return "tenants:\n"
+         "  - {name: chat, guarantee: 25%, limit: 30%, weight: 2}\n"
+         "  - {name: search, guarantee: 20%, limit: 50%, weight: 1}\n"
+         "  - {name: vision, guarantee: 15%, limit: 60%, weight: 1}\n"
+         "  - {name: batch, guarantee: 0%, limit: 100%, weight: 1}\n";
+}
+
+absl::Status PlayScenario(Stage& stage) {
+  if (absl::Status status = stage.Open(); !status.ok()) return status;
+  for (const auto act : {&LeaseUnderFractions, &RefuseAtLimit, &WaitForRelease,
+                         &ChangeLimits, &KillAndRegrant, &LeaveCleanly}) {
+    if (absl::Status status = act(stage); !status.ok()) return status;
+  }
+  stage.Check(
+      stage.verifications() > 0,
+      "contents are right throughout, by byte and checksum",
+      absl::StrFormat(
+          "%d readings of all leases of a process, %s in all, 0 B wrong",
+          stage.verifications(), SizeText(stage.verified_bytes())));
+  return absl::OkStatus();
+}
+
+}  // namespace gmb::cli

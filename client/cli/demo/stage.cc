@@ -1,0 +1,254 @@
+#include "client/cli/demo/stage.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/text.h"
+
+namespace gmb::cli {
+namespace {
+
+constexpr absl::Duration kReadingTime = absl::Milliseconds(900);
+constexpr absl::Duration kGlance = absl::Milliseconds(350);
+// How long a request may wait; the story never needs it all.
+constexpr absl::Duration kWait = absl::Seconds(30);
+
+std::string Text(const Json& event, const char* key) {
+  return event.contains(key) ? event.at(key).get<std::string>() : "";
+}
+
+}  // namespace
+
+Stage::Stage(const Parts& parts) : parts_(parts) {}
+
+absl::Status Stage::Open() {
+  monitor_ = std::make_unique<Monitor>(
+      &admin(), parts_.stop,
+      [screen = parts_.screen](const Snapshot& s) { screen->Show(s); });
+  const absl::StatusOr<Snapshot> first =
+      monitor_->Await("a first answer", [](const Snapshot&) { return true; });
+  if (!first.ok()) return first.status();
+  const v1::PoolStatus& pool = first->pool();
+  const uint64_t granularity =
+      std::max<uint64_t>(1, pool.device().granularity_bytes());
+  capacity_ = pool.capacity_bytes();
+  twentieth_ = capacity_ / 20 / granularity * granularity;
+  if (twentieth_ == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the pool is too small for the demo: it takes 20 x ",
+                     SizeText(granularity), ": pool=", SizeText(capacity_)));
+  }
+  return absl::OkStatus();
+}
+
+void Stage::BeginAct(const std::string& title) {
+  parts_.screen->LetPeopleLook(kReadingTime, parts_.stop);
+  parts_.screen->BeginAct(title);
+  parts_.screen->LetPeopleLook(kGlance, parts_.stop);
+}
+
+void Stage::Check(bool passed, const std::string& claim,
+                  const std::string& measured) const {
+  Say(passed ? Tone::kGood : Tone::kBad,
+      absl::StrCat(passed ? "ok: " : "WRONG: ", measured));
+  parts_.checks->Record(passed, claim, measured);
+}
+
+absl::Status Stage::Enter(const std::string& tenant) {
+  actors_.erase(tenant);
+  absl::StatusOr<ActorProcess> actor = ActorProcess::Start(
+      {.program = ThisProgram(),
+       .socket_dir =
+           absl::StrCat(parts_.broker->socket_dir(), "/tenants/", tenant),
+       .tenant = tenant,
+       .log_path = absl::StrCat(parts_.dir, "/", tenant, ".log"),
+       .group = parts_.broker->pid(),
+       .interrupt_fd = parts_.interrupt_fd});
+  if (!actor.ok()) return actor.status();
+  parts_.screen->Note(tenant, absl::StrCat("process ", actor->process().pid()));
+  actors_.emplace(tenant, *std::move(actor));
+  return absl::OkStatus();
+}
+
+absl::Status Stage::Lease(const std::string& tenant, const std::string& name,
+                          uint64_t bytes) {
+  if (absl::Status status =
+          actor(tenant).AskLease(name, bytes, absl::ZeroDuration());
+      !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<Json> answer =
+      actor(tenant).Await({"granted", "refused"});
+  if (!answer.ok()) return answer.status();
+  if (answer->at("event") == "refused") {
+    return absl::ResourceExhaustedError(absl::StrCat(tenant, " was refused ",
+                                                     SizeText(bytes), ": ",
+                                                     Text(*answer, "message")));
+  }
+  const absl::StatusOr<Json> filled = actor(tenant).Await({"filled"});
+  if (!filled.ok()) return filled.status();
+  Say(Tone::kPlain,
+      absl::StrCat(tenant, " leases ", SizeText(bytes), " (", name,
+                   ") and fills it, checksum ", Text(*filled, "checksum")));
+  parts_.screen->LetPeopleLook(kGlance, parts_.stop);
+  return absl::OkStatus();
+}
+
+absl::Status Stage::Release(const std::string& tenant,
+                            const std::string& name) {
+  Say(Tone::kPlain, absl::StrCat(tenant, " releases ", name));
+  if (absl::Status status = actor(tenant).AskRelease(name); !status.ok())
+    return status;
+  return actor(tenant).Await({"released"}).status();
+}
+
+absl::StatusOr<Json> Stage::LeaseRefused(const std::string& tenant,
+                                         uint64_t bytes) {
+  Say(Tone::kPlain,
+      absl::StrCat(tenant, " asks for ", SizeText(bytes), " more"));
+  if (absl::Status status =
+          actor(tenant).AskLease("more", bytes, absl::ZeroDuration());
+      !status.ok()) {
+    return status;
+  }
+  absl::StatusOr<Json> answer = actor(tenant).Await({"granted", "refused"});
+  if (!answer.ok()) return answer.status();
+  if (answer->at("event") == "granted") {
+    return absl::FailedPreconditionError(
+        absl::StrCat(tenant, " was granted ", SizeText(bytes),
+                     " that it should be refused"));
+  }
+  Say(Tone::kWarning, absl::StrCat("refused, ", Text(*answer, "reason"), ": ",
+                                   Text(*answer, "message")));
+  parts_.screen->LetPeopleLook(kGlance, parts_.stop);
+  return answer;
+}
+
+absl::Status Stage::LeaseWaits(const std::string& tenant,
+                               const std::string& name, uint64_t bytes,
+                               bool expect_zero) {
+  Say(Tone::kPlain,
+      absl::StrCat(tenant, " asks for ", SizeText(bytes),
+                   " more and is ready to wait ", DurationText(kWait)));
+  if (absl::Status status =
+          actor(tenant).AskLease(name, bytes, kWait, expect_zero);
+      !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<Json> told =
+      actor(tenant).Await({"waiting", "granted", "refused"});
+  if (!told.ok()) return told.status();
+  if (told->at("event") != "waiting") {
+    return absl::FailedPreconditionError(
+        absl::StrCat(tenant, " was answered \"", Text(*told, "event"),
+                     "\" where it should wait"));
+  }
+  const absl::StatusOr<Snapshot> seen = monitor_->Await(
+      absl::StrCat(tenant, " waits"), [&](const Snapshot& snapshot) {
+        return snapshot.tenant(tenant).waiting() == 1;
+      });
+  if (!seen.ok()) return seen.status();
+  v1::ExplainRequest request;
+  request.set_tenant(tenant);
+  const absl::StatusOr<v1::ExplainResponse> why =
+      admin().Call(&v1::Admin::Stub::Explain, request);
+  if (!why.ok()) return why.status();
+  if (!why->findings().empty()) {
+    Say(Tone::kFaint, absl::StrCat("gmb why ", tenant, ": ", why->findings(0)));
+  }
+  parts_.screen->LetPeopleLook(kReadingTime, parts_.stop);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Json> Stage::AwaitGrant(const std::string& tenant) {
+  absl::StatusOr<Json> answer =
+      actor(tenant).Await({"granted", "refused"}, kWait + kWait);
+  if (!answer.ok()) return answer.status();
+  if (answer->at("event") == "refused") {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        tenant,
+        " was refused after it had waited: ", Text(*answer, "message")));
+  }
+  const absl::StatusOr<Json> filled = actor(tenant).Await({"filled"});
+  if (!filled.ok()) return filled.status();
+  return answer;
+}
+
+absl::Status Stage::VerifyAll() {
+  for (auto& [tenant, actor] : actors_) {
+    if (absl::Status status = actor.AskVerify(); !status.ok()) return status;
+  }
+  uint64_t bytes = 0;
+  for (auto& [tenant, actor] : actors_) {
+    const absl::StatusOr<Json> verified = actor.Await({"verified"});
+    if (!verified.ok()) return verified.status();
+    bytes += verified->at("bytes").get<uint64_t>();
+    ++verifications_;
+  }
+  verified_bytes_ += bytes;
+  Say(Tone::kGood,
+      absl::StrCat("all ", actors_.size(), " processes read back ",
+                   SizeText(bytes), ": every byte and checksum is right"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Change> Stage::SetLimit(const std::string& tenant,
+                                           double fraction) {
+  v1::SetTenantRequest request;
+  request.set_name(tenant);
+  request.mutable_limit()->set_fraction(fraction);
+  Say(Tone::kPlain, absl::StrCat("the operator: gmb tenant set ", tenant,
+                                 " --limit ", AmountText(request.limit())));
+  const absl::StatusOr<v1::SetTenantResponse> answer =
+      admin().Call(&v1::Admin::Stub::SetTenant, request);
+  if (!answer.ok()) return answer.status();
+  if (answer->changes().empty())
+    return absl::InternalError("the broker named no change");
+  // The process is told as well.
+  const absl::StatusOr<Json> notice = actor(tenant).Await({"budget"});
+  if (!notice.ok()) return notice.status();
+  return answer->changes(0);
+}
+
+absl::Status Stage::Quit(const std::string& tenant) {
+  if (absl::Status status = actor(tenant).AskQuit(); !status.ok())
+    return status;
+  // A failure on the way out is said before the process ends.
+  const absl::StatusOr<Json> last = actor(tenant).Await({"never"});
+  if (!absl::IsUnavailable(last.status())) return last.status();
+  const absl::StatusOr<std::string> ended =
+      actor(tenant).process().Wait(absl::Now() + absl::Seconds(10));
+  if (!ended.ok()) return ended.status();
+  if (*ended != "exit code 0") {
+    return absl::InternalError(
+        absl::StrCat("the process of ", tenant, " ended with ", *ended));
+  }
+  actors_.erase(tenant);
+  return absl::OkStatus();
+}
+
+void Stage::Kill(const std::string& tenant) {
+  ChildProcess& victim = actor(tenant).process();
+  victim.Signal(SIGKILL);
+  parts_.screen->Note(tenant, "killed");
+  Say(Tone::kWarning,
+      absl::StrCat("kill -9 ", victim.pid(), " (", tenant, ")"));
+}
+
+std::vector<std::string> Stage::Tenants() const {
+  std::vector<std::string> tenants;
+  for (const auto& [tenant, actor] : actors_) tenants.push_back(tenant);
+  return tenants;
+}
+
+Monitor::Findings Stage::Close() {
+  Monitor::Findings findings;
+  if (monitor_ != nullptr) findings = monitor_->findings();
+  monitor_.reset();
+  return findings;
+}
+
+}  // namespace gmb::cli

@@ -1,0 +1,105 @@
+#ifndef GMB_CLIENT_CLI_DEMO_STAGE_H_
+#define GMB_CLIENT_CLI_DEMO_STAGE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cli/demo/actor_process.h"
+#include "client/cli/demo/broker_process.h"
+#include "client/cli/demo/check_list.h"
+#include "client/cli/demo/monitor.h"
+#include "client/cli/demo/screen.h"
+
+namespace gmb::cli {
+
+// What all acts of the demo play on: the broker, a process for each tenant, and
+// the steps they have in common, each told on the screen. Used by one thread.
+// Statuses are for what makes it pointless to go on; what is merely wrong goes
+// on the check list.
+class Stage {
+ public:
+  struct Parts {
+    BrokerProcess* broker;
+    Screen* screen;
+    CheckList* checks;
+    std::string dir;  // for logs
+    std::stop_token stop;
+    int interrupt_fd = -1;
+  };
+  explicit Stage(const Parts& parts);
+
+  // Learns the pool's size; call first.
+  absl::Status Open();
+
+  // --- Steps.
+  void BeginAct(const std::string& title);
+  void Say(Tone tone, const std::string& text) const {
+    parts_.screen->Say(tone, text);
+  }
+  void Check(bool passed, const std::string& claim,
+             const std::string& measured) const;
+  // Starts (again) the process of a tenant.
+  absl::Status Enter(const std::string& tenant);
+  // Leases and fills, at once or within `wait`; an error when it is refused.
+  absl::Status Lease(const std::string& tenant, const std::string& name,
+                     uint64_t bytes);
+  absl::Status Release(const std::string& tenant, const std::string& name);
+  // Asks, and says how it was refused; an error when it was granted instead.
+  absl::StatusOr<Json> LeaseRefused(const std::string& tenant, uint64_t bytes);
+  // Asks with time to wait, and returns once the broker has put it in its
+  // queue.
+  absl::Status LeaseWaits(const std::string& tenant, const std::string& name,
+                          uint64_t bytes, bool expect_zero = false);
+  // The end of LeaseWaits: the event of the grant, after the memory was filled.
+  absl::StatusOr<Json> AwaitGrant(const std::string& tenant);
+  // Every process checks every byte it holds.
+  absl::Status VerifyAll();
+  // An operator's change of a tenant's limit.
+  absl::StatusOr<v1::Change> SetLimit(const std::string& tenant,
+                                      double fraction);
+  absl::Status Quit(const std::string& tenant);
+  // SIGKILL to the tenant's process.
+  void Kill(const std::string& tenant);
+
+  // --- What is so.
+  [[nodiscard]] ActorProcess& actor(const std::string& tenant) {
+    return actors_.at(tenant);
+  }
+  [[nodiscard]] Monitor& monitor() { return *monitor_; }
+  [[nodiscard]] const AdminClient& admin() const {
+    return parts_.broker->admin();
+  }
+  // A twentieth of the pool, in whole units of the device.
+  [[nodiscard]] uint64_t Twentieths(uint64_t count) const {
+    return count * twentieth_;
+  }
+  [[nodiscard]] uint64_t capacity_bytes() const { return capacity_; }
+  [[nodiscard]] uint64_t verified_bytes() const { return verified_bytes_; }
+  [[nodiscard]] uint64_t verifications() const { return verifications_; }
+  [[nodiscard]] std::vector<std::string> Tenants() const;
+
+  // Ends the monitor; the broker may be stopped afterwards.
+  Monitor::Findings Close();
+
+ private:
+  const Parts parts_;
+  std::unique_ptr<Monitor> monitor_;
+  std::map<std::string, ActorProcess> actors_;
+  uint64_t twentieth_ = 0;
+  uint64_t capacity_ = 0;
+  uint64_t verified_bytes_ = 0;
+  uint64_t verifications_ = 0;
+};
+
+}  // namespace gmb::cli
+
+#endif  // GMB_CLIENT_CLI_DEMO_STAGE_H_

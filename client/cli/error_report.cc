@@ -1,0 +1,97 @@
+#include "client/cli/error_report.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "client/cli/json.h"
+#include "client/cli/text.h"
+#include "gmb/error.h"
+
+namespace gmb::cli {
+namespace {
+
+// The next command to try, where there is one.
+absl::string_view Advice(ErrorReason reason) {
+  switch (reason) {
+    case ErrorReason::kNotOperator:
+      return "run as the owner of the broker's admin directory or in its group";
+    case ErrorReason::kNoSuchTenant:
+      return "`gmb tenant list` shows the tenants, `gmb tenant set NAME` makes "
+             "one";
+    case ErrorReason::kNoSuchDevice:
+      return "`gmb status` shows the devices and their UUIDs";
+    case ErrorReason::kNoSuchLease:
+      return "`gmb lease list` shows the leases";
+    case ErrorReason::kTenantLimit:
+      return "`gmb why TENANT` shows what it holds, `gmb tenant set TENANT "
+             "--limit SIZE` raises it";
+    case ErrorReason::kTooManyHandles:
+      return "`gmb tenant set TENANT --max-handles N` raises it; few large "
+             "leases need fewer";
+    case ErrorReason::kTooManySessions:
+      return "`gmb session list` shows who is connected";
+    case ErrorReason::kPoolExhausted:
+      return "`gmb why TENANT` shows what stands in the way; --wait gives it "
+             "time";
+    case ErrorReason::kOvercommitted:
+      return "`gmb tenant list` shows the guarantees, `gmb lease list` the "
+             "leases";
+    case ErrorReason::kBadState:
+      return "`gmb session list` and `gmb lease list` show what is in use";
+    default:
+      return "";
+  }
+}
+
+std::string Facts(const ErrorDetail& detail) {
+  std::string facts = ErrorReasonName(detail.reason);
+  if (!detail.field.empty()) absl::StrAppend(&facts, ", field ", detail.field);
+  if (detail.deficit_bytes > 0) {
+    absl::StrAppend(&facts, ", ", SizeText(detail.deficit_bytes), " too much");
+  }
+  if (detail.retry_after > absl::ZeroDuration()) {
+    absl::StrAppend(&facts, ", try again in ",
+                    DurationText(detail.retry_after));
+  }
+  return facts;
+}
+
+}  // namespace
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return ExitCode::kOk;
+  if (GetErrorDetail(status).has_value()) return ExitCode::kFailed;
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return ExitCode::kNotReachable;
+    case absl::StatusCode::kDataLoss:
+      return ExitCode::kWrongContents;
+    default:
+      return ExitCode::kFailed;
+  }
+}
+
+ExitCode ReportError(const absl::Status& status, const Context& context) {
+  if (context.json) {
+    context.err << LineJson(ErrorToJson(status)) << std::endl;
+    return ExitCodeOf(status);
+  }
+  const absl::string_view message =
+      absl::StripPrefix(absl::string_view(status.message()), "gmb: ");
+  context.err << "gmb: " << Printable(message) << '\n';
+  if (const std::optional<ErrorDetail> detail = GetErrorDetail(status)) {
+    context.err << "  reason: " << Printable(Facts(*detail)) << '\n';
+    if (const absl::string_view advice = Advice(detail->reason);
+        !advice.empty()) {
+      context.err << "  next:   " << advice << '\n';
+    }
+  }
+  context.err.flush();
+  return ExitCodeOf(status);
+}
+
+}  // namespace gmb::cli

@@ -1,0 +1,53 @@
+#include "client/cli/event_view.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/text.h"
+
+namespace gmb::cli {
+namespace {
+
+Tone ToneOf(const std::string& kind) {
+  if (absl::StrContains(kind, "denied") || absl::StrContains(kind, "lost") ||
+      absl::StrContains(kind, "failed")) {
+    return Tone::kBad;
+  }
+  if (absl::StrContains(kind, "waiting") ||
+      absl::StrContains(kind, "pending") || absl::StrContains(kind, "drain") ||
+      absl::StrContains(kind, "missing") ||
+      absl::StrContains(kind, "unreturned")) {
+    return Tone::kWarning;
+  }
+  if (absl::StrContains(kind, "granted") || absl::StrContains(kind, "applied"))
+    return Tone::kGood;
+  return Tone::kPlain;
+}
+
+}  // namespace
+
+void PrintEvent(const v1::Event& event, const Terminal& terminal,
+                std::ostream& out) {
+  if (event.missed() > 0) {
+    out << terminal.Paint(
+               Tone::kWarning,
+               absl::StrCat(CountText(event.missed(), "event"), " missed here"))
+        << '\n';
+  }
+  out << terminal.Paint(Tone::kFaint, ClockText(event.at())) << "  "
+      << terminal.Paint(ToneOf(event.kind()),
+                        absl::StrFormat("%-18s", Printable(event.kind())));
+  if (!event.tenant().empty()) out << "  tenant=" << Printable(event.tenant());
+  if (event.session_id() != 0) out << "  session=" << event.session_id();
+  if (event.lease_id() != 0) out << "  lease=" << event.lease_id();
+  if (event.bytes() != 0) out << "  " << SizeText(event.bytes());
+  if (!event.device().empty()) out << "  on " << Printable(event.device());
+  if (event.has_took())
+    out << "  took " << DurationText(ToDuration(event.took()));
+  if (!event.message().empty()) out << "  " << Printable(event.message());
+  out << '\n';
+}
+
+}  // namespace gmb::cli

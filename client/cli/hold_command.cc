@@ -1,0 +1,120 @@
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/holder.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/number_text.h"
+#include "client/cli/tenant_token.h"
+
+namespace gmb::cli {
+namespace {
+
+// "0xA5", "165", or "pattern".
+absl::Status SetFill(const std::string& text, HoldOptions* options) {
+  options->fill.reset();
+  if (text == "pattern") return absl::OkStatus();
+  const absl::StatusOr<uint8_t> byte = ParseByte(text);
+  if (!byte.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(byte.status().message(), ", and not \"pattern\""));
+  }
+  options->fill = *byte;
+  return absl::OkStatus();
+}
+
+void AddIdentity(CLI::App* command, HoldOptions* options) {
+  AddTextOption(
+      command, "--tenant", &options->tenant,
+      "Whose client to be: its own socket directory is used if there is one "
+      "that this user may enter")
+      ->type_name("NAME");
+  AddParsedOption(
+      command, "--tenant-token-file",
+      [options](const std::string& path) {
+        const absl::StatusOr<std::string> token = ReadTenantToken(path);
+        if (token.ok()) options->tenant_token = *token;
+        return token.status();
+      },
+      "Be the tenant whose token this file holds, on the shared socket")
+      ->type_name("FILE");
+}
+
+void AddFill(CLI::App* command, HoldOptions* options) {
+  AddParsedOption(
+      command, "--fill",
+      [options](const std::string& text) { return SetFill(text, options); },
+      "A byte, or a pattern that depends on the offset and a seed [pattern]")
+      ->type_name("BYTE|pattern");
+  AddWholeOption(
+      command, "--seed", 0, std::numeric_limits<uint64_t>::max(),
+      [options](uint64_t seed) { options->seed = seed; },
+      "Of the first lease's pattern, one more for each that follows [random, "
+      "and said]");
+}
+
+void AddContents(CLI::App* command, HoldOptions* options) {
+  command
+      ->add_option_function<std::string>(
+          "--contents",
+          [options](const std::string& text) {
+            options->contents = text == "discard"    ? Contents::kDiscard
+                                : text == "resident" ? Contents::kResident
+                                                     : Contents::kPreserve;
+          },
+          "What may become of the contents when the bytes are needed elsewhere "
+          "[preserve]")
+      ->check(CLI::IsMember({"preserve", "discard", "resident"}))
+      ->type_name("preserve|discard|resident");
+}
+
+absl::StatusOr<ExitCode> RunHold(Context& context, const HoldOptions& options) {
+  const Interrupt interrupt;
+  return Hold(context, options, interrupt.token());
+}
+
+}  // namespace
+
+void AddHoldCommand(CLI::App* app, Action* chosen) {
+  CLI::App* const command = app->add_subcommand(
+      "hold",
+      "Be a client: lease memory, fill it, verify it, hold it, release it");
+  const auto options = std::make_shared<HoldOptions>();
+  AddIdentity(command, options.get());
+  AddBytesOption(command, "--bytes", &options->bytes,
+                 "Size of each lease, rounded up by the broker")
+      ->required();
+  AddWholeOption(
+      command, "--count", 1, 1 << 20,
+      [options](uint64_t n) { options->count = static_cast<uint32_t>(n); },
+      "How many leases [1]");
+  AddTextOption(command, "--device", &options->device,
+                "May be left out when the broker has one")
+      ->type_name("UUID");
+  AddContents(command, options.get());
+  AddFill(command, options.get());
+  AddDurationOption(command, "--for", &options->hold,
+                    "How long to hold it [until Ctrl-C]");
+  AddDurationOption(command, "--wait", &options->wait,
+                    "How long each lease may wait for memory [not at all]");
+  command->footer(
+      "Ctrl-C and SIGTERM verify and release what is held. Exit code 4: the "
+      "memory did not hold\n"
+      "what was written to it.\n\n"
+      "Example: gmb hold --tenant a --bytes 2GiB --fill 0xA5 --for 30s --wait "
+      "10s");
+  command->callback([chosen, options] {
+    *chosen = [options](Context& context) {
+      return RunHold(context, *options);
+    };
+  });
+}
+
+}  // namespace gmb::cli

@@ -1,0 +1,264 @@
+#include "client/cli/holder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/filled_lease.h"
+#include "client/cli/no_answer.h"
+#include "client/cli/step_log.h"
+#include "client/cli/text.h"
+#include "client/operator_session.h"
+#include "gmb/client.h"
+
+namespace gmb::cli {
+namespace {
+
+constexpr absl::Duration kSessionCheck = absl::Milliseconds(250);
+
+// One run of `gmb hold`.
+class Holder {
+ public:
+  Holder(Context* context, const HoldOptions& options, std::stop_token stop)
+      : options_(options),
+        stop_(std::move(stop)),
+        socket_dir_(context->socket_dir),
+        log_(context) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status Connect();
+  absl::Status LeaseAndFill(uint32_t index);
+  absl::Status VerifyAll();
+  absl::Status ReleaseAll();
+  // Returns when it is time to let go; an error when the session is over.
+  absl::Status WaitForTheEnd();
+
+  [[nodiscard]] AcquireOptions RequestOptions();
+  [[nodiscard]] Pattern NextPattern(uint32_t index);
+  void OnBudgetChanged(const QuotaView& quota);
+  void OnDraining(absl::Duration remaining);
+
+  const HoldOptions options_;
+  const std::stop_token stop_;
+  const std::string socket_dir_;
+  StepLog log_;
+  std::mutex mu_;
+  std::condition_variable_any wake_;
+  bool draining_ = false;  // guarded by mu_
+  uint64_t seed_ = 0;
+  std::unique_ptr<Client> client_;  // its handlers use what is above
+  std::vector<FilledLease> leases_;
+};
+
+absl::Status Holder::Connect() {
+  ClientOptions options;
+  // In a tenant's own directory a token has no say.
+  options.socket_dir = options_.tenant_token.empty()
+                           ? TenantSocketDir(socket_dir_, options_.tenant)
+                           : socket_dir_;
+  options.tenant_token = options_.tenant_token;
+  options.program = "gmb hold";
+  options.on_budget_changed = [this](const QuotaView& quota) {
+    OnBudgetChanged(quota);
+  };
+  options.on_draining = [this](absl::Duration remaining) {
+    OnDraining(remaining);
+  };
+  absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect(std::move(options));
+  if (!client.ok()) {
+    return NoBroker(client.status(), internal::ResolveSocketDir(socket_dir_));
+  }
+  client_ = *std::move(client);
+  if (!options_.tenant.empty() && client_->tenant() != options_.tenant) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this process is not that tenant: it has no socket "
+                     "directory of its own that this user "
+                     "may enter, and the shared socket tells tenants by uid or "
+                     "token: wanted ",
+                     options_.tenant, ", the broker says ", client_->tenant()));
+  }
+  log_.Say(
+      "connected",
+      absl::StrCat("as tenant ", client_->tenant(), ", session ",
+                   client_->session_id(), ", gmbd ", client_->broker_version()),
+      {{"tenant", client_->tenant()}, {"session_id", client_->session_id()}});
+  for (const std::string& warning : client_->warnings()) {
+    log_.Say("warning", warning, {{"message", warning}});
+  }
+  return absl::OkStatus();
+}
+
+AcquireOptions Holder::RequestOptions() {
+  AcquireOptions request;
+  request.device = options_.device;
+  request.contents = options_.contents;
+  request.wait = options_.wait;
+  request.cancel = stop_;
+  request.on_waiting = [this](uint64_t ahead) {
+    log_.Say("waiting",
+             absl::StrCat("for ", SizeText(options_.bytes), ", behind ", ahead,
+                          " others"),
+             {{"ahead", ahead}});
+  };
+  return request;
+}
+
+Pattern Holder::NextPattern(uint32_t index) {
+  return options_.fill.has_value() ? Pattern::OfByte(*options_.fill)
+                                   : Pattern::Seeded(seed_ + index);
+}
+
+absl::Status Holder::LeaseAndFill(uint32_t index) {
+  const absl::Time asked = absl::Now();
+  absl::StatusOr<Lease> lease =
+      client_->Acquire(options_.bytes, RequestOptions());
+  if (!lease.ok()) return lease.status();
+  const absl::Duration took = absl::Now() - asked;
+  const std::string rounded =
+      lease->size_bytes() == options_.bytes
+          ? ""
+          : absl::StrCat(" (rounded up from ", options_.bytes, " B)");
+  log_.Say("leased",
+           absl::StrCat(SizeText(lease->size_bytes()), rounded, " on ",
+                        lease->device(), ", lease ", lease->id(), ", in ",
+                        DurationText(took)),
+           {{"lease_id", lease->id()},
+            {"bytes", lease->size_bytes()},
+            {"asked_bytes", options_.bytes},
+            {"device", lease->device()},
+            {"took", absl::ToDoubleSeconds(took)}});
+  Pattern pattern = NextPattern(index);
+  const std::string name = pattern.name();
+  absl::StatusOr<FilledLease> filled =
+      FilledLease::Fill(*std::move(lease), std::move(pattern));
+  if (!filled.ok()) return filled.status();
+  log_.Say("filled",
+           absl::StrCat("lease ", filled->lease().id(), " with ", name,
+                        ", checksum ", Checksum::Text(filled->checksum())),
+           {{"lease_id", filled->lease().id()},
+            {"byte", options_.fill ? Json(*options_.fill) : Json()},
+            {"seed", options_.fill ? Json() : Json(seed_ + index)},
+            {"checksum", Checksum::Text(filled->checksum())}});
+  leases_.push_back(*std::move(filled));
+  return absl::OkStatus();
+}
+
+absl::Status Holder::VerifyAll() {
+  for (const FilledLease& filled : leases_) {
+    if (absl::Status status = filled.Verify(); !status.ok()) return status;
+    log_.Say("verified",
+             absl::StrCat(SizeText(filled.lease().size_bytes()), " of lease ",
+                          filled.lease().id(), ", checksum ",
+                          Checksum::Text(filled.checksum())),
+             {{"lease_id", filled.lease().id()},
+              {"bytes", filled.lease().size_bytes()},
+              {"checksum", Checksum::Text(filled.checksum())}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Holder::ReleaseAll() {
+  for (FilledLease& filled : leases_) {
+    const uint64_t id = filled.lease().id();
+    if (absl::Status status = std::move(filled).Release(); !status.ok())
+      return status;
+    log_.Say("released", absl::StrCat("lease ", id), {{"lease_id", id}});
+  }
+  leases_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status Holder::WaitForTheEnd() {
+  const absl::Time end = absl::Now() + options_.hold;
+  log_.Say("holding", options_.hold == absl::InfiniteDuration()
+                          ? "until Ctrl-C"
+                          : absl::StrCat("for ", DurationText(options_.hold)));
+  std::unique_lock<std::mutex> lock(mu_);
+  while (!stop_.stop_requested() && !draining_ && absl::Now() < end) {
+    if (absl::Status status = client_->status(); !status.ok()) return status;
+    const absl::Duration left = std::min(end - absl::Now(), kSessionCheck);
+    wake_.wait_for(lock, stop_, absl::ToChronoNanoseconds(left),
+                   [this] { return draining_; });
+  }
+  lock.unlock();
+  if (stop_.stop_requested()) log_.Say("stopping", "a signal asks for it");
+  return absl::OkStatus();
+}
+
+void Holder::OnBudgetChanged(const QuotaView& quota) {
+  log_.Say("budget",
+           absl::StrCat("changed: guarantee ", SizeText(quota.guarantee_bytes),
+                        ", limit ", SizeText(quota.limit_bytes), ", leased ",
+                        SizeText(quota.leased_bytes),
+                        quota.over_limit_bytes == 0
+                            ? ""
+                            : absl::StrCat(", over its limit by ",
+                                           SizeText(quota.over_limit_bytes))),
+           {{"device", quota.device},
+            {"guarantee_bytes", quota.guarantee_bytes},
+            {"limit_bytes", quota.limit_bytes},
+            {"leased_bytes", quota.leased_bytes},
+            {"over_limit_bytes", quota.over_limit_bytes}});
+}
+
+void Holder::OnDraining(absl::Duration remaining) {
+  log_.Say("draining",
+           absl::StrCat("the broker stops within ", DurationText(remaining)),
+           {{"remaining", absl::ToDoubleSeconds(remaining)}});
+  const std::lock_guard<std::mutex> lock(mu_);
+  draining_ = true;
+  wake_.notify_all();
+}
+
+absl::Status Holder::Run() {
+  seed_ = options_.seed.has_value() ? *options_.seed : std::random_device{}();
+  if (absl::Status status = Connect(); !status.ok()) return status;
+  for (uint32_t index = 0; index < options_.count; ++index) {
+    if (absl::Status status = LeaseAndFill(index); !status.ok()) return status;
+  }
+  if (absl::Status status = VerifyAll(); !status.ok()) return status;
+  const absl::Status session = WaitForTheEnd();
+  // Memory stays mapped when the broker is gone, so it can be judged still.
+  if (absl::Status status = VerifyAll(); !status.ok()) return status;
+  if (absl::Status status = ReleaseAll(); !status.ok()) return status;
+  return session;
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> Hold(Context& context, const HoldOptions& options,
+                              std::stop_token stop) {
+  Holder holder(&context, options, std::move(stop));
+  if (absl::Status status = holder.Run(); !status.ok()) return status;
+  return ExitCode::kOk;
+}
+
+std::string TenantSocketDir(const std::string& socket_dir,
+                            const std::string& tenant) {
+  // A name with a slash is no tenant's, and must not lead elsewhere.
+  if (tenant.empty() || tenant.find('/') != std::string::npos)
+    return socket_dir;
+  const std::filesystem::path root = internal::ResolveSocketDir(socket_dir);
+  const std::filesystem::path own = root / "tenants" / tenant;
+  // A user who may not enter it may still be the tenant on the shared socket,
+  // by uid or token. Entering says nothing of a file, so look at both.
+  std::error_code error;
+  const bool usable = std::filesystem::is_directory(own, error) &&
+                      eaccess(own.c_str(), X_OK) == 0;
+  return usable ? own.string() : socket_dir;
+}
+
+}  // namespace gmb::cli

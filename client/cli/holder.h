@@ -1,0 +1,42 @@
+#ifndef GMB_CLIENT_CLI_HOLDER_H_
+#define GMB_CLIENT_CLI_HOLDER_H_
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cli/context.h"
+#include "gmb/options.h"
+
+namespace gmb::cli {
+
+struct HoldOptions {
+  std::string tenant;        // empty: whoever the socket says we are
+  std::string tenant_token;  // secret; empty: none
+  uint64_t bytes = 0;
+  uint32_t count = 1;
+  std::string device;
+  Contents contents = Contents::kPreserve;
+  std::optional<uint8_t> fill;   // nullopt: a pattern
+  std::optional<uint64_t> seed;  // nullopt: random
+  absl::Duration hold = absl::InfiniteDuration();
+  absl::Duration wait = absl::ZeroDuration();
+};
+
+// A real client process at work: connects, leases, fills, verifies, holds,
+// verifies again, releases; one line (or JSON object) a step. Stops holding
+// when asked to, when the broker drains, and when the session is over.
+absl::StatusOr<ExitCode> Hold(Context& context, const HoldOptions& options,
+                              std::stop_token stop);
+
+// The socket directory of a tenant: DIR/tenants/NAME where there is one that
+// this user may enter, otherwise DIR.
+[[nodiscard]] std::string TenantSocketDir(const std::string& socket_dir,
+                                          const std::string& tenant);
+
+}  // namespace gmb::cli
+
+#endif  // GMB_CLIENT_CLI_HOLDER_H_

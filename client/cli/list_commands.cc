@@ -1,0 +1,103 @@
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/time/clock.h"
+#include "client/cli/arguments.h"
+#include "client/cli/call_and_print.h"
+#include "client/cli/commands.h"
+#include "client/cli/list_view.h"
+
+namespace gmb::cli {
+namespace {
+
+absl::StatusOr<ExitCode> ListSessions(Context& context,
+                                      const std::string& tenant) {
+  v1::ListSessionsRequest request;
+  request.set_tenant(tenant);
+  return CallAndPrint(
+      context, &v1::Admin::Stub::ListSessions, request,
+      [&](const v1::ListSessionsResponse& sessions, const AdminClient&) {
+        PrintSessions(sessions, absl::Now(), context.terminal, context.out);
+      });
+}
+
+absl::StatusOr<ExitCode> ListLeases(Context& context,
+                                    const std::string& tenant) {
+  v1::ListLeasesRequest request;
+  request.set_tenant(tenant);
+  return CallAndPrint(
+      context, &v1::Admin::Stub::ListLeases, request,
+      [&](const v1::ListLeasesResponse& leases, const AdminClient&) {
+        PrintLeases(leases, absl::Now(), context.terminal, context.out);
+      });
+}
+
+absl::StatusOr<ExitCode> ListAudit(Context& context, uint32_t limit) {
+  v1::ListAuditRequest request;
+  request.set_limit(limit);
+  return CallAndPrint(
+      context, &v1::Admin::Stub::ListAudit, request,
+      [&](const v1::ListAuditResponse& audit, const AdminClient&) {
+        PrintAudit(audit, context.terminal, context.out);
+      });
+}
+
+std::shared_ptr<std::string> AddTenantFilter(CLI::App* command) {
+  const auto tenant = std::make_shared<std::string>();
+  AddTextOption(command, "--tenant", tenant.get(), "Of this tenant only")
+      ->type_name("NAME");
+  return tenant;
+}
+
+}  // namespace
+
+void AddSessionCommands(CLI::App* app, Action* chosen) {
+  CLI::App* const session =
+      app->add_subcommand("session", "Show the client processes connected");
+  session->require_subcommand(0, 1);
+  session->footer("Example: gmb session list");
+  CLI::App* const list = session->add_subcommand(
+      "list", "One line a client process: who it is and what it holds");
+  const auto tenant = AddTenantFilter(list);
+  list->footer("Example: gmb session list --tenant a");
+  list->callback([chosen, tenant] {
+    *chosen = [tenant](Context& context) {
+      return ListSessions(context, *tenant);
+    };
+  });
+}
+
+void AddLeaseCommands(CLI::App* app, Action* chosen) {
+  CLI::App* const lease =
+      app->add_subcommand("lease", "Show the memory that is leased");
+  lease->require_subcommand(0, 1);
+  lease->footer("Example: gmb lease list");
+  CLI::App* const list = lease->add_subcommand(
+      "list", "One line a lease: whose, how large, since when");
+  const auto tenant = AddTenantFilter(list);
+  list->footer(
+      "Example: gmb lease list --tenant a --output json | jq "
+      "'[.leases[].bytes] | add'");
+  list->callback([chosen, tenant] {
+    *chosen = [tenant](Context& context) {
+      return ListLeases(context, *tenant);
+    };
+  });
+}
+
+void AddAuditCommand(CLI::App* app, Action* chosen) {
+  CLI::App* const audit = app->add_subcommand(
+      "audit", "Show what operators changed, the newest first");
+  const auto limit = std::make_shared<uint32_t>(100);
+  AddWholeOption(
+      audit, "--limit", 1, std::numeric_limits<uint32_t>::max(),
+      [limit](uint64_t n) { *limit = n; }, "At most so many entries [100]");
+  audit->footer("Example: gmb audit --limit 20");
+  audit->callback([chosen, limit] {
+    *chosen = [limit](Context& context) { return ListAudit(context, *limit); };
+  });
+}
+
+}  // namespace gmb::cli

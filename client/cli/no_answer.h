@@ -1,0 +1,28 @@
+#ifndef GMB_CLIENT_CLI_NO_ANSWER_H_
+#define GMB_CLIENT_CLI_NO_ANSWER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace gmb::cli {
+
+// What sockets and gRPC say when a broker does not answer, as one sentence that
+// says what to do next. What the broker itself said (it has an ErrorDetail),
+// and what has nothing to do with the way to it, stays as it is. The results
+// are UNAVAILABLE or DEADLINE_EXCEEDED, which the exit code 3 stands for, or
+// PERMISSION_DENIED. `socket_dir` is the broker's, absolute.
+
+// Connecting failed.
+[[nodiscard]] absl::Status NoBroker(const absl::Status& status,
+                                    const std::string& socket_dir);
+// So did connecting as an operator.
+[[nodiscard]] absl::Status NoBrokerForOperators(const absl::Status& status,
+                                                const std::string& socket_dir);
+// A call ended that had a broker at its other end.
+[[nodiscard]] absl::Status LostBroker(const absl::Status& status,
+                                      const std::string& socket_dir);
+
+}  // namespace gmb::cli
+
+#endif  // GMB_CLIENT_CLI_NO_ANSWER_H_

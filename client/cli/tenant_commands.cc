@@ -1,0 +1,213 @@
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/arguments.h"
+#include "client/cli/call_and_print.h"
+#include "client/cli/commands.h"
+#include "client/cli/number_text.h"
+#include "client/cli/tenant_view.h"
+#include "client/cli/text.h"
+
+namespace gmb::cli {
+namespace {
+
+struct SetOptions {
+  std::string name;
+  std::string device;
+  std::optional<v1::Amount> guarantee;
+  std::optional<v1::Amount> limit;
+  std::optional<double> weight;
+  std::optional<uint32_t> max_handles;
+  std::optional<uint32_t> max_sessions;
+  std::optional<v1::Uids> uids;
+};
+
+v1::SetTenantRequest ToRequest(const SetOptions& options) {
+  v1::SetTenantRequest request;
+  request.set_name(options.name);
+  request.set_device(options.device);
+  if (options.guarantee) *request.mutable_guarantee() = *options.guarantee;
+  if (options.limit) *request.mutable_limit() = *options.limit;
+  if (options.weight) request.set_weight(*options.weight);
+  if (options.max_handles) request.set_max_handles(*options.max_handles);
+  if (options.max_sessions) request.set_max_sessions(*options.max_sessions);
+  if (options.uids) *request.mutable_uids() = *options.uids;
+  return request;
+}
+
+// "1000", "1000,1001", or "none" for an empty list. CLI11 puts a newline
+// between the words of an option that is given several times.
+absl::StatusOr<v1::Uids> ParseUids(const std::string& text) {
+  // The largest 32-bit number is no user's: the kernel uses it for "none".
+  constexpr uint64_t kLargestUid = std::numeric_limits<uint32_t>::max() - 1;
+  v1::Uids uids;
+  if (text == "none") return uids;
+  for (const absl::string_view word :
+       absl::StrSplit(text, absl::ByAnyChar(",\n"))) {
+    const absl::StatusOr<uint64_t> uid = ParseWhole(word, 0, kLargestUid);
+    if (!uid.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("write uids with commas between them, such as "
+                       "1000,1001, or none alone to take all away: ",
+                       uid.status().message()));
+    }
+    uids.add_uid(static_cast<uint32_t>(*uid));
+  }
+  return uids;
+}
+
+absl::StatusOr<ExitCode> SetTenant(Context& context,
+                                   const SetOptions& options) {
+  return CallAndPrint(
+      context, &v1::Admin::Stub::SetTenant, ToRequest(options),
+      [&](const v1::SetTenantResponse& answer, const AdminClient&) {
+        PrintTenant(answer.tenant(), context.terminal, context.out);
+        for (const v1::Change& change : answer.changes()) {
+          PrintChange(change, context.terminal, context.out);
+        }
+      });
+}
+
+absl::StatusOr<ExitCode> GetTenant(Context& context, const std::string& name) {
+  v1::GetTenantRequest request;
+  request.set_name(name);
+  return CallAndPrint(context, &v1::Admin::Stub::GetTenant, request,
+                      [&](const v1::Tenant& tenant, const AdminClient&) {
+                        PrintTenant(tenant, context.terminal, context.out);
+                      });
+}
+
+absl::StatusOr<ExitCode> ListTenants(Context& context) {
+  return CallAndPrint(
+      context, &v1::Admin::Stub::ListTenants, v1::ListTenantsRequest(),
+      [&](const v1::ListTenantsResponse& tenants, const AdminClient&) {
+        PrintTenants(tenants, context.terminal, context.out);
+      });
+}
+
+absl::StatusOr<ExitCode> DeleteTenant(Context& context,
+                                      const std::string& name) {
+  v1::DeleteTenantRequest request;
+  request.set_name(name);
+  return CallAndPrint(context, &v1::Admin::Stub::DeleteTenant, request,
+                      [&](const v1::DeleteTenantResponse&, const AdminClient&) {
+                        context.out << "deleted tenant " << Printable(name)
+                                    << '\n';
+                      });
+}
+
+CLI::Option* AddName(CLI::App* command, std::string* name,
+                     const std::string& description) {
+  return AddTextOption(command, "NAME", name, description)
+      ->type_name("")
+      ->required();
+}
+
+void AddQuotaOptions(CLI::App* command, SetOptions* options) {
+  AddAmountOption(
+      command, "--guarantee", &options->guarantee,
+      "Always obtainable; the guarantees of all tenants fit into the pool");
+  AddAmountOption(command, "--limit", &options->limit,
+                  "Never exceeded by new leases");
+  AddParsedOption(
+      command, "--weight",
+      [options](const std::string& text) {
+        const absl::StatusOr<double> weight = ParseWeight(text);
+        if (weight.ok()) options->weight = *weight;
+        return weight.status();
+      },
+      "Share of the surplus when requests wait, above 0 (a new tenant: 1)")
+      ->type_name("X");
+  AddTextOption(command, "--device", &options->device,
+                "Guarantee, limit and weight of the device with this UUID "
+                "only [of every device]")
+      ->type_name("UUID");
+}
+
+void AddAdmissionOptions(CLI::App* command, SetOptions* options) {
+  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  AddWholeOption(
+      command, "--max-handles", 1, kMost,
+      [options](uint64_t n) { options->max_handles = n; },
+      "Slabs it may hold at once");
+  AddWholeOption(
+      command, "--max-sessions", 1, kMost,
+      [options](uint64_t n) { options->max_sessions = n; },
+      "Processes it may have connected");
+  AddParsedOption(
+      command, "--uid",
+      [options](const std::string& text) {
+        const absl::StatusOr<v1::Uids> uids = ParseUids(text);
+        if (uids.ok()) options->uids = *uids;
+        return uids.status();
+      },
+      "Processes of these users are this tenant on the shared socket, in place "
+      "of those set before; none: of no user")
+      ->type_name("UID,...|none")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Join);
+}
+
+void AddSet(CLI::App* tenant, Action* chosen) {
+  CLI::App* const command = tenant->add_subcommand(
+      "set",
+      "Make a tenant, or change what it may have while its processes run");
+  const auto options = std::make_shared<SetOptions>();
+  AddName(command, &options->name, "The tenant: 1 to 63 of a-z 0-9 - _ .");
+  AddQuotaOptions(command, options.get());
+  AddAdmissionOptions(command, options.get());
+  command->footer(
+      "What is left out keeps its value. The answer says applied, or pending "
+      "with the bytes\n"
+      "still to come when the tenant holds more than it may.\n\n"
+      "Example: gmb tenant set a --guarantee 25% --limit 60GiB --weight 2");
+  command->callback([chosen, options] {
+    *chosen = [options](Context& context) {
+      return SetTenant(context, *options);
+    };
+  });
+}
+
+}  // namespace
+
+void AddTenantCommands(CLI::App* app, Action* chosen) {
+  CLI::App* const tenant = app->add_subcommand(
+      "tenant", "Set, show or delete tenants and their quotas");
+  tenant->require_subcommand(0, 1);
+  tenant->footer("Example: gmb tenant list");
+  AddSet(tenant, chosen);
+
+  CLI::App* const get =
+      tenant->add_subcommand("get", "Show one tenant in full");
+  const auto get_name = std::make_shared<std::string>();
+  AddName(get, get_name.get(), "The tenant");
+  get->footer("Example: gmb tenant get a");
+  get->callback([chosen, get_name] {
+    *chosen = [get_name](Context& context) {
+      return GetTenant(context, *get_name);
+    };
+  });
+
+  CLI::App* const list =
+      tenant->add_subcommand("list", "Show every tenant's quota and use");
+  list->footer(
+      "Example: gmb tenant list --output json | jq -r '.tenants[].name'");
+  list->callback([chosen] { *chosen = &ListTenants; });
+
+  CLI::App* const remove = tenant->add_subcommand(
+      "delete", "Delete a tenant that has no processes connected");
+  const auto delete_name = std::make_shared<std::string>();
+  AddName(remove, delete_name.get(), "The tenant");
+  remove->footer("Example: gmb tenant delete a");
+  remove->callback([chosen, delete_name] {
+    *chosen = [delete_name](Context& context) {
+      return DeleteTenant(context, *delete_name);
+    };
+  });
+}
+
+}  // namespace gmb::cli

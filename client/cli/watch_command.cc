@@ -1,0 +1,56 @@
+#include <memory>
+#include <ostream>
+#include <stop_token>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/admin_client.h"
+#include "client/cli/commands.h"
+#include "client/cli/event_view.h"
+#include "client/cli/interrupt.h"
+
+namespace gmb::cli {
+namespace {
+
+absl::StatusOr<ExitCode> Watch(Context& context) {
+  const Interrupt interrupt;
+  const absl::StatusOr<AdminClient> client =
+      AdminClient::Connect(context.socket_dir);
+  if (!client.ok()) return client.status();
+  grpc::ClientContext call;
+  const std::unique_ptr<grpc::ClientReader<v1::Event>> reader =
+      client->Watch(&call);
+  const std::stop_callback cancel(interrupt.token(),
+                                  [&call] { call.TryCancel(); });
+  v1::Event event;
+  while (reader->Read(&event)) {
+    if (context.json) {
+      context.out << LineJson(ToJson(event)) << std::endl;
+    } else {
+      PrintEvent(event, context.terminal, context.out);
+      context.out.flush();
+    }
+    if (!context.out) break;  // nobody reads any more
+  }
+  if (!context.out) call.TryCancel();
+  const grpc::Status ended = reader->Finish();
+  if (interrupt.token().stop_requested() || !context.out) return ExitCode::kOk;
+  // Events have no end of their own.
+  return client->ToStatus(ended.ok()
+                              ? grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                                             "it ended the stream of events")
+                              : ended);
+}
+
+}  // namespace
+
+void AddWatchCommand(CLI::App* app, Action* chosen) {
+  CLI::App* const command = app->add_subcommand(
+      "watch", "Print what happens, one line an event, until Ctrl-C");
+  command->footer(
+      "With --output json every line is one JSON object.\n\nExample: gmb "
+      "watch");
+  command->callback([chosen] { *chosen = &Watch; });
+}
+
+}  // namespace gmb::cli

@@ -1,0 +1,147 @@
+#include "gmb/client.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "client/lease_impl.h"
+#include "client/lease_mapping.h"
+#include "client/mapper_cache.h"
+#include "client/no_throw.h"
+#include "client/notifier.h"
+#include "client/session.h"
+#include "client/wire.h"
+
+namespace gmb {
+
+struct Client::Impl {
+  absl::StatusOr<Lease> Map(internal::Granted granted,
+                            const AcquireOptions& options,
+                            internal::LeaseMapping& mapping);
+
+  std::shared_ptr<internal::Notifier> notifier;
+  std::shared_ptr<internal::Session> session;
+  std::vector<Device> devices;
+  std::vector<std::string> warnings;
+  internal::MapperCache mappers;
+};
+
+namespace {
+
+// A granted lease that goes back unless it is kept.
+class OwedLease {
+ public:
+  OwedLease(internal::Session& session, uint64_t id)
+      : session_(&session), id_(id) {}
+  OwedLease(const OwedLease&) = delete;
+  OwedLease& operator=(const OwedLease&) = delete;
+  ~OwedLease() {
+    if (session_ == nullptr) return;
+    internal::NoThrow([this] {
+      session_->ReleaseLater(id_);
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
+  void Keep() { session_ = nullptr; }
+
+ private:
+  internal::Session* session_;
+  const uint64_t id_;
+};
+
+}  // namespace
+
+absl::StatusOr<Lease> Client::Impl::Map(internal::Granted granted,
+                                        const AcquireOptions& options,
+                                        internal::LeaseMapping& mapping) {
+  const v1::Grant& grant = granted.grant;
+  OwedLease owed(*session, grant.lease_id());
+  if ((!options.device.empty() && grant.device() != options.device) ||
+      (mapping.mapper() != nullptr &&
+       grant.device() != mapping.mapper()->info().uuid)) {
+    mapping.Undo();
+    return internal::ProtocolError("a lease on another device than asked for");
+  }
+  absl::StatusOr<std::shared_ptr<device::Mapper>> mapper =
+      mappers.Get(session->welcome(), grant.device());
+  if (!mapper.ok()) return mapper.status();
+  absl::StatusOr<std::unique_ptr<device::MappedRange>> range =
+      mapping.Finish(*mapper, std::move(granted.slabs));
+  if (!range.ok()) return range.status();
+  Lease lease(std::make_unique<Lease::Impl>(session, *std::move(mapper),
+                                            grant.lease_id(), grant.device(),
+                                            *std::move(range)));
+  owed.Keep();
+  session->Mapped(lease.id());
+  return lease;
+}
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Client::~Client() {
+  if (impl_->session->InForkedChild()) {
+    static_cast<void>(impl_.release());  // the parent's: leaked on purpose
+    return;
+  }
+  impl_->notifier->Stop();
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
+  return internal::NoThrow([&]() -> absl::StatusOr<std::unique_ptr<Client>> {
+    auto impl = std::make_unique<Impl>();
+    impl->notifier = std::make_shared<internal::Notifier>(
+        std::move(options.on_budget_changed), std::move(options.on_draining));
+    absl::StatusOr<std::shared_ptr<internal::Session>> session =
+        internal::Session::Open(options, impl->notifier);
+    if (!session.ok()) return session.status();
+    impl->session = *std::move(session);
+    const v1::Welcome& welcome = impl->session->welcome();
+    std::transform(welcome.devices().begin(), welcome.devices().end(),
+                   std::back_inserter(impl->devices), internal::DeviceFromWire);
+    impl->warnings.assign(welcome.warnings().begin(), welcome.warnings().end());
+    return std::unique_ptr<Client>(new Client(std::move(impl)));
+  });
+}
+
+absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
+                                      const AcquireOptions& options) {
+  return internal::NoThrow([&]() -> absl::StatusOr<Lease> {
+    internal::Session& session = *impl_->session;
+    if (absl::Status alive = session.CheckAlive(); !alive.ok()) return alive;
+    internal::LeaseMapping mapping(
+        impl_->mappers.FindOpen(session.welcome(), options.device), bytes,
+        options.access_from);
+    absl::StatusOr<internal::Granted> granted = session.Acquire(
+        bytes, options, mapping.mapper() == nullptr ? nullptr : &mapping);
+    if (!granted.ok()) return granted.status();
+    return impl_->Map(*std::move(granted), options, mapping);
+  });
+}
+
+absl::StatusOr<std::vector<QuotaView>> Client::GetQuota() {
+  return internal::NoThrow([&]() -> absl::StatusOr<std::vector<QuotaView>> {
+    if (absl::Status alive = impl_->session->CheckAlive(); !alive.ok())
+      return alive;
+    return impl_->session->GetQuota();
+  });
+}
+
+absl::Status Client::status() const {
+  return internal::NoThrow([&] { return impl_->session->CheckAlive(); });
+}
+
+const std::string& Client::tenant() const {
+  return impl_->session->welcome().tenant();
+}
+uint64_t Client::session_id() const {
+  return impl_->session->welcome().session_id();
+}
+const std::string& Client::broker_version() const {
+  return impl_->session->welcome().broker_version();
+}
+const std::vector<Device>& Client::devices() const { return impl_->devices; }
+const std::vector<std::string>& Client::warnings() const {
+  return impl_->warnings;
+}
+
+}  // namespace gmb

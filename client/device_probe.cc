@@ -1,0 +1,40 @@
+#include "client/device_probe.h"
+
+#include <utility>
+
+#include "device/devices.h"
+
+namespace gmb::internal {
+namespace {
+
+DeviceKind KindOf(device::DeviceKind kind) {
+  switch (kind) {
+    case device::DeviceKind::kVmm:
+      return DeviceKind::kVmm;
+    case device::DeviceKind::kIpc:
+      return DeviceKind::kIpc;
+    case device::DeviceKind::kHost:
+      return DeviceKind::kHost;
+  }
+  return DeviceKind::kUnknown;
+}
+
+}  // namespace
+
+DeviceProbe ProbeDevices() {
+  device::CudaProbe cuda = device::ProbeCuda();
+  DeviceProbe probe;
+  probe.built_in = cuda.built_in;
+  probe.driver_version = std::move(cuda.driver_version);
+  probe.problem = std::move(cuda.problem);
+  for (device::DeviceInfo& gpu : cuda.gpus) {
+    probe.gpus.push_back({.uuid = std::move(gpu.uuid),
+                          .kind = KindOf(gpu.kind),
+                          .name = std::move(gpu.name),
+                          .granularity_bytes = gpu.granularity_bytes,
+                          .total_bytes = gpu.total_bytes});
+  }
+  return probe;
+}
+
+}  // namespace gmb::internal

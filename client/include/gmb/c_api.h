@@ -1,0 +1,277 @@
+#ifndef GMB_C_API_H_
+#define GMB_C_API_H_
+
+/* The C interface of libgmb: leases of device memory from a gmb broker.
+ * The stable binary surface of the library; the C++ headers beside this one
+ * are stable as source only. What things mean is said in docs/client.md.
+ *
+ * Conventions.
+ *
+ *  1. Functions and types begin with gmb_, constants with GMB_.
+ *  2. Handles (gmb_client, gmb_lease, gmb_canceller, gmb_error) are opaque.
+ *     Each is given back to the one function that ends it; that function
+ *     accepts NULL and does nothing then. Other functions need valid handles.
+ *  3. A function that can fail returns gmb_error*: NULL is success, anything
+ *     else is the caller's, to end with gmb_error_free.
+ *  4. Results go through pointers, which come last. On failure handles are set
+ *     to NULL and counts to 0.
+ *  5. Option structs begin with struct_size. Call the struct's _init with
+ *     sizeof, then set what differs: a program built with this header works
+ *     with newer libraries, and with older ones while it leaves fields zero
+ *     that they do not know. NULL options are the defaults. A field that is
+ *     zero has its default.
+ *  6. Structs that are copied out go with the size of one element, for the same
+ *     reason: the library fills what both sides know and zeroes the rest.
+ *  7. Bytes are uint64_t and named _bytes; times are int64_t milliseconds and
+ *     named _ms. Strings are UTF-8 and end with a zero. The library keeps no
+ *     pointer that it was given, but callbacks and their user pointers.
+ *  8. Strings that the library returns live as long as the handle asked.
+ *  9. A gmb_client and a gmb_canceller may be used by any number of threads at
+ *     once. A gmb_lease may be read by several, and is changed and released
+ *     by one while no other uses it. Nobody may use what is being ended.
+ * 10. Callbacks about the budget and draining run on one thread of the client,
+ *     one at a time, never after gmb_client_close has returned, and may call
+ *     this library. A C++ exception that leaves a callback is dropped; do not
+ *     longjmp out of one.
+ * 11. Nothing is thrown, logged or printed, and the process is never ended.
+ * 12. In a child of fork() every call on the parent's handles fails with
+ *     GMB_CODE_FAILED_PRECONDITION, and ending them does no harm.
+ * 13. The version of this interface is GMB_ABI_MAJOR.GMB_ABI_MINOR. Another
+ *     major number is another soname; a minor one only adds.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gmb/version.h"
+
+#define GMB_ABI_MAJOR 0
+#define GMB_ABI_MINOR 1
+
+#define GMB_EXPORT __attribute__((visibility("default")))
+#define GMB_NODISCARD __attribute__((warn_unused_result))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of the library that is loaded; the macros say what was compiled against. */
+GMB_EXPORT void gmb_abi_version(uint32_t* major, uint32_t* minor);
+/* "0.1.0" */
+GMB_EXPORT const char* gmb_version(void);
+
+/* --- Errors. */
+
+typedef struct gmb_error gmb_error;
+
+/* gRPC's status codes. */
+enum {
+  GMB_CODE_OK = 0,
+  GMB_CODE_CANCELLED = 1,
+  GMB_CODE_UNKNOWN = 2,
+  GMB_CODE_INVALID_ARGUMENT = 3,
+  GMB_CODE_DEADLINE_EXCEEDED = 4,
+  GMB_CODE_NOT_FOUND = 5,
+  GMB_CODE_ALREADY_EXISTS = 6,
+  GMB_CODE_PERMISSION_DENIED = 7,
+  GMB_CODE_RESOURCE_EXHAUSTED = 8,
+  GMB_CODE_FAILED_PRECONDITION = 9,
+  GMB_CODE_ABORTED = 10,
+  GMB_CODE_OUT_OF_RANGE = 11,
+  GMB_CODE_UNIMPLEMENTED = 12,
+  GMB_CODE_INTERNAL = 13,
+  GMB_CODE_UNAVAILABLE = 14,
+  GMB_CODE_DATA_LOSS = 15,
+  GMB_CODE_UNAUTHENTICATED = 16
+};
+
+/* Why the broker refused. A newer broker may send others. */
+enum {
+  GMB_REASON_NONE =
+      0, /* not the broker's decision: the library or the transport */
+  GMB_REASON_BAD_REQUEST = 1,
+  GMB_REASON_NO_SESSION = 2,
+  GMB_REASON_NOT_OPERATOR = 3,
+  GMB_REASON_NO_SUCH_LEASE = 4,
+  GMB_REASON_NO_SUCH_TENANT = 5,
+  GMB_REASON_NO_SUCH_DEVICE = 6,
+  GMB_REASON_TENANT_LIMIT = 7,
+  GMB_REASON_TOO_MANY_HANDLES = 8,
+  GMB_REASON_POOL_EXHAUSTED = 9,
+  GMB_REASON_OVERCOMMITTED = 10,
+  GMB_REASON_BAD_STATE = 11,
+  GMB_REASON_CANCELLED_BY_CLIENT = 12,
+  GMB_REASON_DRAINING = 13,
+  GMB_REASON_DEVICE_ERROR = 14,
+  GMB_REASON_DEVICE_LOST = 15,
+  GMB_REASON_TOO_MANY_SESSIONS = 16,
+  GMB_REASON_TOO_MANY_REQUESTS = 17
+};
+
+/* These accept NULL: GMB_CODE_OK, GMB_REASON_NONE, "" and 0. */
+GMB_EXPORT int32_t gmb_error_code(const gmb_error* error);
+GMB_EXPORT int32_t gmb_error_reason(const gmb_error* error);
+/* What is wrong and what to do; never NULL. */
+GMB_EXPORT const char* gmb_error_message(const gmb_error* error);
+/* The offending field with GMB_REASON_BAD_REQUEST, otherwise "". */
+GMB_EXPORT const char* gmb_error_field(const gmb_error* error);
+/* How many bytes were too many, where that is the reason. */
+GMB_EXPORT uint64_t gmb_error_deficit_bytes(const gmb_error* error);
+/* When trying again may help; 0 if the broker did not say. */
+GMB_EXPORT int64_t gmb_error_retry_after_ms(const gmb_error* error);
+GMB_EXPORT void gmb_error_free(gmb_error* error);
+
+/* --- Sessions. */
+
+typedef struct gmb_client gmb_client;
+
+/* What the tenant has and may have on one device pool. */
+typedef struct gmb_quota {
+  char device[64]; /* UUID */
+  uint64_t guarantee_bytes;
+  uint64_t limit_bytes;
+  uint64_t leased_bytes; /* by all of the tenant's processes together */
+  uint64_t unreturned_bytes;
+  uint64_t pool_bytes;
+  uint64_t obtainable_bytes; /* what an acquire without waiting could get now */
+  uint64_t over_limit_bytes;
+  double weight;
+} gmb_quota;
+
+enum {
+  GMB_DEVICE_UNKNOWN = 0, /* of a broker newer than this library */
+  GMB_DEVICE_VMM = 1, /* GPU memory, mapped with virtual memory management */
+  GMB_DEVICE_IPC = 2, /* GPU memory, opened with legacy CUDA IPC */
+  GMB_DEVICE_HOST = 3 /* shared host memory */
+};
+
+typedef struct gmb_device {
+  char uuid[64];
+  char name[64];
+  uint64_t granularity_bytes; /* leases are rounded up to a multiple of it */
+  uint64_t total_bytes;
+  int32_t kind;
+} gmb_device;
+
+/* An operator changed the quota, or a pending change took effect. */
+typedef void (*gmb_budget_callback)(const gmb_quota* quota, void* user);
+/* The broker is stopping: release what you hold within remaining_ms. */
+typedef void (*gmb_draining_callback)(int64_t remaining_ms, void* user);
+
+typedef struct gmb_client_options {
+  size_t struct_size;
+  const char* socket_dir;   /* NULL: GMB_SOCKET_DIR, then /run/gmb */
+  const char* program;      /* shown to operators; NULL: this program's name */
+  const void* tenant_token; /* where the broker tells tenants by token */
+  size_t tenant_token_bytes;
+  int64_t connect_timeout_ms; /* for all of connecting; 0: 5 s */
+  int64_t answer_timeout_ms;  /* how long the broker may stay silent; 0: 30 s */
+  gmb_budget_callback on_budget_changed;
+  gmb_draining_callback on_draining;
+  void* user; /* for both callbacks */
+} gmb_client_options;
+
+GMB_EXPORT void gmb_client_options_init(gmb_client_options* options,
+                                        size_t struct_size);
+
+/* Blocks until the broker has answered. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_connect(
+    const gmb_client_options* options, gmb_client** client);
+/* Leases that are still held stay valid; the session ends with the last. */
+GMB_EXPORT void gmb_client_close(gmb_client* client);
+
+/* NULL while the session lives; otherwise what every call returns. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_status(const gmb_client* client);
+GMB_EXPORT const char* gmb_client_tenant(const gmb_client* client);
+GMB_EXPORT uint64_t gmb_client_session_id(const gmb_client* client);
+/* What was amiss at the greeting, for people to read. NULL behind the last. */
+GMB_EXPORT const char* gmb_client_warning(const gmb_client* client,
+                                          size_t index);
+
+/* Copies out at most `capacity` devices; *count is how many there are. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_devices(const gmb_client* client,
+                                                       gmb_device* devices,
+                                                       size_t element_size,
+                                                       size_t capacity,
+                                                       size_t* count);
+/* Asks the broker; one quota a device pool. Otherwise as gmb_client_devices. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_quota(gmb_client* client,
+                                                     gmb_quota* quotas,
+                                                     size_t element_size,
+                                                     size_t capacity,
+                                                     size_t* count);
+
+/* --- Withdrawing requests. */
+
+/* May be given to several requests. It may be freed while they wait. */
+typedef struct gmb_canceller gmb_canceller;
+
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_canceller_create(
+    gmb_canceller** canceller);
+/* Withdraws every request that has it, now and in the future. */
+GMB_EXPORT void gmb_canceller_cancel(gmb_canceller* canceller);
+GMB_EXPORT void gmb_canceller_free(gmb_canceller* canceller);
+
+/* --- Leases. */
+
+typedef struct gmb_lease gmb_lease;
+
+/* How contents are treated when the bytes are needed elsewhere. */
+enum {
+  GMB_CONTENTS_PRESERVE = 0, /* kept, in host memory if need be */
+  GMB_CONTENTS_DISCARD = 1,  /* may be lost */
+  GMB_CONTENTS_RESIDENT = 2  /* never moved (NCCL, RDMA, peers) */
+};
+
+#define GMB_WAIT_LONGEST INT64_C(-1)
+
+/* The request waits behind `ahead` others. On the thread that acquires. */
+typedef void (*gmb_waiting_callback)(uint64_t ahead, void* user);
+
+typedef struct gmb_acquire_options {
+  size_t struct_size;
+  const char* device; /* UUID; NULL: the broker's only device */
+  int64_t wait_ms;    /* 0: not at all; GMB_WAIT_LONGEST: as long as the broker
+                         allows */
+  int32_t contents;   /* GMB_CONTENTS_... */
+  int32_t reserved;   /* 0 */
+  const char* const*
+      access_from; /* UUIDs of further devices that may access it */
+  size_t access_from_count;
+  const gmb_canceller* canceller;
+  gmb_waiting_callback on_waiting;
+  void* user;
+} gmb_acquire_options;
+
+GMB_EXPORT void gmb_acquire_options_init(gmb_acquire_options* options,
+                                         size_t struct_size);
+
+/* Leases `bytes`, rounded up, as one contiguous range. All or nothing. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_acquire(
+    gmb_client* client, uint64_t bytes, const gmb_acquire_options* options,
+    gmb_lease** lease);
+
+GMB_EXPORT void* gmb_lease_data(const gmb_lease* lease);
+GMB_EXPORT uint64_t gmb_lease_size_bytes(const gmb_lease* lease);
+GMB_EXPORT uint64_t gmb_lease_id(const gmb_lease* lease);
+GMB_EXPORT const char* gmb_lease_device(const gmb_lease* lease);
+
+/* Synchronises the device, unmaps, and waits for the broker's answer. The
+ * lease is gone afterwards in every case. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_release(gmb_lease* lease);
+
+/* Synchronous byte copies, for tools and tests. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_copy_to_host(
+    const gmb_lease* lease, void* to, uint64_t offset_bytes, uint64_t bytes);
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_copy_from_host(
+    gmb_lease* lease, uint64_t offset_bytes, const void* from, uint64_t bytes);
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_fill(gmb_lease* lease,
+                                                   uint64_t offset_bytes,
+                                                   uint8_t value,
+                                                   uint64_t bytes);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* GMB_C_API_H_ */

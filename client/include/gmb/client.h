@@ -1,0 +1,80 @@
+#ifndef GMB_CLIENT_H_
+#define GMB_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmb/error.h"
+#include "gmb/lease.h"
+#include "gmb/options.h"
+
+namespace gmb {
+
+// One session with a broker. Thread-safe: any number of threads may have
+// requests in flight. Never logs, exits, or throws.
+//
+// Errors. A refusal by the broker carries an ErrorDetail (gmb/error.h) and a
+// message that says what to do. A status without one comes from the library:
+//   UNAVAILABLE          the broker cannot be reached, or the session is over
+//   DEADLINE_EXCEEDED    the broker did not answer within answer_timeout
+//   CANCELLED            withdrawn, and the broker did not confirm it in time
+//   FAILED_PRECONDITION  this process was forked, or this build or machine
+//   lacks the device RESOURCE_EXHAUSTED   this process ran out of memory or
+//   file descriptors NOT_FOUND            this process cannot see the device
+//   INTERNAL             the driver failed, or the broker broke the protocol
+//
+// Breaks. If the gRPC stream breaks while the handle socket lives, the library
+// opens a new one and repeats the unanswered requests; calls take longer and
+// do not fail. If the broker hangs up (it stopped or died, or ended the
+// session), the session is over: calls return UNAVAILABLE, status() says why,
+// mapped memory stays usable. Connect anew to go on.
+//
+// Forks. A child of fork() has no session: every call in it fails with
+// FAILED_PRECONDITION, and destroying a Client or Lease there does nothing.
+// Connect in the child instead, after exec or before gRPC is used in the
+// parent.
+class Client {
+ public:
+  // Greets the broker and waits until both of its sockets have answered.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Client>> Connect(
+      ClientOptions options = {});
+  // Leases that are still held stay valid. No other call may be in progress.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Leases `bytes`, rounded up to the device's granularity, and maps them as
+  // one contiguous range. All or nothing. Blocks for at most
+  // options.wait + answer_timeout, and the time that mapping takes (the first
+  // lease on a GPU opens the device: some 250 ms).
+  [[nodiscard]] absl::StatusOr<Lease> Acquire(
+      uint64_t bytes, const AcquireOptions& options = {});
+
+  // One view a device pool.
+  [[nodiscard]] absl::StatusOr<std::vector<QuotaView>> GetQuota();
+
+  // OK while the session lives; otherwise what every call returns.
+  [[nodiscard]] absl::Status status() const;
+
+  // As the broker said at the greeting.
+  [[nodiscard]] const std::string& tenant() const;
+  [[nodiscard]] uint64_t session_id() const;
+  [[nodiscard]] const std::string& broker_version() const;
+  [[nodiscard]] const std::vector<Device>& devices() const;
+  // What was amiss at the greeting, for people to read; often empty.
+  [[nodiscard]] const std::vector<std::string>& warnings() const;
+
+ private:
+  struct Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gmb
+
+#endif  // GMB_CLIENT_H_

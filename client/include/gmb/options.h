@@ -1,0 +1,105 @@
+#ifndef GMB_OPTIONS_H_
+#define GMB_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace gmb {
+
+// How a lease's contents are to be treated when its bytes are needed elsewhere.
+enum class Contents {
+  kPreserve,  // kept, in host memory if need be
+  kDiscard,   // may be lost
+  kResident,  // never moved (NCCL, RDMA, peers)
+};
+
+enum class DeviceKind {
+  kUnknown,  // of a broker newer than this library
+  kVmm,      // GPU memory, mapped with the driver's virtual memory management
+  kIpc,      // GPU memory, opened with legacy CUDA IPC
+  kHost,     // shared host memory
+};
+
+// A device pool that the broker offers.
+struct Device {
+  std::string
+      uuid;  // "GPU-8f5c..." as NVIDIA prints it; "host-0" for host memory
+  DeviceKind kind = DeviceKind::kUnknown;
+  std::string name;
+  uint64_t granularity_bytes =
+      0;                     // every lease is rounded up to a multiple of it
+  uint64_t total_bytes = 0;  // of the device, not of the pool
+};
+
+// What this tenant has and may have on one device pool.
+struct QuotaView {
+  std::string device;             // UUID
+  uint64_t guarantee_bytes = 0;   // always obtainable
+  uint64_t limit_bytes = 0;       // never exceeded by new leases
+  double weight = 0;              // share of the surplus
+  uint64_t leased_bytes = 0;      // by all of the tenant's processes together
+  uint64_t unreturned_bytes = 0;  // given back but still held by some process
+  uint64_t pool_bytes = 0;
+  uint64_t obtainable_bytes =
+      0;  // what an Acquire without waiting could get now, at most
+  uint64_t over_limit_bytes =
+      0;  // leased above the limit; new requests are refused until 0
+};
+
+// Handlers run on one thread of the Client, one at a time, never after
+// ~Client has returned (unless ~Client runs inside a handler, which is
+// allowed). They may call the Client and its leases. A handler that is busy
+// delays the next notice; of several notices about one device it sees the
+// newest. What a handler throws is caught and dropped.
+//
+// An operator changed the tenant's quota, or a pending change took effect.
+using BudgetHandler = std::function<void(const QuotaView& quota)>;
+// The broker is stopping: nothing more is granted; release within `remaining`.
+using DrainHandler = std::function<void(absl::Duration remaining)>;
+// The request waits in the broker's queue, behind `ahead` others. Runs on the
+// thread that called Acquire, inside it. What it throws is caught and dropped.
+using WaitingHandler = std::function<void(uint64_t ahead)>;
+
+struct ClientOptions {
+  // The directory of the broker's sockets. Empty: the environment variable
+  // GMB_SOCKET_DIR, and /run/gmb when that is unset too. Any length, any
+  // characters.
+  std::string socket_dir;
+  // For brokers that tell tenants by token; empty otherwise. Any bytes.
+  std::string tenant_token;
+  // Shown to operators, at most 64 printable characters of it. Empty: this
+  // program's name.
+  std::string program;
+  // For all of Connect.
+  absl::Duration connect_timeout = absl::Seconds(5);
+  // How long the broker may stay silent beyond what a request itself may wait
+  // before the call fails (DEADLINE_EXCEEDED, or UNAVAILABLE without a stream).
+  absl::Duration answer_timeout = absl::Seconds(30);
+  BudgetHandler on_budget_changed;
+  DrainHandler on_draining;
+};
+
+struct AcquireOptions {
+  // UUID of the device; empty: the broker's only device.
+  std::string device;
+  Contents contents = Contents::kPreserve;
+  // How long the request may wait for memory; at most 1 h is used. Zero: not at
+  // all.
+  absl::Duration wait = absl::ZeroDuration();
+  // UUIDs of further devices that may read and write the memory.
+  std::vector<std::string> access_from;
+  // request_stop() on its source, from any thread, withdraws the request.
+  // Acquire then returns CANCELLED within about a second, or the lease when
+  // it had been granted already.
+  std::stop_token cancel;
+  WaitingHandler on_waiting;
+};
+
+}  // namespace gmb
+
+#endif  // GMB_OPTIONS_H_

@@ -1,0 +1,122 @@
+#include "gmb/lease.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/lease_impl.h"
+#include "client/no_throw.h"
+
+namespace gmb {
+namespace {
+
+absl::Status EmptyLease() {
+  return absl::FailedPreconditionError("gmb: this lease is empty");
+}
+
+absl::Status CheckRange(uint64_t size_bytes, uint64_t offset_bytes,
+                        uint64_t bytes) {
+  if (offset_bytes <= size_bytes && bytes <= size_bytes - offset_bytes)
+    return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrCat("gmb: the range leaves the lease: offset=", offset_bytes,
+                   " bytes=", bytes, " lease bytes=", size_bytes));
+}
+
+// Calls `copy(mapper, address)` if the range lies in the lease and this
+// process may touch it.
+template <typename Impl, typename Copy>
+absl::Status WithRange(Impl* impl, uint64_t offset_bytes, uint64_t bytes,
+                       Copy copy) noexcept {
+  return internal::NoThrow([&]() -> absl::Status {
+    if (impl == nullptr) return EmptyLease();
+    if (impl->session->InForkedChild()) return impl->session->CheckAlive();
+    if (absl::Status inside =
+            CheckRange(impl->range->size_bytes(), offset_bytes, bytes);
+        !inside.ok()) {
+      return inside;
+    }
+    return copy(*impl->mapper,
+                static_cast<char*>(impl->range->data()) + offset_bytes);
+  });
+}
+
+}  // namespace
+
+Lease::Lease() = default;
+Lease::Lease(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Lease::Lease(Lease&& other) noexcept = default;
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+  if (this != &other) Drop(std::exchange(impl_, std::move(other.impl_)));
+  return *this;
+}
+
+Lease::~Lease() { Drop(std::move(impl_)); }
+
+void Lease::Drop(std::unique_ptr<Impl> impl) noexcept {
+  if (impl == nullptr) return;
+  if (impl->session->InForkedChild()) {
+    static_cast<void>(impl.release());  // the parent's: leaked on purpose
+    return;
+  }
+  // What cannot be reported here shows at the broker, as unreturned bytes.
+  internal::NoThrow([&impl] {
+    const absl::Status unmapped = impl->range->Unmap();
+    impl->range.reset();
+    impl->session->ReleaseLater(impl->id);
+    impl.reset();
+    return unmapped;
+  }).IgnoreError();
+}
+
+void* Lease::data() const {
+  return impl_ == nullptr ? nullptr : impl_->range->data();
+}
+
+uint64_t Lease::size_bytes() const {
+  return impl_ == nullptr ? 0 : impl_->range->size_bytes();
+}
+
+uint64_t Lease::id() const { return impl_ == nullptr ? 0 : impl_->id; }
+
+const std::string& Lease::device() const {
+  static const auto* const kNone = new std::string;
+  return impl_ == nullptr ? *kNone : impl_->device;
+}
+
+absl::Status Lease::Release() && {
+  return internal::NoThrow([impl = std::move(impl_)]() mutable {
+    if (impl == nullptr) return EmptyLease();
+    if (impl->session->InForkedChild())
+      return impl.release()->session->CheckAlive();
+    const absl::Status unmapped = impl->range->Unmap();
+    impl->range.reset();
+    const absl::Status released = impl->session->Release(impl->id);
+    return unmapped.ok() ? released : unmapped;
+  });
+}
+
+absl::Status Lease::CopyToHost(void* to, uint64_t offset_bytes,
+                               uint64_t bytes) const {
+  return WithRange(impl_.get(), offset_bytes, bytes,
+                   [&](device::Mapper& mapper, char* at) {
+                     return mapper.CopyToHost(to, at, bytes);
+                   });
+}
+
+absl::Status Lease::CopyFromHost(uint64_t offset_bytes, const void* from,
+                                 uint64_t bytes) {
+  return WithRange(impl_.get(), offset_bytes, bytes,
+                   [&](device::Mapper& mapper, char* at) {
+                     return mapper.CopyToDevice(at, from, bytes);
+                   });
+}
+
+absl::Status Lease::Fill(uint64_t offset_bytes, uint8_t value, uint64_t bytes) {
+  return WithRange(impl_.get(), offset_bytes, bytes,
+                   [&](device::Mapper& mapper, char* at) {
+                     return mapper.Fill(at, value, bytes);
+                   });
+}
+
+}  // namespace gmb

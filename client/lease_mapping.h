@@ -1,0 +1,58 @@
+#ifndef GMB_CLIENT_LEASE_MAPPING_H_
+#define GMB_CLIENT_LEASE_MAPPING_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/request_table.h"
+#include "client/session.h"
+#include "device/mapper.h"
+
+namespace gmb::internal {
+
+// How one lease comes to be mapped: where its device is open, the addresses
+// are reserved while the request is on its way, and the slabs mapped while
+// the grant is. Unmaps in its destructor what nobody took. For one thread.
+class LeaseMapping final : public EarlyMapping {
+ public:
+  // `bytes` and `access` as asked for. Without a mapper all is done at the
+  // end, with the one that is given then.
+  LeaseMapping(std::shared_ptr<device::Mapper> mapper, uint64_t bytes,
+               absl::Span<const std::string> access)
+      : mapper_(std::move(mapper)), asked_bytes_(bytes), access_(access) {}
+  LeaseMapping(const LeaseMapping&) = delete;
+  LeaseMapping& operator=(const LeaseMapping&) = delete;
+
+  // Null: not open.
+  [[nodiscard]] const std::shared_ptr<device::Mapper>& mapper() const {
+    return mapper_;
+  }
+
+  void Prepare() override;
+  void Map(EarlySlabs slabs) override;
+  void Undo() override;
+
+  // The lease is granted, on the device of `mapper`: its mapped range.
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<device::MappedRange>> Finish(
+      std::shared_ptr<device::Mapper> mapper, SlabSet slabs);
+
+ private:
+  absl::Status ReserveAndMap(std::vector<device::ShareableHandle> handles,
+                             absl::Span<const uint64_t> slab_bytes);
+
+  std::shared_ptr<device::Mapper> mapper_;
+  const uint64_t asked_bytes_;
+  const absl::Span<const std::string> access_;
+  std::unique_ptr<device::MappedRange> range_;  // goes before its mapper
+  bool has_slabs_ = false;
+  absl::Status mapped_;  // once it has slabs
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_LEASE_MAPPING_H_

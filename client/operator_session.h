@@ -1,0 +1,53 @@
+#ifndef GMB_CLIENT_OPERATOR_SESSION_H_
+#define GMB_CLIENT_OPERATOR_SESSION_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/status.h"
+
+namespace gmb::internal {
+
+// An operator's way to a broker: greeted on DIR/admin/handle.sock, with a
+// channel for calls of the Admin service. Ends when destroyed. Movable; calls
+// on the channel may be made from any thread.
+class OperatorSession {
+ public:
+  // `socket_dir` as in ClientOptions. Blocks for at most `timeout`.
+  // UNAVAILABLE, DEADLINE_EXCEEDED: no broker answers there.
+  // PERMISSION_DENIED: this user may not reach the operators' socket.
+  [[nodiscard]] static absl::StatusOr<OperatorSession> Open(
+      const std::string& socket_dir, absl::Duration timeout);
+
+  OperatorSession(OperatorSession&&) noexcept;
+  OperatorSession& operator=(OperatorSession&&) noexcept;
+  ~OperatorSession();
+
+  [[nodiscard]] const std::shared_ptr<grpc::Channel>& channel() const;
+  // The directory, made absolute; for messages.
+  [[nodiscard]] const std::string& socket_dir() const;
+  // Adds the operator's token to a call.
+  void Authorize(grpc::ClientContext* context) const;
+
+  // The end of a call: OK, or a status that GetErrorDetail (gmb/error.h) reads.
+  [[nodiscard]] static absl::Status ToStatus(const grpc::Status& status);
+
+ private:
+  struct Impl;
+  explicit OperatorSession(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+// The directory that `socket_dir` means: itself, else GMB_SOCKET_DIR, else
+// /run/gmb; made absolute when that is possible.
+[[nodiscard]] std::string ResolveSocketDir(const std::string& socket_dir);
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_OPERATOR_SESSION_H_

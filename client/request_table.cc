@@ -1,0 +1,213 @@
+#include "client/request_table.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/wire.h"
+#include "proto/error_status.h"
+
+namespace gmb::internal {
+
+using v1::BrokerMessage;
+using v1::ClientMessage;
+
+uint64_t RequestTable::Queue(ClientMessage message) {
+  const uint64_t id = ++last_id_;
+  message.set_request_id(id);
+  outbox_.emplace(id, std::move(message));
+  return id;
+}
+
+uint64_t RequestTable::AddRequest(ClientMessage message) {
+  Request request;
+  request.kind = message.kind_case();
+  request.asked_bytes = message.acquire().bytes();
+  request.released_lease = message.release().lease_id();
+  if (message.has_release()) DropMapped(request.released_lease);
+  const uint64_t id = Queue(std::move(message));
+  requests_.emplace(id, std::move(request));
+  return id;
+}
+
+void RequestTable::DropMapped(uint64_t lease_id) {
+  std::erase_if(outbox_, [&](const auto& entry) {
+    return entry.first > written_ && entry.second.has_mapped() &&
+           entry.second.mapped().lease_id() == lease_id;
+  });
+}
+
+void RequestTable::AddUnwatched(ClientMessage message) {
+  if (message.has_mapped() || message.has_cancel()) {
+    Queue(std::move(message));
+  } else {
+    Abandon(AddRequest(std::move(message)));
+  }
+}
+
+void RequestTable::ReleaseUnwatched(uint64_t lease_id) {
+  ClientMessage message;
+  message.mutable_release()->set_lease_id(lease_id);
+  AddUnwatched(std::move(message));
+}
+
+void RequestTable::Abandon(uint64_t id) {
+  const auto it = requests_.find(id);
+  if (it == requests_.end()) return;
+  Request& request = it->second;
+  request.watched = false;
+  if (request.grant.has_value()) {  // granted, and its slabs never all came, or
+                                    // nobody took them
+    const uint64_t lease_id = request.grant->lease_id();
+    requests_.erase(it);
+    ReleaseUnwatched(lease_id);
+  } else if (request.answer.has_value()) {
+    requests_.erase(it);
+  } else {
+    request.slabs = SlabSet();
+  }
+}
+
+const ClientMessage* RequestTable::NextToWrite() {
+  const auto next = outbox_.upper_bound(written_);
+  if (next == outbox_.end()) return nullptr;
+  written_ = next->first;
+  return &next->second;
+}
+
+void RequestTable::Confirm(uint64_t id) {
+  for (auto it = outbox_.begin(); it != outbox_.end() && it->first < id;) {
+    it = requests_.contains(it->first) ? std::next(it) : outbox_.erase(it);
+  }
+}
+
+absl::Status RequestTable::OnMessage(BrokerMessage message) {
+  const uint64_t id = message.request_id();
+  if (id > last_id_)
+    return ProtocolError("an answer to a request that was never made");
+  Confirm(id);
+  const auto it = requests_.find(id);
+  // Answered before: what was repeated after a break may be answered twice.
+  if (it == requests_.end() || it->second.answer.has_value())
+    return absl::OkStatus();
+  return OnAnswer(id, it->second, std::move(message));
+}
+
+absl::Status RequestTable::OnAnswer(uint64_t id, Request& request,
+                                    BrokerMessage message) {
+  switch (message.kind_case()) {
+    case BrokerMessage::kError:
+      Finish(id, request, proto::FromWireError(message.error()));
+      return absl::OkStatus();
+    case BrokerMessage::kWaiting:
+      if (request.kind != ClientMessage::kAcquire) break;
+      request.ahead = message.waiting().ahead();
+      return absl::OkStatus();
+    case BrokerMessage::kGrant:
+      if (request.kind != ClientMessage::kAcquire) break;
+      outbox_.erase(id);
+      if (!request.watched) {
+        requests_.erase(id);
+        ReleaseUnwatched(message.grant().lease_id());
+        return absl::OkStatus();
+      }
+      request.grant = std::move(*message.mutable_grant());
+      FinishIfComplete(id, request);
+      return absl::OkStatus();
+    case BrokerMessage::kReleased:
+      if (request.kind != ClientMessage::kRelease ||
+          message.released().lease_id() != request.released_lease) {
+        break;
+      }
+      Finish(id, request, std::move(*message.mutable_released()));
+      return absl::OkStatus();
+    case BrokerMessage::kQuotaReport:
+      if (request.kind != ClientMessage::kGetQuota) break;
+      Finish(id, request, std::move(*message.mutable_quota_report()));
+      return absl::OkStatus();
+    default:
+      break;
+  }
+  return ProtocolError(
+      absl::StrCat("an answer of the wrong kind: request kind=", request.kind,
+                   " answer kind=", message.kind_case()));
+}
+
+void RequestTable::Finish(uint64_t id, Request& request,
+                          absl::StatusOr<Answer> answer) {
+  outbox_.erase(id);
+  if (request.watched) {
+    request.grant.reset();
+    request.answer = std::move(answer);
+  } else {
+    requests_.erase(id);
+  }
+}
+
+void RequestTable::FinishIfComplete(uint64_t id, Request& request) {
+  if (!request.grant.has_value() || !request.slabs.complete()) return;
+  const v1::Grant& grant = *request.grant;
+  absl::Status matches = request.slabs.Matches(grant);
+  if (matches.ok() && grant.bytes() < request.asked_bytes) {
+    matches = ProtocolError(
+        absl::StrCat("a lease smaller than asked for: bytes=", grant.bytes(),
+                     " asked=", request.asked_bytes));
+  }
+  if (matches.ok()) {
+    // The grant stays here too, so that Abandon() can still give it back.
+    request.answer = Granted{grant, std::move(request.slabs)};
+    return;
+  }
+  const uint64_t lease_id = grant.lease_id();
+  request.slabs = SlabSet();
+  Finish(id, request, std::move(matches));
+  ReleaseUnwatched(lease_id);
+}
+
+absl::Status RequestTable::OnSlabs(const v1::Slabs& frame,
+                                   std::vector<ipc::UniqueFd> fds) {
+  if (absl::Status sound = SlabSet::CheckFrame(frame, fds.size()); !sound.ok())
+    return sound;
+  const auto it = requests_.find(frame.request_id());
+  if (it == requests_.end() || !it->second.watched ||
+      it->second.answer.has_value()) {
+    // Of a request that was given up; its lease goes back when the grant comes.
+    return frame.request_id() <= last_id_
+               ? absl::OkStatus()
+               : ProtocolError("slabs for a request that was never made");
+  }
+  if (it->second.kind != ClientMessage::kAcquire) {
+    return ProtocolError("slabs for a request that is no Acquire");
+  }
+  absl::Status added = it->second.slabs.Add(frame, std::move(fds));
+  if (added.ok()) FinishIfComplete(it->first, it->second);
+  return added;
+}
+
+std::optional<absl::StatusOr<Answer>> RequestTable::TakeAnswer(uint64_t id) {
+  const auto it = requests_.find(id);
+  if (it == requests_.end() || !it->second.answer.has_value())
+    return std::nullopt;
+  std::optional<absl::StatusOr<Answer>> answer = std::move(it->second.answer);
+  requests_.erase(it);
+  return answer;
+}
+
+std::optional<EarlySlabs> RequestTable::TakeSlabs(uint64_t id) {
+  const auto it = requests_.find(id);
+  if (it == requests_.end()) return std::nullopt;
+  Request& request = it->second;
+  if (request.answer.has_value() || request.slabs_taken ||
+      !request.slabs.complete()) {
+    return std::nullopt;
+  }
+  request.slabs_taken = true;
+  return EarlySlabs{request.slabs.TakeHandles(), request.slabs.slab_bytes()};
+}
+
+std::optional<uint64_t> RequestTable::TakeAhead(uint64_t id) {
+  const auto it = requests_.find(id);
+  if (it == requests_.end()) return std::nullopt;
+  return std::exchange(it->second.ahead, std::nullopt);
+}
+
+}  // namespace gmb::internal

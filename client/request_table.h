@@ -1,0 +1,110 @@
+#ifndef GMB_CLIENT_REQUEST_TABLE_H_
+#define GMB_CLIENT_REQUEST_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/slab_set.h"
+#include "gmb/v1/handle.pb.h"
+#include "gmb/v1/session.pb.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::internal {
+
+// What Acquire was answered with. The slabs have no handles if those were
+// taken before.
+struct Granted {
+  v1::Grant grant;
+  SlabSet slabs;
+};
+
+// All slabs of a lease whose grant is still to come.
+struct EarlySlabs {
+  std::vector<device::ShareableHandle> handles;
+  std::vector<uint64_t> slab_bytes;
+};
+
+// What a request was answered with; a refusal is the status instead.
+using Answer = std::variant<Granted, v1::Released, v1::QuotaReport>;
+
+// A session's requests: what the stream has yet to write, what is to be
+// repeated when it breaks, and what the broker answered. Pure: no threads, no
+// clock, no I/O. Not thread-safe; the Session's lock guards it.
+//
+// Requests are written in the order of their ids, also after a break, so an
+// answer to one shows that everything before it on the stream has arrived.
+//
+// The broker is not trusted: an error from OnMessage or OnSlabs says how it
+// broke the protocol, and the session should end.
+class RequestTable {
+ public:
+  // Queues an Acquire, Release or GetQuota, whose answer is taken with
+  // TakeAnswer(), and returns its id.
+  uint64_t AddRequest(v1::ClientMessage message);
+  // Queues a request whose answer nobody waits for, or a message without one.
+  void AddUnwatched(v1::ClientMessage message);
+  // Nobody waits for the answer any more. A lease that is or will be granted
+  // is released. No-op for an unknown id.
+  void Abandon(uint64_t id);
+
+  // The next message to write on the open stream, or null. Valid until the
+  // next call of a non-const member.
+  [[nodiscard]] const v1::ClientMessage* NextToWrite();
+  // A new stream is open: everything unanswered is written again.
+  void Rewind() { written_ = 0; }
+
+  // An answer from the stream (request_id above 0).
+  [[nodiscard]] absl::Status OnMessage(v1::BrokerMessage message);
+  // Slabs from the handle socket; closes what belongs to no request.
+  [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& frame,
+                                     std::vector<ipc::UniqueFd> fds);
+
+  // The answer, once; none yet while the request is unanswered, or an Acquire
+  // has its grant and not yet its slabs.
+  [[nodiscard]] std::optional<absl::StatusOr<Answer>> TakeAnswer(uint64_t id);
+  // The slabs of an Acquire once all are here and its answer is not, once.
+  [[nodiscard]] std::optional<EarlySlabs> TakeSlabs(uint64_t id);
+  // How many requests the broker said are ahead in its queue, once.
+  [[nodiscard]] std::optional<uint64_t> TakeAhead(uint64_t id);
+
+  // Messages to write, now or when the stream breaks.
+  [[nodiscard]] size_t unconfirmed() const { return outbox_.size(); }
+
+ private:
+  struct Request {
+    v1::ClientMessage::KindCase kind = v1::ClientMessage::KIND_NOT_SET;
+    bool watched = true;
+    uint64_t asked_bytes = 0;     // of an Acquire
+    uint64_t released_lease = 0;  // of a Release
+    std::optional<uint64_t> ahead;
+    std::optional<v1::Grant> grant;
+    SlabSet slabs;
+    bool slabs_taken = false;
+    std::optional<absl::StatusOr<Answer>> answer;
+  };
+
+  uint64_t Queue(v1::ClientMessage message);
+  // Of a lease that is released: it need not be told any more.
+  void DropMapped(uint64_t lease_id);
+  void ReleaseUnwatched(uint64_t lease_id);
+  // Everything written before `id` has arrived; drops what has no answer.
+  void Confirm(uint64_t id);
+  void Finish(uint64_t id, Request& request, absl::StatusOr<Answer> answer);
+  void FinishIfComplete(uint64_t id, Request& request);
+  absl::Status OnAnswer(uint64_t id, Request& request,
+                        v1::BrokerMessage message);
+
+  uint64_t last_id_ = 0;
+  uint64_t written_ = 0;  // the highest id written on the open stream
+  std::map<uint64_t, v1::ClientMessage> outbox_;
+  std::map<uint64_t, Request> requests_;
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_REQUEST_TABLE_H_

@@ -1,0 +1,237 @@
+#include "client/session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/greeting.h"
+#include "client/wire.h"
+#include "gmb/error.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace gmb::internal {
+namespace {
+
+// Nobody waits for a Mapped: it goes with the next message, or after this time.
+constexpr std::chrono::milliseconds kMappedDelay{5};
+constexpr absl::Duration kMostWait = absl::Hours(1);  // session.proto
+
+// A place at the handle socket. Every frame wakes all who wait there, so there
+// are few.
+class Seat {
+ public:
+  explicit Seat(std::atomic<int>* count)
+      : count_(count), taken_(count->fetch_add(1) < kSeats) {}
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+  ~Seat() { count_->fetch_sub(1); }
+  [[nodiscard]] bool taken() const { return taken_; }
+
+ private:
+  static constexpr int kSeats = 4;
+  std::atomic<int>* const count_;
+  const bool taken_;
+};
+
+std::shared_ptr<grpc::Channel> MakeChannel(const SocketDir& dir) {
+  grpc::ChannelArguments arguments;
+  // A channel of our own, so that nothing done to another touches it.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // Messages are small: no need to ping for every one that is read.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+  return grpc::CreateCustomChannel(
+      dir.grpc_target(), grpc::InsecureChannelCredentials(), arguments);
+}
+
+absl::Status SessionOver(const absl::Status& why) {
+  const absl::string_view what =
+      absl::IsUnavailable(why) ? "the broker hung up" : why.message();
+  absl::Status over = absl::UnavailableError(absl::StrCat(
+      "gmb: this session is over and the broker has taken its leases back; "
+      "memory that is mapped "
+      "stays usable until it is released; connect again to go on: ",
+      what));
+  why.ForEachPayload([&over](absl::string_view url, const absl::Cord& payload) {
+    over.SetPayload(url, payload);
+  });
+  return over;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Session>> Session::Open(
+    const ClientOptions& options, std::shared_ptr<Notifier> notifier) {
+  const absl::Time deadline = absl::Now() + options.connect_timeout;
+  if (absl::Status fresh = ForkGuard::CheckFreshStart(); !fresh.ok())
+    return fresh;
+  absl::StatusOr<SocketDir> dir = SocketDir::Open(options.socket_dir);
+  if (!dir.ok()) return dir.status();
+  absl::StatusOr<Greeting> greeting =
+      Greet(dir->handle_path(), options.program, options.tenant_token,
+            deadline - absl::Now());
+  if (!greeting.ok()) {
+    if (GetErrorDetail(greeting.status()).has_value()) return greeting.status();
+    return absl::Status(
+        greeting.status().code(),
+        absl::StrCat("gmb: no greeting from a broker at ", dir->name(), ": ",
+                     greeting.status().message()));
+  }
+  absl::StatusOr<ipc::Wakeup> wakeup = ipc::Wakeup::Create();
+  if (!wakeup.ok()) return wakeup.status();
+
+  std::shared_ptr<Session> session(
+      new Session(options, std::move(notifier), *std::move(dir),
+                  std::move(greeting->socket), std::move(greeting->welcome),
+                  *std::move(wakeup)));
+  session->thread_ = std::thread([raw = session.get()] { raw->Run(); });
+
+  v1::ClientMessage probe;
+  probe.mutable_get_quota();
+  if (absl::StatusOr<Answer> answer =
+          session->Ask(std::move(probe), deadline - absl::Now());
+      !answer.ok()) {
+    return answer.status();
+  }
+  return session;
+}
+
+Session::Session(const ClientOptions& options,
+                 std::shared_ptr<Notifier> notifier, SocketDir dir,
+                 ipc::SeqpacketSocket socket, v1::Welcome welcome,
+                 ipc::Wakeup wakeup)
+    : answer_timeout_(options.answer_timeout),
+      notifier_(std::move(notifier)),
+      dir_(std::move(dir)),
+      welcome_(std::move(welcome)),
+      wakeup_(std::move(wakeup)),
+      socket_(std::move(socket)),
+      channel_(MakeChannel(dir_)),
+      stub_(v1::SessionService::NewStub(channel_)),
+      reopen_at_(Clock::now()) {}
+
+Session::~Session() {
+  {
+    ipc::MutexLock lock(&mu_);
+    closing_ = true;
+  }
+  wakeup_.Notify();
+  // It hangs up; from now on nobody opens a stream.
+  if (thread_.joinable()) thread_.join();
+  CancelStream();
+  ipc::MutexLock lock(&mu_);
+  while (stream_ != nullptr && !stream_ended_) stream_changed_.Wait(&mu_);
+}
+
+absl::Status Session::CheckAlive() const {
+  if (absl::Status alive = fork_guard_.Check(); !alive.ok()) return alive;
+  ipc::MutexLock lock(&mu_);
+  return over_;
+}
+
+absl::StatusOr<Granted> Session::Acquire(uint64_t bytes,
+                                         const AcquireOptions& options,
+                                         EarlyMapping* early,
+                                         Arrivals* arrivals) {
+  v1::ClientMessage message;
+  v1::Acquire& acquire = *message.mutable_acquire();
+  const absl::Duration wait =
+      std::clamp(options.wait, absl::ZeroDuration(), kMostWait);
+  acquire.set_bytes(bytes);
+  acquire.set_device(options.device);
+  acquire.set_contents(ContentsToWire(options.contents));
+  *acquire.mutable_wait() = DurationToWire(wait);
+  Call call{.id = 0,
+            .deadline = Clock::now() + ToNanoseconds(wait + answer_timeout_),
+            .acquire = &options,
+            .early = early};
+  // Without a seat, or an fd to spare, it is woken by whoever reads.
+  const Seat seat(&at_socket_);
+  if (seat.taken()) {
+    if (absl::StatusOr<ipc::Wakeup> own = ipc::Wakeup::Create(); own.ok())
+      call.at_socket = *std::move(own);
+  }
+  absl::StatusOr<Answer> answer = Ask(std::move(message), call);
+  if (arrivals != nullptr) *arrivals = call.arrivals;
+  if (!answer.ok()) return answer.status();
+  return std::get<Granted>(*std::move(answer));
+}
+
+void Session::Mapped(uint64_t lease_id) {
+  v1::ClientMessage message;
+  message.mutable_mapped()->set_lease_id(lease_id);
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!over_.ok()) return;
+    table_.AddUnwatched(std::move(message));
+    if (write_at_.has_value()) return;
+    write_at_ = Clock::now() + kMappedDelay;
+  }
+  wakeup_.Notify();
+}
+
+absl::Status Session::Release(uint64_t lease_id) {
+  if (!CheckAlive().ok()) return fork_guard_.Check();
+  v1::ClientMessage message;
+  message.mutable_release()->set_lease_id(lease_id);
+  const absl::Status released =
+      Ask(std::move(message), answer_timeout_).status();
+  // When the session has ended meanwhile, the broker took the lease back with
+  // it.
+  return released.ok() || CheckAlive().ok() ? released : absl::OkStatus();
+}
+
+void Session::ReleaseLater(uint64_t lease_id) {
+  v1::ClientMessage message;
+  message.mutable_release()->set_lease_id(lease_id);
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!over_.ok()) return;
+    table_.AddUnwatched(std::move(message));
+  }
+  PokeStream();
+}
+
+absl::StatusOr<std::vector<QuotaView>> Session::GetQuota() {
+  v1::ClientMessage message;
+  message.mutable_get_quota();
+  absl::StatusOr<Answer> answer = Ask(std::move(message), answer_timeout_);
+  if (!answer.ok()) return answer.status();
+  const auto& report = std::get<v1::QuotaReport>(*answer);
+  std::vector<QuotaView> quotas;
+  quotas.reserve(static_cast<size_t>(report.quotas_size()));
+  std::transform(report.quotas().begin(), report.quotas().end(),
+                 std::back_inserter(quotas), QuotaFromWire);
+  return quotas;
+}
+
+std::chrono::nanoseconds Session::ToNanoseconds(absl::Duration duration) {
+  return absl::ToChronoNanoseconds(
+      std::clamp(duration, absl::ZeroDuration(), absl::Hours(24 * 365)));
+}
+
+void Session::End(const absl::Status& why) {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!over_.ok()) return;
+    over_ = SessionOver(why);
+    WakeCalls();
+  }
+  CancelStream();
+  wakeup_.Notify();  // the session's thread hangs up
+}
+
+void Session::WakeCalls() {
+  for (const auto& [id, call] : calls_) call->Wake();
+}
+
+}  // namespace gmb::internal

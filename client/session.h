@@ -1,0 +1,200 @@
+#ifndef GMB_CLIENT_SESSION_H_
+#define GMB_CLIENT_SESSION_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/fork_guard.h"
+#include "client/notifier.h"
+#include "client/request_table.h"
+#include "client/socket_dir.h"
+#include "client/stream.h"
+#include "gmb/options.h"
+#include "gmb/v1/handle.pb.h"
+#include "gmb/v1/session.grpc.pb.h"
+#include "grpcpp/channel.h"
+#include "ipc/mutex.h"
+#include "ipc/seqpacket.h"
+#include "ipc/wakeup.h"
+
+namespace gmb::internal {
+
+// When the two parts of a lease came, for measurements.
+struct Arrivals {
+  std::chrono::steady_clock::time_point slabs{};
+  std::chrono::steady_clock::time_point grant{};
+};
+
+// Maps the slabs of a lease whose grant is still on its way, on the thread
+// that asks for it.
+class EarlyMapping {
+ public:
+  // The request is on its way: do what needs no slabs.
+  virtual void Prepare() = 0;
+  virtual void Map(EarlySlabs slabs) = 0;
+  // The grant did not come: unmap. The lease is given back afterwards.
+  virtual void Undo() = 0;
+
+ protected:
+  ~EarlyMapping() = default;
+};
+
+// One session with a broker: both sockets, from the greeting to the hang-up.
+// Shared by the Client and its leases; ends when the last of them lets go.
+//
+// Owns one thread, which reads the handle socket, acknowledges slabs, and
+// opens the stream again when it broke. Acquires read the socket beside it.
+// gRPC's threads bring the stream's messages. Thread-safe. In a forked child
+// only CheckAlive may be called and the object must not be destroyed.
+class Session final : private StreamOwner {
+ public:
+  // Greets, opens the stream, and waits until it has answered. `notifier`
+  // is told what the broker says by itself.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<Session>> Open(
+      const ClientOptions& options, std::shared_ptr<Notifier> notifier);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  [[nodiscard]] const v1::Welcome& welcome() const { return welcome_; }
+  [[nodiscard]] bool InForkedChild() const { return fork_guard_.InChild(); }
+  // OK, or why calls fail: forked, or over.
+  [[nodiscard]] absl::Status CheckAlive() const;
+
+  // Blocks until the lease is granted and all of its slabs are here. Whoever
+  // gets it owes the broker Mapped or Release. `early` may be null; if it
+  // was given slabs, those granted are without handles.
+  [[nodiscard]] absl::StatusOr<Granted> Acquire(uint64_t bytes,
+                                                const AcquireOptions& options,
+                                                EarlyMapping* early = nullptr,
+                                                Arrivals* arrivals = nullptr);
+  // Tells the broker that the lease is mapped, soon.
+  void Mapped(uint64_t lease_id);
+  // Tells the broker that the lease is unmapped, and waits for its answer. OK
+  // when the session is over.
+  [[nodiscard]] absl::Status Release(uint64_t lease_id);
+  // The same, without waiting.
+  void ReleaseLater(uint64_t lease_id);
+  [[nodiscard]] absl::StatusOr<std::vector<QuotaView>> GetQuota();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr absl::Duration kFirstBackoff = absl::Milliseconds(20);
+
+  // Clamped, so that sums stay far from the clock's end.
+  static std::chrono::nanoseconds ToNanoseconds(absl::Duration duration);
+
+  // What a waiting call is to do next.
+  struct Step {
+    std::optional<absl::StatusOr<Answer>> result;
+    std::optional<uint64_t> ahead;
+    std::optional<EarlySlabs> slabs;
+    bool undo = false;
+    bool poke = false;
+  };
+  // A call that waits for an answer. An Acquire waits for its slabs itself, at
+  // the socket, so that no other thread has to wake it.
+  struct Call {
+    uint64_t id;
+    Clock::time_point deadline;
+    const AcquireOptions* acquire = nullptr;  // of an Acquire
+    EarlyMapping* early = nullptr;
+    std::optional<ipc::Wakeup> at_socket{};
+    Arrivals arrivals{};
+    bool mapped = false;  // `early` has the slabs
+    bool cancelled = false;
+    ipc::CondVar changed{};
+
+    void Wake() {
+      if (at_socket.has_value()) at_socket->Notify();
+      changed.NotifyAll();
+    }
+  };
+
+  Session(const ClientOptions& options, std::shared_ptr<Notifier> notifier,
+          SocketDir dir, ipc::SeqpacketSocket socket, v1::Welcome welcome,
+          ipc::Wakeup wakeup);
+
+  absl::StatusOr<Answer> Ask(v1::ClientMessage message,
+                             absl::Duration patience);
+  absl::StatusOr<Answer> Ask(v1::ClientMessage message, Call& call);
+  Step NextStep(Call& call);
+  void Carry(Call& call, Step& step);
+  void WaitAtSocket(Call& call);
+  absl::Status GiveUp(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // The session's thread.
+  void Run();
+  void WaitForEvent();
+  void OpenStreamIfDue();
+  void WriteIfDue();
+  // So that the broker takes back what it believes we hold; closes what it has
+  // sent.
+  void HangUp();
+
+  // Whoever waits at the socket: the session's thread, and Acquires.
+  // `reader`: the Acquire on this thread, or null.
+  absl::Status ReceiveFrames(const Call* reader)
+      ABSL_LOCKS_EXCLUDED(receive_mu_);
+  absl::Status OnFrame(ipc::Packet packet, const Call* reader)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_mu_);
+
+  // Calls made outside of the session's lock.
+  void PokeStream();
+  void CancelStream();
+  // Ends the session: every call returns `why` from now on.
+  void End(const absl::Status& why);
+  void WakeCalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  std::optional<v1::ClientMessage> NextToWrite() override;
+  void OnMessage(v1::BrokerMessage message) override;
+  void OnStreamEnded(const grpc::Status& status) override;
+  void Notice(const v1::BrokerMessage& message);
+
+  const ForkGuard fork_guard_;
+  const absl::Duration answer_timeout_;
+  const std::shared_ptr<Notifier> notifier_;
+  const SocketDir dir_;
+  const v1::Welcome welcome_;
+  ipc::Wakeup wakeup_;              // wakes the session's thread
+  std::atomic<int> at_socket_ = 0;  // Acquires that want to wait there
+  // One thread receives at a time, so that frames are taken in their order.
+  // Taken before mu_.
+  ipc::Mutex receive_mu_;
+  ipc::SeqpacketSocket socket_;
+  uint64_t last_frame_id_ ABSL_GUARDED_BY(receive_mu_) = 0;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::SessionService::Stub> stub_;
+
+  mutable ipc::Mutex mu_;
+  RequestTable table_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Call*> calls_ ABSL_GUARDED_BY(mu_);
+  absl::Status over_ ABSL_GUARDED_BY(mu_);  // OK while the session lives
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  // The newest stream; replaced and destroyed by the session's thread and the
+  // destructor, never on gRPC's threads.
+  std::shared_ptr<Stream> stream_ ABSL_GUARDED_BY(mu_);
+  bool stream_ended_ ABSL_GUARDED_BY(mu_) = false;
+  ipc::CondVar stream_changed_;
+  absl::Status stream_error_
+      ABSL_GUARDED_BY(mu_);  // of the last stream that broke
+  absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kFirstBackoff;
+  Clock::time_point reopen_at_ ABSL_GUARDED_BY(mu_);
+  // When the session's thread writes what was left to it.
+  std::optional<Clock::time_point> write_at_ ABSL_GUARDED_BY(mu_);
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_SESSION_H_

@@ -1,0 +1,86 @@
+# What `make install` leaves behind: the programs, the systemd unit, and the
+# client library with the CMake package that finds it (find_package(gmb)).
+include(CMakePackageConfigHelpers)
+
+# The targets that exist so far, of those named.
+function(gmb_existing out)
+  set(found)
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      list(APPEND found ${target})
+    endif()
+  endforeach()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# The headers say their version themselves: they also serve builds without CMake.
+function(gmb_check_version_header)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/client/include/gmb/version.h line REGEX "GMB_VERSION_STRING")
+  if(NOT line MATCHES "\"${PROJECT_VERSION}\"")
+    message(FATAL_ERROR "client/include/gmb/version.h is not version ${PROJECT_VERSION}: ${line}")
+  endif()
+endfunction()
+
+# gmb::client is a static library; what it is made of is exported with it, under
+# names of its own, because CMake has to see the whole link line.
+function(gmb_install_client_library)
+  gmb_check_version_header()
+  set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gmb)
+  foreach(part ipc device proto errors)
+    set_target_properties(gmb_${part} PROPERTIES EXPORT_NAME client_${part})
+  endforeach()
+  set_target_properties(gmb_client PROPERTIES EXPORT_NAME client)
+  target_include_directories(gmb_client INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  install(TARGETS gmb_client gmb_ipc gmb_device gmb_proto gmb_errors EXPORT gmbTargets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/gmb)
+  if(TARGET gmb_client_c)
+    set_target_properties(gmb_client_c PROPERTIES EXPORT_NAME client_c)
+    target_include_directories(gmb_client_c
+                               INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    install(TARGETS gmb_client_c EXPORT gmbTargets
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/client/include/gmb
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+
+  install(EXPORT gmbTargets NAMESPACE gmb:: DESTINATION ${package_dir})
+  configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/gmbConfig.cmake.in
+                                ${CMAKE_BINARY_DIR}/gmbConfig.cmake
+                                INSTALL_DESTINATION ${package_dir}
+                                NO_SET_AND_CHECK_MACRO)
+  # Before 1.0 a minor version may break its users.
+  write_basic_package_version_file(${CMAKE_BINARY_DIR}/gmbConfigVersion.cmake
+                                   COMPATIBILITY SameMinorVersion)
+  install(FILES ${CMAKE_BINARY_DIR}/gmbConfig.cmake ${CMAKE_BINARY_DIR}/gmbConfigVersion.cmake
+          DESTINATION ${package_dir})
+endfunction()
+
+# The unit names /usr/local/bin; installed elsewhere, it names the place it was
+# installed to, known only at install time (make install PREFIX=...).
+function(gmb_install_unit)
+  install(CODE "
+    file(READ ${CMAKE_SOURCE_DIR}/deploy/systemd/gmbd.service unit)
+    string(REPLACE /usr/local/bin/ \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/\" unit \"\${unit}\")
+    file(WRITE ${CMAKE_BINARY_DIR}/gmbd.service \"\${unit}\")")
+  install(FILES ${CMAKE_BINARY_DIR}/gmbd.service DESTINATION lib/systemd/system)
+  install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gmb.sysusers.conf
+          DESTINATION lib/sysusers.d RENAME gmb.conf)
+endfunction()
+
+function(gmb_install)
+  gmb_existing(programs gmbd gmb)
+  gmb_existing(libraries gmb_client gmb_client_c)
+  add_custom_target(products)
+  if(programs OR libraries)
+    add_dependencies(products ${programs} ${libraries})
+  endif()
+  if(programs)
+    install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+  if(TARGET gmb_client)
+    gmb_install_client_library()
+  endif()
+  if(TARGET gmbd)
+    gmb_install_unit()
+  endif()
+endfunction()

@@ -1,0 +1,29 @@
+# gmb_library(<name> SOURCES ... DEPS ...): one static library a folder, with
+# includes rooted at the top of the tree (#include "quota/engine.h").
+function(gmb_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gmb_warnings>)
+endfunction()
+
+# gmb_test(<name> SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [NO_MAIN]):
+# a GoogleTest binary, registered with CTest as one test.
+function(gmb_test name)
+  cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  if(ARG_NO_MAIN)
+    set(main GTest::gtest)
+  else()
+    set(main GTest::gtest_main)
+  endif()
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock ${main} gmb_warnings)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+                       RUN_SERIAL ${ARG_RUN_SERIAL})
+endfunction()

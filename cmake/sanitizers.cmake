@@ -1,0 +1,14 @@
+# -DGMB_SANITIZE=address,undefined or thread; used by the asan and tsan presets.
+set(GMB_SANITIZE "" CACHE STRING "Sanitizers to build with, comma separated")
+if(GMB_SANITIZE)
+  add_compile_options(-fsanitize=${GMB_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${GMB_SANITIZE})
+endif()
+if(GMB_SANITIZE MATCHES "thread")
+  # What the distribution's gRPC orders, made visible, in every program.
+  add_library(gmb_tsan_grpc OBJECT ${CMAKE_SOURCE_DIR}/tools/tsan_grpc.cc)
+  target_link_libraries(gmb_tsan_grpc PRIVATE gmb_warnings)
+  link_libraries(
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<TARGET_OBJECTS:gmb_tsan_grpc>>)
+endif()

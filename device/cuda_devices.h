@@ -1,0 +1,22 @@
+#ifndef GMB_DEVICE_CUDA_DEVICES_H_
+#define GMB_DEVICE_CUDA_DEVICES_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "device/copy_engine.h"
+#include "device/mapper.h"
+
+namespace gmb::device {
+
+// The CUDA halves of OpenMapper and OpenCopier. Like the other functions for
+// CUDA devices in devices.h they are defined in cuda_devices.cc, or in
+// cuda_absent.cc where the build found no CUDA headers.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Mapper>> OpenCudaMapper(
+    const DeviceInfo& info);
+[[nodiscard]] absl::StatusOr<std::unique_ptr<CopyEngine>> OpenCudaCopyEngine(
+    const DeviceInfo& info, unsigned streams);
+
+}  // namespace gmb::device
+
+#endif  // GMB_DEVICE_CUDA_DEVICES_H_

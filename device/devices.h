@@ -1,0 +1,55 @@
+#ifndef GMB_DEVICE_DEVICES_H_
+#define GMB_DEVICE_DEVICES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "device/allocator.h"
+#include "device/mapper.h"
+
+namespace gmb::device {
+
+// Opens devices by name: the one door to the kinds. A kind that this build or
+// machine lacks is FAILED_PRECONDITION with what to do about it.
+
+struct HostOptions {
+  uint64_t capacity_bytes;
+  std::string uuid = "host-0";
+};
+
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Allocator>> OpenHostAllocator(
+    HostOptions options);
+
+// `name` is "GPU-<uuid>" or "cuda:<ordinal>".
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Allocator>> OpenVmmAllocator(
+    std::string_view name);
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Allocator>> OpenIpcAllocator(
+    std::string_view name);
+
+// The client's side, for a device that a broker named. `host` needs no
+// device; the CUDA kinds use the GPU with this UUID, in its primary context
+// (retained for the mapper's life).
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Mapper>> OpenMapper(
+    const DeviceInfo& info);
+
+// What the CUDA side of this machine looks like, for `gmb doctor` and
+// `gmbd --check`. Never fails: what is missing is said in `problem`.
+struct CudaProbe {
+  bool built_in = false;       // this build has the CUDA devices
+  std::string driver_version;  // "580.159.04", empty without a driver
+  std::string problem;         // empty when devices can be used
+  std::vector<DeviceInfo> gpus;
+};
+[[nodiscard]] CudaProbe ProbeCuda();
+
+// The processes that use a GPU, as NVML lists them.
+[[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> DeviceProcesses(
+    const std::string& uuid);
+
+}  // namespace gmb::device
+
+#endif  // GMB_DEVICE_DEVICES_H_

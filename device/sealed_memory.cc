@@ -1,0 +1,113 @@
+#include "device/sealed_memory.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+// Since Linux 6.3; older C libraries do not name it.
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
+namespace gmb::device {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// Too few descriptors is not "the device is full": keep the two apart.
+absl::Status SystemError(int error, absl::string_view call) {
+  if (error == EMFILE || error == ENFILE) {
+    return absl::InternalError(absl::StrCat(
+        call, ": too many open files; raise this process's limit (ulimit -n)"));
+  }
+  if (error == ENOMEM || error == ENOSPC) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(call, ": the machine has no memory for it"));
+  }
+  const absl::Status status = absl::ErrnoToStatus(error, call);
+  return absl::InternalError(status.message());
+}
+
+ipc::UniqueFd CreateMemfd() {
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  int fd = memfd_create("gmb-slab", kFlags | MFD_NOEXEC_SEAL);
+  if (fd < 0 && errno == EINVAL) fd = memfd_create("gmb-slab", kFlags);
+  return ipc::UniqueFd(fd);
+}
+
+}  // namespace
+
+absl::StatusOr<ipc::UniqueFd> ReopenSealedMemory(const ipc::UniqueFd& anchor) {
+  const std::string path = absl::StrCat("/proc/self/fd/", anchor.get());
+  ipc::UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (fd.valid()) return fd;
+  if (errno == ENOENT) {
+    return absl::FailedPreconditionError(
+        "the host device needs /proc to reopen its memory: mount it (mount -t "
+        "proc proc /proc)");
+  }
+  return SystemError(errno, "reopen a memfd");
+}
+
+absl::StatusOr<ipc::UniqueFd> CreateSealedMemory(uint64_t bytes) {
+  const ipc::UniqueFd memfd = CreateMemfd();
+  if (!memfd.valid()) return SystemError(errno, "memfd_create");
+  if (ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) {
+    return SystemError(errno, "ftruncate of a memfd");
+  }
+  if (fcntl(memfd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return SystemError(errno, "seal a memfd");
+  }
+  absl::StatusOr<ipc::UniqueFd> anchor = ReopenSealedMemory(memfd);
+  if (!anchor.ok()) return anchor;
+  // Somebody who opens the file during SomebodyHolds breaks our lease, and the
+  // default notice of that, SIGIO, would end the process. SIGURG is ignored.
+  if (fcntl(anchor->get(), F_SETSIG, SIGURG) != 0) {
+    return SystemError(errno, "F_SETSIG on a memfd");
+  }
+  return anchor;
+}
+
+absl::StatusOr<bool> SomebodyHolds(const ipc::UniqueFd& anchor,
+                                   uint64_t bytes) {
+  if (fcntl(anchor.get(), F_SETLEASE, F_WRLCK) != 0) {
+    if (errno == EAGAIN) return true;
+    return SystemError(errno, "F_SETLEASE on a memfd");
+  }
+  // Under the lease nobody can open it, so nothing is written after this.
+  const int punched =
+      fallocate(anchor.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                static_cast<off_t>(bytes));
+  const int error = errno;
+  fcntl(anchor.get(), F_SETLEASE, F_UNLCK);
+  if (punched != 0) return SystemError(error, "drop a memfd's pages");
+  return false;
+}
+
+absl::Status CheckSealedMemory(const ipc::UniqueFd& memory, uint64_t bytes) {
+  const int seals = fcntl(memory.get(), F_GET_SEALS);
+  constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW;
+  if (seals < 0 || (seals & kNeeded) != kNeeded) {
+    return absl::InvalidArgumentError(
+        "refused a slab that is no memfd sealed against shrinking and growing");
+  }
+  struct stat info;
+  if (fstat(memory.get(), &info) != 0) return SystemError(errno, "fstat");
+  if (info.st_size < 0 || static_cast<uint64_t>(info.st_size) < bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "refused a slab that is smaller than announced: bytes=", info.st_size,
+        " announced=", bytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gmb::device

@@ -1,0 +1,44 @@
+#ifndef GMB_DEVICE_SEALED_MEMORY_H_
+#define GMB_DEVICE_SEALED_MEMORY_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::device {
+
+// Slabs of host memory: memfds of fixed size, zero at birth and paged in when
+// first touched. Who still holds one is known exactly, which is what lets the
+// host device tell unreturned memory from free memory.
+//
+// How: the kernel grants a write lease (fcntl F_SETLEASE) on a file only when
+// no other open file description for it exists. A mapping, a duplicate, and an
+// fd waiting unread in a socket all keep a description alive. A memfd as
+// memfd_create returns it is not counted by the kernel, so both the fd that we
+// keep (the anchor) and the one that leaves are reopened through /proc.
+
+// Creates `bytes` of zeroed memory, sealed against shrinking, growing and
+// further seals, and returns its anchor. Two descriptors are open meanwhile.
+// FAILED_PRECONDITION when /proc is not mounted; INTERNAL otherwise.
+[[nodiscard]] absl::StatusOr<ipc::UniqueFd> CreateSealedMemory(uint64_t bytes);
+
+// A new open file description of the same memory.
+[[nodiscard]] absl::StatusOr<ipc::UniqueFd> ReopenSealedMemory(
+    const ipc::UniqueFd& anchor);
+
+// True when somebody besides `anchor` still maps the memory or has it open.
+// When nobody does, the contents are dropped before this returns false, so a
+// descriptor that the kernel does not count (O_PATH) finds zeros later.
+[[nodiscard]] absl::StatusOr<bool> SomebodyHolds(const ipc::UniqueFd& anchor,
+                                                 uint64_t bytes);
+
+// A peer's fd is safe to map: it has at least `bytes`, and its seals promise
+// that this stays so. (Else touching the mapping could raise SIGBUS.)
+[[nodiscard]] absl::Status CheckSealedMemory(const ipc::UniqueFd& memory,
+                                             uint64_t bytes);
+
+}  // namespace gmb::device
+
+#endif  // GMB_DEVICE_SEALED_MEMORY_H_

@@ -1,0 +1,41 @@
+#ifndef GMB_IPC_GATE_WATCH_H_
+#define GMB_IPC_GATE_WATCH_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "ipc/gate_word.h"
+
+namespace gmb::ipc {
+
+// What the broker makes of a gate at which it looks now and then: since when
+// it is idle. Pure; times are those of one clock that does not jump.
+//
+// Between two looks the client's own stamp decides, outside of them it cannot:
+// a client that lies about it gains the time between two looks.
+class GateWatch {
+ public:
+  // `now` is that of the first look, at which the session counts as active.
+  explicit GateWatch(absl::Time now) : looked_at_(now) {}
+
+  // `left_at` is the page's stamp. `now` does not go back.
+  void Look(GateWord word, absl::Time left_at, absl::Time now);
+
+  // Nothing while a scope is in, or the word makes no sense.
+  [[nodiscard]] std::optional<absl::Time> idle_since() const {
+    return idle_since_;
+  }
+  [[nodiscard]] absl::Duration IdleFor(absl::Time now) const {
+    return idle_since_ ? now - *idle_since_ : absl::ZeroDuration();
+  }
+
+ private:
+  absl::Time looked_at_;
+  uint64_t epoch_ = 0;  // of the last look
+  std::optional<absl::Time> idle_since_;
+};
+
+}  // namespace gmb::ipc
+
+#endif  // GMB_IPC_GATE_WATCH_H_

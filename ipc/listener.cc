@@ -1,0 +1,97 @@
+#include "ipc/listener.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ipc/socket_path.h"
+
+namespace gmb::ipc {
+
+absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
+                                          SocketType type) {
+  const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
+  if (!address.ok()) return address.status();
+  const absl::Status removed = RemoveStaleSocket(path);
+  if (!removed.ok()) return removed;
+  const int kind = type == SocketType::kStream ? SOCK_STREAM : SOCK_SEQPACKET;
+  UniqueFd fd(::socket(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, "socket");
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
+             sizeof(*address)) != 0) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("can not create the socket ", path));
+  }
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("can not look at ", path));
+  }
+  Listener listener(std::move(fd), path, info.st_dev, info.st_ino);
+  // Nobody can connect before listen, so the mode is never wider than asked.
+  if (::chmod(path.c_str(), mode) != 0) {
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("can not set the mode of ", path));
+  }
+  if (::listen(listener.fd(), SOMAXCONN) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("can not listen at ", path));
+  }
+  return listener;
+}
+
+Listener::Listener(UniqueFd fd, std::string path, dev_t device, ino_t inode)
+    : fd_(std::move(fd)),
+      path_(std::move(path)),
+      device_(device),
+      inode_(inode) {}
+
+Listener::Listener(Listener&& other) noexcept = default;
+
+Listener& Listener::operator=(Listener&& other) noexcept {
+  if (this != &other) {
+    RemovePath();
+    fd_ = std::move(other.fd_);
+    path_ = std::move(other.path_);
+    device_ = other.device_;
+    inode_ = other.inode_;
+  }
+  return *this;
+}
+
+Listener::~Listener() { RemovePath(); }
+
+void Listener::RemovePath() {
+  if (!fd_.valid()) return;  // moved from
+  struct stat info {};
+  if (::lstat(path_.c_str(), &info) != 0) return;
+  if (info.st_dev == device_ && info.st_ino == inode_) ::unlink(path_.c_str());
+}
+
+absl::StatusOr<std::optional<UniqueFd>> Listener::TryAccept() {
+  while (true) {
+    UniqueFd fd(
+        ::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.valid()) return fd;
+    switch (errno) {
+      case EINTR:
+      case ECONNABORTED:
+        continue;
+      case EAGAIN:
+        return std::nullopt;
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM:
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "can not accept a connection: raise RLIMIT_NOFILE: ", path_));
+      default:
+        return absl::ErrnoToStatus(
+            errno, absl::StrCat("can not accept a connection at ", path_));
+    }
+  }
+}
+
+}  // namespace gmb::ipc

@@ -1,0 +1,52 @@
+#ifndef GMB_IPC_LISTENER_H_
+#define GMB_IPC_LISTENER_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::ipc {
+
+enum class SocketType { kSeqpacket, kStream };
+
+// A listening Unix socket at a filesystem path. Move-only. When destroyed it
+// removes its path, unless something else lies there by then.
+class Listener {
+ public:
+  // `mode` is the socket file's permission, e.g. 0660: a peer needs write
+  // permission to connect. A stale socket at `path` (nobody listens) is
+  // replaced; ALREADY_EXISTS if somebody listens there or it is not a socket.
+  static absl::StatusOr<Listener> Listen(const std::string& path, mode_t mode,
+                                         SocketType type);
+
+  Listener(Listener&& other) noexcept;
+  Listener& operator=(Listener&& other) noexcept;
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener();
+
+  // A connection, non-blocking and close-on-exec. nullopt: nobody waits now.
+  // RESOURCE_EXHAUSTED: this process or the system
+  // has no fds or memory left; the connection stays in the backlog.
+  [[nodiscard]] absl::StatusOr<std::optional<UniqueFd>> TryAccept();
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  Listener(UniqueFd fd, std::string path, dev_t device, ino_t inode);
+  void RemovePath();
+
+  UniqueFd fd_;
+  std::string path_;
+  dev_t device_;  // with inode_: the socket file that is ours
+  ino_t inode_;
+};
+
+}  // namespace gmb::ipc
+
+#endif  // GMB_IPC_LISTENER_H_

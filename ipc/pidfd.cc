@@ -1,0 +1,73 @@
+#include "ipc/pidfd.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/status/status.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77  // newer than the headers we build against
+#endif
+
+namespace gmb::ipc {
+namespace {
+
+absl::Status Died() {
+  return absl::UnavailableError("the peer's process has died");
+}
+
+absl::StatusOr<UniqueFd> AliveOnly(UniqueFd pidfd) {
+  if (!IsAlive(pidfd)) return Died();
+  return pidfd;
+}
+
+absl::Status PidfdError(int error, absl::string_view call) {
+  switch (error) {
+    case ESRCH:
+    case EINVAL:
+      return Died();
+    case EMFILE:
+    case ENFILE:
+      return absl::ResourceExhaustedError(
+          "no fd left for a pidfd: raise RLIMIT_NOFILE");
+    default:
+      return absl::ErrnoToStatus(error, call);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid) {
+  int peer = -1;
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &peer, &size) == 0) {
+    UniqueFd pidfd(peer);
+    ::fcntl(pidfd.get(), F_SETFD, FD_CLOEXEC);
+    return AliveOnly(std::move(pidfd));
+  }
+  if (errno != ENOPROTOOPT) return PidfdError(errno, "getsockopt SO_PEERPIDFD");
+  if (pid <= 0) {
+    return absl::NotFoundError(
+        "the peer is not visible from this process's pid namespace");
+  }
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.valid()) return PidfdError(errno, "pidfd_open");
+  return AliveOnly(std::move(pidfd));
+}
+
+bool IsAlive(const UniqueFd& pidfd) {
+  pollfd entry{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
+  int ready = -1;
+  do {
+    ready = ::poll(&entry, 1, 0);
+  } while (ready < 0 && errno == EINTR);
+  return ready == 0;
+}
+
+}  // namespace gmb::ipc

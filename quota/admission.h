@@ -1,0 +1,53 @@
+// Whether a request can be served now, later, or never. Pure functions of the
+// books and the queue.
+#ifndef GMB_QUOTA_ADMISSION_H_
+#define GMB_QUOTA_ADMISSION_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/container/btree_map.h"
+#include "quota/ledger.h"
+#include "quota/tenant_quota.h"
+#include "quota/wait_queue.h"
+
+namespace gmb::quota {
+
+// The books of a pool and those who wait for it.
+struct PoolState {
+  explicit PoolState(uint64_t granularity_bytes) : ledger(granularity_bytes) {}
+
+  Ledger ledger;
+  WaitQueue queue;
+  // Waiting requests that ask for bytes of other pools as well, by place.
+  absl::btree_map<uint64_t, RequestId> linked;
+  bool draining = false;
+  bool shrink_pending =
+      false;  // the caller was told PENDING and not yet APPLIED
+};
+
+Standing StandingOf(const Account& account);
+
+// Why waiting cannot help: the request is above the tenant's limit, or above
+// what would be left if all others fell to their guarantees (for soft bytes: if
+// all others were evicted). None: it can be served, now or later.
+std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,
+                                 const Ask& ask);
+
+// How many bytes would have to come free, or cease to be hard, for this request
+// to fit its pool; 0 or less when it fits. Turns and limits apart.
+int64_t LackingBytes(const PoolState& pool, const Account& account,
+                     const Ask& ask);
+
+// Whether a request that waits has its bytes in this pool; turns apart.
+bool FitsNow(const PoolState& pool, const Account& account, const Ask& ask);
+
+// What keeps a request that is not in the queue from being served now: its
+// tenant's limit, or the pool, with a deficit of 0 when it is only not its
+// turn. None: serve it.
+std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,
+                                const Ask& ask, Instant now);
+
+}  // namespace gmb::quota
+
+#endif  // GMB_QUOTA_ADMISSION_H_

@@ -1,0 +1,186 @@
+#include "quota/candidate.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace gmb::quota {
+
+DemandRules RulesOf(Cause cause) {
+  switch (cause) {
+    case Cause::kWithinGuarantee:
+      return {
+          .guarantees_hold = true, .takes_young_late = true, .may_pause = true};
+    case Cause::kBorrow:
+      return {
+          .guarantees_hold = true, .borrows = true, .waits_for_young = true};
+    case Cause::kOperator:
+      return {.one_tenant = true};
+    case Cause::kOverLimit:
+      return {.one_tenant = true, .waits_for_young = true};
+    case Cause::kPoolShrink:
+      return {.guarantees_hold = true, .waits_for_young = true};
+    case Cause::kPoolDrain:
+      return {};
+    case Cause::kTenantDelete:
+      return {.one_tenant = true, .may_kill = true};
+  }
+  return {};
+}
+
+uint64_t ExcessBytes(const TenantRow& tenant) {
+  return tenant.resident_bytes -
+         std::min(tenant.resident_bytes, tenant.guarantee_bytes);
+}
+
+Nanoseconds CopyTime(uint64_t bytes, const PlannerOptions& options) {
+  const double rate =
+      std::max(1.0, static_cast<double>(options.copy_bytes_per_second));
+  const double ns = static_cast<double>(bytes) / rate * 1e9;
+  return Nanoseconds(static_cast<int64_t>(std::min(ns, 1e18)));
+}
+
+Instant ResidentUntil(const LeaseRow& lease, const TenantRow& tenant,
+                      const PlannerOptions& options) {
+  constexpr Nanoseconds kLongest = std::chrono::hours(24);
+  const Nanoseconds restore =
+      std::clamp(lease.restore_time, Nanoseconds(0), kLongest / 64);
+  const int64_t restores =
+      std::clamp<int64_t>(options.residency_restores, 0, 64);
+  return lease.resident_since +
+         std::max(tenant.min_residency, restores * restore);
+}
+
+Judge::Judge(const Snapshot& snapshot, const Demand& demand, Instant now,
+             const PlannerOptions& options)
+    : snapshot_(snapshot),
+      demand_(demand),
+      now_(now),
+      options_(options),
+      rules_(RulesOf(demand.cause)) {}
+
+const TenantRow* Judge::FindTenant(TenantId tenant, PoolId pool) const {
+  const auto it = std::lower_bound(
+      snapshot_.tenants.begin(), snapshot_.tenants.end(),
+      std::tie(tenant, pool), [](const TenantRow& row, const auto& key) {
+        return std::tie(row.tenant, row.pool) < key;
+      });
+  if (it == snapshot_.tenants.end() || it->tenant != tenant ||
+      it->pool != pool) {
+    return nullptr;
+  }
+  return &*it;
+}
+
+bool Judge::IsAsked(const LeaseRow& lease) const {
+  return !rules_.one_tenant || lease.tenant == demand_.tenant;
+}
+
+bool Judge::IsOwn(const LeaseRow& lease) const {
+  if (rules_.one_tenant || lease.tenant != demand_.tenant) return false;
+  const bool same_group =
+      demand_.group.value != 0 && lease.group == demand_.group;
+  return lease.session == demand_.session || same_group;
+}
+
+std::optional<Verdict> Judge::Terminate(Candidate& candidate, Instant start,
+                                        Verdict otherwise) {
+  if (!candidate.tenant->may_terminate) return otherwise;
+  candidate.step = Step::kTerminate;
+  candidate.start = std::max(start, now_);
+  return std::nullopt;
+}
+
+std::optional<Verdict> Judge::Examine(const LeaseRow& lease,
+                                      Candidate& candidate) {
+  if (!IsAsked(lease)) return Verdict::kNotAsked;
+  if (IsOwn(lease)) return Verdict::kOwn;
+  if (lease.evicted) return Verdict::kEvicted;
+  candidate = {.lease = &lease,
+               .tenant = FindTenant(lease.tenant, lease.pool),
+               .start = now_};
+  if (candidate.tenant == nullptr) return Verdict::kBusy;
+  // Whoever does not answer does so while a step is under way.
+  if (lease.gate == Gate::kClosed && now_ >= lease.unmap_deadline) {
+    return Terminate(candidate, now_, Verdict::kMayNotTerminate);
+  }
+  if (lease.busy) return Verdict::kBusy;
+  if (now_ < lease.back_off_until) {
+    retry_at_ = std::min(retry_at_, lease.back_off_until);
+    return Verdict::kBackOff;
+  }
+  if (auto refused = ExamineGate(candidate)) return refused;
+  if (candidate.step == Step::kTerminate) return std::nullopt;
+  if (lease.contents != Contents::kDiscard) {
+    candidate.copy_bytes =
+        lease.bytes - std::min(lease.bytes, lease.backed_bytes);
+  }
+  return ExamineAge(candidate);
+}
+
+std::optional<Verdict> Judge::ExamineGate(Candidate& candidate) {
+  const LeaseRow& lease = *candidate.lease;
+  std::optional<Verdict> refused;
+  if (!options_.evict) {
+    refused = Verdict::kNotNeeded;
+  } else if (lease.contents == Contents::kResident || !lease.evictable) {
+    refused = Verdict::kResident;
+  } else if (lease.gate == Gate::kOff) {
+    refused = Verdict::kGateOff;
+  } else if (lease.gate == Gate::kActive) {
+    const bool pausable = rules_.may_pause && options_.pause &&
+                          ExcessBytes(*candidate.tenant) > 0;
+    if (pausable) {
+      candidate.step = Step::kPause;
+      candidate.borrowed_per_weight =
+          static_cast<double>(ExcessBytes(*candidate.tenant)) /
+          candidate.tenant->weight;
+    } else {
+      refused = Verdict::kActive;
+    }
+  }
+  if (!refused || !rules_.may_kill) return refused;
+  // Those who could not be asked have until the deadline to go by themselves.
+  const Instant start = demand_.deadline == Instant::Max()
+                            ? now_ + options_.unmap_grace
+                            : demand_.deadline;
+  return Terminate(candidate, start, *refused);
+}
+
+std::optional<Verdict> Judge::ExamineAge(Candidate& candidate) {
+  const Instant until =
+      ResidentUntil(*candidate.lease, *candidate.tenant, options_);
+  if (until <= now_) return std::nullopt;
+  if (rules_.waits_for_young) {
+    retry_at_ = std::min(retry_at_, until);
+    return Verdict::kYoung;
+  }
+  if (!rules_.takes_young_late) return std::nullopt;
+  // It keeps its time unless the request would miss its deadline by that.
+  Nanoseconds needed = 2 * CopyTime(candidate.copy_bytes, options_) +
+                       std::chrono::milliseconds(50);
+  if (candidate.step == Step::kPause) needed += candidate.tenant->pause_grace;
+  candidate.young = true;
+  candidate.start =
+      demand_.deadline == Instant::Max()
+          ? until
+          : std::max(now_, std::min(until, demand_.deadline + -needed));
+  return std::nullopt;
+}
+
+bool ComesBefore(const Candidate& a, const Candidate& b, uint64_t need_bytes) {
+  const auto excess = [&](const Candidate& c) -> std::pair<bool, uint64_t> {
+    if (c.lease->bytes >= need_bytes) {
+      return {false, c.lease->bytes - need_bytes};
+    }
+    return {true, need_bytes - c.lease->bytes};  // the largest first
+  };
+  // Who has borrowed most is paused first.
+  return std::make_tuple(a.step, a.young, -a.borrowed_per_weight,
+                         a.copy_bytes > 0, a.lease->idle_since, excess(a),
+                         a.lease->lease) <
+         std::make_tuple(b.step, b.young, -b.borrowed_per_weight,
+                         b.copy_bytes > 0, b.lease->idle_since, excess(b),
+                         b.lease->lease);
+}
+
+}  // namespace gmb::quota

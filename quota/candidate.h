@@ -1,0 +1,75 @@
+// One lease in the eyes of one demand: whether it may be asked, by which step,
+// and how gladly.
+#ifndef GMB_QUOTA_CANDIDATE_H_
+#define GMB_QUOTA_CANDIDATE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "quota/planner.h"
+
+namespace gmb::quota {
+
+struct Candidate {
+  const LeaseRow* lease = nullptr;
+  const TenantRow* tenant = nullptr;
+  Step step = Step::kEvict;
+  uint64_t copy_bytes = 0;
+  Instant start{};
+  bool young = false;
+  double borrowed_per_weight = 0;  // of its tenant, where it is to be paused
+};
+
+// What a demand allows, whoever the lease belongs to.
+struct DemandRules {
+  bool one_tenant = false;        // only that tenant gives
+  bool guarantees_hold = false;   // nobody falls below his guarantee whole
+  bool borrows = false;           // nobody falls below it at all
+  bool waits_for_young = false;   // leases that are too young are not asked
+  bool takes_young_late = false;  // they are, at the last moment
+  bool may_pause = false;
+  bool may_kill = false;  // also those who would answer
+};
+DemandRules RulesOf(Cause cause);
+
+class Judge {
+ public:
+  Judge(const Snapshot& snapshot, const Demand& demand, Instant now,
+        const PlannerOptions& options);
+
+  // Why the lease may not be asked, or the candidate. What depends on other
+  // victims (guarantees, host room) is asked later.
+  std::optional<Verdict> Examine(const LeaseRow& lease, Candidate& candidate);
+
+  // When one that was refused may be asked.
+  Instant retry_at() const { return retry_at_; }
+  const DemandRules& rules() const { return rules_; }
+  // Null for a tenant without a row.
+  const TenantRow* FindTenant(TenantId tenant, PoolId pool) const;
+  // Whether it is of a tenant that this demand is for.
+  bool IsAsked(const LeaseRow& lease) const;
+  bool IsOwn(const LeaseRow& lease) const;
+
+ private:
+  std::optional<Verdict> ExamineGate(Candidate& candidate);
+  std::optional<Verdict> ExamineAge(Candidate& candidate);
+  std::optional<Verdict> Terminate(Candidate& candidate, Instant start,
+                                   Verdict otherwise);
+
+  const Snapshot& snapshot_;
+  const Demand& demand_;
+  const Instant now_;
+  const PlannerOptions& options_;
+  const DemandRules rules_;
+  Instant retry_at_ = Instant::Max();
+};
+
+// Whether `a` is to be asked before `b` when so many bytes are needed.
+bool ComesBefore(const Candidate& a, const Candidate& b, uint64_t need_bytes);
+
+uint64_t ExcessBytes(const TenantRow& tenant);
+Nanoseconds CopyTime(uint64_t bytes, const PlannerOptions& options);
+
+}  // namespace gmb::quota
+
+#endif  // GMB_QUOTA_CANDIDATE_H_

@@ -1,0 +1,226 @@
+#include "quota/engine.h"
+
+#include <algorithm>
+
+#include "quota/engine_state.h"
+#include "quota/explain.h"
+
+namespace gmb::quota {
+
+Engine::Engine(const EngineOptions& options)
+    : state_(std::make_unique<State>(options)) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&& other) noexcept = default;
+Engine& Engine::operator=(Engine&& other) noexcept = default;
+
+Effects Engine::Handle(const Event& event, Instant now) {
+  Effects effects;
+  state_->now = std::max(state_->now, now);
+  state_->Expire(effects);
+  std::visit([&](const auto& e) { state_->On(e, effects); }, event);
+  return effects;
+}
+
+std::optional<Instant> Engine::NextDeadline() const {
+  if (state_->expiries.empty()) return std::nullopt;
+  return state_->expiries.begin()->deadline;
+}
+
+std::optional<Refusal> Engine::Check(const QuotaSet& change) const {
+  return state_->CheckQuota(change);
+}
+
+std::optional<Refusal> Engine::Check(const PoolSet& change) const {
+  const auto refused = state_->CheckPool(change);
+  if (!refused) return std::nullopt;
+  return refused->refusal;
+}
+
+std::optional<Refusal> Engine::Check(const TenantRemove& change) const {
+  return state_->CheckRemove(change);
+}
+
+std::optional<Refusal> Engine::Check(const HardChanged& change) const {
+  const auto it = state_->leases.find(change.lease);
+  if (it == state_->leases.end() || it->second.evicted) return std::nullopt;
+  if (it->second.hard || !change.hard) return std::nullopt;
+  const Ledger& ledger = state_->FindPool(it->second.pool)->ledger;
+  const Account& account = *ledger.Find(it->second.tenant);
+  const uint64_t beyond_bytes =
+      it->second.bytes - std::min(it->second.bytes, account.HardRoomBytes());
+  const int64_t over_bytes =
+      static_cast<int64_t>(beyond_bytes) - ledger.SlackBytes();
+  if (beyond_bytes == 0 || over_bytes <= 0) return std::nullopt;
+  return Refusal{.reason = Reason::kOvercommitted,
+                 .deficit_bytes = static_cast<uint64_t>(over_bytes)};
+}
+
+std::vector<PoolId> Engine::Pools() const {
+  std::vector<PoolId> ids;
+  for (const auto& [id, pool] : state_->pools) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::vector<TenantId> Engine::Tenants() const {
+  std::vector<TenantId> ids;
+  for (const auto& [id, tenant] : state_->tenants) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::optional<PoolView> Engine::Pool(PoolId id) const {
+  const PoolState* pool = state_->FindPool(id);
+  if (pool == nullptr) return std::nullopt;
+  const Ledger& ledger = pool->ledger;
+  const int64_t slack_bytes = ledger.SlackBytes();
+  return PoolView{
+      .target_bytes = ledger.target_bytes(),
+      .capacity_bytes = ledger.capacity_bytes(),
+      .granularity_bytes = ledger.granularity_bytes(),
+      .missing_bytes = ledger.missing_bytes(),
+      .leased_bytes = ledger.leased_bytes(),
+      .unreturned_bytes = ledger.unreturned_bytes(),
+      .evicted_bytes = ledger.evicted_bytes(),
+      .charged_bytes = ledger.ResidentBytes(),
+      .hard_bytes = ledger.ResidentBytes() - ledger.soft_bytes(),
+      .guaranteed_bytes = ledger.requested_bytes(),
+      .committed_bytes = ledger.committed_bytes(),
+      .free_to_borrow_bytes =
+          static_cast<uint64_t>(std::max<int64_t>(slack_bytes, 0)),
+      .broken_bytes = static_cast<uint64_t>(std::max<int64_t>(-slack_bytes, 0)),
+      .waiting = pool->queue.waiting(),
+      .waiting_bytes = pool->queue.waiting_bytes(),
+      .leases = ledger.leases(),
+      .handles = ledger.handles(),
+      .draining = pool->draining,
+  };
+}
+
+std::optional<TenantView> Engine::Tenant(TenantId id) const {
+  const auto it = state_->tenants.find(id);
+  if (it == state_->tenants.end()) return std::nullopt;
+  return TenantView{.max_handles = it->second.max_handles,
+                    .handles = it->second.handles,
+                    .waiting = it->second.waiting};
+}
+
+std::optional<TenantPoolView> Engine::TenantPool(TenantId tenant,
+                                                 PoolId id) const {
+  const PoolState* pool = state_->FindPool(id);
+  if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
+  const Account* account = pool->ledger.Find(tenant);
+  if (account == nullptr) return TenantPoolView{};
+  return TenantPoolView{
+      .quota = account->quota,
+      .requested_guarantee_bytes = account->requested.guarantee_bytes,
+      .effective_guarantee_bytes = account->effective_bytes,
+      .limit_bytes = account->requested.limit_bytes,
+      .leased_bytes = account->leased_bytes,
+      .evicted_bytes = account->evicted_bytes,
+      .resident_bytes = account->ResidentBytes(),
+      .hard_bytes = account->HardBytes(),
+      .unreturned_bytes = account->unreturned_bytes,
+      .borrowed_bytes = account->BorrowedBytes(),
+      .over_limit_bytes = account->OverLimitBytes(),
+      .obtainable_bytes = ObtainableBytes(*pool, *account),
+      .obtainable_soft_bytes = ObtainableSoftBytes(*pool, *account),
+      .leases = account->leases,
+      .handles = account->handles,
+      .waiting = pool->queue.WaitingOf(tenant),
+      .waiting_bytes = pool->queue.WaitingBytesOf(tenant),
+  };
+}
+
+std::optional<LeaseView> Engine::Lease(LeaseId id) const {
+  const auto it = state_->leases.find(id);
+  if (it == state_->leases.end()) return std::nullopt;
+  return it->second;
+}
+
+bool Engine::IsWaiting(RequestId request) const {
+  return state_->waiters.contains(request);
+}
+
+std::optional<Shortage> Engine::NextShortage(PoolId id,
+                                             uint64_t incoming_bytes) const {
+  const PoolState* pool = state_->FindPool(id);
+  if (pool == nullptr || pool->queue.waiting() == 0) return std::nullopt;
+  const Ledger& ledger = pool->ledger;
+  // What is broken is not to be had from those who stayed within their rights.
+  const int64_t have_bytes = ledger.FreeBytes() +
+                             std::max<int64_t>(-ledger.SlackBytes(), 0) +
+                             static_cast<int64_t>(incoming_bytes);
+  std::optional<Shortage> found;
+  const auto lacks = [&](RequestId request, uint64_t bytes, int64_t need_bytes,
+                         bool within) {
+    const State::Request& asked = state_->waiters.at(request).asked;
+    found = Shortage{
+        .request = request,
+        .session = asked.session,
+        .tenant = asked.tenant,
+        .pool = id,
+        .bytes = bytes,
+        .lacking_bytes = static_cast<uint64_t>(need_bytes - have_bytes),
+        .within_guarantee = within,
+        .deadline = asked.deadline};
+  };
+  int64_t need_bytes = 0;
+  pool->queue.ForEachWithinGuarantee(
+      [&](TenantId, RequestId request, uint64_t bytes) {
+        need_bytes += static_cast<int64_t>(bytes);
+        if (need_bytes <= have_bytes) return true;
+        lacks(request, bytes, need_bytes, true);
+        return false;
+      });
+  if (found || pool->queue.AnyWithinGuarantee()) return found;
+  const auto head = pool->queue.Head();
+  if (!head || ledger.SlackBytes() < 0 || ledger.IsShrinking()) return found;
+  for (const State::Part& part : state_->waiters.at(*head).asked.parts) {
+    const auto bytes = static_cast<int64_t>(part.ask.bytes);
+    if (part.pool != id || bytes <= have_bytes) continue;
+    lacks(*head, part.ask.bytes, bytes, false);
+    found->collects_from = pool->queue.HeadPassableUntil();
+  }
+  return found;
+}
+
+std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id) const {
+  const PoolState* pool = state_->FindPool(id);
+  if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
+  Explanation explanation = ExplainPool(*pool, tenant);
+  const Account* account = pool->ledger.Find(tenant);
+  for (const auto& [request, record] : state_->waiters) {
+    const State::Request& asked = record.asked;
+    const auto part = std::find_if(
+        asked.parts.begin(), asked.parts.end(),
+        [&](const State::Part& other) { return other.pool == id; });
+    if (asked.tenant != tenant || part == asked.parts.end()) continue;
+    // It waits, so that something blocks it: its limit, the bytes, or a turn
+    // that is not its.
+    const Refusal blocked =
+        CheckNow(*pool, *account, part->ask, state_->now)
+            .value_or(Refusal{.reason = Reason::kPoolExhausted});
+    explanation.waiting.push_back({.request = request,
+                                   .session = asked.session,
+                                   .bytes = part->ask.bytes,
+                                   .since = record.since,
+                                   .deadline = asked.deadline,
+                                   .blocked_by = blocked.reason,
+                                   .deficit_bytes = blocked.deficit_bytes});
+  }
+  const auto place = [&](const WaitingView& view) {
+    return state_->waiters.at(view.request).place;
+  };
+  std::sort(explanation.waiting.begin(), explanation.waiting.end(),
+            [&](const WaitingView& a, const WaitingView& b) {
+              return place(a) < place(b);
+            });
+  return explanation;
+}
+
+uint64_t Engine::handles() const { return state_->handles; }
+uint64_t Engine::leases() const { return state_->leases.size(); }
+uint64_t Engine::waiting() const { return state_->waiters.size(); }
+
+}  // namespace gmb::quota

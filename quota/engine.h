@@ -1,0 +1,84 @@
+// The quota engine: who may have how many bytes of which pool, and when.
+//
+// Pure: no clock, thread, lock, log or I/O; the same events at the same times
+// give the same effects. Not thread-safe: the caller serialises. It accounts
+// for bytes and handles and knows nothing of slabs, devices or names.
+// docs/quota.md has the rules.
+#ifndef GMB_QUOTA_ENGINE_H_
+#define GMB_QUOTA_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "quota/effect.h"
+#include "quota/event.h"
+#include "quota/view.h"
+
+namespace gmb::quota {
+
+struct EngineOptions {
+  uint64_t max_handles = 32768;  // of all tenants and pools together
+  // How long, in all, smaller requests may pass one that waits for bytes at the
+  // head of a queue.
+  Nanoseconds pass_window = std::chrono::seconds(1);
+};
+
+class Engine {
+ public:
+  explicit Engine(const EngineOptions& options = {});
+  ~Engine();
+  Engine(Engine&& other) noexcept;
+  Engine& operator=(Engine&& other) noexcept;
+
+  // The one function that changes state. `now` that runs backwards counts as
+  // the latest seen. Takes O(log n) for n tenants and waiting requests, plus as
+  // much for every effect; changes of pools and quotas take O(n).
+  [[nodiscard]] Effects Handle(const Event& event, Instant now);
+
+  // When the next waiting request expires: the caller sends a Tick then. None:
+  // nothing waits.
+  std::optional<Instant> NextDeadline() const;
+
+  // What Handle would refuse, without changing anything. To set several quotas
+  // as one change, check all of them first (one for each pool: two for the same
+  // pool are not summed). A tenant that was not set yet counts as a new one.
+  std::optional<Refusal> Check(const QuotaSet& change) const;
+  std::optional<Refusal> Check(const PoolSet& change) const;
+  std::optional<Refusal> Check(const TenantRemove& change) const;
+  // kOvercommitted: hard bytes and guarantees would exceed the pool.
+  std::optional<Refusal> Check(const HardChanged& change) const;
+
+  // Reports; none for what the engine does not know. Ids are sorted.
+  std::vector<PoolId> Pools() const;
+  std::vector<TenantId> Tenants() const;
+  std::optional<PoolView> Pool(PoolId id) const;
+  std::optional<TenantView> Tenant(TenantId tenant) const;
+  // A tenant without a quota in a pool has a view of zeros.
+  std::optional<TenantPoolView> TenantPool(TenantId tenant, PoolId pool) const;
+  std::optional<LeaseView> Lease(LeaseId lease) const;
+  bool IsWaiting(RequestId request) const;
+  // Of the requests that are served first, the first whose bytes are not there
+  // even when `incoming_bytes` more come free: what reclaim is for. The oldest
+  // within their guarantees, added up; and only when none of those waits, the
+  // one whose turn it is to borrow. None: nobody waits for bytes that others
+  // could give. A request of several pools is found in each. O(n) for n
+  // requests within guarantees that wait.
+  std::optional<Shortage> NextShortage(PoolId pool,
+                                       uint64_t incoming_bytes) const;
+  // Takes O(n log n): for people, not for decisions.
+  std::optional<Explanation> Explain(TenantId tenant, PoolId pool) const;
+
+  uint64_t handles() const;  // in use, of all tenants and pools
+  uint64_t leases() const;
+  uint64_t waiting() const;  // requests
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gmb::quota
+
+#endif  // GMB_QUOTA_ENGINE_H_

@@ -1,0 +1,182 @@
+// What operators and the device change: pools, quotas, tenants, lost bytes.
+#include <algorithm>
+#include <utility>
+
+#include "quota/engine_state.h"
+
+namespace gmb::quota {
+
+void Engine::State::On(const PoolSet& event, Effects& effects) {
+  if (auto refused = CheckPool(event)) {
+    effects.push_back(
+        PoolRefused{event.pool, refused->tenant, refused->refusal});
+    return;
+  }
+  std::unique_ptr<PoolState>& slot = pools[event.pool];
+  if (slot == nullptr)
+    slot = std::make_unique<PoolState>(event.granularity_bytes);
+  PoolState& pool = *slot;
+  pool.ledger.SetTarget(event.target_bytes -
+                        event.target_bytes % event.granularity_bytes);
+  pool.ledger.Settle();
+  const uint64_t remaining_bytes =
+      pool.ledger.capacity_bytes() - pool.ledger.target_bytes();
+  pool.shrink_pending = remaining_bytes > 0;
+  if (pool.shrink_pending) {
+    effects.push_back(
+        PoolPending{.pool = event.pool, .remaining_bytes = remaining_bytes});
+  } else {
+    effects.push_back(PoolApplied{.pool = event.pool});
+  }
+  Publish(event.pool, pool, effects);
+  SettleAll(DenyImpossible(event.pool, pool, effects), effects);
+}
+
+void Engine::State::On(const PoolDrain& event, Effects& effects) {
+  PoolState* pool = FindPool(event.pool);
+  if (pool == nullptr) return;
+  pool->draining = event.draining;
+  if (!event.draining) return;
+  const auto refuse_all = [](const Request& request) {
+    // What was evicted may come back, to be saved.
+    if (request.IsRestore()) return std::optional<Refusal>();
+    return std::optional<Refusal>({.reason = Reason::kDraining});
+  };
+  // Restores that those kept back may be served now.
+  SettleAll(DenyWhere(event.pool, refuse_all, effects), effects);
+}
+
+void Engine::State::On(const MissingChanged& event, Effects& effects) {
+  PoolState* pool = FindPool(event.pool);
+  if (pool == nullptr) return;
+  pool->ledger.SetMissing(std::min(event.missing_bytes, kMaxPoolBytes));
+  Settle(event.pool, *pool, effects);
+}
+
+void Engine::State::On(const UnreturnedChanged& event, Effects& effects) {
+  PoolState* pool = FindPool(event.pool);
+  if (pool == nullptr || !tenants.contains(event.tenant)) return;
+  pool->ledger.SetUnreturned(event.tenant,
+                             std::min(event.unreturned_bytes, kMaxPoolBytes));
+  Settle(event.pool, *pool, effects);
+}
+
+void Engine::State::On(const TenantSet& event, Effects&) {
+  tenants[event.tenant].max_handles = event.max_handles;
+}
+
+void Engine::State::On(const QuotaSet& event, Effects& effects) {
+  auto refusal = CheckQuota(event);
+  if (!tenants.contains(event.tenant)) {
+    refusal = Refusal{.reason = Reason::kNoSuchTenant};
+  }
+  if (refusal) {
+    effects.push_back(QuotaRefused{event.tenant, event.pool, *refusal});
+    return;
+  }
+  PoolState* pool = FindPool(event.pool);
+  pool->ledger.SetQuota(event.tenant, event.quota);
+  pool->ledger.Settle();
+  Account& account = *pool->ledger.Find(event.tenant);
+  const uint64_t remaining_bytes = account.PendingBytes();
+  account.quota_pending = remaining_bytes > 0;
+  if (account.quota_pending) {
+    effects.push_back(QuotaPending{event.tenant, event.pool, remaining_bytes});
+  } else {
+    effects.push_back(QuotaApplied{event.tenant, event.pool});
+  }
+  Publish(event.pool, *pool, effects);
+  SettleAll(DenyImpossible(event.pool, *pool, effects), effects);
+}
+
+void Engine::State::On(const TenantRemove& event, Effects& effects) {
+  if (auto refusal = CheckRemove(event)) {
+    effects.push_back(TenantRefused{event.tenant, *refusal});
+    return;
+  }
+  tenants.erase(event.tenant);
+  effects.push_back(TenantRemoved{.tenant = event.tenant});
+  std::vector<PoolId> touched;
+  for (const auto& [id, pool] : pools) {
+    if (pool->ledger.Find(event.tenant) == nullptr) continue;
+    pool->ledger.RemoveAccount(event.tenant);
+    touched.push_back(id);
+  }
+  SettleAll(std::move(touched), effects);
+}
+
+std::optional<Refusal> Engine::State::CheckQuota(const QuotaSet& change) const {
+  const PoolState* pool = FindPool(change.pool);
+  if (pool == nullptr) return Refusal{.reason = Reason::kNoSuchPool};
+  return pool->ledger.CheckQuota(change.tenant, change.quota);
+}
+
+std::optional<Refusal> Engine::State::CheckRemove(
+    const TenantRemove& change) const {
+  const auto tenant = tenants.find(change.tenant);
+  if (tenant == tenants.end()) return Refusal{.reason = Reason::kNoSuchTenant};
+  uint64_t held_bytes = 0;
+  for (const auto& [id, pool] : pools) {
+    const Account* account = pool->ledger.Find(change.tenant);
+    if (account == nullptr) continue;
+    held_bytes += account->leased_bytes + account->unreturned_bytes;
+  }
+  if (held_bytes == 0 && tenant->second.waiting == 0) return std::nullopt;
+  return Refusal{.reason = Reason::kBadState, .deficit_bytes = held_bytes};
+}
+
+std::optional<Ledger::TargetRefusal> Engine::State::CheckPool(
+    const PoolSet& change) const {
+  using Refused = Ledger::TargetRefusal;
+  if (change.granularity_bytes == 0 ||
+      change.granularity_bytes > kMaxPoolBytes ||
+      change.target_bytes > kMaxPoolBytes) {
+    return Refused{.refusal = {.reason = Reason::kBadRequest}, .tenant = {}};
+  }
+  const PoolState* pool = FindPool(change.pool);
+  if (pool == nullptr) return std::nullopt;
+  if (pool->ledger.granularity_bytes() != change.granularity_bytes) {
+    return Refused{.refusal = {.reason = Reason::kBadRequest}, .tenant = {}};
+  }
+  return pool->ledger.CheckTarget(
+      change.target_bytes - change.target_bytes % change.granularity_bytes);
+}
+
+template <typename Refuse>
+std::vector<PoolId> Engine::State::DenyWhere(PoolId id, const Refuse& refuse,
+                                             Effects& effects) {
+  std::vector<PoolId> touched = {id};
+  std::vector<Arrival> doomed;
+  for (const auto& [request, record] : waiters) {
+    const bool here =
+        std::any_of(record.asked.parts.begin(), record.asked.parts.end(),
+                    [&](const Part& part) { return part.pool == id; });
+    if (!here || !refuse(record.asked)) continue;
+    doomed.push_back({.place = record.place, .request = request});
+  }
+  std::sort(doomed.begin(), doomed.end());
+  for (const Arrival& arrival : doomed) {
+    for (const Part& part : waiters.at(arrival.request).asked.parts) {
+      touched.push_back(part.pool);
+    }
+    DenyWaiting(arrival.request, *refuse(waiters.at(arrival.request).asked),
+                effects);
+  }
+  return touched;
+}
+
+std::vector<PoolId> Engine::State::DenyImpossible(PoolId id,
+                                                  const PoolState& pool,
+                                                  Effects& effects) {
+  const auto refuse = [&](const Request& request) -> std::optional<Refusal> {
+    for (const Part& part : request.parts) {
+      if (part.pool != id) continue;
+      return CheckEver(pool.ledger, *pool.ledger.Find(request.tenant),
+                       part.ask);
+    }
+    return std::nullopt;
+  };
+  return DenyWhere(id, refuse, effects);
+}
+
+}  // namespace gmb::quota

@@ -1,0 +1,176 @@
+// The engine behind its interface: tables of tenants, pools, leases and waiting
+// requests, and one reaction for each event.
+#ifndef GMB_QUOTA_ENGINE_STATE_H_
+#define GMB_QUOTA_ENGINE_STATE_H_
+
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
+#include "quota/admission.h"
+#include "quota/engine.h"
+
+namespace gmb::quota {
+
+struct Engine::State {
+  struct TenantRecord {
+    uint32_t max_handles = 0;
+    uint64_t handles = 0;
+    uint64_t waiting = 0;
+  };
+  // What a request asks of one pool, rounded up.
+  struct Part {
+    PoolId pool;
+    Ask ask;
+  };
+  // An Acquire or a Restore that is being decided.
+  struct Request {
+    RequestId request;
+    SessionId session;
+    TenantId tenant;
+    Instant deadline;
+    uint32_t handles = 0;  // of an Acquire
+    absl::InlinedVector<Part, 1> parts;
+    std::vector<LeaseId> leases;      // of a Restore
+    std::vector<SessionId> sessions;  // of these leases
+    bool IsRestore() const { return !leases.empty(); }
+  };
+  struct WaiterRecord {
+    Request asked;
+    uint64_t place = 0;  // in the order of arrival, over all pools
+    Instant since;
+  };
+  // Requests in the order of their deadlines.
+  struct Expiry {
+    Instant deadline;
+    uint64_t place = 0;
+    RequestId request;
+
+    friend bool operator<(const Expiry& a, const Expiry& b) {
+      return std::tie(a.deadline, a.place) < std::tie(b.deadline, b.place);
+    }
+  };
+  // A session's waiting requests in the order of arrival.
+  struct Arrival {
+    uint64_t place = 0;
+    RequestId request;
+
+    friend bool operator<(const Arrival& a, const Arrival& b) {
+      return a.place < b.place;
+    }
+  };
+
+  explicit State(const EngineOptions& engine_options)
+      : options(engine_options) {}
+
+  // Time (engine_state.cc).
+  void Expire(Effects& effects);
+
+  // Requests and leases (engine_state.cc).
+  void On(const Acquire& event, Effects& effects);
+  void On(const Cancel& event, Effects& effects);
+  void On(const Released& event, Effects& effects);
+  void On(const GrantFailed& event, Effects& effects);
+  void On(const SessionClosed& event, Effects& effects);
+  void On(const Tick& event, Effects& effects);
+
+  // What reclaim changes (engine_reclaim.cc).
+  void On(const HardChanged& event, Effects& effects);
+  void On(const Evicted& event, Effects& effects);
+  void On(const Restore& event, Effects& effects);
+  void On(const SessionPausing& event, Effects& effects);
+
+  // What operators and the device change (engine_changes.cc).
+  void On(const PoolSet& event, Effects& effects);
+  void On(const PoolDrain& event, Effects& effects);
+  void On(const MissingChanged& event, Effects& effects);
+  void On(const UnreturnedChanged& event, Effects& effects);
+  void On(const TenantSet& event, Effects& effects);
+  void On(const TenantRemove& event, Effects& effects);
+  void On(const QuotaSet& event, Effects& effects);
+
+  PoolState* FindPool(PoolId id);
+  const PoolState* FindPool(PoolId id) const;
+  std::optional<Ledger::TargetRefusal> CheckPool(const PoolSet& change) const;
+  std::optional<Refusal> CheckQuota(const QuotaSet& change) const;
+  std::optional<Refusal> CheckRemove(const TenantRemove& change) const;
+  // True when the request would not fit even if nothing else held handles.
+  bool HandlesNeverFit(const TenantRecord& tenant, uint32_t wanted) const;
+  bool HandlesFit(const TenantRecord& tenant, uint32_t wanted) const;
+
+  // After every change of a pool's books: settles them, tells the caller what
+  // came into force and serves whoever can be served.
+  void Settle(PoolId id, PoolState& pool, Effects& effects);
+  void SettleAll(std::vector<PoolId> ids, Effects& effects);
+  // Serves these pools, and those that requests of several pools tie to them,
+  // in the order of their ids, until nobody can be served.
+  void ServeAll(std::vector<PoolId> ids, Effects& effects);
+  void AddLinked(std::vector<PoolId>& ids) const;
+  // Brings the queue up to date with accounts that changed, and tells the
+  // caller of quotas that came into force or became pending.
+  void Publish(PoolId id, PoolState& pool, Effects& effects);
+  // Whether anybody was served.
+  bool Serve(PoolId id, PoolState& pool, Effects& effects);
+  // Tells the queue which requests of several pools lack bytes in another one.
+  void MarkLackingElsewhere(PoolId id, PoolState& pool);
+  bool FitsElsewhere(const Request& request, PoolId except) const;
+
+  // What keeps a request that is not in a queue from being served now.
+  std::optional<Refusal> Blocked(const Request& request) const;
+  bool IsWithinGuarantee(const Request& request) const;
+  // Serves the request, lets it wait, or denies it.
+  void Decide(Request request, Effects& effects);
+  // Charges it to the books, which were checked, and answers it.
+  void Carry(const Request& request, Effects& effects);
+  void Grant(const Request& request, Effects& effects);
+  void BringBack(const Request& request, Effects& effects);
+  // The evicted ones of these leases as parts by pool, in the order of pools.
+  void CollectParts(Request& request) const;
+  static Ledger::Place PlaceOf(const LeaseView& lease);
+  void Move(LeaseView& lease, bool hard, bool evicted);
+  void EndLease(LeaseId id, Effects& effects);
+  // A lease that a waiting Restore asks for is no more.
+  void LeaveOut(LeaseId lease, RequestId request, Effects& effects);
+  // A lease joins the Restore that its session waits for: a session that waits
+  // for some of its leases and kept others would hold those up who need them.
+  void JoinRestore(LeaseId lease, Effects& effects);
+  void Enqueue(Request request, uint64_t place, Instant since);
+  // Forgets a waiting request and answers what it was. Its pools are to be
+  // settled.
+  WaiterRecord Dequeue(RequestId request);
+  void DenyWaiting(RequestId request, const Refusal& refusal, Effects& effects);
+  // Denies the waiting requests of a pool that `refuse` gives a reason for,
+  // oldest first. Answers the pools to be settled, this one among them.
+  template <typename Refuse>
+  std::vector<PoolId> DenyWhere(PoolId id, const Refuse& refuse,
+                                Effects& effects);
+  // Denies requests that a change of the pool or a quota has made impossible.
+  std::vector<PoolId> DenyImpossible(PoolId id, const PoolState& pool,
+                                     Effects& effects);
+
+  const EngineOptions options;
+  Instant now;  // of the event being handled; never runs backwards
+  uint64_t handles = 0;
+  uint64_t last_place = 0;
+  uint64_t last_lease = 0;
+  absl::flat_hash_map<PoolId, std::unique_ptr<PoolState>> pools;
+  absl::flat_hash_map<TenantId, TenantRecord> tenants;
+  absl::flat_hash_map<LeaseId, LeaseView> leases;
+  absl::flat_hash_map<RequestId, WaiterRecord> waiters;
+  absl::flat_hash_map<LeaseId, RequestId> restoring;  // waits for a Restore
+  // Waiting Restores of a session's leases, by place.
+  absl::flat_hash_map<SessionId, absl::btree_set<Arrival>> restores;
+  absl::flat_hash_set<SessionId> pausing;
+  absl::flat_hash_map<SessionId, absl::btree_set<Arrival>>
+      sessions;  // that wait
+  absl::btree_set<Expiry> expiries;
+};
+
+}  // namespace gmb::quota
+
+#endif  // GMB_QUOTA_ENGINE_STATE_H_

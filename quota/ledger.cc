@@ -1,0 +1,243 @@
+#include "quota/ledger.h"
+
+#include <utility>
+
+namespace gmb::quota {
+
+void Ledger::AddToSums(const Account& account) {
+  leased_bytes_ += account.leased_bytes;
+  unreturned_bytes_ += account.unreturned_bytes;
+  evicted_bytes_ += account.evicted_bytes;
+  soft_bytes_ += account.soft_bytes;
+  requested_bytes_ += account.requested.guarantee_bytes;
+  committed_bytes_ += account.ClaimBytes();
+  leases_ += account.leases;
+  handles_ += account.handles;
+}
+
+void Ledger::TakeFromSums(const Account& account) {
+  leased_bytes_ -= account.leased_bytes;
+  unreturned_bytes_ -= account.unreturned_bytes;
+  evicted_bytes_ -= account.evicted_bytes;
+  soft_bytes_ -= account.soft_bytes;
+  requested_bytes_ -= account.requested.guarantee_bytes;
+  committed_bytes_ -= account.ClaimBytes();
+  leases_ -= account.leases;
+  handles_ -= account.handles;
+}
+
+template <typename Change>
+void Ledger::Alter(Account& account, const Change& change) {
+  const uint64_t effective_bytes = account.effective_bytes;
+  TakeFromSums(account);
+  change();
+  // What is held anyway is covered by the guarantee at no cost.
+  account.effective_bytes = std::max(
+      account.effective_bytes,
+      std::min(account.requested.guarantee_bytes, account.HardBytes()));
+  AddToSums(account);
+  if (account.effective_bytes != effective_bytes) account.budget_changed = true;
+  KeepPlace(account);
+  Touch(account);
+}
+
+std::optional<Refusal> Ledger::CheckQuota(TenantId tenant,
+                                          const TenantQuota& quota) const {
+  if (auto refusal =
+          quota::CheckQuota(quota, target_bytes_, granularity_bytes_))
+    return refusal;
+  const Account* account = Find(tenant);
+  const uint64_t others_bytes =
+      requested_bytes_ -
+      (account == nullptr ? 0 : account->requested.guarantee_bytes);
+  const uint64_t sum_bytes =
+      others_bytes + quota.guarantee.Resolve(target_bytes_, granularity_bytes_);
+  if (sum_bytes <= target_bytes_) return std::nullopt;
+  return Refusal{.reason = Reason::kOvercommitted,
+                 .deficit_bytes = sum_bytes - target_bytes_};
+}
+
+std::optional<Ledger::TargetRefusal> Ledger::CheckTarget(
+    uint64_t target_bytes) const {
+  uint64_t sum_bytes = 0;
+  std::optional<TargetRefusal> refused;
+  for (const auto& [tenant, account] : accounts_) {
+    if (auto refusal = quota::CheckQuota(account->quota, target_bytes,
+                                         granularity_bytes_)) {
+      // The one with the smallest id, whatever the order of the map.
+      if (!refused || tenant < refused->tenant) refused = {*refusal, tenant};
+    }
+    sum_bytes +=
+        account->quota.guarantee.Resolve(target_bytes, granularity_bytes_);
+  }
+  if (refused || sum_bytes <= target_bytes) return refused;
+  return TargetRefusal{.refusal = {.reason = Reason::kOvercommitted,
+                                   .deficit_bytes = sum_bytes - target_bytes},
+                       .tenant = {}};
+}
+
+void Ledger::SetTarget(uint64_t target_bytes) {
+  target_bytes_ = target_bytes;
+  // Sorted, so that guarantees which become pending together queue in a fixed
+  // order.
+  for (const Account* account : Accounts()) Resolve(*Find(account->tenant));
+}
+
+void Ledger::SetQuota(TenantId tenant, const TenantQuota& quota) {
+  Account& account = FindOrAdd(tenant);
+  const uint64_t before_bytes = account.requested.guarantee_bytes;
+  if (account.quota.weight != quota.weight) account.budget_changed = true;
+  account.quota = quota;
+  if (account.pending_place != 0 &&
+      quota.guarantee.Resolve(target_bytes_, granularity_bytes_) >
+          before_bytes) {
+    // Asking for more is a new request: it queues behind those that asked
+    // before.
+    pending_.erase(std::exchange(account.pending_place, 0));
+  }
+  Resolve(account);
+}
+
+void Ledger::Resolve(Account& account) {
+  const ResolvedQuota before = account.requested;
+  Alter(account, [&] {
+    account.requested =
+        quota::Resolve(account.quota, target_bytes_, granularity_bytes_);
+    account.effective_bytes =
+        std::min(account.effective_bytes, account.requested.guarantee_bytes);
+  });
+  if (account.requested.guarantee_bytes != before.guarantee_bytes ||
+      account.requested.limit_bytes != before.limit_bytes) {
+    account.budget_changed = true;
+  }
+}
+
+void Ledger::SetUnreturned(TenantId tenant, uint64_t unreturned_bytes) {
+  Account& account = FindOrAdd(tenant);
+  Alter(account, [&] { account.unreturned_bytes = unreturned_bytes; });
+}
+
+namespace {
+
+// The figure that counts bytes in this place; null: none but the leased ones.
+uint64_t* FigureOf(Account& account, Ledger::Place place) {
+  switch (place) {
+    case Ledger::Place::kHard:
+      return nullptr;
+    case Ledger::Place::kSoft:
+      return &account.soft_bytes;
+    case Ledger::Place::kEvicted:
+      return &account.evicted_bytes;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Ledger::AddLease(Account& account, uint64_t bytes, uint32_t handles,
+                      Place place) {
+  Alter(account, [&] {
+    account.leased_bytes += bytes;
+    if (uint64_t* figure = FigureOf(account, place)) *figure += bytes;
+    account.handles += handles;
+    ++account.leases;
+  });
+}
+
+void Ledger::MoveLease(Account& account, uint64_t bytes, Place from, Place to) {
+  Alter(account, [&] {
+    if (uint64_t* figure = FigureOf(account, from)) *figure -= bytes;
+    if (uint64_t* figure = FigureOf(account, to)) *figure += bytes;
+  });
+}
+
+void Ledger::RemoveLease(Account& account, uint64_t bytes, uint32_t handles,
+                         Place place) {
+  Alter(account, [&] {
+    account.leased_bytes -= bytes;
+    if (uint64_t* figure = FigureOf(account, place)) *figure -= bytes;
+    account.handles -= handles;
+    --account.leases;
+  });
+}
+
+void Ledger::RemoveAccount(TenantId tenant) {
+  Account* account = Find(tenant);
+  if (account == nullptr) return;
+  TakeFromSums(*account);
+  if (account->pending_place != 0) pending_.erase(account->pending_place);
+  touched_.erase(std::remove(touched_.begin(), touched_.end(), account),
+                 touched_.end());
+  accounts_.erase(tenant);
+}
+
+void Ledger::Settle() {
+  capacity_bytes_ = std::max(
+      target_bytes_,
+      std::min(capacity_bytes_,
+               std::max(committed_bytes_, ResidentBytes()) + missing_bytes_));
+  while (!pending_.empty() && SlackBytes() > 0) {
+    Account& account = *pending_.begin()->second;
+    // A guarantee that is not yet full is above what is hard, so each byte of
+    // it costs one.
+    const uint64_t short_bytes =
+        account.requested.guarantee_bytes - account.effective_bytes;
+    const uint64_t raise_bytes =
+        std::min(short_bytes, static_cast<uint64_t>(SlackBytes()));
+    Alter(account, [&] { account.effective_bytes += raise_bytes; });
+  }
+}
+
+std::vector<Account*> Ledger::TakeTouched() {
+  for (Account* account : touched_) account->touched = false;
+  return std::exchange(touched_, {});
+}
+
+Account* Ledger::Find(TenantId tenant) {
+  const auto it = accounts_.find(tenant);
+  return it == accounts_.end() ? nullptr : it->second.get();
+}
+
+const Account* Ledger::Find(TenantId tenant) const {
+  const auto it = accounts_.find(tenant);
+  return it == accounts_.end() ? nullptr : it->second.get();
+}
+
+std::vector<const Account*> Ledger::Accounts() const {
+  std::vector<const Account*> accounts;
+  accounts.reserve(accounts_.size());
+  for (const auto& [tenant, account] : accounts_)
+    accounts.push_back(account.get());
+  std::sort(
+      accounts.begin(), accounts.end(),
+      [](const Account* a, const Account* b) { return a->tenant < b->tenant; });
+  return accounts;
+}
+
+Account& Ledger::FindOrAdd(TenantId tenant) {
+  std::unique_ptr<Account>& account = accounts_[tenant];
+  if (account == nullptr) {
+    account = std::make_unique<Account>();
+    account->tenant = tenant;
+  }
+  return *account;
+}
+
+void Ledger::Touch(Account& account) {
+  if (account.touched) return;
+  account.touched = true;
+  touched_.push_back(&account);
+}
+
+void Ledger::KeepPlace(Account& account) {
+  const bool pending =
+      account.effective_bytes < account.requested.guarantee_bytes;
+  if (pending && account.pending_place == 0) {
+    account.pending_place = ++last_place_;
+    pending_.emplace(account.pending_place, &account);
+  } else if (!pending && account.pending_place != 0) {
+    pending_.erase(std::exchange(account.pending_place, 0));
+  }
+}
+
+}  // namespace gmb::quota

@@ -1,0 +1,342 @@
+#include "quota/planner.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "quota/candidate.h"
+
+namespace gmb::quota {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Snapshot& snapshot, const Demand& demand, Instant now,
+          const PlannerOptions& options, bool explain)
+      : snapshot_(snapshot),
+        demand_(demand),
+        now_(now),
+        options_(options),
+        judge_(snapshot, demand, now, options) {
+    if (explain) verdicts_.resize(snapshot.leases.size(), Verdict::kNotNeeded);
+  }
+
+  Plan Make() {
+    bool enough = true;
+    for (const Need& need : demand_.needs) {
+      const uint64_t bytes = Capped(need);
+      const uint64_t trimmed = PlanTrims(need.pool, bytes);
+      if (demand_.cause == Cause::kOperator &&
+          demand_.last_step == Step::kTrim) {
+        plan_.short_bytes += bytes - std::min(bytes, trimmed);
+        continue;
+      }
+      enough = PlanVictims(need.pool, bytes, trimmed) && enough;
+    }
+    // Taking from others without being served would help nobody.
+    if (!enough && judge_.rules().borrows) {
+      for (const Victim& victim : plan_.victims) {
+        plan_.short_bytes += victim.bytes;
+        Say(victim.lease, Verdict::kInsufficient);
+      }
+      plan_.victims.clear();
+    }
+    SetDeadlines();
+    plan_.retry_at = judge_.retry_at();
+    return std::move(plan_);
+  }
+
+  void Explain(std::vector<LeaseVerdict>& why) const {
+    for (size_t i = 0; i < snapshot_.leases.size(); ++i) {
+      const LeaseRow& lease = snapshot_.leases[i];
+      const bool in_question = std::any_of(
+          demand_.needs.begin(), demand_.needs.end(),
+          [&](const Need& need) { return need.pool == lease.pool; });
+      if (in_question) {
+        why.push_back({.lease = lease.lease, .verdict = verdicts_[i]});
+      }
+    }
+  }
+
+ private:
+  void Say(const LeaseRow& lease, Verdict verdict) {
+    if (verdicts_.empty()) return;
+    verdicts_[static_cast<size_t>(&lease - snapshot_.leases.data())] = verdict;
+  }
+  void Say(LeaseId lease, Verdict verdict) {
+    for (size_t i = 0; i < verdicts_.size(); ++i) {
+      if (snapshot_.leases[i].lease == lease) verdicts_[i] = verdict;
+    }
+  }
+
+  // No more than there is, where everything is demanded.
+  uint64_t Capped(const Need& need) const {
+    const bool everything = demand_.cause == Cause::kTenantDelete ||
+                            demand_.cause == Cause::kPoolDrain ||
+                            demand_.cause == Cause::kOperator;
+    if (!everything) return need.bytes;
+    uint64_t bytes = 0;
+    for (const LeaseRow& lease : snapshot_.leases) {
+      const bool counts =
+          lease.pool == need.pool && !lease.evicted && judge_.IsAsked(lease);
+      if (counts) bytes += lease.bytes;
+    }
+    return std::min(bytes, need.bytes);
+  }
+
+  // What those who are asked said that they could give back.
+  uint64_t PlanTrims(PoolId pool, uint64_t need_bytes) {
+    std::vector<std::pair<bool, const LeaseRow*>> askable;
+    for (const LeaseRow& lease : snapshot_.leases) {
+      const bool asked = lease.pool == pool && lease.trimmable_bytes > 0 &&
+                         judge_.IsAsked(lease) && !judge_.IsOwn(lease);
+      if (!asked || now_ < lease.back_off_until) continue;
+      const TenantRow* tenant = judge_.FindTenant(lease.tenant, pool);
+      askable.emplace_back(tenant == nullptr || ExcessBytes(*tenant) == 0,
+                           &lease);
+    }
+    std::sort(askable.begin(), askable.end(), [](const auto& a, const auto& b) {
+      return std::make_tuple(a.first, ~a.second->trimmable_bytes,
+                             a.second->lease) <
+             std::make_tuple(b.first, ~b.second->trimmable_bytes,
+                             b.second->lease);
+    });
+    uint64_t bytes = 0;
+    for (const auto& [last, lease] : askable) {
+      if (bytes >= need_bytes || plan_.trims.size() >= kMaxVictims) break;
+      plan_.trims.push_back({.session = lease->session,
+                             .tenant = lease->tenant,
+                             .pool = pool,
+                             .bytes = lease->trimmable_bytes});
+      bytes += lease->trimmable_bytes;
+    }
+    return bytes;
+  }
+
+  // What of a tenant's excess earlier victims have left.
+  uint64_t ExcessLeft(const TenantRow& tenant) const {
+    const uint64_t excess = ExcessBytes(tenant);
+    const auto taken = taken_.find(&tenant);
+    return taken == taken_.end() ? excess
+                                 : excess - std::min(excess, taken->second);
+  }
+
+  std::optional<Verdict> MayTake(const Candidate& candidate) const {
+    const LeaseRow& lease = *candidate.lease;
+    if (judge_.rules().guarantees_hold && candidate.step != Step::kTerminate) {
+      const uint64_t left = ExcessLeft(*candidate.tenant);
+      const bool own = lease.tenant == demand_.tenant;
+      const bool parked = candidate.step == Step::kEvict;
+      if (judge_.rules().borrows) {
+        const bool lent = own || (options_.lend_parked_guarantees && parked);
+        if (!lent && left < lease.bytes) return Verdict::kGuaranteed;
+      } else if (left == 0) {
+        return Verdict::kGuaranteed;
+      }
+    }
+    if (!lease.host_room && candidate.step != Step::kTerminate &&
+        candidate.copy_bytes > snapshot_.host_free_bytes - host_used_) {
+      return Verdict::kNoHostRoom;
+    }
+    return std::nullopt;
+  }
+
+  void Take(const Candidate& candidate) {
+    taken_[candidate.tenant] += candidate.lease->bytes;
+    if (!candidate.lease->host_room && candidate.step != Step::kTerminate) {
+      host_used_ += candidate.copy_bytes;
+    }
+  }
+
+  // Candidates as a heap whose top comes first.
+  std::vector<Candidate> Candidates(PoolId pool) {
+    std::vector<Candidate> candidates;
+    for (const LeaseRow& lease : snapshot_.leases) {
+      if (lease.pool != pool) continue;
+      Candidate candidate;
+      if (const auto refused = judge_.Examine(lease, candidate)) {
+        Say(lease, *refused);
+      } else {
+        candidates.push_back(candidate);
+      }
+    }
+    return candidates;
+  }
+
+  // Picks until the need is met; counts on beyond kMaxVictims without picking.
+  // Answers what is lacking if there were no such bound.
+  template <typename Before>
+  uint64_t Pick(std::vector<Candidate> candidates, uint64_t need_bytes,
+                const Before& before, std::vector<Candidate>& picked) {
+    const auto after = [&](const Candidate& a, const Candidate& b) {
+      return before(b, a);
+    };
+    std::make_heap(candidates.begin(), candidates.end(), after);
+    const size_t room = kMaxVictims - plan_.victims.size();
+    uint64_t lacking = need_bytes;
+    while (lacking > 0 && !candidates.empty()) {
+      std::pop_heap(candidates.begin(), candidates.end(), after);
+      const Candidate next = candidates.back();
+      candidates.pop_back();
+      if (const auto refused = MayTake(next)) {
+        Say(*next.lease, *refused);
+        continue;
+      }
+      Take(next);
+      lacking -= std::min(lacking, next.lease->bytes);
+      if (picked.size() < room) {
+        picked.push_back(next);
+      } else {
+        Say(*next.lease, Verdict::kTooMany);
+      }
+    }
+    return lacking;
+  }
+
+  static uint64_t Sum(const std::vector<Candidate>& picked) {
+    uint64_t bytes = 0;
+    for (const Candidate& candidate : picked) bytes += candidate.lease->bytes;
+    return bytes;
+  }
+
+  // Whether the need can be met, now or by further plans.
+  bool PlanVictims(PoolId pool, uint64_t need_bytes, uint64_t trimmed_bytes) {
+    const std::vector<Candidate> candidates = Candidates(pool);
+    const auto taken = taken_;
+    const uint64_t host_used = host_used_;
+    std::vector<Candidate> picked;
+    const uint64_t lacking = Pick(
+        candidates, need_bytes,
+        [&](const Candidate& a, const Candidate& b) {
+          return ComesBefore(a, b, need_bytes);
+        },
+        picked);
+    if (lacking == 0 && Sum(picked) < need_bytes) {
+      // More victims than there may be: then fewer and larger ones.
+      taken_ = taken;
+      host_used_ = host_used;
+      std::vector<Candidate> larger;
+      Pick(
+          candidates, need_bytes,
+          [&](const Candidate& a, const Candidate& b) {
+            return std::make_tuple(a.step, a.young, ~a.lease->bytes,
+                                   a.lease->lease) <
+                   std::make_tuple(b.step, b.young, ~b.lease->bytes,
+                                   b.lease->lease);
+          },
+          larger);
+      if (Sum(larger) > Sum(picked)) picked = std::move(larger);
+    }
+    uint64_t bytes = Sum(picked);
+    // Whom a later, larger victim has made needless is let off.
+    for (size_t i = picked.size(); i-- > 0 && bytes > need_bytes;) {
+      const uint64_t own_bytes = picked[i].lease->bytes;
+      if (bytes - own_bytes < need_bytes) continue;
+      bytes -= own_bytes;
+      picked.erase(picked.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    plan_.short_bytes += need_bytes - std::min(need_bytes, bytes);
+    Accept(picked, need_bytes, trimmed_bytes);
+    if (lacking == 0) return true;
+    // One that collects takes what there is if the others may come later.
+    return demand_.collects && lacking <= PossibleLater(pool);
+  }
+
+  // What leases that refuse for the time being could give, as far as it is
+  // borrowed.
+  uint64_t PossibleLater(PoolId pool) const {
+    absl::flat_hash_map<const TenantRow*, uint64_t> possible;
+    for (const LeaseRow& lease : snapshot_.leases) {
+      const TenantRow* tenant = judge_.FindTenant(lease.tenant, pool);
+      const bool may_come = lease.pool == pool && !lease.evicted &&
+                            lease.evictable && tenant != nullptr &&
+                            lease.contents != Contents::kResident &&
+                            lease.gate != Gate::kOff && !judge_.IsOwn(lease);
+      if (!may_come) continue;
+      const bool later = lease.gate == Gate::kActive || lease.busy ||
+                         now_ < lease.back_off_until ||
+                         now_ < ResidentUntil(lease, *tenant, options_);
+      if (later) possible[tenant] += lease.bytes;
+    }
+    uint64_t bytes = 0;
+    for (const auto& [tenant, sum] : possible) {
+      const bool lent =
+          options_.lend_parked_guarantees || tenant->tenant == demand_.tenant;
+      bytes += lent ? sum : std::min(sum, ExcessLeft(*tenant));
+    }
+    return bytes;
+  }
+
+  void Accept(const std::vector<Candidate>& picked, uint64_t need_bytes,
+              uint64_t trimmed_bytes) {
+    const Instant trim_deadline =
+        std::min(now_ + options_.trim_wait, demand_.deadline);
+    const uint64_t at_once_bytes =
+        need_bytes - std::min(need_bytes, trimmed_bytes);
+    uint64_t bytes = 0;
+    for (const Candidate& candidate : picked) {
+      const LeaseRow& lease = *candidate.lease;
+      Say(lease, Verdict::kTaken);
+      // Trimming may make the last ones needless.
+      const Instant start = bytes >= at_once_bytes
+                                ? std::max(candidate.start, trim_deadline)
+                                : candidate.start;
+      bytes += lease.bytes;
+      plan_.victims.push_back(
+          {.lease = lease.lease,
+           .session = lease.session,
+           .group = lease.group,
+           .tenant = lease.tenant,
+           .pool = lease.pool,
+           .bytes = lease.bytes,
+           .copy_bytes = candidate.copy_bytes,
+           .step = candidate.step,
+           .start = start,
+           .deadline = candidate.step == Step::kPause
+                           ? start + candidate.tenant->pause_grace
+                           : start + options_.unmap_grace,
+           .may_terminate = candidate.tenant->may_terminate});
+    }
+  }
+
+  // Copies go over one bus, one after the other.
+  void SetDeadlines() {
+    plan_.trim_deadline =
+        plan_.trims.empty()
+            ? now_
+            : std::min(now_ + options_.trim_wait, demand_.deadline);
+    std::stable_sort(
+        plan_.victims.begin(), plan_.victims.end(),
+        [](const Victim& a, const Victim& b) { return a.start < b.start; });
+    for (Victim& victim : plan_.victims) {
+      plan_.planned_bytes += victim.bytes;
+      plan_.copy_bytes += victim.copy_bytes;
+      if (victim.step != Step::kEvict) continue;
+      victim.deadline =
+          victim.deadline + 2 * CopyTime(plan_.copy_bytes, options_);
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const Demand& demand_;
+  const Instant now_;
+  const PlannerOptions& options_;
+  Judge judge_;
+  std::vector<Verdict> verdicts_;  // by row; empty: nobody asked
+  absl::flat_hash_map<const TenantRow*, uint64_t> taken_;
+  uint64_t host_used_ = 0;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan MakePlan(const Snapshot& snapshot, const Demand& demand, Instant now,
+              const PlannerOptions& options, std::vector<LeaseVerdict>* why) {
+  Planner planner(snapshot, demand, now, options, why != nullptr);
+  Plan plan = planner.Make();
+  if (why != nullptr) planner.Explain(*why);
+  return plan;
+}
+
+}  // namespace gmb::quota

@@ -1,0 +1,133 @@
+// Snapshots of the engine for reports. Figures in bytes unless the name says
+// otherwise.
+#ifndef GMB_QUOTA_VIEW_H_
+#define GMB_QUOTA_VIEW_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "quota/tenant_quota.h"
+#include "quota/units.h"
+
+namespace gmb::quota {
+
+struct PoolView {
+  uint64_t target_bytes = 0;  // what the pool was asked to be
+  uint64_t capacity_bytes =
+      0;  // what it is now; above the target while a shrink is pending
+  uint64_t granularity_bytes = 0;
+  uint64_t missing_bytes = 0;
+  uint64_t leased_bytes = 0;
+  uint64_t unreturned_bytes = 0;
+  uint64_t evicted_bytes = 0;  // of the leased ones, not on the device
+  uint64_t charged_bytes = 0;  // on the device: leased - evicted + unreturned
+  uint64_t hard_bytes = 0;     // of these, what cannot be taken by force
+  uint64_t guaranteed_bytes = 0;  // sum of the guarantees as asked for
+  uint64_t committed_bytes =
+      0;  // sum over tenants of max(guarantee in force, hard)
+  // capacity - missing - committed: what hard leases can borrow. 0 when broken.
+  uint64_t free_to_borrow_bytes = 0;
+  // committed + missing - capacity, when missing or unreturned bytes have
+  // broken the sum: until it is 0 nothing above the guarantees is granted.
+  uint64_t broken_bytes = 0;
+  uint64_t waiting = 0;  // requests
+  uint64_t waiting_bytes = 0;
+  uint64_t leases = 0;
+  uint64_t handles = 0;
+  bool draining = false;
+};
+
+struct TenantPoolView {
+  TenantQuota quota{};  // as it was asked for
+  uint64_t requested_guarantee_bytes = 0;
+  uint64_t effective_guarantee_bytes =
+      0;  // in force; rises to what was asked for
+  uint64_t limit_bytes = 0;
+  uint64_t leased_bytes = 0;
+  uint64_t evicted_bytes = 0;   // of the leased ones, not on the device
+  uint64_t resident_bytes = 0;  // leased - evicted + unreturned
+  uint64_t hard_bytes = 0;      // of these, what cannot be taken by force
+  uint64_t unreturned_bytes = 0;
+  uint64_t borrowed_bytes = 0;    // resident above the guarantee
+  uint64_t over_limit_bytes = 0;  // leased and not evicted, above the limit
+  // What an Acquire without waiting could get now, at most, of hard bytes and
+  // of soft ones.
+  uint64_t obtainable_bytes = 0;
+  uint64_t obtainable_soft_bytes = 0;
+  uint64_t leases = 0;
+  uint64_t handles = 0;
+  uint64_t waiting = 0;  // requests
+  uint64_t waiting_bytes = 0;
+};
+
+struct TenantView {
+  uint32_t max_handles = 0;
+  uint64_t handles = 0;  // over all pools
+  uint64_t waiting = 0;  // requests, over all pools
+};
+
+struct LeaseView {
+  SessionId session{};
+  TenantId tenant{};
+  PoolId pool{};
+  uint64_t bytes = 0;
+  uint32_t handles = 0;
+  bool hard = true;  // cannot be taken by force; false when evicted
+  bool evicted = false;
+};
+
+// One waiting request and what it waits for.
+struct WaitingView {
+  RequestId request{};
+  SessionId session{};
+  uint64_t bytes = 0;
+  Instant since{};
+  Instant deadline{};
+  // kTenantLimit: its own tenant must release. kPoolExhausted: others must, or
+  // it is its turn that it waits for (deficit 0).
+  Reason blocked_by = Reason::kPoolExhausted;
+  uint64_t deficit_bytes = 0;
+};
+
+// A waiting request whose bytes are not there, in one pool.
+struct Shortage {
+  RequestId request{};
+  SessionId session{};
+  TenantId tenant{};
+  PoolId pool{};
+  uint64_t bytes = 0;  // that it asks for here
+  // That have to be taken from somebody so that it, and those that are served
+  // before it, can be served. What missing and unreturned bytes have broken is
+  // not in it: nobody is evicted for those.
+  uint64_t lacking_bytes = 0;
+  bool within_guarantee = false;
+  // From when on it may no longer be passed, so that what comes free stays for
+  // it; Max: not known yet. Within a guarantee it never is.
+  Instant collects_from = Instant::Max();
+  Instant deadline{};
+};
+
+// A tenant that holds more than its guarantee while another waits.
+struct Borrower {
+  TenantId tenant{};
+  uint64_t borrowed_bytes = 0;
+};
+
+// Why a tenant's requests wait in a pool, and what stands in their way.
+struct Explanation {
+  std::vector<WaitingView> waiting;  // of this tenant, oldest first
+  std::vector<Borrower> borrowers;   // other tenants, largest first, at most 8
+  uint64_t waiting_before =
+      0;  // requests of other tenants that are served first
+  uint64_t kept_for_guarantees_bytes =
+      0;  // free, but guaranteed to other tenants
+  uint64_t missing_bytes = 0;
+  uint64_t unreturned_bytes = 0;  // of all tenants
+  uint64_t broken_bytes = 0;      // see PoolView
+  uint64_t shrinking_bytes = 0;   // capacity above the target
+  bool draining = false;
+};
+
+}  // namespace gmb::quota
+
+#endif  // GMB_QUOTA_VIEW_H_

@@ -1,0 +1,178 @@
+// The requests that wait for bytes of one pool, and whose turn it is.
+//
+// Order: requests within their tenant's guarantee, oldest first; then tenants
+// by borrowed bytes over weight, of equals the one that has waited longest, and
+// within a tenant the oldest request first. Requests that their tenant's own
+// limit holds back are passed over. The queue finds the next request that fits
+// in O(log n), whatever waits before it. Not thread-safe.
+#ifndef GMB_QUOTA_WAIT_QUEUE_H_
+#define GMB_QUOTA_WAIT_QUEUE_H_
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+#include "quota/min_tree.h"
+#include "quota/units.h"
+
+namespace gmb::quota {
+
+// What one request asks of one pool.
+struct Ask {
+  uint64_t bytes = 0;
+  bool hard = true;      // could not be taken back by force
+  bool restore = false;  // was leased before, and does not count again
+};
+
+// What a tenant's place in a queue depends on.
+struct Standing {
+  uint64_t guarantee_left_bytes =
+      0;  // requests up to this are within the guarantee
+  uint64_t limit_left_bytes = 0;    // Acquires above this are held back
+  uint64_t restore_left_bytes = 0;  // Restores above this are
+  uint64_t hard_room_bytes = 0;     // hard bytes that its claim covers already
+  double borrowed_per_weight = 0;
+
+  friend bool operator==(const Standing& a, const Standing& b) = default;
+};
+
+class WaitQueue {
+ public:
+  // `place` counts arrivals; later requests have greater ones.
+  void Add(TenantId tenant, uint64_t place, RequestId request, const Ask& ask,
+           const Standing& standing);
+  void Remove(TenantId tenant, uint64_t place, uint64_t bytes,
+              const Standing& standing);
+  // A request of several pools that another pool has no bytes for is passed
+  // over, as if its bytes lacked here.
+  void SetLackingElsewhere(TenantId tenant, uint64_t place, bool lacking);
+  // Does nothing for a tenant without waiting requests.
+  void Update(TenantId tenant, const Standing& standing);
+
+  // The first request within a guarantee of at most `free_bytes`.
+  std::optional<RequestId> NextWithinGuarantee(int64_t free_bytes) const;
+  // While one waits, nobody borrows.
+  bool AnyWithinGuarantee() const { return !within_.empty(); }
+  // Calls `visit(tenant, request, bytes)` for them, those that are served first
+  // first, until it answers false.
+  template <typename Visitor>
+  void ForEachWithinGuarantee(const Visitor& visit) const;
+
+  // The first borrowing request of at most `free_bytes` that, if hard, needs at
+  // most `slack_bytes` beyond its tenant's hard room. No request within a
+  // guarantee may be waiting. The first one in order, if blocked, may be passed
+  // until `now + pass_window`, counted once in its life; one whose time is over
+  // is passed by none.
+  std::optional<RequestId> NextBorrowing(uint64_t free_bytes,
+                                         uint64_t slack_bytes, Instant now,
+                                         Nanoseconds pass_window);
+  // The request whose turn it is to borrow, whether it fits or not.
+  std::optional<RequestId> Head() const;
+  // Until when it may be passed; Max: not known yet. There must be one.
+  Instant HeadPassableUntil() const;
+
+  // Whether a borrowing request that arrives now may be served before all that
+  // wait.
+  bool MayPass(TenantId tenant, const Standing& standing, Instant now) const;
+
+  uint64_t waiting() const { return waiting_; }
+  uint64_t waiting_bytes() const { return waiting_bytes_; }
+  uint64_t WaitingOf(TenantId tenant) const;
+  uint64_t WaitingBytesOf(TenantId tenant) const;
+  // Requests of other tenants that come before this tenant's. O(n).
+  uint64_t WaitingBefore(TenantId tenant) const;
+
+ private:
+  struct Waiter {
+    uint64_t place = 0;
+    RequestId request;
+
+    friend bool operator<(const Waiter& a, const Waiter& b) {
+      return a.place < b.place;
+    }
+  };
+  // Where a tenant stands among those that borrow.
+  struct Turn {
+    double borrowed_per_weight = 0;
+    uint64_t oldest_place = 0;
+    TenantId tenant;
+
+    friend bool operator<(const Turn& a, const Turn& b) {
+      return std::tie(a.borrowed_per_weight, a.oldest_place) <
+             std::tie(b.borrowed_per_weight, b.oldest_place);
+    }
+  };
+  // Figures of a waiting request: it can be served when none is above what is
+  // left. Where a figure says nothing of a request it is below every bound.
+  enum WaiterFigure : size_t {
+    kBytes,         // against what is free
+    kAcquireBytes,  // against the limit
+    kRestoreBytes,  // against the limit without what is evicted
+    kHardBytes,     // against hard room and slack
+    kElsewhere,     // 1: another pool lacks its bytes
+    kWaiterFigures
+  };
+  using Waiters = MinTree<Waiter, kWaiterFigures>;
+  // Figures of the tree of borrowers.
+  static constexpr size_t kLeastBytes = 0;
+  static constexpr size_t kLeastHard = 1;  // beyond the hard room
+  static constexpr size_t kPassableUntil = 2;
+  using Borrowers = MinTree<Turn, 3>;
+
+  // One tenant's waiting requests.
+  struct Line {
+    Standing standing;
+    Waiters waiters;
+    uint64_t bytes = 0;
+    absl::flat_hash_map<uint64_t, Instant>
+        passable_until;            // by place; most have none
+    std::optional<Turn> within;    // its key in within_
+    std::optional<Turn> turn;      // its key in borrowers_
+    Borrowers::Figures figures{};  // its figures there
+  };
+
+  static Waiters::Figures FiguresOf(const Ask& ask);
+  // Bounds that only the tenant's limit sets.
+  static Waiters::Figures LimitBounds(const Standing& standing);
+  // The oldest request that its tenant's limit does not hold back.
+  static const Waiter* Front(const Line& line);
+  // The oldest that is within the guarantee and has its bytes.
+  static const Waiter* FrontWithin(const Line& line, int64_t free_bytes);
+  static Turn TurnOf(TenantId tenant, const Line& line);
+  void Refresh(TenantId tenant, Line& line);
+  void RefreshWithin(TenantId tenant, Line& line);
+  void RefreshTurn(TenantId tenant, Line& line);
+
+  absl::flat_hash_map<TenantId, Line> lines_;
+  // Tenants with a request within the guarantee; they have borrowed nothing.
+  // Figure: the least bytes that one of its requests asks for.
+  MinTree<Turn, 1> within_;
+  // Tenants with a request that their limit does not hold back.
+  Borrowers borrowers_;
+  uint64_t waiting_ = 0;
+  uint64_t waiting_bytes_ = 0;
+};
+
+template <typename Visitor>
+void WaitQueue::ForEachWithinGuarantee(const Visitor& visit) const {
+  bool more = true;
+  within_.ForEach([&](const Turn& turn, const auto&) {
+    const Line& line = lines_.at(turn.tenant);
+    uint64_t left_bytes = line.standing.guarantee_left_bytes;
+    const Waiters::Figures limits = LimitBounds(line.standing);
+    line.waiters.ForEach([&](const Waiter& waiter, const auto& figures) {
+      const auto bytes = static_cast<uint64_t>(figures[kBytes]);
+      if (!more || bytes > left_bytes ||
+          figures[kAcquireBytes] > limits[kAcquireBytes]) {
+        return;
+      }
+      left_bytes -= bytes;
+      more = visit(turn.tenant, waiter.request, bytes);
+    });
+  });
+}
+
+}  // namespace gmb::quota
+
+#endif  // GMB_QUOTA_WAIT_QUEUE_H_

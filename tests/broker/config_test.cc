@@ -1,0 +1,323 @@
+#include "broker/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "broker/config/settings.h"
+#include "tests/broker/temp_directory.h"
+
+namespace gmb::broker {
+namespace {
+
+using quota::Amount;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+Flags Parse(std::initializer_list<const char*> arguments) {
+  std::vector<const char*> argv = {"gmbd"};
+  argv.insert(argv.end(), arguments);
+  return ParseFlags(static_cast<int>(argv.size()), argv.data());
+}
+
+BrokerConfig Load(std::initializer_list<const char*> arguments) {
+  const Flags flags = Parse(arguments);
+  EXPECT_EQ(flags.exit_code, -1) << flags.text;
+  const auto config = LoadConfig(flags);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.value_or(BrokerConfig());
+}
+
+std::string LoadError(std::initializer_list<const char*> arguments) {
+  const auto config = LoadConfig(Parse(arguments));
+  EXPECT_FALSE(config.ok());
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(config.status().message());
+}
+
+TEST(Flags, DefaultsAreThoseOfTheTable) {
+  const BrokerConfig config = Load({"--device", "host:4GiB"});
+  ASSERT_THAT(config.devices, SizeIs(1));
+  EXPECT_EQ(config.devices[0].kind, device::DeviceKind::kHost);
+  EXPECT_EQ(config.devices[0].name, "host-0");
+  EXPECT_EQ(config.devices[0].host_bytes, 4 * kGiB);
+  EXPECT_EQ(config.pool, Amount::Fraction(1));
+  EXPECT_EQ(config.headroom_bytes, 6 * kGiB);
+  EXPECT_EQ(config.max_handles, 32768u);
+  EXPECT_EQ(config.reuse_for, absl::Seconds(5));
+  EXPECT_EQ(config.drain_deadline, absl::Seconds(30));
+  EXPECT_EQ(config.socket_dir, "/run/gmb");
+  EXPECT_FALSE(config.fresh_state);
+  // The defaults that the help names are accepted and change nothing.
+  for (const Setting& setting : Settings()) {
+    BrokerConfig again;
+    const absl::Status applied = setting.apply(setting.default_text, &again);
+    if (setting.placeholder == nullptr ||
+        absl::string_view(setting.default_text) == "none" ||
+        absl::string_view(setting.name) == "float") {
+      continue;
+    }
+    EXPECT_TRUE(applied.ok()) << setting.name;
+    EXPECT_EQ(again.pool, config.pool);
+    EXPECT_EQ(again.headroom_bytes, config.headroom_bytes);
+    EXPECT_EQ(again.max_sessions, config.max_sessions);
+    EXPECT_EQ(again.drain_deadline, config.drain_deadline);
+    EXPECT_EQ(again.state_dir, config.state_dir);
+  }
+}
+
+TEST(Flags, AllOfThemAreUnderstood) {
+  const BrokerConfig config =
+      Load({"--device",
+            "host:1GiB",
+            "--device=GPU-8f5c1c2e-0000-1111-2222-333344445555",
+            "--device",
+            "ipc:cuda:1",
+            "--allow-ipc",
+            "--pool",
+            "90%",
+            "--headroom",
+            "8GiB",
+            "--float=512MiB",
+            "--socket-dir",
+            "/tmp/s/",
+            "--state-dir",
+            "/tmp/t",
+            "--fresh-state",
+            "--admin-group",
+            "0",
+            "--default-tenant",
+            "a",
+            "--max-handles",
+            "100",
+            "--max-sessions",
+            "7",
+            "--reuse-for",
+            "0s",
+            "--drain-deadline",
+            "2m",
+            "--log-format",
+            "json",
+            "--log-level",
+            "debug"});
+  ASSERT_THAT(config.devices, SizeIs(3));
+  EXPECT_EQ(config.devices[1].kind, device::DeviceKind::kVmm);
+  EXPECT_EQ(config.devices[2].kind, device::DeviceKind::kIpc);
+  EXPECT_EQ(config.devices[2].name, "cuda:1");
+  EXPECT_EQ(config.pool, Amount::Fraction(0.9));
+  EXPECT_EQ(config.headroom_bytes, 8 * kGiB);
+  EXPECT_EQ(config.float_bytes, kGiB / 2);
+  EXPECT_EQ(config.socket_dir, "/tmp/s");
+  EXPECT_TRUE(config.fresh_state);
+  EXPECT_EQ(config.admin_group, gid_t{0});
+  EXPECT_EQ(config.default_tenant, "a");
+  EXPECT_EQ(config.max_handles, 100u);
+  EXPECT_EQ(config.max_sessions, 7u);
+  EXPECT_EQ(config.reuse_for, absl::ZeroDuration());
+  EXPECT_EQ(config.drain_deadline, absl::Minutes(2));
+  EXPECT_EQ(config.log.format, LogFormat::kJson);
+  EXPECT_EQ(config.log.level, LogLevel::kDebug);
+}
+
+TEST(Flags, HelpTeachesAndNamesEverySetting) {
+  const Flags flags = Parse({"--help"});
+  EXPECT_EQ(flags.exit_code, 0);
+  for (const Setting& setting : Settings())
+    EXPECT_THAT(flags.text, HasSubstr(setting.Flag()));
+  EXPECT_THAT(flags.text, AllOf(HasSubstr("Examples"), HasSubstr("host:4GiB"),
+                                HasSubstr("Exit codes")));
+  EXPECT_EQ(Parse({"--version"}).exit_code, 0);
+  EXPECT_THAT(Parse({"--version"}).text, StartsWith("gmbd "));
+}
+
+TEST(Flags, UnknownFlagsAndMissingValuesExitWith2) {
+  EXPECT_EQ(Parse({"--devise", "host:1GiB"}).exit_code, 2);
+  EXPECT_EQ(Parse({"--device"}).exit_code, 2);
+  EXPECT_EQ(Parse({"cuda:0"}).exit_code, 2);
+  EXPECT_EQ(Parse({"--pool="}).exit_code, 2);
+}
+
+TEST(Flags, AllMistakesAreSaidAtOnce) {
+  const std::string error = LoadError(
+      {"--device", "host:1KiB", "--pool", "101%", "--headroom=-1GiB",
+       "--max-handles", "0", "--reuse-for", "5", "--log-level", "loud"});
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("--device: a host device has at least 2MiB"),
+                    HasSubstr("--pool: a share cannot be above 100%"),
+                    HasSubstr("--headroom: "),
+                    HasSubstr("--max-handles: write a whole number from 1"),
+                    HasSubstr("--reuse-for: write a time with its unit"),
+                    HasSubstr("--log-level: ")));
+}
+
+TEST(Flags, ValuesOutOfBoundsAreRefused) {
+  for (const auto& [flag, value] :
+       std::vector<std::pair<const char*, const char*>>{
+           {"--max-handles", "1000001"},
+           {"--max-handles", "-1"},
+           {"--max-handles", "1e3"},
+           {"--max-sessions", "0"},
+           {"--max-sessions", "4294967296"},
+           {"--reuse-for", "61m"},
+           {"--drain-deadline", "inf"},
+           {"--headroom", "25%"},
+           {"--headroom", "9223372036854775808"},
+           {"--pool", "65TiB"},
+           {"--pool", "nan%"},
+           {"--default-tenant", "A b"},
+           {"--admin-group", "no such group"},
+           {"--admin-group", "4294967295"}}) {
+    EXPECT_THAT(LoadError({"--device", "host:1GiB",
+                           absl::StrCat(flag, "=", value).c_str()}),
+                HasSubstr(flag));
+  }
+}
+
+TEST(Flags, DevicesAreChecked) {
+  EXPECT_THAT(LoadError({}), HasSubstr("no device"));
+  for (const char* device :
+       {"", "gpu0", "cuda:", "cuda:x", "cuda:1000000", "GPU-", "GPU-x y",
+        "host", "host:", "host:-1", "host:0", "ipc:host:1GiB",
+        "ipc:", "host:65TiB", "cuda:0 "}) {
+    EXPECT_THAT(LoadError({"--device", device}), HasSubstr("--device: "))
+        << device;
+  }
+  EXPECT_THAT(LoadError({"--device", "cuda:0", "--device", "cuda:0"}),
+              HasSubstr("given twice: cuda:0"));
+  EXPECT_THAT(LoadError({"--device", "ipc:cuda:0"}), HasSubstr("--allow-ipc"));
+  const BrokerConfig config =
+      Load({"--device", "host:1GiB", "--device", "host:2GiB"});
+  EXPECT_EQ(config.devices[1].name, "host-1");
+}
+
+TEST(Flags, SettingsOfGpusAloneAreSaidToHaveNoEffectOnHostDevices) {
+  const auto warnings = [](std::initializer_list<const char*> arguments) {
+    return Load(arguments).warnings;
+  };
+  EXPECT_THAT(warnings({"--device", "host:1GiB"}), IsEmpty());
+  EXPECT_THAT(warnings({"--device", "host:1GiB", "--pool", "50%"}),
+              ElementsAre(HasSubstr("a host device's pool is its size")));
+  EXPECT_THAT(warnings({"--device", "host:1GiB", "--headroom", "1GiB"}),
+              SizeIs(1));
+  EXPECT_THAT(warnings({"--device", "host:1GiB", "--device", "cuda:0", "--pool",
+                        "50%", "--headroom", "1GiB"}),
+              IsEmpty());
+}
+
+TEST(Flags, ASocketDirectoryTooLongForItsSocketsIsRefused) {
+  EXPECT_THAT(LoadError({"--device", "host:1GiB", "--socket-dir",
+                         ("/" + std::string(100, 'x')).c_str()}),
+              HasSubstr("socket_dir: "));
+}
+
+class ConfigOnDisk : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text,
+                    mode_t mode = 0600) {
+    std::ofstream(directory_ / name) << text;
+    EXPECT_EQ(::chmod((directory_ / name).c_str(), mode), 0);
+    return directory_ / name;
+  }
+  const TempDirectory directory_;
+};
+
+TEST_F(ConfigOnDisk, AFlagWinsOverTheFile) {
+  const std::string file =
+      Write("gmb.yaml",
+            "devices: [\"host:1GiB\", \"host:2GiB\"]\nmax_sessions: "
+            "5\nreuse_for: 1s\n");
+  const BrokerConfig config = Load({"--config", file.c_str(), "--max-sessions",
+                                    "9", "--device", "host:3GiB"});
+  EXPECT_EQ(config.max_sessions, 9u);
+  EXPECT_EQ(config.reuse_for, absl::Seconds(1));
+  ASSERT_THAT(config.devices, SizeIs(1));
+  EXPECT_EQ(config.devices[0].host_bytes, 3 * kGiB);
+}
+
+TEST_F(ConfigOnDisk, MistakesInFileAndFlagsAreSaidTogether) {
+  const std::string file = Write("gmb.yaml", "max_sessions: none\n");
+  EXPECT_THAT(
+      LoadError({"--config", file.c_str(), "--pool", "x"}),
+      AllOf(HasSubstr("gmb.yaml:1:15: max_sessions: "), HasSubstr("--pool: ")));
+}
+
+TEST_F(ConfigOnDisk, AMissingOrHugeFileIsSaid) {
+  const Flags flags = Parse(
+      {"--device", "host:1GiB", "--config", (directory_ / "none").c_str()});
+  EXPECT_THAT(std::string(LoadConfig(flags).status().message()),
+              HasSubstr(directory_ / "none"));
+  const std::string huge = Write("huge.yaml", std::string(5 << 20, '#'));
+  EXPECT_THAT(LoadError({"--config", huge.c_str(), "--device", "host:1GiB"}),
+              HasSubstr("at most 4 MiB"));
+}
+
+TEST_F(ConfigOnDisk, OverridesForADeviceThatIsNotThereAreRefused) {
+  const std::string file =
+      Write("gmb.yaml",
+            "tenants:\n  - {name: a, devices: {\"cuda:7\": {limit: 1GiB}}}\n");
+  EXPECT_THAT(LoadError({"--config", file.c_str(), "--device", "cuda:0"}),
+              HasSubstr("no device \"cuda:7\""));
+  Load({"--config", file.c_str(), "--device", "cuda:7"});
+}
+
+TEST_F(ConfigOnDisk, ATokenIsReadFromItsFileAndNeverShown) {
+  Write("token", "0123456789abcdef-secret\n");
+  const std::string file =
+      Write("gmb.yaml", "tenants:\n  - {name: a, token_file: token}\n");
+  const BrokerConfig config =
+      Load({"--config", file.c_str(), "--device", "host:1GiB"});
+  EXPECT_EQ(config.tenants[0].policy.token, "0123456789abcdef-secret");
+  EXPECT_THAT(config.warnings, IsEmpty());
+}
+
+TEST_F(ConfigOnDisk, TokenFilesThatCannotServeAreRefused) {
+  const std::string file =
+      Write("gmb.yaml", "tenants:\n  - {name: a, token_file: token}\n");
+  EXPECT_THAT(LoadError({"--config", file.c_str(), "--device", "host:1GiB"}),
+              HasSubstr("gmb.yaml:2:27: tenants[0].token_file: cannot open"));
+  for (const std::string& secret :
+       {std::string("short-secret"), std::string(300, 'x')}) {
+    Write("token", secret);
+    const std::string error =
+        LoadError({"--config", file.c_str(), "--device", "host:1GiB"});
+    EXPECT_THAT(error, AllOf(HasSubstr("16 to 256 bytes"),
+                             Not(HasSubstr(secret.substr(0, 12)))));
+  }
+  ASSERT_EQ(::unlink((directory_ / "token").c_str()), 0);
+  ASSERT_EQ(::mkfifo((directory_ / "token").c_str(), 0600), 0);
+  EXPECT_THAT(LoadError({"--config", file.c_str(), "--device", "host:1GiB"}),
+              HasSubstr("not a regular file"));
+}
+
+TEST_F(ConfigOnDisk, ATokenForTwoTenantsIsRefusedAndOneForAllEyesIsWarnedOf) {
+  Write("token", "0123456789abcdef", 0644);
+  const std::string one =
+      Write("one.yaml", "tenants:\n  - {name: a, token_file: token}\n");
+  EXPECT_THAT(
+      Load({"--config", one.c_str(), "--device", "host:1GiB"}).warnings,
+      ElementsAre(AllOf(HasSubstr("chmod o-r"), Not(HasSubstr("0123456789")))));
+  const std::string two = Write("two.yaml",
+                                "tenants:\n  - {name: a, token_file: token}\n  "
+                                "- {name: b, token_file: token}\n");
+  EXPECT_THAT(LoadError({"--config", two.c_str(), "--device", "host:1GiB"}),
+              HasSubstr("the same token"));
+}
+
+}  // namespace
+}  // namespace gmb::broker

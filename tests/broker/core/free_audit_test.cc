@@ -1,0 +1,101 @@
+#include "broker/core/free_audit.h"
+
+#include "gtest/gtest.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kTolerance = 2 << 20;
+constexpr quota::TenantId kA{1};
+constexpr quota::TenantId kB{2};
+
+TEST(FreeAudit, AFullRiseLeavesNothingUnreturned) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(8 * kGiB);
+  audit.OnDestroyed(kA, {8 * kGiB, 0, 92 * kGiB, 100 * kGiB});
+  EXPECT_EQ(audit.unreturned_bytes(), 0u);
+  EXPECT_EQ(audit.outside_bytes(), 0u);
+}
+
+TEST(FreeAudit, WhatDoesNotComeBackIsTheLastHoldersUntilItDoes) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(8 * kGiB);
+  audit.OnDestroyed(kA, {8 * kGiB, 0, 92 * kGiB, 95 * kGiB});
+  EXPECT_EQ(audit.unreturned().at(kA), 5 * kGiB);
+  EXPECT_EQ(audit.outside_bytes(), 0u);
+  audit.OnReading(100 * kGiB);
+  EXPECT_EQ(audit.unreturned_bytes(), 0u);
+}
+
+TEST(FreeAudit, BytesTakenPastTheBrokerAreOutside) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(90 * kGiB);
+  audit.OnReading(4 * kGiB);
+  EXPECT_EQ(audit.outside_bytes(), 6 * kGiB);
+  audit.OnReading(10 * kGiB);
+  EXPECT_EQ(audit.outside_bytes(), 0u);
+}
+
+TEST(FreeAudit, OutsideAndUnreturnedAreToldApart) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(50 * kGiB);
+  audit.OnReading(49 * kGiB);  // a context: 1 GiB
+  audit.OnDestroyed(kA, {4 * kGiB, 0, 49 * kGiB, 49 * kGiB});
+  audit.OnDestroyed(kB, {2 * kGiB, 0, 49 * kGiB, 51 * kGiB});
+  EXPECT_EQ(audit.unreturned().at(kA), 4 * kGiB);
+  EXPECT_FALSE(audit.unreturned().contains(kB));
+  EXPECT_EQ(audit.outside_bytes(), 1 * kGiB);
+  audit.OnReading(55 * kGiB);  // A's process died
+  EXPECT_EQ(audit.unreturned_bytes(), 0u);
+  EXPECT_EQ(audit.outside_bytes(), 1 * kGiB);
+}
+
+TEST(FreeAudit, WhatTheBrokerDoesBetweenReadingsIsNotOutside) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(10 * kGiB);
+  audit.OnReading(90 * kGiB);
+  audit.OnReadyDestroyed(4 * kGiB);
+  EXPECT_EQ(audit.outside_bytes(), 0u);
+  audit.OnCreated(6 * kGiB);
+  EXPECT_EQ(audit.outside_bytes(), 0u);
+  EXPECT_EQ(audit.free_bytes(), 88 * kGiB);
+}
+
+TEST(FreeAudit, SlabsCreatedInTurnAreNotHeldAgainstTheHolder) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(8 * kGiB);
+  audit.OnCreated(6 * kGiB);  // of what the eight leave
+  audit.OnDestroyed(kA, {8 * kGiB, 6 * kGiB, 92 * kGiB, 94 * kGiB});
+  EXPECT_EQ(audit.unreturned_bytes(), 0u);
+  EXPECT_EQ(audit.live_bytes(), 6 * kGiB);
+  EXPECT_EQ(audit.outside_bytes(), 0u);
+}
+
+TEST(FreeAudit, WhatStrangersHoldIsToldAndChangesNoDebt) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(8 * kGiB);
+  audit.OnReading(91 * kGiB);  // a stranger's context: 1 GiB
+  audit.OnDestroyed(kA, {8 * kGiB, 0, 91 * kGiB, 94 * kGiB});
+  ASSERT_EQ(audit.unreturned().at(kA), 5 * kGiB);
+  audit.OnStrangers(1 * kGiB);
+  EXPECT_EQ(audit.unreturned_outside_bytes(), 0u);
+  audit.OnStrangers(4 * kGiB);
+  EXPECT_EQ(audit.unreturned_outside_bytes(), 3 * kGiB);
+  EXPECT_EQ(audit.unreturned().at(kA), 5 * kGiB);
+  EXPECT_EQ(audit.outside_bytes(), 1 * kGiB);
+  audit.OnStrangers(50 * kGiB);  // more than is short
+  EXPECT_EQ(audit.unreturned_outside_bytes(), 5 * kGiB);
+  audit.OnReading(99 * kGiB);
+  EXPECT_EQ(audit.unreturned_outside_bytes(), 0u);
+}
+
+TEST(FreeAudit, SmallDifferencesAreNobodys) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(kGiB);
+  audit.OnDestroyed(kA, {kGiB, 0, 99 * kGiB, 100 * kGiB - kTolerance});
+  EXPECT_EQ(audit.unreturned_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace gmb::broker

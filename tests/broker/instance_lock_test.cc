@@ -1,0 +1,113 @@
+#include "broker/instance_lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "tests/broker/temp_directory.h"
+
+namespace gmb::broker {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A process that holds the lock until it is killed.
+class Holder {
+ public:
+  explicit Holder(const std::string& directory) {
+    int ready[2];
+    if (::pipe(ready) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const auto lock = InstanceLock::Acquire(directory);
+      const char result = lock.ok() ? 'y' : 'n';
+      if (::write(ready[1], &result, 1) != 1) ::_exit(1);
+      ::pause();
+      ::_exit(0);
+    }
+    char result = 'n';
+    held_ = ::read(ready[0], &result, 1) == 1 && result == 'y';
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  ~Holder() { Kill(); }
+  void Kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  pid_t pid() const { return pid_; }
+  bool held() const { return held_; }
+
+ private:
+  pid_t pid_ = -1;
+  bool held_ = false;
+};
+
+TEST(InstanceLock, ASecondBrokerIsToldWhoHoldsTheDirectory) {
+  const TempDirectory directory;
+  const Holder holder(directory.path());
+  ASSERT_TRUE(holder.held());
+  const auto second = InstanceLock::Acquire(directory.path());
+  ASSERT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.status().message()),
+              AllOf(HasSubstr(directory.path()),
+                    HasSubstr("pid " + std::to_string(holder.pid())),
+                    HasSubstr("instance_lock_test"), HasSubstr("since 20")));
+}
+
+TEST(InstanceLock, IsTakenOverFromAProcessThatWasKilled) {
+  const TempDirectory directory;
+  Holder holder(directory.path());
+  ASSERT_TRUE(holder.held());
+  holder.Kill();
+  EXPECT_TRUE(InstanceLock::Acquire(directory.path()).ok());
+}
+
+TEST(InstanceLock, IsLetGoOfByItsDestructor) {
+  const TempDirectory directory;
+  std::optional<InstanceLock> first;
+  first.emplace(*InstanceLock::Acquire(directory.path()));
+  EXPECT_FALSE(InstanceLock::Acquire(directory.path()).ok());
+  first.reset();
+  EXPECT_TRUE(InstanceLock::Acquire(directory.path()).ok());
+}
+
+TEST(InstanceLock, GarbageInALeftOverFileDoesNotMatter) {
+  const TempDirectory directory;
+  std::ofstream(directory / "gmbd.lock")
+      << std::string(100'000, '\n') << "\0\x1b[2J";
+  EXPECT_TRUE(InstanceLock::Acquire(directory.path()).ok());
+}
+
+TEST(InstanceLock, AMissingDirectoryAndASymbolicLinkAreErrors) {
+  const TempDirectory directory;
+  EXPECT_EQ(InstanceLock::Acquire(directory / "none").status().code(),
+            absl::StatusCode::kNotFound);
+  ASSERT_EQ(::symlink((directory / "elsewhere").c_str(),
+                      (directory / "gmbd.lock").c_str()),
+            0);
+  EXPECT_FALSE(InstanceLock::Acquire(directory.path()).ok());
+  EXPECT_NE(::access((directory / "elsewhere").c_str(), F_OK), 0);
+}
+
+TEST(InstanceLock, AFifoInItsPlaceIsRefusedWithoutWaiting) {
+  const TempDirectory directory;
+  ASSERT_EQ(::mkfifo((directory / "gmbd.lock").c_str(), 0600), 0);
+  EXPECT_EQ(InstanceLock::Acquire(directory.path()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace gmb::broker

@@ -1,0 +1,166 @@
+#include "broker/daemon/pool_setup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "broker/core/in_process_keeper.h"
+
+namespace gmb::broker {
+namespace {
+
+using quota::Amount;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kGranularity = 2 * kMiB;
+
+DeviceConfig Gpu() {
+  DeviceConfig device;
+  device.kind = device::DeviceKind::kVmm;
+  device.name = "cuda:0";
+  return device;
+}
+
+DeviceConfig Host(uint64_t bytes) {
+  DeviceConfig device;
+  device.kind = device::DeviceKind::kHost;
+  device.name = "host-0";
+  device.host_bytes = bytes;
+  return device;
+}
+
+absl::StatusOr<uint64_t> Size(const BrokerConfig& config,
+                              const DeviceConfig& device, uint64_t free_bytes) {
+  return PoolBytes(config, device, free_bytes, kGranularity);
+}
+
+void ExpectNoFit(const BrokerConfig& config, const DeviceConfig& device,
+                 uint64_t free_bytes) {
+  const absl::Status status = Size(config, device, free_bytes).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("cuda:0: the pool does not fit"),
+                    HasSubstr("--pool"), HasSubstr("--headroom")));
+}
+
+TEST(PoolBytes, ByDefaultIsAllThatIsFreeLessTheHeadroom) {
+  EXPECT_EQ(*Size({}, Gpu(), 140 * kGiB), 134 * kGiB);
+  EXPECT_EQ(*Size({}, Gpu(), 140 * kGiB + kMiB), 134 * kGiB);
+  EXPECT_EQ(*Size({}, Gpu(), 6 * kGiB + kGranularity), kGranularity);
+}
+
+TEST(PoolBytes, AShareIsOfWhatTheHeadroomLeavesRoundedDown) {
+  BrokerConfig config;
+  config.pool = Amount::Fraction(0.9);
+  EXPECT_EQ(*Size(config, Gpu(), 106 * kGiB), 90 * kGiB);
+  config.headroom_bytes = 0;
+  EXPECT_EQ(*Size(config, Gpu(), 11 * kMiB), 8 * kMiB);
+}
+
+TEST(PoolBytes, BytesSayThemselvesWhatTheyLeave) {
+  BrokerConfig config;
+  config.pool = Amount::Bytes(120 * kGiB);
+  EXPECT_EQ(*Size(config, Gpu(), 140 * kGiB), 120 * kGiB);
+  EXPECT_EQ(*Size(config, Gpu(), 120 * kGiB), 120 * kGiB);
+  ExpectNoFit(config, Gpu(), 120 * kGiB - 1);
+}
+
+TEST(PoolBytes, WhatADeviceSaysItselfWins) {
+  BrokerConfig config;
+  config.pool = Amount::Fraction(0.5);
+  config.headroom_bytes = 40 * kGiB;
+  DeviceConfig device = Gpu();
+  device.headroom_bytes = 10 * kGiB;
+  EXPECT_EQ(*Size(config, device, 110 * kGiB), 50 * kGiB);
+  device.pool = Amount::Fraction(1);
+  EXPECT_EQ(*Size(config, device, 110 * kGiB), 100 * kGiB);
+  device.pool = Amount::Bytes(3 * kGiB);
+  EXPECT_EQ(*Size(config, device, 110 * kGiB), 3 * kGiB);
+}
+
+TEST(PoolBytes, WithoutRoomForAGranuleBesideTheHeadroomDoesNotFit) {
+  ExpectNoFit({}, Gpu(), 6 * kGiB);
+  ExpectNoFit({}, Gpu(), 6 * kGiB + kGranularity - 1);
+  ExpectNoFit({}, Gpu(), 1 * kGiB);
+  BrokerConfig config;
+  config.pool = Amount::Bytes(kMiB);
+  ExpectNoFit(config, Gpu(), 140 * kGiB);
+}
+
+TEST(PoolBytes, AHostDevicesIsItsSizeWhateverIsSaidOfGpus) {
+  BrokerConfig config;
+  config.pool = Amount::Fraction(0.5);
+  config.headroom_bytes = 512 * kMiB;
+  EXPECT_EQ(*Size(config, Host(kGiB), kGiB), kGiB);
+  config.pool = Amount::Bytes(4 * kGiB);
+  EXPECT_EQ(*Size(config, Host(kGiB), kGiB), kGiB);
+}
+
+// With real devices, of host memory.
+class PreparePoolsTest : public testing::Test {
+ protected:
+  PoolOptions Prepare(const BrokerConfig& config,
+                      const std::map<std::string, Amount>& stored = {}) {
+    auto pools = PreparePools(config, stored, &keeper_, &slab_ids_);
+    EXPECT_TRUE(pools.ok()) << pools.status();
+    return std::move(pools->at(0).options);
+  }
+  static BrokerConfig OneHostDevice() {
+    BrokerConfig config;
+    config.devices = {Host(kGiB)};
+    return config;
+  }
+
+  InProcessKeeper keeper_;
+  std::atomic<SlabId> slab_ids_{1};
+};
+
+TEST_F(PreparePoolsTest, AHostDeviceHasNoHeadroom) {
+  const PoolOptions pool = Prepare(OneHostDevice());
+  EXPECT_EQ(pool.target_bytes, kGiB);
+  EXPECT_EQ(pool.share_of_bytes, kGiB);
+  EXPECT_EQ(pool.worker->baseline_bytes(), kGiB);
+}
+
+TEST_F(PreparePoolsTest, WhatAnOperatorResizedItToWinsAndIsMadeToFit) {
+  const BrokerConfig config = OneHostDevice();
+  EXPECT_EQ(Prepare(config, {{"host-0", Amount::Fraction(0.25)}}).target_bytes,
+            256 * kMiB);
+  EXPECT_EQ(
+      Prepare(config, {{"host-0", Amount::Bytes(300 * kMiB)}}).target_bytes,
+      300 * kMiB);
+  EXPECT_EQ(Prepare(config, {{"host-0", Amount::Bytes(2 * kGiB)}}).target_bytes,
+            kGiB);
+  EXPECT_EQ(Prepare(config, {{"host-0", Amount::Bytes(1)}}).target_bytes,
+            kGranularity);
+  EXPECT_EQ(Prepare(config, {{"host-1", Amount::Bytes(kMiB)}}).target_bytes,
+            kGiB);
+}
+
+TEST_F(PreparePoolsTest, ADevicesOwnFloatWins) {
+  BrokerConfig config = OneHostDevice();
+  config.float_bytes = 64 * kMiB;
+  EXPECT_EQ(Prepare(config).slabs.float_target_bytes, 64 * kMiB);
+  config.devices[0].float_bytes = 32 * kMiB;
+  EXPECT_EQ(Prepare(config).slabs.float_target_bytes, 32 * kMiB);
+}
+
+TEST_F(PreparePoolsTest, ADeviceThatThisMachineLacksIsAnErrorWithItsName) {
+  BrokerConfig config;
+  config.devices = {Gpu()};
+  config.devices[0].name = "GPU-00000000-0000-0000-0000-000000000000";
+  const auto pools = PreparePools(config, {}, &keeper_, &slab_ids_);
+  ASSERT_FALSE(pools.ok());
+  EXPECT_THAT(std::string(pools.status().message()),
+              HasSubstr("GPU-00000000-0000-0000-0000-000000000000: "));
+}
+
+}  // namespace
+}  // namespace gmb::broker

@@ -1,0 +1,287 @@
+#include "broker/store/quota_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "tests/broker/temp_directory.h"
+
+namespace gmb::broker {
+namespace {
+
+using quota::Amount;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const absl::Time kAt = absl::FromUnixSeconds(1'795'184'546);
+
+AuditRecord Record(const std::string& action, const std::string& subject) {
+  return {kAt, "uid 0, pid 4711 (gmb)", action, subject, "guarantee=25%"};
+}
+
+TenantPolicy PolicyA() {
+  TenantPolicy policy;
+  policy.name = "a";
+  policy.quota = {Amount::Fraction(0.25), Amount::Bytes(uint64_t{60} << 30),
+                  2.5};
+  policy.device_quotas["GPU-1"] = {Amount::Bytes(7), Amount::Fraction(1), 1};
+  policy.max_handles = 77;
+  policy.max_sessions = 3;
+  policy.uids = {0, 1000, 4'294'967'294u};
+  policy.token = "a secret of sixteen bytes or more";
+  return policy;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file),
+          std::istreambuf_iterator<char>()};
+}
+
+class QuotaStoreTest : public testing::Test {
+ protected:
+  std::unique_ptr<QuotaStore> Open() {
+    auto store = QuotaStore::Open(directory_.path());
+    EXPECT_TRUE(store.ok()) << store.status();
+    return store.ok() ? *std::move(store) : nullptr;
+  }
+  std::string File() const { return directory_ / "gmb.db"; }
+
+  const TempDirectory directory_;
+};
+
+TEST_F(QuotaStoreTest, StartsEmptyAndForTheBrokersUserAlone) {
+  const auto store = Open();
+  const auto state = store->Load();
+  ASSERT_TRUE(state.ok());
+  EXPECT_THAT(state->tenants, IsEmpty());
+  EXPECT_THAT(state->pool_targets, IsEmpty());
+  struct stat info {};
+  ASSERT_EQ(::stat(File().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(QuotaStoreTest, AFileThatOthersCanReadIsClosedToThem) {
+  std::ofstream(File()).close();
+  ASSERT_EQ(::chmod(File().c_str(), 0644), 0);
+  ASSERT_NE(Open(), nullptr);
+  struct stat info {};
+  ASSERT_EQ(::stat(File().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(QuotaStoreTest, APolicyComesBackAsItWasPutWithoutItsToken) {
+  ASSERT_TRUE(Open()->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  const auto state = Open()->Load();
+  ASSERT_TRUE(state.ok());
+  ASSERT_THAT(state->tenants, SizeIs(1));
+  const TenantPolicy& loaded = state->tenants[0];
+  EXPECT_EQ(loaded.name, "a");
+  EXPECT_EQ(loaded.quota, PolicyA().quota);
+  EXPECT_EQ(loaded.device_quotas, PolicyA().device_quotas);
+  EXPECT_EQ(loaded.max_handles, 77u);
+  EXPECT_EQ(loaded.max_sessions, 3u);
+  EXPECT_THAT(loaded.uids, ElementsAre(0u, 1000u, 4'294'967'294u));
+  EXPECT_EQ(loaded.token, "");
+  EXPECT_EQ(ReadFile(File()).find("a secret of"), std::string::npos);
+}
+
+TEST_F(QuotaStoreTest, ASecondPutReplacesAllOfThePolicy) {
+  const auto store = Open();
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  TenantPolicy plain;
+  plain.name = "a";
+  ASSERT_TRUE(store->PutTenant(plain, Record("set_tenant", "a")).ok());
+  const auto state = store->Load();
+  ASSERT_THAT(state->tenants, SizeIs(1));
+  EXPECT_THAT(state->tenants[0].device_quotas, IsEmpty());
+  EXPECT_THAT(state->tenants[0].uids, IsEmpty());
+}
+
+TEST_F(QuotaStoreTest, ADeletedTenantIsRememberedUntilItIsSetAgain) {
+  const auto store = Open();
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  ASSERT_TRUE(store->DeleteTenant("a", Record("delete_tenant", "a")).ok());
+  ASSERT_TRUE(
+      store->DeleteTenant("only-in-the-file", Record("delete_tenant", "b"))
+          .ok());
+  EXPECT_THAT(store->Load()->tenants, IsEmpty());
+  EXPECT_THAT(store->Load()->deleted_tenants,
+              ElementsAre("a", "only-in-the-file"));
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  EXPECT_THAT(store->Load()->tenants, SizeIs(1));
+  EXPECT_THAT(store->Load()->deleted_tenants, ElementsAre("only-in-the-file"));
+}
+
+TEST_F(QuotaStoreTest, PoolTargetsComeBack) {
+  const auto store = Open();
+  ASSERT_TRUE(store
+                  ->PutPoolTarget("GPU-1", Amount::Fraction(0.9),
+                                  Record("resize_pool", "GPU-1"))
+                  .ok());
+  ASSERT_TRUE(store
+                  ->PutPoolTarget("host-0", Amount::Bytes(1 << 30),
+                                  Record("resize_pool", "host-0"))
+                  .ok());
+  ASSERT_TRUE(store
+                  ->PutPoolTarget("host-0", Amount::Bytes(2 << 20),
+                                  Record("resize_pool", "host-0"))
+                  .ok());
+  const auto state = Open()->Load();
+  EXPECT_EQ(state->pool_targets.at("GPU-1"), Amount::Fraction(0.9));
+  EXPECT_EQ(state->pool_targets.at("host-0"), Amount::Bytes(2 << 20));
+}
+
+TEST_F(QuotaStoreTest, TheAuditLogIsNewestFirstAndOutlivesTheBroker) {
+  {
+    const auto store = Open();
+    ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+    ASSERT_TRUE(store->Audit(Record("drain_pool", "host-0")).ok());
+    ASSERT_TRUE(store->DeleteTenant("a", Record("delete_tenant", "a")).ok());
+  }
+  const auto store = Open();
+  const auto all = store->ListAudit(100);
+  ASSERT_TRUE(all.ok());
+  ASSERT_THAT(*all, SizeIs(3));
+  EXPECT_EQ((*all)[0].action, "delete_tenant");
+  EXPECT_EQ((*all)[2].action, "set_tenant");
+  EXPECT_EQ((*all)[2].at, kAt);
+  EXPECT_EQ((*all)[2].operator_name, "uid 0, pid 4711 (gmb)");
+  EXPECT_EQ((*all)[2].detail, "guarantee=25%");
+  EXPECT_THAT(*store->ListAudit(1), SizeIs(1));
+}
+
+TEST_F(QuotaStoreTest, AnyBytesAreStoredAsDataNotAsSql) {
+  const auto store = Open();
+  AuditRecord record = Record("set_tenant", "a'); DROP TABLE audit; --");
+  record.detail = std::string(10'000, '\xff') + "\n";
+  ASSERT_TRUE(store->Audit(record).ok());
+  const auto all = store->ListAudit(10);
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ((*all)[0].subject, record.subject);
+  EXPECT_EQ((*all)[0].detail, record.detail);
+}
+
+TEST_F(QuotaStoreTest, AnAmountBeyond63BitsIsRefusedAndNothingChanges) {
+  const auto store = Open();
+  TenantPolicy policy = PolicyA();
+  policy.quota.limit = Amount::Bytes(uint64_t{1} << 63);
+  EXPECT_EQ(store->PutTenant(policy, Record("set_tenant", "a")).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(store->Load()->tenants, IsEmpty());
+  EXPECT_THAT(*store->ListAudit(10), IsEmpty());
+}
+
+TEST_F(QuotaStoreTest, ThreadsTakeTurns) {
+  const auto store = Open();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&store, t] {
+      TenantPolicy policy;
+      policy.name = std::to_string(t);
+      for (int i = 0; i < 10; ++i) {
+        EXPECT_TRUE(
+            store->PutTenant(policy, Record("set_tenant", policy.name)).ok());
+        EXPECT_TRUE(store->Load().ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(store->Load()->tenants, SizeIs(4));
+  EXPECT_THAT(*store->ListAudit(100), SizeIs(40));
+}
+
+TEST_F(QuotaStoreTest,
+       ADamagedDatabaseIsRefusedLeftAloneAndKeptAsideOnRequest) {
+  ASSERT_TRUE(Open()->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  std::string bytes = ReadFile(File());
+  for (size_t i = 100; i < bytes.size(); i += 3) bytes[i] = '\x5a';
+  std::ofstream(File(), std::ios::binary) << bytes;
+
+  const auto refused = QuotaStore::Open(directory_.path());
+  ASSERT_EQ(refused.status().code(), absl::StatusCode::kDataLoss)
+      << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr(File()), HasSubstr("--fresh-state")));
+  EXPECT_EQ(ReadFile(File()), bytes);
+
+  const auto aside = QuotaStore::SetAside(directory_.path(), kAt);
+  ASSERT_TRUE(aside.ok()) << aside.status();
+  EXPECT_EQ(*aside, File() + ".corrupt-20261120T142226.000000Z");
+  EXPECT_EQ(ReadFile(*aside), bytes);
+  EXPECT_THAT(Open()->Load()->tenants, IsEmpty());
+}
+
+TEST_F(QuotaStoreTest, SettingAsideNeverOverwrites) {
+  std::ofstream(File()) << "one";
+  const std::string aside = *QuotaStore::SetAside(directory_.path(), kAt);
+  std::ofstream(File()) << "two";
+  EXPECT_FALSE(QuotaStore::SetAside(directory_.path(), kAt).ok());
+  EXPECT_EQ(ReadFile(aside), "one");
+  EXPECT_EQ(ReadFile(File()), "two");
+}
+
+TEST_F(QuotaStoreTest, AnyBytesForADatabaseAreAnErrorOrAWorkingStore) {
+  ASSERT_TRUE(Open()->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  const std::string good = ReadFile(File());
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300; ++i) {
+    std::string bytes = good;
+    if (random() % 4 == 0) bytes.resize(random() % bytes.size());
+    for (uint64_t n = random() % 64; n > 0 && !bytes.empty(); --n) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    std::filesystem::remove(File() + "-journal");
+    std::ofstream(File(), std::ios::binary | std::ios::trunc) << bytes;
+    const auto store = QuotaStore::Open(directory_.path());
+    if (!store.ok()) {
+      EXPECT_FALSE(store.status().message().empty());
+      continue;
+    }
+    (*store)->Load().status().IgnoreError();
+    (*store)->ListAudit(10).status().IgnoreError();
+  }
+}
+
+TEST_F(QuotaStoreTest, AnotherProgramsDatabaseAndANewerOneAreRefused) {
+  std::ofstream(File()) << "this is not a database, but it is more than a "
+                           "hundred bytes long, which is "
+                           "what the header of one takes up";
+  EXPECT_EQ(QuotaStore::Open(directory_.path()).status().code(),
+            absl::StatusCode::kDataLoss);
+  std::filesystem::remove(File());
+  {
+    std::ofstream(File()).close();
+    auto database = Database::Open(File());
+    ASSERT_TRUE(database->Execute("CREATE TABLE x(y)").ok());
+  }
+  EXPECT_EQ(QuotaStore::Open(directory_.path()).status().code(),
+            absl::StatusCode::kDataLoss);
+  std::filesystem::remove(File());
+  ASSERT_NE(Open(), nullptr);
+  ASSERT_TRUE(Database::Open(File())->Execute("PRAGMA user_version=2").ok());
+  EXPECT_EQ(QuotaStore::Open(directory_.path()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(QuotaStoreTest, MissingDirectoriesAndLinksAreErrors) {
+  EXPECT_EQ(QuotaStore::Open(directory_ / "none").status().code(),
+            absl::StatusCode::kNotFound);
+  ASSERT_EQ(::symlink((directory_ / "elsewhere").c_str(), File().c_str()), 0);
+  EXPECT_FALSE(QuotaStore::Open(directory_.path()).ok());
+  EXPECT_NE(::access((directory_ / "elsewhere").c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace gmb::broker

@@ -1,0 +1,194 @@
+#include "broker/server/grpc_connections.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "ipc/socket_path.h"
+#include "tests/ipc/temporary_directory.h"
+
+namespace gmb::broker {
+namespace {
+
+// Plays gRPC: owns the fds that it is handed, and closes one once its peer has
+// hung up or it was shut down.
+class Owner {
+ public:
+  void Take(int fd) {
+    ipc::MutexLock lock(&mu_);
+    fds_.emplace_back(fd);
+  }
+  std::vector<int> fds() {
+    ipc::MutexLock lock(&mu_);
+    std::vector<int> all;
+    for (const ipc::UniqueFd& fd : fds_) all.push_back(fd.get());
+    return all;
+  }
+  void CloseEnded() {
+    ipc::MutexLock lock(&mu_);
+    std::erase_if(fds_, [](const ipc::UniqueFd& fd) {
+      char byte = 0;
+      return ::recv(fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    });
+  }
+
+ private:
+  ipc::Mutex mu_;
+  std::vector<ipc::UniqueFd> fds_ ABSL_GUARDED_BY(mu_);
+};
+
+template <typename Predicate>
+bool Await(Predicate wanted) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!wanted()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+std::string NameOf(int fd) { return "fd:" + std::to_string(fd); }
+
+class GrpcConnectionsTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kMost = 8;
+
+  GrpcConnectionsTest() : path_(directory_.File("s")) {
+    auto made = GrpcConnections::Listen(path_, 0600, kMost);
+    EXPECT_TRUE(made.ok()) << made.status();
+    connections_ = *std::move(made);
+    connections_->Serve([this](int fd) { owner_.Take(fd); });
+  }
+
+  ipc::UniqueFd Connect() {
+    ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto address = ipc::SocketAddress(path_);
+    EXPECT_TRUE(address.ok());
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
+                        sizeof(*address)),
+              0)
+        << errno;
+    return fd;
+  }
+  // Connects, and waits until the owner has it. Its fd there.
+  std::pair<ipc::UniqueFd, int> ConnectAndFind() {
+    const std::vector<int> before = owner_.fds();
+    ipc::UniqueFd client = Connect();
+    int found = -1;
+    EXPECT_TRUE(Await([&] {
+      for (const int fd : owner_.fds()) {
+        if (std::find(before.begin(), before.end(), fd) == before.end())
+          found = fd;
+      }
+      return found >= 0;
+    }));
+    return {std::move(client), found};
+  }
+  static bool Ended(const ipc::UniqueFd& client) {
+    char byte = 0;
+    return ::recv(client.get(), &byte, 1, MSG_DONTWAIT) == 0;
+  }
+
+  testing::TemporaryDirectory directory_;
+  const std::string path_;
+  Owner owner_;
+  std::unique_ptr<GrpcConnections> connections_;
+};
+
+TEST_F(GrpcConnectionsTest, AProofTellsTheProcessThatConnected) {
+  auto [client, fd] = ConnectAndFind();
+  EXPECT_EQ(connections_->Prove(NameOf(fd)).pid(), ::getpid());
+  EXPECT_EQ(connections_->Prove("ipv4:127.0.0.1:80").pid(), 0);
+  EXPECT_EQ(connections_->Prove("fd:99999").pid(), 0);
+  EXPECT_EQ(connections_->Prove("").pid(), 0);
+}
+
+TEST_F(GrpcConnectionsTest, OneTooManyEndsTheOldestOfTheUnproved) {
+  std::vector<ipc::UniqueFd> clients;
+  for (size_t i = 0; i < kMost; ++i) clients.push_back(ConnectAndFind().first);
+  EXPECT_FALSE(Ended(clients[0]));
+  clients.push_back(ConnectAndFind().first);
+  EXPECT_TRUE(Await([&] { return Ended(clients[0]); }));
+  for (size_t i = 1; i < clients.size(); ++i) EXPECT_FALSE(Ended(clients[i]));
+}
+
+TEST_F(GrpcConnectionsTest, AProvedConnectionOutlivesAFlood) {
+  const auto proved = ConnectAndFind();
+  GrpcConnections::Proof proof = connections_->Prove(NameOf(proved.second));
+  for (size_t i = 0; i < 20 * kMost; ++i) {
+    const ipc::UniqueFd flood = Connect();
+    owner_.CloseEnded();
+  }
+  const auto last = ConnectAndFind();
+  EXPECT_FALSE(Ended(proved.first));
+  // Once its call has ended it is one of the others.
+  proof = {};
+  std::vector<ipc::UniqueFd> more;
+  for (size_t i = 0; i < kMost + 1; ++i) more.push_back(Connect());
+  EXPECT_TRUE(Await([&] { return Ended(last.first); }));
+  EXPECT_TRUE(Await([&] { return Ended(proved.first); }));
+}
+
+TEST_F(GrpcConnectionsTest, EndedConnectionsAreForgotten) {
+  std::vector<ipc::UniqueFd> clients;
+  for (size_t i = 0; i < kMost / 2; ++i)
+    clients.push_back(ConnectAndFind().first);
+  EXPECT_EQ(connections_->open(), clients.size());
+  clients.clear();
+  EXPECT_TRUE(Await([&] { return connections_->open() == 0; }));
+}
+
+// Moving proofs about counts each once.
+TEST_F(GrpcConnectionsTest, AConnectionIsProvedWhileAnyProofLives) {
+  auto [client, fd] = ConnectAndFind();
+  GrpcConnections::Proof one = connections_->Prove(NameOf(fd));
+  GrpcConnections::Proof two = connections_->Prove(NameOf(fd));
+  GrpcConnections::Proof moved = std::move(one);
+  two = GrpcConnections::Proof();
+  std::vector<ipc::UniqueFd> others;
+  for (size_t i = 0; i < 2 * kMost; ++i) others.push_back(Connect());
+  EXPECT_TRUE(Await([&] { return Ended(others[0]); }));
+  EXPECT_FALSE(Ended(client));
+  moved = GrpcConnections::Proof();
+}
+
+// With no fd left peers are turned away, and let in again afterwards.
+TEST_F(GrpcConnectionsTest, AShortageOfFdsPasses) {
+  rlimit limits{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limits), 0);
+  std::vector<ipc::UniqueFd> clients;
+  for (int i = 0; i < 4; ++i)
+    clients.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = ipc::SocketAddress(path_);
+  ASSERT_TRUE(address.ok());
+  const rlimit none{.rlim_cur = 0, .rlim_max = limits.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  for (const ipc::UniqueFd& client : clients) {
+    EXPECT_EQ(
+        ::connect(client.get(), reinterpret_cast<const sockaddr*>(&*address),
+                  sizeof(*address)),
+        0);
+  }
+  const bool turned_away = Await([&] { return Ended(clients[0]); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limits), 0);
+  EXPECT_TRUE(turned_away || owner_.fds().empty());
+  auto [late, fd] = ConnectAndFind();
+  EXPECT_EQ(connections_->Prove(NameOf(fd)).pid(), ::getpid());
+}
+
+TEST_F(GrpcConnectionsTest, NobodyIsLetInAfterServingEnded) {
+  connections_->StopServing();
+  const ipc::UniqueFd client = Connect();
+  EXPECT_TRUE(owner_.fds().empty());
+  connections_.reset();
+  EXPECT_NE(::access(path_.c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace gmb::broker

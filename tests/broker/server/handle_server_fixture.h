@@ -1,0 +1,178 @@
+#ifndef GMB_TESTS_BROKER_SERVER_HANDLE_SERVER_FIXTURE_H_
+#define GMB_TESTS_BROKER_SERVER_HANDLE_SERVER_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/server/handle_frames.h"
+#include "broker/server/handle_server.h"
+#include "gmb/v1/handle.pb.h"
+#include "ipc/mutex.h"
+#include "ipc/seqpacket.h"
+#include "tests/ipc/temporary_directory.h"
+
+namespace gmb::broker {
+
+inline constexpr absl::Duration kLong = absl::Seconds(30);
+
+// Opens and closes sessions like the core, with real outboxes, and remembers
+// what it was asked.
+class FakeCore {
+ public:
+  SessionCalls Calls() {
+    return {
+        .open = [this](const PeerIdentity& peer) { return Open(peer); },
+        .close = [this](uint64_t session,
+                        std::string_view reason) { Close(session, reason); }};
+  }
+
+  void RefuseWith(const absl::Status& status) {
+    const ipc::MutexLock lock(&mu_);
+    refusal_ = status;
+  }
+  std::shared_ptr<Outbox> OutboxOf(uint64_t session) {
+    const ipc::MutexLock lock(&mu_);
+    return outboxes_.at(session);
+  }
+  PeerIdentity PeerOf(uint64_t session) {
+    const ipc::MutexLock lock(&mu_);
+    return peers_.at(session);
+  }
+  // Why the handle server closed the session; waits for it.
+  std::string AwaitClosed(uint64_t session) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kLong);
+    const ipc::MutexLock lock(&mu_);
+    while (reasons_[session].empty()) {
+      if (!closed_.WaitUntil(&mu_, deadline)) return "still open";
+    }
+    return reasons_[session].front();
+  }
+  size_t TimesClosed(uint64_t session) {
+    const ipc::MutexLock lock(&mu_);
+    return reasons_[session].size();
+  }
+
+ private:
+  absl::StatusOr<OpenedSession> Open(const PeerIdentity& peer) {
+    const ipc::MutexLock lock(&mu_);
+    if (!refusal_.ok()) return refusal_;
+    OpenedSession opened;
+    opened.id = ++last_;
+    opened.token = std::string(16, 't');
+    opened.tenant = peer.tenant_directory;
+    opened.outbox = std::make_shared<Outbox>();
+    outboxes_[opened.id] = opened.outbox;
+    peers_[opened.id] = peer;
+    return opened;
+  }
+  void Close(uint64_t session, std::string_view reason) {
+    std::shared_ptr<Outbox> outbox = OutboxOf(session);
+    outbox->Close(absl::UnavailableError(std::string(reason)));
+    const ipc::MutexLock lock(&mu_);
+    outboxes_.erase(session);
+    reasons_[session].emplace_back(reason);
+    closed_.NotifyAll();
+  }
+
+  ipc::Mutex mu_;
+  ipc::CondVar closed_;
+  absl::Status refusal_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, std::shared_ptr<Outbox>> outboxes_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, PeerIdentity> peers_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, std::vector<std::string>> reasons_ ABSL_GUARDED_BY(mu_);
+};
+
+inline absl::StatusOr<v1::BrokerFrame> ReceiveFrame(
+    ipc::SeqpacketSocket* socket) {
+  const absl::StatusOr<ipc::Packet> packet = socket->Receive(kLong);
+  if (!packet.ok()) return packet.status();
+  v1::BrokerFrame frame;
+  if (!frame.ParseFromString(packet->bytes))
+    return absl::DataLossError("garbage");
+  return frame;
+}
+
+inline absl::Status SendFrame(ipc::SeqpacketSocket* socket,
+                              const v1::ClientFrame& frame,
+                              bool with_credentials = false) {
+  return socket->Send(frame.SerializeAsString(), {}, with_credentials, kLong);
+}
+
+inline v1::ClientFrame HelloTo(const v1::BrokerFrame& challenge) {
+  v1::ClientFrame frame;
+  frame.mutable_hello()->set_protocol_version(kHandleProtocolVersion);
+  frame.mutable_hello()->set_nonce(challenge.challenge().nonce());
+  frame.mutable_hello()->set_program("tester");
+  return frame;
+}
+
+inline v1::ClientFrame AckOf(uint64_t frame_id) {
+  v1::ClientFrame frame;
+  frame.mutable_slabs_ack()->set_frame_id(frame_id);
+  return frame;
+}
+
+// The broker's answer to a proper greeting on a connected socket.
+inline absl::StatusOr<v1::BrokerFrame> Greet(ipc::SeqpacketSocket* socket) {
+  const absl::StatusOr<v1::BrokerFrame> challenge = ReceiveFrame(socket);
+  if (!challenge.ok() || !challenge->has_challenge()) return challenge;
+  const absl::Status sent = SendFrame(socket, HelloTo(*challenge), true);
+  if (!sent.ok()) return sent;
+  return ReceiveFrame(socket);
+}
+
+// A peer with a session.
+struct Peer {
+  ipc::SeqpacketSocket socket;
+  uint64_t session;
+};
+
+class HandleServerTest : public ::testing::Test {
+ protected:
+  void Start(const HandleServerOptions& options = {}) {
+    absl::StatusOr<std::unique_ptr<HandleServer>> server =
+        HandleServer::Start(options, core_.Calls());
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    ASSERT_TRUE(server_->AddListener(path_, 0600, Origin::kShared).ok());
+  }
+
+  ipc::SeqpacketSocket Connect() { return Connect(path_); }
+  static ipc::SeqpacketSocket Connect(const std::string& path) {
+    absl::StatusOr<ipc::SeqpacketSocket> socket =
+        ipc::SeqpacketSocket::Connect(path, kLong);
+    EXPECT_TRUE(socket.ok()) << socket.status();
+    return *std::move(socket);
+  }
+  Peer NewPeer() { return NewPeer(path_); }
+  static Peer NewPeer(const std::string& path) {
+    ipc::SeqpacketSocket socket = Connect(path);
+    const absl::StatusOr<v1::BrokerFrame> welcome = Greet(&socket);
+    EXPECT_TRUE(welcome.ok()) << welcome.status();
+    EXPECT_TRUE(welcome.ok() && welcome->has_welcome());
+    return {std::move(socket),
+            welcome.ok() ? welcome->welcome().session_id() : 0};
+  }
+  static void ExpectHungUp(ipc::SeqpacketSocket* socket) {
+    EXPECT_EQ(socket->Receive(kLong).status().code(),
+              absl::StatusCode::kUnavailable);
+  }
+
+  const gmb::testing::TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("handle.sock");
+  FakeCore core_;
+  std::unique_ptr<HandleServer> server_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_TESTS_BROKER_SERVER_HANDLE_SERVER_FIXTURE_H_

@@ -1,0 +1,271 @@
+#include "broker/server/handle_server.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "proto/error_status.h"
+#include "tests/broker/server/handle_server_fixture.h"
+#include "tests/ipc/open_fds.h"
+
+namespace gmb::broker {
+namespace {
+
+using ::gmb::testing::OpenFds;
+
+void Kill(pid_t child) {
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+SlabFrame FrameOf(uint64_t frame_id, size_t fds) {
+  SlabFrame frame;
+  frame.frame_id = frame_id;
+  v1::BrokerFrame wire;
+  wire.mutable_slabs()->set_frame_id(frame_id);
+  frame.bytes = wire.SerializeAsString();
+  for (size_t i = 0; i < fds; ++i) {
+    frame.handles.push_back(std::make_shared<const device::ShareableHandle>(
+        ipc::UniqueFd(::dup(STDERR_FILENO))));
+  }
+  return frame;
+}
+
+void Push(Outbox* outbox, SlabFrame frame) {
+  outbox->Push(std::move(frame));
+  outbox->Pump();
+}
+
+TEST_F(HandleServerTest, WelcomesAPeerThatAnswersTheChallenge) {
+  Start();
+  const Peer peer = NewPeer();
+  const PeerIdentity identity = core_.PeerOf(peer.session);
+  EXPECT_EQ(identity.origin, Origin::kShared);
+  EXPECT_EQ(identity.pid, ::getpid());
+  EXPECT_EQ(identity.uid, ::geteuid());
+  EXPECT_EQ(identity.gid, ::getegid());
+  EXPECT_EQ(identity.program, "tester");
+  EXPECT_EQ(core_.TimesClosed(peer.session), 0U);
+}
+
+TEST_F(HandleServerTest, KnowsATenantByTheSocketItCameBy) {
+  Start();
+  ASSERT_TRUE(server_
+                  ->AddListener(directory_.File("a"), 0600,
+                                Origin::kTenantDirectory, "a")
+                  .ok());
+  ASSERT_TRUE(
+      server_->AddListener(directory_.File("admin"), 0600, Origin::kAdmin)
+          .ok());
+  EXPECT_EQ(
+      core_.PeerOf(NewPeer(directory_.File("a")).session).tenant_directory,
+      "a");
+  EXPECT_EQ(core_.PeerOf(NewPeer(directory_.File("admin")).session).origin,
+            Origin::kAdmin);
+}
+
+TEST_F(HandleServerTest, ServesSocketsThatComeAndGoWhileItRuns) {
+  Start();
+  const std::string path = directory_.File("a");
+  ASSERT_TRUE(
+      server_->AddListener(path, 0600, Origin::kTenantDirectory, "a").ok());
+  EXPECT_EQ(server_->AddListener(path, 0600, Origin::kShared).code(),
+            absl::StatusCode::kAlreadyExists);
+  Peer peer = NewPeer(path);
+  ASSERT_TRUE(server_->RemoveListener(path).ok());
+  EXPECT_EQ(server_->RemoveListener(path).code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(ipc::SeqpacketSocket::Connect(path, kLong).ok());
+  Push(core_.OutboxOf(peer.session).get(),
+       FrameOf(1, 1));  // the session lives on
+  EXPECT_TRUE(peer.socket.Receive(kLong).ok());
+  ASSERT_TRUE(
+      server_->AddListener(path, 0600, Origin::kTenantDirectory, "b").ok());
+  EXPECT_EQ(core_.PeerOf(NewPeer(path).session).tenant_directory, "b");
+}
+
+TEST_F(HandleServerTest, PassesARefusalOfTheCoreOn) {
+  Start();
+  core_.RefuseWith(proto::MakeError(v1::TOO_MANY_SESSIONS, "enough"));
+  ipc::SeqpacketSocket socket = Connect();
+  const absl::StatusOr<v1::BrokerFrame> answer = Greet(&socket);
+  ASSERT_TRUE(answer.ok() && answer->has_refused());
+  EXPECT_EQ(answer->refused().message(), "enough");
+  EXPECT_EQ(answer->refused().detail().reason(), v1::TOO_MANY_SESSIONS);
+  ExpectHungUp(&socket);
+}
+
+TEST_F(HandleServerTest, RefusesAHelloWithAnotherSocketsNonce) {
+  Start();
+  ipc::SeqpacketSocket one = Connect();
+  ipc::SeqpacketSocket other = Connect();
+  const absl::StatusOr<v1::BrokerFrame> challenge = ReceiveFrame(&one);
+  ASSERT_TRUE(challenge.ok() && ReceiveFrame(&other).ok());
+  ASSERT_TRUE(SendFrame(&other, HelloTo(*challenge), true).ok());
+  const absl::StatusOr<v1::BrokerFrame> answer = ReceiveFrame(&other);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_TRUE(answer->has_refused());
+  ExpectHungUp(&other);
+}
+
+TEST_F(HandleServerTest,
+       RefusesAHelloFromAnotherProcessThanTheOneThatConnected) {
+  Start();
+  ipc::SeqpacketSocket socket = Connect();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const absl::StatusOr<v1::BrokerFrame> answer = Greet(&socket);
+    ::_exit(answer.ok() && answer->has_refused() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(HandleServerTest, RefusesAPeerThatDoesNotGreetInTime) {
+  Start({.greeting_timeout = absl::Milliseconds(20)});
+  ipc::SeqpacketSocket socket = Connect();
+  ASSERT_TRUE(ReceiveFrame(&socket)->has_challenge());
+  EXPECT_TRUE(ReceiveFrame(&socket)->has_refused());
+  ExpectHungUp(&socket);
+}
+
+TEST_F(HandleServerTest, EndsASessionOnceWhenItsPeerHangsUp) {
+  Start();
+  uint64_t session = 0;
+  { session = NewPeer().session; }
+  EXPECT_EQ(core_.AwaitClosed(session), "it disconnected");
+  NewPeer();  // the server is past both the hang-up and whatever came with it
+  EXPECT_EQ(core_.TimesClosed(session), 1U);
+}
+
+TEST_F(HandleServerTest, SaysTheSameWheneverAProcessAndItsSocketEndTogether) {
+  Start();
+  for (uint64_t session = 1; session <= 20; ++session) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Peer peer = NewPeer();
+      if (session % 2 == 0) peer.socket.Shutdown();
+      if (session % 3 == 0) ::raise(SIGKILL);
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+    EXPECT_EQ(core_.AwaitClosed(session), "it disconnected");
+  }
+}
+
+TEST_F(HandleServerTest,
+       EndsASessionWhenItsProcessDiesAlthoughAnotherKeepsTheSocket) {
+  Start();
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Peer peer = NewPeer();
+    ipc::SeqpacketSocket parent{ipc::UniqueFd(ends[1])};
+    if (parent.Send("x", {peer.socket.fd()}, false, kLong).ok()) ::pause();
+    ::_exit(1);
+  }
+  ipc::SeqpacketSocket to_child{ipc::UniqueFd(ends[0])};
+  ::close(ends[1]);
+  const absl::StatusOr<ipc::Packet> kept = to_child.Receive(kLong);
+  ASSERT_TRUE(kept.ok());
+  ASSERT_EQ(kept->fds.size(), 1U);
+  EXPECT_EQ(core_.TimesClosed(1), 0U);
+  Kill(child);
+  EXPECT_EQ(core_.AwaitClosed(1),
+            "its process ended; another one keeps its connection open");
+  NewPeer();
+  EXPECT_EQ(core_.TimesClosed(1), 1U);
+}
+
+TEST_F(HandleServerTest, SendsTheNextSlabsOnlyWhenTheLastAreAcknowledged) {
+  Start();
+  Peer peer = NewPeer();
+  const std::shared_ptr<Outbox> outbox = core_.OutboxOf(peer.session);
+  Push(outbox.get(), FrameOf(1, 3));
+  Push(outbox.get(), FrameOf(2, ipc::kMaxFds));
+  const absl::StatusOr<ipc::Packet> first = peer.socket.Receive(kLong);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->fds.size(), 3U);
+  EXPECT_FALSE(peer.socket.TryReceive()->has_value());
+  ASSERT_TRUE(SendFrame(&peer.socket, AckOf(1)).ok());
+  const absl::StatusOr<ipc::Packet> second = peer.socket.Receive(kLong);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->fds.size(), ipc::kMaxFds);
+  ASSERT_TRUE(SendFrame(&peer.socket, AckOf(2)).ok());
+}
+
+TEST_F(HandleServerTest, EndsASessionThatDoesNotAcknowledgeInTime) {
+  Start({.peer_timeout = absl::Milliseconds(40)});
+  Peer late = NewPeer();
+  Peer prompt = NewPeer();
+  Push(core_.OutboxOf(late.session).get(), FrameOf(1, 1));
+  Push(core_.OutboxOf(prompt.session).get(), FrameOf(1, 1));
+  ASSERT_TRUE(prompt.socket.Receive(kLong).ok());
+  ASSERT_TRUE(SendFrame(&prompt.socket, AckOf(1)).ok());
+  EXPECT_EQ(core_.AwaitClosed(late.session),
+            "it did not acknowledge its slabs within 40ms");
+  // A frame sent after a quiet time is watched too.
+  Push(core_.OutboxOf(prompt.session).get(), FrameOf(2, 1));
+  EXPECT_EQ(core_.AwaitClosed(prompt.session),
+            "it did not acknowledge its slabs within 40ms");
+}
+
+TEST_F(HandleServerTest, EndsASessionThatBreaksTheProtocolAndNoOther) {
+  Start();
+  Peer good = NewPeer();
+  v1::ClientFrame second_hello;
+  second_hello.mutable_hello()->set_protocol_version(1);
+  for (const std::string& bytes :
+       {std::string("garbage"), second_hello.SerializeAsString(),
+        AckOf(1).SerializeAsString(), std::string(1, '\0'),
+        std::string(ipc::kMaxPacketBytes, 'x')}) {
+    Peer bad = NewPeer();
+    ASSERT_TRUE(bad.socket.Send(bytes, {}, false, kLong).ok());
+    EXPECT_EQ(core_.AwaitClosed(bad.session).substr(0, 21),
+              "it broke the protocol");
+    ExpectHungUp(&bad.socket);
+  }
+  Peer with_fd = NewPeer();
+  const std::shared_ptr<Outbox> outbox = core_.OutboxOf(with_fd.session);
+  Push(outbox.get(), FrameOf(1, 1));
+  ASSERT_TRUE(
+      with_fd.socket
+          .Send(AckOf(1).SerializeAsString(), {STDERR_FILENO}, false, kLong)
+          .ok());
+  EXPECT_EQ(core_.AwaitClosed(with_fd.session).substr(0, 21),
+            "it broke the protocol");
+  Push(core_.OutboxOf(good.session).get(), FrameOf(1, 1));
+  EXPECT_TRUE(good.socket.Receive(kLong).ok());
+  EXPECT_EQ(core_.TimesClosed(good.session), 0U);
+}
+
+TEST_F(HandleServerTest, HangsUpWhenTheCoreEndsASession) {
+  Start();
+  Peer peer = NewPeer();
+  core_.OutboxOf(peer.session)->Close(absl::UnavailableError("enough"));
+  ExpectHungUp(&peer.socket);
+  core_.AwaitClosed(peer.session);
+  EXPECT_EQ(core_.TimesClosed(peer.session), 1U);
+}
+
+TEST_F(HandleServerTest, EndsEverySessionAndLeavesNothingBehindWhenItStops) {
+  const size_t before = OpenFds();
+  Start();
+  {
+    Peer peer = NewPeer();
+    const ipc::SeqpacketSocket silent = Connect();
+    Push(core_.OutboxOf(peer.session).get(), FrameOf(1, 5));
+    server_.reset();
+    EXPECT_EQ(core_.AwaitClosed(peer.session), "the broker stops");
+    EXPECT_EQ(core_.TimesClosed(peer.session), 1U);
+  }
+  EXPECT_EQ(OpenFds(), before);
+  EXPECT_FALSE(ipc::SeqpacketSocket::Connect(path_, kLong).ok());
+}
+
+}  // namespace
+}  // namespace gmb::broker

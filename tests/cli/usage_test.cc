@@ -1,0 +1,229 @@
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/cli/app.h"
+#include "client/cli/json.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gmb::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Said {
+  ExitCode code;
+  std::string out;
+  std::string err;
+};
+
+Said Gmb(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const ExitCode code = Run(arguments, Terminal(), out, err);
+  return {code, out.str(), err.str()};
+}
+
+TEST(UsageTest, EveryCommandHasHelpWithAnExample) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"status"},
+                                             {"tenant"},
+                                             {"tenant", "set"},
+                                             {"tenant", "get"},
+                                             {"tenant", "list"},
+                                             {"tenant", "delete"},
+                                             {"session"},
+                                             {"session", "list"},
+                                             {"lease"},
+                                             {"lease", "list"},
+                                             {"pool"},
+                                             {"pool", "resize"},
+                                             {"pool", "drain"},
+                                             {"pool", "undrain"},
+                                             {"why"},
+                                             {"watch"},
+                                             {"audit"},
+                                             {"doctor"},
+                                             {"hold"},
+                                             {"demo"},
+                                             {"completion"},
+                                             {"version"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.emplace_back("--help");
+    const Said said = Gmb(arguments);
+    EXPECT_EQ(said.code, ExitCode::kOk) << command[0];
+    EXPECT_THAT(said.out, HasSubstr("Example: ")) << command[0];
+  }
+}
+
+TEST(UsageTest, WithoutACommandTheHelpGoesToStandardErrorAndItIsAUsageError) {
+  const Said said = Gmb({});
+  EXPECT_EQ(said.code, ExitCode::kUsage);
+  EXPECT_THAT(said.err, HasSubstr("Subcommands:"));
+  EXPECT_THAT(Gmb({"tenant"}).err, HasSubstr("gmb tenant [OPTIONS]"));
+  EXPECT_EQ(Gmb({"tenant"}).code, ExitCode::kUsage);
+}
+
+TEST(UsageTest, AWrongCommandLineIsAUsageErrorThatNamesTheOption) {
+  const auto refused = [](const std::vector<std::string>& arguments,
+                          const char* words) {
+    const Said said = Gmb(arguments);
+    EXPECT_EQ(said.code, ExitCode::kUsage) << arguments.back();
+    EXPECT_THAT(said.err, HasSubstr(words));
+    EXPECT_EQ(said.out, "");
+  };
+  refused({"dance"}, "dance");
+  refused({"tenant", "dance"}, "dance");
+  refused({"tenant", "list", "more"}, "more");
+  refused({"status", "watch"}, "watch");
+  refused({"tenant", "set"}, "NAME");
+  refused({"tenant", "set", "a", "--guarantee", "-5%"}, "--guarantee");
+  refused({"tenant", "set", "a", "--guarantee", "nan%"}, "--guarantee");
+  refused({"tenant", "set", "a", "--limit", "101%"}, "--limit");
+  refused({"tenant", "set", "a", "--limit", "99999999999GiB"}, "--limit");
+  refused({"tenant", "set", "a", "--weight", "heavy"}, "--weight");
+  refused({"status", "--output", "xml"}, "--output");
+  refused({"hold"}, "--bytes");
+  refused({"hold", "--bytes", "50%"}, "--bytes");
+  refused({"hold", "--bytes", "2MiB", "--fill", "0x100"}, "--fill");
+  refused({"hold", "--bytes", "2MiB", "--fill", "0x"}, "--fill");
+  refused({"hold", "--bytes", "2MiB", "--for", "soon"}, "--for");
+  refused({"hold", "--bytes", "2MiB", "--wait", "-1s"}, "--wait");
+  refused({"hold", "--bytes", "2MiB", "--count", "0"}, "--count");
+  refused({"pool", "resize"}, "SIZE");
+  refused({"completion", "csh"}, "csh");
+  refused({"demo", "--device", "foo"}, "host:512MiB");
+  refused({"demo", "--device", "host:8MiB"}, "host:40MiB or more");
+  refused({"hold", "--bytes", "2MiB", "--tenant-token-file", "/nonexistent"},
+          "--tenant-token-file: cannot read");
+}
+
+// A script's variable that is not set must not become uid 0, no limit, or
+// every device.
+TEST(UsageTest, NoOptionTakesAnEmptyValue) {
+  for (const std::vector<std::string>& option :
+       std::vector<std::vector<std::string>>{
+           {"tenant", "set", "a", "--uid"},
+           {"tenant", "set", "a", "--weight"},
+           {"tenant", "set", "a", "--max-handles"},
+           {"tenant", "set", "a", "--max-sessions"},
+           {"tenant", "set", "a", "--guarantee"},
+           {"tenant", "set", "a", "--limit"},
+           {"tenant", "set", "a", "--device"},
+           {"tenant", "get"},
+           {"session", "list", "--tenant"},
+           {"lease", "list", "--tenant"},
+           {"pool", "drain", "--device"},
+           {"pool", "resize"},
+           {"pool", "resize", "50%", "--device"},
+           {"why"},
+           {"audit", "--limit"},
+           {"hold", "--bytes"},
+           {"hold", "--bytes", "2MiB", "--tenant"},
+           {"hold", "--bytes", "2MiB", "--tenant-token-file"},
+           {"hold", "--bytes", "2MiB", "--count"},
+           {"hold", "--bytes", "2MiB", "--seed"},
+           {"hold", "--bytes", "2MiB", "--fill"},
+           {"hold", "--bytes", "2MiB", "--for"},
+           {"hold", "--bytes", "2MiB", "--wait"},
+           {"hold", "--bytes", "2MiB", "--device"},
+           {"hold", "--bytes", "2MiB", "--contents"},
+           {"demo", "--device"},
+           {"status", "--socket-dir"},
+           {"status", "--output"},
+           {"completion"}}) {
+    std::vector<std::string> arguments = option;
+    arguments.emplace_back("");
+    const Said said = Gmb(arguments);
+    EXPECT_EQ(said.code, ExitCode::kUsage) << option.back();
+    EXPECT_NE(said.err, "") << option.back();
+    if (option.back().substr(0, 2) != "--") continue;
+    arguments = option;
+    arguments.back() += "=";
+    arguments.emplace_back("7");
+    EXPECT_EQ(Gmb(arguments).code, ExitCode::kUsage) << arguments.back();
+  }
+}
+
+TEST(UsageTest, NumbersAreDecimalDigitsAndTheErrorSaysSo) {
+  for (const char* const option :
+       {"--uid", "--max-handles", "--max-sessions"}) {
+    for (const char* const number :
+         {"010", "+1", "-1", " 1", "1 ", "0x10", "1e3", "4294967296"}) {
+      const Said said = Gmb({"tenant", "set", "a", option, number});
+      EXPECT_EQ(said.code, ExitCode::kUsage) << option << ' ' << number;
+      EXPECT_THAT(said.err, HasSubstr("write ")) << option << ' ' << number;
+      EXPECT_THAT(said.err, HasSubstr(option));
+    }
+  }
+  for (const char* const uids :
+       {"1,,2", ",1", "1,", "none,1", "root", "4294967295", "1 2"}) {
+    EXPECT_EQ(Gmb({"tenant", "set", "a", "--uid", uids}).code, ExitCode::kUsage)
+        << uids;
+  }
+  EXPECT_EQ(Gmb({"audit", "--limit", "0"}).code, ExitCode::kUsage);
+  EXPECT_EQ(Gmb({"hold", "--bytes", "2MiB", "--seed", "-1"}).code,
+            ExitCode::kUsage);
+}
+
+TEST(UsageTest, UsageErrorsAreJsonWhenJsonIsAskedFor) {
+  const auto error = [](const std::vector<std::string>& arguments) {
+    const Said said = Gmb(arguments);
+    EXPECT_EQ(said.code, ExitCode::kUsage);
+    EXPECT_EQ(said.out, "");
+    EXPECT_TRUE(Json::accept(said.err)) << said.err;
+    const Json json = Json::parse(said.err)["error"];
+    EXPECT_EQ(json["code"], "INVALID_ARGUMENT");
+    EXPECT_NE(json["message"], "");
+    EXPECT_FALSE(json.contains("reason"));
+    return json;
+  };
+  EXPECT_EQ(error({"--output", "json", "tenant", "set", "a", "--weight",
+                   "heavy"})["field"],
+            "--weight");
+  EXPECT_EQ(error({"tenant", "set", "--output=json"})["field"], "NAME");
+  EXPECT_EQ(error({"hold", "--output", "json"})["field"], "--bytes");
+  EXPECT_EQ(error({"status", "--socket-dir", "", "--output=json"})["field"],
+            "--socket-dir");
+  EXPECT_EQ(error({"status", "--socket-dir=", "--output=json"})["field"],
+            "--socket-dir");
+  EXPECT_EQ(error({"dance", "--output=json"})["field"], "");
+  EXPECT_EQ(error({"--output", "json"})["field"], "");
+  EXPECT_EQ(error({"tenant", "--output", "json"})["message"],
+            "name a command: `gmb tenant --help` lists them");
+}
+
+TEST(UsageTest, WithoutABrokerEveryCommandSaysWhatToDo) {
+  for (std::vector<std::string> command : std::vector<std::vector<std::string>>{
+           {"status"}, {"watch"}, {"audit"}, {"hold", "--bytes", "2MiB"}}) {
+    command.insert(command.end(), {"--socket-dir", "/nonexistent/gmb"});
+    const Said said = Gmb(command);
+    EXPECT_EQ(said.code, ExitCode::kNotReachable) << command[0];
+    EXPECT_THAT(said.err,
+                HasSubstr("start gmbd with --socket-dir /nonexistent/gmb"));
+    EXPECT_EQ(said.out, "");
+  }
+}
+
+TEST(UsageTest, AProbeOfABrokerThatIsNotThereIsSilent) {
+  const Said said =
+      Gmb({"status", "--quiet", "--socket-dir", "/nonexistent/gmb"});
+  EXPECT_EQ(said.code, ExitCode::kNotReachable);
+  EXPECT_EQ(said.out + said.err, "");
+}
+
+TEST(UsageTest, ErrorsAreJsonWhenJsonIsAskedFor) {
+  const Said said =
+      Gmb({"--output", "json", "status", "--socket-dir", "/nonexistent/gmb"});
+  EXPECT_EQ(Json::parse(said.err)["error"]["code"], "UNAVAILABLE");
+}
+
+TEST(UsageTest, TheVersionIsText) {
+  EXPECT_THAT(Gmb({"version"}).out, HasSubstr("gmb 0."));
+  EXPECT_TRUE(Json::parse(Gmb({"version", "--output", "json"}).out)
+                  .contains("version"));
+}
+
+}  // namespace
+}  // namespace gmb::cli

@@ -1,0 +1,187 @@
+// What takes a second process: forked children, and brokers that are stopped
+// or killed.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gmb/client.h"
+#include "ipc/unique_fd.h"
+#include "tests/client/client_fixture.h"
+
+namespace gmb {
+namespace {
+
+class ClientProcessTest : public test::ClientTest {
+ protected:
+  ~ClientProcessTest() override { KillBroker(); }
+
+  void StartBrokerProcess() {
+    std::array<int, 2> in{};
+    std::array<int, 2> out{};
+    ASSERT_EQ(pipe2(in.data(), O_CLOEXEC), 0);
+    ASSERT_EQ(pipe2(out.data(), O_CLOEXEC), 0);
+    pid_ = fork();
+    ASSERT_GE(pid_, 0);
+    if (pid_ == 0) {
+      dup2(in[0], STDIN_FILENO);
+      dup2(out[1], STDOUT_FILENO);
+      execl(GMB_FAKE_BROKER, GMB_FAKE_BROKER, dir().c_str(), nullptr);
+      _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    input_.reset(in[1]);
+    const ipc::UniqueFd ready(out[0]);
+    std::array<char, 6> line{};
+    ASSERT_EQ(read(ready.get(), line.data(), line.size()), 6);  // "ready\n"
+  }
+
+  void KillBroker() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+  void StopBrokerProcess() const {
+    int status = 0;
+    ASSERT_EQ(kill(pid_, SIGSTOP), 0);
+    ASSERT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);  // all its threads
+    ASSERT_TRUE(WIFSTOPPED(status));
+  }
+  void ContinueBrokerProcess() const { ASSERT_EQ(kill(pid_, SIGCONT), 0); }
+
+  // Runs `body` in a forked child; the number of the first expectation that
+  // does not hold there, 0 when all do. GoogleTest does not work in the child.
+  static int InChild(const std::function<int()>& body) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      _exit(body());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  ipc::UniqueFd input_;  // the broker's; it ends when this closes
+};
+
+TEST_F(ClientProcessTest, EveryCallFailsInAForkedChildAndNothingIsHarmed) {
+  StartBrokerProcess();
+  auto client = ConnectOrDie();
+  Lease lease = *client->Acquire(4 * kMiB);
+  Lease other = *client->Acquire(4 * kMiB);
+  std::memset(lease.data(), 0x11, lease.size_bytes());
+  EXPECT_EQ(InChild([&] {
+              const auto failed = [](const absl::Status& status) {
+                return absl::IsFailedPrecondition(status) &&
+                       absl::StrContains(status.message(), "forked");
+              };
+              char byte = 0;
+              if (!failed(client->Acquire(kMiB).status())) return 1;
+              if (!failed(client->GetQuota().status())) return 2;
+              if (!failed(client->status())) return 3;
+              if (!failed(lease.CopyToHost(&byte, 0, 1))) return 4;
+              if (!failed(lease.CopyFromHost(0, &byte, 1))) return 5;
+              if (!failed(lease.Fill(0, 1, 1))) return 6;
+              if (!failed(std::move(lease).Release())) return 7;
+              if (!failed(Client::Connect(Options()).status())) return 8;
+              if (client->tenant() != "fake") return 9;
+              other = Lease();  // drops it
+              client.reset();
+              return 0;
+            }),
+            0);
+  EXPECT_EQ(static_cast<char*>(lease.data())[0], 0x11);
+  EXPECT_TRUE(client->GetQuota().ok());
+  EXPECT_TRUE(client->Acquire(4 * kMiB).ok());
+  EXPECT_TRUE(std::move(lease).Release().ok());
+  EXPECT_TRUE(std::move(other).Release().ok());
+}
+
+TEST_F(ClientProcessTest, AForkWhileThreadsAcquireIsHarmless) {
+  StartBrokerProcess();
+  const auto client = ConnectOrDie();
+  std::atomic<bool> stop = false;
+  std::atomic<int> failures = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        if (!client->Acquire(4 * kMiB).ok()) ++failures;
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    // Locks may be held by threads that the child does not have.
+    EXPECT_EQ(
+        InChild([&] {
+          return absl::IsFailedPrecondition(client->Acquire(kMiB).status()) ? 0
+                                                                            : 1;
+        }),
+        0);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+}
+
+TEST_F(ClientProcessTest, AStoppedBrokerTimesOutAndWorksAgainWhenContinued) {
+  StartBrokerProcess();
+  const auto client = ConnectOrDie(ImpatientOptions());
+  Lease lease = *client->Acquire(4 * kMiB);
+  StopBrokerProcess();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client->Acquire(4 * kMiB).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client->GetQuota().status()));
+  ClientOptions impatient = Options();
+  impatient.connect_timeout = absl::Milliseconds(100);
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(Client::Connect(std::move(impatient)).status()));
+  std::memset(lease.data(), 1, lease.size_bytes());
+  ContinueBrokerProcess();
+  absl::Status answered = absl::UnknownError("not asked yet");
+  while (!answered.ok()) {
+    answered = client->GetQuota().status();
+    ASSERT_TRUE(answered.ok() || absl::IsDeadlineExceeded(answered))
+        << answered;
+  }
+  EXPECT_TRUE(std::move(lease).Release().ok());
+}
+
+TEST_F(ClientProcessTest, DestructionDoesNotWaitForAStoppedBroker) {
+  StartBrokerProcess();
+  auto client = ConnectOrDie();
+  Lease lease = *client->Acquire(4 * kMiB);
+  StopBrokerProcess();
+  lease = Lease();
+  client.reset();
+}
+
+TEST_F(ClientProcessTest, AKilledBrokerEndsTheSessionAndLeavesTheMemory) {
+  StartBrokerProcess();
+  const auto client = ConnectOrDie();
+  Lease lease = *client->Acquire(4 * kMiB);
+  std::memset(lease.data(), 0x22, lease.size_bytes());
+  KillBroker();
+  const absl::Status status = client->Acquire(4 * kMiB).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(static_cast<char*>(lease.data())[4 * kMiB - 1], 0x22);
+  EXPECT_TRUE(std::move(lease).Release().ok());
+}
+
+}  // namespace
+}  // namespace gmb

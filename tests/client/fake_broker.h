@@ -1,0 +1,144 @@
+#ifndef GMB_TESTS_CLIENT_FAKE_BROKER_H_
+#define GMB_TESTS_CLIENT_FAKE_BROKER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/allocator.h"
+#include "gmb/v1/handle.pb.h"
+#include "gmb/v1/session.grpc.pb.h"
+#include "gmb/v1/session.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "ipc/listener.h"
+#include "ipc/mutex.h"
+#include "ipc/seqpacket.h"
+#include "ipc/wakeup.h"
+
+namespace gmb::test {
+
+// A broker in few lines, with the two real sockets and real sealed memory,
+// that behaves well until a test tells it not to. It has no quotas: it grants
+// until its memory is gone. Thread-safe.
+class FakeBroker final : private v1::SessionService::Service {
+ public:
+  static constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+  struct Options {
+    uint64_t capacity_bytes = 256 * kMiB;
+    uint64_t slab_bytes = 8 * kMiB;
+    int slabs_in_frame = 3;  // small, so that leases take several frames
+    std::string program = "fake";
+  };
+
+  // Serves in `dir` from now on, or throws std::runtime_error.
+  explicit FakeBroker(const std::string& dir) : FakeBroker(dir, Options()) {}
+  FakeBroker(const std::string& dir, Options options);
+  FakeBroker(const FakeBroker&) = delete;
+  FakeBroker& operator=(const FakeBroker&) = delete;
+  ~FakeBroker() override;
+
+  // --- To misbehave.
+
+  // Called with every message of a stream instead of Serve().
+  using MessageHandler = std::function<void(const v1::ClientMessage&)>;
+  void OnMessage(MessageHandler handler);
+  // Called with a fresh connection instead of greeting it; it is closed
+  // afterwards.
+  using GreetHandler = std::function<void(ipc::SeqpacketSocket&)>;
+  void OnGreet(GreetHandler handler);
+  // New streams end with this at once. OK: they are served again.
+  void RefuseStreams(grpc::Status status);
+
+  // --- What a broker does: to the session whose message is being handled on
+  // this thread, otherwise to the newest.
+
+  // Answers well: grants, releases, reports. Repeated ids are answered alike.
+  void Serve(const v1::ClientMessage& message);
+  void Say(const v1::BrokerMessage& message);
+  void SendFrame(const v1::BrokerFrame& frame, const std::vector<int>& fds);
+  void SendBytes(const std::string& bytes, const std::vector<int>& fds);
+  // Creates the slabs of `acquire`, sends them, and returns the grant that is
+  // due.
+  v1::BrokerMessage MakeLease(const v1::ClientMessage& acquire,
+                              bool send = true);
+  void BreakStream();
+  void HangUp();
+
+  // --- To look at.
+
+  // Waits until `done` holds; false after 10 s. It is looked at again
+  // whenever the broker has received something.
+  bool WaitUntil(const std::function<bool()>& done);
+  // All that came on the streams of all sessions, in order.
+  std::vector<v1::ClientMessage> messages() const;
+  // How many came of a kind.
+  int Count(v1::ClientMessage::KindCase kind) const;
+  int streams() const { return streams_; }
+  int leases() const;
+  int open_sessions() const { return open_sessions_; }
+  int acknowledged() const { return acknowledged_; }
+  // Bytes that nobody leases, maps or holds.
+  uint64_t FreeBytes() const;
+
+ private:
+  // A session, as the broker has it. Guarded by mu_, but for the socket.
+  struct Peer {
+    uint64_t id;
+    std::string token;
+    ipc::SeqpacketSocket socket;
+    grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream =
+        nullptr;
+    grpc::ServerContext* context = nullptr;
+    uint64_t last_frame = 0;
+    std::map<uint64_t, v1::BrokerMessage> answers{};
+    std::map<uint64_t, std::vector<device::SlabKey>> leases{};
+  };
+
+  grpc::Status Session(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream)
+      override;
+  void Accept();
+  void Converse(ipc::SeqpacketSocket socket);
+  std::shared_ptr<Peer> Greet(ipc::SeqpacketSocket socket);
+  void ReadAcks(Peer& peer);
+  void EndSession(const std::shared_ptr<Peer>& peer);
+  v1::BrokerMessage Answer(const v1::ClientMessage& message);
+  v1::BrokerMessage ReleaseLease(uint64_t lease_id);
+  std::shared_ptr<Peer> current() const;
+  uint64_t granularity_bytes() const;
+
+  const Options options_;
+  std::unique_ptr<device::Allocator> allocator_ ABSL_GUARDED_BY(mu_);
+  std::optional<ipc::Listener> listener_;
+  std::optional<ipc::Wakeup> stop_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread acceptor_;
+
+  mutable ipc::Mutex mu_;
+  mutable ipc::CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  MessageHandler on_message_ ABSL_GUARDED_BY(mu_);
+  GreetHandler on_greet_ ABSL_GUARDED_BY(mu_);
+  grpc::Status refuse_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<Peer>> peers_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Peer> current_ ABSL_GUARDED_BY(mu_);
+  std::vector<v1::ClientMessage> messages_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::thread> connections_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_session_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t last_lease_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<int> streams_ = 0;
+  std::atomic<int> open_sessions_ = 0;
+  std::atomic<int> acknowledged_ = 0;
+};
+
+}  // namespace gmb::test
+
+#endif  // GMB_TESTS_CLIENT_FAKE_BROKER_H_

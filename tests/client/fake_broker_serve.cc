@@ -1,0 +1,214 @@
+// What the fake broker does with a session: well, or as it is told.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include "proto/error_status.h"
+#include "tests/client/fake_broker.h"
+
+namespace gmb::test {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(10);
+
+template <typename T>
+T OrThrow(absl::StatusOr<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.status().ToString());
+  return *std::move(result);
+}
+
+}  // namespace
+
+void FakeBroker::Serve(const v1::ClientMessage& message) {
+  if (message.has_mapped() || message.has_cancel()) return;
+  const std::shared_ptr<Peer> peer = current();
+  if (peer == nullptr) return;
+  std::optional<v1::BrokerMessage> answer;
+  {
+    ipc::MutexLock lock(&mu_);
+    const auto it = peer->answers.find(message.request_id());
+    if (it != peer->answers.end()) answer = it->second;
+  }
+  if (!answer.has_value()) {
+    answer = Answer(message);
+    ipc::MutexLock lock(&mu_);
+    peer->answers[message.request_id()] = *answer;
+  }
+  Say(*answer);
+}
+
+v1::BrokerMessage FakeBroker::Answer(const v1::ClientMessage& message) {
+  v1::BrokerMessage answer;
+  if (message.has_acquire()) {
+    answer = MakeLease(message);
+  } else if (message.has_release()) {
+    answer = ReleaseLease(message.release().lease_id());
+  } else {
+    v1::QuotaView& quota = *answer.mutable_quota_report()->add_quotas();
+    quota.set_device("host-0");
+    quota.set_pool_bytes(options_.capacity_bytes);
+    quota.set_limit_bytes(options_.capacity_bytes);
+    quota.set_weight(1);
+    quota.set_obtainable_bytes(FreeBytes());
+    quota.set_leased_bytes(options_.capacity_bytes - quota.obtainable_bytes());
+  }
+  answer.set_request_id(message.request_id());
+  return answer;
+}
+
+v1::BrokerMessage FakeBroker::MakeLease(const v1::ClientMessage& acquire,
+                                        bool send) {
+  const std::shared_ptr<Peer> peer = current();
+  v1::BrokerMessage answer;
+  answer.set_request_id(acquire.request_id());
+  const uint64_t granularity = granularity_bytes();
+  uint64_t left =
+      (acquire.acquire().bytes() + granularity - 1) / granularity * granularity;
+  v1::Grant& grant = *answer.mutable_grant();
+  grant.set_bytes(left);
+  grant.set_device("host-0");
+  grant.set_slabs(static_cast<uint32_t>((left + options_.slab_bytes - 1) /
+                                        options_.slab_bytes));
+  {
+    ipc::MutexLock lock(&mu_);
+    grant.set_lease_id(++last_lease_);
+    if (left == 0 || left > *allocator_->FreeBytes()) {
+      *answer.mutable_error() = proto::ToWireError(
+          proto::MakeError(left == 0 ? v1::BAD_REQUEST : v1::POOL_EXHAUSTED,
+                           "no such memory: ask for other bytes",
+                           {.deficit_bytes = left,
+                            .retry_after = absl::Milliseconds(1500),
+                            .field = "bytes"}));
+      return answer;
+    }
+    peer->leases[grant.lease_id()];
+  }
+  v1::BrokerFrame frame;
+  std::vector<ipc::UniqueFd> fds;
+  uint32_t index = 0;
+  while (left > 0) {
+    const uint64_t bytes = std::min(left, options_.slab_bytes);
+    v1::Slabs& slabs = *frame.mutable_slabs();
+    {
+      ipc::MutexLock lock(&mu_);
+      device::CreatedSlab slab = OrThrow(allocator_->Create(bytes));
+      peer->leases[grant.lease_id()].push_back(slab.key);
+      fds.push_back(std::move(std::get<ipc::UniqueFd>(slab.exported)));
+    }
+    slabs.add_slab_bytes(bytes);
+    left -= bytes;
+    ++index;
+    if (left > 0 && slabs.slab_bytes_size() < options_.slabs_in_frame) continue;
+    slabs.set_lease_id(grant.lease_id());
+    slabs.set_request_id(acquire.request_id());
+    slabs.set_slabs_in_lease(grant.slabs());
+    slabs.set_first_slab(index - static_cast<uint32_t>(fds.size()));
+    std::vector<int> raw;
+    for (const ipc::UniqueFd& fd : fds) raw.push_back(fd.get());
+    if (send) SendFrame(frame, raw);
+    frame.Clear();
+    fds.clear();
+  }
+  return answer;
+}
+
+v1::BrokerMessage FakeBroker::ReleaseLease(uint64_t lease_id) {
+  const std::shared_ptr<Peer> peer = current();
+  v1::BrokerMessage answer;
+  ipc::MutexLock lock(&mu_);
+  const auto it = peer->leases.find(lease_id);
+  if (it == peer->leases.end()) {
+    *answer.mutable_error() = proto::ToWireError(proto::MakeError(
+        v1::NO_SUCH_LEASE, "no such lease: was it released before?"));
+    return answer;
+  }
+  for (const device::SlabKey key : it->second)
+    allocator_->Destroy(key).IgnoreError();
+  peer->leases.erase(it);
+  answer.mutable_released()->set_lease_id(lease_id);
+  return answer;
+}
+
+void FakeBroker::Say(const v1::BrokerMessage& message) {
+  const std::shared_ptr<Peer> peer = current();
+  ipc::MutexLock lock(&mu_);
+  if (peer != nullptr && peer->stream != nullptr) peer->stream->Write(message);
+}
+
+void FakeBroker::SendFrame(const v1::BrokerFrame& frame,
+                           const std::vector<int>& fds) {
+  const std::shared_ptr<Peer> peer = current();
+  if (peer == nullptr) return;
+  v1::BrokerFrame numbered = frame;
+  if (numbered.has_slabs() && numbered.slabs().frame_id() == 0) {
+    ipc::MutexLock lock(&mu_);
+    numbered.mutable_slabs()->set_frame_id(++peer->last_frame);
+  }
+  SendBytes(numbered.SerializeAsString(), fds);
+}
+
+void FakeBroker::SendBytes(const std::string& bytes,
+                           const std::vector<int>& fds) {
+  const std::shared_ptr<Peer> peer = current();
+  if (peer == nullptr) return;
+  peer->socket.Send(bytes, fds, false, kPatience).IgnoreError();
+}
+
+void FakeBroker::BreakStream() {
+  ipc::MutexLock lock(&mu_);
+  if (current_ != nullptr && current_->context != nullptr)
+    current_->context->TryCancel();
+}
+
+void FakeBroker::HangUp() {
+  ipc::MutexLock lock(&mu_);
+  if (current_ != nullptr) shutdown(current_->socket.fd(), SHUT_RDWR);
+}
+
+bool FakeBroker::WaitUntil(const std::function<bool()>& done) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    ipc::MutexLock lock(&mu_);
+    // Not everything that a test looks at notifies.
+    changed_.WaitUntil(
+        &mu_, std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+std::vector<v1::ClientMessage> FakeBroker::messages() const {
+  ipc::MutexLock lock(&mu_);
+  return messages_;
+}
+
+int FakeBroker::Count(v1::ClientMessage::KindCase kind) const {
+  ipc::MutexLock lock(&mu_);
+  return static_cast<int>(std::count_if(
+      messages_.begin(), messages_.end(),
+      [kind](const v1::ClientMessage& m) { return m.kind_case() == kind; }));
+}
+
+uint64_t FakeBroker::granularity_bytes() const {
+  ipc::MutexLock lock(&mu_);
+  return allocator_->info().granularity_bytes;
+}
+
+int FakeBroker::leases() const {
+  ipc::MutexLock lock(&mu_);
+  size_t leases = 0;
+  for (const auto& [token, peer] : peers_) leases += peer->leases.size();
+  return static_cast<int>(leases);
+}
+
+uint64_t FakeBroker::FreeBytes() const {
+  ipc::MutexLock lock(&mu_);
+  return OrThrow(allocator_->FreeBytes());
+}
+
+}  // namespace gmb::test

@@ -1,0 +1,76 @@
+#include "tests/component/broker_process.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "tests/component/await.h"
+
+namespace gmb::component {
+namespace {
+
+std::vector<std::string> CommandLine(const std::string& directory,
+                                     const BrokerOptions& options) {
+  std::vector<std::string> words = options.wrapper;
+  words.insert(words.end(),
+               {GMBD_PROGRAM, "--socket-dir", directory + "/run", "--state-dir",
+                directory + "/state", "--reuse-for", options.reuse_for,
+                "--drain-deadline", options.drain_deadline});
+  for (const std::string& device : options.devices)
+    words.insert(words.end(), {"--device", device});
+  if (!options.config.empty()) {
+    const std::string file = directory + "/gmb.yaml";
+    std::ofstream(file) << options.config;
+    words.insert(words.end(), {"--config", file});
+  }
+  words.insert(words.end(), options.flags.begin(), options.flags.end());
+  return words;
+}
+
+}  // namespace
+
+BrokerProcess::BrokerProcess(const std::string& directory,
+                             const BrokerOptions& options)
+    : socket_dir_(directory + "/run"),
+      program_(directory, "gmbd", CommandLine(directory, options)) {}
+
+std::unique_ptr<cli::AdminClient> BrokerProcess::AwaitServing() {
+  std::unique_ptr<cli::AdminClient> serving;
+  (void)Await([&] {
+    if (!program_.IsRunning()) return true;
+    if (!std::filesystem::exists(socket_dir_ + "/admin/handle.sock"))
+      return false;
+    auto admin = cli::AdminClient::Connect(socket_dir_);
+    if (!admin.ok()) return false;
+    const auto status =
+        admin->Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest());
+    if (!status.ok()) return false;
+    serving = std::make_unique<cli::AdminClient>(*std::move(admin));
+    return true;
+  });
+  return serving;
+}
+
+size_t BrokerProcess::OpenFds() const {
+  std::error_code error;
+  size_t fds = 0;
+  for (std::filesystem::directory_iterator
+           entry(absl::StrCat("/proc/", program_.pid(), "/fd"), error),
+       end;
+       !error && entry != end; entry.increment(error)) {
+    ++fds;
+  }
+  return fds;
+}
+
+uint64_t BrokerProcess::ResidentBytes() const {
+  std::ifstream statm(absl::StrCat("/proc/", program_.pid(), "/statm"));
+  uint64_t all_pages = 0;
+  uint64_t resident_pages = 0;
+  statm >> all_pages >> resident_pages;
+  return resident_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace gmb::component

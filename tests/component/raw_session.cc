@@ -1,0 +1,118 @@
+#include "tests/component/raw_session.h"
+
+#include <utility>
+
+#include "absl/time/time.h"
+#include "client/greeting.h"
+#include "proto/error_status.h"
+
+namespace gmb::component {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& socket_dir) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("unix:" + socket_dir + "/gmb.sock",
+                                   grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+RawStream::RawStream(const std::string& socket_dir,
+                     const std::optional<std::string>& token)
+    : channel_(OpenChannel(socket_dir)),
+      stub_(v1::SessionService::NewStub(channel_)) {
+  if (token.has_value()) context_.AddMetadata(kTokenKey, *token);
+  stream_ = stub_->Session(&context_);
+}
+
+RawStream::~RawStream() {
+  if (finished_) return;
+  context_.TryCancel();
+  (void)Finish();
+}
+
+bool RawStream::Send(const v1::ClientMessage& message) {
+  return stream_->Write(message);
+}
+
+std::optional<v1::BrokerMessage> RawStream::Receive() {
+  v1::BrokerMessage message;
+  if (!stream_->Read(&message)) return std::nullopt;
+  return message;
+}
+
+std::optional<v1::BrokerMessage> RawStream::ReceiveAnswer(uint64_t request_id) {
+  while (std::optional<v1::BrokerMessage> message = Receive()) {
+    if (message->request_id() == request_id && !message->has_waiting())
+      return message;
+  }
+  return std::nullopt;
+}
+
+absl::Status RawStream::Finish() {
+  finished_ = true;
+  v1::BrokerMessage dropped;
+  while (stream_->Read(&dropped)) {
+  }
+  return proto::FromGrpcStatus(stream_->Finish());
+}
+
+absl::StatusOr<RawSession> RawSession::Open(const std::string& socket_dir,
+                                            const std::string& tenant_token) {
+  absl::StatusOr<internal::Greeting> greeting = internal::Greet(
+      socket_dir + "/handle.sock", "raw", tenant_token, kPatience);
+  if (!greeting.ok()) return greeting.status();
+  return RawSession{std::move(greeting->socket), std::move(greeting->welcome)};
+}
+
+std::unique_ptr<RawStream> RawSession::OpenStream(
+    const std::string& socket_dir) const {
+  return std::make_unique<RawStream>(socket_dir, welcome.token());
+}
+
+absl::StatusOr<v1::Slabs> RawSession::TakeSlabs() {
+  const absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
+  if (!packet.ok()) return packet.status();
+  v1::BrokerFrame frame;
+  if (!frame.ParseFromString(packet->bytes) || !frame.has_slabs())
+    return absl::InternalError("not a Slabs frame");
+  const absl::Status acknowledged =
+      socket.Send(AckFrame(frame.slabs().frame_id()).SerializeAsString(), {},
+                  /*with_credentials=*/false, kPatience);
+  if (!acknowledged.ok()) return acknowledged;
+  return frame.slabs();
+}
+
+absl::Status RawSession::AwaitHangUp() {
+  while (true) {
+    const absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
+    if (absl::IsUnavailable(packet.status())) return absl::OkStatus();
+    if (!packet.ok()) return packet.status();
+  }
+}
+
+v1::ClientMessage AcquireMessage(uint64_t id, uint64_t bytes) {
+  v1::ClientMessage message;
+  message.set_request_id(id);
+  message.mutable_acquire()->set_bytes(bytes);
+  return message;
+}
+
+v1::ClientMessage ReleaseMessage(uint64_t id, uint64_t lease) {
+  v1::ClientMessage message;
+  message.set_request_id(id);
+  message.mutable_release()->set_lease_id(lease);
+  return message;
+}
+
+v1::ClientFrame AckFrame(uint64_t frame_id) {
+  v1::ClientFrame frame;
+  frame.mutable_slabs_ack()->set_frame_id(frame_id);
+  return frame;
+}
+
+}  // namespace gmb::component

@@ -1,0 +1,74 @@
+#ifndef GMB_TESTS_COMPONENT_RAW_SESSION_H_
+#define GMB_TESTS_COMPONENT_RAW_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmb/v1/handle.pb.h"
+#include "gmb/v1/session.grpc.pb.h"
+#include "gmb/v1/session.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "ipc/seqpacket.h"
+
+namespace gmb::component {
+
+inline constexpr char kTokenKey[] = "gmb-session-bin";
+
+// A channel to a broker's gRPC socket that shares no connection with others.
+[[nodiscard]] std::shared_ptr<grpc::Channel> OpenChannel(
+    const std::string& socket_dir);
+
+// The session stream, spoken by hand. Send and Receive may be used by one
+// thread each.
+class RawStream {
+ public:
+  // nullopt: without any token.
+  RawStream(const std::string& socket_dir,
+            const std::optional<std::string>& token);
+  ~RawStream();
+
+  bool Send(const v1::ClientMessage& message);
+  // nullopt when the stream has ended.
+  std::optional<v1::BrokerMessage> Receive();
+  // The answer to that request; what comes before it is dropped.
+  std::optional<v1::BrokerMessage> ReceiveAnswer(uint64_t request_id);
+  // How it ended, in the form of the client library: GetErrorDetail reads it.
+  absl::Status Finish();
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::SessionService::Stub> stub_;
+  std::unique_ptr<
+      grpc::ClientReaderWriter<v1::ClientMessage, v1::BrokerMessage>>
+      stream_;
+  bool finished_ = false;
+};
+
+// A session that was greeted properly, and whose every later word is the
+// test's.
+struct RawSession {
+  ipc::SeqpacketSocket socket;
+  v1::Welcome welcome;
+
+  static absl::StatusOr<RawSession> Open(const std::string& socket_dir,
+                                         const std::string& tenant_token = "");
+  [[nodiscard]] std::unique_ptr<RawStream> OpenStream(
+      const std::string& socket_dir) const;
+  // Receives one Slabs frame, closes its fds and acknowledges it.
+  absl::StatusOr<v1::Slabs> TakeSlabs();
+  // OK when the broker hangs up, whatever it says before.
+  absl::Status AwaitHangUp();
+};
+
+[[nodiscard]] v1::ClientMessage AcquireMessage(uint64_t id, uint64_t bytes);
+[[nodiscard]] v1::ClientMessage ReleaseMessage(uint64_t id, uint64_t lease);
+[[nodiscard]] v1::ClientFrame AckFrame(uint64_t frame_id);
+
+}  // namespace gmb::component
+
+#endif  // GMB_TESTS_COMPONENT_RAW_SESSION_H_

@@ -1,0 +1,117 @@
+// Clients that do not read or do not answer: each loses its own session in
+// time, and others are served as if they were not there.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "tests/component/component_test.h"
+#include "tests/component/raw_session.h"
+
+namespace gmb::component {
+namespace {
+
+class SilentClientsTest : public ComponentTest {
+ protected:
+  void SetUp() override {
+    StartBroker();
+    for (const std::string name : {"a", "b", "c", "d"}) MakeTenant(name);
+    before_ = Settle();
+  }
+  void TearDown() override {
+    ExpectServed("b");
+    ExpectBackTo(before_);
+    ComponentTest::TearDown();
+  }
+  [[nodiscard]] bool HasEnded(const RawSession& session) const {
+    const auto list =
+        admin().Call(&v1::Admin::Stub::ListSessions, v1::ListSessionsRequest());
+    if (!list.ok()) return false;
+    for (const v1::SessionInfo& info : list->sessions()) {
+      if (info.id() == session.welcome.session_id()) return false;
+    }
+    return true;
+  }
+
+  Footprint before_;
+};
+
+TEST_F(SilentClientsTest, OneThatNeverReadsItsStreamIsEnded) {
+  RawSession session = RawSession::Open(TenantDir("a")).value();
+  const auto stream = session.OpenStream(SocketDir());
+  stream->Send(AcquireMessage(1, 4 * kMiB));
+  ASSERT_TRUE(session.TakeSlabs().ok());
+  const uint64_t resident = broker().ResidentBytes();
+  v1::ClientMessage ask;
+  ask.mutable_get_quota();
+  uint64_t asked = 1;
+  do {
+    ask.set_request_id(++asked);
+  } while (asked < 2'000'000 && stream->Send(ask));
+  EXPECT_TRUE(session.AwaitHangUp().ok()) << asked;
+  EXPECT_TRUE(HasEnded(session));
+  if (!kInstrumented) {
+    EXPECT_LT(broker().ResidentBytes(), resident + 256 * kMiB);
+  }
+}
+
+// The broker waits 10 s for an acknowledgement: all who owe one at once.
+TEST_F(SilentClientsTest, ThoseWhoNeverAcknowledgeAreEndedInTime) {
+  const auto watch = StartGmb("watch", {"watch"});
+  RawSession mute = RawSession::Open(TenantDir("a")).value();
+  const auto mutes = mute.OpenStream(SocketDir());
+  mutes->Send(AcquireMessage(1, 4 * kMiB));
+  ASSERT_TRUE(mutes->ReceiveAnswer(1).has_value());
+
+  RawSession deaf = RawSession::Open(TenantDir("c")).value();
+  const auto deafs = deaf.OpenStream(SocketDir());
+  for (uint64_t id = 1; id <= 30; ++id)
+    deafs->Send(AcquireMessage(id, 2 * kMiB));
+
+  // Has what it leased announced, releases it, and still owes its answer.
+  RawSession owing = RawSession::Open(TenantDir("d")).value();
+  const auto owings = owing.OpenStream(SocketDir());
+  owings->Send(AcquireMessage(1, 64 * kMiB));
+  const auto grant = owings->ReceiveAnswer(1);
+  ASSERT_TRUE(grant.has_value() && grant->has_grant());
+  owings->Send(ReleaseMessage(2, grant->grant().lease_id()));
+  const absl::Time start = absl::Now();
+
+  absl::Duration slowest;
+  const bool ended = Await([&] {
+    const absl::Time asked = absl::Now();
+    ExpectServed("b");
+    slowest = std::max(slowest, absl::Now() - asked);
+    return HasEnded(mute) && HasEnded(deaf) && HasEnded(owing);
+  });
+  EXPECT_TRUE(ended);
+  EXPECT_GT(absl::Now() - start, absl::Seconds(9));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30));
+  EXPECT_LT(slowest, absl::Seconds(8)) << "others are served meanwhile";
+  // The log holds lines of clients back when there are many; events are not.
+  EXPECT_TRUE(watch->AwaitOut("did not acknowledge")) << watch->Out();
+  EXPECT_TRUE(absl::IsUnavailable(mutes->Finish()));
+  EXPECT_TRUE(absl::IsUnavailable(deafs->Finish()));
+}
+
+TEST_F(SilentClientsTest, OneThatIsSilentAndDiesGivesEverythingBackAtOnce) {
+  const absl::Time start = absl::Now();
+  {
+    RawSession session = RawSession::Open(TenantDir("a")).value();
+    const auto stream = session.OpenStream(SocketDir());
+    stream->Send(AcquireMessage(1, 128 * kMiB));
+    ASSERT_TRUE(stream->ReceiveAnswer(1).has_value());
+  }
+  ExpectBackTo(before_);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(9));
+}
+
+TEST_F(SilentClientsTest, ASessionMayAskForNothingForEver) {
+  const RawSession idle = RawSession::Open(TenantDir("a")).value();
+  const auto stream = idle.OpenStream(SocketDir());
+  for (int i = 0; i < 20; ++i) ExpectServed("b");
+  EXPECT_FALSE(HasEnded(idle));
+}
+
+}  // namespace
+}  // namespace gmb::component

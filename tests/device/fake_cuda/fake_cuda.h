@@ -1,0 +1,38 @@
+#ifndef GMB_TESTS_DEVICE_FAKE_CUDA_FAKE_CUDA_H_
+#define GMB_TESTS_DEVICE_FAKE_CUDA_FAKE_CUDA_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+
+// A libcuda.so.1 over shared host memory, with one GPU of 1 GiB: it lets the
+// code of the CUDA devices run, and each driver call fail, on machines without
+// a GPU. It keeps the rules that we rely on (whole mappings, access set apart,
+// a context for copies, copies to a stream that run no earlier than somebody
+// waits for them) and nothing else. What is true of CUDA is decided on a GPU,
+// by the same contract suite.
+
+extern "C" {
+
+// The `k`-th driver call from now on, whichever it is, returns `result`; 1 is
+// the next. A call that releases something has released it nevertheless.
+// 0 switches this off. Calls that only name errors are not counted.
+void FakeCudaFail(uint64_t k, CUresult result);
+
+// The same for the k-th call and all later ones: a device that is lost.
+// Calls that release something, and streams that are waited for, still do.
+void FakeCudaFailFrom(uint64_t k, CUresult result);
+
+// The call that failed last, or null.
+const char* FakeCudaFailed();
+
+// Handles, mappings, reservations, allocations, retained contexts, streams,
+// events and page-locked pieces that this process has not given back.
+uint64_t FakeCudaLive();
+
+// Bytes of host memory that are page-locked now.
+uint64_t FakeCudaPageLockedBytes();
+
+}  // extern "C"
+
+#endif  // GMB_TESTS_DEVICE_FAKE_CUDA_FAKE_CUDA_H_

@@ -1,0 +1,241 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "tests/device/fake_cuda/state.h"
+
+// The fake driver's memory: handles, mappings, allocations, legacy IPC.
+
+using fake_cuda::Contexts;
+using fake_cuda::Enter;
+using fake_cuda::kGranularityBytes;
+using fake_cuda::Memory;
+using fake_cuda::TheGpu;
+using gmb::ipc::UniqueFd;
+
+namespace {
+
+void* At(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
+
+// The mappings from `start` on cover exactly `bytes`.
+bool CoversMappings(CUdeviceptr start, uint64_t bytes) {
+  const CUdeviceptr end = start + bytes;
+  while (start < end) {
+    const auto mapping = TheGpu().mappings.find(start);
+    if (mapping == TheGpu().mappings.end()) return false;
+    start += mapping->second;
+  }
+  return start == end;
+}
+
+CUresult CreateMemory(size_t bytes, Memory* memory) {
+  auto slab = TheGpu().memory->Create(bytes);
+  if (!slab.ok()) {
+    return absl::IsResourceExhausted(slab.status()) ? CUDA_ERROR_OUT_OF_MEMORY
+                                                    : CUDA_ERROR_INVALID_VALUE;
+  }
+  *memory = {.fd = std::get<UniqueFd>(std::move(slab->exported)),
+             .bytes = bytes,
+             .key = slab->key};
+  return CUDA_SUCCESS;
+}
+
+void DropMemory(Memory memory) {
+  memory.fd.reset();
+  if (memory.key != 0) (void)TheGpu().memory->Destroy(memory.key);
+}
+
+// The same memory through a file description of its own.
+UniqueFd Reopen(const std::string& process, int fd) {
+  const std::string path = absl::StrCat("/proc/", process, "/fd/", fd);
+  return UniqueFd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+}
+
+CUdeviceptr MapAligned(const UniqueFd& fd, uint64_t bytes) {
+  char* const start = static_cast<char*>(
+      mmap(nullptr, bytes + kGranularityBytes, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  const auto address = reinterpret_cast<uintptr_t>(start);
+  const uintptr_t aligned =
+      (address + kGranularityBytes - 1) / kGranularityBytes * kGranularityBytes;
+  (void)mmap(At(aligned), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+             fd.get(), 0);
+  return aligned;
+}
+
+struct IpcName {
+  pid_t pid;
+  int fd;
+  uint64_t bytes;
+};
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity,
+                                       const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+  FAKE_ENTER();
+  *granularity = kGranularityBytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp*, unsigned long long) {
+  FAKE_ENTER();
+  Memory memory;
+  if (CUresult result = CreateMemory(bytes, &memory); result != CUDA_SUCCESS) {
+    return result;
+  }
+  *handle = TheGpu().next_handle++;
+  TheGpu().handles.emplace(*handle, std::move(memory));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  FAKE_LOCK();
+  const auto found = TheGpu().handles.find(handle);
+  if (found == TheGpu().handles.end()) return CUDA_ERROR_INVALID_VALUE;
+  DropMemory(std::move(found->second));
+  TheGpu().handles.erase(found);
+  return Enter(__func__);
+}
+
+CUresult cuMemExportToShareableHandle(void* fd,
+                                      CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType,
+                                      unsigned long long) {
+  FAKE_ENTER();
+  const Memory& memory = TheGpu().handles.at(handle);
+  if (memory.key == 0) return CUDA_ERROR_INVALID_VALUE;  // as the driver does
+  *static_cast<int*>(fd) = Reopen("self", memory.fd.get()).release();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
+                                        void* fd, CUmemAllocationHandleType) {
+  FAKE_ENTER();
+  const auto number = static_cast<int>(reinterpret_cast<intptr_t>(fd));
+  struct stat info;
+  if (fcntl(number, F_GET_SEALS) < 0 || fstat(number, &info) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *handle = TheGpu().next_handle++;
+  TheGpu().handles.emplace(
+      *handle, Memory{.fd = UniqueFd(fcntl(number, F_DUPFD_CLOEXEC, 0)),
+                      .bytes = static_cast<uint64_t>(info.st_size)});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* start, size_t bytes, size_t,
+                             CUdeviceptr, unsigned long long) {
+  FAKE_ENTER();
+  void* const memory = mmap(nullptr, bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  *start = reinterpret_cast<CUdeviceptr>(memory);
+  TheGpu().reservations.emplace(*start, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr start, size_t bytes) {
+  FAKE_LOCK();
+  if (TheGpu().reservations.erase(start) == 0) return CUDA_ERROR_INVALID_VALUE;
+  munmap(At(start), bytes);
+  return Enter(__func__);
+}
+
+CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long) {
+  FAKE_ENTER();
+  const Memory& memory = TheGpu().handles.at(handle);
+  if (offset != 0 || bytes != memory.bytes ||
+      TheGpu().mappings.count(start) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  (void)mmap(At(start), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+             memory.fd.get(), 0);
+  TheGpu().mappings.emplace(start, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemUnmap(CUdeviceptr start, size_t bytes) {
+  FAKE_LOCK();
+  if (!CoversMappings(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  (void)mmap(At(start), bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  auto& mappings = TheGpu().mappings;
+  mappings.erase(mappings.find(start), mappings.lower_bound(start + bytes));
+  return Enter(__func__);
+}
+
+CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes, const CUmemAccessDesc*,
+                        size_t) {
+  FAKE_ENTER();
+  if (!CoversMappings(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  mprotect(At(start), bytes, PROT_READ | PROT_WRITE);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc(CUdeviceptr* start, size_t bytes) {
+  FAKE_ENTER();
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  Memory memory;
+  if (CUresult result = CreateMemory(bytes, &memory); result != CUDA_SUCCESS) {
+    return result;
+  }
+  *start = MapAligned(memory.fd, bytes);
+  TheGpu().allocations.emplace(*start, std::move(memory));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree(CUdeviceptr start) {
+  FAKE_LOCK();
+  const auto found = TheGpu().allocations.find(start);
+  if (found == TheGpu().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+  munmap(At(start), found->second.bytes);
+  DropMemory(std::move(found->second));
+  TheGpu().allocations.erase(found);
+  return Enter(__func__);
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr start) {
+  FAKE_ENTER();
+  const Memory& memory = TheGpu().allocations.at(start);
+  const IpcName name = {getpid(), memory.fd.get(), memory.bytes};
+  std::memset(handle, 0, sizeof(*handle));
+  std::memcpy(handle, &name, sizeof(name));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr* start, CUipcMemHandle handle,
+                            unsigned) {
+  FAKE_ENTER();
+  IpcName name;
+  std::memcpy(&name, &handle, sizeof(name));
+  if (name.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+  const UniqueFd fd = Reopen(absl::StrCat(name.pid), name.fd);
+  if (!fd.valid()) return CUDA_ERROR_INVALID_CONTEXT;
+  *start = MapAligned(fd, name.bytes);
+  TheGpu().opened.emplace(*start, name.bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr start) {
+  FAKE_LOCK();
+  const auto found = TheGpu().opened.find(start);
+  if (found == TheGpu().opened.end()) return CUDA_ERROR_INVALID_VALUE;
+  munmap(At(start), found->second);
+  TheGpu().opened.erase(found);
+  return Enter(__func__);
+}
+
+}  // extern "C"

@@ -1,0 +1,88 @@
+#ifndef GMB_TESTS_DEVICE_FAKE_CUDA_STATE_H_
+#define GMB_TESTS_DEVICE_FAKE_CUDA_STATE_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/devices.h"
+#include "ipc/unique_fd.h"
+
+// What the fake driver's functions share; fake_cuda.h says what it is for.
+
+namespace fake_cuda {
+
+using gmb::device::Allocator;
+using gmb::device::SlabKey;
+using gmb::ipc::UniqueFd;
+
+inline constexpr uint64_t kTotalBytes = uint64_t{1} << 30;
+inline constexpr uint64_t kGranularityBytes = uint64_t{2} << 20;
+
+// Memory that this process created (key > 0) or imported (key 0).
+struct Memory {
+  UniqueFd fd;
+  uint64_t bytes = 0;
+  SlabKey key = 0;
+};
+
+// Work of a stream is numbered from 1; it is done when somebody waits for it.
+struct Copy {
+  void* to;
+  const void* from;
+  uint64_t bytes;
+};
+struct Stream {
+  std::deque<Copy> pending;
+  uint64_t done = 0;
+};
+struct Event {
+  CUstream stream = nullptr;
+  uint64_t after = 0;  // work of the stream
+};
+
+struct Gpu {
+  std::recursive_mutex mutex;  // guards the rest
+  std::unique_ptr<Allocator> memory =
+      *gmb::device::OpenHostAllocator({.capacity_bytes = kTotalBytes});
+  std::map<CUmemGenericAllocationHandle, Memory> handles;
+  std::map<CUdeviceptr, uint64_t> reservations;  // start -> bytes
+  std::map<CUdeviceptr, uint64_t> mappings;
+  std::map<CUdeviceptr, Memory> allocations;  // cuMemAlloc
+  std::map<CUdeviceptr, uint64_t> opened;     // cuIpcOpenMemHandle
+  std::map<CUstream, Stream> streams;
+  std::map<CUevent, Event> events;
+  std::map<uintptr_t, uint64_t> page_locked;
+  CUmemGenericAllocationHandle next_handle = 100;
+  int retained = 0;
+  uint64_t pushed_contexts = 0;  // of all threads
+  uint64_t calls_until_failure = 0;
+  bool fails_on = false;  // after the first failure
+  CUresult failure = CUDA_SUCCESS;
+  const char* failed = nullptr;
+};
+
+Gpu& TheGpu();
+
+// Contexts that this thread has pushed, the current one last.
+std::vector<CUcontext>& Contexts();
+
+// Counts the call named `call`, and says whether and how it has to fail.
+CUresult Enter(const char* call);
+
+#define FAKE_LOCK() const std::lock_guard lock(fake_cuda::TheGpu().mutex)
+
+#define FAKE_ENTER()                                                     \
+  FAKE_LOCK();                                                           \
+  if (const CUresult result = Enter(__func__); result != CUDA_SUCCESS) { \
+    return result;                                                       \
+  }
+
+}  // namespace fake_cuda
+
+#endif  // GMB_TESTS_DEVICE_FAKE_CUDA_STATE_H_

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <cstring>
+
+#include "tests/device/fake_cuda/fake_cuda.h"
+#include "tests/device/fake_cuda/state.h"
+
+// The fake driver's streams and events, page-locked memory, and copies by
+// streams. Such a copy is made when somebody waits for it: a caller that unmaps
+// or reads too early finds the page gone or the bytes missing.
+
+using fake_cuda::Contexts;
+using fake_cuda::Copy;
+using fake_cuda::Enter;
+using fake_cuda::Event;
+using fake_cuda::Stream;
+using fake_cuda::TheGpu;
+
+namespace {
+
+void RunUntil(Stream* stream, uint64_t number) {
+  while (stream->done < number) {
+    const Copy copy = stream->pending.front();
+    stream->pending.pop_front();
+    ++stream->done;
+    std::memcpy(copy.to, copy.from, copy.bytes);
+  }
+}
+
+void RunAll(Stream* stream) {
+  RunUntil(stream, stream->done + stream->pending.size());
+}
+
+// As the driver: host memory of a copy lies in one page-locked piece, or in
+// none.
+bool CrossesPageLock(const void* host, uint64_t bytes) {
+  const auto start = reinterpret_cast<uintptr_t>(host);
+  const uintptr_t end = start + bytes;
+  return std::any_of(
+      TheGpu().page_locked.begin(), TheGpu().page_locked.end(),
+      [&](const auto& piece) {
+        const uintptr_t piece_end = piece.first + piece.second;
+        const bool overlaps = start < piece_end && piece.first < end;
+        const bool inside = piece.first <= start && end <= piece_end;
+        return overlaps && !inside;
+      });
+}
+
+CUresult Enqueue(CUstream name, const Copy& copy, const void* host) {
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  const auto stream = TheGpu().streams.find(name);
+  if (stream == TheGpu().streams.end() || CrossesPageLock(host, copy.bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  stream->second.pending.push_back(copy);
+  return CUDA_SUCCESS;
+}
+
+// A name that is no address of anything.
+template <typename Name>
+Name NewName() {
+  return reinterpret_cast<Name>(TheGpu().next_handle++);
+}
+
+}  // namespace
+
+extern "C" {
+
+uint64_t FakeCudaPageLockedBytes() {
+  FAKE_LOCK();
+  uint64_t bytes = 0;
+  for (const auto& piece : TheGpu().page_locked) bytes += piece.second;
+  return bytes;
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  FAKE_ENTER();
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *stream = NewName<CUstream>();
+  TheGpu().streams[*stream];
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream name) {
+  FAKE_LOCK();
+  const auto stream = TheGpu().streams.find(name);
+  if (stream == TheGpu().streams.end()) return CUDA_ERROR_INVALID_VALUE;
+  RunAll(&stream->second);
+  TheGpu().streams.erase(stream);
+  return Enter(__func__);
+}
+
+CUresult cuStreamSynchronize(CUstream name) {
+  FAKE_LOCK();
+  if (name == nullptr) return cuCtxSynchronize();
+  const auto stream = TheGpu().streams.find(name);
+  if (stream == TheGpu().streams.end()) return CUDA_ERROR_INVALID_VALUE;
+  RunAll(&stream->second);
+  return Enter(__func__);
+}
+
+CUresult cuCtxSynchronize() {
+  FAKE_ENTER();
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  for (auto& stream : TheGpu().streams) RunAll(&stream.second);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  FAKE_ENTER();
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *event = NewName<CUevent>();
+  TheGpu().events[*event];
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent event) {
+  FAKE_LOCK();
+  if (TheGpu().events.erase(event) == 0) return CUDA_ERROR_INVALID_VALUE;
+  return Enter(__func__);
+}
+
+CUresult cuEventRecord(CUevent event, CUstream name) {
+  FAKE_ENTER();
+  const Stream& stream = TheGpu().streams.at(name);
+  TheGpu().events.at(event) = {name, stream.done + stream.pending.size()};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent name) {
+  FAKE_ENTER();
+  const Event& event = TheGpu().events.at(name);
+  RunUntil(&TheGpu().streams.at(event.stream), event.after);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes,
+                           CUstream stream) {
+  FAKE_ENTER();
+  return Enqueue(stream, {to, reinterpret_cast<void*>(from), bytes}, to);
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes,
+                           CUstream stream) {
+  FAKE_ENTER();
+  return Enqueue(stream, {reinterpret_cast<void*>(to), from, bytes}, from);
+}
+
+CUresult cuMemHostRegister(void* start, size_t bytes, unsigned) {
+  FAKE_ENTER();
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  TheGpu().page_locked.emplace(reinterpret_cast<uintptr_t>(start), bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void* start) {
+  FAKE_LOCK();
+  if (TheGpu().page_locked.erase(reinterpret_cast<uintptr_t>(start)) == 0) {
+    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  }
+  return Enter(__func__);
+}
+
+}  // extern "C"

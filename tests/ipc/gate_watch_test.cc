@@ -1,0 +1,61 @@
+#include "ipc/gate_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace gmb::ipc {
+namespace {
+
+constexpr GateWord kActive(GateState::kOpen, 1, 1);
+constexpr GateWord kIdle(GateState::kOpen, 0, 1);
+
+absl::Time At(double seconds) {
+  return absl::FromUnixNanos(0) + absl::Seconds(seconds);
+}
+
+TEST(GateWatch, IdlenessBeginsWhenTheLastScopeWentOutNotAtTheLook) {
+  GateWatch watch(At(0));
+  watch.Look(kActive, At(0), At(10));
+  EXPECT_FALSE(watch.idle_since().has_value());
+  EXPECT_EQ(watch.IdleFor(At(10)), absl::ZeroDuration());
+  watch.Look(kIdle, At(10.25), At(11));
+  EXPECT_EQ(watch.idle_since(), At(10.25));
+  EXPECT_EQ(watch.IdleFor(At(11)), absl::Seconds(0.75));
+}
+
+TEST(GateWatch, ParkingAndClosingDoNotEndIdleness) {
+  GateWatch watch(At(0));
+  watch.Look(kIdle, At(0.5), At(1));
+  watch.Look(GateWord(GateState::kSync, 0, 1), At(0.5), At(2));
+  watch.Look(GateWord(GateState::kParked, 0, 1, true), At(0.5), At(3));
+  watch.Look(GateWord(GateState::kClosed, 0, 1), At(0.5), At(4));
+  EXPECT_EQ(watch.IdleFor(At(5)), absl::Seconds(4.5));
+}
+
+TEST(GateWatch, ScopesBetweenTwoLooksAreSeen) {
+  GateWatch watch(At(0));
+  watch.Look(GateWord(GateState::kParked, 0, 1), At(0.5), At(1));
+  watch.Look(GateWord(GateState::kParked, 0, 4), At(1.75), At(2));
+  EXPECT_EQ(watch.idle_since(), At(1.75));
+}
+
+TEST(GateWatch, AClientThatLiesGainsTheTimeBetweenTwoLooksAtMost) {
+  GateWatch watch(At(0));
+  watch.Look(kActive, At(0), At(10));
+  watch.Look(kIdle, At(-1e9), At(11));
+  EXPECT_EQ(watch.idle_since(), At(10));
+  watch.Look(GateWord(GateState::kOpen, 0, 2), At(1e9), At(12));
+  EXPECT_EQ(watch.idle_since(), At(12));
+  // Of the same idleness the stamp is taken once.
+  watch.Look(GateWord(GateState::kOpen, 0, 2), At(11), At(13));
+  EXPECT_EQ(watch.idle_since(), At(12));
+}
+
+TEST(GateWatch, AWordThatMakesNoSenseIsActive) {
+  GateWatch watch(At(0));
+  watch.Look(kIdle, At(0), At(1));
+  watch.Look(GateWord(GateState::kParked, 5, 1), At(0), At(2));
+  EXPECT_FALSE(watch.idle_since().has_value());
+}
+
+}  // namespace
+}  // namespace gmb::ipc

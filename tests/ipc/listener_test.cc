@@ -1,0 +1,203 @@
+#include "ipc/listener.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "ipc/seqpacket.h"
+#include "ipc/socket_path.h"
+#include "tests/ipc/open_fds.h"
+#include "tests/ipc/temporary_directory.h"
+
+namespace gmb::ipc {
+namespace {
+
+using ::gmb::testing::OpenFds;
+using ::gmb::testing::TemporaryDirectory;
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+// A socket file that nobody listens on, as a killed process leaves it.
+void LeaveStaleSocket(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const absl::StatusOr<Listener> listener =
+        Listener::Listen(path, 0600, SocketType::kSeqpacket);
+    ::_exit(listener.ok() ? 0 : 1);  // no destructor runs
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+}
+
+TEST(ListenerTest, AcceptsAPeerAndKnowsItsCredentials) {
+  const TemporaryDirectory directory;
+  absl::StatusOr<Listener> listener =
+      Listener::Listen(directory.File("s"), 0600, SocketType::kSeqpacket);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_FALSE(listener->TryAccept()->has_value());
+  absl::StatusOr<SeqpacketSocket> client =
+      SeqpacketSocket::Connect(directory.File("s"), kLong);
+  ASSERT_TRUE(client.ok()) << client.status();
+  absl::StatusOr<std::optional<UniqueFd>> accepted = listener->TryAccept();
+  ASSERT_TRUE(accepted.ok() && accepted->has_value());
+  SeqpacketSocket socket(*std::move(*accepted));
+  const absl::StatusOr<PeerCredentials> peer = socket.peer();
+  ASSERT_TRUE(peer.ok());
+  EXPECT_EQ(*peer, (PeerCredentials{::getpid(), ::geteuid(), ::getegid()}));
+  ASSERT_TRUE(socket.Send("hi", {}, false, kLong).ok());
+  EXPECT_EQ(client->Receive(kLong)->bytes, "hi");
+}
+
+TEST(ListenerTest, GivesItsSocketTheModeAskedFor) {
+  const TemporaryDirectory directory;
+  for (const mode_t mode : {0600, 0660, 0666}) {
+    const absl::StatusOr<Listener> listener =
+        Listener::Listen(directory.File("s"), mode, SocketType::kSeqpacket);
+    ASSERT_TRUE(listener.ok());
+    struct stat info {};
+    ASSERT_EQ(::stat(directory.File("s").c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, mode);
+  }
+}
+
+TEST(ListenerTest, RemovesItsPathButNotASuccessors) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("s");
+  {
+    absl::StatusOr<Listener> first =
+        Listener::Listen(path, 0600, SocketType::kSeqpacket);
+    ASSERT_TRUE(first.ok());
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    const absl::StatusOr<Listener> second =
+        Listener::Listen(path, 0600, SocketType::kSeqpacket);
+    ASSERT_TRUE(second.ok());
+    { const Listener gone = *std::move(first); }
+    EXPECT_EQ(*InspectSocketPath(path), PathState::kListening);
+  }
+  EXPECT_EQ(*InspectSocketPath(path), PathState::kFree);
+}
+
+TEST(ListenerTest, ReplacesAStaleSocket) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("s");
+  LeaveStaleSocket(path);
+  EXPECT_EQ(*InspectSocketPath(path), PathState::kStale);
+  EXPECT_EQ(SeqpacketSocket::Connect(path, kLong).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(Listener::Listen(path, 0600, SocketType::kSeqpacket).ok());
+}
+
+TEST(ListenerTest, LeavesALivingListenerAlone) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("s");
+  const absl::StatusOr<Listener> first =
+      Listener::Listen(path, 0600, SocketType::kSeqpacket);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(
+      Listener::Listen(path, 0600, SocketType::kSeqpacket).status().code(),
+      absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(SeqpacketSocket::Connect(path, kLong).ok());
+}
+
+TEST(ListenerTest, LeavesAListenerOfAnotherSocketTypeAlone) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("s");
+  const UniqueFd stream(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
+  ASSERT_EQ(::bind(stream.get(), reinterpret_cast<const sockaddr*>(&*address),
+                   sizeof(*address)),
+            0);
+  ASSERT_EQ(::listen(stream.get(), 1), 0);
+  EXPECT_EQ(*InspectSocketPath(path), PathState::kListening);
+  EXPECT_EQ(RemoveStaleSocket(path).code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST(ListenerTest, LeavesAFileThatIsNoSocketAlone) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("s");
+  std::ofstream(path) << "precious";
+  EXPECT_EQ(
+      Listener::Listen(path, 0600, SocketType::kSeqpacket).status().code(),
+      absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST(ListenerTest, RefusesAPathThatIsTooLongAndSaysTheLimit) {
+  const TemporaryDirectory directory;
+  const std::string longest = directory.File(
+      std::string(kMaxSocketPathBytes - directory.path().size() - 1, 'x'));
+  EXPECT_TRUE(Listener::Listen(longest, 0600, SocketType::kSeqpacket).ok());
+  const absl::Status refused =
+      Listener::Listen(longest + "x", 0600, SocketType::kSeqpacket).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(refused.message().find("at most 107 bytes"),
+            absl::string_view::npos)
+      << refused;
+  EXPECT_EQ(SeqpacketSocket::Connect(longest + "x", kLong).status(), refused);
+  EXPECT_EQ(CheckSocketPath("").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckSocketPath(std::string("a\0b", 3)).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ListenerTest, SaysThatNobodyListensOnAnAbsentPath) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(
+      SeqpacketSocket::Connect(directory.File("s"), kLong).status().code(),
+      absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(Listener::Listen(directory.File("no/such/s"), 0600,
+                                SocketType::kSeqpacket)
+                   .ok());
+}
+
+TEST(ListenerTest, AConnectionToAFullBacklogEndsAtItsDeadline) {
+  const TemporaryDirectory directory;
+  const absl::StatusOr<sockaddr_un> address =
+      SocketAddress(directory.File("s"));
+  const UniqueFd server(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(server.get(), reinterpret_cast<const sockaddr*>(&*address),
+                   sizeof(*address)),
+            0);
+  ASSERT_EQ(::listen(server.get(), 1), 0);
+  std::vector<SeqpacketSocket> waiting;
+  absl::Status last;
+  while (last.ok()) {
+    absl::StatusOr<SeqpacketSocket> client =
+        SeqpacketSocket::Connect(directory.File("s"), absl::Milliseconds(20));
+    last = client.status();
+    if (client.ok()) waiting.push_back(*std::move(client));
+    ASSERT_LT(waiting.size(), 10U);
+  }
+  EXPECT_EQ(last.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(ListenerTest, SaysWhenNoFdIsLeftAndKeepsTheConnectionWaiting) {
+  const TemporaryDirectory directory;
+  absl::StatusOr<Listener> listener =
+      Listener::Listen(directory.File("s"), 0600, SocketType::kSeqpacket);
+  ASSERT_TRUE(listener.ok());
+  const absl::StatusOr<SeqpacketSocket> client =
+      SeqpacketSocket::Connect(directory.File("s"), kLong);
+  ASSERT_TRUE(client.ok());
+  const size_t before = OpenFds();
+  rlimit limits{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limits), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = limits.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status refused = listener->TryAccept().status();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limits), 0);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(OpenFds(), before);
+  EXPECT_TRUE(listener->TryAccept()->has_value());
+}
+
+}  // namespace
+}  // namespace gmb::ipc

@@ -1,0 +1,154 @@
+#include "tests/quota/plan_check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace gmb::quota {
+namespace {
+
+class PlanCheck {
+ public:
+  PlanCheck(const Snapshot& snapshot, const Demand& demand, Instant now,
+            const PlannerOptions& options, const Plan& plan)
+      : snapshot_(snapshot),
+        demand_(demand),
+        now_(now),
+        options_(options),
+        plan_(plan) {}
+
+  std::string Run() {
+    Expect(plan_.victims.size() <= 16, "more than 16 victims");
+    std::set<LeaseId> seen;
+    for (const Victim& victim : plan_.victims) {
+      Expect(seen.insert(victim.lease).second, "a victim twice");
+      CheckVictim(victim);
+    }
+    CheckGuarantees();
+    for (const Need& need : demand_.needs) CheckNeed(need);
+    return problem_;
+  }
+
+ private:
+  void Expect(bool condition, const std::string& text) {
+    if (!condition && problem_.empty()) problem_ = text;
+  }
+
+  const LeaseRow& RowOf(const Victim& victim) const {
+    return *std::find_if(
+        snapshot_.leases.begin(), snapshot_.leases.end(),
+        [&](const LeaseRow& row) { return row.lease == victim.lease; });
+  }
+  const TenantRow& TenantOf(const LeaseRow& lease) const {
+    return *std::find_if(snapshot_.tenants.begin(), snapshot_.tenants.end(),
+                         [&](const TenantRow& row) {
+                           return row.tenant == lease.tenant &&
+                                  row.pool == lease.pool;
+                         });
+  }
+  static uint64_t Excess(const TenantRow& tenant) {
+    return tenant.resident_bytes > tenant.guarantee_bytes
+               ? tenant.resident_bytes - tenant.guarantee_bytes
+               : 0;
+  }
+
+  void CheckVictim(const Victim& victim) {
+    const LeaseRow& row = RowOf(victim);
+    const TenantRow& tenant = TenantOf(row);
+    const std::string who = absl::StrCat("lease ", row.lease.value, ": ");
+    const bool within = demand_.cause == Cause::kWithinGuarantee;
+    Expect(!row.evicted, who + "is evicted already");
+    Expect(row.session != demand_.session, who + "of the session that asks");
+    Expect(victim.bytes == row.bytes, who + "other bytes than it has");
+    Expect(victim.start >= now_, who + "in the past");
+    if (victim.step == Step::kTerminate) {
+      Expect(tenant.may_terminate && row.gate == Gate::kClosed &&
+                 row.unmap_deadline <= now_,
+             who + "is killed without need");
+      return;
+    }
+    Expect(!row.busy, who + "is busy");
+    Expect(row.back_off_until <= now_, who + "is to be left alone");
+    Expect(row.contents != Contents::kResident && row.evictable,
+           who + "cannot be evicted");
+    if (victim.step == Step::kPause) {
+      Expect(within, who + "is paused for one who borrows");
+      Expect(row.gate == Gate::kActive, who + "need not be paused");
+      Expect(Excess(tenant) > 0, who + "is paused within its guarantee");
+    } else {
+      Expect(row.gate == Gate::kParked || row.gate == Gate::kClosed,
+             who + "is active and evicted");
+    }
+    const Instant until = row.resident_since +
+                          std::max(tenant.min_residency, 4 * row.restore_time);
+    if (within) {
+      // Before its time only if the deadline would be missed otherwise.
+      const bool pressed =
+          until + tenant.pause_grace + std::chrono::seconds(1) +
+              2 * Nanoseconds(static_cast<int64_t>(
+                      static_cast<double>(row.bytes) * 1e9 /
+                      static_cast<double>(options_.copy_bytes_per_second))) >
+          demand_.deadline;
+      Expect(victim.start >= until || pressed, who + "is too young");
+    } else {
+      Expect(until <= now_, who + "is too young");
+    }
+  }
+
+  void CheckGuarantees() {
+    std::map<const TenantRow*, std::pair<uint64_t, uint64_t>> taken;
+    for (const Victim& victim : plan_.victims) {
+      if (victim.step == Step::kTerminate) continue;
+      const LeaseRow& row = RowOf(victim);
+      auto& [sum, largest] = taken[&TenantOf(row)];
+      sum += row.bytes;
+      largest = std::max(largest, row.bytes);
+    }
+    for (const auto& [tenant, bytes] : taken) {
+      if (tenant->tenant == demand_.tenant && demand_.cause == Cause::kBorrow) {
+        continue;  // its own
+      }
+      if (demand_.cause == Cause::kBorrow && !options_.lend_parked_guarantees) {
+        Expect(bytes.first <= Excess(*tenant),
+               "a borrower takes what is guaranteed");
+      } else if (demand_.cause == Cause::kWithinGuarantee) {
+        Expect(bytes.first - bytes.second < Excess(*tenant),
+               "a tenant gives whole leases that are guaranteed to it");
+      }
+    }
+  }
+
+  void CheckNeed(const Need& need) {
+    uint64_t sum = 0, least = ~uint64_t{0};
+    for (const Victim& victim : plan_.victims) {
+      if (victim.pool != need.pool) continue;
+      sum += victim.bytes;
+      least = std::min(least, victim.bytes);
+    }
+    if (sum == 0) return;
+    Expect(sum - least < need.bytes, "a victim is not needed");
+    if (demand_.cause == Cause::kBorrow && !demand_.collects &&
+        plan_.victims.size() < 16) {
+      Expect(sum >= need.bytes, "victims for nothing");
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const Demand& demand_;
+  const Instant now_;
+  const PlannerOptions& options_;
+  const Plan& plan_;
+  std::string problem_;
+};
+
+}  // namespace
+
+std::string CheckPlan(const Snapshot& snapshot, const Demand& demand,
+                      Instant now, const PlannerOptions& options,
+                      const Plan& plan) {
+  return PlanCheck(snapshot, demand, now, options, plan).Run();
+}
+
+}  // namespace gmb::quota

@@ -1,0 +1,78 @@
+// Random programs for the interpreter. GMB_QUOTA_SEED sets the first seed,
+// GMB_QUOTA_SEEDS how many: a failure prints the seed to repeat it with.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "tests/quota/interpreter.h"
+
+namespace gmb::quota {
+namespace {
+
+constexpr size_t kProgramBytes = 6000;
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  uint64_t value = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
+}
+
+std::vector<uint8_t> RandomProgram(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<uint8_t> program(kProgramBytes);
+  for (uint8_t& byte : program) byte = static_cast<uint8_t>(random());
+  return program;
+}
+
+TEST(QuotaPropertyTest,
+     EveryInvariantHoldsAfterEveryStepAndTheReferenceModelAgrees) {
+  const uint64_t first = FromEnvironment("GMB_QUOTA_SEED", 1);
+  const uint64_t count = FromEnvironment("GMB_QUOTA_SEEDS", 40);
+  InterpreterResult total;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const InterpreterResult result = Interpret(RandomProgram(seed));
+    ASSERT_EQ(result.problem, "")
+        << "repeat with GMB_QUOTA_SEED=" << seed << " GMB_QUOTA_SEEDS=1";
+    total.events += result.events;
+    total.granted += result.granted;
+    total.granted_after_waiting += result.granted_after_waiting;
+    for (const auto& [reason, n] : result.denied) total.denied[reason] += n;
+    total.pending += result.pending;
+    total.restored += result.restored;
+    total.restored_after_waiting += result.restored_after_waiting;
+    total.denied_pausing += result.denied_pausing;
+  }
+  std::cout << total.events << " events: " << total.granted << " granted, "
+            << total.granted_after_waiting << " of them after waiting, "
+            << total.pending << " pending, " << total.restored
+            << " restored at once, " << total.restored_after_waiting
+            << " after waiting, " << total.denied_pausing
+            << " denied for a pause;";
+  for (const auto& [reason, n] : total.denied)
+    std::cout << " " << ReasonName(reason) << " " << n;
+  std::cout << "\n";
+  // The programs are worth something only if they reach every kind of outcome.
+  if (count < 10) return;
+  EXPECT_GT(total.granted_after_waiting, 10 * count);
+  EXPECT_GT(total.pending, count);
+  EXPECT_GT(total.restored, 5 * count);
+  EXPECT_GT(total.restored_after_waiting, 2 * count);
+  EXPECT_GT(total.denied_pausing, count);
+  for (const Reason reason :
+       {Reason::kBadRequest, Reason::kNoSuchTenant, Reason::kNoSuchPool,
+        Reason::kTenantLimit, Reason::kTooManyHandles, Reason::kPoolExhausted,
+        Reason::kOvercommitted, Reason::kDraining, Reason::kCancelled}) {
+    EXPECT_GT(total.denied[reason], count) << ReasonName(reason);
+  }
+}
+
+TEST(QuotaPropertyTest, AnEmptyProgramLeavesNothing) {
+  EXPECT_EQ(Interpret({}).problem, "");
+}
+
+}  // namespace
+}  // namespace gmb::quota

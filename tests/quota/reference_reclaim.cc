@@ -1,0 +1,114 @@
+// The reference model's leases that leave the device and come back.
+#include <algorithm>
+
+#include "tests/quota/reference_model.h"
+
+namespace gmb::quota {
+
+void ReferenceModel::End(LeaseId id) {
+  const auto lease = leases_.find(id);
+  if (lease == leases_.end()) return;
+  for (ModelWaiter& waiter : waiters_) {
+    Wanted& wanted = waiter.wanted;
+    if (std::erase(wanted.leases, id) == 0) continue;
+    uint64_t& bytes = wanted.bytes.at(lease->second.pool);
+    bytes -= lease->second.bytes;
+    if (bytes == 0) wanted.bytes.erase(lease->second.pool);
+    waiter.passable_until.clear();
+    if (wanted.bytes.empty()) {
+      requests_.push_back(
+          Restored{.request = wanted.request, .session = wanted.session});
+    }
+  }
+  leases_.erase(lease);
+  Take([](const Wanted& wanted) { return wanted.bytes.empty(); });
+}
+
+void ReferenceModel::On(const HardChanged& event) {
+  const auto lease = leases_.find(event.lease);
+  if (lease == leases_.end() || lease->second.evicted) return;
+  lease->second.hard = event.hard;
+}
+
+void ReferenceModel::On(const Evicted& event) {
+  const auto lease = leases_.find(event.lease);
+  if (lease == leases_.end() || lease->second.evicted) return;
+  lease->second.evicted = true;
+  lease->second.hard = false;
+  for (ModelWaiter& waiter : waiters_) {
+    Wanted& wanted = waiter.wanted;
+    const bool same_session = std::any_of(
+        wanted.leases.begin(), wanted.leases.end(), [&](LeaseId id) {
+          return leases_.at(id).session == lease->second.session;
+        });
+    if (!same_session) continue;
+    wanted.leases.push_back(event.lease);
+    wanted.bytes[lease->second.pool] += lease->second.bytes;
+    waiter.passable_until.clear();
+    for (const auto& [pool, bytes] : wanted.bytes) {
+      const auto refusal = Impossible(wanted, pool);
+      if (!refusal) continue;
+      const RequestId request = wanted.request;
+      Deny(wanted, *refusal);
+      Take([&](const Wanted& other) { return other.request == request; });
+      return;
+    }
+    return;
+  }
+}
+
+void ReferenceModel::On(const Restore& event) {
+  if (IsWaiting(event.request)) return;
+  Wanted wanted{.request = event.request,
+                .session = event.session,
+                .tenant = {},
+                .bytes = {},
+                .handles = 0,
+                .deadline = event.deadline,
+                .hard = false,
+                .leases = {}};
+  bool several = false, waits = false;
+  for (const auto& [id, lease] : leases_) {
+    const bool named = std::find(event.leases.begin(), event.leases.end(),
+                                 id) != event.leases.end();
+    if (!named || !lease.evicted) continue;
+    several =
+        several || (!wanted.leases.empty() && lease.tenant != wanted.tenant);
+    waits = waits || std::any_of(waiters_.begin(), waiters_.end(),
+                                 [id = id](const ModelWaiter& waiter) {
+                                   const auto& ids = waiter.wanted.leases;
+                                   return std::find(ids.begin(), ids.end(),
+                                                    id) != ids.end();
+                                 });
+    wanted.leases.push_back(id);
+    wanted.tenant = lease.tenant;
+    wanted.bytes[lease.pool] += lease.bytes;
+  }
+  if (wanted.leases.empty()) {
+    requests_.push_back(
+        Restored{.request = event.request, .session = event.session});
+    return;
+  }
+  if (several) return Deny(wanted, {Reason::kBadRequest});
+  if (waits) return Deny(wanted, {Reason::kBadState});
+  for (const auto& [pool, bytes] : wanted.bytes) {
+    if (const auto refusal = Impossible(wanted, pool))
+      return Deny(wanted, *refusal);
+  }
+  Arrive(wanted);
+}
+
+void ReferenceModel::On(const SessionPausing& event) {
+  if (!event.pausing) {
+    pausing_.erase(event.session);
+    return;
+  }
+  pausing_.insert(event.session);
+  for (const Wanted& request : Take([&](const Wanted& other) {
+         return other.session == event.session && !WithinGuarantee(other);
+       })) {
+    Deny(request, WhyNotNow(request), true);
+  }
+}
+
+}  // namespace gmb::quota

@@ -1,0 +1,42 @@
+"""docs/operations.md lists every event of the broker, and no other."""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def published():
+    """The words that the broker's sources publish, and those that they log."""
+    events, logged = set(), set()
+    for file in (ROOT / "broker").rglob("*.cc"):
+        text = file.read_text()
+        # The kind is the first argument; "a ? b : c" has two.
+        for argument in re.findall(r"\bNewEvent\(([^,]*),", text):
+            events |= set(re.findall(r'"([a-z_]+)"', argument))
+        for argument in re.findall(r"\bLog(?:Client)?Event\(\s*LogLevel::\w+,\s*([^,){]*)", text):
+            logged |= set(re.findall(r'"([a-z_]+)"', argument))
+    return events, logged
+
+
+def listed():
+    section = (ROOT / "docs" / "operations.md").read_text().split("### Events\n")[1].split("\n## ")[0]
+    tables = section.split("In the log alone:")
+    return [set(re.findall(r"`([a-z_]+)`", "\n".join(re.findall(r"^\|([^|]*)\|", table, re.M))))
+            for table in tables]
+
+
+class EventsTest(unittest.TestCase):
+
+    def test_every_event_is_listed_and_every_listed_one_exists(self):
+        events, logged = published()
+        self.assertIn("pool_draining", events)
+        self.assertIn("serving", logged)
+        in_watch, in_log = listed()
+        self.assertEqual(in_watch, events)
+        self.assertEqual(in_log, logged)
+
+
+if __name__ == "__main__":
+    unittest.main()

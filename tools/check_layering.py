@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Checks which folder includes what, and from where third-party headers come.
+
+    tools/check_layering.py [--root DIR]
+
+Prints one line a fault, as FILE:LINE: what is wrong. Exits 1 if there is any.
+Files that grow too long are named as warnings and do not fail.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+# Folder -> what it may include of ours: whole folders ("ipc/") or single
+# headers. The longest matching folder rules. The public headers of the client
+# are written "gmb/...", the generated ones "gmb/v1/...": see owner() below.
+ARROWS = {
+    "proto": ["proto/"],
+    "quota": ["quota/"],
+    "ipc": ["ipc/"],
+    "device": ["device/", "ipc/unique_fd.h"],
+    "broker": ["broker/", "quota/", "device/", "ipc/", "proto/"],
+    "client": ["client/", "device/mapper.h", "device/devices.h", "device/handle.h", "ipc/", "proto/"],
+    # What a program of a user would see, and what its users need nothing else for.
+    "client/include": ["client/include/"],
+    # The command uses the library as its users do, with two doors of its own:
+    # the operator's greeting, and what `gmb doctor` asks of the devices.
+    "client/cli": ["client/cli/", "client/include/", "client/operator_session.h",
+                   "client/device_probe.h", "proto/"],
+    "tests": [""],
+    "bench": [""],
+}
+# Nothing but these two includes from these two.
+LEAVES = ("tests/", "bench/")
+
+# Third-party headers that one file, or one folder, hides from the rest. A name
+# ends in "/" for a folder; elsewhere the file's name without its extension.
+ONE_PLACE = {
+    r"sqlite3\.h": ["broker/store/"],
+    r"yaml-cpp/.*": ["broker/config/"],
+    r"spdlog/.*": ["broker/log/logging"],
+    r"CLI/.*": ["broker/config/", "client/cli/"],
+    r"nlohmann/.*": ["client/cli/"],
+    r"cuda\.h": ["device/"],
+}
+
+# The policy is pure: it is told the time and never waits, logs or reads.
+QUOTA_BANNED = re.compile(
+    r"(thread|mutex|shared_mutex|condition_variable|future|atomic|stop_token|semaphore|ctime"
+    r"|iostream|fstream|cstdio|filesystem|random"
+    r"|absl/synchronization/.*|absl/time/clock\.h"
+    r"|(unistd|pthread|time|sys/.*)\.h)"
+)
+# <chrono> has the durations, which are fine; its clocks are not.
+QUOTA_CLOCK = re.compile(r"\b(\w+_clock\b|absl::Now\b|GetCurrentTimeNanos\b)")
+# Folders that keep to Abseil and the standard library.
+ABSEIL_ONLY = {"quota"}
+
+MAX_LINES = 400
+SOURCES = {".h", ".cc", ".c"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+STANDARD = re.compile(r"[a-z_0-9]+|(inttypes|stdint|stddef|limits|string|errno)\.h")
+
+
+def owner(header):
+    """The place in our tree that an include names, or None if it is not ours."""
+    if header.startswith("gmb/v1/"):
+        return "proto/" + header
+    if header.startswith("gmb/"):
+        return "client/include/" + header
+    if header.split("/")[0] in ARROWS:
+        return header
+    return None
+
+
+def folder_of(path):
+    """The rule that a file is under: the longest folder of ARROWS above it."""
+    matches = [f for f in ARROWS if path.startswith(f + "/")]
+    return max(matches, key=len, default=None)
+
+
+def allowed(place, entries):
+    return any(place.startswith(e) if e.endswith("/") or not e else place == e for e in entries)
+
+
+def check_arrow(path, folder, header):
+    place = owner(header)
+    if place is None:
+        return None
+    if place.startswith(LEAVES) and not path.startswith(LEAVES):
+        return f"nothing includes from {place.split('/')[0]}/"
+    if not allowed(place, ARROWS[folder]):
+        return f"{folder} may not include {header}"
+    return None
+
+
+def check_one_place(path, header):
+    if path.startswith(LEAVES):
+        return None
+    stem = path.rsplit(".", 1)[0]
+    for pattern, homes in ONE_PLACE.items():
+        if re.fullmatch(pattern, header):
+            at_home = any(path.startswith(h) if h.endswith("/") else stem == h for h in homes)
+            return None if at_home else f"{header} is included in {', '.join(homes)} only"
+    return None
+
+
+def check_purity(folder, header):
+    if folder == "quota" and QUOTA_BANNED.fullmatch(header):
+        return f"quota is pure and does without <{header}>"
+    if folder in ABSEIL_ONLY and owner(header) is None:
+        if not header.startswith("absl/") and not STANDARD.fullmatch(header):
+            return f"{folder} keeps to Abseil and the standard library, not {header}"
+    return None
+
+
+def check_relative(header):
+    if header.startswith(".") or "/../" in header:
+        return f'write "{header}" from the top of the tree'
+    return None
+
+
+def check_file(root, path):
+    """Yields (line, fault) of one file; path is relative to root."""
+    folder = folder_of(path)
+    text = (root / path).read_text(encoding="utf-8", errors="replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        clock = QUOTA_CLOCK.search(line.split("//")[0]) if folder == "quota" else None
+        if clock:
+            yield number, f"quota is told the time and reads no clock: {clock.group()}"
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        header = match.group(2)
+        for fault in (check_relative(header), check_arrow(path, folder, header),
+                      check_one_place(path, header), check_purity(folder, header)):
+            if fault:
+                yield number, fault
+
+
+def sources(root):
+    for folder in sorted({f.split("/")[0] for f in ARROWS}):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in SOURCES and path.is_file():
+                yield path.relative_to(root).as_posix()
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent.parent)
+    root = parser.parse_args(argv).root
+    files = list(sources(root))
+    faults = 0
+    for path in files:
+        for line, fault in check_file(root, path):
+            print(f"{path}:{line}: {fault}")
+            faults += 1
+        length = len((root / path).read_bytes().splitlines())
+        if length > MAX_LINES:
+            print(f"{path}: warning: {length} lines, more than {MAX_LINES}: split it?")
+    if not files:
+        print(f"no sources under {root}")
+        return 1
+    print(f"layering: {len(files)} files, {faults} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
