@@ -54,10 +54,10 @@ class Engine {
   std::vector<PoolId> Pools() const;
   std::vector<TenantId> Tenants() const;
   std::optional<PoolView> Pool(PoolId id) const;
-  std::optional<TenantView> Tenant(TenantId tenant) const;
+  std::optional<TenantView> Tenant(TenantId id) const;
   // A tenant without a quota in a pool has a view of zeros.
-  std::optional<TenantPoolView> TenantPool(TenantId tenant, PoolId pool) const;
-  std::optional<LeaseView> Lease(LeaseId lease) const;
+  std::optional<TenantPoolView> TenantPool(TenantId tenant, PoolId id) const;
+  std::optional<LeaseView> Lease(LeaseId id) const;
   bool IsWaiting(RequestId request) const;
   // Of the requests that are served first, the first whose bytes are not there
   // even when `incoming_bytes` more come free: what reclaim is for. The oldest
@@ -65,10 +65,10 @@ class Engine {
   // one whose turn it is to borrow. None: nobody waits for bytes that others
   // could give. A request of several pools is found in each. O(n) for n
   // requests within guarantees that wait.
-  std::optional<Shortage> NextShortage(PoolId pool,
+  std::optional<Shortage> NextShortage(PoolId id,
                                        uint64_t incoming_bytes) const;
   // Takes O(n log n): for people, not for decisions.
-  std::optional<Explanation> Explain(TenantId tenant, PoolId pool) const;
+  std::optional<Explanation> Explain(TenantId tenant, PoolId id) const;
 
   uint64_t handles() const;  // in use, of all tenants and pools
   uint64_t leases() const;
