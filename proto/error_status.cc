@@ -27,6 +27,7 @@ absl::StatusCode CodeOf(v1::ErrorReason reason) {
     case v1::POOL_EXHAUSTED:
     case v1::TOO_MANY_SESSIONS:
     case v1::TOO_MANY_REQUESTS:
+    case v1::PAUSING:
       return absl::StatusCode::kResourceExhausted;
     case v1::OVERCOMMITTED:
     case v1::BAD_STATE:
@@ -36,6 +37,8 @@ absl::StatusCode CodeOf(v1::ErrorReason reason) {
     case v1::DRAINING:
     case v1::DEVICE_LOST:
       return absl::StatusCode::kUnavailable;
+    case v1::CONTENTS_LOST:
+      return absl::StatusCode::kDataLoss;
     default:
       return absl::StatusCode::kInternal;
   }

@@ -32,7 +32,10 @@ enum class ErrorReason : int32_t {
   kDeviceLost = 15,         // UNAVAILABLE
   kTooManySessions = 16,    // RESOURCE_EXHAUSTED
   kTooManyRequests =
-      17,  // RESOURCE_EXHAUSTED: more in flight than a session may have
+      17,         // RESOURCE_EXHAUSTED: more in flight than a session may have
+  kPausing = 18,  // RESOURCE_EXHAUSTED: the session is being paused, and
+                  // this is above its tenant's guarantee
+  kContentsLost = 19,  // DATA_LOSS: contents kept off the device are gone
 };
 
 // The word of the wire, "TENANT_LIMIT"; "REASON_<n>" for one this library does
