@@ -55,6 +55,14 @@ struct BrokerConfig {
   uint32_t max_handles = 32768;
   uint32_t max_sessions = 1024;
 
+  // Host memory for the contents of evicted leases; 0: none, and leases with
+  // contents to be kept are not evicted.
+  uint64_t host_pool_bytes = 0;
+  // Steps that reclaim may take beside trimming and evicting, and whom from
+  // (docs/reclaim.md, "What pays").
+  bool pause = true;
+  bool lend_parked_guarantees = false;
+
   absl::Duration reuse_for = absl::Seconds(5);
   absl::Duration drain_deadline = absl::Seconds(30);
   LogOptions log;

@@ -1,16 +1,31 @@
 #ifndef GMB_BROKER_CORE_TENANT_H_
 #define GMB_BROKER_CORE_TENANT_H_
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "quota/amount.h"
 #include "quota/tenant_quota.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
+
+// What may be done to a tenant's memory when others need it
+// (docs/reclaim.md).
+struct ReclaimPolicy {
+  // Whether a session that was closed and does not unmap may be killed.
+  bool may_terminate = false;
+  quota::Nanoseconds min_residency{0};
+  quota::Nanoseconds pause_grace = std::chrono::seconds(5);
+  // Of the host pool, at most.
+  quota::Amount host_limit = quota::Amount::Fraction(1);
+
+  friend bool operator==(const ReclaimPolicy&, const ReclaimPolicy&) = default;
+};
 
 // All policy of a tenant in one place, as a config file or an operator gives
 // it.
@@ -20,6 +35,7 @@ struct TenantPolicy {
   std::map<std::string, quota::TenantQuota> device_quotas;  // by UUID, instead
   uint32_t max_handles = 4096;
   uint32_t max_sessions = 64;
+  ReclaimPolicy reclaim;
   // How a peer on the shared handle socket is known to be this tenant.
   std::vector<uint32_t> uids;
   std::string token;  // secret: never logged; empty: no token is accepted
