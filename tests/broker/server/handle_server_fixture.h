@@ -71,6 +71,7 @@ class FakeCore {
     opened.outbox = std::make_shared<Outbox>();
     outboxes_[opened.id] = opened.outbox;
     peers_[opened.id] = peer;
+    peers_[opened.id].pidfd = nullptr;  // a fd that the server is asked for
     return opened;
   }
   void Close(uint64_t session, std::string_view reason) {
