@@ -4,12 +4,15 @@
 #include <iterator>
 #include <utility>
 
+#include "client/gate/gate.h"
 #include "client/lease_impl.h"
 #include "client/lease_mapping.h"
+#include "client/mapped_lease.h"
 #include "client/mapper_cache.h"
 #include "client/no_throw.h"
 #include "client/notifier.h"
 #include "client/session.h"
+#include "client/trim_hook.h"
 #include "client/wire.h"
 
 namespace gmb {
@@ -20,6 +23,7 @@ struct Client::Impl {
                             internal::LeaseMapping& mapping);
 
   std::shared_ptr<internal::Notifier> notifier;
+  std::shared_ptr<internal::TrimHook> trim_hook;
   std::shared_ptr<internal::Session> session;
   std::vector<Device> devices;
   std::vector<std::string> warnings;
@@ -68,11 +72,12 @@ absl::StatusOr<Lease> Client::Impl::Map(internal::Granted granted,
   absl::StatusOr<std::unique_ptr<device::MappedRange>> range =
       mapping.Finish(*mapper, std::move(granted.slabs));
   if (!range.ok()) return range.status();
-  Lease lease(std::make_unique<Lease::Impl>(session, *std::move(mapper),
-                                            grant.lease_id(), grant.device(),
-                                            *std::move(range)));
+  auto mapped = std::make_shared<internal::MappedLease>(
+      *std::move(mapper), *std::move(range), options.access_from);
+  Lease lease(std::make_unique<Lease::Impl>(session, grant.lease_id(),
+                                            grant.device(), mapped));
   owed.Keep();
-  session->Mapped(lease.id());
+  session->Mapped(lease.id(), std::move(mapped));
   return lease;
 }
 
@@ -84,6 +89,7 @@ Client::~Client() {
     return;
   }
   impl_->notifier->Stop();
+  impl_->trim_hook->Stop();
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
@@ -91,8 +97,10 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
     auto impl = std::make_unique<Impl>();
     impl->notifier = std::make_shared<internal::Notifier>(
         std::move(options.on_budget_changed), std::move(options.on_draining));
+    impl->trim_hook =
+        std::make_shared<internal::TrimHook>(std::move(options.on_trim));
     absl::StatusOr<std::shared_ptr<internal::Session>> session =
-        internal::Session::Open(options, impl->notifier);
+        internal::Session::Open(options, impl->notifier, impl->trim_hook);
     if (!session.ok()) return session.status();
     impl->session = *std::move(session);
     const v1::Welcome& welcome = impl->session->welcome();
@@ -124,6 +132,40 @@ absl::StatusOr<std::vector<QuotaView>> Client::GetQuota() {
       return alive;
     return impl_->session->GetQuota();
   });
+}
+
+absl::Status Client::TurnGateOn(const GateOptions& options) {
+  return internal::NoThrow(
+      [&] { return impl_->session->TurnGateOn(options.park_after); });
+}
+
+absl::Status Client::TurnGateOff(absl::Duration wait) {
+  return internal::NoThrow([&] { return impl_->session->TurnGateOff(wait); });
+}
+
+absl::StatusOr<Scope> Client::Enter(absl::Duration wait) {
+  internal::Gate& gate = impl_->session->gate();
+  absl::Status in = internal::NoThrow([&] { return gate.Enter(wait); });
+  if (!in.ok()) return in;
+  return Scope(&gate);
+}
+
+absl::StatusOr<Scope> Client::EnterCapture(absl::Duration wait) {
+  internal::Gate& gate = impl_->session->gate();
+  absl::Status in = internal::NoThrow([&] { return gate.EnterCapture(wait); });
+  if (!in.ok()) return in;
+  return Scope(&gate);
+}
+
+void Scope::LeaveGate(internal::Gate* gate) noexcept { gate->Leave(); }
+
+internal::Gate& internal::GateOf(const Client& client) {
+  return client.impl_->session->gate();
+}
+
+absl::Status Client::SetTrimmable(const std::string& device, uint64_t bytes) {
+  return internal::NoThrow(
+      [&] { return impl_->session->SetTrimmable(device, bytes); });
 }
 
 absl::Status Client::status() const {

@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/wire.h"
+#include "ipc/unique_fd.h"
 #include "proto/error_status.h"
 
 namespace gmb::internal {
@@ -15,6 +17,7 @@ constexpr uint32_t kProtocolVersion = 1;
 constexpr size_t kNonceBytes = 16;
 constexpr size_t kTokenBytes = 16;
 constexpr size_t kMostProgramCharacters = 64;
+constexpr uint32_t kGateLayout = 1;  // ipc::GateCells
 
 std::string ProgramName(const std::string& asked) {
   std::string name;
@@ -27,14 +30,17 @@ std::string ProgramName(const std::string& asked) {
   return name;
 }
 
+// `fds` gets what came with the frame.
 absl::StatusOr<v1::BrokerFrame> ReceiveFrame(ipc::SeqpacketSocket& socket,
-                                             absl::Time deadline) {
+                                             absl::Time deadline,
+                                             std::vector<ipc::UniqueFd>* fds) {
   absl::StatusOr<ipc::Packet> packet = socket.Receive(deadline - absl::Now());
   if (!packet.ok()) return packet.status();
   v1::BrokerFrame frame;
   if (!frame.ParseFromString(packet->bytes))
     return ProtocolError("garbage in the greeting");
   if (frame.has_refused()) return proto::FromWireError(frame.refused());
+  *fds = std::move(packet->fds);
   return frame;
 }
 
@@ -63,6 +69,22 @@ absl::Status CheckWelcome(const v1::BrokerFrame& frame) {
   return absl::OkStatus();
 }
 
+// None of a layout that is not known: the program then has no gate to turn on.
+absl::StatusOr<std::optional<ipc::GatePage>> MapGate(
+    const v1::Welcome& welcome, const std::vector<ipc::UniqueFd>& fds) {
+  if (welcome.gate_layout() != kGateLayout) return std::nullopt;
+  if (fds.size() != 1) {
+    return ProtocolError(
+        absl::StrCat("a welcome with a gate and ", fds.size(), " fds"));
+  }
+  absl::StatusOr<ipc::GatePage> page = ipc::GatePage::Map(fds[0].get());
+  if (absl::IsInvalidArgument(page.status())) {
+    return ProtocolError(page.status().message());
+  }
+  if (!page.ok()) return page.status();
+  return std::optional<ipc::GatePage>(*std::move(page));
+}
+
 }  // namespace
 
 absl::StatusOr<Greeting> Greet(const std::string& path,
@@ -74,7 +96,8 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
       ipc::SeqpacketSocket::Connect(path, timeout);
   if (!socket.ok()) return socket.status();
 
-  absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(*socket, deadline);
+  std::vector<ipc::UniqueFd> fds;
+  absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(*socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
   if (absl::Status status = CheckChallenge(*frame); !status.ok()) return status;
 
@@ -90,10 +113,14 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
     return sent;
   }
 
-  frame = ReceiveFrame(*socket, deadline);
+  frame = ReceiveFrame(*socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
   if (absl::Status status = CheckWelcome(*frame); !status.ok()) return status;
-  return Greeting{std::move(*socket), std::move(*frame->mutable_welcome())};
+  absl::StatusOr<std::optional<ipc::GatePage>> gate =
+      MapGate(frame->welcome(), fds);
+  if (!gate.ok()) return gate.status();
+  return Greeting{std::move(*socket), std::move(*frame->mutable_welcome()),
+                  *std::move(gate)};
 }
 
 }  // namespace gmb::internal

@@ -1,12 +1,14 @@
 #ifndef GMB_CLIENT_GREETING_H_
 #define GMB_CLIENT_GREETING_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gmb/v1/handle.pb.h"
+#include "ipc/gate_page.h"
 #include "ipc/seqpacket.h"
 
 namespace gmb::internal {
@@ -15,6 +17,8 @@ namespace gmb::internal {
 struct Greeting {
   ipc::SeqpacketSocket socket;
   v1::Welcome welcome;  // session_id and token are valid
+  // The session's gate, where the broker sent one of a layout known here.
+  std::optional<ipc::GatePage> gate = std::nullopt;
 };
 
 // Connects to a broker's handle socket and greets: Challenge, Hello with this

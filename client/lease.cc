@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/gate/gate_scope.h"
 #include "client/lease_impl.h"
 #include "client/no_throw.h"
 
@@ -22,21 +23,26 @@ absl::Status CheckRange(uint64_t size_bytes, uint64_t offset_bytes,
                    " bytes=", bytes, " lease bytes=", size_bytes));
 }
 
-// Calls `copy(mapper, address)` if the range lies in the lease and this
-// process may touch it.
+// Calls `copy(mapper, address)` in a scope, if the range lies in the lease and
+// this process may touch it.
 template <typename Impl, typename Copy>
 absl::Status WithRange(Impl* impl, uint64_t offset_bytes, uint64_t bytes,
                        Copy copy) noexcept {
   return internal::NoThrow([&]() -> absl::Status {
     if (impl == nullptr) return EmptyLease();
-    if (impl->session->InForkedChild()) return impl->session->CheckAlive();
+    internal::Session& session = *impl->session;
+    if (session.InForkedChild()) return session.CheckAlive();
     if (absl::Status inside =
-            CheckRange(impl->range->size_bytes(), offset_bytes, bytes);
+            CheckRange(impl->mapping->size_bytes(), offset_bytes, bytes);
         !inside.ok()) {
       return inside;
     }
-    return copy(*impl->mapper,
-                static_cast<char*>(impl->range->data()) + offset_bytes);
+    const absl::StatusOr<internal::GateScope> scope =
+        internal::GateScope::Enter(session.gate(), session.answer_timeout());
+    if (!scope.ok()) return scope.status();
+    return impl->mapping->WhileMapped([&](device::Mapper& mapper, char* start) {
+      return copy(mapper, start + offset_bytes);
+    });
   });
 }
 
@@ -61,8 +67,8 @@ void Lease::Drop(std::unique_ptr<Impl> impl) noexcept {
   }
   // What cannot be reported here shows at the broker, as unreturned bytes.
   internal::NoThrow([&impl] {
-    const absl::Status unmapped = impl->range->Unmap();
-    impl->range.reset();
+    impl->session->StopMoving(impl->id);
+    const absl::Status unmapped = impl->mapping->Release();
     impl->session->ReleaseLater(impl->id);
     impl.reset();
     return unmapped;
@@ -70,11 +76,11 @@ void Lease::Drop(std::unique_ptr<Impl> impl) noexcept {
 }
 
 void* Lease::data() const {
-  return impl_ == nullptr ? nullptr : impl_->range->data();
+  return impl_ == nullptr ? nullptr : impl_->mapping->data();
 }
 
 uint64_t Lease::size_bytes() const {
-  return impl_ == nullptr ? 0 : impl_->range->size_bytes();
+  return impl_ == nullptr ? 0 : impl_->mapping->size_bytes();
 }
 
 uint64_t Lease::id() const { return impl_ == nullptr ? 0 : impl_->id; }
@@ -89,10 +95,17 @@ absl::Status Lease::Release() && {
     if (impl == nullptr) return EmptyLease();
     if (impl->session->InForkedChild())
       return impl.release()->session->CheckAlive();
-    const absl::Status unmapped = impl->range->Unmap();
-    impl->range.reset();
+    impl->session->StopMoving(impl->id);
+    const absl::Status unmapped = impl->mapping->Release();
     const absl::Status released = impl->session->Release(impl->id);
     return unmapped.ok() ? released : unmapped;
+  });
+}
+
+absl::Status Lease::Seal() {
+  return internal::NoThrow([this] {
+    if (impl_ == nullptr) return EmptyLease();
+    return impl_->session->Seal(impl_->id);
   });
 }
 

@@ -6,29 +6,26 @@
 #include <string>
 #include <utility>
 
+#include "client/mapped_lease.h"
 #include "client/session.h"
-#include "device/mapper.h"
 #include "gmb/lease.h"
 
 namespace gmb {
 
-// A mapped lease. Members are destroyed from the last to the first: the range
-// goes before its mapper, and the session last.
+// Members are destroyed from the last to the first: the session goes last.
 struct Lease::Impl {
-  Impl(std::shared_ptr<internal::Session> its_session,
-       std::shared_ptr<device::Mapper> its_mapper, uint64_t its_id,
-       std::string its_device, std::unique_ptr<device::MappedRange> its_range)
+  Impl(std::shared_ptr<internal::Session> its_session, uint64_t its_id,
+       std::string its_device,
+       std::shared_ptr<internal::MappedLease> its_mapping)
       : session(std::move(its_session)),
-        mapper(std::move(its_mapper)),
         id(its_id),
         device(std::move(its_device)),
-        range(std::move(its_range)) {}
+        mapping(std::move(its_mapping)) {}
 
   std::shared_ptr<internal::Session> session;
-  std::shared_ptr<device::Mapper> mapper;
   uint64_t id;
   std::string device;
-  std::unique_ptr<device::MappedRange> range;
+  std::shared_ptr<internal::MappedLease> mapping;  // its session's too
 };
 
 }  // namespace gmb

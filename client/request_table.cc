@@ -11,6 +11,37 @@ namespace gmb::internal {
 using v1::BrokerMessage;
 using v1::ClientMessage;
 
+namespace {
+
+// Answers to so many trims are repeated after a break.
+constexpr uint64_t kTrimsKept = 16;
+
+bool HasAnswer(const ClientMessage& message) {
+  switch (message.kind_case()) {
+    case ClientMessage::kCancel:
+    case ClientMessage::kMapped:
+    case ClientMessage::kUnmapped:
+    case ClientMessage::kSetTrimmable:
+    case ClientMessage::kTrimmed:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// Of the Evict or Map that the message answers; 0: it answers none.
+uint64_t Move(const ClientMessage& message) {
+  return message.has_unmapped() ? message.unmapped().move()
+                                : message.mapped().move();
+}
+
+uint64_t LeaseOfMove(const ClientMessage& message) {
+  return message.has_unmapped() ? message.unmapped().lease_id()
+                                : message.mapped().lease_id();
+}
+
+}  // namespace
+
 uint64_t RequestTable::Queue(ClientMessage message) {
   const uint64_t id = ++last_id_;
   message.set_request_id(id);
@@ -22,8 +53,9 @@ uint64_t RequestTable::AddRequest(ClientMessage message) {
   Request request;
   request.kind = message.kind_case();
   request.asked_bytes = message.acquire().bytes();
-  request.released_lease = message.release().lease_id();
-  if (message.has_release()) DropMapped(request.released_lease);
+  request.lease_id = message.has_seal() ? message.seal().lease_id()
+                                        : message.release().lease_id();
+  if (message.has_release()) DropMapped(request.lease_id);
   const uint64_t id = Queue(std::move(message));
   requests_.emplace(id, std::move(request));
   return id;
@@ -31,17 +63,40 @@ uint64_t RequestTable::AddRequest(ClientMessage message) {
 
 void RequestTable::DropMapped(uint64_t lease_id) {
   std::erase_if(outbox_, [&](const auto& entry) {
-    return entry.first > written_ && entry.second.has_mapped() &&
-           entry.second.mapped().lease_id() == lease_id;
+    const ClientMessage& message = entry.second;
+    return entry.first > written_ &&
+           (message.has_mapped() || message.has_unmapped()) &&
+           LeaseOfMove(message) == lease_id;
   });
 }
 
-void RequestTable::AddUnwatched(ClientMessage message) {
-  if (message.has_mapped() || message.has_cancel()) {
-    Queue(std::move(message));
-  } else {
-    Abandon(AddRequest(std::move(message)));
+void RequestTable::DropOutdated(const ClientMessage& message) {
+  if (message.has_set_trimmable()) {
+    std::erase_if(outbox_, [](const auto& entry) {
+      return entry.second.has_set_trimmable();
+    });
   }
+  // Who asked for the newer move, or trim, has the answer to the older one, or
+  // does not wait for it.
+  if (const uint64_t move = Move(message); move != 0) {
+    std::erase_if(outbox_, [&](const auto& entry) {
+      return Move(entry.second) != 0 && Move(entry.second) <= move &&
+             LeaseOfMove(entry.second) == LeaseOfMove(message);
+    });
+  }
+  if (message.has_trimmed() && message.trimmed().trim() > kTrimsKept) {
+    std::erase_if(outbox_, [&](const auto& entry) {
+      return entry.second.has_trimmed() &&
+             entry.second.trimmed().trim() <
+                 message.trimmed().trim() - kTrimsKept;
+    });
+  }
+}
+
+void RequestTable::AddUnwatched(ClientMessage message) {
+  if (HasAnswer(message)) return Abandon(AddRequest(std::move(message)));
+  DropOutdated(message);
+  Queue(std::move(message));
 }
 
 void RequestTable::ReleaseUnwatched(uint64_t lease_id) {
@@ -61,6 +116,10 @@ void RequestTable::Abandon(uint64_t id) {
     requests_.erase(it);
     ReleaseUnwatched(lease_id);
   } else if (request.answer.has_value()) {
+    requests_.erase(it);
+  } else if (request.kind == ClientMessage::kRestore) {
+    // Nobody wants in any more: not to be asked for again after a break.
+    outbox_.erase(id);
     requests_.erase(it);
   } else {
     request.slabs = SlabSet();
@@ -115,7 +174,7 @@ absl::Status RequestTable::OnAnswer(uint64_t id, Request& request,
       return absl::OkStatus();
     case BrokerMessage::kReleased:
       if (request.kind != ClientMessage::kRelease ||
-          message.released().lease_id() != request.released_lease) {
+          message.released().lease_id() != request.lease_id) {
         break;
       }
       Finish(id, request, std::move(*message.mutable_released()));
@@ -123,6 +182,21 @@ absl::Status RequestTable::OnAnswer(uint64_t id, Request& request,
     case BrokerMessage::kQuotaReport:
       if (request.kind != ClientMessage::kGetQuota) break;
       Finish(id, request, std::move(*message.mutable_quota_report()));
+      return absl::OkStatus();
+    case BrokerMessage::kGateSet:
+      if (request.kind != ClientMessage::kSetGate) break;
+      Finish(id, request, std::move(*message.mutable_gate_set()));
+      return absl::OkStatus();
+    case BrokerMessage::kRestored:
+      if (request.kind != ClientMessage::kRestore) break;
+      Finish(id, request, std::move(*message.mutable_restored()));
+      return absl::OkStatus();
+    case BrokerMessage::kSealed:
+      if (request.kind != ClientMessage::kSeal ||
+          message.sealed().lease_id() != request.lease_id) {
+        break;
+      }
+      Finish(id, request, std::move(*message.mutable_sealed()));
       return absl::OkStatus();
     default:
       break;
@@ -167,6 +241,7 @@ absl::Status RequestTable::OnSlabs(const v1::Slabs& frame,
                                    std::vector<ipc::UniqueFd> fds) {
   if (absl::Status sound = SlabSet::CheckFrame(frame, fds.size()); !sound.ok())
     return sound;
+  if (frame.move() != 0) return ProtocolError("slabs of two requests at once");
   const auto it = requests_.find(frame.request_id());
   if (it == requests_.end() || !it->second.watched ||
       it->second.answer.has_value()) {

@@ -30,7 +30,8 @@ struct EarlySlabs {
 };
 
 // What a request was answered with; a refusal is the status instead.
-using Answer = std::variant<Granted, v1::Released, v1::QuotaReport>;
+using Answer = std::variant<Granted, v1::Released, v1::QuotaReport, v1::GateSet,
+                            v1::Restored, v1::Sealed>;
 
 // A session's requests: what the stream has yet to write, what is to be
 // repeated when it breaks, and what the broker answered. Pure: no threads, no
@@ -43,10 +44,11 @@ using Answer = std::variant<Granted, v1::Released, v1::QuotaReport>;
 // broke the protocol, and the session should end.
 class RequestTable {
  public:
-  // Queues an Acquire, Release or GetQuota, whose answer is taken with
-  // TakeAnswer(), and returns its id.
+  // Queues a message that is answered, with TakeAnswer() then, and returns its
+  // id.
   uint64_t AddRequest(v1::ClientMessage message);
   // Queues a request whose answer nobody waits for, or a message without one.
+  // Of messages that say how things stand, the newest takes the others' place.
   void AddUnwatched(v1::ClientMessage message);
   // Nobody waits for the answer any more. A lease that is or will be granted
   // is released. No-op for an unknown id.
@@ -79,8 +81,8 @@ class RequestTable {
   struct Request {
     v1::ClientMessage::KindCase kind = v1::ClientMessage::KIND_NOT_SET;
     bool watched = true;
-    uint64_t asked_bytes = 0;     // of an Acquire
-    uint64_t released_lease = 0;  // of a Release
+    uint64_t asked_bytes = 0;  // of an Acquire
+    uint64_t lease_id = 0;     // of a Release or Seal
     std::optional<uint64_t> ahead;
     std::optional<v1::Grant> grant;
     SlabSet slabs;
@@ -91,6 +93,8 @@ class RequestTable {
   uint64_t Queue(v1::ClientMessage message);
   // Of a lease that is released: it need not be told any more.
   void DropMapped(uint64_t lease_id);
+  // What `message` makes needless to say, or to repeat.
+  void DropOutdated(const v1::ClientMessage& message);
   void ReleaseUnwatched(uint64_t lease_id);
   // Everything written before `id` has arrived; drops what has no answer.
   void Confirm(uint64_t id);

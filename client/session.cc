@@ -67,10 +67,18 @@ absl::Status SessionOver(const absl::Status& why) {
   return over;
 }
 
+// For a session without a gate: scopes are counted, and nobody looks.
+absl::StatusOr<ipc::GatePage> LonePage() {
+  const absl::StatusOr<ipc::UniqueFd> fd = ipc::CreateGatePage();
+  if (!fd.ok()) return fd.status();
+  return ipc::GatePage::Map(fd->get());
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Open(
-    const ClientOptions& options, std::shared_ptr<Notifier> notifier) {
+    const ClientOptions& options, std::shared_ptr<Notifier> notifier,
+    std::shared_ptr<TrimHook> trim_hook) {
   const absl::Time deadline = absl::Now() + options.connect_timeout;
   if (absl::Status fresh = ForkGuard::CheckFreshStart(); !fresh.ok())
     return fresh;
@@ -88,11 +96,13 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
   }
   absl::StatusOr<ipc::Wakeup> wakeup = ipc::Wakeup::Create();
   if (!wakeup.ok()) return wakeup.status();
+  absl::StatusOr<ipc::GatePage> page =
+      greeting->gate.has_value() ? *std::move(greeting->gate) : LonePage();
+  if (!page.ok()) return page.status();
 
-  std::shared_ptr<Session> session(
-      new Session(options, std::move(notifier), *std::move(dir),
-                  std::move(greeting->socket), std::move(greeting->welcome),
-                  *std::move(wakeup)));
+  std::shared_ptr<Session> session(new Session(
+      options, std::move(notifier), std::move(trim_hook), *std::move(dir),
+      *std::move(greeting), *std::move(page), *std::move(wakeup)));
   session->thread_ = std::thread([raw = session.get()] { raw->Run(); });
 
   v1::ClientMessage probe;
@@ -106,20 +116,28 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
 }
 
 Session::Session(const ClientOptions& options,
-                 std::shared_ptr<Notifier> notifier, SocketDir dir,
-                 ipc::SeqpacketSocket socket, v1::Welcome welcome,
-                 ipc::Wakeup wakeup)
+                 std::shared_ptr<Notifier> notifier,
+                 std::shared_ptr<TrimHook> trim_hook, SocketDir dir,
+                 Greeting greeting, ipc::GatePage page, ipc::Wakeup wakeup)
     : answer_timeout_(options.answer_timeout),
       notifier_(std::move(notifier)),
+      trim_hook_(std::move(trim_hook)),
+      has_gate_(greeting.gate.has_value()),
       dir_(std::move(dir)),
-      welcome_(std::move(welcome)),
+      welcome_(std::move(greeting.welcome)),
       wakeup_(std::move(wakeup)),
-      socket_(std::move(socket)),
+      socket_(std::move(greeting.socket)),
       channel_(MakeChannel(dir_)),
       stub_(v1::SessionService::NewStub(channel_)),
-      reopen_at_(Clock::now()) {}
+      reopen_at_(Clock::now()),
+      mover_(this),
+      gate_(std::make_unique<Gate>(std::move(page),
+                                   static_cast<GateOwner*>(this))) {
+  trim_hook_->SetWake([this] { wakeup_.Notify(); });
+}
 
 Session::~Session() {
+  trim_hook_->SetWake(nullptr);
   {
     ipc::MutexLock lock(&mu_);
     closing_ = true;
@@ -166,18 +184,23 @@ absl::StatusOr<Granted> Session::Acquire(uint64_t bytes,
   return std::get<Granted>(*std::move(answer));
 }
 
-void Session::Mapped(uint64_t lease_id) {
+void Session::Mapped(uint64_t lease_id, std::shared_ptr<MappedLease> lease) {
   v1::ClientMessage message;
   message.mutable_mapped()->set_lease_id(lease_id);
+  bool wake = false;
   {
     ipc::MutexLock lock(&mu_);
-    if (!over_.ok()) return;
-    table_.AddUnwatched(std::move(message));
-    if (write_at_.has_value()) return;
-    write_at_ = Clock::now() + kMappedDelay;
+    if (over_.ok()) {
+      table_.AddUnwatched(std::move(message));
+      wake = !write_at_.has_value();
+      if (wake) write_at_ = Clock::now() + kMappedDelay;
+    }
   }
-  wakeup_.Notify();
+  mover_.Add(lease_id, std::move(lease));
+  if (wake) wakeup_.Notify();
 }
+
+void Session::StopMoving(uint64_t lease_id) { mover_.Remove(lease_id); }
 
 absl::Status Session::Release(uint64_t lease_id) {
   if (!CheckAlive().ok()) return fork_guard_.Check();
@@ -193,6 +216,10 @@ absl::Status Session::Release(uint64_t lease_id) {
 void Session::ReleaseLater(uint64_t lease_id) {
   v1::ClientMessage message;
   message.mutable_release()->set_lease_id(lease_id);
+  Send(std::move(message));
+}
+
+void Session::Send(v1::ClientMessage message) {
   {
     ipc::MutexLock lock(&mu_);
     if (!over_.ok()) return;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,14 +15,21 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/fork_guard.h"
+#include "client/gate/gate.h"
+#include "client/gate/gate_owner.h"
+#include "client/greeting.h"
+#include "client/mapped_lease.h"
+#include "client/mover.h"
 #include "client/notifier.h"
 #include "client/request_table.h"
 #include "client/socket_dir.h"
 #include "client/stream.h"
+#include "client/trim_hook.h"
 #include "gmb/options.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "grpcpp/channel.h"
+#include "ipc/gate_page.h"
 #include "ipc/mutex.h"
 #include "ipc/seqpacket.h"
 #include "ipc/wakeup.h"
@@ -53,14 +61,18 @@ class EarlyMapping {
 //
 // Owns one thread, which reads the handle socket, acknowledges slabs, and
 // opens the stream again when it broke. Acquires read the socket beside it.
-// gRPC's threads bring the stream's messages. Thread-safe. In a forked child
+// gRPC's threads bring the stream's messages. The gate's parker and the mover
+// have threads too. Thread-safe. In a forked child
 // only CheckAlive may be called and the object must not be destroyed.
-class Session final : private StreamOwner {
+class Session final : private StreamOwner,
+                      private GateOwner,
+                      private MoverOwner {
  public:
   // Greets, opens the stream, and waits until it has answered. `notifier`
-  // is told what the broker says by itself.
+  // is told what the broker says by itself, `trim_hook` what it asks for.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<Session>> Open(
-      const ClientOptions& options, std::shared_ptr<Notifier> notifier);
+      const ClientOptions& options, std::shared_ptr<Notifier> notifier,
+      std::shared_ptr<TrimHook> trim_hook);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -77,14 +89,30 @@ class Session final : private StreamOwner {
                                                 const AcquireOptions& options,
                                                 EarlyMapping* early = nullptr,
                                                 Arrivals* arrivals = nullptr);
-  // Tells the broker that the lease is mapped, soon.
-  void Mapped(uint64_t lease_id);
+  // Tells the broker that the lease is mapped, soon. From now on the broker may
+  // have it moved.
+  void Mapped(uint64_t lease_id, std::shared_ptr<MappedLease> lease);
+  // Before a lease is unmapped to be released.
+  void StopMoving(uint64_t lease_id);
   // Tells the broker that the lease is unmapped, and waits for its answer. OK
   // when the session is over.
   [[nodiscard]] absl::Status Release(uint64_t lease_id);
   // The same, without waiting.
   void ReleaseLater(uint64_t lease_id);
   [[nodiscard]] absl::StatusOr<std::vector<QuotaView>> GetQuota();
+
+  // The session's gate; where the broker gave none, one that only counts.
+  [[nodiscard]] Gate& gate() { return *gate_; }
+  [[nodiscard]] absl::Duration answer_timeout() const {
+    return answer_timeout_;
+  }
+  // As the Client's calls of these names; they wait for the broker's answer.
+  [[nodiscard]] absl::Status TurnGateOn(absl::Duration park_after);
+  [[nodiscard]] absl::Status TurnGateOff(absl::Duration wait);
+  [[nodiscard]] absl::Status Seal(uint64_t lease_id);
+  // Does not wait.
+  [[nodiscard]] absl::Status SetTrimmable(const std::string& device,
+                                          uint64_t bytes);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -108,6 +136,7 @@ class Session final : private StreamOwner {
     Clock::time_point deadline;
     const AcquireOptions* acquire = nullptr;  // of an Acquire
     EarlyMapping* early = nullptr;
+    bool restore = false;
     std::optional<ipc::Wakeup> at_socket{};
     Arrivals arrivals{};
     bool mapped = false;  // `early` has the slabs
@@ -121,8 +150,8 @@ class Session final : private StreamOwner {
   };
 
   Session(const ClientOptions& options, std::shared_ptr<Notifier> notifier,
-          SocketDir dir, ipc::SeqpacketSocket socket, v1::Welcome welcome,
-          ipc::Wakeup wakeup);
+          std::shared_ptr<TrimHook> trim_hook, SocketDir dir, Greeting greeting,
+          ipc::GatePage page, ipc::Wakeup wakeup);
 
   absl::StatusOr<Answer> Ask(v1::ClientMessage message,
                              absl::Duration patience);
@@ -137,6 +166,7 @@ class Session final : private StreamOwner {
   void WaitForEvent();
   void OpenStreamIfDue();
   void WriteIfDue();
+  void AnswerTrims();
   // So that the broker takes back what it believes we hold; closes what it has
   // sent.
   void HangUp();
@@ -158,11 +188,22 @@ class Session final : private StreamOwner {
   std::optional<v1::ClientMessage> NextToWrite() override;
   void OnMessage(v1::BrokerMessage message) override;
   void OnStreamEnded(const grpc::Status& status) override;
-  void Notice(const v1::BrokerMessage& message);
+  absl::Status Notice(const v1::BrokerMessage& message);
+
+  absl::Status Restore(Clock::time_point deadline) override;
+  absl::Status Synchronize() override;
+  absl::Status SetGate(bool on);
+  void SendGate(bool on);  // without waiting for the answer
+  void SendMoved(v1::ClientMessage answer) override;
+  void MoverFailed(const absl::Status& why) override { End(why); }
+  // Writes a message without an answer, unless the session is over.
+  void Send(v1::ClientMessage message);
 
   const ForkGuard fork_guard_;
   const absl::Duration answer_timeout_;
   const std::shared_ptr<Notifier> notifier_;
+  const std::shared_ptr<TrimHook> trim_hook_;
+  const bool has_gate_;  // of the broker
   const SocketDir dir_;
   const v1::Welcome welcome_;
   ipc::Wakeup wakeup_;              // wakes the session's thread
@@ -192,7 +233,13 @@ class Session final : private StreamOwner {
   // When the session's thread writes what was left to it.
   std::optional<Clock::time_point> write_at_ ABSL_GUARDED_BY(mu_);
 
-  std::thread thread_;  // last: it uses all of the above
+  std::map<std::string, uint64_t> trimmable_ ABSL_GUARDED_BY(mu_);
+
+  ipc::Mutex switch_mu_;  // held while the gate is turned on or off
+  // From here on: threads that use all of the above.
+  Mover mover_;
+  std::unique_ptr<Gate> gate_;
+  std::thread thread_;
 };
 
 }  // namespace gmb::internal

@@ -113,6 +113,13 @@ absl::Status Session::GiveUp(Call& call) {
     return absl::CancelledError(
         "gmb: the request was withdrawn; the broker has not confirmed it yet");
   }
+  if (call.restore) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "gmb: the session's memory did not come back in time; wait longer, or "
+        "look at `gmb why`",
+        stream_error_.ok() ? "" : "; the broker cannot be reached: ",
+        stream_error_.message()));
+  }
   if (!stream_error_.ok()) {
     return absl::UnavailableError(
         absl::StrCat("gmb: the broker could not be reached at ", dir_.name(),

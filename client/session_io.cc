@@ -36,6 +36,7 @@ void Session::Run() {
     const absl::Status status = NoThrow([this] {
       OpenStreamIfDue();
       WriteIfDue();
+      AnswerTrims();
       WaitForEvent();
       return ReceiveFrames(nullptr);
     });
@@ -46,6 +47,7 @@ void Session::Run() {
 
 void Session::HangUp() {
   shutdown(socket_.fd(), SHUT_RDWR);
+  mover_.Clear();
   ipc::MutexLock lock(&receive_mu_);
   // Leases may keep the session for long; slabs in its socket would be held as
   // long.
@@ -63,9 +65,11 @@ void Session::WaitForEvent() {
   std::array<pollfd, 2> fds = {
       {{socket_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}}};
   int timeout_ms = -1;
+  std::optional<Clock::time_point> next = trim_hook_->NextDue();
   {
     ipc::MutexLock lock(&mu_);
-    std::optional<Clock::time_point> next = write_at_;
+    if (write_at_.has_value())
+      next = std::min(next.value_or(*write_at_), *write_at_);
     if (stream_ == nullptr || stream_ended_)
       next = std::min(next.value_or(reopen_at_), reopen_at_);
     if (next.has_value()) {
@@ -123,7 +127,12 @@ absl::Status Session::OnFrame(ipc::Packet packet, const Call* reader) {
                                       " after ", last_frame_id_));
   }
   last_frame_id_ = slabs.frame_id();
-  {
+  if (slabs.request_id() == 0) {
+    if (absl::Status taken = mover_.OnSlabs(slabs, std::move(packet.fds));
+        !taken.ok()) {
+      return taken;
+    }
+  } else {
     ipc::MutexLock lock(&mu_);
     if (absl::Status taken = table_.OnSlabs(slabs, std::move(packet.fds));
         !taken.ok()) {
@@ -202,10 +211,7 @@ void Session::OnMessage(v1::BrokerMessage message) {
       stream_error_ = absl::OkStatus();
     }
     const uint64_t id = message.request_id();
-    if (id == 0) {
-      Notice(message);
-      return absl::OkStatus();
-    }
+    if (id == 0) return Notice(message);
     {
       ipc::MutexLock lock(&mu_);
       if (absl::Status taken = table_.OnMessage(std::move(message));
@@ -222,12 +228,28 @@ void Session::OnMessage(v1::BrokerMessage message) {
   if (!status.ok()) End(status);
 }
 
-void Session::Notice(const v1::BrokerMessage& message) {
-  if (message.has_budget_changed()) {
-    notifier_->BudgetChanged(QuotaFromWire(message.budget_changed().quota()));
-  } else if (message.has_draining()) {
-    notifier_->Draining(DurationFromWire(message.draining().remaining()));
-  }  // a newer broker may have more to say
+absl::Status Session::Notice(const v1::BrokerMessage& message) {
+  switch (message.kind_case()) {
+    case v1::BrokerMessage::kBudgetChanged:
+      notifier_->BudgetChanged(QuotaFromWire(message.budget_changed().quota()));
+      break;
+    case v1::BrokerMessage::kDraining:
+      notifier_->Draining(DurationFromWire(message.draining().remaining()));
+      break;
+    case v1::BrokerMessage::kEvict:
+      return mover_.OnEvict(message.evict());
+    case v1::BrokerMessage::kMap:
+      return mover_.OnMap(message.map());
+    case v1::BrokerMessage::kPausing:
+      gate_->PauseNoticed();
+      break;
+    case v1::BrokerMessage::kTrim:
+      trim_hook_->OnTrim(message.trim(), Clock::now());
+      break;
+    default:
+      break;  // a newer broker may have more to say
+  }
+  return absl::OkStatus();
 }
 
 void Session::OnStreamEnded(const grpc::Status& status) {

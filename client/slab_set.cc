@@ -75,13 +75,14 @@ absl::Status SlabSet::Add(const v1::Slabs& frame,
   return absl::OkStatus();
 }
 
-absl::Status SlabSet::Matches(const v1::Grant& grant) const {
-  if (grant.lease_id() != lease_id_ || grant.slabs() != slab_bytes_.size() ||
-      grant.bytes() != total_bytes_) {
+absl::Status SlabSet::Matches(uint64_t lease_id, uint32_t slabs,
+                              uint64_t bytes) const {
+  if (lease_id != lease_id_ || slabs != slab_bytes_.size() ||
+      bytes != total_bytes_) {
     return ProtocolError(absl::StrCat(
-        "a grant that does not match its slabs: lease=", grant.lease_id(),
-        " slabs=", grant.slabs(), " bytes=", grant.bytes(), " sent lease=",
-        lease_id_, " slabs=", slab_bytes_.size(), " bytes=", total_bytes_));
+        "slabs that are not those announced: lease=", lease_id,
+        " slabs=", slabs, " bytes=", bytes, " sent lease=", lease_id_,
+        " slabs=", slab_bytes_.size(), " bytes=", total_bytes_));
   }
   return absl::OkStatus();
 }

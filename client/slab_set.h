@@ -35,8 +35,11 @@ class SlabSet {
   }
   [[nodiscard]] bool empty() const { return slab_bytes_.empty(); }
 
-  // Whether these are the slabs that the grant speaks of.
-  [[nodiscard]] absl::Status Matches(const v1::Grant& grant) const;
+  // Whether these are the slabs that a message speaks of: a Grant or a Map.
+  template <typename Message>
+  [[nodiscard]] absl::Status Matches(const Message& message) const {
+    return Matches(message.lease_id(), message.slabs(), message.bytes());
+  }
 
   [[nodiscard]] std::vector<device::ShareableHandle> TakeHandles() {
     return std::move(handles_);
@@ -46,6 +49,9 @@ class SlabSet {
   }
 
  private:
+  [[nodiscard]] absl::Status Matches(uint64_t lease_id, uint32_t slabs,
+                                     uint64_t bytes) const;
+
   uint64_t lease_id_ = 0;
   uint32_t expected_ = 0;  // slabs in the lease; 0 before the first frame
   uint64_t total_bytes_ = 0;

@@ -48,6 +48,7 @@ QuotaView QuotaFromWire(const v1::QuotaView& quota) {
   view.pool_bytes = quota.pool_bytes();
   view.obtainable_bytes = quota.obtainable_bytes();
   view.over_limit_bytes = quota.over_limit_bytes();
+  view.evicted_bytes = quota.evicted_bytes();
   return view;
 }
 

@@ -1,6 +1,25 @@
 #include "device/cuda_mapper.h"
 
+#include "device/cuda_device.h"
+
 namespace gmb::device {
+
+absl::Status CudaMapper::Synchronize(absl::Span<const std::string> access) {
+  if (absl::Status status = SynchronizeDevice(driver(), context_->device());
+      !status.ok()) {
+    return status;
+  }
+  for (const std::string& uuid : access) {
+    const absl::StatusOr<CudaDevice> device = FindCudaDevice(driver(), uuid);
+    if (!device.ok()) return device.status();
+    if (device->device == context_->device()) continue;
+    if (absl::Status status = SynchronizeDevice(driver(), device->device);
+        !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CudaMapper::CopyToHost(void* to, const void* from_device,
                                     uint64_t bytes) {

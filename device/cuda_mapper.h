@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "device/cuda_context.h"
 #include "device/mapper.h"
 
@@ -19,6 +21,8 @@ class CudaMapper : public Mapper {
       : info_(std::move(info)), context_(std::move(context)) {}
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] absl::Status Synchronize(
+      absl::Span<const std::string> access) override;
   [[nodiscard]] absl::Status CopyToHost(void* to, const void* from_device,
                                         uint64_t bytes) override;
   [[nodiscard]] absl::Status CopyToDevice(void* to_device, const void* from,

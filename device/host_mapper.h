@@ -24,6 +24,11 @@ class HostMapper final : public Mapper {
   // Every host device of a broker may be named in `access`; a GPU may not.
   [[nodiscard]] absl::StatusOr<std::unique_ptr<MappedRange>> Reserve(
       uint64_t bytes, absl::Span<const std::string> access) override;
+  // The host's work is done when it is submitted.
+  [[nodiscard]] absl::Status Synchronize(
+      absl::Span<const std::string>) override {
+    return absl::OkStatus();
+  }
   [[nodiscard]] absl::Status CopyToHost(void* to, const void* from_device,
                                         uint64_t bytes) override;
   [[nodiscard]] absl::Status CopyToDevice(void* to_device, const void* from,

@@ -53,6 +53,12 @@ class Mapper {
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<MappedRange>> Reserve(
       uint64_t bytes, absl::Span<const std::string> access) = 0;
 
+  // Blocks until all work that this process submitted to the device before the
+  // call has ended, and to those that `access` names, as in Reserve. Destroys
+  // captures that are under way there.
+  [[nodiscard]] virtual absl::Status Synchronize(
+      absl::Span<const std::string> access) = 0;
+
   // Byte copies between this process's memory and mapped device memory; for
   // tools and tests, not for speed. Synchronous.
   [[nodiscard]] virtual absl::Status CopyToHost(void* to,

@@ -195,9 +195,18 @@ uint32_t Gate::depth() const {
   return depth == nullptr ? 0 : *depth;
 }
 
-absl::Status Gate::TurnOn() {
+bool Gate::on() {
+  if (fork_guard_.InChild()) return false;
+  ipc::MutexLock lock(&switch_mu_);
+  return on_;
+}
+
+absl::Status Gate::TurnOn(std::optional<absl::Duration> park_after) {
   if (fork_guard_.InChild()) return fork_guard_.Check();
   ipc::MutexLock lock(&switch_mu_);
+  if (park_after.has_value()) {
+    parker_.SetParkAfter(ToNanoseconds(*park_after));
+  }
   if (on_) return absl::OkStatus();
   on_ = true;
   LeaveOutermost();

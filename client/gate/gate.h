@@ -57,11 +57,16 @@ class Gate {
   // False, and nothing is done, when this thread is in no scope of the gate.
   bool Leave();
 
+  // Whether it is turned on.
+  [[nodiscard]] bool on();
+
   // Scopes of this gate in which the calling thread is.
   [[nodiscard]] uint32_t depth() const;
 
-  // On: outside of scopes the memory may be taken. Does nothing when on.
-  [[nodiscard]] absl::Status TurnOn();
+  // On: outside of scopes the memory may be taken. When on already, this only
+  // sets `park_after`, where it is given.
+  [[nodiscard]] absl::Status TurnOn(
+      std::optional<absl::Duration> park_after = std::nullopt);
   // Off: as if a scope were in that never goes out; waits and fails as Enter
   // does. Does nothing when off.
   [[nodiscard]] absl::Status TurnOff(absl::Duration wait);

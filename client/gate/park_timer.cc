@@ -11,9 +11,12 @@ constexpr std::chrono::seconds kLongestLook(1);
 
 }  // namespace
 
-ParkTimer::ParkTimer(Duration park_after)
-    : park_after_(std::clamp<Duration>(park_after, Duration::zero(),
-                                       std::chrono::hours(24))) {}
+ParkTimer::ParkTimer(Duration park_after) { SetParkAfter(park_after); }
+
+void ParkTimer::SetParkAfter(Duration park_after) {
+  park_after_ = std::clamp<Duration>(park_after, Duration::zero(),
+                                     std::chrono::hours(24));
+}
 
 std::optional<ParkTimer::TimePoint> ParkTimer::NextLook(ipc::GateWord word,
                                                         TimePoint left_at,

@@ -16,6 +16,7 @@ class ParkTimer {
 
   // A gate without scopes is parked `park_after` its last one went out.
   explicit ParkTimer(Duration park_after);
+  void SetParkAfter(Duration park_after);
 
   // Nothing: the gate is to be parked now. Otherwise when to look again, unless
   // woken before; TimePoint::max() where only a wake-up can change anything.
@@ -32,7 +33,7 @@ class ParkTimer {
   static constexpr Duration kFirstBackoff = std::chrono::milliseconds(10);
   static constexpr int kMostDoublings = 10;  // to some 10 s
 
-  const Duration park_after_;
+  Duration park_after_{};
   int failures_ = 0;
   TimePoint not_before_{};
 };

@@ -30,6 +30,13 @@ Parker::~Parker() {
   thread_.join();
 }
 
+void Parker::SetParkAfter(std::chrono::nanoseconds park_after) {
+  MutexLock lock(&mu_);
+  timer_.SetParkAfter(park_after);
+  woken_ = true;
+  parker_cv_.NotifyOne();
+}
+
 void Parker::Wake() {
   MutexLock lock(&mu_);
   woken_ = true;
@@ -107,13 +114,11 @@ void Parker::Park() {
     while (const auto next = AfterSyncEnd(word, quiet)) {
       if (MoveGate(cells_, word, *next)) break;
     }
-    if (quiet) {
-      timer_.ParkDone();
-    } else {
-      timer_.ParkFailed(Clock::now());
-    }
   }
-  SyncEnded();
+  MutexLock lock(&mu_);
+  if (began && quiet) timer_.ParkDone();
+  if (began && !quiet) timer_.ParkFailed(Clock::now());
+  sync_cv_.NotifyAll();
 }
 
 }  // namespace gmb::internal

@@ -25,6 +25,9 @@ class Parker {
   // Waits for a synchronisation that is under way.
   ~Parker();
 
+  // From the next look on, which this brings about.
+  void SetParkAfter(std::chrono::nanoseconds park_after);
+
   // The word has become one that the parker does not look for by itself: the
   // gate was parked and is open, or is paused and its last scope went out.
   void Wake();
@@ -45,9 +48,8 @@ class Parker {
 
   ipc::GateCells& cells_;
   GateOwner& owner_;
-  ParkTimer timer_;  // used by the parker's thread
-
   ipc::Mutex mu_;
+  ParkTimer timer_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
   bool synchronizing_ ABSL_GUARDED_BY(mu_) = false;

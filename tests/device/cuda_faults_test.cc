@@ -40,6 +40,7 @@ absl::Status RunVmm() {
   if (status.ok()) {
     status = (*mapper)->CopyToDevice((*range)->data(), &byte, 1);
   }
+  if (status.ok()) status = (*mapper)->Synchronize({(*mapper)->info().uuid});
   if (status.ok()) status = (*range)->Unmap();
   for (const SlabKey key : keys) status.Update((*allocator)->Destroy(key));
   status.Update((*allocator)->FreeBytes().status());

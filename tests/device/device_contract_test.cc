@@ -100,6 +100,20 @@ TEST_P(DeviceContract, FreshMemoryIsZeroAfterAnotherProcessFilledIt) {
   EXPECT_TRUE(WaitForFree(before));
 }
 
+TEST_P(DeviceContract, ADeviceIsSynchronisedWhateverIsMapped) {
+  std::unique_ptr<RemoteMapper> client = StartClient();
+  EXPECT_OK(client->Synchronize()) << "nothing reserved";
+  absl::StatusOr<Slab> slab = Create(kSlab);
+  ASSERT_OK(slab);
+  ASSERT_OK(Lease(client.get(), {&*slab}));
+  ASSERT_OK(client->WritePattern(0, slab->bytes, 5));
+  EXPECT_OK(client->Synchronize());
+  EXPECT_EQ(client->CountPatternErrors(0, slab->bytes, 5).value(), 0);
+  ASSERT_OK(client->Unmap());
+  EXPECT_OK(client->Synchronize()) << "nothing mapped";
+  EXPECT_OK(Destroy(&*slab));
+}
+
 TEST_P(DeviceContract, UnmappedRangeIsMappedAgainAtTheSameAddress) {
   if (is_ipc()) GTEST_SKIP() << "ipc does not choose its addresses";
   absl::StatusOr<Slab> slab = Create(4 * kSlab);

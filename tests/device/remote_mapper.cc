@@ -178,6 +178,10 @@ absl::StatusOr<uint64_t> RemoteMapper::CountOpenFds() {
   return Call({.op = Op::kCountOpenFds});
 }
 
+absl::Status RemoteMapper::Synchronize() {
+  return Call({.op = Op::kSynchronize}).status();
+}
+
 absl::Status RemoteMapper::CallHook() {
   return Call({.op = Op::kCallHook}).status();
 }

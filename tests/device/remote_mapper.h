@@ -65,6 +65,8 @@ class RemoteMapper {
                                                             uint64_t seed);
   [[nodiscard]] absl::StatusOr<uint64_t> CountOpenFds();
 
+  [[nodiscard]] absl::Status Synchronize();
+
   // Calls the hook that the program gave to RunIfRemoteMapper.
   [[nodiscard]] absl::Status CallHook();
 

@@ -100,6 +100,9 @@ class RemoteMapperProcess {
     if (request.op == Op::kReserve) return Reserve(request.bytes);
     if (request.op == Op::kAddSlab) return AddSlab(request, std::move(fd));
     if (request.op == Op::kCountOpenFds) return CountOpenFds();
+    if (request.op == Op::kSynchronize) {
+      return Finish(mapper_->Synchronize({mapper_->info().uuid}));
+    }
     if (range_ == nullptr) return absl::FailedPreconditionError("no range");
     switch (request.op) {
       case Op::kMap:

@@ -26,6 +26,7 @@ enum class Op : uint32_t {
   kCountPatternErrors,
   kCountOpenFds,
   kCallHook,
+  kSynchronize,
 };
 
 struct Request {

@@ -11,8 +11,16 @@
 #include "gmb/error.h"
 #include "gmb/lease.h"
 #include "gmb/options.h"
+#include "gmb/scope.h"
 
 namespace gmb {
+
+class Client;
+
+namespace internal {
+// For the C interface.
+[[nodiscard]] Gate& GateOf(const Client& client);
+}  // namespace internal
 
 // One session with a broker. Thread-safe: any number of threads may have
 // requests in flight. Never logs, exits, or throws.
@@ -57,6 +65,35 @@ class Client {
   // One view a device pool.
   [[nodiscard]] absl::StatusOr<std::vector<QuotaView>> GetQuota();
 
+  // --- The gate (docs/client.md): outside of scopes the broker may take the
+  // session's memory for a while.
+
+  // From now on leases are used inside scopes only, on all threads. Until then
+  // nothing is taken. Tells the broker and waits for its answer; after an error
+  // the gate is off. FAILED_PRECONDITION from a broker without gates.
+  [[nodiscard]] absl::Status TurnGateOn(const GateOptions& options = {});
+  // As if a scope were in that never ends. OVERCOMMITTED when the broker could
+  // then not keep what it has guaranteed to others; otherwise waits and fails
+  // as Enter does. After an error the gate is on.
+  [[nodiscard]] absl::Status TurnGateOff(absl::Duration wait);
+  // Enters a scope: some 25 ns, and a few when this thread is in one already.
+  // While the memory is away it blocks for at most `wait` until it is back.
+  // DEADLINE_EXCEEDED when that takes longer, a refusal of the broker
+  // (CONTENTS_LOST, say), UNAVAILABLE when the session is over and the memory
+  // away, RESOURCE_EXHAUSTED when the thread is in scopes of too many sessions.
+  // With the gate off, scopes are counted and never wait.
+  [[nodiscard]] absl::StatusOr<Scope> Enter(absl::Duration wait);
+  // The same for a scope in which a CUDA stream is captured: begins when the
+  // library is not synchronising the device, which would destroy the capture.
+  [[nodiscard]] absl::StatusOr<Scope> EnterCapture(absl::Duration wait);
+
+  // How many bytes on_trim could release at once, on the device (UUID; empty:
+  // the broker's only one), so that those are asked who have something. A
+  // number, not a promise; 0 at first. Does not wait for the broker. NOT_FOUND
+  // for a device that the broker does not have.
+  [[nodiscard]] absl::Status SetTrimmable(const std::string& device,
+                                          uint64_t bytes);
+
   // OK while the session lives; otherwise what every call returns.
   [[nodiscard]] absl::Status status() const;
 
@@ -69,6 +106,7 @@ class Client {
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 
  private:
+  friend internal::Gate& internal::GateOf(const Client& client);
   struct Impl;
   explicit Client(std::unique_ptr<Impl> impl);
 

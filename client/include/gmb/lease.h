@@ -34,7 +34,8 @@ class Lease {
   ~Lease();
 
   // The start of the range: a device address (a host address for `host`).
-  // Stays the same for the lease's life. Null when empty.
+  // Stays the same for the lease's life, also while it is evicted. Null when
+  // empty.
   [[nodiscard]] void* data() const;
   // As leased: the bytes asked for, rounded up to the device's granularity.
   [[nodiscard]] uint64_t size_bytes() const;
@@ -51,9 +52,16 @@ class Lease {
   // the broker took the lease back when it ended.
   [[nodiscard]] absl::Status Release() &&;
 
+  // The contents of a kPreserve lease are not written to any more (weights,
+  // say): one copy that the broker makes of them stays true, and the lease can
+  // be taken without another. Cannot be undone. Waits for the broker's answer.
+  [[nodiscard]] absl::Status Seal();
+
   // Synchronous byte copies between this process's memory and
   // [offset_bytes, offset_bytes + bytes) of the lease: for tools and tests,
-  // not for speed. OUT_OF_RANGE when that leaves the lease.
+  // not for speed. OUT_OF_RANGE when that leaves the lease. They enter the
+  // session's gate themselves, fail as that does within answer_timeout, and
+  // with FAILED_PRECONDITION while the lease is evicted for all that.
   [[nodiscard]] absl::Status CopyToHost(void* to, uint64_t offset_bytes,
                                         uint64_t bytes) const;
   [[nodiscard]] absl::Status CopyFromHost(uint64_t offset_bytes,

@@ -49,6 +49,7 @@ struct QuotaView {
       0;  // what an Acquire without waiting could get now, at most
   uint64_t over_limit_bytes =
       0;  // leased above the limit; new requests are refused until 0
+  uint64_t evicted_bytes = 0;  // of the leased ones, not on the device now
 };
 
 // Handlers run on one thread of the Client, one at a time, never after
@@ -64,6 +65,13 @@ using DrainHandler = std::function<void(absl::Duration remaining)>;
 // The request waits in the broker's queue, behind `ahead` others. Runs on the
 // thread that called Acquire, inside it. What it throws is caught and dropped.
 using WaitingHandler = std::function<void(uint64_t ahead)>;
+// Others need memory: release what is cached and not needed, `bytes` of the
+// device if that much is there, before it returns. Runs on a thread of its own
+// under the rules above, beside the other handlers. The broker waits for at
+// most `within` and then looks elsewhere; until a late handler is back it is
+// told at once that there is nothing to be had.
+using TrimHandler = std::function<void(const std::string& device,
+                                       uint64_t bytes, absl::Duration within)>;
 
 struct ClientOptions {
   // The directory of the broker's sockets. Empty: the environment variable
@@ -82,6 +90,14 @@ struct ClientOptions {
   absl::Duration answer_timeout = absl::Seconds(30);
   BudgetHandler on_budget_changed;
   DrainHandler on_draining;
+  TrimHandler on_trim;  // see Client::SetTrimmable
+};
+
+struct GateOptions {
+  // Without a scope for so long, the session's memory may be taken: the gate is
+  // parked. At most a day. A short time lends memory sooner, and makes the
+  // first scope after it some microseconds slower.
+  absl::Duration park_after = absl::Milliseconds(50);
 };
 
 struct AcquireOptions {
