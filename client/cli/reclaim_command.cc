@@ -98,9 +98,10 @@ void AddReclaimCommand(CLI::App* app, Action* chosen) {
       ->required();
   AddLimits(command, options.get());
   command->footer(
-      "Nothing is lost: what is evicted comes back when its program wants it. "
-      "Exit code 1: not all\n"
-      "of --bytes came back, and the output says why.\n\n"
+      "What is evicted is kept, unless its program said that it may be lost, "
+      "and comes back when it\n"
+      "is wanted. Exit code 1: not all of --bytes came back; the output says "
+      "why.\n\n"
       "Example: gmb reclaim a --bytes 8GiB --wait 30s");
   command->callback([chosen, options] {
     *chosen = [options](Context& context) {

@@ -209,12 +209,14 @@ TEST(UsageTest, UsageErrorsAreJsonWhenJsonIsAskedFor) {
 }
 
 TEST(UsageTest, WithoutABrokerEveryCommandSaysWhatToDo) {
-  for (std::vector<std::string> command :
-       std::vector<std::vector<std::string>>{{"status"},
-                                             {"watch"},
-                                             {"audit"},
-                                             {"reclaim", "a"},
-                                             {"hold", "--bytes", "2MiB"}}) {
+  for (std::vector<std::string> command : std::vector<std::vector<std::string>>{
+           {"status"},
+           {"watch"},
+           {"audit"},
+           {"reclaim", "a"},
+           {"hold", "--bytes", "2MiB", "--idle", "--seal"},
+           {"hold", "--idle", "5s", "--bytes", "2MiB"},
+           {"hold", "--bytes", "2MiB"}}) {
     command.insert(command.end(), {"--socket-dir", "/nonexistent/gmb"});
     const Said said = Gmb(command);
     EXPECT_EQ(said.code, ExitCode::kNotReachable) << command[0];
