@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -68,6 +69,14 @@ bool IsAlive(const UniqueFd& pidfd) {
     ready = ::poll(&entry, 1, 0);
   } while (ready < 0 && errno == EINTR);
   return ready == 0;
+}
+
+absl::Status Kill(const UniqueFd& pidfd) {
+  if (::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno == ESRCH) return Died();
+  return absl::ErrnoToStatus(errno, "pidfd_send_signal");
 }
 
 }  // namespace gmb::ipc

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ipc/unique_fd.h"
 
@@ -19,6 +20,10 @@ absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid);
 // False once the process has died, even before it is reaped. Becomes readable
 // for poll at that moment.
 [[nodiscard]] bool IsAlive(const UniqueFd& pidfd);
+
+// Sends SIGKILL. PERMISSION_DENIED without the right to; UNAVAILABLE when it
+// has died already. Never blocks.
+absl::Status Kill(const UniqueFd& pidfd);
 
 }  // namespace gmb::ipc
 

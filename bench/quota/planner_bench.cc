@@ -50,7 +50,7 @@ void Plans(benchmark::State& state) {
                       .needs = {{kPool, 2048 * kMiB}},
                       .deadline = {kNow.ns + 10'000'000'000}};
   for (auto _ : state) {
-    const Plan plan = MakePlan(rows.snapshot(), demand, kNow, {});
+    Plan plan = MakePlan(rows.snapshot(), demand, kNow, {});
     if (plan.planned_bytes < 1024 * kMiB) std::abort();
     benchmark::DoNotOptimize(plan);
   }
@@ -84,7 +84,7 @@ void Shortages(benchmark::State& state) {
                         kNow);
   }
   for (auto _ : state) {
-    const auto shortage = engine.NextShortage(kPool, 0);
+    auto shortage = engine.NextShortage(kPool, 0);
     if (!shortage) std::abort();
     benchmark::DoNotOptimize(shortage);
   }

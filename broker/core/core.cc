@@ -13,7 +13,9 @@ Core::Core(const CoreOptions& options, const Deps& deps)
     : options_(options),
       deps_(deps),
       started_(deps.clock->WallTime()),
-      engine_(quota::EngineOptions{.max_handles = options.max_handles}) {}
+      engine_(quota::EngineOptions{.max_handles = options.max_handles}),
+      host_books_(deps.host_pool == nullptr ? 0
+                                            : deps.host_pool->size_bytes()) {}
 
 // The workers' threads call back into the core: they are joined while all of
 // it is still there, and outside the lock.
@@ -23,7 +25,10 @@ Core::~Core() {
     ipc::MutexLock lock(&mu_);
     pools.swap(pools_);
   }
-  for (auto& [id, pool] : pools) pool->worker.reset();
+  for (auto& [id, pool] : pools) {
+    pool->copier.reset();
+    pool->worker.reset();
+  }
 }
 
 absl::Status Core::AddPool(PoolOptions options) {
@@ -56,7 +61,8 @@ absl::Status Core::AddPool(PoolOptions options) {
     id = set.pool;
     ++next_pool_;
     auto pool =
-        std::make_unique<Pool>(id, std::move(options.worker), options.slabs);
+        std::make_unique<Pool>(id, std::move(options.worker),
+                               std::move(options.copier), options.slabs);
     pool->share_of_bytes = options.share_of_bytes;
     pool->reading.baseline_bytes = worker->baseline_bytes();
     pool->reading.free_bytes = worker->baseline_bytes();
@@ -95,6 +101,8 @@ void Core::Apply(const quota::Effects& effects, Afterwards* after) {
       OnDenied(*denied, after);
     } else if (const auto* waiting = std::get_if<quota::Waiting>(&effect)) {
       OnWaiting(*waiting, after);
+    } else if (const auto* restored = std::get_if<quota::Restored>(&effect)) {
+      OnRestored(*restored, after);
     } else if (const auto* changed =
                    std::get_if<quota::BudgetChanged>(&effect)) {
       OnBudgetChanged(*changed, after);
@@ -157,6 +165,7 @@ quota::Instant Core::Tick() {
 
 quota::Instant Core::NextDue() const {
   quota::Instant due = engine_.NextDeadline().value_or(quota::Instant::Max());
+  due = std::min(due, ReclaimDue());
   for (const auto& [id, pool] : pools_) {
     if (pool->lost) continue;
     due = std::min(due, pool->next_audit);

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,11 +26,16 @@
 #include "broker/core/peer.h"
 #include "broker/core/pool.h"
 #include "broker/core/session.h"
+#include "broker/core/standing_demand.h"
 #include "broker/core/tenant.h"
+#include "broker/hostpool/host_books.h"
+#include "device/copier.h"
+#include "device/host_pool.h"
 #include "gmb/v1/admin.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/mutex.h"
 #include "quota/engine.h"
+#include "quota/planner.h"
 
 namespace gmb::broker {
 
@@ -40,6 +47,7 @@ struct CoreOptions {
   // are not.
   std::string few_files;
   std::string default_tenant;  // of peers on the shared socket; empty: none
+  quota::PlannerOptions planner;
   std::string
       tenants_dir;  // where tenants' socket directories are; for reports
 };
@@ -47,6 +55,8 @@ struct CoreOptions {
 // A device pool as the daemon sets it up.
 struct PoolOptions {
   std::unique_ptr<DeviceWorker> worker;
+  // Null: leases with contents to be kept stay on the device.
+  std::unique_ptr<device::Copier> copier;
   uint64_t target_bytes = 0;
   // What a share of the pool's size is of: the device's free memory at the
   // start less the headroom, as configured.
@@ -73,6 +83,7 @@ class Core {
     Keeper* keeper;
     Journal* journal;
     EventBus* events;
+    device::HostPool* host_pool = nullptr;  // null: there is none
   };
   Core(const CoreOptions& options, const Deps& deps);
   // Stops the device workers. Sessions must be closed before.
@@ -118,6 +129,12 @@ class Core {
   absl::StatusOr<v1::Change> ResizePool(const std::string& device,
                                         const quota::Amount& size);
   absl::StatusOr<uint64_t> DrainPool(const std::string& device, bool draining);
+  // `done` is called once, by this call or later by another thread, when what
+  // was asked for is back, or can not be had.
+  void StartReclaim(const v1::ReclaimRequest& request,
+                    StandingDemand::Done done);
+  // Answers all of them, and refuses new ones: the broker is stopping.
+  void RefuseReclaims();
 
   // --- Reports.
   v1::GetStatusResponse Status() const;
@@ -135,10 +152,12 @@ class Core {
 
   // Sessions.
   absl::StatusOr<OpenedSession> OpenSessionAs(const PeerIdentity& peer,
-                                              const std::string& token)
+                                              const std::string& token,
+                                              std::unique_ptr<SessionGate> gate)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<quota::TenantId> ResolveTenant(const PeerIdentity& peer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RepeatMoves(uint64_t session) ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<std::string> GreetingWarnings() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseSessionLocked(uint64_t session, absl::string_view reason,
@@ -156,7 +175,13 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Release(Session* session, uint64_t client_id, const v1::Release& release,
                Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void MarkMapped(Session* session, const v1::Mapped& mapped)
+  // Messages without an answer; false when it is none of them.
+  bool HandleNotice(Session* session, const v1::ClientMessage& message,
+                    Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void HandleRequest(Session* session, uint64_t id,
+                     const v1::ClientMessage& message, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MarkMapped(Session* session, const v1::Mapped& mapped, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Cancel(Session* session, const v1::Cancel& cancel, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -171,6 +196,136 @@ class Core {
   void Say(Session* session, v1::BrokerMessage message, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Gates (core_gate.cc).
+  static bool CanBeTaken(const Session& session, const Pool& pool,
+                         v1::Contents contents);
+  bool HasHostRoomFor(quota::TenantId tenant, uint64_t bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool ReserveRoom(const Lease& lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Soften(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Harden(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SetGate(Session* session, uint64_t client_id, bool on, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TurnGateOn(Session* session, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TurnGateOff(Session* session, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Seal(Session* session, uint64_t client_id, uint64_t lease_id,
+            Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsBacked(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Leases that leave (core_evict.cc).
+  void StartEviction(Lease* lease, quota::Instant answer_by, bool may_terminate,
+                     Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CopyContents(Lease* lease, device::CopyDirection direction,
+                    const std::vector<device::HostExtent>& place,
+                    Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnCopied(quota::LeaseId id, const absl::Status& status)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void AskToMove(Session* session, Lease* lease, quota::Instant answer_by,
+                 Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static v1::BrokerMessage MoveMessage(const Lease& lease);
+  void OnUnmapped(Session* session, const v1::Unmapped& unmapped,
+                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TryEndEviction(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CheckOverdue(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartMapping(Session* session, Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void PublishMove(absl::string_view kind, const Lease& lease,
+                   quota::Nanoseconds took, absl::string_view message) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Leases that come back (core_restore.cc).
+  void Restore(Session* session, uint64_t client_id, const v1::Restore& restore,
+               Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AdvanceRestore(Session* session, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Reopen(Session* session, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerRestores(Session* session, const absl::Status& status,
+                      Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnRestored(const quota::Restored& restored, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnRestoreDenied(const quota::Denied& denied, Session* session,
+                       Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartRestore(Session* session, Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FillAndMap(Session* session, Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnRestoreNotPrepared(Pool* pool, Lease* lease,
+                            const std::vector<uint64_t>& not_created,
+                            const absl::Status& status, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnMapped(Session* session, const v1::Mapped& mapped, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TryEndRestore(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void UndoRestore(Session* session, Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ExpireRestores(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Who lacks bytes, and what is done about it (core_reclaim.cc).
+  struct ReclaimRows {
+    std::vector<quota::LeaseRow> leases;
+    std::vector<quota::TenantRow> tenants;
+  };
+  quota::LeaseRow RowOf(const Lease& lease, const Session& session,
+                        quota::Instant now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  ReclaimRows BuildRows(quota::Instant now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  quota::Plan PlanFor(const quota::Demand& demand, quota::Instant now,
+                      std::vector<quota::LeaseVerdict>* why) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint64_t IncomingBytes(quota::PoolId pool,
+                         std::optional<quota::TenantId> tenant,
+                         bool pausing) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<quota::Shortage> ShortageIn(quota::PoolId pool,
+                                            bool pausing) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static quota::Demand DemandOf(const quota::Shortage& shortage,
+                                quota::Instant now);
+  void Reclaim(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ServeShortage(Pool* pool, quota::Instant now, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool CarryOut(const quota::Plan& plan, quota::Instant now, Pool* pool,
+                Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TakeVictim(const quota::Victim& victim, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartPause(Session* session, Lease* lease, quota::Instant until,
+                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CheckPauses(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndPause(Session* session, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Terminate(Session* session, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AskToTrim(const quota::TrimTarget& target, quota::Nanoseconds within,
+                 Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnTrimmed(Session* session, const v1::Trimmed& trimmed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SetTrimmable(Session* session, const v1::SetTrimmable& trimmable)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  quota::Instant ReclaimDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // What operators want back (core_standing.cc).
+  uint64_t StillWanted(const StandingDemand& demand) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddStanding(StandingDemand demand) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ServeStanding(quota::Instant now, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool ServeOne(StandingDemand* standing, quota::Instant now, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<std::string> VerdictSentences(
+      const std::vector<quota::LeaseVerdict>& why,
+      std::optional<quota::TenantId> tenant) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FinishStanding(StandingDemand* standing,
+                      const std::vector<quota::LeaseVerdict>& why,
+                      Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   // The engine's answers.
   void Tell(const quota::Event& event, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -178,6 +333,8 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnGranted(const quota::Granted& granted, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
+                    Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnDenied(const quota::Denied& denied, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnWaiting(const quota::Waiting& waiting, Afterwards* after)
@@ -251,6 +408,17 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::Change ChangeOf(quota::TenantId tenant, const Pool& pool) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::HostPoolStatus ReportHostPool() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::SessionInfo Report(const Session& session) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  v1::LeaseInfo Report(const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Why the leases of others stay where they are while this tenant waits.
+  void AddReclaimFindings(const Tenant& tenant, const Pool& pool,
+                          v1::ExplainResponse* response) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddReclaimDiagnosis(v1::DiagnoseResponse* response) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // An event about a tenant (may be null), stamped with the wall time.
   v1::Event NewEvent(absl::string_view kind,
                      std::optional<quota::TenantId> tenant) const
@@ -281,6 +449,18 @@ class Core {
   uint64_t next_request_ ABSL_GUARDED_BY(mu_) = 1;
   uint64_t next_tenant_ ABSL_GUARDED_BY(mu_) = 1;
   uint64_t next_pool_ ABSL_GUARDED_BY(mu_) = 1;
+  // What is where in the host pool.
+  HostBooks host_books_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_copy_group_ ABSL_GUARDED_BY(mu_) = 0;
+  // Leases being evicted or restored; sessions being paused; sessions whose
+  // Restores are not answered; the engine's requests for those.
+  std::set<quota::LeaseId> moving_ ABSL_GUARDED_BY(mu_);
+  std::set<uint64_t> pausing_ ABSL_GUARDED_BY(mu_);
+  std::set<uint64_t> waking_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<quota::RequestId, uint64_t> restoring_
+      ABSL_GUARDED_BY(mu_);
+  std::list<StandingDemand> standing_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Time> drain_until_ ABSL_GUARDED_BY(mu_);
   quota::Instant ticker_due_ ABSL_GUARDED_BY(mu_) = quota::Instant::Max();
 };

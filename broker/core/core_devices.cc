@@ -72,7 +72,9 @@ void Core::SendSlabs(Session* session, const Lease& lease) const {
     frame.frame_id = ++session->last_frame;
     slabs->set_frame_id(frame.frame_id);
     slabs->set_lease_id(lease.id.value);
-    slabs->set_request_id(lease.request.client_id);
+    slabs->set_request_id(
+        lease.residence == Residence::kRestoring ? 0 : lease.request.client_id);
+    slabs->set_move(lease.move);
     slabs->set_first_slab(static_cast<uint32_t>(first));
     slabs->set_slabs_in_lease(static_cast<uint32_t>(lease.slabs.size()));
     for (size_t i = first; i < end; ++i) {
@@ -91,11 +93,15 @@ void Core::SendSlabs(Session* session, const Lease& lease) const {
 
 void Core::EndLease(quota::LeaseId id, bool reuse, Afterwards* after) {
   Lease* lease = leases_.at(id).get();
-  if (lease->state == v1::LeaseInfo::CREATING) {
-    lease->doomed = true;  // its job is with the worker: see OnPrepared
+  Pool* pool = pools_.at(lease->request.pool).get();
+  moving_.erase(id);
+  if (lease->preparing || lease->copies > 0) {
+    lease->doomed = true;  // see OnPrepared and OnCopied
+    if (lease->copies > 0)
+      after->cancel.emplace_back(pool->copier.get(), lease->copy_group);
     return;
   }
-  Pool* pool = pools_.at(lease->request.pool).get();
+  host_books_.Release(id);
   deps_.journal->Ended(id.value);
   v1::Event event =
       NewEvent(reuse ? "lease_released" : "lease_reclaimed", lease->tenant);
@@ -164,11 +170,18 @@ void Core::OnRefilled(Pool* pool, const RefillJob& job,
 void Core::OnPrepared(Pool* pool, const PrepareJob& job,
                       const DeviceResult& result, Afterwards* after) {
   Lease* lease = leases_.at(job.lease).get();
+  lease->preparing = false;
   lease->slabs.insert(lease->slabs.end(), result.created.begin(),
                       result.created.end());
   const std::vector<uint64_t> not_created = NotCreated(job.slabs, result);
   if (lease->doomed) {
     AbandonLease(pool, lease, not_created, after);
+  } else if (lease->residence == Residence::kRestoring) {
+    if (!not_created.empty()) {
+      return OnRestoreNotPrepared(pool, lease, not_created, result.status,
+                                  after);
+    }
+    FillAndMap(sessions_.at(lease->request.session).get(), lease, after);
   } else if (not_created.empty()) {
     Announce(lease, after);
   } else {
@@ -186,6 +199,7 @@ void Core::OnPrepareFailed(Pool* pool, Lease* lease,
   if (no_memory && pool->missing_bytes == 0 && !lease->gave_up_ready) {
     lease->gave_up_ready = true;
     if (std::optional<Condemned> ready = pool->slabs.GiveUpReady()) {
+      lease->preparing = true;
       return Give(pool, PrepareJob{lease->id, {{*ready}, not_created}}, after);
     }
   }
@@ -225,6 +239,8 @@ void Core::AbandonLease(Pool* pool, Lease* lease,
   if (!lease->slabs.empty()) GiveBack(pool, *lease, {}, after);
   auto session = sessions_.find(lease->request.session);
   if (session != sessions_.end()) session->second->leases.erase(id);
+  if (lease->state != v1::LeaseInfo::CREATING) deps_.journal->Ended(id.value);
+  host_books_.Release(id);
   leases_.erase(id);
   Tell(quota::GrantFailed{id}, after);
 }
@@ -280,6 +296,7 @@ void Core::Maintain(Afterwards* after) {
       Give(pool.get(), AuditJob{ClientProcesses(*pool)}, after);
     }
   }
+  Reclaim(after);
 }
 
 }  // namespace gmb::broker

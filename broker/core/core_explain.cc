@@ -145,6 +145,7 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
       request->set_deficit_bytes(waiting.deficit_bytes);
     }
     AddFindings(*tenant, *pool, *explanation, &response);
+    AddReclaimFindings(*tenant, *pool, &response);
   }
   return response;
 }
@@ -193,6 +194,7 @@ v1::DiagnoseResponse Core::Diagnose() const {
                      proto::FormatBytes(status.capacity_bytes()), ", ",
                      proto::FormatBytes(status.granted_bytes()), " granted"));
   }
+  AddReclaimDiagnosis(&response);
   if (!options_.few_files.empty())
     add(v1::Finding::WARNING, "open files", options_.few_files);
   *response.add_findings() =

@@ -22,6 +22,7 @@ v1::QuotaView Core::View(quota::TenantId tenant, const Pool& pool) const {
   proto.set_unreturned_bytes(view->unreturned_bytes);
   proto.set_obtainable_bytes(view->obtainable_bytes);
   proto.set_over_limit_bytes(view->over_limit_bytes);
+  proto.set_evicted_bytes(view->evicted_bytes);
   return proto;
 }
 
@@ -70,6 +71,7 @@ v1::GetStatusResponse Core::Status() const {
   status.set_handles(engine_.handles());
   status.set_max_handles(options_.max_handles);
   status.set_tenants(tenants_.size());
+  *status.mutable_host_pool() = ReportHostPool();
   return status;
 }
 
@@ -84,6 +86,14 @@ v1::Tenant Core::Report(const Tenant& tenant) const {
   proto.set_has_token(!tenant.policy.token.empty());
   proto.set_socket_dir(
       absl::StrCat(options_.tenants_dir, "/", tenant.policy.name));
+  const ReclaimPolicy& reclaim = tenant.policy.reclaim;
+  proto.set_may_terminate(reclaim.may_terminate);
+  *proto.mutable_min_residency() = ToProto(reclaim.min_residency);
+  *proto.mutable_pause_grace() = ToProto(reclaim.pause_grace);
+  proto.set_host_limit_bytes(host_books_.limit_bytes(tenant.id));
+  const HostBooks::Amounts host = host_books_.of(tenant.id);
+  proto.set_host_reserved_bytes(host.reserved_bytes);
+  proto.set_host_held_bytes(host.true_bytes);
   for (const auto& [id, pool] : pools_) {
     const quota::TenantPoolView view = *engine_.TenantPool(tenant.id, id);
     v1::TenantPool* entry = proto.add_pools();
@@ -93,6 +103,9 @@ v1::Tenant Core::Report(const Tenant& tenant) const {
     entry->set_waiting(view.waiting);
     entry->set_waiting_bytes(view.waiting_bytes);
     entry->set_leases(view.leases);
+    entry->set_resident_bytes(view.resident_bytes);
+    entry->set_evicted_bytes(view.evicted_bytes);
+    entry->set_hard_bytes(view.hard_bytes);
   }
   return proto;
 }
@@ -125,22 +138,8 @@ absl::StatusOr<v1::ListSessionsResponse> Core::Sessions(
   std::sort(shown.begin(), shown.end(),
             [](const Session* a, const Session* b) { return a->id < b->id; });
   v1::ListSessionsResponse response;
-  for (const Session* session : shown) {
-    v1::SessionInfo* info = response.add_sessions();
-    info->set_id(session->id);
-    info->set_tenant(tenants_.at(*session->tenant).policy.name);
-    info->set_program(session->peer.program);
-    info->set_pid(session->peer.pid);
-    info->set_uid(session->peer.uid);
-    *info->mutable_since() = ToProto(session->since);
-    uint64_t bytes = 0;
-    for (const quota::LeaseId lease : session->leases)
-      bytes += leases_.at(lease)->bytes;
-    info->set_leased_bytes(bytes);
-    info->set_leases(session->leases.size());
-    info->set_waiting(session->pending.size());
-    info->set_streaming(session->outbox->streaming());
-  }
+  for (const Session* session : shown)
+    *response.add_sessions() = Report(*session);
   return response;
 }
 
@@ -157,18 +156,7 @@ absl::StatusOr<v1::ListLeasesResponse> Core::Leases(
   std::sort(shown.begin(), shown.end(),
             [](const Lease* a, const Lease* b) { return a->id < b->id; });
   v1::ListLeasesResponse response;
-  for (const Lease* lease : shown) {
-    v1::LeaseInfo* info = response.add_leases();
-    info->set_id(lease->id.value);
-    info->set_session_id(lease->request.session);
-    info->set_tenant(tenants_.at(lease->tenant).policy.name);
-    info->set_device(pools_.at(lease->request.pool)->uuid());
-    info->set_bytes(lease->bytes);
-    info->set_slabs(static_cast<uint32_t>(lease->slabs.size()));
-    info->set_contents(lease->request.contents);
-    info->set_state(lease->state);
-    *info->mutable_since() = ToProto(lease->since);
-  }
+  for (const Lease* lease : shown) *response.add_leases() = Report(*lease);
   return response;
 }
 

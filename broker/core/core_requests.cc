@@ -8,19 +8,11 @@
 #include "broker/core/core.h"
 #include "broker/core/granularity.h"
 #include "broker/core/refusals.h"
+#include "broker/core/wire_form.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
 namespace {
-
-constexpr absl::Duration kMaxWait = absl::Hours(1);
-
-// A client's wait, made sane: never negative, at most an hour.
-absl::Duration WaitOf(const v1::Acquire& acquire) {
-  const absl::Duration wait = absl::Seconds(acquire.wait().seconds()) +
-                              absl::Nanoseconds(acquire.wait().nanos());
-  return std::clamp(wait, absl::ZeroDuration(), kMaxWait);
-}
 
 v1::BrokerMessage AnswerTo(uint64_t client_id) {
   v1::BrokerMessage answer;
@@ -39,10 +31,8 @@ void Core::HandleMessage(uint64_t session_id,
     if (it == sessions_.end()) return;
     Session* session = it->second.get();
     const uint64_t id = message.request_id();
-    if (message.has_mapped()) {
-      MarkMapped(session, message.mapped());
-    } else if (message.has_cancel()) {
-      Cancel(session, message.cancel(), &after);
+    if (HandleNotice(session, message, &after)) {
+      // It has no answer.
     } else if (id == 0) {
       Refuse(session, 0,
              proto::MakeError(v1::BAD_REQUEST, "a request needs an id above 0",
@@ -57,37 +47,71 @@ void Core::HandleMessage(uint64_t session_id,
           v1::BAD_REQUEST, "the request id is too old: ids must rise",
           {.field = "request_id"}));
       Say(session, std::move(too_old), &after);
-    } else if (session->pending.contains(id)) {
+    } else if (session->pending.contains(id) ||
+               session->restores.contains(id)) {
       // Repeated on a new stream: its answer is still to come.
-    } else if (message.has_acquire()) {
-      Acquire(session, id, message.acquire(), &after);
-    } else if (message.has_release()) {
-      Release(session, id, message.release(), &after);
-    } else if (message.has_get_quota()) {
-      ReportQuota(session, id, &after);
     } else {
-      Refuse(session, id,
-             proto::MakeError(v1::BAD_REQUEST,
-                              "the message asks for nothing this broker knows",
-                              {.field = "kind"}),
-             &after);
+      HandleRequest(session, id, message, &after);
     }
     Maintain(&after);
+    after.wake_ticker |= ReclaimDue() < ticker_due_;
   }
   after.Run(this);
+}
+
+bool Core::HandleNotice(Session* session, const v1::ClientMessage& message,
+                        Afterwards* after) {
+  switch (message.kind_case()) {
+    case v1::ClientMessage::kMapped:
+      MarkMapped(session, message.mapped(), after);
+      return true;
+    case v1::ClientMessage::kCancel:
+      Cancel(session, message.cancel(), after);
+      return true;
+    case v1::ClientMessage::kUnmapped:
+      OnUnmapped(session, message.unmapped(), after);
+      return true;
+    case v1::ClientMessage::kSetTrimmable:
+      SetTrimmable(session, message.set_trimmable());
+      return true;
+    case v1::ClientMessage::kTrimmed:
+      OnTrimmed(session, message.trimmed());
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Core::HandleRequest(Session* session, uint64_t id,
+                         const v1::ClientMessage& message, Afterwards* after) {
+  switch (message.kind_case()) {
+    case v1::ClientMessage::kAcquire:
+      return Acquire(session, id, message.acquire(), after);
+    case v1::ClientMessage::kRelease:
+      return Release(session, id, message.release(), after);
+    case v1::ClientMessage::kGetQuota:
+      return ReportQuota(session, id, after);
+    case v1::ClientMessage::kSetGate:
+      return SetGate(session, id, message.set_gate().on(), after);
+    case v1::ClientMessage::kRestore:
+      return Restore(session, id, message.restore(), after);
+    case v1::ClientMessage::kSeal:
+      return Seal(session, id, message.seal().lease_id(), after);
+    default:
+      return Refuse(
+          session, id,
+          proto::MakeError(v1::BAD_REQUEST,
+                           "the message asks for nothing this broker knows",
+                           {.field = "kind"}),
+          after);
+  }
 }
 
 absl::StatusOr<PendingAcquire> Core::CheckAcquire(
     const Session& session, uint64_t client_id,
     const v1::Acquire& acquire) const {
   if (session.pending.size() >= options_.max_requests_per_session) {
-    return proto::MakeError(
-        v1::TOO_MANY_REQUESTS,
-        absl::StrCat(
-            "too many requests of this session are unanswered: wait for "
-            "some: max=",
-            options_.max_requests_per_session),
-        {.retry_after = absl::Milliseconds(100)});
+    return TooManyRequests(options_.max_requests_per_session);
   }
   const Pool* pool = FindPool(acquire.device());
   if (pool == nullptr) return NoSuchDevice(acquire.device());
@@ -114,9 +138,7 @@ absl::StatusOr<PendingAcquire> Core::CheckAcquire(
                          ? v1::PRESERVE
                          : acquire.contents();
   request.asked = deps_.clock->Now();
-  request.deadline =
-      request.asked +
-      quota::Nanoseconds(absl::ToInt64Nanoseconds(WaitOf(acquire)));
+  request.deadline = request.asked + SaneWait(acquire.wait());
   return request;
 }
 
@@ -126,6 +148,10 @@ void Core::Acquire(Session* session, uint64_t client_id,
       CheckAcquire(*session, client_id, acquire);
   if (!request.ok()) return Refuse(session, client_id, request.status(), after);
   request->id = quota::RequestId{next_request_++};
+  request->soft =
+      CanBeTaken(*session, *pools_.at(request->pool), request->contents) &&
+      (request->contents == v1::DISCARD ||
+       HasHostRoomFor(*session->tenant, request->bytes));
   session->pending[client_id] = request->id;
   Ask(pending_[request->id] = *request, after);
 }
@@ -136,7 +162,8 @@ void Core::Ask(const PendingAcquire& request, Afterwards* after) {
   const auto handles = static_cast<uint32_t>(
       std::min<uint64_t>(pool.slabs.HandlesFor(request.bytes), UINT32_MAX));
   Tell(quota::Acquire{request.id, quota::SessionId{session.id}, *session.tenant,
-                      request.pool, request.bytes, handles, request.deadline},
+                      request.pool, request.bytes, handles, request.deadline,
+                      /*hard=*/!request.soft},
        after);
 }
 
@@ -152,7 +179,9 @@ Lease* Core::FindLease(const Session& session, uint64_t lease) {
   return session.leases.contains(id) ? leases_.at(id).get() : nullptr;
 }
 
-void Core::MarkMapped(Session* session, const v1::Mapped& mapped) {
+void Core::MarkMapped(Session* session, const v1::Mapped& mapped,
+                      Afterwards* after) {
+  if (mapped.move() != 0) return OnMapped(session, mapped, after);
   Lease* lease = FindLease(*session, mapped.lease_id());
   if (lease != nullptr && lease->state == v1::LeaseInfo::GRANTED) {
     lease->state = v1::LeaseInfo::MAPPED;
@@ -171,6 +200,7 @@ void Core::Release(Session* session, uint64_t client_id,
   answer.mutable_released()->set_lease_id(release.lease_id());
   Answer(session, std::move(answer), after);
   EndLease(lease->id, /*reuse=*/true, after);
+  AdvanceRestore(session, after);  // it may have been the last one away
 }
 
 void Core::ReportQuota(Session* session, uint64_t client_id,
@@ -209,12 +239,15 @@ void Core::OnGranted(const quota::Granted& granted, Afterwards* after) {
   auto request = pending_.find(granted.request);
   if (request == pending_.end())
     return;  // closed in this very turn: SessionClosed drops it
+  if (!KeepsItsWord(granted, &request->second, after)) return;
+  request = pending_.find(granted.request);  // others may have been served
   auto lease = std::make_unique<Lease>();
   lease->id = granted.lease;
   lease->request = request->second;
   lease->tenant = granted.tenant;
   lease->bytes = granted.bytes;
   lease->since = deps_.clock->WallTime();
+  lease->resident_since = deps_.clock->Now();
   pending_.erase(request);
   Pool* pool = pools_.at(granted.pool).get();
   TakePlan plan = pool->slabs.Take(granted.tenant, granted.bytes);
@@ -223,13 +256,41 @@ void Core::OnGranted(const quota::Granted& granted, Afterwards* after) {
       leases_.emplace(granted.lease, std::move(lease)).first->second.get();
   sessions_.at(made->request.session)->leases.insert(made->id);
   if (plan.create_bytes.empty()) return Announce(made, after);
+  made->preparing = true;
   Give(pool,
        PrepareJob{made->id,
                   {std::move(plan.destroy), std::move(plan.create_bytes)}},
        after);
 }
 
+// A lease that was asked for as soft needs its room in the host pool, which
+// others may have reserved while it waited: then it is hard, if that fits, or
+// is asked for once more.
+bool Core::KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
+                        Afterwards* after) {
+  if (!request->soft || request->contents != v1::PRESERVE) return true;
+  const auto room =
+      host_books_.Reserve(granted.tenant, granted.lease, granted.bytes);
+  if (room.outcome == HostBooks::Outcome::kReserved) return true;
+  request->soft = false;
+  const quota::HardChanged hard{granted.lease, true};
+  if (!engine_.Check(hard).has_value()) {
+    Tell(hard, after);
+    return true;
+  }
+  const PendingAcquire again = *request;
+  Tell(quota::GrantFailed{granted.lease}, after);
+  Ask(again, after);
+  return false;
+}
+
 void Core::OnDenied(const quota::Denied& denied, Afterwards* after) {
+  if (auto restore = restoring_.find(denied.request);
+      restore != restoring_.end()) {
+    Session* session = sessions_.at(restore->second).get();
+    restoring_.erase(restore);
+    return OnRestoreDenied(denied, session, after);
+  }
   auto it = pending_.find(denied.request);
   if (it == pending_.end()) return;
   const PendingAcquire request = it->second;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/core/afterwards.h"
 #include "broker/core/core.h"
+#include "ipc/gate_page.h"
 #include "ipc/random.h"
 #include "proto/error_status.h"
 
@@ -78,13 +79,26 @@ std::vector<std::string> Core::GreetingWarnings() const {
 absl::StatusOr<OpenedSession> Core::OpenSession(const PeerIdentity& peer) {
   absl::StatusOr<std::string> token = ipc::RandomToken(16);
   if (!token.ok()) return token.status();
-  absl::StatusOr<OpenedSession> opened = OpenSessionAs(peer, *token);
+  std::unique_ptr<SessionGate> gate;
+  ipc::UniqueFd gate_page;
+  if (peer.origin != Origin::kAdmin) {
+    absl::StatusOr<ipc::UniqueFd> fd = ipc::CreateGatePage();
+    if (!fd.ok()) return fd.status();
+    absl::StatusOr<ipc::GatePage> page = ipc::GatePage::Map(fd->get());
+    if (!page.ok()) return page.status();
+    gate = std::make_unique<SessionGate>(*std::move(page), deps_.clock->Now());
+    gate_page = *std::move(fd);
+  }
+  absl::StatusOr<OpenedSession> opened =
+      OpenSessionAs(peer, *token, std::move(gate));
+  if (opened.ok()) opened->gate_page = std::move(gate_page);
   deps_.events->Wake();
   return opened;
 }
 
-absl::StatusOr<OpenedSession> Core::OpenSessionAs(const PeerIdentity& peer,
-                                                  const std::string& token) {
+absl::StatusOr<OpenedSession> Core::OpenSessionAs(
+    const PeerIdentity& peer, const std::string& token,
+    std::unique_ptr<SessionGate> gate) {
   ipc::MutexLock lock(&mu_);
   if (sessions_.size() >= options_.max_sessions) {
     return proto::MakeError(
@@ -119,6 +133,7 @@ absl::StatusOr<OpenedSession> Core::OpenSessionAs(const PeerIdentity& peer,
   session->id = next_session_++;
   session->peer = peer;
   session->token = token;
+  session->gate = std::move(gate);
   session->since = deps_.clock->WallTime();
   session->outbox = std::make_shared<Outbox>();
   opened.id = session->id;
@@ -151,9 +166,14 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
                               Afterwards* after) {
   auto it = sessions_.find(session_id);
   if (it == sessions_.end()) return;
-  const std::unique_ptr<Session> session = std::move(it->second);
+  // Its gate page is unmapped once the lock is given up.
+  after->ended.push_back(std::move(it->second));
+  const Session* session = after->ended.back().get();
   sessions_.erase(it);
   sessions_by_token_.erase(session->token);
+  pausing_.erase(session_id);
+  waking_.erase(session_id);
+  if (session->restoring.has_value()) restoring_.erase(*session->restoring);
   after->close.emplace_back(
       session->outbox,
       absl::UnavailableError(absl::StrCat("session ended: ", reason)));
@@ -209,6 +229,7 @@ absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
       draining = *drain_until_ - deps_.clock->WallTime();
   }
   outbox->AttachStream(std::move(sink));
+  RepeatMoves(session_id);
   if (draining.has_value()) {
     v1::BrokerMessage message;
     message.mutable_draining()->mutable_remaining()->set_seconds(
@@ -217,6 +238,32 @@ absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
     outbox->Pump();
   }
   return outbox;
+}
+
+// What the last stream may have lost: Evicts and Maps that are not answered, a
+// Trim, a pause. The client knows them by their numbers.
+void Core::RepeatMoves(uint64_t session_id) {
+  Afterwards after;
+  {
+    ipc::MutexLock lock(&mu_);
+    auto it = sessions_.find(session_id);
+    if (it == sessions_.end()) return;
+    Session* session = it->second.get();
+    for (const quota::LeaseId id : session->leases) {
+      const Lease& lease = *leases_.at(id);
+      if (lease.asked) Say(session, MoveMessage(lease), &after);
+    }
+    v1::BrokerMessage message;
+    if (session->trim.has_value()) {
+      *message.mutable_trim() = *session->trim;
+      Say(session, message, &after);
+    }
+    if (pausing_.contains(session_id)) {
+      message.mutable_pausing();
+      Say(session, std::move(message), &after);
+    }
+  }
+  after.Run(this);
 }
 
 }  // namespace gmb::broker

@@ -67,10 +67,15 @@ absl::StatusOr<std::vector<v1::Change>> Core::SetTenant(
     tenant_ids_[policy.name] = id;
     deps_.events->Publish(
         NewEvent(known != nullptr ? "tenant_changed" : "tenant_created", id));
+    host_books_.SetLimit(id, policy.reclaim.host_limit.Resolve(
+                                 host_books_.capacity_bytes(),
+                                 device::kHostPoolGranularityBytes));
     Tell(quota::TenantSet{id, policy.max_handles}, &after);
     for (const auto& [pool_id, pool] : pools_) {
       Tell(quota::QuotaSet{pool_id, id, policy.QuotaOn(pool->uuid())}, &after);
       changes.push_back(ChangeOf(id, *pool));
+      AddStanding(
+          {.cause = quota::Cause::kOverLimit, .tenant = id, .pool = pool_id});
     }
     Maintain(&after);
   }
@@ -131,6 +136,9 @@ absl::Status Core::DeleteTenant(absl::string_view name) {
     Tell(quota::TenantRemove{id}, &after);
     tenant_ids_.erase(tenant_ids_.find(name));
     tenants_.erase(id);
+    host_books_.ForgetTenant(id);
+    standing_.remove_if(
+        [id](const StandingDemand& demand) { return demand.tenant == id; });
     Maintain(&after);
   }
   after.Run(this);
@@ -197,6 +205,7 @@ absl::StatusOr<v1::Change> Core::ResizePool(const std::string& device,
     event.set_device(pool->uuid());
     event.set_bytes(bytes);
     deps_.events->Publish(std::move(event));
+    AddStanding({.cause = quota::Cause::kPoolShrink, .pool = pool->id});
     const quota::PoolView view = *engine_.Pool(pool->id);
     change.set_device(pool->uuid());
     change.set_remaining_bytes(view.capacity_bytes - view.target_bytes);
@@ -228,6 +237,7 @@ absl::StatusOr<uint64_t> Core::DrainPool(const std::string& device,
         NewEvent(draining ? "pool_draining" : "pool_in_service", std::nullopt);
     event.set_device(pool->uuid());
     deps_.events->Publish(std::move(event));
+    AddStanding({.cause = quota::Cause::kPoolDrain, .pool = pool->id});
     leased = engine_.Pool(pool->id)->leased_bytes;
     Maintain(&after);
   }

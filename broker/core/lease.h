@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "broker/core/slab.h"
 #include "gmb/v1/admin.pb.h"
@@ -24,6 +25,18 @@ struct PendingAcquire {
   quota::Instant deadline;
   uint32_t attempts = 0;  // grants whose slabs could not be created
   bool told_waiting = false;
+  // Its bytes could be taken back by force: asked for as soft ones.
+  bool soft = false;
+};
+
+// Where a granted lease's bytes are. Beside it stands the engine's own view:
+// evicted from kEvicted on, resident again from the moment a restore is
+// granted.
+enum class Residence : uint8_t {
+  kResident,
+  kEvicting,   // being copied out and unmapped
+  kEvicted,    // it has no slabs; contents to be kept are in the host pool
+  kRestoring,  // slabs are being made, filled and mapped
 };
 
 struct Lease {
@@ -36,8 +49,33 @@ struct Lease {
   absl::Time since;
   // A ready slab was destroyed to make room for what could not be created.
   bool gave_up_ready = false;
-  // Its session ended while the device was still creating; it ends with that.
+  // It has ended, but the device or the copier still works on it.
   bool doomed = false;
+  bool preparing = false;  // its slabs are being created
+
+  // --- Reclaim (docs/reclaim.md).
+  Residence residence = Residence::kResident;
+  bool sealed = false;
+  // The client has nothing of it mapped. Also of a resident lease, whose
+  // eviction failed after that: the next restore maps it again.
+  bool unmapped = false;
+  // The newest Evict or Map; `asked` while it is not answered.
+  uint64_t move = 0;
+  bool asked = false;
+  quota::Instant answer_by = quota::Instant::Max();
+  bool overdue = false;        // the client did not answer in time
+  bool may_terminate = false;  // what to do then
+  // Copies in flight, all of one group, and the first error among them.
+  uint32_t copies = 0;
+  uint64_t copy_group = 0;
+  absl::Status moved;
+  // Waits for its session's pause to take effect.
+  bool awaits_pause = false;
+  quota::Instant resident_since;
+  quota::Instant move_started;
+  quota::Nanoseconds restore_time{0};  // of the last one
+  quota::Instant back_off_until;
+  uint64_t backed_epoch = 0;  // of the gate, when the host copy was made
 };
 
 }  // namespace gmb::broker

@@ -10,6 +10,7 @@
 
 #include "broker/core/outbox.h"
 #include "device/handle.h"
+#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 
@@ -29,6 +30,8 @@ struct PeerIdentity {
   gid_t gid = 0;
   std::string program;       // as the peer calls itself; printable, at most 64
   std::string tenant_token;  // as the peer sent it; secret
+  // By which it can be killed; null where the kernel has none for it.
+  std::shared_ptr<const ipc::UniqueFd> pidfd;
 };
 
 struct OpenedSession {
@@ -37,6 +40,7 @@ struct OpenedSession {
   std::string tenant;  // empty for an operator
   std::vector<device::DeviceInfo> devices;
   std::vector<std::string> warnings;
+  ipc::UniqueFd gate_page;  // to be sent; none for an operator
   std::shared_ptr<Outbox> outbox;
 };
 

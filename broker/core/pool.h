@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "broker/core/device_worker.h"
 #include "broker/core/slab_pool.h"
+#include "device/copier.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
@@ -22,9 +24,21 @@ struct Pool {
   static constexpr quota::Nanoseconds kFirstAudit =
       std::chrono::milliseconds(5);
 
+  // What the last plan was made for.
+  struct Planned {
+    quota::RequestId request;
+    uint64_t lacking_bytes = 0;
+
+    friend bool operator==(const Planned&, const Planned&) = default;
+  };
+
   Pool(quota::PoolId pool_id, std::unique_ptr<DeviceWorker> device_worker,
+       std::unique_ptr<device::Copier> its_copier,
        const SlabPool::Options& options)
-      : id(pool_id), worker(std::move(device_worker)), slabs(options) {}
+      : id(pool_id),
+        worker(std::move(device_worker)),
+        copier(std::move(its_copier)),
+        slabs(options) {}
 
   [[nodiscard]] const device::DeviceInfo& info() const {
     return worker->info();
@@ -33,6 +47,7 @@ struct Pool {
 
   quota::PoolId id;
   std::unique_ptr<DeviceWorker> worker;
+  std::unique_ptr<device::Copier> copier;  // null: contents stay on the device
   SlabPool slabs;
   DeviceReading reading;
   std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
@@ -45,6 +60,8 @@ struct Pool {
   quota::Instant next_audit;
   quota::Nanoseconds audit_interval{0};
   quota::Instant refill_after;  // after a failed refill
+  std::optional<Planned> planned_for;
+  quota::Instant replan_at = quota::Instant::Max();
 };
 
 }  // namespace gmb::broker

@@ -35,12 +35,30 @@ absl::Status NoSuchLease(uint64_t lease) {
                    lease));
 }
 
+absl::Status TooManyRequests(uint64_t max) {
+  return proto::MakeError(
+      v1::TOO_MANY_REQUESTS,
+      absl::StrCat(
+          "too many requests of this session are unanswered: wait for some: "
+          "max=",
+          max),
+      {.retry_after = absl::Milliseconds(100)});
+}
+
 absl::Status DenialStatus(const quota::Denied& denied, uint64_t bytes) {
   const proto::ErrorFields fields{
       .deficit_bytes = denied.deficit_bytes,
       .retry_after = absl::Nanoseconds(denied.retry_after.count())};
   const std::string figures =
       absl::StrCat(": bytes=", bytes, " deficit_bytes=", denied.deficit_bytes);
+  if (denied.pausing) {
+    return proto::MakeError(
+        v1::PAUSING,
+        absl::StrCat("the session is being paused for somebody's guarantee and "
+                     "this is above its own: end the scope, then try again",
+                     figures),
+        fields);
+  }
   switch (denied.reason) {
     case quota::Reason::kTenantLimit:
       return proto::MakeError(

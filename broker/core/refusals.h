@@ -15,6 +15,8 @@ namespace gmb::broker {
 [[nodiscard]] absl::Status NoSuchDevice(absl::string_view device);
 [[nodiscard]] absl::Status NoSuchLease(uint64_t lease);
 
+[[nodiscard]] absl::Status TooManyRequests(uint64_t max);
+
 // Why the engine denied an Acquire of `bytes`.
 [[nodiscard]] absl::Status DenialStatus(const quota::Denied& denied,
                                         uint64_t bytes);

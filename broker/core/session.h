@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "broker/core/outbox.h"
 #include "broker/core/peer.h"
+#include "broker/core/session_gate.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
@@ -55,6 +56,21 @@ struct Session {
       pending;  // by the client's request id
   absl::flat_hash_set<quota::LeaseId> leases;
   AnswerLog answers;
+
+  // --- Reclaim.
+  std::unique_ptr<SessionGate> gate;  // none: an operator's
+  uint64_t last_move = 0;
+  // Restores that are not answered, by the client's request id, and until when
+  // each waits.
+  std::map<uint64_t, quota::Instant> restores;
+  // The engine's request that stands for them.
+  std::optional<quota::RequestId> restoring;
+  uint32_t failed_restores = 0;  // one after the other
+  // What its program says it could give back at once.
+  std::map<quota::PoolId, uint64_t> trimmable;
+  std::optional<v1::Trim> trim;  // not answered yet
+  bool terminating = false;      // was sent SIGKILL
+  uint64_t last_trim = 0;
 };
 
 }  // namespace gmb::broker

@@ -86,6 +86,13 @@ v1::ErrorReason ToProto(quota::Reason reason) {
   return v1::ERROR_REASON_UNSPECIFIED;
 }
 
+quota::Nanoseconds SaneWait(const google::protobuf::Duration& wait) {
+  const absl::Duration asked =
+      absl::Seconds(wait.seconds()) + absl::Nanoseconds(wait.nanos());
+  return quota::Nanoseconds(absl::ToInt64Nanoseconds(
+      std::clamp(asked, absl::ZeroDuration(), absl::Hours(1))));
+}
+
 google::protobuf::Timestamp ToProto(absl::Time time) {
   return SecondsAndNanos<google::protobuf::Timestamp>(absl::ToUnixNanos(time));
 }

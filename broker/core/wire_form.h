@@ -20,6 +20,9 @@ namespace gmb::broker {
 [[nodiscard]] quota::Amount FromProto(const v1::Amount& amount);
 [[nodiscard]] v1::Quota ToProto(const quota::TenantQuota& quota);
 [[nodiscard]] v1::ErrorReason ToProto(quota::Reason reason);
+// A client's wait, made sane: never negative, at most an hour.
+[[nodiscard]] quota::Nanoseconds SaneWait(
+    const google::protobuf::Duration& wait);
 [[nodiscard]] google::protobuf::Timestamp ToProto(absl::Time time);
 // Negative durations are sent as 0.
 [[nodiscard]] google::protobuf::Duration ToProto(quota::Nanoseconds duration);

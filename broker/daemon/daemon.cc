@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "broker/daemon/host_pool_setup.h"
 #include "broker/daemon/tenant_setup.h"
 #include "broker/fd_limit.h"
 #include "broker/log/logging.h"
@@ -68,6 +69,12 @@ absl::Status Daemon::SetUpCore() {
   absl::StatusOr<std::vector<PreparedPool>> pools =
       PreparePools(config_, stored_.pool_targets, &keeper_, &slab_ids_);
   if (!pools.ok()) return pools.status();
+  absl::StatusOr<std::unique_ptr<device::HostPool>> host_pool =
+      OpenHostPool(config_);
+  if (!host_pool.ok()) return host_pool.status();
+  host_pool_ = *std::move(host_pool);
+  if (absl::Status added = AddCopiers(host_pool_.get(), &*pools); !added.ok())
+    return added;
   FdWishes wishes{.max_handles = config_.max_handles,
                   .max_sessions = config_.max_sessions};
   for (const PreparedPool& pool : *pools) {
@@ -89,13 +96,16 @@ absl::Status Daemon::SetUpCore() {
   options.max_sessions = static_cast<uint32_t>(plan.max_sessions);
   options.few_files = plan.warning;
   options.default_tenant = config_.default_tenant;
+  options.planner.pause = config_.pause;
+  options.planner.lend_parked_guarantees = config_.lend_parked_guarantees;
   {
     ipc::MutexLock lock(&sockets_mu_);
     options.tenants_dir = sockets_.TenantsDirectory();
   }
   event_log_ = std::make_unique<EventLog>(&events_);
   core_ = std::make_unique<Core>(
-      options, Core::Deps{&clock_, &keeper_, &journal_, &events_});
+      options,
+      Core::Deps{&clock_, &keeper_, &journal_, &events_, host_pool_.get()});
   core_->SetWakeTicker([this] {
     if (ticker_ != nullptr) ticker_->Wake();
   });
@@ -208,6 +218,7 @@ void Daemon::BeginDrain() {
 
 Daemon::~Daemon() {
   handles_.reset();  // ends every session; their streams finish
+  if (core_ != nullptr) core_->RefuseReclaims();
   if (grpc_ != nullptr) grpc_->Shutdown(absl::Seconds(1));
   grpc_.reset();
   admin_service_.reset();
@@ -220,7 +231,9 @@ Daemon::~Daemon() {
     sockets_.RemoveGrpcSocket();
   }
   if (ticker_ != nullptr) ticker_->Stop();
-  core_.reset();  // joins the workers, which may still wake the ticker
+  // Joins the workers, which may still wake the ticker, and the copiers, which
+  // use the host pool.
+  core_.reset();
   event_log_.reset();
 }
 

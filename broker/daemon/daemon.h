@@ -21,6 +21,7 @@
 #include "broker/server/handle_server.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
+#include "device/host_pool.h"
 #include "ipc/mutex.h"
 
 namespace gmb::broker {
@@ -64,6 +65,7 @@ class Daemon {
   std::atomic<SlabId> slab_ids_{1};
   std::unique_ptr<QuotaStore> store_;
   EventBus events_;
+  std::unique_ptr<device::HostPool> host_pool_;  // null: none
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Ticker> ticker_;

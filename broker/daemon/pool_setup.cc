@@ -88,7 +88,12 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
                          info.granularity_bytes),
                      info.granularity_bytes, free_bytes);
     }
-    PreparedPool pool{device.name, {*std::move(worker), *bytes, share_of, {}}};
+    PreparedPool pool{.name = device.name,
+                      .options = {.worker = *std::move(worker),
+                                  .copier = nullptr,
+                                  .target_bytes = *bytes,
+                                  .share_of_bytes = share_of,
+                                  .slabs = {}}};
     pool.options.slabs =
         SlabPool::DefaultOptions(*bytes, info.granularity_bytes);
     if (auto wanted = device.float_bytes.has_value() ? device.float_bytes

@@ -63,6 +63,9 @@ class AdminService : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* DrainPool(grpc::CallbackServerContext* context,
                                       const v1::DrainPoolRequest* request,
                                       v1::DrainPoolResponse* response) override;
+  grpc::ServerUnaryReactor* Reclaim(grpc::CallbackServerContext* context,
+                                    const v1::ReclaimRequest* request,
+                                    v1::ReclaimResponse* response) override;
   grpc::ServerWriteReactor<v1::Event>* Watch(
       grpc::CallbackServerContext* context,
       const v1::WatchRequest* request) override;
@@ -102,6 +105,10 @@ class AdminService : public v1::Admin::CallbackService {
   absl::Status DoDrainPool(AuditRecord audit,
                            const v1::DrainPoolRequest& request,
                            v1::DrainPoolResponse* response);
+  // Finishes the call now or later.
+  void DoReclaim(AuditRecord audit, const v1::ReclaimRequest& request,
+                 v1::ReclaimResponse* response,
+                 grpc::ServerUnaryReactor* reactor);
 
   Core* const core_;
   QuotaStore* const store_;

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "broker/server/handle_frames.h"
@@ -80,7 +81,8 @@ absl::Status HandleServer::SendChallenge(uint64_t id, Connection* connection) {
       ipc::OpenPeerPidfd(socket.fd(), peer->pid);
   if (absl::IsResourceExhausted(pidfd.status())) return NoFdsLeft();
   if (pidfd.ok()) {
-    connection->pidfd = *std::move(pidfd);
+    connection->pidfd =
+        std::make_shared<const ipc::UniqueFd>(*std::move(pidfd));
   } else if (!absl::IsNotFound(pidfd.status())) {
     return pidfd.status();  // without a pidfd only a peer that no pid names
   }
@@ -89,9 +91,9 @@ absl::Status HandleServer::SendChallenge(uint64_t id, Connection* connection) {
   connection->greeting = *std::move(greeting);
   absl::Status watched =
       epoll_.Add(socket.fd(), {EpollTag::kSocket, id}, kPeerEvents);
-  if (watched.ok() && connection->pidfd.valid()) {
+  if (watched.ok() && connection->pidfd != nullptr) {
     watched =
-        epoll_.Add(connection->pidfd.get(), {EpollTag::kPidfd, id}, EPOLLIN);
+        epoll_.Add(connection->pidfd->get(), {EpollTag::kPidfd, id}, EPOLLIN);
   }
   if (!watched.ok()) return watched;
   return socket.TrySend(ChallengeFrame(connection->greeting->nonce()), {})
@@ -155,7 +157,7 @@ void HandleServer::OnHello(uint64_t id, Connection* connection,
   }
   // After the Hello: had its pid been recycled, the pidfd's process would be
   // dead.
-  if (connection->pidfd.valid() && !ipc::IsAlive(connection->pidfd)) {
+  if (connection->pidfd != nullptr && !ipc::IsAlive(*connection->pidfd)) {
     End(id, kProcessEnded);
     return;
   }
@@ -167,7 +169,8 @@ void HandleServer::OnHello(uint64_t id, Connection* connection,
                    .uid = peer.uid,
                    .gid = peer.gid,
                    .program = hello->program,
-                   .tenant_token = hello->tenant_token});
+                   .tenant_token = hello->tenant_token,
+                   .pidfd = connection->pidfd});
   if (!opened.ok()) {
     Refuse(id, opened.status());
     return;
@@ -175,8 +178,10 @@ void HandleServer::OnHello(uint64_t id, Connection* connection,
   pending_.Remove(id);
   connection->session = opened->id;
   connection->outbox = opened->outbox;
+  std::vector<int> fds;
+  if (opened->gate_page.valid()) fds.push_back(opened->gate_page.get());
   const absl::StatusOr<bool> sent =
-      connection->socket->TrySend(WelcomeFrame(*opened), {});
+      connection->socket->TrySend(WelcomeFrame(*opened), fds);
   if (!sent.ok() || !*sent) {
     End(id, "it could not be welcomed");
     return;
@@ -215,8 +220,8 @@ void HandleServer::Refuse(uint64_t id, const absl::Status& why) {
 
 void HandleServer::OnHangup(uint64_t id, Connection* connection) {
   const bool may_be_dying = connection->outbox != nullptr &&
-                            connection->pidfd.valid() &&
-                            ipc::IsAlive(connection->pidfd);
+                            connection->pidfd != nullptr &&
+                            ipc::IsAlive(*connection->pidfd);
   if (!may_be_dying) {
     End(id, kDisconnected);
     return;

@@ -14,8 +14,9 @@ namespace gmb::broker {
 struct HandleServer::Connection {
   // Shared with the session's SocketSender.
   std::shared_ptr<ipc::SeqpacketSocket> socket;
-  ipc::UniqueFd pidfd;  // empty where the kernel has none for a peer of another
-                        // pid namespace
+  // Shared with the session; null where the kernel has none for a peer of
+  // another pid namespace.
+  std::shared_ptr<const ipc::UniqueFd> pidfd;
   Origin origin = Origin::kShared;
   std::string tenant_directory;
   std::optional<Greeting> greeting;

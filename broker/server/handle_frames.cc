@@ -25,6 +25,7 @@ std::string WelcomeFrame(const OpenedSession& session) {
   }
   for (const std::string& warning : session.warnings)
     welcome->add_warnings(warning);
+  welcome->set_gate_layout(session.gate_page.valid() ? kGateLayout : 0);
   return frame.SerializeAsString();
 }
 

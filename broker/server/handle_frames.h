@@ -15,6 +15,8 @@
 namespace gmb::broker {
 
 inline constexpr uint32_t kHandleProtocolVersion = 1;
+// Of the gate page whose fd goes with the Welcome (docs/gate.md).
+inline constexpr uint32_t kGateLayout = 1;
 
 [[nodiscard]] std::string ChallengeFrame(std::string_view nonce);
 [[nodiscard]] std::string WelcomeFrame(const OpenedSession& session);

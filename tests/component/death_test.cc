@@ -156,7 +156,7 @@ class StandardError {
 
 TEST_F(DeathTest, TheLibraryWritesNothingToStandardErrorWhateverHappens) {
   const StandardError error(Directory() + "/stderr");
-  ::write(STDERR_FILENO, "seen\n", 5);
+  ASSERT_EQ(::write(STDERR_FILENO, "seen\n", 5), 5);
   auto client = ConnectAs("a");
   auto lease = client->Acquire(8 * kMiB);
   ASSERT_TRUE(lease.ok());

@@ -46,7 +46,7 @@ class CoreFixture : public testing::Test {
     auto worker =
         DeviceWorker::Create(std::move(allocator), &keeper, &slab_ids);
     ASSERT_TRUE(worker.ok()) << worker.status();
-    PoolOptions options{*std::move(worker), bytes, bytes,
+    PoolOptions options{*std::move(worker), nullptr, bytes, bytes,
                         SlabPool::DefaultOptions(bytes, 2 * kMiB)};
     options.slabs.reuse_for = reuse_for;
     // Before the pool's worker, which may wake it.

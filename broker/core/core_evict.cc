@@ -1,0 +1,209 @@
+// Leases that leave the device: copied out, unmapped, destroyed.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/core/afterwards.h"
+#include "broker/core/core.h"
+#include "broker/core/wire_form.h"
+#include "broker/hostpool/slab_rooms.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+// After a failed step a lease is left alone for so long.
+constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
+// For mapping what was restored; not a matter of others' bytes.
+constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
+
+}  // namespace
+
+// The session's gate is closed by now.
+void Core::StartEviction(Lease* lease, quota::Instant answer_by,
+                         bool may_terminate, Afterwards* after) {
+  Session* session = sessions_.at(lease->request.session).get();
+  // What is only half restored must not go over its true copy.
+  const bool copies = lease->request.contents == v1::PRESERVE &&
+                      lease->residence != Residence::kRestoring &&
+                      !IsBacked(*lease);
+  PublishMove("evict_started", *lease, {}, copies ? "" : "nothing to copy");
+  lease->residence = Residence::kEvicting;
+  lease->move_started = deps_.clock->Now();
+  lease->moved = absl::OkStatus();
+  lease->overdue = false;
+  lease->may_terminate = may_terminate;
+  moving_.insert(lease->id);
+  if (copies) {
+    host_books_.MarkUntrue(lease->id);
+    CopyContents(lease, device::CopyDirection::kOut,
+                 host_books_.Place(lease->id), after);
+  }
+  lease->backed_epoch = session->gate->epoch();
+  if (!lease->unmapped) AskToMove(session, lease, answer_by, after);
+  TryEndEviction(lease, after);
+}
+
+void Core::CopyContents(Lease* lease, device::CopyDirection direction,
+                        const std::vector<device::HostExtent>& place,
+                        Afterwards* after) {
+  Pool* pool = pools_.at(lease->request.pool).get();
+  std::vector<uint64_t> slab_bytes;
+  slab_bytes.reserve(lease->slabs.size());
+  for (const Slab& slab : lease->slabs) slab_bytes.push_back(slab.bytes);
+  std::vector<std::vector<device::HostExtent>> rooms =
+      SlabRooms(place, slab_bytes);
+  if (rooms.size() != slab_bytes.size() || pool->copier == nullptr) {
+    lease->moved = absl::InternalError("the host pool has no place for it");
+    return;
+  }
+  lease->copy_group = ++last_copy_group_;
+  lease->copies = static_cast<uint32_t>(rooms.size());
+  for (size_t i = 0; i < rooms.size(); ++i) {
+    device::CopyJob job;
+    job.direction = direction;
+    job.group = lease->copy_group;
+    job.slab_bytes = slab_bytes[i];
+    job.room = std::move(rooms[i]);
+    job.done = [this, id = lease->id](const absl::Status& status) {
+      OnCopied(id, status);
+    };
+    after->copies.push_back({pool->copier.get(), std::move(job),
+                             deps_.keeper->Get(lease->slabs[i].id)});
+  }
+}
+
+void Core::OnCopied(quota::LeaseId id, const absl::Status& status) {
+  Afterwards after;
+  {
+    ipc::MutexLock lock(&mu_);
+    auto it = leases_.find(id);
+    if (it == leases_.end() || pools_.empty()) return;  // stopping
+    Lease* lease = it->second.get();
+    --lease->copies;
+    if (!status.ok() && lease->moved.ok()) {
+      lease->moved = status;
+      after.cancel.emplace_back(pools_.at(lease->request.pool)->copier.get(),
+                                lease->copy_group);
+    }
+    if (lease->copies > 0) {
+      // The others follow.
+    } else if (lease->doomed) {
+      EndLease(id, /*reuse=*/false, &after);
+    } else if (lease->residence == Residence::kEvicting) {
+      if (lease->moved.ok()) host_books_.MarkTrue(id);
+      TryEndEviction(lease, &after);
+    } else {
+      TryEndRestore(lease, &after);
+    }
+    Maintain(&after);
+  }
+  after.Run(this);
+}
+
+// An Evict or, while it is being restored, a Map.
+void Core::AskToMove(Session* session, Lease* lease, quota::Instant answer_by,
+                     Afterwards* after) {
+  lease->move = ++session->last_move;
+  lease->asked = true;
+  lease->answer_by = answer_by;
+  if (lease->residence == Residence::kRestoring) SendSlabs(session, *lease);
+  Say(session, MoveMessage(*lease), after);
+}
+
+v1::BrokerMessage Core::MoveMessage(const Lease& lease) {
+  v1::BrokerMessage message;
+  if (lease.residence == Residence::kEvicting) {
+    message.mutable_evict()->set_lease_id(lease.id.value);
+    message.mutable_evict()->set_move(lease.move);
+    return message;
+  }
+  v1::Map* map = message.mutable_map();
+  map->set_lease_id(lease.id.value);
+  map->set_move(lease.move);
+  map->set_slabs(static_cast<uint32_t>(lease.slabs.size()));
+  map->set_bytes(lease.bytes);
+  return message;
+}
+
+// The client's answer to an Evict. One to anything else is a lie, or late.
+void Core::OnUnmapped(Session* session, const v1::Unmapped& unmapped,
+                      Afterwards* after) {
+  Lease* lease = FindLease(*session, unmapped.lease_id());
+  if (lease == nullptr || !lease->asked || lease->move != unmapped.move() ||
+      lease->residence != Residence::kEvicting) {
+    return;
+  }
+  lease->asked = false;
+  if (unmapped.has_error()) {
+    lease->moved.Update(proto::FromWireError(unmapped.error()));
+    after->cancel.emplace_back(pools_.at(lease->request.pool)->copier.get(),
+                               lease->copy_group);
+  } else {
+    lease->unmapped = true;
+  }
+  TryEndEviction(lease, after);
+}
+
+void Core::TryEndEviction(Lease* lease, Afterwards* after) {
+  if (lease->copies > 0 || lease->asked) return;
+  Session* session = sessions_.at(lease->request.session).get();
+  moving_.erase(lease->id);
+  lease->answer_by = quota::Instant::Max();
+  if (!lease->moved.ok()) {
+    // Its contents are where they were; whether it is mapped, `unmapped` says.
+    lease->residence = Residence::kResident;
+    lease->back_off_until = deps_.clock->Now() + kBackOff;
+    PublishMove("evict_failed", *lease, {}, lease->moved.message());
+    if (std::exchange(lease->overdue, false)) Soften(lease, after);
+    return AdvanceRestore(session, after);
+  }
+  Pool* pool = pools_.at(lease->request.pool).get();
+  lease->residence = Residence::kEvicted;
+  lease->overdue = false;
+  PublishMove("evicted", *lease, deps_.clock->Now() - lease->move_started, "");
+  // Before the engine may grant these bytes to another: see EndLease.
+  GiveBack(pool, *lease, {}, after);
+  lease->slabs.clear();
+  Tell(quota::Evicted{lease->id}, after);
+  AdvanceRestore(session, after);
+}
+
+// Whoever does not answer keeps what he has, and it counts as hard: nobody can
+// take it but by killing him.
+void Core::CheckOverdue(Afterwards* after) {
+  const quota::Instant now = deps_.clock->Now();
+  const std::vector<quota::LeaseId> moving(moving_.begin(), moving_.end());
+  for (const quota::LeaseId id : moving) {
+    Lease* lease = leases_.at(id).get();
+    if (!lease->asked || lease->overdue || now < lease->answer_by) continue;
+    lease->overdue = true;
+    PublishMove("client_overdue", *lease, now - lease->move_started,
+                lease->may_terminate
+                    ? "it does not answer and may be killed for its memory"
+                    : "it does not answer; its memory stays with it");
+    if (!lease->may_terminate) Tell(quota::HardChanged{id, true}, after);
+  }
+}
+
+void Core::StartMapping(Session* session, Lease* lease, Afterwards* after) {
+  AskToMove(session, lease, deps_.clock->Now() + kMapGrace, after);
+}
+
+void Core::PublishMove(absl::string_view kind, const Lease& lease,
+                       quota::Nanoseconds took,
+                       absl::string_view message) const {
+  v1::Event event = NewEvent(kind, lease.tenant);
+  event.set_session_id(lease.request.session);
+  event.set_lease_id(lease.id.value);
+  event.set_device(pools_.at(lease.request.pool)->uuid());
+  event.set_bytes(lease.bytes);
+  if (took.count() > 0) *event.mutable_took() = ToProto(took);
+  event.set_message(std::string(message));
+  deps_.events->Publish(std::move(event));
+}
+
+}  // namespace gmb::broker

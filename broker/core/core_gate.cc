@@ -1,0 +1,139 @@
+// Sessions' gates: what may be taken by force, and what may not.
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/core/afterwards.h"
+#include "broker/core/core.h"
+#include "broker/core/refusals.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+
+bool Core::CanBeTaken(const Session& session, const Pool& pool,
+                      v1::Contents contents) {
+  return session.gate != nullptr && session.gate->on() &&
+         contents != v1::RESIDENT &&
+         pool.info().kind != device::DeviceKind::kIpc &&
+         (contents == v1::DISCARD || pool.copier != nullptr);
+}
+
+bool Core::HasHostRoomFor(quota::TenantId tenant, uint64_t bytes) const {
+  const uint64_t limit = host_books_.limit_bytes(tenant);
+  const uint64_t reserved = host_books_.of(tenant).reserved_bytes;
+  return bytes <= host_books_.unreserved_bytes() && reserved <= limit &&
+         bytes <= limit - reserved;
+}
+
+bool Core::ReserveRoom(const Lease& lease) {
+  return lease.request.contents != v1::PRESERVE ||
+         host_books_.Reserve(lease.tenant, lease.id, lease.bytes).outcome ==
+             HostBooks::Outcome::kReserved;
+}
+
+void Core::Soften(Lease* lease, Afterwards* after) {
+  const Session& session = *sessions_.at(lease->request.session);
+  const Pool& pool = *pools_.at(lease->request.pool);
+  if (!CanBeTaken(session, pool, lease->request.contents)) return;
+  if (ReserveRoom(*lease)) Tell(quota::HardChanged{lease->id, false}, after);
+}
+
+void Core::Harden(Lease* lease, Afterwards* after) {
+  Tell(quota::HardChanged{lease->id, true}, after);
+  if (lease->copies == 0 && lease->residence == Residence::kResident) {
+    host_books_.Release(lease->id);
+  }
+}
+
+void Core::SetGate(Session* session, uint64_t client_id, bool on,
+                   Afterwards* after) {
+  if (absl::Status done =
+          on ? TurnGateOn(session, after) : TurnGateOff(session, after);
+      !done.ok()) {
+    return Refuse(session, client_id, done, after);
+  }
+  v1::BrokerMessage answer;
+  answer.set_request_id(client_id);
+  answer.mutable_gate_set();
+  Answer(session, std::move(answer), after);
+}
+
+absl::Status Core::TurnGateOn(Session* session, Afterwards* after) {
+  if (session->gate == nullptr) {
+    return proto::MakeError(v1::BAD_STATE, "this session has no gate");
+  }
+  if (session->gate->on()) return absl::OkStatus();
+  session->gate->SetOn(true);
+  v1::Event event = NewEvent("gate_on", session->tenant);
+  event.set_session_id(session->id);
+  deps_.events->Publish(std::move(event));
+  for (const quota::LeaseId id : session->leases) {
+    Soften(leases_.at(id).get(), after);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
+  if (session->gate == nullptr || !session->gate->on()) return absl::OkStatus();
+  // All or nothing: guarantees of others may rest on what is soft.
+  std::vector<quota::LeaseId> hardened;
+  for (const quota::LeaseId id : session->leases) {
+    const quota::LeaseView lease = *engine_.Lease(id);
+    if (lease.evicted || lease.hard) continue;
+    const quota::HardChanged change{id, true};
+    if (const auto refusal = engine_.Check(change)) {
+      for (const quota::LeaseId undo : hardened) {
+        Tell(quota::HardChanged{undo, false}, after);
+      }
+      return RefusalStatus(*refusal, pools_.at(lease.pool)->uuid());
+    }
+    Tell(change, after);
+    hardened.push_back(id);
+  }
+  session->gate->SetOn(false);
+  for (const quota::LeaseId id : hardened) {
+    const Lease& lease = *leases_.at(id);
+    if (lease.copies == 0 && lease.residence == Residence::kResident) {
+      host_books_.Release(id);
+    }
+  }
+  v1::Event event = NewEvent("gate_off", session->tenant);
+  event.set_session_id(session->id);
+  deps_.events->Publish(std::move(event));
+  return absl::OkStatus();
+}
+
+void Core::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
+                Afterwards* after) {
+  Lease* lease = FindLease(*session, lease_id);
+  if (lease == nullptr || lease->state == v1::LeaseInfo::CREATING) {
+    return Refuse(session, client_id, NoSuchLease(lease_id), after);
+  }
+  if (lease->request.contents != v1::PRESERVE) {
+    return Refuse(session, client_id,
+                  proto::MakeError(
+                      v1::BAD_STATE,
+                      "only a lease whose contents are PRESERVE can be sealed"),
+                  after);
+  }
+  lease->sealed = true;
+  v1::BrokerMessage answer;
+  answer.set_request_id(client_id);
+  answer.mutable_sealed()->set_lease_id(lease_id);
+  Answer(session, std::move(answer), after);
+}
+
+// A sealed lease's copy is true for ever; another's, as long as no scope has
+// come in since it was made.
+bool Core::IsBacked(const Lease& lease) const {
+  if (lease.request.contents != v1::PRESERVE ||
+      host_books_.TrueCopy(lease.id) == nullptr) {
+    return false;
+  }
+  if (lease.sealed || lease.residence == Residence::kEvicted) return true;
+  const auto session = sessions_.find(lease.request.session);
+  return session != sessions_.end() && session->second->gate != nullptr &&
+         session->second->gate->UnusedSince(lease.backed_epoch);
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,364 @@
+// Who lacks bytes, and the steps that are taken for him (docs/reclaim.md).
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/core/afterwards.h"
+#include "broker/core/core.h"
+#include "broker/core/wire_form.h"
+#include "quota/planner.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
+// How often a pause is looked at: its gate says nothing by itself.
+constexpr quota::Nanoseconds kPauseLook = std::chrono::milliseconds(1);
+constexpr uint64_t kLeasesAPoll = 1000;
+
+// While somebody lacks bytes, the gates are looked at this often: often enough
+// that nobody notices, and a few hundredths of a core at most.
+quota::Nanoseconds PollInterval(uint64_t leases) {
+  return std::chrono::milliseconds(5) * (1 + leases / kLeasesAPoll);
+}
+
+quota::Contents ToQuota(v1::Contents contents) {
+  switch (contents) {
+    case v1::DISCARD:
+      return quota::Contents::kDiscard;
+    case v1::RESIDENT:
+      return quota::Contents::kResident;
+    default:
+      return quota::Contents::kPreserve;
+  }
+}
+
+}  // namespace
+
+quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
+                            quota::Instant now) const {
+  const Pool& pool = *pools_.at(lease.request.pool);
+  quota::LeaseRow row;
+  row.lease = lease.id;
+  row.session = quota::SessionId{session.id};
+  row.tenant = lease.tenant;
+  row.pool = pool.id;
+  row.bytes = lease.bytes;
+  row.contents = ToQuota(lease.request.contents);
+  row.gate = session.gate->Look(now);
+  row.evictable = CanBeTaken(session, pool, lease.request.contents);
+  row.host_room = host_books_.HasRoom(lease.id);
+  row.backed_bytes = IsBacked(lease) ? lease.bytes : 0;
+  row.evicted = lease.residence == Residence::kEvicted;
+  row.busy = lease.residence == Residence::kEvicting ||
+             lease.residence == Residence::kRestoring || lease.awaits_pause ||
+             session.terminating || lease.state != v1::LeaseInfo::MAPPED;
+  row.idle_since = session.gate->idle_since().value_or(now);
+  row.resident_since = lease.resident_since;
+  row.restore_time = lease.restore_time;
+  row.back_off_until = lease.back_off_until;
+  if (lease.asked && !session.terminating) row.unmap_deadline = lease.answer_by;
+  return row;
+}
+
+Core::ReclaimRows Core::BuildRows(quota::Instant now) const {
+  ReclaimRows rows;
+  rows.leases.reserve(leases_.size());
+  for (const auto& [session_id, session] : sessions_) {
+    if (session->gate == nullptr) continue;
+    std::map<quota::PoolId, uint64_t> trimmable;
+    if (!session->trim.has_value()) trimmable = session->trimmable;
+    for (const quota::LeaseId id : session->leases) {
+      rows.leases.push_back(RowOf(*leases_.at(id), *session, now));
+      const auto given = trimmable.find(rows.leases.back().pool);
+      if (given == trimmable.end()) continue;
+      rows.leases.back().trimmable_bytes = given->second;
+      trimmable.erase(given);  // once a session
+    }
+  }
+  for (const auto& [tenant_id, tenant] : tenants_) {
+    for (const auto& [pool_id, pool] : pools_) {
+      const auto view = engine_.TenantPool(tenant_id, pool_id);
+      if (!view.has_value() || view->resident_bytes == 0) continue;
+      rows.tenants.push_back(
+          {.tenant = tenant_id,
+           .pool = pool_id,
+           .guarantee_bytes = view->effective_guarantee_bytes,
+           .resident_bytes = view->resident_bytes,
+           .weight = view->quota.weight,
+           .may_terminate = tenant.policy.reclaim.may_terminate,
+           .min_residency = tenant.policy.reclaim.min_residency,
+           .pause_grace = tenant.policy.reclaim.pause_grace});
+    }
+  }
+  return rows;
+}
+
+quota::Plan Core::PlanFor(const quota::Demand& demand, quota::Instant now,
+                          std::vector<quota::LeaseVerdict>* why) const {
+  const ReclaimRows rows = BuildRows(now);
+  return quota::MakePlan({.leases = rows.leases,
+                          .tenants = rows.tenants,
+                          .host_free_bytes = host_books_.unreserved_bytes()},
+                         demand, now, options_.planner, why);
+}
+
+// On their way back to the pool. `pausing`: with what is only to be evicted
+// once its session's pause has taken effect.
+uint64_t Core::IncomingBytes(quota::PoolId pool,
+                             std::optional<quota::TenantId> tenant,
+                             bool pausing) const {
+  uint64_t bytes = 0;
+  const auto add = [&](const Lease& lease) {
+    if (lease.request.pool != pool) return;
+    if (tenant.has_value() && lease.tenant != *tenant) return;
+    bytes += lease.bytes;
+  };
+  for (const quota::LeaseId id : moving_) {
+    const Lease& lease = *leases_.at(id);
+    if (lease.residence == Residence::kEvicting && !lease.overdue) add(lease);
+  }
+  if (!pausing) return bytes;
+  for (const uint64_t session : pausing_) {
+    for (const quota::LeaseId id : sessions_.at(session)->leases) {
+      if (leases_.at(id)->awaits_pause) add(*leases_.at(id));
+    }
+  }
+  return bytes;
+}
+
+std::optional<quota::Shortage> Core::ShortageIn(quota::PoolId pool,
+                                                bool pausing) const {
+  return engine_.NextShortage(pool, IncomingBytes(pool, {}, pausing));
+}
+
+void Core::Reclaim(Afterwards* after) {
+  const quota::Instant now = deps_.clock->Now();
+  CheckOverdue(after);
+  CheckPauses(after);
+  ExpireRestores(after);
+  for (auto& [id, pool] : pools_) ServeShortage(pool.get(), now, after);
+  ServeStanding(now, after);
+}
+
+quota::Demand Core::DemandOf(const quota::Shortage& shortage,
+                             quota::Instant now) {
+  quota::Demand demand;
+  demand.cause = shortage.within_guarantee ? quota::Cause::kWithinGuarantee
+                                           : quota::Cause::kBorrow;
+  demand.tenant = shortage.tenant;
+  demand.session = shortage.session;
+  demand.needs = {{shortage.pool, shortage.lacking_bytes}};
+  demand.deadline = shortage.deadline;
+  demand.collects = shortage.collects_from <= now;
+  return demand;
+}
+
+void Core::ServeShortage(Pool* pool, quota::Instant now, Afterwards* after) {
+  // Each turn serves one request; what it takes is incoming for the next.
+  for (int turn = 0; turn < 16; ++turn) {
+    const auto shortage = ShortageIn(pool->id, true);
+    if (!shortage.has_value()) {
+      pool->planned_for.reset();
+      pool->replan_at = quota::Instant::Max();
+      return;
+    }
+    const Pool::Planned planned{shortage->request, shortage->lacking_bytes};
+    if (pool->planned_for == planned && now < pool->replan_at) return;
+    pool->planned_for = planned;
+    pool->replan_at = now + PollInterval(leases_.size());
+    const quota::Plan plan = PlanFor(DemandOf(*shortage, now), now, nullptr);
+    if (!CarryOut(plan, now, pool, after)) return;
+  }
+}
+
+// Whether a victim was taken at once.
+bool Core::CarryOut(const quota::Plan& plan, quota::Instant now, Pool* pool,
+                    Afterwards* after) {
+  bool taken = false;
+  for (const quota::TrimTarget& target : plan.trims) {
+    AskToTrim(target, plan.trim_deadline - now, after);
+  }
+  for (const quota::Victim& victim : plan.victims) {
+    if (victim.start > now) {
+      pool->replan_at = std::min(pool->replan_at, victim.start);
+    } else {
+      taken |= TakeVictim(victim, after);
+    }
+  }
+  pool->replan_at = std::min(pool->replan_at, plan.retry_at);
+  return taken;
+}
+
+bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
+  auto lease = leases_.find(victim.lease);
+  auto session = sessions_.find(victim.session.value);
+  // An earlier victim's end may have changed the world.
+  if (lease == leases_.end() || session == sessions_.end()) return false;
+  switch (victim.step) {
+    case quota::Step::kEvict:
+      if (lease->second->residence != Residence::kResident) return false;
+      if (!session->second->gate->Close()) return false;  // just left
+      StartEviction(lease->second.get(), victim.deadline, victim.may_terminate,
+                    after);
+      return true;
+    case quota::Step::kPause:
+      StartPause(session->second.get(), lease->second.get(), victim.deadline,
+                 after);
+      return true;
+    case quota::Step::kTerminate:
+      Terminate(session->second.get(), after);
+      return true;
+    case quota::Step::kTrim:
+      return false;  // plans have these apart
+  }
+  return false;
+}
+
+void Core::StartPause(Session* session, Lease* lease, quota::Instant until,
+                      Afterwards* after) {
+  lease->awaits_pause = true;
+  if (session->gate->pausing_until().has_value()) return;
+  session->gate->Pause(until);
+  pausing_.insert(session->id);
+  v1::Event event = NewEvent("pause_started", session->tenant);
+  event.set_session_id(session->id);
+  deps_.events->Publish(std::move(event));
+  v1::BrokerMessage message;
+  message.mutable_pausing();
+  Say(session, std::move(message), after);
+  Tell(quota::SessionPausing{quota::SessionId{session->id}, true}, after);
+}
+
+void Core::CheckPauses(Afterwards* after) {
+  const quota::Instant now = deps_.clock->Now();
+  const std::vector<uint64_t> pausing(pausing_.begin(), pausing_.end());
+  for (const uint64_t id : pausing) {
+    Session* session = sessions_.at(id).get();
+    std::vector<Lease*> waiting;
+    bool needed = false;
+    for (const quota::LeaseId lease_id : session->leases) {
+      Lease* lease = leases_.at(lease_id).get();
+      if (!lease->awaits_pause) continue;
+      waiting.push_back(lease);
+      needed |= ShortageIn(lease->request.pool, false).has_value();
+    }
+    const bool parked =
+        needed && session->gate->Look(now) == quota::Gate::kParked;
+    if (parked && session->gate->Close()) {
+      EndPause(session, after);
+      for (Lease* lease : waiting) {
+        StartEviction(lease, now + options_.planner.unmap_grace,
+                      tenants_.at(lease->tenant).policy.reclaim.may_terminate,
+                      after);
+      }
+    } else if (!needed || now >= *session->gate->pausing_until()) {
+      session->gate->Withdraw();
+      v1::Event event = NewEvent("pause_withdrawn", session->tenant);
+      event.set_session_id(id);
+      event.set_message(needed ? "a scope did not end in time"
+                               : "the memory is no longer needed");
+      deps_.events->Publish(std::move(event));
+      if (needed) {
+        for (Lease* lease : waiting) lease->back_off_until = now + kBackOff;
+      }
+      EndPause(session, after);
+      AdvanceRestore(session, after);
+    }
+  }
+}
+
+void Core::EndPause(Session* session, Afterwards* after) {
+  pausing_.erase(session->id);
+  for (const quota::LeaseId id : session->leases) {
+    leases_.at(id)->awaits_pause = false;
+  }
+  Tell(quota::SessionPausing{quota::SessionId{session->id}, false}, after);
+}
+
+void Core::Terminate(Session* session, Afterwards* after) {
+  if (std::exchange(session->terminating, true)) return;
+  v1::Event event = NewEvent("terminated", session->tenant);
+  event.set_session_id(session->id);
+  if (session->peer.pidfd == nullptr) {
+    event.set_kind("terminate_failed");
+    event.set_message("the kernel gives this broker no handle on the process");
+  } else {
+    event.set_message(absl::StrCat("pid ", session->peer.pid));
+    after->kill.push_back(session->peer.pidfd);
+  }
+  deps_.events->Publish(std::move(event));
+}
+
+void Core::AskToTrim(const quota::TrimTarget& target, quota::Nanoseconds within,
+                     Afterwards* after) {
+  auto it = sessions_.find(target.session.value);
+  if (it == sessions_.end() || it->second->trim.has_value()) return;
+  Session* session = it->second.get();
+  // Asked once; the program says anew what it has after that.
+  session->trimmable.erase(target.pool);
+  v1::BrokerMessage message;
+  v1::Trim* trim = message.mutable_trim();
+  trim->set_trim(++session->last_trim);
+  trim->set_device(pools_.at(target.pool)->uuid());
+  trim->set_bytes(target.bytes);
+  *trim->mutable_within() = ToProto(within);
+  session->trim = *trim;
+  v1::Event event = NewEvent("trim_asked", session->tenant);
+  event.set_session_id(session->id);
+  event.set_device(trim->device());
+  event.set_bytes(trim->bytes());
+  deps_.events->Publish(std::move(event));
+  Say(session, std::move(message), after);
+}
+
+void Core::OnTrimmed(Session* session, const v1::Trimmed& trimmed) {
+  if (!session->trim.has_value() || session->trim->trim() != trimmed.trim()) {
+    return;
+  }
+  if (Pool* pool = FindPool(session->trim->device())) {
+    pool->replan_at = deps_.clock->Now();
+  }
+  v1::Event event = NewEvent("trim_answered", session->tenant);
+  event.set_session_id(session->id);
+  event.set_device(session->trim->device());
+  if (trimmed.busy()) event.set_message("it could not look after it in time");
+  deps_.events->Publish(std::move(event));
+  session->trim.reset();
+}
+
+void Core::SetTrimmable(Session* session, const v1::SetTrimmable& trimmable) {
+  session->trimmable.clear();
+  for (const auto& device : trimmable.devices()) {
+    const Pool* pool = FindPool(device.device());
+    if (pool == nullptr || device.bytes() == 0) continue;
+    session->trimmable[pool->id] =
+        std::min(device.bytes(), quota::kMaxPoolBytes);
+  }
+}
+
+quota::Instant Core::ReclaimDue() const {
+  const quota::Instant now = deps_.clock->Now();
+  quota::Instant due = quota::Instant::Max();
+  for (const auto& [id, pool] : pools_) due = std::min(due, pool->replan_at);
+  for (const StandingDemand& demand : standing_) {
+    due = std::min(due, demand.next_look);
+  }
+  if (!pausing_.empty()) due = std::min(due, now + kPauseLook);
+  for (const quota::LeaseId id : moving_) {
+    const Lease& lease = *leases_.at(id);
+    if (lease.asked && !lease.overdue) due = std::min(due, lease.answer_by);
+  }
+  for (const uint64_t id : waking_) {
+    if (sessions_.at(id)->restoring.has_value()) continue;
+    for (const auto& [client_id, until] : sessions_.at(id)->restores) {
+      due = std::min(due, until);
+    }
+  }
+  return due;
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,299 @@
+// Leases that come back to the device, all of a session's or none.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/core/afterwards.h"
+#include "broker/core/core.h"
+#include "broker/core/refusals.h"
+#include "broker/core/wire_form.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr uint32_t kMaxAttempts = 3;
+
+}  // namespace
+
+void Core::Restore(Session* session, uint64_t client_id,
+                   const v1::Restore& restore, Afterwards* after) {
+  if (session->gate == nullptr) {
+    return Refuse(session, client_id,
+                  proto::MakeError(v1::BAD_STATE, "this session has no gate"),
+                  after);
+  }
+  if (session->restores.size() >= options_.max_requests_per_session) {
+    return Refuse(session, client_id,
+                  TooManyRequests(options_.max_requests_per_session), after);
+  }
+  session->restores.emplace(client_id,
+                            deps_.clock->Now() + SaneWait(restore.wait()));
+  waking_.insert(session->id);
+  AdvanceRestore(session, after);
+}
+
+// The next step towards a gate that is open, if there is one: everything that
+// ends a step of the session's leases comes here.
+void Core::AdvanceRestore(Session* session, Afterwards* after) {
+  if (session->gate == nullptr || session->restoring.has_value()) return;
+  if (!session->gate->closed()) {
+    if (!session->gate->pausing_until().has_value()) {
+      AnswerRestores(session, absl::OkStatus(), after);
+    }
+    return;
+  }
+  std::vector<quota::LeaseId> evicted;
+  std::vector<Lease*> unmapped;
+  for (const quota::LeaseId id : session->leases) {
+    Lease* lease = leases_.at(id).get();
+    if (lease->residence == Residence::kEvicting ||
+        lease->residence == Residence::kRestoring) {
+      return;
+    }
+    if (lease->residence == Residence::kEvicted) {
+      evicted.push_back(id);
+    } else if (lease->unmapped) {
+      unmapped.push_back(lease);
+    }
+  }
+  if (evicted.empty() && unmapped.empty()) return Reopen(session, after);
+  if (session->restores.empty()) return;
+  for (Lease* lease : unmapped) {
+    lease->residence = Residence::kRestoring;
+    lease->move_started = deps_.clock->Now();
+    lease->moved = absl::OkStatus();
+    moving_.insert(lease->id);
+    StartMapping(session, lease, after);
+  }
+  if (evicted.empty()) return;
+  quota::Instant deadline;
+  for (const auto& [id, until] : session->restores) {
+    deadline = std::max(deadline, until);
+  }
+  const quota::RequestId request{next_request_++};
+  session->restoring = request;
+  restoring_.emplace(request, session->id);
+  Tell(quota::Restore{request, quota::SessionId{session->id},
+                      std::move(evicted), deadline},
+       after);
+}
+
+void Core::Reopen(Session* session, Afterwards* after) {
+  session->failed_restores = 0;
+  if (!session->gate->Reopen()) {
+    return AnswerRestores(
+        session,
+        proto::MakeError(v1::BAD_STATE,
+                         "the gate's word was written over while it was "
+                         "closed: this process breaks the gate's rules"),
+        after);
+  }
+  if (!session->gate->on()) {  // turned off while they were away
+    for (const quota::LeaseId id : session->leases) {
+      Harden(leases_.at(id).get(), after);
+    }
+  }
+  AnswerRestores(session, absl::OkStatus(), after);
+}
+
+void Core::AnswerRestores(Session* session, const absl::Status& status,
+                          Afterwards* after) {
+  std::map<uint64_t, quota::Instant> waiting;
+  waiting.swap(session->restores);
+  waking_.erase(session->id);
+  for (const auto& [client_id, until] : waiting) {
+    if (!status.ok()) {
+      Refuse(session, client_id, status, after);
+      continue;
+    }
+    v1::BrokerMessage answer;
+    answer.set_request_id(client_id);
+    answer.mutable_restored();
+    Answer(session, std::move(answer), after);
+  }
+}
+
+void Core::OnRestored(const quota::Restored& restored, Afterwards* after) {
+  auto it = restoring_.find(restored.request);
+  if (it == restoring_.end()) return;
+  Session* session = sessions_.at(it->second).get();
+  restoring_.erase(it);
+  session->restoring.reset();
+  std::vector<Lease*> back;
+  for (const quota::LeaseId id : session->leases) {
+    Lease* lease = leases_.at(id).get();
+    if (lease->residence == Residence::kEvicted && !engine_.Lease(id)->evicted)
+      back.push_back(lease);
+  }
+  for (Lease* lease : back) StartRestore(session, lease, after);
+  if (back.empty()) AdvanceRestore(session, after);
+}
+
+// Denied: of the engine's request; each of the client's has its own deadline.
+void Core::OnRestoreDenied(const quota::Denied& denied, Session* session,
+                           Afterwards* after) {
+  session->restoring.reset();
+  const quota::Instant now = deps_.clock->Now();
+  const bool another =
+      std::any_of(session->restores.begin(), session->restores.end(),
+                  [now](const auto& waiting) { return waiting.second > now; });
+  if (denied.reason == quota::Reason::kPoolExhausted && another) {
+    return AdvanceRestore(session, after);
+  }
+  uint64_t bytes = 0;
+  for (const quota::LeaseId id : session->leases) {
+    const Lease& lease = *leases_.at(id);
+    if (lease.residence == Residence::kEvicted) bytes += lease.bytes;
+  }
+  v1::Event event = NewEvent("restore_failed", session->tenant);
+  event.set_session_id(session->id);
+  event.set_bytes(bytes);
+  event.set_message(std::string(quota::ReasonName(denied.reason)));
+  deps_.events->Publish(std::move(event));
+  AnswerRestores(session, DenialStatus(denied, bytes), after);
+}
+
+void Core::StartRestore(Session* session, Lease* lease, Afterwards* after) {
+  Pool* pool = pools_.at(lease->request.pool).get();
+  lease->residence = Residence::kRestoring;
+  lease->move_started = deps_.clock->Now();
+  lease->moved = absl::OkStatus();
+  moving_.insert(lease->id);
+  PublishMove("restore_started", *lease, {}, "");
+  TakePlan plan = pool->slabs.Take(lease->tenant, lease->bytes);
+  lease->slabs = std::move(plan.taken);
+  if (plan.create_bytes.empty()) return FillAndMap(session, lease, after);
+  lease->preparing = true;
+  Give(pool,
+       PrepareJob{lease->id,
+                  {std::move(plan.destroy), std::move(plan.create_bytes)}},
+       after);
+}
+
+// Its slabs are there: the client maps them while they are being filled.
+void Core::FillAndMap(Session* session, Lease* lease, Afterwards* after) {
+  if (lease->request.contents == v1::PRESERVE) {
+    const auto* place = host_books_.TrueCopy(lease->id);
+    if (place == nullptr) {
+      lease->moved = proto::MakeError(
+          v1::CONTENTS_LOST, "the lease's contents are gone: make them anew");
+      return TryEndRestore(lease, after);
+    }
+    CopyContents(lease, device::CopyDirection::kIn, *place, after);
+  }
+  StartMapping(session, lease, after);
+}
+
+// Not all of its slabs could be created: it stays evicted.
+void Core::OnRestoreNotPrepared(Pool* pool, Lease* lease,
+                                const std::vector<uint64_t>& not_created,
+                                const absl::Status& status, Afterwards* after) {
+  Session* session = sessions_.at(lease->request.session).get();
+  for (const uint64_t bytes : not_created) pool->slabs.CreateFailed(bytes);
+  GiveBack(pool, *lease, {}, after);
+  lease->slabs.clear();
+  lease->residence = Residence::kEvicted;
+  moving_.erase(lease->id);
+  PublishMove("restore_failed", *lease, {}, status.message());
+  Tell(quota::Evicted{lease->id}, after);
+  if (++session->failed_restores >= kMaxAttempts) {
+    session->failed_restores = 0;
+    AnswerRestores(
+        session,
+        proto::MakeError(
+            absl::IsResourceExhausted(status) ? v1::POOL_EXHAUSTED
+                                              : v1::DEVICE_ERROR,
+            absl::StrCat("the device could not make the slabs again; contents "
+                         "are kept, try again: ",
+                         status.message()),
+            {.retry_after = absl::Milliseconds(500)}),
+        after);
+  }
+  AdvanceRestore(session, after);
+}
+
+void Core::OnMapped(Session* session, const v1::Mapped& mapped,
+                    Afterwards* after) {
+  Lease* lease = FindLease(*session, mapped.lease_id());
+  if (lease == nullptr || !lease->asked || lease->move != mapped.move() ||
+      lease->residence != Residence::kRestoring) {
+    return;
+  }
+  lease->asked = false;
+  lease->unmapped = mapped.has_error();
+  if (mapped.has_error()) {
+    lease->moved.Update(proto::FromWireError(mapped.error()));
+  }
+  TryEndRestore(lease, after);
+}
+
+void Core::TryEndRestore(Lease* lease, Afterwards* after) {
+  if (lease->copies > 0 || lease->asked) return;
+  Session* session = sessions_.at(lease->request.session).get();
+  const quota::Instant now = deps_.clock->Now();
+  lease->answer_by = quota::Instant::Max();
+  const bool was_overdue = std::exchange(lease->overdue, false);
+  if (!lease->moved.ok()) return UndoRestore(session, lease, after);
+  moving_.erase(lease->id);
+  lease->residence = Residence::kResident;
+  lease->resident_since = now;
+  lease->restore_time = now - lease->move_started;
+  lease->backed_epoch = session->gate->epoch();
+  if (was_overdue) Soften(lease, after);
+  PublishMove("restored", *lease, lease->restore_time, "");
+  AdvanceRestore(session, after);
+}
+
+// What was asked for fails; its contents are where they are authoritative.
+void Core::UndoRestore(Session* session, Lease* lease, Afterwards* after) {
+  const absl::Status why = std::exchange(lease->moved, absl::OkStatus());
+  PublishMove("restore_failed", *lease, {}, why.message());
+  const bool in_host_pool = lease->request.contents != v1::PRESERVE ||
+                            host_books_.TrueCopy(lease->id) != nullptr;
+  AnswerRestores(
+      session,
+      proto::MakeError(
+          v1::DEVICE_ERROR,
+          absl::StrCat("a lease could not be brought back; contents are kept, "
+                       "try again: ",
+                       why.message()),
+          {.retry_after = absl::Milliseconds(500)}),
+      after);
+  if (in_host_pool) {
+    return StartEviction(
+        lease,
+        deps_.clock->Now() + quota::Nanoseconds(options_.planner.unmap_grace),
+        lease->may_terminate, after);
+  }
+  moving_.erase(lease->id);
+  lease->residence = Residence::kResident;
+}
+
+// Restores whose own deadline is over while the session's leases are still on
+// their way out, or its pause lasts: nothing of the engine's will end them.
+void Core::ExpireRestores(Afterwards* after) {
+  const quota::Instant now = deps_.clock->Now();
+  const std::vector<uint64_t> waking(waking_.begin(), waking_.end());
+  for (const uint64_t id : waking) {
+    Session* session = sessions_.at(id).get();
+    std::vector<uint64_t> over;
+    for (const auto& [client_id, until] : session->restores) {
+      if (until <= now) over.push_back(client_id);
+    }
+    if (session->restoring.has_value()) continue;
+    for (const uint64_t client_id : over) {
+      session->restores.erase(client_id);
+      Refuse(session, client_id,
+             proto::MakeError(v1::POOL_EXHAUSTED,
+                              "the session's memory was not back in time: wait "
+                              "longer",
+                              {.retry_after = absl::Milliseconds(100)}),
+             after);
+    }
+    if (session->restores.empty()) waking_.erase(id);
+  }
+}
+
+}  // namespace gmb::broker

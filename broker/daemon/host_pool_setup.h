@@ -1,0 +1,27 @@
+#ifndef GMB_BROKER_DAEMON_HOST_POOL_SETUP_H_
+#define GMB_BROKER_DAEMON_HOST_POOL_SETUP_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/config/broker_config.h"
+#include "broker/daemon/pool_setup.h"
+#include "device/host_pool.h"
+
+namespace gmb::broker {
+
+// The host pool as configured; null when none is. Page-locked for the GPUs
+// among the devices, in the background. RESOURCE_EXHAUSTED when the machine has
+// no such memory.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<device::HostPool>> OpenHostPool(
+    const BrokerConfig& config);
+
+// Gives every pool whose device can evict a copier.
+[[nodiscard]] absl::Status AddCopiers(device::HostPool* host_pool,
+                                      std::vector<PreparedPool>* pools);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_DAEMON_HOST_POOL_SETUP_H_
