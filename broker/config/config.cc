@@ -76,6 +76,17 @@ void WarnOfIdleSettings(BrokerConfig* config) {
   }
 }
 
+void WarnOfIdleHostLimits(BrokerConfig* config) {
+  if (config->host_pool_bytes > 0) return;
+  for (const TenantConfig& tenant : config->tenants) {
+    const ReclaimPolicy& reclaim = tenant.policy.reclaim;
+    if (reclaim.host_limit == ReclaimPolicy().host_limit) continue;
+    config->warnings.push_back(absl::StrCat(
+        "tenant ", tenant.policy.name,
+        ": host_limit has no effect, as there is no host pool: set host_pool"));
+  }
+}
+
 // A GPU given by its number cannot be told from one given by its UUID before it
 // is opened; names of the other forms can be wrong here already.
 void CheckDeviceQuotas(const BrokerConfig& config, Errors* errors) {
@@ -123,6 +134,7 @@ absl::StatusOr<BrokerConfig> LoadConfig(const Flags& flags) {
     CheckDeviceQuotas(config, &errors);
     CheckSocketPaths(config, &errors);
     WarnOfIdleSettings(&config);
+    WarnOfIdleHostLimits(&config);
   }
   if (!errors.empty())
     return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));

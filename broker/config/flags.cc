@@ -1,6 +1,7 @@
 #include "broker/config/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <sstream>
 #include <string>
 
@@ -29,6 +30,20 @@ Sizes: 512MiB, 1.5GiB, 2GB; shares: 25%, max. A flag wins over the file.
 SIGTERM drains, a second one stops at once. Exit codes: 0 stopped in order,
 1 could not start, 2 mistake in the flags or the file, 3 stopped at once.)";
 
+// Both ways, as what the file says can be either.
+void AddSwitch(const Setting& setting, CLI::App* app, Flags* flags) {
+  const std::string name = setting.name;
+  const std::string on = setting.Flag();
+  const std::string both =
+      setting.flag_only ? on : absl::StrCat(on, ",!--no-", on.substr(2));
+  app->add_flag_function(
+      both,
+      [flags, name](int64_t times) {
+        flags->settings[name] = times > 0 ? "true" : "false";
+      },
+      absl::StrCat(setting.help, " [", setting.default_text, "]"));
+}
+
 }  // namespace
 
 Flags ParseFlags(int argc, const char* const* argv) {
@@ -48,9 +63,7 @@ Flags ParseFlags(int argc, const char* const* argv) {
   for (const Setting& setting : Settings()) {
     const std::string name = setting.name;
     if (setting.placeholder == nullptr) {
-      app.add_flag_callback(
-          setting.Flag(), [&flags, name] { flags.settings[name] = "true"; },
-          setting.help);
+      AddSwitch(setting, &app, &flags);
       continue;
     }
     app.add_option_function<std::string>(

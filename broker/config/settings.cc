@@ -61,6 +61,27 @@ absl::Status PutLogLevel(absl::string_view text, BrokerConfig* config) {
       absl::StrCat("write debug, info, warning or error; got ", Shown(text)));
 }
 
+// In whole pages: a pool of another size would not be the one that was asked
+// for.
+absl::Status PutHostPool(absl::string_view text, BrokerConfig* config) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  constexpr uint64_t kPage = 2 * kMiB;
+  const absl::StatusOr<uint64_t> bytes = ParseSize(text);
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes % kPage != 0) {
+    const uint64_t below = *bytes / kPage * (kPage / kMiB);
+    const std::string near =
+        below == 0
+            ? "2MiB, or 0 for none"
+            : absl::StrCat(below, "MiB or ", below + kPage / kMiB, "MiB");
+    return absl::InvalidArgumentError(
+        absl::StrCat("the size of the host pool is a multiple of 2MiB: write ",
+                     near, "; got ", Shown(text)));
+  }
+  config->host_pool_bytes = *bytes;
+  return absl::OkStatus();
+}
+
 using Text = absl::string_view;
 using Config = BrokerConfig;
 
@@ -80,6 +101,20 @@ constexpr Setting kSettings[] = {
      "quickly",
      false,
      [](Text t, Config* c) { return Put(ParseSize(t), &c->float_bytes); }},
+    {"host_pool", "SIZE", "0",
+     "host memory for the contents of evicted leases, a multiple of 2MiB; 0: "
+     "none, and what is to be kept stays on the device",
+     false, PutHostPool},
+    {"pause", nullptr, "on",
+     "let no new scope into sessions above their guarantee when somebody lacks "
+     "bytes within his",
+     false, [](Text t, Config* c) { return Put(ParseTruth(t), &c->pause); }},
+    {"lend_parked_guarantees", nullptr, "off",
+     "let requests above a guarantee have parked memory within another's",
+     false,
+     [](Text t, Config* c) {
+       return Put(ParseTruth(t), &c->lend_parked_guarantees);
+     }},
     {"allow_ipc", nullptr, "off",
      "allow ipc: devices (legacy CUDA IPC), for trusted processes of one user "
      "only",

@@ -11,7 +11,8 @@
 namespace gmb::broker {
 
 // A setting with one value: a key of the file ("max_handles") and a flag
-// ("--max-handles"), so that both mean and accept the same.
+// ("--max-handles"), so that both mean and accept the same. A switch of the
+// file has a second flag, "--no-pause", that turns it off.
 struct Setting {
   const char* name;
   const char*

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "broker/config/token_file.h"
 #include "broker/config/values.h"
 #include "broker/tenant_name.h"
@@ -16,6 +17,12 @@ absl::StatusOr<uint32_t> ParseHandles(absl::string_view text) {
 }
 absl::StatusOr<uint32_t> ParseSessions(absl::string_view text) {
   return ParseNumber(text, 1, 100'000);
+}
+
+absl::StatusOr<quota::Nanoseconds> ParseUpToAnHour(absl::string_view text) {
+  const absl::StatusOr<absl::Duration> time = ParseTime(text, absl::Hours(1));
+  if (!time.ok()) return time.status();
+  return absl::ToChronoNanoseconds(*time);
 }
 
 absl::StatusOr<std::string> ParseName(absl::string_view text) {
@@ -51,6 +58,7 @@ void TenantReader::ReadTenant(const YamlValue& value) {
   ReadQuota(&map, &policy.quota);
   map.TakeInto("max_handles", &ParseHandles, &policy.max_handles);
   map.TakeInto("max_sessions", &ParseSessions, &policy.max_sessions);
+  ReadReclaim(&map, &policy.reclaim);
   if (const auto devices = map.Take("devices"))
     ReadDeviceQuotas(*devices, &policy);
   if (const auto uids = map.Take("uids")) ReadUids(*uids, &policy);
@@ -74,6 +82,13 @@ void TenantReader::ReadQuota(YamlMap* map, quota::TenantQuota* quota) {
         "guarantee",
         "the guarantee is above the limit: lower it, or raise the limit");
   }
+}
+
+void TenantReader::ReadReclaim(YamlMap* map, ReclaimPolicy* reclaim) {
+  map->TakeInto("may_terminate", &ParseTruth, &reclaim->may_terminate);
+  map->TakeInto("min_residency", &ParseUpToAnHour, &reclaim->min_residency);
+  map->TakeInto("pause_grace", &ParseUpToAnHour, &reclaim->pause_grace);
+  map->TakeInto("host_limit", &ParseQuotaAmount, &reclaim->host_limit);
 }
 
 // What a device leaves out is as on every device.

@@ -24,6 +24,7 @@ class TenantReader {
  private:
   void ReadTenant(const YamlValue& value);
   void ReadQuota(YamlMap* map, quota::TenantQuota* quota);
+  void ReadReclaim(YamlMap* map, ReclaimPolicy* reclaim);
   void ReadDeviceQuotas(const YamlValue& value, TenantPolicy* policy);
   void ReadUids(const YamlValue& value, TenantPolicy* policy);
   void ReadToken(YamlMap* map, TenantPolicy* policy);

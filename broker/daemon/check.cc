@@ -6,6 +6,7 @@
 #include "broker/core/in_process_keeper.h"
 #include "broker/daemon/pool_setup.h"
 #include "device/devices.h"
+#include "device/pool_mapping.h"
 #include "proto/amount_text.h"
 #include "quota/tenant_quota.h"
 
@@ -60,6 +61,26 @@ bool GuaranteesFit(const BrokerConfig& config,
   return fit;
 }
 
+// Whether the memory is there; it is asked for as at a start, but not used.
+bool HostPoolFits(uint64_t bytes) {
+  if (bytes == 0) {
+    std::puts(
+        "host pool: none: leases whose contents are to be kept stay on the "
+        "device");
+    return true;
+  }
+  const absl::StatusOr<device::PoolMapping> mapping =
+      device::PoolMapping::Create(bytes);
+  if (!mapping.ok()) {
+    std::printf("problem: %s\n",
+                std::string(mapping.status().message()).c_str());
+    return false;
+  }
+  std::printf("host pool: %s, %s\n", proto::FormatBytes(bytes).c_str(),
+              device::PageKindName(mapping->page_kind()));
+  return true;
+}
+
 }  // namespace
 
 bool Check(const BrokerConfig& config) {
@@ -89,7 +110,8 @@ bool Check(const BrokerConfig& config) {
         proto::FormatBytes(free_bytes - pool.options.target_bytes).c_str());
   }
   std::printf("tenants: %zu\n", config.tenants.size());
-  if (!GuaranteesFit(config, *pools)) return false;
+  const bool guarantees_fit = GuaranteesFit(config, *pools);
+  if (!HostPoolFits(config.host_pool_bytes) || !guarantees_fit) return false;
   std::puts("ok: the broker would start");
   return true;
 }

@@ -1,5 +1,6 @@
 #include "broker/server/tenant_change.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 
@@ -38,6 +39,38 @@ absl::Status CheckWeight(double weight) {
       {.field = "weight"});
 }
 
+// As in the configuration file. Parts that a Duration cannot have are refused
+// before they are added up.
+absl::Status CheckTime(const google::protobuf::Duration& time,
+                       absl::string_view field) {
+  constexpr int64_t kMostSeconds = 3600;
+  const bool fits = time.seconds() >= 0 && time.seconds() <= kMostSeconds &&
+                    time.nanos() >= 0 && time.nanos() < 1'000'000'000 &&
+                    (time.seconds() < kMostSeconds || time.nanos() == 0);
+  if (fits) return absl::OkStatus();
+  return proto::MakeError(
+      v1::BAD_REQUEST,
+      absl::StrCat("a time is from 0s to 1h: ", field, "=", time.seconds(),
+                   "s and ", time.nanos(), "ns"),
+      {.field = field});
+}
+
+quota::Nanoseconds ToNanoseconds(const google::protobuf::Duration& time) {
+  return std::chrono::seconds(time.seconds()) +
+         quota::Nanoseconds(time.nanos());
+}
+
+void PutOver(const v1::SetTenantRequest& request, ReclaimPolicy* reclaim) {
+  if (request.has_may_terminate())
+    reclaim->may_terminate = request.may_terminate();
+  if (request.has_min_residency())
+    reclaim->min_residency = ToNanoseconds(request.min_residency());
+  if (request.has_pause_grace())
+    reclaim->pause_grace = ToNanoseconds(request.pause_grace());
+  if (request.has_host_limit())
+    reclaim->host_limit = FromProto(request.host_limit());
+}
+
 void PutOver(const v1::SetTenantRequest& request, quota::TenantQuota* quota) {
   if (request.has_guarantee())
     quota->guarantee = FromProto(request.guarantee());
@@ -55,6 +88,9 @@ absl::Status CheckQuantities(const v1::SetTenantRequest& request) {
   absl::Status checked = CheckAmount(request.guarantee(), "guarantee");
   checked.Update(CheckAmount(request.limit(), "limit"));
   if (request.has_weight()) checked.Update(CheckWeight(request.weight()));
+  checked.Update(CheckTime(request.min_residency(), "min_residency"));
+  checked.Update(CheckTime(request.pause_grace(), "pause_grace"));
+  checked.Update(CheckAmount(request.host_limit(), "host_limit"));
   return checked;
 }
 
@@ -67,6 +103,7 @@ void PutOver(const v1::SetTenantRequest& request, const std::string& device,
     PutOver(request, &policy->device_quotas.try_emplace(device, policy->quota)
                           .first->second);
   }
+  PutOver(request, &policy->reclaim);
   if (request.has_max_handles()) policy->max_handles = request.max_handles();
   if (request.has_max_sessions()) policy->max_sessions = request.max_sessions();
   if (request.has_uids()) {

@@ -1,22 +1,9 @@
 #include "broker/store/quota_store.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <limits>
-
-#include "absl/strings/str_cat.h"
-#include "broker/store/schema.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 namespace {
-
-constexpr char kFile[] = "/gmb.db";
 
 void BindAmount(const quota::Amount& amount, Statement* statement) {
   if (amount.is_fraction()) {
@@ -42,79 +29,7 @@ absl::Status TooLarge() {
   return absl::InvalidArgumentError("an amount is above 2^63 - 1 bytes");
 }
 
-// Made here, not by SQLite, so that nobody else can read it from the first
-// byte.
-absl::Status MakeFile(const std::string& path) {
-  const ipc::UniqueFd fd(
-      ::open(path.c_str(),
-             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (!fd.valid())
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat("cannot open the state database ", path));
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the state database is not a regular file: ", path));
-  }
-  if ((info.st_mode & 0077) != 0 && ::fchmod(fd.get(), 0600) != 0) {
-    return absl::ErrnoToStatus(
-        errno,
-        absl::StrCat(
-            "others can read the state database and its mode cannot be set: ",
-            path));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Rename(const std::string& from, const std::string& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
-                  RENAME_NOREPLACE) != 0) {
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat("cannot set the damaged database aside: ", from,
-                            " to ", to));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
-    const std::string& directory) {
-  const std::string path = directory + kFile;
-  absl::Status ready = MakeFile(path);
-  if (!ready.ok()) return ready;
-  absl::StatusOr<Database> database = Database::Open(path);
-  if (!database.ok()) return database.status();
-  ready = PrepareSchema(&*database);
-  if (absl::IsDataLoss(ready)) {
-    return absl::DataLossError(
-        absl::StrCat("the broker does not start without the quotas that "
-                     "operators have set: restore ",
-                     path,
-                     " from a backup, or start with --fresh-state, which keeps "
-                     "it aside and takes the quotas of the "
-                     "configuration file alone: ",
-                     ready.message()));
-  }
-  if (!ready.ok()) return ready;
-  return std::unique_ptr<QuotaStore>(new QuotaStore(*std::move(database)));
-}
-
-absl::StatusOr<std::string> QuotaStore::SetAside(const std::string& directory,
-                                                 absl::Time now) {
-  const std::string path = directory + kFile;
-  const std::string aside = absl::StrCat(
-      path, ".corrupt-",
-      absl::FormatTime("%Y%m%dT%H%M%E6SZ", now, absl::UTCTimeZone()));
-  // The journal first: it must not be taken for the new database's.
-  if (::access((path + "-journal").c_str(), F_OK) == 0) {
-    const absl::Status moved = Rename(path + "-journal", aside + "-journal");
-    if (!moved.ok()) return moved;
-  }
-  const absl::Status moved = Rename(path, aside);
-  if (!moved.ok()) return moved;
-  return aside;
-}
 
 template <typename Change>
 absl::Status QuotaStore::Commit(const AuditRecord& audit,
@@ -139,7 +54,9 @@ absl::Status QuotaStore::PutTenant(const TenantPolicy& policy,
 absl::Status QuotaStore::DeleteTenant(absl::string_view name,
                                       const AuditRecord& audit) {
   return Commit(audit, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return PutTenantRow(name, /*deleted=*/true, 0, 0);
+    TenantPolicy gone;
+    gone.name = std::string(name);
+    return PutTenantRow(gone, /*deleted=*/true);
   });
 }
 
@@ -180,20 +97,27 @@ absl::Status QuotaStore::AddAudit(const AuditRecord& record) {
 
 // Replaces the tenant's row, and with it what belongs to it (ON DELETE
 // CASCADE).
-absl::Status QuotaStore::PutTenantRow(absl::string_view name, bool deleted,
-                                      uint32_t max_handles,
-                                      uint32_t max_sessions) {
+absl::Status QuotaStore::PutTenantRow(const TenantPolicy& policy,
+                                      bool deleted) {
+  const ReclaimPolicy& reclaim = policy.reclaim;
+  if (!Storable(reclaim.host_limit)) return TooLarge();
   Statement remove(&database_, "DELETE FROM tenants WHERE name = ?");
-  absl::Status done = remove.Bind(name).Run();
+  absl::Status done = remove.Bind(policy.name).Run();
   if (!done.ok()) return done;
   Statement add(&database_,
-                "INSERT INTO tenants(name, deleted, max_handles, max_sessions) "
-                "VALUES(?,?,?,?)");
-  return add.Bind(name)
+                "INSERT INTO tenants(name, deleted, max_handles, max_sessions, "
+                "may_terminate, min_residency_ns, pause_grace_ns, "
+                "host_limit_bytes, host_limit_fraction) "
+                "VALUES(?,?,?,?,?,?,?,?,?)");
+  add.Bind(policy.name)
       .Bind(static_cast<int64_t>(deleted))
-      .Bind(static_cast<int64_t>(max_handles))
-      .Bind(static_cast<int64_t>(max_sessions))
-      .Run();
+      .Bind(static_cast<int64_t>(policy.max_handles))
+      .Bind(static_cast<int64_t>(policy.max_sessions))
+      .Bind(static_cast<int64_t>(reclaim.may_terminate))
+      .Bind(static_cast<int64_t>(reclaim.min_residency.count()))
+      .Bind(static_cast<int64_t>(reclaim.pause_grace.count()));
+  BindAmount(reclaim.host_limit, &add);
+  return add.Run();
 }
 
 absl::Status QuotaStore::PutQuota(absl::string_view tenant,
@@ -211,8 +135,7 @@ absl::Status QuotaStore::PutQuota(absl::string_view tenant,
 }
 
 absl::Status QuotaStore::PutTenantRows(const TenantPolicy& policy) {
-  absl::Status done = PutTenantRow(policy.name, /*deleted=*/false,
-                                   policy.max_handles, policy.max_sessions);
+  absl::Status done = PutTenantRow(policy, /*deleted=*/false);
   if (!done.ok()) return done;
   done = PutQuota(policy.name, "", policy.quota);
   for (const auto& [device, quota] : policy.device_quotas) {
@@ -245,8 +168,10 @@ absl::StatusOr<StoredState> QuotaStore::Load() {
 
 absl::Status QuotaStore::LoadTenants(StoredState* state) {
   Statement tenants(&database_,
-                    "SELECT name, deleted, max_handles, max_sessions FROM "
-                    "tenants ORDER BY name");
+                    "SELECT name, deleted, max_handles, max_sessions, "
+                    "may_terminate, min_residency_ns, pause_grace_ns, "
+                    "host_limit_bytes, host_limit_fraction "
+                    "FROM tenants ORDER BY name");
   for (;;) {
     const absl::StatusOr<bool> row = tenants.Step();
     if (!row.ok()) return row.status();
@@ -259,6 +184,10 @@ absl::Status QuotaStore::LoadTenants(StoredState* state) {
     policy.name = tenants.Text(0);
     policy.max_handles = static_cast<uint32_t>(tenants.Int(2));
     policy.max_sessions = static_cast<uint32_t>(tenants.Int(3));
+    policy.reclaim = {.may_terminate = tenants.Int(4) != 0,
+                      .min_residency = quota::Nanoseconds(tenants.Int(5)),
+                      .pause_grace = quota::Nanoseconds(tenants.Int(6)),
+                      .host_limit = ReadAmount(tenants, 7)};
     absl::Status loaded = LoadQuotas(&policy);
     if (loaded.ok()) loaded = LoadUids(&policy);
     if (!loaded.ok()) return loaded;

@@ -85,8 +85,7 @@ class QuotaStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status PutTenantRows(const TenantPolicy& policy)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status PutTenantRow(absl::string_view name, bool deleted,
-                            uint32_t max_handles, uint32_t max_sessions)
+  absl::Status PutTenantRow(const TenantPolicy& policy, bool deleted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status LoadTenants(StoredState* state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

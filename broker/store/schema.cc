@@ -1,5 +1,6 @@
 #include "broker/store/schema.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -9,10 +10,10 @@ namespace gmb::broker {
 namespace {
 
 constexpr int64_t kApplicationId = 0x676d6271;  // "gmbq"
-constexpr int64_t kVersion = 1;
 
-// An amount is bytes or a fraction: the other column is null. A tenant that an
-// operator deleted keeps a row, so that a config file does not bring it back.
+// Format 1. An amount is bytes or a fraction: the other column is null. A
+// tenant that an operator deleted keeps a row, so that a config file does not
+// bring it back.
 constexpr char kTables[] = R"sql(
   CREATE TABLE tenants(
     name TEXT PRIMARY KEY NOT NULL,
@@ -42,16 +43,35 @@ constexpr char kTables[] = R"sql(
     detail TEXT NOT NULL) STRICT;
 )sql";
 
-absl::Status CreateTables(Database* database) {
+// Format 2: what may be done to a tenant's memory when others need it. Tenants
+// of format 1 get what a new tenant has (ReclaimPolicy).
+constexpr char kReclaimColumns[] = R"sql(
+  ALTER TABLE tenants ADD COLUMN may_terminate INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tenants ADD COLUMN min_residency_ns INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tenants ADD COLUMN
+    pause_grace_ns INTEGER NOT NULL DEFAULT 5000000000;
+  ALTER TABLE tenants ADD COLUMN host_limit_bytes INTEGER;
+  ALTER TABLE tenants ADD COLUMN host_limit_fraction REAL DEFAULT 1.0;
+)sql";
+
+// The step at index i leads from format i to format i + 1; an empty database
+// takes all of them, so that old and new ones are alike.
+constexpr std::array<const char*, 2> kSteps = {kTables, kReclaimColumns};
+constexpr int64_t kVersion = kSteps.size();
+
+absl::Status Upgrade(Database* database, int64_t version) {
   absl::StatusOr<Transaction> transaction = Transaction::Begin(database);
   if (!transaction.ok()) return transaction.status();
-  absl::Status made = database->Execute(kTables);
-  if (!made.ok()) return made;
+  for (int64_t step = version; step < kVersion; ++step) {
+    const absl::Status made =
+        database->Execute(kSteps[static_cast<size_t>(step)]);
+    if (!made.ok()) return made;
+  }
   const std::string marks =
       absl::StrCat("PRAGMA application_id=", kApplicationId,
                    "; PRAGMA user_version=", kVersion);
-  made = database->Execute(marks.c_str());
-  if (!made.ok()) return made;
+  const absl::Status marked = database->Execute(marks.c_str());
+  if (!marked.ok()) return marked;
   return transaction->Commit();
 }
 
@@ -77,20 +97,20 @@ absl::Status PrepareSchema(Database* database) {
   const absl::StatusOr<int64_t> application =
       database->QueryInt("PRAGMA application_id");
   if (!application.ok()) return application.status();
-  if (*tables == 0 && *application == 0) return CreateTables(database);
+  if (*tables == 0 && *application == 0) return Upgrade(database, 0);
   if (*application != kApplicationId)
     return absl::DataLossError("the state database is not one of gmbd");
   const absl::StatusOr<int64_t> version =
       database->QueryInt("PRAGMA user_version");
   if (!version.ok()) return version.status();
-  if (*version != kVersion) {
+  if (*version < 1 || *version > kVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("the state database was written by another version of "
                      "gmbd: use that version, or another state "
                      "directory: its format is ",
-                     *version, ", this one reads ", kVersion));
+                     *version, ", this one reads 1 to ", kVersion));
   }
-  return absl::OkStatus();
+  return *version == kVersion ? absl::OkStatus() : Upgrade(database, *version);
 }
 
 }  // namespace gmb::broker

@@ -7,7 +7,8 @@
 namespace gmb::broker {
 
 // Checks the file's integrity and that it is ours, and makes the tables in an
-// empty one. DATA_LOSS: damaged, or a database of something else.
+// empty one; one of an older broker is brought up to date, at once or not at
+// all. DATA_LOSS: damaged, or a database of something else.
 // FAILED_PRECONDITION: written by a newer broker.
 [[nodiscard]] absl::Status PrepareSchema(Database* database);
 

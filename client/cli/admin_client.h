@@ -25,14 +25,16 @@ class AdminClient {
       const std::string& socket_dir);
 
   // client.Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest())
+  // `wait`: how long the broker itself may take over it, beside its answer.
   template <typename Request, typename Response>
   [[nodiscard]] absl::StatusOr<Response> Call(
       grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
                                               const Request&, Response*),
-      const std::type_identity_t<Request>& request) const {
+      const std::type_identity_t<Request>& request,
+      absl::Duration wait = absl::ZeroDuration()) const {
     grpc::ClientContext context;
     session_.Authorize(&context);
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout + wait));
     Response response;
     const grpc::Status status =
         (stub_.get()->*method)(&context, request, &response);

@@ -48,6 +48,7 @@ std::unique_ptr<CLI::App> BuildApp(Context* context, Action* chosen) {
   AddSessionCommands(app.get(), chosen);
   AddLeaseCommands(app.get(), chosen);
   AddPoolCommands(app.get(), chosen);
+  AddReclaimCommand(app.get(), chosen);
   AddWhyCommand(app.get(), chosen);
   AddWatchCommand(app.get(), chosen);
   AddAuditCommand(app.get(), chosen);

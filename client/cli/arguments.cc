@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "client/cli/number_text.h"
 #include "proto/amount_text.h"
 
@@ -103,6 +104,27 @@ CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
              app, name,
              [value](const std::string& text) {
                return Store(ParseDuration(text), value);
+             },
+             description)
+      ->type_name("DURATION");
+}
+
+CLI::Option* AddBoundedDurationOption(CLI::App* app, const std::string& name,
+                                      absl::Duration least, absl::Duration most,
+                                      std::function<void(absl::Duration)> take,
+                                      const std::string& description) {
+  return AddParsedOption(
+             app, name,
+             [least, most, take = std::move(take)](const std::string& text) {
+               const absl::StatusOr<absl::Duration> value = ParseDuration(text);
+               if (!value.ok()) return value.status();
+               if (*value < least || *value > most) {
+                 return absl::InvalidArgumentError(absl::StrCat(
+                     "write a time from ", absl::FormatDuration(least), " to ",
+                     absl::FormatDuration(most), "; got \"", text, "\""));
+               }
+               take(*value);
+               return absl::OkStatus();
              },
              description)
       ->type_name("DURATION");

@@ -34,6 +34,11 @@ CLI::Option* AddBytesOption(CLI::App* app, const std::string& name,
 CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
                                absl::Duration* value,
                                const std::string& description);
+// From `least` to `most`, to `take`.
+CLI::Option* AddBoundedDurationOption(CLI::App* app, const std::string& name,
+                                      absl::Duration least, absl::Duration most,
+                                      std::function<void(absl::Duration)> take,
+                                      const std::string& description);
 // A value that only `parse` understands: its error becomes the usage error.
 CLI::Option* AddParsedOption(
     CLI::App* app, const std::string& name,

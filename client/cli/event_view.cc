@@ -12,16 +12,18 @@ namespace {
 
 Tone ToneOf(const std::string& kind) {
   if (absl::StrContains(kind, "denied") || absl::StrContains(kind, "lost") ||
-      absl::StrContains(kind, "failed")) {
+      absl::StrContains(kind, "failed") || kind == "terminated") {
     return Tone::kBad;
   }
   if (absl::StrContains(kind, "waiting") ||
       absl::StrContains(kind, "pending") || absl::StrContains(kind, "drain") ||
       absl::StrContains(kind, "missing") ||
-      absl::StrContains(kind, "unreturned")) {
+      absl::StrContains(kind, "unreturned") || kind == "evict_started" ||
+      absl::StartsWith(kind, "pause_")) {
     return Tone::kWarning;
   }
-  if (absl::StrContains(kind, "granted") || absl::StrContains(kind, "applied"))
+  if (absl::StrContains(kind, "granted") ||
+      absl::StrContains(kind, "applied") || kind == "restored")
     return Tone::kGood;
   return Tone::kPlain;
 }

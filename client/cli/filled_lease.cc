@@ -47,17 +47,22 @@ absl::Status Compare(const Lease& lease, uint64_t offset,
 
 absl::StatusOr<FilledLease> FilledLease::Fill(Lease lease, Pattern pattern) {
   FilledLease filled(std::move(lease), std::move(pattern));
+  if (absl::Status written = filled.Write(); !written.ok()) return written;
+  return filled;
+}
+
+absl::Status FilledLease::Write() {
   std::vector<uint8_t> chunk(kChunkBytes);
   Checksum checksum;
   const absl::Status written =
-      ForEachChunk(filled.lease_, [&](uint64_t offset, uint64_t bytes) {
-        filled.pattern_.Write(offset, chunk.data(), bytes);
+      ForEachChunk(lease_, [&](uint64_t offset, uint64_t bytes) {
+        pattern_.Write(offset, chunk.data(), bytes);
         checksum.Add(chunk.data(), bytes);
-        return filled.lease_.CopyFromHost(offset, chunk.data(), bytes);
+        return lease_.CopyFromHost(offset, chunk.data(), bytes);
       });
   if (!written.ok()) return written;
-  filled.checksum_ = checksum.value();
-  return filled;
+  checksum_ = checksum.value();
+  return absl::OkStatus();
 }
 
 absl::Status FilledLease::Verify() const {

@@ -18,6 +18,9 @@ class FilledLease {
   [[nodiscard]] static absl::StatusOr<FilledLease> Fill(Lease lease,
                                                         Pattern pattern);
 
+  // Writes all of it again.
+  [[nodiscard]] absl::Status Write();
+
   // Reads everything back. DATA_LOSS, with the first wrong offset, when a byte
   // is not what was written.
   [[nodiscard]] absl::Status Verify() const;
@@ -25,6 +28,7 @@ class FilledLease {
   [[nodiscard]] const Lease& lease() const { return lease_; }
   // Of what was written.
   [[nodiscard]] uint64_t checksum() const { return checksum_; }
+  [[nodiscard]] absl::Status Seal() { return lease_.Seal(); }
   [[nodiscard]] absl::Status Release() && {
     return std::move(lease_).Release();
   }

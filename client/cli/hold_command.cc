@@ -75,6 +75,20 @@ void AddContents(CLI::App* command, HoldOptions* options) {
       ->type_name("preserve|discard|resident");
 }
 
+void AddIdleness(CLI::App* command, HoldOptions* options) {
+  AddBoundedDurationOption(
+      command, "--idle", absl::Milliseconds(1), absl::InfiniteDuration(),
+      [options](absl::Duration idle) { options->idle = idle; },
+      "Turn the session's gate on and stay idle, so that the memory can be "
+      "evicted; after so long, each time, wake up, verify every byte and say "
+      "how long it took to be back")
+      ->expected(0, 1)
+      ->default_str("inf");
+  command->add_flag("--seal", options->seal,
+                    "Say after filling that nothing more is written: a copy "
+                    "of the contents stays true");
+}
+
 absl::StatusOr<ExitCode> RunHold(Context& context, const HoldOptions& options) {
   const Interrupt interrupt;
   return Hold(context, options, interrupt.token());
@@ -100,10 +114,12 @@ void AddHoldCommand(CLI::App* app, Action* chosen) {
       ->type_name("UUID");
   AddContents(command, options.get());
   AddFill(command, options.get());
+  AddIdleness(command, options.get());
   AddDurationOption(command, "--for", &options->hold,
                     "How long to hold it [until Ctrl-C]");
   AddDurationOption(command, "--wait", &options->wait,
-                    "How long each lease may wait for memory [not at all]");
+                    "How long each lease may wait for memory [not at all], and "
+                    "an idle one to be back [1m at least]");
   command->footer(
       "Ctrl-C and SIGTERM verify and release what is held. Exit code 4: the "
       "memory did not hold\n"

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cli/filled_lease.h"
+#include "client/cli/lease_steps.h"
 #include "client/cli/no_answer.h"
 #include "client/cli/step_log.h"
 #include "client/cli/text.h"
@@ -25,6 +26,8 @@ namespace gmb::cli {
 namespace {
 
 constexpr absl::Duration kSessionCheck = absl::Milliseconds(250);
+// What was taken comes back when those who took it let go.
+constexpr absl::Duration kLeastWakeWait = absl::Minutes(1);
 
 // One run of `gmb hold`.
 class Holder {
@@ -40,10 +43,12 @@ class Holder {
  private:
   absl::Status Connect();
   absl::Status LeaseAndFill(uint32_t index);
-  absl::Status VerifyAll();
-  absl::Status ReleaseAll();
-  // Returns when it is time to let go; an error when the session is over.
-  absl::Status WaitForTheEnd();
+  absl::Status FallAsleep();
+  // Idle ones are woken for it.
+  absl::Status Verify();
+  // Returns when it is time to let go, also because the session is over: then
+  // `*session` says so. An error is one of waking up in between.
+  absl::Status WaitForTheEnd(absl::Status* session);
 
   [[nodiscard]] AcquireOptions RequestOptions();
   [[nodiscard]] Pattern NextPattern(uint32_t index);
@@ -156,40 +161,46 @@ absl::Status Holder::LeaseAndFill(uint32_t index) {
   return absl::OkStatus();
 }
 
-absl::Status Holder::VerifyAll() {
-  for (const FilledLease& filled : leases_) {
-    if (absl::Status status = filled.Verify(); !status.ok()) return status;
-    log_.Say("verified",
-             absl::StrCat(SizeText(filled.lease().size_bytes()), " of lease ",
-                          filled.lease().id(), ", checksum ",
-                          Checksum::Text(filled.checksum())),
-             {{"lease_id", filled.lease().id()},
-              {"bytes", filled.lease().size_bytes()},
-              {"checksum", Checksum::Text(filled.checksum())}});
-  }
+// The gate is on last: what was done before needs no scope.
+absl::Status Holder::FallAsleep() {
+  if (!options_.idle.has_value()) return absl::OkStatus();
+  if (absl::Status on = client_->TurnGateOn(); !on.ok()) return on;
+  const bool wakes = *options_.idle < absl::InfiniteDuration();
+  log_.Say("idle",
+           absl::StrCat("the gate is on, the memory may be taken",
+                        wakes ? absl::StrCat("; woken every ",
+                                             DurationText(*options_.idle))
+                              : ""),
+           {{"wakes_after",
+             wakes ? Json(absl::ToDoubleSeconds(*options_.idle)) : Json()}});
   return absl::OkStatus();
 }
 
-absl::Status Holder::ReleaseAll() {
-  for (FilledLease& filled : leases_) {
-    const uint64_t id = filled.lease().id();
-    if (absl::Status status = std::move(filled).Release(); !status.ok())
-      return status;
-    log_.Say("released", absl::StrCat("lease ", id), {{"lease_id", id}});
-  }
-  leases_.clear();
-  return absl::OkStatus();
+absl::Status Holder::Verify() {
+  if (!options_.idle.has_value()) return VerifyAll(leases_, &log_);
+  const absl::Duration wait = std::max(options_.wait, kLeastWakeWait);
+  return WakeAll(client_.get(), options_.contents, wait, &leases_, &log_);
 }
 
-absl::Status Holder::WaitForTheEnd() {
+absl::Status Holder::WaitForTheEnd(absl::Status* session) {
   const absl::Time end = absl::Now() + options_.hold;
   log_.Say("holding", options_.hold == absl::InfiniteDuration()
                           ? "until Ctrl-C"
                           : absl::StrCat("for ", DurationText(options_.hold)));
+  const absl::Duration idle = options_.idle.value_or(absl::InfiniteDuration());
+  absl::Time wake = absl::Now() + idle;
   std::unique_lock<std::mutex> lock(mu_);
   while (!stop_.stop_requested() && !draining_ && absl::Now() < end) {
-    if (absl::Status status = client_->status(); !status.ok()) return status;
-    const absl::Duration left = std::min(end - absl::Now(), kSessionCheck);
+    if (*session = client_->status(); !session->ok()) return absl::OkStatus();
+    if (absl::Now() >= wake) {
+      lock.unlock();
+      if (absl::Status woken = Verify(); !woken.ok()) return woken;
+      lock.lock();
+      wake = absl::Now() + idle;
+      continue;
+    }
+    const absl::Duration left =
+        std::min(std::min(end, wake) - absl::Now(), kSessionCheck);
     wake_.wait_for(lock, stop_, absl::ToChronoNanoseconds(left),
                    [this] { return draining_; });
   }
@@ -229,11 +240,20 @@ absl::Status Holder::Run() {
   for (uint32_t index = 0; index < options_.count; ++index) {
     if (absl::Status status = LeaseAndFill(index); !status.ok()) return status;
   }
-  if (absl::Status status = VerifyAll(); !status.ok()) return status;
-  const absl::Status session = WaitForTheEnd();
+  if (absl::Status status = VerifyAll(leases_, &log_); !status.ok())
+    return status;
+  if (options_.seal) {
+    if (absl::Status status = SealAll(&leases_, &log_); !status.ok())
+      return status;
+  }
+  if (absl::Status status = FallAsleep(); !status.ok()) return status;
+  absl::Status session;
+  if (absl::Status status = WaitForTheEnd(&session); !status.ok())
+    return status;
   // Memory stays mapped when the broker is gone, so it can be judged still.
-  if (absl::Status status = VerifyAll(); !status.ok()) return status;
-  if (absl::Status status = ReleaseAll(); !status.ok()) return status;
+  if (absl::Status status = Verify(); !status.ok()) return status;
+  if (absl::Status status = ReleaseAll(&leases_, &log_); !status.ok())
+    return status;
   return session;
 }
 

@@ -24,6 +24,10 @@ struct HoldOptions {
   std::optional<uint64_t> seed;  // nullopt: random
   absl::Duration hold = absl::InfiniteDuration();
   absl::Duration wait = absl::ZeroDuration();
+  bool seal = false;
+  // nullopt: in use all the time. Otherwise the gate is on and nothing is in a
+  // scope, but to verify the contents every so often and at the end.
+  std::optional<absl::Duration> idle;
 };
 
 // A real client process at work: connects, leases, fills, verifies, holds,

@@ -1,9 +1,12 @@
 #include "client/cli/list_view.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
 
@@ -25,8 +28,51 @@ std::string ContentsText(v1::Contents contents) {
 Table::Cell StateCell(v1::LeaseInfo::State state) {
   if (!v1::LeaseInfo::State_IsValid(state))
     return absl::StrCat(static_cast<int>(state));
-  return {absl::AsciiStrToLower(v1::LeaseInfo::State_Name(state)),
-          state == v1::LeaseInfo::MAPPED ? Tone::kGood : Tone::kWarning};
+  const Tone tone = state == v1::LeaseInfo::MAPPED    ? Tone::kGood
+                    : state == v1::LeaseInfo::EVICTED ? Tone::kFaint
+                                                      : Tone::kWarning;
+  return {absl::AsciiStrToLower(v1::LeaseInfo::State_Name(state)), tone};
+}
+
+// "hard, sealed": what keeps a lease on the device or spares it a copy.
+std::string LeaseNotes(const v1::LeaseInfo& lease) {
+  std::vector<std::string> notes;
+  if (lease.hard()) notes.emplace_back("hard");
+  if (lease.backed()) notes.emplace_back("backed");
+  if (lease.sealed()) notes.emplace_back("sealed");
+  return absl::StrJoin(notes, ", ");
+}
+
+// "off", "parked 12.5 s": the time is how long it has been idle.
+Table::Cell GateCell(const v1::SessionInfo& session) {
+  const v1::SessionInfo::Gate gate = session.gate();
+  if (gate == v1::SessionInfo::GATE_UNSPECIFIED) return {"-", Tone::kFaint};
+  if (!v1::SessionInfo::Gate_IsValid(gate))
+    return absl::StrCat(static_cast<int>(gate));
+  const std::string word = absl::AsciiStrToLower(
+      absl::StripPrefix(v1::SessionInfo::Gate_Name(gate), "GATE_"));
+  const absl::Duration idle = ToDuration(session.idle());
+  const Tone tone = gate == v1::SessionInfo::GATE_OFF      ? Tone::kFaint
+                    : gate == v1::SessionInfo::GATE_ACTIVE ? Tone::kGood
+                    : gate == v1::SessionInfo::GATE_PARKED ? Tone::kPlain
+                                                           : Tone::kWarning;
+  return {idle > absl::ZeroDuration()
+              ? absl::StrCat(word, " ", DurationText(idle))
+              : word,
+          tone};
+}
+
+Table::Cell BytesOrDash(uint64_t bytes) {
+  return bytes == 0 ? Table::Cell("-", Tone::kFaint)
+                    : Table::Cell(SizeText(bytes));
+}
+
+std::string SessionNotes(const v1::SessionInfo& session) {
+  std::vector<std::string> notes;
+  if (session.waiting() > 0)
+    notes.push_back(absl::StrCat(session.waiting(), " waiting"));
+  if (!session.streaming()) notes.emplace_back("no stream");
+  return absl::StrJoin(notes, ", ");
 }
 
 }  // namespace
@@ -43,10 +89,11 @@ void PrintSessions(const v1::ListSessionsResponse& sessions, absl::Time now,
                {"pid", Align::kRight},
                {"uid", Align::kRight},
                {"age", Align::kRight},
+               {"gate"},
                {"leased", Align::kRight},
-               {"leases", Align::kRight},
-               {"waiting", Align::kRight},
-               {"stream"}});
+               {"evicted", Align::kRight},
+               {"backed", Align::kRight},
+               {"note"}});
   for (const v1::SessionInfo& session : sessions.sessions()) {
     table.AddRow({absl::StrCat(session.id()),
                   session.tenant(),
@@ -54,11 +101,11 @@ void PrintSessions(const v1::ListSessionsResponse& sessions, absl::Time now,
                   PidText(session.pid()),
                   absl::StrCat(session.uid()),
                   AgeText(session.since(), now),
+                  GateCell(session),
                   {SizeText(session.leased_bytes()), Tone::kAccent},
-                  absl::StrCat(session.leases()),
-                  absl::StrCat(session.waiting()),
-                  session.streaming() ? Table::Cell("open", Tone::kGood)
-                                      : Table::Cell("none", Tone::kWarning)});
+                  BytesOrDash(session.evicted_bytes()),
+                  BytesOrDash(session.backed_bytes()),
+                  {SessionNotes(session), Tone::kWarning}});
   }
   table.Print(out, terminal);
 }
@@ -77,7 +124,8 @@ void PrintLeases(const v1::ListLeasesResponse& leases, absl::Time now,
                {"slabs", Align::kRight},
                {"contents"},
                {"state"},
-               {"age", Align::kRight}});
+               {"age", Align::kRight},
+               {"note"}});
   for (const v1::LeaseInfo& lease : leases.leases()) {
     table.AddRow({absl::StrCat(lease.id()),
                   lease.tenant(),
@@ -87,7 +135,8 @@ void PrintLeases(const v1::ListLeasesResponse& leases, absl::Time now,
                   absl::StrCat(lease.slabs()),
                   ContentsText(lease.contents()),
                   StateCell(lease.state()),
-                  AgeText(lease.since(), now)});
+                  AgeText(lease.since(), now),
+                  LeaseNotes(lease)});
   }
   table.Print(out, terminal);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/host_pool_view.h"
 #include "client/cli/pool_bar.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
@@ -126,6 +127,7 @@ void PrintStatus(const v1::GetStatusResponse& status,
                "draining: the broker is stopping and grants nothing more")
         << '\n';
   }
+  PrintHostPool(status.host_pool(), terminal, out);
   for (const v1::PoolStatus& pool : status.pools())
     PrintPool(pool, terminal, out);
 }

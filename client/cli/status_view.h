@@ -11,8 +11,8 @@
 
 namespace gmb::cli {
 
-// The broker in one line, then every pool: a bar, every part of the pool
-// equation, what is outside the pool, and warnings.
+// The broker in one line, the host pool, then every pool: a bar, every part of
+// the pool equation, what is outside the pool, and warnings.
 void PrintStatus(const v1::GetStatusResponse& status,
                  const std::string& socket_dir, absl::Time now,
                  const Terminal& terminal, std::ostream& out);

@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "client/cli/arguments.h"
 #include "client/cli/call_and_print.h"
 #include "client/cli/commands.h"
@@ -25,6 +26,10 @@ struct SetOptions {
   std::optional<uint32_t> max_handles;
   std::optional<uint32_t> max_sessions;
   std::optional<v1::Uids> uids;
+  std::optional<bool> may_terminate;
+  std::optional<absl::Duration> min_residency;
+  std::optional<absl::Duration> pause_grace;
+  std::optional<v1::Amount> host_limit;
 };
 
 v1::SetTenantRequest ToRequest(const SetOptions& options) {
@@ -37,6 +42,12 @@ v1::SetTenantRequest ToRequest(const SetOptions& options) {
   if (options.max_handles) request.set_max_handles(*options.max_handles);
   if (options.max_sessions) request.set_max_sessions(*options.max_sessions);
   if (options.uids) *request.mutable_uids() = *options.uids;
+  if (options.may_terminate) request.set_may_terminate(*options.may_terminate);
+  if (options.min_residency)
+    *request.mutable_min_residency() = ToProto(*options.min_residency);
+  if (options.pause_grace)
+    *request.mutable_pause_grace() = ToProto(*options.pause_grace);
+  if (options.host_limit) *request.mutable_host_limit() = *options.host_limit;
   return request;
 }
 
@@ -152,6 +163,31 @@ void AddAdmissionOptions(CLI::App* command, SetOptions* options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::Join);
 }
 
+void AddReclaimOptions(CLI::App* command, SetOptions* options) {
+  command
+      ->add_option_function<std::string>(
+          "--may-terminate",
+          [options](const std::string& text) {
+            options->may_terminate = text == "yes";
+          },
+          "Whether a process that does not give back what it was told to may "
+          "be killed (a new tenant: no)")
+      ->check(CLI::IsMember({"yes", "no"}))
+      ->type_name("yes|no");
+  AddBoundedDurationOption(
+      command, "--min-residency", absl::ZeroDuration(), absl::Hours(1),
+      [options](absl::Duration time) { options->min_residency = time; },
+      "How long its leases stay on the device at least (a new tenant: 0s)");
+  AddBoundedDurationOption(
+      command, "--pause-grace", absl::ZeroDuration(), absl::Hours(1),
+      [options](absl::Duration time) { options->pause_grace = time; },
+      "How long a pause waits for its last scope (a new tenant: 5s)");
+  AddAmountOption(
+      command, "--host-limit", &options->host_limit,
+      "Of the host pool, at most; a share is of the host pool (a new tenant: "
+      "100%)");
+}
+
 void AddSet(CLI::App* tenant, Action* chosen) {
   CLI::App* const command = tenant->add_subcommand(
       "set",
@@ -160,6 +196,7 @@ void AddSet(CLI::App* tenant, Action* chosen) {
   AddName(command, &options->name, "The tenant: 1 to 63 of a-z 0-9 - _ .");
   AddQuotaOptions(command, options.get());
   AddAdmissionOptions(command, options.get());
+  AddReclaimOptions(command, options.get());
   command->footer(
       "What is left out keeps its value. The answer says applied, or pending "
       "with the bytes\n"

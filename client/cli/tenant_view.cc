@@ -67,6 +67,45 @@ void AddPoolRow(std::vector<Table::Cell> row, const v1::TenantPool& pool,
   table->AddRow(std::move(row));
 }
 
+Table PlaceTable(std::vector<Table::Column> first) {
+  std::vector<Table::Column> columns = std::move(first);
+  for (const char* const title : {"resident", "hard", "evicted"})
+    columns.push_back({title, Align::kRight});
+  return Table(std::move(columns));
+}
+
+// Where the bytes are that it has leased.
+void AddPlaceRow(std::vector<Table::Cell> row, const v1::TenantPool& pool,
+                 Table* table) {
+  row.push_back(Bytes(pool.resident_bytes()));
+  row.push_back(Bytes(pool.hard_bytes()));
+  row.push_back(Bytes(pool.evicted_bytes()));
+  table->AddRow(std::move(row));
+}
+
+std::string YesNo(bool yes) { return yes ? "yes" : "no"; }
+
+void AddReclaimRow(const v1::Tenant& tenant, Table* table) {
+  table->AddRow({tenant.name(), Bytes(tenant.host_limit_bytes()),
+                 Bytes(tenant.host_reserved_bytes()),
+                 Bytes(tenant.host_held_bytes()),
+                 DurationText(ToDuration(tenant.min_residency())),
+                 DurationText(ToDuration(tenant.pause_grace())),
+                 YesNo(tenant.may_terminate())});
+}
+
+// What may be done to the tenant's memory when others need it.
+void PrintReclaimPolicy(const v1::Tenant& tenant, std::ostream& out) {
+  out << "reclaim: its leases stay "
+      << DurationText(ToDuration(tenant.min_residency()))
+      << " at least, a pause waits "
+      << DurationText(ToDuration(tenant.pause_grace())) << ", its processes may"
+      << (tenant.may_terminate() ? "" : " not") << " be terminated\n"
+      << "host pool: limit " << SizeText(tenant.host_limit_bytes())
+      << ", reserved " << SizeText(tenant.host_reserved_bytes()) << ", held "
+      << SizeText(tenant.host_held_bytes()) << '\n';
+}
+
 }  // namespace
 
 void PrintTenants(const v1::ListTenantsResponse& tenants,
@@ -76,13 +115,27 @@ void PrintTenants(const v1::ListTenantsResponse& tenants,
            "makes one\n";
     return;
   }
-  Table table = PoolTable({{"tenant"}, {"device"}});
+  Table quotas = PoolTable({{"tenant"}, {"device"}});
+  Table places = PlaceTable({{"tenant"}, {"device"}});
+  Table reclaim({{"tenant"},
+                 {"host limit", Align::kRight},
+                 {"reserved", Align::kRight},
+                 {"held", Align::kRight},
+                 {"min residency", Align::kRight},
+                 {"pause grace", Align::kRight},
+                 {"may terminate"}});
   for (const v1::Tenant& tenant : tenants.tenants()) {
     for (const v1::TenantPool& pool : tenant.pools()) {
-      AddPoolRow({tenant.name(), pool.view().device()}, pool, &table);
+      AddPoolRow({tenant.name(), pool.view().device()}, pool, &quotas);
+      AddPlaceRow({tenant.name(), pool.view().device()}, pool, &places);
     }
+    AddReclaimRow(tenant, &reclaim);
   }
-  table.Print(out, terminal);
+  quotas.Print(out, terminal);
+  out << '\n';
+  places.Print(out, terminal);
+  out << '\n';
+  reclaim.Print(out, terminal);
 }
 
 void PrintTenant(const v1::Tenant& tenant, const Terminal& terminal,
@@ -99,11 +152,16 @@ void PrintTenant(const v1::Tenant& tenant, const Terminal& terminal,
   if (tenant.has_token()) ways.emplace_back("a token");
   if (!ways.empty())
     out << "known by: " << Printable(absl::StrJoin(ways, "; ")) << '\n';
-  Table table = PoolTable({{"device"}});
+  PrintReclaimPolicy(tenant, out);
+  Table quotas = PoolTable({{"device"}});
+  Table places = PlaceTable({{"device"}});
   for (const v1::TenantPool& pool : tenant.pools()) {
-    AddPoolRow({pool.view().device()}, pool, &table);
+    AddPoolRow({pool.view().device()}, pool, &quotas);
+    AddPlaceRow({pool.view().device()}, pool, &places);
   }
-  table.Print(out, terminal);
+  quotas.Print(out, terminal);
+  out << '\n';
+  places.Print(out, terminal);
 }
 
 void PrintChange(const v1::Change& change, const Terminal& terminal,

@@ -8,7 +8,8 @@
 
 namespace gmb::cli {
 
-// One row a tenant and device pool.
+// Quotas, one row a tenant and device pool; where its bytes are, likewise; and
+// how they may be reclaimed, one row a tenant.
 void PrintTenants(const v1::ListTenantsResponse& tenants,
                   const Terminal& terminal, std::ostream& out);
 // One tenant in full.

@@ -98,6 +98,13 @@ absl::Duration ToDuration(const google::protobuf::Duration& duration) {
          absl::Nanoseconds(duration.nanos());
 }
 
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  google::protobuf::Duration proto;
+  proto.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
+  proto.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
+  return proto;
+}
+
 absl::Time ToTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) +
          absl::Nanoseconds(time.nanos());

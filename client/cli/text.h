@@ -40,6 +40,7 @@ namespace gmb::cli {
 
 [[nodiscard]] absl::Duration ToDuration(
     const google::protobuf::Duration& duration);
+[[nodiscard]] google::protobuf::Duration ToProto(absl::Duration duration);
 [[nodiscard]] absl::Time ToTime(const google::protobuf::Timestamp& time);
 
 // Control characters become '?': what a program calls itself must not be able

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -52,6 +53,9 @@ devices:
 pool: 90%
 headroom: 8GiB
 float: 1GiB
+host_pool: 8GiB
+pause: false
+lend_parked_guarantees: true
 allow_ipc: false
 socket_dir: /tmp/gmb
 state_dir: /tmp/state
@@ -70,6 +74,10 @@ tenants:
     weight: 2.5
     max_handles: 100
     max_sessions: 5
+    may_terminate: true
+    min_residency: 30s
+    pause_grace: 500ms
+    host_limit: 2GiB
     uids: [1000, root]
     socket: {owner: 1000, group: 0, mode: 0750}
     devices:
@@ -82,6 +90,9 @@ tenants:
   EXPECT_EQ(config.devices[1].float_bytes, kGiB / 2);
   EXPECT_EQ(config.devices[0].pool, std::nullopt);
   EXPECT_EQ(config.pool, Amount::Fraction(0.9));
+  EXPECT_EQ(config.host_pool_bytes, 8 * kGiB);
+  EXPECT_FALSE(config.pause);
+  EXPECT_TRUE(config.lend_parked_guarantees);
   EXPECT_EQ(config.default_tenant, "batch");
   EXPECT_EQ(config.log.level, LogLevel::kWarning);
 
@@ -95,6 +106,11 @@ tenants:
                                 Amount::Bytes(60 * kGiB), 2.5}));
   EXPECT_EQ(a.policy.max_handles, 100u);
   EXPECT_EQ(a.policy.max_sessions, 5u);
+  EXPECT_EQ(a.policy.reclaim,
+            (ReclaimPolicy{.may_terminate = true,
+                           .min_residency = std::chrono::seconds(30),
+                           .pause_grace = std::chrono::milliseconds(500),
+                           .host_limit = Amount::Bytes(2 * kGiB)}));
   EXPECT_THAT(a.policy.uids, ElementsAre(1000u, 0u));
   EXPECT_EQ(a.socket.owner, uid_t{1000});
   EXPECT_EQ(a.socket.mode, mode_t{0750});
@@ -102,6 +118,7 @@ tenants:
   EXPECT_EQ(batch.policy.quota,
             (quota::TenantQuota{Amount::Bytes(0), Amount::Fraction(1), 1}));
   EXPECT_EQ(batch.policy.max_handles, 4096u);
+  EXPECT_EQ(batch.policy.reclaim, ReclaimPolicy());
   EXPECT_EQ(batch.socket.mode, mode_t{0700});
 }
 
@@ -202,6 +219,28 @@ TEST(ConfigFile, BadValuesOfTenantsAreRefused) {
           "devices.host-0.gaurantee: unknown key; did you mean guarantee?"));
 }
 
+TEST(ConfigFile, BadValuesOfReclaimNameFileLineAndField) {
+  const auto tenant = [](const std::string& field) {
+    return FileError("tenants:\n  - name: a\n    " + field + "\n");
+  };
+  EXPECT_THAT(tenant("may_terminate: yes"),
+              StartsWith("gmb.yaml:3:20: tenants[0].may_terminate: write true "
+                         "or false"));
+  EXPECT_THAT(tenant("min_residency: 61m"),
+              StartsWith("gmb.yaml:3:20: tenants[0].min_residency: write a "
+                         "time with its unit"));
+  EXPECT_THAT(tenant("pause_grace: -1s"),
+              StartsWith("gmb.yaml:3:18: tenants[0].pause_grace: "));
+  EXPECT_THAT(tenant("host_limit: 101%"),
+              StartsWith("gmb.yaml:3:17: tenants[0].host_limit: "));
+  EXPECT_THAT(tenant("host_limits: 1%"), HasSubstr("did you mean host_limit?"));
+  EXPECT_THAT(FileError("host_pool: 3MiB\n"),
+              StartsWith("gmb.yaml:1:12: host_pool: the size of the host pool "
+                         "is a multiple of 2MiB: write 2MiB or 4MiB"));
+  EXPECT_THAT(FileError("pause: perhaps\n"),
+              StartsWith("gmb.yaml:1:8: pause: write true or false"));
+}
+
 TEST(ConfigFile, NamesOfTenantsAreChecked) {
   for (const std::string& name : std::vector<std::string>{
            "", "A", "-a", ".a", "a b", "a/b", "a\\nb", std::string(64, 'a'),
@@ -237,7 +276,8 @@ TEST(ConfigFile, AnyTextIsReadOrRefused) {
   const std::string good =
       "devices: [\"host:1GiB\", {device: \"cuda:0\", pool: 90%}]\npool: "
       "1GiB\ntenants:\n  - name: a\n    guarantee: "
-      "25%\n    limit: 2GiB\n    uids: [1, 2]\n    socket: {mode: 0750}\n    "
+      "25%\n    limit: 2GiB\n    uids: [1, 2]\n    host_limit: 5%\n    "
+      "pause_grace: 1s\n    may_terminate: true\n    socket: {mode: 0750}\n    "
       "devices:\n      host-0: {weight: 2}\n";
   const std::string bits = "{}[]:,-#&*!|>'\"%@`? \n\t0aA\xff";
   std::mt19937_64 random(5);

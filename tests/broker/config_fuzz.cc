@@ -17,6 +17,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!quota.guarantee.IsValid() || !quota.limit.IsValid() ||
         !(quota.weight > 0))
       std::abort();
+    const auto& reclaim = tenant.policy.reclaim;
+    if (!reclaim.host_limit.IsValid() || reclaim.min_residency.count() < 0 ||
+        reclaim.pause_grace.count() < 0)
+      std::abort();
   }
+  if (config.host_pool_bytes % (uint64_t{2} << 20) != 0) std::abort();
   return 0;
 }

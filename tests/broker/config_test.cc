@@ -64,6 +64,9 @@ TEST(Flags, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(config.drain_deadline, absl::Seconds(30));
   EXPECT_EQ(config.socket_dir, "/run/gmb");
   EXPECT_FALSE(config.fresh_state);
+  EXPECT_EQ(config.host_pool_bytes, 0u);
+  EXPECT_TRUE(config.pause);
+  EXPECT_FALSE(config.lend_parked_guarantees);
   // The defaults that the help names are accepted and change nothing.
   for (const Setting& setting : Settings()) {
     BrokerConfig again;
@@ -95,6 +98,10 @@ TEST(Flags, AllOfThemAreUnderstood) {
             "--headroom",
             "8GiB",
             "--float=512MiB",
+            "--host-pool",
+            "8GiB",
+            "--no-pause",
+            "--lend-parked-guarantees",
             "--socket-dir",
             "/tmp/s/",
             "--state-dir",
@@ -123,6 +130,9 @@ TEST(Flags, AllOfThemAreUnderstood) {
   EXPECT_EQ(config.pool, Amount::Fraction(0.9));
   EXPECT_EQ(config.headroom_bytes, 8 * kGiB);
   EXPECT_EQ(config.float_bytes, kGiB / 2);
+  EXPECT_EQ(config.host_pool_bytes, 8 * kGiB);
+  EXPECT_FALSE(config.pause);
+  EXPECT_TRUE(config.lend_parked_guarantees);
   EXPECT_EQ(config.socket_dir, "/tmp/s");
   EXPECT_TRUE(config.fresh_state);
   EXPECT_EQ(config.admin_group, gid_t{0});
@@ -178,6 +188,8 @@ TEST(Flags, ValuesOutOfBoundsAreRefused) {
            {"--drain-deadline", "inf"},
            {"--headroom", "25%"},
            {"--headroom", "9223372036854775808"},
+           {"--host-pool", "50%"},
+           {"--host-pool", "66TiB"},
            {"--pool", "65TiB"},
            {"--pool", "nan%"},
            {"--default-tenant", "A b"},
@@ -187,6 +199,19 @@ TEST(Flags, ValuesOutOfBoundsAreRefused) {
                            absl::StrCat(flag, "=", value).c_str()}),
                 HasSubstr(flag));
   }
+}
+
+TEST(Flags, AHostPoolOfPartsOfAPageNamesTheSizesBesideIt) {
+  const auto error = [](const char* size) {
+    return LoadError({"--device", "host:1GiB", "--host-pool", size});
+  };
+  EXPECT_THAT(error("5MiB"), HasSubstr("--host-pool: the size of the host pool "
+                                       "is a multiple of 2MiB: write 4MiB or "
+                                       "6MiB; got \"5MiB\""));
+  EXPECT_THAT(error("1"), HasSubstr("write 2MiB, or 0 for none; got"));
+  EXPECT_EQ(
+      Load({"--device", "host:1GiB", "--host-pool", "6MiB"}).host_pool_bytes,
+      uint64_t{6} << 20);
 }
 
 TEST(Flags, DevicesAreChecked) {
@@ -248,6 +273,32 @@ TEST_F(ConfigOnDisk, AFlagWinsOverTheFile) {
   EXPECT_EQ(config.reuse_for, absl::Seconds(1));
   ASSERT_THAT(config.devices, SizeIs(1));
   EXPECT_EQ(config.devices[0].host_bytes, 3 * kGiB);
+}
+
+TEST_F(ConfigOnDisk, ASwitchOfTheFileIsTurnedEitherWayByItsFlags) {
+  const std::string on = Write("on.yaml",
+                               "devices: [\"host:1GiB\"]\npause: true\n"
+                               "lend_parked_guarantees: true\n");
+  const std::string off =
+      Write("off.yaml", "devices: [\"host:1GiB\"]\npause: false\n");
+  EXPECT_TRUE(Load({"--config", on.c_str()}).pause);
+  EXPECT_FALSE(Load({"--config", off.c_str()}).pause);
+  EXPECT_FALSE(Load({"--config", on.c_str(), "--no-pause"}).pause);
+  EXPECT_FALSE(Load({"--config", on.c_str(), "--pause=off"}).pause);
+  EXPECT_TRUE(Load({"--config", off.c_str(), "--pause"}).pause);
+  EXPECT_FALSE(Load({"--config", on.c_str(), "--no-lend-parked-guarantees"})
+                   .lend_parked_guarantees);
+}
+
+TEST_F(ConfigOnDisk, AHostLimitWithoutAHostPoolIsSaidToHaveNoEffect) {
+  const std::string file =
+      Write("gmb.yaml",
+            "devices: [\"host:1GiB\"]\ntenants:\n"
+            "  - {name: a, host_limit: 50%}\n  - {name: b}\n");
+  EXPECT_THAT(Load({"--config", file.c_str()}).warnings,
+              ElementsAre(HasSubstr("tenant a: host_limit has no effect")));
+  EXPECT_THAT(Load({"--config", file.c_str(), "--host-pool", "2MiB"}).warnings,
+              IsEmpty());
 }
 
 TEST_F(ConfigOnDisk, MistakesInFileAndFlagsAreSaidTogether) {

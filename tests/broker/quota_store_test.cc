@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -38,6 +39,10 @@ TenantPolicy PolicyA() {
   policy.device_quotas["GPU-1"] = {Amount::Bytes(7), Amount::Fraction(1), 1};
   policy.max_handles = 77;
   policy.max_sessions = 3;
+  policy.reclaim = {.may_terminate = true,
+                    .min_residency = std::chrono::milliseconds(30'001),
+                    .pause_grace = std::chrono::seconds(0),
+                    .host_limit = Amount::Bytes(uint64_t{8} << 30)};
   policy.uids = {0, 1000, 4'294'967'294u};
   policy.token = "a secret of sixteen bytes or more";
   return policy;
@@ -92,6 +97,7 @@ TEST_F(QuotaStoreTest, APolicyComesBackAsItWasPutWithoutItsToken) {
   EXPECT_EQ(loaded.device_quotas, PolicyA().device_quotas);
   EXPECT_EQ(loaded.max_handles, 77u);
   EXPECT_EQ(loaded.max_sessions, 3u);
+  EXPECT_EQ(loaded.reclaim, PolicyA().reclaim);
   EXPECT_THAT(loaded.uids, ElementsAre(0u, 1000u, 4'294'967'294u));
   EXPECT_EQ(loaded.token, "");
   EXPECT_EQ(ReadFile(File()).find("a secret of"), std::string::npos);
@@ -107,6 +113,85 @@ TEST_F(QuotaStoreTest, ASecondPutReplacesAllOfThePolicy) {
   ASSERT_THAT(state->tenants, SizeIs(1));
   EXPECT_THAT(state->tenants[0].device_quotas, IsEmpty());
   EXPECT_THAT(state->tenants[0].uids, IsEmpty());
+  EXPECT_EQ(state->tenants[0].reclaim, ReclaimPolicy());
+}
+
+// As brokers of format 1 made it, with a tenant, one that was deleted, and a
+// pool's target.
+constexpr char kFormat1[] = R"sql(
+  CREATE TABLE tenants(
+    name TEXT PRIMARY KEY NOT NULL,
+    deleted INTEGER NOT NULL,
+    max_handles INTEGER NOT NULL,
+    max_sessions INTEGER NOT NULL) STRICT;
+  CREATE TABLE quotas(
+    tenant TEXT NOT NULL REFERENCES tenants(name) ON DELETE CASCADE,
+    device TEXT NOT NULL,
+    guarantee_bytes INTEGER, guarantee_fraction REAL,
+    limit_bytes INTEGER, limit_fraction REAL,
+    weight REAL NOT NULL,
+    PRIMARY KEY(tenant, device)) STRICT;
+  CREATE TABLE uids(
+    tenant TEXT NOT NULL REFERENCES tenants(name) ON DELETE CASCADE,
+    uid INTEGER NOT NULL,
+    PRIMARY KEY(tenant, uid)) STRICT;
+  CREATE TABLE pools(
+    device TEXT PRIMARY KEY NOT NULL,
+    target_bytes INTEGER, target_fraction REAL) STRICT;
+  CREATE TABLE audit(
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_ns INTEGER NOT NULL,
+    operator_name TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail TEXT NOT NULL) STRICT;
+  INSERT INTO tenants VALUES('a', 0, 77, 3), ('gone', 1, 0, 0);
+  INSERT INTO quotas VALUES('a', '', NULL, 0.25, 64, NULL, 2.5);
+  INSERT INTO uids VALUES('a', 1000);
+  INSERT INTO pools VALUES('host-0', 1024, NULL);
+  INSERT INTO audit VALUES(7, 1, 'uid 0', 'set_tenant', 'a', 'limit=64');
+  PRAGMA application_id=1735221873;
+  PRAGMA user_version=1;
+)sql";
+
+TEST_F(QuotaStoreTest, ADatabaseOfFormat1KeepsAllAndGetsTheDefaultsOfReclaim) {
+  std::ofstream(File()).close();
+  const absl::Status made = Database::Open(File())->Execute(kFormat1);
+  ASSERT_TRUE(made.ok()) << made;
+  for (const char* when : {"at the upgrade", "after it"}) {
+    SCOPED_TRACE(when);
+    const auto store = Open();
+    const auto state = store->Load();
+    ASSERT_TRUE(state.ok()) << state.status();
+    ASSERT_THAT(state->tenants, SizeIs(1));
+    const TenantPolicy& a = state->tenants[0];
+    EXPECT_EQ(a.quota, (quota::TenantQuota{Amount::Fraction(0.25),
+                                           Amount::Bytes(64), 2.5}));
+    EXPECT_EQ(a.max_handles, 77u);
+    EXPECT_THAT(a.uids, ElementsAre(1000u));
+    EXPECT_EQ(a.reclaim, ReclaimPolicy());
+    EXPECT_THAT(state->deleted_tenants, ElementsAre("gone"));
+    EXPECT_EQ(state->pool_targets.at("host-0"), Amount::Bytes(1024));
+    EXPECT_THAT(*store->ListAudit(10), SizeIs(1));
+  }
+  ASSERT_TRUE(Open()->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  EXPECT_EQ(Open()->Load()->tenants[0].reclaim, PolicyA().reclaim);
+}
+
+TEST_F(QuotaStoreTest, AnUpgradeThatFailsChangesNothing) {
+  std::ofstream(File()).close();
+  const absl::Status made = Database::Open(File())->Execute(kFormat1);
+  ASSERT_TRUE(made.ok()) << made;
+  // The last of the new columns is there already, so that adding it fails.
+  ASSERT_TRUE(Database::Open(File())
+                  ->Execute("ALTER TABLE tenants ADD COLUMN "
+                            "host_limit_fraction REAL")
+                  .ok());
+  EXPECT_FALSE(QuotaStore::Open(directory_.path()).ok());
+  EXPECT_EQ(*Database::Open(File())->QueryInt("PRAGMA user_version"), 1);
+  EXPECT_EQ(*Database::Open(File())->QueryInt(
+                "SELECT COUNT(*) FROM pragma_table_info('tenants')"),
+            5);
 }
 
 TEST_F(QuotaStoreTest, ADeletedTenantIsRememberedUntilItIsSetAgain) {
@@ -177,6 +262,10 @@ TEST_F(QuotaStoreTest, AnAmountBeyond63BitsIsRefusedAndNothingChanges) {
   const auto store = Open();
   TenantPolicy policy = PolicyA();
   policy.quota.limit = Amount::Bytes(uint64_t{1} << 63);
+  EXPECT_EQ(store->PutTenant(policy, Record("set_tenant", "a")).code(),
+            absl::StatusCode::kInvalidArgument);
+  policy = PolicyA();
+  policy.reclaim.host_limit = Amount::Bytes(uint64_t{1} << 63);
   EXPECT_EQ(store->PutTenant(policy, Record("set_tenant", "a")).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(store->Load()->tenants, IsEmpty());
@@ -270,7 +359,7 @@ TEST_F(QuotaStoreTest, AnotherProgramsDatabaseAndANewerOneAreRefused) {
             absl::StatusCode::kDataLoss);
   std::filesystem::remove(File());
   ASSERT_NE(Open(), nullptr);
-  ASSERT_TRUE(Database::Open(File())->Execute("PRAGMA user_version=2").ok());
+  ASSERT_TRUE(Database::Open(File())->Execute("PRAGMA user_version=3").ok());
   EXPECT_EQ(QuotaStore::Open(directory_.path()).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }

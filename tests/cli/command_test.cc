@@ -57,6 +57,21 @@ TEST_F(CommandTest, ATenantIsMadeChangedShownAndDeleted) {
   EXPECT_THAT(gone.err, HasSubstr("gmb tenant list"));
 }
 
+TEST_F(CommandTest, ThePolicyOfReclaimIsSetAndAudited) {
+  const Said set =
+      Gmb({"tenant", "set", "a", "--may-terminate", "yes", "--min-residency",
+           "30s", "--pause-grace", "250ms", "--host-limit", "50%"});
+  ASSERT_EQ(set.code, ExitCode::kOk) << set.err;
+  const Json entries =
+      Gmb({"audit", "--limit", "1", "--output", "json"}).json()["entries"];
+  ASSERT_EQ(entries.size(), 1U);
+  const std::string detail = entries[0]["detail"].get<std::string>();
+  EXPECT_THAT(detail, HasSubstr("may_terminate: true"));
+  EXPECT_THAT(detail, HasSubstr("min_residency { seconds: 30 }"));
+  EXPECT_THAT(detail, HasSubstr("pause_grace { nanos: 250000000 }"));
+  EXPECT_THAT(detail, HasSubstr("host_limit { fraction: 0.5 }"));
+}
+
 TEST_F(CommandTest, UidsAreSetTogetherAndTakenAwayWithNone) {
   const auto uids = [this] {
     return Gmb({"tenant", "get", "a", "--output", "json"}).json()["uids"];

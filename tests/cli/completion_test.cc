@@ -85,6 +85,7 @@ TEST_P(ShellTest, ItOffersCommandsAndTheirOptions) {
   EXPECT_THAT(tenant, Not(Contains("doctor")));
   EXPECT_THAT(Offered("gmb tenant set a --"), Contains("--guarantee"));
   EXPECT_THAT(Offered("gmb tenant set a --"), Contains("--socket-dir"));
+  EXPECT_THAT(Offered("gmb reclaim a --"), Contains("--bytes"));
   EXPECT_THAT(Offered("gmb completion ''"), Contains("fish"));
 }
 
@@ -98,13 +99,18 @@ TEST_P(ShellTest, ItOffersTheWordsThatAnOptionTakes) {
               UnorderedElementsAre("json", "table"));
   EXPECT_THAT(Offered("gmb hold --contents ''"),
               UnorderedElementsAre("preserve", "discard", "resident"));
+  EXPECT_THAT(Offered("gmb reclaim a --to ''"),
+              UnorderedElementsAre("trim", "evict"));
+  EXPECT_THAT(Offered("gmb tenant set a --may-terminate ''"),
+              UnorderedElementsAre("yes", "no"));
 }
 
 TEST_P(ShellTest, ItOffersNothingForValuesThatItCannotKnow) {
   for (const char* const line :
        {"gmb hold --tenant ''", "gmb hold --bytes ''",
         "gmb tenant set a --device ''", "gmb tenant set a --guarantee ''",
-        "gmb tenant set a --uid ''", "gmb demo --device ''"}) {
+        "gmb tenant set a --uid ''", "gmb tenant set a --min-residency ''",
+        "gmb reclaim a --bytes ''", "gmb demo --device ''"}) {
     EXPECT_THAT(Offered(line), IsEmpty()) << line;
   }
 }

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "absl/time/clock.h"
+#include "client/cli/host_pool_view.h"
 #include "client/cli/pool_bar.h"
 #include "client/cli/text.h"
 #include "gmock/gmock.h"
@@ -82,6 +83,48 @@ TEST(StatusViewTest, ABrokerThatStopsSaysSo) {
   EXPECT_THAT(Print(status), Not(HasSubstr("draining")));
   status.set_draining(true);
   EXPECT_THAT(Print(status), HasSubstr("draining"));
+}
+
+TEST(StatusViewTest, WithoutAHostPoolItSaysWhatThatMeans) {
+  EXPECT_THAT(Print(BusyBroker()),
+              HasSubstr("host pool  none: leases whose contents are to be kept "
+                        "stay on the device\n"));
+}
+
+v1::HostPoolStatus HalfPreparedHostPool() {
+  v1::HostPoolStatus pool;
+  pool.set_bytes(1000 * kMiB);
+  pool.set_prepared_bytes(500 * kMiB);
+  pool.set_locked_bytes(250 * kMiB);
+  pool.set_reserved_bytes(400 * kMiB);
+  pool.set_placed_bytes(300 * kMiB);
+  pool.set_held_bytes(200 * kMiB);
+  pool.set_pages("2 MiB hugetlb");
+  return pool;
+}
+
+TEST(StatusViewTest, AHostPoolShowsHowFarItIsPreparedAndWhoHasIt) {
+  v1::GetStatusResponse status = BusyBroker();
+  *status.mutable_host_pool() = HalfPreparedHostPool();
+  EXPECT_THAT(Print(status),
+              HasSubstr("host pool  1000.00 MiB (2 MiB hugetlb), 50.0% "
+                        "prepared, 25.0% page-locked, being prepared\n"
+                        "           reserved 400.00 MiB (40.0%), placed "
+                        "300.00 MiB, held 200.00 MiB\n"));
+  status.mutable_host_pool()->set_done(true);
+  EXPECT_THAT(Print(status), Not(HasSubstr("being prepared")));
+  EXPECT_THAT(Print(status), Not(HasSubstr("warning: host pool")));
+}
+
+TEST(StatusViewTest, WhatIsWrongWithTheHostPoolIsAWarning) {
+  v1::GetStatusResponse status = BusyBroker();
+  *status.mutable_host_pool() = HalfPreparedHostPool();
+  EXPECT_THAT(Warnings(status.host_pool()), IsEmpty());
+  status.mutable_host_pool()->set_problem("page-locking\nfailed");
+  status.mutable_host_pool()->set_failed_bytes(100 * kMiB);
+  EXPECT_THAT(Print(status),
+              HasSubstr("warning: host pool: page-locking?failed\nwarning: "
+                        "100.00 MiB of the host pool cannot be used"));
 }
 
 TEST(PoolBarTest, PartsAreToScaleAndFillTheBar) {

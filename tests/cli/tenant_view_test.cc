@@ -1,10 +1,17 @@
 #include "client/cli/tenant_view.h"
 
+#include <algorithm>
+#include <map>
 #include <sstream>
+#include <string>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "client/cli/event_view.h"
 #include "client/cli/list_view.h"
+#include "client/cli/reclaim_view.h"
+#include "client/cli/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -14,6 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 v1::Tenant TenantOverItsLimit() {
   v1::Tenant tenant;
@@ -39,6 +47,64 @@ TEST(TenantViewTest, AShareIsShownWithWhatItIsNow) {
   EXPECT_THAT(out.str(), HasSubstr("88.00 MiB over its limit"));
   EXPECT_THAT(out.str(), HasSubstr("2 for 64.00 MiB"));
   EXPECT_THAT(out.str(), HasSubstr("sockets in /run/gmb/tenants/a"));
+}
+
+size_t WidestLine(const std::string& text) {
+  size_t widest = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n'))
+    widest = std::max(widest, DisplayWidth(line));
+  return widest;
+}
+
+v1::Tenant TenantPartlyEvicted() {
+  v1::Tenant tenant;
+  tenant.set_name("chat");
+  tenant.set_may_terminate(true);
+  tenant.mutable_min_residency()->set_seconds(30);
+  tenant.mutable_pause_grace()->set_nanos(500'000'000);
+  tenant.set_host_limit_bytes(64 * kGiB);
+  tenant.set_host_reserved_bytes(40 * kGiB);
+  tenant.set_host_held_bytes(10 * kGiB);
+  v1::TenantPool* const pool = tenant.add_pools();
+  pool->mutable_view()->set_device("host-0");
+  pool->mutable_view()->set_leased_bytes(50 * kGiB);
+  pool->set_resident_bytes(37 * kGiB);
+  pool->set_hard_bytes(12 * kGiB);
+  pool->set_evicted_bytes(13 * kGiB);
+  return tenant;
+}
+
+TEST(TenantViewTest, ATenantShowsItsPolicyOfReclaimAndWhereItsBytesAre) {
+  std::ostringstream out;
+  PrintTenant(TenantPartlyEvicted(), Terminal(), out);
+  EXPECT_THAT(out.str(),
+              HasSubstr("reclaim: its leases stay 30.0 s at least, a pause "
+                        "waits 500 ms, its processes may be terminated\n"
+                        "host pool: limit 64.00 GiB, reserved 40.00 GiB, held "
+                        "10.00 GiB\n"));
+  EXPECT_THAT(out.str(), HasSubstr("device   resident       hard    evicted\n"
+                                   "host-0  37.00 GiB  12.00 GiB  13.00 GiB"));
+  v1::Tenant tenant = TenantPartlyEvicted();
+  tenant.set_may_terminate(false);
+  std::ostringstream spared;
+  PrintTenant(tenant, Terminal(), spared);
+  EXPECT_THAT(spared.str(), HasSubstr("its processes may not be terminated\n"));
+}
+
+TEST(TenantViewTest, AListShowsTheSameInTablesOfTheirOwn) {
+  v1::ListTenantsResponse tenants;
+  *tenants.add_tenants() = TenantPartlyEvicted();
+  std::ostringstream out;
+  PrintTenants(tenants, Terminal(), out);
+  EXPECT_THAT(out.str(), HasSubstr("chat    host-0  37.00 GiB  12.00 GiB"));
+  EXPECT_THAT(
+      out.str(),
+      HasSubstr(
+          "tenant  host limit   reserved       held  min residency  pause "
+          "grace  may terminate\n"
+          "chat     64.00 GiB  40.00 GiB  10.00 GiB         30.0 s       500 "
+          "ms  yes\n"));
+  EXPECT_LE(WidestLine(out.str()), 100U) << out.str();
 }
 
 TEST(TenantViewTest, WithoutTenantsTheListSaysHowToMakeOne) {
@@ -81,6 +147,97 @@ TEST(ListViewTest, APeerOfAnotherPidNamespaceHasNoPid) {
   std::ostringstream out;
   PrintSessions(sessions, absl::Now(), Terminal(), out);
   EXPECT_THAT(out.str(), HasSubstr("server?[31m    -    0"));
+}
+
+TEST(ListViewTest, ASessionShowsItsGateAndWhatOfItIsEvictedOrBacked) {
+  v1::ListSessionsResponse sessions;
+  v1::SessionInfo* const session = sessions.add_sessions();
+  session->set_id(7);
+  session->set_tenant("chat");
+  session->set_program("llm-server");
+  session->set_pid(123'456);
+  session->set_uid(1000);
+  session->set_leased_bytes(30 * kGiB);
+  session->set_gate(v1::SessionInfo::GATE_PARKED);
+  session->mutable_idle()->set_seconds(95);
+  session->set_evicted_bytes(20 * kGiB);
+  session->set_backed_bytes(10 * kGiB);
+  session->set_waiting(1);
+  session->set_streaming(true);
+  std::ostringstream out;
+  PrintSessions(sessions, absl::Now(), Terminal(), out);
+  EXPECT_THAT(out.str(), HasSubstr("parked 1m 35s  30.00 GiB  20.00 "
+                                   "GiB  10.00 GiB  1 waiting\n"));
+
+  session->set_waiting(0);
+  std::ostringstream quiet;
+  PrintSessions(sessions, absl::Now(), Terminal(), quiet);
+  EXPECT_LE(WidestLine(quiet.str()), 100U) << quiet.str();
+}
+
+TEST(ListViewTest, EveryGateHasAWord) {
+  for (const auto& [gate, word] : std::map<v1::SessionInfo::Gate, std::string>{
+           {v1::SessionInfo::GATE_UNSPECIFIED, "-"},
+           {v1::SessionInfo::GATE_OFF, "off"},
+           {v1::SessionInfo::GATE_ACTIVE, "active"},
+           {v1::SessionInfo::GATE_PAUSING, "pausing"},
+           {v1::SessionInfo::GATE_CLOSED, "closed"},
+           {static_cast<v1::SessionInfo::Gate>(99), "99"}}) {
+    v1::ListSessionsResponse sessions;
+    sessions.add_sessions()->set_gate(gate);
+    std::ostringstream out;
+    PrintSessions(sessions, absl::Now(), Terminal(), out);
+    EXPECT_THAT(out.str(), HasSubstr("  " + word + " ")) << word;
+    EXPECT_THAT(out.str(), HasSubstr("no stream"));
+  }
+}
+
+TEST(ListViewTest, ALeaseShowsItsStateAndWhatKeepsItOrSparesACopy) {
+  v1::ListLeasesResponse leases;
+  v1::LeaseInfo* const evicted = leases.add_leases();
+  evicted->set_state(v1::LeaseInfo::EVICTED);
+  evicted->set_backed(true);
+  evicted->set_sealed(true);
+  v1::LeaseInfo* const hard = leases.add_leases();
+  hard->set_state(v1::LeaseInfo::RESTORING);
+  hard->set_hard(true);
+  std::ostringstream out;
+  PrintLeases(leases, absl::Now(), Terminal(), out);
+  EXPECT_THAT(out.str(), HasSubstr("evicted      -  backed, sealed\n"));
+  EXPECT_THAT(out.str(), HasSubstr("restoring    -  hard\n"));
+  EXPECT_LE(WidestLine(out.str()), 100U);
+}
+
+TEST(ReclaimViewTest, AllThatWasAskedForIsOneLine) {
+  v1::ReclaimRequest request;
+  request.set_tenant("a");
+  request.set_bytes(2 * kGiB);
+  v1::ReclaimResponse answer;
+  answer.set_reclaimed_bytes(3 * kGiB);
+  std::ostringstream out;
+  PrintReclaimed(request, answer, Terminal(), out);
+  EXPECT_EQ(out.str(),
+            "reclaimed 3.00 GiB of the 2.00 GiB asked for from tenant a\n");
+  request.set_bytes(0);
+  std::ostringstream all;
+  PrintReclaimed(request, answer, Terminal(), all);
+  EXPECT_EQ(all.str(), "reclaimed 3.00 GiB from tenant a\n");
+}
+
+TEST(ReclaimViewTest, WhatIsLackingIsSaidWithTheReasons) {
+  v1::ReclaimRequest request;
+  request.set_tenant("a");
+  request.set_bytes(2 * kGiB);
+  v1::ReclaimResponse answer;
+  answer.set_lacking_bytes(2 * kGiB);
+  answer.add_findings("lease 5 (2.00 GiB) is of a session without a gate");
+  std::ostringstream out;
+  PrintReclaimed(request, answer, Terminal(), out);
+  EXPECT_EQ(out.str(),
+            "reclaimed 0 B of the 2.00 GiB asked for from tenant a\n"
+            "2.00 GiB are lacking\n"
+            "why the rest stayed:\n"
+            "- lease 5 (2.00 GiB) is of a session without a gate\n");
 }
 
 TEST(ListViewTest, EmptyListsAreSentences) {

@@ -35,6 +35,14 @@ TEST(TextTest, APartOfNothingHasNoPercentage) {
   EXPECT_EQ(PercentText(0, 0), "-");
 }
 
+TEST(TextTest, ADurationGoesOverTheWireAndBack) {
+  for (const absl::Duration duration :
+       {absl::ZeroDuration(), absl::Nanoseconds(1), absl::Milliseconds(250),
+        absl::Hours(1) + absl::Nanoseconds(999'999'999)}) {
+    EXPECT_EQ(ToDuration(ToProto(duration)), duration);
+  }
+}
+
 TEST(TextTest, DurationsUseTheUnitsThatPeopleWouldUse) {
   EXPECT_EQ(DurationText(absl::Milliseconds(12)), "12 ms");
   EXPECT_EQ(DurationText(absl::Milliseconds(1500)), "1.5 s");

@@ -27,28 +27,19 @@ Said Gmb(const std::vector<std::string>& arguments) {
 
 TEST(UsageTest, EveryCommandHasHelpWithAnExample) {
   for (const std::vector<std::string>& command :
-       std::vector<std::vector<std::string>>{{"status"},
-                                             {"tenant"},
-                                             {"tenant", "set"},
-                                             {"tenant", "get"},
-                                             {"tenant", "list"},
-                                             {"tenant", "delete"},
-                                             {"session"},
-                                             {"session", "list"},
-                                             {"lease"},
-                                             {"lease", "list"},
-                                             {"pool"},
-                                             {"pool", "resize"},
-                                             {"pool", "drain"},
-                                             {"pool", "undrain"},
-                                             {"why"},
-                                             {"watch"},
-                                             {"audit"},
-                                             {"doctor"},
-                                             {"hold"},
-                                             {"demo"},
-                                             {"completion"},
-                                             {"version"}}) {
+       std::vector<std::vector<std::string>>{
+           {"status"},         {"tenant"},
+           {"tenant", "set"},  {"tenant", "get"},
+           {"tenant", "list"}, {"tenant", "delete"},
+           {"session"},        {"session", "list"},
+           {"lease"},          {"lease", "list"},
+           {"pool"},           {"pool", "resize"},
+           {"pool", "drain"},  {"pool", "undrain"},
+           {"reclaim"},        {"why"},
+           {"watch"},          {"audit"},
+           {"doctor"},         {"hold"},
+           {"demo"},           {"completion"},
+           {"version"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");
     const Said said = Gmb(arguments);
@@ -83,6 +74,20 @@ TEST(UsageTest, AWrongCommandLineIsAUsageErrorThatNamesTheOption) {
   refused({"tenant", "set", "a", "--limit", "101%"}, "--limit");
   refused({"tenant", "set", "a", "--limit", "99999999999GiB"}, "--limit");
   refused({"tenant", "set", "a", "--weight", "heavy"}, "--weight");
+  refused({"tenant", "set", "a", "--may-terminate", "true"}, "--may-terminate");
+  refused({"tenant", "set", "a", "--min-residency", "61m"},
+          "--min-residency: write a time from 0 to 1h");
+  refused({"tenant", "set", "a", "--min-residency", "30"}, "--min-residency");
+  refused({"tenant", "set", "a", "--pause-grace", "-1s"}, "--pause-grace");
+  refused({"tenant", "set", "a", "--host-limit", "101%"}, "--host-limit");
+  refused({"reclaim"}, "TENANT");
+  refused({"reclaim", "a", "b"}, "b");
+  refused({"reclaim", "a", "--to", "pause"}, "--to");
+  refused({"reclaim", "a", "--bytes", "50%"}, "--bytes");
+  refused({"reclaim", "a", "--bytes", "0"}, "write a size above 0");
+  refused({"reclaim", "a", "--wait", "0s"},
+          "--wait: write a time from 1ms to 1h");
+  refused({"reclaim", "a", "--wait", "2h"}, "--wait");
   refused({"status", "--output", "xml"}, "--output");
   refused({"hold"}, "--bytes");
   refused({"hold", "--bytes", "50%"}, "--bytes");
@@ -111,7 +116,16 @@ TEST(UsageTest, NoOptionTakesAnEmptyValue) {
            {"tenant", "set", "a", "--guarantee"},
            {"tenant", "set", "a", "--limit"},
            {"tenant", "set", "a", "--device"},
+           {"tenant", "set", "a", "--may-terminate"},
+           {"tenant", "set", "a", "--min-residency"},
+           {"tenant", "set", "a", "--pause-grace"},
+           {"tenant", "set", "a", "--host-limit"},
            {"tenant", "get"},
+           {"reclaim"},
+           {"reclaim", "a", "--device"},
+           {"reclaim", "a", "--bytes"},
+           {"reclaim", "a", "--to"},
+           {"reclaim", "a", "--wait"},
            {"session", "list", "--tenant"},
            {"lease", "list", "--tenant"},
            {"pool", "drain", "--device"},
@@ -196,7 +210,13 @@ TEST(UsageTest, UsageErrorsAreJsonWhenJsonIsAskedFor) {
 
 TEST(UsageTest, WithoutABrokerEveryCommandSaysWhatToDo) {
   for (std::vector<std::string> command : std::vector<std::vector<std::string>>{
-           {"status"}, {"watch"}, {"audit"}, {"hold", "--bytes", "2MiB"}}) {
+           {"status"},
+           {"watch"},
+           {"audit"},
+           {"reclaim", "a"},
+           {"hold", "--bytes", "2MiB", "--idle", "--seal"},
+           {"hold", "--idle", "5s", "--bytes", "2MiB"},
+           {"hold", "--bytes", "2MiB"}}) {
     command.insert(command.end(), {"--socket-dir", "/nonexistent/gmb"});
     const Said said = Gmb(command);
     EXPECT_EQ(said.code, ExitCode::kNotReachable) << command[0];

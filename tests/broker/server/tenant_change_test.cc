@@ -101,5 +101,62 @@ TEST(TenantChangeTest, AQuantityThatIsNoneNamesItsField) {
   EXPECT_EQ(WrongField(request), "");
 }
 
+TEST(TenantChangeTest, OfReclaimOnlyTheNamedFieldsChange) {
+  TenantPolicy policy = TwoQuotas();
+  v1::SetTenantRequest request;
+  request.set_may_terminate(true);
+  request.mutable_min_residency()->set_seconds(30);
+  request.mutable_min_residency()->set_nanos(5);
+  request.mutable_pause_grace();  // named, and 0
+  request.mutable_host_limit()->set_bytes(8 * kMiB);
+  PutOver(request, "host-1", &policy);
+  const ReclaimPolicy all = {
+      .may_terminate = true,
+      .min_residency = quota::Nanoseconds(30'000'000'005),
+      .pause_grace = quota::Nanoseconds(0),
+      .host_limit = Amount::Bytes(8 * kMiB)};
+  EXPECT_EQ(policy.reclaim, all);
+  EXPECT_EQ(policy.device_quotas, TwoQuotas().device_quotas);
+
+  PutOver(v1::SetTenantRequest(), "", &policy);
+  EXPECT_EQ(policy.reclaim, all);
+
+  v1::SetTenantRequest no;
+  no.set_may_terminate(false);
+  PutOver(no, "", &policy);
+  EXPECT_FALSE(policy.reclaim.may_terminate);
+  EXPECT_EQ(policy.reclaim.min_residency, all.min_residency);
+}
+
+TEST(TenantChangeTest, TimesAndTheHostLimitAreBounded) {
+  struct Time {
+    int64_t seconds;
+    int32_t nanos;
+    bool good;
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const Time& time :
+       {Time{0, 0, true}, Time{3600, 0, true}, Time{3599, 999'999'999, true},
+        Time{3600, 1, false}, Time{-1, 0, false}, Time{1, -1, false},
+        Time{0, 1'000'000'000, false}, Time{kMost, 0, false},
+        Time{-kMost - 1, 0, false}}) {
+    for (const std::string field : {"min_residency", "pause_grace"}) {
+      v1::SetTenantRequest request;
+      google::protobuf::Duration* const duration =
+          field == "min_residency" ? request.mutable_min_residency()
+                                   : request.mutable_pause_grace();
+      duration->set_seconds(time.seconds);
+      duration->set_nanos(time.nanos);
+      EXPECT_EQ(WrongField(request), time.good ? "" : field)
+          << time.seconds << "s " << time.nanos << "ns";
+    }
+  }
+  for (const double fraction : {-0.1, 1.1, HUGE_VAL}) {
+    v1::SetTenantRequest request;
+    request.mutable_host_limit()->set_fraction(fraction);
+    EXPECT_EQ(WrongField(request), "host_limit") << fraction;
+  }
+}
+
 }  // namespace
 }  // namespace gmb::broker
