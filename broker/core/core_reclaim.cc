@@ -106,7 +106,7 @@ quota::Plan Core::PlanFor(const quota::Demand& demand, quota::Instant now,
                          demand, now, options_.planner, why);
 }
 
-// On their way back to the pool. `pausing`: with what is only to be evicted
+// On their way back to the pool, those of dead sessions too. `pausing`: with what is only to be evicted
 // once its session's pause has taken effect.
 uint64_t Core::IncomingBytes(quota::PoolId pool,
                              std::optional<quota::TenantId> tenant,
@@ -119,7 +119,10 @@ uint64_t Core::IncomingBytes(quota::PoolId pool,
   };
   for (const quota::LeaseId id : moving_) {
     const Lease& lease = *leases_.at(id);
-    if (lease.residence == Residence::kEvicting && !lease.overdue) add(lease);
+    const bool comes =
+        lease.doomed ||
+        (lease.residence == Residence::kEvicting && !lease.overdue);
+    if (comes) add(lease);
   }
   if (!pausing) return bytes;
   for (const uint64_t session : pausing_) {
