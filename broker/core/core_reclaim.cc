@@ -49,8 +49,11 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.request.contents);
   row.gate = session.gate->Look(now);
-  row.evictable = CanBeTaken(session, pool, lease.request.contents);
   row.host_room = host_books_.HasRoom(lease.id);
+  const bool may_have_room =
+      lease.request.contents != v1::PRESERVE || row.host_room ||
+      HasHostRoomFor(lease.tenant, lease.bytes) || pool.copier == nullptr;
+  row.evictable = pool.info().kind != device::DeviceKind::kIpc && may_have_room;
   row.backed_bytes = IsBacked(lease) ? lease.bytes : 0;
   row.evicted = lease.residence == Residence::kEvicted;
   row.busy = lease.residence == Residence::kEvicting ||
@@ -106,8 +109,8 @@ quota::Plan Core::PlanFor(const quota::Demand& demand, quota::Instant now,
                          demand, now, options_.planner, why);
 }
 
-// On their way back to the pool, those of dead sessions too. `pausing`: with what is only to be evicted
-// once its session's pause has taken effect.
+// On their way back to the pool, those of dead sessions too. `pausing`: with
+// what is only to be evicted once its session's pause has taken effect.
 uint64_t Core::IncomingBytes(quota::PoolId pool,
                              std::optional<quota::TenantId> tenant,
                              bool pausing) const {
@@ -204,6 +207,8 @@ bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
   switch (victim.step) {
     case quota::Step::kEvict:
       if (lease->second->residence != Residence::kResident) return false;
+      // What had no room at its grant may have some now.
+      if (!ReserveRoom(*lease->second)) return false;
       if (!session->second->gate->Close()) return false;  // just left
       StartEviction(lease->second.get(), victim.deadline, victim.may_terminate,
                     after);
