@@ -54,11 +54,12 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
       lease.request.contents != v1::PRESERVE || row.host_room ||
       HasHostRoomFor(lease.tenant, lease.bytes) || pool.copier == nullptr;
   row.evictable = pool.info().kind != device::DeviceKind::kIpc && may_have_room;
-  row.backed_bytes = IsBacked(lease) ? lease.bytes : 0;
+  row.backed_bytes = BackedBytes(lease);
   row.evicted = lease.residence == Residence::kEvicted;
   row.busy = lease.residence == Residence::kEvicting ||
              lease.residence == Residence::kRestoring || lease.awaits_pause ||
-             session.terminating || lease.state != v1::LeaseInfo::MAPPED;
+             lease.copies > 0 || session.terminating ||
+             lease.state != v1::LeaseInfo::MAPPED;
   row.idle_since = session.gate->idle_since().value_or(now);
   row.resident_since = lease.resident_since;
   row.restore_time = lease.restore_time;
@@ -148,6 +149,7 @@ void Core::Reclaim(Afterwards* after) {
   ExpireRestores(after);
   for (auto& [id, pool] : pools_) ServeShortage(pool.get(), now, after);
   ServeStanding(now, after);
+  BackAhead(now, after);
 }
 
 quota::Demand Core::DemandOf(const quota::Shortage& shortage,
@@ -206,7 +208,10 @@ bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
   if (lease == leases_.end() || session == sessions_.end()) return false;
   switch (victim.step) {
     case quota::Step::kEvict:
-      if (lease->second->residence != Residence::kResident) return false;
+      if (lease->second->residence != Residence::kResident ||
+          lease->second->copies > 0) {
+        return false;
+      }
       // What had no room at its grant may have some now.
       if (!ReserveRoom(*lease->second)) return false;
       if (!session->second->gate->Close()) return false;  // just left
@@ -355,6 +360,7 @@ quota::Instant Core::ReclaimDue() const {
   for (const StandingDemand& demand : standing_) {
     due = std::min(due, demand.next_look);
   }
+  if (options_.backing.bytes_per_second > 0) due = std::min(due, backing_at_);
   if (!pausing_.empty()) due = std::min(due, now + kPauseLook);
   for (const quota::LeaseId id : moving_) {
     const Lease& lease = *leases_.at(id);
