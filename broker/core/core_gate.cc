@@ -45,10 +45,11 @@ void Core::Harden(Lease* lease, Afterwards* after) {
   }
 }
 
-void Core::SetGate(Session* session, uint64_t client_id, bool on,
-                   Afterwards* after) {
-  if (absl::Status done =
-          on ? TurnGateOn(session, after) : TurnGateOff(session, after);
+void Core::SetGate(Session* session, uint64_t client_id,
+                   const v1::SetGate& message, Afterwards* after) {
+  if (absl::Status done = message.on()
+                              ? TurnGateOn(session, message.group(), after)
+                              : TurnGateOff(session, after);
       !done.ok()) {
     return Refuse(session, client_id, done, after);
   }
@@ -58,14 +59,18 @@ void Core::SetGate(Session* session, uint64_t client_id, bool on,
   Answer(session, std::move(answer), after);
 }
 
-absl::Status Core::TurnGateOn(Session* session, Afterwards* after) {
+absl::Status Core::TurnGateOn(Session* session, const std::string& group,
+                              Afterwards* after) {
   if (session->gate == nullptr) {
     return proto::MakeError(v1::BAD_STATE, "this session has no gate");
   }
+  if (absl::Status joined = JoinGroup(session, group); !joined.ok())
+    return joined;
   if (session->gate->on()) return absl::OkStatus();
   session->gate->SetOn(true);
   v1::Event event = NewEvent("gate_on", session->tenant);
   event.set_session_id(session->id);
+  if (!group.empty()) event.set_message(absl::StrCat("group ", group));
   deps_.events->Publish(std::move(event));
   for (const quota::LeaseId id : session->leases) {
     Soften(leases_.at(id).get(), after);
@@ -91,6 +96,9 @@ absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
     hardened.push_back(id);
   }
   session->gate->SetOn(false);
+  const std::vector<Session*> members = Members(session);
+  LeaveGroup(session);
+  for (Session* member : members) AdvanceRestore(member, after);
   for (const quota::LeaseId id : hardened) {
     const Lease& lease = *leases_.at(id);
     if (lease.copies == 0 && lease.residence == Residence::kResident) {

@@ -48,7 +48,8 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
   row.pool = pool.id;
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.request.contents);
-  row.gate = session.gate->Look(now);
+  row.group = GroupOf(session);
+  row.gate = LookAtMembers(session, now);
   row.host_room = host_books_.HasRoom(lease.id);
   const bool may_have_room =
       lease.request.contents != v1::PRESERVE || row.host_room ||
@@ -153,12 +154,13 @@ void Core::Reclaim(Afterwards* after) {
 }
 
 quota::Demand Core::DemandOf(const quota::Shortage& shortage,
-                             quota::Instant now) {
+                             quota::Instant now) const {
   quota::Demand demand;
   demand.cause = shortage.within_guarantee ? quota::Cause::kWithinGuarantee
                                            : quota::Cause::kBorrow;
   demand.tenant = shortage.tenant;
   demand.session = shortage.session;
+  demand.group = GroupOf(*sessions_.at(shortage.session.value));
   demand.needs = {{shortage.pool, shortage.lacking_bytes}};
   demand.deadline = shortage.deadline;
   demand.collects = shortage.collects_from <= now;
@@ -214,11 +216,12 @@ bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
       }
       // What had no room at its grant may have some now.
       if (!ReserveRoom(*lease->second)) return false;
-      if (!session->second->gate->Close()) return false;  // just left
+      if (!CloseMembers(session->second.get())) return false;
       StartEviction(lease->second.get(), victim.deadline, victim.may_terminate,
                     after);
       return true;
     case quota::Step::kPause:
+      if (!ReserveRoom(*lease->second)) return false;
       StartPause(session->second.get(), lease->second.get(), victim.deadline,
                  after);
       return true;
@@ -234,62 +237,74 @@ bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
 void Core::StartPause(Session* session, Lease* lease, quota::Instant until,
                       Afterwards* after) {
   lease->awaits_pause = true;
-  if (session->gate->pausing_until().has_value()) return;
-  session->gate->Pause(until);
-  pausing_.insert(session->id);
-  v1::Event event = NewEvent("pause_started", session->tenant);
-  event.set_session_id(session->id);
-  deps_.events->Publish(std::move(event));
-  v1::BrokerMessage message;
-  message.mutable_pausing();
-  Say(session, std::move(message), after);
-  Tell(quota::SessionPausing{quota::SessionId{session->id}, true}, after);
+  for (Session* member : Members(session)) {
+    if (member->gate->pausing_until().has_value()) continue;
+    member->gate->Pause(until);
+    pausing_.insert(member->id);
+    v1::Event event = NewEvent("pause_started", member->tenant);
+    event.set_session_id(member->id);
+    deps_.events->Publish(std::move(event));
+    v1::BrokerMessage message;
+    message.mutable_pausing();
+    Say(member, std::move(message), after);
+    Tell(quota::SessionPausing{quota::SessionId{member->id}, true}, after);
+  }
 }
 
 void Core::CheckPauses(Afterwards* after) {
   const quota::Instant now = deps_.clock->Now();
   const std::vector<uint64_t> pausing(pausing_.begin(), pausing_.end());
   for (const uint64_t id : pausing) {
-    Session* session = sessions_.at(id).get();
-    std::vector<Lease*> waiting;
-    bool needed = false;
-    for (const quota::LeaseId lease_id : session->leases) {
-      Lease* lease = leases_.at(lease_id).get();
+    // One of its group may have ended it.
+    if (pausing_.contains(id)) CheckPause(sessions_.at(id).get(), now, after);
+  }
+}
+
+void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
+  std::vector<Lease*> waiting;
+  bool needed = false;
+  bool copying = false;
+  for (const Session* member : Members(session)) {
+    for (const quota::LeaseId id : member->leases) {
+      Lease* lease = leases_.at(id).get();
       if (!lease->awaits_pause) continue;
       waiting.push_back(lease);
       needed |= ShortageIn(lease->request.pool, false).has_value();
+      copying |= lease->copies > 0;  // begun ahead of need
     }
-    const bool parked =
-        needed && session->gate->Look(now) == quota::Gate::kParked;
-    if (parked && session->gate->Close()) {
-      EndPause(session, after);
-      for (Lease* lease : waiting) {
-        StartEviction(lease, now + options_.planner.unmap_grace,
-                      tenants_.at(lease->tenant).policy.reclaim.may_terminate,
-                      after);
-      }
-    } else if (!needed || now >= *session->gate->pausing_until()) {
-      session->gate->Withdraw();
-      v1::Event event = NewEvent("pause_withdrawn", session->tenant);
-      event.set_session_id(id);
-      event.set_message(needed ? "a scope did not end in time"
-                               : "the memory is no longer needed");
-      deps_.events->Publish(std::move(event));
-      if (needed) {
-        for (Lease* lease : waiting) lease->back_off_until = now + kBackOff;
-      }
-      EndPause(session, after);
-      AdvanceRestore(session, after);
+  }
+  const bool parked = needed && !copying &&
+                      LookAtMembers(*session, now) >= quota::Gate::kParked;
+  if (parked && CloseMembers(session)) {
+    EndPause(session, after);
+    for (Lease* lease : waiting) {
+      StartEviction(lease, now + options_.planner.unmap_grace,
+                    tenants_.at(lease->tenant).policy.reclaim.may_terminate,
+                    after);
     }
+  } else if (!needed || now >= *session->gate->pausing_until()) {
+    v1::Event event = NewEvent("pause_withdrawn", session->tenant);
+    event.set_session_id(session->id);
+    event.set_message(needed ? "a scope did not end in time"
+                             : "the memory is no longer needed");
+    deps_.events->Publish(std::move(event));
+    if (needed) {
+      for (Lease* lease : waiting) lease->back_off_until = now + kBackOff;
+    }
+    for (Session* member : Members(session)) member->gate->Withdraw();
+    EndPause(session, after);
+    AdvanceRestore(session, after);
   }
 }
 
 void Core::EndPause(Session* session, Afterwards* after) {
-  pausing_.erase(session->id);
-  for (const quota::LeaseId id : session->leases) {
-    leases_.at(id)->awaits_pause = false;
+  for (Session* member : Members(session)) {
+    if (pausing_.erase(member->id) == 0) continue;
+    for (const quota::LeaseId id : member->leases) {
+      leases_.at(id)->awaits_pause = false;
+    }
+    Tell(quota::SessionPausing{quota::SessionId{member->id}, false}, after);
   }
-  Tell(quota::SessionPausing{quota::SessionId{session->id}, false}, after);
 }
 
 void Core::Terminate(Session* session, Afterwards* after) {

@@ -96,6 +96,7 @@ v1::SessionInfo Core::Report(const Session& session) const {
   info.set_leases(session.leases.size());
   info.set_waiting(session.pending.size() + session.restores.size());
   info.set_streaming(session.outbox->streaming());
+  info.set_group(session.group);
   const quota::Instant now = deps_.clock->Now();
   info.set_gate(ToProto(session.gate->Look(now)));
   if (session.gate->pausing_until().has_value())

@@ -298,6 +298,77 @@ TEST_F(CoreReclaimTest, ASessionThatEndsWhileItLeavesLeavesNothing) {
   EXPECT_EQ(core.Status().leases(), 1U);
 }
 
+TEST_F(CoreReclaimTest, AGroupIsClosedAndRestoredTogetherOrNotAtAll) {
+  const auto first = Holder("idle", 100 * kMiB);
+  const uint64_t of_first = lease_;
+  const auto second = Holder("idle", 100 * kMiB);
+  const uint64_t of_second = lease_;
+  for (const auto& peer : {first, second}) {
+    v1::ClientMessage message;
+    message.mutable_set_gate()->set_on(true);
+    message.mutable_set_gate()->set_group("ranks");
+    ASSERT_TRUE(peer->Answer(peer->Send(message)).has_gate_set());
+  }
+  first->Park();  // the second one works on
+  const auto busy = Connect("busy");
+  EXPECT_TRUE(busy->Answer(busy->Acquire(100 * kMiB, 1)).has_error());
+  EXPECT_EQ(first->Word().state(), ipc::GateState::kParked);
+  second->Park();
+  const uint64_t request = busy->Acquire(100 * kMiB, 5);
+  // One lease is enough for it, and both gates are closed.
+  const auto victim =
+      AwaitLease(of_first, v1::LeaseInfo::EVICTING) ? first : second;
+  const uint64_t taken = victim == first ? of_first : of_second;
+  EXPECT_EQ(first->Word().state(), ipc::GateState::kClosed);
+  EXPECT_EQ(second->Word().state(), ipc::GateState::kClosed);
+  const v1::Evict evict = victim->AwaitEvict();
+  victim->Unmapped(taken, evict.move());
+  const v1::BrokerMessage grant = busy->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  // The other one wants in: all of the group comes back first.
+  const auto other = victim == first ? second : first;
+  const uint64_t restore = other->Restore(5);
+  busy->Release(grant.grant().lease_id());
+  const v1::Map map = victim->AwaitMap(evict.move());
+  EXPECT_EQ(other->Word().state(), ipc::GateState::kClosed);
+  victim->Mapped(taken, map.move());
+  EXPECT_TRUE(other->Answer(restore).has_restored());
+  EXPECT_EQ(first->Word().state(), ipc::GateState::kParked);
+  EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
+}
+
+TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {
+  const auto first = Holder("idle", 100 * kMiB);
+  const uint64_t of_first = lease_;
+  const auto second = Holder("idle", 100 * kMiB);
+  for (const auto& peer : {first, second}) {
+    v1::ClientMessage message;
+    message.mutable_set_gate()->set_on(true);
+    message.mutable_set_gate()->set_group("ranks");
+    ASSERT_TRUE(peer->Answer(peer->Send(message)).has_gate_set());
+    peer->Park();
+  }
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(100 * kMiB, 5);
+  ASSERT_TRUE(AwaitLease(of_first, v1::LeaseInfo::EVICTING));
+  const uint64_t restore = second->Restore(5);
+  core.CloseSession(first->session, "killed");
+  EXPECT_TRUE(second->Answer(restore).has_restored());
+  EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+}
+
+TEST_F(CoreReclaimTest, AGroupsNameIsChecked) {
+  const auto idle = Holder("idle", 2 * kMiB);
+  v1::ClientMessage message;
+  message.mutable_set_gate()->set_on(true);
+  for (const std::string& name : {std::string(64, 'x'), std::string("a\nb")}) {
+    message.mutable_set_gate()->set_group(name);
+    EXPECT_EQ(idle->Answer(idle->Send(message)).error().detail().reason(),
+              v1::BAD_REQUEST);
+  }
+}
+
 TEST_F(CoreReclaimTest, AnEndlessRequestForTheHostPoolIsHard) {
   // 512 MiB of room: what does not fit can not be taken by force.
   const auto idle = Holder("idle", 250 * kMiB);
