@@ -60,7 +60,7 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
   row.busy = lease.residence == Residence::kEvicting ||
              lease.residence == Residence::kRestoring || lease.awaits_pause ||
              lease.copies > 0 || session.terminating ||
-             lease.state != v1::LeaseInfo::MAPPED;
+             lease.state == v1::LeaseInfo::CREATING;
   row.idle_since = session.gate->idle_since().value_or(now);
   row.resident_since = lease.resident_since;
   row.restore_time = lease.restore_time;
