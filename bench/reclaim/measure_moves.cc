@@ -75,7 +75,7 @@ absl::Status MeasureRound(const Run& run, const MovesPlan& plan,
 }
 
 absl::Status MeasureBackedRound(const Run& run, const MovesPlan& plan,
-                                MovingOwner* owner) {
+                                MovingOwner* owner, bool counts) {
   if (absl::Status parked = owner->Park(); !parked.ok()) return parked;
   const absl::StatusOr<uint64_t> backed = run.stage->BackedBytes();
   if (!backed.ok()) return backed.status();
@@ -87,6 +87,7 @@ absl::Status MeasureBackedRound(const Run& run, const MovesPlan& plan,
   if (!taken.ok()) return taken.status();
   const auto back = owner->ComeBack();
   if (!back.ok()) return back.status();
+  if (!counts) return absl::OkStatus();
   Sheet sheet(run, plan);
   const std::string hand_over = sheet.PlainHandOver(absl::ZeroDuration());
   sheet.Time("backed: another's request sent -> mapped",
@@ -100,13 +101,13 @@ absl::Status MeasureBackedRound(const Run& run, const MovesPlan& plan,
 // Enough memory is ready: nobody's is taken.
 absl::Status MeasureReady(const Run& run, const MovesPlan& plan) {
   run.stage->events().Clear();
-  for (int i = -1; i < plan.rounds; ++i) {
+  for (Rounds rounds(plan); rounds.Next();) {
     absl::StatusOr<Stage::Taken> taken = run.stage->Take(plan.leases.total());
     if (!taken.ok()) return taken.status();
     absl::Status released = std::move(taken->lease).Release();
     if (released.ok()) released = run.stage->AwaitRest();
     if (!released.ok()) return released;
-    if (i < 0) continue;
+    if (!rounds.warm()) continue;
     Sheet(run, plan).Time("ready slabs suffice: sent -> mapped",
                           absl::ToDoubleSeconds(taken->took),
                           run.free_and_allocate_name, {.at_most = 5});
@@ -123,8 +124,8 @@ absl::Status MeasureMoves(const Run& run, const MovesPlan& plan) {
     absl::StatusOr<MovingOwner> owner =
         MovingOwner::Start(run.stage, plan.leases);
     if (!owner.ok()) return owner.status();
-    for (int i = -1; i < plan.rounds; ++i) {  // -1 warms up
-      absl::Status status = MeasureRound(run, plan, &*owner, /*counts=*/i >= 0);
+    for (Rounds rounds(plan); rounds.Next();) {
+      absl::Status status = MeasureRound(run, plan, &*owner, rounds.warm());
       if (!status.ok()) return status;
     }
     if (absl::Status right = owner->owner().Check(); !right.ok()) return right;
@@ -141,8 +142,8 @@ absl::Status MeasureBacked(const Run& run, const MovesPlan& plan) {
     if (status.ok()) status = owner->Park();
     if (status.ok()) status = owner->GetTaken().status();  // the one copy
     if (status.ok()) status = owner->ComeBack().status();
-    for (int i = 0; i < plan.rounds && status.ok(); ++i) {
-      status = MeasureBackedRound(run, plan, &*owner);
+    for (Rounds rounds(plan); status.ok() && rounds.Next();) {
+      status = MeasureBackedRound(run, plan, &*owner, rounds.warm());
     }
     if (status.ok()) status = owner->owner().Check();
     if (!status.ok()) return status;

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "bench/device/peers.h"
 #include "bench/device/plain_copy.h"
 #include "bench/reclaim/figures.h"
@@ -27,8 +29,28 @@ struct MovesPlan {
   std::string section;
   Owner::Leases leases;
   int rounds;
-  Goal evict;
-  Goal restore;
+  absl::Duration time;  // afterwards no further round begins
+  Goal evict = {};
+  Goal restore = {};
+};
+
+// The rounds of a section: a first one that warms up, then as many as were
+// asked for and the time allows, but at least three.
+class Rounds {
+ public:
+  explicit Rounds(const MovesPlan& plan)
+      : rounds_(plan.rounds), until_(absl::Now() + plan.time) {}
+  // Whether another one is to begin.
+  [[nodiscard]] bool Next() {
+    ++round_;
+    return round_ <= rounds_ && (round_ <= 3 || absl::Now() < until_);
+  }
+  [[nodiscard]] bool warm() const { return round_ > 0; }
+
+ private:
+  const int rounds_;
+  const absl::Time until_;
+  int round_ = -1;
 };
 
 // In a full pool, an owner's leases are evicted for another tenant's request

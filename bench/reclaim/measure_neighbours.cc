@@ -60,9 +60,9 @@ absl::Status MeasureKernel(const Run& run, const MovesPlan& plan,
   absl::StatusOr<MovingOwner> owner =
       MovingOwner::Start(run.stage, plan.leases);
   if (!owner.ok()) return owner.status();
-  for (int i = -1; i < plan.rounds; ++i) {  // -1 warms up
-    absl::Status status = MeasureRound(run, plan, kernel, &*owner, &*neighbour,
-                                       /*counts=*/i >= 0);
+  for (Rounds rounds(plan); rounds.Next();) {
+    absl::Status status =
+        MeasureRound(run, plan, kernel, &*owner, &*neighbour, rounds.warm());
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

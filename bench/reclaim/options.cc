@@ -62,6 +62,11 @@ absl::Status Set(const std::string& name, const std::string& value,
       options->rounds > 0) {
     return absl::OkStatus();
   }
+  if (name == "--section-seconds" &&
+      absl::SimpleAtoi(value, &options->section_seconds) &&
+      options->section_seconds > 0) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("not understood: ", name, " ", value));
 }
@@ -98,6 +103,9 @@ const char kReclaimUsage[] =
     "                      skipped where the pools are smaller\n"
     "  --only A,B          of the sections "
     "moves,small,backed,neighbours,large [all]\n"
+    "  --section-seconds N after these no round begins, but for the first "
+    "three "
+    "[600]\n"
     "  --log FILE          keeps gmbd's log [thrown away]\n";
 
 bool ReclaimOptions::Wants(const std::string& section) const {

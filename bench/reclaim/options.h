@@ -15,6 +15,7 @@ struct ReclaimOptions {
   uint64_t bytes = 0;     // moved each round
   uint64_t large_bytes = 0;
   int rounds = 30;
+  int section_seconds = 600;
   std::string sections;  // "moves,small,backed,neighbours,large"
   std::string log;       // keeps gmbd's log; empty: it is thrown away
   bool json = false;

@@ -90,21 +90,22 @@ absl::Status MeasureSections(const ReclaimOptions& options, Run run,
   const Owner::Leases large{kLargeLease, options.large_bytes / kLargeLease};
   const Goal copy_rate{.at_least_percent_of_peer = 95};
   const Goal small_rate{.at_least_percent_of_peer = 90};
-  absl::Status status = Section(options, "moves", run,
-                                {Title("evict and restore", one), one,
-                                 options.rounds, copy_rate, copy_rate},
-                                MeasureMoves);
+  const auto plan = [&](const char* what, const Owner::Leases& leases,
+                        int rounds) {
+    return MovesPlan{Title(what, leases), leases,
+                     std::min(options.rounds, rounds),
+                     absl::Seconds(options.section_seconds)};
+  };
+  MovesPlan moves = plan("evict and restore", one, options.rounds);
+  moves.evict = moves.restore = copy_rate;
+  absl::Status status = Section(options, "moves", run, moves, MeasureMoves);
   if (!status.ok()) return status;
-  status = Section(
-      options, "backed", run,
-      {Title("take from a backed tenant", one), one, options.rounds, {}, {}},
-      MeasureBacked);
+  status = Section(options, "backed", run,
+                   plan("take from a backed tenant", one, options.rounds),
+                   MeasureBacked);
   if (!status.ok()) return status;
-  const MovesPlan beside{Title("neighbours while others move", one),
-                         one,
-                         std::min(options.rounds, kNeighbourRounds),
-                         {},
-                         {}};
+  const MovesPlan beside =
+      plan("neighbours while others move", one, kNeighbourRounds);
   if (on_gpu) {
     status = Section(options, "neighbours", run, beside, MeasureNeighbours);
   } else if (options.Wants("neighbours")) {
@@ -113,21 +114,12 @@ absl::Status MeasureSections(const ReclaimOptions& options, Run run,
   if (!status.ok()) return status;
   run.free_and_allocate = 0;  // was not measured at the sizes that follow
   run.free_and_allocate_name.clear();
-  status = Section(options, "small", run,
-                   {Title("evict and restore", small),
-                    small,
-                    options.rounds,
-                    {},
-                    small_rate},
-                   MeasureMoves);
+  moves = plan("evict and restore", small, options.rounds);
+  moves.restore = small_rate;
+  status = Section(options, "small", run, moves, MeasureMoves);
   if (!status.ok()) return status;
   return Section(options, "large", run,
-                 {Title("evict and restore", large),
-                  large,
-                  std::min(options.rounds, kLargeRounds),
-                  {},
-                  {}},
-                 MeasureMoves);
+                 plan("evict and restore", large, kLargeRounds), MeasureMoves);
 }
 
 void Print(const ReclaimOptions& options, const device::DeviceInfo& info,
