@@ -8,6 +8,7 @@
 
 #include "client/c_error.h"
 #include "client/c_options.h"
+#include "client/gate/gate.h"
 #include "gmb/client.h"
 
 struct gmb_client {
@@ -21,7 +22,9 @@ struct gmb_lease {
 using gmb::internal::CEdge;
 using gmb::internal::CopyOut;
 using gmb::internal::FromC;
+using gmb::internal::GateOf;
 using gmb::internal::ToC;
+using gmb::internal::WaitFromC;
 
 void gmb_abi_version(uint32_t* major, uint32_t* minor) {
   *major = GMB_ABI_MAJOR;
@@ -94,6 +97,49 @@ gmb_error* gmb_client_quota(gmb_client* client, gmb_quota* quotas,
   });
 }
 
+gmb_error* gmb_gate_on(gmb_client* client, int64_t park_after_ms) {
+  return CEdge([&]() -> absl::Status {
+    if (park_after_ms < 0) {
+      return absl::InvalidArgumentError("gmb: park_after_ms is below 0");
+    }
+    gmb::GateOptions options;
+    if (park_after_ms > 0) {
+      options.park_after = absl::Milliseconds(park_after_ms);
+    }
+    return client->client->TurnGateOn(options);
+  });
+}
+
+gmb_error* gmb_gate_off(gmb_client* client, int64_t wait_ms) {
+  return CEdge([&] { return client->client->TurnGateOff(WaitFromC(wait_ms)); });
+}
+
+gmb_error* gmb_enter(gmb_client* client, int64_t wait_ms) {
+  return CEdge(
+      [&] { return GateOf(*client->client).Enter(WaitFromC(wait_ms)); });
+}
+
+gmb_error* gmb_enter_capture(gmb_client* client, int64_t wait_ms) {
+  return CEdge(
+      [&] { return GateOf(*client->client).EnterCapture(WaitFromC(wait_ms)); });
+}
+
+gmb_error* gmb_leave(gmb_client* client) {
+  if (GateOf(*client->client).Leave()) return nullptr;
+  return CEdge([] {
+    return absl::FailedPreconditionError(
+        "gmb: this thread is in no scope of this session: leave on the thread "
+        "that entered, and once");
+  });
+}
+
+gmb_error* gmb_set_trimmable(gmb_client* client, const char* device,
+                             uint64_t bytes) {
+  return CEdge([&] {
+    return client->client->SetTrimmable(device == nullptr ? "" : device, bytes);
+  });
+}
+
 gmb_error* gmb_canceller_create(gmb_canceller** canceller) {
   *canceller = nullptr;
   return CEdge([&] {
@@ -145,6 +191,10 @@ gmb_error* gmb_lease_release(gmb_lease* lease) {
   if (lease == nullptr) return nullptr;
   const std::unique_ptr<gmb_lease> owned(lease);
   return CEdge([&] { return std::move(owned->lease).Release(); });
+}
+
+gmb_error* gmb_lease_seal(gmb_lease* lease) {
+  return CEdge([&] { return lease->lease.Seal(); });
 }
 
 gmb_error* gmb_lease_copy_to_host(const gmb_lease* lease, void* to,

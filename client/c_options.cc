@@ -29,6 +29,10 @@ absl::Status SetTimeout(int64_t ms, const char* field,
 
 }  // namespace
 
+absl::Duration WaitFromC(int64_t wait_ms) {
+  return wait_ms < 0 ? absl::InfiniteDuration() : absl::Milliseconds(wait_ms);
+}
+
 absl::StatusOr<ClientOptions> FromC(const gmb_client_options* given) {
   absl::StatusOr<gmb_client_options> read =
       ReadOptions(given, offsetof(gmb_client_options, user) + sizeof(void*));
@@ -58,6 +62,13 @@ absl::StatusOr<ClientOptions> FromC(const gmb_client_options* given) {
       call(absl::ToInt64Milliseconds(remaining), user);
     };
   }
+  if (read->on_trim != nullptr) {
+    options.on_trim = [call = read->on_trim, user = read->user](
+                          const std::string& device, uint64_t bytes,
+                          absl::Duration within) {
+      call(device.c_str(), bytes, absl::ToInt64Milliseconds(within), user);
+    };
+  }
   return options;
 }
 
@@ -67,8 +78,7 @@ absl::StatusOr<AcquireOptions> FromC(const gmb_acquire_options* given) {
   if (!read.ok()) return read.status();
   AcquireOptions options;
   options.device = FromCString(read->device);
-  options.wait = read->wait_ms < 0 ? absl::InfiniteDuration()
-                                   : absl::Milliseconds(read->wait_ms);
+  options.wait = WaitFromC(read->wait_ms);
   switch (read->contents) {
     case GMB_CONTENTS_PRESERVE:
       options.contents = Contents::kPreserve;
@@ -108,6 +118,7 @@ gmb_quota ToC(const QuotaView& quota) {
   view.obtainable_bytes = quota.obtainable_bytes;
   view.over_limit_bytes = quota.over_limit_bytes;
   view.weight = quota.weight;
+  view.evicted_bytes = quota.evicted_bytes;
   return view;
 }
 

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <stop_token>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "gmb/c_api.h"
 #include "gmb/options.h"
 
@@ -44,6 +46,8 @@ absl::StatusOr<Options> ReadOptions(const Options* given, size_t first_size) {
   return options;
 }
 
+// Below 0 (GMB_WAIT_LONGEST): as long as may be.
+[[nodiscard]] absl::Duration WaitFromC(int64_t wait_ms);
 [[nodiscard]] absl::StatusOr<ClientOptions> FromC(
     const gmb_client_options* given);
 [[nodiscard]] absl::StatusOr<AcquireOptions> FromC(

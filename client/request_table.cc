@@ -86,7 +86,7 @@ void RequestTable::DropOutdated(const ClientMessage& message) {
   }
   if (message.has_trimmed() && message.trimmed().trim() > kTrimsKept) {
     std::erase_if(outbox_, [&](const auto& entry) {
-      return entry.second.has_trimmed() &&
+      return entry.first <= written_ && entry.second.has_trimmed() &&
              entry.second.trimmed().trim() <
                  message.trimmed().trim() - kTrimsKept;
     });

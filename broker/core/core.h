@@ -34,6 +34,7 @@
 #include "gmb/v1/admin.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/mutex.h"
+#include "quota/backing.h"
 #include "quota/engine.h"
 #include "quota/planner.h"
 
@@ -48,6 +49,7 @@ struct CoreOptions {
   std::string few_files;
   std::string default_tenant;  // of peers on the shared socket; empty: none
   quota::PlannerOptions planner;
+  quota::BackingOptions backing;
   std::string
       tenants_dir;  // where tenants' socket directories are; for reports
 };
@@ -215,13 +217,29 @@ class Core {
   void Seal(Session* session, uint64_t client_id, uint64_t lease_id,
             Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsBacked(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint32_t BackedSlabs(const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint64_t BackedBytes(const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Copies ahead of need (core_backing.cc).
+  void BackAhead(quota::Instant now, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
+                    Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnBacked(Lease* lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Leases that leave (core_evict.cc).
   void StartEviction(Lease* lease, quota::Instant answer_by, bool may_terminate,
                      Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  struct SlabRange {
+    size_t first;
+    size_t end;
+  };
+  // Between these slabs of the lease and its place in the host pool.
   void CopyContents(Lease* lease, device::CopyDirection direction,
-                    const std::vector<device::HostExtent>& place,
-                    Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+                    SlabRange range, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnCopied(quota::LeaseId id, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mu_);
   void AskToMove(Session* session, Lease* lease, quota::Instant answer_by,
@@ -459,6 +477,8 @@ class Core {
   std::set<uint64_t> waking_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<quota::RequestId, uint64_t> restoring_
       ABSL_GUARDED_BY(mu_);
+  quota::BackingBudget backing_budget_ ABSL_GUARDED_BY(mu_);
+  quota::Instant backing_at_ ABSL_GUARDED_BY(mu_);  // the next look
   std::list<StandingDemand> standing_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Time> drain_until_ ABSL_GUARDED_BY(mu_);

@@ -94,13 +94,15 @@ void Core::SendSlabs(Session* session, const Lease& lease) const {
 void Core::EndLease(quota::LeaseId id, bool reuse, Afterwards* after) {
   Lease* lease = leases_.at(id).get();
   Pool* pool = pools_.at(lease->request.pool).get();
-  moving_.erase(id);
   if (lease->preparing || lease->copies > 0) {
     lease->doomed = true;  // see OnPrepared and OnCopied
+    lease->asked = false;
+    moving_.insert(id);
     if (lease->copies > 0)
       after->cancel.emplace_back(pool->copier.get(), lease->copy_group);
     return;
   }
+  moving_.erase(id);
   host_books_.Release(id);
   deps_.journal->Ended(id.value);
   v1::Event event =
@@ -241,6 +243,7 @@ void Core::AbandonLease(Pool* pool, Lease* lease,
   if (session != sessions_.end()) session->second->leases.erase(id);
   if (lease->state != v1::LeaseInfo::CREATING) deps_.journal->Ended(id.value);
   host_books_.Release(id);
+  moving_.erase(id);
   leases_.erase(id);
   Tell(quota::GrantFailed{id}, after);
 }

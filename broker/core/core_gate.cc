@@ -116,6 +116,11 @@ void Core::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
                       "only a lease whose contents are PRESERVE can be sealed"),
                   after);
   }
+  // What was copied before its last writes does not become true by sealing.
+  if (lease->residence == Residence::kResident && !IsBacked(*lease)) {
+    if (BackedSlabs(*lease) == 0) lease->backed_slabs = 0;
+    host_books_.MarkUntrue(lease->id);
+  }
   lease->sealed = true;
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
@@ -134,6 +139,23 @@ bool Core::IsBacked(const Lease& lease) const {
   const auto session = sessions_.find(lease.request.session);
   return session != sessions_.end() && session->second->gate != nullptr &&
          session->second->gate->UnusedSince(lease.backed_epoch);
+}
+
+// Of a lease that is being backed: its first slabs, whose copies are true.
+uint32_t Core::BackedSlabs(const Lease& lease) const {
+  if (lease.backed_slabs == 0 || lease.sealed) return lease.backed_slabs;
+  const auto session = sessions_.find(lease.request.session);
+  const bool holds = session != sessions_.end() &&
+                     session->second->gate->UnusedSince(lease.backed_epoch);
+  return holds ? lease.backed_slabs : 0;
+}
+
+uint64_t Core::BackedBytes(const Lease& lease) const {
+  if (IsBacked(lease)) return lease.bytes;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < BackedSlabs(lease); ++i)
+    bytes += lease.slabs[i].bytes;
+  return bytes;
 }
 
 }  // namespace gmb::broker

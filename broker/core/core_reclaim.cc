@@ -49,13 +49,17 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.request.contents);
   row.gate = session.gate->Look(now);
-  row.evictable = CanBeTaken(session, pool, lease.request.contents);
   row.host_room = host_books_.HasRoom(lease.id);
-  row.backed_bytes = IsBacked(lease) ? lease.bytes : 0;
+  const bool may_have_room =
+      lease.request.contents != v1::PRESERVE || row.host_room ||
+      HasHostRoomFor(lease.tenant, lease.bytes) || pool.copier == nullptr;
+  row.evictable = pool.info().kind != device::DeviceKind::kIpc && may_have_room;
+  row.backed_bytes = BackedBytes(lease);
   row.evicted = lease.residence == Residence::kEvicted;
   row.busy = lease.residence == Residence::kEvicting ||
              lease.residence == Residence::kRestoring || lease.awaits_pause ||
-             session.terminating || lease.state != v1::LeaseInfo::MAPPED;
+             lease.copies > 0 || session.terminating ||
+             lease.state != v1::LeaseInfo::MAPPED;
   row.idle_since = session.gate->idle_since().value_or(now);
   row.resident_since = lease.resident_since;
   row.restore_time = lease.restore_time;
@@ -106,8 +110,8 @@ quota::Plan Core::PlanFor(const quota::Demand& demand, quota::Instant now,
                          demand, now, options_.planner, why);
 }
 
-// On their way back to the pool. `pausing`: with what is only to be evicted
-// once its session's pause has taken effect.
+// On their way back to the pool, those of dead sessions too. `pausing`: with
+// what is only to be evicted once its session's pause has taken effect.
 uint64_t Core::IncomingBytes(quota::PoolId pool,
                              std::optional<quota::TenantId> tenant,
                              bool pausing) const {
@@ -119,7 +123,10 @@ uint64_t Core::IncomingBytes(quota::PoolId pool,
   };
   for (const quota::LeaseId id : moving_) {
     const Lease& lease = *leases_.at(id);
-    if (lease.residence == Residence::kEvicting && !lease.overdue) add(lease);
+    const bool comes =
+        lease.doomed ||
+        (lease.residence == Residence::kEvicting && !lease.overdue);
+    if (comes) add(lease);
   }
   if (!pausing) return bytes;
   for (const uint64_t session : pausing_) {
@@ -142,6 +149,7 @@ void Core::Reclaim(Afterwards* after) {
   ExpireRestores(after);
   for (auto& [id, pool] : pools_) ServeShortage(pool.get(), now, after);
   ServeStanding(now, after);
+  BackAhead(now, after);
 }
 
 quota::Demand Core::DemandOf(const quota::Shortage& shortage,
@@ -200,7 +208,12 @@ bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
   if (lease == leases_.end() || session == sessions_.end()) return false;
   switch (victim.step) {
     case quota::Step::kEvict:
-      if (lease->second->residence != Residence::kResident) return false;
+      if (lease->second->residence != Residence::kResident ||
+          lease->second->copies > 0) {
+        return false;
+      }
+      // What had no room at its grant may have some now.
+      if (!ReserveRoom(*lease->second)) return false;
       if (!session->second->gate->Close()) return false;  // just left
       StartEviction(lease->second.get(), victim.deadline, victim.may_terminate,
                     after);
@@ -347,6 +360,7 @@ quota::Instant Core::ReclaimDue() const {
   for (const StandingDemand& demand : standing_) {
     due = std::min(due, demand.next_look);
   }
+  if (options_.backing.bytes_per_second > 0) due = std::min(due, backing_at_);
   if (!pausing_.empty()) due = std::min(due, now + kPauseLook);
   for (const quota::LeaseId id : moving_) {
     const Lease& lease = *leases_.at(id);

@@ -86,8 +86,8 @@ v1::SessionInfo Core::Report(const Session& session) const {
     leased += lease.bytes;
     if (lease.residence == Residence::kEvicted) {
       evicted += lease.bytes;
-    } else if (IsBacked(lease)) {
-      backed += lease.bytes;
+    } else {
+      backed += BackedBytes(lease);
     }
   }
   info.set_leased_bytes(leased);

@@ -255,12 +255,17 @@ void Core::OnGranted(const quota::Granted& granted, Afterwards* after) {
   Lease* made =
       leases_.emplace(granted.lease, std::move(lease)).first->second.get();
   sessions_.at(made->request.session)->leases.insert(made->id);
-  if (plan.create_bytes.empty()) return Announce(made, after);
-  made->preparing = true;
-  Give(pool,
-       PrepareJob{made->id,
-                  {std::move(plan.destroy), std::move(plan.create_bytes)}},
-       after);
+  if (plan.create_bytes.empty()) {
+    Announce(made, after);
+  } else {
+    made->preparing = true;
+    Give(pool,
+         PrepareJob{made->id,
+                    {std::move(plan.destroy), std::move(plan.create_bytes)}},
+         after);
+  }
+  // The gate was turned on while it waited, or there is room by now.
+  if (!made->request.soft) Soften(made, after);
 }
 
 // A lease that was asked for as soft needs its room in the host pool, which

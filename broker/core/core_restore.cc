@@ -175,13 +175,13 @@ void Core::StartRestore(Session* session, Lease* lease, Afterwards* after) {
 // Its slabs are there: the client maps them while they are being filled.
 void Core::FillAndMap(Session* session, Lease* lease, Afterwards* after) {
   if (lease->request.contents == v1::PRESERVE) {
-    const auto* place = host_books_.TrueCopy(lease->id);
-    if (place == nullptr) {
+    if (host_books_.TrueCopy(lease->id) == nullptr) {
       lease->moved = proto::MakeError(
           v1::CONTENTS_LOST, "the lease's contents are gone: make them anew");
       return TryEndRestore(lease, after);
     }
-    CopyContents(lease, device::CopyDirection::kIn, *place, after);
+    CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
+                 after);
   }
   StartMapping(session, lease, after);
 }

@@ -21,7 +21,13 @@ void PrintReclaimed(const v1::ReclaimRequest& request,
       << " from tenant " << Printable(request.tenant()) << '\n';
   if (answer.lacking_bytes() > 0)
     out << SizeText(answer.lacking_bytes()) << " are lacking\n";
-  if (answer.findings().empty()) return;
+  if (answer.findings().empty()) {
+    if (answer.lacking_bytes() > 0) {
+      out << "nothing more was to be had in time; `gmb lease list --tenant "
+          << Printable(request.tenant()) << "` shows what it has\n";
+    }
+    return;
+  }
   out << "why the rest stayed:\n";
   for (const std::string& finding : answer.findings())
     out << "- " << Printable(finding) << '\n';

@@ -70,6 +70,13 @@ TEST_F(CommandTest, ThePolicyOfReclaimIsSetAndAudited) {
   EXPECT_THAT(detail, HasSubstr("min_residency { seconds: 30 }"));
   EXPECT_THAT(detail, HasSubstr("pause_grace { nanos: 250000000 }"));
   EXPECT_THAT(detail, HasSubstr("host_limit { fraction: 0.5 }"));
+
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--pause-grace", "1s"}).code,
+            ExitCode::kOk);
+  const Json tenant = Gmb({"tenant", "get", "a", "--output", "json"}).json();
+  EXPECT_EQ(tenant["may_terminate"], true);
+  EXPECT_EQ(tenant["min_residency"], 30.0);
+  EXPECT_EQ(tenant["pause_grace"], 1.0);
 }
 
 TEST_F(CommandTest, UidsAreSetTogetherAndTakenAwayWithNone) {

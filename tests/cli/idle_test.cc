@@ -41,18 +41,6 @@ class IdleTest : public RealBroker {
     }
     return count;
   }
-  // Of an older broker there is nothing to be seen.
-  void SetUp() override {
-    RealBroker::SetUp();
-    if (HasFatalFailure()) return;
-    const Said hold = Gmb(
-        {"hold", "--tenant", "a", "--bytes", "2MiB", "--for", "0s", "--idle"});
-    const Said reclaim = Gmb({"reclaim", "a", "--wait", "1ms"});
-    if (hold.err.find("has no gates") != std::string::npos ||
-        reclaim.err.find("does not know this call") != std::string::npos) {
-      GTEST_SKIP() << "this gmbd does not reclaim";
-    }
-  }
   static absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
 };
 

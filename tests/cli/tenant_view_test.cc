@@ -238,6 +238,12 @@ TEST(ReclaimViewTest, WhatIsLackingIsSaidWithTheReasons) {
             "2.00 GiB are lacking\n"
             "why the rest stayed:\n"
             "- lease 5 (2.00 GiB) is of a session without a gate\n");
+  answer.clear_findings();
+  std::ostringstream silent;
+  PrintReclaimed(request, answer, Terminal(), silent);
+  EXPECT_THAT(silent.str(),
+              HasSubstr("are lacking\nnothing more was to be had in time; `gmb "
+                        "lease list --tenant a`"));
 }
 
 TEST(ListViewTest, EmptyListsAreSentences) {

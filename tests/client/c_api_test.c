@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -302,6 +303,77 @@ static void TestNotices(void) {
   gmb_client_close(client);
 }
 
+static void TestGate(void) {
+  gmb_client* client = Connect();
+  gmb_lease* lease = NULL;
+  CHECK_OK(gmb_acquire(client, 4 * MIB, NULL, &lease));
+  CHECK_FAILS(gmb_leave(client), GMB_CODE_FAILED_PRECONDITION, GMB_REASON_NONE);
+  CHECK_FAILS(gmb_gate_on(client, -1), GMB_CODE_INVALID_ARGUMENT,
+              GMB_REASON_NONE);
+  CHECK_OK(gmb_gate_on(client, 1));
+  CHECK_OK(gmb_enter(client, 0));
+  CHECK_OK(gmb_enter_capture(client, 10000));
+  memset(gmb_lease_data(lease), 5, 4 * MIB);
+  CHECK_OK(gmb_leave(client));
+  CHECK_OK(gmb_leave(client));
+  CHECK_FAILS(gmb_leave(client), GMB_CODE_FAILED_PRECONDITION, GMB_REASON_NONE);
+  Tell("close");
+  CHECK_FAILS(gmb_enter(client, 0), GMB_CODE_DEADLINE_EXCEEDED,
+              GMB_REASON_NONE);
+  CHECK_OK(gmb_enter(client, GMB_WAIT_LONGEST));
+  CHECK_OK(gmb_leave(client));
+  CHECK_OK(gmb_lease_seal(lease));
+  CHECK_OK(gmb_gate_off(client, 10000));
+  CHECK_OK(gmb_lease_release(lease));
+  gmb_client_close(client);
+}
+
+static void OnTrim(const char* device, uint64_t bytes, int64_t within_ms,
+                   void* user) {
+  struct notices* notices = user;
+  pthread_mutex_lock(&notices->mutex);
+  CHECK(strcmp(device, "host-0") == 0);
+  CHECK(within_ms > 30000 && within_ms <= 60000);
+  notices->limit_bytes = bytes;
+  pthread_cond_signal(&notices->changed);
+  pthread_mutex_unlock(&notices->mutex);
+}
+
+static void TestTrim(void) {
+  struct notices notices = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER,
+                            0, 0};
+  gmb_client_options options;
+  gmb_client_options_init(&options, sizeof(options));
+  options.socket_dir = dir;
+  options.on_trim = OnTrim;
+  options.user = &notices;
+  gmb_client* client = NULL;
+  CHECK_OK(gmb_client_connect(&options, &client));
+  CHECK_OK(gmb_set_trimmable(client, NULL, 4 * MIB));
+  CHECK_OK(gmb_set_trimmable(client, "host-0", 2 * MIB));
+  CHECK_FAILS(gmb_set_trimmable(client, "host-7", 1), GMB_CODE_NOT_FOUND,
+              GMB_REASON_NONE);
+  Tell("trim");
+  pthread_mutex_lock(&notices.mutex);
+  while (notices.limit_bytes == 0) {
+    pthread_cond_wait(&notices.changed, &notices.mutex);
+  }
+  pthread_mutex_unlock(&notices.mutex);
+  CHECK(notices.limit_bytes == 815);
+  gmb_client_close(client);
+
+  /* A program built before on_trim was there. */
+  struct {
+    char bytes[offsetof(gmb_client_options, on_trim)];
+    gmb_trim_callback garbage;
+  } older;
+  gmb_client_options_init((gmb_client_options*)&older, sizeof(older.bytes));
+  ((gmb_client_options*)&older)->socket_dir = dir;
+  memset(&older.garbage, 0xFF, sizeof(older.garbage));
+  CHECK_OK(gmb_client_connect((gmb_client_options*)&older, &client));
+  gmb_client_close(client);
+}
+
 static void TestForkedChild(void) {
   gmb_client* client = Connect();
   gmb_lease* lease = NULL;
@@ -317,6 +389,18 @@ static void TestForkedChild(void) {
                 GMB_CODE_FAILED_PRECONDITION, GMB_REASON_NONE);
     CHECK_FAILS(gmb_client_status(client), GMB_CODE_FAILED_PRECONDITION,
                 GMB_REASON_NONE);
+    CHECK_FAILS(gmb_gate_on(client, 0), GMB_CODE_FAILED_PRECONDITION,
+                GMB_REASON_NONE);
+    CHECK_FAILS(gmb_gate_off(client, 0), GMB_CODE_FAILED_PRECONDITION,
+                GMB_REASON_NONE);
+    CHECK_FAILS(gmb_enter(client, 0), GMB_CODE_FAILED_PRECONDITION,
+                GMB_REASON_NONE);
+    CHECK_FAILS(gmb_leave(client), GMB_CODE_FAILED_PRECONDITION,
+                GMB_REASON_NONE);
+    CHECK_FAILS(gmb_lease_seal(lease), GMB_CODE_FAILED_PRECONDITION,
+                GMB_REASON_NONE);
+    CHECK_FAILS(gmb_set_trimmable(client, NULL, 1),
+                GMB_CODE_FAILED_PRECONDITION, GMB_REASON_NONE);
     CHECK_FAILS(gmb_lease_release(lease), GMB_CODE_FAILED_PRECONDITION,
                 GMB_REASON_NONE);
     gmb_client_close(client);
@@ -366,6 +450,8 @@ int main(int argc, char** argv) {
   TestLease();
   TestRefusal();
   TestNotices();
+  TestTrim();
+  TestGate();
   TestForkedChild();
   TestCancelAndHangUp();
   fclose(to_broker);

@@ -121,6 +121,12 @@ std::shared_ptr<FakeBroker::Peer> FakeBroker::Greet(
       hello.hello().nonce() != frame.challenge().nonce()) {
     return nullptr;
   }
+  std::vector<int> fds;
+  ipc::UniqueFd page;
+  if (options_.gate_layout != 0) {
+    page = OrThrow(ipc::CreateGatePage());
+    fds.push_back(page.get());
+  }
   auto peer =
       std::make_shared<Peer>(Peer{.id = 0,
                                   .token = OrThrow(ipc::RandomToken(16)),
@@ -137,6 +143,8 @@ std::shared_ptr<FakeBroker::Peer> FakeBroker::Greet(
                            : hello.hello().tenant_token());
     welcome.set_broker_version("fake of " + hello.hello().program());
     welcome.add_warnings("this is a fake");
+    welcome.set_gate_layout(options_.gate_layout);
+    if (page.valid()) peer->gate = OrThrow(ipc::GatePage::Map(page.get()));
     v1::DeviceInfo& device = *welcome.add_devices();
     device.set_uuid("host-0");
     device.set_name("host memory");
@@ -147,7 +155,7 @@ std::shared_ptr<FakeBroker::Peer> FakeBroker::Greet(
     current_ = peer;
   }
   ++open_sessions_;
-  peer->socket.Send(frame.SerializeAsString(), {}, false, kPatience)
+  peer->socket.Send(frame.SerializeAsString(), fds, false, kPatience)
       .IgnoreError();
   return peer;
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/allocator.h"
@@ -16,6 +17,7 @@
 #include "gmb/v1/session.grpc.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "grpcpp/grpcpp.h"
+#include "ipc/gate_page.h"
 #include "ipc/listener.h"
 #include "ipc/mutex.h"
 #include "ipc/seqpacket.h"
@@ -35,6 +37,7 @@ class FakeBroker final : private v1::SessionService::Service {
     uint64_t slab_bytes = 8 * kMiB;
     int slabs_in_frame = 3;  // small, so that leases take several frames
     std::string program = "fake";
+    uint32_t gate_layout = 1;  // 0: no gate; another: a page that is none
   };
 
   // Serves in `dir` from now on, or throws std::runtime_error.
@@ -68,10 +71,25 @@ class FakeBroker final : private v1::SessionService::Service {
   // due.
   v1::BrokerMessage MakeLease(const v1::ClientMessage& acquire,
                               bool send = true);
+  // Says Evict{lease, move}.
+  void Evict(uint64_t lease_id, uint64_t move);
+  // Destroys the slabs of a lease that was evicted.
+  void DropSlabs(uint64_t lease_id);
+  // Makes slabs full of `fill` for the Map of `move`, sends them, and returns
+  // the Map that is due.
+  v1::BrokerMessage SendSlabs(uint64_t lease_id, uint64_t move, uint64_t bytes,
+                              char fill);
+  // Answers a request with an error.
+  void Refuse(const v1::ClientMessage& request, const absl::Status& why);
   void BreakStream();
   void HangUp();
 
   // --- To look at.
+
+  // The gate of the newest session. Throws when it has none.
+  ipc::GateCells& gate();
+  // The Unmapped and Mapped with this move that came.
+  std::vector<v1::ClientMessage> Moved(uint64_t move) const;
 
   // Waits until `done` holds; false after 10 s. It is looked at again
   // whenever the broker has received something.
@@ -96,6 +114,7 @@ class FakeBroker final : private v1::SessionService::Service {
     grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream =
         nullptr;
     grpc::ServerContext* context = nullptr;
+    std::optional<ipc::GatePage> gate = std::nullopt;
     uint64_t last_frame = 0;
     std::map<uint64_t, v1::BrokerMessage> answers{};
     std::map<uint64_t, std::vector<device::SlabKey>> leases{};
@@ -112,6 +131,11 @@ class FakeBroker final : private v1::SessionService::Service {
   void EndSession(const std::shared_ptr<Peer>& peer);
   v1::BrokerMessage Answer(const v1::ClientMessage& message);
   v1::BrokerMessage ReleaseLease(uint64_t lease_id);
+  std::vector<std::pair<uint64_t, ipc::UniqueFd>> MakeSlabs(uint64_t lease_id,
+                                                            uint64_t bytes);
+  // Sends slabs in frames of Options::slabs_in_frame; `frame` has all but them.
+  void SendInFrames(const v1::Slabs& frame,
+                    std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs);
   std::shared_ptr<Peer> current() const;
   uint64_t granularity_bytes() const;
 

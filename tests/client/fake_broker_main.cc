@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "ipc/gate_control.h"
 #include "tests/client/fake_broker.h"
 
 namespace {
@@ -31,6 +32,28 @@ int Serve(const char* dir) {
     } else if (word == "drain") {
       message.mutable_draining()->mutable_remaining()->set_seconds(3);
       broker.Say(message);
+    } else if (word == "trim") {
+      message.mutable_trim()->set_trim(1);
+      message.mutable_trim()->set_device("host-0");
+      message.mutable_trim()->set_bytes(815);
+      message.mutable_trim()->mutable_within()->set_seconds(60);
+      broker.Say(message);
+    } else if (word == "close") {
+      if (!broker.WaitUntil([&] {
+            gmb::ipc::GateCells& gate = broker.gate();
+            return gmb::ipc::CloseGate(gate, gmb::ipc::LookAtGate(gate));
+          })) {
+        std::cerr << "fake_broker: the gate does not park\n";
+        return 2;
+      }
+      // And open again when that is asked for.
+      broker.OnMessage([&broker](const gmb::v1::ClientMessage& asked) {
+        if (asked.has_restore()) {
+          gmb::ipc::GateCells& gate = broker.gate();
+          (void)gmb::ipc::ReopenGate(gate, gmb::ipc::LookAtGate(gate));
+        }
+        broker.Serve(asked);
+      });
     } else if (word == "silence") {
       broker.OnMessage([](const gmb::v1::ClientMessage&) {});
     } else if (word == "hangup") {

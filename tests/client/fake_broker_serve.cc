@@ -24,7 +24,10 @@ T OrThrow(absl::StatusOr<T> result) {
 }  // namespace
 
 void FakeBroker::Serve(const v1::ClientMessage& message) {
-  if (message.has_mapped() || message.has_cancel()) return;
+  if (message.has_mapped() || message.has_cancel() || message.has_unmapped() ||
+      message.has_set_trimmable() || message.has_trimmed()) {
+    return;
+  }
   const std::shared_ptr<Peer> peer = current();
   if (peer == nullptr) return;
   std::optional<v1::BrokerMessage> answer;
@@ -47,6 +50,12 @@ v1::BrokerMessage FakeBroker::Answer(const v1::ClientMessage& message) {
     answer = MakeLease(message);
   } else if (message.has_release()) {
     answer = ReleaseLease(message.release().lease_id());
+  } else if (message.has_set_gate()) {
+    answer.mutable_gate_set();
+  } else if (message.has_restore()) {
+    answer.mutable_restored();
+  } else if (message.has_seal()) {
+    answer.mutable_sealed()->set_lease_id(message.seal().lease_id());
   } else {
     v1::QuotaView& quota = *answer.mutable_quota_report()->add_quotas();
     quota.set_device("host-0");
@@ -87,33 +96,47 @@ v1::BrokerMessage FakeBroker::MakeLease(const v1::ClientMessage& acquire,
     }
     peer->leases[grant.lease_id()];
   }
-  v1::BrokerFrame frame;
-  std::vector<ipc::UniqueFd> fds;
-  uint32_t index = 0;
+  v1::Slabs frame;
+  frame.set_lease_id(grant.lease_id());
+  frame.set_request_id(acquire.request_id());
+  auto slabs = MakeSlabs(grant.lease_id(), left);
+  if (send) SendInFrames(frame, std::move(slabs));
+  return answer;
+}
+
+std::vector<std::pair<uint64_t, ipc::UniqueFd>> FakeBroker::MakeSlabs(
+    uint64_t lease_id, uint64_t left) {
+  const std::shared_ptr<Peer> peer = current();
+  std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs;
   while (left > 0) {
     const uint64_t bytes = std::min(left, options_.slab_bytes);
-    v1::Slabs& slabs = *frame.mutable_slabs();
-    {
-      ipc::MutexLock lock(&mu_);
-      device::CreatedSlab slab = OrThrow(allocator_->Create(bytes));
-      peer->leases[grant.lease_id()].push_back(slab.key);
-      fds.push_back(std::move(std::get<ipc::UniqueFd>(slab.exported)));
-    }
-    slabs.add_slab_bytes(bytes);
+    ipc::MutexLock lock(&mu_);
+    device::CreatedSlab slab = OrThrow(allocator_->Create(bytes));
+    peer->leases[lease_id].push_back(slab.key);
+    slabs.emplace_back(bytes,
+                       std::move(std::get<ipc::UniqueFd>(slab.exported)));
     left -= bytes;
-    ++index;
-    if (left > 0 && slabs.slab_bytes_size() < options_.slabs_in_frame) continue;
-    slabs.set_lease_id(grant.lease_id());
-    slabs.set_request_id(acquire.request_id());
-    slabs.set_slabs_in_lease(grant.slabs());
-    slabs.set_first_slab(index - static_cast<uint32_t>(fds.size()));
-    std::vector<int> raw;
-    for (const ipc::UniqueFd& fd : fds) raw.push_back(fd.get());
-    if (send) SendFrame(frame, raw);
-    frame.Clear();
-    fds.clear();
   }
-  return answer;
+  return slabs;
+}
+
+void FakeBroker::SendInFrames(
+    const v1::Slabs& frame,
+    std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs) {
+  const auto in_frame = static_cast<size_t>(options_.slabs_in_frame);
+  for (size_t first = 0; first < slabs.size(); first += in_frame) {
+    v1::BrokerFrame next;
+    *next.mutable_slabs() = frame;
+    next.mutable_slabs()->set_slabs_in_lease(
+        static_cast<uint32_t>(slabs.size()));
+    next.mutable_slabs()->set_first_slab(static_cast<uint32_t>(first));
+    std::vector<int> fds;
+    for (size_t i = first; i < std::min(first + in_frame, slabs.size()); ++i) {
+      next.mutable_slabs()->add_slab_bytes(slabs[i].first);
+      fds.push_back(slabs[i].second.get());
+    }
+    SendFrame(next, fds);
+  }
 }
 
 v1::BrokerMessage FakeBroker::ReleaseLease(uint64_t lease_id) {

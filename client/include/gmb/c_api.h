@@ -31,8 +31,8 @@
  *     by one while no other uses it. Nobody may use what is being ended.
  * 10. Callbacks about the budget and draining run on one thread of the client,
  *     one at a time, never after gmb_client_close has returned, and may call
- *     this library. A C++ exception that leaves a callback is dropped; do not
- *     longjmp out of one.
+ *     this library; on_trim runs on another, beside them. A C++ exception that
+ * leaves a callback is dropped; do not longjmp out of one.
  * 11. Nothing is thrown, logged or printed, and the process is never ended.
  * 12. In a child of fork() every call on the parent's handles fails with
  *     GMB_CODE_FAILED_PRECONDITION, and ending them does no harm.
@@ -138,6 +138,7 @@ typedef struct gmb_quota {
   uint64_t obtainable_bytes; /* what an acquire without waiting could get now */
   uint64_t over_limit_bytes;
   double weight;
+  uint64_t evicted_bytes; /* of the leased ones, not on the device now */
 } gmb_quota;
 
 enum {
@@ -160,6 +161,12 @@ typedef void (*gmb_budget_callback)(const gmb_quota* quota, void* user);
 /* The broker is stopping: release what you hold within remaining_ms. */
 typedef void (*gmb_draining_callback)(int64_t remaining_ms, void* user);
 
+/* Others need memory: release what is cached and not needed, `bytes` of the
+ * device if that much is there, before returning. The broker waits for at most
+ * within_ms, and then looks elsewhere. See gmb_set_trimmable. */
+typedef void (*gmb_trim_callback)(const char* device, uint64_t bytes,
+                                  int64_t within_ms, void* user);
+
 typedef struct gmb_client_options {
   size_t struct_size;
   const char* socket_dir;   /* NULL: GMB_SOCKET_DIR, then /run/gmb */
@@ -170,7 +177,8 @@ typedef struct gmb_client_options {
   int64_t answer_timeout_ms;  /* how long the broker may stay silent; 0: 30 s */
   gmb_budget_callback on_budget_changed;
   gmb_draining_callback on_draining;
-  void* user; /* for both callbacks */
+  void* user; /* for all callbacks */
+  gmb_trim_callback on_trim;
 } gmb_client_options;
 
 GMB_EXPORT void gmb_client_options_init(gmb_client_options* options,
@@ -203,6 +211,41 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_quota(gmb_client* client,
                                                      size_t capacity,
                                                      size_t* count);
 
+#define GMB_WAIT_LONGEST INT64_C(-1)
+
+/* --- The gate: outside of scopes the broker may take the session's memory for
+ * a while. See docs/client.md. */
+
+/* From now on leases are used inside scopes only, on all threads. Without a
+ * scope for park_after_ms (0: 50 ms) the memory may be taken. After an error
+ * the gate is off. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_gate_on(gmb_client* client,
+                                                int64_t park_after_ms);
+/* As if a scope were in that never ends. GMB_REASON_OVERCOMMITTED when the
+ * broker could then not keep what it has guaranteed to others; otherwise waits
+ * and fails as gmb_enter does. After an error the gate is on. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_gate_off(gmb_client* client,
+                                                 int64_t wait_ms);
+/* Enters a scope of the calling thread: nanoseconds. Scopes nest. While the
+ * memory is away it blocks for at most wait_ms until it is back; then
+ * GMB_CODE_DEADLINE_EXCEEDED. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_enter(gmb_client* client,
+                                              int64_t wait_ms);
+/* The same for a scope in which a CUDA stream is captured: begins when the
+ * library is not synchronising the device, which would destroy the capture. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_enter_capture(gmb_client* client,
+                                                      int64_t wait_ms);
+/* Leaves the scope that the calling thread entered last.
+ * GMB_CODE_FAILED_PRECONDITION when it is in none. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_leave(gmb_client* client);
+
+/* How many bytes on_trim could release at once, on the device (UUID; NULL: the
+ * broker's only one), so that those are asked who have something. Does not wait
+ * for the broker. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_set_trimmable(gmb_client* client,
+                                                      const char* device,
+                                                      uint64_t bytes);
+
 /* --- Withdrawing requests. */
 
 /* May be given to several requests. It may be freed while they wait. */
@@ -224,8 +267,6 @@ enum {
   GMB_CONTENTS_DISCARD = 1,  /* may be lost */
   GMB_CONTENTS_RESIDENT = 2  /* never moved (NCCL, RDMA, peers) */
 };
-
-#define GMB_WAIT_LONGEST INT64_C(-1)
 
 /* The request waits behind `ahead` others. On the thread that acquires. */
 typedef void (*gmb_waiting_callback)(uint64_t ahead, void* user);
@@ -262,7 +303,12 @@ GMB_EXPORT const char* gmb_lease_device(const gmb_lease* lease);
  * lease is gone afterwards in every case. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_release(gmb_lease* lease);
 
-/* Synchronous byte copies, for tools and tests. */
+/* The contents of a GMB_CONTENTS_PRESERVE lease are not written to any more
+ * (weights, say), so that one copy of them stays true. Cannot be undone. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_seal(gmb_lease* lease);
+
+/* Synchronous byte copies, for tools and tests. They enter the gate
+ * themselves. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_copy_to_host(
     const gmb_lease* lease, void* to, uint64_t offset_bytes, uint64_t bytes);
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_copy_from_host(

@@ -14,7 +14,7 @@ namespace gmb {
 // How a lease's contents are to be treated when its bytes are needed elsewhere.
 enum class Contents {
   kPreserve,  // kept, in host memory if need be
-  kDiscard,   // may be lost
+  kDiscard,   // may be lost: then zeros, or older bytes of the same tenant
   kResident,  // never moved (NCCL, RDMA, peers)
 };
 
