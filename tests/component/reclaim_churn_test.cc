@@ -83,8 +83,8 @@ void ReclaimChurnTest::Reclaim(const Tenant& tenant) {
   request.set_tenant(tenant.name);
   request.set_bytes(random_() % 3 * 8 * kMiB);
   request.mutable_wait()->set_nanos(200'000'000);
-  const auto done = admin().Call(&v1::Admin::Stub::Reclaim, request,
-                                 absl::Seconds(20));
+  const auto done =
+      admin().Call(&v1::Admin::Stub::Reclaim, request, absl::Seconds(20));
   EXPECT_TRUE(done.ok()) << done.status();
 }
 
@@ -133,8 +133,8 @@ void ReclaimChurnTest::Round(uint64_t seed) {
   random_.seed(seed);
   BrokerOptions options;
   options.devices = {absl::StrCat("host:", kPoolBytes >> 20, "MiB")};
-  options.flags = {absl::StrCat("--host-pool=",
-                                random_() % 2 == 0 ? "64MiB" : "256MiB")};
+  options.flags = {
+      absl::StrCat("--host-pool=", random_() % 2 == 0 ? "64MiB" : "256MiB")};
   StartBroker(options);
   tenants_.clear();
   tenants_.push_back({"a", 32 * kMiB, false});

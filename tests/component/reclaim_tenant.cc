@@ -133,8 +133,8 @@ bool Tenant::Enter(gmb::Scope* scope, bool* in) {
     return true;
   }
   ++counts_.kept_out;
-  const bool refusal = IsRefusal(entered.status()) ||
-                       absl::IsDeadlineExceeded(entered.status());
+  const bool refusal =
+      IsRefusal(entered.status()) || absl::IsDeadlineExceeded(entered.status());
   if (promised || !refusal)
     return Wrong("kept out of a scope", entered.status());
   return true;
@@ -150,8 +150,7 @@ bool Tenant::Check(const Held& held) const {
   for (uint64_t i = 0; i < count; ++i) {
     if (held.written && words[i] == Word(tag_, held.seed, i)) continue;
     // New slabs are zero, or were this tenant's before.
-    const bool lost =
-        !held.written || held.contents == gmb::Contents::kDiscard;
+    const bool lost = !held.written || held.contents == gmb::Contents::kDiscard;
     if (lost && (words[i] == 0 || words[i] >> 56 == tag_)) continue;
     std::fprintf(stderr,
                  "lease %lu (contents %d, written %d, sealed %d): %016lx at "
@@ -186,8 +185,7 @@ bool Tenant::Take() {
   if (!lease.ok()) {
     ++counts_.refused;
     if (promised || !IsRefusal(lease.status()))
-      return Wrong("an acquire of " + std::to_string(rounded),
-                   lease.status());
+      return Wrong("an acquire of " + std::to_string(rounded), lease.status());
     return held_.empty() || Give();
   }
   ++counts_.granted;
@@ -278,8 +276,8 @@ bool Tenant::SwitchGate() {
     const bool refusal = IsRefusal(off) || absl::IsDeadlineExceeded(off);
     return refusal || Wrong("TurnGateOff", off);
   }
-  const absl::Status on = client_->TurnGateOn(
-      {.park_after = absl::Milliseconds(random_() % 3)});
+  const absl::Status on =
+      client_->TurnGateOn({.park_after = absl::Milliseconds(random_() % 3)});
   gate_on_ = on.ok();
   return on.ok() || Wrong("TurnGateOn", on);
 }
