@@ -261,6 +261,8 @@ class Core {
                   Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TryEndEviction(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnUnresponsive(Session* session, Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckOverdue(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StartMapping(Session* session, Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -305,6 +307,8 @@ class Core {
   void OnMapped(Session* session, const v1::Mapped& mapped, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TryEndRestore(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LoseContents(Session* session, Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UndoRestore(Session* session, Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -17,6 +17,8 @@ namespace {
 
 constexpr quota::Nanoseconds kRefillBackOff = std::chrono::seconds(1);
 constexpr uint32_t kMaxAttempts = 3;
+// While nobody outside takes what is freed.
+constexpr uint32_t kMostAttempts = 256;
 
 std::vector<uint64_t> NotCreated(const HandOver& slabs,
                                  const DeviceResult& result) {
@@ -213,7 +215,12 @@ void Core::OnPrepareFailed(Pool* pool, Lease* lease,
   event.set_message(std::string(status.message()));
   deps_.events->Publish(std::move(event));
   AbandonLease(pool, lease, not_created, after);
-  if (no_memory && ++request.attempts < kMaxAttempts) {
+  ++request.attempts;
+  // What a client says it has unmapped and has not is found out slab by slab.
+  const bool unreturned = pool->missing_bytes == 0 &&
+                          request.attempts < kMostAttempts &&
+                          deps_.clock->Now() < request.deadline;
+  if (no_memory && (request.attempts < kMaxAttempts || unreturned)) {
     pending_[request.id] = request;
     return Ask(request, after);
   }
@@ -280,7 +287,9 @@ void Core::Maintain(Afterwards* after) {
     if (pool->lost) continue;
     // One step at a time, and none beside a lease being made: the device's one
     // worker is never busy for long when a request comes.
-    if (pool->jobs == 0 && now >= pool->refill_after) {
+    // Nor while bytes come back piece by piece for a request: they are its.
+    if (pool->jobs == 0 && now >= pool->refill_after &&
+        IncomingBytes(id, {}, false) == 0) {
       if (std::optional<SlabPool::Refill> refill =
               pool->slabs.NextRefill(now)) {
         Give(pool.get(),

@@ -17,6 +17,7 @@ namespace {
 
 // After a failed step a lease is left alone for so long.
 constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
+constexpr uint32_t kMostRefusals = 2;
 // For mapping what was restored; not a matter of others' bytes.
 constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
 
@@ -145,10 +146,12 @@ void Core::OnUnmapped(Session* session, const v1::Unmapped& unmapped,
   lease->asked = false;
   if (unmapped.has_error()) {
     lease->moved.Update(proto::FromWireError(unmapped.error()));
+    ++lease->refusals;
     after->cancel.emplace_back(pools_.at(lease->request.pool)->copier.get(),
                                lease->copy_group);
   } else {
     lease->unmapped = true;
+    lease->refusals = 0;
   }
   TryEndEviction(lease, after);
 }
@@ -164,6 +167,7 @@ void Core::TryEndEviction(Lease* lease, Afterwards* after) {
     lease->back_off_until = deps_.clock->Now() + kBackOff;
     PublishMove("evict_failed", *lease, {}, lease->moved.message());
     if (std::exchange(lease->overdue, false)) Soften(lease, after);
+    if (lease->refusals >= kMostRefusals) OnUnresponsive(session, lease, after);
     return AdvanceRestore(session, after);
   }
   Pool* pool = pools_.at(lease->request.pool).get();
@@ -175,6 +179,15 @@ void Core::TryEndEviction(Lease* lease, Afterwards* after) {
   lease->slabs.clear();
   Tell(quota::Evicted{lease->id}, after);
   AdvanceRestore(session, after);
+}
+
+// Who says again and again that he can not unmap is as one who says nothing.
+void Core::OnUnresponsive(Session* session, Lease* lease, Afterwards* after) {
+  if (lease->may_terminate) {
+    Terminate(session, after);
+  } else {
+    Tell(quota::HardChanged{lease->id, true}, after);
+  }
 }
 
 // Whoever does not answer keeps what he has, and it counts as hard: nobody can

@@ -208,15 +208,29 @@ void Core::StartRestore(Session* session, Lease* lease, Afterwards* after) {
 // Its slabs are there: the client maps them while they are being filled.
 void Core::FillAndMap(Session* session, Lease* lease, Afterwards* after) {
   if (lease->request.contents == v1::PRESERVE) {
-    if (host_books_.TrueCopy(lease->id) == nullptr) {
-      lease->moved = proto::MakeError(
-          v1::CONTENTS_LOST, "the lease's contents are gone: make them anew");
-      return TryEndRestore(lease, after);
-    }
+    if (host_books_.TrueCopy(lease->id) == nullptr)
+      return LoseContents(session, lease, after);
     CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
                  after);
   }
   StartMapping(session, lease, after);
+}
+
+// There is nothing to fill it with: it stays evicted, and who asks is told.
+void Core::LoseContents(Session* session, Lease* lease, Afterwards* after) {
+  GiveBack(pools_.at(lease->request.pool).get(), *lease, {}, after);
+  lease->slabs.clear();
+  lease->residence = Residence::kEvicted;
+  moving_.erase(lease->id);
+  PublishMove("restore_failed", *lease, {}, "its contents are gone");
+  Tell(quota::Evicted{lease->id}, after);
+  AnswerMembers(
+      session,
+      proto::MakeError(v1::CONTENTS_LOST,
+                       absl::StrCat("a lease's contents are gone: release it "
+                                    "and make them anew: lease=",
+                                    lease->id.value)),
+      after);
 }
 
 // Not all of its slabs could be created: it stays evicted.

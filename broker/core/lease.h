@@ -65,6 +65,7 @@ struct Lease {
   quota::Instant answer_by = quota::Instant::Max();
   bool overdue = false;        // the client did not answer in time
   bool may_terminate = false;  // what to do then
+  uint32_t refusals = 0;  // Evicts that the client could not follow, in a row
   // Copies in flight, all of one group, and the first error among them.
   uint32_t copies = 0;
   uint64_t copy_group = 0;

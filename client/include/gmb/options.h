@@ -101,7 +101,7 @@ struct GateOptions {
   // Sessions of one tenant that name the same group (the ranks of one model,
   // say) lose their memory and get it back together, or not at all. Empty:
   // none. At most 63 printable characters.
-  std::string group;
+  std::string group = {};
 };
 
 struct AcquireOptions {
