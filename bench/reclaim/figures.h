@@ -49,7 +49,7 @@ class Figures {
     std::vector<std::string> sentences;
   };
 
-  Section& At(const std::string& section);
+  Section& At(const std::string& name);
   // Of medians; 0 without a peer.
   [[nodiscard]] static double PercentOfPeer(const Section& section,
                                             const Figure& figure);
