@@ -16,6 +16,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
+GateOptions ParkAtOnce() {
+  GateOptions options;
+  options.park_after = absl::ZeroDuration();
+  return options;
+}
+
 class ReclaimStoppedTest : public ReclaimLiarsTest {
  protected:
   // `gmb hold` as "liar": parked, with kLiarBytes that it verifies in the end.
@@ -90,7 +96,7 @@ TEST_F(ReclaimStoppedTest, OneThatDiesWhileClosedLeavesNothing) {
 // The child has no session, and does not keep the memory from being taken.
 TEST_F(ReclaimStoppedTest, AForkInAScopeIsNoScopeOfTheChild) {
   const auto client = ConnectAs("liar");
-  ASSERT_TRUE(client->TurnGateOn({.park_after = absl::ZeroDuration()}).ok());
+  ASSERT_TRUE(client->TurnGateOn(ParkAtOnce()).ok());
   auto lease = client->Acquire(kLiarBytes, WaitFor(kLong));
   ASSERT_TRUE(lease.ok());
   int until_told[2];
@@ -143,8 +149,7 @@ class ReclaimTrimTest : public ReclaimLiarsTest {
     options.on_trim = std::move(on_trim);
     auto client = Client::Connect(options);
     ASSERT_TRUE(client.ok()) << client.status();
-    ASSERT_TRUE(
-        (*client)->TurnGateOn({.park_after = absl::ZeroDuration()}).ok());
+    ASSERT_TRUE((*client)->TurnGateOn(ParkAtOnce()).ok());
     auto lease = (*client)->Acquire(kLiarBytes, WaitFor(kLong));
     ASSERT_TRUE(lease.ok());
     ASSERT_TRUE((*client)->SetTrimmable("", kLiarBytes).ok());

@@ -57,6 +57,12 @@ uint64_t Count(const Held& held) {
   return held.lease.size_bytes() / sizeof(uint64_t);
 }
 
+gmb::GateOptions ParkAfter(absl::Duration idle) {
+  gmb::GateOptions options;
+  options.park_after = idle;
+  return options;
+}
+
 // A broker's answer to who asks for more than there is.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsResourceExhausted(status) ||
@@ -277,7 +283,7 @@ bool Tenant::SwitchGate() {
     return refusal || Wrong("TurnGateOff", off);
   }
   const absl::Status on =
-      client_->TurnGateOn({.park_after = absl::Milliseconds(random_() % 3)});
+      client_->TurnGateOn(ParkAfter(absl::Milliseconds(random_() % 3)));
   gate_on_ = on.ok();
   return on.ok() || Wrong("TurnGateOn", on);
 }
@@ -302,7 +308,7 @@ int main(int argc, char** argv) {
   }
   const uint64_t seed = std::strtoull(argv[3], nullptr, 10);
   const absl::Status on = (*client)->TurnGateOn(
-      {.park_after = absl::Milliseconds(static_cast<int64_t>(seed % 3))});
+      ParkAfter(absl::Milliseconds(static_cast<int64_t>(seed % 3))));
   if (!on.ok()) {
     std::fprintf(stderr, "%s\n", on.ToString().c_str());
     return 3;
