@@ -97,7 +97,8 @@ gmb_error* gmb_client_quota(gmb_client* client, gmb_quota* quotas,
   });
 }
 
-gmb_error* gmb_gate_on(gmb_client* client, int64_t park_after_ms) {
+gmb_error* gmb_gate_on(gmb_client* client, int64_t park_after_ms,
+                       const char* group) {
   return CEdge([&]() -> absl::Status {
     if (park_after_ms < 0) {
       return absl::InvalidArgumentError("gmb: park_after_ms is below 0");
@@ -106,6 +107,7 @@ gmb_error* gmb_gate_on(gmb_client* client, int64_t park_after_ms) {
     if (park_after_ms > 0) {
       options.park_after = absl::Milliseconds(park_after_ms);
     }
+    if (group != nullptr) options.group = group;
     return client->client->TurnGateOn(options);
   });
 }

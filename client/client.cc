@@ -135,8 +135,9 @@ absl::StatusOr<std::vector<QuotaView>> Client::GetQuota() {
 }
 
 absl::Status Client::TurnGateOn(const GateOptions& options) {
-  return internal::NoThrow(
-      [&] { return impl_->session->TurnGateOn(options.park_after); });
+  return internal::NoThrow([&] {
+    return impl_->session->TurnGateOn(options.park_after, options.group);
+  });
 }
 
 absl::Status Client::TurnGateOff(absl::Duration wait) {

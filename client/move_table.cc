@@ -1,6 +1,7 @@
 #include "client/move_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/wire.h"
@@ -37,15 +38,20 @@ bool MoveTable::Advance(Entry& entry, uint64_t move) {
   entry.move = move;
   entry.map.reset();
   entry.answer.reset();
-  entry.queued = false;
+  entry.started = false;
   if (entry.slabs_move < move) entry.slabs = SlabSet();  // of nothing any more
   return true;
 }
 
 void MoveTable::Queue(uint64_t lease_id, Entry& entry) {
-  if (entry.queued || entry.answer.has_value()) return;
+  if (entry.queued || entry.started) return;
   entry.queued = true;
-  ready_.emplace_back(lease_id, entry.move);
+  ready_.push_back(lease_id);
+}
+
+bool MoveTable::HasSlabs(const Entry& entry) {
+  return entry.map.has_value() && entry.slabs_move == entry.move &&
+         entry.slabs.complete();
 }
 
 absl::StatusOr<std::optional<ClientMessage>> MoveTable::OnEvict(
@@ -124,10 +130,7 @@ absl::Status MoveTable::OnSlabs(const v1::Slabs& frame,
 }
 
 absl::Status MoveTable::QueueIfComplete(uint64_t lease_id, Entry& entry) {
-  if (!entry.map.has_value() || entry.slabs_move != entry.move ||
-      !entry.slabs.complete()) {
-    return absl::OkStatus();
-  }
+  if (!HasSlabs(entry)) return absl::OkStatus();
   absl::Status matches = entry.slabs.Matches(*entry.map);
   if (matches.ok()) Queue(lease_id, entry);
   return matches;
@@ -135,13 +138,18 @@ absl::Status MoveTable::QueueIfComplete(uint64_t lease_id, Entry& entry) {
 
 std::optional<MoveTable::Task> MoveTable::TakeTask() {
   while (!ready_.empty()) {
-    const std::pair<uint64_t, uint64_t> next = ready_.front();
+    const uint64_t lease_id = ready_.front();
     ready_.pop_front();
-    const auto it = entries_.find(next.first);
-    if (it == entries_.end() || it->second.move != next.second) continue;
+    const auto it = entries_.find(lease_id);
+    if (it == entries_.end() || it->second.lease == nullptr) continue;
     Entry& entry = it->second;
-    Task task{.lease_id = next.first,
-              .move = next.second,
+    entry.queued = false;
+    // A newer move may have taken the place of the one that was ready.
+    const bool due = !entry.map.has_value() || HasSlabs(entry);
+    if (!due || entry.started) continue;
+    entry.started = true;
+    Task task{.lease_id = lease_id,
+              .move = entry.move,
               .lease = entry.lease,
               .is_map = entry.map.has_value()};
     if (task.is_map) {

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -69,7 +68,8 @@ class MoveTable {
     std::shared_ptr<MappedLease> lease;  // null: not mapped by us (yet)
     uint64_t move = 0;                   // the newest
     std::optional<v1::Map> map;          // of it; none: an Evict
-    bool queued = false;
+    bool queued = false;                 // in ready_
+    bool started = false;                // the newest move was taken
     std::optional<v1::ClientMessage> answer;
     // May be ahead of `move`: the sockets do not wait for each other.
     uint64_t slabs_move = 0;
@@ -78,13 +78,15 @@ class MoveTable {
 
   // Whether `move` is newer than the entry's; then it is the entry's.
   static bool Advance(Entry& entry, uint64_t move);
+  // All slabs of the newest move, a Map, are here.
+  static bool HasSlabs(const Entry& entry);
   void Queue(uint64_t lease_id, Entry& entry);
   absl::Status QueueIfComplete(uint64_t lease_id, Entry& entry);
   void DropOldestUnknown();
 
-  std::map<uint64_t, Entry> entries_;                // by lease id
-  size_t unknown_ = 0;                               // entries without a lease
-  std::deque<std::pair<uint64_t, uint64_t>> ready_;  // lease id, move
+  std::map<uint64_t, Entry> entries_;  // by lease id
+  size_t unknown_ = 0;                 // entries without a lease
+  std::deque<uint64_t> ready_;         // lease ids
 };
 
 }  // namespace gmb::internal

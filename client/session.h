@@ -107,7 +107,8 @@ class Session final : private StreamOwner,
     return answer_timeout_;
   }
   // As the Client's calls of these names; they wait for the broker's answer.
-  [[nodiscard]] absl::Status TurnGateOn(absl::Duration park_after);
+  [[nodiscard]] absl::Status TurnGateOn(absl::Duration park_after,
+                                        const std::string& group);
   [[nodiscard]] absl::Status TurnGateOff(absl::Duration wait);
   [[nodiscard]] absl::Status Seal(uint64_t lease_id);
   // Does not wait.
@@ -192,8 +193,9 @@ class Session final : private StreamOwner,
 
   absl::Status Restore(Clock::time_point deadline) override;
   absl::Status Synchronize() override;
-  absl::Status SetGate(bool on);
-  void SendGate(bool on);  // without waiting for the answer
+  absl::Status SetGate(bool on) ABSL_EXCLUSIVE_LOCKS_REQUIRED(switch_mu_);
+  void SendGate(bool on) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+      switch_mu_);  // without waiting for the answer
   void SendMoved(v1::ClientMessage answer) override;
   void MoverFailed(const absl::Status& why) override { End(why); }
   // Writes a message without an answer, unless the session is over.
@@ -236,6 +238,7 @@ class Session final : private StreamOwner,
   std::map<std::string, uint64_t> trimmable_ ABSL_GUARDED_BY(mu_);
 
   ipc::Mutex switch_mu_;  // held while the gate is turned on or off
+  std::string group_ ABSL_GUARDED_BY(switch_mu_);  // with the gate on
   // From here on: threads that use all of the above.
   Mover mover_;
   std::unique_ptr<Gate> gate_;

@@ -14,16 +14,19 @@ namespace gmb::internal {
 absl::Status Session::SetGate(bool on) {
   v1::ClientMessage message;
   message.mutable_set_gate()->set_on(on);
+  if (on) message.mutable_set_gate()->set_group(group_);
   return Ask(std::move(message), answer_timeout_).status();
 }
 
 void Session::SendGate(bool on) {
   v1::ClientMessage message;
   message.mutable_set_gate()->set_on(on);
+  if (on) message.mutable_set_gate()->set_group(group_);
   Send(std::move(message));
 }
 
-absl::Status Session::TurnGateOn(absl::Duration park_after) {
+absl::Status Session::TurnGateOn(absl::Duration park_after,
+                                 const std::string& group) {
   if (absl::Status alive = CheckAlive(); !alive.ok()) return alive;
   if (!has_gate_) {
     return absl::FailedPreconditionError(
@@ -32,6 +35,7 @@ absl::Status Session::TurnGateOn(absl::Duration park_after) {
   }
   ipc::MutexLock lock(&switch_mu_);
   const bool was_on = gate_->on();
+  group_ = group;
   if (absl::Status on = gate_->TurnOn(park_after); !on.ok()) return on;
   absl::Status told = SetGate(true);
   if (told.ok() || was_on) return told;

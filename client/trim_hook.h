@@ -70,7 +70,7 @@ class TrimHook {
     explicit State(TrimHandler trim_handler)
         : handler(std::move(trim_handler)) {}
 
-    void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    void Wake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
       if (wake != nullptr) wake();
     }
 

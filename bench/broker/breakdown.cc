@@ -12,6 +12,7 @@
 #include "client/mapper_cache.h"
 #include "client/notifier.h"
 #include "client/session.h"
+#include "client/trim_hook.h"
 
 namespace gmb::bench {
 namespace {
@@ -62,7 +63,8 @@ absl::Status MeasureBreakdown(const Bench& bench, uint64_t bytes, int rounds) {
   ClientOptions client;
   client.socket_dir = cli::TenantSocketDir(bench.socket_dir, kTenantA);
   const auto session = Session::Open(
-      client, std::make_shared<internal::Notifier>(nullptr, nullptr));
+      client, std::make_shared<internal::Notifier>(nullptr, nullptr),
+      std::make_shared<internal::TrimHook>(nullptr));
   if (!session.ok()) return session.status();
   internal::MapperCache mappers;
   AcquireOptions request;
@@ -81,8 +83,9 @@ absl::Status MeasureBreakdown(const Bench& bench, uint64_t bytes, int rounds) {
         MapAndUnmap(**session, &mappers, *std::move(granted));
     if (!steps.ok()) return steps.status();
     const absl::Time before_mapped = absl::Now();
-    (*session)->Mapped(lease_id);
+    (*session)->Mapped(lease_id, nullptr);  // without a gate, nobody moves it
     const absl::Time told = absl::Now();
+    (*session)->StopMoving(lease_id);
     absl::Status released = (*session)->Release(lease_id);
     if (!released.ok()) return released;
     if (i < 0) continue;

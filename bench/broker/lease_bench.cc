@@ -1,5 +1,3 @@
-#include <poll.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -14,17 +12,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "bench/broker/breakdown.h"
 #include "bench/broker/lease_rounds.h"
 #include "bench/broker/results.h"
+#include "bench/device/bench_device.h"
 #include "bench/device/peers.h"
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/temp_dir.h"
 #include "client/cli/holder.h"
 #include "device/devices.h"
-#include "proto/amount_text.h"
 
 // What a lease costs a process that asks a real broker for it, beside what it
 // would pay for memory of its own in the same run.
@@ -53,31 +49,6 @@ struct Options {
 
 int Rounds(const Options& options, uint64_t bytes) {
   return bytes > kLarge ? std::min(options.rounds, kFewRounds) : options.rounds;
-}
-
-absl::StatusOr<std::unique_ptr<device::Allocator>> OpenDevice(
-    const std::string& name) {
-  absl::string_view rest = name;
-  if (absl::ConsumePrefix(&rest, "host:")) {
-    const absl::StatusOr<uint64_t> bytes = proto::ParseBytes(std::string(rest));
-    if (!bytes.ok()) return bytes.status();
-    return device::OpenHostAllocator({.capacity_bytes = *bytes});
-  }
-  absl::ConsumePrefix(&rest, "ipc:");
-  return device::OpenVmmAllocator(std::string(rest));
-}
-
-// So that one repetition does not pay for the clearing of the one before.
-absl::Status WaitForFree(device::Allocator* allocator, uint64_t bytes) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
-  for (;;) {
-    const absl::StatusOr<uint64_t> now = allocator->FreeBytes();
-    if (!now.ok()) return now.status();
-    if (*now + 64 * kMiB >= bytes) return absl::OkStatus();
-    if (absl::Now() > deadline)
-      return absl::DeadlineExceededError("freed memory did not come back");
-    poll(nullptr, 0, 1);
-  }
 }
 
 // Names the steps to compare with, the last peer being the closest one.
@@ -215,7 +186,7 @@ absl::StatusOr<uint64_t> FindPoolBytes(const Options& options,
 absl::Status Run(const Options& options) {
   const absl::StatusOr<cli::TempDir> dir = cli::TempDir::Make();
   if (!dir.ok()) return dir.status();
-  const auto allocator = OpenDevice(options.device);
+  const auto allocator = OpenAllocator(options.device);
   if (!allocator.ok()) return allocator.status();
   // Their contexts take memory, so they come before the pool's size is known.
   const auto peers = FindPeers((*allocator)->info());

@@ -4,20 +4,9 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "bench/quantile.h"
 
 namespace gmb::bench {
-namespace {
-
-double Quantile(std::vector<double> times, double q) {
-  if (times.empty()) return 0;
-  const size_t at =
-      static_cast<size_t>(q * static_cast<double>(times.size() - 1));
-  std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(at),
-                   times.end());
-  return times[at];
-}
-
-}  // namespace
 
 void Results::Add(uint64_t bytes, const std::string& step, absl::Duration time,
                   const std::string& beside) {

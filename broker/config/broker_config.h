@@ -62,6 +62,7 @@ struct BrokerConfig {
   // (docs/reclaim.md, "What pays").
   bool pause = true;
   bool lend_parked_guarantees = false;
+  uint64_t back_ahead_bytes_per_second = 0;
 
   absl::Duration reuse_for = absl::Seconds(5);
   absl::Duration drain_deadline = absl::Seconds(30);

@@ -115,6 +115,13 @@ constexpr Setting kSettings[] = {
      [](Text t, Config* c) {
        return Put(ParseTruth(t), &c->lend_parked_guarantees);
      }},
+    {"back_ahead", "SIZE", "0",
+     "bytes a second of parked memory copied to the host pool ahead of need, "
+     "while nobody waits; 0: none",
+     false,
+     [](Text t, Config* c) {
+       return Put(ParseSize(t), &c->back_ahead_bytes_per_second);
+     }},
     {"allow_ipc", nullptr, "off",
      "allow ipc: devices (legacy CUDA IPC), for trusted processes of one user "
      "only",

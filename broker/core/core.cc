@@ -14,8 +14,8 @@ Core::Core(const CoreOptions& options, const Deps& deps)
       deps_(deps),
       started_(deps.clock->WallTime()),
       engine_(quota::EngineOptions{.max_handles = options.max_handles}),
-      host_books_(deps.host_pool == nullptr ? 0
-                                            : deps.host_pool->size_bytes()) {}
+      host_books_(deps.host_pool == nullptr ? 0 : deps.host_pool->size_bytes()),
+      backing_budget_(options.backing) {}
 
 // The workers' threads call back into the core: they are joined while all of
 // it is still there, and outside the lock.

@@ -34,6 +34,7 @@
 #include "gmb/v1/admin.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/mutex.h"
+#include "quota/backing.h"
 #include "quota/engine.h"
 #include "quota/planner.h"
 
@@ -48,6 +49,7 @@ struct CoreOptions {
   std::string few_files;
   std::string default_tenant;  // of peers on the shared socket; empty: none
   quota::PlannerOptions planner;
+  quota::BackingOptions backing;
   std::string
       tenants_dir;  // where tenants' socket directories are; for reports
 };
@@ -206,22 +208,50 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Harden(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SetGate(Session* session, uint64_t client_id, bool on, Afterwards* after)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status TurnGateOn(Session* session, Afterwards* after)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SetGate(Session* session, uint64_t client_id, const v1::SetGate& message,
+               Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TurnGateOn(Session* session, const std::string& group,
+                          Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TurnGateOff(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Seal(Session* session, uint64_t client_id, uint64_t lease_id,
             Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsBacked(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint32_t BackedSlabs(const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint64_t BackedBytes(const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Copies ahead of need (core_backing.cc).
+  void BackAhead(quota::Instant now, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
+                    Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnBacked(Lease* lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Groups (core_groups.cc).
+  absl::Status JoinGroup(Session* session, const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LeaveGroup(Session* session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<Session*> Members(Session* session) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  quota::GroupId GroupOf(const Session& session) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  quota::Gate LookAtMembers(const Session& session, quota::Instant now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool CloseMembers(Session* session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Leases that leave (core_evict.cc).
   void StartEviction(Lease* lease, quota::Instant answer_by, bool may_terminate,
                      Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  struct SlabRange {
+    size_t first;
+    size_t end;
+  };
+  // Between these slabs of the lease and its place in the host pool.
   void CopyContents(Lease* lease, device::CopyDirection direction,
-                    const std::vector<device::HostExtent>& place,
-                    Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+                    SlabRange range, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnCopied(quota::LeaseId id, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mu_);
   void AskToMove(Session* session, Lease* lease, quota::Instant answer_by,
@@ -243,6 +273,19 @@ class Core {
                Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AdvanceRestore(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What has to come back before the gates of these sessions can be opened.
+  struct Away {
+    bool moving = false;  // on the way in or out
+    std::vector<quota::LeaseId> evicted;
+    std::vector<Lease*> unmapped;
+  };
+  Away AwayOf(const std::vector<Session*>& members) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AskForRestore(const std::vector<Session*>& members,
+                     std::vector<quota::LeaseId> evicted, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerMembers(Session* session, const absl::Status& status,
+                     Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Reopen(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerRestores(Session* session, const absl::Status& status,
@@ -286,8 +329,9 @@ class Core {
   std::optional<quota::Shortage> ShortageIn(quota::PoolId pool,
                                             bool pausing) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static quota::Demand DemandOf(const quota::Shortage& shortage,
-                                quota::Instant now);
+  quota::Demand DemandOf(const quota::Shortage& shortage,
+                         quota::Instant now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Reclaim(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ServeShortage(Pool* pool, quota::Instant now, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -297,6 +341,8 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StartPause(Session* session, Lease* lease, quota::Instant until,
                   Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CheckPause(Session* session, quota::Instant now, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckPauses(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndPause(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -458,6 +504,10 @@ class Core {
   std::set<uint64_t> pausing_ ABSL_GUARDED_BY(mu_);
   std::set<uint64_t> waking_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<quota::RequestId, uint64_t> restoring_
+      ABSL_GUARDED_BY(mu_);
+  quota::BackingBudget backing_budget_ ABSL_GUARDED_BY(mu_);
+  quota::Instant backing_at_ ABSL_GUARDED_BY(mu_);  // the next look
+  std::map<std::pair<quota::TenantId, std::string>, std::set<uint64_t>> groups_
       ABSL_GUARDED_BY(mu_);
   std::list<StandingDemand> standing_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

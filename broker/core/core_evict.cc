@@ -40,16 +40,19 @@ void Core::StartEviction(Lease* lease, quota::Instant answer_by,
   if (copies) {
     host_books_.MarkUntrue(lease->id);
     CopyContents(lease, device::CopyDirection::kOut,
-                 host_books_.Place(lease->id), after);
+                 {BackedSlabs(*lease), lease->slabs.size()}, after);
   }
+  lease->backed_slabs = 0;
   lease->backed_epoch = session->gate->epoch();
   if (!lease->unmapped) AskToMove(session, lease, answer_by, after);
   TryEndEviction(lease, after);
 }
 
 void Core::CopyContents(Lease* lease, device::CopyDirection direction,
-                        const std::vector<device::HostExtent>& place,
-                        Afterwards* after) {
+                        SlabRange range, Afterwards* after) {
+  const auto* const held = host_books_.TrueCopy(lease->id);
+  const std::vector<device::HostExtent> place =
+      held != nullptr ? *held : host_books_.Place(lease->id);
   Pool* pool = pools_.at(lease->request.pool).get();
   std::vector<uint64_t> slab_bytes;
   slab_bytes.reserve(lease->slabs.size());
@@ -61,8 +64,8 @@ void Core::CopyContents(Lease* lease, device::CopyDirection direction,
     return;
   }
   lease->copy_group = ++last_copy_group_;
-  lease->copies = static_cast<uint32_t>(rooms.size());
-  for (size_t i = 0; i < rooms.size(); ++i) {
+  lease->copies = static_cast<uint32_t>(range.end - range.first);
+  for (size_t i = range.first; i < range.end; ++i) {
     device::CopyJob job;
     job.direction = direction;
     job.group = lease->copy_group;
@@ -93,6 +96,8 @@ void Core::OnCopied(quota::LeaseId id, const absl::Status& status) {
       // The others follow.
     } else if (lease->doomed) {
       EndLease(id, /*reuse=*/false, &after);
+    } else if (lease->residence == Residence::kResident) {
+      OnBacked(lease);
     } else if (lease->residence == Residence::kEvicting) {
       if (lease->moved.ok()) host_books_.MarkTrue(id);
       TryEndEviction(lease, &after);

@@ -45,10 +45,11 @@ void Core::Harden(Lease* lease, Afterwards* after) {
   }
 }
 
-void Core::SetGate(Session* session, uint64_t client_id, bool on,
-                   Afterwards* after) {
-  if (absl::Status done =
-          on ? TurnGateOn(session, after) : TurnGateOff(session, after);
+void Core::SetGate(Session* session, uint64_t client_id,
+                   const v1::SetGate& message, Afterwards* after) {
+  if (absl::Status done = message.on()
+                              ? TurnGateOn(session, message.group(), after)
+                              : TurnGateOff(session, after);
       !done.ok()) {
     return Refuse(session, client_id, done, after);
   }
@@ -58,14 +59,18 @@ void Core::SetGate(Session* session, uint64_t client_id, bool on,
   Answer(session, std::move(answer), after);
 }
 
-absl::Status Core::TurnGateOn(Session* session, Afterwards* after) {
+absl::Status Core::TurnGateOn(Session* session, const std::string& group,
+                              Afterwards* after) {
   if (session->gate == nullptr) {
     return proto::MakeError(v1::BAD_STATE, "this session has no gate");
   }
+  if (absl::Status joined = JoinGroup(session, group); !joined.ok())
+    return joined;
   if (session->gate->on()) return absl::OkStatus();
   session->gate->SetOn(true);
   v1::Event event = NewEvent("gate_on", session->tenant);
   event.set_session_id(session->id);
+  if (!group.empty()) event.set_message(absl::StrCat("group ", group));
   deps_.events->Publish(std::move(event));
   for (const quota::LeaseId id : session->leases) {
     Soften(leases_.at(id).get(), after);
@@ -91,6 +96,9 @@ absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
     hardened.push_back(id);
   }
   session->gate->SetOn(false);
+  const std::vector<Session*> members = Members(session);
+  LeaveGroup(session);
+  for (Session* member : members) AdvanceRestore(member, after);
   for (const quota::LeaseId id : hardened) {
     const Lease& lease = *leases_.at(id);
     if (lease.copies == 0 && lease.residence == Residence::kResident) {
@@ -116,6 +124,11 @@ void Core::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
                       "only a lease whose contents are PRESERVE can be sealed"),
                   after);
   }
+  // What was copied before its last writes does not become true by sealing.
+  if (lease->residence == Residence::kResident && !IsBacked(*lease)) {
+    if (BackedSlabs(*lease) == 0) lease->backed_slabs = 0;
+    host_books_.MarkUntrue(lease->id);
+  }
   lease->sealed = true;
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
@@ -134,6 +147,23 @@ bool Core::IsBacked(const Lease& lease) const {
   const auto session = sessions_.find(lease.request.session);
   return session != sessions_.end() && session->second->gate != nullptr &&
          session->second->gate->UnusedSince(lease.backed_epoch);
+}
+
+// Of a lease that is being backed: its first slabs, whose copies are true.
+uint32_t Core::BackedSlabs(const Lease& lease) const {
+  if (lease.backed_slabs == 0 || lease.sealed) return lease.backed_slabs;
+  const auto session = sessions_.find(lease.request.session);
+  const bool holds = session != sessions_.end() &&
+                     session->second->gate->UnusedSince(lease.backed_epoch);
+  return holds ? lease.backed_slabs : 0;
+}
+
+uint64_t Core::BackedBytes(const Lease& lease) const {
+  if (IsBacked(lease)) return lease.bytes;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < BackedSlabs(lease); ++i)
+    bytes += lease.slabs[i].bytes;
+  return bytes;
 }
 
 }  // namespace gmb::broker

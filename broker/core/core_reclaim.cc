@@ -48,14 +48,19 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
   row.pool = pool.id;
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.request.contents);
-  row.gate = session.gate->Look(now);
-  row.evictable = CanBeTaken(session, pool, lease.request.contents);
+  row.group = GroupOf(session);
+  row.gate = LookAtMembers(session, now);
   row.host_room = host_books_.HasRoom(lease.id);
-  row.backed_bytes = IsBacked(lease) ? lease.bytes : 0;
+  const bool may_have_room =
+      lease.request.contents != v1::PRESERVE || row.host_room ||
+      HasHostRoomFor(lease.tenant, lease.bytes) || pool.copier == nullptr;
+  row.evictable = pool.info().kind != device::DeviceKind::kIpc && may_have_room;
+  row.backed_bytes = BackedBytes(lease);
   row.evicted = lease.residence == Residence::kEvicted;
   row.busy = lease.residence == Residence::kEvicting ||
              lease.residence == Residence::kRestoring || lease.awaits_pause ||
-             session.terminating || lease.state != v1::LeaseInfo::MAPPED;
+             lease.copies > 0 || session.terminating ||
+             lease.state == v1::LeaseInfo::CREATING;
   row.idle_since = session.gate->idle_since().value_or(now);
   row.resident_since = lease.resident_since;
   row.restore_time = lease.restore_time;
@@ -106,8 +111,8 @@ quota::Plan Core::PlanFor(const quota::Demand& demand, quota::Instant now,
                          demand, now, options_.planner, why);
 }
 
-// On their way back to the pool, those of dead sessions too. `pausing`: with what is only to be evicted
-// once its session's pause has taken effect.
+// On their way back to the pool, those of dead sessions too. `pausing`: with
+// what is only to be evicted once its session's pause has taken effect.
 uint64_t Core::IncomingBytes(quota::PoolId pool,
                              std::optional<quota::TenantId> tenant,
                              bool pausing) const {
@@ -145,15 +150,17 @@ void Core::Reclaim(Afterwards* after) {
   ExpireRestores(after);
   for (auto& [id, pool] : pools_) ServeShortage(pool.get(), now, after);
   ServeStanding(now, after);
+  BackAhead(now, after);
 }
 
 quota::Demand Core::DemandOf(const quota::Shortage& shortage,
-                             quota::Instant now) {
+                             quota::Instant now) const {
   quota::Demand demand;
   demand.cause = shortage.within_guarantee ? quota::Cause::kWithinGuarantee
                                            : quota::Cause::kBorrow;
   demand.tenant = shortage.tenant;
   demand.session = shortage.session;
+  demand.group = GroupOf(*sessions_.at(shortage.session.value));
   demand.needs = {{shortage.pool, shortage.lacking_bytes}};
   demand.deadline = shortage.deadline;
   demand.collects = shortage.collects_from <= now;
@@ -203,12 +210,18 @@ bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
   if (lease == leases_.end() || session == sessions_.end()) return false;
   switch (victim.step) {
     case quota::Step::kEvict:
-      if (lease->second->residence != Residence::kResident) return false;
-      if (!session->second->gate->Close()) return false;  // just left
+      if (lease->second->residence != Residence::kResident ||
+          lease->second->copies > 0) {
+        return false;
+      }
+      // What had no room at its grant may have some now.
+      if (!ReserveRoom(*lease->second)) return false;
+      if (!CloseMembers(session->second.get())) return false;
       StartEviction(lease->second.get(), victim.deadline, victim.may_terminate,
                     after);
       return true;
     case quota::Step::kPause:
+      if (!ReserveRoom(*lease->second)) return false;
       StartPause(session->second.get(), lease->second.get(), victim.deadline,
                  after);
       return true;
@@ -224,62 +237,74 @@ bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
 void Core::StartPause(Session* session, Lease* lease, quota::Instant until,
                       Afterwards* after) {
   lease->awaits_pause = true;
-  if (session->gate->pausing_until().has_value()) return;
-  session->gate->Pause(until);
-  pausing_.insert(session->id);
-  v1::Event event = NewEvent("pause_started", session->tenant);
-  event.set_session_id(session->id);
-  deps_.events->Publish(std::move(event));
-  v1::BrokerMessage message;
-  message.mutable_pausing();
-  Say(session, std::move(message), after);
-  Tell(quota::SessionPausing{quota::SessionId{session->id}, true}, after);
+  for (Session* member : Members(session)) {
+    if (member->gate->pausing_until().has_value()) continue;
+    member->gate->Pause(until);
+    pausing_.insert(member->id);
+    v1::Event event = NewEvent("pause_started", member->tenant);
+    event.set_session_id(member->id);
+    deps_.events->Publish(std::move(event));
+    v1::BrokerMessage message;
+    message.mutable_pausing();
+    Say(member, std::move(message), after);
+    Tell(quota::SessionPausing{quota::SessionId{member->id}, true}, after);
+  }
 }
 
 void Core::CheckPauses(Afterwards* after) {
   const quota::Instant now = deps_.clock->Now();
   const std::vector<uint64_t> pausing(pausing_.begin(), pausing_.end());
   for (const uint64_t id : pausing) {
-    Session* session = sessions_.at(id).get();
-    std::vector<Lease*> waiting;
-    bool needed = false;
-    for (const quota::LeaseId lease_id : session->leases) {
-      Lease* lease = leases_.at(lease_id).get();
+    // One of its group may have ended it.
+    if (pausing_.contains(id)) CheckPause(sessions_.at(id).get(), now, after);
+  }
+}
+
+void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
+  std::vector<Lease*> waiting;
+  bool needed = false;
+  bool copying = false;
+  for (const Session* member : Members(session)) {
+    for (const quota::LeaseId id : member->leases) {
+      Lease* lease = leases_.at(id).get();
       if (!lease->awaits_pause) continue;
       waiting.push_back(lease);
       needed |= ShortageIn(lease->request.pool, false).has_value();
+      copying |= lease->copies > 0;  // begun ahead of need
     }
-    const bool parked =
-        needed && session->gate->Look(now) == quota::Gate::kParked;
-    if (parked && session->gate->Close()) {
-      EndPause(session, after);
-      for (Lease* lease : waiting) {
-        StartEviction(lease, now + options_.planner.unmap_grace,
-                      tenants_.at(lease->tenant).policy.reclaim.may_terminate,
-                      after);
-      }
-    } else if (!needed || now >= *session->gate->pausing_until()) {
-      session->gate->Withdraw();
-      v1::Event event = NewEvent("pause_withdrawn", session->tenant);
-      event.set_session_id(id);
-      event.set_message(needed ? "a scope did not end in time"
-                               : "the memory is no longer needed");
-      deps_.events->Publish(std::move(event));
-      if (needed) {
-        for (Lease* lease : waiting) lease->back_off_until = now + kBackOff;
-      }
-      EndPause(session, after);
-      AdvanceRestore(session, after);
+  }
+  const bool parked = needed && !copying &&
+                      LookAtMembers(*session, now) >= quota::Gate::kParked;
+  if (parked && CloseMembers(session)) {
+    EndPause(session, after);
+    for (Lease* lease : waiting) {
+      StartEviction(lease, now + options_.planner.unmap_grace,
+                    tenants_.at(lease->tenant).policy.reclaim.may_terminate,
+                    after);
     }
+  } else if (!needed || now >= *session->gate->pausing_until()) {
+    v1::Event event = NewEvent("pause_withdrawn", session->tenant);
+    event.set_session_id(session->id);
+    event.set_message(needed ? "a scope did not end in time"
+                             : "the memory is no longer needed");
+    deps_.events->Publish(std::move(event));
+    if (needed) {
+      for (Lease* lease : waiting) lease->back_off_until = now + kBackOff;
+    }
+    for (Session* member : Members(session)) member->gate->Withdraw();
+    EndPause(session, after);
+    AdvanceRestore(session, after);
   }
 }
 
 void Core::EndPause(Session* session, Afterwards* after) {
-  pausing_.erase(session->id);
-  for (const quota::LeaseId id : session->leases) {
-    leases_.at(id)->awaits_pause = false;
+  for (Session* member : Members(session)) {
+    if (pausing_.erase(member->id) == 0) continue;
+    for (const quota::LeaseId id : member->leases) {
+      leases_.at(id)->awaits_pause = false;
+    }
+    Tell(quota::SessionPausing{quota::SessionId{member->id}, false}, after);
   }
-  Tell(quota::SessionPausing{quota::SessionId{session->id}, false}, after);
 }
 
 void Core::Terminate(Session* session, Afterwards* after) {
@@ -350,6 +375,7 @@ quota::Instant Core::ReclaimDue() const {
   for (const StandingDemand& demand : standing_) {
     due = std::min(due, demand.next_look);
   }
+  if (options_.backing.bytes_per_second > 0) due = std::min(due, backing_at_);
   if (!pausing_.empty()) due = std::min(due, now + kPauseLook);
   for (const quota::LeaseId id : moving_) {
     const Lease& lease = *leases_.at(id);

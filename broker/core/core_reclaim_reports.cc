@@ -86,8 +86,8 @@ v1::SessionInfo Core::Report(const Session& session) const {
     leased += lease.bytes;
     if (lease.residence == Residence::kEvicted) {
       evicted += lease.bytes;
-    } else if (IsBacked(lease)) {
-      backed += lease.bytes;
+    } else {
+      backed += BackedBytes(lease);
     }
   }
   info.set_leased_bytes(leased);
@@ -96,6 +96,7 @@ v1::SessionInfo Core::Report(const Session& session) const {
   info.set_leases(session.leases.size());
   info.set_waiting(session.pending.size() + session.restores.size());
   info.set_streaming(session.outbox->streaming());
+  info.set_group(session.group);
   const quota::Instant now = deps_.clock->Now();
   info.set_gate(ToProto(session.gate->Look(now)));
   if (session.gate->pausing_until().has_value())

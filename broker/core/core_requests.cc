@@ -92,7 +92,7 @@ void Core::HandleRequest(Session* session, uint64_t id,
     case v1::ClientMessage::kGetQuota:
       return ReportQuota(session, id, after);
     case v1::ClientMessage::kSetGate:
-      return SetGate(session, id, message.set_gate().on(), after);
+      return SetGate(session, id, message.set_gate(), after);
     case v1::ClientMessage::kRestore:
       return Restore(session, id, message.restore(), after);
     case v1::ClientMessage::kSeal:

@@ -34,49 +34,76 @@ void Core::Restore(Session* session, uint64_t client_id,
   AdvanceRestore(session, after);
 }
 
-// The next step towards a gate that is open, if there is one: everything that
-// ends a step of the session's leases comes here.
+// The next step towards gates that are open, if there is one: everything that
+// ends a step of a session's leases comes here.
 void Core::AdvanceRestore(Session* session, Afterwards* after) {
-  if (session->gate == nullptr || session->restoring.has_value()) return;
-  if (!session->gate->closed()) {
-    if (!session->gate->pausing_until().has_value()) {
-      AnswerRestores(session, absl::OkStatus(), after);
+  if (session->gate == nullptr) return;
+  const std::vector<Session*> members = Members(session);
+  const auto any = [&](auto holds) {
+    return std::any_of(members.begin(), members.end(), holds);
+  };
+  if (any([](const Session* m) { return m->restoring.has_value(); })) return;
+  if (!any([](const Session* m) { return m->gate->closed(); })) {
+    if (!any([](const Session* m) {
+          return m->gate->pausing_until().has_value();
+        })) {
+      AnswerMembers(session, absl::OkStatus(), after);
     }
     return;
   }
-  std::vector<quota::LeaseId> evicted;
-  std::vector<Lease*> unmapped;
-  for (const quota::LeaseId id : session->leases) {
-    Lease* lease = leases_.at(id).get();
-    if (lease->residence == Residence::kEvicting ||
-        lease->residence == Residence::kRestoring) {
-      return;
-    }
-    if (lease->residence == Residence::kEvicted) {
-      evicted.push_back(id);
-    } else if (lease->unmapped) {
-      unmapped.push_back(lease);
-    }
+  Away away = AwayOf(members);
+  if (away.moving) return;
+  if (away.evicted.empty() && away.unmapped.empty()) {
+    for (Session* member : members) Reopen(member, after);
+    return;
   }
-  if (evicted.empty() && unmapped.empty()) return Reopen(session, after);
-  if (session->restores.empty()) return;
-  for (Lease* lease : unmapped) {
+  if (!any([](const Session* m) { return !m->restores.empty(); })) return;
+  for (Lease* lease : away.unmapped) {
     lease->residence = Residence::kRestoring;
     lease->move_started = deps_.clock->Now();
     lease->moved = absl::OkStatus();
     moving_.insert(lease->id);
-    StartMapping(session, lease, after);
+    StartMapping(sessions_.at(lease->request.session).get(), lease, after);
   }
-  if (evicted.empty()) return;
+  if (!away.evicted.empty())
+    AskForRestore(members, std::move(away.evicted), after);
+}
+
+Core::Away Core::AwayOf(const std::vector<Session*>& members) const {
+  Away away;
+  for (const Session* member : members) {
+    for (const quota::LeaseId id : member->leases) {
+      Lease* lease = leases_.at(id).get();
+      away.moving |= lease->residence == Residence::kEvicting ||
+                     lease->residence == Residence::kRestoring;
+      if (lease->residence == Residence::kEvicted) {
+        away.evicted.push_back(id);
+      } else if (lease->unmapped) {
+        away.unmapped.push_back(lease);
+      }
+    }
+  }
+  return away;
+}
+
+// In the name of the member that waits the longest.
+void Core::AskForRestore(const std::vector<Session*>& members,
+                         std::vector<quota::LeaseId> evicted,
+                         Afterwards* after) {
+  Session* asking = nullptr;
   quota::Instant deadline;
-  for (const auto& [id, until] : session->restores) {
-    deadline = std::max(deadline, until);
+  for (Session* member : members) {
+    for (const auto& [id, until] : member->restores) {
+      if (asking != nullptr && until <= deadline) continue;
+      asking = member;
+      deadline = until;
+    }
   }
   const quota::RequestId request{next_request_++};
-  session->restoring = request;
-  restoring_.emplace(request, session->id);
-  Tell(quota::Restore{request, quota::SessionId{session->id},
-                      std::move(evicted), deadline},
+  asking->restoring = request;
+  restoring_.emplace(request, asking->id);
+  Tell(quota::Restore{request, quota::SessionId{asking->id}, std::move(evicted),
+                      deadline},
        after);
 }
 
@@ -115,6 +142,12 @@ void Core::AnswerRestores(Session* session, const absl::Status& status,
   }
 }
 
+void Core::AnswerMembers(Session* session, const absl::Status& status,
+                         Afterwards* after) {
+  for (Session* member : Members(session))
+    AnswerRestores(member, status, after);
+}
+
 void Core::OnRestored(const quota::Restored& restored, Afterwards* after) {
   auto it = restoring_.find(restored.request);
   if (it == restoring_.end()) return;
@@ -122,12 +155,12 @@ void Core::OnRestored(const quota::Restored& restored, Afterwards* after) {
   restoring_.erase(it);
   session->restoring.reset();
   std::vector<Lease*> back;
-  for (const quota::LeaseId id : session->leases) {
-    Lease* lease = leases_.at(id).get();
-    if (lease->residence == Residence::kEvicted && !engine_.Lease(id)->evicted)
-      back.push_back(lease);
+  for (const quota::LeaseId id : AwayOf(Members(session)).evicted) {
+    if (!engine_.Lease(id)->evicted) back.push_back(leases_.at(id).get());
   }
-  for (Lease* lease : back) StartRestore(session, lease, after);
+  for (Lease* lease : back) {
+    StartRestore(sessions_.at(lease->request.session).get(), lease, after);
+  }
   if (back.empty()) AdvanceRestore(session, after);
 }
 
@@ -136,23 +169,23 @@ void Core::OnRestoreDenied(const quota::Denied& denied, Session* session,
                            Afterwards* after) {
   session->restoring.reset();
   const quota::Instant now = deps_.clock->Now();
-  const bool another =
-      std::any_of(session->restores.begin(), session->restores.end(),
-                  [now](const auto& waiting) { return waiting.second > now; });
+  bool another = false;
+  const std::vector<Session*> members = Members(session);
+  for (const Session* member : members) {
+    for (const auto& [id, until] : member->restores) another |= until > now;
+  }
   if (denied.reason == quota::Reason::kPoolExhausted && another) {
     return AdvanceRestore(session, after);
   }
   uint64_t bytes = 0;
-  for (const quota::LeaseId id : session->leases) {
-    const Lease& lease = *leases_.at(id);
-    if (lease.residence == Residence::kEvicted) bytes += lease.bytes;
-  }
+  for (const quota::LeaseId id : AwayOf(members).evicted)
+    bytes += leases_.at(id)->bytes;
   v1::Event event = NewEvent("restore_failed", session->tenant);
   event.set_session_id(session->id);
   event.set_bytes(bytes);
   event.set_message(std::string(quota::ReasonName(denied.reason)));
   deps_.events->Publish(std::move(event));
-  AnswerRestores(session, DenialStatus(denied, bytes), after);
+  AnswerMembers(session, DenialStatus(denied, bytes), after);
 }
 
 void Core::StartRestore(Session* session, Lease* lease, Afterwards* after) {
@@ -175,13 +208,13 @@ void Core::StartRestore(Session* session, Lease* lease, Afterwards* after) {
 // Its slabs are there: the client maps them while they are being filled.
 void Core::FillAndMap(Session* session, Lease* lease, Afterwards* after) {
   if (lease->request.contents == v1::PRESERVE) {
-    const auto* place = host_books_.TrueCopy(lease->id);
-    if (place == nullptr) {
+    if (host_books_.TrueCopy(lease->id) == nullptr) {
       lease->moved = proto::MakeError(
           v1::CONTENTS_LOST, "the lease's contents are gone: make them anew");
       return TryEndRestore(lease, after);
     }
-    CopyContents(lease, device::CopyDirection::kIn, *place, after);
+    CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
+                 after);
   }
   StartMapping(session, lease, after);
 }
@@ -200,7 +233,7 @@ void Core::OnRestoreNotPrepared(Pool* pool, Lease* lease,
   Tell(quota::Evicted{lease->id}, after);
   if (++session->failed_restores >= kMaxAttempts) {
     session->failed_restores = 0;
-    AnswerRestores(
+    AnswerMembers(
         session,
         proto::MakeError(
             absl::IsResourceExhausted(status) ? v1::POOL_EXHAUSTED
@@ -252,7 +285,7 @@ void Core::UndoRestore(Session* session, Lease* lease, Afterwards* after) {
   PublishMove("restore_failed", *lease, {}, why.message());
   const bool in_host_pool = lease->request.contents != v1::PRESERVE ||
                             host_books_.TrueCopy(lease->id) != nullptr;
-  AnswerRestores(
+  AnswerMembers(
       session,
       proto::MakeError(
           v1::DEVICE_ERROR,
@@ -282,7 +315,11 @@ void Core::ExpireRestores(Afterwards* after) {
     for (const auto& [client_id, until] : session->restores) {
       if (until <= now) over.push_back(client_id);
     }
-    if (session->restoring.has_value()) continue;
+    const std::vector<Session*> members = Members(session);
+    const bool asked = std::any_of(
+        members.begin(), members.end(),
+        [](const Session* member) { return member->restoring.has_value(); });
+    if (asked) continue;
     for (const uint64_t client_id : over) {
       session->restores.erase(client_id);
       Refuse(session, client_id,

@@ -166,6 +166,9 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
                               Afterwards* after) {
   auto it = sessions_.find(session_id);
   if (it == sessions_.end()) return;
+  std::vector<Session*> members = Members(it->second.get());
+  std::erase(members, it->second.get());
+  LeaveGroup(it->second.get());
   // Its gate page is unmapped once the lock is given up.
   after->ended.push_back(std::move(it->second));
   const Session* session = after->ended.back().get();
@@ -190,6 +193,7 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
   Tell(quota::SessionClosed{quota::SessionId{session_id}}, after);
   for (const quota::LeaseId lease : session->leases)
     EndLease(lease, /*reuse=*/false, after);
+  for (Session* member : members) AdvanceRestore(member, after);
 }
 
 absl::StatusOr<Caller> Core::Authenticate(absl::string_view token,

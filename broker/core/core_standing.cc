@@ -93,7 +93,11 @@ bool Core::ServeOne(StandingDemand* standing, quota::Instant now,
   const bool taken = CarryOut(plan, now, pool, after);
   standing->next_look = std::min(standing->next_look, pool->replan_at);
   pool->replan_at = replan_at;  // of requests, which plan for themselves
-  if (taken || incoming > 0 || !plan.empty()) return false;
+  const bool in_work =
+      std::any_of(why.begin(), why.end(), [&](const auto& verdict) {
+        return verdict.verdict == quota::Verdict::kBusy;
+      });
+  if (taken || incoming > 0 || !plan.empty() || in_work) return false;
   // Whatever is parked later is not what the operator asked for now.
   if (standing->cause != quota::Cause::kOperator) return false;
   FinishStanding(standing, why, after);

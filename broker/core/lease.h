@@ -75,7 +75,11 @@ struct Lease {
   quota::Instant move_started;
   quota::Nanoseconds restore_time{0};  // of the last one
   quota::Instant back_off_until;
-  uint64_t backed_epoch = 0;  // of the gate, when the host copy was made
+  // Of the gate, when the host copy was made; and how many slabs, from the
+  // first on, have one that was made ahead of need (0 once all of them have).
+  uint64_t backed_epoch = 0;
+  uint32_t backed_slabs = 0;
+  uint32_t backing_slabs = 0;  // being copied ahead
 };
 
 }  // namespace gmb::broker

@@ -59,6 +59,7 @@ struct Session {
 
   // --- Reclaim.
   std::unique_ptr<SessionGate> gate;  // none: an operator's
+  std::string group;                  // empty: none
   uint64_t last_move = 0;
   // Restores that are not answered, by the client's request id, and until when
   // each waits.

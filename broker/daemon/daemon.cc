@@ -97,6 +97,7 @@ absl::Status Daemon::SetUpCore() {
   options.few_files = plan.warning;
   options.default_tenant = config_.default_tenant;
   options.planner.pause = config_.pause;
+  options.backing.bytes_per_second = config_.back_ahead_bytes_per_second;
   options.planner.lend_parked_guarantees = config_.lend_parked_guarantees;
   {
     ipc::MutexLock lock(&sockets_mu_);

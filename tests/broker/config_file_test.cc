@@ -56,6 +56,7 @@ float: 1GiB
 host_pool: 8GiB
 pause: false
 lend_parked_guarantees: true
+back_ahead: 2GiB
 allow_ipc: false
 socket_dir: /tmp/gmb
 state_dir: /tmp/state
@@ -93,6 +94,7 @@ tenants:
   EXPECT_EQ(config.host_pool_bytes, 8 * kGiB);
   EXPECT_FALSE(config.pause);
   EXPECT_TRUE(config.lend_parked_guarantees);
+  EXPECT_EQ(config.back_ahead_bytes_per_second, 2 * kGiB);
   EXPECT_EQ(config.default_tenant, "batch");
   EXPECT_EQ(config.log.level, LogLevel::kWarning);
 

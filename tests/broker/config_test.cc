@@ -67,6 +67,7 @@ TEST(Flags, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(config.host_pool_bytes, 0u);
   EXPECT_TRUE(config.pause);
   EXPECT_FALSE(config.lend_parked_guarantees);
+  EXPECT_EQ(config.back_ahead_bytes_per_second, 0u);
   // The defaults that the help names are accepted and change nothing.
   for (const Setting& setting : Settings()) {
     BrokerConfig again;

@@ -308,9 +308,9 @@ static void TestGate(void) {
   gmb_lease* lease = NULL;
   CHECK_OK(gmb_acquire(client, 4 * MIB, NULL, &lease));
   CHECK_FAILS(gmb_leave(client), GMB_CODE_FAILED_PRECONDITION, GMB_REASON_NONE);
-  CHECK_FAILS(gmb_gate_on(client, -1), GMB_CODE_INVALID_ARGUMENT,
+  CHECK_FAILS(gmb_gate_on(client, -1, NULL), GMB_CODE_INVALID_ARGUMENT,
               GMB_REASON_NONE);
-  CHECK_OK(gmb_gate_on(client, 1));
+  CHECK_OK(gmb_gate_on(client, 1, "ranks"));
   CHECK_OK(gmb_enter(client, 0));
   CHECK_OK(gmb_enter_capture(client, 10000));
   memset(gmb_lease_data(lease), 5, 4 * MIB);
@@ -389,7 +389,7 @@ static void TestForkedChild(void) {
                 GMB_CODE_FAILED_PRECONDITION, GMB_REASON_NONE);
     CHECK_FAILS(gmb_client_status(client), GMB_CODE_FAILED_PRECONDITION,
                 GMB_REASON_NONE);
-    CHECK_FAILS(gmb_gate_on(client, 0), GMB_CODE_FAILED_PRECONDITION,
+    CHECK_FAILS(gmb_gate_on(client, 0, NULL), GMB_CODE_FAILED_PRECONDITION,
                 GMB_REASON_NONE);
     CHECK_FAILS(gmb_gate_off(client, 0), GMB_CODE_FAILED_PRECONDITION,
                 GMB_REASON_NONE);

@@ -277,6 +277,63 @@ TEST_F(ReclaimTest, ASealedLeaseIsCopiedOnce) {
   }
 }
 
+TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
+  Start({"--host-pool=512MiB", "--back-ahead=4GiB"});
+  MakeTenant("idle");
+  MakeTenant("busy");
+  const auto idle = ConnectWithGate("idle");
+  const auto busy = ConnectAs("busy");
+  auto lease = idle->Acquire(200 * kMiB, Wait());
+  ASSERT_TRUE(lease.ok());
+  {
+    auto scope = idle->Enter(kLong);
+    Write(*lease, 4);
+  }
+  ASSERT_TRUE(
+      Await([&] { return SessionOf("idle").backed_bytes() == 200 * kMiB; }));
+  auto burst = busy->Acquire(200 * kMiB, Wait());
+  ASSERT_TRUE(burst.ok()) << burst.status();
+  EXPECT_THAT(broker().Log(), HasSubstr("nothing to copy"));
+  ASSERT_TRUE(std::move(*burst).Release().ok());
+  {
+    auto scope = idle->Enter(kLong);
+    ASSERT_TRUE(scope.ok());
+    EXPECT_TRUE(Holds(*lease, 4));
+    Write(*lease, 5);
+    // What was written since is not what was copied.
+    EXPECT_EQ(SessionOf("idle").backed_bytes(), 0U);
+  }
+  auto again = busy->Acquire(200 * kMiB, Wait());
+  ASSERT_TRUE(again.ok());
+  ASSERT_TRUE(std::move(*again).Release().ok());
+  auto scope = idle->Enter(kLong);
+  ASSERT_TRUE(scope.ok());
+  EXPECT_TRUE(Holds(*lease, 5));
+}
+
+TEST_F(ReclaimTest, SealingDoesNotMakeAnOlderCopyTrue) {
+  Start();
+  MakeTenant("idle");
+  const auto idle = ConnectWithGate("idle");
+  auto lease = idle->Acquire(64 * kMiB, Wait());
+  ASSERT_TRUE(lease.ok());
+  for (const uint64_t seed : {1, 2}) {
+    if (seed == 2) {
+      ASSERT_TRUE(AwaitGate("idle", v1::SessionInfo::GATE_PARKED));
+      EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 64 * kMiB);
+    }
+    auto scope = idle->Enter(kLong);
+    ASSERT_TRUE(scope.ok());
+    Write(*lease, seed);
+  }
+  ASSERT_TRUE(lease->Seal().ok());
+  ASSERT_TRUE(AwaitGate("idle", v1::SessionInfo::GATE_PARKED));
+  EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 64 * kMiB);
+  auto scope = idle->Enter(kLong);
+  ASSERT_TRUE(scope.ok());
+  EXPECT_TRUE(Holds(*lease, 2));
+}
+
 TEST_F(ReclaimTest, ALoweredLimitTakesWhatIsParked) {
   Start();
   MakeTenant("idle");

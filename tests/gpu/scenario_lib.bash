@@ -16,7 +16,7 @@ broker=   # pid, empty without one
 program() {
   if [ -n "${build:-}" ]; then
     case $1 in
-      gpu_*) command_line=("$build/tests/$1") ;;
+      gpu_* | *_test) command_line=("$build/tests/$1") ;;
       *) command_line=("$build/bin/$1") ;;
     esac
   else

@@ -217,10 +217,12 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_quota(gmb_client* client,
  * a while. See docs/client.md. */
 
 /* From now on leases are used inside scopes only, on all threads. Without a
- * scope for park_after_ms (0: 50 ms) the memory may be taken. After an error
- * the gate is off. */
+ * scope for park_after_ms (0: 50 ms) the memory may be taken. Sessions of one
+ * tenant that name the same group lose their memory and get it back together,
+ * or not at all; NULL or "": none. After an error the gate is off. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_gate_on(gmb_client* client,
-                                                int64_t park_after_ms);
+                                                int64_t park_after_ms,
+                                                const char* group);
 /* As if a scope were in that never ends. GMB_REASON_OVERCOMMITTED when the
  * broker could then not keep what it has guaranteed to others; otherwise waits
  * and fails as gmb_enter does. After an error the gate is on. */

@@ -14,7 +14,7 @@ namespace gmb {
 // How a lease's contents are to be treated when its bytes are needed elsewhere.
 enum class Contents {
   kPreserve,  // kept, in host memory if need be
-  kDiscard,   // may be lost
+  kDiscard,   // may be lost: then zeros, or older bytes of the same tenant
   kResident,  // never moved (NCCL, RDMA, peers)
 };
 
@@ -98,6 +98,10 @@ struct GateOptions {
   // parked. At most a day. A short time lends memory sooner, and makes the
   // first scope after it some microseconds slower.
   absl::Duration park_after = absl::Milliseconds(50);
+  // Sessions of one tenant that name the same group (the ranks of one model,
+  // say) lose their memory and get it back together, or not at all. Empty:
+  // none. At most 63 printable characters.
+  std::string group;
 };
 
 struct AcquireOptions {

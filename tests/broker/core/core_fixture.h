@@ -10,10 +10,14 @@
 #include "broker/core/core.h"
 #include "broker/core/in_process_keeper.h"
 #include "broker/core/ticker.h"
+#include "device/copier.h"
 #include "device/devices.h"
+#include "device/host_copy_engine.h"
+#include "device/host_pool.h"
 #include "gtest/gtest.h"
 #include "tests/broker/core/fake_peer.h"
 #include "tests/device/faulty_allocator.h"
+#include "tests/device/faulty_copy_engine.h"
 
 namespace gmb::broker {
 
@@ -22,8 +26,9 @@ inline constexpr uint64_t kMiB = 1 << 20;
 // A whole core over host memory, with its ticker, keeper and journal.
 class CoreFixture : public testing::Test {
  protected:
-  explicit CoreFixture(CoreOptions options = {})
-      : core(options, {&clock, &keeper, &journal, &events}) {
+  explicit CoreFixture(CoreOptions options = {}, uint64_t host_pool_bytes = 0)
+      : host_pool(NewHostPool(host_pool_bytes)),
+        core(options, {&clock, &keeper, &journal, &events, host_pool.get()}) {
     core.SetWakeTicker([this] {
       if (ticker != nullptr) ticker->Wake();
     });
@@ -46,7 +51,7 @@ class CoreFixture : public testing::Test {
     auto worker =
         DeviceWorker::Create(std::move(allocator), &keeper, &slab_ids);
     ASSERT_TRUE(worker.ok()) << worker.status();
-    PoolOptions options{*std::move(worker), nullptr, bytes, bytes,
+    PoolOptions options{*std::move(worker), NewCopier(), bytes, bytes,
                         SlabPool::DefaultOptions(bytes, 2 * kMiB)};
     options.slabs.reuse_for = reuse_for;
     // Before the pool's worker, which may wake it.
@@ -103,6 +108,21 @@ class CoreFixture : public testing::Test {
     return true;
   }
 
+  static std::unique_ptr<device::HostPool> NewHostPool(uint64_t bytes) {
+    if (bytes == 0) return nullptr;
+    return *device::HostPool::Create({.bytes = bytes, .threads = 1}, nullptr);
+  }
+  std::unique_ptr<device::Copier> NewCopier() {
+    if (host_pool == nullptr) return nullptr;
+    const auto engine = [](device::CopyFaults* faults) {
+      return std::make_unique<device::FaultyCopyEngine>(
+          std::make_unique<device::HostCopyEngine>(), faults, /*seed=*/1);
+    };
+    return std::make_unique<device::Copier>(
+        host_pool.get(), engine(&faults_out), engine(&faults_in),
+        device::CopyPacing{});
+  }
+
   ipc::Mutex sessions_mu;  // tests connect from several threads
   std::vector<uint64_t> sessions;
   SystemClock clock;
@@ -111,6 +131,9 @@ class CoreFixture : public testing::Test {
   EventBus events;
   std::atomic<SlabId> slab_ids{1};
   std::unique_ptr<Ticker> ticker;
+  device::CopyFaults faults_out;
+  device::CopyFaults faults_in;
+  std::unique_ptr<device::HostPool> host_pool;
   Core core;
 };
 

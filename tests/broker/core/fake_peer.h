@@ -8,6 +8,8 @@
 
 #include "broker/core/core.h"
 #include "gmb/v1/handle.pb.h"
+#include "ipc/gate_page.h"
+#include "ipc/gate_word.h"
 #include "ipc/mutex.h"
 
 namespace gmb::broker {
@@ -27,6 +29,10 @@ class FakePeer : public StreamSink,
     session = opened->id;
     token = opened->token;
     outbox = opened->outbox;
+    absl::StatusOr<ipc::GatePage> page =
+        ipc::GatePage::Map(opened->gate_page.get());
+    if (!page.ok()) return page.status();
+    gate = std::make_unique<ipc::GatePage>(*std::move(page));
     outbox->AttachSocket(shared_from_this());
     return core_->AttachStream(session, shared_from_this()).status();
   }
@@ -46,6 +52,50 @@ class FakePeer : public StreamSink,
     v1::ClientMessage message;
     message.mutable_release()->set_lease_id(lease);
     return Send(message);
+  }
+
+  // --- The gate, as an honest client would move it.
+  uint64_t SetGate(bool on) {
+    v1::ClientMessage message;
+    message.mutable_set_gate()->set_on(on);
+    return Send(message);
+  }
+  void SetWord(ipc::GateWord word) { gate->cells().word.store(word.bits()); }
+  [[nodiscard]] ipc::GateWord Word() const {
+    return ipc::LookAtGate(gate->cells());
+  }
+  void Park(uint64_t epoch = 1) {
+    SetWord(ipc::GateWord(ipc::GateState::kParked, 0, epoch));
+  }
+  uint64_t Restore(int wait_seconds) {
+    v1::ClientMessage message;
+    message.mutable_restore()->mutable_wait()->set_seconds(wait_seconds);
+    return Send(message);
+  }
+  void Mapped(uint64_t lease, uint64_t move = 0) {
+    v1::ClientMessage message;
+    message.mutable_mapped()->set_lease_id(lease);
+    message.mutable_mapped()->set_move(move);
+    Send(message);
+  }
+  void Unmapped(uint64_t lease, uint64_t move) {
+    v1::ClientMessage message;
+    message.mutable_unmapped()->set_lease_id(lease);
+    message.mutable_unmapped()->set_move(move);
+    Send(message);
+  }
+  // The newest Evict, or Map, with a move above `move`.
+  v1::Evict AwaitEvict(uint64_t move = 0) {
+    return Await([move](const v1::BrokerMessage& m) {
+             return m.has_evict() && m.evict().move() > move;
+           })
+        .evict();
+  }
+  v1::Map AwaitMap(uint64_t move = 0) {
+    return Await([move](const v1::BrokerMessage& m) {
+             return m.has_map() && m.map().move() > move;
+           })
+        .map();
   }
 
   // The answer of a request; Waiting is none. Empty after 5 s.
@@ -106,6 +156,7 @@ class FakePeer : public StreamSink,
   uint64_t session = 0;
   std::string token;
   std::shared_ptr<Outbox> outbox;
+  std::unique_ptr<ipc::GatePage> gate;
   uint64_t last_request = 0;
   bool acknowledge = true;
 

@@ -1,0 +1,385 @@
+// The core takes memory back and brings it back: what it does when clients,
+// copies and devices answer late, wrongly, or not at all.
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "ipc/gate_control.h"
+#include "ipc/pidfd.h"
+#include "tests/broker/core/core_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using quota::Amount;
+
+CoreOptions Options() {
+  CoreOptions options;
+  options.planner.unmap_grace = std::chrono::milliseconds(100);
+  return options;
+}
+
+class CoreReclaimTest : public CoreFixture {
+ protected:
+  CoreReclaimTest() : CoreFixture(Options(), 512 * kMiB) {}
+
+  void SetUp() override {
+    AddHostPool(256 * kMiB);
+    SetTenant("idle", Amount::Bytes(0), Amount::Fraction(1));
+    SetTenant("busy", Amount::Bytes(0), Amount::Fraction(1));
+  }
+  // A session that holds so much, mapped, with its gate on.
+  std::shared_ptr<FakePeer> Holder(const std::string& tenant, uint64_t bytes,
+                                   PeerIdentity peer = {}) {
+    auto holder = std::make_shared<FakePeer>(&core);
+    peer.origin = Origin::kTenantDirectory;
+    peer.tenant_directory = tenant;
+    EXPECT_TRUE(holder->Open(peer).ok());
+    sessions.push_back(holder->session);
+    EXPECT_TRUE(holder->Answer(holder->SetGate(true)).has_gate_set());
+    const v1::BrokerMessage answer =
+        holder->Answer(holder->Acquire(bytes, /*wait_seconds=*/5));
+    EXPECT_TRUE(answer.has_grant()) << answer.ShortDebugString();
+    lease_ = answer.grant().lease_id();
+    holder->Mapped(lease_);
+    return holder;
+  }
+  v1::LeaseInfo Lease(uint64_t id) {
+    const auto leases = core.Leases("");
+    for (const v1::LeaseInfo& lease : leases->leases()) {
+      if (lease.id() == id) return lease;
+    }
+    return {};
+  }
+  bool AwaitLease(uint64_t id, v1::LeaseInfo::State state) {
+    return AwaitPool(
+        [&](const v1::PoolStatus&) { return Lease(id).state() == state; });
+  }
+
+  uint64_t lease_ = 0;  // of the last Holder
+};
+
+TEST_F(CoreReclaimTest, BytesAreGrantedOnceTheirHolderHasUnmapped) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 5);
+  const v1::Evict evict = idle->AwaitEvict();
+  ASSERT_EQ(evict.lease_id(), lease_);
+  EXPECT_EQ(idle->Word().state(), ipc::GateState::kClosed);
+  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::EVICTING);
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::EVICTED);
+  EXPECT_EQ(Lease(lease_).slabs(), 0U);
+}
+
+TEST_F(CoreReclaimTest, AnswersToOtherMovesAreNone) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 5);
+  const v1::Evict evict = idle->AwaitEvict();
+  busy->Unmapped(lease_, evict.move());      // not its lease
+  idle->Unmapped(lease_, evict.move() + 1);  // not asked
+  idle->Unmapped(lease_ + 1, evict.move());
+  idle->Mapped(lease_, evict.move());
+  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::EVICTING);
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+  // Said twice, as after a break: nothing more happens.
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::EVICTED);
+}
+
+TEST_F(CoreReclaimTest, AFailedCopyLeavesContentsOnTheDevice) {
+  faults_out.fail_call[static_cast<int>(device::CopyFaults::Op::kBegin)] = 1;
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 1);
+  const v1::Evict evict = idle->AwaitEvict();
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_EQ(busy->Answer(request).error().detail().reason(),
+            v1::POOL_EXHAUSTED);
+  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::MAPPED);
+  EXPECT_GT(Lease(lease_).slabs(), 0U);
+  // The scope that comes back maps the very slabs again, without a copy.
+  const uint64_t restore = idle->Restore(5);
+  const v1::Map map = idle->AwaitMap(evict.move());
+  EXPECT_EQ(map.lease_id(), lease_);
+  idle->Mapped(lease_, map.move());
+  EXPECT_TRUE(idle->Answer(restore).has_restored());
+  EXPECT_EQ(idle->Word().state(), ipc::GateState::kParked);
+  EXPECT_EQ(faults_in.calls[0], 0U);
+}
+
+TEST_F(CoreReclaimTest, AFailedRestoreIsAnAnswerAndKeepsTheContents) {
+  const auto idle = Holder("idle", 64 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(250 * kMiB, 5);
+  const v1::Evict evict = idle->AwaitEvict();
+  idle->Unmapped(lease_, evict.move());
+  const v1::BrokerMessage grant = busy->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  busy->Release(grant.grant().lease_id());
+  faults_in.fail_call[static_cast<int>(device::CopyFaults::Op::kMap)] = 1;
+  const uint64_t failing = idle->Restore(5);
+  const v1::Map map = idle->AwaitMap(evict.move());
+  idle->Mapped(lease_, map.move());
+  EXPECT_EQ(idle->Answer(failing).error().detail().reason(), v1::DEVICE_ERROR);
+  // What it mapped is taken again; the copy in the host pool is the true one.
+  const v1::Evict again = idle->AwaitEvict(map.move());
+  idle->Unmapped(lease_, again.move());
+  ASSERT_TRUE(AwaitLease(lease_, v1::LeaseInfo::EVICTED));
+  EXPECT_TRUE(Lease(lease_).backed());
+  const uint64_t restore = idle->Restore(5);
+  const v1::Map second = idle->AwaitMap(again.move());
+  idle->Mapped(lease_, second.move());
+  EXPECT_TRUE(idle->Answer(restore).has_restored());
+}
+
+TEST_F(CoreReclaimTest, WhoDoesNotAnswerKeepsItsMemoryAndItCountsAsHard) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  EXPECT_FALSE(Lease(lease_).hard());
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 1);
+  const v1::Evict evict = idle->AwaitEvict();
+  EXPECT_EQ(busy->Answer(request).error().detail().reason(),
+            v1::POOL_EXHAUSTED);
+  EXPECT_TRUE(Lease(lease_).hard());
+  // Late is better than never.
+  const uint64_t another = busy->Acquire(200 * kMiB, 5);
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_TRUE(busy->Answer(another).has_grant());
+}
+
+TEST_F(CoreReclaimTest, WhoMayBeTerminatedAndDoesNotAnswerIsKilled) {
+  TenantPolicy policy = *core.GetPolicy("idle");
+  policy.reclaim.may_terminate = true;
+  ASSERT_TRUE(core.SetTenant(policy).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  const int raw = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  ASSERT_GE(raw, 0);
+  PeerIdentity peer;
+  peer.pid = child;
+  peer.pidfd = std::make_shared<const ipc::UniqueFd>(raw);
+  const auto idle = Holder("idle", 200 * kMiB, peer);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 10);
+  idle->AwaitEvict();
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  core.CloseSession(idle->session, "its process ended");  // the handle server's
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+}
+
+TEST_F(CoreReclaimTest, APauseEndsWithItsGraceAndKillsNobody) {
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  TenantPolicy policy = *core.GetPolicy("idle");
+  policy.reclaim.pause_grace = std::chrono::milliseconds(200);
+  policy.reclaim.may_terminate = true;
+  ASSERT_TRUE(core.SetTenant(policy).ok());
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));  // in a scope
+  const uint64_t above = idle->Acquire(60 * kMiB, 60);
+  const auto owner = Connect("owner");
+  const uint64_t request = owner->Acquire(100 * kMiB, 2);
+  EXPECT_TRUE(
+      idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
+          .has_pausing());
+  EXPECT_TRUE(idle->Word().paused());
+  EXPECT_EQ(idle->Answer(above).error().detail().reason(), v1::PAUSING);
+  const uint64_t wants_in = idle->Restore(5);
+  EXPECT_TRUE(idle->Answer(wants_in).has_restored());  // withdrawn
+  EXPECT_FALSE(idle->Word().paused());
+  EXPECT_TRUE(owner->Answer(request).has_error());
+  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::MAPPED);
+}
+
+TEST_F(CoreReclaimTest, APausedSessionThatParksIsEvicted) {
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));
+  const auto owner = Connect("owner");
+  const uint64_t request = owner->Acquire(100 * kMiB, 5);
+  idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); });
+  const uint64_t wants_in = idle->Restore(5);
+  idle->SetWord(ipc::GateWord(ipc::GateState::kParked, 0, 1, /*paused=*/true));
+  const v1::Evict evict = idle->AwaitEvict();
+  idle->Unmapped(lease_, evict.move());
+  const v1::BrokerMessage grant = owner->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  // And comes back as soon as there is room: it has asked already.
+  owner->Release(grant.grant().lease_id());
+  const v1::Map map = idle->AwaitMap(evict.move());
+  idle->Mapped(lease_, map.move());
+  EXPECT_TRUE(idle->Answer(wants_in).has_restored());
+}
+
+TEST_F(CoreReclaimTest, WhatIsNotAnsweredIsRepeatedOnANewStream) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 5);
+  const v1::Evict evict = idle->AwaitEvict();
+  {
+    ipc::MutexLock lock(&idle->mu);
+    idle->messages.clear();
+  }
+  ASSERT_TRUE(core.AttachStream(idle->session, idle).ok());
+  EXPECT_EQ(idle->AwaitEvict().move(), evict.move());
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+}
+
+TEST_F(CoreReclaimTest, AGateThatGuaranteesRestOnCanNotBeTurnedOff) {
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  const auto idle = Holder("idle", 200 * kMiB);
+  const v1::BrokerMessage refused = idle->Answer(idle->SetGate(false));
+  EXPECT_EQ(refused.error().detail().reason(), v1::OVERCOMMITTED);
+  EXPECT_FALSE(Lease(lease_).hard());
+  idle->Release(lease_);
+  EXPECT_TRUE(idle->Answer(idle->SetGate(false)).has_gate_set());
+}
+
+TEST_F(CoreReclaimTest, AGateWrittenOverFailsItsOwnRestoreAlone) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 5);
+  const v1::Evict evict = idle->AwaitEvict();
+  idle->SetWord(ipc::GateWord(0xDEADBEEFDEADBEEF));
+  idle->Unmapped(lease_, evict.move());
+  const v1::BrokerMessage grant = busy->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  busy->Release(grant.grant().lease_id());
+  const uint64_t restore = idle->Restore(5);
+  const v1::Map map = idle->AwaitMap(evict.move());
+  idle->Mapped(lease_, map.move());
+  EXPECT_EQ(idle->Answer(restore).error().detail().reason(), v1::BAD_STATE);
+}
+
+TEST_F(CoreReclaimTest, ALeaseReleasedWhileItLeavesIsGone) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 5);
+  idle->AwaitEvict();
+  EXPECT_TRUE(idle->Answer(idle->Release(lease_)).has_released());
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+  EXPECT_EQ(core.Status().host_pool().reserved_bytes(), 0U);
+  EXPECT_TRUE(idle->Answer(idle->Restore(5)).has_restored());
+}
+
+TEST_F(CoreReclaimTest, ASessionThatEndsWhileItLeavesLeavesNothing) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 5);
+  idle->AwaitEvict();
+  core.CloseSession(idle->session, "killed");
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+  EXPECT_EQ(core.Status().host_pool().reserved_bytes(), 0U);
+  EXPECT_EQ(core.Status().leases(), 1U);
+}
+
+TEST_F(CoreReclaimTest, AGroupIsClosedAndRestoredTogetherOrNotAtAll) {
+  const auto first = Holder("idle", 100 * kMiB);
+  const uint64_t of_first = lease_;
+  const auto second = Holder("idle", 100 * kMiB);
+  const uint64_t of_second = lease_;
+  for (const auto& peer : {first, second}) {
+    v1::ClientMessage message;
+    message.mutable_set_gate()->set_on(true);
+    message.mutable_set_gate()->set_group("ranks");
+    ASSERT_TRUE(peer->Answer(peer->Send(message)).has_gate_set());
+  }
+  first->Park();  // the second one works on
+  const auto busy = Connect("busy");
+  EXPECT_TRUE(busy->Answer(busy->Acquire(100 * kMiB, 1)).has_error());
+  EXPECT_EQ(first->Word().state(), ipc::GateState::kParked);
+  second->Park();
+  const uint64_t request = busy->Acquire(100 * kMiB, 5);
+  // One lease is enough for it, and both gates are closed.
+  const auto victim =
+      AwaitLease(of_first, v1::LeaseInfo::EVICTING) ? first : second;
+  const uint64_t taken = victim == first ? of_first : of_second;
+  EXPECT_EQ(first->Word().state(), ipc::GateState::kClosed);
+  EXPECT_EQ(second->Word().state(), ipc::GateState::kClosed);
+  const v1::Evict evict = victim->AwaitEvict();
+  victim->Unmapped(taken, evict.move());
+  const v1::BrokerMessage grant = busy->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  // The other one wants in: all of the group comes back first.
+  const auto other = victim == first ? second : first;
+  const uint64_t restore = other->Restore(5);
+  busy->Release(grant.grant().lease_id());
+  const v1::Map map = victim->AwaitMap(evict.move());
+  EXPECT_EQ(other->Word().state(), ipc::GateState::kClosed);
+  victim->Mapped(taken, map.move());
+  EXPECT_TRUE(other->Answer(restore).has_restored());
+  EXPECT_EQ(first->Word().state(), ipc::GateState::kParked);
+  EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
+}
+
+TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {
+  const auto first = Holder("idle", 100 * kMiB);
+  const uint64_t of_first = lease_;
+  const auto second = Holder("idle", 100 * kMiB);
+  for (const auto& peer : {first, second}) {
+    v1::ClientMessage message;
+    message.mutable_set_gate()->set_on(true);
+    message.mutable_set_gate()->set_group("ranks");
+    ASSERT_TRUE(peer->Answer(peer->Send(message)).has_gate_set());
+    peer->Park();
+  }
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(100 * kMiB, 5);
+  ASSERT_TRUE(AwaitLease(of_first, v1::LeaseInfo::EVICTING));
+  const uint64_t restore = second->Restore(5);
+  core.CloseSession(first->session, "killed");
+  EXPECT_TRUE(second->Answer(restore).has_restored());
+  EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+}
+
+TEST_F(CoreReclaimTest, AGroupsNameIsChecked) {
+  const auto idle = Holder("idle", 2 * kMiB);
+  v1::ClientMessage message;
+  message.mutable_set_gate()->set_on(true);
+  for (const std::string& name : {std::string(64, 'x'), std::string("a\nb")}) {
+    message.mutable_set_gate()->set_group(name);
+    EXPECT_EQ(idle->Answer(idle->Send(message)).error().detail().reason(),
+              v1::BAD_REQUEST);
+  }
+}
+
+TEST_F(CoreReclaimTest, AnEndlessRequestForTheHostPoolIsHard) {
+  // 512 MiB of room: what does not fit can not be taken by force.
+  const auto idle = Holder("idle", 250 * kMiB);
+  TenantPolicy policy = *core.GetPolicy("busy");
+  policy.reclaim.host_limit = Amount::Bytes(2 * kMiB);
+  ASSERT_TRUE(core.SetTenant(policy).ok());
+  idle->Release(lease_);
+  const auto busy = Holder("busy", 100 * kMiB);
+  EXPECT_TRUE(Lease(lease_).hard());
+  EXPECT_EQ(core.TenantReport("busy")->host_reserved_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace gmb::broker

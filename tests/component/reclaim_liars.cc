@@ -1,0 +1,121 @@
+#include "tests/component/reclaim_liars.h"
+
+#include <signal.h>
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+
+namespace gmb::component {
+namespace {
+
+constexpr int kBystanders = 0xB1;
+
+bool Holds(const Lease& lease, int value) {
+  const auto* const bytes = static_cast<const unsigned char*>(lease.data());
+  return bytes[0] == value &&
+         std::memcmp(bytes, bytes + 1, lease.size_bytes() - 1) == 0;
+}
+
+}  // namespace
+
+void ReclaimLiarsTest::SetUp() {
+  BrokerOptions options;
+  options.flags = {"--host-pool=256MiB"};
+  StartBroker(options);
+  for (const std::string name : {"liar", "waiting", "bystander"})
+    MakeTenant(name);
+  bystander_ = ConnectAs("bystander");
+  whole_ = bystander_->Acquire(16 * kMiB, WaitFor(kLong)).value();
+  std::memset(whole_.data(), kBystanders, whole_.size_bytes());
+  ASSERT_TRUE(Await([&] { return Status().host_pool().done(); }));
+  before_ = Settle();
+  watch_ = StartGmb("watch", {"watch"});
+  ASSERT_TRUE(Await([&] {  // it misses what happens before it listens
+    MakeTenant("bystander");
+    return absl::StrContains(watch_->Out(), "tenant_changed");
+  }));
+}
+
+void ReclaimLiarsTest::TearDown() {
+  if (watch_ != nullptr) {
+    watch_->Signal(SIGINT);
+    (void)watch_->AwaitExit();
+  }
+  EXPECT_TRUE(Holds(whole_, kBystanders));
+  ExpectServed("waiting");
+  ExpectBackTo(before_);
+  EXPECT_EQ(Status().host_pool().reserved_bytes(), 0U);
+  if (HasFailure()) std::fputs(broker().Log().c_str(), stderr);
+  EXPECT_TRUE(std::move(whole_).Release().ok());
+  bystander_.reset();
+  ComponentTest::TearDown();
+}
+
+std::unique_ptr<Liar> ReclaimLiarsTest::OpenLiar() const {
+  return std::make_unique<Liar>(SocketDir(), TenantDir("liar"));
+}
+
+std::unique_ptr<Liar> ReclaimLiarsTest::OpenParked(uint64_t* lease) const {
+  auto liar = OpenLiar();
+  liar->TurnGateOn();
+  *lease = liar->Acquire(kLiarBytes);
+  liar->Park();
+  return liar;
+}
+
+void ReclaimLiarsTest::LetTerminate(const std::string& tenant) {
+  v1::SetTenantRequest request;
+  request.set_name(tenant);
+  request.set_may_terminate(true);
+  EXPECT_TRUE(SetTenant(request).ok());
+}
+
+absl::Status ReclaimLiarsTest::Take(uint64_t bytes, absl::Duration wait) const {
+  const auto client = ConnectAs("waiting");
+  auto lease = client->Acquire(bytes, WaitFor(wait));
+  if (!lease.ok()) return lease.status();
+  if (!Holds(*lease, 0) && !Holds(*lease, 0x5A))
+    return absl::DataLossError("it is not zero");
+  std::memset(lease->data(), 0x5A, lease->size_bytes());
+  if (!Holds(*lease, 0x5A)) return absl::DataLossError("it does not hold");
+  return std::move(*lease).Release();
+}
+
+std::future<absl::Status> ReclaimLiarsTest::Wait(absl::Duration wait) {
+  return std::async(std::launch::async,
+                    [this, wait] { return Take(kWaitingBytes, wait); });
+}
+
+std::optional<v1::SessionInfo> ReclaimLiarsTest::Session(uint64_t id) const {
+  const auto list =
+      admin().Call(&v1::Admin::Stub::ListSessions, v1::ListSessionsRequest());
+  EXPECT_TRUE(list.ok()) << list.status();
+  if (!list.ok()) return std::nullopt;
+  for (const v1::SessionInfo& session : list->sessions()) {
+    if (session.id() == id) return session;
+  }
+  return std::nullopt;
+}
+
+std::optional<v1::LeaseInfo> ReclaimLiarsTest::LeaseOf(uint64_t id) const {
+  const auto list =
+      admin().Call(&v1::Admin::Stub::ListLeases, v1::ListLeasesRequest());
+  EXPECT_TRUE(list.ok()) << list.status();
+  if (!list.ok()) return std::nullopt;
+  for (const v1::LeaseInfo& lease : list->leases()) {
+    if (lease.id() == id) return lease;
+  }
+  return std::nullopt;
+}
+
+bool ReclaimLiarsTest::AwaitState(uint64_t lease,
+                                  v1::LeaseInfo::State state) const {
+  return Await([&] {
+    const auto info = LeaseOf(lease);
+    return info.has_value() && info->state() == state;
+  });
+}
+
+}  // namespace gmb::component
