@@ -40,6 +40,19 @@ TEST(FrameTest, ATenantsBarShowsGuaranteeBorrowedBytesAndLimit) {
               Contains(StartsWith("chat    #####|++++.....]       50.00 MiB")));
 }
 
+TEST(FrameTest, WhatIsOffTheDeviceIsShownApart) {
+  Picture picture = PictureOfOneTenant();
+  v1::TenantPool* const pool =
+      picture.snapshot.tenants.mutable_tenants(0)->mutable_pools(0);
+  pool->set_evicted_bytes(15 * kMiB);
+  pool->mutable_view()->set_evicted_bytes(15 * kMiB);
+  Terminal terminal;
+  terminal.columns = 66;  // leaves 20 for the bar
+  EXPECT_THAT(DrawFrame(picture, terminal),
+              Contains(StartsWith("chat    #####|+---.....]       50.00 MiB "
+                                  "15.00 MiB evicted")));
+}
+
 TEST(FrameTest, NoLineIsWiderThanTheTerminalAndNoFrameHigher) {
   Picture picture = PictureOfOneTenant();
   for (int i = 0; i < 50; ++i)

@@ -28,12 +28,12 @@ internal::DeviceProbe OneGpu(uint64_t total_bytes) {
 
 TEST(PoolChoiceTest, WithoutAGpuAGigabyteOfHostMemoryIsShared) {
   EXPECT_THAT(ChoosePool("auto", NoGpu(), 64 * kGiB)->broker_flags,
-              ElementsAre("--device", "host:1024MiB"));
+              ElementsAre("--device", "host:1000MiB", "--host-pool", "400MiB"));
 }
 
 TEST(PoolChoiceTest, OnASmallMachineHalfOfWhatIsAvailable) {
   EXPECT_THAT(ChoosePool("auto", NoGpu(), 700 * kMiB)->broker_flags,
-              ElementsAre("--device", "host:320MiB"));
+              ElementsAre("--device", "host:320MiB", "--host-pool", "128MiB"));
 }
 
 TEST(PoolChoiceTest, WithTooLittleMemoryItSaysHowMuchItTakes) {
@@ -67,17 +67,34 @@ TEST(PoolChoiceTest, ANameThatIsNoDeviceSaysWhatIs) {
 }
 
 TEST(PoolChoiceTest, AGpuIsTakenWhereThereIsOneAndNotAllOfIt) {
-  EXPECT_THAT(ChoosePool("auto", OneGpu(141 * kGiB), kGiB)->broker_flags,
-              ElementsAre("--device", "GPU-1", "--pool", "8192MiB"));
-  EXPECT_THAT(ChoosePool("auto", OneGpu(16 * kGiB), kGiB)->broker_flags,
-              ElementsAre("--device", "GPU-1", "--pool", "4096MiB"));
+  EXPECT_THAT(ChoosePool("auto", OneGpu(141 * kGiB), 20 * kGiB)->broker_flags,
+              ElementsAre("--device", "GPU-1", "--pool", "8160MiB",
+                          "--host-pool", "3264MiB"));
+  EXPECT_THAT(ChoosePool("auto", OneGpu(16 * kGiB), 20 * kGiB)->broker_flags,
+              ElementsAre("--device", "GPU-1", "--pool", "4080MiB",
+                          "--host-pool", "1632MiB"));
+}
+
+TEST(PoolChoiceTest, AGpusPoolIsNotLargerThanItsHostPoolAllows) {
+  EXPECT_THAT(ChoosePool("auto", OneGpu(141 * kGiB), 4 * kGiB)->broker_flags,
+              ElementsAre("--device", "GPU-1", "--pool", "4800MiB",
+                          "--host-pool", "1920MiB"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      ChoosePool("auto", OneGpu(141 * kGiB), 8 * kMiB).status()));
+}
+
+TEST(PoolChoiceTest, HostMemoryHasToHoldBothPools) {
+  EXPECT_TRUE(ChoosePool("host:1GiB", NoGpu(), 3 * kGiB / 2).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      ChoosePool("host:1GiB", NoGpu(), 5 * kGiB / 4).status()));
 }
 
 TEST(PoolChoiceTest, ADeviceThatIsNamedIsUsed) {
-  EXPECT_THAT(ChoosePool("cuda:0", OneGpu(16 * kGiB), kGiB)->broker_flags,
-              ElementsAre("--device", "cuda:0", "--pool", "4096MiB"));
+  EXPECT_THAT(ChoosePool("cuda:0", OneGpu(16 * kGiB), 20 * kGiB)->broker_flags,
+              ElementsAre("--device", "cuda:0", "--pool", "4080MiB",
+                          "--host-pool", "1632MiB"));
   EXPECT_THAT(ChoosePool("host:400MiB", OneGpu(16 * kGiB), kGiB)->broker_flags,
-              ElementsAre("--device", "host:400MiB"));
+              ElementsAre("--device", "host:400MiB", "--host-pool", "160MiB"));
 }
 
 }  // namespace

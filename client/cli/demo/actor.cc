@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
 #include "client/cli/demo/line_channel.h"
 #include "client/cli/error_report.h"
 #include "client/cli/filled_lease.h"
@@ -43,6 +44,8 @@ class Actor {
   absl::Status LeaseMemory(const Json& command);
   absl::Status VerifyAll();
   absl::Status ReleaseOne(const std::string& name);
+  absl::Status FallAsleep();
+  absl::Status WakeUp(absl::Duration wait);
 
   void Say(const char* event, Json facts = Json::object());
   void SayFailed(const absl::Status& status);
@@ -53,6 +56,7 @@ class Actor {
   LineChannel answers_;  // guarded by mu_: notices come from another thread
   std::unique_ptr<Client> client_;
   std::map<std::string, FilledLease> leases_;
+  std::map<std::string, const void*> places_;  // of leases_ when fallen asleep
 };
 
 void Actor::Say(const char* event, Json facts) {
@@ -139,6 +143,36 @@ absl::Status Actor::ReleaseOne(const std::string& name) {
   return released;
 }
 
+absl::Status Actor::FallAsleep() {
+  places_.clear();
+  for (const auto& [name, filled] : leases_)
+    places_[name] = filled.lease().data();
+  if (absl::Status on = client_->TurnGateOn(); !on.ok()) return on;
+  Say("idle");
+  return absl::OkStatus();
+}
+
+absl::Status Actor::WakeUp(absl::Duration wait) {
+  const int64_t asked = MonotonicNanoseconds();
+  const absl::StatusOr<Scope> scope = client_->Enter(wait);
+  if (!scope.ok()) return scope.status();
+  const int64_t took = MonotonicNanoseconds() - asked;
+  uint64_t bytes = 0;
+  Json places = Json::object();
+  bool same_places = true;
+  for (const auto& [name, filled] : leases_) {
+    if (absl::Status same = filled.Verify(); !same.ok()) return same;
+    bytes += filled.lease().size_bytes();
+    places[name] = absl::StrFormat("%p", filled.lease().data());
+    same_places &= places_.at(name) == filled.lease().data();
+  }
+  Say("woken", {{"took_ns", took},
+                {"bytes", bytes},
+                {"places", std::move(places)},
+                {"same_places", same_places}});
+  return absl::OkStatus();
+}
+
 bool Actor::Obey(const Json& command) {
   const std::string what = command.at("do").get<std::string>();
   if (what == "quit") return false;
@@ -147,6 +181,9 @@ bool Actor::Obey(const Json& command) {
   if (what == "verify") status = VerifyAll();
   if (what == "release")
     status = ReleaseOne(command.at("name").get<std::string>());
+  if (what == "idle") status = FallAsleep();
+  if (what == "wake")
+    status = WakeUp(absl::Seconds(command.at("wait").get<double>()));
   if (!status.ok()) SayFailed(status);
   return true;
 }

@@ -15,6 +15,10 @@ namespace gmb::cli {
 //       waiting?, then refused, or granted and filled
 //   {"do": "verify"}                       verified
 //   {"do": "release", "name": "weights"}   released
+//   {"do": "idle"}
+//       idle: the gate is on, and no scope is in
+//   {"do": "wake", "wait": seconds}
+//       woken, with what was found within a scope
 //   {"do": "quit"}                         the process ends, its leases
 //   released
 //

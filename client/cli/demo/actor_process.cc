@@ -43,6 +43,12 @@ absl::Status ActorProcess::AskRelease(absl::string_view name) {
   return Send({{"do", "release"}, {"name", std::string(name)}});
 }
 
+absl::Status ActorProcess::AskIdle() { return Send({{"do", "idle"}}); }
+
+absl::Status ActorProcess::AskWake(absl::Duration wait) {
+  return Send({{"do", "wake"}, {"wait", absl::ToDoubleSeconds(wait)}});
+}
+
 absl::Status ActorProcess::AskQuit() { return Send({{"do", "quit"}}); }
 
 absl::StatusOr<Json> ActorProcess::Await(

@@ -40,6 +40,8 @@ class ActorProcess {
                                       bool expect_zero = false);
   [[nodiscard]] absl::Status AskVerify();
   [[nodiscard]] absl::Status AskRelease(absl::string_view name);
+  [[nodiscard]] absl::Status AskIdle();
+  [[nodiscard]] absl::Status AskWake(absl::Duration wait);
   [[nodiscard]] absl::Status AskQuit();
 
   // The next event that is one of `names`; others stay for later calls. What

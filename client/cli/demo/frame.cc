@@ -62,12 +62,12 @@ int BarColumns(const Terminal& terminal) {
 }
 
 struct Glyphs {
-  absl::string_view held, borrowed, empty, beyond, guarantee, limit;
+  absl::string_view held, borrowed, evicted, empty, beyond, guarantee, limit;
 };
 
 Glyphs GlyphsFor(const Terminal& terminal) {
-  if (terminal.unicode) return {"█", "▓", "·", " ", "┃", "▐"};
-  return {"#", "+", ".", " ", "|", "]"};
+  if (terminal.unicode) return {"█", "▓", "░", "·", " ", "┃", "▐"};
+  return {"#", "+", "-", ".", " ", "|", "]"};
 }
 
 // The first column at or behind a quantity.
@@ -81,6 +81,9 @@ std::string TenantBar(const v1::QuotaView& view, int columns,
                       const Terminal& terminal) {
   const Glyphs glyphs = GlyphsFor(terminal);
   const int leased = ColumnOf(view.leased_bytes(), view.pool_bytes(), columns);
+  const int resident = ColumnOf(
+      view.leased_bytes() - std::min(view.leased_bytes(), view.evicted_bytes()),
+      view.pool_bytes(), columns);
   const int guarantee =
       ColumnOf(view.guarantee_bytes(), view.pool_bytes(), columns);
   const int limit = ColumnOf(view.limit_bytes(), view.pool_bytes(), columns);
@@ -90,6 +93,8 @@ std::string TenantBar(const v1::QuotaView& view, int columns,
       bar += terminal.Paint(Tone::kWarning, glyphs.guarantee);
     } else if (column == std::min(limit, columns - 1)) {
       bar += terminal.Paint(Tone::kBad, glyphs.limit);
+    } else if (column >= resident && column < leased) {
+      bar += terminal.Paint(Tone::kFaint, glyphs.evicted);
     } else if (column < leased) {
       const bool borrowed = column >= guarantee;
       bar += terminal.Paint(borrowed ? Tone::kAccent : Tone::kGood,
@@ -110,6 +115,8 @@ std::string TenantNote(const Picture& picture, const v1::Tenant& tenant) {
     return absl::StrCat(SizeText(pool.view().over_limit_bytes()),
                         " over limit");
   }
+  if (pool.evicted_bytes() > 0)
+    return absl::StrCat(SizeText(pool.evicted_bytes()), " evicted");
   const auto note = picture.notes.find(tenant.name());
   return note == picture.notes.end() ? "" : note->second;
 }
@@ -170,17 +177,19 @@ void DrawTenants(const Picture& picture, const Terminal& terminal,
             .text());
   }
   const Glyphs glyphs = GlyphsFor(terminal);
-  frame->push_back(Line(terminal)
-                       .Add(Tone::kPlain, std::string(kNameColumns, ' '))
-                       .Add(Tone::kGood, glyphs.held)
-                       .Add(Tone::kFaint, " within its guarantee  ")
-                       .Add(Tone::kAccent, glyphs.borrowed)
-                       .Add(Tone::kFaint, " borrowed  ")
-                       .Add(Tone::kWarning, glyphs.guarantee)
-                       .Add(Tone::kFaint, " guarantee  ")
-                       .Add(Tone::kBad, glyphs.limit)
-                       .Add(Tone::kFaint, " limit")
-                       .text());
+  frame->push_back(
+      Line(terminal)
+          .Add(Tone::kPlain, std::string(kNameColumns, ' '))
+          .Add(Tone::kGood, glyphs.held)
+          .Add(Tone::kFaint, " within its guarantee  ")
+          .Add(Tone::kAccent, glyphs.borrowed)
+          .Add(Tone::kFaint, " borrowed  ")
+          .Add(Tone::kFaint, absl::StrCat(glyphs.evicted, " evicted  "))
+          .Add(Tone::kWarning, glyphs.guarantee)
+          .Add(Tone::kFaint, " guarantee  ")
+          .Add(Tone::kBad, glyphs.limit)
+          .Add(Tone::kFaint, " limit")
+          .text());
 }
 
 }  // namespace

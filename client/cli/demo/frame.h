@@ -27,7 +27,8 @@ struct Picture {
 // its height: the pool, a bar a tenant, the act, and as many lines as fit.
 //
 // A tenant's bar is the pool to scale: bytes within its guarantee, bytes
-// borrowed, and marks where its guarantee and its limit are.
+// borrowed, bytes off the device, and marks where its guarantee and its limit
+// are.
 [[nodiscard]] std::vector<std::string> DrawFrame(const Picture& picture,
                                                  const Terminal& terminal);
 

@@ -23,19 +23,39 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr uint64_t kMostHostBytes = kGiB;
 // Every byte is written and read several times: more would take minutes.
 constexpr uint64_t kMostGpuBytes = 8 * kGiB;
-// Twentieths of the pool are leased, in steps of 2 MiB. In a small pool what
-// rounding leaves over would blur the limits, so it is a multiple.
+// Twentieths of the pool are leased, in steps of 2 MiB. A multiple, so that a
+// guarantee of three twentieths is that and no more.
 constexpr uint64_t kStepBytes = 40 * kMiB;
+
+// Of the pool: as much as is evicted in the play, and the rest of that
+// tenant's memory, which reserves its room as well (burst_act.h).
+constexpr uint64_t kHostPoolTwentieths = 8;
+// So much of the memory available is left for everything else: the broker
+// takes no host pool that is larger than fifteen sixteenths of it.
+constexpr uint64_t kAvailableParts = 16;
+constexpr uint64_t kSlabStepBytes = 2 * kMiB;
 
 constexpr absl::string_view kHost = "host:";
 constexpr absl::string_view kCuda = "cuda:";
 
-uint64_t RoundIfSmall(uint64_t bytes) {
-  return bytes < kGiB ? bytes / kStepBytes * kStepBytes : bytes / kMiB * kMiB;
-}
+uint64_t RoundDown(uint64_t bytes) { return bytes / kStepBytes * kStepBytes; }
 
 std::string MiBText(uint64_t bytes) {
   return absl::StrCat(bytes / kMiB, "MiB");
+}
+
+uint64_t HostPoolFor(uint64_t pool_bytes) {
+  const uint64_t bytes = pool_bytes / 20 * kHostPoolTwentieths;
+  return (bytes + kSlabStepBytes - 1) / kSlabStepBytes * kSlabStepBytes;
+}
+
+// The largest pool whose host pool fits in `host_bytes`.
+uint64_t PoolForHostPool(uint64_t host_bytes) {
+  return host_bytes / kHostPoolTwentieths * 20;
+}
+
+uint64_t Usable(uint64_t available) {
+  return available / kAvailableParts * (kAvailableParts - 1);
 }
 
 // Null when this process does not see it; the broker says why.
@@ -48,32 +68,42 @@ const Device* FindGpu(const std::string& name,
   return nullptr;
 }
 
-PoolChoice Gpu(const std::string& name, const Device* gpu) {
+absl::Status TooLittle(uint64_t available) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "too little memory is available for the demo, it takes a pool of ",
+      MiBText(kStepBytes), " and a host pool beside it: free some: available=",
+      SizeText(available)));
+}
+
+// Host memory is needed too, for what leaves the GPU: half of what is
+// available, at most.
+absl::StatusOr<PoolChoice> Gpu(const std::string& name, const Device* gpu,
+                               uint64_t available) {
   const uint64_t total = gpu == nullptr ? kMostGpuBytes * 4 : gpu->total_bytes;
-  const uint64_t pool = RoundIfSmall(std::min(kMostGpuBytes, total / 4));
-  return {.broker_flags = {"--device", name, "--pool", MiBText(pool)},
-          .why = absl::StrCat(SizeText(pool), " of ",
-                              gpu == nullptr ? name : gpu->name)};
+  const uint64_t pool = RoundDown(std::min(
+      {kMostGpuBytes, total / 4, PoolForHostPool(Usable(available) / 2)}));
+  if (pool == 0) return TooLittle(available);
+  return PoolChoice{.broker_flags = {"--device", name, "--pool", MiBText(pool),
+                                     "--host-pool", MiBText(HostPoolFor(pool))},
+                    .why = absl::StrCat(SizeText(pool), " of ",
+                                        gpu == nullptr ? name : gpu->name)};
 }
 
 absl::StatusOr<PoolChoice> Host(uint64_t asked, uint64_t available,
                                 const std::string& why) {
-  const uint64_t bytes = RoundIfSmall(asked);
-  if (bytes == 0) {
+  const uint64_t bytes = RoundDown(asked);
+  if (bytes == 0) return TooLittle(available);
+  const uint64_t host_pool = HostPoolFor(bytes);
+  if (bytes > available || host_pool > Usable(available - bytes)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "too little memory is available for the demo, it takes ",
-        MiBText(kStepBytes),
-        " at least: free some, or name a size with --device host:SIZE: "
-        "available=",
-        SizeText(available)));
-  }
-  if (bytes > available) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("less memory is available than --device asks for: asked=",
-                     SizeText(bytes), " available=", SizeText(available)));
+        "less memory is available than --device asks for, and the host pool "
+        "beside it: asked=",
+        SizeText(bytes), " host_pool=", SizeText(host_pool),
+        " available=", SizeText(available)));
   }
   return PoolChoice{
-      .broker_flags = {"--device", absl::StrCat("host:", MiBText(bytes))},
+      .broker_flags = {"--device", absl::StrCat("host:", MiBText(bytes)),
+                       "--host-pool", MiBText(host_pool)},
       .why = absl::StrCat(SizeText(bytes), " of host memory", why)};
 }
 
@@ -143,9 +173,11 @@ absl::StatusOr<PoolChoice> ChoosePool(const std::string& device,
     if (!bytes.ok()) return bytes.status();
     return Host(*bytes, available_host_bytes, "");
   }
-  if (device != "auto") return Gpu(device, FindGpu(device, probe.gpus));
+  if (device != "auto")
+    return Gpu(device, FindGpu(device, probe.gpus), available_host_bytes);
   if (probe.problem.empty() && !probe.gpus.empty()) {
-    return Gpu(probe.gpus.front().uuid, &probe.gpus.front());
+    return Gpu(probe.gpus.front().uuid, &probe.gpus.front(),
+               available_host_bytes);
   }
   return Host(std::min(kMostHostBytes, available_host_bytes / 2),
               available_host_bytes, ", as no GPU can be used here");

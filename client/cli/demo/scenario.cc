@@ -1,40 +1,34 @@
 #include "client/cli/demo/scenario.h"
 
-#include <time.h>
-
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "client/cli/demo/burst_act.h"
 #include "client/cli/text.h"
 
-// All amounts are twentieths of the pool. No process of the demo lets its
+// All amounts are twentieths of the pool. Before act 6 no process lets its
 // memory be taken (none uses the gate), so what a tenant holds above its
 // guarantee must fit beside the guarantees of the others: the sum of
-// max(guarantee, held) is at most 20.
+// max(guarantee, held) is at most 20. In act 6 vision does, and of what it
+// holds its guarantee alone counts.
 //
-//             guarantee  limit    act 1  act 3  act 4    act 5      act 6
-//   chat          5      6 -> 8     5      5      7        7          0
-//   search        4     10 -> 6     4      8      8, 4     4          0
-//   vision        3       12        3      3      3        3 -> 7     0
-//   batch         0       20        6      1      1        5 -> 0, 1  0
-//   sum of max                     18     17     19, 15   19 -> 18, 19
+//            guarantee  limit   act 1  act 3  act 4    act 5      act 6      7
+//   chat         5      6 -> 8    5      5      7        7          7        0
+//   search       4     10 -> 6    4      8      8, 4     4          4        0
+//   vision       3       12       3      3      3        3 -> 7     7 (3)    0
+//   batch        0       20       6      1      1        5 -> 0, 1  5, 1     0
+//   sum of max                    18     17     19, 15   19 -> 18, 19  19, 15
 
 namespace gmb::cli {
 namespace {
 
 constexpr absl::Duration kSlowestRegrant = absl::Seconds(5);
 
-int64_t MonotonicNanoseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
-}
-
 absl::Status LeaseUnderFractions(Stage& stage) {
   stage.BeginAct(
-      "Act 1 of 6: four tenants lease under their fractions of the pool");
+      "Act 1 of 7: four tenants lease under their fractions of the pool");
   for (const char* const tenant : {"chat", "search", "vision", "batch"}) {
     if (absl::Status status = stage.Enter(tenant); !status.ok()) return status;
   }
@@ -68,7 +62,7 @@ absl::Status LeaseUnderFractions(Stage& stage) {
 }
 
 absl::Status RefuseAtLimit(Stage& stage) {
-  stage.BeginAct("Act 2 of 6: a tenant is refused at its limit");
+  stage.BeginAct("Act 2 of 7: a tenant is refused at its limit");
   const absl::StatusOr<Json> refusal =
       stage.LeaseRefused("chat", stage.Twentieths(2));
   if (!refusal.ok()) return refusal.status();
@@ -89,7 +83,7 @@ absl::Status RefuseAtLimit(Stage& stage) {
 }
 
 absl::Status WaitForRelease(Stage& stage) {
-  stage.BeginAct("Act 3 of 6: a request waits until another tenant releases");
+  stage.BeginAct("Act 3 of 7: a request waits until another tenant releases");
   if (absl::Status status =
           stage.LeaseWaits("search", "cache", stage.Twentieths(4));
       !status.ok()) {
@@ -157,14 +151,14 @@ absl::Status LowerLimit(Stage& stage) {
 }
 
 absl::Status ChangeLimits(Stage& stage) {
-  stage.BeginAct("Act 4 of 6: limits change while the processes run");
+  stage.BeginAct("Act 4 of 7: limits change while the processes run");
   if (absl::Status status = RaiseLimit(stage); !status.ok()) return status;
   return LowerLimit(stage);
 }
 
 absl::Status KillAndRegrant(Stage& stage) {
   stage.BeginAct(
-      "Act 5 of 6: a process is killed, and its memory is granted again");
+      "Act 5 of 7: a process is killed, and its memory is granted again");
   if (absl::Status status = stage.Lease("batch", "large", stage.Twentieths(4));
       !status.ok()) {
     return status;
@@ -201,8 +195,14 @@ absl::Status KillAndRegrant(Stage& stage) {
   return stage.VerifyAll();
 }
 
+absl::Status ServeBurst(Stage& stage) {
+  stage.BeginAct(
+      "Act 6 of 7: an idle tenant's memory serves a burst, and comes back");
+  return LendIdleMemory(stage);
+}
+
 absl::Status LeaveCleanly(Stage& stage) {
-  stage.BeginAct("Act 6 of 6: everybody leaves, and nothing is left behind");
+  stage.BeginAct("Act 7 of 7: everybody leaves, and nothing is left behind");
   for (const std::string& tenant : stage.Tenants()) {
     if (absl::Status status = stage.Quit(tenant); !status.ok()) return status;
   }
@@ -232,8 +232,9 @@ std::string ScenarioConfig() {
 
 absl::Status PlayScenario(Stage& stage) {
   if (absl::Status status = stage.Open(); !status.ok()) return status;
-  for (const auto act : {&LeaseUnderFractions, &RefuseAtLimit, &WaitForRelease,
-                         &ChangeLimits, &KillAndRegrant, &LeaveCleanly}) {
+  for (const auto act :
+       {&LeaseUnderFractions, &RefuseAtLimit, &WaitForRelease, &ChangeLimits,
+        &KillAndRegrant, &ServeBurst, &LeaveCleanly}) {
     if (absl::Status status = act(stage); !status.ok()) return status;
   }
   stage.Check(

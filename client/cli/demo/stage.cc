@@ -1,5 +1,7 @@
 #include "client/cli/demo/stage.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -21,6 +23,12 @@ std::string Text(const Json& event, const char* key) {
 }
 
 }  // namespace
+
+int64_t MonotonicNanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+}
 
 Stage::Stage(const Parts& parts) : parts_(parts) {}
 
@@ -48,6 +56,10 @@ void Stage::BeginAct(const std::string& title) {
   parts_.screen->LetPeopleLook(kReadingTime, parts_.stop);
   parts_.screen->BeginAct(title);
   parts_.screen->LetPeopleLook(kGlance, parts_.stop);
+}
+
+void Stage::LetPeopleLook() const {
+  parts_.screen->LetPeopleLook(kReadingTime, parts_.stop);
 }
 
 void Stage::Check(bool passed, const std::string& claim,

@@ -21,6 +21,9 @@
 
 namespace gmb::cli {
 
+// The same clock in every process of a machine.
+[[nodiscard]] int64_t MonotonicNanoseconds();
+
 // What all acts of the demo play on: the broker, a process for each tenant, and
 // the steps they have in common, each told on the screen. Used by one thread.
 // Statuses are for what makes it pointless to go on; what is merely wrong goes
@@ -45,6 +48,8 @@ class Stage {
   void Say(Tone tone, const std::string& text) const {
     parts_.screen->Say(tone, text);
   }
+  // Time to read, where somebody watches.
+  void LetPeopleLook() const;
   void Check(bool passed, const std::string& claim,
              const std::string& measured) const;
   // Starts (again) the process of a tenant.
