@@ -65,6 +65,8 @@ struct Core::Afterwards {
   void StartCopies() {
     for (Copy& copy : copies) {
       absl::StatusOr<device::ShareableHandle> slab = Duplicate(copy.handle);
+      // The slab may be destroyed before the rest of this is done.
+      copy.handle.reset();
       if (!slab.ok()) {
         copy.job.done(slab.status());
         continue;

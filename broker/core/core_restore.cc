@@ -14,6 +14,8 @@ namespace gmb::broker {
 namespace {
 
 constexpr uint32_t kMaxAttempts = 3;
+// While nobody outside takes what is freed.
+constexpr uint32_t kMostAttempts = 256;
 
 }  // namespace
 
@@ -93,6 +95,7 @@ void Core::AskForRestore(const std::vector<Session*>& members,
   Session* asking = nullptr;
   quota::Instant deadline;
   for (Session* member : members) {
+    ++member->restore_attempts;
     for (const auto& [id, until] : member->restores) {
       if (asking != nullptr && until <= deadline) continue;
       asking = member;
@@ -108,7 +111,6 @@ void Core::AskForRestore(const std::vector<Session*>& members,
 }
 
 void Core::Reopen(Session* session, Afterwards* after) {
-  session->failed_restores = 0;
   if (!session->gate->Reopen()) {
     return AnswerRestores(
         session,
@@ -129,6 +131,7 @@ void Core::AnswerRestores(Session* session, const absl::Status& status,
                           Afterwards* after) {
   std::map<uint64_t, quota::Instant> waiting;
   waiting.swap(session->restores);
+  session->restore_attempts = 0;
   waking_.erase(session->id);
   for (const auto& [client_id, until] : waiting) {
     if (!status.ok()) {
@@ -245,8 +248,10 @@ void Core::OnRestoreNotPrepared(Pool* pool, Lease* lease,
   moving_.erase(lease->id);
   PublishMove("restore_failed", *lease, {}, status.message());
   Tell(quota::Evicted{lease->id}, after);
-  if (++session->failed_restores >= kMaxAttempts) {
-    session->failed_restores = 0;
+  // Whoever holds on to a slab for a moment costs a moment; who goes past the
+  // broker takes whatever is freed.
+  if (session->restore_attempts >=
+      (pool->missing_bytes > 0 ? kMaxAttempts : kMostAttempts)) {
     AnswerMembers(
         session,
         proto::MakeError(

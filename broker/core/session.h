@@ -66,7 +66,7 @@ struct Session {
   std::map<uint64_t, quota::Instant> restores;
   // The engine's request that stands for them.
   std::optional<quota::RequestId> restoring;
-  uint32_t failed_restores = 0;  // one after the other
+  uint32_t restore_attempts = 0;  // since the last answer
   // What its program says it could give back at once.
   std::map<quota::PoolId, uint64_t> trimmable;
   std::optional<v1::Trim> trim;  // not answered yet
