@@ -250,8 +250,9 @@ void Core::OnRestoreNotPrepared(Pool* pool, Lease* lease,
   Tell(quota::Evicted{lease->id}, after);
   // Whoever holds on to a slab for a moment costs a moment; who goes past the
   // broker takes whatever is freed.
-  if (session->restore_attempts >=
-      (pool->missing_bytes > 0 ? kMaxAttempts : kMostAttempts)) {
+  const bool passing =
+      absl::IsResourceExhausted(status) && pool->missing_bytes == 0;
+  if (session->restore_attempts >= (passing ? kMostAttempts : kMaxAttempts)) {
     AnswerMembers(
         session,
         proto::MakeError(
