@@ -144,7 +144,7 @@ void Liar::TurnGateOn() {
   Require(Ask(std::move(message)).has_gate_set(), "the gate is not on");
 }
 
-void Liar::Park() {
+void Liar::Park() const {
   const uint64_t epoch = ipc::LookAtGate(cells()).epoch();
   cells().word = ipc::GateWord(ipc::GateState::kParked, 0, epoch + 1).bits();
 }

@@ -45,7 +45,7 @@ class Liar {
                    bool silent = false);
   void TurnGateOn();
   // PARKED in a new epoch, whatever the memory is used for.
-  void Park();
+  void Park() const;
 
   v1::Evict AwaitEvict();
   // Unmaps, and says so.
