@@ -27,12 +27,24 @@ class ReclaimTest : public ComponentTest {
     options.devices = {"host:256MiB"};
     options.flags = flags;
     StartBroker(options);
+    MakeTenant("idle");
+    MakeTenant("busy");
   }
   // A client that parks as soon as it leaves its scopes.
   std::unique_ptr<Client> ConnectWithGate(const std::string& tenant) {
     auto client = ConnectAs(tenant);
     EXPECT_TRUE(client->TurnGateOn({.park_after = absl::ZeroDuration()}).ok());
     return client;
+  }
+  // A lease that the client has filled within a scope.
+  static Lease Filled(Client* client, uint64_t bytes, uint64_t seed) {
+    auto lease = client->Acquire(bytes, Wait());
+    EXPECT_TRUE(lease.ok()) << lease.status();
+    auto scope = client->Enter(kLong);
+    EXPECT_TRUE(scope.ok()) << scope.status();
+    if (!lease.ok()) return {};
+    Write(*lease, seed);
+    return *std::move(lease);
   }
   // Every 8 bytes tell where they are, and whose.
   static void Write(const Lease& lease, uint64_t seed) {
@@ -70,18 +82,10 @@ class ReclaimTest : public ComponentTest {
 
 TEST_F(ReclaimTest, AnIdleTenantsMemoryServesAnotherAndComesBackWhole) {
   Start();
-  MakeTenant("idle");
-  MakeTenant("busy");
   const auto idle = ConnectWithGate("idle");
   const auto busy = ConnectAs("busy");
-  auto lease = idle->Acquire(200 * kMiB, Wait());
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  void* const address = lease->data();
-  {
-    auto scope = idle->Enter(kLong);
-    ASSERT_TRUE(scope.ok());
-    Write(*lease, 7);
-  }
+  Lease lease = Filled(idle.get(), 200 * kMiB, 7);
+  void* const address = lease.data();
   auto burst = busy->Acquire(180 * kMiB, Wait());
   ASSERT_TRUE(burst.ok()) << burst.status();
   EXPECT_EQ(SessionOf("idle").evicted_bytes(), 200 * kMiB);
@@ -91,8 +95,8 @@ TEST_F(ReclaimTest, AnIdleTenantsMemoryServesAnotherAndComesBackWhole) {
   ASSERT_TRUE(std::move(*burst).Release().ok());
   auto scope = idle->Enter(kLong);
   ASSERT_TRUE(scope.ok()) << scope.status();
-  EXPECT_EQ(lease->data(), address);
-  EXPECT_TRUE(Holds(*lease, 7));
+  EXPECT_EQ(lease.data(), address);
+  EXPECT_TRUE(Holds(lease, 7));
   EXPECT_EQ(SessionOf("idle").evicted_bytes(), 0U);
 }
 
@@ -120,13 +124,7 @@ TEST_F(ReclaimTest, AGuaranteePausesABorrowerBetweenItsScopes) {
   MakeTenant("owner", /*guarantee_bytes=*/128 * kMiB);
   const auto borrower = ConnectWithGate("borrower");
   const auto owner = ConnectAs("owner");
-  auto lease = borrower->Acquire(240 * kMiB, Wait());
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  {
-    auto scope = borrower->Enter(kLong);
-    ASSERT_TRUE(scope.ok());
-    Write(*lease, 11);
-  }
+  Lease lease = Filled(borrower.get(), 240 * kMiB, 11);
   // Never idle for long: a scope after the other, until it is kept out.
   std::promise<void> paused;
   auto working = std::async(std::launch::async, [&] {
@@ -135,7 +133,7 @@ TEST_F(ReclaimTest, AGuaranteePausesABorrowerBetweenItsScopes) {
     for (int i = 0; i < 200'000 && status.ok() && whole; ++i) {
       auto scope = borrower->Enter(absl::Seconds(1));
       status = scope.status();
-      if (status.ok() && i % 1000 == 0) whole = Holds(*lease, 11);
+      if (status.ok() && i % 1000 == 0) whole = Holds(lease, 11);
     }
     return whole;
   });
@@ -150,34 +148,22 @@ TEST_F(ReclaimTest, TwoThatTogetherExceedThePoolTakeTurns) {
   MakeTenant("b");
   const auto a = ConnectWithGate("a");
   const auto b = ConnectWithGate("b");
-  auto of_a = a->Acquire(160 * kMiB, Wait());
-  ASSERT_TRUE(of_a.ok());
-  {
-    auto scope = a->Enter(kLong);
-    Write(*of_a, 100);
-  }
-  auto of_b = b->Acquire(160 * kMiB, Wait());
-  ASSERT_TRUE(of_b.ok()) << of_b.status();
-  {
-    auto scope = b->Enter(kLong);
-    Write(*of_b, 200);
-  }
+  Lease of_a = Filled(a.get(), 160 * kMiB, 100);
+  Lease of_b = Filled(b.get(), 160 * kMiB, 200);
   for (int turn = 0; turn < 5; ++turn) {
     {
       auto scope = a->Enter(kLong);
       ASSERT_TRUE(scope.ok()) << scope.status();
-      EXPECT_TRUE(Holds(*of_a, 100)) << turn;
+      EXPECT_TRUE(Holds(of_a, 100)) << turn;
     }
     auto scope = b->Enter(kLong);
     ASSERT_TRUE(scope.ok()) << scope.status();
-    EXPECT_TRUE(Holds(*of_b, 200)) << turn;
+    EXPECT_TRUE(Holds(of_b, 200)) << turn;
   }
 }
 
 TEST_F(ReclaimTest, WithoutAHostPoolOnlyWhatMayBeLostIsTaken) {
   Start({});
-  MakeTenant("idle");
-  MakeTenant("busy");
   const auto idle = ConnectWithGate("idle");
   const auto busy = ConnectAs("busy");
   auto kept = idle->Acquire(100 * kMiB, Wait());
@@ -201,8 +187,6 @@ TEST_F(ReclaimTest, WithoutAHostPoolOnlyWhatMayBeLostIsTaken) {
 
 TEST_F(ReclaimTest, ALeaseThatIsAwayCanBeReleased) {
   Start();
-  MakeTenant("idle");
-  MakeTenant("busy");
   const auto idle = ConnectWithGate("idle");
   const auto busy = ConnectAs("busy");
   auto lease = idle->Acquire(200 * kMiB, Wait());
@@ -217,8 +201,6 @@ TEST_F(ReclaimTest, ALeaseThatIsAwayCanBeReleased) {
 
 TEST_F(ReclaimTest, ASessionThatDiesWhileItIsAwayLeavesNothing) {
   Start();
-  MakeTenant("idle");
-  MakeTenant("busy");
   const auto busy = ConnectAs("busy");
   ASSERT_TRUE(Await([&] { return Status().host_pool().done(); }));
   const Footprint before = Settle();
@@ -235,21 +217,15 @@ TEST_F(ReclaimTest, ASessionThatDiesWhileItIsAwayLeavesNothing) {
 
 TEST_F(ReclaimTest, AnOperatorTakesWhatIsParked) {
   Start();
-  MakeTenant("idle");
   const auto idle = ConnectWithGate("idle");
-  auto lease = idle->Acquire(64 * kMiB, Wait());
-  ASSERT_TRUE(lease.ok());
-  {
-    auto scope = idle->Enter(kLong);
-    Write(*lease, 9);
-  }
+  Lease lease = Filled(idle.get(), 64 * kMiB, 9);
   ASSERT_TRUE(AwaitGate("idle", v1::SessionInfo::GATE_PARKED));
   v1::ReclaimResponse response = Reclaim("idle");
   EXPECT_EQ(response.reclaimed_bytes(), 64 * kMiB);
   EXPECT_EQ(response.lacking_bytes(), 0U);
   auto scope = idle->Enter(kLong);
   ASSERT_TRUE(scope.ok());
-  EXPECT_TRUE(Holds(*lease, 9));
+  EXPECT_TRUE(Holds(lease, 9));
   // It is active now: nothing is to be had, and why is said.
   response = Reclaim("idle");
   EXPECT_EQ(response.reclaimed_bytes(), 0U);
@@ -258,37 +234,24 @@ TEST_F(ReclaimTest, AnOperatorTakesWhatIsParked) {
 
 TEST_F(ReclaimTest, ASealedLeaseIsCopiedOnce) {
   Start();
-  MakeTenant("idle");
   const auto idle = ConnectWithGate("idle");
-  auto lease = idle->Acquire(64 * kMiB, Wait());
-  ASSERT_TRUE(lease.ok());
-  {
-    auto scope = idle->Enter(kLong);
-    Write(*lease, 9);
-  }
-  ASSERT_TRUE(lease->Seal().ok());
+  Lease lease = Filled(idle.get(), 64 * kMiB, 9);
+  ASSERT_TRUE(lease.Seal().ok());
   for (int turn = 0; turn < 3; ++turn) {
     ASSERT_TRUE(AwaitGate("idle", v1::SessionInfo::GATE_PARKED));
     EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 64 * kMiB);
     auto scope = idle->Enter(kLong);
     ASSERT_TRUE(scope.ok());
-    EXPECT_TRUE(Holds(*lease, 9)) << turn;
+    EXPECT_TRUE(Holds(lease, 9)) << turn;
     EXPECT_EQ(SessionOf("idle").backed_bytes(), 64 * kMiB);
   }
 }
 
 TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
   Start({"--host-pool=512MiB", "--back-ahead=4GiB"});
-  MakeTenant("idle");
-  MakeTenant("busy");
   const auto idle = ConnectWithGate("idle");
   const auto busy = ConnectAs("busy");
-  auto lease = idle->Acquire(200 * kMiB, Wait());
-  ASSERT_TRUE(lease.ok());
-  {
-    auto scope = idle->Enter(kLong);
-    Write(*lease, 4);
-  }
+  Lease lease = Filled(idle.get(), 200 * kMiB, 4);
   ASSERT_TRUE(
       Await([&] { return SessionOf("idle").backed_bytes() == 200 * kMiB; }));
   auto burst = busy->Acquire(200 * kMiB, Wait());
@@ -298,8 +261,8 @@ TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
   {
     auto scope = idle->Enter(kLong);
     ASSERT_TRUE(scope.ok());
-    EXPECT_TRUE(Holds(*lease, 4));
-    Write(*lease, 5);
+    EXPECT_TRUE(Holds(lease, 4));
+    Write(lease, 5);
     // What was written since is not what was copied.
     EXPECT_EQ(SessionOf("idle").backed_bytes(), 0U);
   }
@@ -308,12 +271,11 @@ TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
   ASSERT_TRUE(std::move(*again).Release().ok());
   auto scope = idle->Enter(kLong);
   ASSERT_TRUE(scope.ok());
-  EXPECT_TRUE(Holds(*lease, 5));
+  EXPECT_TRUE(Holds(lease, 5));
 }
 
 TEST_F(ReclaimTest, SealingDoesNotMakeAnOlderCopyTrue) {
   Start();
-  MakeTenant("idle");
   const auto idle = ConnectWithGate("idle");
   auto lease = idle->Acquire(64 * kMiB, Wait());
   ASSERT_TRUE(lease.ok());
@@ -336,7 +298,6 @@ TEST_F(ReclaimTest, SealingDoesNotMakeAnOlderCopyTrue) {
 
 TEST_F(ReclaimTest, ALoweredLimitTakesWhatIsParked) {
   Start();
-  MakeTenant("idle");
   const auto idle = ConnectWithGate("idle");
   auto lease = idle->Acquire(128 * kMiB, Wait());
   ASSERT_TRUE(lease.ok());

@@ -62,15 +62,29 @@ class CoreReclaimTest : public CoreFixture {
         [&](const v1::PoolStatus&) { return Lease(id).state() == state; });
   }
 
+  // 200 MiB of `idle`, whose eviction for `busy` is under way.
+  struct Taking {
+    std::shared_ptr<FakePeer> idle;
+    std::shared_ptr<FakePeer> busy;
+    uint64_t request;
+    v1::Evict evict;
+  };
+  Taking Take(int wait_seconds) {
+    Taking taking;
+    taking.idle = Holder("idle", 200 * kMiB);
+    taking.idle->Park();
+    taking.busy = Connect("busy");
+    taking.request = taking.busy->Acquire(200 * kMiB, wait_seconds);
+    taking.evict = taking.idle->AwaitEvict();
+    EXPECT_EQ(taking.evict.lease_id(), lease_);
+    return taking;
+  }
+
   uint64_t lease_ = 0;  // of the last Holder
 };
 
 TEST_F(CoreReclaimTest, BytesAreGrantedOnceTheirHolderHasUnmapped) {
-  const auto idle = Holder("idle", 200 * kMiB);
-  idle->Park();
-  const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 5);
-  const v1::Evict evict = idle->AwaitEvict();
+  const auto [idle, busy, request, evict] = Take(5);
   ASSERT_EQ(evict.lease_id(), lease_);
   EXPECT_EQ(idle->Word().state(), ipc::GateState::kClosed);
   EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::EVICTING);
@@ -81,11 +95,7 @@ TEST_F(CoreReclaimTest, BytesAreGrantedOnceTheirHolderHasUnmapped) {
 }
 
 TEST_F(CoreReclaimTest, AnswersToOtherMovesAreNone) {
-  const auto idle = Holder("idle", 200 * kMiB);
-  idle->Park();
-  const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 5);
-  const v1::Evict evict = idle->AwaitEvict();
+  const auto [idle, busy, request, evict] = Take(5);
   busy->Unmapped(lease_, evict.move());      // not its lease
   idle->Unmapped(lease_, evict.move() + 1);  // not asked
   idle->Unmapped(lease_ + 1, evict.move());
@@ -100,11 +110,7 @@ TEST_F(CoreReclaimTest, AnswersToOtherMovesAreNone) {
 
 TEST_F(CoreReclaimTest, AFailedCopyLeavesContentsOnTheDevice) {
   faults_out.fail_call[static_cast<int>(device::CopyFaults::Op::kBegin)] = 1;
-  const auto idle = Holder("idle", 200 * kMiB);
-  idle->Park();
-  const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 1);
-  const v1::Evict evict = idle->AwaitEvict();
+  const auto [idle, busy, request, evict] = Take(1);
   idle->Unmapped(lease_, evict.move());
   EXPECT_EQ(busy->Answer(request).error().detail().reason(),
             v1::POOL_EXHAUSTED);
@@ -232,11 +238,7 @@ TEST_F(CoreReclaimTest, APausedSessionThatParksIsEvicted) {
 }
 
 TEST_F(CoreReclaimTest, WhatIsNotAnsweredIsRepeatedOnANewStream) {
-  const auto idle = Holder("idle", 200 * kMiB);
-  idle->Park();
-  const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 5);
-  const v1::Evict evict = idle->AwaitEvict();
+  const auto [idle, busy, request, evict] = Take(5);
   {
     ipc::MutexLock lock(&idle->mu);
     idle->messages.clear();
@@ -258,11 +260,7 @@ TEST_F(CoreReclaimTest, AGateThatGuaranteesRestOnCanNotBeTurnedOff) {
 }
 
 TEST_F(CoreReclaimTest, AGateWrittenOverFailsItsOwnRestoreAlone) {
-  const auto idle = Holder("idle", 200 * kMiB);
-  idle->Park();
-  const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 5);
-  const v1::Evict evict = idle->AwaitEvict();
+  const auto [idle, busy, request, evict] = Take(5);
   idle->SetWord(ipc::GateWord(0xDEADBEEFDEADBEEF));
   idle->Unmapped(lease_, evict.move());
   const v1::BrokerMessage grant = busy->Answer(request);
@@ -275,11 +273,7 @@ TEST_F(CoreReclaimTest, AGateWrittenOverFailsItsOwnRestoreAlone) {
 }
 
 TEST_F(CoreReclaimTest, ALeaseReleasedWhileItLeavesIsGone) {
-  const auto idle = Holder("idle", 200 * kMiB);
-  idle->Park();
-  const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 5);
-  idle->AwaitEvict();
+  const auto [idle, busy, request, evict] = Take(5);
   EXPECT_TRUE(idle->Answer(idle->Release(lease_)).has_released());
   EXPECT_TRUE(busy->Answer(request).has_grant());
   EXPECT_EQ(core.Status().host_pool().reserved_bytes(), 0U);
@@ -287,11 +281,7 @@ TEST_F(CoreReclaimTest, ALeaseReleasedWhileItLeavesIsGone) {
 }
 
 TEST_F(CoreReclaimTest, ASessionThatEndsWhileItLeavesLeavesNothing) {
-  const auto idle = Holder("idle", 200 * kMiB);
-  idle->Park();
-  const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 5);
-  idle->AwaitEvict();
+  const auto [idle, busy, request, evict] = Take(5);
   core.CloseSession(idle->session, "killed");
   EXPECT_TRUE(busy->Answer(request).has_grant());
   EXPECT_EQ(core.Status().host_pool().reserved_bytes(), 0U);
