@@ -75,6 +75,7 @@ void ReclaimLiarsTest::LetTerminate(const std::string& tenant) {
 
 absl::Status ReclaimLiarsTest::Take(uint64_t bytes, absl::Duration wait) const {
   const auto client = ConnectAs("waiting");
+  if (client == nullptr) return absl::InternalError("it could not connect");
   auto lease = client->Acquire(bytes, WaitFor(wait));
   if (!lease.ok()) return lease.status();
   // Zero, or what this tenant wrote before.
