@@ -42,6 +42,7 @@ TEST(EventBus, AnUnsubscribedListenerIsCalledNoMore) {
   (void)bus.Subscribe([&](const v1::Event&) { delivered.set_value(); });
   bus.Unsubscribe(gone);
   bus.Publish(Numbered(1));
+  bus.Wake();
   delivered.get_future().wait();
   EXPECT_EQ(calls, 0);
 }
@@ -64,9 +65,11 @@ TEST(EventBus, WhatASlowReaderMissesIsCountedAndTold) {
     });
     uint64_t number = 0;
     bus.Publish(Numbered(number++));
+    bus.Wake();
     stuck.get_future().wait();  // the queue is empty, and is not read
     for (uint64_t i = 0; i < EventBus::kMaxQueued + kLost; ++i)
       bus.Publish(Numbered(number++));
+    bus.Wake();
     go_on.set_value();
     caught_up.get_future().wait();
     bus.Publish(Numbered(number++));
