@@ -49,13 +49,14 @@ absl::Status Session::TurnGateOff(absl::Duration wait) {
   if (absl::Status alive = CheckAlive(); !alive.ok()) return alive;
   ipc::MutexLock lock(&switch_mu_);
   if (!gate_->on()) return absl::OkStatus();
-  const Clock::time_point deadline = Clock::now() + ToNanoseconds(wait);
-  if (absl::Status told = SetGate(false); !told.ok()) return told;
-  absl::Status off = gate_->TurnOff(absl::FromChrono(deadline - Clock::now()));
-  if (!off.ok()) {
-    SendGate(true);  // it goes on as before
-  }
-  return off;
+  // First all of its memory is there, and stays: the broker can not promise
+  // for what is away.
+  if (absl::Status off = gate_->TurnOff(wait); !off.ok()) return off;
+  absl::Status told = SetGate(false);
+  if (told.ok()) return told;
+  if (!GetErrorDetail(told).has_value()) SendGate(true);  // it may have agreed
+  gate_->TurnOn().IgnoreError();  // it goes on as before
+  return told;
 }
 
 absl::Status Session::Restore(Clock::time_point deadline) {

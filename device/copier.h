@@ -42,6 +42,12 @@ class Copier {
     out_.Wake();
     in_.Wake();
   }
+  // Ends all jobs, those not done with CANCELLED, and the threads. What is
+  // pushed after that is answered by the destructor.
+  void Stop() {
+    out_.Stop();
+    in_.Stop();
+  }
   // Jobs of the group pushed so far end as CANCELLED at the next piece, unless
   // all their pieces are begun: those may still end well. Does not wait.
   void Cancel(uint64_t group) {

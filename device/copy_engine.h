@@ -22,7 +22,7 @@ class CopyEngine {
   virtual ~CopyEngine() = default;
 
   // Maps a slab for this process, and lets go of the handle in every case.
-  [[nodiscard]] virtual absl::StatusOr<void*> Map(ShareableHandle slab,
+  [[nodiscard]] virtual absl::StatusOr<void*> Map(const ShareableHandle& slab,
                                                   uint64_t bytes) = 0;
   // Every copy begun on it has been finished. After an error it may be mapped
   // still, and its memory not be given back before the process ends.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,8 +18,8 @@ struct CopyJob {
   CopyDirection direction = CopyDirection::kOut;
   // What Cancel names: one eviction or restore, of any number of slabs.
   uint64_t group = 0;
-  // A duplicate for the copier, which closes it.
-  ShareableHandle slab;
+  // Given up once it is mapped, or the job ends. Not null.
+  std::shared_ptr<const ShareableHandle> slab;
   uint64_t slab_bytes = 0;
   // Where the contents lie in the host pool, in order; together slab_bytes.
   std::vector<HostExtent> room;

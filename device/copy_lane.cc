@@ -31,7 +31,7 @@ CopyLane::CopyLane(HostPool* pool, std::unique_ptr<CopyEngine> engine,
   thread_ = std::thread([this] { Run(); });
 }
 
-CopyLane::~CopyLane() {
+void CopyLane::Stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -39,7 +39,15 @@ CopyLane::~CopyLane() {
     for (const auto& task : active_) task->cancelled = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+CopyLane::~CopyLane() {
+  Stop();
+  // Pushed after that.
+  for (const auto& task : waiting_) {
+    task->job.done(absl::CancelledError("the copier has stopped"));
+  }
 }
 
 void CopyLane::Push(CopyJob job) {
@@ -100,8 +108,10 @@ absl::Status CopyLane::BeginCopy(Task* task, uint64_t* bytes) {
   CopyJob& job = task->job;
   if (task->mapped == nullptr) {
     if (absl::Status status = CheckRoom(job); !status.ok()) return status;
+    if (job.slab == nullptr)
+      return absl::InternalError("the slab has no handle");
     absl::StatusOr<void*> mapped =
-        engine_->Map(std::move(job.slab), job.slab_bytes);
+        engine_->Map(*std::exchange(job.slab, nullptr), job.slab_bytes);
     if (!mapped.ok()) return mapped.status();
     task->mapped = static_cast<char*>(*mapped);
   }
@@ -145,7 +155,7 @@ void CopyLane::End(Task* task) {
   if (task->mapped != nullptr) {
     task->status.Update(engine_->Unmap(task->mapped, task->job.slab_bytes));
   }
-  task->job.slab = ShareableHandle();  // where it was never mapped
+  task->job.slab.reset();  // where it was never mapped
   std::unique_ptr<Task> ended;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

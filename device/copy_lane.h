@@ -26,9 +26,11 @@ class CopyLane {
            const CopyPacing& pacing);
   CopyLane(const CopyLane&) = delete;
   CopyLane& operator=(const CopyLane&) = delete;
-  // Ends all jobs, those not done with CANCELLED.
+  // Stops, and answers also what was pushed after that.
   ~CopyLane();
 
+  // Ends all jobs, those not done with CANCELLED, and the thread.
+  void Stop();
   void Push(CopyJob job);
   void Wake() { wake_.notify_one(); }
   void Cancel(uint64_t group);

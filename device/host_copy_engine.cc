@@ -11,7 +11,7 @@
 
 namespace gmb::device {
 
-absl::StatusOr<void*> HostCopyEngine::Map(ShareableHandle slab,
+absl::StatusOr<void*> HostCopyEngine::Map(const ShareableHandle& slab,
                                           uint64_t bytes) {
   const auto* fd = std::get_if<ipc::UniqueFd>(&slab);
   if (fd == nullptr || !fd->valid()) {

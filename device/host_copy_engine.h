@@ -12,7 +12,7 @@ namespace gmb::device {
 // Copies of the host device: by the processor, done when begun.
 class HostCopyEngine final : public CopyEngine {
  public:
-  [[nodiscard]] absl::StatusOr<void*> Map(ShareableHandle slab,
+  [[nodiscard]] absl::StatusOr<void*> Map(const ShareableHandle& slab,
                                           uint64_t bytes) override;
   [[nodiscard]] absl::Status Unmap(void* slab, uint64_t bytes) override;
   [[nodiscard]] absl::Status Begin(CopyDirection direction, void* slab,

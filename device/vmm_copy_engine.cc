@@ -39,7 +39,8 @@ absl::Status VmmCopyEngine::MakeReady() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<void*> VmmCopyEngine::Map(ShareableHandle slab, uint64_t bytes) {
+absl::StatusOr<void*> VmmCopyEngine::Map(const ShareableHandle& slab,
+                                         uint64_t bytes) {
   if (absl::Status status = MakeReady(); !status.ok()) return status;
   const ScopedContext scope(*context_);
   if (!scope.status().ok()) return scope.status();

@@ -29,7 +29,7 @@ class VmmCopyEngine final : public CopyEngine {
   VmmCopyEngine& operator=(const VmmCopyEngine&) = delete;
   ~VmmCopyEngine() override;
 
-  [[nodiscard]] absl::StatusOr<void*> Map(ShareableHandle slab,
+  [[nodiscard]] absl::StatusOr<void*> Map(const ShareableHandle& slab,
                                           uint64_t bytes) override;
   [[nodiscard]] absl::Status Unmap(void* slab, uint64_t bytes) override;
   [[nodiscard]] absl::Status Begin(CopyDirection direction, void* slab,

@@ -5,6 +5,7 @@
 namespace gmb::ipc {
 
 void GateWatch::Look(GateWord word, absl::Time left_at, absl::Time now) {
+  now = std::max(now, looked_at_);  // of looks in a row, one may be of earlier
   if (!word.consistent() || word.scopes() > 0) {
     idle_since_.reset();
   } else if (!idle_since_.has_value() || word.epoch() != epoch_) {

@@ -1,18 +1,13 @@
 #ifndef GMB_BROKER_CORE_AFTERWARDS_H_
 #define GMB_BROKER_CORE_AFTERWARDS_H_
 
-#include <fcntl.h>
-
-#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "broker/core/core.h"
 #include "device/copier.h"
 #include "ipc/pidfd.h"
@@ -28,12 +23,7 @@ struct Core::Afterwards {
   std::vector<std::pair<std::shared_ptr<Outbox>, absl::Status>> close;
   std::vector<uint64_t> overflowed;  // sessions that do not read
   bool wake_ticker = false;
-  struct Copy {
-    device::Copier* copier;
-    device::CopyJob job;  // its handle is duplicated when it is pushed
-    SharedHandle handle;
-  };
-  std::vector<Copy> copies;
+  std::vector<std::pair<device::Copier*, device::CopyJob>> copies;
   std::vector<std::pair<device::Copier*, uint64_t>> cancel;  // groups
   std::vector<std::shared_ptr<const ipc::UniqueFd>> kill;    // processes
   std::vector<std::unique_ptr<Session>> ended;
@@ -63,31 +53,13 @@ struct Core::Afterwards {
   }
 
   void StartCopies() {
-    for (Copy& copy : copies) {
-      absl::StatusOr<device::ShareableHandle> slab = Duplicate(copy.handle);
-      // The slab may be destroyed before the rest of this is done.
-      copy.handle.reset();
-      if (!slab.ok()) {
-        copy.job.done(slab.status());
-        continue;
-      }
-      copy.job.slab = *std::move(slab);
-      copy.copier->Push(std::move(copy.job));
-      copy.copier->Wake();
+    for (auto& [copier, job] : copies) {
+      copier->Push(std::move(job));
+      copier->Wake();
     }
     for (const auto& [copier, group] : cancel) {
       if (copier != nullptr) copier->Cancel(group);
     }
-  }
-
-  static absl::StatusOr<device::ShareableHandle> Duplicate(
-      const SharedHandle& handle) {
-    const auto* fd =
-        handle == nullptr ? nullptr : std::get_if<ipc::UniqueFd>(handle.get());
-    if (fd == nullptr) return absl::InternalError("the slab has no handle");
-    ipc::UniqueFd copy(fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
-    if (!copy.valid()) return absl::ErrnoToStatus(errno, "dup of a slab");
-    return copy;
   }
 };
 

@@ -25,9 +25,10 @@ Core::~Core() {
     ipc::MutexLock lock(&mu_);
     pools.swap(pools_);
   }
+  // A worker of one pool may be pushing into another's, or into a copier.
   for (auto& [id, pool] : pools) {
-    pool->copier.reset();
-    pool->worker.reset();
+    pool->worker->Stop();
+    if (pool->copier != nullptr) pool->copier->Stop();
   }
 }
 

@@ -206,8 +206,7 @@ class Core {
   bool ReserveRoom(const Lease& lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Soften(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Harden(Lease* lease, Afterwards* after)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveUpRoom(Lease* lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetGate(Session* session, uint64_t client_id, const v1::SetGate& message,
                Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TurnGateOn(Session* session, const std::string& group,
@@ -232,7 +231,8 @@ class Core {
   // Groups (core_groups.cc).
   absl::Status JoinGroup(Session* session, const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LeaveGroup(Session* session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LeaveGroup(Session* session, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Session*> Members(Session* session) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   quota::GroupId GroupOf(const Session& session) const
@@ -279,7 +279,7 @@ class Core {
   struct Away {
     bool moving = false;  // on the way in or out
     std::vector<quota::LeaseId> evicted;
-    std::vector<Lease*> unmapped;
+    std::vector<Lease*> unready;  // unmapped, or not filled
   };
   Away AwayOf(const std::vector<Session*>& members) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -310,6 +310,8 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoseContents(Session* session, Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MakeReady(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UndoRestore(Session* session, Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExpireRestores(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -320,7 +322,7 @@ class Core {
     std::vector<quota::TenantRow> tenants;
   };
   quota::LeaseRow RowOf(const Lease& lease, const Session& session,
-                        quota::Instant now) const
+                        quota::Gate gate, quota::Instant now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   ReclaimRows BuildRows(quota::Instant now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -350,7 +352,7 @@ class Core {
   void CheckPauses(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndPause(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Terminate(Session* session, Afterwards* after)
+  bool Terminate(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AskToTrim(const quota::TrimTarget& target, quota::Nanoseconds within,
                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -507,6 +509,8 @@ class Core {
   std::set<quota::LeaseId> moving_ ABSL_GUARDED_BY(mu_);
   std::set<uint64_t> pausing_ ABSL_GUARDED_BY(mu_);
   std::set<uint64_t> waking_ ABSL_GUARDED_BY(mu_);
+  // Sessions whose processes were killed, and when they should be dead.
+  std::map<uint64_t, quota::Instant> terminating_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<quota::RequestId, uint64_t> restoring_
       ABSL_GUARDED_BY(mu_);
   quota::BackingBudget backing_budget_ ABSL_GUARDED_BY(mu_);

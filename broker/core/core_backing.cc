@@ -38,6 +38,8 @@ void Core::BackAhead(quota::Instant now, Afterwards* after) {
 void Core::StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
                         Afterwards* after) {
   const Session& session = *sessions_.at(lease->request.session);
+  // A scope may have come in since the step was chosen.
+  if (session.gate->Look(now) != quota::Gate::kParked) return;
   if (!ReserveRoom(*lease)) {
     lease->back_off_until = now + kBackOff;
     return;
@@ -68,6 +70,10 @@ void Core::OnBacked(Lease* lease) {
   const uint32_t copied = std::exchange(lease->backing_slabs, 0);
   const Session& session = *sessions_.at(lease->request.session);
   const quota::Instant now = deps_.clock->Now();
+  if (engine_.Lease(lease->id)->hard) {  // its gate was turned off meanwhile
+    lease->moved = absl::OkStatus();
+    return GiveUpRoom(lease);
+  }
   const bool holds =
       lease->sealed || session.gate->UnusedSince(lease->backed_epoch);
   if (!lease->moved.ok() || !holds) {

@@ -121,7 +121,6 @@ void Core::EndLease(quota::LeaseId id, bool reuse, Afterwards* after) {
            after);
   leases_.erase(id);
   Tell(quota::Released{id}, after);
-  after->wake_ticker |= NextDue() < ticker_due_;
 }
 
 // Also slabs that nobody will ask for again are kept until others have a use
@@ -157,7 +156,6 @@ void Core::OnDeviceResult(quota::PoolId pool_id, DeviceResult result) {
       OnRefilled(pool, *refill, result);
     }
     Maintain(&after);
-    after.wake_ticker |= NextDue() < ticker_due_;
   }
   after.Run(this);
 }
@@ -309,6 +307,7 @@ void Core::Maintain(Afterwards* after) {
     }
   }
   Reclaim(after);
+  after->wake_ticker |= NextDue() < ticker_due_;
 }
 
 }  // namespace gmb::broker

@@ -28,15 +28,15 @@ void Core::StartEviction(Lease* lease, quota::Instant answer_by,
                          bool may_terminate, Afterwards* after) {
   Session* session = sessions_.at(lease->request.session).get();
   // What is only half restored must not go over its true copy.
-  const bool copies = lease->request.contents == v1::PRESERVE &&
-                      lease->residence != Residence::kRestoring &&
+  const bool copies = lease->request.contents == v1::PRESERVE && !lease->torn &&
                       !IsBacked(*lease);
   PublishMove("evict_started", *lease, {}, copies ? "" : "nothing to copy");
   lease->residence = Residence::kEvicting;
   lease->move_started = deps_.clock->Now();
   lease->moved = absl::OkStatus();
   lease->overdue = false;
-  lease->may_terminate = may_terminate;
+  // Whom nobody can kill is as one whom nobody may.
+  lease->may_terminate = may_terminate && session->peer.pidfd != nullptr;
   moving_.insert(lease->id);
   if (copies) {
     host_books_.MarkUntrue(lease->id);
@@ -75,8 +75,8 @@ void Core::CopyContents(Lease* lease, device::CopyDirection direction,
     job.done = [this, id = lease->id](const absl::Status& status) {
       OnCopied(id, status);
     };
-    after->copies.push_back({pool->copier.get(), std::move(job),
-                             deps_.keeper->Get(lease->slabs[i].id)});
+    job.slab = deps_.keeper->Get(lease->slabs[i].id);
+    after->copies.emplace_back(pool->copier.get(), std::move(job));
   }
 }
 
@@ -113,6 +113,7 @@ void Core::OnCopied(quota::LeaseId id, const absl::Status& status) {
 // An Evict or, while it is being restored, a Map.
 void Core::AskToMove(Session* session, Lease* lease, quota::Instant answer_by,
                      Afterwards* after) {
+  session->outbox->ExpectMoves(session->leases.size());
   lease->move = ++session->last_move;
   lease->asked = true;
   lease->answer_by = answer_by;
@@ -173,6 +174,7 @@ void Core::TryEndEviction(Lease* lease, Afterwards* after) {
   Pool* pool = pools_.at(lease->request.pool).get();
   lease->residence = Residence::kEvicted;
   lease->overdue = false;
+  lease->torn = false;
   PublishMove("evicted", *lease, deps_.clock->Now() - lease->move_started, "");
   // Before the engine may grant these bytes to another: see EndLease.
   GiveBack(pool, *lease, {}, after);

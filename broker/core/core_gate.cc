@@ -38,11 +38,11 @@ void Core::Soften(Lease* lease, Afterwards* after) {
   if (ReserveRoom(*lease)) Tell(quota::HardChanged{lease->id, false}, after);
 }
 
-void Core::Harden(Lease* lease, Afterwards* after) {
-  Tell(quota::HardChanged{lease->id, true}, after);
-  if (lease->copies == 0 && lease->residence == Residence::kResident) {
-    host_books_.Release(lease->id);
-  }
+// Of a lease that is hard now. What is being copied keeps it until then.
+void Core::GiveUpRoom(Lease* lease) {
+  if (lease->copies > 0 || lease->residence != Residence::kResident) return;
+  host_books_.Release(lease->id);
+  lease->backed_slabs = 0;
 }
 
 void Core::SetGate(Session* session, uint64_t client_id,
@@ -72,19 +72,27 @@ absl::Status Core::TurnGateOn(Session* session, const std::string& group,
   event.set_session_id(session->id);
   if (!group.empty()) event.set_message(absl::StrCat("group ", group));
   deps_.events->Publish(std::move(event));
-  for (const quota::LeaseId id : session->leases) {
-    Soften(leases_.at(id).get(), after);
-  }
+  // Others may be served by that, and the session's leases become more.
+  const std::vector<quota::LeaseId> leases(session->leases.begin(),
+                                           session->leases.end());
+  for (const quota::LeaseId id : leases) Soften(leases_.at(id).get(), after);
   return absl::OkStatus();
 }
 
 absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
   if (session->gate == nullptr || !session->gate->on()) return absl::OkStatus();
+  if (session->gate->closed()) {
+    return proto::MakeError(v1::BAD_STATE,
+                            "the session's memory may be away: turn its gate "
+                            "off while a scope is in");
+  }
   // All or nothing: guarantees of others may rest on what is soft.
   std::vector<quota::LeaseId> hardened;
-  for (const quota::LeaseId id : session->leases) {
+  const std::vector<quota::LeaseId> leases(session->leases.begin(),
+                                           session->leases.end());
+  for (const quota::LeaseId id : leases) {
     const quota::LeaseView lease = *engine_.Lease(id);
-    if (lease.evicted || lease.hard) continue;
+    if (lease.hard) continue;
     const quota::HardChanged change{id, true};
     if (const auto refusal = engine_.Check(change)) {
       for (const quota::LeaseId undo : hardened) {
@@ -97,14 +105,13 @@ absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
   }
   session->gate->SetOn(false);
   const std::vector<Session*> members = Members(session);
-  LeaveGroup(session);
-  for (Session* member : members) AdvanceRestore(member, after);
-  for (const quota::LeaseId id : hardened) {
-    const Lease& lease = *leases_.at(id);
-    if (lease.copies == 0 && lease.residence == Residence::kResident) {
-      host_books_.Release(id);
-    }
+  LeaveGroup(session, after);
+  if (pausing_.contains(session->id)) {
+    session->gate->Withdraw();
+    EndPause(session, after);
   }
+  for (Session* member : members) AdvanceRestore(member, after);
+  for (const quota::LeaseId id : hardened) GiveUpRoom(leases_.at(id).get());
   v1::Event event = NewEvent("gate_off", session->tenant);
   event.set_session_id(session->id);
   deps_.events->Publish(std::move(event));
@@ -127,6 +134,8 @@ void Core::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
   // What was copied before its last writes does not become true by sealing.
   if (lease->residence == Residence::kResident && !IsBacked(*lease)) {
     if (BackedSlabs(*lease) == 0) lease->backed_slabs = 0;
+    if (lease->copies > 0 && !session->gate->UnusedSince(lease->backed_epoch))
+      lease->moved.Update(absl::CancelledError("it was written meanwhile"));
     host_books_.MarkUntrue(lease->id);
   }
   lease->sealed = true;

@@ -1,10 +1,13 @@
 // Groups: sessions of one tenant that are closed and restored together.
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "broker/core/afterwards.h"
 #include "broker/core/core.h"
 #include "proto/error_status.h"
 
@@ -36,8 +39,15 @@ absl::Status Core::JoinGroup(Session* session, const std::string& name) {
   return absl::OkStatus();
 }
 
-void Core::LeaveGroup(Session* session) {
+// What waits for leases of all members is asked for anew, by AdvanceRestore.
+void Core::LeaveGroup(Session* session, Afterwards* after) {
   if (session->group.empty()) return;
+  for (Session* member : Members(session)) {
+    const auto asked = std::exchange(member->restoring, std::nullopt);
+    if (!asked.has_value()) continue;
+    restoring_.erase(*asked);
+    Tell(quota::Cancel{*asked}, after);
+  }
   const auto group = groups_.find({*session->tenant, session->group});
   group->second.erase(session->id);
   if (group->second.empty()) groups_.erase(group);
@@ -73,14 +83,19 @@ quota::Gate Core::LookAtMembers(const Session& session,
 
 // All or none. False: one has just left its parking place.
 bool Core::CloseMembers(Session* session) {
-  std::vector<Session*> closed;
-  for (Session* member : Members(session)) {
-    if (member->gate->closed()) continue;
-    if (!member->gate->Close()) {
-      for (Session* undo : closed) (void)undo->gate->Reopen();
+  std::vector<std::pair<SessionGate*, std::optional<quota::Instant>>> closed;
+  for (const Session* member : Members(session)) {
+    SessionGate* gate = member->gate.get();
+    if (gate->closed()) continue;
+    const auto pausing_until = gate->pausing_until();
+    if (!gate->Close()) {
+      for (auto& [undo, until] : closed) {
+        (void)undo->Reopen();
+        if (until.has_value()) undo->Pause(*until);
+      }
       return false;
     }
-    closed.push_back(member);
+    closed.emplace_back(gate, pausing_until);
   }
   return true;
 }

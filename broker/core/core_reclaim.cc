@@ -18,6 +18,8 @@ constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 // How often a pause is looked at: its gate says nothing by itself.
 constexpr quota::Nanoseconds kPauseLook = std::chrono::milliseconds(1);
 constexpr uint64_t kLeasesAPoll = 1000;
+// What a killed process held is waited for so long before others are asked.
+constexpr quota::Nanoseconds kDyingTakes = std::chrono::seconds(1);
 
 // While somebody lacks bytes, the gates are looked at this often: often enough
 // that nobody notices, and a few hundredths of a core at most.
@@ -39,7 +41,7 @@ quota::Contents ToQuota(v1::Contents contents) {
 }  // namespace
 
 quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
-                            quota::Instant now) const {
+                            quota::Gate gate, quota::Instant now) const {
   const Pool& pool = *pools_.at(lease.request.pool);
   quota::LeaseRow row;
   row.lease = lease.id;
@@ -49,7 +51,7 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.request.contents);
   row.group = GroupOf(session);
-  row.gate = LookAtMembers(session, now);
+  row.gate = gate;
   row.host_room = host_books_.HasRoom(lease.id);
   const bool may_have_room =
       lease.request.contents != v1::PRESERVE || row.host_room ||
@@ -65,7 +67,8 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
   row.resident_since = lease.resident_since;
   row.restore_time = lease.restore_time;
   row.back_off_until = lease.back_off_until;
-  if (lease.asked && !session.terminating) row.unmap_deadline = lease.answer_by;
+  if (lease.asked && !session.terminating && session.peer.pidfd != nullptr)
+    row.unmap_deadline = lease.answer_by;
   return row;
 }
 
@@ -74,10 +77,11 @@ Core::ReclaimRows Core::BuildRows(quota::Instant now) const {
   rows.leases.reserve(leases_.size());
   for (const auto& [session_id, session] : sessions_) {
     if (session->gate == nullptr) continue;
+    const quota::Gate gate = LookAtMembers(*session, now);
     std::map<quota::PoolId, uint64_t> trimmable;
     if (!session->trim.has_value()) trimmable = session->trimmable;
     for (const quota::LeaseId id : session->leases) {
-      rows.leases.push_back(RowOf(*leases_.at(id), *session, now));
+      rows.leases.push_back(RowOf(*leases_.at(id), *session, gate, now));
       const auto given = trimmable.find(rows.leases.back().pool);
       if (given == trimmable.end()) continue;
       rows.leases.back().trimmable_bytes = given->second;
@@ -122,12 +126,20 @@ uint64_t Core::IncomingBytes(quota::PoolId pool,
     if (tenant.has_value() && lease.tenant != *tenant) return;
     bytes += lease.bytes;
   };
+  const auto comes = [](const Lease& lease) {
+    return lease.doomed ||
+           (lease.residence == Residence::kEvicting && !lease.overdue);
+  };
   for (const quota::LeaseId id : moving_) {
-    const Lease& lease = *leases_.at(id);
-    const bool comes =
-        lease.doomed ||
-        (lease.residence == Residence::kEvicting && !lease.overdue);
-    if (comes) add(lease);
+    if (comes(*leases_.at(id))) add(*leases_.at(id));
+  }
+  const quota::Instant now = deps_.clock->Now();
+  for (const auto& [session, dead_by] : terminating_) {
+    if (now >= dead_by) continue;
+    for (const quota::LeaseId id : sessions_.at(session)->leases) {
+      const Lease& lease = *leases_.at(id);
+      if (!comes(lease) && lease.residence != Residence::kEvicted) add(lease);
+    }
   }
   if (!pausing) return bytes;
   for (const uint64_t session : pausing_) {
@@ -226,8 +238,7 @@ bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
                  after);
       return true;
     case quota::Step::kTerminate:
-      Terminate(session->second.get(), after);
-      return true;
+      return Terminate(session->second.get(), after);
     case quota::Step::kTrim:
       return false;  // plans have these apart
   }
@@ -238,7 +249,8 @@ void Core::StartPause(Session* session, Lease* lease, quota::Instant until,
                       Afterwards* after) {
   lease->awaits_pause = true;
   for (Session* member : Members(session)) {
-    if (member->gate->pausing_until().has_value()) continue;
+    if (member->gate->closed() || member->gate->pausing_until().has_value())
+      continue;
     member->gate->Pause(until);
     pausing_.insert(member->id);
     v1::Event event = NewEvent("pause_started", member->tenant);
@@ -261,6 +273,7 @@ void Core::CheckPauses(Afterwards* after) {
 }
 
 void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
+  const auto until = session->gate->pausing_until();
   std::vector<Lease*> waiting;
   bool needed = false;
   bool copying = false;
@@ -282,7 +295,7 @@ void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
                     tenants_.at(lease->tenant).policy.reclaim.may_terminate,
                     after);
     }
-  } else if (!needed || now >= *session->gate->pausing_until()) {
+  } else if (!needed || !until.has_value() || now >= *until) {
     v1::Event event = NewEvent("pause_withdrawn", session->tenant);
     event.set_session_id(session->id);
     event.set_message(needed ? "a scope did not end in time"
@@ -299,26 +312,25 @@ void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
 
 void Core::EndPause(Session* session, Afterwards* after) {
   for (Session* member : Members(session)) {
-    if (pausing_.erase(member->id) == 0) continue;
     for (const quota::LeaseId id : member->leases) {
       leases_.at(id)->awaits_pause = false;
     }
+    if (pausing_.erase(member->id) == 0) continue;
     Tell(quota::SessionPausing{quota::SessionId{member->id}, false}, after);
   }
 }
 
-void Core::Terminate(Session* session, Afterwards* after) {
-  if (std::exchange(session->terminating, true)) return;
+// Whether it was killed now.
+bool Core::Terminate(Session* session, Afterwards* after) {
+  if (session->terminating || session->peer.pidfd == nullptr) return false;
+  session->terminating = true;
+  terminating_[session->id] = deps_.clock->Now() + kDyingTakes;
   v1::Event event = NewEvent("terminated", session->tenant);
   event.set_session_id(session->id);
-  if (session->peer.pidfd == nullptr) {
-    event.set_kind("terminate_failed");
-    event.set_message("the kernel gives this broker no handle on the process");
-  } else {
-    event.set_message(absl::StrCat("pid ", session->peer.pid));
-    after->kill.push_back(session->peer.pidfd);
-  }
+  event.set_message(absl::StrCat("pid ", session->peer.pid));
+  after->kill.push_back(session->peer.pidfd);
   deps_.events->Publish(std::move(event));
+  return true;
 }
 
 void Core::AskToTrim(const quota::TrimTarget& target, quota::Nanoseconds within,
@@ -377,12 +389,14 @@ quota::Instant Core::ReclaimDue() const {
   }
   if (options_.backing.bytes_per_second > 0) due = std::min(due, backing_at_);
   if (!pausing_.empty()) due = std::min(due, now + kPauseLook);
+  for (const auto& [session, dead_by] : terminating_) {
+    if (now < dead_by) due = std::min(due, dead_by);
+  }
   for (const quota::LeaseId id : moving_) {
     const Lease& lease = *leases_.at(id);
     if (lease.asked && !lease.overdue) due = std::min(due, lease.answer_by);
   }
   for (const uint64_t id : waking_) {
-    if (sessions_.at(id)->restoring.has_value()) continue;
     for (const auto& [client_id, until] : sessions_.at(id)->restores) {
       due = std::min(due, until);
     }

@@ -54,7 +54,6 @@ void Core::HandleMessage(uint64_t session_id,
       HandleRequest(session, id, message, &after);
     }
     Maintain(&after);
-    after.wake_ticker |= ReclaimDue() < ticker_due_;
   }
   after.Run(this);
 }
@@ -237,8 +236,9 @@ void Core::Say(Session* session, v1::BrokerMessage message, Afterwards* after) {
 
 void Core::OnGranted(const quota::Granted& granted, Afterwards* after) {
   auto request = pending_.find(granted.request);
+  // Answered in this very turn: nobody will ever release it.
   if (request == pending_.end())
-    return;  // closed in this very turn: SessionClosed drops it
+    return Tell(quota::GrantFailed{granted.lease}, after);
   if (!KeepsItsWord(granted, &request->second, after)) return;
   request = pending_.find(granted.request);  // others may have been served
   auto lease = std::make_unique<Lease>();
@@ -268,15 +268,20 @@ void Core::OnGranted(const quota::Granted& granted, Afterwards* after) {
   if (!made->request.soft) Soften(made, after);
 }
 
-// A lease that was asked for as soft needs its room in the host pool, which
-// others may have reserved while it waited: then it is hard, if that fits, or
-// is asked for once more.
+// A lease that was asked for as soft needs a gate that is on, and room in the
+// host pool; one may have been turned off, the other reserved by others, while
+// it waited. Then it is hard, if that fits, or is asked for once more.
 bool Core::KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
                         Afterwards* after) {
-  if (!request->soft || request->contents != v1::PRESERVE) return true;
-  const auto room =
-      host_books_.Reserve(granted.tenant, granted.lease, granted.bytes);
-  if (room.outcome == HostBooks::Outcome::kReserved) return true;
+  if (!request->soft) return true;
+  const bool takable = CanBeTaken(*sessions_.at(request->session),
+                                  *pools_.at(request->pool), request->contents);
+  if (takable &&
+      (request->contents != v1::PRESERVE ||
+       host_books_.Reserve(granted.tenant, granted.lease, granted.bytes)
+               .outcome == HostBooks::Outcome::kReserved)) {
+    return true;
+  }
   request->soft = false;
   const quota::HardChanged hard{granted.lease, true};
   if (!engine_.Check(hard).has_value()) {
@@ -327,7 +332,6 @@ void Core::OnWaiting(const quota::Waiting& waiting, Afterwards* after) {
   event.set_device(pools_.at(it->second.pool)->uuid());
   event.set_bytes(it->second.bytes);
   deps_.events->Publish(std::move(event));
-  after->wake_ticker |= NextDue() < ticker_due_;
 }
 
 void Core::OnBudgetChanged(const quota::BudgetChanged& changed,

@@ -55,18 +55,12 @@ void Core::AdvanceRestore(Session* session, Afterwards* after) {
   }
   Away away = AwayOf(members);
   if (away.moving) return;
-  if (away.evicted.empty() && away.unmapped.empty()) {
+  if (away.evicted.empty() && away.unready.empty()) {
     for (Session* member : members) Reopen(member, after);
     return;
   }
   if (!any([](const Session* m) { return !m->restores.empty(); })) return;
-  for (Lease* lease : away.unmapped) {
-    lease->residence = Residence::kRestoring;
-    lease->move_started = deps_.clock->Now();
-    lease->moved = absl::OkStatus();
-    moving_.insert(lease->id);
-    StartMapping(sessions_.at(lease->request.session).get(), lease, after);
-  }
+  for (Lease* lease : away.unready) MakeReady(lease, after);
   if (!away.evicted.empty())
     AskForRestore(members, std::move(away.evicted), after);
 }
@@ -80,12 +74,27 @@ Core::Away Core::AwayOf(const std::vector<Session*>& members) const {
                      lease->residence == Residence::kRestoring;
       if (lease->residence == Residence::kEvicted) {
         away.evicted.push_back(id);
-      } else if (lease->unmapped) {
-        away.unmapped.push_back(lease);
+      } else if (lease->unmapped || lease->torn) {
+        away.unready.push_back(lease);
       }
     }
   }
   return away;
+}
+
+// What an eviction that failed, or a restore, has left on the device.
+void Core::MakeReady(Lease* lease, Afterwards* after) {
+  lease->residence = Residence::kRestoring;
+  lease->move_started = deps_.clock->Now();
+  lease->moved = absl::OkStatus();
+  moving_.insert(lease->id);
+  if (lease->torn) {
+    CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
+                 after);
+  }
+  if (lease->unmapped)
+    StartMapping(sessions_.at(lease->request.session).get(), lease, after);
+  TryEndRestore(lease, after);
 }
 
 // In the name of the member that waits the longest.
@@ -118,11 +127,6 @@ void Core::Reopen(Session* session, Afterwards* after) {
                          "the gate's word was written over while it was "
                          "closed: this process breaks the gate's rules"),
         after);
-  }
-  if (!session->gate->on()) {  // turned off while they were away
-    for (const quota::LeaseId id : session->leases) {
-      Harden(leases_.at(id).get(), after);
-    }
   }
   AnswerRestores(session, absl::OkStatus(), after);
 }
@@ -171,6 +175,8 @@ void Core::OnRestored(const quota::Restored& restored, Afterwards* after) {
 void Core::OnRestoreDenied(const quota::Denied& denied, Session* session,
                            Afterwards* after) {
   session->restoring.reset();
+  // What ends the pause comes back to it; so does its deadline.
+  if (denied.pausing) return;
   const quota::Instant now = deps_.clock->Now();
   bool another = false;
   const std::vector<Session*> members = Members(session);
@@ -287,14 +293,14 @@ void Core::TryEndRestore(Lease* lease, Afterwards* after) {
   Session* session = sessions_.at(lease->request.session).get();
   const quota::Instant now = deps_.clock->Now();
   lease->answer_by = quota::Instant::Max();
-  const bool was_overdue = std::exchange(lease->overdue, false);
+  if (std::exchange(lease->overdue, false)) Soften(lease, after);
   if (!lease->moved.ok()) return UndoRestore(session, lease, after);
   moving_.erase(lease->id);
   lease->residence = Residence::kResident;
+  lease->torn = false;
   lease->resident_since = now;
   lease->restore_time = now - lease->move_started;
   lease->backed_epoch = session->gate->epoch();
-  if (was_overdue) Soften(lease, after);
   PublishMove("restored", *lease, lease->restore_time, "");
   AdvanceRestore(session, after);
 }
@@ -315,6 +321,7 @@ void Core::UndoRestore(Session* session, Lease* lease, Afterwards* after) {
           {.retry_after = absl::Milliseconds(500)}),
       after);
   if (in_host_pool) {
+    lease->torn = lease->request.contents == v1::PRESERVE;
     return StartEviction(
         lease,
         deps_.clock->Now() + quota::Nanoseconds(options_.planner.unmap_grace),
@@ -324,8 +331,8 @@ void Core::UndoRestore(Session* session, Lease* lease, Afterwards* after) {
   lease->residence = Residence::kResident;
 }
 
-// Restores whose own deadline is over while the session's leases are still on
-// their way out, or its pause lasts: nothing of the engine's will end them.
+// Restores whose own deadline is over: their leases may still be on their way
+// out, their pause may last, or another of the group waits longer.
 void Core::ExpireRestores(Afterwards* after) {
   const quota::Instant now = deps_.clock->Now();
   const std::vector<uint64_t> waking(waking_.begin(), waking_.end());
@@ -335,11 +342,6 @@ void Core::ExpireRestores(Afterwards* after) {
     for (const auto& [client_id, until] : session->restores) {
       if (until <= now) over.push_back(client_id);
     }
-    const std::vector<Session*> members = Members(session);
-    const bool asked = std::any_of(
-        members.begin(), members.end(),
-        [](const Session* member) { return member->restoring.has_value(); });
-    if (asked) continue;
     for (const uint64_t client_id : over) {
       session->restores.erase(client_id);
       Refuse(session, client_id,

@@ -168,7 +168,7 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
   if (it == sessions_.end()) return;
   std::vector<Session*> members = Members(it->second.get());
   std::erase(members, it->second.get());
-  LeaveGroup(it->second.get());
+  LeaveGroup(it->second.get(), after);
   // Its gate page is unmapped once the lock is given up.
   after->ended.push_back(std::move(it->second));
   const Session* session = after->ended.back().get();
@@ -176,6 +176,7 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
   sessions_by_token_.erase(session->token);
   pausing_.erase(session_id);
   waking_.erase(session_id);
+  terminating_.erase(session_id);
   if (session->restoring.has_value()) restoring_.erase(*session->restoring);
   after->close.emplace_back(
       session->outbox,

@@ -191,7 +191,6 @@ void Core::StartReclaim(const v1::ReclaimRequest& request,
       deps_.events->Publish(std::move(event));
       standing_.push_back(std::move(demand));
       Maintain(&after);
-      after.wake_ticker |= NextDue() < ticker_due_;
     }
   }
   after.Run(this);

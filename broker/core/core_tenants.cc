@@ -133,12 +133,17 @@ absl::Status Core::DeleteTenant(absl::string_view name) {
       return RefusalStatus(*refusal, "");
     }
     deps_.events->Publish(NewEvent("tenant_deleted", id));
+    const auto its = [id](const StandingDemand& demand) {
+      return demand.tenant == id;
+    };
+    for (StandingDemand& demand : standing_) {
+      if (its(demand)) FinishStanding(&demand, {}, &after);
+    }
+    standing_.remove_if(its);
     Tell(quota::TenantRemove{id}, &after);
     tenant_ids_.erase(tenant_ids_.find(name));
     tenants_.erase(id);
     host_books_.ForgetTenant(id);
-    standing_.remove_if(
-        [id](const StandingDemand& demand) { return demand.tenant == id; });
     Maintain(&after);
   }
   after.Run(this);

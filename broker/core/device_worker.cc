@@ -29,13 +29,17 @@ DeviceWorker::DeviceWorker(std::unique_ptr<device::Allocator> allocator,
   }
 }
 
-DeviceWorker::~DeviceWorker() {
+void DeviceWorker::Stop() {
   {
     ipc::MutexLock lock(&mu_);
     stopping_ = true;
     wake_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
+}
+
+DeviceWorker::~DeviceWorker() {
+  Stop();
   // The process is going: what cannot be given back now goes with it.
   for (const auto& [id, slab] : alive_) {
     (void)keeper_->Remove(id);

@@ -85,6 +85,9 @@ class DeviceWorker {
   ~DeviceWorker();
 
   void Start(Done done);
+  // Ends the thread after the job in hand; jobs still waiting, or pushed from
+  // then on, are not done.
+  void Stop();
   void Push(DeviceJob job);
   void Wake();
 

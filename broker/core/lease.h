@@ -59,12 +59,15 @@ struct Lease {
   // The client has nothing of it mapped. Also of a resident lease, whose
   // eviction failed after that: the next restore maps it again.
   bool unmapped = false;
+  // Its restore failed after its slabs were being filled: the contents are in
+  // the host pool alone, until the next restore fills them again.
+  bool torn = false;
   // The newest Evict or Map; `asked` while it is not answered.
   uint64_t move = 0;
   bool asked = false;
   quota::Instant answer_by = quota::Instant::Max();
   bool overdue = false;        // the client did not answer in time
-  bool may_terminate = false;  // what to do then
+  bool may_terminate = false;  // whether it may be killed then
   uint32_t refusals = 0;  // Evicts that the client could not follow, in a row
   // Copies in flight, all of one group, and the first error among them.
   uint32_t copies = 0;

@@ -5,17 +5,22 @@
 
 namespace gmb::broker {
 
+void Outbox::ExpectMoves(size_t leases) {
+  ipc::MutexLock lock(&mu_);
+  max_items_ = kMaxItems + kItemsAMove * leases;
+}
+
 void Outbox::Push(SlabFrame frame) {
   ipc::MutexLock lock(&mu_);
   if (closed_) return;
-  overflowed_ = overflowed_ || items_.size() >= kMaxItems;
+  overflowed_ = overflowed_ || items_.size() >= max_items_;
   if (!overflowed_) items_.emplace_back(std::move(frame));
 }
 
 void Outbox::Push(v1::BrokerMessage message) {
   ipc::MutexLock lock(&mu_);
   if (closed_) return;
-  overflowed_ = overflowed_ || items_.size() >= kMaxItems;
+  overflowed_ = overflowed_ || items_.size() >= max_items_;
   if (!overflowed_) items_.emplace_back(std::move(message));
 }
 

@@ -53,7 +53,12 @@ class Outbox {
   // A client that lets this many items pile up does not read: Push drops
   // further ones and overflowed() turns true, on which the session is ended.
   static constexpr size_t kMaxItems = 8192;
+  // For each lease that is to move: an Evict or a Map, and its handles, now and
+  // once more before it has read those.
+  static constexpr size_t kItemsAMove = 4;
 
+  // So many leases may have to move at once.
+  void ExpectMoves(size_t leases);
   void Push(SlabFrame frame);
   void Push(v1::BrokerMessage message);
   void Pump();
@@ -95,6 +100,7 @@ class Outbox {
 
   mutable ipc::Mutex mu_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mu_);
+  size_t max_items_ ABSL_GUARDED_BY(mu_) = kMaxItems;
   std::shared_ptr<FrameSender> sender_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StreamSink> sink_ ABSL_GUARDED_BY(mu_);
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;

@@ -15,20 +15,20 @@ grpc::ServerUnaryReactor* AdminService::Reclaim(
     reactor->Finish(proto::ToGrpcStatus(call.status()));
     return reactor;
   }
-  operators_.Post(
-      [this, reactor, request, response, name = std::move(call->caller.name)] {
-        AuditRecord audit;
-        audit.at = clock_->WallTime();
-        audit.operator_name = name;
-        DoReclaim(std::move(audit), *request, response, reactor);
-      });
+  operators_.Post([this, reactor, request, response, call = *std::move(call)] {
+    AuditRecord audit;
+    audit.at = clock_->WallTime();
+    audit.operator_name = call.caller.name;
+    DoReclaim(std::move(audit), *request, response, reactor, call.proof);
+  });
   return reactor;
 }
 
 void AdminService::DoReclaim(AuditRecord audit,
                              const v1::ReclaimRequest& request,
                              v1::ReclaimResponse* response,
-                             grpc::ServerUnaryReactor* reactor) {
+                             grpc::ServerUnaryReactor* reactor,
+                             GrpcConnections::Proof proof) {
   if (!v1::ReclaimRequest::Step_IsValid(request.to())) {
     return reactor->Finish(proto::ToGrpcStatus(proto::MakeError(
         v1::BAD_REQUEST, "the last step is TRIM or EVICT", {.field = "to"})));
@@ -39,11 +39,11 @@ void AdminService::DoReclaim(AuditRecord audit,
   if (absl::Status stored = store_->Audit(audit); !stored.ok()) {
     return reactor->Finish(proto::ToGrpcStatus(stored));
   }
-  core_->StartReclaim(
-      request, [reactor, response](absl::StatusOr<v1::ReclaimResponse> done) {
-        if (done.ok()) *response = *std::move(done);
-        reactor->Finish(proto::ToGrpcStatus(done.status()));
-      });
+  core_->StartReclaim(request, [reactor, response, proof = std::move(proof)](
+                                   absl::StatusOr<v1::ReclaimResponse> done) {
+    if (done.ok()) *response = *std::move(done);
+    reactor->Finish(proto::ToGrpcStatus(done.status()));
+  });
 }
 
 }  // namespace gmb::broker

@@ -105,10 +105,11 @@ class AdminService : public v1::Admin::CallbackService {
   absl::Status DoDrainPool(AuditRecord audit,
                            const v1::DrainPoolRequest& request,
                            v1::DrainPoolResponse* response);
-  // Finishes the call now or later.
+  // Finishes the call now or later; `proof` is that of its caller until then.
   void DoReclaim(AuditRecord audit, const v1::ReclaimRequest& request,
                  v1::ReclaimResponse* response,
-                 grpc::ServerUnaryReactor* reactor);
+                 grpc::ServerUnaryReactor* reactor,
+                 GrpcConnections::Proof proof);
 
   Core* const core_;
   QuotaStore* const store_;

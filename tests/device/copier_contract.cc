@@ -193,7 +193,7 @@ CopyJob CopierContract::MakeJob(CopyDirection direction, const TestLease& lease,
                                 CopyAnswers* answers, uint64_t group) {
   return {.direction = direction,
           .group = group,
-          .slab = lease.Duplicate(slab),
+          .slab = lease.Shared(slab),
           .slab_bytes = lease.slab_bytes()[slab],
           .room = std::move(room),
           .done = answers->Expect(slab)};

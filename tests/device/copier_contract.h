@@ -63,6 +63,10 @@ class TestLease {
 
   // A duplicate of a slab's handle.
   [[nodiscard]] ShareableHandle Duplicate(size_t i) const;
+  // The same for a copier.
+  [[nodiscard]] std::shared_ptr<const ShareableHandle> Shared(size_t i) const {
+    return std::make_shared<const ShareableHandle>(Duplicate(i));
+  }
 
   // Contents that depend on the seed and the place. The slabs are mapped.
   absl::Status Write(uint32_t seed);

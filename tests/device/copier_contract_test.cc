@@ -114,8 +114,8 @@ TEST_P(CopierContract, ContentsOutliveTheClientThatWroteThem) {
   absl::StatusOr<Slab> slab = Create(8 * kMiB);
   ASSERT_OK(slab);
   const auto duplicate = [](const Slab& of) {
-    return ipc::UniqueFd(
-        fcntl(std::get<ipc::UniqueFd>(of.handle).get(), F_DUPFD_CLOEXEC, 0));
+    return std::make_shared<const ShareableHandle>(ipc::UniqueFd(
+        fcntl(std::get<ipc::UniqueFd>(of.handle).get(), F_DUPFD_CLOEXEC, 0)));
   };
   std::unique_ptr<RemoteMapper> writer = StartClient();
   ASSERT_OK(Lease(writer.get(), {&*slab}));
@@ -245,10 +245,11 @@ TEST_P(CopierContract, AHandleThatIsNoSlabIsRefusedAndClosed) {
   bad.emplace_back(ipc::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)));
   for (ShareableHandle& handle : bad) {
     CopyAnswers answers;
-    copier_->Push({.slab = std::move(handle),
-                   .slab_bytes = 4 * kMiB,
-                   .room = {{0, 4 * kMiB}},
-                   .done = answers.Expect(0)});
+    copier_->Push(
+        {.slab = std::make_shared<const ShareableHandle>(std::move(handle)),
+         .slab_bytes = 4 * kMiB,
+         .room = {{0, 4 * kMiB}},
+         .done = answers.Expect(0)});
     copier_->Wake();
     const absl::Status refused = answers.WaitForAll();
     EXPECT_FALSE(refused.ok());

@@ -138,7 +138,7 @@ class RandomBroker {
     for (size_t i = 0; i < rooms.size(); ++i) {
       devices_.copier->Push({.direction = direction,
                              .group = lease->id.value,
-                             .slab = lease->memory->Duplicate(i),
+                             .slab = lease->memory->Shared(i),
                              .slab_bytes = lease->memory->slab_bytes()[i],
                              .room = rooms[i],
                              .done = lease->answers->Expect(i)});

@@ -49,7 +49,7 @@ Outcome EvictAndRestore() {
     CopyAnswers answers;
     for (size_t i = 0; i < lease.num_slabs(); ++i) {
       (*copier)->Push({.direction = direction,
-                       .slab = lease.Duplicate(i),
+                       .slab = lease.Shared(i),
                        .slab_bytes = lease.slab_bytes()[i],
                        .room = {{i * 2 * kSlab, lease.slab_bytes()[i]}},
                        .done = answers.Expect(i)});
@@ -123,7 +123,7 @@ TEST(CudaCopyFaults, ALostDeviceFailsEveryCopyAndEndsInOrder) {
     FakeCudaFailFrom(k, CUDA_ERROR_ECC_UNCORRECTABLE);
     CopyAnswers answers;
     for (size_t i = 0; i < lease.num_slabs(); ++i) {
-      (*copier)->Push({.slab = lease.Duplicate(i),
+      (*copier)->Push({.slab = lease.Shared(i),
                        .slab_bytes = lease.slab_bytes()[i],
                        .room = {{i * 2 * kSlab, lease.slab_bytes()[i]}},
                        .done = answers.Expect(i)});

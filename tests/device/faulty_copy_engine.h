@@ -37,9 +37,10 @@ class FaultyCopyEngine final : public CopyEngine {
                    unsigned seed)
       : real_(std::move(real)), faults_(faults), random_(seed) {}
 
-  absl::StatusOr<void*> Map(ShareableHandle slab, uint64_t bytes) override {
+  absl::StatusOr<void*> Map(const ShareableHandle& slab,
+                            uint64_t bytes) override {
     if (Fails(CopyFaults::Op::kMap)) return Failure();
-    absl::StatusOr<void*> mapped = real_->Map(std::move(slab), bytes);
+    absl::StatusOr<void*> mapped = real_->Map(slab, bytes);
     if (mapped.ok()) ++faults_->mapped;
     return mapped;
   }
