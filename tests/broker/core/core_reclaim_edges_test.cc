@@ -1,0 +1,244 @@
+// Reclaim where two things meet: pauses, groups, gates being switched, restores
+// that fail half way.
+#include <future>
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "ipc/gate_control.h"
+#include "tests/broker/core/core_reclaim_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using device::CopyFaults;
+using quota::Amount;
+
+class CoreReclaimEdgesTest : public CoreReclaimTest {
+ protected:
+  explicit CoreReclaimEdgesTest(const CoreOptions& options = ReclaimOptions())
+      : CoreReclaimTest(options) {}
+
+  static void Join(FakePeer* peer) {
+    v1::ClientMessage message;
+    message.mutable_set_gate()->set_on(true);
+    message.mutable_set_gate()->set_group("ranks");
+    ASSERT_TRUE(peer->Answer(peer->Send(message)).has_gate_set());
+  }
+  static void EnterScope(FakePeer* peer) {
+    peer->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));
+  }
+  static void RefuseToUnmap(FakePeer* peer, const v1::Evict& evict) {
+    v1::ClientMessage message;
+    message.mutable_unmapped()->set_lease_id(evict.lease_id());
+    message.mutable_unmapped()->set_move(evict.move());
+    message.mutable_unmapped()->mutable_error()->set_code(13);
+    message.mutable_unmapped()->mutable_error()->set_message("it will not");
+    peer->Send(message);
+  }
+  // Takes `holder`'s parked lease for a request of `busy`, which is answered.
+  v1::Evict Evict(FakePeer* holder, FakePeer* busy, uint64_t bytes,
+                  uint64_t* granted) {
+    const uint64_t request = busy->Acquire(bytes, 5);
+    const v1::Evict evict = holder->AwaitEvict();
+    holder->Unmapped(evict.lease_id(), evict.move());
+    const v1::BrokerMessage grant = busy->Answer(request);
+    EXPECT_TRUE(grant.has_grant()) << grant.ShortDebugString();
+    *granted = grant.grant().lease_id();
+    return evict;
+  }
+  static uint64_t Calls(const CopyFaults& faults, CopyFaults::Op op) {
+    return faults.calls[static_cast<int>(op)];
+  }
+};
+
+TEST_F(CoreReclaimEdgesTest, APauseOfAGroupLeavesItsClosedMembersAlone) {
+  const auto first = Holder("idle", 100 * kMiB);
+  Join(first.get());
+  first->Park();
+  const auto busy = Connect("busy");
+  uint64_t taken = 0;
+  const v1::Evict evict = Evict(first.get(), busy.get(), 200 * kMiB, &taken);
+  busy->Release(taken);
+  const auto second = Holder("idle", 60 * kMiB);
+  Join(second.get());
+  EnterScope(second.get());
+  const uint64_t of_second = lease_;
+  const v1::BrokerMessage kept = busy->Answer(busy->Acquire(110 * kMiB, 1));
+  ASSERT_TRUE(kept.has_grant()) << kept.ShortDebugString();
+  const uint64_t restore = first->Restore(30);  // 86 MiB are free
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  const auto owner = Connect("owner");
+  const uint64_t request = owner->Acquire(100 * kMiB, 5);
+  EXPECT_TRUE(
+      second->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
+          .has_pausing());
+  second->SetWord(
+      ipc::GateWord(ipc::GateState::kParked, 0, 1, /*paused=*/true));
+  const v1::Evict of_pause = second->AwaitEvict();
+  EXPECT_EQ(of_pause.lease_id(), of_second);
+  second->Unmapped(of_second, of_pause.move());
+  const v1::BrokerMessage grant = owner->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  // Both come back, for the one who has asked.
+  owner->Release(grant.grant().lease_id());
+  busy->Release(kept.grant().lease_id());
+  first->Mapped(evict.lease_id(), first->AwaitMap(evict.move()).move());
+  second->Mapped(of_second, second->AwaitMap(of_pause.move()).move());
+  EXPECT_TRUE(first->Answer(restore).has_restored());
+  EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
+}
+
+TEST_F(CoreReclaimEdgesTest, AHalfFilledLeaseIsFilledBeforeItsGateOpens) {
+  const auto idle = Holder("idle", 64 * kMiB);
+  const uint64_t lease = lease_;
+  idle->Park();
+  const auto busy = Connect("busy");
+  uint64_t taken = 0;
+  const v1::Evict evict = Evict(idle.get(), busy.get(), 250 * kMiB, &taken);
+  busy->Release(taken);
+  faults_in.fail_call[static_cast<int>(CopyFaults::Op::kMap)] = 1;
+  const uint64_t failing = idle->Restore(5);
+  const v1::Map map = idle->AwaitMap(evict.move());
+  idle->Mapped(lease, map.move());
+  EXPECT_TRUE(idle->Answer(failing).has_error());
+  RefuseToUnmap(idle.get(), idle->AwaitEvict(map.move()));
+  ASSERT_TRUE(AwaitLease(lease, v1::LeaseInfo::MAPPED));
+  EXPECT_EQ(idle->Word().state(), ipc::GateState::kClosed);
+  const uint64_t copied = Calls(faults_in, CopyFaults::Op::kBegin);
+  EXPECT_TRUE(idle->Answer(idle->Restore(5)).has_restored());
+  EXPECT_GT(Calls(faults_in, CopyFaults::Op::kBegin), copied);
+  EXPECT_EQ(idle->Word().state(), ipc::GateState::kParked);
+}
+
+TEST_F(CoreReclaimEdgesTest, WhatWaitsSoftIsCheckedAnewWhenItsGateIsOff) {
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  const auto hog = Connect("busy");
+  const v1::BrokerMessage held = hog->Answer(hog->Acquire(150 * kMiB));
+  ASSERT_TRUE(held.has_grant());
+  const auto idle = Connect("idle");
+  ASSERT_TRUE(idle->Answer(idle->SetGate(true)).has_gate_set());
+  const uint64_t fits = idle->Acquire(120 * kMiB, 5);
+  const uint64_t above = idle->Acquire(170 * kMiB, 2);
+  ASSERT_TRUE(idle->Answer(idle->SetGate(false)).has_gate_set());
+  hog->Release(held.grant().lease_id());
+  const v1::BrokerMessage granted = idle->Answer(fits);
+  ASSERT_TRUE(granted.has_grant()) << granted.ShortDebugString();
+  EXPECT_TRUE(Lease(granted.grant().lease_id()).hard());
+  idle->Release(granted.grant().lease_id());
+  // Nobody could take it back, and 100 MiB are promised to `owner`.
+  EXPECT_TRUE(idle->Answer(above).has_error());
+}
+
+TEST_F(CoreReclaimEdgesTest, AGateIsNotTurnedOffWhileItsMemoryIsAway) {
+  const auto [idle, busy, request, evict] = Take(5);
+  EXPECT_EQ(idle->Answer(idle->SetGate(false)).error().detail().reason(),
+            v1::BAD_STATE);
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+  EXPECT_EQ(idle->Answer(idle->SetGate(false)).error().detail().reason(),
+            v1::BAD_STATE);
+}
+
+TEST_F(CoreReclaimEdgesTest, WhoLeavesAGroupTakesNoRestoreOfOthersAlong) {
+  const auto first = Holder("idle", 100 * kMiB);
+  Join(first.get());
+  first->Park();
+  const auto busy = Connect("busy");
+  uint64_t taken = 0;
+  const v1::Evict evict = Evict(first.get(), busy.get(), 200 * kMiB, &taken);
+  const auto second = Holder("idle", 2 * kMiB);
+  Join(second.get());
+  EnterScope(second.get());
+  const uint64_t alone = second->Restore(60);  // asks for the group's memory
+  const uint64_t own = first->Restore(30);
+  ASSERT_TRUE(second->Answer(second->SetGate(false)).has_gate_set());
+  EXPECT_TRUE(second->Answer(alone).has_restored()) << "it has all it holds";
+  busy->Release(taken);
+  const v1::Map map = first->AwaitMap(evict.move());
+  ASSERT_EQ(map.lease_id(), evict.lease_id());
+  first->Mapped(map.lease_id(), map.move());
+  EXPECT_TRUE(first->Answer(own).has_restored());
+}
+
+TEST_F(CoreReclaimEdgesTest, EveryRestoreEndsAtItsOwnDeadline) {
+  const auto first = Holder("idle", 100 * kMiB);
+  Join(first.get());
+  first->Park();
+  const auto busy = Connect("busy");
+  uint64_t taken = 0;
+  const v1::Evict evict = Evict(first.get(), busy.get(), 200 * kMiB, &taken);
+  const auto second = Holder("idle", 2 * kMiB);
+  Join(second.get());
+  const uint64_t patient = first->Restore(60);
+  EXPECT_EQ(second->Answer(second->Restore(1)).error().detail().reason(),
+            v1::POOL_EXHAUSTED);
+  busy->Release(taken);
+  first->Mapped(evict.lease_id(), first->AwaitMap(evict.move()).move());
+  EXPECT_TRUE(first->Answer(patient).has_restored());
+}
+
+TEST_F(CoreReclaimEdgesTest, WhomTheBrokerCanNotKillCountsAsHard) {
+  TenantPolicy policy = *core.GetPolicy("idle");
+  policy.reclaim.may_terminate = true;
+  ASSERT_TRUE(core.SetTenant(policy).ok());
+  const auto [idle, busy, request, evict] = Take(1);  // it has no pidfd
+  EXPECT_TRUE(busy->Answer(request).has_error());
+  EXPECT_TRUE(Lease(lease_).hard());
+  idle->Unmapped(lease_, evict.move());  // late is better than never
+  EXPECT_TRUE(busy->Answer(busy->Acquire(200 * kMiB, 5)).has_grant());
+}
+
+TEST_F(CoreReclaimEdgesTest, ADeletedTenantsReclaimIsAnswered) {
+  SetTenant("gone", Amount::Bytes(0), Amount::Fraction(1));
+  v1::ReclaimRequest request;
+  request.set_tenant("gone");
+  request.set_bytes(kMiB);
+  request.mutable_wait()->set_seconds(60);
+  std::promise<absl::Status> answered;
+  core.StartReclaim(request, [&](absl::StatusOr<v1::ReclaimResponse> done) {
+    answered.set_value(done.status());
+  });
+  ASSERT_TRUE(core.DeleteTenant("gone").ok());
+  EXPECT_TRUE(answered.get_future().get().ok());
+}
+
+CoreOptions BackingOptions() {
+  CoreOptions options = ReclaimOptions();
+  options.backing.bytes_per_second = 8 * kMiB;
+  options.backing.burst_bytes = 64 * kMiB;
+  options.backing.idle_for = {};
+  return options;
+}
+
+// With copies made ahead of need, slowly.
+class CoreBackingEdgesTest : public CoreReclaimEdgesTest {
+ protected:
+  CoreBackingEdgesTest() : CoreReclaimEdgesTest(BackingOptions()) {}
+};
+
+TEST_F(CoreBackingEdgesTest, AGateTurnedOffForgetsWhatWasBacked) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  const uint64_t slabs = Lease(lease_).slabs();
+  idle->Park();
+  const auto backed = [&] {
+    return core.Sessions("idle")->sessions(0).backed_bytes();
+  };
+  ASSERT_TRUE(AwaitPool([&](const v1::PoolStatus&) { return backed() > 0; }));
+  ASSERT_LT(backed(), 200 * kMiB) << "too fast to see it half done";
+  ASSERT_TRUE(idle->Answer(idle->SetGate(false)).has_gate_set());
+  EXPECT_TRUE(AwaitPool([&](const v1::PoolStatus&) { return backed() == 0; }));
+  EXPECT_TRUE(AwaitPool([&](const v1::PoolStatus&) {
+    return core.Status().host_pool().reserved_bytes() == 0;
+  }));
+  // The next copy is of all of it, to a place of its own.
+  ASSERT_TRUE(idle->Answer(idle->SetGate(true)).has_gate_set());
+  const uint64_t before = Calls(faults_out, CopyFaults::Op::kMap);
+  const auto busy = Connect("busy");
+  uint64_t taken = 0;
+  (void)Evict(idle.get(), busy.get(), 200 * kMiB, &taken);
+  EXPECT_GE(Calls(faults_out, CopyFaults::Op::kMap) - before, slabs);
+}
+
+}  // namespace
+}  // namespace gmb::broker
