@@ -1,6 +1,7 @@
 // The broker asks for what a program could spare.
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -48,10 +49,12 @@ TEST_F(ClientTrimTest, WithoutAHandlerTheAnswerComesAtOnce) {
 
 TEST_F(ClientTrimTest, TheHandlerReleasesBeforeTheAnswer) {
   StartBroker();
+  std::mutex cache_mu;  // the hook has a thread of its own
   std::vector<Lease> cache;
   ClientOptions options = Options();
   options.on_trim = [&](const std::string& device, uint64_t bytes,
                         absl::Duration within) {
+    const std::lock_guard<std::mutex> lock(cache_mu);
     EXPECT_EQ(device, "host-0");
     EXPECT_EQ(bytes, 6 * kMiB);
     EXPECT_GT(within, absl::Seconds(30));
@@ -60,7 +63,10 @@ TEST_F(ClientTrimTest, TheHandlerReleasesBeforeTheAnswer) {
     throw std::runtime_error("dropped");
   };
   const auto client = ConnectOrDie(std::move(options));
-  for (int i = 0; i < 3; ++i) cache.push_back(*client->Acquire(2 * kMiB));
+  for (int i = 0; i < 3; ++i) {
+    const std::lock_guard<std::mutex> lock(cache_mu);
+    cache.push_back(*client->Acquire(2 * kMiB));
+  }
   Trim(1, 6 * kMiB, 60);
   ASSERT_TRUE(AwaitAnswers(1, "."));
   int releases = 0;

@@ -223,9 +223,9 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_quota(gmb_client* client,
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_gate_on(gmb_client* client,
                                                 int64_t park_after_ms,
                                                 const char* group);
-/* As if a scope were in that never ends. GMB_REASON_OVERCOMMITTED when the
- * broker could then not keep what it has guaranteed to others; otherwise waits
- * and fails as gmb_enter does. After an error the gate is on. */
+/* As if a scope were in that never ends: waits and fails as gmb_enter does, and
+ * with GMB_REASON_OVERCOMMITTED when the broker could then not keep what it has
+ * guaranteed to others. After an error the gate is on. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_gate_off(gmb_client* client,
                                                  int64_t wait_ms);
 /* Enters a scope of the calling thread: nanoseconds. Scopes nest. While the

@@ -72,9 +72,9 @@ class Client {
   // nothing is taken. Tells the broker and waits for its answer; after an error
   // the gate is off. FAILED_PRECONDITION from a broker without gates.
   [[nodiscard]] absl::Status TurnGateOn(const GateOptions& options = {});
-  // As if a scope were in that never ends. OVERCOMMITTED when the broker could
-  // then not keep what it has guaranteed to others; otherwise waits and fails
-  // as Enter does. After an error the gate is on.
+  // As if a scope were in that never ends: waits and fails as Enter does, and
+  // with OVERCOMMITTED when the broker could then not keep what it has
+  // guaranteed to others. After an error the gate is on.
   [[nodiscard]] absl::Status TurnGateOff(absl::Duration wait);
   // Enters a scope: some 25 ns, and a few when this thread is in one already.
   // While the memory is away it blocks for at most `wait` until it is back.
