@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "broker/core/clock.h"
+#include "broker/core/departure.h"
 #include "broker/core/event_bus.h"
 #include "broker/core/journal.h"
 #include "broker/core/keeper.h"
@@ -122,6 +123,13 @@ class Core {
   absl::StatusOr<std::vector<v1::Change>> SetTenant(const TenantPolicy& policy);
   absl::Status CheckDeleteTenant(absl::string_view name) const;
   absl::Status DeleteTenant(absl::string_view name);
+  // Sees a tenant's sessions off: `done` is called once, by this call or later
+  // by another thread, with OK when the last one has ended (then DeleteTenant,
+  // or EndDeparture, follows) or with BAD_STATE when they have not.
+  void StartDeparture(absl::string_view name, quota::Nanoseconds wait,
+                      Departure::Done done);
+  // It stays after all.
+  void EndDeparture(absl::string_view name);
   absl::StatusOr<TenantPolicy> GetPolicy(absl::string_view name) const;
   // `device` may be empty when there is one pool. A share is of the
   // device's free memory at the start less the headroom.
@@ -135,8 +143,9 @@ class Core {
   // was asked for is back, or can not be had.
   void StartReclaim(const v1::ReclaimRequest& request,
                     StandingDemand::Done done);
-  // Answers all of them, and refuses new ones: the broker is stopping.
-  void RefuseReclaims();
+  // Answers all of them, departures too, and refuses new ones: the broker is
+  // stopping.
+  void RefuseWaiting();
 
   // --- Reports.
   v1::GetStatusResponse Status() const;
@@ -178,6 +187,8 @@ class Core {
   void Release(Session* session, uint64_t client_id, const v1::Release& release,
                Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Messages without an answer; false when it is none of them.
+  void HandleOnce(Session* session, const v1::ClientMessage& message,
+                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HandleNotice(Session* session, const v1::ClientMessage& message,
                     Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HandleRequest(Session* session, uint64_t id,
@@ -362,7 +373,24 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   quota::Instant ReclaimDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Tenants on their way out (core_departures.cc).
+  absl::Status CheckStays(quota::TenantId tenant) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddDeparture(absl::string_view name, quota::Nanoseconds wait,
+                            Departure::Done* done, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SeeOff(const Tenant& tenant, quota::Nanoseconds wait, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CheckDepartures(quota::Instant now, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool KillSessions(const Tenant& tenant, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static absl::Status StillThere(const Tenant& tenant);
+
   // What operators want back (core_standing.cc).
+  absl::Status AddReclaim(const v1::ReclaimRequest& request,
+                          StandingDemand::Done* done, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t StillWanted(const StandingDemand& demand) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddStanding(StandingDemand demand) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -518,6 +546,7 @@ class Core {
   std::map<std::pair<quota::TenantId, std::string>, std::set<uint64_t>> groups_
       ABSL_GUARDED_BY(mu_);
   std::list<StandingDemand> standing_ ABSL_GUARDED_BY(mu_);
+  std::map<quota::TenantId, Departure> departures_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Time> drain_until_ ABSL_GUARDED_BY(mu_);
   quota::Instant ticker_due_ ABSL_GUARDED_BY(mu_) = quota::Instant::Max();

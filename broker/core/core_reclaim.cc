@@ -162,6 +162,7 @@ void Core::Reclaim(Afterwards* after) {
   ExpireRestores(after);
   for (auto& [id, pool] : pools_) ServeShortage(pool.get(), now, after);
   ServeStanding(now, after);
+  CheckDepartures(now, after);
   BackAhead(now, after);
 }
 
@@ -386,6 +387,9 @@ quota::Instant Core::ReclaimDue() const {
   for (const auto& [id, pool] : pools_) due = std::min(due, pool->replan_at);
   for (const StandingDemand& demand : standing_) {
     due = std::min(due, demand.next_look);
+  }
+  for (const auto& [tenant, departure] : departures_) {
+    if (departure.done != nullptr) due = std::min(due, departure.deadline);
   }
   if (options_.backing.bytes_per_second > 0) due = std::min(due, backing_at_);
   if (!pausing_.empty()) due = std::min(due, now + kPauseLook);

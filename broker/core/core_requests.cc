@@ -30,32 +30,37 @@ void Core::HandleMessage(uint64_t session_id,
     auto it = sessions_.find(session_id);
     if (it == sessions_.end()) return;
     Session* session = it->second.get();
-    const uint64_t id = message.request_id();
-    if (HandleNotice(session, message, &after)) {
-      // It has no answer.
-    } else if (id == 0) {
-      Refuse(session, 0,
-             proto::MakeError(v1::BAD_REQUEST, "a request needs an id above 0",
-                              {.field = "request_id"}),
-             &after);
-    } else if (const v1::BrokerMessage* answer = session->answers.Find(id)) {
-      Say(session, *answer, &after);
-    } else if (session->answers.IsForgotten(id)) {
-      // Not logged as an answer: it must not push out one that still counts.
-      v1::BrokerMessage too_old = AnswerTo(id);
-      *too_old.mutable_error() = proto::ToWireError(proto::MakeError(
-          v1::BAD_REQUEST, "the request id is too old: ids must rise",
-          {.field = "request_id"}));
-      Say(session, std::move(too_old), &after);
-    } else if (session->pending.contains(id) ||
-               session->restores.contains(id)) {
-      // Repeated on a new stream: its answer is still to come.
-    } else {
-      HandleRequest(session, id, message, &after);
-    }
+    if (!HandleNotice(session, message, &after))
+      HandleOnce(session, message, &after);
     Maintain(&after);
   }
   after.Run(this);
+}
+
+// What is repeated on a new stream has no second effect.
+void Core::HandleOnce(Session* session, const v1::ClientMessage& message,
+                      Afterwards* after) {
+  const uint64_t id = message.request_id();
+  if (id == 0) {
+    return Refuse(
+        session, 0,
+        proto::MakeError(v1::BAD_REQUEST, "a request needs an id above 0",
+                         {.field = "request_id"}),
+        after);
+  }
+  if (const v1::BrokerMessage* answer = session->answers.Find(id))
+    return Say(session, *answer, after);
+  if (session->answers.IsForgotten(id)) {
+    // Not logged as an answer: it must not push out one that still counts.
+    v1::BrokerMessage too_old = AnswerTo(id);
+    *too_old.mutable_error() = proto::ToWireError(proto::MakeError(
+        v1::BAD_REQUEST, "the request id is too old: ids must rise",
+        {.field = "request_id"}));
+    return Say(session, std::move(too_old), after);
+  }
+  const bool to_come =
+      session->pending.contains(id) || session->restores.contains(id);
+  if (!to_come) HandleRequest(session, id, message, after);
 }
 
 bool Core::HandleNotice(Session* session, const v1::ClientMessage& message,
@@ -112,6 +117,8 @@ absl::StatusOr<PendingAcquire> Core::CheckAcquire(
   if (session.pending.size() >= options_.max_requests_per_session) {
     return TooManyRequests(options_.max_requests_per_session);
   }
+  if (absl::Status stays = CheckStays(*session.tenant); !stays.ok())
+    return stays;
   const Pool* pool = FindPool(acquire.device());
   if (pool == nullptr) return NoSuchDevice(acquire.device());
   if (!v1::Contents_IsValid(acquire.contents())) {

@@ -118,6 +118,7 @@ absl::StatusOr<OpenedSession> Core::OpenSessionAs(
     }
     absl::StatusOr<quota::TenantId> id = ResolveTenant(peer);
     if (!id.ok()) return id.status();
+    if (absl::Status stays = CheckStays(*id); !stays.ok()) return stays;
     Tenant& tenant = tenants_.at(*id);
     if (tenant.sessions.size() >= tenant.policy.max_sessions) {
       return proto::MakeError(

@@ -35,6 +35,10 @@ uint64_t Core::StillWanted(const StandingDemand& demand) const {
           std::min(demand.resident_before_bytes, tenant->resident_bytes);
       return demand.wanted_bytes - std::min(demand.wanted_bytes, back);
     }
+    case quota::Cause::kTenantDelete:
+      return tenant.has_value() && departures_.contains(demand.tenant)
+                 ? tenant->resident_bytes
+                 : 0;
     case quota::Cause::kOverLimit:
       return tenant.has_value() ? tenant->over_limit_bytes : 0;
     case quota::Cause::kPoolShrink:
@@ -137,6 +141,7 @@ std::vector<std::string> Core::VerdictSentences(
     bytes += lease->second->bytes;
   }
   std::vector<std::pair<uint64_t, std::string>> sentences;
+  sentences.reserve(stayed.size());
   for (const auto& [verdict, sums] : stayed) {
     sentences.emplace_back(
         sums.second,
@@ -152,52 +157,54 @@ std::vector<std::string> Core::VerdictSentences(
   return texts;
 }
 
+// Takes `done` if it is not refused.
+absl::Status Core::AddReclaim(const v1::ReclaimRequest& request,
+                              StandingDemand::Done* done, Afterwards* after) {
+  const Tenant* tenant = FindTenant(request.tenant());
+  const Pool* pool = FindPool(request.device());
+  if (stopping_)
+    return proto::MakeError(v1::DRAINING, "the broker is stopping");
+  if (tenant == nullptr) return NoSuchTenant(request.tenant());
+  if (pool == nullptr) return NoSuchDevice(request.device());
+  const quota::Instant now = deps_.clock->Now();
+  const uint64_t resident =
+      engine_.TenantPool(tenant->id, pool->id)->resident_bytes;
+  StandingDemand demand;
+  demand.cause = quota::Cause::kOperator;
+  demand.tenant = tenant->id;
+  demand.pool = pool->id;
+  demand.next_look = now;
+  demand.resident_before_bytes = resident;
+  demand.all = request.bytes() == 0;
+  demand.wanted_bytes = demand.all ? resident : request.bytes();
+  demand.last_step = request.to() == v1::ReclaimRequest::TRIM
+                         ? quota::Step::kTrim
+                         : quota::Step::kEvict;
+  const quota::Nanoseconds wait = SaneWait(request.wait());
+  demand.deadline = now + (wait.count() > 0 ? wait : std::chrono::seconds(10));
+  demand.done = std::move(*done);
+  v1::Event event = NewEvent("reclaim_asked", tenant->id);
+  event.set_device(pool->uuid());
+  event.set_bytes(demand.wanted_bytes);
+  deps_.events->Publish(std::move(event));
+  standing_.push_back(std::move(demand));
+  Maintain(after);
+  return absl::OkStatus();
+}
+
 void Core::StartReclaim(const v1::ReclaimRequest& request,
                         StandingDemand::Done done) {
   Afterwards after;
-  absl::Status refused;
+  absl::Status added;
   {
     ipc::MutexLock lock(&mu_);
-    const Tenant* tenant = FindTenant(request.tenant());
-    const Pool* pool = FindPool(request.device());
-    if (stopping_) {
-      refused = proto::MakeError(v1::DRAINING, "the broker is stopping");
-    } else if (tenant == nullptr) {
-      refused = NoSuchTenant(request.tenant());
-    } else if (pool == nullptr) {
-      refused = NoSuchDevice(request.device());
-    } else {
-      const quota::Instant now = deps_.clock->Now();
-      const uint64_t resident =
-          engine_.TenantPool(tenant->id, pool->id)->resident_bytes;
-      StandingDemand demand;
-      demand.cause = quota::Cause::kOperator;
-      demand.tenant = tenant->id;
-      demand.pool = pool->id;
-      demand.next_look = now;
-      demand.resident_before_bytes = resident;
-      demand.all = request.bytes() == 0;
-      demand.wanted_bytes = demand.all ? resident : request.bytes();
-      demand.last_step = request.to() == v1::ReclaimRequest::TRIM
-                             ? quota::Step::kTrim
-                             : quota::Step::kEvict;
-      const quota::Nanoseconds wait = SaneWait(request.wait());
-      demand.deadline =
-          now + (wait.count() > 0 ? wait : std::chrono::seconds(10));
-      demand.done = std::move(done);
-      v1::Event event = NewEvent("reclaim_asked", tenant->id);
-      event.set_device(pool->uuid());
-      event.set_bytes(demand.wanted_bytes);
-      deps_.events->Publish(std::move(event));
-      standing_.push_back(std::move(demand));
-      Maintain(&after);
-    }
+    added = AddReclaim(request, &done, &after);
   }
   after.Run(this);
-  if (!refused.ok()) done(refused);
+  if (!added.ok()) done(added);
 }
 
-void Core::RefuseReclaims() {
+void Core::RefuseWaiting() {
   Afterwards after;
   {
     ipc::MutexLock lock(&mu_);
@@ -209,6 +216,13 @@ void Core::RefuseReclaims() {
       });
     }
     standing_.clear();
+    for (auto& [tenant, departure] : departures_) {
+      if (departure.done == nullptr) continue;
+      after.answers.emplace_back([done = std::move(departure.done)] {
+        done(proto::MakeError(v1::DRAINING, "the broker is stopping"));
+      });
+    }
+    departures_.clear();
   }
   after.Run(this);
 }

@@ -104,7 +104,7 @@ absl::Status Core::CheckDeleteTenant(absl::string_view name) const {
         v1::BAD_STATE,
         absl::StrCat(
             "the tenant has live sessions: end them first (`gmb session "
-            "list` shows them): tenant=",
+            "list` shows them), or delete it with --wait: tenant=",
             name, " sessions=", tenant->sessions.size()));
   }
   if (std::optional<quota::Refusal> refusal =
@@ -144,6 +144,7 @@ absl::Status Core::DeleteTenant(absl::string_view name) {
     tenant_ids_.erase(tenant_ids_.find(name));
     tenants_.erase(id);
     host_books_.ForgetTenant(id);
+    departures_.erase(id);
     Maintain(&after);
   }
   after.Run(this);

@@ -218,8 +218,9 @@ void Daemon::BeginDrain() {
 }
 
 Daemon::~Daemon() {
+  // First: that sessions end now is no tenant's departure.
+  if (core_ != nullptr) core_->RefuseWaiting();
   handles_.reset();  // ends every session; their streams finish
-  if (core_ != nullptr) core_->RefuseReclaims();
   if (grpc_ != nullptr) grpc_->Shutdown(absl::Seconds(1));
   grpc_.reset();
   admin_service_.reset();

@@ -15,34 +15,35 @@ grpc::ServerUnaryReactor* AdminService::Reclaim(
     reactor->Finish(proto::ToGrpcStatus(call.status()));
     return reactor;
   }
-  operators_.Post([this, reactor, request, response, call = *std::move(call)] {
-    AuditRecord audit;
-    audit.at = clock_->WallTime();
-    audit.operator_name = call.caller.name;
-    DoReclaim(std::move(audit), *request, response, reactor, call.proof);
-  });
+  operators_.Post(
+      [this, reactor, request, response, held = Hold(*std::move(call))] {
+        DoReclaim(held, *request, response, reactor);
+      });
   return reactor;
 }
 
-void AdminService::DoReclaim(AuditRecord audit,
+void AdminService::DoReclaim(const HeldCall& call,
                              const v1::ReclaimRequest& request,
                              v1::ReclaimResponse* response,
-                             grpc::ServerUnaryReactor* reactor,
-                             GrpcConnections::Proof proof) {
+                             grpc::ServerUnaryReactor* reactor) {
   if (!v1::ReclaimRequest::Step_IsValid(request.to())) {
     return reactor->Finish(proto::ToGrpcStatus(proto::MakeError(
         v1::BAD_REQUEST, "the last step is TRIM or EVICT", {.field = "to"})));
   }
+  AuditRecord audit;
+  audit.at = clock_->WallTime();
+  audit.operator_name = call->caller.name;
   audit.action = "reclaim";
   audit.subject = request.tenant();
   audit.detail = request.ShortDebugString();
   if (absl::Status stored = store_->Audit(audit); !stored.ok()) {
     return reactor->Finish(proto::ToGrpcStatus(stored));
   }
-  core_->StartReclaim(request, [reactor, response, proof = std::move(proof)](
+  core_->StartReclaim(request, [reactor, response, call](
                                    absl::StatusOr<v1::ReclaimResponse> done) {
-    if (done.ok()) *response = *std::move(done);
-    reactor->Finish(proto::ToGrpcStatus(done.status()));
+    const absl::Status status = done.status();
+    if (status.ok()) *response = *std::move(done);
+    reactor->Finish(proto::ToGrpcStatus(status));
   });
 }
 

@@ -155,14 +155,6 @@ grpc::ServerUnaryReactor* AdminService::SetTenant(
   });
 }
 
-grpc::ServerUnaryReactor* AdminService::DeleteTenant(
-    grpc::CallbackServerContext* context,
-    const v1::DeleteTenantRequest* request, v1::DeleteTenantResponse*) {
-  return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
-    return DoDeleteTenant(audit, request->name());
-  });
-}
-
 grpc::ServerUnaryReactor* AdminService::ResizePool(
     grpc::CallbackServerContext* context, const v1::ResizePoolRequest* request,
     v1::ResizePoolResponse* response) {
@@ -250,22 +242,6 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
   for (v1::Change& change : *changes)
     *response->add_changes() = std::move(change);
   return Fill(core_->TenantReport(policy->name), response->mutable_tenant());
-}
-
-absl::Status AdminService::DoDeleteTenant(AuditRecord audit,
-                                          const std::string& name) {
-  if (absl::Status checked = core_->CheckDeleteTenant(name); !checked.ok())
-    return checked;
-  // Closed first, so that no new session of the tenant comes while it goes.
-  const absl::Status closed = doors_.close(name);
-  audit.action = "delete_tenant";
-  audit.subject = name;
-  audit.detail = closed.ok() ? "" : std::string(closed.message());
-  absl::Status deleted = core_->CheckDeleteTenant(name);
-  if (deleted.ok()) deleted = store_->DeleteTenant(name, audit);
-  if (deleted.ok()) deleted = core_->DeleteTenant(name);
-  if (!deleted.ok() && core_->GetPolicy(name).ok()) (void)doors_.open(name);
-  return deleted;
 }
 
 absl::Status AdminService::DoResizePool(AuditRecord audit,

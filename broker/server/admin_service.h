@@ -2,7 +2,9 @@
 #define GMB_BROKER_SERVER_ADMIN_SERVICE_H_
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -83,6 +85,11 @@ class AdminService : public v1::Admin::CallbackService {
   // The operator who calls, or why the caller is none.
   absl::StatusOr<AuthenticatedCall> Operator(
       grpc::CallbackServerContext* context) const;
+  // One that is answered later: its connection is proved until then.
+  using HeldCall = std::shared_ptr<const AuthenticatedCall>;
+  static HeldCall Hold(AuthenticatedCall call) {
+    return std::make_shared<const AuthenticatedCall>(std::move(call));
+  }
   // Answers at once with what `report` fills in.
   grpc::ServerUnaryReactor* Answer(
       grpc::CallbackServerContext* context,
@@ -99,17 +106,19 @@ class AdminService : public v1::Admin::CallbackService {
                            const v1::SetTenantRequest& request,
                            v1::SetTenantResponse* response);
   absl::Status DoDeleteTenant(AuditRecord audit, const std::string& name);
+  // Finishes the call now or later.
+  void SeeOffAndDelete(const v1::DeleteTenantRequest& request,
+                       grpc::ServerUnaryReactor* reactor, const HeldCall& call);
   absl::Status DoResizePool(AuditRecord audit,
                             const v1::ResizePoolRequest& request,
                             v1::ResizePoolResponse* response);
   absl::Status DoDrainPool(AuditRecord audit,
                            const v1::DrainPoolRequest& request,
                            v1::DrainPoolResponse* response);
-  // Finishes the call now or later; `proof` is that of its caller until then.
-  void DoReclaim(AuditRecord audit, const v1::ReclaimRequest& request,
+  // Finishes the call now or later.
+  void DoReclaim(const HeldCall& call, const v1::ReclaimRequest& request,
                  v1::ReclaimResponse* response,
-                 grpc::ServerUnaryReactor* reactor,
-                 GrpcConnections::Proof proof);
+                 grpc::ServerUnaryReactor* reactor);
 
   Core* const core_;
   QuotaStore* const store_;

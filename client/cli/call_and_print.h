@@ -17,11 +17,12 @@ absl::StatusOr<ExitCode> CallAndPrint(
     Context& context,
     grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
                                             const Request&, Response*),
-    const std::type_identity_t<Request>& request, const Print& print) {
+    const std::type_identity_t<Request>& request, const Print& print,
+    absl::Duration wait = absl::ZeroDuration()) {
   const absl::StatusOr<AdminClient> client =
       AdminClient::Connect(context.socket_dir);
   if (!client.ok()) return client.status();
-  const absl::StatusOr<Response> answer = client->Call(method, request);
+  const absl::StatusOr<Response> answer = client->Call(method, request, wait);
   if (!answer.ok()) return answer.status();
   if (context.json) {
     context.PrintJson(ToJson(*answer));

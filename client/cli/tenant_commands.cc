@@ -101,15 +101,23 @@ absl::StatusOr<ExitCode> ListTenants(Context& context) {
       });
 }
 
+struct DeleteOptions {
+  std::string name;
+  absl::Duration wait;
+};
+
 absl::StatusOr<ExitCode> DeleteTenant(Context& context,
-                                      const std::string& name) {
+                                      const DeleteOptions& options) {
   v1::DeleteTenantRequest request;
-  request.set_name(name);
-  return CallAndPrint(context, &v1::Admin::Stub::DeleteTenant, request,
-                      [&](const v1::DeleteTenantResponse&, const AdminClient&) {
-                        context.out << "deleted tenant " << Printable(name)
-                                    << '\n';
-                      });
+  request.set_name(options.name);
+  *request.mutable_wait() = ToProto(options.wait);
+  // What was killed at its end is waited for as well.
+  return CallAndPrint(
+      context, &v1::Admin::Stub::DeleteTenant, request,
+      [&](const v1::DeleteTenantResponse&, const AdminClient&) {
+        context.out << "deleted tenant " << Printable(options.name) << '\n';
+      },
+      options.wait + absl::Seconds(5));
 }
 
 CLI::Option* AddName(CLI::App* command, std::string* name,
@@ -236,13 +244,23 @@ void AddTenantCommands(CLI::App* app, Action* chosen) {
   list->callback([chosen] { *chosen = &ListTenants; });
 
   CLI::App* const remove = tenant->add_subcommand(
-      "delete", "Delete a tenant that has no processes connected");
-  const auto delete_name = std::make_shared<std::string>();
-  AddName(remove, delete_name.get(), "The tenant");
-  remove->footer("Example: gmb tenant delete a");
-  remove->callback([chosen, delete_name] {
-    *chosen = [delete_name](Context& context) {
-      return DeleteTenant(context, *delete_name);
+      "delete", "Delete a tenant, once its processes have ended");
+  const auto options = std::make_shared<DeleteOptions>();
+  AddName(remove, &options->name, "The tenant");
+  AddBoundedDurationOption(
+      remove, "--wait", absl::Milliseconds(1), absl::Hours(1),
+      [options](absl::Duration wait) { options->wait = wait; },
+      "How long its processes have to end, after being asked to [none: it is "
+      "refused while one is connected]");
+  remove->footer(
+      "With --wait the tenant is granted nothing more, and what is parked is "
+      "taken. At the end\n"
+      "processes that are left are killed if the tenant may be terminated; "
+      "otherwise it stays.\n\n"
+      "Example: gmb tenant delete a --wait 30s");
+  remove->callback([chosen, options] {
+    *chosen = [options](Context& context) {
+      return DeleteTenant(context, *options);
     };
   });
 }

@@ -193,5 +193,35 @@ TEST_F(CommandTest, WithoutABrokerTheyExitWith3) {
   }
 }
 
+TEST_F(CommandTest, ATenantIsDeletedOnceItsProcessesHaveEnded) {
+  MakeTenant("b");
+  const auto hold =
+      StartGmb("hold", {"hold", "--tenant", "b", "--bytes", "2MiB"});
+  ASSERT_TRUE(hold->AwaitOut("holding")) << hold->Err();
+  EXPECT_EQ(Gmb({"tenant", "delete", "b"}).exit_code, 1);
+  // It is asked to end, and does.
+  const Said deleted = Gmb({"tenant", "delete", "b", "--wait", "60s"});
+  EXPECT_EQ(deleted.exit_code, 0) << deleted.err;
+  EXPECT_THAT(deleted.out, HasSubstr("deleted tenant b"));
+  EXPECT_EQ(hold->AwaitExit(), 0) << hold->Err();
+  EXPECT_THAT(hold->Out(), HasSubstr("released"));
+  EXPECT_EQ(Gmb({"tenant", "get", "b"}).exit_code, 1);
+}
+
+TEST_F(CommandTest, AProcessThatDoesNotEndIsKilledOnlyWhereThatIsAllowed) {
+  MakeTenant("b");
+  const auto hold =
+      StartGmb("hold", {"hold", "--tenant", "b", "--bytes", "2MiB"});
+  ASSERT_TRUE(hold->AwaitOut("holding")) << hold->Err();
+  hold->Signal(SIGSTOP);
+  const Said refused = Gmb({"tenant", "delete", "b", "--wait", "100ms"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("BAD_STATE"));
+  EXPECT_EQ(Gmb({"tenant", "set", "b", "--may-terminate", "yes"}).exit_code, 0);
+  const Said deleted = Gmb({"tenant", "delete", "b", "--wait", "100ms"});
+  EXPECT_EQ(deleted.exit_code, 0) << deleted.err;
+  EXPECT_NE(hold->AwaitExit(), 0);
+}
+
 }  // namespace
 }  // namespace gmb::component

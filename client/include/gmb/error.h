@@ -27,10 +27,10 @@ enum class ErrorReason : int32_t {
   kOvercommitted = 10,      // FAILED_PRECONDITION, with the deficit
   kBadState = 11,           // FAILED_PRECONDITION
   kCancelledByClient = 12,  // CANCELLED
-  kDraining = 13,           // UNAVAILABLE: the broker is stopping
-  kDeviceError = 14,        // INTERNAL
-  kDeviceLost = 15,         // UNAVAILABLE
-  kTooManySessions = 16,    // RESOURCE_EXHAUSTED
+  kDraining = 13,     // UNAVAILABLE: the broker is stopping, or the tenant goes
+  kDeviceError = 14,  // INTERNAL
+  kDeviceLost = 15,   // UNAVAILABLE
+  kTooManySessions = 16,  // RESOURCE_EXHAUSTED
   kTooManyRequests =
       17,         // RESOURCE_EXHAUSTED: more in flight than a session may have
   kPausing = 18,  // RESOURCE_EXHAUSTED: the session is being paused, and
