@@ -1,8 +1,4 @@
 // Tenants that are deleted while they have sessions.
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <csignal>
 #include <future>
@@ -11,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "proto/error_status.h"
 #include "tests/broker/core/core_reclaim_fixture.h"
+#include "tests/broker/core/killable_child.h"
 
 namespace gmb::broker {
 namespace {
@@ -91,20 +88,10 @@ TEST_F(CoreDeparturesTest, WhoMayBeTerminatedIsKilledAtTheEnd) {
   TenantPolicy policy = *core.GetPolicy("idle");
   policy.reclaim.may_terminate = true;
   ASSERT_TRUE(core.SetTenant(policy).ok());
-  const pid_t child = fork();
-  if (child == 0) {
-    for (;;) pause();
-  }
-  const int raw = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
-  ASSERT_GE(raw, 0);
-  PeerIdentity peer;
-  peer.pid = child;
-  peer.pidfd = std::make_shared<const ipc::UniqueFd>(raw);
-  const auto idle = Holder("idle", 64 * kMiB, peer);
+  KillableChild child;
+  const auto idle = Holder("idle", 64 * kMiB, child.Peer());
   std::future<absl::Status> gone = Depart(milliseconds(50));
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_EQ(child.AwaitSignal(), SIGKILL);
   core.CloseSession(idle->session, "its process ended");  // the handle server's
   EXPECT_TRUE(gone.get().ok());
 }

@@ -47,18 +47,31 @@ class CoreReclaimEdgesTest : public CoreReclaimTest {
     *granted = grant.grant().lease_id();
     return evict;
   }
+  // The first of a group, whose 100 MiB are away; `busy` has their place, as
+  // `taken`.
+  struct Away {
+    std::shared_ptr<FakePeer> first;
+    std::shared_ptr<FakePeer> busy;
+    v1::Evict evict;
+    uint64_t taken = 0;
+  };
+  Away FirstAway() {
+    Away away;
+    away.first = Holder("idle", 100 * kMiB);
+    Join(away.first.get());
+    away.first->Park();
+    away.busy = Connect("busy");
+    away.evict =
+        Evict(away.first.get(), away.busy.get(), 200 * kMiB, &away.taken);
+    return away;
+  }
   static uint64_t Calls(const CopyFaults& faults, CopyFaults::Op op) {
     return faults.calls[static_cast<int>(op)];
   }
 };
 
 TEST_F(CoreReclaimEdgesTest, APauseOfAGroupLeavesItsClosedMembersAlone) {
-  const auto first = Holder("idle", 100 * kMiB);
-  Join(first.get());
-  first->Park();
-  const auto busy = Connect("busy");
-  uint64_t taken = 0;
-  const v1::Evict evict = Evict(first.get(), busy.get(), 200 * kMiB, &taken);
+  const auto [first, busy, evict, taken] = FirstAway();
   busy->Release(taken);
   const auto second = Holder("idle", 60 * kMiB);
   Join(second.get());
@@ -141,12 +154,7 @@ TEST_F(CoreReclaimEdgesTest, AGateIsNotTurnedOffWhileItsMemoryIsAway) {
 }
 
 TEST_F(CoreReclaimEdgesTest, WhoLeavesAGroupTakesNoRestoreOfOthersAlong) {
-  const auto first = Holder("idle", 100 * kMiB);
-  Join(first.get());
-  first->Park();
-  const auto busy = Connect("busy");
-  uint64_t taken = 0;
-  const v1::Evict evict = Evict(first.get(), busy.get(), 200 * kMiB, &taken);
+  const auto [first, busy, evict, taken] = FirstAway();
   const auto second = Holder("idle", 2 * kMiB);
   Join(second.get());
   EnterScope(second.get());
@@ -162,12 +170,7 @@ TEST_F(CoreReclaimEdgesTest, WhoLeavesAGroupTakesNoRestoreOfOthersAlong) {
 }
 
 TEST_F(CoreReclaimEdgesTest, EveryRestoreEndsAtItsOwnDeadline) {
-  const auto first = Holder("idle", 100 * kMiB);
-  Join(first.get());
-  first->Park();
-  const auto busy = Connect("busy");
-  uint64_t taken = 0;
-  const v1::Evict evict = Evict(first.get(), busy.get(), 200 * kMiB, &taken);
+  const auto [first, busy, evict, taken] = FirstAway();
   const auto second = Holder("idle", 2 * kMiB);
   Join(second.get());
   const uint64_t patient = first->Restore(60);

@@ -1,9 +1,5 @@
 // The core takes memory back and brings it back: what it does when clients,
 // copies and devices answer late, wrongly, or not at all.
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -11,8 +7,8 @@
 
 #include "gtest/gtest.h"
 #include "ipc/gate_control.h"
-#include "ipc/pidfd.h"
 #include "tests/broker/core/core_reclaim_fixture.h"
+#include "tests/broker/core/killable_child.h"
 
 namespace gmb::broker {
 namespace {
@@ -50,7 +46,7 @@ TEST_F(CoreReclaimTest, AFailedCopyLeavesContentsOnTheDevice) {
   idle->Unmapped(lease_, evict.move());
   EXPECT_EQ(busy->Answer(request).error().detail().reason(),
             v1::POOL_EXHAUSTED);
-  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::MAPPED);
+  EXPECT_TRUE(AwaitLease(lease_, v1::LeaseInfo::MAPPED));
   EXPECT_GT(Lease(lease_).slabs(), 0U);
   // The scope that comes back maps the very slabs again, without a copy.
   const uint64_t restore = idle->Restore(5);
@@ -108,24 +104,13 @@ TEST_F(CoreReclaimTest, WhoMayBeTerminatedAndDoesNotAnswerIsKilled) {
   TenantPolicy policy = *core.GetPolicy("idle");
   policy.reclaim.may_terminate = true;
   ASSERT_TRUE(core.SetTenant(policy).ok());
-  const pid_t child = fork();
-  if (child == 0) {
-    for (;;) pause();
-  }
-  const int raw = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
-  ASSERT_GE(raw, 0);
-  PeerIdentity peer;
-  peer.pid = child;
-  peer.pidfd = std::make_shared<const ipc::UniqueFd>(raw);
-  const auto idle = Holder("idle", 200 * kMiB, peer);
+  KillableChild child;
+  const auto idle = Holder("idle", 200 * kMiB, child.Peer());
   idle->Park();
   const auto busy = Connect("busy");
   const uint64_t request = busy->Acquire(200 * kMiB, 10);
   idle->AwaitEvict();
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_EQ(child.AwaitSignal(), SIGKILL);
   core.CloseSession(idle->session, "its process ended");  // the handle server's
   EXPECT_TRUE(busy->Answer(request).has_grant());
 }
