@@ -57,8 +57,8 @@ struct Chunk {
 class Arena {
  public:
   static constexpr uint64_t kSmallBytes = uint64_t{1} << 20;
-  // Larger requests fail; no device is near it.
-  static constexpr uint64_t kMostBytes = uint64_t{1} << 62;
+  // Larger requests fail: 64 TiB, as much as a lease may have.
+  static constexpr uint64_t kMostBytes = uint64_t{1} << 46;
 
   Arena();
   Arena(const Arena&) = delete;

@@ -27,7 +27,7 @@ absl::StatusOr<void*> HeapCore::Allocate(uint64_t bytes, void* stream) {
   if (bytes == 0) return nullptr;
   if (bytes > Arena::kMostBytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "gmb: no device has so much memory: ask for less: bytes=", bytes));
+        "gmb: no lease may have so many bytes: ask for less: bytes=", bytes));
   }
   const uint64_t rounded = Arena::RoundUp(bytes);
   {
