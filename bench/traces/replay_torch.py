@@ -89,20 +89,27 @@ class Rmm:
     def __init__(self):
         import rmm
 
-        self.rmm = rmm
+        self.rmm, self.streams = rmm, {}
         self.clear()
 
+    def stream(self, handle):
+        if handle not in self.streams:
+            protocol = type("Handle", (), {"__cuda_stream__": lambda self: (0, handle)})
+            self.streams[handle] = self.rmm.pylibrmm.stream.Stream(protocol())
+        return self.streams[handle]
+
     def allocate(self, size, stream):
-        return self.pool.allocate(size, self.rmm.pylibrmm.stream.Stream(stream))
+        return self.pool.allocate(size, self.stream(stream))
 
     def free(self, block, size, stream):
-        self.pool.deallocate(block, size, self.rmm.pylibrmm.stream.Stream(stream))
+        self.pool.deallocate(block, size, self.stream(stream))
 
     def reserved(self):
-        return self.pool.pool_size()
+        return self.upstream.allocation_counts.peak_bytes
 
     def clear(self):
-        self.pool = self.rmm.mr.PoolMemoryResource(self.rmm.mr.CudaMemoryResource(), initial_pool_size=0)
+        self.upstream = self.rmm.mr.StatisticsResourceAdaptor(self.rmm.mr.CudaMemoryResource())
+        self.pool = self.rmm.mr.PoolMemoryResource(self.upstream, initial_pool_size=0)
 
 
 def replay(events, allocator, streams):

@@ -67,7 +67,8 @@ absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
   uint64_t ask = 0;
   {
     ipc::MutexLock lock(&mu_);
-    ask = std::clamp(arena_.sums().chunk_bytes, options_.least_growth_bytes,
+    // Few leases, and not much more than is needed.
+    ask = std::clamp(arena_.sums().chunk_bytes / 4, options_.least_growth_bytes,
                      options_.most_growth_bytes);
   }
   ask = std::max(ask, bytes);

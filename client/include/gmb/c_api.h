@@ -333,8 +333,8 @@ typedef struct gmb_heap gmb_heap;
 typedef struct gmb_heap_options {
   size_t struct_size;
   const char* device; /* UUID; NULL: the broker's only device */
-  /* It grows by as many bytes as it has, at least and at most so many; 0: 64
-     MiB and 1 GiB. */
+  /* It grows by a quarter of what it has, at least and at most so many bytes;
+     0: 64 MiB and 1 GiB. */
   uint64_t least_growth_bytes;
   uint64_t most_growth_bytes;
   int64_t wait_ms;    /* for others' memory when there is no other; 0: 5 s;

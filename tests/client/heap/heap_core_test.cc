@@ -214,10 +214,14 @@ TEST_F(HeapCoreTest, WhatIsFreeServesWithoutTheBroker) {
   EXPECT_EQ(streams_->records(), 0);
 }
 
-TEST_F(HeapCoreTest, ItGrowsByAsMuchAsItHas) {
-  for (int i = 0; i < 5; ++i) Get(64 * kMiB);
-  EXPECT_THAT(Asked(), ::testing::ElementsAre(64 * kMiB, 64 * kMiB, 128 * kMiB,
-                                              256 * kMiB));
+TEST_F(HeapCoreTest, ItGrowsByAQuarterOfWhatItHas) {
+  Get(64 * kMiB);
+  Get(256 * kMiB);
+  Get(kMiB);
+  Get(960 * kMiB);
+  Get(320 * kMiB);
+  EXPECT_THAT(Asked(), ::testing::ElementsAre(64 * kMiB, 256 * kMiB, 80 * kMiB,
+                                              960 * kMiB, 340 * kMiB));
   Get(2048 * kMiB);
   EXPECT_THAT(Asked(), ::testing::ElementsAre(2048 * kMiB));
 }
