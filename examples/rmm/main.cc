@@ -30,9 +30,8 @@ int main(int argc, char** argv) {
     const rmm::cuda_stream stream;
     const std::vector<int> numbers(1 << 20, 42);
     rmm::device_uvector<int> vector(numbers.size(), stream.view());
-    cudaMemcpyAsync(vector.data(), numbers.data(),
-                    numbers.size() * sizeof(int), cudaMemcpyHostToDevice,
-                    stream.value());
+    cudaMemcpyAsync(vector.data(), numbers.data(), numbers.size() * sizeof(int),
+                    cudaMemcpyHostToDevice, stream.value());
     std::printf("the last is %d\n", vector.back_element(stream.view()));
     std::printf("leased: %lu bytes, allocated: %lu\n",
                 (*heap)->statistics().leased_bytes,
