@@ -39,9 +39,10 @@ void TrimWatch::Run() {
         wake_.Wait(&mu_);
       }
       if (stopping_) return;
+      // First: who says something from here on finds it false, and wakes.
+      changed_.exchange(false, std::memory_order_acq_rel);
       again = std::exchange(repeat_, false);
     }
-    changed_.exchange(false, std::memory_order_acq_rel);
     const uint64_t bytes = bytes_.load(std::memory_order_relaxed);
     if (bytes != told || again) {
       told = bytes;
