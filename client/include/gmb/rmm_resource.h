@@ -1,8 +1,8 @@
 #ifndef GMB_RMM_RESOURCE_H_
 #define GMB_RMM_RESOURCE_H_
 
-// A gmb::Heap as a memory resource of RMM (26.06 and newer, where resources are
-// classes with the members of CCCL's concept and no common base):
+// A gmb::Heap as a memory resource of RMM (compiled with 26.08, where resources
+// are classes with the members of CCCL's concept and no common base):
 //
 //   gmb::RmmResource resource(heap.get());
 //   rmm::mr::set_current_device_resource(resource);
