@@ -154,7 +154,8 @@ std::vector<std::unique_ptr<Peer>> MakeCudaPeers(const std::string& uuid) {
   if (!gpu.ok() || !LoadPoolFunctions(&functions)) return peers;
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {gpu->device}};
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = gpu->device;
   CUmemoryPool pool = nullptr;
   cuuint64_t keep = ~cuuint64_t{0};
   if (functions.create(&pool, &properties) != CUDA_SUCCESS ||
