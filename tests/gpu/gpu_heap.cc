@@ -116,7 +116,7 @@ class Trial {
   void Synchronize() {
     for (CUstream stream : streams_) driver_.cuStreamSynchronize(stream);
   }
-  bool Holds(void* address, uint64_t bytes, unsigned char value) {
+  bool Holds(void* address, uint64_t bytes, unsigned char value) const {
     std::vector<unsigned char> copy(bytes);
     if (driver_.cuMemcpyDtoH_v2(copy.data(), Pointer(address), bytes) !=
         CUDA_SUCCESS) {
