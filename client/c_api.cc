@@ -7,13 +7,10 @@
 #include <vector>
 
 #include "client/c_error.h"
+#include "client/c_handles.h"
 #include "client/c_options.h"
 #include "client/gate/gate.h"
 #include "gmb/client.h"
-
-struct gmb_client {
-  std::unique_ptr<gmb::Client> client;
-};
 
 struct gmb_lease {
   gmb::Lease lease;

@@ -17,6 +17,20 @@ void CopyText(const std::string& from, char (&to)[kSize]) {
   to[length] = '\0';
 }
 
+absl::StatusOr<Contents> ContentsFromC(int32_t contents) {
+  switch (contents) {
+    case GMB_CONTENTS_PRESERVE:
+      return Contents::kPreserve;
+    case GMB_CONTENTS_DISCARD:
+      return Contents::kDiscard;
+    case GMB_CONTENTS_RESIDENT:
+      return Contents::kResident;
+    default:
+      return absl::InvalidArgumentError(
+          "gmb: contents is none of GMB_CONTENTS_...");
+  }
+}
+
 absl::Status SetTimeout(int64_t ms, const char* field,
                         absl::Duration& timeout) {
   if (ms < 0) {
@@ -79,20 +93,9 @@ absl::StatusOr<AcquireOptions> FromC(const gmb_acquire_options* given) {
   AcquireOptions options;
   options.device = FromCString(read->device);
   options.wait = WaitFromC(read->wait_ms);
-  switch (read->contents) {
-    case GMB_CONTENTS_PRESERVE:
-      options.contents = Contents::kPreserve;
-      break;
-    case GMB_CONTENTS_DISCARD:
-      options.contents = Contents::kDiscard;
-      break;
-    case GMB_CONTENTS_RESIDENT:
-      options.contents = Contents::kResident;
-      break;
-    default:
-      return absl::InvalidArgumentError(
-          "gmb: contents is none of GMB_CONTENTS_...");
-  }
+  const absl::StatusOr<Contents> contents = ContentsFromC(read->contents);
+  if (!contents.ok()) return contents.status();
+  options.contents = *contents;
   if (read->reserved != 0)
     return absl::InvalidArgumentError("gmb: reserved is not 0");
   for (size_t i = 0; i < read->access_from_count; ++i) {
@@ -103,6 +106,31 @@ absl::StatusOr<AcquireOptions> FromC(const gmb_acquire_options* given) {
   if (read->on_waiting != nullptr) {
     options.on_waiting = [call = read->on_waiting, user = read->user](
                              uint64_t ahead) { call(ahead, user); };
+  }
+  return options;
+}
+
+absl::StatusOr<HeapOptions> FromC(const gmb_heap_options* given) {
+  const absl::StatusOr<gmb_heap_options> read = ReadOptions(
+      given, offsetof(gmb_heap_options, access_from_count) + sizeof(size_t));
+  if (!read.ok()) return read.status();
+  HeapOptions options;
+  options.device = FromCString(read->device);
+  if (read->least_growth_bytes > 0)
+    options.least_growth_bytes = read->least_growth_bytes;
+  if (read->most_growth_bytes > 0)
+    options.most_growth_bytes = read->most_growth_bytes;
+  if (read->wait_ms == GMB_WAIT_NONE) {
+    options.wait = absl::ZeroDuration();
+  } else if (read->wait_ms != 0) {
+    options.wait = WaitFromC(read->wait_ms);
+  }
+  const absl::StatusOr<Contents> contents = ContentsFromC(read->contents);
+  if (!contents.ok()) return contents.status();
+  options.contents = *contents;
+  options.trim = read->keep_empty == 0;
+  for (size_t i = 0; i < read->access_from_count; ++i) {
+    options.access_from.push_back(FromCString(read->access_from[i]));
   }
   return options;
 }

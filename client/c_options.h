@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gmb/c_api.h"
+#include "gmb/heap.h"
 #include "gmb/options.h"
 
 struct gmb_canceller {
@@ -52,6 +53,7 @@ absl::StatusOr<Options> ReadOptions(const Options* given, size_t first_size) {
     const gmb_client_options* given);
 [[nodiscard]] absl::StatusOr<AcquireOptions> FromC(
     const gmb_acquire_options* given);
+[[nodiscard]] absl::StatusOr<HeapOptions> FromC(const gmb_heap_options* given);
 [[nodiscard]] gmb_quota ToC(const QuotaView& quota);
 [[nodiscard]] gmb_device ToC(const Device& device);
 

@@ -164,6 +164,10 @@ internal::Gate& internal::GateOf(const Client& client) {
   return client.impl_->session->gate();
 }
 
+internal::Session& internal::SessionOf(const Client& client) {
+  return *client.impl_->session;
+}
+
 absl::Status Client::SetTrimmable(const std::string& device, uint64_t bytes) {
   return internal::NoThrow(
       [&] { return impl_->session->SetTrimmable(device, bytes); });

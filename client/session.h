@@ -111,9 +111,12 @@ class Session final : private StreamOwner,
                                         const std::string& group);
   [[nodiscard]] absl::Status TurnGateOff(absl::Duration wait);
   [[nodiscard]] absl::Status Seal(uint64_t lease_id);
-  // Does not wait.
+  // Does not wait. The device's sum counts: of the application's, which has no
+  // heap, and its heaps'.
   [[nodiscard]] absl::Status SetTrimmable(const std::string& device,
-                                          uint64_t bytes);
+                                          uint64_t bytes,
+                                          const void* heap = nullptr);
+  [[nodiscard]] TrimHook& trim_hook() { return *trim_hook_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -235,7 +238,9 @@ class Session final : private StreamOwner,
   // When the session's thread writes what was left to it.
   std::optional<Clock::time_point> write_at_ ABSL_GUARDED_BY(mu_);
 
-  std::map<std::string, uint64_t> trimmable_ ABSL_GUARDED_BY(mu_);
+  // By device, and there by heap.
+  std::map<std::string, std::map<const void*, uint64_t>> trimmable_
+      ABSL_GUARDED_BY(mu_);
 
   ipc::Mutex switch_mu_;  // held while the gate is turned on or off
   std::string group_ ABSL_GUARDED_BY(switch_mu_);  // with the gate on

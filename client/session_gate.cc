@@ -96,7 +96,8 @@ absl::Status Session::Seal(uint64_t lease_id) {
   return Ask(std::move(message), answer_timeout_).status();
 }
 
-absl::Status Session::SetTrimmable(const std::string& device, uint64_t bytes) {
+absl::Status Session::SetTrimmable(const std::string& device, uint64_t bytes,
+                                   const void* heap) {
   if (absl::Status alive = CheckAlive(); !alive.ok()) return alive;
   const auto& devices = welcome_.devices();
   if (device.empty() && devices.size() != 1) {
@@ -115,8 +116,14 @@ absl::Status Session::SetTrimmable(const std::string& device, uint64_t bytes) {
   {
     ipc::MutexLock lock(&mu_);
     if (!over_.ok()) return over_;
-    trimmable_[uuid] = bytes;
-    for (const auto& [name, its_bytes] : trimmable_) {
+    std::map<const void*, uint64_t>& on_uuid = trimmable_[uuid];
+    on_uuid[heap] = bytes;
+    if (heap != nullptr && bytes == 0) on_uuid.erase(heap);
+    for (const auto& [name, parts] : trimmable_) {
+      uint64_t its_bytes = 0;
+      for (const auto& [part, part_bytes] : parts) {
+        its_bytes += std::min(part_bytes, ~uint64_t{0} - its_bytes);
+      }
       v1::SetTrimmable::OnDevice& on =
           *message.mutable_set_trimmable()->add_devices();
       on.set_device(name);

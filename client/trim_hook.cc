@@ -15,9 +15,26 @@ constexpr absl::Duration kLongest = absl::Hours(1);
 
 TrimHook::TrimHook(TrimHandler handler)
     : state_(std::make_shared<State>(std::move(handler))) {
-  if (state_->handler != nullptr) {
-    thread_ = std::thread([state = state_] { Run(*state); });
+  if (state_->handler == nullptr) return;
+  ipc::MutexLock lock(&thread_mu_);
+  thread_ = std::thread([state = state_] { Run(*state); });
+}
+
+void TrimHook::AddHeap(const void* heap, HeapTrimmer trimmer) {
+  {
+    ipc::MutexLock lock(&state_->mu);
+    if (state_->stopping) return;
+    state_->heaps.emplace(heap, std::move(trimmer));
   }
+  ipc::MutexLock lock(&thread_mu_);
+  if (thread_.joinable()) return;
+  thread_ = std::thread([state = state_] { Run(*state); });
+}
+
+void TrimHook::RemoveHeap(const void* heap) {
+  ipc::MutexLock lock(&state_->mu);
+  state_->heaps.erase(heap);
+  while (state_->running_heap == heap) state_->changed.Wait(&state_->mu);
 }
 
 void TrimHook::Stop() {
@@ -36,6 +53,7 @@ void TrimHook::Stop() {
     state_->changed.NotifyAll();
     state_->Wake();
   }
+  ipc::MutexLock lock(&thread_mu_);
   if (!thread_.joinable()) return;
   if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();  // inside the handler: it ends when that returns
@@ -59,7 +77,7 @@ void TrimHook::OnTrim(const v1::Trim& trim, Clock::time_point now) {
       })) {
     return;  // repeated after a break
   }
-  if (state_->handler == nullptr || state_->stopping) {
+  if (state_->HasNobody() || state_->stopping) {
     state_->answers.push_back({trim.trim(), false});
   } else if (pending.size() == kMostTrims) {
     state_->answers.push_back({trim.trim(), true});
@@ -103,14 +121,41 @@ void TrimHook::Run(State& state) {
       }
       if (state.stopping) return;
     }
-    const std::chrono::nanoseconds left =
-        std::max(std::chrono::nanoseconds::zero(),
-                 std::chrono::nanoseconds(trim->due - Clock::now()));
-    CallAndDropExceptions(state.handler, trim->device, trim->bytes,
-                          absl::FromChrono(left));
+    Call(state, *trim);
     ipc::MutexLock lock(&state.mu);
     AnswerRunning(state);
   }
+}
+
+void TrimHook::Call(State& state, const Pending& trim) {
+  const uint64_t given = TrimHeaps(state, trim.device, trim.bytes);
+  if (state.handler == nullptr || (given > 0 && given >= trim.bytes)) return;
+  const std::chrono::nanoseconds left =
+      std::max(std::chrono::nanoseconds::zero(),
+               std::chrono::nanoseconds(trim.due - Clock::now()));
+  CallAndDropExceptions(state.handler, trim.device, trim.bytes - given,
+                        absl::FromChrono(left));
+}
+
+uint64_t TrimHook::TrimHeaps(State& state, const std::string& device,
+                             uint64_t bytes) {
+  uint64_t given = 0;
+  const void* last = nullptr;
+  while (given < bytes) {
+    HeapTrimmer trimmer;
+    {
+      ipc::MutexLock lock(&state.mu);
+      const auto next = state.heaps.upper_bound(last);
+      if (next == state.heaps.end()) break;
+      last = state.running_heap = next->first;
+      trimmer = next->second;
+    }
+    given += trimmer(device, bytes - given);
+    ipc::MutexLock lock(&state.mu);
+    state.running_heap = nullptr;
+    state.changed.NotifyAll();
+  }
+  return given;
 }
 
 std::optional<TrimHook::Pending> TrimHook::Begin(State& state) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,14 +18,15 @@
 
 namespace gmb::internal {
 
-// Calls the application's trim handler on a thread of its own, so that it may
-// block and call back into the library, and says what each Trim of the broker
-// is to be answered with. What it throws is dropped.
+// Calls the heaps of the session and then the application's trim handler, on a
+// thread of its own, so that they may block and call back into the library, and
+// says what each Trim of the broker is to be answered with. What they throw is
+// dropped.
 //
 // One call at a time, for all Trims of a device that wait, with the newest's
-// bytes. A Trim whose time is over before its call is: busy, answered once, and
-// not called for any more. Without a handler every Trim is answered at once.
-// Thread-safe.
+// bytes; the handler is asked for what the heaps have not given. A Trim whose
+// time is over before its call is: busy, answered once, and not called for any
+// more. With nobody to call every Trim is answered at once. Thread-safe.
 class TrimHook {
  public:
   using Clock = std::chrono::steady_clock;
@@ -33,7 +35,12 @@ class TrimHook {
     bool busy;
   };
 
-  // Starts a thread if there is a handler.
+  // Gives back what it can do without, `bytes` of the device if that much is
+  // there; says how many. Must not throw.
+  using HeapTrimmer =
+      std::function<uint64_t(const std::string& device, uint64_t bytes)>;
+
+  // Starts a thread if there is a handler, or with the first heap.
   explicit TrimHook(TrimHandler handler);
   TrimHook(const TrimHook&) = delete;
   TrimHook& operator=(const TrimHook&) = delete;
@@ -42,6 +49,11 @@ class TrimHook {
   // Afterwards the handler is not called or running, unless this runs inside
   // it. Trims are answered as if there was none.
   void Stop();
+
+  // `heap` is a name for RemoveHeap, which must not run inside a trimmer; when
+  // it returns, the heap's is not running and is not called any more.
+  void AddHeap(const void* heap, HeapTrimmer trimmer);
+  void RemoveHeap(const void* heap);
 
   // `wake` is called when there is something for TakeAnswers or NextDue to say
   // that they did not before, under a lock: it must only wake. Null: nobody
@@ -74,15 +86,25 @@ class TrimHook {
       if (wake != nullptr) wake();
     }
 
+    [[nodiscard]] bool HasNobody() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+      return handler == nullptr && heaps.empty();
+    }
+
     const TrimHandler handler;
     ipc::Mutex mu;
     ipc::CondVar changed;
     std::function<void()> wake ABSL_GUARDED_BY(mu);
     bool stopping ABSL_GUARDED_BY(mu) = false;
+    std::map<const void*, HeapTrimmer> heaps ABSL_GUARDED_BY(mu);
+    const void* running_heap ABSL_GUARDED_BY(mu) = nullptr;
     std::vector<Pending> pending ABSL_GUARDED_BY(mu);
     std::vector<Answer> answers ABSL_GUARDED_BY(mu);
   };
   static void Run(State& state);
+  static void Call(State& state, const Pending& trim);
+  // What the heaps have given of `bytes`.
+  static uint64_t TrimHeaps(State& state, const std::string& device,
+                            uint64_t bytes);
   // The newest Trim of the device that has waited the longest; all of that
   // device are running from now on.
   static std::optional<Pending> Begin(State& state)
@@ -91,7 +113,8 @@ class TrimHook {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu);
 
   const std::shared_ptr<State> state_;
-  std::thread thread_;
+  ipc::Mutex thread_mu_;  // while the thread is started or ended
+  std::thread thread_ ABSL_GUARDED_BY(thread_mu_);
 };
 
 }  // namespace gmb::internal

@@ -38,6 +38,11 @@ absl::StatusOr<std::unique_ptr<CopyEngine>> OpenCudaCopyEngine(
   return absl::FailedPreconditionError(kProblem);
 }
 
+absl::StatusOr<std::unique_ptr<StreamFences>> OpenCudaStreamFences(
+    const DeviceInfo&) {
+  return absl::FailedPreconditionError(kProblem);
+}
+
 absl::StatusOr<std::unique_ptr<PageLocker>> OpenCudaPageLocker(
     absl::string_view) {
   return absl::FailedPreconditionError(kProblem);

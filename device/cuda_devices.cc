@@ -9,6 +9,7 @@
 #include "device/cuda_context.h"
 #include "device/cuda_device.h"
 #include "device/cuda_driver.h"
+#include "device/cuda_stream_fences.h"
 #include "device/devices.h"
 #include "device/ipc_allocator.h"
 #include "device/ipc_mapper.h"
@@ -94,6 +95,18 @@ absl::StatusOr<std::unique_ptr<CopyEngine>> OpenCudaCopyEngine(
   absl::StatusOr<CudaDevice> device = FindCudaDevice(**driver, info.uuid);
   if (!device.ok()) return device.status();
   return std::make_unique<VmmCopyEngine>(*driver, device->device, streams);
+}
+
+absl::StatusOr<std::unique_ptr<StreamFences>> OpenCudaStreamFences(
+    const DeviceInfo& info) {
+  absl::StatusOr<const CudaDriver*> driver = CudaDriver::Get();
+  if (!driver.ok()) return driver.status();
+  absl::StatusOr<CudaDevice> device = FindCudaDevice(**driver, info.uuid);
+  if (!device.ok()) return device.status();
+  absl::StatusOr<std::shared_ptr<const CudaContext>> context =
+      CudaContext::Retain(*driver, device->device);
+  if (!context.ok()) return context.status();
+  return std::make_unique<CudaStreamFences>(*std::move(context));
 }
 
 absl::StatusOr<std::vector<ProcessUsage>> DeviceProcesses(

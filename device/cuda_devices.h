@@ -6,16 +6,19 @@
 #include "absl/status/statusor.h"
 #include "device/copy_engine.h"
 #include "device/mapper.h"
+#include "device/stream_fences.h"
 
 namespace gmb::device {
 
-// The CUDA halves of OpenMapper and OpenCopier. Like the other functions for
-// CUDA devices in devices.h they are defined in cuda_devices.cc, or in
-// cuda_absent.cc where the build found no CUDA headers.
+// The CUDA halves of OpenMapper, OpenCopier and OpenStreamFences. Like the
+// other functions for CUDA devices in devices.h they are defined in
+// cuda_devices.cc, or in cuda_absent.cc where the build found no CUDA headers.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Mapper>> OpenCudaMapper(
     const DeviceInfo& info);
 [[nodiscard]] absl::StatusOr<std::unique_ptr<CopyEngine>> OpenCudaCopyEngine(
     const DeviceInfo& info, unsigned streams);
+[[nodiscard]] absl::StatusOr<std::unique_ptr<StreamFences>>
+OpenCudaStreamFences(const DeviceInfo& info);
 
 }  // namespace gmb::device
 

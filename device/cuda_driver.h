@@ -35,6 +35,7 @@ namespace gmb::device {
   F(cuEventCreate)                  \
   F(cuEventDestroy_v2)              \
   F(cuEventRecord)                  \
+  F(cuEventQuery)                   \
   F(cuEventSynchronize)             \
   F(cuMemGetInfo_v2)                \
   F(cuMemCreate)                    \

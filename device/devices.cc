@@ -5,6 +5,7 @@
 #include "device/cuda_devices.h"
 #include "device/host_allocator.h"
 #include "device/host_mapper.h"
+#include "device/host_stream_fences.h"
 
 namespace gmb::device {
 
@@ -16,6 +17,12 @@ absl::StatusOr<std::unique_ptr<Allocator>> OpenHostAllocator(
 absl::StatusOr<std::unique_ptr<Mapper>> OpenMapper(const DeviceInfo& info) {
   if (info.kind != DeviceKind::kHost) return OpenCudaMapper(info);
   return std::make_unique<HostMapper>(info);
+}
+
+absl::StatusOr<std::unique_ptr<StreamFences>> OpenStreamFences(
+    const DeviceInfo& info) {
+  if (info.kind != DeviceKind::kHost) return OpenCudaStreamFences(info);
+  return std::make_unique<HostStreamFences>();
 }
 
 }  // namespace gmb::device

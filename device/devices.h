@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "device/allocator.h"
 #include "device/mapper.h"
+#include "device/stream_fences.h"
 
 namespace gmb::device {
 
@@ -34,6 +35,10 @@ struct HostOptions {
 // device; the CUDA kinds use the GPU with this UUID, in its primary context
 // (retained for the mapper's life).
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Mapper>> OpenMapper(
+    const DeviceInfo& info);
+
+// Fences in the streams of that device, in the same primary context.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<StreamFences>> OpenStreamFences(
     const DeviceInfo& info);
 
 // What the CUDA side of this machine looks like, for `gmb doctor` and

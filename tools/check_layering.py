@@ -21,7 +21,8 @@ ARROWS = {
     "ipc": ["ipc/"],
     "device": ["device/", "ipc/unique_fd.h"],
     "broker": ["broker/", "quota/", "device/", "ipc/", "proto/"],
-    "client": ["client/", "device/mapper.h", "device/devices.h", "device/handle.h", "ipc/", "proto/"],
+    "client": ["client/", "device/mapper.h", "device/devices.h", "device/handle.h",
+               "device/stream_fences.h", "ipc/", "proto/"],
     # What a program of a user would see, and what its users need nothing else for.
     "client/include": ["client/include/"],
     # The command uses the library as its users do, with two doors of its own:

@@ -374,6 +374,72 @@ static void TestTrim(void) {
   gmb_client_close(client);
 }
 
+static void TestHeap(void) {
+  gmb_client* client = Connect();
+  gmb_heap_options options;
+  gmb_heap_options_init(&options, sizeof(options));
+  options.device = "host-0";
+  options.least_growth_bytes = 4 * MIB;
+  options.wait_ms = GMB_WAIT_NONE;
+  options.contents = GMB_CONTENTS_DISCARD;
+  gmb_heap* heap = NULL;
+  CHECK_OK(gmb_heap_create(client, &options, &heap));
+  void* block = &options;
+  CHECK_OK(gmb_heap_allocate(heap, 0, NULL, &block));
+  CHECK(block == NULL);
+  CHECK_OK(gmb_heap_free(heap, block));
+  CHECK_OK(gmb_heap_allocate(heap, MIB, NULL, &block));
+  memset(block, 3, MIB);
+  CHECK_FAILS(gmb_heap_free(heap, &options), GMB_CODE_INVALID_ARGUMENT,
+              GMB_REASON_NONE);
+  CHECK_OK(gmb_heap_record_stream(heap, block, &options));
+  CHECK_OK(gmb_heap_free_on(heap, block, &options));
+  CHECK_FAILS(gmb_heap_free_on(heap, block, NULL), GMB_CODE_INVALID_ARGUMENT,
+              GMB_REASON_NONE);
+  CHECK_OK(gmb_heap_detach_stream(heap, &options));
+
+  void* most = &options;
+  CHECK_FAILS(gmb_heap_allocate(heap, (uint64_t)1 << 40, NULL, &most),
+              GMB_CODE_RESOURCE_EXHAUSTED, GMB_REASON_POOL_EXHAUSTED);
+  CHECK(most == NULL);
+  CHECK_OK(gmb_heap_prepare(heap, 8 * MIB));
+
+  gmb_graph_pool* pool = NULL;
+  CHECK_OK(gmb_heap_prepare_graphs(heap, 2 * MIB, &pool));
+  CHECK_OK(gmb_graph_pool_begin(pool, NULL));
+  CHECK(gmb_heap_trim(heap, MIB) == 0);
+  CHECK_OK(gmb_heap_allocate(heap, 2 * MIB, NULL, &block));
+  CHECK_OK(gmb_graph_pool_end(pool, NULL));
+  CHECK_FAILS(gmb_graph_pool_end(pool, NULL), GMB_CODE_FAILED_PRECONDITION,
+              GMB_REASON_NONE);
+  CHECK_OK(gmb_heap_free(heap, block));
+  gmb_graph_pool_free(pool);
+  CHECK_FAILS(gmb_heap_prepare_graphs(heap, 0, &pool),
+              GMB_CODE_INVALID_ARGUMENT, GMB_REASON_NONE);
+  CHECK(pool == NULL);
+
+  gmb_heap_stats stats;
+  gmb_heap_statistics(heap, &stats, sizeof(stats));
+  CHECK(stats.blocks == 0 && stats.allocations == 2 && stats.frees == 2);
+  CHECK(stats.leased_bytes > 0 && stats.leased_bytes == stats.empty_bytes);
+  struct {
+    uint64_t allocated_bytes;
+    uint64_t canary;
+  } older = {1, 42};
+  gmb_heap_statistics(heap, (gmb_heap_stats*)&older, 8);
+  CHECK(older.allocated_bytes == 0 && older.canary == 42);
+  CHECK(gmb_heap_trim(heap, UINT64_MAX) == stats.leased_bytes);
+  gmb_heap_destroy(heap);
+
+  options.contents = 9;
+  CHECK_FAILS(gmb_heap_create(client, &options, &heap),
+              GMB_CODE_INVALID_ARGUMENT, GMB_REASON_NONE);
+  CHECK(heap == NULL);
+  gmb_heap_destroy(NULL);
+  gmb_graph_pool_free(NULL);
+  gmb_client_close(client);
+}
+
 static void TestForkedChild(void) {
   gmb_client* client = Connect();
   gmb_lease* lease = NULL;
@@ -452,6 +518,7 @@ int main(int argc, char** argv) {
   TestNotices();
   TestTrim();
   TestGate();
+  TestHeap();
   TestForkedChild();
   TestCancelAndHangUp();
   fclose(to_broker);

@@ -8,7 +8,8 @@
  * Conventions.
  *
  *  1. Functions and types begin with gmb_, constants with GMB_.
- *  2. Handles (gmb_client, gmb_lease, gmb_canceller, gmb_error) are opaque.
+ *  2. Handles (gmb_client, gmb_lease, gmb_heap, gmb_graph_pool, gmb_canceller,
+ *     gmb_error) are opaque.
  *     Each is given back to the one function that ends it; that function
  *     accepts NULL and does nothing then. Other functions need valid handles.
  *  3. A function that can fail returns gmb_error*: NULL is success, anything
@@ -26,9 +27,10 @@
  *     named _ms. Strings are UTF-8 and end with a zero. The library keeps no
  *     pointer that it was given, but callbacks and their user pointers.
  *  8. Strings that the library returns live as long as the handle asked.
- *  9. A gmb_client and a gmb_canceller may be used by any number of threads at
- *     once. A gmb_lease may be read by several, and is changed and released
- *     by one while no other uses it. Nobody may use what is being ended.
+ *  9. A gmb_client, gmb_heap, gmb_graph_pool and gmb_canceller may be used by
+ *     any number of threads at once. A gmb_lease may be read by several, and is
+ * changed and released by one while no other uses it. Nobody may use what is
+ * being ended.
  * 10. Callbacks about the budget and draining run on one thread of the client,
  *     one at a time, never after gmb_client_close has returned, and may call
  *     this library; on_trim runs on another, beside them. A C++ exception that
@@ -319,6 +321,104 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_fill(gmb_lease* lease,
                                                    uint64_t offset_bytes,
                                                    uint8_t value,
                                                    uint64_t bytes);
+
+/* --- A heap: blocks of one device's memory, cut from few large leases. What
+ * gmb/heap.h says of streams, captures and errors holds here. */
+
+typedef struct gmb_heap gmb_heap;
+
+/* For a wait: not at all. */
+#define GMB_WAIT_NONE INT64_C(-2)
+
+typedef struct gmb_heap_options {
+  size_t struct_size;
+  const char* device; /* UUID; NULL: the broker's only device */
+  /* It grows by a quarter of what it has, at least and at most so many bytes;
+     0: 64 MiB and 1 GiB. */
+  uint64_t least_growth_bytes;
+  uint64_t most_growth_bytes;
+  int64_t wait_ms;    /* for others' memory when there is no other; 0: 5 s;
+                         GMB_WAIT_NONE; GMB_WAIT_LONGEST */
+  int32_t contents;   /* GMB_CONTENTS_..., of the leases */
+  int32_t keep_empty; /* not 0: empty leases are given back by gmb_heap_trim
+                         alone, not when the broker asks */
+  const char* const*
+      access_from; /* UUIDs of further devices that may access it */
+  size_t access_from_count;
+} gmb_heap_options;
+
+GMB_EXPORT void gmb_heap_options_init(gmb_heap_options* options,
+                                      size_t struct_size);
+
+/* Takes no memory yet. The client is closed after the heap is destroyed. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_create(
+    gmb_client* client, const gmb_heap_options* options, gmb_heap** heap);
+/* Gives all of its leases back, with what lies in them. Its graph pools have to
+ * be freed before. */
+GMB_EXPORT void gmb_heap_destroy(gmb_heap* heap);
+
+/* A stream is a cudaStream_t (CUstream); NULL is the legacy default stream.
+ * cudaStreamPerThread is refused. At least `bytes`, aligned to 512; NULL and no
+ * error for 0 bytes. GMB_CODE_RESOURCE_EXHAUSTED, with the broker's reason,
+ * when there is no memory. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_allocate(gmb_heap* heap,
+                                                      uint64_t bytes,
+                                                      void* stream,
+                                                      void** address);
+/* In the order of the stream that it was allocated for, or of another. An
+ * address that is none of a live block is GMB_CODE_INVALID_ARGUMENT, and
+ * nothing is changed; NULL is fine. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_free(gmb_heap* heap,
+                                                  void* address);
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_free_on(gmb_heap* heap,
+                                                     void* address,
+                                                     void* stream);
+/* The block, once freed, is used again when the work has ended that is on the
+ * stream at that time. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_record_stream(gmb_heap* heap,
+                                                           void* address,
+                                                           void* stream);
+/* Before a stream is destroyed: waits until its work has ended. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_detach_stream(gmb_heap* heap,
+                                                           void* stream);
+/* Grows, if need be, so that one block of `bytes` can be had at once. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_prepare(gmb_heap* heap,
+                                                     uint64_t bytes);
+/* Gives empty leases back, until they are `bytes` together; says how many. */
+GMB_EXPORT uint64_t gmb_heap_trim(gmb_heap* heap, uint64_t bytes);
+
+typedef struct gmb_heap_stats {
+  uint64_t allocated_bytes; /* of live blocks */
+  uint64_t peak_allocated_bytes;
+  uint64_t held_bytes; /* freed, while other streams may still use them */
+  uint64_t leased_bytes;
+  uint64_t peak_leased_bytes;
+  uint64_t empty_bytes; /* of leases that no block lies in */
+  uint64_t largest_free_bytes;
+  uint64_t blocks; /* live */
+  uint64_t leases;
+  uint64_t allocations; /* that succeeded, so far */
+  uint64_t frees;
+  uint64_t growths;         /* leases taken so far */
+  uint64_t returned_leases; /* and given back */
+  uint64_t out_of_memory;   /* allocations that failed */
+} gmb_heap_stats;
+
+GMB_EXPORT void gmb_heap_statistics(const gmb_heap* heap, gmb_heap_stats* stats,
+                                    size_t element_size);
+
+/* Memory for CUDA graphs: see GraphPool in gmb/heap.h. */
+typedef struct gmb_graph_pool gmb_graph_pool;
+
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_heap_prepare_graphs(
+    gmb_heap* heap, uint64_t bytes, gmb_graph_pool** pool);
+/* Before a stream's capture begins, and after it has ended. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_graph_pool_begin(gmb_graph_pool* pool,
+                                                         void* stream);
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_graph_pool_end(gmb_graph_pool* pool,
+                                                       void* stream);
+/* Its graphs are destroyed, and launches of them have ended. */
+GMB_EXPORT void gmb_graph_pool_free(gmb_graph_pool* pool);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -18,8 +18,10 @@ namespace gmb {
 class Client;
 
 namespace internal {
-// For the C interface.
+class Session;
+// For the C interface, and for heaps.
 [[nodiscard]] Gate& GateOf(const Client& client);
+[[nodiscard]] Session& SessionOf(const Client& client);
 }  // namespace internal
 
 // One session with a broker. Thread-safe: any number of threads may have
@@ -107,6 +109,7 @@ class Client {
 
  private:
   friend internal::Gate& internal::GateOf(const Client& client);
+  friend internal::Session& internal::SessionOf(const Client& client);
   struct Impl;
   explicit Client(std::unique_ptr<Impl> impl);
 

@@ -1,0 +1,72 @@
+#include "bench/heap/peers.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "bench/heap/cuda_peers.h"
+#include "gmb/heap.h"
+
+namespace gmb::bench {
+namespace {
+
+class HeapPeer final : public Peer {
+ public:
+  explicit HeapPeer(std::unique_ptr<Heap> heap) : heap_(std::move(heap)) {}
+  std::string name() const override { return "gmb::Heap"; }
+  void* Allocate(uint64_t bytes, void* stream) override {
+    const absl::StatusOr<void*> got = heap_->Allocate(bytes, stream);
+    return got.ok() ? *got : nullptr;
+  }
+  void Free(void* address, void* stream) override {
+    heap_->Free(address, stream).IgnoreError();
+  }
+  uint64_t PeakReservedBytes() override {
+    return heap_->statistics().peak_leased_bytes;
+  }
+
+ private:
+  const std::unique_ptr<Heap> heap_;
+};
+
+class MallocPeer final : public Peer {
+ public:
+  std::string name() const override { return "malloc"; }
+  void* Allocate(uint64_t bytes, void* /*stream*/) override {
+    return std::malloc(bytes);
+  }
+  void Free(void* address, void* /*stream*/) override { std::free(address); }
+  uint64_t PeakReservedBytes() override { return 0; }
+};
+
+class Numbers final : public Streams {
+ public:
+  void* operator[](uint64_t number) const override {
+    return reinterpret_cast<void*>(number);  // NOLINT: a name, not an address
+  }
+  std::shared_ptr<void> InThread() const override { return nullptr; }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Peer>> MakeHeapPeer(Client* client) {
+  absl::StatusOr<std::unique_ptr<Heap>> heap = Heap::Create(client);
+  if (!heap.ok()) return heap.status();
+  return std::make_unique<HeapPeer>(*std::move(heap));
+}
+
+std::vector<std::unique_ptr<Peer>> MakeOtherPeers(device::DeviceKind kind,
+                                                  const std::string& uuid) {
+  if (kind != device::DeviceKind::kHost) return MakeCudaPeers(uuid);
+  std::vector<std::unique_ptr<Peer>> peers;
+  peers.push_back(std::make_unique<MallocPeer>());
+  return peers;
+}
+
+absl::StatusOr<std::unique_ptr<Streams>> MakeStreams(device::DeviceKind kind,
+                                                     const std::string& uuid,
+                                                     uint64_t count) {
+  if (kind != device::DeviceKind::kHost) return MakeCudaStreams(uuid, count);
+  return std::make_unique<Numbers>();
+}
+
+}  // namespace gmb::bench

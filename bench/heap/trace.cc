@@ -1,0 +1,96 @@
+#include "bench/heap/trace.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace gmb::bench {
+namespace {
+
+constexpr char kFirstLine[] = "# gmb allocation trace 1";
+constexpr uint64_t kMostStreams = 1024;
+
+struct Block {
+  uint64_t bytes;
+  uint64_t stream;
+  bool live;
+};
+
+class Reader {
+ public:
+  explicit Reader(Trace* trace) : trace_(trace) {}
+
+  absl::Status Read(const std::string& line) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, ' ', absl::SkipWhitespace());
+    if (words.size() < 2 || words.size() > 3) return Wrong(line);
+    uint64_t number = 0;
+    uint64_t stream = 0;
+    if (!absl::SimpleAtoi(words[1], &number)) return Wrong(line);
+    const bool says_stream = words.size() == 3;
+    if (says_stream &&
+        (!absl::SimpleAtoi(words[2], &stream) || stream >= kMostStreams)) {
+      return Wrong(line);
+    }
+    if (words[0] == "+") return Allocate(number, stream);
+    if (words[0] == "-" && number < blocks_.size() && blocks_[number].live)
+      return Free(number, says_stream ? stream : blocks_[number].stream);
+    return Wrong(line);
+  }
+
+ private:
+  static absl::Status Wrong(const std::string& line) {
+    return absl::InvalidArgumentError(absl::StrCat("not understood: ", line));
+  }
+  absl::Status Allocate(uint64_t bytes, uint64_t stream) {
+    trace_->events.push_back({true, blocks_.size(), bytes, stream});
+    trace_->streams = std::max(trace_->streams, stream + 1);
+    trace_->blocks = blocks_.size() + 1;
+    blocks_.push_back({bytes, stream, true});
+    live_bytes_ += bytes;
+    trace_->peak_bytes = std::max(trace_->peak_bytes, live_bytes_);
+    return absl::OkStatus();
+  }
+  absl::Status Free(uint64_t block, uint64_t stream) {
+    trace_->events.push_back({false, block, blocks_[block].bytes, stream});
+    trace_->streams = std::max(trace_->streams, stream + 1);
+    blocks_[block].live = false;
+    live_bytes_ -= blocks_[block].bytes;
+    return absl::OkStatus();
+  }
+
+  Trace* const trace_;
+  std::vector<Block> blocks_;
+  uint64_t live_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Trace> ReadTrace(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line) || line != kFirstLine) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": cannot be read, or does not begin with \"", kFirstLine, "\""));
+  }
+  Trace trace;
+  trace.name = path.substr(path.find_last_of('/') + 1);
+  Reader reader(&trace);
+  for (int number = 2; std::getline(file, line); ++number) {
+    if (absl::StartsWith(line, "# source: ")) trace.source = line.substr(10);
+    if (line.empty() || line[0] == '#') continue;
+    if (absl::Status read = reader.Read(line); !read.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ":", number, ": ", read.message()));
+    }
+  }
+  return trace;
+}
+
+}  // namespace gmb::bench

@@ -1,0 +1,316 @@
+#include "client/heap/arena.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace gmb::internal {
+namespace {
+
+// Large blocks in coarser steps: what is left over between them is of use.
+constexpr uint64_t kLargeStep = uint64_t{64} << 10;
+
+bool IsUsed(const Block* block) { return block->state != Block::State::kFree; }
+
+}  // namespace
+
+Arena::Arena() : general_(AnyoneOf(kGeneral)) {}
+Arena::~Arena() = default;
+
+uint64_t Arena::RoundUp(uint64_t bytes) {
+  const uint64_t step = bytes < kSmallBytes ? kBlockBytes : kLargeStep;
+  return (bytes + step - 1) / step * step;
+}
+
+Share* Arena::ShareOf(PoolId pool, void* stream) {
+  if (last_ != nullptr && last_->stream == stream && last_->pool == pool)
+    return last_;
+  auto found = shares_.find({pool, stream});
+  if (found == shares_.end()) {
+    auto share = std::make_unique<Share>();
+    share->pool = pool;
+    share->stream = stream;
+    found = shares_.emplace(std::pair(pool, stream), std::move(share)).first;
+  }
+  return last_ = found->second.get();
+}
+
+Share* Arena::AnyoneOf(PoolId pool) {
+  auto found = anyone_.find(pool);
+  if (found == anyone_.end()) {
+    auto share = std::make_unique<Share>();
+    share->pool = pool;
+    share->anyone = true;
+    found = anyone_.emplace(pool, std::move(share)).first;
+  }
+  return found->second.get();
+}
+
+void Arena::ReserveNode() {
+  if (spare_nodes_ == nullptr) ReturnNode(&nodes_.emplace_back());
+}
+
+Block* Arena::TakeNode() {
+  Block* const node = spare_nodes_;
+  spare_nodes_ = node->next;
+  *node = Block();
+  return node;
+}
+
+void Arena::ReturnNode(Block* block) {
+  block->next = spare_nodes_;
+  spare_nodes_ = block;
+}
+
+void Arena::AddChunk(uint64_t id, uintptr_t address, uint64_t bytes,
+                     PoolId pool) {
+  ReserveNode();
+  Share* const anyone = AnyoneOf(pool);
+  auto made = std::make_unique<Chunk>();
+  Chunk* const chunk = made.get();
+  chunks_.emplace(address, std::move(made));
+  chunk->id = id;
+  chunk->address = address;
+  chunk->bytes = bytes;
+  chunk->pool = pool;
+  Block* const block = TakeNode();
+  block->address = address;
+  block->bytes = bytes;
+  block->chunk = chunk;
+  block->share = anyone;
+  chunk->first = block;
+  anyone->free.Insert(block);
+  sums_.chunk_bytes += bytes;
+  ++sums_.chunks;
+  if (pool == kGeneral) sums_.empty_bytes += bytes;
+}
+
+std::vector<uint64_t> Arena::TakeEmptyChunks(uint64_t bytes) {
+  std::vector<const Chunk*> empty;
+  for (const auto& [address, chunk] : chunks_) {
+    if (chunk->used == 0 && chunk->pool == kGeneral)
+      empty.push_back(chunk.get());
+  }
+  std::stable_sort(
+      empty.begin(), empty.end(),
+      [](const Chunk* a, const Chunk* b) { return a->bytes > b->bytes; });
+  std::vector<uint64_t> taken;
+  taken.reserve(empty.size());
+  uint64_t sum = 0;
+  for (const Chunk* chunk : empty) {
+    if (sum >= bytes) break;
+    sum += chunk->bytes;
+    taken.push_back(chunk->id);
+    for (Block* block = chunk->first; block != nullptr;) {
+      Block* const after = block->after;
+      block->share->free.Remove(block);
+      ReturnNode(block);
+      block = after;
+    }
+    sums_.chunk_bytes -= chunk->bytes;
+    sums_.empty_bytes -= chunk->bytes;
+    --sums_.chunks;
+    chunks_.erase(chunk->address);
+  }
+  return taken;
+}
+
+void Arena::DissolvePool(PoolId pool) {
+  SettlePool(pool);
+  for (const auto& [address, chunk] : chunks_) {
+    if (chunk->pool != pool) continue;
+    for (Block* block = chunk->first; block != nullptr; block = block->after) {
+      if (IsUsed(block)) {
+        block->share = ShareOf(kGeneral, block->share->stream);
+        continue;
+      }
+      block->share->free.Remove(block);
+      block->share = general_;
+      general_->free.Insert(block);
+    }
+    chunk->pool = kGeneral;
+    if (chunk->used == 0) sums_.empty_bytes += chunk->bytes;
+  }
+  last_ = nullptr;
+  std::erase_if(
+      shares_, [pool](const auto& entry) { return entry.first.first == pool; });
+  anyone_.erase(pool);
+}
+
+void Arena::CountUsed(Chunk* chunk, int change) {
+  const bool was_empty = chunk->used == 0;
+  chunk->used += static_cast<size_t>(change);
+  if (chunk->pool != kGeneral) return;
+  if (was_empty) {
+    sums_.empty_bytes -= chunk->bytes;
+  } else if (chunk->used == 0) {
+    sums_.empty_bytes += chunk->bytes;
+  }
+}
+
+Block* Arena::Allocate(uint64_t bytes, void* stream, PoolId pool) {
+  ReserveNode();
+  live_.MakeRoom();
+  Share* const own = ShareOf(pool, stream);
+  const Share* const anyone = pool == kGeneral ? general_ : AnyoneOf(pool);
+  Block* best = own->free.Find(bytes);
+  Block* const other = anyone->free.Find(bytes);
+  if (best == nullptr || (other != nullptr && other->bytes < best->bytes))
+    best = other;
+  if (best == nullptr) return nullptr;
+  Block* const block = Cut(best, bytes);
+  block->share = own;
+  block->state = Block::State::kLive;
+  CountUsed(block->chunk, 1);
+  live_.Insert(block);
+  sums_.live_bytes += block->bytes;
+  ++sums_.live_blocks;
+  return block;
+}
+
+bool Arena::HasForAnyone(uint64_t bytes, PoolId pool) {
+  return AnyoneOf(pool)->free.Find(bytes) != nullptr;
+}
+
+bool Arena::Owns(uintptr_t address) const {
+  auto above = chunks_.upper_bound(address);
+  if (above == chunks_.begin()) return false;
+  const Chunk& chunk = *std::prev(above)->second;
+  return address - chunk.address < chunk.bytes;
+}
+
+// Takes `bytes` out of a free block; what is left over stays free.
+Block* Arena::Cut(Block* block, uint64_t bytes) {
+  FreeIndex& free = block->share->free;
+  free.Remove(block);
+  if (block->bytes == bytes) return block;
+  Block* const second = TakeNode();
+  const bool small = bytes < kSmallBytes;
+  const uint64_t first_bytes = small ? block->bytes - bytes : bytes;
+  second->address = block->address + first_bytes;
+  second->bytes = block->bytes - first_bytes;
+  second->chunk = block->chunk;
+  second->share = block->share;
+  second->marks = block->marks;
+  second->before = block;
+  second->after = block->after;
+  if (second->after != nullptr) second->after->before = second;
+  block->after = second;
+  block->bytes = first_bytes;
+  free.Insert(small ? block : second);
+  return small ? second : block;
+}
+
+void Arena::Hold(Block* block) {
+  live_.Erase(block);
+  block->state = Block::State::kHeld;
+  sums_.live_bytes -= block->bytes;
+  sums_.held_bytes += block->bytes;
+  --sums_.live_blocks;
+}
+
+void Arena::Free(Block* block, void* stream) {
+  Share* const share = ShareOf(block->share->pool, stream);
+  share->freed_since_mark = true;
+  PutBack(block, share);
+}
+
+void Arena::PutBack(Block* block, Share* share) {
+  if (block->state == Block::State::kLive) {
+    live_.Erase(block);
+    sums_.live_bytes -= block->bytes;
+    --sums_.live_blocks;
+  } else {
+    sums_.held_bytes -= block->bytes;
+  }
+  CountUsed(block->chunk, -1);
+  block->state = Block::State::kFree;
+  block->recorded = false;
+  block->share = share;
+  block->marks = share->marks;
+  if (block->after != nullptr && MayMerge(block, block->after)) {
+    block->after->share->free.Remove(block->after);
+    block = MergeWithNext(block);
+  }
+  if (block->before != nullptr && MayMerge(block->before, block)) {
+    block->before->share->free.Remove(block->before);
+    block = MergeWithNext(block->before);
+  }
+  block->share->free.Insert(block);
+}
+
+bool Arena::MayMerge(const Block* left, const Block* right) {
+  return !IsUsed(left) && !IsUsed(right) &&
+         (left->share == right->share || left->share->anyone ||
+          right->share->anyone);
+}
+
+// Neither is in an index; the left one stays.
+Block* Arena::MergeWithNext(Block* left) {
+  Block* const right = left->after;
+  if (left->share == right->share) {
+    left->marks = std::max(left->marks, right->marks);
+  } else if (left->share->anyone) {
+    left->share = right->share;
+    left->marks = right->marks;
+  }
+  left->bytes += right->bytes;
+  left->after = right->after;
+  if (left->after != nullptr) left->after->before = left;
+  ReturnNode(right);
+  return left;
+}
+
+uint64_t Arena::Mark(void* stream) {
+  Share* const share = ShareOf(kGeneral, stream);
+  share->freed_since_mark = false;
+  return ++share->marks;
+}
+
+void Arena::Reached(void* stream, uint64_t mark) {
+  SettleShare(ShareOf(kGeneral, stream), mark);
+}
+
+void Arena::SettlePool(PoolId pool) {
+  for (const auto& [key, share] : shares_) {
+    if (key.first == pool) SettleShare(share.get(), ~uint64_t{0});
+  }
+}
+
+void Arena::SettleShare(Share* share, uint64_t mark) {
+  Share* const anyone = AnyoneOf(share->pool);
+  std::vector<Block*> done;
+  share->free.ForEach([&](Block* block) {
+    if (block->marks < mark) done.push_back(block);
+  });
+  for (Block* block : done) {
+    // As if it were freed again, for anyone. (Merging cannot take one of
+    // `done`: neighbours of one share were merged before.)
+    share->free.Remove(block);
+    block->state = Block::State::kHeld;
+    sums_.held_bytes += block->bytes;
+    CountUsed(block->chunk, 1);
+    PutBack(block, anyone);
+  }
+}
+
+std::vector<void*> Arena::StreamsToMark(std::optional<void*> except) const {
+  std::vector<void*> streams;
+  for (const auto& [key, share] : shares_) {
+    if (key.first != kGeneral || share->free.count() == 0) continue;
+    if (share->freed_since_mark && key.second != except)
+      streams.push_back(key.second);
+  }
+  return streams;
+}
+
+uint64_t Arena::LargestFreeBytes() const {
+  uint64_t largest = general_->free.LargestBytes();
+  for (const auto& [key, share] : shares_) {
+    if (key.first == kGeneral)
+      largest = std::max(largest, share->free.LargestBytes());
+  }
+  return largest;
+}
+
+}  // namespace gmb::internal

@@ -1,0 +1,37 @@
+#ifndef GMB_CLIENT_HEAP_CHUNK_SOURCE_H_
+#define GMB_CLIENT_HEAP_CHUNK_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace gmb::internal {
+
+// The memory of one chunk; goes back when it is destroyed.
+class ChunkMemory {
+ public:
+  virtual ~ChunkMemory() = default;
+
+  [[nodiscard]] virtual void* data() const = 0;
+  [[nodiscard]] virtual uint64_t size_bytes() const = 0;
+  // Goes back now, and the owner knows when this returns. Waits until the
+  // device has done what was submitted to it.
+  [[nodiscard]] virtual absl::Status Release() = 0;
+};
+
+// Where a heap's chunks come from. Thread-safe.
+class ChunkSource {
+ public:
+  virtual ~ChunkSource() = default;
+
+  // At least `bytes`, a multiple of kBlockBytes and aligned to it.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
+      uint64_t bytes, absl::Duration wait) = 0;
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_HEAP_CHUNK_SOURCE_H_

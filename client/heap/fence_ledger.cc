@@ -1,0 +1,96 @@
+#include "client/heap/fence_ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gmb::internal {
+namespace {
+
+// A fence that cannot be asked is not reached.
+bool Reached(const FenceLedger::Fence& fence) {
+  return fence->Reached().value_or(false);
+}
+
+}  // namespace
+
+absl::StatusOr<FenceLedger::Fence> FenceLedger::MarkStream(void* stream) {
+  absl::StatusOr<std::unique_ptr<device::StreamFence>> fence =
+      fences_->Record(stream);
+  if (!fence.ok()) return fence.status();
+  marks_.push_back({stream, 0, *std::move(fence)});
+  marks_.back().mark = arena_->Mark(stream);
+  return marks_.back().fence;
+}
+
+void FenceLedger::MarkStreams(std::optional<void*> except) {
+  for (void* stream : arena_->StreamsToMark(except)) {
+    MarkStream(stream).status().IgnoreError();
+  }
+}
+
+absl::Status FenceLedger::RecordUsers(Held* held) {
+  held->fences.reserve(held->fences.size() + held->unrecorded.size());
+  while (!held->unrecorded.empty()) {
+    absl::StatusOr<std::unique_ptr<device::StreamFence>> fence =
+        fences_->Record(held->unrecorded.back());
+    if (!fence.ok()) return fence.status();
+    held->fences.emplace_back(*std::move(fence));
+    held->unrecorded.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FenceLedger::Hold(Block* block, void* stream,
+                               std::vector<void*> users) {
+  HoldDeferred(block, stream, std::move(users), false);
+  return RecordUsers(&held_.back());
+}
+
+void FenceLedger::HoldDeferred(Block* block, void* stream,
+                               std::vector<void*> users, bool in_its_capture) {
+  held_.push_back({block, stream, std::move(users), {}, in_its_capture});
+  arena_->Hold(block);
+}
+
+void FenceLedger::RecordDeferred() {
+  for (Held& held : held_) RecordUsers(&held).IgnoreError();
+}
+
+void FenceLedger::FreeDeferred(PoolId pool) {
+  held_.remove_if([&](const Held& held) {
+    if (!held.in_its_capture || held.block->chunk->pool != pool) return false;
+    arena_->Free(held.block, held.stream);
+    return true;
+  });
+}
+
+void FenceLedger::Forget(void* stream) {
+  for (Held& held : held_) std::erase(held.unrecorded, stream);
+}
+
+void FenceLedger::Poll() {
+  marks_.remove_if([&](const MarkInStream& mark) {
+    if (!Reached(mark.fence)) return false;
+    arena_->Reached(mark.stream, mark.mark);
+    return true;
+  });
+  held_.remove_if([&](const Held& held) {
+    if (!held.unrecorded.empty() ||
+        !std::all_of(held.fences.begin(), held.fences.end(), Reached)) {
+      return false;
+    }
+    arena_->Free(held.block, held.stream);
+    return true;
+  });
+}
+
+std::vector<FenceLedger::Fence> FenceLedger::Open() const {
+  std::vector<Fence> open;
+  for (const MarkInStream& mark : marks_) open.push_back(mark.fence);
+  for (const Held& held : held_) {
+    open.insert(open.end(), held.fences.begin(), held.fences.end());
+  }
+  return open;
+}
+
+}  // namespace gmb::internal

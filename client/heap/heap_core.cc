@@ -1,0 +1,204 @@
+#include "client/heap/heap_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gmb::internal {
+namespace {
+
+uintptr_t AddressOf(void* pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
+
+}  // namespace
+
+HeapCore::HeapCore(std::unique_ptr<ChunkSource> source,
+                   std::unique_ptr<device::StreamFences> fences,
+                   Options options)
+    : options_(std::move(options)),
+      source_(std::move(source)),
+      fences_(std::move(fences)),
+      ledger_(fences_.get(), &arena_) {}
+
+absl::StatusOr<void*> HeapCore::Allocate(uint64_t bytes, void* stream) {
+  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  if (bytes == 0) return nullptr;
+  if (bytes > Arena::kMostBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "gmb: no lease may have so many bytes: ask for less: bytes=", bytes));
+  }
+  const uint64_t rounded = Arena::RoundUp(bytes);
+  {
+    ipc::MutexLock lock(&mu_);
+    if (void* const taken = Take(rounded, stream); taken != nullptr)
+      return taken;
+  }
+  return AllocateSlowly(rounded, stream);
+}
+
+void* HeapCore::Take(uint64_t bytes, void* stream) {
+  const PoolId pool = captures_.empty() ? kGeneral : PoolOf(stream);
+  const Block* const block = arena_.Allocate(bytes, stream, pool);
+  if (block == nullptr) return nullptr;
+  ++counts_.allocations;
+  counts_.peak_allocated_bytes =
+      std::max(counts_.peak_allocated_bytes, arena_.sums().live_bytes);
+  TellEmpty();
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a block is an address and a size
+  return reinterpret_cast<void*>(block->address);
+}
+
+PoolId HeapCore::PoolOf(void* stream) const {
+  const auto found = captures_.find(stream);
+  return found == captures_.end() ? kGeneral : found->second;
+}
+
+void HeapCore::TellEmpty() {
+  const uint64_t empty_bytes = arena_.sums().empty_bytes;
+  if (empty_bytes == told_empty_bytes_) return;
+  told_empty_bytes_ = empty_bytes;
+  if (options_.on_empty != nullptr) options_.on_empty(empty_bytes);
+}
+
+absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
+  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  if (address == nullptr) return absl::OkStatus();
+  ipc::MutexLock lock(&mu_);
+  Block* const block = arena_.Find(AddressOf(address));
+  if (block == nullptr) return NotLive(address);
+  ++counts_.frees;
+  void* const on = stream.value_or(block->share->stream);
+  if (block->recorded) return FreeRecorded(block, on);
+  arena_.Free(block, on);
+  TellEmpty();
+  return absl::OkStatus();
+}
+
+absl::Status HeapCore::FreeRecorded(Block* block, void* stream) {
+  std::vector<void*> users = recorded_[block];
+  std::erase(users, stream);  // its order is that of the free
+  absl::Status held;
+  if (users.empty()) {
+    arena_.Free(block, stream);
+  } else if (captures_.empty()) {
+    held = ledger_.Hold(block, stream, std::move(users));
+    ledger_.Poll();
+  } else {
+    ledger_.HoldDeferred(block, stream, std::move(users),
+                         Captures(block->chunk->pool));
+  }
+  recorded_.erase(block);
+  TellEmpty();
+  return held;
+}
+
+bool HeapCore::Captures(PoolId pool) const {
+  return std::any_of(
+      captures_.begin(), captures_.end(),
+      [pool](const auto& entry) { return entry.second == pool; });
+}
+
+absl::Status HeapCore::NotLive(void* address) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      arena_.Owns(AddressOf(address))
+          ? "gmb: no live block of this heap begins at this address: it was "
+            "freed already, or lies inside of one: "
+          : "gmb: this address is not of this heap's memory: was it allocated "
+            "elsewhere? ",
+      absl::Hex(AddressOf(address), absl::kZeroPad16)));
+}
+
+absl::Status HeapCore::RecordStream(void* address, void* stream) {
+  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  if (address == nullptr) return absl::OkStatus();
+  ipc::MutexLock lock(&mu_);
+  Block* const block = arena_.Find(AddressOf(address));
+  if (block == nullptr) return NotLive(address);
+  std::vector<void*>& users = recorded_[block];
+  if (std::find(users.begin(), users.end(), stream) == users.end())
+    users.push_back(stream);
+  block->recorded = true;
+  return absl::OkStatus();
+}
+
+absl::Status HeapCore::DetachStream(void* stream) {
+  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  ipc::MutexLock quiet(&quiet_mu_);
+  FenceLedger::Fence fence;
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!captures_.empty()) {
+      return absl::FailedPreconditionError(
+          "gmb: a capture is under way: detach streams before or after it");
+    }
+    absl::StatusOr<FenceLedger::Fence> marked = ledger_.MarkStream(stream);
+    if (!marked.ok()) return marked.status();
+    fence = *std::move(marked);
+  }
+  if (absl::Status ended = fence->Wait(); !ended.ok()) return ended;
+  ipc::MutexLock lock(&mu_);
+  ledger_.Poll();
+  ledger_.Forget(stream);
+  for (auto& [block, users] : recorded_) std::erase(users, stream);
+  return absl::OkStatus();
+}
+
+HeapStatistics HeapCore::statistics() const {
+  if (fork_guard_.InChild()) return {};
+  ipc::MutexLock lock(&mu_);
+  HeapStatistics statistics = counts_;
+  const Arena::Sums& sums = arena_.sums();
+  statistics.allocated_bytes = sums.live_bytes;
+  statistics.held_bytes = sums.held_bytes;
+  statistics.leased_bytes = sums.chunk_bytes;
+  statistics.empty_bytes = sums.empty_bytes;
+  statistics.largest_free_bytes = arena_.LargestFreeBytes();
+  statistics.blocks = sums.live_blocks;
+  statistics.leases = sums.chunks;
+  return statistics;
+}
+
+absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
+  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  ipc::MutexLock quiet(&quiet_mu_);
+  ipc::MutexLock lock(&mu_);
+  // What was freed since the last capture: the program launches in order.
+  const bool first = !Captures(pool);
+  if (!captures_.emplace(stream, pool).second) {
+    return absl::FailedPreconditionError(
+        "gmb: this stream's capture has begun already: end it first");
+  }
+  if (first) arena_.SettlePool(pool);
+  return absl::OkStatus();
+}
+
+absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
+  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  ipc::MutexLock lock(&mu_);
+  const auto capture = captures_.find(stream);
+  if (capture == captures_.end() || capture->second != pool) {
+    return absl::FailedPreconditionError(
+        "gmb: this stream's capture has not begun with this pool");
+  }
+  captures_.erase(capture);
+  if (!Captures(pool)) {
+    ledger_.FreeDeferred(pool);
+    arena_.SettlePool(pool);
+  }
+  if (captures_.empty()) ledger_.RecordDeferred();
+  return absl::OkStatus();
+}
+
+void HeapCore::ClosePool(PoolId pool) {
+  ipc::MutexLock lock(&mu_);
+  std::erase_if(captures_,
+                [pool](const auto& entry) { return entry.second == pool; });
+  ledger_.FreeDeferred(pool);
+  if (captures_.empty()) ledger_.RecordDeferred();
+  arena_.DissolvePool(pool);
+  TellEmpty();
+}
+
+}  // namespace gmb::internal

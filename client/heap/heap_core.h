@@ -1,0 +1,111 @@
+#ifndef GMB_CLIENT_HEAP_HEAP_CORE_H_
+#define GMB_CLIENT_HEAP_HEAP_CORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/fork_guard.h"
+#include "client/heap/arena.h"
+#include "client/heap/chunk_source.h"
+#include "client/heap/fence_ledger.h"
+#include "device/stream_fences.h"
+#include "gmb/heap.h"
+#include "ipc/mutex.h"
+
+namespace gmb::internal {
+
+// The heap but for its session: an arena behind a lock, its growth, and what
+// streams and captures mean for it. See gmb/heap.h for what its members
+// promise. Thread-safe.
+//
+// Three locks, taken in this order: growth_mu_ by who asks for a chunk, so that
+// one lease serves all who lack memory; quiet_mu_ by who waits for the device,
+// which no capture may begin beside; mu_ for a moment.
+class HeapCore {
+ public:
+  struct Options {
+    uint64_t least_growth_bytes;
+    uint64_t most_growth_bytes;
+    absl::Duration wait;
+    // The empty chunks' bytes have changed. Called under the heap's lock.
+    std::function<void(uint64_t empty_bytes)> on_empty = nullptr;
+  };
+
+  HeapCore(std::unique_ptr<ChunkSource> source,
+           std::unique_ptr<device::StreamFences> fences, Options options);
+
+  [[nodiscard]] absl::StatusOr<void*> Allocate(uint64_t bytes, void* stream);
+  // None: the stream of its allocation.
+  [[nodiscard]] absl::Status Free(void* address, std::optional<void*> stream);
+  [[nodiscard]] absl::Status RecordStream(void* address, void* stream);
+  [[nodiscard]] absl::Status DetachStream(void* stream);
+  [[nodiscard]] absl::Status Prepare(uint64_t bytes);
+  uint64_t Trim(uint64_t bytes);
+  [[nodiscard]] HeapStatistics statistics() const;
+
+  [[nodiscard]] absl::StatusOr<PoolId> OpenPool(uint64_t bytes);
+  [[nodiscard]] absl::Status BeginCapture(PoolId pool, void* stream);
+  [[nodiscard]] absl::Status EndCapture(PoolId pool, void* stream);
+  void ClosePool(PoolId pool);
+
+  [[nodiscard]] const ForkGuard& fork_guard() const { return fork_guard_; }
+
+ private:
+  using Memory = std::unique_ptr<ChunkMemory>;
+
+  void* Take(uint64_t bytes, void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  PoolId PoolOf(void* stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status FreeRecorded(Block* block, void* stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Captures(PoolId pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status NotLive(void* address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Beyond what is free at once: heap_growth.cc.
+  absl::StatusOr<void*> AllocateSlowly(uint64_t bytes, void* stream);
+  absl::StatusOr<void*> GrowAndTake(uint64_t bytes, void* stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
+  absl::StatusOr<Memory> Acquire(uint64_t bytes, absl::Duration wait)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
+  void SetWaiting(bool waiting);
+  absl::StatusOr<void*> AcquireAndTake(uint64_t chunk_bytes, uint64_t bytes,
+                                       void* stream, absl::Duration wait)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
+  absl::StatusOr<void*> TakeWhenQuiet(uint64_t bytes, void* stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
+  void AddChunk(Memory memory, PoolId pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint64_t ReleaseEmpty(uint64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(quiet_mu_);
+  absl::Status OutOfMemory(const absl::Status& why, uint64_t bytes);
+
+  const ForkGuard fork_guard_;
+  const Options options_;
+  const std::unique_ptr<ChunkSource> source_;
+  const std::unique_ptr<device::StreamFences> fences_;
+
+  ipc::Mutex growth_mu_;
+  ipc::Mutex quiet_mu_;
+  mutable ipc::Mutex mu_;
+  std::map<uint64_t, Memory> memory_ ABSL_GUARDED_BY(mu_);  // by chunk
+  uint64_t last_chunk_ ABSL_GUARDED_BY(mu_) = 0;
+  Arena arena_ ABSL_GUARDED_BY(mu_);
+  FenceLedger ledger_ ABSL_GUARDED_BY(mu_);
+  // Who else uses a live block.
+  std::map<Block*, std::vector<void*>> recorded_ ABSL_GUARDED_BY(mu_);
+  PoolId last_pool_ ABSL_GUARDED_BY(mu_) = kGeneral;
+  std::map<void*, PoolId> captures_ ABSL_GUARDED_BY(mu_);  // by stream
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // an Acquire, for others' memory
+  uint64_t told_empty_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  HeapStatistics counts_ ABSL_GUARDED_BY(mu_);  // what no one else counts
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_HEAP_HEAP_CORE_H_

@@ -1,0 +1,231 @@
+// Where a heap's memory comes from when what is free at once does not do, and
+// how it goes back.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "client/heap/heap_core.h"
+#include "gmb/error.h"
+
+namespace gmb::internal {
+namespace {
+
+// The broker has no room for so much, and may have for less.
+bool IsShortage(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) return true;
+  const std::optional<ErrorDetail> detail = GetErrorDetail(status);
+  return detail.has_value() && detail->reason == ErrorReason::kOvercommitted;
+}
+
+// What to ask for after `asked` was refused: what fits, or half.
+uint64_t Less(uint64_t asked, uint64_t need, const absl::Status& refusal) {
+  const std::optional<ErrorDetail> detail = GetErrorDetail(refusal);
+  const uint64_t deficit =
+      std::min(asked, detail.has_value() ? detail->deficit_bytes : 0);
+  return std::max(need, std::min(asked / 2, asked - deficit));
+}
+
+}  // namespace
+
+absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (PoolOf(stream) != kGeneral) {
+      ++counts_.out_of_memory;
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "gmb: the graph pool has no block of ", bytes,
+          " bytes left, and does not grow in a capture: prepare more"));
+    }
+    if (captures_.empty()) {
+      ledger_.MarkStreams(stream);
+      ledger_.Poll();
+      if (void* const taken = Take(bytes, stream); taken != nullptr)
+        return taken;
+    }
+  }
+  ipc::MutexLock growing(&growth_mu_);
+  {
+    ipc::MutexLock lock(&mu_);
+    // Another thread may have grown it meanwhile.
+    if (void* const taken = Take(bytes, stream); taken != nullptr) return taken;
+  }
+  absl::StatusOr<void*> taken = GrowAndTake(bytes, stream);
+  if (!taken.ok() && IsShortage(taken.status())) {
+    absl::StatusOr<void*> own = TakeWhenQuiet(bytes, stream);
+    if (!own.ok() || *own != nullptr) return own;
+    taken = AcquireAndTake(bytes, bytes, stream, options_.wait);
+  }
+  if (!taken.ok()) return OutOfMemory(taken.status(), bytes);
+  return taken;
+}
+
+// From the broker, without waiting for others; more than is needed, if there is
+// room for it.
+absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
+  uint64_t ask = 0;
+  {
+    ipc::MutexLock lock(&mu_);
+    // Few leases, and not much more than is needed.
+    ask = std::clamp(arena_.sums().chunk_bytes / 4, options_.least_growth_bytes,
+                     options_.most_growth_bytes);
+  }
+  ask = std::max(ask, bytes);
+  for (;;) {
+    absl::StatusOr<void*> taken =
+        AcquireAndTake(ask, bytes, stream, absl::ZeroDuration());
+    if (taken.ok() || ask == bytes || !IsShortage(taken.status())) return taken;
+    ask = Less(ask, bytes, taken.status());
+  }
+}
+
+absl::StatusOr<HeapCore::Memory> HeapCore::Acquire(uint64_t bytes,
+                                                   absl::Duration wait) {
+  SetWaiting(wait > absl::ZeroDuration());
+  absl::StatusOr<Memory> memory = source_->Acquire(bytes, wait);
+  SetWaiting(false);
+  return memory;
+}
+
+void HeapCore::SetWaiting(bool waiting) {
+  ipc::MutexLock lock(&mu_);
+  waiting_ = waiting;
+}
+
+absl::StatusOr<void*> HeapCore::AcquireAndTake(uint64_t chunk_bytes,
+                                               uint64_t bytes, void* stream,
+                                               absl::Duration wait) {
+  absl::StatusOr<Memory> memory = Acquire(chunk_bytes, wait);
+  if (!memory.ok()) return memory.status();
+  ipc::MutexLock lock(&mu_);
+  AddChunk(*std::move(memory), kGeneral);
+  return Take(bytes, stream);
+}
+
+void HeapCore::AddChunk(Memory memory, PoolId pool) {
+  const uint64_t id = last_chunk_ + 1;
+  const auto address = reinterpret_cast<uintptr_t>(memory->data());
+  const uint64_t bytes = memory->size_bytes();
+  const auto kept = memory_.emplace(id, std::move(memory)).first;
+  try {
+    arena_.AddChunk(id, address, bytes, pool);
+  } catch (...) {
+    memory_.erase(kept);
+    throw;
+  }
+  last_chunk_ = id;
+  ++counts_.growths;
+  counts_.peak_leased_bytes =
+      std::max(counts_.peak_leased_bytes, arena_.sums().chunk_bytes);
+  TellEmpty();
+}
+
+// What the heap has, once its streams have come to an end; null if that does
+// not do. Empty chunks, too small as they are, then go back to make room.
+absl::StatusOr<void*> HeapCore::TakeWhenQuiet(uint64_t bytes, void* stream) {
+  ipc::MutexLock quiet(&quiet_mu_);
+  std::vector<FenceLedger::Fence> open;
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!captures_.empty()) return nullptr;
+    ledger_.RecordDeferred();
+    ledger_.MarkStreams(stream);
+    open = ledger_.Open();
+  }
+  for (const FenceLedger::Fence& fence : open) {
+    if (absl::Status ended = fence->Wait(); !ended.ok()) return ended;
+  }
+  {
+    ipc::MutexLock lock(&mu_);
+    ledger_.Poll();
+    if (void* const taken = Take(bytes, stream); taken != nullptr) return taken;
+  }
+  ReleaseEmpty(Arena::kMostBytes);
+  return nullptr;
+}
+
+uint64_t HeapCore::Trim(uint64_t bytes) {
+  if (fork_guard_.InChild()) return 0;
+  ipc::MutexLock quiet(&quiet_mu_);
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!captures_.empty() || waiting_) return 0;
+    // Blocks that wait for other streams may be all that a chunk has.
+    ledger_.Poll();
+  }
+  return ReleaseEmpty(bytes);
+}
+
+uint64_t HeapCore::ReleaseEmpty(uint64_t bytes) {
+  std::vector<Memory> empty;
+  {
+    ipc::MutexLock lock(&mu_);
+    const std::vector<uint64_t> ids = arena_.TakeEmptyChunks(bytes);
+    for (const uint64_t id : ids) {
+      const auto memory = memory_.find(id);
+      empty.push_back(std::move(memory->second));
+      memory_.erase(memory);
+    }
+    counts_.returned_leases += ids.size();
+    TellEmpty();
+  }
+  uint64_t sum = 0;
+  for (const Memory& memory : empty) {
+    sum += memory->size_bytes();
+    // What went wrong shows at the broker, as unreturned bytes.
+    memory->Release().IgnoreError();
+  }
+  return sum;
+}
+
+absl::Status HeapCore::Prepare(uint64_t bytes) {
+  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  if (bytes == 0) return absl::OkStatus();
+  const uint64_t rounded = Arena::RoundUp(std::min(bytes, Arena::kMostBytes));
+  ipc::MutexLock growing(&growth_mu_);
+  {
+    ipc::MutexLock lock(&mu_);
+    if (arena_.HasForAnyone(rounded)) return absl::OkStatus();
+  }
+  absl::StatusOr<Memory> memory = Acquire(rounded, options_.wait);
+  if (!memory.ok()) return OutOfMemory(memory.status(), rounded);
+  ipc::MutexLock lock(&mu_);
+  AddChunk(*std::move(memory), kGeneral);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PoolId> HeapCore::OpenPool(uint64_t bytes) {
+  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  if (bytes == 0) {
+    return absl::InvalidArgumentError(
+        "gmb: a graph pool of 0 bytes serves nothing: say how many the capture "
+        "allocates");
+  }
+  const uint64_t rounded = Arena::RoundUp(std::min(bytes, Arena::kMostBytes));
+  ipc::MutexLock growing(&growth_mu_);
+  absl::StatusOr<Memory> memory = Acquire(rounded, options_.wait);
+  if (!memory.ok()) return OutOfMemory(memory.status(), rounded);
+  ipc::MutexLock lock(&mu_);
+  AddChunk(*std::move(memory), last_pool_ + 1);
+  return ++last_pool_;
+}
+
+// The refusal, with its reason, and what the heap has.
+absl::Status HeapCore::OutOfMemory(const absl::Status& why, uint64_t bytes) {
+  ipc::MutexLock lock(&mu_);
+  ++counts_.out_of_memory;
+  const Arena::Sums& sums = arena_.sums();
+  absl::Status status(
+      why.code(),
+      absl::StrCat("gmb: the heap has no free block of ", bytes,
+                   " bytes and could not grow (leased ", sums.chunk_bytes,
+                   ", allocated ", sums.live_bytes, ", largest free block ",
+                   arena_.LargestFreeBytes(), "): ", why.message()));
+  why.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    status.SetPayload(type, payload);
+  });
+  return status;
+}
+
+}  // namespace gmb::internal

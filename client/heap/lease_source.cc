@@ -1,0 +1,36 @@
+#include "client/heap/lease_source.h"
+
+#include <utility>
+
+#include "gmb/lease.h"
+
+namespace gmb::internal {
+namespace {
+
+class LeaseMemory final : public ChunkMemory {
+ public:
+  explicit LeaseMemory(Lease lease) : lease_(std::move(lease)) {}
+
+  void* data() const override { return lease_.data(); }
+  uint64_t size_bytes() const override { return lease_.size_bytes(); }
+  absl::Status Release() override { return std::move(lease_).Release(); }
+
+ private:
+  Lease lease_;
+};
+
+}  // namespace
+
+LeaseSource::LeaseSource(Client* client, AcquireOptions like)
+    : client_(client), like_(std::move(like)) {}
+
+absl::StatusOr<std::unique_ptr<ChunkMemory>> LeaseSource::Acquire(
+    uint64_t bytes, absl::Duration wait) {
+  AcquireOptions options = like_;
+  options.wait = wait;
+  absl::StatusOr<Lease> lease = client_->Acquire(bytes, options);
+  if (!lease.ok()) return lease.status();
+  return std::make_unique<LeaseMemory>(*std::move(lease));
+}
+
+}  // namespace gmb::internal

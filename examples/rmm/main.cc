@@ -1,0 +1,48 @@
+// A vector of RMM in memory that a broker leased:
+//   rmm_example SOCKET_DIR
+#include <cstdio>
+#include <memory>
+#include <rmm/cuda_stream.hpp>
+#include <rmm/device_uvector.hpp>
+#include <rmm/mr/per_device_resource.hpp>
+#include <utility>
+#include <vector>
+
+#include "gmb/client.h"
+#include "gmb/heap.h"
+#include "gmb/rmm_resource.h"
+
+int main(int argc, char** argv) {
+  gmb::ClientOptions options;
+  if (argc > 1) options.socket_dir = argv[1];
+  auto client = gmb::Client::Connect(std::move(options));
+  if (!client.ok()) {
+    std::fprintf(stderr, "%s\n", client.status().ToString().c_str());
+    return 1;
+  }
+  auto heap = gmb::Heap::Create(client->get());
+  if (!heap.ok()) {
+    std::fprintf(stderr, "%s\n", heap.status().ToString().c_str());
+    return 1;
+  }
+  rmm::mr::set_current_device_resource(gmb::RmmResource(heap->get()));
+  {
+    const rmm::cuda_stream stream;
+    const std::vector<int> numbers(1 << 20, 42);
+    rmm::device_uvector<int> vector(numbers.size(), stream.view());
+    cudaMemcpyAsync(vector.data(), numbers.data(), numbers.size() * sizeof(int),
+                    cudaMemcpyHostToDevice, stream.value());
+    std::printf("the last is %d\n", vector.back_element(stream.view()));
+    std::printf("leased: %lu bytes, allocated: %lu\n",
+                (*heap)->statistics().leased_bytes,
+                (*heap)->statistics().allocated_bytes);
+    // The vector goes first, and what it freed is done with before the stream.
+    vector.release();
+    if (absl::Status detached = (*heap)->DetachStream(stream.value());
+        !detached.ok()) {
+      std::fprintf(stderr, "%s\n", detached.ToString().c_str());
+    }
+  }
+  rmm::mr::reset_current_device_resource();
+  return 0;
+}

@@ -1,0 +1,85 @@
+#include "client/heap/trim_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "ipc/mutex.h"
+
+namespace gmb::internal {
+namespace {
+
+// What was told.
+class Told {
+ public:
+  void Add(uint64_t bytes) {
+    ipc::MutexLock lock(&mu_);
+    told_.push_back(bytes);
+    changed_.NotifyAll();
+  }
+  // Waits until so many were; false when that takes too long.
+  bool Await(size_t count) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    ipc::MutexLock lock(&mu_);
+    while (told_.size() < count) {
+      if (!changed_.WaitUntil(&mu_, deadline)) return false;
+    }
+    return true;
+  }
+  bool AwaitLast(uint64_t bytes) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    ipc::MutexLock lock(&mu_);
+    while (told_.empty() || told_.back() != bytes) {
+      if (!changed_.WaitUntil(&mu_, deadline)) return false;
+    }
+    return true;
+  }
+  size_t count() {
+    ipc::MutexLock lock(&mu_);
+    return told_.size();
+  }
+
+ private:
+  ipc::Mutex mu_;
+  ipc::CondVar changed_;
+  std::vector<uint64_t> told_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST(TrimWatchTest, TheLastChangeIsToldAndNotEachOne) {
+  Told told;
+  TrimWatch watch([&](uint64_t bytes) { told.Add(bytes); });
+  for (uint64_t i = 1; i <= 100'000; ++i) watch.Changed(i);
+  EXPECT_TRUE(told.AwaitLast(100'000));
+  EXPECT_LT(told.count(), 1000U);
+}
+
+TEST(TrimWatchTest, WhatIsTheSameIsToldAgainWhenItIsToBeRepeated) {
+  Told told;
+  TrimWatch watch([&](uint64_t bytes) { told.Add(bytes); });
+  watch.Repeat();
+  ASSERT_TRUE(told.Await(1));
+  watch.Changed(0);
+  watch.Repeat();
+  EXPECT_TRUE(told.Await(2));
+}
+
+// A repetition that comes while a change is taken must not be lost.
+TEST(TrimWatchTest, EachRepetitionIsHeardWheneverItComes) {
+  for (int round = 0; round < 300; ++round) {
+    Told told;
+    TrimWatch watch([&](uint64_t bytes) { told.Add(bytes); });
+    watch.Changed(0);  // nothing to tell, but it wakes
+    for (int i = 0; i < round; ++i) std::this_thread::yield();
+    watch.Repeat();
+    ASSERT_TRUE(told.Await(1)) << round;
+  }
+}
+
+}  // namespace
+}  // namespace gmb::internal
