@@ -164,14 +164,23 @@ quota::Instant Core::Tick() {
   return due;
 }
 
+// One step at a time, and none beside a lease being made: the device's one
+// worker is never busy for long when a request comes. Nor while bytes come back
+// piece by piece for a request: they are its.
+bool Core::MayRefill(const Pool& pool) const {
+  return pool.jobs == 0 && IncomingBytes(pool.id, {}, false) == 0;
+}
+
 quota::Instant Core::NextDue() const {
   quota::Instant due = engine_.NextDeadline().value_or(quota::Instant::Max());
   due = std::min(due, ReclaimDue());
   for (const auto& [id, pool] : pools_) {
     if (pool->lost) continue;
     due = std::min(due, pool->next_audit);
-    due =
-        std::min(due, pool->slabs.NextExpiry().value_or(quota::Instant::Max()));
+    // What stands in the way of a refill looks again when it is over.
+    const auto expiry = pool->slabs.NextExpiry();
+    if (expiry.has_value() && MayRefill(*pool))
+      due = std::min(due, std::max(*expiry, pool->refill_after));
   }
   return due;
 }

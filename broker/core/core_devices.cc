@@ -283,11 +283,7 @@ void Core::Maintain(Afterwards* after) {
   for (auto& [id, pool] : pools_) {
     SyncCapacity(pool.get());
     if (pool->lost) continue;
-    // One step at a time, and none beside a lease being made: the device's one
-    // worker is never busy for long when a request comes.
-    // Nor while bytes come back piece by piece for a request: they are its.
-    if (pool->jobs == 0 && now >= pool->refill_after &&
-        IncomingBytes(id, {}, false) == 0) {
+    if (now >= pool->refill_after && MayRefill(*pool)) {
       if (std::optional<SlabPool::Refill> refill =
               pool->slabs.NextRefill(now)) {
         Give(pool.get(),

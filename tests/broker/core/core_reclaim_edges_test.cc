@@ -1,5 +1,6 @@
 // Reclaim where two things meet: pauses, groups, gates being switched, restores
 // that fail half way.
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -204,6 +205,40 @@ TEST_F(CoreReclaimEdgesTest, ADeletedTenantsReclaimIsAnswered) {
   });
   ASSERT_TRUE(core.DeleteTenant("gone").ok());
   EXPECT_TRUE(answered.get_future().get().ok());
+}
+
+CoreOptions PatientOptions() {
+  CoreOptions options = ReclaimOptions();
+  options.planner.unmap_grace = std::chrono::minutes(1);
+  return options;
+}
+
+class CorePatientEdgesTest : public CoreReclaimEdgesTest {
+ protected:
+  CorePatientEdgesTest() : CoreReclaimEdgesTest(PatientOptions()) {}
+};
+
+TEST_F(CorePatientEdgesTest, TheTickerRestsWhileHalfOfWhatLeavesIsThere) {
+  const auto idle = Holder("idle", 100 * kMiB);
+  const uint64_t first = lease_;
+  ASSERT_TRUE(idle->Answer(idle->Acquire(100 * kMiB, 5)).has_grant());
+  idle->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 60);
+  const auto evict_of = [&](bool of_first) {
+    return idle
+        ->Await([&](const v1::BrokerMessage& m) {
+          return m.has_evict() && (m.evict().lease_id() == first) == of_first;
+        })
+        .evict();
+  };
+  idle->Unmapped(first, evict_of(true).move());
+  ASSERT_TRUE(AwaitLease(first, v1::LeaseInfo::EVICTED));
+  // Its slabs are kept for the request, although their time is over.
+  const v1::Evict second = evict_of(false);
+  for (int i = 0; i < 3; ++i) EXPECT_GT(core.Tick(), clock.Now());
+  idle->Unmapped(second.lease_id(), second.move());
+  EXPECT_TRUE(busy->Answer(request).has_grant());
 }
 
 CoreOptions BackingOptions() {
