@@ -10,21 +10,21 @@ namespace gmb::cli {
 namespace {
 
 constexpr char kFooter[] =
-    R"(The program's cudaMalloc and cudaFree become leases and releases, cudaMemGetInfo
+    R"(The program's cudaMalloc and cudaFree become leases and releases, and cudaMemGetInfo
 answers with the tenant's budget: PyTorch, CuPy, JAX and others run unchanged. Not
 served, and shown by `gmb status` as taken past the broker: managed memory, arrays,
-memory of captured allocations, a program's own VMM pools. It is a convenience, not
-a boundary: what holds the quota is that the broker owns the memory.
+allocations inside captures, a program's own VMM pools. It is a convenience, not a
+boundary: what holds the quota is that the broker owns the memory.
 
 When an allocation fails, `gmb why TENANT` says what the tenant has and lacks, and
---verbose makes the program say each refusal on standard error.
+with --verbose the program says each refusal on standard error.
 
-The program takes the place of gmb: signals, standard streams and the exit code are
-its own. Before that: 1 refused, 2 wrong usage, 3 no broker answers, 126 the program
+The program takes the place of gmb: signals, standard streams and exit code are its
+own. Before that: 1 refused, 2 wrong usage, 3 no broker answers, 126 the program
 cannot be started, 127 there is no such program.
 
-Examples: gmb run --tenant a -- python server.py
-          gmb run --tenant a --wait 10s --fallback native -- ./server --port 80)";
+Example: gmb run --tenant a -- python server.py
+         gmb run --tenant a --wait 10s --fallback native -- ./server --port 80)";
 
 }  // namespace
 

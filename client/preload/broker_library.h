@@ -25,6 +25,7 @@ namespace gmb::preload {
   F(gmb_error_free)
 
 struct BrokerLibrary {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declared name takes none
 #define GMB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
   GMB_LIBRARY_FUNCTIONS(GMB_LIBRARY_MEMBER)
 #undef GMB_LIBRARY_MEMBER

@@ -8,6 +8,7 @@
 // version, which it declares.
 #undef cuGetProcAddress
 
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
@@ -27,5 +28,6 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph);
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)
 
 #endif  // GMB_CLIENT_PRELOAD_EXPORTED_H_

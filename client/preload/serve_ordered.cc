@@ -55,6 +55,8 @@ CUresult Free(CUdeviceptr address, CUstream stream) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
+// more than those of cuda.h.
 GMB_SERVED CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes,
                                     CUstream stream) {
   return Allocate(address, bytes, stream);
@@ -117,3 +119,4 @@ GMB_SERVED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
         return GMB_REAL_CALL(driver, cuMemPoolTrimTo, pool, bytes_to_keep);
       });
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)

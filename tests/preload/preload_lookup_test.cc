@@ -4,9 +4,7 @@
 namespace gmb::component {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::Not;
 
 class PreloadLookupTest : public PreloadTest,
                           public ::testing::WithParamInterface<const char*> {};

@@ -208,7 +208,7 @@ class Program {
     return true;
   }
 
-  CUmemoryPool Pool(bool shared) {
+  CUmemoryPool Pool(bool shared) const {
     CUmemoryPool pool = nullptr;
     if (!shared) {
       api_.cuDeviceGetDefaultMemPool_(&pool, 0);
