@@ -19,12 +19,7 @@ constexpr char kFile[] = "libgmb.so." GMB_TEXT(GMB_ABI_MAJOR);
 // The client library brings gRPC, protobuf and Abseil, of which the program may
 // have others. RTLD_LOCAL hides ours from the program, RTLD_DEEPBIND the
 // program's from ours, and this library's dlsym from the client library too.
-// Sanitizers refuse it.
-#ifdef GMB_SANITIZED
-constexpr int kHow = RTLD_NOW | RTLD_LOCAL;
-#else
 constexpr int kHow = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
-#endif
 
 std::string BesideThisLibrary() {
   Dl_info here{};

@@ -2,81 +2,30 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
-#include <cstring>
-
-#include "client/preload/entry_points.h"
-
-// The lookup is answered in two steps, because dlsym(RTLD_NEXT, ...) means "the
-// next after the library that calls". gmb_preload_replacement says whether it
-// is one of ours; for everything else the C library's dlsym is entered by a
-// jump, with the caller's return address still in its place.
-
-extern "C" {
-
-using DlsymFunction = void* (*)(void*, const char*);
-__attribute__((visibility("hidden"))) DlsymFunction gmb_preload_real_dlsym =
-    nullptr;
-__attribute__((visibility("hidden"))) void* gmb_preload_replacement(
-    void* library, const char* name, void* caller) noexcept;
-
-#ifndef __x86_64__
-#error "the preload library's dlsym is written for x86-64"
-#endif
-asm(R"(
-  .text
-  .p2align 4
-  .globl dlsym
-  .type dlsym, @function
-dlsym:
-  .cfi_startproc
-  endbr64
-  subq $24, %rsp
-  .cfi_adjust_cfa_offset 24
-  movq %rdi, (%rsp)
-  movq %rsi, 8(%rsp)
-  movq 24(%rsp), %rdx
-  call gmb_preload_replacement
-  movq (%rsp), %rdi
-  movq 8(%rsp), %rsi
-  addq $24, %rsp
-  .cfi_adjust_cfa_offset -24
-  testq %rax, %rax
-  jne 1f
-  jmpq *gmb_preload_real_dlsym(%rip)
-1:
-  ret
-  .cfi_endproc
-  .size dlsym, .-dlsym
-)");
-
-}  // extern "C"
-
 namespace gmb::preload {
 namespace {
 
 thread_local int real_symbols_here = 0;
 
-// Two threads that get here first both find the same.
-DlsymFunction RealDlsym() {
-  if (gmb_preload_real_dlsym == nullptr) {
-    void* found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-    if (found == nullptr) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
-    __atomic_store_n(&gmb_preload_real_dlsym,
-                     reinterpret_cast<DlsymFunction>(found), __ATOMIC_RELEASE);
-  }
-  return gmb_preload_real_dlsym;
-}
-
-// The driver looks up its own parts too (on WSL its real functions), and must
-// not be led back here.
-bool IsDriver(void* caller) {
-  Dl_info where{};
-  return dladdr(caller, &where) != 0 && where.dli_fname != nullptr &&
-         std::strstr(where.dli_fname, "libcuda.so") != nullptr;
+DlsymFunction FindDlsym() {
+  void* found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+  if (found == nullptr) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+  return reinterpret_cast<DlsymFunction>(found);
 }
 
 }  // namespace
+
+// Not a static variable's start-up: it may be asked for by that of another
+// library. Two threads that get here first both find the same.
+DlsymFunction RealDlsym() {
+  static DlsymFunction found = nullptr;
+  DlsymFunction known = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (known == nullptr) {
+    known = FindDlsym();
+    __atomic_store_n(&found, known, __ATOMIC_RELAXED);
+  }
+  return known;
+}
 
 void* RealSymbol(void* library, const char* name) {
   return RealDlsym()(library, name);
@@ -84,18 +33,6 @@ void* RealSymbol(void* library, const char* name) {
 
 RealSymbolsHere::RealSymbolsHere() { ++real_symbols_here; }
 RealSymbolsHere::~RealSymbolsHere() { --real_symbols_here; }
+bool RealSymbolsHere::Any() { return real_symbols_here > 0; }
 
 }  // namespace gmb::preload
-
-void* gmb_preload_replacement(void* library, const char* name,
-                              void* caller) noexcept {
-  using gmb::preload::RealDlsym;
-  const auto real = RealDlsym();
-  if (name == nullptr || gmb::preload::real_symbols_here > 0) return nullptr;
-  const gmb::preload::EntryPoint* const ours = gmb::preload::FindBySymbol(name);
-  if (ours == nullptr || gmb::preload::IsDriver(caller)) return nullptr;
-  // What is not there is not there with us either. Those that follow the
-  // caller (RTLD_NEXT) find the driver's, behind this library.
-  if (library == RTLD_NEXT || real(library, name) == nullptr) return nullptr;
-  return ours->function;
-}

@@ -3,9 +3,11 @@
 
 namespace gmb::preload {
 
-// This library's dlsym answers for everybody who looks up the driver: the CUDA
-// runtime (which asks libcuda.so.1 for cuGetProcAddress), XLA's stubs, Triton.
-// Here is the C library's own.
+// This library's dlsym (dlsym.cc) answers for everybody who looks up the
+// driver: the CUDA runtime (which asks libcuda.so.1 for cuGetProcAddress),
+// XLA's stubs, Triton. Here is the C library's own.
+using DlsymFunction = void* (*)(void*, const char*);
+[[nodiscard]] DlsymFunction RealDlsym();
 [[nodiscard]] void* RealSymbol(void* library, const char* name);
 
 // While one lives, this thread's lookups get the driver's own functions: for
@@ -16,6 +18,9 @@ class RealSymbolsHere {
   ~RealSymbolsHere();
   RealSymbolsHere(const RealSymbolsHere&) = delete;
   RealSymbolsHere& operator=(const RealSymbolsHere&) = delete;
+
+  // Of the calling thread.
+  [[nodiscard]] static bool Any();
 };
 
 }  // namespace gmb::preload

@@ -45,6 +45,7 @@ void* Find(const std::string& name, cuuint64_t flags) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
 
 CUresult cuGetProcAddress_v2(const char* name, void** function, int,
@@ -151,3 +152,4 @@ CUresult cuEventQuery(CUevent name) {
 }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)
