@@ -40,6 +40,9 @@ function(gmb_install_client_library)
     install(TARGETS gmb_client_c EXPORT gmbTargets
             LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
+  if(TARGET gmb_preload)
+    install(TARGETS gmb_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/client/include/gmb
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
@@ -69,7 +72,7 @@ endfunction()
 
 function(gmb_install)
   gmb_existing(programs gmbd gmb)
-  gmb_existing(libraries gmb_client gmb_client_c)
+  gmb_existing(libraries gmb_client gmb_client_c gmb_preload)
   add_custom_target(products)
   if(programs OR libraries)
     add_dependencies(products ${programs} ${libraries})

@@ -23,6 +23,9 @@ ARROWS = {
     "broker": ["broker/", "quota/", "device/", "ipc/", "proto/"],
     "client": ["client/", "device/mapper.h", "device/devices.h", "device/handle.h",
                "device/stream_fences.h", "ipc/", "proto/"],
+    # It is in every process below `gmb run`: the C interface, and headers alone.
+    "client/preload": ["client/preload/", "client/include/gmb/c_api.h", "ipc/mutex.h",
+                       "ipc/unique_fd.h"],
     # What a program of a user would see, and what its users need nothing else for.
     "client/include": ["client/include/"],
     # The command uses the library as its users do, with two doors of its own:
@@ -43,7 +46,7 @@ ONE_PLACE = {
     r"spdlog/.*": ["broker/log/logging"],
     r"CLI/.*": ["broker/config/", "client/cli/"],
     r"nlohmann/.*": ["client/cli/"],
-    r"cuda\.h": ["device/"],
+    r"cuda\.h": ["device/", "client/preload/"],
 }
 
 # The policy is pure: it is told the time and never waits, logs or reads.

@@ -19,6 +19,7 @@ constexpr char kFooter[] = R"(Examples:
   gmb status                                what each device pool holds
   gmb tenant set a --guarantee 25% --limit 60GiB
   gmb hold --tenant a --bytes 2GiB --for 30s   be a client for half a minute
+  gmb run --tenant a -- python server.py    run a program on leased memory
   gmb demo                                  see everything at work, no set-up
 
 `gmb COMMAND --help` explains a command. Exit codes: 0 done, 1 refused or found
@@ -54,6 +55,7 @@ std::unique_ptr<CLI::App> BuildApp(Context* context, Action* chosen) {
   AddAuditCommand(app.get(), chosen);
   AddDoctorCommand(app.get(), chosen);
   AddHoldCommand(app.get(), chosen);
+  AddRunCommand(app.get(), chosen);
   AddDemoCommand(app.get(), chosen);
   AddCompletionCommand(app.get(), chosen);
   AddVersionCommand(app.get(), chosen);

@@ -23,6 +23,7 @@ void AddWatchCommand(CLI::App* app, Action* chosen);
 void AddWhyCommand(CLI::App* app, Action* chosen);
 void AddDoctorCommand(CLI::App* app, Action* chosen);
 void AddHoldCommand(CLI::App* app, Action* chosen);
+void AddRunCommand(CLI::App* app, Action* chosen);
 void AddDemoCommand(CLI::App* app, Action* chosen);
 void AddVersionCommand(CLI::App* app, Action* chosen);
 // Completes the commands that `app` has, those added later as well.

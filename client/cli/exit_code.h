@@ -10,6 +10,8 @@ enum class ExitCode : int {
   kUsage = 2,          // the command line is wrong; nothing was done
   kNotReachable = 3,   // no broker answers, or it went away
   kWrongContents = 4,  // leased memory did not hold what was written to it
+  kCannotStart = 126,  // `gmb run`: the program is there but cannot be started
+  kNoProgram = 127,    // `gmb run`: no such program; as shells say it
 };
 
 }  // namespace gmb::cli

@@ -1,14 +1,10 @@
 #include "client/cli/holder.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <random>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -16,10 +12,9 @@
 #include "absl/time/clock.h"
 #include "client/cli/filled_lease.h"
 #include "client/cli/lease_steps.h"
-#include "client/cli/no_answer.h"
 #include "client/cli/step_log.h"
+#include "client/cli/tenant_identity.h"
 #include "client/cli/text.h"
-#include "client/operator_session.h"
 #include "gmb/client.h"
 
 namespace gmb::cli {
@@ -69,10 +64,6 @@ class Holder {
 
 absl::Status Holder::Connect() {
   ClientOptions options;
-  // In a tenant's own directory a token has no say.
-  options.socket_dir = options_.tenant_token.empty()
-                           ? TenantSocketDir(socket_dir_, options_.tenant)
-                           : socket_dir_;
   options.tenant_token = options_.tenant_token;
   options.program = "gmb hold";
   options.on_budget_changed = [this](const QuotaView& quota) {
@@ -82,19 +73,9 @@ absl::Status Holder::Connect() {
     OnDraining(remaining);
   };
   absl::StatusOr<std::unique_ptr<Client>> client =
-      Client::Connect(std::move(options));
-  if (!client.ok()) {
-    return NoBroker(client.status(), internal::ResolveSocketDir(socket_dir_));
-  }
+      ConnectAsTenant(socket_dir_, options_.tenant, std::move(options));
+  if (!client.ok()) return client.status();
   client_ = *std::move(client);
-  if (!options_.tenant.empty() && client_->tenant() != options_.tenant) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this process is not that tenant: it has no socket "
-                     "directory of its own that this user "
-                     "may enter, and the shared socket tells tenants by uid or "
-                     "token: wanted ",
-                     options_.tenant, ", the broker says ", client_->tenant()));
-  }
   log_.Say(
       "connected",
       absl::StrCat("as tenant ", client_->tenant(), ", session ",
@@ -264,21 +245,6 @@ absl::StatusOr<ExitCode> Hold(Context& context, const HoldOptions& options,
   Holder holder(&context, options, std::move(stop));
   if (absl::Status status = holder.Run(); !status.ok()) return status;
   return ExitCode::kOk;
-}
-
-std::string TenantSocketDir(const std::string& socket_dir,
-                            const std::string& tenant) {
-  // A name with a slash is no tenant's, and must not lead elsewhere.
-  if (tenant.empty() || tenant.find('/') != std::string::npos)
-    return socket_dir;
-  const std::filesystem::path root = internal::ResolveSocketDir(socket_dir);
-  const std::filesystem::path own = root / "tenants" / tenant;
-  // A user who may not enter it may still be the tenant on the shared socket,
-  // by uid or token. Entering says nothing of a file, so look at both.
-  std::error_code error;
-  const bool usable = std::filesystem::is_directory(own, error) &&
-                      eaccess(own.c_str(), X_OK) == 0;
-  return usable ? own.string() : socket_dir;
 }
 
 }  // namespace gmb::cli

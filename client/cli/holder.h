@@ -36,11 +36,6 @@ struct HoldOptions {
 absl::StatusOr<ExitCode> Hold(Context& context, const HoldOptions& options,
                               std::stop_token stop);
 
-// The socket directory of a tenant: DIR/tenants/NAME where there is one that
-// this user may enter, otherwise DIR.
-[[nodiscard]] std::string TenantSocketDir(const std::string& socket_dir,
-                                          const std::string& tenant);
-
 }  // namespace gmb::cli
 
 #endif  // GMB_CLIENT_CLI_HOLDER_H_

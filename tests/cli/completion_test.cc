@@ -103,6 +103,8 @@ TEST_P(ShellTest, ItOffersTheWordsThatAnOptionTakes) {
               UnorderedElementsAre("trim", "evict"));
   EXPECT_THAT(Offered("gmb tenant set a --may-terminate ''"),
               UnorderedElementsAre("yes", "no"));
+  EXPECT_THAT(Offered("gmb run --fallback ''"),
+              UnorderedElementsAre("fail", "native"));
 }
 
 TEST_P(ShellTest, ItOffersNothingForValuesThatItCannotKnow) {
@@ -121,6 +123,8 @@ TEST_P(ShellTest, ItOffersDirectoriesAndFilesWhereTheyAreWanted) {
   EXPECT_THAT(Offered("gmb status --socket-dir " + where),
               Contains(HasSubstr(what)));
   EXPECT_THAT(Offered("gmb hold --tenant-token-file " + where),
+              Contains(HasSubstr(what.substr(0, 4))));
+  EXPECT_THAT(Offered("gmb run --preload " + where),
               Contains(HasSubstr(what.substr(0, 4))));
 }
 

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "client/cli/demo/temp_dir.h"
-#include "client/cli/holder.h"
+#include "client/cli/tenant_identity.h"
 #include "gtest/gtest.h"
 #include "tests/cli/as_ordinary_user.h"
 

@@ -27,19 +27,30 @@ Said Gmb(const std::vector<std::string>& arguments) {
 
 TEST(UsageTest, EveryCommandHasHelpWithAnExample) {
   for (const std::vector<std::string>& command :
-       std::vector<std::vector<std::string>>{
-           {"status"},         {"tenant"},
-           {"tenant", "set"},  {"tenant", "get"},
-           {"tenant", "list"}, {"tenant", "delete"},
-           {"session"},        {"session", "list"},
-           {"lease"},          {"lease", "list"},
-           {"pool"},           {"pool", "resize"},
-           {"pool", "drain"},  {"pool", "undrain"},
-           {"reclaim"},        {"why"},
-           {"watch"},          {"audit"},
-           {"doctor"},         {"hold"},
-           {"demo"},           {"completion"},
-           {"version"}}) {
+       std::vector<std::vector<std::string>>{{"status"},
+                                             {"tenant"},
+                                             {"tenant", "set"},
+                                             {"tenant", "get"},
+                                             {"tenant", "list"},
+                                             {"tenant", "delete"},
+                                             {"session"},
+                                             {"session", "list"},
+                                             {"lease"},
+                                             {"lease", "list"},
+                                             {"pool"},
+                                             {"pool", "resize"},
+                                             {"pool", "drain"},
+                                             {"pool", "undrain"},
+                                             {"reclaim"},
+                                             {"why"},
+                                             {"watch"},
+                                             {"audit"},
+                                             {"doctor"},
+                                             {"hold"},
+                                             {"run"},
+                                             {"demo"},
+                                             {"completion"},
+                                             {"version"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");
     const Said said = Gmb(arguments);

@@ -1,0 +1,54 @@
+#include "client/cli/tenant_identity.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/no_answer.h"
+#include "client/operator_session.h"
+
+namespace gmb::cli {
+
+std::string TenantSocketDir(const std::string& socket_dir,
+                            const std::string& tenant) {
+  // A name with a slash is no tenant's, and must not lead elsewhere.
+  if (tenant.empty() || tenant.find('/') != std::string::npos)
+    return socket_dir;
+  const std::filesystem::path root = internal::ResolveSocketDir(socket_dir);
+  const std::filesystem::path own = root / "tenants" / tenant;
+  // A user who may not enter it may still be the tenant on the shared socket,
+  // by uid or token. Entering says nothing of a file, so look at both.
+  std::error_code error;
+  const bool usable = std::filesystem::is_directory(own, error) &&
+                      eaccess(own.c_str(), X_OK) == 0;
+  return usable ? own.string() : socket_dir;
+}
+
+absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
+    const std::string& socket_dir, const std::string& tenant,
+    ClientOptions options) {
+  // In a tenant's own directory a token has no say.
+  options.socket_dir = options.tenant_token.empty()
+                           ? TenantSocketDir(socket_dir, tenant)
+                           : socket_dir;
+  absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect(std::move(options));
+  if (!client.ok()) {
+    return NoBroker(client.status(), internal::ResolveSocketDir(socket_dir));
+  }
+  if (!tenant.empty() && (*client)->tenant() != tenant) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this process is not that tenant: it has no socket "
+                     "directory of its own that this user "
+                     "may enter, and the shared socket tells tenants by uid or "
+                     "token: wanted ",
+                     tenant, ", the broker says ", (*client)->tenant()));
+  }
+  return client;
+}
+
+}  // namespace gmb::cli

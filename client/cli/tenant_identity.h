@@ -1,0 +1,25 @@
+#ifndef GMB_CLIENT_CLI_TENANT_IDENTITY_H_
+#define GMB_CLIENT_CLI_TENANT_IDENTITY_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "gmb/client.h"
+
+namespace gmb::cli {
+
+// The socket directory of a tenant: DIR/tenants/NAME where there is one that
+// this user may enter, otherwise DIR.
+[[nodiscard]] std::string TenantSocketDir(const std::string& socket_dir,
+                                          const std::string& tenant);
+
+// A session as the tenant, `options` having all but the socket directory. An
+// error says what to do. An empty `tenant` is whoever the socket says we are.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
+    const std::string& socket_dir, const std::string& tenant,
+    ClientOptions options);
+
+}  // namespace gmb::cli
+
+#endif  // GMB_CLIENT_CLI_TENANT_IDENTITY_H_

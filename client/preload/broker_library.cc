@@ -1,0 +1,67 @@
+#include "client/preload/broker_library.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "client/preload/find_symbol.h"
+#include "client/preload/process_life.h"
+#include "client/preload/say.h"
+
+#define GMB_TEXT_OF(x) #x
+#define GMB_TEXT(x) GMB_TEXT_OF(x)
+
+namespace gmb::preload {
+namespace {
+
+constexpr char kFile[] = "libgmb.so." GMB_TEXT(GMB_ABI_MAJOR);
+
+// The client library brings gRPC, protobuf and Abseil, of which the program may
+// have others. RTLD_LOCAL hides ours from the program, RTLD_DEEPBIND the
+// program's from ours, and this library's dlsym from the client library too.
+constexpr int kHow = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+
+std::string BesideThisLibrary() {
+  Dl_info here{};
+  if (dladdr(kFile, &here) == 0 || here.dli_fname == nullptr) return kFile;
+  const std::string path = here.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? kFile : path.substr(0, slash + 1) + kFile;
+}
+
+void* Open() {
+  void* library = dlopen(BesideThisLibrary().c_str(), kHow);
+  if (library == nullptr) library = dlopen(kFile, kHow);
+  if (library == nullptr) {
+    const char* const why = dlerror();
+    Say(std::string("cannot load the client library: ") +
+        (why == nullptr ? kFile : why));
+  }
+  return library;
+}
+
+const BrokerLibrary* Load() {
+  const RealSymbolsHere real;
+  void* const library = Open();
+  if (library == nullptr) return nullptr;
+  auto* const functions = new BrokerLibrary;  // lives as long as the process
+  bool complete = true;
+#define GMB_LIBRARY_LOAD(name)                                         \
+  functions->name =                                                    \
+      reinterpret_cast<decltype(&::name)>(RealSymbol(library, #name)); \
+  complete = complete && functions->name != nullptr;
+  GMB_LIBRARY_FUNCTIONS(GMB_LIBRARY_LOAD)
+#undef GMB_LIBRARY_LOAD
+  NoteExitFromNowOn();
+  if (!complete) Say(std::string(kFile) + " is older than this library");
+  return complete ? functions : nullptr;
+}
+
+}  // namespace
+
+const BrokerLibrary* BrokerLibrary::Get() {
+  static const BrokerLibrary* const kLibrary = Load();
+  return kLibrary;
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,64 @@
+#ifndef GMB_CLIENT_PRELOAD_CAPTURES_H_
+#define GMB_CLIENT_PRELOAD_CAPTURES_H_
+
+#include <cuda.h>
+
+#include <unordered_set>
+
+#include "absl/base/thread_annotations.h"
+#include "ipc/mutex.h"
+
+namespace gmb::preload {
+
+// Giving memory back synchronises the device, and synchronising destroys every
+// capture that is under way. So the two take turns: no capture begins while
+// memory goes back, and what is freed during one goes back after it.
+// Thread-safe.
+class Captures {
+ public:
+  // Waits for those who synchronise. Then to be called: Began or DidNotBegin.
+  void AwaitTurn();
+  void Began(CUstream stream);
+  void DidNotBegin();
+  void Ended(CUstream stream);
+
+  // False while there is a capture; after true, EndSynchronizing is owed.
+  [[nodiscard]] bool BeginSynchronizing();
+  void EndSynchronizing();
+
+  // Of this process, on any stream.
+  [[nodiscard]] bool Any();
+
+ private:
+  [[nodiscard]] bool Capturing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return beginning_ > 0 || !streams_.empty();
+  }
+
+  ipc::Mutex mu_;
+  ipc::CondVar quiet_;
+  int synchronizing_ ABSL_GUARDED_BY(mu_) = 0;
+  int beginning_ ABSL_GUARDED_BY(mu_) = 0;
+  std::unordered_set<CUstream> streams_ ABSL_GUARDED_BY(mu_);
+};
+
+// BeginSynchronizing and EndSynchronizing.
+class SynchronizingTurn {
+ public:
+  explicit SynchronizingTurn(Captures* captures)
+      : captures_(captures), granted_(captures->BeginSynchronizing()) {}
+  ~SynchronizingTurn() {
+    if (granted_) captures_->EndSynchronizing();
+  }
+  SynchronizingTurn(const SynchronizingTurn&) = delete;
+  SynchronizingTurn& operator=(const SynchronizingTurn&) = delete;
+
+  [[nodiscard]] bool granted() const { return granted_; }
+
+ private:
+  Captures* const captures_;
+  const bool granted_;
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_CAPTURES_H_

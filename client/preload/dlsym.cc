@@ -1,0 +1,76 @@
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "client/preload/entry_points.h"
+#include "client/preload/find_symbol.h"
+
+// dlsym, as programs find it. It answers in two steps, because
+// dlsym(RTLD_NEXT, ...) means "the next after the library that calls":
+// gmb_preload_replacement says whether the name is one of ours; for everything
+// else the C library's dlsym is entered by a jump, with the caller's return
+// address still in its place.
+
+extern "C" {
+
+__attribute__((visibility("hidden")))
+gmb::preload::DlsymFunction gmb_preload_real_dlsym = nullptr;
+__attribute__((visibility("hidden"))) void* gmb_preload_replacement(
+    void* library, const char* name, void* caller) noexcept;
+
+#ifndef __x86_64__
+#error "the preload library's dlsym is written for x86-64"
+#endif
+asm(R"(
+  .text
+  .p2align 4
+  .globl dlsym
+  .type dlsym, @function
+dlsym:
+  .cfi_startproc
+  endbr64
+  subq $24, %rsp
+  .cfi_adjust_cfa_offset 24
+  movq %rdi, (%rsp)
+  movq %rsi, 8(%rsp)
+  movq 24(%rsp), %rdx
+  call gmb_preload_replacement
+  movq (%rsp), %rdi
+  movq 8(%rsp), %rsi
+  addq $24, %rsp
+  .cfi_adjust_cfa_offset -24
+  testq %rax, %rax
+  jne 1f
+  jmpq *gmb_preload_real_dlsym(%rip)
+1:
+  ret
+  .cfi_endproc
+  .size dlsym, .-dlsym
+)");
+
+}  // extern "C"
+
+namespace {
+
+// The driver looks up its own parts too (on WSL its real functions), and must
+// not be led back here.
+bool IsDriver(void* caller) {
+  Dl_info where{};
+  return dladdr(caller, &where) != 0 && where.dli_fname != nullptr &&
+         std::strstr(where.dli_fname, "libcuda.so") != nullptr;
+}
+
+}  // namespace
+
+void* gmb_preload_replacement(void* library, const char* name,
+                              void* caller) noexcept {
+  const auto real = gmb::preload::RealDlsym();
+  __atomic_store_n(&gmb_preload_real_dlsym, real, __ATOMIC_RELAXED);
+  if (name == nullptr || gmb::preload::RealSymbolsHere::Any()) return nullptr;
+  const gmb::preload::EntryPoint* const ours = gmb::preload::FindBySymbol(name);
+  if (ours == nullptr || IsDriver(caller)) return nullptr;
+  // What is not there is not there with us either. Those that follow the
+  // caller (RTLD_NEXT) find the driver's, behind this library.
+  if (library == RTLD_NEXT || real(library, name) == nullptr) return nullptr;
+  return ours->function;
+}

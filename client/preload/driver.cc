@@ -1,0 +1,57 @@
+#include "client/preload/driver.h"
+
+#include <dlfcn.h>
+
+#include "client/preload/find_symbol.h"
+
+namespace gmb::preload {
+namespace {
+
+const Driver* Load() {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  auto* const driver = new Driver;  // lives as long as the process
+#define GMB_REAL_LOAD(name) \
+  driver->name =            \
+      reinterpret_cast<decltype(&::name)>(RealSymbol(library, #name));
+  GMB_REAL_FUNCTIONS(GMB_REAL_LOAD)
+#undef GMB_REAL_LOAD
+  driver->cuGetProcAddress_v1 =
+      reinterpret_cast<decltype(driver->cuGetProcAddress_v1)>(
+          RealSymbol(library, "cuGetProcAddress"));
+  return driver;
+}
+
+}  // namespace
+
+const Driver* Driver::Get() {
+  static const Driver* const kDriver = Load();
+  return kDriver;
+}
+
+CUresult Driver::Synchronize(CUdevice device) const {
+  CUdevice current = 0;
+  if (const CUresult result = cuCtxGetDevice(&current);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
+  if (const CUresult result = cuCtxSynchronize();
+      result != CUDA_SUCCESS || current == device) {
+    return result;
+  }
+  CUcontext primary = nullptr;
+  if (const CUresult result = cuDevicePrimaryCtxRetain(&primary, device);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
+  CUresult result = cuCtxPushCurrent_v2(primary);
+  if (result == CUDA_SUCCESS) {
+    result = cuCtxSynchronize();
+    CUcontext popped = nullptr;
+    cuCtxPopCurrent_v2(&popped);
+  }
+  cuDevicePrimaryCtxRelease_v2(device);
+  return result;
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,68 @@
+#ifndef GMB_CLIENT_PRELOAD_DRIVER_H_
+#define GMB_CLIENT_PRELOAD_DRIVER_H_
+
+#include <cuda.h>
+
+namespace gmb::preload {
+
+// The driver's own functions that are used here, by the names under which
+// libcuda.so.1 exports them. Per-thread variants are the plain ones on the
+// stream CU_STREAM_PER_THREAD.
+#define GMB_REAL_FUNCTIONS(F)    \
+  F(cuGetProcAddress_v2)         \
+  F(cuMemAlloc_v2)               \
+  F(cuMemAllocPitch_v2)          \
+  F(cuMemFree_v2)                \
+  F(cuMemGetInfo_v2)             \
+  F(cuMemGetAddressRange_v2)     \
+  F(cuMemAllocAsync)             \
+  F(cuMemAllocFromPoolAsync)     \
+  F(cuMemFreeAsync)              \
+  F(cuMemPoolCreate)             \
+  F(cuMemPoolDestroy)            \
+  F(cuMemPoolTrimTo)             \
+  F(cuDeviceGetDefaultMemPool)   \
+  F(cuStreamBeginCapture_v2)     \
+  F(cuStreamBeginCaptureToGraph) \
+  F(cuStreamEndCapture)          \
+  F(cuStreamIsCapturing)         \
+  F(cuStreamWaitEvent)           \
+  F(cuEventCreate)               \
+  F(cuEventRecord)               \
+  F(cuEventQuery)                \
+  F(cuEventDestroy_v2)           \
+  F(cuCtxGetDevice)              \
+  F(cuCtxSynchronize)            \
+  F(cuCtxPushCurrent_v2)         \
+  F(cuCtxPopCurrent_v2)          \
+  F(cuDeviceGetUuid_v2)          \
+  F(cuDevicePrimaryCtxRetain)    \
+  F(cuDevicePrimaryCtxRelease_v2)
+
+// Calls one of them that may be missing in an older driver.
+#define GMB_REAL_CALL(driver, name, ...)               \
+  ((driver).name == nullptr ? CUDA_ERROR_NOT_SUPPORTED \
+                            : (driver).name(__VA_ARGS__))
+
+struct Driver {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declared name takes none
+#define GMB_REAL_MEMBER(name) decltype(&::name) name = nullptr;
+  GMB_REAL_FUNCTIONS(GMB_REAL_MEMBER)
+#undef GMB_REAL_MEMBER
+
+  // CUDA 11.3's form of cuGetProcAddress_v2, without the last argument.
+  CUresult (*cuGetProcAddress_v1)(const char*, void**, int,
+                                  cuuint64_t) = nullptr;
+
+  // Loaded when first asked for, never unloaded. Null when this machine has
+  // none. A function that it lacks is null.
+  [[nodiscard]] static const Driver* Get();
+
+  // Waits until what was submitted to the device is done: on the current
+  // context, and on the device's primary one when that is another device's.
+  [[nodiscard]] CUresult Synchronize(CUdevice device) const;
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_DRIVER_H_

@@ -1,0 +1,33 @@
+#ifndef GMB_CLIENT_PRELOAD_EXPORTED_H_
+#define GMB_CLIENT_PRELOAD_EXPORTED_H_
+
+#include <cuda.h>
+
+// The driver's functions that this library exports and cuda.h does not declare
+// under these names. cuda.h turns the plain name into that of the second
+// version, which it declares.
+#undef cuGetProcAddress
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
+extern "C" {
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
+                          cuuint64_t flags);
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes,
+                              CUstream stream);
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes,
+                                      CUmemoryPool pool, CUstream stream);
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream);
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream,
+                                      CUstreamCaptureMode mode);
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+                                          const CUgraphNode* dependencies,
+                                          const CUgraphEdgeData* edges,
+                                          size_t count,
+                                          CUstreamCaptureMode mode);
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph);
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)
+
+#endif  // GMB_CLIENT_PRELOAD_EXPORTED_H_

@@ -1,0 +1,29 @@
+#include "client/preload/live_blocks.h"
+
+#include <iterator>
+
+namespace gmb::preload {
+
+std::optional<Block> LiveBlocks::Take(uint64_t start) {
+  const auto found = blocks_.find(start);
+  if (found == blocks_.end()) return std::nullopt;
+  const Block block = found->second;
+  blocks_.erase(found);
+  return block;
+}
+
+const Block* LiveBlocks::Find(uint64_t address) const {
+  const auto behind = blocks_.upper_bound(address);
+  if (behind == blocks_.begin()) return nullptr;
+  const Block& block = std::prev(behind)->second;
+  return address - block.start < block.bytes ? &block : nullptr;
+}
+
+bool LiveBlocks::InRange(uint64_t address) const {
+  const auto behind = ranges_.upper_bound(address);
+  if (behind == ranges_.begin()) return false;
+  const auto& [start, bytes] = *std::prev(behind);
+  return address - start < bytes;
+}
+
+}  // namespace gmb::preload

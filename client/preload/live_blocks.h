@@ -1,0 +1,45 @@
+#ifndef GMB_CLIENT_PRELOAD_LIVE_BLOCKS_H_
+#define GMB_CLIENT_PRELOAD_LIVE_BLOCKS_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "client/preload/broker.h"
+
+namespace gmb::preload {
+
+// An allocation that was served.
+struct Block {
+  uint64_t start = 0;
+  uint64_t bytes = 0;  // as asked for
+  CUdevice device = 0;
+  // Its own; nothing when it is part of a chunk of SmallBlocks.
+  std::optional<Lease> lease;
+};
+
+// The blocks that the program has, and the address ranges that are leased. Not
+// thread-safe.
+class LiveBlocks {
+ public:
+  void Add(const Block& block) { blocks_.insert_or_assign(block.start, block); }
+  // The block that starts there, which is the program's no longer.
+  [[nodiscard]] std::optional<Block> Take(uint64_t start);
+  // The block that the address is in.
+  [[nodiscard]] const Block* Find(uint64_t address) const;
+
+  void AddRange(const Lease& lease) { ranges_[lease.start] = lease.bytes; }
+  void RemoveRange(const Lease& lease) { ranges_.erase(lease.start); }
+  // Whether it lies in leased memory: then it is not the driver's to free.
+  [[nodiscard]] bool InRange(uint64_t address) const;
+
+ private:
+  std::map<uint64_t, Block> blocks_;     // by start
+  std::map<uint64_t, uint64_t> ranges_;  // start -> bytes
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_LIVE_BLOCKS_H_

@@ -1,0 +1,245 @@
+#include "client/preload/memory.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "client/preload/process_life.h"
+#include "client/preload/settings.h"
+
+namespace gmb::preload {
+namespace {
+
+constexpr uint64_t kChunkBytes = uint64_t{2} << 20;  // a GPU's granularity
+
+// As the broker writes it: "GPU-8f5c...".
+std::string UuidText(const CUuuid& uuid) {
+  constexpr std::array kHex = {'0', '1', '2', '3', '4', '5', '6', '7',
+                               '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  std::string text = "GPU-";
+  for (size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
+    text += kHex[byte >> 4U];
+    text += kHex[byte & 15U];
+  }
+  return text;
+}
+
+}  // namespace
+
+// Without a broker CUDA has a word of its own: a daemon that it needs is not
+// there (cudaErrorSystemNotReady).
+Answer AnswerOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kDone:
+      return CUDA_SUCCESS;
+    case Outcome::kNoMemory:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    case Outcome::kNoBroker:
+      if (TheSettings().native_without_broker) return std::nullopt;
+      return CUDA_ERROR_SYSTEM_NOT_READY;
+    case Outcome::kNotOffered:
+      break;
+  }
+  return std::nullopt;
+}
+
+const std::string& Memory::UuidOf(CUdevice device) {
+  CUuuid uuid{};
+  {
+    const ipc::MutexLock lock(&mu_);
+    if (const auto known = uuids_.find(device); known != uuids_.end()) {
+      return known->second;
+    }
+  }
+  const bool found = driver_.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS;
+  const ipc::MutexLock lock(&mu_);
+  return uuids_.emplace(device, found ? UuidText(uuid) : "").first->second;
+}
+
+Answer Memory::Allocate(CUdevice device, uint64_t bytes, CUdeviceptr* address) {
+  if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
+  if (bytes > kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  Sweep();
+  const Answer answer = AllocateOnce(device, bytes, address);
+  if (answer != CUDA_ERROR_OUT_OF_MEMORY || !ReleaseKept()) return answer;
+  return AllocateOnce(device, bytes, address);
+}
+
+Answer Memory::AllocateOnce(CUdevice device, uint64_t bytes,
+                            CUdeviceptr* address) {
+  return AnswerOf(bytes < kSmallestLeaseBytes
+                      ? AllocateSmall(device, bytes, address)
+                      : AllocateLarge(device, bytes, address));
+}
+
+Outcome Memory::AllocateLarge(CUdevice device, uint64_t bytes,
+                              CUdeviceptr* address) {
+  Lease lease;
+  if (const Outcome outcome = broker_.Acquire(UuidOf(device), bytes, &lease);
+      outcome != Outcome::kDone) {
+    return outcome;
+  }
+  const ipc::MutexLock lock(&mu_);
+  live_.AddRange(lease);
+  live_.Add(
+      {.start = lease.start, .bytes = bytes, .device = device, .lease = lease});
+  *address = lease.start;
+  return Outcome::kDone;
+}
+
+Outcome Memory::AllocateSmall(CUdevice device, uint64_t bytes,
+                              CUdeviceptr* address) {
+  const auto take = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const std::optional<uint64_t> start = small_[device].Take(bytes);
+    if (!start.has_value()) return false;
+    live_.Add({.start = *start, .bytes = bytes, .device = device, .lease = {}});
+    *address = *start;
+    return true;
+  };
+  {
+    const ipc::MutexLock lock(&mu_);
+    if (take()) return Outcome::kDone;
+  }
+  Lease chunk;
+  if (const Outcome outcome =
+          broker_.Acquire(UuidOf(device), kChunkBytes, &chunk);
+      outcome != Outcome::kDone) {
+    return outcome;
+  }
+  const ipc::MutexLock lock(&mu_);
+  live_.AddRange(chunk);
+  small_[device].AddChunk(chunk);
+  take();
+  return Outcome::kDone;
+}
+
+std::optional<Block> Memory::TakeLive(CUdeviceptr address, bool* ours) {
+  const ipc::MutexLock lock(&mu_);
+  std::optional<Block> block = live_.Take(address);
+  *ours = block.has_value() || live_.InRange(address);
+  return block;
+}
+
+Answer Memory::Free(CUdeviceptr address) {
+  bool ours = false;
+  const std::optional<Block> block = TakeLive(address, &ours);
+  if (!block.has_value()) {
+    if (ours) return CUDA_ERROR_INVALID_VALUE;  // freed already, or its middle
+    return std::nullopt;
+  }
+  if (Exiting()) return CUDA_SUCCESS;
+  {
+    const SynchronizingTurn turn(&captures_);
+    if (!turn.granted()) {
+      const ipc::MutexLock lock(&mu_);
+      after_captures_.push_back(*block);
+      return CUDA_SUCCESS;
+    }
+    if (const CUresult result = driver_.Synchronize(block->device);
+        result != CUDA_SUCCESS) {
+      const ipc::MutexLock lock(&mu_);
+      live_.Add(*block);
+      return result;
+    }
+    GiveBack(*block);
+  }
+  Sweep();
+  return CUDA_SUCCESS;
+}
+
+void Memory::GiveBack(const Block& block) {
+  if (block.lease.has_value()) {
+    Release(*block.lease);
+    return;
+  }
+  std::optional<Lease> empty;
+  {
+    const ipc::MutexLock lock(&mu_);
+    empty = small_[block.device].Give(block.start, block.bytes);
+  }
+  if (empty.has_value()) Release(*empty);
+}
+
+void Memory::GiveBack(const std::vector<OrderedFree>& freed) {
+  for (const OrderedFree& one : freed) {
+    driver_.cuEventDestroy_v2(one.event);
+    GiveBack(one.block);
+  }
+}
+
+// Off the books first: once it is unmapped, its addresses may be another's.
+void Memory::Release(const Lease& lease) {
+  {
+    const ipc::MutexLock lock(&mu_);
+    live_.RemoveRange(lease);
+  }
+  Broker::Release(lease);
+}
+
+bool Memory::ReleaseKept() {
+  const SynchronizingTurn turn(&captures_);
+  CUdevice current = 0;
+  if (!turn.granted() || driver_.cuCtxGetDevice(&current) != CUDA_SUCCESS) {
+    return false;
+  }
+  std::vector<Block> blocks;
+  std::vector<OrderedFree> ordered;
+  std::vector<CUdevice> devices;
+  {
+    const ipc::MutexLock lock(&mu_);
+    blocks = std::exchange(after_captures_, {});
+    ordered = ordered_.TakeAll();
+    for (const auto& [device, blocks_of_it] : small_) devices.push_back(device);
+  }
+  for (const Block& block : blocks) devices.push_back(block.device);
+  for (const OrderedFree& one : ordered) devices.push_back(one.block.device);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  for (const CUdevice device : devices) {
+    if (driver_.Synchronize(device) == CUDA_SUCCESS) continue;
+    const ipc::MutexLock lock(&mu_);
+    for (const OrderedFree& one : ordered) ordered_.Add(one);
+    after_captures_.insert(after_captures_.end(), blocks.begin(), blocks.end());
+    return false;
+  }
+  GiveBack(ordered);
+  for (const Block& block : blocks) GiveBack(block);
+  std::vector<Lease> reserves;
+  {
+    const ipc::MutexLock lock(&mu_);
+    for (auto& [device, small] : small_) {
+      if (const auto reserve = small.TakeReserve()) {
+        reserves.push_back(*reserve);
+      }
+    }
+  }
+  for (const Lease& reserve : reserves) Release(reserve);
+  return !ordered.empty() || !blocks.empty() || !reserves.empty();
+}
+
+void Memory::Sweep() {
+  if (Exiting()) return;
+  const SynchronizingTurn turn(&captures_);
+  if (!turn.granted()) return;
+  std::vector<Block> blocks;
+  std::vector<OrderedFree> old;
+  {
+    const ipc::MutexLock lock(&mu_);
+    blocks = std::exchange(after_captures_, {});
+    old = ordered_.TakeOld(driver_, std::chrono::steady_clock::now());
+  }
+  for (const Block& block : blocks) {
+    if (driver_.Synchronize(block.device) == CUDA_SUCCESS) {
+      GiveBack(block);
+    } else {
+      const ipc::MutexLock lock(&mu_);
+      after_captures_.push_back(block);
+    }
+  }
+  GiveBack(old);
+}
+
+}  // namespace gmb::preload

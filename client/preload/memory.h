@@ -1,0 +1,94 @@
+#ifndef GMB_CLIENT_PRELOAD_MEMORY_H_
+#define GMB_CLIENT_PRELOAD_MEMORY_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "client/preload/broker.h"
+#include "client/preload/captures.h"
+#include "client/preload/driver.h"
+#include "client/preload/live_blocks.h"
+#include "client/preload/ordered_frees.h"
+#include "client/preload/small_blocks.h"
+#include "ipc/mutex.h"
+
+namespace gmb::preload {
+
+// What a call returns; nothing when the driver is to answer it.
+using Answer = std::optional<CUresult>;
+
+[[nodiscard]] Answer AnswerOf(Outcome outcome);
+
+// The program's device memory, served from leases. One in a process, which
+// lives as long as it does. Thread-safe; neither the driver nor the broker is
+// waited for under the lock.
+class Memory {
+ public:
+  // From this size on an allocation is a lease of its own.
+  static constexpr uint64_t kSmallestLeaseBytes = uint64_t{1} << 20;
+  // Larger allocations are refused without asking.
+  static constexpr uint64_t kLargestBytes = uint64_t{1} << 62;
+
+  explicit Memory(const Driver& driver) : driver_(driver) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  [[nodiscard]] Answer Allocate(CUdevice device, uint64_t bytes,
+                                CUdeviceptr* address);
+  // After all work that was submitted, like the driver.
+  [[nodiscard]] Answer Free(CUdeviceptr address);
+
+  // As cuMemAllocAsync and cuMemFreeAsync. Captured ones are the driver's.
+  [[nodiscard]] Answer AllocateOrdered(CUdevice device, uint64_t bytes,
+                                       CUstream stream, CUdeviceptr* address);
+  [[nodiscard]] Answer FreeOrdered(CUdeviceptr address, CUstream stream);
+
+  [[nodiscard]] Answer GetInfo(size_t* free_bytes, size_t* total_bytes);
+  // False when the address is none of ours.
+  [[nodiscard]] bool GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
+                                     size_t* bytes);
+
+  // Gives back what the program freed and this library still keeps; false when
+  // that was nothing, or cannot be now.
+  bool ReleaseKept();
+  // The same for what waits until no capture is under way, and for what was
+  // kept long enough.
+  void Sweep();
+
+  [[nodiscard]] Captures& captures() { return captures_; }
+
+ private:
+  [[nodiscard]] Answer AllocateOnce(CUdevice device, uint64_t bytes,
+                                    CUdeviceptr* address);
+  [[nodiscard]] Outcome AllocateLarge(CUdevice device, uint64_t bytes,
+                                      CUdeviceptr* address);
+  [[nodiscard]] Outcome AllocateSmall(CUdevice device, uint64_t bytes,
+                                      CUdeviceptr* address);
+  [[nodiscard]] const std::string& UuidOf(CUdevice device);
+  [[nodiscard]] std::optional<Block> TakeLive(CUdeviceptr address, bool* ours);
+  // All work that uses it must be done.
+  void GiveBack(const Block& block);
+  void GiveBack(const std::vector<OrderedFree>& freed);
+  void Release(const Lease& lease);
+
+  const Driver& driver_;
+  Broker broker_;
+  Captures captures_;
+  ipc::Mutex mu_;
+  LiveBlocks live_ ABSL_GUARDED_BY(mu_);
+  OrderedFrees ordered_ ABSL_GUARDED_BY(mu_);
+  // Freed while a capture was under way.
+  std::vector<Block> after_captures_ ABSL_GUARDED_BY(mu_);
+  std::map<CUdevice, SmallBlocks> small_ ABSL_GUARDED_BY(mu_);
+  std::map<CUdevice, std::string> uuids_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_MEMORY_H_

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <chrono>
+
+#include "client/preload/memory.h"
+#include "client/preload/process_life.h"
+
+// Allocations in the order of a stream, and what the program asks about memory.
+
+namespace gmb::preload {
+namespace {
+
+constexpr uint64_t kLeaseUnitBytes = uint64_t{2} << 20;
+
+uint64_t WouldHold(uint64_t bytes) {
+  if (bytes < Memory::kSmallestLeaseBytes) return SmallBlocks::RoundUp(bytes);
+  return (bytes + kLeaseUnitBytes - 1) / kLeaseUnitBytes * kLeaseUnitBytes;
+}
+
+// Also when the driver would refuse to say: then it is to refuse the call.
+bool IsCapturing(const Driver& driver, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace
+
+Answer Memory::AllocateOrdered(CUdevice device, uint64_t bytes, CUstream stream,
+                               CUdeviceptr* address) {
+  if (bytes > kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (captures_.Any() && IsCapturing(driver_, stream)) return std::nullopt;
+  {
+    // Whether an event is done must not be asked during a capture.
+    const SynchronizingTurn turn(&captures_);
+    const ipc::MutexLock lock(&mu_);
+    std::optional<OrderedFree> fit;
+    if (turn.granted()) {
+      fit = ordered_.TakeFit(driver_, device, WouldHold(bytes), stream);
+    }
+    if (fit.has_value()) {
+      driver_.cuEventDestroy_v2(fit->event);
+      fit->block.bytes = bytes;
+      live_.Add(fit->block);
+      *address = fit->block.start;
+      return CUDA_SUCCESS;
+    }
+  }
+  return Allocate(device, bytes, address);
+}
+
+Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
+  bool ours = false;
+  const std::optional<Block> block = TakeLive(address, &ours);
+  if (!block.has_value()) {
+    if (ours) return CUDA_ERROR_INVALID_VALUE;
+    return std::nullopt;
+  }
+  if (Exiting()) return CUDA_SUCCESS;
+  OrderedFree freed = {.block = *block,
+                       .stream = stream,
+                       .event = nullptr,
+                       .freed_at = std::chrono::steady_clock::now()};
+  CUresult result = CUDA_SUCCESS;
+  if (captures_.Any() && IsCapturing(driver_, stream)) {
+    // A graph could free it at every launch, which a lease cannot do.
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  } else {
+    result = driver_.cuEventCreate(&freed.event, CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS) {
+      result = driver_.cuEventRecord(freed.event, stream);
+      if (result != CUDA_SUCCESS) driver_.cuEventDestroy_v2(freed.event);
+    }
+  }
+  {
+    const ipc::MutexLock lock(&mu_);
+    if (result == CUDA_SUCCESS) {
+      ordered_.Add(freed);
+    } else {
+      live_.Add(*block);
+    }
+  }
+  if (result == CUDA_SUCCESS) Sweep();
+  return result;
+}
+
+Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
+  CUdevice device = 0;
+  if (const CUresult result = driver_.cuCtxGetDevice(&device);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
+  Budget budget;
+  if (const Outcome outcome = broker_.Ask(UuidOf(device), &budget);
+      outcome != Outcome::kDone) {
+    return AnswerOf(outcome);
+  }
+  {
+    const ipc::MutexLock lock(&mu_);
+    budget.free_bytes += ordered_.HeldBytes(device);
+  }
+  // The driver takes null for either.
+  if (free_bytes != nullptr) {
+    *free_bytes = std::min(budget.free_bytes, budget.total_bytes);
+  }
+  if (total_bytes != nullptr) *total_bytes = budget.total_bytes;
+  return CUDA_SUCCESS;
+}
+
+bool Memory::GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
+                             size_t* bytes) {
+  const ipc::MutexLock lock(&mu_);
+  const Block* const block = live_.Find(address);
+  if (block == nullptr) return false;
+  if (start != nullptr) *start = block->start;
+  if (bytes != nullptr) *bytes = block->bytes;
+  return true;
+}
+
+}  // namespace gmb::preload

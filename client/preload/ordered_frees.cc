@@ -1,0 +1,64 @@
+#include "client/preload/ordered_frees.h"
+
+#include "client/preload/small_blocks.h"
+
+namespace gmb::preload {
+
+uint64_t HeldBytes(const Block& block) {
+  return block.lease.has_value() ? block.lease->bytes
+                                 : SmallBlocks::RoundUp(block.bytes);
+}
+
+std::optional<OrderedFree> OrderedFrees::TakeFit(const Driver& driver,
+                                                 CUdevice device,
+                                                 uint64_t held_bytes,
+                                                 CUstream stream) {
+  for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+    if (it->block.device != device ||
+        preload::HeldBytes(it->block) != held_bytes) {
+      continue;
+    }
+    if (driver.cuEventQuery(it->event) != CUDA_SUCCESS) {
+      // The name of a stream may be another stream's by now: order them.
+      if (it->stream != stream ||
+          driver.cuStreamWaitEvent(stream, it->event, 0) != CUDA_SUCCESS) {
+        continue;
+      }
+    }
+    const OrderedFree fit = *it;
+    waiting_.erase(it);
+    return fit;
+  }
+  return std::nullopt;
+}
+
+std::vector<OrderedFree> OrderedFrees::TakeOld(
+    const Driver& driver, std::chrono::steady_clock::time_point now) {
+  std::vector<OrderedFree> old;
+  auto it = waiting_.begin();
+  while (it != waiting_.end() && now - it->freed_at >= kKeptFor) {
+    if (driver.cuEventQuery(it->event) == CUDA_SUCCESS) {
+      old.push_back(*it);
+      it = waiting_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return old;
+}
+
+std::vector<OrderedFree> OrderedFrees::TakeAll() {
+  std::vector<OrderedFree> all(waiting_.begin(), waiting_.end());
+  waiting_.clear();
+  return all;
+}
+
+uint64_t OrderedFrees::HeldBytes(CUdevice device) const {
+  uint64_t bytes = 0;
+  for (const OrderedFree& freed : waiting_) {
+    if (freed.block.device == device) bytes += preload::HeldBytes(freed.block);
+  }
+  return bytes;
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,57 @@
+#ifndef GMB_CLIENT_PRELOAD_ORDERED_FREES_H_
+#define GMB_CLIENT_PRELOAD_ORDERED_FREES_H_
+
+#include <cuda.h>
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "client/preload/driver.h"
+#include "client/preload/live_blocks.h"
+
+namespace gmb::preload {
+
+// A block that was freed in a stream's order: it is free when the event is
+// done, and on that stream from now on.
+struct OrderedFree {
+  Block block;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  std::chrono::steady_clock::time_point freed_at;
+};
+
+// Blocks that wait for their stream, and are kept a while for the next that
+// asks for as much: programs allocate in a stream's order because it is cheap.
+// Not thread-safe.
+class OrderedFrees {
+ public:
+  // So long unused, a block goes back to the broker.
+  static constexpr auto kKeptFor = std::chrono::seconds(1);
+
+  void Add(const OrderedFree& freed) { waiting_.push_back(freed); }
+  // One that holds so many bytes and may be used on `stream` now, without any
+  // waiting of its own. Its event is the caller's to destroy.
+  [[nodiscard]] std::optional<OrderedFree> TakeFit(const Driver& driver,
+                                                   CUdevice device,
+                                                   uint64_t held_bytes,
+                                                   CUstream stream);
+  // Those that are done and were kept long enough.
+  [[nodiscard]] std::vector<OrderedFree> TakeOld(
+      const Driver& driver, std::chrono::steady_clock::time_point now);
+  [[nodiscard]] std::vector<OrderedFree> TakeAll();
+
+  [[nodiscard]] uint64_t HeldBytes(CUdevice device) const;
+
+ private:
+  std::list<OrderedFree> waiting_;  // in the order of freed_at
+};
+
+// What a block keeps from others, rounding included.
+[[nodiscard]] uint64_t HeldBytes(const Block& block);
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_ORDERED_FREES_H_

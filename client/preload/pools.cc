@@ -1,0 +1,38 @@
+#include "client/preload/pools.h"
+
+namespace gmb::preload {
+
+void Pools::Created(CUmemoryPool pool, const CUmemPoolProps& properties) {
+  if (properties.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+      properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return;
+  }
+  const ipc::MutexLock lock(&mu_);
+  served_[pool] = properties.location.id;
+}
+
+void Pools::Destroyed(CUmemoryPool pool) {
+  const ipc::MutexLock lock(&mu_);
+  served_.erase(pool);
+}
+
+std::optional<CUdevice> Pools::DeviceOf(const Driver& driver,
+                                        CUmemoryPool pool) {
+  {
+    const ipc::MutexLock lock(&mu_);
+    if (const auto found = served_.find(pool); found != served_.end()) {
+      return found->second;
+    }
+  }
+  CUdevice current = 0;
+  CUmemoryPool its_default = nullptr;
+  if (driver.cuCtxGetDevice(&current) == CUDA_SUCCESS &&
+      GMB_REAL_CALL(driver, cuDeviceGetDefaultMemPool, &its_default, current) ==
+          CUDA_SUCCESS &&
+      its_default == pool) {
+    return current;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,33 @@
+#ifndef GMB_CLIENT_PRELOAD_POOLS_H_
+#define GMB_CLIENT_PRELOAD_POOLS_H_
+
+#include <cuda.h>
+
+#include <optional>
+#include <unordered_map>
+
+#include "absl/base/thread_annotations.h"
+#include "client/preload/driver.h"
+#include "ipc/mutex.h"
+
+namespace gmb::preload {
+
+// Which of the driver's memory pools are served from leases: plain ones of a
+// device. Pools that other processes may open, or of host memory, are the
+// driver's. Thread-safe.
+class Pools {
+ public:
+  void Created(CUmemoryPool pool, const CUmemPoolProps& properties);
+  void Destroyed(CUmemoryPool pool);
+  // The device of a pool that is served.
+  [[nodiscard]] std::optional<CUdevice> DeviceOf(const Driver& driver,
+                                                 CUmemoryPool pool);
+
+ private:
+  ipc::Mutex mu_;
+  std::unordered_map<CUmemoryPool, CUdevice> served_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_POOLS_H_

@@ -1,0 +1,57 @@
+#ifndef GMB_CLIENT_PRELOAD_SERVE_H_
+#define GMB_CLIENT_PRELOAD_SERVE_H_
+
+#include <cuda.h>
+
+#include <new>
+
+#include "client/preload/driver.h"
+#include "client/preload/memory.h"
+#include "client/preload/pools.h"
+#include "client/preload/process_life.h"
+
+// What the exported functions share.
+
+#define GMB_SERVED extern "C" __attribute__((visibility("default")))
+
+namespace gmb::preload {
+
+// The program's memory; made when first asked for, never destroyed.
+[[nodiscard]] Memory& TheMemory(const Driver& driver);
+[[nodiscard]] Pools& ThePools();
+
+// Answers a call of the program: `serve(driver)` gives an Answer; when it
+// leaves the call to the driver, `native(driver)` is the driver's own. Nothing
+// is touched in a forked child, whose memory is its parent's.
+template <typename Serve, typename Native>
+CUresult AnswerCall(Serve serve, Native native) noexcept {
+  if (InForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  const Driver* const driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+  try {
+    if (const Answer answer = serve(*driver)) return *answer;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return native(*driver);
+}
+
+// The device of the current context, to `serve`; without one its error.
+template <typename Serve>
+Answer OnCurrentDevice(const Driver& driver, Serve serve) {
+  CUdevice device = 0;
+  if (const CUresult result = driver.cuCtxGetDevice(&device);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
+  return serve(device);
+}
+
+// In the variants named _ptsz the default stream is that of each thread.
+inline CUstream OfThread(CUstream stream) {
+  return stream == nullptr ? CU_STREAM_PER_THREAD : stream;
+}
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_SERVE_H_

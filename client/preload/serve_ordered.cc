@@ -1,0 +1,122 @@
+#include "client/preload/exported.h"
+#include "client/preload/serve.h"
+
+// Memory in the order of a stream, and the pools it comes from.
+
+using gmb::preload::Answer;
+using gmb::preload::AnswerCall;
+using gmb::preload::Driver;
+using gmb::preload::OfThread;
+using gmb::preload::OnCurrentDevice;
+using gmb::preload::TheMemory;
+using gmb::preload::ThePools;
+
+namespace {
+
+CUresult Allocate(CUdeviceptr* address, size_t bytes, CUstream stream) {
+  return AnswerCall(
+      [&](const Driver& driver) -> Answer {
+        if (address == nullptr || bytes == 0) return std::nullopt;
+        return OnCurrentDevice(driver, [&](CUdevice device) {
+          return TheMemory(driver).AllocateOrdered(device, bytes, stream,
+                                                   address);
+        });
+      },
+      [&](const Driver& driver) {
+        return GMB_REAL_CALL(driver, cuMemAllocAsync, address, bytes, stream);
+      });
+}
+
+CUresult AllocateFrom(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
+                      CUstream stream) {
+  return AnswerCall(
+      [&](const Driver& driver) -> Answer {
+        if (address == nullptr || bytes == 0) return std::nullopt;
+        const auto device = ThePools().DeviceOf(driver, pool);
+        if (!device.has_value()) return std::nullopt;
+        return TheMemory(driver).AllocateOrdered(*device, bytes, stream,
+                                                 address);
+      },
+      [&](const Driver& driver) {
+        return GMB_REAL_CALL(driver, cuMemAllocFromPoolAsync, address, bytes,
+                             pool, stream);
+      });
+}
+
+CUresult Free(CUdeviceptr address, CUstream stream) {
+  return AnswerCall(
+      [&](const Driver& driver) {
+        return TheMemory(driver).FreeOrdered(address, stream);
+      },
+      [&](const Driver& driver) {
+        return GMB_REAL_CALL(driver, cuMemFreeAsync, address, stream);
+      });
+}
+
+}  // namespace
+
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
+// more than those of cuda.h.
+GMB_SERVED CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes,
+                                    CUstream stream) {
+  return Allocate(address, bytes, stream);
+}
+
+GMB_SERVED CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes,
+                                         CUstream stream) {
+  return Allocate(address, bytes, OfThread(stream));
+}
+
+GMB_SERVED CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes,
+                                            CUmemoryPool pool,
+                                            CUstream stream) {
+  return AllocateFrom(address, bytes, pool, stream);
+}
+
+GMB_SERVED CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address,
+                                                 size_t bytes,
+                                                 CUmemoryPool pool,
+                                                 CUstream stream) {
+  return AllocateFrom(address, bytes, pool, OfThread(stream));
+}
+
+GMB_SERVED CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  return Free(address, stream);
+}
+
+GMB_SERVED CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
+  return Free(address, OfThread(stream));
+}
+
+GMB_SERVED CUresult cuMemPoolCreate(CUmemoryPool* pool,
+                                    const CUmemPoolProps* properties) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      const CUresult result = GMB_REAL_CALL(
+                          driver, cuMemPoolCreate, pool, properties);
+                      if (result == CUDA_SUCCESS)
+                        ThePools().Created(*pool, *properties);
+                      return result;
+                    });
+}
+
+GMB_SERVED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      ThePools().Destroyed(pool);
+                      return GMB_REAL_CALL(driver, cuMemPoolDestroy, pool);
+                    });
+}
+
+// What a program does to give memory back: here it is what was kept for it.
+GMB_SERVED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
+  return AnswerCall(
+      [&](const Driver& driver) -> Answer {
+        if (bytes_to_keep == 0) TheMemory(driver).ReleaseKept();
+        return std::nullopt;
+      },
+      [&](const Driver& driver) {
+        return GMB_REAL_CALL(driver, cuMemPoolTrimTo, pool, bytes_to_keep);
+      });
+}
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -1,0 +1,53 @@
+#include "client/preload/settings.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+namespace gmb::preload {
+namespace {
+
+constexpr int64_t kLongestMs = 3'600'000;  // what a broker allows
+
+std::string_view FromEnvironment(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): read once, as programs start
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+Settings Read() {
+  Settings settings;
+  if (const auto wait = ParseMilliseconds(FromEnvironment("GMB_RUN_WAIT"))) {
+    settings.wait_ms = *wait;
+  }
+  settings.native_without_broker =
+      FromEnvironment("GMB_RUN_FALLBACK") == "native";
+  const std::string_view verbose = FromEnvironment("GMB_RUN_VERBOSE");
+  settings.verbose = !verbose.empty() && verbose != "0";
+  settings.token_file = FromEnvironment("GMB_RUN_TOKEN_FILE");
+  return settings;
+}
+
+}  // namespace
+
+const Settings& TheSettings() {
+  static const Settings kSettings = Read();
+  return kSettings;
+}
+
+std::optional<int64_t> ParseMilliseconds(std::string_view text) {
+  int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [unit_start, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || number < 0) return std::nullopt;
+  const std::string_view unit(unit_start,
+                              static_cast<size_t>(end - unit_start));
+  int64_t factor = 0;
+  if (unit == "ms") factor = 1;
+  if (unit == "s") factor = 1000;
+  if (unit == "m") factor = 60'000;
+  if (factor == 0 || number > kLongestMs / factor) return std::nullopt;
+  return number * factor;
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,31 @@
+#ifndef GMB_CLIENT_PRELOAD_SETTINGS_H_
+#define GMB_CLIENT_PRELOAD_SETTINGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gmb::preload {
+
+// What `gmb run` hands over in the environment; docs/frameworks.md lists it.
+struct Settings {
+  // GMB_RUN_WAIT: how long an allocation may wait for memory.
+  int64_t wait_ms = 1000;
+  // GMB_RUN_FALLBACK=native: without a broker the driver is asked instead.
+  bool native_without_broker = false;
+  // GMB_RUN_VERBOSE=1: say on standard error why something was refused.
+  bool verbose = false;
+  // GMB_RUN_TOKEN_FILE: holds the tenant's token; empty: none.
+  std::string token_file;
+};
+
+// As the environment was when it was first asked for.
+[[nodiscard]] const Settings& TheSettings();
+
+// "250ms", "2s", "1m"; nothing for anything else.
+[[nodiscard]] std::optional<int64_t> ParseMilliseconds(std::string_view text);
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_SETTINGS_H_

@@ -1,0 +1,50 @@
+#ifndef GMB_CLIENT_PRELOAD_SMALL_BLOCKS_H_
+#define GMB_CLIENT_PRELOAD_SMALL_BLOCKS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "client/preload/broker.h"
+#include "client/preload/free_ranges.h"
+
+namespace gmb::preload {
+
+// Blocks of less than a lease, packed into chunks that are leases of their own:
+// the best fit, joined with its neighbours when it is free again. Of one
+// device. Not thread-safe.
+class SmallBlocks {
+ public:
+  // What the driver's own allocations are aligned to.
+  static constexpr uint64_t kAlignmentBytes = 512;
+  [[nodiscard]] static constexpr uint64_t RoundUp(uint64_t bytes) {
+    return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+  }
+
+  // Nothing when no chunk has room: add one.
+  [[nodiscard]] std::optional<uint64_t> Take(uint64_t bytes);
+  void AddChunk(const Lease& chunk);
+  // A block that was taken with so many bytes. Returns a chunk to release, if
+  // this one is empty now and another one is already kept in reserve.
+  [[nodiscard]] std::optional<Lease> Give(uint64_t start, uint64_t bytes);
+  // The empty chunk that is kept in reserve, if any.
+  [[nodiscard]] std::optional<Lease> TakeReserve();
+
+ private:
+  struct Chunk {
+    Lease lease;
+    uint64_t used_bytes = 0;
+  };
+  using Chunks = std::map<uint64_t, Chunk>;  // by start
+
+  Chunks::iterator ChunkOf(uint64_t start);
+  Lease RemoveEmpty(Chunks::iterator chunk);
+
+  Chunks chunks_;
+  FreeRanges free_;
+  size_t empty_chunks_ = 0;
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_SMALL_BLOCKS_H_

@@ -1,0 +1,155 @@
+#include <dlfcn.h>
+
+#include <array>
+#include <set>
+#include <string>
+
+#include "tests/device/fake_cuda/state.h"
+
+// What programs use of a driver and our own code does not, for the fake one:
+// lookups, captures, memory in a stream's order, pools.
+
+using fake_cuda::Contexts;
+using fake_cuda::Enter;
+using fake_cuda::TheGpu;
+
+#undef cuGetProcAddress
+
+namespace {
+
+std::set<CUstream>& Capturing() {
+  static std::set<CUstream>& streams = *new std::set<CUstream>;
+  return streams;
+}
+
+CUmemoryPool DefaultPool() { return reinterpret_cast<CUmemoryPool>(0x77); }
+
+// This library, however the program has loaded it.
+void* Self() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<void*>(&Self), &info);
+  return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+}
+
+void* Find(const std::string& name, cuuint64_t flags) {
+  const bool per_thread =
+      (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+  for (const char* const suffix : {"_v2_ptsz", "_ptsz", "_v2", ""}) {
+    const bool of_thread =
+        std::string(suffix).find("ptsz") != std::string::npos;
+    if (of_thread && !per_thread) continue;
+    if (void* found = dlsym(Self(), (name + suffix).c_str())) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
+extern "C" {
+
+CUresult cuGetProcAddress_v2(const char* name, void** function, int,
+                             cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* status) {
+  *function = Find(name, flags);
+  if (status != nullptr) {
+    *status = *function == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+                                   : CU_GET_PROC_ADDRESS_SUCCESS;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetProcAddress(const char* name, void** function, int version,
+                          cuuint64_t flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, nullptr);
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  FAKE_ENTER();
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {
+  return cuMemAlloc(address, bytes);
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width,
+                         size_t height, unsigned) {
+  *pitch = (width + 511) / 512 * 512;
+  return cuMemAlloc(address, *pitch * height);
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr* start, size_t* bytes,
+                              CUdeviceptr address) {
+  FAKE_ENTER();
+  const auto behind = TheGpu().allocations.upper_bound(address);
+  if (behind == TheGpu().allocations.begin()) return CUDA_ERROR_INVALID_VALUE;
+  const auto& [at, memory] = *std::prev(behind);
+  if (address - at >= memory.bytes) return CUDA_ERROR_INVALID_VALUE;
+  *start = at;
+  *bytes = memory.bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
+  return cuMemAlloc(address, bytes);
+}
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream) {
+  return cuMemAlloc(address, bytes);
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes,
+                                 CUmemoryPool, CUstream) {
+  return cuMemAlloc(address, bytes);
+}
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
+  return cuMemFree(address);
+}
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream) {
+  return cuMemFree(address);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps*) {
+  FAKE_ENTER();
+  *pool = reinterpret_cast<CUmemoryPool>(TheGpu().next_handle++);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemPoolDestroy(CUmemoryPool) { return CUDA_SUCCESS; }
+CUresult cuMemPoolTrimTo(CUmemoryPool, size_t) { return CUDA_SUCCESS; }
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
+  *pool = DefaultPool();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  FAKE_ENTER();
+  Capturing().insert(stream);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  FAKE_ENTER();
+  *graph = nullptr;
+  return Capturing().erase(stream) == 1 ? CUDA_SUCCESS
+                                        : CUDA_ERROR_ILLEGAL_STATE;
+}
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  FAKE_ENTER();
+  *status = Capturing().count(stream) == 1 ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                           : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
+
+CUresult cuEventQuery(CUevent name) {
+  FAKE_ENTER();
+  if (!Capturing().empty()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const fake_cuda::Event& event = TheGpu().events.at(name);
+  return TheGpu().streams.at(event.stream).done >= event.after
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_NOT_READY;
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)

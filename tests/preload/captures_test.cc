@@ -1,0 +1,75 @@
+#include "client/preload/captures.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gmb::preload {
+namespace {
+
+CUstream Name(uintptr_t number) { return reinterpret_cast<CUstream>(number); }
+
+TEST(CapturesTest, NothingSynchronisesDuringACapture) {
+  Captures captures;
+  captures.AwaitTurn();
+  EXPECT_FALSE(captures.BeginSynchronizing()) << "one is about to begin";
+  captures.Began(Name(1));
+  EXPECT_FALSE(captures.BeginSynchronizing());
+  EXPECT_TRUE(captures.Any());
+  captures.Ended(Name(1));
+  EXPECT_TRUE(captures.BeginSynchronizing());
+  captures.EndSynchronizing();
+  captures.AwaitTurn();
+  captures.DidNotBegin();
+  EXPECT_FALSE(captures.Any());
+}
+
+TEST(CapturesTest, SeveralCapturesAreAllWaitedFor) {
+  Captures captures;
+  for (const uintptr_t stream : {1, 2}) {
+    captures.AwaitTurn();
+    captures.Began(Name(stream));
+  }
+  captures.Ended(Name(1));
+  captures.Ended(Name(1));
+  EXPECT_FALSE(captures.BeginSynchronizing());
+  captures.Ended(Name(2));
+  EXPECT_TRUE(captures.BeginSynchronizing());
+  captures.EndSynchronizing();
+}
+
+TEST(CapturesTest, ThreadsThatCaptureAndSynchroniseTakeTurns) {
+  Captures captures;
+  std::atomic<int> capturing = 0;
+  std::atomic<int> synchronizing = 0;
+  std::atomic<int> overlaps = 0;
+  std::vector<std::thread> threads;
+  for (uintptr_t i = 1; i <= 3; ++i) {
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 2000; ++n) {
+        captures.AwaitTurn();
+        ++capturing;
+        if (synchronizing > 0) ++overlaps;
+        captures.Began(Name(i));
+        --capturing;
+        captures.Ended(Name(i));
+      }
+    });
+    threads.emplace_back([&] {
+      for (int n = 0; n < 2000; ++n) {
+        const SynchronizingTurn turn(&captures);
+        if (!turn.granted()) continue;
+        ++synchronizing;
+        if (capturing > 0) ++overlaps;
+        --synchronizing;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(overlaps, 0);
+}
+
+}  // namespace
+}  // namespace gmb::preload

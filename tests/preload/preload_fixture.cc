@@ -1,0 +1,76 @@
+#include "tests/preload/preload_fixture.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace gmb::component {
+
+void PreloadTest::SetUp() {
+  StartGpuBroker();
+  MakeTenant("a", 0, 256 * kMiB);
+}
+
+void PreloadTest::StartGpuBroker() {
+  BrokerOptions options;
+  options.devices = {"cuda:0"};
+  options.flags = {"--pool", absl::StrCat(512 * kMiB)};
+  options.wrapper = WithFakeDriver({});
+  StartBroker(options);
+}
+
+Words PreloadTest::WithFakeDriver(Words words) {
+  words.insert(words.begin(), {"env", "LD_LIBRARY_PATH=" FAKE_DRIVER_DIR});
+  return words;
+}
+
+std::unique_ptr<Program> PreloadTest::Start(const std::string& name,
+                                            const ProgramRun& run) const {
+  Words words = WithFakeDriver({GMB_PROGRAM, "--socket-dir", SocketDir(), "run",
+                                "--tenant", run.tenant, "--verbose"});
+  words.insert(words.end(), run.run_options.begin(), run.run_options.end());
+  words.insert(
+      words.end(),
+      {"--", run.how == "linked" ? PRELOAD_LINKED_PROGRAM : PRELOAD_PROGRAM,
+       run.how});
+  words.insert(words.end(), run.steps.begin(), run.steps.end());
+  return std::make_unique<Program>(Directory(), name, words);
+}
+
+Words PreloadTest::Run(const ProgramRun& run) const {
+  const std::unique_ptr<Program> program = Start("program", run);
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  return absl::StrSplit(program->Out(), '\n', absl::SkipEmpty());
+}
+
+void PreloadTest::Touch(const std::string& name) const {
+  std::ofstream(Directory() + "/" + name) << "go";
+}
+
+std::string PreloadTest::Await(const std::string& name) const {
+  return absl::StrCat("await ", Directory(), "/", name);
+}
+
+void PreloadTest::ExpectLeases(const std::string& tenant,
+                               std::vector<uint64_t> bytes) const {
+  std::sort(bytes.begin(), bytes.end());
+  std::vector<uint64_t> now;
+  const bool as_expected = component::Await([&] {
+    v1::ListLeasesRequest request;
+    request.set_tenant(tenant);
+    const auto leases = admin().Call(&v1::Admin::Stub::ListLeases, request);
+    if (!leases.ok()) return false;
+    now.clear();
+    for (const auto& lease : leases->leases()) now.push_back(lease.bytes());
+    std::sort(now.begin(), now.end());
+    return now == bytes;
+  });
+  EXPECT_TRUE(as_expected) << "leases of " << tenant << ": "
+                           << absl::StrJoin(now, " ") << ", not "
+                           << absl::StrJoin(bytes, " ");
+}
+
+}  // namespace gmb::component

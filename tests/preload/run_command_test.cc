@@ -1,0 +1,120 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "tests/preload/preload_fixture.h"
+
+// `gmb run` itself: what it needs, what it hands over, how it ends.
+
+namespace gmb::component {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RunCommandTest : public PreloadTest {
+ protected:
+  Said RunWith(Words options, const Words& program) const {
+    options.insert(options.begin(), "run");
+    options.emplace_back("--");
+    options.insert(options.end(), program.begin(), program.end());
+    return Gmb(options);
+  }
+};
+
+TEST_F(RunCommandTest, TheProgramsOutputAndExitCodeAreItsOwn) {
+  const Said said = RunWith({"--tenant", "a"},
+                            {"sh", "-c", "echo out; echo err >&2; exit 7"});
+  EXPECT_EQ(said.exit_code, 7);
+  EXPECT_EQ(said.out, "out\n");
+  EXPECT_EQ(said.err, "err\n");
+}
+
+TEST_F(RunCommandTest, ArgumentsThatLookLikeOptionsAreThePrograms) {
+  const Said said =
+      RunWith({"--tenant", "a"}, {"printf", "%s|", "--output", "json",
+                                  "--x=", "-h", "--", "status", "a b"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_EQ(said.out, "--output|json|--x=|-h|--|status|a b|");
+}
+
+TEST_F(RunCommandTest, ItHandsOverTheBrokerAndItsOptions) {
+  const Said said = RunWith(
+      {"--tenant", "a", "--wait", "1m", "--fallback", "native", "--verbose"},
+      {"env"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("GMB_SOCKET_DIR=" + TenantDir("a") + "\n"));
+  EXPECT_THAT(said.out, HasSubstr("GMB_RUN_WAIT=60000ms\n"));
+  EXPECT_THAT(said.out, HasSubstr("GMB_RUN_FALLBACK=native\n"));
+  EXPECT_THAT(said.out, HasSubstr("GMB_RUN_VERBOSE=1\n"));
+  EXPECT_THAT(said.out, HasSubstr("LD_PRELOAD=" PRELOAD_LIBRARY "\n"));
+  EXPECT_THAT(said.out, ::testing::Not(HasSubstr("GRPC_VERBOSITY")));
+}
+
+TEST_F(RunCommandTest, WhatWasPreloadedBeforeStaysBehindIt) {
+  Program program(
+      Directory(), "run",
+      {"env", "LD_PRELOAD=libm.so.6", "GRPC_VERBOSITY=NONE", GMB_PROGRAM,
+       "--socket-dir", SocketDir(), "run", "--tenant", "a", "--", "env"});
+  EXPECT_EQ(program.AwaitExit(), 0) << program.Err();
+  EXPECT_THAT(program.Out(),
+              HasSubstr("LD_PRELOAD=" PRELOAD_LIBRARY ":libm.so.6\n"));
+  EXPECT_THAT(program.Out(), HasSubstr("GRPC_VERBOSITY=NONE\n"));
+}
+
+TEST_F(RunCommandTest, NoDescriptorOfOursReachesTheProgram) {
+  Program alone(Directory(), "alone", {"ls", "/proc/self/fd"});
+  ASSERT_EQ(alone.AwaitExit(), 0);
+  const Said said = RunWith({"--tenant", "a"}, {"ls", "/proc/self/fd"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_EQ(said.out, alone.Out());
+}
+
+TEST_F(RunCommandTest, AProgramThatIsNotThereOrCannotStart) {
+  const Said none = RunWith({"--tenant", "a"}, {"no-such-program"});
+  EXPECT_EQ(none.exit_code, 127);
+  EXPECT_THAT(none.err, HasSubstr("cannot run no-such-program"));
+  const Said folder = RunWith({"--tenant", "a"}, {Directory()});
+  EXPECT_EQ(folder.exit_code, 126);
+  const Said nothing = Gmb({"run", "--tenant", "a"});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("PROGRAM"));
+}
+
+TEST_F(RunCommandTest, WithoutABrokerItEndsOrGoesOnAsAsked) {
+  StopBroker();
+  const Said ends = RunWith({"--tenant", "a"}, {"echo", "started"});
+  EXPECT_EQ(ends.exit_code, 3);
+  EXPECT_EQ(ends.out, "");
+  EXPECT_THAT(ends.err, HasSubstr("no broker answers in " + SocketDir()));
+  const Said goes_on =
+      RunWith({"--tenant", "a", "--fallback", "native"}, {"echo", "started"});
+  EXPECT_EQ(goes_on.exit_code, 0);
+  EXPECT_EQ(goes_on.out, "started\n");
+  EXPECT_THAT(goes_on.err, HasSubstr("going on with the driver's own memory"));
+  StartGpuBroker();
+}
+
+TEST_F(RunCommandTest, AnotherTenantThanTheSocketSaysIsRefused) {
+  const Said said = RunWith({"--tenant", "nobody"}, {"echo", "started"});
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_EQ(said.out, "");
+}
+
+TEST_F(RunCommandTest, ThePreloadLibraryHasToBeUsable) {
+  const Said missing = RunWith({"--tenant", "a", "--preload", "/no/such.so"},
+                               {"echo", "started"});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("no such preload library"));
+  const std::string odd = Directory() + "/a b.so";
+  std::filesystem::copy_file(PRELOAD_LIBRARY, odd);
+  const Said spaced =
+      RunWith({"--tenant", "a", "--preload", odd}, {"echo", "started"});
+  EXPECT_EQ(spaced.exit_code, 1);
+  EXPECT_THAT(spaced.err, HasSubstr("a space or a colon"));
+}
+
+}  // namespace
+}  // namespace gmb::component
