@@ -8,7 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "bench/device/steps.h"
-#include "client/cli/holder.h"
+#include "client/cli/tenant_identity.h"
 #include "client/mapper_cache.h"
 #include "client/notifier.h"
 #include "client/session.h"

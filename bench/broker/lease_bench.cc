@@ -19,7 +19,7 @@
 #include "bench/device/peers.h"
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/temp_dir.h"
-#include "client/cli/holder.h"
+#include "client/cli/tenant_identity.h"
 #include "device/devices.h"
 
 // What a lease costs a process that asks a real broker for it, beside what it

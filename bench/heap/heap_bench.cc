@@ -21,7 +21,7 @@
 #include "bench/heap/peers.h"
 #include "bench/heap/trace.h"
 #include "client/cli/demo/broker_process.h"
-#include "client/cli/holder.h"
+#include "client/cli/tenant_identity.h"
 #include "device/devices.h"
 
 namespace gmb::bench {

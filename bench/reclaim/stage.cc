@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/reclaim/neighbour.h"
-#include "client/cli/holder.h"
+#include "client/cli/tenant_identity.h"
 #include "proto/amount_text.h"
 
 namespace gmb::bench {
