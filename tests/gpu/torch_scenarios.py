@@ -6,7 +6,7 @@
 GMB_SOCKET_DIR is a broker with the tenants a, b and c; GMB_RUN runs the gmb command.
 """
 
-import ctypes
+import functools
 import gc
 import json
 import os
@@ -16,9 +16,10 @@ import sys
 import threading
 import time
 
+import torch
+
 import gmb
 import gmb.torch
-import torch
 from gmb import _segments
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -350,7 +351,7 @@ def limits():
         small = torch.ones(MIB, device="cuda")
         check("and what fits still works", small.sum().item() == MIB)
         check("sharing leased memory with processes says why not",
-              raises(RuntimeError, "IPC", lambda: torch.multiprocessing.reductions.reduce_tensor(small)))
+              raises(RuntimeError, "IPC", functools.partial(torch.multiprocessing.reductions.reduce_tensor, small)))
         closed = gmb.torch.pool()
         with closed:
             check("a pool within itself is refused", raises(RuntimeError, "one thread", closed.__enter__))

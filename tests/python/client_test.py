@@ -4,9 +4,9 @@ import os
 import threading
 
 import pytest
+from conftest import MIB, wait_until
 
 import gmb
-from conftest import MIB, wait_until
 
 
 def test_a_session_says_who_it_is(client):

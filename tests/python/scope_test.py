@@ -3,9 +3,9 @@
 import threading
 
 import pytest
+from conftest import MIB
 
 import gmb
-from conftest import MIB, wait_until
 
 
 def test_a_scope_nests_and_belongs_to_its_thread(client):

@@ -4,9 +4,9 @@ import ctypes
 import threading
 
 import pytest
+from conftest import MIB, wait_until
 
 import gmb
-from conftest import MIB, wait_until
 from gmb import _segments
 
 

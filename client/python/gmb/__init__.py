@@ -15,7 +15,7 @@ PyTorch's memory comes from the broker with `gmb.torch` (import it by name).
 Words and rules are those of docs/client.md, this package is in docs/python.md.
 """
 
-from gmb._client import Canceller, Client, Contents, Device, DeviceKind, Quota, connect
+from gmb._client import Canceller, Client, connect
 from gmb._errors import (
     CancelledError,
     Code,
@@ -34,6 +34,7 @@ from gmb._errors import (
 from gmb._lease import Lease
 from gmb._native import library_version
 from gmb._scope import Scope, active
+from gmb._types import Contents, Device, DeviceKind, Quota
 from gmb._version import __version__
 
 __all__ = [

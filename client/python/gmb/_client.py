@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import enum
 import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -23,48 +21,7 @@ from gmb._errors import (
 )
 from gmb._lease import Lease
 from gmb._native import check, encode, lib, milliseconds
-
-
-class Contents(enum.IntEnum):
-    """How a lease's contents are treated when its bytes are needed elsewhere."""
-
-    PRESERVE = 0  # kept, in host memory if need be
-    DISCARD = 1  # may be lost
-    RESIDENT = 2  # never moved (NCCL, RDMA, peers)
-
-
-class DeviceKind(enum.IntEnum):
-    UNKNOWN = 0  # of a newer broker
-    VMM = 1
-    IPC = 2
-    HOST = 3  # shared host memory
-
-
-@dataclass(frozen=True)
-class Device:
-    """A device pool that the broker offers."""
-
-    uuid: str
-    name: str
-    kind: DeviceKind
-    granularity_bytes: int
-    total_bytes: int
-
-
-@dataclass(frozen=True)
-class Quota:
-    """What the tenant has and may have on one device pool."""
-
-    device: str
-    guarantee_bytes: int
-    limit_bytes: int
-    leased_bytes: int
-    unreturned_bytes: int
-    pool_bytes: int
-    obtainable_bytes: int
-    over_limit_bytes: int
-    weight: float
-    evicted_bytes: int
+from gmb._types import Contents, Device, Quota, device_from, quota_from
 
 
 class Canceller:
@@ -199,7 +156,7 @@ class Client:
                     ctypes.byref(count),
                 )
             )
-        return tuple(_quota(struct) for struct in structs[: min(count.value, capacity)])
+        return tuple(quota_from(struct) for struct in structs[: min(count.value, capacity)])
 
     def close(self) -> None:
         """Ends the session; leases that are held stay valid and keep it until the last."""
@@ -387,7 +344,7 @@ class Client:
         check(
             lib.gmb_client_devices(self._handle, structs, size, len(structs), ctypes.byref(count))
         )
-        return tuple(_device(struct) for struct in structs)
+        return tuple(device_from(struct) for struct in structs)
 
 
 class _Call:
@@ -450,7 +407,7 @@ def _callbacks(
     made: dict[str, Any] = {}
     if on_budget_changed is not None:
         made["on_budget_changed"] = _native.BudgetCallback(
-            lambda quota, _: on_budget_changed(_quota(quota.contents))
+            lambda quota, _: on_budget_changed(quota_from(quota.contents))
         )
     if on_draining is not None:
         made["on_draining"] = _native.DrainingCallback(
@@ -479,23 +436,6 @@ def _tenant_dir(
 def _at_least_one(seconds: float) -> int:
     # 0 is the library's default.
     return max(1, milliseconds(seconds))
-
-
-def _quota(struct: Any) -> Quota:
-    values = {name: getattr(struct, name) for name, _ in struct._fields_}
-    values["device"] = struct.device.decode()
-    return Quota(**values)
-
-
-def _device(struct: Any) -> Device:
-    kind = DeviceKind(struct.kind) if struct.kind in list(DeviceKind) else DeviceKind.UNKNOWN
-    return Device(
-        uuid=struct.uuid.decode(),
-        name=struct.name.decode(errors="replace"),
-        kind=kind,
-        granularity_bytes=struct.granularity_bytes,
-        total_bytes=struct.total_bytes,
-    )
 
 
 def _lease_device(handle: int) -> str:

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gmb._native import check, lib
+from gmb._types import Device, DeviceKind
 
 if TYPE_CHECKING:
-    from gmb._client import Client, Device
+    from gmb._client import Client
 
 
 class Lease:
@@ -101,8 +102,6 @@ class Lease:
         The lease cannot be released while the view, or anything made of it, is
         there: `view.release()` first.
         """
-        from gmb._client import DeviceKind
-
         self._open()
         if self._device.kind != DeviceKind.HOST:
             raise TypeError(
@@ -118,8 +117,6 @@ class Lease:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        from gmb._client import DeviceKind
-
         if self.released or self._device.kind not in (DeviceKind.VMM, DeviceKind.IPC):
             raise AttributeError("gmb: not a lease of GPU memory")
         return {

@@ -9,8 +9,9 @@ from ctypes import Structure, c_char, c_char_p, c_int32, c_int64, c_ssize_t, c_u
 from dataclasses import dataclass
 
 from gmb import _native
-from gmb._client import Client, Contents
+from gmb._client import Client
 from gmb._errors import Error, make_error
+from gmb._types import Contents
 
 
 class Segment(Structure):

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gmb import _segments
-from gmb._client import Contents
+from gmb._types import Contents
 
 _groups = itertools.count(1)
 

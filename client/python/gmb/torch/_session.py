@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 
 from gmb import _scope, _segments
-from gmb._client import Client, Contents, DeviceKind
+from gmb._client import Client
 from gmb._errors import Code, Error, ForkGuard, NotFoundError
+from gmb._types import Contents, DeviceKind
 from gmb.torch import _out_of_memory, _sharing
 from gmb.torch._pools import Pool, Router
 from gmb.torch._trimming import Trimmer

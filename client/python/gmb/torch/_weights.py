@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 
 from gmb import _segments
-from gmb._client import Contents
+from gmb._types import Contents
 from gmb.torch._pools import Pool
 from gmb.torch._session import current
 
