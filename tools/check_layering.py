@@ -32,6 +32,8 @@ ARROWS = {
     # the operator's greeting, and what `gmb doctor` asks of the devices.
     "client/cli": ["client/cli/", "client/include/", "client/operator_session.h",
                    "client/device_probe.h", "proto/"],
+    # What torch calls: the C interface alone, as a program in another language would.
+    "client/python": ["client/python/", "client/include/gmb/c_api.h"],
     "tests": [""],
     "bench": [""],
 }

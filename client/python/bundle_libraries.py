@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Copies beside the wheel's libraries what they need and other machines may lack.
+
+    bundle_libraries.py --patchelf PROGRAM --strip PROGRAM FOLDER
+
+The copies get names of their own (libcrypto.so.3 becomes libgmb-crypto.so.3), so that
+neither they nor the process's own libraries are ever taken for each other. What every
+Linux has is left out, and what a process may have once only: the C and C++ run times.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+
+SYSTEM = re.compile(
+    r"(libc|libm|libpthread|libdl|librt|libresolv|libstdc\+\+|libgcc_s)\.so|ld-linux|linux-vdso"
+)
+
+
+def needed(library):
+    """What the loader finds for it and its like: name to path, without the system's."""
+    said = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
+    found = {}
+    for line in said.splitlines():
+        name, _, path = line.strip().partition(" => ")
+        name = name.split()[0]
+        if SYSTEM.search(name) or (not path and name.startswith("/")):
+            continue
+        if not path.startswith("/"):
+            raise SystemExit(f"{library} needs {name}, which is not to be found")
+        found[name] = pathlib.Path(path.split()[0])
+    return found
+
+
+def own_name(name):
+    return "libgmb-" + name.removeprefix("lib")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--patchelf", required=True)
+    parser.add_argument("--strip", required=True)
+    parser.add_argument("folder", type=pathlib.Path)
+    options = parser.parse_args()
+
+    for link in [path for path in options.folder.iterdir() if path.is_symlink()]:
+        link.resolve().rename(link)  # a wheel has no links: each would be a copy
+    real = sorted(path for path in options.folder.iterdir() if ".so" in path.name)
+    copies = {}
+    for library in real:
+        copies.update(needed(library))
+    # The wheel's own libraries find each other under their own names.
+    copies = {name: path for name, path in copies.items() if path.parent != options.folder}
+    for name, path in copies.items():
+        subprocess.run(
+            [options.strip, "--strip-unneeded", "-o", options.folder / own_name(name), path],
+            check=True,
+        )
+    renames = [part for name in copies for part in ("--replace-needed", name, own_name(name))]
+    for library in [*real, *(options.folder / own_name(name) for name in copies)]:
+        if library in real:
+            subprocess.run([options.strip, "--strip-unneeded", library], check=True)
+        subprocess.run([options.patchelf, *renames, "--set-rpath", "$ORIGIN", library], check=True)
+    for name in copies:
+        library = options.folder / own_name(name)
+        subprocess.run([options.patchelf, "--set-soname", own_name(name), library], check=True)
+
+
+main()

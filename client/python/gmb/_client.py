@@ -1,0 +1,452 @@
+"""A session with a broker."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Protocol
+
+from gmb import _native, _scope
+from gmb._errors import (
+    Code,
+    FailedPreconditionError,
+    ForkGuard,
+    NotFoundError,
+    UnavailableError,
+)
+from gmb._lease import Lease
+from gmb._native import check, encode, lib, milliseconds
+from gmb._types import Contents, Device, Quota, device_from, quota_from
+
+
+class Canceller:
+    """Withdraws the requests that it is given to, from any thread."""
+
+    def __init__(self) -> None:
+        handle = ctypes.c_void_p()
+        check(lib.gmb_canceller_create(ctypes.byref(handle)))
+        self._handle = handle.value
+        weakref.finalize(self, lib.gmb_canceller_free, self._handle).atexit = False
+
+    def cancel(self) -> None:
+        """Every request that has it, now and in the future, ends with CancelledError."""
+        lib.gmb_canceller_cancel(self._handle)
+
+
+class _Thread(threading.local):
+    """The scopes of a thread, and which of them the library knows."""
+
+    def __init__(self) -> None:
+        self.entered: list[bool] = []
+
+
+class ScopeHooks(Protocol):
+    """What happens beside a thread's outermost scope."""
+
+    def entered(self) -> None: ...
+
+    def leaving(self) -> None: ...
+
+
+_open_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+# For ever: a client may be closed, and collected, inside one of its callbacks.
+_callbacks_made: list[Any] = []
+
+
+def closed_error(message: str) -> UnavailableError:
+    return UnavailableError(message, code=Code.UNAVAILABLE)
+
+
+class Client:
+    """One session. Made by connect(). Any number of threads may use it at once."""
+
+    def __init__(
+        self,
+        socket_dir: str | os.PathLike[str] | None = None,
+        *,
+        tenant: str | None = None,
+        tenant_token: bytes | str | None = None,
+        program: str | None = None,
+        connect_timeout: float = 5.0,
+        answer_timeout: float = 30.0,
+        on_budget_changed: Callable[[Quota], None] | None = None,
+        on_draining: Callable[[float], None] | None = None,
+        on_trim: Callable[[str, int, float], None] | None = None,
+        _on_trim_address: int | None = None,
+    ) -> None:
+        self._fork_guard = ForkGuard()
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._handle: int | None = None
+        self._calls = 0
+        self._scopes = 0
+        self._thread = _Thread()
+        self._hooks: ScopeHooks | None = None
+        options = _native.ClientOptionsStruct(
+            struct_size=ctypes.sizeof(_native.ClientOptionsStruct),
+            socket_dir=encode(_tenant_dir(socket_dir, tenant)),
+            program=encode(program),
+            connect_timeout_ms=_at_least_one(connect_timeout),
+            answer_timeout_ms=_at_least_one(answer_timeout),
+        )
+        if tenant_token is not None:
+            token = tenant_token.encode() if isinstance(tenant_token, str) else tenant_token
+            options.tenant_token, options.tenant_token_bytes = token, len(token)
+        for name, callback in _callbacks(on_budget_changed, on_draining, on_trim).items():
+            setattr(options, name, callback)
+            _callbacks_made.append(callback)
+        if _on_trim_address is not None:
+            options.on_trim = _native.TrimCallback(_on_trim_address)
+        handle = ctypes.c_void_p()
+        check(lib.gmb_client_connect(ctypes.byref(options), ctypes.byref(handle)))
+        self._handle = handle.value
+        self._tenant: str = lib.gmb_client_tenant(self._handle).decode()
+        self._session_id: int = lib.gmb_client_session_id(self._handle)
+        self._devices = self._read_devices()
+        _open_clients.add(self)
+
+    # --- The session.
+
+    @property
+    def tenant(self) -> str:
+        return self._tenant
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        return self._devices
+
+    @property
+    def closed(self) -> bool:
+        return self._handle is None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was amiss at the greeting, for people to read."""
+        texts: list[str] = []
+        with _Call(self) as handle:
+            while (text := lib.gmb_client_warning(handle, len(texts))) is not None:
+                texts.append(text.decode(errors="replace"))
+        return tuple(texts)
+
+    def check(self) -> None:
+        """Raises what every call raises once the session is over."""
+        with _Call(self) as handle:
+            check(lib.gmb_client_status(handle))
+
+    def quotas(self) -> tuple[Quota, ...]:
+        """Asks the broker: one quota a device pool."""
+        capacity, count = len(self._devices) + 8, ctypes.c_size_t()
+        structs = (_native.QuotaStruct * capacity)()
+        with _Call(self) as handle:
+            check(
+                lib.gmb_client_quota(
+                    handle,
+                    structs,
+                    ctypes.sizeof(_native.QuotaStruct),
+                    capacity,
+                    ctypes.byref(count),
+                )
+            )
+        return tuple(quota_from(struct) for struct in structs[: min(count.value, capacity)])
+
+    def close(self) -> None:
+        """Ends the session; leases that are held stay valid and keep it until the last."""
+        if self._fork_guard.in_child():
+            return
+        with self._lock:
+            if self._handle is None:
+                return
+            if self._scopes:
+                raise FailedPreconditionError(
+                    "gmb: scopes of this session are in; leave them before closing",
+                    code=Code.FAILED_PRECONDITION,
+                )
+            handle, self._handle = self._handle, None
+            while self._calls:
+                self._idle.wait()
+        _open_clients.discard(self)
+        _scope.forget_default(self)
+        lib.gmb_client_close(handle)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle is not None and not self._fork_guard.in_child():
+            lib.gmb_client_close(handle)
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.closed else ""
+        return f"<gmb.Client of {self._tenant}, session {self._session_id}{state}>"
+
+    # --- Leases.
+
+    def acquire(
+        self,
+        nbytes: int,
+        *,
+        device: str | None = None,
+        wait: float | None = 0.0,
+        contents: Contents = Contents.PRESERVE,
+        access_from: Sequence[str] = (),
+        on_waiting: Callable[[int], None] | None = None,
+        cancel: Canceller | None = None,
+    ) -> Lease:
+        """Leases `nbytes`, rounded up, as one contiguous range. All or nothing.
+
+        `device` is a UUID; without one it is the broker's only device. `wait` is
+        for how many seconds the request may stand in the broker's queue: with 0
+        nothing is taken from others for it; None is as long as the broker allows.
+        `on_waiting` hears how many requests are ahead, inside this call.
+        """
+        if nbytes < 0:
+            raise ValueError("gmb: a size is below 0")
+        options = _native.AcquireOptionsStruct(
+            struct_size=ctypes.sizeof(_native.AcquireOptionsStruct),
+            device=encode(device),
+            wait_ms=milliseconds(wait),
+            contents=int(contents),
+            canceller=None if cancel is None else cancel._handle,
+        )
+        if access_from:
+            uuids = (ctypes.c_char_p * len(access_from))(*(encode(u) for u in access_from))
+            options.access_from, options.access_from_count = uuids, len(access_from)
+        if on_waiting is not None:
+            options.on_waiting = _native.WaitingCallback(lambda ahead, _: on_waiting(ahead))
+        handle = ctypes.c_void_p()
+        with _Call(self) as client:
+            check(lib.gmb_acquire(client, nbytes, ctypes.byref(options), ctypes.byref(handle)))
+        assert handle.value is not None
+        return Lease(handle.value, self, self.device_of(_lease_device(handle.value)))
+
+    def device_of(self, uuid: str) -> Device:
+        for device in self._devices:
+            if device.uuid == uuid:
+                return device
+        raise NotFoundError(f"gmb: the broker has no device {uuid}", code=Code.NOT_FOUND)
+
+    def set_trimmable(self, nbytes: int, device: str | None = None) -> None:
+        """Says how much on_trim could release at once, so that the right ones are asked."""
+        with _Call(self) as handle:
+            check(lib.gmb_set_trimmable(handle, encode(device), nbytes))
+
+    # --- The gate.
+
+    def gate_on(self, *, park_after: float = 0.05, group: str | None = None) -> None:
+        """From now on leases are used inside scopes only, on all threads.
+
+        `park_after`: so many seconds without a scope, and the memory may be taken.
+        Sessions of the tenant that name the same group lose and regain it together.
+        """
+        with _Call(self) as handle:
+            check(lib.gmb_gate_on(handle, max(1, milliseconds(park_after)), encode(group)))
+
+    def gate_off(self, *, wait: float | None = 30.0) -> None:
+        """As if a scope were in that never ends: waits and fails as entering one does."""
+        with _Call(self) as handle:
+            check(lib.gmb_gate_off(handle, milliseconds(wait)))
+
+    def active(self, *, wait: float | None = 30.0, capture: bool = False) -> _scope.Scope:
+        """As gmb.active(), of this session."""
+        return _scope.Scope(self, wait=wait, capture=capture)
+
+    def enter(self, wait: float | None = 30.0, *, capture: bool = False) -> None:
+        """Enters a scope of the calling thread; leave() goes with it. See active()."""
+        self._fork_guard.check()
+        entered = self._thread.entered
+        if entered and not capture:
+            entered.append(False)  # the outer one holds the gate
+            return
+        handle = self._begin(scope=True)
+        try:
+            function = lib.gmb_enter_capture if capture else lib.gmb_enter
+            error = function(handle, milliseconds(wait))
+            if error:
+                _native.raise_error(error)
+            if not entered and self._hooks is not None:
+                try:
+                    self._hooks.entered()
+                except BaseException:
+                    lib.gmb_error_free(lib.gmb_leave(handle))
+                    raise
+        except BaseException:
+            self._end(scope=True)
+            raise
+        entered.append(True)
+
+    def leave(self) -> None:
+        """Leaves the scope that the calling thread entered last."""
+        if self._fork_guard.in_child():
+            return  # it is the parent's
+        entered = self._thread.entered
+        if not entered:
+            raise FailedPreconditionError(
+                "gmb: this thread is in no scope of this session: leave on the thread that "
+                "entered, and once",
+                code=Code.FAILED_PRECONDITION,
+            )
+        if not entered.pop():
+            return
+        try:
+            if not entered and self._hooks is not None:
+                self._hooks.leaving()
+        finally:
+            error = lib.gmb_leave(self._handle)
+            self._end(scope=True)
+        check(error)
+
+    @property
+    def depth(self) -> int:
+        """In how many scopes of this session the calling thread is."""
+        return 0 if self._fork_guard.in_child() else len(self._thread.entered)
+
+    # --- Calls hold the session open: close() waits for them.
+
+    def _begin(self, *, scope: bool = False) -> int:
+        self._fork_guard.check()
+        with self._lock:
+            if self._handle is None:
+                raise closed_error("gmb: the client is closed; connect anew")
+            self._calls += 1
+            self._scopes += scope
+            return self._handle
+
+    def _end(self, *, scope: bool = False) -> None:
+        with self._lock:
+            self._calls -= 1
+            self._scopes -= scope
+            if self._calls == 0:
+                self._idle.notify_all()
+
+    def _read_devices(self) -> tuple[Device, ...]:
+        count = ctypes.c_size_t()
+        size = ctypes.sizeof(_native.DeviceStruct)
+        check(lib.gmb_client_devices(self._handle, None, size, 0, ctypes.byref(count)))
+        structs = (_native.DeviceStruct * count.value)()
+        check(
+            lib.gmb_client_devices(self._handle, structs, size, len(structs), ctypes.byref(count))
+        )
+        return tuple(device_from(struct) for struct in structs)
+
+
+class _Call:
+    """Holds a session open for one call."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __enter__(self) -> int:
+        return self._client._begin()
+
+    def __exit__(self, *_: object) -> None:
+        self._client._end()
+
+
+def connect(
+    socket_dir: str | os.PathLike[str] | None = None,
+    *,
+    tenant: str | None = None,
+    tenant_token: bytes | str | None = None,
+    program: str | None = None,
+    connect_timeout: float = 5.0,
+    answer_timeout: float = 30.0,
+    on_budget_changed: Callable[[Quota], None] | None = None,
+    on_draining: Callable[[float], None] | None = None,
+    on_trim: Callable[[str, int, float], None] | None = None,
+) -> Client:
+    """Greets the broker and waits for its answer.
+
+    `socket_dir` is the directory of the broker's sockets (without one,
+    GMB_SOCKET_DIR and then /run/gmb), `tenant` names the directory of a tenant
+    below it, `tenant_token` is for brokers that tell tenants by token. The first
+    client that is open is the one of gmb.active().
+
+    Callbacks run on threads of their own, also while this process does something
+    else: `on_budget_changed(quota)`, `on_draining(seconds)` when the broker stops,
+    and `on_trim(device, nbytes, seconds)` when others need memory: release what is
+    cached before it returns (see Client.set_trimmable).
+    """
+    client = Client(
+        socket_dir,
+        tenant=tenant,
+        tenant_token=tenant_token,
+        program=program,
+        connect_timeout=connect_timeout,
+        answer_timeout=answer_timeout,
+        on_budget_changed=on_budget_changed,
+        on_draining=on_draining,
+        on_trim=on_trim,
+    )
+    _scope.offer_default(client)
+    return client
+
+
+def _callbacks(
+    on_budget_changed: Callable[[Quota], None] | None,
+    on_draining: Callable[[float], None] | None,
+    on_trim: Callable[[str, int, float], None] | None,
+) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if on_budget_changed is not None:
+        made["on_budget_changed"] = _native.BudgetCallback(
+            lambda quota, _: on_budget_changed(quota_from(quota.contents))
+        )
+    if on_draining is not None:
+        made["on_draining"] = _native.DrainingCallback(
+            lambda remaining_ms, _: on_draining(remaining_ms / 1000)
+        )
+    if on_trim is not None:
+        made["on_trim"] = _native.TrimCallback(
+            lambda device, nbytes, within_ms, _: on_trim(
+                device.decode(errors="replace"), nbytes, within_ms / 1000
+            )
+        )
+    return made
+
+
+def _tenant_dir(
+    socket_dir: str | os.PathLike[str] | None, tenant: str | None
+) -> str | os.PathLike[str] | None:
+    if tenant is None:
+        return socket_dir
+    if not tenant or "/" in tenant or tenant in (".", ".."):
+        raise ValueError(f"gmb: not the name of a tenant: {tenant!r}")
+    base = socket_dir or os.environ.get("GMB_SOCKET_DIR") or "/run/gmb"
+    return os.path.join(base, "tenants", tenant)
+
+
+def _at_least_one(seconds: float) -> int:
+    # 0 is the library's default.
+    return max(1, milliseconds(seconds))
+
+
+def _lease_device(handle: int) -> str:
+    return str(lib.gmb_lease_device(handle).decode())
+
+
+def _close_all() -> None:
+    # Before the interpreter goes: callbacks must not find it gone.
+    for client in list(_open_clients):
+        if client._scopes == 0:
+            client.close()
+
+
+atexit.register(_close_all)

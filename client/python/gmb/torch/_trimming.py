@@ -1,0 +1,69 @@
+"""Giving cached segments back when others need memory, and saying how much there is."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import torch
+
+from gmb._client import Client
+from gmb._errors import Error
+from gmb.torch._pools import Router
+
+# Looking takes torch's lock: no more than this part of the time.
+_PART_OF_TIME = 0.01
+
+
+class Trimmer:
+    """The client's trim hook, and a thread that tells the broker what it could give."""
+
+    def __init__(self, client: Client, router: Router, uuids: dict[int, str]) -> None:
+        self._client = client
+        self._router = router
+        self._uuids = uuids
+        self._changed = threading.Event()
+        self._stop = threading.Event()
+        self._said: dict[int, int] = {}
+        self._thread = threading.Thread(target=self._run, name="gmb-trimmable", daemon=True)
+        self._thread.start()
+
+    def trim(self, device: str = "", nbytes: int = 0, seconds: float = 0.0) -> None:
+        """Called on a thread of the library, never while a lease is waited for.
+
+        All that is unused goes: torch has no way to give back a part.
+        """
+        self._router.release_unused()
+        torch.cuda.empty_cache()
+        self.changed()
+
+    def changed(self) -> None:
+        """A scope has been left: there may be more, or less."""
+        self._changed.set()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._changed.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._changed.wait()
+            self._changed.clear()
+            if self._stop.is_set():
+                return
+            began = time.monotonic()
+            try:
+                self._report()
+            except Error:
+                return  # the session is over
+            took = time.monotonic() - began
+            if self._stop.wait(max(0.1, took / _PART_OF_TIME)):
+                return
+
+    def _report(self) -> None:
+        for device, nbytes in self._router.unused_bytes().items():
+            if self._said.get(device) != nbytes:
+                self._client.set_trimmable(nbytes, self._uuids[device])
+                self._said[device] = nbytes

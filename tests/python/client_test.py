@@ -1,0 +1,278 @@
+"""Sessions, leases, errors, forks and a broker that goes away."""
+
+import os
+import threading
+
+import pytest
+from conftest import MIB, wait_until
+
+import gmb
+
+
+def test_a_session_says_who_it_is(client):
+    assert client.tenant == "a"
+    assert client.session_id > 0
+    (device,) = client.devices
+    assert device.kind == gmb.DeviceKind.HOST
+    assert device.granularity_bytes == 2 * MIB
+    assert client.warnings == ()
+    client.check()
+
+
+def test_quotas_follow_leases(client):
+    lease = client.acquire(3 * MIB)
+    (quota,) = client.quotas()
+    assert quota.device == lease.device.uuid
+    assert quota.leased_bytes == 4 * MIB
+    assert quota.limit_bytes == quota.pool_bytes == 64 * MIB
+    lease.release()
+    assert client.quotas()[0].leased_bytes == 0
+
+
+def test_a_lease_holds_bytes(client):
+    with client.acquire(4 * MIB, contents=gmb.Contents.RESIDENT) as lease:
+        assert len(lease) == lease.size_bytes == 4 * MIB
+        lease.fill(7, offset=10, count=5)
+        lease.write(b"abc", offset=1)
+        assert lease.read(0, 16) == b"\0abc" + bytes(6) + b"\7" * 5 + b"\0"
+        lease.write(memoryview(bytearray(b"xyz"))[::2], offset=4 * MIB - 2)
+        assert lease.read(4 * MIB - 2) == b"xz"
+    assert lease.released
+    with pytest.raises(ValueError, match="released"):
+        lease.read()
+    lease.release()  # twice is allowed
+
+
+def test_a_view_is_the_memory_itself(client):
+    lease = client.acquire(2 * MIB)
+    view = lease.view()
+    assert len(view) == 2 * MIB
+    view[100:103] = b"abc"
+    assert lease.read(100, 3) == b"abc"
+    again = lease.view()
+    lease.write(b"z", offset=101)
+    assert bytes(again[100:103]) == b"azc"
+    with pytest.raises(BufferError, match="view"):
+        lease.release()
+    view.release()
+    again.release()
+    lease.release()
+
+
+def test_a_view_keeps_its_lease(broker, client):
+    view = client.acquire(2 * MIB).view()
+    view[0] = 5
+    assert broker.pool()["granted_bytes"] == 2 * MIB
+    assert view[0] == 5
+    del view
+    wait_until(lambda: broker.pool()["granted_bytes"] == 0)
+
+
+def test_host_memory_is_no_cuda_array(client):
+    with client.acquire(1) as lease:
+        assert not hasattr(lease, "__cuda_array_interface__")
+
+
+def test_a_lease_that_is_forgotten_goes_back(broker, client):
+    client.acquire(2 * MIB)
+    wait_until(lambda: broker.pool()["granted_bytes"] == 0)
+
+
+def test_a_lease_outlives_its_client(broker):
+    with gmb.connect(broker.socket_dir, tenant="a") as client:
+        lease = client.acquire(1)
+    lease.write(b"still")
+    assert lease.read(0, 5) == b"still"
+    lease.release()
+
+
+def test_ranges_outside_are_refused(client):
+    with client.acquire(1) as lease:
+        with pytest.raises(gmb.InvalidArgumentError):
+            lease.read(2 * MIB, 1)
+        with pytest.raises(ValueError):
+            lease.read(-1, 1)
+        with pytest.raises(ValueError):
+            lease.fill(256)
+
+
+def test_refusals_carry_their_reason(broker):
+    with gmb.connect(broker.socket_dir, tenant="small") as client:
+        with pytest.raises(gmb.OutOfMemoryError) as caught:
+            client.acquire(16 * MIB)
+        error = caught.value
+        assert error.code == gmb.Code.RESOURCE_EXHAUSTED
+        assert error.reason == gmb.Reason.TENANT_LIMIT
+        assert error.deficit_bytes == 8 * MIB
+        assert isinstance(error, MemoryError)
+        with pytest.raises(gmb.InvalidArgumentError) as caught:
+            client.acquire(0)
+        assert caught.value.reason == gmb.Reason.BAD_REQUEST
+        assert caught.value.field
+        with pytest.raises(gmb.NotFoundError) as caught:
+            client.acquire(1, device="GPU-nobody")
+        assert caught.value.reason == gmb.Reason.NO_SUCH_DEVICE
+
+
+def test_a_request_waits_its_turn_and_can_be_withdrawn(broker, client):
+    with gmb.connect(broker.socket_dir, tenant="b") as other:
+        held = other.acquire(48 * MIB, contents=gmb.Contents.RESIDENT)
+        asked, answers, cancel = threading.Event(), [], gmb.Canceller()
+
+        def ask():
+            try:
+                answers.append(
+                    client.acquire(
+                        40 * MIB, wait=60, on_waiting=lambda _: asked.set(), cancel=cancel
+                    )
+                )
+            except gmb.Error as error:
+                answers.append(error)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert asked.wait(30)
+        cancel.cancel()
+        thread.join()
+        assert isinstance(answers.pop(), gmb.CancelledError)
+
+        asked.clear()
+        cancel = gmb.Canceller()
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert asked.wait(30)
+        held.release()
+        thread.join()
+        answers.pop().release()
+
+
+def test_a_trim_hook_is_asked_for_what_it_said(broker):
+    cache, seen = [], []
+
+    def trim(device, nbytes, seconds):
+        seen.append((device, nbytes, seconds))
+        while cache:
+            cache.pop().release()
+
+    with gmb.connect(broker.socket_dir, tenant="a", on_trim=trim) as client:
+        cache.append(client.acquire(48 * MIB))
+        client.set_trimmable(48 * MIB)
+        with gmb.connect(broker.socket_dir, tenant="b") as other:
+            other.acquire(16 * MIB, wait=30).release()
+            other.acquire(32 * MIB, wait=30).release()
+        assert seen and seen[0][0] == client.devices[0].uuid
+        assert seen[0][1] > 0 and seen[0][2] > 0
+        assert not cache
+
+
+def test_a_changed_budget_is_heard(broker):
+    heard = []
+    with gmb.connect(broker.socket_dir, tenant="a", on_budget_changed=heard.append):
+        broker.gmb("tenant", "set", "a", "--limit", "32MiB")
+        wait_until(lambda: any(quota.limit_bytes == 32 * MIB for quota in heard))
+
+
+def test_a_client_can_be_closed_inside_its_callback(broker):
+    done = threading.Event()
+    held = []
+
+    def close(_):
+        held.pop().close()
+        done.set()
+
+    held.append(gmb.connect(broker.socket_dir, tenant="a", on_budget_changed=close))
+    broker.gmb("tenant", "set", "a", "--limit", "32MiB")
+    assert done.wait(30)
+
+
+def test_a_closed_client_says_so(client):
+    client.close()
+    client.close()
+    for call in (client.quotas, client.check, lambda: client.acquire(1), client.gate_on):
+        with pytest.raises(gmb.UnavailableError, match="closed"):
+            call()
+
+
+def test_nobody_listens(tmp_path):
+    with pytest.raises(gmb.UnavailableError) as caught:
+        gmb.connect(tmp_path / "nothing")
+    assert isinstance(caught.value, ConnectionError)
+
+
+def test_names_of_tenants_are_checked():
+    for name in ("", "..", "a/b"):
+        with pytest.raises(ValueError, match="tenant"):
+            gmb.connect("/nowhere", tenant=name)
+
+
+def test_a_broker_that_dies_leaves_the_memory(broker, client):
+    lease = client.acquire(2 * MIB)
+    lease.write(b"here")
+    broker.kill()
+
+    def is_over():
+        try:
+            client.check()
+        except gmb.UnavailableError:
+            return True
+        return False
+
+    wait_until(is_over)
+    assert bytes(lease.view()[:4]) == b"here"
+    with pytest.raises(gmb.UnavailableError):
+        client.acquire(1)
+    lease.release()
+
+
+def in_child(work):
+    """What work() returns in a forked child, as text."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, str(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_a_forked_child_has_no_session(broker, client):
+    lease = client.acquire(1)
+    lease.write(b"mine")
+
+    def use():
+        said = []
+        for call in (
+            client.check,
+            client.quotas,
+            client.enter,
+            lambda: client.acquire(1),
+            lambda: lease.read(0, 1),
+            lambda: gmb.connect(broker.socket_dir, tenant="a"),
+        ):
+            try:
+                call()
+                said.append("nothing")
+            except gmb.ForkedError as error:
+                said.append("forked" if "fork" in str(error) else str(error))
+        client.close()
+        return said
+
+    assert in_child(use) == str(["forked"] * 6)
+    assert lease.read(0, 4) == b"mine"
+    assert in_child(lambda: sum(range(10))) == "45"
+    with client._lock:  # as another thread may have it when a worker is forked
+        assert in_child(use) == str(["forked"] * 6)
+    lease.release()
+
+
+def test_a_child_forked_within_a_scope_ends_well(client):
+    client.gate_on()
+    with gmb.active():
+        assert in_child(lambda: (client.depth, client.leave())) == "(0, None)"
+        assert client.depth == 1
+    client.check()
