@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 
 from gmb import _segments
 from gmb._types import Contents
+from gmb.torch._disposal import Disposal
 
 _groups = itertools.count(1)
 
@@ -30,6 +32,8 @@ class Pool:
         self.contents = contents
         self.group = next(_groups) if group is None else group
         self._mem_pools = router.make_mem_pools()
+        # Not destroyed with this object: see Disposal.
+        self._end = weakref.finalize(self, router.disposal.dispose, self._mem_pools)
         self._in_use = threading.Lock()
 
     @property
@@ -39,25 +43,35 @@ class Pool:
 
     def unused_bytes(self) -> dict[int, int]:
         """By device: what its segments hold in which there is no tensor."""
-        return {
-            device: sum(
-                segment["total_size"]
-                for segment in mem_pool.snapshot(include_traces=False)  # type: ignore
-                if segment["active_size"] == 0 and segment["device"] == device
-            )
-            for device, mem_pool in self._mem_pools.items()
-        }
+        with self._router.disposal.use():
+            return {device: self._unused_on(device) for device in self._router.devices}
+
+    def _unused_on(self, device: int) -> int:
+        mem_pool = self._mem_pools.get(device)
+        if mem_pool is None:
+            return 0
+        segments = mem_pool.snapshot(include_traces=False)  # type: ignore
+        return sum(
+            segment["total_size"]
+            for segment in segments
+            if segment["active_size"] == 0 and segment["device"] == device
+        )
 
     def renew(self) -> None:
         """Gives unused segments back: torch does so only for pools that nobody uses again.
 
         The old pools' tensors stay as they are; new ones come from new pools.
         """
-        self._mem_pools = self._router.make_mem_pools()
+        self._replace(self._router.make_mem_pools())
 
     def drop(self) -> None:
         """Gives unused segments back for good; further use is an error."""
-        self._mem_pools = {}
+        self._replace({})
+
+    def _replace(self, mem_pools: dict[int, torch.cuda.MemPool]) -> None:
+        end, self._mem_pools = self._end, mem_pools
+        self._end = weakref.finalize(self, self._router.disposal.dispose, mem_pools)
+        end()
 
     def route(self, stack: contextlib.ExitStack) -> None:
         """The calling thread's allocations come from here until the stack is closed."""
@@ -110,6 +124,7 @@ class Router:
 
     def __init__(self, devices: tuple[int, ...], in_scope: Callable[[], bool]) -> None:
         self.in_scope = in_scope  # whether the calling thread is
+        self.disposal = Disposal()
         self._allocator: Any = torch.cuda.memory.CUDAPluggableAllocator(
             _segments.PATH, "gmb_torch_alloc", "gmb_torch_free"
         )
@@ -164,6 +179,7 @@ class Router:
             stack.close()
         if routes.pools and (pool := routes.pools[-1]) is not None:
             with contextlib.ExitStack() as stack:
+                stack.enter_context(self.disposal.use())
                 # Backward runs on this thread, and so allocates where it does.
                 stack.enter_context(torch.autograd.set_multithreading_enabled(False))
                 pool.route(stack)
@@ -223,6 +239,6 @@ class Router:
 
     def drop(self) -> None:
         with self._lock:
-            pools, self._idle = self._idle, []
+            pools, self._idle = [*self._idle, *self._busy], []
         for pool in pools:
             pool.drop()

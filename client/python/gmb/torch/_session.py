@@ -42,6 +42,7 @@ class Session:
         _segments.set_trim(self.trimmer.trim)
         _out_of_memory.install()
         _sharing.install()
+        self.router.disposal.install()
         client._hooks = self
         self.standing = False  # the thread of enable(gate=False) is in a scope
 
@@ -59,6 +60,7 @@ class Session:
         _sharing.remove()
         _out_of_memory.remove()
         self.router.drop()
+        self.router.disposal.remove()
         _segments.close_session()
 
 
@@ -214,6 +216,9 @@ def _end_with_process() -> None:
     if _session is None or _session.fork_guard.in_child():
         return
     session, _session = _session, None
+    if session.standing:
+        with contextlib.suppress(Error, RuntimeError):
+            session.client.leave()  # on another thread it can not be left any more
     session.end()
 
 
