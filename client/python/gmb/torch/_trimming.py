@@ -11,8 +11,8 @@ from gmb._client import Client
 from gmb._errors import Error
 from gmb.torch._pools import Router
 
-# Looking takes torch's lock: no more than this part of the time.
-_PART_OF_TIME = 0.01
+# Looking takes torch's lock, and Python's: no more than this part of the time.
+_PART_OF_TIME = 0.002
 
 
 class Trimmer:
