@@ -45,6 +45,10 @@ def check(what, ok, detail=""):
     return ok
 
 
+def skip(what, detail=""):
+    print(f"SKIP  {what}{'  (' + str(detail) + ')' if detail else ''}", flush=True)
+
+
 def note(text):
     print(f"      {text}", flush=True)
 

@@ -7,9 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from checks import GIB, attempt, check, finish, leased, mib, note
+from checks import GIB, attempt, check, finish, leased, mib, note, skip
 
 LIMIT = int(sys.argv[1])
+# XLA's other allocators take memory by the driver's VMM functions, which pass by
+# (docs/frameworks.md).
+SERVED = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR") == "cuda_async"
 
 
 def product():
@@ -40,7 +43,10 @@ def large():
     x = jnp.ones((GIB // 4,), dtype=jnp.float32)
     check("an array of 1 GiB", float(x.sum(dtype=jnp.float32)) == GIB // 4)
     now = leased()
-    check("it is in leased memory", now >= GIB, mib(now))
+    if SERVED or now >= GIB:
+        check("it is in leased memory", now >= GIB, mib(now))
+    else:
+        skip("it is not in leased memory, as documented", mib(now))
     stats = jax.devices()[0].memory_stats()
     if stats:
         note(f"its own limit {mib(stats.get('bytes_limit', 0))}, "

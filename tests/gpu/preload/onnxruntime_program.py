@@ -5,7 +5,7 @@ import sys
 import numpy
 import onnxruntime
 
-from checks import attempt, check, finish, leased, mib, note
+from checks import attempt, check, finish, leased, mib, note, skip
 
 
 def varint(value):
@@ -50,7 +50,7 @@ def run():
 
 note(f"onnxruntime {onnxruntime.__version__}, {onnxruntime.get_available_providers()}")
 if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
-    print("SKIP  onnxruntime was built without its CUDA provider", flush=True)
+    skip("onnxruntime was built without its CUDA provider")
     sys.exit(0)
 attempt("run", run)
 finish()
