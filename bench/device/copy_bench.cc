@@ -142,7 +142,8 @@ class CopyBench {
   device::CopyJob Job(CopyDirection direction, size_t i, uint64_t offset) {
     const auto& fd = std::get<ipc::UniqueFd>(slabs_[i].exported);
     return {.direction = direction,
-            .slab = ipc::UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)),
+            .slab = std::make_shared<const device::ShareableHandle>(
+                ipc::UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0))),
             .slab_bytes = sizes_[i],
             .room = {{offset, sizes_[i]}},
             .done = {}};
