@@ -1,7 +1,6 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <set>
 #include <string>
 
 #include "tests/device/fake_cuda/state.h"
@@ -16,11 +15,6 @@ using fake_cuda::TheGpu;
 #undef cuGetProcAddress
 
 namespace {
-
-std::set<CUstream>& Capturing() {
-  static std::set<CUstream>& streams = *new std::set<CUstream>;
-  return streams;
-}
 
 CUmemoryPool DefaultPool() { return reinterpret_cast<CUmemoryPool>(0x77); }
 
@@ -124,32 +118,24 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
   FAKE_ENTER();
-  Capturing().insert(stream);
+  TheGpu().capturing.insert(stream);
   return CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   FAKE_ENTER();
   *graph = nullptr;
-  return Capturing().erase(stream) == 1 ? CUDA_SUCCESS
-                                        : CUDA_ERROR_ILLEGAL_STATE;
+  return TheGpu().capturing.erase(stream) == 1 ? CUDA_SUCCESS
+                                               : CUDA_ERROR_ILLEGAL_STATE;
 }
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   FAKE_ENTER();
-  *status = Capturing().count(stream) == 1 ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                           : CU_STREAM_CAPTURE_STATUS_NONE;
+  *status = TheGpu().capturing.count(stream) == 1
+                ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
-
-CUresult cuEventQuery(CUevent name) {
-  FAKE_ENTER();
-  if (!Capturing().empty()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  const fake_cuda::Event& event = TheGpu().events.at(name);
-  return TheGpu().streams.at(event.stream).done >= event.after
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_NOT_READY;
-}
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)

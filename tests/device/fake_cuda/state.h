@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "device/devices.h"
@@ -57,6 +58,7 @@ struct Gpu {
   std::map<CUdeviceptr, uint64_t> opened;     // cuIpcOpenMemHandle
   std::map<CUstream, Stream> streams;
   std::map<CUevent, Event> events;
+  std::set<CUstream> capturing;
   std::map<uintptr_t, uint64_t> page_locked;
   CUmemGenericAllocationHandle next_handle = 100;
   int retained = 0;

@@ -126,6 +126,15 @@ CUresult cuEventRecord(CUevent event, CUstream name) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuEventQuery(CUevent name) {
+  FAKE_ENTER();
+  if (!TheGpu().capturing.empty()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const Event& event = TheGpu().events.at(name);
+  return TheGpu().streams.at(event.stream).done >= event.after
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_NOT_READY;
+}
+
 CUresult cuEventSynchronize(CUevent name) {
   FAKE_ENTER();
   const Event& event = TheGpu().events.at(name);
