@@ -61,7 +61,10 @@ void Core::AdvanceRestore(Session* session, Afterwards* after) {
   }
   if (!any([](const Session* m) { return !m->restores.empty(); })) return;
   for (Lease* lease : away.unready) MakeReady(lease, after);
-  if (!away.evicted.empty())
+  // What could not even begin has answered all of them.
+  const bool wanted =
+      any([](const Session* m) { return !m->restores.empty(); });
+  if (wanted && !away.evicted.empty())
     AskForRestore(members, std::move(away.evicted), after);
 }
 

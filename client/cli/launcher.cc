@@ -127,6 +127,8 @@ Environment EnvironmentFor(const Context& context, const RunOptions& options,
   if (by_token) {
     environment["GMB_RUN_TOKEN_FILE"] =
         fs::absolute(options.tenant_token_file, error).string();
+  } else {
+    environment.Remove("GMB_RUN_TOKEN_FILE");  // of a `gmb run` around this one
   }
   if (options.wait.has_value()) {
     environment["GMB_RUN_WAIT"] =

@@ -215,6 +215,10 @@ void Arena::Free(Block* block, void* stream) {
   PutBack(block, share);
 }
 
+void Arena::FreeForAnyone(Block* block) {
+  PutBack(block, AnyoneOf(block->share->pool));
+}
+
 void Arena::PutBack(Block* block, Share* share) {
   if (block->state == Block::State::kLive) {
     live_.Erase(block);

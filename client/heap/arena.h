@@ -92,6 +92,8 @@ class Arena {
   [[nodiscard]] bool Owns(uintptr_t address) const;
   // A live or held block is the stream's from now on.
   void Free(Block* block, void* stream);
+  // The same, when no stream's work may still use it.
+  void FreeForAnyone(Block* block);
   // A live block is freed later; it is no longer found.
   void Hold(Block* block);
 

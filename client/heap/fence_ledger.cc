@@ -59,13 +59,24 @@ void FenceLedger::RecordDeferred() {
 void FenceLedger::FreeDeferred(PoolId pool) {
   held_.remove_if([&](const Held& held) {
     if (!held.in_its_capture || held.block->chunk->pool != pool) return false;
-    arena_->Free(held.block, held.stream);
+    Free(held);
     return true;
   });
 }
 
+void FenceLedger::Free(const Held& held) {
+  if (held.stream.has_value()) {
+    arena_->Free(held.block, *held.stream);
+  } else {
+    arena_->FreeForAnyone(held.block);
+  }
+}
+
 void FenceLedger::Forget(void* stream) {
-  for (Held& held : held_) std::erase(held.unrecorded, stream);
+  for (Held& held : held_) {
+    std::erase(held.unrecorded, stream);
+    if (held.stream == stream) held.stream.reset();
+  }
 }
 
 void FenceLedger::Poll() {
@@ -79,7 +90,7 @@ void FenceLedger::Poll() {
         !std::all_of(held.fences.begin(), held.fences.end(), Reached)) {
       return false;
     }
-    arena_->Free(held.block, held.stream);
+    Free(held);
     return true;
   });
 }

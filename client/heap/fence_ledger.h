@@ -56,13 +56,14 @@ class FenceLedger {
   };
   struct Held {
     Block* block;
-    void* stream;
+    std::optional<void*> stream;  // none: it does not exist any more
     std::vector<void*> unrecorded;
     std::vector<Fence> fences;
     bool in_its_capture;
   };
 
   absl::Status RecordUsers(Held* held);
+  void Free(const Held& held);
 
   device::StreamFences* const fences_;
   Arena* const arena_;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "client/heap/heap_core.h"
@@ -83,9 +84,8 @@ absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
 absl::StatusOr<HeapCore::Memory> HeapCore::Acquire(uint64_t bytes,
                                                    absl::Duration wait) {
   SetWaiting(wait > absl::ZeroDuration());
-  absl::StatusOr<Memory> memory = source_->Acquire(bytes, wait);
-  SetWaiting(false);
-  return memory;
+  const absl::Cleanup waited = [this] { SetWaiting(false); };
+  return source_->Acquire(bytes, wait);
 }
 
 void HeapCore::SetWaiting(bool waiting) {
@@ -100,7 +100,13 @@ absl::StatusOr<void*> HeapCore::AcquireAndTake(uint64_t chunk_bytes,
   if (!memory.ok()) return memory.status();
   ipc::MutexLock lock(&mu_);
   AddChunk(*std::move(memory), kGeneral);
-  return Take(bytes, stream);
+  void* const taken = Take(bytes, stream);
+  if (taken == nullptr) {
+    return absl::ResourceExhaustedError(
+        "gmb: the stream was begun for a graph pool meanwhile, and that has no "
+        "such block left");
+  }
+  return taken;
 }
 
 void HeapCore::AddChunk(Memory memory, PoolId pool) {

@@ -49,6 +49,10 @@ class Error {
   }
   // Of a request that failed.
   [[nodiscard]] Outcome AsOutcome() const {
+    // A broker that refuses is there.
+    const auto reason = Library().gmb_error_reason(error_);
+    if (reason != GMB_REASON_NONE && reason != GMB_REASON_NO_SESSION)
+      return Outcome::kNoMemory;
     switch (Library().gmb_error_code(error_)) {
       case GMB_CODE_UNAVAILABLE:
       case GMB_CODE_DEADLINE_EXCEEDED:
@@ -102,8 +106,10 @@ std::shared_ptr<Broker::Session> Broker::Connected() {
   const ipc::MutexLock lock(&mu_);
   if (session_ != nullptr && session_->Lives()) return session_;
   session_.reset();
-  const auto now = std::chrono::steady_clock::now();
-  if (BrokerLibrary::Get() == nullptr || now < next_try_) return nullptr;
+  if (BrokerLibrary::Get() == nullptr ||
+      std::chrono::steady_clock::now() < next_try_) {
+    return nullptr;
+  }
   const std::string token = ReadToken(TheSettings().token_file);
   gmb_client_options options;
   Library().gmb_client_options_init(&options, sizeof(options));
@@ -113,7 +119,7 @@ std::shared_ptr<Broker::Session> Broker::Connected() {
   const Error error(Library().gmb_client_connect(&options, &client));
   if (!error.ok()) {
     Say(error.message());
-    next_try_ = now + kBetweenTries;
+    next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
     return nullptr;
   }
   session_ = std::make_shared<Session>(client);

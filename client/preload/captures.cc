@@ -22,7 +22,8 @@ void Captures::DidNotBegin() {
 
 void Captures::Ended(CUstream stream) {
   const ipc::MutexLock lock(&mu_);
-  streams_.erase(stream);
+  const auto found = streams_.find(stream);
+  if (found != streams_.end()) streams_.erase(found);
 }
 
 bool Captures::BeginSynchronizing() {

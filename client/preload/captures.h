@@ -38,7 +38,8 @@ class Captures {
   ipc::CondVar quiet_;
   int synchronizing_ ABSL_GUARDED_BY(mu_) = 0;
   int beginning_ ABSL_GUARDED_BY(mu_) = 0;
-  std::unordered_set<CUstream> streams_ ABSL_GUARDED_BY(mu_);
+  // CU_STREAM_PER_THREAD once for each thread that captures its own.
+  std::unordered_multiset<CUstream> streams_ ABSL_GUARDED_BY(mu_);
 };
 
 // BeginSynchronizing and EndSynchronizing.

@@ -180,6 +180,7 @@ void Memory::Release(const Lease& lease) {
 }
 
 bool Memory::ReleaseKept() {
+  if (Exiting()) return false;
   const SynchronizingTurn turn(&captures_);
   CUdevice current = 0;
   if (!turn.granted() || driver_.cuCtxGetDevice(&current) != CUDA_SUCCESS) {

@@ -84,6 +84,7 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
 }
 
 Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
+  if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
   CUdevice device = 0;
   if (const CUresult result = driver_.cuCtxGetDevice(&device);
       result != CUDA_SUCCESS) {

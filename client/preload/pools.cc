@@ -3,7 +3,8 @@
 namespace gmb::preload {
 
 void Pools::Created(CUmemoryPool pool, const CUmemPoolProps& properties) {
-  if (properties.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+  if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      properties.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
       properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return;
   }

@@ -40,6 +40,19 @@ TEST(CapturesTest, SeveralCapturesAreAllWaitedFor) {
   captures.EndSynchronizing();
 }
 
+TEST(CapturesTest, ThreadsThatCaptureTheirOwnDefaultStreamAreSeveral) {
+  Captures captures;
+  for (int thread = 0; thread < 2; ++thread) {
+    captures.AwaitTurn();
+    captures.Began(CU_STREAM_PER_THREAD);
+  }
+  captures.Ended(CU_STREAM_PER_THREAD);
+  EXPECT_FALSE(captures.BeginSynchronizing());
+  captures.Ended(CU_STREAM_PER_THREAD);
+  EXPECT_TRUE(captures.BeginSynchronizing());
+  captures.EndSynchronizing();
+}
+
 TEST(CapturesTest, ThreadsThatCaptureAndSynchroniseTakeTurns) {
   Captures captures;
   std::atomic<int> capturing = 0;

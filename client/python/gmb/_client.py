@@ -282,12 +282,11 @@ class Client:
             if error:
                 _native.raise_error(error)
             if not entered and self._hooks is not None:
-                try:
-                    self._hooks.entered()
-                except BaseException:
-                    lib.gmb_error_free(lib.gmb_leave(handle))
-                    raise
+                self._hooks.entered()
         except BaseException:
+            # An interrupt may come when the scope is in already; otherwise this does nothing.
+            if not entered:
+                lib.gmb_error_free(lib.gmb_leave(handle))
             self._end(scope=True)
             raise
         entered.append(True)

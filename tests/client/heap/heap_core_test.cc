@@ -365,6 +365,19 @@ TEST_F(HeapCoreTest, ADetachedStreamsMemoryIsEverybodysAndItIsNotAskedAgain) {
   EXPECT_EQ(Get(32 * kMiB, 2), recorded);
 }
 
+TEST_F(HeapCoreTest, WhatIsHeldForADetachedStreamBecomesEverybodys) {
+  LimitTo(64 * kMiB);
+  void* const block = Get(32 * kMiB, 1);
+  void* const other = Get(32 * kMiB, 3);
+  EXPECT_EQ(heap_->RecordStream(block, StreamNumber(2)), absl::OkStatus());
+  Free(block);
+  EXPECT_EQ(heap_->DetachStream(StreamNumber(1)), absl::OkStatus());
+  streams_->Break(StreamNumber(1));  // it is destroyed
+  streams_->FinishAll(StreamNumber(2));
+  EXPECT_EQ(Get(32 * kMiB, 4), block);
+  Free(other);
+}
+
 TEST_F(HeapCoreTest, TrimGivesBackWhatIsEmptyAndNoMoreThanIsAskedFor) {
   std::vector<uint64_t> told;
   Make({64 * kMiB, 64 * kMiB, absl::ZeroDuration(),

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from gmb import _segments
+
 
 class Disposal:
     """Counts who allocates to pools or captures, and destroys pools in between."""
@@ -65,9 +67,11 @@ class Disposal:
 
         def capture_begin(graph: torch.cuda.CUDAGraph, *args: Any, **kwargs: Any) -> None:
             disposal._enter()
+            _segments.lib.gmb_torch_begin_capture()
             try:
                 begin(graph, *args, **kwargs)
             except BaseException:
+                _segments.lib.gmb_torch_end_capture()
                 disposal._leave()
                 raise
 
@@ -75,6 +79,7 @@ class Disposal:
             try:
                 end(graph)
             finally:
+                _segments.lib.gmb_torch_end_capture()
                 disposal._leave()
 
         graphs.capture_begin = capture_begin  # type: ignore

@@ -7,6 +7,7 @@ import time
 
 import torch
 
+from gmb import _segments
 from gmb._client import Client
 from gmb._errors import Error
 from gmb.torch._pools import Router
@@ -63,6 +64,10 @@ class Trimmer:
                 return
 
     def _report(self) -> None:
+        # torch holds the lock that looking takes while it waits for the broker.
+        if _segments.totals().waiting:
+            self.changed()
+            return
         for device, nbytes in self._router.unused_bytes().items():
             if self._said.get(device) != nbytes:
                 self._client.set_trimmable(nbytes, self._uuids[device])
