@@ -23,7 +23,7 @@ static_assert(GMB_CODE_RESOURCE_EXHAUSTED ==
               static_cast<int>(absl::StatusCode::kResourceExhausted));
 static_assert(GMB_REASON_BAD_REQUEST == int{v1::BAD_REQUEST});
 static_assert(GMB_REASON_TENANT_LIMIT == int{v1::TENANT_LIMIT});
-static_assert(GMB_REASON_CONTENTS_LOST == int{v1::ErrorReason_MAX},
+static_assert(GMB_REASON_NAME_TAKEN == int{v1::ErrorReason_MAX},
               "gmb/c_api.h and gmb/error.h lack a reason");
 
 }  // namespace

@@ -39,6 +39,8 @@ absl::StatusCode CodeOf(v1::ErrorReason reason) {
       return absl::StatusCode::kUnavailable;
     case v1::CONTENTS_LOST:
       return absl::StatusCode::kDataLoss;
+    case v1::NAME_TAKEN:
+      return absl::StatusCode::kAlreadyExists;
     default:
       return absl::StatusCode::kInternal;
   }

@@ -36,6 +36,7 @@ enum class ErrorReason : int32_t {
   kPausing = 18,  // RESOURCE_EXHAUSTED: the session is being paused, and
                   // this is above its tenant's guarantee
   kContentsLost = 19,  // DATA_LOSS: contents kept off the device are gone
+  kNameTaken = 20,     // ALREADY_EXISTS: attach to the shared lease instead
 };
 
 // The word of the wire, "TENANT_LIMIT"; "REASON_<n>" for one this library does

@@ -65,6 +65,7 @@ class Reason(enum.IntEnum):
     TOO_MANY_REQUESTS = 17
     PAUSING = 18
     CONTENTS_LOST = 19
+    NAME_TAKEN = 20
 
 
 class Error(RuntimeError):
