@@ -342,6 +342,8 @@ void Core::OnMapped(Session* session, const v1::Mapped& mapped,
 }
 
 void Core::TryEndRestore(Lease* lease, Afterwards* after) {
+  // Who shares it may leave at any time.
+  if (lease->preparing) return;
   // A shared one is back once it is filled: who maps it does so on his own
   // account.
   const bool mapping = lease->asked();

@@ -132,6 +132,7 @@ void Core::Attach(Session* session, uint64_t client_id,
 // Those who wait for the lease get it once it is on the device and whole, and
 // until then it is asked back for them.
 void Core::ServeAttaches(Lease* lease, Afterwards* after) {
+  if (!lease->shared) return;  // not yet: its writer still fills it
   SharedName* name = NameOf(lease->tenant, lease->request);
   if (name == nullptr || name->waiting.empty()) return;
   if (lease->residence == Residence::kResident && !lease->torn) {

@@ -46,7 +46,8 @@ void Core::AdvanceUsers(Lease* lease, Afterwards* after) {
 void Core::AnswerUsers(Lease* lease, const absl::Status& status,
                        Afterwards* after) {
   for (Session* user : UsersOf(*lease)) AnswerRestores(user, status, after);
-  if (SharedName* name = NameOf(lease->tenant, lease->request)) {
+  SharedName* name = NameOf(lease->tenant, lease->request);
+  if (lease->shared && name != nullptr) {
     name->attempts = 0;
     RefuseAttaches(std::exchange(name->waiting, std::vector<PendingAttach>()),
                    status, after);

@@ -378,6 +378,41 @@ TEST_F(CoreSharedTest, AnAttachBringsItBack) {
   EXPECT_EQ(Lease(shared_).attached(), 2u);
 }
 
+TEST_F(CoreSharedTest, OneThatIsEvictedBeforeItIsSealedIsNobodyElses) {
+  const auto writer = Connect("idle");
+  GateOn(writer.get());
+  const v1::BrokerMessage grant =
+      writer->Answer(Acquire(writer.get(), "weights", 100 * kMiB));
+  shared_ = grant.grant().lease_id();
+  writer->Mapped(shared_);
+  const auto reader = Connect("idle");
+  const uint64_t waiting = Attach(reader.get(), "weights", 30);
+  writer->Park();
+  const Taken taken = Take({writer.get()}, 200 * kMiB);
+  taken.busy->Release(taken.lease);
+  const uint64_t restore = writer->Restore(30);
+  Map(writer.get());
+  EXPECT_TRUE(writer->Answer(restore).has_restored());
+  EXPECT_EQ(Lease(shared_).attached(), 0u);
+  ASSERT_TRUE(Seal(writer.get(), shared_).has_sealed());
+  EXPECT_TRUE(reader->Answer(waiting).has_grant());
+  EXPECT_EQ(Lease(shared_).attached(), 2u);
+}
+
+TEST_F(CoreSharedTest, AReaderThatEndsWhileItIsComingBackDoesNotEndThat) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  reader->Park();
+  const Taken taken = Take({writer.get(), reader.get()}, 250 * kMiB);
+  const uint64_t restore = writer->Restore(30);
+  taken.busy->Release(taken.lease);  // its slabs are being made
+  core.CloseSession(reader->session, "killed");
+  Map(writer.get());
+  EXPECT_TRUE(writer->Answer(restore).has_restored());
+  EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::MAPPED);
+}
+
 TEST_F(CoreSharedTest, AnAttachersEndLeavesTheOthersWaiting) {
   const auto writer = Writer(100 * kMiB);
   writer->Park();
