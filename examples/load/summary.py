@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,10 +31,7 @@ def summarise(answers: Sequence[Answer]) -> dict[str, Any]:
     waits = [a.wait_ms for a in evicted if a.wait_ms > 0]
     begin = min((a.due_ms for a in answers), default=0.0)
     end = max((a.due_ms + a.latency_ms for a in answers), default=0.0)
-    errors: dict[str, int] = {}
-    for answer in answers:
-        if not answer.ok:
-            errors[answer.error] = errors.get(answer.error, 0) + 1
+    errors = Counter(a.error for a in answers if not a.ok)
     return {
         "requests": len(answers),
         "ok": len(served),
@@ -52,7 +50,7 @@ def summarise(answers: Sequence[Answer]) -> dict[str, Any]:
         ),
         "run_seconds": round(sum(a.run_ms for a in served) / 1000, 3),
         "late_p99_ms": quantile([a.late_ms for a in answers], 0.99) if answers else 0.0,
-        "errors": errors,
+        "errors": dict(errors.most_common(5)),
     }
 
 

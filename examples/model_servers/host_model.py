@@ -17,7 +17,7 @@ from model_servers.kinds import HostSizes
 from model_servers.model import Refused
 
 _PATTERN_BYTES = 1 << 16
-_WAIT_SECONDS = 20.0
+_WAIT_SECONDS = 5.0
 
 
 def _pattern(*of: object) -> bytes:
@@ -60,6 +60,9 @@ class HostModel:
         self._weights: gmb.Lease | None = None
         self._lock = threading.Lock()
         self._peak = 0
+
+    def warm(self) -> None:
+        """Nothing: there is no context and no kernel."""
 
     def load(self, share_bytes: int | None) -> None:
         del share_bytes  # a split is the tenant's limit here

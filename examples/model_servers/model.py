@@ -15,6 +15,9 @@ class Model(Protocol):
 
     max_batch: int
 
+    def warm(self) -> None:
+        """What a process needs once, whatever is loaded; on memory that is given back."""
+
     def load(self, share_bytes: int | None) -> None:
         """Makes the weights. `share_bytes`: of the device, when it is split. May raise Refused."""
 

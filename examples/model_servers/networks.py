@@ -50,14 +50,13 @@ _CONVNETS = {
     "tiny": ConvnetSize(layers=2, channels=32, stem=8, pixels=32),
 }
 _RECOMMENDERS = {
-    "full": RecommenderSize(rows=3_700_000, width=256, history=256, users=64, hidden=8192),
-    "small": RecommenderSize(rows=100_000, width=256, history=256, users=64, hidden=8192),
+    "full": RecommenderSize(rows=3_700_000, width=256, history=384, users=64, hidden=8192),
+    "small": RecommenderSize(rows=100_000, width=256, history=384, users=64, hidden=8192),
     "tiny": RecommenderSize(rows=1000, width=16, history=8, users=4, hidden=32),
 }
 
 
-def max_batch_of(size: str) -> int:
-    return 8 if size == "tiny" else 64
+MAX_BATCH = 64
 
 
 def build(kind: str, size: str) -> nn.Module:
@@ -159,7 +158,7 @@ class Recommender(nn.Module):
         seen = seen.view(users, size.history, size.width)
         place = torch.arange(users, device=device)
         asked = self.items((place * 40503 + 7).remainder(size.rows))
-        weights = torch.softmax((seen * asked.unsqueeze(1)).float().sum(-1), -1)
+        weights = torch.softmax((seen * asked.unsqueeze(1)).sum(-1, dtype=torch.float32), -1)
         taste = (seen * weights.unsqueeze(-1).to(seen.dtype)).sum(1)
         x = torch.cat((taste, asked), -1)
         for layer in list(self.mlp)[:-1]:

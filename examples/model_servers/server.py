@@ -39,7 +39,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--wait-for-load",
         action="store_true",
-        help="load the weights at POST /load, not at the start",
+        help="make the CUDA context and load the kernels, and the weights at POST /load",
     )
     options = parser.parse_args()
     if options.device == "host" and options.memory == "plain":
@@ -74,7 +74,9 @@ def main() -> None:
         with Front(options.port, options.name, model, worker) as front:
             serving = threading.Thread(target=front.serve_forever, daemon=True)
             serving.start()
-            if not options.wait_for_load:
+            if options.wait_for_load:
+                worker.call(model.warm)
+            else:
                 front.load(None)
             print(f"listening on 127.0.0.1:{front.server_port}", flush=True)
             ended.wait()

@@ -8,15 +8,16 @@ from contextlib import AbstractContextManager
 import torch
 
 from model_servers.model import Refused
-from model_servers.networks import build, max_batch_of
+from model_servers.networks import MAX_BATCH, build
 from model_servers.torch_memory import Memory
 
 _DTYPE = torch.bfloat16
+_DEVICE = "cuda"
 
 
 class TorchModel:
     def __init__(self, kind: str, size: str, seed: int, memory: Memory) -> None:
-        self.max_batch = max_batch_of(size)
+        self.max_batch = MAX_BATCH
         self._kind, self._size, self._seed = kind, size, seed
         self._memory = memory
         self._network: torch.nn.Module | None = None
@@ -24,8 +25,6 @@ class TorchModel:
         torch.set_num_threads(1)
         torch.backends.cudnn.deterministic = True
         torch.cuda.init()
-        self._peak = 0
-        self._warmed = False
 
     def load(self, share_bytes: int | None) -> None:
         try:
@@ -84,13 +83,13 @@ class TorchModel:
     def _make(self, size: str) -> torch.nn.Module:
         with torch.device("meta"):
             network = build(self._kind, size)
-        generator = torch.Generator(device="cuda").manual_seed(self._seed)
+        generator = torch.Generator(device=_DEVICE).manual_seed(self._seed)
         for module in network.modules():
             for name, parameter in list(module.named_parameters(recurse=False)):
                 weights = torch.empty(
                     parameter.shape,
                     dtype=_DTYPE,
-                    device="cuda",
+                    device=_DEVICE,
                     memory_format=(
                         torch.channels_last if parameter.dim() == 4 else torch.contiguous_format
                     ),
