@@ -27,7 +27,7 @@ from fleet import Fleet
 from load.bursts import model_name
 from load.trace import read_trace
 from model_servers.broker import Broker, Programs
-from setup import MIB, Setup, in_gib
+from conditions import MIB, Conditions, in_gib
 from trial import Trial, run_trial
 
 _DEFAULT_TRACE = _EXAMPLES / "load" / "traces" / "bursty-6.trace"
@@ -68,8 +68,8 @@ def parse() -> argparse.Namespace:
 class Run:
     """The phases, in order. What a later one needs of an earlier one is in here."""
 
-    def __init__(self, setup: Setup, options: argparse.Namespace) -> None:
-        self.setup = setup
+    def __init__(self, conditions: Conditions, options: argparse.Namespace) -> None:
+        self.conditions = conditions
         self.options = options
         self.modes = options.modes.split(",")
         self.alone: Alone | None = None
@@ -97,7 +97,7 @@ class Run:
         """How many an even split of the card serves: each has the largest peak."""
         if self.split is None:
             assert self.alone is not None, "--split, or the mode alone"
-            self.split = self.setup.card_bytes // max(self.alone.peaks.values())
+            self.split = self.conditions.card_bytes // max(self.alone.peaks.values())
         return max(1, self.split)
 
     # --- Plain device memory: alone, split evenly, first come first served.
@@ -105,17 +105,17 @@ class Run:
     def plain(self) -> None:
         # Two more than a split could serve, which alone's peaks will say.
         count = self.options.split + 2 if self.options.split else 9
-        fleet = Fleet(self.setup, "plain", count)
+        fleet = Fleet(self.conditions, "plain", count)
         try:
             fleet.wait_until_ready()
-            self.note(f"{count} plain servers ready; {device_memory(self.setup)}")
+            self.note(f"{count} plain servers ready; {device_memory(self.conditions)}")
             if "alone" in self.modes:
                 self.run_alone(fleet)
             if "static" in self.modes:
                 self.climb(fleet, "static")
             if "native" in self.modes:
                 fleet.unload()
-                with Ballast(self.setup) as ballast:
+                with Ballast(self.conditions) as ballast:
                     self.note(f"ballast: {ballast.said}")
                     self.climb(fleet, "native")
         finally:
@@ -123,7 +123,7 @@ class Run:
 
     def run_alone(self, fleet: Fleet) -> None:
         models = min(self.factors) * (self.options.split or 6)
-        self.alone = run_alone(self.setup, fleet, models)
+        self.alone = run_alone(self.conditions, fleet, models)
         peaks = ", ".join(f"{kind} {in_gib(n)}" for kind, n in self.alone.peaks.items())
         self.note(f"alone, the requests of {models} models; peaks: {peaks}")
         self.say(figure.alone_row(self.alone))
@@ -133,9 +133,9 @@ class Run:
         models = self.split_models()
         while models <= len(fleet.servers):
             fleet.unload()
-            share = self.setup.card_bytes // models if mode == "static" else None
+            share = self.conditions.card_bytes // models if mode == "static" else None
             trial = run_trial(
-                self.setup, fleet, mode, models, share, replay_anyway=self.options.keep_going
+                self.conditions, fleet, mode, models, share, replay_anyway=self.options.keep_going
             )
             self.add(trial)
             if not trial.all_served():
@@ -148,39 +148,39 @@ class Run:
         most = max(self.factors) * self.split_models()
         names = [model_name(number) for number in range(most)]
         with Broker(
-            self.setup.programs,
+            self.conditions.programs,
             {name: {"limit": "100%"} for name in names},
             self.broker_arguments(),
-            self.setup.out / "gmbd.log",
+            self.conditions.out / "gmbd.log",
         ) as broker:
             broker.wait_until_it_answers()
-            fleet = Fleet(self.setup, "gmb", most, broker.socket_dir)
+            fleet = Fleet(self.conditions, "gmb", most, broker.socket_dir)
             try:
                 fleet.wait_until_ready()
                 self.wait_for_host_pool(broker)
-                self.note(f"{most} servers on gmb ready; {device_memory(self.setup)}")
+                self.note(f"{most} servers on gmb ready; {device_memory(self.conditions)}")
                 self.broker_trials(broker, fleet)
             finally:
                 fleet.stop()
 
     def broker_trials(self, broker: Broker, fleet: Fleet) -> None:
-        if self.setup.device == "host" and "static" in self.modes:
+        if self.conditions.device == "host" and "static" in self.modes:
             self.host_split(broker, fleet)
             fleet.unload()
         for factor in self.factors:
-            trial = run_trial(self.setup, fleet, "gmb", factor * self.split_models())
+            trial = run_trial(self.conditions, fleet, "gmb", factor * self.split_models())
             self.add(trial)
-            (self.setup.out / f"gmb-{trial.models}.status.json").write_text(
+            (self.conditions.out / f"gmb-{trial.models}.status.json").write_text(
                 json.dumps({"status": broker.gmb("status"), "leases": broker.gmb("lease", "list")})
             )
             if not trial.all_served():
                 return
 
     def broker_arguments(self) -> list[str]:
-        card, pool = self.setup.card_bytes, self.options.host_pool_mib * MIB
+        card, pool = self.conditions.card_bytes, self.options.host_pool_mib * MIB
         arguments = (
             ["--device", "cuda:0", "--pool", str(card)]
-            if self.setup.device == "cuda"
+            if self.conditions.device == "cuda"
             else ["--device", f"host:{card}"]
         )
         return [*arguments, "--host-pool", str(pool), *self.options.gmbd.split()]
@@ -198,11 +198,11 @@ class Run:
         """On the host device a split is a limit on each tenant."""
         models = self.split_models()
         while models <= len(fleet.servers):
-            share = self.setup.card_bytes // models
+            share = self.conditions.card_bytes // models
             fleet.unload()
             for server in fleet.servers[:models]:
                 broker.gmb("tenant", "set", server.name, "--limit", str(share))
-            trial = run_trial(self.setup, fleet, "static", models)
+            trial = run_trial(self.conditions, fleet, "static", models)
             self.add(trial)
             for server in fleet.servers[:models]:
                 broker.gmb("tenant", "set", server.name, "--limit", "100%")
@@ -214,13 +214,13 @@ class Run:
         """One model at a time on the card, on the broker's host device."""
         names = [model_name(number) for number in range(3)]
         with Broker(
-            self.setup.programs,
+            self.conditions.programs,
             {name: {"limit": "100%"} for name in names},
             self.broker_arguments(),
-            self.setup.out / "gmbd-alone.log",
+            self.conditions.out / "gmbd-alone.log",
         ) as broker:
             broker.wait_until_it_answers()
-            fleet = Fleet(self.setup, "gmb", 3, broker.socket_dir)
+            fleet = Fleet(self.conditions, "gmb", 3, broker.socket_dir)
             try:
                 fleet.wait_until_ready()
                 self.run_alone(fleet)
@@ -229,7 +229,7 @@ class Run:
 
     def run(self) -> None:
         plain = {"alone", "static", "native"} & set(self.modes)
-        if self.setup.device == "host":
+        if self.conditions.device == "host":
             if "alone" in self.modes:
                 self.host_alone()
         elif plain:
@@ -242,10 +242,10 @@ class Run:
     def finish(self) -> int:
         """Prints and writes; how many goals were not reached."""
         result: dict[str, Any] = {
-            "machine": machine(self.setup),
-            "trace": {"file": self.options.trace.name, **self.setup.trace.header},
-            "seconds": self.setup.seconds,
-            "card_bytes": self.setup.card_bytes,
+            "machine": machine(self.conditions),
+            "trace": {"file": self.options.trace.name, **self.conditions.trace.header},
+            "seconds": self.conditions.seconds,
+            "card_bytes": self.conditions.card_bytes,
             "notes": self.notes,
             "trials": [trial.as_json() for trial in self.trials],
         }
@@ -262,16 +262,16 @@ class Run:
             for goal in found:
                 word = "reached" if goal["reached"] else "MISSED "
                 print(f"{word}  {goal['goal']}: {goal['said']}")
-        (self.setup.out / "figure.json").write_text(json.dumps(result, indent=1) + "\n")
+        (self.conditions.out / "figure.json").write_text(json.dumps(result, indent=1) + "\n")
         return missed
 
 
 class Ballast:
     """Leaves a card's bytes on the device, while it is in."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, conditions: Conditions) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-B", str(_HERE / "ballast.py"), "--leave", str(setup.card_bytes)],
+            [sys.executable, "-B", str(_HERE / "ballast.py"), "--leave", str(conditions.card_bytes)],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -290,9 +290,9 @@ class Ballast:
         self._process.wait()
 
 
-def device_memory(setup: Setup) -> str:
+def device_memory(conditions: Conditions) -> str:
     """What the device's driver says, contexts and all."""
-    if setup.device == "host":
+    if conditions.device == "host":
         return "host memory"
     done = subprocess.run(
         ["nvidia-smi", "--query-gpu=memory.used,memory.total", "--format=csv,noheader"],
@@ -301,9 +301,9 @@ def device_memory(setup: Setup) -> str:
     return f"device memory used, of: {done.stdout.strip() or 'unknown'}"
 
 
-def machine(setup: Setup) -> dict[str, str]:
+def machine(conditions: Conditions) -> dict[str, str]:
     found = {"cpu": platform.processor() or platform.machine(), "kernel": platform.release()}
-    if setup.device == "cuda":
+    if conditions.device == "cuda":
         done = subprocess.run(
             ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
             capture_output=True, text=True, check=False,
@@ -316,7 +316,7 @@ def main() -> None:
     options = parse()
     options.out.mkdir(parents=True, exist_ok=True)
     trace = read_trace(options.trace)
-    setup = Setup(
+    conditions = Conditions(
         device=options.device,
         size=options.size,
         card_bytes=options.card_mib * MIB,
@@ -325,10 +325,10 @@ def main() -> None:
         programs=Programs(options.bin),
         out=options.out.resolve(),
     )
-    run = Run(setup, options)
+    run = Run(conditions, options)
     run.note(
-        f"trace {options.trace.name}, seed {trace.header.get('seed')}, {setup.seconds:g} s; card "
-        f"{in_gib(setup.card_bytes)}"
+        f"trace {options.trace.name}, seed {trace.header.get('seed')}, {conditions.seconds:g} s; card "
+        f"{in_gib(conditions.card_bytes)}"
     )
     try:
         run.run()

@@ -6,7 +6,7 @@ from typing import Any
 
 from alone import Alone
 from load.summary import summarise
-from setup import Setup, in_gib
+from conditions import Conditions, in_gib
 from trial import Trial
 
 # Of an H200, page-locked, to the device (docs/performance.md).
@@ -113,8 +113,8 @@ def goals(alone: Alone, trials: list[Trial]) -> list[dict[str, Any]]:
     return found
 
 
-def restore_note(setup: Setup, weights_bytes: int) -> str:
-    if setup.device != "cuda":
+def restore_note(conditions: Conditions, weights_bytes: int) -> str:
+    if conditions.device != "cuda":
         return ""
     return (
         f"plain copy of {in_gib(weights_bytes)} of weights at 55.5 GB/s: "

@@ -9,21 +9,21 @@ from load.bursts import model_name
 from load.replay import Target
 from model_servers.kinds import kind_of
 from model_servers.server_process import ServerProcess, server_command, stop_all
-from setup import Setup
+from conditions import Conditions
 
 
 class Fleet:
     """Started in parallel: what a process needs once is not part of a trial."""
 
     def __init__(
-        self, setup: Setup, memory: str, count: int, socket_dir: str | None = None
+        self, conditions: Conditions, memory: str, count: int, socket_dir: str | None = None
     ) -> None:
         self.memory = memory
-        arguments = ["--device", setup.device, "--memory", memory, "--size", setup.size]
+        arguments = ["--device", conditions.device, "--memory", memory, "--size", conditions.size]
         arguments += ["--wait-for-load"]
         if socket_dir is not None:
             arguments += ["--socket-dir", socket_dir]
-        logs = setup.out / f"servers-{memory}"
+        logs = conditions.out / f"servers-{memory}"
         logs.mkdir(parents=True, exist_ok=True)
         self.servers = []
         self._loaded: set[str] = set()
@@ -31,7 +31,7 @@ class Fleet:
             name = model_name(number)
             command = server_command(name, kind_of(number), "--seed", str(number + 1), *arguments)
             self.servers.append(
-                ServerProcess(name, command, setup.server_environment(), logs / f"{name}.log")
+                ServerProcess(name, command, conditions.server_environment(), logs / f"{name}.log")
             )
 
     def wait_until_ready(self, seconds: float = 180.0) -> None:

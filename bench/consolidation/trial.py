@@ -15,7 +15,7 @@ from load.summary import by_model, summarise
 from memory_sampler import MemorySampler
 from model_servers.kinds import kind_of
 from model_servers.server_process import ServerProcess
-from setup import Setup
+from conditions import Conditions
 
 
 @dataclass
@@ -76,7 +76,7 @@ def first_round(
 
 
 def run_trial(
-    setup: Setup,
+    conditions: Conditions,
     fleet: Fleet,
     mode: str,
     models: int,
@@ -90,7 +90,7 @@ def run_trial(
     not_loaded = fleet.load(servers, share_bytes)
     loaded = time.monotonic()
     learned, refused = first_round(
-        [s for s in servers if s.name not in not_loaded], setup.batches
+        [s for s in servers if s.name not in not_loaded], conditions.batches
     )
     trial = Trial(
         mode=mode,
@@ -101,11 +101,11 @@ def run_trial(
         first_round_seconds=round(time.monotonic() - loaded, 2),
     )
     if trial.all_served() or replay_anyway:
-        trace = setup.trace.of([s.name for s in servers], setup.seconds)
-        with MemorySampler(servers, setup.card_bytes) as sampler:
+        trace = conditions.trace.of([s.name for s in servers], conditions.seconds)
+        with MemorySampler(servers, conditions.card_bytes) as sampler:
             trial.answers = replay(trace, fleet.targets(), expected or learned)
         trial.memory = sampler.result()
         trial.most_held = sampler.most_by_model
         trial.peaks = {s.name: int(s.stats()["peak_bytes"]) for s in servers}
-        write_answers(setup.out / f"{mode}-{models}.jsonl", trial.answers)
+        write_answers(conditions.out / f"{mode}-{models}.jsonl", trial.answers)
     return trial

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 import gmb
 from model_servers.kinds import HostSizes
 from model_servers.model import Refused
+from model_servers.worker import WAIT_IN_SCOPE_SECONDS
 
 _PATTERN_BYTES = 1 << 16
-_WAIT_SECONDS = 5.0
+_WAIT_SECONDS = 20.0
 
 
 def _pattern(*of: object) -> bytes:
@@ -95,7 +96,7 @@ class HostModel:
         count = self._sizes.bytes_per_item * batch
         with _refusing():
             activations = self._client.acquire(
-                count, wait=_WAIT_SECONDS, contents=gmb.Contents.DISCARD
+                count, wait=WAIT_IN_SCOPE_SECONDS, contents=gmb.Contents.DISCARD
             )
         with activations:
             self._note_peak(self._weights.size_bytes + activations.size_bytes)
@@ -123,6 +124,6 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except (gmb.OutOfMemoryError, gmb.DeadlineExceededError) as error:
-        raise Refused(str(error)) from error
+        raise Refused(str(error), final=error.reason == gmb.Reason.TENANT_LIMIT) from error
 
 

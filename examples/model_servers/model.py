@@ -7,7 +7,14 @@ from typing import Protocol
 
 
 class Refused(Exception):
-    """Memory did not suffice. The text is the broker's reason, or the framework's."""
+    """Memory did not suffice. The text is the broker's reason, or the framework's.
+
+    `final`: it is no use to try again.
+    """
+
+    def __init__(self, text: str, final: bool = False) -> None:
+        super().__init__(text)
+        self.final = final
 
 
 class Model(Protocol):

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 
 from model_servers.model import Refused
+from model_servers.worker import WAIT_IN_SCOPE_SECONDS
 
 
 class Memory(Protocol):
@@ -61,7 +62,9 @@ class GmbMemory:
         import gmb.torch
 
         if not gmb.torch.enabled():
-            self._client = gmb.torch.enable(self._socket_dir, tenant=self._tenant, wait=20.0)
+            self._client = gmb.torch.enable(
+                self._socket_dir, tenant=self._tenant, wait=WAIT_IN_SCOPE_SECONDS
+            )
 
     @contextmanager
     def loading(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 @dataclass(frozen=True)
-class Setup:
+class Conditions:
     device: str  # "cuda" or "host"
     size: str  # of the networks: "full" or "tiny"
     card_bytes: int  # the card that the models share
