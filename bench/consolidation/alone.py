@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from conditions import Conditions
 from fleet import Fleet
 from load.answer import Answer, write_answers
 from load.bursts import model_name
 from load.replay import replay
 from load.trace import Request, Trace, one_after_another
 from model_servers.kinds import KINDS, kind_of
-from conditions import Conditions
 from trial import first_round
 
 _GAP_MS = 150.0

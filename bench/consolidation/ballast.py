@@ -19,7 +19,6 @@ def main() -> None:
     leave = parser.parse_args().leave
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    torch.cuda.init()
     torch.cuda.synchronize()  # the context is there: what is free now is what others can have
     free = torch.cuda.mem_get_info()[0]
     held = torch.empty(max(0, free - leave), dtype=torch.uint8, device="cuda")

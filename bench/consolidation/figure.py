@@ -6,15 +6,11 @@ from typing import Any
 
 from alone import Alone
 from load.summary import summarise
-from conditions import Conditions, in_gib
 from trial import Trial
-
-# Of an H200, page-locked, to the device (docs/performance.md).
-_COPY_BYTES_PER_MS = 55.5e6
 
 
 def _ms(latency: dict[str, float] | None, what: str) -> str:
-    return "–" if latency is None else f"{latency[what]:.1f}"
+    return "-" if latency is None else f"{latency[what]:.1f}"
 
 
 HEAD = (
@@ -53,7 +49,7 @@ def alone_row(alone: Alone) -> str:
         f"| alone | 1 | 1 | {found['ok_per_second']:.1f} | {found['refused']} "
         f"| {_ms(found['latency_ms'], 'p50')} | {_ms(found['latency_ms'], 'p99')} "
         f"| {_ms(found['latency_ms'], 'p50')} | {_ms(found['latency_ms'], 'p99')} "
-        f"| – | – | – | – | – | {found['run_seconds'] / found['seconds'] * 100:.0f} % |"
+        f"| - | - | - | - | - | {found['run_seconds'] / found['seconds'] * 100:.0f} % |"
     )
 
 
@@ -111,12 +107,3 @@ def goals(alone: Alone, trials: list[Trial]) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def restore_note(conditions: Conditions, weights_bytes: int) -> str:
-    if conditions.device != "cuda":
-        return ""
-    return (
-        f"plain copy of {in_gib(weights_bytes)} of weights at 55.5 GB/s: "
-        f"{weights_bytes / _COPY_BYTES_PER_MS:.0f} ms"
-    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from conditions import Conditions
 from load.bursts import model_name
 from load.replay import Target
 from model_servers.kinds import kind_of
 from model_servers.server_process import ServerProcess, server_command, stop_all
-from conditions import Conditions
 
 
 class Fleet:

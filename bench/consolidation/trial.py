@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conditions import Conditions
 from fleet import Fleet
 from load.answer import Answer, write_answers
 from load.replay import replay
@@ -15,7 +16,6 @@ from load.summary import by_model, summarise
 from memory_sampler import MemorySampler
 from model_servers.kinds import kind_of
 from model_servers.server_process import ServerProcess
-from conditions import Conditions
 
 
 @dataclass

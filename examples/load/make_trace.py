@@ -13,8 +13,8 @@ from dataclasses import fields
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from load.bursts import Shape, make_trace
-from load.trace import write_trace
+from load.bursts import Shape, make_trace  # noqa: E402
+from load.trace import write_trace  # noqa: E402
 
 
 def main() -> None:

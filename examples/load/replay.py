@@ -57,7 +57,8 @@ class _Replay:
 
     async def _ask(self, request: Request, due: float) -> None:
         sent = time.monotonic()
-        status, said = 0, {}
+        status = 0
+        said: dict[str, Any] = {}
         try:
             client = self._clients[request.model]
             post = client.post("/infer", {"batch": request.batch})

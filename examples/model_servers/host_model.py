@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 import threading
 import zlib
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import gmb
 from model_servers.kinds import HostSizes
@@ -50,9 +50,7 @@ def expected_sum(sizes: HostSizes, seed: int, batch: int) -> str:
 class HostModel:
     """One session of the tenant `name`."""
 
-    def __init__(
-        self, sizes: HostSizes, socket_dir: str | None, name: str, seed: int
-    ) -> None:
+    def __init__(self, sizes: HostSizes, socket_dir: str | None, name: str, seed: int) -> None:
         self.max_batch = sizes.max_batch
         self._sizes = sizes
         self._seed = seed
@@ -125,5 +123,3 @@ def _refusing() -> Iterator[None]:
         yield
     except (gmb.OutOfMemoryError, gmb.DeadlineExceededError) as error:
         raise Refused(str(error), final=error.reason == gmb.Reason.TENANT_LIMIT) from error
-
-

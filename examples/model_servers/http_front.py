@@ -69,6 +69,7 @@ class Front(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    wbufsize = -1  # head and body in one packet, when the request has been handled
     server: Front
 
     def do_GET(self) -> None:
@@ -119,10 +120,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        # Head and body in one packet.
-        self._headers_buffer.append(b"\r\n" + body)
-        self.wfile.write(b"".join(self._headers_buffer))
-        self._headers_buffer = []
+        self.end_headers()
+        self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         pass

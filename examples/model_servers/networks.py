@@ -83,7 +83,8 @@ class _Layer(nn.Module):
         query, key, value = parts.permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.out(mixed.transpose(1, 2).reshape(texts, tokens, width))
-        return x + self.down(F.gelu(self.up(F.layer_norm(x, (width,)))))
+        changed: Tensor = self.down(F.gelu(self.up(F.layer_norm(x, (width,)))))
+        return x + changed
 
 
 class Encoder(nn.Module):
@@ -102,7 +103,7 @@ class Encoder(nn.Module):
         x = self.words(words)
         for layer in self.layers:
             x = layer(x)
-        scores = F.linear(F.layer_norm(x, (size.width,)), self.words.weight)
+        scores: Tensor = F.linear(F.layer_norm(x, (size.width,)), self.words.weight)
         chances = torch.log_softmax(scores, -1, dtype=torch.float32)
         following = words.roll(-1, 1).unsqueeze(-1)
         return chances.gather(-1, following).mean((1, 2))
@@ -132,7 +133,8 @@ class Convnet(nn.Module):
         x = self.widen(F.avg_pool2d(x, size.pixels // 8))
         for layer in self.body:
             x = x + F.relu(layer(x)) * 0.5
-        return x.float().mean((1, 2, 3))
+        scores: Tensor = x.float().mean((1, 2, 3))
+        return scores
 
 
 class Recommender(nn.Module):
@@ -163,4 +165,5 @@ class Recommender(nn.Module):
         x = torch.cat((taste, asked), -1)
         for layer in list(self.mlp)[:-1]:
             x = F.relu(layer(x))
-        return self.mlp[-1](x).view(batch, size.users).float().mean(1)
+        scores: Tensor = self.mlp[-1](x).view(batch, size.users).float().mean(1)
+        return scores

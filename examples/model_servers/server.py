@@ -51,9 +51,7 @@ def make_model(options: argparse.Namespace) -> Model:
     if options.device == "host":
         from model_servers.host_model import HostModel
 
-        return HostModel(
-            KINDS[options.kind].host, options.socket_dir, options.name, options.seed
-        )
+        return HostModel(KINDS[options.kind].host, options.socket_dir, options.name, options.seed)
     from model_servers.torch_memory import GmbMemory, PlainMemory
     from model_servers.torch_model import TorchModel
 

@@ -90,9 +90,7 @@ class ServerProcess:
         self, method: str, path: str, body: dict[str, Any] | None = None, within: float = 120.0
     ) -> tuple[int, dict[str, Any]]:
         """Status and JSON answer. ServerError without one."""
-        connection = http.client.HTTPConnection(
-            self.target.host, self.target.port, timeout=within
-        )
+        connection = http.client.HTTPConnection(self.target.host, self.target.port, timeout=within)
         try:
             connection.request(method, path, json.dumps(body or {}))
             response = connection.getresponse()

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 import torch
-
 from model_servers.model import Refused
 from model_servers.worker import WAIT_IN_SCOPE_SECONDS
 

@@ -6,7 +6,6 @@ import gc
 from contextlib import AbstractContextManager
 
 import torch
-
 from model_servers.model import Refused
 from model_servers.networks import MAX_BATCH, build
 from model_servers.torch_memory import Memory
@@ -24,7 +23,7 @@ class TorchModel:
         # The CPU's part is one thread; the GPU's answers are to be the same every time.
         torch.set_num_threads(1)
         torch.backends.cudnn.deterministic = True
-        torch.cuda.init()
+        torch.cuda.init()  # type: ignore[no-untyped-call]
 
     def load(self, share_bytes: int | None) -> None:
         try:

@@ -14,7 +14,10 @@ def test_the_broker_serves_more_models_than_a_split(tmp_path):
         [sys.executable, "-B", BENCH / "consolidate.py", "--out", tmp_path]
         + ["--bin", os.environ["GMB_BIN_DIR"], "--device", "host", "--seconds", "4"]
         + ["--card-mib", "64", "--host-pool-mib", "256", "--factors", "3"],
-        capture_output=True, text=True, timeout=280, check=False,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
     )
     print(done.stdout, done.stderr)
     figure = json.loads((tmp_path / "figure.json").read_text())

@@ -24,7 +24,10 @@ def test_three_models_share_what_none_of_them_could_have_alone(tmp_path):
     done = subprocess.run(
         [sys.executable, "-B", HERE / "run", "--device", "host", "--bin", BIN]
         + ["--seconds", "8", "--seed", "1", "--out", tmp_path],
-        capture_output=True, text=True, timeout=240, check=False,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     print(done.stdout, done.stderr)
     # It has judged: nothing refused, nothing wrong, something lent, more than a share held.
@@ -38,7 +41,10 @@ def test_three_models_share_what_none_of_them_could_have_alone(tmp_path):
 def test_without_the_programs_it_says_so(tmp_path):
     done = subprocess.run(
         [sys.executable, "-B", HERE / "run", "--device", "host", "--bin", tmp_path],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 1 and "no gmbd in" in done.stderr
 

@@ -2,14 +2,17 @@
 
 import http.server
 import json
+import pathlib
+import subprocess
+import sys
 import threading
 
 import pytest
-
+import load.answer
 from load.answer import read_answers, write_answers
 from load.replay import Target, replay
 from load.summary import summarise
-from load.trace import Request, Trace
+from load.trace import Request, Trace, write_trace
 
 
 @pytest.fixture
@@ -115,6 +118,26 @@ def test_answers_are_stored(serve, tmp_path):
     answers = replay(trace_of(0, 1), {"m": serve(answer_of)})
     write_answers(tmp_path / "a.jsonl", answers)
     assert read_answers(tmp_path / "a.jsonl") == answers
+
+
+def test_the_command_finds_answers_that_differ(serve, tmp_path):
+    asked = []
+
+    def answer(body):
+        asked.append(body)
+        return answer_of(body, sum=f"s{len(asked) // 3}")
+
+    write_trace(tmp_path / "t", trace_of(0, 5))
+    place = serve(answer)
+    command = [
+        *(sys.executable, "-B", pathlib.Path(load.answer.__file__).with_name("replay_trace.py")),
+        *("--trace", tmp_path / "t", "--target", f"m={place.host}:{place.port}"),
+    ]
+    first = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert first.returncode == 0 and json.loads(first.stdout)["all"]["ok"] == 2
+    asked.pop()
+    second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert second.returncode == 1 and "different answers: m, batch 1" in second.stderr
 
 
 def test_a_summary_of_nothing():

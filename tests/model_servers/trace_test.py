@@ -4,9 +4,8 @@ import pathlib
 import random
 from dataclasses import fields, replace
 
-import pytest
-
 import load
+import pytest
 from load.bursts import Shape, make_trace, model_name, popularity
 from load.quantile import quantile
 from load.trace import Request, Trace, one_after_another, read_trace, write_trace

@@ -7,7 +7,6 @@ import json
 import threading
 
 import pytest
-
 from model_servers import worker as worker_module
 from model_servers.http_front import Front
 from model_servers.model import Refused
@@ -128,7 +127,11 @@ def test_it_answers_once_it_is_loaded(front):
     assert status == 200 and said["sum"] == "s2" and said["model"] == "m00"
     assert {"batch", "met_evicted", "wait_ms", "run_ms"} <= set(said)
     assert json.loads(ask(front, "GET", "/stats")[1]) == {
-        "model": "m00", "requests": 1, "refused": 0, "held_bytes": 5, "peak_bytes": 7,
+        "model": "m00",
+        "requests": 1,
+        "refused": 0,
+        "held_bytes": 5,
+        "peak_bytes": 7,
     }
 
 
