@@ -16,7 +16,7 @@ MIB, GIB = 1 << 20, 1 << 30
 class Conditions:
     device: str  # "cuda" or "host"
     size: str  # of the networks: "full" or "tiny"
-    card_bytes: int  # the card that the models share
+    card_bytes: int  # the card that the models share; 0: not settled yet
     seconds: float  # of the trace
     trace: Trace
     programs: Programs

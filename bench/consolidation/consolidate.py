@@ -19,7 +19,7 @@ sys.path.insert(0, str(_EXAMPLES))
 
 import figure  # noqa: E402
 from broker_phase import BrokerOptions, run_broker, run_host_alone  # noqa: E402
-from conditions import MIB, Conditions, in_gib  # noqa: E402
+from conditions import MIB, Conditions  # noqa: E402
 from load.summary import summarise  # noqa: E402
 from load.trace import read_trace  # noqa: E402
 from machine import machine  # noqa: E402
@@ -40,10 +40,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--trace", type=pathlib.Path, default=_DEFAULT_TRACE)
     parser.add_argument("--seconds", type=float, default=45.0, help="of the trace [45]")
     parser.add_argument(
-        "--card-mib", type=int, default=24 * 1024, help="the card that is shared [24576]"
+        "--split", type=int, help="models of a static split [6; with --card-mib: card / peak]"
     )
     parser.add_argument(
-        "--host-pool-mib", type=int, default=60 * 1024, help="gmbd's host pool [61440]"
+        "--card-mib", type=int, default=0, help="the card [so many of the largest peak alone]"
+    )
+    parser.add_argument(
+        "--host-pool-mib", type=int, default=54 * 1024, help="gmbd's host pool [55296]"
     )
     parser.add_argument(
         "--factors",
@@ -51,9 +54,6 @@ def parse() -> argparse.Namespace:
         help="gmb is tried with so many times the static split's models [3,4]",
     )
     parser.add_argument("--modes", default=",".join(_MODES), help=f"[{','.join(_MODES)}]")
-    parser.add_argument(
-        "--split", type=int, help="models of the static split [card / largest peak alone]"
-    )
     parser.add_argument(
         "--keep-going", action="store_true", help="replay where models are refused, too"
     )
@@ -63,6 +63,10 @@ def parse() -> argparse.Namespace:
     options.factors = [int(part) for part in options.factors.split(",")]
     if unknown := options.modes - set(_MODES):
         parser.error(f"--modes: there is no {', '.join(sorted(unknown))}")
+    if options.card_mib == 0:
+        if options.device == "host":
+            parser.error("--device host needs --card-mib")
+        options.split = options.split or 6
     return options
 
 
@@ -90,6 +94,7 @@ def finish(record: Record, trace_name: str) -> int:
         "trace": {"file": trace_name, **conditions.trace.header},
         "seconds": conditions.seconds,
         "card_bytes": conditions.card_bytes,
+        "split_models": record.split,
         "notes": record.notes,
         "trials": [trial.as_json() for trial in record.trials],
     }
@@ -123,8 +128,7 @@ def main() -> None:
     )
     record = Record(conditions, options.split)
     record.note(
-        f"trace {options.trace.name}, seed {trace.header.get('seed')}, {options.seconds:g} s; "
-        f"card {in_gib(conditions.card_bytes)}"
+        f"trace {options.trace.name}, seed {trace.header.get('seed')}, {options.seconds:g} s"
     )
     missed = 0
     try:

@@ -18,21 +18,25 @@ class Fleet:
     def __init__(
         self, conditions: Conditions, memory: str, count: int, socket_dir: str | None = None
     ) -> None:
-        self.memory = memory
-        arguments = ["--device", conditions.device, "--memory", memory, "--size", conditions.size]
-        arguments += ["--wait-for-load"]
+        self._arguments = ["--device", conditions.device, "--memory", memory]
+        self._arguments += ["--size", conditions.size, "--wait-for-load"]
         if socket_dir is not None:
-            arguments += ["--socket-dir", socket_dir]
-        logs = conditions.out / f"servers-{memory}"
-        logs.mkdir(parents=True, exist_ok=True)
-        self.servers = []
+            self._arguments += ["--socket-dir", socket_dir]
+        self._environment = conditions.server_environment()
+        self._logs = conditions.out / f"servers-{memory}"
+        self._logs.mkdir(parents=True, exist_ok=True)
+        self.servers: list[ServerProcess] = []
         self._loaded: set[str] = set()
-        for number in range(count):
+        self.grow(count)
+
+    def grow(self, count: int) -> None:
+        """Starts more, until there are so many."""
+        for number in range(len(self.servers), count):
             name = model_name(number)
-            command = server_command(name, kind_of(number), "--seed", str(number + 1), *arguments)
-            self.servers.append(
-                ServerProcess(name, command, conditions.server_environment(), logs / f"{name}.log")
-            )
+            seed = str(number + 1)
+            command = server_command(name, kind_of(number), "--seed", seed, *self._arguments)
+            log = self._logs / f"{name}.log"
+            self.servers.append(ServerProcess(name, command, self._environment, log))
 
     def wait_until_ready(self, seconds: float = 180.0) -> None:
         """Contexts are made and kernels are loaded."""

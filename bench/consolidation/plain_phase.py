@@ -42,18 +42,19 @@ class Ballast:
 
 def run_plain(record: Record, modes: set[str], alone_models: int, keep_going: bool) -> None:
     """One set of processes for all modes: what differs is what they may have."""
-    conditions = record.conditions
-    fleet = Fleet(conditions, "plain", _SERVERS if record.split is None else record.split + 2)
+    fleet = Fleet(
+        record.conditions, "plain", _SERVERS if record.split is None else record.split + 2
+    )
     try:
         fleet.wait_until_ready()
-        record.note(f"{len(fleet.servers)} plain servers ready; {device_memory(conditions)}")
+        record.note(f"{len(fleet.servers)} plain servers ready; {device_memory(record.conditions)}")
         if "alone" in modes:
-            record.add_alone(run_alone(conditions, fleet, alone_models), alone_models)
+            record.add_alone(run_alone(record.conditions, fleet, alone_models), alone_models)
         if "static" in modes:
             _climb(record, fleet, "static", keep_going)
         if "native" in modes:
             fleet.unload()
-            with Ballast(conditions) as ballast:
+            with Ballast(record.conditions) as ballast:
                 record.note(f"ballast: {ballast.said}")
                 _climb(record, fleet, "native", keep_going)
     finally:

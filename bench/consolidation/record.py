@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import figure
 from alone import Alone
-from conditions import Conditions, in_gib
+from conditions import MIB, Conditions, in_gib
 from trial import Trial
+
+# A peak is not quite the same each time: it depends on the order of the batches.
+_SLACK = 1.03
 
 
 @dataclass
 class Record:
     conditions: Conditions
-    split: int | None = None  # models of an even split of the card; alone's peaks say it
+    # Models of an even split of the card: given, or what alone's peaks say of a given card.
+    split: int | None = None
     alone: Alone | None = None
     trials: list[Trial] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -36,11 +40,23 @@ class Record:
         peaks = ", ".join(f"{kind} {in_gib(n)}" for kind, n in alone.peaks.items())
         self.note(f"alone, the requests of {models} models; peaks: {peaks}")
         self.say(figure.alone_row(alone))
+        self._settle_card(max(alone.peaks.values()))
+
+    def _settle_card(self, peak_bytes: int) -> None:
+        """Of the card and the split one is given; the largest peak says the other."""
+        if self.conditions.card_bytes == 0:
+            assert self.split is not None
+            share = int(peak_bytes * _SLACK) // (2 * MIB) * (2 * MIB)
+            self.conditions = replace(self.conditions, card_bytes=self.split * share)
+            self.note(
+                f"card {in_gib(self.conditions.card_bytes)}: {self.split} times the largest peak "
+                f"and {(_SLACK - 1) * 100:.0f} %"
+            )
+        elif self.split is None:
+            self.split = max(1, self.conditions.card_bytes // peak_bytes)
+            self.note(f"an even split serves {self.split}")
 
     def split_models(self) -> int:
-        """How many an even split of the card serves: each has the largest peak."""
-        if self.split is None:
-            if self.alone is None:
-                raise RuntimeError("how many does a split serve? --split, or the mode alone")
-            self.split = self.conditions.card_bytes // max(self.alone.peaks.values())
-        return max(1, self.split)
+        if self.split is None or self.conditions.card_bytes == 0:
+            raise RuntimeError("without the mode alone, --card-mib and --split are needed")
+        return self.split
