@@ -1,0 +1,53 @@
+"""Running alone: each model's own requests, with the whole device to itself.
+
+One server of each kind stands for the models of that kind, which differ in nothing but the
+values of their weights. It is asked what the K models are asked in the trials, model after
+model, with the times between bursts cut short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conditions import Conditions
+from fleet import Fleet
+from load.answer import Answer, write_answers
+from load.bursts import model_name
+from load.replay import replay
+from load.trace import Request, Trace, one_after_another
+from model_servers.kinds import KINDS, kind_of
+from trial import first_round
+
+_GAP_MS = 150.0
+
+
+@dataclass
+class Alone:
+    answers: list[Answer]
+    peaks: dict[str, int]  # by kind: the most device memory held
+
+
+def _requests_of_kind(conditions: Conditions, kind: str, models: int, server: str) -> Trace:
+    parts = []
+    for number in range(models):
+        if kind_of(number) == kind:
+            own = conditions.trace.of([model_name(number)], conditions.seconds).squeezed(_GAP_MS)
+            parts.append(Trace(tuple(Request(r.time_ms, server, r.batch) for r in own.requests)))
+    return one_after_another(parts, _GAP_MS)
+
+
+def run_alone(conditions: Conditions, fleet: Fleet, models: int) -> Alone:
+    """The first server of each kind, one after the other; `models`: whose requests."""
+    alone = Alone([], {})
+    for number, kind in enumerate(KINDS):
+        server = fleet.servers[number]
+        refused = fleet.load([server], None)
+        expected, refused_first = first_round([server], conditions.batches)
+        if refused or refused_first:
+            raise RuntimeError(f"{kind} alone: {refused or refused_first}")
+        trace = _requests_of_kind(conditions, kind, models, server.name)
+        alone.answers += replay(trace, {server.name: server.target}, expected)
+        alone.peaks[kind] = int(server.stats()["peak_bytes"])
+        fleet.unload()
+    write_answers(conditions.out / "alone.jsonl", alone.answers)
+    return alone

@@ -1,0 +1,129 @@
+"""The broker's pool as the card. On the host device also what plain memory is for a GPU."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from alone import run_alone
+from conditions import GIB, MIB, in_gib
+from fleet import Fleet
+from load.bursts import model_name
+from machine import device_memory, memory_available
+from model_servers.broker import Broker
+from model_servers.kinds import KINDS
+from record import Record
+from trial import run_trial
+
+# Of host memory, what a server takes for itself at most: with PyTorch and a context, without.
+_PROCESS_BYTES = {"cuda": 3 * GIB, "host": 64 * MIB}
+
+
+@dataclass(frozen=True)
+class BrokerOptions:
+    host_pool_bytes: int
+    further: Sequence[str] = ()  # arguments of gmbd
+
+
+@contextmanager
+def _started(
+    record: Record, options: BrokerOptions, count: int, most: int, log: str
+) -> Iterator[tuple[Broker, Fleet]]:
+    """A broker whose pool is the card, for `most` tenants that may have all; `count` servers."""
+    conditions = record.conditions
+    card = conditions.card_bytes
+    device = (
+        ["--device", "cuda:0", "--pool", str(card)]
+        if conditions.device == "cuda"
+        else ["--device", f"host:{card}"]
+    )
+    arguments = [*device, "--host-pool", str(options.host_pool_bytes), *options.further]
+    tenants = {model_name(number): {"limit": "100%"} for number in range(most)}
+    with Broker(conditions.programs, tenants, arguments, conditions.out / log) as broker:
+        broker.wait_until_it_answers()
+        fleet = Fleet(conditions, "gmb", count, broker.socket_dir)
+        try:
+            fleet.wait_until_ready()
+            yield broker, fleet
+        finally:
+            fleet.stop()
+
+
+def run_broker(
+    record: Record, options: BrokerOptions, factors: Sequence[int], static: bool
+) -> None:
+    """So many times the models of a split, until one is refused. `static`: the split as well."""
+    split = record.split_models()
+    most = max(factors) * split
+    with _started(record, options, split, most, "gmbd.log") as (broker, fleet):
+        _wait_for_host_pool(record, broker)
+        if static:
+            _split(record, broker, fleet)
+            fleet.unload()
+        for factor in factors:
+            if not _grow(record, fleet, factor * split):
+                return
+            trial = run_trial(record.conditions, fleet, "gmb", factor * split)
+            record.add(trial)
+            status = {"status": broker.gmb("status"), "leases": broker.gmb("lease", "list")}
+            place = record.conditions.out / f"gmb-{trial.models}.status.json"
+            place.write_text(json.dumps(status) + "\n")
+            if not trial.all_served():
+                return
+
+
+def _grow(record: Record, fleet: Fleet, count: int) -> bool:
+    """False, with a note, when the machine has not the memory for so many processes."""
+    available, more = memory_available(), count - len(fleet.servers)
+    needed = more * _PROCESS_BYTES[record.conditions.device]
+    if needed > available:
+        record.note(
+            f"{count} models were not tried: {in_gib(available)} of host memory are left, "
+            f"{more} more processes may take {in_gib(needed)}"
+        )
+        return False
+    fleet.grow(count)
+    fleet.wait_until_ready()
+    record.note(
+        f"{count} servers on gmb ready; {device_memory(record.conditions)}; "
+        f"{in_gib(memory_available())} of host memory left"
+    )
+    return True
+
+
+def _wait_for_host_pool(record: Record, broker: Broker) -> None:
+    """Page-locking takes a while, in the background; copies before that would be slower."""
+    deadline = time.monotonic() + 120
+    while not (pool := broker.gmb("status")["host_pool"])["done"]:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the host pool is not ready: {pool}")
+        time.sleep(0.2)
+    record.note(f"host pool {in_gib(pool['bytes'])}, locked {in_gib(pool['locked_bytes'])}")
+
+
+def run_host_alone(record: Record, host_pool_bytes: int, models: int) -> None:
+    """One model at a time on the card."""
+    options = BrokerOptions(host_pool_bytes)
+    with _started(record, options, len(KINDS), len(KINDS), "gmbd-alone.log") as (_, fleet):
+        record.add_alone(run_alone(record.conditions, fleet, models), models)
+
+
+def _split(record: Record, broker: Broker, fleet: Fleet) -> None:
+    """A split is a limit on each tenant."""
+    for models in range(record.split_models(), record.split_models() + 2):
+        share = record.conditions.card_bytes // models // (2 * MIB) * (2 * MIB)
+        fleet.grow(models)
+        fleet.wait_until_ready()
+        fleet.unload()
+        names = [server.name for server in fleet.servers[:models]]
+        for name in names:
+            broker.gmb("tenant", "set", name, "--limit", str(share))
+        trial = run_trial(record.conditions, fleet, "static", models)
+        record.add(trial)
+        for name in names:
+            broker.gmb("tenant", "set", name, "--limit", "100%")
+        if not trial.all_served():
+            return

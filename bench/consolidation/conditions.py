@@ -1,0 +1,43 @@
+"""What a run of the figure is made with."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from dataclasses import dataclass
+
+from load.trace import Trace
+from model_servers.broker import Programs
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+@dataclass(frozen=True)
+class Conditions:
+    device: str  # "cuda" or "host"
+    size: str  # of the networks: "full" or "tiny"
+    card_bytes: int  # the card that the models share; 0: not settled yet
+    seconds: float  # of the trace
+    trace: Trace
+    programs: Programs
+    out: pathlib.Path
+
+    @property
+    def batches(self) -> list[int]:
+        """All that the trace may ask for."""
+        most = int(self.trace.header["max_batch"])
+        return [1 << power for power in range(most.bit_length())]
+
+    def server_environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            # So that the same question has the same answer, to the last bit.
+            "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        }
+
+
+def in_gib(nbytes: float) -> str:
+    if nbytes >= GIB:
+        return f"{nbytes / GIB:.2f} GiB"
+    return f"{nbytes / MIB:.1f} MiB"

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Consolidation: how many bursty models one card serves, by how its memory is shared.
+
+README.md says what is measured and how. Prints a table, and writes OUT/figure.json and the
+answers of each trial.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from typing import Any
+
+_HERE = pathlib.Path(__file__).resolve().parent
+_EXAMPLES = _HERE.parents[1] / "examples"
+sys.path.insert(0, str(_EXAMPLES))
+
+import figure  # noqa: E402
+from broker_phase import BrokerOptions, run_broker, run_host_alone  # noqa: E402
+from conditions import MIB, Conditions  # noqa: E402
+from load.summary import summarise  # noqa: E402
+from load.trace import read_trace  # noqa: E402
+from machine import machine  # noqa: E402
+from model_servers.broker import Programs  # noqa: E402
+from plain_phase import run_plain  # noqa: E402
+from record import Record  # noqa: E402
+
+_DEFAULT_TRACE = _EXAMPLES / "load" / "traces" / "bursty-6.trace"
+_MODES = ("alone", "static", "native", "gmb")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--bin", type=pathlib.Path, help="folder of gmbd and gmb [PATH]")
+    parser.add_argument("--device", choices=("cuda", "host"), default="cuda")
+    parser.add_argument("--size", choices=("full", "tiny"), default="full", help="[full]")
+    parser.add_argument("--trace", type=pathlib.Path, default=_DEFAULT_TRACE)
+    parser.add_argument("--seconds", type=float, default=45.0, help="of the trace [45]")
+    parser.add_argument(
+        "--split", type=int, help="models of a static split [6; with --card-mib: card / peak]"
+    )
+    parser.add_argument(
+        "--card-mib", type=int, default=0, help="the card [so many of the largest peak alone]"
+    )
+    parser.add_argument(
+        "--host-pool-mib", type=int, default=54 * 1024, help="gmbd's host pool [55296]"
+    )
+    parser.add_argument(
+        "--factors",
+        default="3,4",
+        help="gmb is tried with so many times the static split's models [3,4]",
+    )
+    parser.add_argument("--modes", default=",".join(_MODES), help=f"[{','.join(_MODES)}]")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="replay where models are refused, too"
+    )
+    parser.add_argument("--gmbd", default="", help="further arguments of gmbd, in one word")
+    options = parser.parse_args()
+    options.modes = set(options.modes.split(","))
+    options.factors = [int(part) for part in options.factors.split(",")]
+    if unknown := options.modes - set(_MODES):
+        parser.error(f"--modes: there is no {', '.join(sorted(unknown))}")
+    if options.card_mib == 0:
+        if options.device == "host":
+            parser.error("--device host needs --card-mib")
+        options.split = options.split or 6
+    return options
+
+
+def run(record: Record, options: argparse.Namespace) -> None:
+    """The phases, in order."""
+    # A split that is not known yet will be of about six.
+    alone_models = min(options.factors) * (record.split or 6)
+    host_pool = options.host_pool_mib * MIB
+    on_host = record.conditions.device == "host"
+    if on_host and "alone" in options.modes:
+        run_host_alone(record, host_pool, alone_models)
+    if not on_host and options.modes - {"gmb"}:
+        run_plain(record, options.modes, alone_models, options.keep_going)
+    if "gmb" in options.modes:
+        broker_options = BrokerOptions(host_pool, options.gmbd.split())
+        static = on_host and "static" in options.modes
+        run_broker(record, broker_options, options.factors, static)
+
+
+def finish(record: Record, trace_name: str) -> int:
+    """Prints and writes what there is; how many goals were missed."""
+    conditions = record.conditions
+    result: dict[str, Any] = {
+        "machine": machine(conditions),
+        "trace": {"file": trace_name, **conditions.trace.header},
+        "seconds": conditions.seconds,
+        "card_bytes": conditions.card_bytes,
+        "split_models": record.split,
+        "notes": record.notes,
+        "trials": [trial.as_json() for trial in record.trials],
+    }
+    missed = 0
+    if record.alone is not None:
+        goals = figure.goals(record.alone, record.trials)
+        missed = sum(not goal["reached"] for goal in goals)
+        result["alone"] = summarise(record.alone.answers)
+        result["peaks"] = record.alone.peaks
+        result["goals"] = goals
+        print(figure.table(record.alone, record.trials))
+        for goal in goals:
+            word = "reached" if goal["reached"] else "MISSED "
+            print(f"{word}  {goal['goal']}: {goal['said']}")
+    (conditions.out / "figure.json").write_text(json.dumps(result, indent=1) + "\n")
+    return missed
+
+
+def main() -> None:
+    options = parse()
+    options.out.mkdir(parents=True, exist_ok=True)
+    trace = read_trace(options.trace)
+    conditions = Conditions(
+        device=options.device,
+        size=options.size,
+        card_bytes=options.card_mib * MIB,
+        seconds=options.seconds,
+        trace=trace,
+        programs=Programs(options.bin),
+        out=options.out.resolve(),
+    )
+    record = Record(conditions, options.split)
+    record.note(
+        f"trace {options.trace.name}, seed {trace.header.get('seed')}, {options.seconds:g} s"
+    )
+    missed = 0
+    try:
+        run(record, options)
+    finally:
+        missed = finish(record, options.trace.name)
+    sys.exit(min(missed, 100))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""K model servers, one process and one tenant each, loaded and unloaded as trials want them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from conditions import Conditions
+from load.bursts import model_name
+from load.replay import Target
+from model_servers.kinds import kind_of
+from model_servers.server_process import ServerProcess, server_command, stop_all
+
+
+class Fleet:
+    """Started in parallel: what a process needs once is not part of a trial."""
+
+    def __init__(
+        self, conditions: Conditions, memory: str, count: int, socket_dir: str | None = None
+    ) -> None:
+        self._arguments = ["--device", conditions.device, "--memory", memory]
+        self._arguments += ["--size", conditions.size, "--wait-for-load"]
+        if socket_dir is not None:
+            self._arguments += ["--socket-dir", socket_dir]
+        self._environment = conditions.server_environment()
+        self._logs = conditions.out / f"servers-{memory}"
+        self._logs.mkdir(parents=True, exist_ok=True)
+        self.servers: list[ServerProcess] = []
+        self._loaded: set[str] = set()
+        self.grow(count)
+
+    def grow(self, count: int) -> None:
+        """Starts more, until there are so many."""
+        for number in range(len(self.servers), count):
+            name = model_name(number)
+            seed = str(number + 1)
+            command = server_command(name, kind_of(number), "--seed", seed, *self._arguments)
+            log = self._logs / f"{name}.log"
+            self.servers.append(ServerProcess(name, command, self._environment, log))
+
+    def wait_until_ready(self, seconds: float = 180.0) -> None:
+        """Contexts are made and kernels are loaded."""
+        deadline = time.monotonic() + seconds
+        for server in self.servers:
+            server.wait_until_it_listens(deadline)
+
+    def targets(self) -> dict[str, Target]:
+        return {server.name: server.target for server in self.servers}
+
+    def load(self, servers: Sequence[ServerProcess], share_bytes: int | None) -> dict[str, str]:
+        """Those that are not, one after the other. Why, for each that could not."""
+        refused = {}
+        for server in servers:
+            if server.name in self._loaded:
+                continue
+            status, said = server.ask("POST", "/load", {"share_bytes": share_bytes})
+            if status == 200:
+                self._loaded.add(server.name)
+            else:
+                refused[server.name] = str(said.get("error", status))
+        return refused
+
+    def unload(self) -> None:
+        for server in self.servers:
+            server.ask("POST", "/unload")
+        self._loaded.clear()
+
+    def stop(self) -> None:
+        stop_all(self.servers)

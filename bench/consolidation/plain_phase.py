@@ -1,0 +1,72 @@
+"""Plain device memory on a GPU: alone, split evenly, and first come first served."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+import subprocess
+import sys
+
+from alone import run_alone
+from conditions import Conditions
+from fleet import Fleet
+from machine import device_memory
+from record import Record
+from trial import run_trial
+
+_BALLAST = pathlib.Path(__file__).resolve().parent / "ballast.py"
+# Servers, when it is not known yet how many a split serves.
+_SERVERS = 9
+
+
+class Ballast:
+    """Leaves a card's bytes on the device, while it is in."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        command = [sys.executable, "-B", str(_BALLAST), "--leave", str(conditions.card_bytes)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.said = ""
+
+    def __enter__(self) -> Ballast:
+        assert self._process.stdout is not None
+        self.said = self._process.stdout.readline().strip()
+        if not self.said.startswith("holding"):
+            self._process.kill()
+            raise RuntimeError(f"no ballast: it ended with {self._process.wait()}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+
+
+def run_plain(record: Record, modes: set[str], alone_models: int, keep_going: bool) -> None:
+    """One set of processes for all modes: what differs is what they may have."""
+    fleet = Fleet(
+        record.conditions, "plain", _SERVERS if record.split is None else record.split + 2
+    )
+    try:
+        fleet.wait_until_ready()
+        record.note(f"{len(fleet.servers)} plain servers ready; {device_memory(record.conditions)}")
+        if "alone" in modes:
+            record.add_alone(run_alone(record.conditions, fleet, alone_models), alone_models)
+        if "static" in modes:
+            _climb(record, fleet, "static", keep_going)
+        if "native" in modes:
+            fleet.unload()
+            with Ballast(record.conditions) as ballast:
+                record.note(f"ballast: {ballast.said}")
+                _climb(record, fleet, "native", keep_going)
+    finally:
+        fleet.stop()
+
+
+def _climb(record: Record, fleet: Fleet, mode: str, keep_going: bool) -> None:
+    """One model more each time, until one is refused."""
+    for models in range(record.split_models(), len(fleet.servers) + 1):
+        fleet.unload()
+        share = record.conditions.card_bytes // models if mode == "static" else None
+        trial = run_trial(record.conditions, fleet, mode, models, share, replay_anyway=keep_going)
+        record.add(trial)
+        if not trial.all_served():
+            return
