@@ -67,7 +67,7 @@ def measure_cell(
     prepared = turns.all_at_once(workers, "prepare", mode=mode, core=turns.core_for_all())
     alone = turns.in_turn(workers, 0, "time", mode=mode, warm=5, steps=5)
     steps = int(min(100, max(4, TURN_S / alone[0]["wall_s"])))
-    rounds = []
+    rounds: list[dict[str, dict[str, float]]] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end or len(rounds) < 6:
         answers = turns.in_turn(workers, len(rounds), "time", mode=mode, warm=3, steps=steps)
@@ -145,7 +145,7 @@ def regrow(options: argparse.Namespace) -> dict[str, Any]:
 def regrow_rounds(
     workers: list[turns.Worker], options: argparse.Namespace, do: str, **what: int
 ) -> list[dict[str, dict[str, float]]]:
-    rounds = []
+    rounds: list[dict[str, dict[str, float]]] = []
     for turn in range(options.rounds + 1):
         answers = turns.in_turn(workers, turn, do, **what)
         if turn > 0:  # the first is for warming up
