@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bench/heap/cuda_peers.h"
+#include "bench/heap/rmm_peer.h"
 #include "gmb/heap.h"
 
 namespace gmb::bench {
@@ -17,7 +18,7 @@ class HeapPeer final : public Peer {
     const absl::StatusOr<void*> got = heap_->Allocate(bytes, stream);
     return got.ok() ? *got : nullptr;
   }
-  void Free(void* address, void* stream) override {
+  void Free(void* address, uint64_t /*bytes*/, void* stream) override {
     heap_->Free(address, stream).IgnoreError();
   }
   uint64_t PeakReservedBytes() override {
@@ -34,7 +35,9 @@ class MallocPeer final : public Peer {
   void* Allocate(uint64_t bytes, void* /*stream*/) override {
     return std::malloc(bytes);
   }
-  void Free(void* address, void* /*stream*/) override { std::free(address); }
+  void Free(void* address, uint64_t /*bytes*/, void* /*stream*/) override {
+    std::free(address);
+  }
   uint64_t PeakReservedBytes() override { return 0; }
 };
 
@@ -56,9 +59,14 @@ absl::StatusOr<std::unique_ptr<Peer>> MakeHeapPeer(Client* client) {
 
 std::vector<std::unique_ptr<Peer>> MakeOtherPeers(device::DeviceKind kind,
                                                   const std::string& uuid) {
-  if (kind != device::DeviceKind::kHost) return MakeCudaPeers(uuid);
   std::vector<std::unique_ptr<Peer>> peers;
-  peers.push_back(std::make_unique<MallocPeer>());
+  if (kind == device::DeviceKind::kHost) {
+    peers.push_back(std::make_unique<MallocPeer>());
+    return peers;
+  }
+  peers = MakeCudaPeers(uuid);
+  if (std::unique_ptr<Peer> rmm = MakeRmmPeer(); rmm != nullptr)
+    peers.push_back(std::move(rmm));
   return peers;
 }
 
