@@ -233,9 +233,13 @@ absl::Status Measure(const Options& options, Client* client) {
   {
     const auto streams = MakeStreams(info.kind, info.uuid, kMostThreads);
     if (!streams.ok()) return streams.status();
-    const absl::StatusOr<Peers> peers = make();
+    absl::StatusOr<Peers> peers = make();
     if (!peers.ok()) return peers.status();
     MeasurePairs(*peers, **streams, options.rounds);
+    absl::StatusOr<std::unique_ptr<Peer>> each =
+        MakeHeapEachPeer(client, **streams, kMostThreads);
+    if (!each.ok()) return each.status();
+    peers->push_back(*std::move(each));
     MeasureThreads(*peers, **streams, options.rounds);
   }
   for (const std::string& trace : options.traces) {

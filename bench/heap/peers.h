@@ -38,6 +38,10 @@ class Streams {
 // A heap of its own.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Peer>> MakeHeapPeer(
     Client* client);
+// A heap for each stream: they share no lock, and no memory. Only those streams
+// may be named, and memory is freed on the stream it was allocated for.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Peer>> MakeHeapEachPeer(
+    Client* client, const Streams& streams, uint64_t count);
 // The others that this machine has for the device, each with a pool of its own:
 // malloc for the host, cudaMallocAsync for a GPU where the runtime is found,
 // otherwise cuMemAllocAsync; and RMM's pool in a build with RMM.
