@@ -80,7 +80,7 @@ class PoolPeer final : public Peer {
     if (result != CUDA_SUCCESS) return nullptr;
     return reinterpret_cast<void*>(address);  // NOLINT: the driver's type
   }
-  void Free(void* address, void* stream) override {
+  void Free(void* address, uint64_t /*bytes*/, void* stream) override {
     functions_.free(reinterpret_cast<CUdeviceptr>(address),
                     static_cast<CUstream>(stream));
   }

@@ -37,7 +37,8 @@ const char kUsage[] =
     "[--rounds 31] [TRACE...]\n"
     "Allocate and free, and TRACEs (bench/traces), through a gmbd of its own\n"
     "and beside the device's own allocator: malloc for the host device, which\n"
-    "is no peer but a scale; cudaMallocAsync for a GPU.\n"
+    "is no peer but a scale; cudaMallocAsync for a GPU, and RMM's pool in a\n"
+    "build with it (tools/build-rmm).\n"
     "  --device DEVICE  [the first GPU, else host:4GiB]\n"
     "  --pool AMOUNT    the device pool [gmbd's default]\n";
 
@@ -74,7 +75,7 @@ PairTimes TimePairs(Peer& peer, uint64_t bytes, void* stream, int batches) {
     const Clock::time_point start = Clock::now();
     for (void*& block : blocks) block = peer.Allocate(bytes, stream);
     const Clock::time_point allocated = Clock::now();
-    for (void* block : blocks) peer.Free(block, stream);
+    for (void* block : blocks) peer.Free(block, bytes, stream);
     freeing += Clock::now() - allocated;
     allocating += allocated - start;
     failed |= blocks[kBatch - 1] == nullptr;
@@ -154,6 +155,7 @@ void MeasureThreads(const Peers& peers, const Streams& streams, int rounds) {
 // Nanoseconds an event; below 0 when it ran out of memory.
 double Replay(const Trace& trace, Peer& peer, const Streams& streams) {
   std::vector<void*> blocks(trace.blocks, nullptr);
+  std::vector<uint64_t> bytes(trace.blocks, 0);
   bool failed = false;
   const Clock::time_point start = Clock::now();
   for (const Trace::Event& event : trace.events) {
@@ -161,14 +163,16 @@ double Replay(const Trace& trace, Peer& peer, const Streams& streams) {
     if (event.allocates) {
       blocks[event.block] = peer.Allocate(event.bytes, stream);
       failed |= blocks[event.block] == nullptr && event.bytes > 0;
+      bytes[event.block] = event.bytes;
     } else {
-      peer.Free(std::exchange(blocks[event.block], nullptr), stream);
+      peer.Free(std::exchange(blocks[event.block], nullptr), event.bytes,
+                stream);
     }
   }
   const double each = Nanoseconds(Clock::now() - start) /
                       static_cast<double>(trace.events.size());
-  for (void* block : blocks) {
-    if (block != nullptr) peer.Free(block, streams[0]);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i] != nullptr) peer.Free(blocks[i], bytes[i], streams[0]);
   }
   return failed ? -1 : each;
 }
@@ -229,9 +233,13 @@ absl::Status Measure(const Options& options, Client* client) {
   {
     const auto streams = MakeStreams(info.kind, info.uuid, kMostThreads);
     if (!streams.ok()) return streams.status();
-    const absl::StatusOr<Peers> peers = make();
+    absl::StatusOr<Peers> peers = make();
     if (!peers.ok()) return peers.status();
     MeasurePairs(*peers, **streams, options.rounds);
+    absl::StatusOr<std::unique_ptr<Peer>> each =
+        MakeHeapEachPeer(client, **streams, kMostThreads);
+    if (!each.ok()) return each.status();
+    peers->push_back(*std::move(each));
     MeasureThreads(*peers, **streams, options.rounds);
   }
   for (const std::string& trace : options.traces) {

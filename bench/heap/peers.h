@@ -19,7 +19,8 @@ class Peer {
   [[nodiscard]] virtual std::string name() const = 0;
   // Null when it has no memory.
   [[nodiscard]] virtual void* Allocate(uint64_t bytes, void* stream) = 0;
-  virtual void Free(void* address, void* stream) = 0;
+  // `bytes` is what was asked for.
+  virtual void Free(void* address, uint64_t bytes, void* stream) = 0;
   // The most that it ever took from the device; 0: it does not say.
   [[nodiscard]] virtual uint64_t PeakReservedBytes() = 0;
 };
@@ -37,9 +38,13 @@ class Streams {
 // A heap of its own.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Peer>> MakeHeapPeer(
     Client* client);
+// A heap for each stream: they share no lock, and no memory. Only those streams
+// may be named, and memory is freed on the stream it was allocated for.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Peer>> MakeHeapEachPeer(
+    Client* client, const Streams& streams, uint64_t count);
 // The others that this machine has for the device, each with a pool of its own:
 // malloc for the host, cudaMallocAsync for a GPU where the runtime is found,
-// otherwise cuMemAllocAsync.
+// otherwise cuMemAllocAsync; and RMM's pool in a build with RMM.
 [[nodiscard]] std::vector<std::unique_ptr<Peer>> MakeOtherPeers(
     device::DeviceKind kind, const std::string& uuid);
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Streams>> MakeStreams(

@@ -1,9 +1,12 @@
 // A vector of RMM in memory that a broker leased:
 //   rmm_example SOCKET_DIR
+#include <cstddef>
 #include <cstdio>
+#include <cuda/stream_ref>
 #include <memory>
 #include <rmm/cuda_stream.hpp>
 #include <rmm/device_uvector.hpp>
+#include <rmm/error.hpp>
 #include <rmm/mr/per_device_resource.hpp>
 #include <utility>
 #include <vector>
@@ -29,13 +32,19 @@ int main(int argc, char** argv) {
   {
     const rmm::cuda_stream stream;
     const std::vector<int> numbers(1 << 20, 42);
-    rmm::device_uvector<int> vector(numbers.size(), stream.view());
+    const cuda::stream_ref on = stream;
+    rmm::device_uvector<int> vector(numbers.size(), on);
     cudaMemcpyAsync(vector.data(), numbers.data(), numbers.size() * sizeof(int),
                     cudaMemcpyHostToDevice, stream.value());
-    std::printf("the last is %d\n", vector.back_element(stream.view()));
+    std::printf("the last is %d\n", vector.back_element(on));
     std::printf("leased: %lu bytes, allocated: %lu\n",
                 (*heap)->statistics().leased_bytes,
                 (*heap)->statistics().allocated_bytes);
+    try {
+      const rmm::device_uvector<char> too_much(std::size_t{1} << 50, on);
+    } catch (const rmm::out_of_memory& refusal) {
+      std::printf("refused, as it should be: %s\n", refusal.what());
+    }
     // The vector goes first, and what it freed is done with before the stream.
     vector.release();
     if (absl::Status detached = (*heap)->DetachStream(stream.value());

@@ -17,6 +17,7 @@ program() {
   if [ -n "${build:-}" ]; then
     case $1 in
       gpu_* | *_test) command_line=("$build/tests/$1") ;;
+      rmm_example) command_line=("$build/rmm/$1") ;;
       *) command_line=("$build/bin/$1") ;;
     esac
   else
