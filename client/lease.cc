@@ -26,8 +26,8 @@ absl::Status CheckRange(uint64_t size_bytes, uint64_t offset_bytes,
 constexpr char kWrite[] = "only the session that acquired it writes";
 
 absl::Status NotOurs(const char* what) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "gmb: this lease is attached, to be read: ", what));
+  return absl::FailedPreconditionError(
+      absl::StrCat("gmb: this lease is attached, to be read: ", what));
 }
 
 // Calls `copy(mapper, address)` in a scope, if the range lies in the lease and

@@ -17,7 +17,8 @@ void LeaseMapping::Prepare() {
   // What fails here is tried again, and told, when the slabs are here.
   NoThrow([&] {
     auto range = mapper_->Reserve(
-        (asked_bytes_ + granularity - 1) / granularity * granularity, access_, protection_);
+        (asked_bytes_ + granularity - 1) / granularity * granularity, access_,
+        protection_);
     if (!range.ok()) return range.status();
     range_ = *std::move(range);
     return absl::OkStatus();

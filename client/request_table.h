@@ -17,8 +17,8 @@
 
 namespace gmb::internal {
 
-// What Acquire or Attach was answered with. The slabs have no handles if those were
-// taken before.
+// What Acquire or Attach was answered with. The slabs have no handles if those
+// were taken before.
 struct Granted {
   v1::Grant grant;
   SlabSet slabs;

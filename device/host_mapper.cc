@@ -78,9 +78,8 @@ class HostRange final : public MappedRange {
  private:
   absl::Status MapAll(const std::vector<ShareableHandle>& handles,
                       absl::Span<const uint64_t> slab_bytes) {
-    const int allowed = protection_ == Protection::kRead
-                            ? PROT_READ
-                            : PROT_READ | PROT_WRITE;
+    const int allowed =
+        protection_ == Protection::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
     char* at = start_;
     for (size_t i = 0; i < handles.size(); ++i) {
       const int fd = std::get<ipc::UniqueFd>(handles[i]).get();

@@ -170,8 +170,9 @@ absl::StatusOr<std::unique_ptr<MappedRange>> VmmMapper::Reserve(
       !status.ok()) {
     return status;
   }
-  return std::make_unique<VmmRange>(
-      context(), start, bytes, info().granularity_bytes, std::move(devices), protection);
+  return std::make_unique<VmmRange>(context(), start, bytes,
+                                    info().granularity_bytes,
+                                    std::move(devices), protection);
 }
 
 }  // namespace gmb::device

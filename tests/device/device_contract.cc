@@ -64,8 +64,7 @@ absl::Status DeviceContract::Lease(RemoteMapper* client,
   if (client == nullptr) return absl::UnavailableError("no client");
   uint64_t bytes = 0;
   for (const Slab* slab : slabs) bytes += slab->bytes;
-  if (absl::Status status = client->Reserve(bytes, protection);
-      !status.ok()) {
+  if (absl::Status status = client->Reserve(bytes, protection); !status.ok()) {
     return status;
   }
   for (const Slab* slab : slabs) {

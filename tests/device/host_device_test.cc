@@ -231,7 +231,9 @@ TEST_F(HostDevice, TooFewDescriptorsIsNotTakenForAFullDevice) {
 }
 
 TEST_F(HostDevice, RangeIsRefusedToAGpu) {
-  EXPECT_EQ(mapper_->Reserve(kSlab, {"GPU-0"}, Protection::kReadWrite).status().code(),
+  EXPECT_EQ(mapper_->Reserve(kSlab, {"GPU-0"}, Protection::kReadWrite)
+                .status()
+                .code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(mapper_->Reserve(kSlab, {"host-1"}, Protection::kReadWrite).ok());
 }

@@ -126,9 +126,8 @@ class RemoteMapperProcess {
   }
 
   absl::StatusOr<uint64_t> Reserve(const Request& request) {
-    absl::StatusOr<std::unique_ptr<MappedRange>> range =
-        mapper_->Reserve(request.bytes, {},
-                         static_cast<Protection>(request.value));
+    absl::StatusOr<std::unique_ptr<MappedRange>> range = mapper_->Reserve(
+        request.bytes, {}, static_cast<Protection>(request.value));
     if (!range.ok()) return range.status();
     range_ = *std::move(range);
     return 0;

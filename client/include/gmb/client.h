@@ -27,7 +27,8 @@ class Session;
 // What AttachOrFill returns.
 struct SharedLease {
   Lease lease;
-  bool filled = false;  // by this process, which may still write to it, and must not
+  bool filled =
+      false;  // by this process, which may still write to it, and must not
 };
 
 // One session with a broker. Thread-safe: any number of threads may have
@@ -80,7 +81,8 @@ class Client {
   //   NO_SUCH_LEASE   nobody of the tenant shares that, or its writer ended
   //                   before it was sealed
   //   BAD_STATE       not sealed within options.wait; or this session has it
-  //   OVERCOMMITTED   this session's gate is off, and others' guarantees rest on
+  //   OVERCOMMITTED   this session's gate is off, and others' guarantees rest
+  //   on
   //                   the bytes
   [[nodiscard]] absl::StatusOr<Lease> Attach(const std::string& name,
                                              const AttachOptions& options = {});
@@ -89,8 +91,8 @@ class Client {
   // the gate, and seals it. The others wait meanwhile, and one takes over when
   // that fails. All of that within options.wait, but for `fill`, which is not
   // interrupted. After an error nothing is held: that of `fill`, or of the call
-  // that failed; FAILED_PRECONDITION when the lease of that name is smaller than
-  // `bytes`, or on another device than asked for.
+  // that failed; FAILED_PRECONDITION when the lease of that name is smaller
+  // than `bytes`, or on another device than asked for.
   [[nodiscard]] absl::StatusOr<SharedLease> AttachOrFill(
       const std::string& name, uint64_t bytes, const AcquireOptions& options,
       const FillHandler& fill);

@@ -140,8 +140,8 @@ struct AttachOptions {
 
 class Lease;
 // Writes the contents of a lease that is to be shared. When it returns, the
-// device has to be done with it: wait for the streams that write. What it throws
-// is an error of the call (INTERNAL).
+// device has to be done with it: wait for the streams that write. What it
+// throws is an error of the call (INTERNAL).
 using FillHandler = std::function<absl::Status(Lease& lease)>;
 
 }  // namespace gmb
