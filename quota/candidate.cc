@@ -79,7 +79,9 @@ bool Judge::IsOwn(const LeaseRow& lease) const {
   if (rules_.one_tenant || lease.tenant != demand_.tenant) return false;
   const bool same_group =
       demand_.group.value != 0 && lease.group == demand_.group;
-  return lease.session == demand_.session || same_group;
+  const bool uses = std::find(lease.users.begin(), lease.users.end(),
+                              demand_.session) != lease.users.end();
+  return lease.session == demand_.session || same_group || uses;
 }
 
 std::optional<Verdict> Judge::Terminate(Candidate& candidate, Instant start,

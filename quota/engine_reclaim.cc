@@ -43,7 +43,7 @@ void Engine::State::CollectParts(Request& request) const {
   request.sessions.clear();
   for (const LeaseId id : request.leases) {
     const LeaseView& lease = leases.at(id);
-    request.sessions.push_back(lease.session);
+    if (lease.session != SessionId{}) request.sessions.push_back(lease.session);
     auto part = std::find_if(
         request.parts.begin(), request.parts.end(),
         [&](const Part& other) { return other.pool == lease.pool; });
@@ -143,7 +143,7 @@ void Engine::State::LeaveOut(LeaseId lease, RequestId request,
 }
 
 void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
-  const auto waiting = restores.find(leases.at(lease).session);
+  const auto waiting = restores.find(leases.at(lease).session);  // 0: none
   if (waiting == restores.end()) return;
   WaiterRecord record = Dequeue(waiting->second.begin()->request);
   Request& asked = record.asked;
@@ -166,6 +166,21 @@ void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
   } else {
     Enqueue(std::move(record.asked), record.place, record.since);
   }
+  SettleAll(std::move(touched), effects);
+}
+
+void Engine::State::On(const Shared& event, Effects& effects) {
+  const auto it = leases.find(event.lease);
+  if (it == leases.end()) return;
+  it->second.session = {};
+  const auto waits = restoring.find(event.lease);
+  if (waits == restoring.end()) return;
+  // What else its session loses does not join this Restore for its sake.
+  WaiterRecord record = Dequeue(waits->second);
+  CollectParts(record.asked);
+  std::vector<PoolId> touched;
+  for (const Part& part : record.asked.parts) touched.push_back(part.pool);
+  Enqueue(std::move(record.asked), record.place, record.since);
   SettleAll(std::move(touched), effects);
 }
 

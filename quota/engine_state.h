@@ -84,6 +84,7 @@ struct Engine::State {
   void On(const Evicted& event, Effects& effects);
   void On(const Restore& event, Effects& effects);
   void On(const SessionPausing& event, Effects& effects);
+  void On(const Shared& event, Effects& effects);
 
   // What operators and the device change (engine_changes.cc).
   void On(const PoolSet& event, Effects& effects);

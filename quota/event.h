@@ -116,6 +116,13 @@ struct Restore {
   Instant deadline{};  // not after now: do not wait
 };
 
+// The lease is its tenant's from now on and no session's: several use it, and a
+// session's Restore brings it back only if it names it. Ignored when there is
+// no such lease.
+struct Shared {
+  LeaseId lease{};
+};
+
 // While a session is being paused none of its requests above its tenant's
 // guarantee may wait: a scope that waits for one would never end. Those that
 // wait are denied, and so are new ones (Denied::pausing).
@@ -150,7 +157,7 @@ using Event =
     std::variant<PoolSet, PoolDrain, MissingChanged, UnreturnedChanged,
                  TenantSet, TenantRemove, QuotaSet, SessionClosed, Acquire,
                  Cancel, Released, GrantFailed, Tick, HardChanged, Evicted,
-                 Restore, SessionPausing>;
+                 Restore, SessionPausing, Shared>;
 
 }  // namespace gmb::quota
 

@@ -58,6 +58,9 @@ struct LeaseRow {
   // What the client could give back at once, as it last said, on this lease's
   // pool. Counted once a session: 0 on its other leases.
   uint64_t trimmable_bytes = 0;
+  // Of a shared lease, which has no session of its own: those that use it, and
+  // whoever moves together with them. `gate` is the least parked of theirs.
+  std::vector<SessionId> users = {};
 };
 
 // One tenant on one pool.

@@ -67,7 +67,7 @@ struct TenantView {
 };
 
 struct LeaseView {
-  SessionId session{};
+  SessionId session{};  // 0: shared
   TenantId tenant{};
   PoolId pool{};
   uint64_t bytes = 0;

@@ -27,6 +27,7 @@
 #include "broker/core/peer.h"
 #include "broker/core/pool.h"
 #include "broker/core/session.h"
+#include "broker/core/shared_name.h"
 #include "broker/core/standing_demand.h"
 #include "broker/core/tenant.h"
 #include "broker/hostpool/host_books.h"
@@ -130,6 +131,12 @@ class Core {
                       Departure::Done done);
   // It stays after all.
   void EndDeparture(absl::string_view name);
+  // Ends the shared leases that a tenant without sessions asked to be kept.
+  void EndKept(absl::string_view tenant);
+  // Nobody attaches to a shared lease any more. How many sessions have it
+  // still.
+  absl::StatusOr<uint32_t> DropLease(absl::string_view tenant,
+                                     const std::string& name);
   absl::StatusOr<TenantPolicy> GetPolicy(absl::string_view name) const;
   // `device` may be empty when there is one pool. A share is of the
   // device's free memory at the start less the headroom.
@@ -248,9 +255,65 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   quota::GroupId GroupOf(const Session& session) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  quota::Gate LookAtMembers(const Session& session, quota::Instant now) const
+  static bool CloseAll(const std::vector<Session*>& sessions);
+
+  // Shared leases (core_shared.cc).
+  absl::Status CheckName(quota::TenantId tenant,
+                         const v1::Acquire& acquire) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool CloseMembers(Session* session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  SharedName* NameOf(quota::TenantId tenant, const PendingAcquire& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndName(quota::TenantId tenant, const PendingAcquire& request,
+               Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Share(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Attach(Session* session, uint64_t client_id, const v1::Attach& attach,
+              Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ServeAttaches(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AttachNow(Session* session, uint64_t client_id, Lease* lease,
+                         Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveUpAttach(Session* session, uint64_t client_id,
+                    const absl::Status& why, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RefuseAttaches(const std::vector<PendingAttach>& waiting,
+                      const absl::Status& status, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnBackForAttach(quota::LeaseId id, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnAttachDenied(const quota::Denied& denied, quota::LeaseId id,
+                      Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnSharedMapped(Session* session, Lease* lease,
+                      const absl::Status& failed, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ExpireAttaches(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  quota::Instant AttachesDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LeaveShared(Session* session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Detach(Session* session, Lease* lease, bool reuse, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Drop(Session* session, uint64_t client_id, const std::string& name,
+            Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<uint32_t> DropName(quota::TenantId tenant,
+                                    const std::string& name, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropAll(quota::TenantId tenant, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void PublishAttached(absl::string_view kind, const Session& session,
+                       const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Who uses a lease, one or several (core_users.cc).
+  std::vector<Session*> UsersOf(const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  quota::Gate GateOver(const Lease& lease, quota::Instant now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AdvanceUsers(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerUsers(Lease* lease, const absl::Status& status, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsAskedBack(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AdvanceOthers(quota::RequestId request, Session* but_for,
+                     Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Leases that leave (core_evict.cc).
   void StartEviction(Lease* lease, quota::Instant answer_by, bool may_terminate,
@@ -265,9 +328,12 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnCopied(quota::LeaseId id, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mu_);
-  void AskToMove(Session* session, Lease* lease, quota::Instant answer_by,
+  void AskToMove(Lease* lease, Mapping* mapping, quota::Instant answer_by,
                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static v1::BrokerMessage MoveMessage(const Lease& lease);
+  static v1::BrokerMessage MoveMessage(const Lease& lease,
+                                       const Mapping& mapping);
+  static bool ForgetOverdue(Lease* lease);
+  static bool MayKill(const Lease& lease, const Session& session);
   void OnUnmapped(Session* session, const v1::Unmapped& unmapped,
                   Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TryEndEviction(Lease* lease, Afterwards* after)
@@ -275,7 +341,7 @@ class Core {
   void OnUnresponsive(Session* session, Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckOverdue(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StartMapping(Session* session, Lease* lease, Afterwards* after)
+  void StartMapping(Lease* lease, Mapping* mapping, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PublishMove(absl::string_view kind, const Lease& lease,
                    quota::Nanoseconds took, absl::string_view message) const
@@ -288,9 +354,11 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What has to come back before the gates of these sessions can be opened.
   struct Away {
-    bool moving = false;  // on the way in or out
+    bool moving = false;      // on the way in or out
+    bool asked_back = false;  // shared, and another asks for it
     std::vector<quota::LeaseId> evicted;
-    std::vector<Lease*> unready;  // unmapped, or not filled
+    // Unmapped, or not filled; with the session that has it.
+    std::vector<std::pair<Lease*, Session*>> unready;
   };
   Away AwayOf(const std::vector<Session*>& members) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -307,9 +375,12 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnRestoreDenied(const quota::Denied& denied, Session* session,
                        Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StartRestore(Session* session, Lease* lease, Afterwards* after)
+  void StartRestore(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FillAndMap(Session* session, Lease* lease, Afterwards* after)
+  void FillAndMap(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool WantsIn(Session* session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint32_t RestoreAttempts(const Lease& lease) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnRestoreNotPrepared(Pool* pool, Lease* lease,
                             const std::vector<uint64_t>& not_created,
@@ -319,11 +390,15 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TryEndRestore(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LoseContents(Session* session, Lease* lease, Afterwards* after)
+  void LoseContents(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void MakeReady(Lease* lease, Afterwards* after)
+  void MakeReady(Lease* lease, Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void UndoRestore(Session* session, Lease* lease, Afterwards* after)
+  void Refill(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MapForUsers(Lease* lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void UndoRestore(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExpireRestores(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -332,9 +407,10 @@ class Core {
     std::vector<quota::LeaseRow> leases;
     std::vector<quota::TenantRow> tenants;
   };
-  quota::LeaseRow RowOf(const Lease& lease, const Session& session,
-                        quota::Gate gate, quota::Instant now) const
+  quota::LeaseRow RowOf(const Lease& lease, quota::Instant now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void AddUser(const Mapping& mapping, const Session& user,
+                      quota::Instant now, quota::LeaseRow* row);
   ReclaimRows BuildRows(quota::Instant now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   quota::Plan PlanFor(const quota::Demand& demand, quota::Instant now,
@@ -356,12 +432,22 @@ class Core {
                 Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TakeVictim(const quota::Victim& victim, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StartPause(Session* session, Lease* lease, quota::Instant until,
-                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TerminateUsers(const Lease& lease, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartPause(Lease* lease, quota::Instant until, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sessions whose pauses begin and end together, and the leases they are for.
+  struct Pause {
+    std::vector<Session*> sessions;
+    std::vector<Lease*> leases;
+  };
+  Pause PauseOf(Session* session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WithdrawPause(Session* session, const Pause& pause, bool needed,
+                     Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckPause(Session* session, quota::Instant now, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckPauses(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndPause(Session* session, Afterwards* after)
+  void EndPause(const std::vector<Session*>& sessions, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Terminate(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -384,6 +470,8 @@ class Core {
   void CheckDepartures(quota::Instant now, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool KillSessions(const Tenant& tenant, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasMoving(quota::TenantId tenant) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static absl::Status StillThere(const Tenant& tenant);
 
@@ -428,8 +516,10 @@ class Core {
   // Leases and devices.
   void Announce(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SendSlabs(Session* session, const Lease& lease) const
+  void FillGrant(const Lease& lease, v1::Grant* grant) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SendSlabs(Session* session, const Lease& lease, uint64_t request_id,
+                 uint64_t move) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndLease(quota::LeaseId id, bool reuse, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A lease's slabs, to serve its tenant for so long before they serve others.
@@ -540,12 +630,20 @@ class Core {
   std::set<uint64_t> waking_ ABSL_GUARDED_BY(mu_);
   // Sessions whose processes were killed, and when they should be dead.
   std::map<uint64_t, quota::Instant> terminating_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<quota::RequestId, uint64_t> restoring_
+  struct Returning {
+    uint64_t session = 0;                      // that asks
+    std::optional<quota::LeaseId> for_attach;  // and does not have it yet
+  };
+  absl::flat_hash_map<quota::RequestId, Returning> restoring_
       ABSL_GUARDED_BY(mu_);
   quota::BackingBudget backing_budget_ ABSL_GUARDED_BY(mu_);
   quota::Instant backing_at_ ABSL_GUARDED_BY(mu_);  // the next look
   std::map<std::pair<quota::TenantId, std::string>, std::set<uint64_t>> groups_
       ABSL_GUARDED_BY(mu_);
+  std::map<std::pair<quota::TenantId, std::string>, SharedName> shared_
+      ABSL_GUARDED_BY(mu_);
+  // Those that are sealed and have not ended, dropped ones too.
+  std::set<quota::LeaseId> shared_leases_ ABSL_GUARDED_BY(mu_);
   std::list<StandingDemand> standing_ ABSL_GUARDED_BY(mu_);
   std::map<quota::TenantId, Departure> departures_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

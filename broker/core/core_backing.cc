@@ -37,9 +37,8 @@ void Core::BackAhead(quota::Instant now, Afterwards* after) {
 // more.
 void Core::StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
                         Afterwards* after) {
-  const Session& session = *sessions_.at(lease->request.session);
   // A scope may have come in since the step was chosen.
-  if (session.gate->Look(now) != quota::Gate::kParked) return;
+  if (GateOver(*lease, now) < quota::Gate::kParked) return;
   if (!ReserveRoom(*lease)) {
     lease->back_off_until = now + kBackOff;
     return;
@@ -47,7 +46,8 @@ void Core::StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
   lease->backed_slabs = BackedSlabs(*lease);
   if (lease->backed_slabs == 0) {
     host_books_.MarkUntrue(lease->id);
-    lease->backed_epoch = session.gate->epoch();
+    if (!lease->shared)
+      lease->backed_epoch = sessions_.at(lease->request.session)->gate->epoch();
   }
   size_t end = lease->backed_slabs;
   uint64_t sum = 0;
@@ -68,14 +68,14 @@ void Core::StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
 // The copy is true if no scope has come in since it began.
 void Core::OnBacked(Lease* lease) {
   const uint32_t copied = std::exchange(lease->backing_slabs, 0);
-  const Session& session = *sessions_.at(lease->request.session);
   const quota::Instant now = deps_.clock->Now();
   if (engine_.Lease(lease->id)->hard) {  // its gate was turned off meanwhile
     lease->moved = absl::OkStatus();
     return GiveUpRoom(lease);
   }
   const bool holds =
-      lease->sealed || session.gate->UnusedSince(lease->backed_epoch);
+      lease->sealed || sessions_.at(lease->request.session)
+                           ->gate->UnusedSince(lease->backed_epoch);
   if (!lease->moved.ok() || !holds) {
     lease->backed_slabs = 0;
     if (!lease->moved.ok()) lease->back_off_until = now + kBackOff;

@@ -80,11 +80,20 @@ void Core::SeeOff(const Tenant& tenant, quota::Nanoseconds wait,
     const std::vector<std::pair<uint64_t, quota::RequestId>> waiting(
         session->pending.begin(), session->pending.end());
     for (const auto& [client_id, request] : waiting) {
-      if (pending_.erase(request) == 0) continue;  // served meanwhile
+      const auto asked = pending_.find(request);
+      if (asked == pending_.end()) continue;  // served meanwhile
+      const PendingAcquire given_up = asked->second;
+      pending_.erase(asked);
       Tell(quota::Cancel{request}, after);
+      EndName(tenant.id, given_up, after);
       Refuse(session, client_id, Leaving(tenant.policy.name), after);
     }
+    while (!session->attaching.empty()) {
+      GiveUpAttach(session, session->attaching.begin()->first,
+                   Leaving(tenant.policy.name), after);
+    }
   }
+  DropAll(tenant.id, after);
   for (const auto& [pool_id, pool] : pools_) {
     AddStanding({.cause = quota::Cause::kTenantDelete,
                  .tenant = tenant.id,
@@ -97,7 +106,7 @@ void Core::CheckDepartures(quota::Instant now, Afterwards* after) {
   for (auto it = departures_.begin(); it != departures_.end();) {
     const Tenant& tenant = tenants_.at(it->first);
     Departure& departure = it->second;
-    if (tenant.sessions.empty()) {
+    if (tenant.sessions.empty() && !HasMoving(tenant.id)) {
       // It stays on the list, so that nobody comes before it is gone.
       if (departure.done != nullptr) {
         after->answers.emplace_back(
@@ -120,6 +129,13 @@ void Core::CheckDepartures(quota::Instant now, Afterwards* after) {
       it = departures_.erase(it);
     }
   }
+}
+
+// Leases that have ended, or are about to, and are still being copied.
+bool Core::HasMoving(quota::TenantId tenant) const {
+  return std::any_of(moving_.begin(), moving_.end(), [&](quota::LeaseId id) {
+    return leases_.at(id)->tenant == tenant;
+  });
 }
 
 // Whether one at least was killed.

@@ -47,14 +47,10 @@ void Core::Announce(Lease* lease, Afterwards* after) {
                           .slabs = static_cast<uint32_t>(lease->slabs.size())});
   lease->state = v1::LeaseInfo::GRANTED;
   lease->since = deps_.clock->WallTime();
-  SendSlabs(session, *lease);
+  SendSlabs(session, *lease, lease->request.client_id, /*move=*/0);
   v1::BrokerMessage answer;
   answer.set_request_id(lease->request.client_id);
-  v1::Grant* grant = answer.mutable_grant();
-  grant->set_lease_id(lease->id.value);
-  grant->set_bytes(lease->bytes);
-  grant->set_device(pool.uuid());
-  grant->set_slabs(static_cast<uint32_t>(lease->slabs.size()));
+  FillGrant(*lease, answer.mutable_grant());
   Answer(session, std::move(answer), after);
   v1::Event event = NewEvent("lease_granted", lease->tenant);
   event.set_session_id(session->id);
@@ -65,7 +61,16 @@ void Core::Announce(Lease* lease, Afterwards* after) {
   deps_.events->Publish(std::move(event));
 }
 
-void Core::SendSlabs(Session* session, const Lease& lease) const {
+void Core::FillGrant(const Lease& lease, v1::Grant* grant) const {
+  grant->set_lease_id(lease.id.value);
+  grant->set_bytes(lease.bytes);
+  grant->set_device(pools_.at(lease.request.pool)->uuid());
+  grant->set_slabs(static_cast<uint32_t>(lease.slabs.size()));
+}
+
+// For a Grant (the request that it answers), or for a Map (its number).
+void Core::SendSlabs(Session* session, const Lease& lease, uint64_t request_id,
+                     uint64_t move) const {
   for (size_t first = 0; first < lease.slabs.size(); first += ipc::kMaxFds) {
     const size_t end = std::min(first + ipc::kMaxFds, lease.slabs.size());
     v1::BrokerFrame message;
@@ -74,9 +79,8 @@ void Core::SendSlabs(Session* session, const Lease& lease) const {
     frame.frame_id = ++session->last_frame;
     slabs->set_frame_id(frame.frame_id);
     slabs->set_lease_id(lease.id.value);
-    slabs->set_request_id(
-        lease.residence == Residence::kRestoring ? 0 : lease.request.client_id);
-    slabs->set_move(lease.move);
+    slabs->set_request_id(request_id);
+    slabs->set_move(move);
     slabs->set_first_slab(static_cast<uint32_t>(first));
     slabs->set_slabs_in_lease(static_cast<uint32_t>(lease.slabs.size()));
     for (size_t i = first; i < end; ++i) {
@@ -96,9 +100,11 @@ void Core::SendSlabs(Session* session, const Lease& lease) const {
 void Core::EndLease(quota::LeaseId id, bool reuse, Afterwards* after) {
   Lease* lease = leases_.at(id).get();
   Pool* pool = pools_.at(lease->request.pool).get();
+  shared_leases_.erase(id);
+  EndName(lease->tenant, lease->request, after);
   if (lease->preparing || lease->copies > 0) {
     lease->doomed = true;  // see OnPrepared and OnCopied
-    lease->asked = false;
+    lease->mappings.clear();
     moving_.insert(id);
     if (lease->copies > 0)
       after->cancel.emplace_back(pool->copier.get(), lease->copy_group);
@@ -183,7 +189,7 @@ void Core::OnPrepared(Pool* pool, const PrepareJob& job,
       return OnRestoreNotPrepared(pool, lease, not_created, result.status,
                                   after);
     }
-    FillAndMap(sessions_.at(lease->request.session).get(), lease, after);
+    FillAndMap(lease, after);
   } else if (not_created.empty()) {
     Announce(lease, after);
   } else {
@@ -222,6 +228,7 @@ void Core::OnPrepareFailed(Pool* pool, Lease* lease,
     pending_[request.id] = request;
     return Ask(request, after);
   }
+  EndName(*session->tenant, request, after);
   Refuse(session, request.client_id,
          no_memory
              ? proto::MakeError(

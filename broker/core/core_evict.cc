@@ -23,10 +23,9 @@ constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
 
 }  // namespace
 
-// The session's gate is closed by now.
+// The gates of all who use it are closed by now.
 void Core::StartEviction(Lease* lease, quota::Instant answer_by,
                          bool may_terminate, Afterwards* after) {
-  Session* session = sessions_.at(lease->request.session).get();
   // What is only half restored must not go over its true copy.
   const bool copies = lease->request.contents == v1::PRESERVE && !lease->torn &&
                       !IsBacked(*lease);
@@ -34,9 +33,7 @@ void Core::StartEviction(Lease* lease, quota::Instant answer_by,
   lease->residence = Residence::kEvicting;
   lease->move_started = deps_.clock->Now();
   lease->moved = absl::OkStatus();
-  lease->overdue = false;
-  // Whom nobody can kill is as one whom nobody may.
-  lease->may_terminate = may_terminate && session->peer.pidfd != nullptr;
+  lease->may_terminate = may_terminate;
   moving_.insert(lease->id);
   if (copies) {
     host_books_.MarkUntrue(lease->id);
@@ -44,8 +41,13 @@ void Core::StartEviction(Lease* lease, quota::Instant answer_by,
                  {BackedSlabs(*lease), lease->slabs.size()}, after);
   }
   lease->backed_slabs = 0;
-  lease->backed_epoch = session->gate->epoch();
-  if (!lease->unmapped) AskToMove(session, lease, answer_by, after);
+  if (!lease->shared) {
+    lease->backed_epoch = sessions_.at(lease->request.session)->gate->epoch();
+  }
+  for (Mapping& mapping : lease->mappings) {
+    mapping.overdue = false;
+    if (!mapping.unmapped) AskToMove(lease, &mapping, answer_by, after);
+  }
   TryEndEviction(lease, after);
 }
 
@@ -110,27 +112,30 @@ void Core::OnCopied(quota::LeaseId id, const absl::Status& status) {
   after.Run(this);
 }
 
-// An Evict or, while it is being restored, a Map.
-void Core::AskToMove(Session* session, Lease* lease, quota::Instant answer_by,
+// An Evict while it is being evicted, else a Map.
+void Core::AskToMove(Lease* lease, Mapping* mapping, quota::Instant answer_by,
                      Afterwards* after) {
+  Session* session = sessions_.at(mapping->session).get();
   session->outbox->ExpectMoves(session->leases.size());
-  lease->move = ++session->last_move;
-  lease->asked = true;
-  lease->answer_by = answer_by;
-  if (lease->residence == Residence::kRestoring) SendSlabs(session, *lease);
-  Say(session, MoveMessage(*lease), after);
+  mapping->move = ++session->last_move;
+  mapping->asked = true;
+  mapping->answer_by = answer_by;
+  if (lease->residence != Residence::kEvicting)
+    SendSlabs(session, *lease, /*request_id=*/0, mapping->move);
+  Say(session, MoveMessage(*lease, *mapping), after);
 }
 
-v1::BrokerMessage Core::MoveMessage(const Lease& lease) {
+v1::BrokerMessage Core::MoveMessage(const Lease& lease,
+                                    const Mapping& mapping) {
   v1::BrokerMessage message;
   if (lease.residence == Residence::kEvicting) {
     message.mutable_evict()->set_lease_id(lease.id.value);
-    message.mutable_evict()->set_move(lease.move);
+    message.mutable_evict()->set_move(mapping.move);
     return message;
   }
   v1::Map* map = message.mutable_map();
   map->set_lease_id(lease.id.value);
-  map->set_move(lease.move);
+  map->set_move(mapping.move);
   map->set_slabs(static_cast<uint32_t>(lease.slabs.size()));
   map->set_bytes(lease.bytes);
   return message;
@@ -140,52 +145,66 @@ v1::BrokerMessage Core::MoveMessage(const Lease& lease) {
 void Core::OnUnmapped(Session* session, const v1::Unmapped& unmapped,
                       Afterwards* after) {
   Lease* lease = FindLease(*session, unmapped.lease_id());
-  if (lease == nullptr || !lease->asked || lease->move != unmapped.move() ||
-      lease->residence != Residence::kEvicting) {
-    return;
-  }
-  lease->asked = false;
+  if (lease == nullptr || lease->residence != Residence::kEvicting) return;
+  Mapping* mapping = lease->MappingOf(session->id);
+  if (!mapping->asked || mapping->move != unmapped.move()) return;
+  mapping->asked = false;
+  mapping->answer_by = quota::Instant::Max();
   if (unmapped.has_error()) {
     lease->moved.Update(proto::FromWireError(unmapped.error()));
-    ++lease->refusals;
+    ++mapping->refusals;
     after->cancel.emplace_back(pools_.at(lease->request.pool)->copier.get(),
                                lease->copy_group);
   } else {
-    lease->unmapped = true;
-    lease->refusals = 0;
+    mapping->unmapped = true;
+    mapping->refusals = 0;
   }
   TryEndEviction(lease, after);
 }
 
 void Core::TryEndEviction(Lease* lease, Afterwards* after) {
-  if (lease->copies > 0 || lease->asked) return;
-  Session* session = sessions_.at(lease->request.session).get();
+  if (lease->copies > 0 || lease->asked()) return;
   moving_.erase(lease->id);
-  lease->answer_by = quota::Instant::Max();
   if (!lease->moved.ok()) {
     // Its contents are where they were; whether it is mapped, `unmapped` says.
     lease->residence = Residence::kResident;
     lease->back_off_until = deps_.clock->Now() + kBackOff;
     PublishMove("evict_failed", *lease, {}, lease->moved.message());
-    if (std::exchange(lease->overdue, false)) Soften(lease, after);
-    if (lease->refusals >= kMostRefusals) OnUnresponsive(session, lease, after);
-    return AdvanceRestore(session, after);
+    if (ForgetOverdue(lease)) Soften(lease, after);
+    for (const Mapping& mapping : lease->mappings) {
+      if (mapping.refusals >= kMostRefusals)
+        OnUnresponsive(sessions_.at(mapping.session).get(), lease, after);
+    }
+    return AdvanceUsers(lease, after);
   }
   Pool* pool = pools_.at(lease->request.pool).get();
   lease->residence = Residence::kEvicted;
-  lease->overdue = false;
+  (void)ForgetOverdue(lease);
   lease->torn = false;
   PublishMove("evicted", *lease, deps_.clock->Now() - lease->move_started, "");
   // Before the engine may grant these bytes to another: see EndLease.
   GiveBack(pool, *lease, {}, after);
   lease->slabs.clear();
   Tell(quota::Evicted{lease->id}, after);
-  AdvanceRestore(session, after);
+  AdvanceUsers(lease, after);
+}
+
+// Whether somebody was.
+bool Core::ForgetOverdue(Lease* lease) {
+  bool any = false;
+  for (Mapping& mapping : lease->mappings)
+    any |= std::exchange(mapping.overdue, false);
+  return any;
+}
+
+// Whom nobody can kill is as one whom nobody may.
+bool Core::MayKill(const Lease& lease, const Session& session) {
+  return lease.may_terminate && session.peer.pidfd != nullptr;
 }
 
 // Who says again and again that he can not unmap is as one who says nothing.
 void Core::OnUnresponsive(Session* session, Lease* lease, Afterwards* after) {
-  if (lease->may_terminate) {
+  if (MayKill(*lease, *session)) {
     Terminate(session, after);
   } else {
     Tell(quota::HardChanged{lease->id, true}, after);
@@ -199,18 +218,21 @@ void Core::CheckOverdue(Afterwards* after) {
   const std::vector<quota::LeaseId> moving(moving_.begin(), moving_.end());
   for (const quota::LeaseId id : moving) {
     Lease* lease = leases_.at(id).get();
-    if (!lease->asked || lease->overdue || now < lease->answer_by) continue;
-    lease->overdue = true;
-    PublishMove("client_overdue", *lease, now - lease->move_started,
-                lease->may_terminate
-                    ? "it does not answer and may be killed for its memory"
-                    : "it does not answer; its memory stays with it");
-    if (!lease->may_terminate) Tell(quota::HardChanged{id, true}, after);
+    for (Mapping& mapping : lease->mappings) {
+      if (!mapping.asked || mapping.overdue || now < mapping.answer_by)
+        continue;
+      mapping.overdue = true;
+      const bool killed = MayKill(*lease, *sessions_.at(mapping.session));
+      PublishMove("client_overdue", *lease, now - lease->move_started,
+                  killed ? "it does not answer and may be killed for its memory"
+                         : "it does not answer; its memory stays with it");
+      if (!killed) Tell(quota::HardChanged{id, true}, after);
+    }
   }
 }
 
-void Core::StartMapping(Session* session, Lease* lease, Afterwards* after) {
-  AskToMove(session, lease, deps_.clock->Now() + kMapGrace, after);
+void Core::StartMapping(Lease* lease, Mapping* mapping, Afterwards* after) {
+  AskToMove(lease, mapping, deps_.clock->Now() + kMapGrace, after);
 }
 
 void Core::PublishMove(absl::string_view kind, const Lease& lease,

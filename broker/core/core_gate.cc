@@ -31,10 +31,13 @@ bool Core::ReserveRoom(const Lease& lease) {
              HostBooks::Outcome::kReserved;
 }
 
+// From all who have it.
 void Core::Soften(Lease* lease, Afterwards* after) {
-  const Session& session = *sessions_.at(lease->request.session);
   const Pool& pool = *pools_.at(lease->request.pool);
-  if (!CanBeTaken(session, pool, lease->request.contents)) return;
+  for (const Mapping& mapping : lease->mappings) {
+    const Session& session = *sessions_.at(mapping.session);
+    if (!CanBeTaken(session, pool, lease->request.contents)) return;
+  }
   if (ReserveRoom(*lease)) Tell(quota::HardChanged{lease->id, false}, after);
 }
 
@@ -108,7 +111,7 @@ absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
   LeaveGroup(session, after);
   if (pausing_.contains(session->id)) {
     session->gate->Withdraw();
-    EndPause(session, after);
+    EndPause({session}, after);
   }
   for (Session* member : members) AdvanceRestore(member, after);
   for (const quota::LeaseId id : hardened) GiveUpRoom(leases_.at(id).get());
@@ -123,6 +126,12 @@ void Core::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
   Lease* lease = FindLease(*session, lease_id);
   if (lease == nullptr || lease->state == v1::LeaseInfo::CREATING) {
     return Refuse(session, client_id, NoSuchLease(lease_id), after);
+  }
+  if (lease->shared && lease->request.session != session->id) {
+    return Refuse(
+        session, client_id,
+        proto::MakeError(v1::BAD_STATE, "it was sealed by who shares it"),
+        after);
   }
   if (lease->request.contents != v1::PRESERVE) {
     return Refuse(session, client_id,
@@ -143,6 +152,7 @@ void Core::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
   answer.set_request_id(client_id);
   answer.mutable_sealed()->set_lease_id(lease_id);
   Answer(session, std::move(answer), after);
+  if (!lease->request.share_as.empty()) Share(lease, after);
 }
 
 // A sealed lease's copy is true for ever; another's, as long as no scope has

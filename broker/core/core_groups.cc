@@ -42,12 +42,16 @@ absl::Status Core::JoinGroup(Session* session, const std::string& name) {
 // What waits for leases of all members is asked for anew, by AdvanceRestore.
 void Core::LeaveGroup(Session* session, Afterwards* after) {
   if (session->group.empty()) return;
+  std::vector<quota::RequestId> cancelled;
   for (Session* member : Members(session)) {
     const auto asked = std::exchange(member->restoring, std::nullopt);
     if (!asked.has_value()) continue;
     restoring_.erase(*asked);
+    cancelled.push_back(*asked);
     Tell(quota::Cancel{*asked}, after);
   }
+  for (const quota::RequestId asked : cancelled)
+    AdvanceOthers(asked, session, after);
   const auto group = groups_.find({*session->tenant, session->group});
   group->second.erase(session->id);
   if (group->second.empty()) groups_.erase(group);
@@ -70,22 +74,11 @@ quota::GroupId Core::GroupOf(const Session& session) const {
   return {*groups_.at({*session.tenant, session.group}).begin()};
 }
 
-// Of the member whose gate is the least parked.
-quota::Gate Core::LookAtMembers(const Session& session,
-                                quota::Instant now) const {
-  quota::Gate least = session.gate->Look(now);
-  if (session.group.empty()) return least;
-  for (const uint64_t id : groups_.at({*session.tenant, session.group})) {
-    least = std::min(least, sessions_.at(id)->gate->Look(now));
-  }
-  return least;
-}
-
 // All or none. False: one has just left its parking place.
-bool Core::CloseMembers(Session* session) {
+bool Core::CloseAll(const std::vector<Session*>& sessions) {
   std::vector<std::pair<SessionGate*, std::optional<quota::Instant>>> closed;
-  for (const Session* member : Members(session)) {
-    SessionGate* gate = member->gate.get();
+  for (const Session* session : sessions) {
+    SessionGate* gate = session->gate.get();
     if (gate->closed()) continue;
     const auto pausing_until = gate->pausing_until();
     if (!gate->Close()) {

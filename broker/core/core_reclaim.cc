@@ -40,18 +40,15 @@ quota::Contents ToQuota(v1::Contents contents) {
 
 }  // namespace
 
-quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
-                            quota::Gate gate, quota::Instant now) const {
+quota::LeaseRow Core::RowOf(const Lease& lease, quota::Instant now) const {
   const Pool& pool = *pools_.at(lease.request.pool);
   quota::LeaseRow row;
   row.lease = lease.id;
-  row.session = quota::SessionId{session.id};
   row.tenant = lease.tenant;
   row.pool = pool.id;
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.request.contents);
-  row.group = GroupOf(session);
-  row.gate = gate;
+  row.gate = GateOver(lease, now);
   row.host_room = host_books_.HasRoom(lease.id);
   const bool may_have_room =
       lease.request.contents != v1::PRESERVE || row.host_room ||
@@ -60,16 +57,33 @@ quota::LeaseRow Core::RowOf(const Lease& lease, const Session& session,
   row.backed_bytes = BackedBytes(lease);
   row.evicted = lease.residence == Residence::kEvicted;
   row.busy = lease.residence == Residence::kEvicting ||
-             lease.residence == Residence::kRestoring || lease.awaits_pause ||
-             lease.copies > 0 || session.terminating ||
+             lease.residence == Residence::kRestoring || lease.asked() ||
+             lease.awaits_pause || lease.copies > 0 ||
              lease.state == v1::LeaseInfo::CREATING;
-  row.idle_since = session.gate->idle_since().value_or(now);
+  row.idle_since = lease.unused_since;
   row.resident_since = lease.resident_since;
   row.restore_time = lease.restore_time;
   row.back_off_until = lease.back_off_until;
-  if (lease.asked && !session.terminating && session.peer.pidfd != nullptr)
-    row.unmap_deadline = lease.answer_by;
+  for (const Mapping& mapping : lease.mappings)
+    AddUser(mapping, *sessions_.at(mapping.session), now, &row);
+  if (lease.shared) {
+    for (const Session* user : UsersOf(lease))
+      row.users.push_back(quota::SessionId{user->id});
+  } else {
+    const Session& holder = *sessions_.at(lease.request.session);
+    row.session = quota::SessionId{holder.id};
+    row.group = GroupOf(holder);
+  }
   return row;
+}
+
+void Core::AddUser(const Mapping& mapping, const Session& user,
+                   quota::Instant now, quota::LeaseRow* row) {
+  row->busy |= user.terminating;
+  row->idle_since =
+      std::max(row->idle_since, user.gate->idle_since().value_or(now));
+  if (mapping.asked && !user.terminating && user.peer.pidfd != nullptr)
+    row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
 
 Core::ReclaimRows Core::BuildRows(quota::Instant now) const {
@@ -77,17 +91,19 @@ Core::ReclaimRows Core::BuildRows(quota::Instant now) const {
   rows.leases.reserve(leases_.size());
   for (const auto& [session_id, session] : sessions_) {
     if (session->gate == nullptr) continue;
-    const quota::Gate gate = LookAtMembers(*session, now);
     std::map<quota::PoolId, uint64_t> trimmable;
     if (!session->trim.has_value()) trimmable = session->trimmable;
     for (const quota::LeaseId id : session->leases) {
-      rows.leases.push_back(RowOf(*leases_.at(id), *session, gate, now));
+      if (leases_.at(id)->shared) continue;
+      rows.leases.push_back(RowOf(*leases_.at(id), now));
       const auto given = trimmable.find(rows.leases.back().pool);
       if (given == trimmable.end()) continue;
       rows.leases.back().trimmable_bytes = given->second;
       trimmable.erase(given);  // once a session
     }
   }
+  for (const quota::LeaseId id : shared_leases_)
+    rows.leases.push_back(RowOf(*leases_.at(id), now));
   for (const auto& [tenant_id, tenant] : tenants_) {
     for (const auto& [pool_id, pool] : pools_) {
       const auto view = engine_.TenantPool(tenant_id, pool_id);
@@ -128,7 +144,7 @@ uint64_t Core::IncomingBytes(quota::PoolId pool,
   };
   const auto comes = [](const Lease& lease) {
     return lease.doomed ||
-           (lease.residence == Residence::kEvicting && !lease.overdue);
+           (lease.residence == Residence::kEvicting && !lease.overdue());
   };
   for (const quota::LeaseId id : moving_) {
     if (comes(*leases_.at(id))) add(*leases_.at(id));
@@ -138,14 +154,19 @@ uint64_t Core::IncomingBytes(quota::PoolId pool,
     if (now >= dead_by) continue;
     for (const quota::LeaseId id : sessions_.at(session)->leases) {
       const Lease& lease = *leases_.at(id);
+      if (lease.shared && lease.mappings.size() > 1) continue;  // it stays
       if (!comes(lease) && lease.residence != Residence::kEvicted) add(lease);
     }
   }
   if (!pausing) return bytes;
   for (const uint64_t session : pausing_) {
     for (const quota::LeaseId id : sessions_.at(session)->leases) {
-      if (leases_.at(id)->awaits_pause) add(*leases_.at(id));
+      const Lease& lease = *leases_.at(id);
+      if (lease.awaits_pause && !lease.shared) add(lease);
     }
+  }
+  for (const quota::LeaseId id : shared_leases_) {
+    if (leases_.at(id)->awaits_pause) add(*leases_.at(id));
   }
   return bytes;
 }
@@ -160,6 +181,7 @@ void Core::Reclaim(Afterwards* after) {
   CheckOverdue(after);
   CheckPauses(after);
   ExpireRestores(after);
+  ExpireAttaches(after);
   for (auto& [id, pool] : pools_) ServeShortage(pool.get(), now, after);
   ServeStanding(now, after);
   CheckDepartures(now, after);
@@ -217,50 +239,58 @@ bool Core::CarryOut(const quota::Plan& plan, quota::Instant now, Pool* pool,
 }
 
 bool Core::TakeVictim(const quota::Victim& victim, Afterwards* after) {
-  auto lease = leases_.find(victim.lease);
-  auto session = sessions_.find(victim.session.value);
+  const auto found = leases_.find(victim.lease);
   // An earlier victim's end may have changed the world.
-  if (lease == leases_.end() || session == sessions_.end()) return false;
+  if (found == leases_.end() || found->second->doomed) return false;
+  Lease* lease = found->second.get();
   switch (victim.step) {
     case quota::Step::kEvict:
-      if (lease->second->residence != Residence::kResident ||
-          lease->second->copies > 0) {
+      if (lease->residence != Residence::kResident || lease->copies > 0 ||
+          lease->asked()) {
         return false;
       }
       // What had no room at its grant may have some now.
-      if (!ReserveRoom(*lease->second)) return false;
-      if (!CloseMembers(session->second.get())) return false;
-      StartEviction(lease->second.get(), victim.deadline, victim.may_terminate,
-                    after);
+      if (!ReserveRoom(*lease)) return false;
+      if (!CloseAll(UsersOf(*lease))) return false;
+      StartEviction(lease, victim.deadline, victim.may_terminate, after);
       return true;
     case quota::Step::kPause:
-      if (!ReserveRoom(*lease->second)) return false;
-      StartPause(session->second.get(), lease->second.get(), victim.deadline,
-                 after);
+      if (!ReserveRoom(*lease)) return false;
+      StartPause(lease, victim.deadline, after);
       return true;
     case quota::Step::kTerminate:
-      return Terminate(session->second.get(), after);
+      return TerminateUsers(*lease, after);
     case quota::Step::kTrim:
       return false;  // plans have these apart
   }
   return false;
 }
 
-void Core::StartPause(Session* session, Lease* lease, quota::Instant until,
-                      Afterwards* after) {
+// Those who do not answer; where nobody is asked, all of them.
+bool Core::TerminateUsers(const Lease& lease, Afterwards* after) {
+  const quota::Instant now = deps_.clock->Now();
+  bool killed = false;
+  for (const Mapping& mapping : lease.mappings) {
+    if (lease.asked() && !(mapping.asked && now >= mapping.answer_by)) continue;
+    killed |= Terminate(sessions_.at(mapping.session).get(), after);
+  }
+  return killed;
+}
+
+void Core::StartPause(Lease* lease, quota::Instant until, Afterwards* after) {
   lease->awaits_pause = true;
-  for (Session* member : Members(session)) {
-    if (member->gate->closed() || member->gate->pausing_until().has_value())
+  for (Session* user : UsersOf(*lease)) {
+    if (user->gate->closed() || user->gate->pausing_until().has_value())
       continue;
-    member->gate->Pause(until);
-    pausing_.insert(member->id);
-    v1::Event event = NewEvent("pause_started", member->tenant);
-    event.set_session_id(member->id);
+    user->gate->Pause(until);
+    pausing_.insert(user->id);
+    v1::Event event = NewEvent("pause_started", user->tenant);
+    event.set_session_id(user->id);
     deps_.events->Publish(std::move(event));
     v1::BrokerMessage message;
     message.mutable_pausing();
-    Say(member, std::move(message), after);
-    Tell(quota::SessionPausing{quota::SessionId{member->id}, true}, after);
+    Say(user, std::move(message), after);
+    Tell(quota::SessionPausing{quota::SessionId{user->id}, true}, after);
   }
 }
 
@@ -268,56 +298,81 @@ void Core::CheckPauses(Afterwards* after) {
   const quota::Instant now = deps_.clock->Now();
   const std::vector<uint64_t> pausing(pausing_.begin(), pausing_.end());
   for (const uint64_t id : pausing) {
-    // One of its group may have ended it.
+    // One that it is bound to may have ended it.
     if (pausing_.contains(id)) CheckPause(sessions_.at(id).get(), now, after);
   }
 }
 
-void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
-  const auto until = session->gate->pausing_until();
-  std::vector<Lease*> waiting;
-  bool needed = false;
-  bool copying = false;
-  for (const Session* member : Members(session)) {
-    for (const quota::LeaseId id : member->leases) {
+// Groups bind their members, a shared lease that is to go those who use it.
+Core::Pause Core::PauseOf(Session* session) const {
+  Pause pause;
+  pause.sessions = Members(session);
+  const auto add = [](auto& list, auto* item) {
+    if (std::find(list.begin(), list.end(), item) == list.end())
+      list.push_back(item);
+  };
+  for (size_t i = 0; i < pause.sessions.size(); ++i) {
+    const Session* bound = pause.sessions[i];
+    for (const quota::LeaseId id : bound->leases) {
       Lease* lease = leases_.at(id).get();
       if (!lease->awaits_pause) continue;
-      waiting.push_back(lease);
-      needed |= ShortageIn(lease->request.pool, false).has_value();
-      copying |= lease->copies > 0;  // begun ahead of need
+      add(pause.leases, lease);
+      for (Session* user : UsersOf(*lease)) add(pause.sessions, user);
     }
   }
-  const bool parked = needed && !copying &&
-                      LookAtMembers(*session, now) >= quota::Gate::kParked;
-  if (parked && CloseMembers(session)) {
-    EndPause(session, after);
-    for (Lease* lease : waiting) {
+  return pause;
+}
+
+void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
+  const Pause pause = PauseOf(session);
+  bool needed = false;
+  bool busy = false;
+  for (const Lease* lease : pause.leases) {
+    needed |= ShortageIn(lease->request.pool, false).has_value();
+    busy |= lease->copies > 0;  // begun ahead of need
+  }
+  quota::Gate least = quota::Gate::kClosed;
+  quota::Instant until = quota::Instant::Max();
+  for (const Session* bound : pause.sessions) {
+    least = std::min(least, bound->gate->Look(now));
+    until = std::min(until, bound->gate->pausing_until().value_or(until));
+  }
+  if (needed && !busy && least >= quota::Gate::kParked &&
+      CloseAll(pause.sessions)) {
+    EndPause(pause.sessions, after);
+    for (Lease* lease : pause.leases) {
       StartEviction(lease, now + options_.planner.unmap_grace,
                     tenants_.at(lease->tenant).policy.reclaim.may_terminate,
                     after);
     }
-  } else if (!needed || !until.has_value() || now >= *until) {
-    v1::Event event = NewEvent("pause_withdrawn", session->tenant);
-    event.set_session_id(session->id);
-    event.set_message(needed ? "a scope did not end in time"
-                             : "the memory is no longer needed");
-    deps_.events->Publish(std::move(event));
-    if (needed) {
-      for (Lease* lease : waiting) lease->back_off_until = now + kBackOff;
-    }
-    for (Session* member : Members(session)) member->gate->Withdraw();
-    EndPause(session, after);
-    AdvanceRestore(session, after);
+  } else if (!needed || until == quota::Instant::Max() || now >= until) {
+    WithdrawPause(session, pause, needed, after);
   }
 }
 
-void Core::EndPause(Session* session, Afterwards* after) {
-  for (Session* member : Members(session)) {
-    for (const quota::LeaseId id : member->leases) {
+void Core::WithdrawPause(Session* session, const Pause& pause, bool needed,
+                         Afterwards* after) {
+  v1::Event event = NewEvent("pause_withdrawn", session->tenant);
+  event.set_session_id(session->id);
+  event.set_message(needed ? "a scope did not end in time"
+                           : "the memory is no longer needed");
+  deps_.events->Publish(std::move(event));
+  if (needed) {
+    for (Lease* lease : pause.leases)
+      lease->back_off_until = deps_.clock->Now() + kBackOff;
+  }
+  for (Session* bound : pause.sessions) bound->gate->Withdraw();
+  EndPause(pause.sessions, after);
+  for (Session* bound : pause.sessions) AdvanceRestore(bound, after);
+}
+
+void Core::EndPause(const std::vector<Session*>& sessions, Afterwards* after) {
+  for (const Session* session : sessions) {
+    for (const quota::LeaseId id : session->leases) {
       leases_.at(id)->awaits_pause = false;
     }
-    if (pausing_.erase(member->id) == 0) continue;
-    Tell(quota::SessionPausing{quota::SessionId{member->id}, false}, after);
+    if (pausing_.erase(session->id) == 0) continue;
+    Tell(quota::SessionPausing{quota::SessionId{session->id}, false}, after);
   }
 }
 
@@ -397,15 +452,17 @@ quota::Instant Core::ReclaimDue() const {
     if (now < dead_by) due = std::min(due, dead_by);
   }
   for (const quota::LeaseId id : moving_) {
-    const Lease& lease = *leases_.at(id);
-    if (lease.asked && !lease.overdue) due = std::min(due, lease.answer_by);
+    for (const Mapping& mapping : leases_.at(id)->mappings) {
+      if (mapping.asked && !mapping.overdue)
+        due = std::min(due, mapping.answer_by);
+    }
   }
   for (const uint64_t id : waking_) {
     for (const auto& [client_id, until] : sessions_.at(id)->restores) {
       due = std::min(due, until);
     }
   }
-  return due;
+  return std::min(due, AttachesDue());
 }
 
 }  // namespace gmb::broker

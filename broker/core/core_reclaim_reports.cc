@@ -121,6 +121,10 @@ v1::LeaseInfo Core::Report(const Lease& lease) const {
   info.set_hard(view.has_value() && view->hard && !view->evicted);
   info.set_backed(IsBacked(lease));
   info.set_sealed(lease.sealed);
+  info.set_share_name(lease.request.share_as);
+  info.set_attached(lease.shared ? static_cast<uint32_t>(lease.mappings.size())
+                                 : 0);
+  info.set_keep(lease.request.keep && !lease.dropped);
   return info;
 }
 

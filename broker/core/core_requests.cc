@@ -58,8 +58,9 @@ void Core::HandleOnce(Session* session, const v1::ClientMessage& message,
         {.field = "request_id"}));
     return Say(session, std::move(too_old), after);
   }
-  const bool to_come =
-      session->pending.contains(id) || session->restores.contains(id);
+  const bool to_come = session->pending.contains(id) ||
+                       session->restores.contains(id) ||
+                       session->attaching.contains(id);
   if (!to_come) HandleRequest(session, id, message, after);
 }
 
@@ -101,6 +102,10 @@ void Core::HandleRequest(Session* session, uint64_t id,
       return Restore(session, id, message.restore(), after);
     case v1::ClientMessage::kSeal:
       return Seal(session, id, message.seal().lease_id(), after);
+    case v1::ClientMessage::kAttach:
+      return Attach(session, id, message.attach(), after);
+    case v1::ClientMessage::kDrop:
+      return Drop(session, id, message.drop().name(), after);
     default:
       return Refuse(
           session, id,
@@ -135,6 +140,8 @@ absl::StatusOr<PendingAcquire> Core::CheckAcquire(
                      acquire.bytes()),
         {.field = "bytes"});
   }
+  if (absl::Status name = CheckName(*session.tenant, acquire); !name.ok())
+    return name;
   PendingAcquire request;
   request.session = session.id;
   request.client_id = client_id;
@@ -143,6 +150,8 @@ absl::StatusOr<PendingAcquire> Core::CheckAcquire(
   request.contents = acquire.contents() == v1::CONTENTS_UNSPECIFIED
                          ? v1::PRESERVE
                          : acquire.contents();
+  request.share_as = acquire.share_as();
+  request.keep = acquire.keep();
   request.asked = deps_.clock->Now();
   request.deadline = request.asked + SaneWait(acquire.wait());
   return request;
@@ -158,6 +167,9 @@ void Core::Acquire(Session* session, uint64_t client_id,
       CanBeTaken(*session, *pools_.at(request->pool), request->contents) &&
       (request->contents == v1::DISCARD ||
        HasHostRoomFor(*session->tenant, request->bytes));
+  if (!request->share_as.empty()) {
+    shared_[{*session->tenant, request->share_as}].request = request->id;
+  }
   session->pending[client_id] = request->id;
   Ask(pending_[request->id] = *request, after);
 }
@@ -175,7 +187,13 @@ void Core::Ask(const PendingAcquire& request, Afterwards* after) {
 
 void Core::Cancel(Session* session, const v1::Cancel& cancel,
                   Afterwards* after) {
-  auto it = session->pending.find(cancel.acquire_request_id());
+  const uint64_t client_id = cancel.acquire_request_id();
+  if (session->attaching.contains(client_id))
+    return GiveUpAttach(
+        session, client_id,
+        proto::MakeError(v1::CANCELLED_BY_CLIENT, "the request was withdrawn"),
+        after);
+  auto it = session->pending.find(client_id);
   if (it == session->pending.end()) return;  // answered already
   Tell(quota::Cancel{it->second}, after);
 }
@@ -205,7 +223,11 @@ void Core::Release(Session* session, uint64_t client_id,
   v1::BrokerMessage answer = AnswerTo(client_id);
   answer.mutable_released()->set_lease_id(release.lease_id());
   Answer(session, std::move(answer), after);
-  EndLease(lease->id, /*reuse=*/true, after);
+  if (lease->shared) {
+    Detach(session, lease, /*reuse=*/true, after);
+  } else {
+    EndLease(lease->id, /*reuse=*/true, after);
+  }
   AdvanceRestore(session, after);  // it may have been the last one away
 }
 
@@ -255,6 +277,7 @@ void Core::OnGranted(const quota::Granted& granted, Afterwards* after) {
   lease->bytes = granted.bytes;
   lease->since = deps_.clock->WallTime();
   lease->resident_since = deps_.clock->Now();
+  lease->mappings.push_back({.session = lease->request.session});
   pending_.erase(request);
   Pool* pool = pools_.at(granted.pool).get();
   TakePlan plan = pool->slabs.Take(granted.tenant, granted.bytes);
@@ -304,15 +327,19 @@ bool Core::KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
 void Core::OnDenied(const quota::Denied& denied, Afterwards* after) {
   if (auto restore = restoring_.find(denied.request);
       restore != restoring_.end()) {
-    Session* session = sessions_.at(restore->second).get();
+    const Returning returning = restore->second;
     restoring_.erase(restore);
-    return OnRestoreDenied(denied, session, after);
+    if (returning.for_attach.has_value())
+      return OnAttachDenied(denied, *returning.for_attach, after);
+    return OnRestoreDenied(denied, sessions_.at(returning.session).get(),
+                           after);
   }
   auto it = pending_.find(denied.request);
   if (it == pending_.end()) return;
   const PendingAcquire request = it->second;
   pending_.erase(it);
   Session* session = sessions_.at(request.session).get();
+  EndName(*session->tenant, request, after);
   v1::Event event = NewEvent("acquire_denied", session->tenant);
   event.set_session_id(session->id);
   event.set_device(pools_.at(request.pool)->uuid());

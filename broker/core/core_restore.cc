@@ -55,12 +55,12 @@ void Core::AdvanceRestore(Session* session, Afterwards* after) {
   }
   Away away = AwayOf(members);
   if (away.moving) return;
-  if (away.evicted.empty() && away.unready.empty()) {
+  if (away.evicted.empty() && away.unready.empty() && !away.asked_back) {
     for (Session* member : members) Reopen(member, after);
     return;
   }
   if (!any([](const Session* m) { return !m->restores.empty(); })) return;
-  for (Lease* lease : away.unready) MakeReady(lease, after);
+  for (const auto& [lease, user] : away.unready) MakeReady(lease, user, after);
   // What could not even begin has answered all of them.
   const bool wanted =
       any([](const Session* m) { return !m->restores.empty(); });
@@ -70,23 +70,36 @@ void Core::AdvanceRestore(Session* session, Afterwards* after) {
 
 Core::Away Core::AwayOf(const std::vector<Session*>& members) const {
   Away away;
-  for (const Session* member : members) {
+  for (Session* member : members) {
     for (const quota::LeaseId id : member->leases) {
       Lease* lease = leases_.at(id).get();
+      const Mapping& mapping = *lease->MappingOf(member->id);
       away.moving |= lease->residence == Residence::kEvicting ||
-                     lease->residence == Residence::kRestoring;
+                     lease->residence == Residence::kRestoring || mapping.asked;
       if (lease->residence == Residence::kEvicted) {
-        away.evicted.push_back(id);
-      } else if (lease->unmapped || lease->torn) {
-        away.unready.push_back(lease);
+        if (IsAskedBack(*lease)) {
+          away.asked_back = true;
+        } else {
+          away.evicted.push_back(id);
+        }
+      } else if (mapping.unmapped || lease->torn) {
+        away.unready.emplace_back(lease, member);
       }
     }
   }
   return away;
 }
 
-// What an eviction that failed, or a restore, has left on the device.
-void Core::MakeReady(Lease* lease, Afterwards* after) {
+// What an eviction that failed, or a restore, has left on the device; of a
+// shared lease, what others have brought back.
+void Core::MakeReady(Lease* lease, Session* session, Afterwards* after) {
+  if (lease->residence == Residence::kRestoring) return;  // of the same group
+  if (!lease->shared || lease->torn) return Refill(lease, after);
+  moving_.insert(lease->id);
+  StartMapping(lease, lease->MappingOf(session->id), after);
+}
+
+void Core::Refill(Lease* lease, Afterwards* after) {
   lease->residence = Residence::kRestoring;
   lease->move_started = deps_.clock->Now();
   lease->moved = absl::OkStatus();
@@ -95,9 +108,17 @@ void Core::MakeReady(Lease* lease, Afterwards* after) {
     CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
                  after);
   }
-  if (lease->unmapped)
-    StartMapping(sessions_.at(lease->request.session).get(), lease, after);
+  MapForUsers(lease, after);
   TryEndRestore(lease, after);
+}
+
+// Of those who share it, the ones that want it; the others map it when they do.
+void Core::MapForUsers(Lease* lease, Afterwards* after) {
+  for (Mapping& mapping : lease->mappings) {
+    const bool wanted =
+        !lease->shared || WantsIn(sessions_.at(mapping.session).get());
+    if (mapping.unmapped && wanted) StartMapping(lease, &mapping, after);
+  }
 }
 
 // In the name of the member that waits the longest.
@@ -116,7 +137,11 @@ void Core::AskForRestore(const std::vector<Session*>& members,
   }
   const quota::RequestId request{next_request_++};
   asking->restoring = request;
-  restoring_.emplace(request, asking->id);
+  restoring_.emplace(request, Returning{asking->id, std::nullopt});
+  for (const quota::LeaseId id : evicted) {
+    Lease* lease = leases_.at(id).get();
+    if (lease->shared) lease->asked_back = request;
+  }
   Tell(quota::Restore{request, quota::SessionId{asking->id}, std::move(evicted),
                       deadline},
        after);
@@ -161,15 +186,19 @@ void Core::AnswerMembers(Session* session, const absl::Status& status,
 void Core::OnRestored(const quota::Restored& restored, Afterwards* after) {
   auto it = restoring_.find(restored.request);
   if (it == restoring_.end()) return;
-  Session* session = sessions_.at(it->second).get();
+  const Returning returning = it->second;
   restoring_.erase(it);
+  if (returning.for_attach.has_value())
+    return OnBackForAttach(*returning.for_attach, after);
+  Session* session = sessions_.at(returning.session).get();
   session->restoring.reset();
   std::vector<Lease*> back;
   for (const quota::LeaseId id : AwayOf(Members(session)).evicted) {
     if (!engine_.Lease(id)->evicted) back.push_back(leases_.at(id).get());
   }
   for (Lease* lease : back) {
-    StartRestore(sessions_.at(lease->request.session).get(), lease, after);
+    // A group's members may share one.
+    if (lease->residence == Residence::kEvicted) StartRestore(lease, after);
   }
   if (back.empty()) AdvanceRestore(session, after);
 }
@@ -178,6 +207,7 @@ void Core::OnRestored(const quota::Restored& restored, Afterwards* after) {
 void Core::OnRestoreDenied(const quota::Denied& denied, Session* session,
                            Afterwards* after) {
   session->restoring.reset();
+  AdvanceOthers(denied.request, session, after);
   // What ends the pause comes back to it; so does its deadline.
   if (denied.pausing) return;
   const quota::Instant now = deps_.clock->Now();
@@ -200,7 +230,7 @@ void Core::OnRestoreDenied(const quota::Denied& denied, Session* session,
   AnswerMembers(session, DenialStatus(denied, bytes), after);
 }
 
-void Core::StartRestore(Session* session, Lease* lease, Afterwards* after) {
+void Core::StartRestore(Lease* lease, Afterwards* after) {
   Pool* pool = pools_.at(lease->request.pool).get();
   lease->residence = Residence::kRestoring;
   lease->move_started = deps_.clock->Now();
@@ -209,7 +239,7 @@ void Core::StartRestore(Session* session, Lease* lease, Afterwards* after) {
   PublishMove("restore_started", *lease, {}, "");
   TakePlan plan = pool->slabs.Take(lease->tenant, lease->bytes);
   lease->slabs = std::move(plan.taken);
-  if (plan.create_bytes.empty()) return FillAndMap(session, lease, after);
+  if (plan.create_bytes.empty()) return FillAndMap(lease, after);
   lease->preparing = true;
   Give(pool,
        PrepareJob{lease->id,
@@ -217,27 +247,35 @@ void Core::StartRestore(Session* session, Lease* lease, Afterwards* after) {
        after);
 }
 
-// Its slabs are there: the client maps them while they are being filled.
-void Core::FillAndMap(Session* session, Lease* lease, Afterwards* after) {
+// Its slabs are there: clients map them while they are being filled.
+void Core::FillAndMap(Lease* lease, Afterwards* after) {
   if (lease->request.contents == v1::PRESERVE) {
     if (host_books_.TrueCopy(lease->id) == nullptr)
-      return LoseContents(session, lease, after);
+      return LoseContents(lease, after);
     CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
                  after);
   }
-  StartMapping(session, lease, after);
+  MapForUsers(lease, after);
+  TryEndRestore(lease, after);
+}
+
+// Whether a scope of the session, or of its group, waits to be let in.
+bool Core::WantsIn(Session* session) const {
+  const std::vector<Session*> members = Members(session);
+  return std::any_of(members.begin(), members.end(),
+                     [](const Session* m) { return !m->restores.empty(); });
 }
 
 // There is nothing to fill it with: it stays evicted, and who asks is told.
-void Core::LoseContents(Session* session, Lease* lease, Afterwards* after) {
+void Core::LoseContents(Lease* lease, Afterwards* after) {
   GiveBack(pools_.at(lease->request.pool).get(), *lease, {}, after);
   lease->slabs.clear();
   lease->residence = Residence::kEvicted;
   moving_.erase(lease->id);
   PublishMove("restore_failed", *lease, {}, "its contents are gone");
   Tell(quota::Evicted{lease->id}, after);
-  AnswerMembers(
-      session,
+  AnswerUsers(
+      lease,
       proto::MakeError(v1::CONTENTS_LOST,
                        absl::StrCat("a lease's contents are gone: release it "
                                     "and make them anew: lease=",
@@ -249,7 +287,6 @@ void Core::LoseContents(Session* session, Lease* lease, Afterwards* after) {
 void Core::OnRestoreNotPrepared(Pool* pool, Lease* lease,
                                 const std::vector<uint64_t>& not_created,
                                 const absl::Status& status, Afterwards* after) {
-  Session* session = sessions_.at(lease->request.session).get();
   for (const uint64_t bytes : not_created) pool->slabs.CreateFailed(bytes);
   GiveBack(pool, *lease, {}, after);
   lease->slabs.clear();
@@ -261,9 +298,9 @@ void Core::OnRestoreNotPrepared(Pool* pool, Lease* lease,
   // broker takes whatever is freed.
   const bool passing =
       absl::IsResourceExhausted(status) && pool->missing_bytes == 0;
-  if (session->restore_attempts >= (passing ? kMostAttempts : kMaxAttempts)) {
-    AnswerMembers(
-        session,
+  if (RestoreAttempts(*lease) >= (passing ? kMostAttempts : kMaxAttempts)) {
+    AnswerUsers(
+        lease,
         proto::MakeError(
             absl::IsResourceExhausted(status) ? v1::POOL_EXHAUSTED
                                               : v1::DEVICE_ERROR,
@@ -273,56 +310,65 @@ void Core::OnRestoreNotPrepared(Pool* pool, Lease* lease,
             {.retry_after = absl::Milliseconds(500)}),
         after);
   }
-  AdvanceRestore(session, after);
+  AdvanceUsers(lease, after);
+}
+
+// Since the last of them was answered.
+uint32_t Core::RestoreAttempts(const Lease& lease) const {
+  uint32_t attempts = 0;
+  for (const Mapping& mapping : lease.mappings) {
+    attempts =
+        std::max(attempts, sessions_.at(mapping.session)->restore_attempts);
+  }
+  const auto name = shared_.find({lease.tenant, lease.request.share_as});
+  const bool named = lease.shared && !lease.dropped && name != shared_.end();
+  return named ? std::max(attempts, name->second.attempts) : attempts;
 }
 
 void Core::OnMapped(Session* session, const v1::Mapped& mapped,
                     Afterwards* after) {
   Lease* lease = FindLease(*session, mapped.lease_id());
-  if (lease == nullptr || !lease->asked || lease->move != mapped.move() ||
-      lease->residence != Residence::kRestoring) {
-    return;
-  }
-  lease->asked = false;
-  lease->unmapped = mapped.has_error();
-  if (mapped.has_error()) {
-    lease->moved.Update(proto::FromWireError(mapped.error()));
-  }
+  if (lease == nullptr || lease->residence == Residence::kEvicting) return;
+  Mapping* mapping = lease->MappingOf(session->id);
+  if (!mapping->asked || mapping->move != mapped.move()) return;
+  mapping->asked = false;
+  mapping->answer_by = quota::Instant::Max();
+  mapping->unmapped = mapped.has_error();
+  absl::Status failed;
+  if (mapped.has_error()) failed = proto::FromWireError(mapped.error());
+  if (lease->shared) return OnSharedMapped(session, lease, failed, after);
+  lease->moved.Update(failed);
   TryEndRestore(lease, after);
 }
 
 void Core::TryEndRestore(Lease* lease, Afterwards* after) {
-  if (lease->copies > 0 || lease->asked) return;
-  Session* session = sessions_.at(lease->request.session).get();
+  // A shared one is back once it is filled: who maps it does so on his own
+  // account.
+  const bool mapping = lease->asked();
+  if (lease->copies > 0 || (mapping && !(lease->shared && lease->moved.ok())))
+    return;
   const quota::Instant now = deps_.clock->Now();
-  lease->answer_by = quota::Instant::Max();
-  if (std::exchange(lease->overdue, false)) Soften(lease, after);
-  if (!lease->moved.ok()) return UndoRestore(session, lease, after);
-  moving_.erase(lease->id);
+  if (!mapping && ForgetOverdue(lease)) Soften(lease, after);
+  if (!lease->moved.ok()) return UndoRestore(lease, after);
+  if (!mapping) moving_.erase(lease->id);
   lease->residence = Residence::kResident;
   lease->torn = false;
   lease->resident_since = now;
   lease->restore_time = now - lease->move_started;
-  lease->backed_epoch = session->gate->epoch();
+  if (!lease->shared) {
+    lease->backed_epoch = sessions_.at(lease->request.session)->gate->epoch();
+  }
   PublishMove("restored", *lease, lease->restore_time, "");
-  AdvanceRestore(session, after);
+  AdvanceUsers(lease, after);
 }
 
 // What was asked for fails; its contents are where they are authoritative.
-void Core::UndoRestore(Session* session, Lease* lease, Afterwards* after) {
+void Core::UndoRestore(Lease* lease, Afterwards* after) {
   const absl::Status why = std::exchange(lease->moved, absl::OkStatus());
   PublishMove("restore_failed", *lease, {}, why.message());
   const bool in_host_pool = lease->request.contents != v1::PRESERVE ||
                             host_books_.TrueCopy(lease->id) != nullptr;
-  AnswerMembers(
-      session,
-      proto::MakeError(
-          v1::DEVICE_ERROR,
-          absl::StrCat("a lease could not be brought back; contents are kept, "
-                       "try again: ",
-                       why.message()),
-          {.retry_after = absl::Milliseconds(500)}),
-      after);
+  AnswerUsers(lease, NotBroughtBack(why), after);
   if (in_host_pool) {
     lease->torn = lease->request.contents == v1::PRESERVE;
     return StartEviction(

@@ -172,8 +172,9 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
   LeaveGroup(it->second.get(), after);
   // Its gate page is unmapped once the lock is given up.
   after->ended.push_back(std::move(it->second));
-  const Session* session = after->ended.back().get();
+  Session* session = after->ended.back().get();
   sessions_.erase(it);
+  LeaveShared(session);
   sessions_by_token_.erase(session->token);
   pausing_.erase(session_id);
   waking_.erase(session_id);
@@ -190,11 +191,24 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
   event.set_session_id(session_id);
   event.set_message(std::string(reason));
   deps_.events->Publish(std::move(event));
-  for (const auto& [client_id, request] : session->pending)
-    pending_.erase(request);
+  for (const auto& [client_id, request] : session->pending) {
+    const auto pending = pending_.find(request);
+    if (pending == pending_.end()) continue;
+    const PendingAcquire asked = pending->second;
+    pending_.erase(pending);
+    EndName(*session->tenant, asked, after);
+  }
   Tell(quota::SessionClosed{quota::SessionId{session_id}}, after);
-  for (const quota::LeaseId lease : session->leases)
-    EndLease(lease, /*reuse=*/false, after);
+  for (const quota::LeaseId id : session->leases) {
+    Lease* lease = leases_.at(id).get();
+    if (lease->shared) {
+      Detach(session, lease, /*reuse=*/false, after);
+    } else {
+      EndLease(id, /*reuse=*/false, after);
+    }
+  }
+  if (session->restoring.has_value())
+    AdvanceOthers(*session->restoring, nullptr, after);
   for (Session* member : members) AdvanceRestore(member, after);
 }
 
@@ -256,8 +270,9 @@ void Core::RepeatMoves(uint64_t session_id) {
     if (it == sessions_.end()) return;
     Session* session = it->second.get();
     for (const quota::LeaseId id : session->leases) {
-      const Lease& lease = *leases_.at(id);
-      if (lease.asked) Say(session, MoveMessage(lease), &after);
+      Lease& lease = *leases_.at(id);
+      const Mapping& mapping = *lease.MappingOf(session_id);
+      if (mapping.asked) Say(session, MoveMessage(lease, mapping), &after);
     }
     v1::BrokerMessage message;
     if (session->trim.has_value()) {

@@ -1,7 +1,10 @@
 #ifndef GMB_BROKER_CORE_LEASE_H_
 #define GMB_BROKER_CORE_LEASE_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,6 +30,8 @@ struct PendingAcquire {
   bool told_waiting = false;
   // Its bytes could be taken back by force: asked for as soft ones.
   bool soft = false;
+  std::string share_as;  // empty: it is not to be shared
+  bool keep = false;
 };
 
 // Where a granted lease's bytes are. Beside it stands the engine's own view:
@@ -39,9 +44,23 @@ enum class Residence : uint8_t {
   kRestoring,  // slabs are being made, filled and mapped
 };
 
+// One session's view of a lease.
+struct Mapping {
+  uint64_t session = 0;
+  // The client has nothing of it mapped. Also of a resident lease, whose
+  // eviction failed after that: the next restore maps it again.
+  bool unmapped = false;
+  // The newest Evict or Map; `asked` while it is not answered.
+  uint64_t move = 0;
+  bool asked = false;
+  quota::Instant answer_by = quota::Instant::Max();
+  bool overdue = false;   // the client did not answer in time
+  uint32_t refusals = 0;  // Evicts that the client could not follow, in a row
+};
+
 struct Lease {
   quota::LeaseId id;
-  PendingAcquire request;
+  PendingAcquire request;  // of the session that holds it; if shared, wrote it
   quota::TenantId tenant;
   uint64_t bytes = 0;
   std::vector<Slab> slabs;  // in address order once all are there
@@ -56,19 +75,14 @@ struct Lease {
   // --- Reclaim (docs/reclaim.md).
   Residence residence = Residence::kResident;
   bool sealed = false;
-  // The client has nothing of it mapped. Also of a resident lease, whose
-  // eviction failed after that: the next restore maps it again.
-  bool unmapped = false;
+  // Its session's. Of a shared lease, of each that is attached: none, if it
+  // was asked to be kept.
+  std::vector<Mapping> mappings;
   // Its restore failed after its slabs were being filled: the contents are in
   // the host pool alone, until the next restore fills them again.
   bool torn = false;
-  // The newest Evict or Map; `asked` while it is not answered.
-  uint64_t move = 0;
-  bool asked = false;
-  quota::Instant answer_by = quota::Instant::Max();
-  bool overdue = false;        // the client did not answer in time
-  bool may_terminate = false;  // whether it may be killed then
-  uint32_t refusals = 0;  // Evicts that the client could not follow, in a row
+  // Whether who does not answer in time may be killed.
+  bool may_terminate = false;
   // Copies in flight, all of one group, and the first error among them.
   uint32_t copies = 0;
   uint64_t copy_group = 0;
@@ -84,6 +98,31 @@ struct Lease {
   uint64_t backed_epoch = 0;
   uint32_t backed_slabs = 0;
   uint32_t backing_slabs = 0;  // being copied ahead
+
+  // --- Shared leases (docs/shared.md).
+  // Sealed, and others may be attached: it is no session's own any more.
+  bool shared = false;
+  bool dropped = false;  // nobody attaches to it any more
+  // The engine's Restore that last asked for it; who else needs it waits.
+  std::optional<quota::RequestId> asked_back;
+  // Of one that is kept: since when nobody is attached.
+  quota::Instant unused_since;
+
+  [[nodiscard]] bool asked() const {
+    return std::any_of(mappings.begin(), mappings.end(),
+                       [](const Mapping& m) { return m.asked; });
+  }
+  [[nodiscard]] bool overdue() const {
+    return std::any_of(mappings.begin(), mappings.end(),
+                       [](const Mapping& m) { return m.overdue; });
+  }
+  // Null: that session is not attached.
+  [[nodiscard]] Mapping* MappingOf(uint64_t session) {
+    const auto it =
+        std::find_if(mappings.begin(), mappings.end(),
+                     [&](const Mapping& m) { return m.session == session; });
+    return it == mappings.end() ? nullptr : &*it;
+  }
 };
 
 }  // namespace gmb::broker

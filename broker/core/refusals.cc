@@ -144,4 +144,13 @@ absl::Status RefusalStatus(const quota::Refusal& refusal,
   }
 }
 
+absl::Status NotBroughtBack(const absl::Status& why) {
+  return proto::MakeError(
+      v1::DEVICE_ERROR,
+      absl::StrCat("a lease could not be brought back; contents are kept, "
+                   "try again: ",
+                   why.message()),
+      {.retry_after = absl::Milliseconds(500)});
+}
+
 }  // namespace gmb::broker

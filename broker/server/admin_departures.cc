@@ -46,6 +46,7 @@ void AdminService::SeeOffAndDelete(const v1::DeleteTenantRequest& request,
 
 absl::Status AdminService::DoDeleteTenant(AuditRecord audit,
                                           const std::string& name) {
+  core_->EndKept(name);
   if (absl::Status checked = core_->CheckDeleteTenant(name); !checked.ok())
     return checked;
   // Closed first, so that no new session of the tenant comes while it goes.

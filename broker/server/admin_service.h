@@ -46,6 +46,9 @@ class AdminService : public v1::Admin::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::ListTenantsRequest* request,
       v1::ListTenantsResponse* response) override;
+  grpc::ServerUnaryReactor* DropLease(grpc::CallbackServerContext* context,
+                                      const v1::DropLeaseRequest* request,
+                                      v1::DropLeaseResponse* response) override;
   grpc::ServerUnaryReactor* DeleteTenant(
       grpc::CallbackServerContext* context,
       const v1::DeleteTenantRequest* request,

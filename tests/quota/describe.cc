@@ -85,6 +85,9 @@ struct EventText {
     return absl::StrCat("SessionPausing session=", e.session.value,
                         " pausing=", e.pausing);
   }
+  std::string operator()(const Shared& e) const {
+    return absl::StrCat("Shared lease=", e.lease.value);
+  }
 };
 
 struct EffectText {

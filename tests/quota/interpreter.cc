@@ -173,6 +173,7 @@ class Run {
     if (kind < 9) return Evicted{SomeLease()};
     if (kind < 16) return NextRestore();
     if (kind < 18) return HardChanged{SomeLease(), Below(4) == 0};
+    if (kind == 18 && Below(2) == 0) return Shared{SomeLease()};
     return SessionPausing{SessionId{1 + Below(kSessions)}, Below(3) == 0};
   }
 

@@ -74,6 +74,10 @@ void InvariantChecker::FollowEvent(const Event& event) {
     if (evicted_.insert(evicted->lease).second) joins_ = evicted->lease;
     hard_.erase(evicted->lease);
   }
+  if (const auto* shared = std::get_if<Shared>(&event)) {
+    const auto lease = leases_.find(shared->lease);
+    if (lease != leases_.end()) lease->second.session = {};
+  }
   const auto* changed = std::get_if<HardChanged>(&event);
   if (changed == nullptr || !leases_.contains(changed->lease) ||
       evicted_.contains(changed->lease)) {
@@ -132,6 +136,7 @@ void InvariantChecker::Follow(const Event& event, const Effects& effects) {
     const bool same = std::any_of(
         waiter.leases.begin(), waiter.leases.end(), [&](LeaseId id) {
           return joins_ != LeaseId{} && leases_.contains(id) &&
+                 leases_.at(joins_).session != SessionId{} &&
                  leases_.at(id).session == leases_.at(joins_).session;
         });
     if (same && (oldest == nullptr || waiter.arrival < oldest->arrival)) {

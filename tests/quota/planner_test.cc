@@ -137,6 +137,16 @@ TEST_F(PlannerTest, OnlyParkedSoftLeasesAreEvicted) {
   EXPECT_EQ(Why(7), Verdict::kOwn);
 }
 
+TEST_F(PlannerTest, ASharedLeaseIsOwnOfAllWhoUseIt) {
+  LeaseRow& shared = Add(kC, 10, 5);
+  shared.session = {};
+  shared.users = {SessionId{7}, SessionId{99}};
+  EXPECT_TRUE(Borrow(10).victims.empty());
+  EXPECT_EQ(Why(1), Verdict::kOwn);
+  shared.users = {SessionId{7}};
+  EXPECT_EQ(Borrow(10).victims.size(), 1u);
+}
+
 TEST_F(PlannerTest, ABorrowerTakesNothingBelowAGuarantee) {
   Tenant(kA).guarantee_bytes = 15;
   Add(kA, 10, 50);

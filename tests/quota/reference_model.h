@@ -86,6 +86,7 @@ class ReferenceModel {
   void On(const Evicted& event);
   void On(const Restore& event);
   void On(const SessionPausing& event);
+  void On(const Shared& event);
 
   // Leased and unreturned; of these what is on the device; of these what is
   // hard.

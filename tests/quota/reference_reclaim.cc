@@ -39,7 +39,8 @@ void ReferenceModel::On(const Evicted& event) {
     Wanted& wanted = waiter.wanted;
     const bool same_session = std::any_of(
         wanted.leases.begin(), wanted.leases.end(), [&](LeaseId id) {
-          return leases_.at(id).session == lease->second.session;
+          return lease->second.session != SessionId{} &&
+                 leases_.at(id).session == lease->second.session;
         });
     if (!same_session) continue;
     wanted.leases.push_back(event.lease);
@@ -96,6 +97,17 @@ void ReferenceModel::On(const Restore& event) {
       return Deny(wanted, *refusal);
   }
   Arrive(wanted);
+}
+
+void ReferenceModel::On(const Shared& event) {
+  const auto lease = leases_.find(event.lease);
+  if (lease == leases_.end()) return;
+  lease->second.session = {};
+  for (ModelWaiter& waiter : waiters_) {
+    const auto& ids = waiter.wanted.leases;
+    if (std::find(ids.begin(), ids.end(), event.lease) != ids.end())
+      waiter.passable_until.clear();
+  }
 }
 
 void ReferenceModel::On(const SessionPausing& event) {

@@ -128,6 +128,37 @@ TEST_F(RestoreTest, ALeaseEvictedMeanwhileJoins) {
               ElementsAre("Restored request=5 session=1 tenant=1 bytes=60"));
 }
 
+TEST_F(RestoreTest, ASharedLeaseComesBackOnlyForWhoNamesIt) {
+  const auto own = Soft(kA, 30), shared = Soft(kA, 30);
+  const auto b = Soft(kB, 40);
+  Do(Shared{*shared});
+  Evict(own);
+  Soft(kC, 30);
+  Back(kA, {*own}, kSecond);
+  Evict(shared);
+  EXPECT_THAT(Said(),
+              ElementsAre("Restored request=5 session=1 tenant=1 bytes=30"));
+  EXPECT_TRUE(engine_.Lease(*shared)->evicted);
+  Evict(b);
+  EXPECT_THAT(Back(kB, {*b, *shared}),
+              ElementsAre("Denied request=6 session=2 BAD_REQUEST deficit=0"));
+  EXPECT_THAT(Back(kA, {*shared}),
+              ElementsAre("Restored request=7 session=1 tenant=1 bytes=30"));
+}
+
+TEST_F(RestoreTest, SharingALeaseThatIsWaitedForKeepsTheWait) {
+  const auto own = Soft(kA, 30), shared = Soft(kA, 30);
+  Soft(kB, 40);
+  Evict(shared);
+  Soft(kC, 30);
+  Back(kA, {*shared}, kSecond);
+  Do(Shared{*shared});
+  Evict(own);  // does not join
+  EXPECT_THAT(Said(),
+              ElementsAre("Restored request=5 session=1 tenant=1 bytes=30"));
+  EXPECT_TRUE(engine_.Lease(*own)->evicted);
+}
+
 TEST_F(RestoreTest, WhatIsReleasedMeanwhileIsLeftOut) {
   const auto one = Soft(kA, 30), two = Soft(kA, 30);
   Evict(one);

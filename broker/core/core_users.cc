@@ -1,0 +1,83 @@
+// Who uses a lease: its session or, of a shared one, all who are attached.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "broker/core/afterwards.h"
+#include "broker/core/core.h"
+
+namespace gmb::broker {
+
+// With the groups that they belong to, each once.
+std::vector<Session*> Core::UsersOf(const Lease& lease) const {
+  std::vector<Session*> users;
+  for (const Mapping& mapping : lease.mappings) {
+    for (Session* member : Members(sessions_.at(mapping.session).get())) {
+      if (std::find(users.begin(), users.end(), member) == users.end())
+        users.push_back(member);
+    }
+  }
+  return users;
+}
+
+// The least parked of its users' gates.
+quota::Gate Core::GateOver(const Lease& lease, quota::Instant now) const {
+  quota::Gate least =
+      lease.mappings.empty() ? quota::Gate::kParked : quota::Gate::kClosed;
+  for (const Session* user : UsersOf(lease))
+    least = std::min(least, user->gate->Look(now));
+  return least;
+}
+
+void Core::AdvanceUsers(Lease* lease, Afterwards* after) {
+  std::vector<uint64_t> users;
+  for (const Mapping& mapping : lease->mappings)
+    users.push_back(mapping.session);
+  const quota::LeaseId id = lease->id;
+  for (const uint64_t user : users) {
+    const auto session = sessions_.find(user);
+    if (session != sessions_.end())
+      AdvanceRestore(session->second.get(), after);
+  }
+  const auto still = leases_.find(id);
+  if (still != leases_.end()) ServeAttaches(still->second.get(), after);
+}
+
+void Core::AnswerUsers(Lease* lease, const absl::Status& status,
+                       Afterwards* after) {
+  for (Session* user : UsersOf(*lease)) AnswerRestores(user, status, after);
+  if (SharedName* name = NameOf(lease->tenant, lease->request)) {
+    name->attempts = 0;
+    RefuseAttaches(std::exchange(name->waiting, std::vector<PendingAttach>()),
+                   status, after);
+  }
+}
+
+bool Core::IsAskedBack(const Lease& lease) const {
+  return lease.asked_back.has_value() && restoring_.contains(*lease.asked_back);
+}
+
+// A Restore that shared leases were named in has come to nothing: who else
+// needs them asks for himself.
+void Core::AdvanceOthers(quota::RequestId request, Session* but_for,
+                         Afterwards* after) {
+  std::vector<Session*> not_these;
+  if (but_for != nullptr) not_these = Members(but_for);
+  const std::vector<quota::LeaseId> shared(shared_leases_.begin(),
+                                           shared_leases_.end());
+  for (const quota::LeaseId id : shared) {
+    const auto lease = leases_.find(id);
+    if (lease == leases_.end() || lease->second->asked_back != request)
+      continue;
+    lease->second->asked_back.reset();
+    for (Session* user : UsersOf(*lease->second)) {
+      if (std::find(not_these.begin(), not_these.end(), user) ==
+          not_these.end()) {
+        AdvanceRestore(user, after);
+      }
+    }
+    ServeAttaches(lease->second.get(), after);
+  }
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,477 @@
+// Shared leases: names, who attaches, how they leave and come back.
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ipc/gate_control.h"
+#include "tests/broker/core/core_reclaim_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using quota::Amount;
+
+class CoreSharedTest : public CoreReclaimTest {
+ protected:
+  static uint64_t Acquire(FakePeer* peer, const std::string& name,
+                          uint64_t bytes, bool keep = false) {
+    v1::ClientMessage message;
+    message.mutable_acquire()->set_bytes(bytes);
+    message.mutable_acquire()->set_share_as(name);
+    message.mutable_acquire()->set_keep(keep);
+    return peer->Send(message);
+  }
+  static uint64_t Attach(FakePeer* peer, const std::string& name,
+                         int wait_seconds) {
+    v1::ClientMessage message;
+    message.mutable_attach()->set_name(name);
+    message.mutable_attach()->mutable_wait()->set_seconds(wait_seconds);
+    return peer->Send(message);
+  }
+  static v1::BrokerMessage Seal(FakePeer* peer, uint64_t lease) {
+    v1::ClientMessage message;
+    message.mutable_seal()->set_lease_id(lease);
+    return peer->Answer(peer->Send(message));
+  }
+  static v1::BrokerMessage Drop(FakePeer* peer, const std::string& name) {
+    v1::ClientMessage message;
+    message.mutable_drop()->set_name(name);
+    return peer->Answer(peer->Send(message));
+  }
+  static v1::ErrorReason Reason(const v1::BrokerMessage& answer) {
+    return answer.error().detail().reason();
+  }
+  static void GateOn(FakePeer* peer) {
+    EXPECT_TRUE(peer->Answer(peer->SetGate(true)).has_gate_set());
+  }
+  static void EnterScope(FakePeer* peer, uint64_t epoch = 1) {
+    peer->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, epoch));
+  }
+  // Sealed, of `idle`, by a session whose gate is on.
+  std::shared_ptr<FakePeer> Writer(uint64_t bytes, bool keep = false) {
+    auto writer = Connect("idle");
+    GateOn(writer.get());
+    const v1::BrokerMessage grant =
+        writer->Answer(Acquire(writer.get(), "weights", bytes, keep));
+    EXPECT_TRUE(grant.has_grant()) << grant.ShortDebugString();
+    shared_ = grant.grant().lease_id();
+    writer->Mapped(shared_);
+    EXPECT_TRUE(Seal(writer.get(), shared_).has_sealed());
+    return writer;
+  }
+  std::shared_ptr<FakePeer> Reader(bool gate = true) {
+    auto reader = Connect("idle");
+    if (gate) GateOn(reader.get());
+    const v1::BrokerMessage grant =
+        reader->Answer(Attach(reader.get(), "weights", 5));
+    EXPECT_TRUE(grant.has_grant()) << grant.ShortDebugString();
+    EXPECT_TRUE(grant.grant().attached());
+    EXPECT_EQ(grant.grant().lease_id(), shared_);
+    reader->Mapped(shared_);
+    return reader;
+  }
+  // All who are attached have it taken from them, for a lease of `busy`.
+  struct Taken {
+    std::shared_ptr<FakePeer> busy;
+    uint64_t lease = 0;
+  };
+  Taken Take(const std::vector<FakePeer*>& attached, uint64_t bytes) {
+    Taken taken{Connect("busy")};
+    const uint64_t request = taken.busy->Acquire(bytes, 5);
+    for (FakePeer* peer : attached) {
+      const v1::Evict evict = peer->AwaitEvict(moves_[peer]);
+      EXPECT_EQ(evict.lease_id(), shared_);
+      peer->Unmapped(shared_, moves_[peer] = evict.move());
+    }
+    const v1::BrokerMessage grant = taken.busy->Answer(request);
+    EXPECT_TRUE(grant.has_grant()) << grant.ShortDebugString();
+    taken.lease = grant.grant().lease_id();
+    return taken;
+  }
+  void Map(FakePeer* peer) {
+    const v1::Map map = peer->AwaitMap(moves_[peer]);
+    EXPECT_EQ(map.lease_id(), shared_);
+    peer->Mapped(shared_, moves_[peer] = map.move());
+  }
+  bool IsAskedToMap(FakePeer* peer) {
+    ipc::MutexLock lock(&peer->mu);
+    for (const v1::BrokerMessage& message : peer->messages) {
+      if (message.has_map() && message.map().move() > moves_[peer]) return true;
+    }
+    return false;
+  }
+
+  uint64_t shared_ = 0;
+  std::map<FakePeer*, uint64_t> moves_;  // the last one answered
+};
+
+TEST_F(CoreSharedTest, TheNameIsTakenFromTheAcquireOnAndOpenOnceItIsSealed) {
+  const auto writer = Connect("idle");
+  const v1::BrokerMessage grant =
+      writer->Answer(Acquire(writer.get(), "weights", 10 * kMiB));
+  ASSERT_TRUE(grant.has_grant());
+  const auto reader = Connect("idle");
+  EXPECT_EQ(Reason(reader->Answer(Acquire(reader.get(), "weights", 10 * kMiB))),
+            v1::NAME_TAKEN);
+  EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 0))),
+            v1::BAD_STATE);
+  const uint64_t waiting = Attach(reader.get(), "weights", 30);
+  ASSERT_TRUE(Seal(writer.get(), grant.grant().lease_id()).has_sealed());
+  const v1::BrokerMessage attached = reader->Answer(waiting);
+  ASSERT_TRUE(attached.has_grant()) << attached.ShortDebugString();
+  EXPECT_EQ(attached.grant().lease_id(), grant.grant().lease_id());
+  EXPECT_EQ(attached.grant().bytes(), grant.grant().bytes());
+  EXPECT_TRUE(attached.grant().attached());
+  {
+    ipc::MutexLock lock(&reader->mu);
+    ASSERT_EQ(reader->frames.size(), 1u);
+    EXPECT_EQ(reader->frames[0].request_id(), waiting);
+    EXPECT_EQ(reader->frames[0].lease_id(), grant.grant().lease_id());
+    EXPECT_EQ(reader->fds_sent, attached.grant().slabs());
+  }
+  EXPECT_EQ(Pool().granted_bytes(), 10 * kMiB);  // charged once
+  const v1::LeaseInfo info = Lease(grant.grant().lease_id());
+  EXPECT_EQ(info.share_name(), "weights");
+  EXPECT_EQ(info.attached(), 2u);
+  EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 5))),
+            v1::BAD_STATE);
+  EXPECT_EQ(Reason(Seal(reader.get(), grant.grant().lease_id())),
+            v1::BAD_STATE);
+}
+
+TEST_F(CoreSharedTest, ANameIsTheTenantsOwn) {
+  const auto writer = Writer(10 * kMiB);
+  const auto other = Connect("busy");
+  EXPECT_EQ(Reason(other->Answer(Attach(other.get(), "weights", 1))),
+            v1::NO_SUCH_LEASE);
+  EXPECT_EQ(Reason(Drop(other.get(), "weights")), v1::NO_SUCH_LEASE);
+  EXPECT_TRUE(
+      other->Answer(Acquire(other.get(), "weights", 4 * kMiB)).has_grant());
+}
+
+TEST_F(CoreSharedTest, BadNamesAndContentsAreRefused) {
+  const auto peer = Connect("idle");
+  const std::vector<std::string> bad = {std::string(129, 'x'), "a\nb"};
+  for (const std::string& name : bad) {
+    EXPECT_EQ(Reason(peer->Answer(Acquire(peer.get(), name, kMiB))),
+              v1::BAD_REQUEST);
+  }
+  v1::ClientMessage message;
+  message.mutable_acquire()->set_bytes(kMiB);
+  message.mutable_acquire()->set_keep(true);
+  EXPECT_EQ(Reason(peer->Answer(peer->Send(message))), v1::BAD_REQUEST);
+  message.mutable_acquire()->set_share_as("x");
+  message.mutable_acquire()->set_contents(v1::DISCARD);
+  EXPECT_EQ(Reason(peer->Answer(peer->Send(message))), v1::BAD_REQUEST);
+  EXPECT_EQ(Reason(peer->Answer(Attach(peer.get(), "", 1))), v1::NO_SUCH_LEASE);
+  // One that was denied leaves no name behind.
+  EXPECT_TRUE(peer->Answer(Acquire(peer.get(), "x", 1024 * kMiB)).has_error());
+  EXPECT_TRUE(peer->Answer(Acquire(peer.get(), "x", kMiB)).has_grant());
+}
+
+TEST_F(CoreSharedTest, AWriterThatEndsBeforeItSealsLeavesTheNameToOthers) {
+  const auto writer = Connect("idle");
+  ASSERT_TRUE(
+      writer->Answer(Acquire(writer.get(), "weights", kMiB)).has_grant());
+  const auto reader = Connect("idle");
+  const uint64_t waiting = Attach(reader.get(), "weights", 30);
+  core.CloseSession(writer->session, "killed");
+  EXPECT_EQ(Reason(reader->Answer(waiting)), v1::NO_SUCH_LEASE);
+  const v1::BrokerMessage own =
+      reader->Answer(Acquire(reader.get(), "weights", kMiB));
+  ASSERT_TRUE(own.has_grant());
+  // One that releases it, too.
+  const auto third = Connect("idle");
+  const uint64_t again = Attach(third.get(), "weights", 30);
+  reader->Release(own.grant().lease_id());
+  EXPECT_EQ(Reason(third->Answer(again)), v1::NO_SUCH_LEASE);
+}
+
+TEST_F(CoreSharedTest, ItOutlivesItsWriterAndEndsWithTheLastReader) {
+  const auto writer = Writer(10 * kMiB);
+  const auto first = Reader(), second = Reader();
+  core.CloseSession(writer->session, "gone");
+  EXPECT_EQ(Lease(shared_).attached(), 2u);
+  const auto late = Reader();
+  EXPECT_TRUE(first->Answer(first->Release(shared_)).has_released());
+  EXPECT_EQ(Reason(first->Answer(first->Release(shared_))), v1::NO_SUCH_LEASE);
+  core.CloseSession(late->session, "gone");
+  EXPECT_EQ(Pool().granted_bytes(), 10 * kMiB);
+  EXPECT_TRUE(second->Answer(second->Release(shared_)).has_released());
+  EXPECT_EQ(Pool().granted_bytes(), 0u);
+  EXPECT_EQ(Reason(first->Answer(Attach(first.get(), "weights", 1))),
+            v1::NO_SUCH_LEASE);
+}
+
+TEST_F(CoreSharedTest, OneThatIsKeptStaysUntilItIsDropped) {
+  const auto writer = Writer(10 * kMiB, /*keep=*/true);
+  core.CloseSession(writer->session, "gone");
+  EXPECT_EQ(Lease(shared_).attached(), 0u);
+  EXPECT_TRUE(Lease(shared_).keep());
+  const auto reader = Reader();
+  ASSERT_TRUE(Drop(reader.get(), "weights").has_dropped());
+  EXPECT_EQ(Reason(Drop(reader.get(), "weights")), v1::NO_SUCH_LEASE);
+  EXPECT_EQ(Pool().granted_bytes(), 10 * kMiB);  // of who has it still
+  // The name is free at once, and the old one's end does not touch the new.
+  const auto next = Connect("idle");
+  const v1::BrokerMessage anew =
+      next->Answer(Acquire(next.get(), "weights", 4 * kMiB));
+  ASSERT_TRUE(anew.has_grant());
+  reader->Release(shared_);
+  EXPECT_EQ(Pool().granted_bytes(), 4 * kMiB);
+  ASSERT_TRUE(Seal(next.get(), anew.grant().lease_id()).has_sealed());
+  EXPECT_TRUE(reader->Answer(Attach(reader.get(), "weights", 1)).has_grant());
+}
+
+TEST_F(CoreSharedTest, AnOperatorDropsWhatIsKeptAndATenantsEndTakesItAlong) {
+  auto writer = Writer(10 * kMiB, /*keep=*/true);
+  core.CloseSession(writer->session, "gone");
+  EXPECT_EQ(core.DropLease("nobody", "weights").status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(*core.DropLease("idle", "weights"), 0u);
+  EXPECT_EQ(Pool().granted_bytes(), 0u);
+  EXPECT_FALSE(core.DropLease("idle", "weights").ok());
+  writer = Writer(10 * kMiB, /*keep=*/true);
+  core.CloseSession(writer->session, "gone");
+  core.EndKept("idle");
+  EXPECT_TRUE(core.DeleteTenant("idle").ok());
+  EXPECT_EQ(Pool().granted_bytes(), 0u);
+}
+
+TEST_F(CoreSharedTest, ItIsEvictedOnlyWhenAllAreParkedAndComesBackToWhoWants) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  EnterScope(reader.get());
+  const auto busy = Connect("busy");
+  EXPECT_EQ(Reason(busy->Answer(busy->Acquire(200 * kMiB, 1))),
+            v1::POOL_EXHAUSTED);
+  EXPECT_EQ(writer->Word().state(), ipc::GateState::kParked);
+  reader->Park(2);
+  const Taken taken = Take({writer.get(), reader.get()}, 200 * kMiB);
+  EXPECT_EQ(writer->Word().state(), ipc::GateState::kClosed);
+  EXPECT_EQ(reader->Word().state(), ipc::GateState::kClosed);
+  EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::EVICTED);
+  taken.busy->Release(taken.lease);
+  const uint64_t first = reader->Restore(30);
+  Map(reader.get());
+  EXPECT_TRUE(reader->Answer(first).has_restored());
+  EXPECT_EQ(reader->Word().state(), ipc::GateState::kParked);
+  EXPECT_FALSE(IsAskedToMap(writer.get()));
+  EXPECT_EQ(writer->Word().state(), ipc::GateState::kClosed);
+  EnterScope(reader.get(), 4);
+  // The other needs only to map it.
+  const uint64_t second = writer->Restore(30);
+  Map(writer.get());
+  EXPECT_TRUE(writer->Answer(second).has_restored());
+  EXPECT_EQ(writer->Word().state(), ipc::GateState::kParked);
+}
+
+TEST_F(CoreSharedTest, TwoWhoWantItAtOnceBothGetIt) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  const v1::BrokerMessage own = reader->Answer(reader->Acquire(20 * kMiB, 5));
+  ASSERT_TRUE(own.has_grant());
+  reader->Mapped(own.grant().lease_id());
+  writer->Park();
+  reader->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(250 * kMiB, 5);
+  for (FakePeer* peer : {writer.get(), reader.get()}) {
+    uint64_t move = 0;
+    for (int i = peer == reader.get() ? 2 : 1; i > 0; --i) {
+      const v1::Evict evict = peer->AwaitEvict(move);
+      peer->Unmapped(evict.lease_id(), move = evict.move());
+    }
+    moves_[peer] = move;
+  }
+  const v1::BrokerMessage grant = busy->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  const uint64_t a = writer->Restore(30), b = reader->Restore(30);
+  busy->Release(grant.grant().lease_id());
+  Map(writer.get());
+  for (int i = 0; i < 2; ++i) {
+    const v1::Map map = reader->AwaitMap(moves_[reader.get()]);
+    reader->Mapped(map.lease_id(), moves_[reader.get()] = map.move());
+  }
+  EXPECT_TRUE(writer->Answer(a).has_restored());
+  EXPECT_TRUE(reader->Answer(b).has_restored());
+}
+
+TEST_F(CoreSharedTest, WhoAskedForItEndsAndTheOtherGetsItAllTheSame) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  reader->Park();
+  const Taken taken = Take({writer.get(), reader.get()}, 250 * kMiB);
+  writer->Restore(30);  // waits for bytes
+  const uint64_t waiting = reader->Restore(30);
+  core.CloseSession(writer->session, "killed");
+  taken.busy->Release(taken.lease);
+  Map(reader.get());
+  EXPECT_TRUE(reader->Answer(waiting).has_restored());
+}
+
+TEST_F(CoreSharedTest, AnAskersDeadlineIsNotTheOthers) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  reader->Park();
+  const Taken taken = Take({writer.get(), reader.get()}, 250 * kMiB);
+  const uint64_t impatient = writer->Restore(1);
+  const uint64_t patient = reader->Restore(30);
+  EXPECT_EQ(Reason(writer->Answer(impatient)), v1::POOL_EXHAUSTED);
+  taken.busy->Release(taken.lease);
+  Map(reader.get());
+  EXPECT_TRUE(reader->Answer(patient).has_restored());
+}
+
+TEST_F(CoreSharedTest, WhoCannotMapItIsToldAndTheOthersKeepIt) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  reader->Park();
+  const Taken taken = Take({writer.get(), reader.get()}, 200 * kMiB);
+  taken.busy->Release(taken.lease);
+  const uint64_t first = writer->Restore(30);
+  Map(writer.get());
+  EXPECT_TRUE(writer->Answer(first).has_restored());
+  EnterScope(writer.get(), 4);
+  const uint64_t second = reader->Restore(30);
+  const v1::Map map = reader->AwaitMap(moves_[reader.get()]);
+  v1::ClientMessage failed;
+  failed.mutable_mapped()->set_lease_id(shared_);
+  failed.mutable_mapped()->set_move(map.move());
+  failed.mutable_mapped()->mutable_error()->set_code(13);
+  failed.mutable_mapped()->mutable_error()->set_message("no room");
+  reader->Send(failed);
+  moves_[reader.get()] = map.move();
+  EXPECT_EQ(Reason(reader->Answer(second)), v1::DEVICE_ERROR);
+  EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::MAPPED);
+  const uint64_t again = reader->Restore(30);
+  Map(reader.get());
+  EXPECT_TRUE(reader->Answer(again).has_restored());
+}
+
+TEST_F(CoreSharedTest, AnAttachBringsItBack) {
+  const auto writer = Writer(100 * kMiB);
+  writer->Park();
+  const Taken taken = Take({writer.get()}, 200 * kMiB);
+  const auto reader = Connect("idle");
+  GateOn(reader.get());
+  EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 0))),
+            v1::POOL_EXHAUSTED);
+  const uint64_t waiting = Attach(reader.get(), "weights", 30);
+  const auto hasty = Connect("idle");
+  const uint64_t cancelled = Attach(hasty.get(), "weights", 30);
+  v1::ClientMessage cancel;
+  cancel.mutable_cancel()->set_acquire_request_id(cancelled);
+  hasty->Send(cancel);
+  EXPECT_EQ(Reason(hasty->Answer(cancelled)), v1::CANCELLED_BY_CLIENT);
+  taken.busy->Release(taken.lease);
+  EXPECT_TRUE(reader->Answer(waiting).has_grant());
+  EXPECT_FALSE(IsAskedToMap(writer.get()));
+  EXPECT_EQ(Lease(shared_).attached(), 2u);
+}
+
+TEST_F(CoreSharedTest, AnAttachersEndLeavesTheOthersWaiting) {
+  const auto writer = Writer(100 * kMiB);
+  writer->Park();
+  const Taken taken = Take({writer.get()}, 250 * kMiB);
+  const auto first = Connect("idle"), second = Connect("idle");
+  Attach(first.get(), "weights", 30);
+  const uint64_t waiting = Attach(second.get(), "weights", 30);
+  core.CloseSession(first->session, "killed");
+  taken.busy->Release(taken.lease);
+  EXPECT_TRUE(second->Answer(waiting).has_grant());
+}
+
+TEST_F(CoreSharedTest, KeptOnesThatNobodyUsesAreTakenFirst) {
+  const auto writer = Writer(100 * kMiB, /*keep=*/true);
+  core.CloseSession(writer->session, "gone");
+  const auto busy = Connect("busy");
+  const v1::BrokerMessage grant = busy->Answer(busy->Acquire(200 * kMiB, 5));
+  ASSERT_TRUE(grant.has_grant()) << grant.ShortDebugString();
+  EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::EVICTED);
+  busy->Release(grant.grant().lease_id());
+  const auto reader = Reader();
+  EXPECT_EQ(Lease(shared_).attached(), 1u);
+}
+
+TEST_F(CoreSharedTest, OneWhoseGateIsOffMakesItHard) {
+  const auto writer = Writer(100 * kMiB);
+  EXPECT_FALSE(Lease(shared_).hard());
+  {
+    const auto reader = Reader(/*gate=*/false);
+    EXPECT_TRUE(Lease(shared_).hard());
+    writer->Park();
+    const auto busy = Connect("busy");
+    EXPECT_TRUE(busy->Answer(busy->Acquire(200 * kMiB, 1)).has_error());
+    reader->Release(shared_);
+  }
+  EXPECT_FALSE(Lease(shared_).hard());
+  SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
+  const auto reader = Connect("idle");
+  EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 1))),
+            v1::OVERCOMMITTED);
+  EXPECT_EQ(Lease(shared_).attached(), 1u);
+}
+
+TEST_F(CoreSharedTest, AllWhoUseItArePausedForAGuarantee) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  EnterScope(writer.get());
+  EnterScope(reader.get());
+  SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
+  const auto owner = Connect("owner");
+  const uint64_t request = owner->Acquire(200 * kMiB, 10);
+  for (FakePeer* peer : {writer.get(), reader.get()}) {
+    EXPECT_TRUE(
+        peer->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
+            .has_pausing());
+  }
+  writer->SetWord(
+      ipc::GateWord(ipc::GateState::kParked, 0, 1, /*paused=*/true));
+  reader->SetWord(
+      ipc::GateWord(ipc::GateState::kParked, 0, 1, /*paused=*/true));
+  for (FakePeer* peer : {writer.get(), reader.get()}) {
+    const v1::Evict evict = peer->AwaitEvict();
+    peer->Unmapped(shared_, evict.move());
+  }
+  EXPECT_TRUE(owner->Answer(request).has_grant());
+}
+
+TEST_F(CoreSharedTest, AReaderThatEndsDuringAnEvictionDoesNotHoldItUp) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  reader->Park();
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(200 * kMiB, 5);
+  const v1::Evict evict = writer->AwaitEvict();
+  (void)reader->AwaitEvict();  // and is killed before it answers
+  writer->Unmapped(shared_, evict.move());
+  core.CloseSession(reader->session, "killed");
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+  EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::EVICTED);
+}
+
+TEST_F(CoreSharedTest, NobodyLearnsOfItOnceHisTenantLeaves) {
+  const auto writer = Writer(100 * kMiB);
+  writer->Park();
+  const Taken taken = Take({writer.get()}, 250 * kMiB);
+  const auto reader = Connect("idle");
+  const uint64_t waiting = Attach(reader.get(), "weights", 30);
+  core.StartDeparture("idle", std::chrono::seconds(30),
+                      [](const absl::Status&) {});
+  EXPECT_EQ(Reason(reader->Answer(waiting)), v1::DRAINING);
+  EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 1))),
+            v1::DRAINING);
+}
+
+}  // namespace
+}  // namespace gmb::broker
