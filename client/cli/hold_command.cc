@@ -154,7 +154,7 @@ void AddHoldCommand(CLI::App* app, Action* chosen) {
       "10s");
   command->callback([chosen, command, options] {
     if (command->count("--bytes") == 0 && options->attach.empty())
-      throw CLI::RequiredError("--bytes, or --attach,");
+      throw CLI::RequiredError("--bytes (or --attach)");
     *chosen = [options](Context& context) {
       return RunHold(context, *options);
     };
