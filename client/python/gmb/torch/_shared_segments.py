@@ -31,7 +31,7 @@ class SharedSegment:
             return made.reshape(shape)
         part = as_tensor(self, self._address + offset, nbytes, self._device)
         # A storage of its own: libraries take tensors with one storage for one tensor.
-        return made.set_(part.untyped_storage(), 0, shape, _strides(shape))  # type: ignore
+        return made.set_(part.untyped_storage(), 0, shape, _strides(shape))
 
 
 class SharedSegments:

@@ -7,6 +7,7 @@ import mmap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -24,14 +25,13 @@ class _Buffer:
         self.memory = mmap.mmap(-1, nbytes)
         self.tensor = torch.frombuffer(self.memory, dtype=torch.uint8)
         self.copied = torch.cuda.Event()
-        address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self._locked = torch.cuda.cudart().cudaHostRegister(address, nbytes, 0)  # type: ignore
-        self._address = address
+        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        cudart: Any = torch.cuda.cudart()  # type: ignore
+        torch.cuda.check_error(int(cudart.cudaHostRegister(self._address, nbytes, 0)))
 
     def unlock(self) -> None:
-        # Without the lock it was slower, and nothing else.
-        if int(self._locked) == 0:
-            torch.cuda.cudart().cudaHostUnregister(self._address)  # type: ignore
+        cudart: Any = torch.cuda.cudart()  # type: ignore
+        cudart.cudaHostUnregister(self._address)
 
 
 @contextmanager
