@@ -23,6 +23,22 @@ namespace gmb::broker {
 
 inline constexpr uint64_t kMiB = 1 << 20;
 
+// The system's, and further ahead at will: call core.Tick() then.
+class AdvancedClock final : public Clock {
+ public:
+  [[nodiscard]] quota::Instant Now() const override {
+    return system_.Now() + quota::Nanoseconds(ahead_ns_.load());
+  }
+  [[nodiscard]] absl::Time WallTime() const override {
+    return system_.WallTime();
+  }
+  void Advance(std::chrono::nanoseconds by) { ahead_ns_ += by.count(); }
+
+ private:
+  SystemClock system_;
+  std::atomic<int64_t> ahead_ns_{0};
+};
+
 // A whole core over host memory, with its ticker, keeper and journal.
 class CoreFixture : public testing::Test {
  protected:
@@ -125,7 +141,7 @@ class CoreFixture : public testing::Test {
 
   ipc::Mutex sessions_mu;  // tests connect from several threads
   std::vector<uint64_t> sessions;
-  SystemClock clock;
+  AdvancedClock clock;
   InProcessKeeper keeper;
   InProcessJournal journal;
   EventBus events;
