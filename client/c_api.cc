@@ -174,6 +174,32 @@ gmb_error* gmb_acquire(gmb_client* client, uint64_t bytes,
   });
 }
 
+void gmb_attach_options_init(gmb_attach_options* options, size_t struct_size) {
+  std::memset(options, 0, struct_size);
+  options->struct_size = struct_size;
+}
+
+gmb_error* gmb_attach(gmb_client* client, const char* name,
+                      const gmb_attach_options* options, gmb_lease** lease) {
+  *lease = nullptr;
+  return CEdge([&]() -> absl::Status {
+    const absl::StatusOr<gmb::AttachOptions> read = FromC(options);
+    if (!read.ok()) return read.status();
+    auto made = std::make_unique<gmb_lease>();
+    absl::StatusOr<gmb::Lease> attached =
+        client->client->Attach(name == nullptr ? "" : name, *read);
+    if (!attached.ok()) return attached.status();
+    made->lease = *std::move(attached);
+    *lease = made.release();
+    return absl::OkStatus();
+  });
+}
+
+gmb_error* gmb_drop(gmb_client* client, const char* name) {
+  return CEdge(
+      [&] { return client->client->Drop(name == nullptr ? "" : name); });
+}
+
 void* gmb_lease_data(const gmb_lease* lease) { return lease->lease.data(); }
 
 uint64_t gmb_lease_size_bytes(const gmb_lease* lease) {
@@ -184,6 +210,10 @@ uint64_t gmb_lease_id(const gmb_lease* lease) { return lease->lease.id(); }
 
 const char* gmb_lease_device(const gmb_lease* lease) {
   return lease->lease.device().c_str();
+}
+
+int32_t gmb_lease_attached(const gmb_lease* lease) {
+  return lease->lease.attached() ? 1 : 0;
 }
 
 gmb_error* gmb_lease_release(gmb_lease* lease) {

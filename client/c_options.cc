@@ -96,8 +96,26 @@ absl::StatusOr<AcquireOptions> FromC(const gmb_acquire_options* given) {
   const absl::StatusOr<Contents> contents = ContentsFromC(read->contents);
   if (!contents.ok()) return contents.status();
   options.contents = *contents;
-  if (read->reserved != 0)
-    return absl::InvalidArgumentError("gmb: reserved is not 0");
+  options.share_as = FromCString(read->share_as);
+  options.keep = read->keep != 0;
+  for (size_t i = 0; i < read->access_from_count; ++i) {
+    options.access_from.push_back(FromCString(read->access_from[i]));
+  }
+  if (read->canceller != nullptr)
+    options.cancel = read->canceller->source.get_token();
+  if (read->on_waiting != nullptr) {
+    options.on_waiting = [call = read->on_waiting, user = read->user](
+                             uint64_t ahead) { call(ahead, user); };
+  }
+  return options;
+}
+
+absl::StatusOr<AttachOptions> FromC(const gmb_attach_options* given) {
+  const absl::StatusOr<gmb_attach_options> read =
+      ReadOptions(given, offsetof(gmb_attach_options, user) + sizeof(void*));
+  if (!read.ok()) return read.status();
+  AttachOptions options;
+  options.wait = WaitFromC(read->wait_ms);
   for (size_t i = 0; i < read->access_from_count; ++i) {
     options.access_from.push_back(FromCString(read->access_from[i]));
   }

@@ -53,6 +53,8 @@ absl::StatusOr<Options> ReadOptions(const Options* given, size_t first_size) {
     const gmb_client_options* given);
 [[nodiscard]] absl::StatusOr<AcquireOptions> FromC(
     const gmb_acquire_options* given);
+[[nodiscard]] absl::StatusOr<AttachOptions> FromC(
+    const gmb_attach_options* given);
 [[nodiscard]] absl::StatusOr<HeapOptions> FromC(const gmb_heap_options* given);
 [[nodiscard]] gmb_quota ToC(const QuotaView& quota);
 [[nodiscard]] gmb_device ToC(const Device& device);

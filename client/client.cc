@@ -73,7 +73,8 @@ absl::StatusOr<Lease> Client::Impl::Map(internal::Granted granted,
       mapping.Finish(*mapper, std::move(granted.slabs));
   if (!range.ok()) return range.status();
   auto mapped = std::make_shared<internal::MappedLease>(
-      *std::move(mapper), *std::move(range), options.access_from);
+      *std::move(mapper), *std::move(range), options.access_from,
+      grant.attached());
   Lease lease(std::make_unique<Lease::Impl>(session, grant.lease_id(),
                                             grant.device(), mapped));
   owed.Keep();
@@ -111,6 +112,30 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   });
 }
 
+absl::StatusOr<Lease> Client::Attach(const std::string& name,
+                                     const AttachOptions& options) {
+  return internal::NoThrow([&]() -> absl::StatusOr<Lease> {
+    internal::Session& session = *impl_->session;
+    if (absl::Status alive = session.CheckAlive(); !alive.ok()) return alive;
+    AcquireOptions how;
+    how.wait = options.wait;
+    how.access_from = options.access_from;
+    how.cancel = options.cancel;
+    how.on_waiting = options.on_waiting;
+    internal::LeaseMapping mapping(
+        impl_->mappers.FindOpen(session.welcome(), how.device), 0,
+        how.access_from, device::Protection::kRead);
+    absl::StatusOr<internal::Granted> granted = session.Attach(
+        name, how, mapping.mapper() == nullptr ? nullptr : &mapping);
+    if (!granted.ok()) return granted.status();
+    return impl_->Map(*std::move(granted), how, mapping);
+  });
+}
+
+absl::Status Client::Drop(const std::string& name) {
+  return internal::NoThrow([&] { return impl_->session->DropShared(name); });
+}
+
 absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
                                       const AcquireOptions& options) {
   return internal::NoThrow([&]() -> absl::StatusOr<Lease> {
@@ -118,7 +143,7 @@ absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
     if (absl::Status alive = session.CheckAlive(); !alive.ok()) return alive;
     internal::LeaseMapping mapping(
         impl_->mappers.FindOpen(session.welcome(), options.device), bytes,
-        options.access_from);
+        options.access_from, device::Protection::kReadWrite);
     absl::StatusOr<internal::Granted> granted = session.Acquire(
         bytes, options, mapping.mapper() == nullptr ? nullptr : &mapping);
     if (!granted.ok()) return granted.status();

@@ -23,6 +23,13 @@ absl::Status CheckRange(uint64_t size_bytes, uint64_t offset_bytes,
                    " bytes=", bytes, " lease bytes=", size_bytes));
 }
 
+constexpr char kWrite[] = "only the session that acquired it writes";
+
+absl::Status NotOurs(const char* what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("gmb: this lease is attached, to be read: ", what));
+}
+
 // Calls `copy(mapper, address)` in a scope, if the range lies in the lease and
 // this process may touch it.
 template <typename Impl, typename Copy>
@@ -83,6 +90,10 @@ uint64_t Lease::size_bytes() const {
   return impl_ == nullptr ? 0 : impl_->mapping->size_bytes();
 }
 
+bool Lease::attached() const {
+  return impl_ != nullptr && impl_->mapping->attached();
+}
+
 uint64_t Lease::id() const { return impl_ == nullptr ? 0 : impl_->id; }
 
 const std::string& Lease::device() const {
@@ -105,6 +116,7 @@ absl::Status Lease::Release() && {
 absl::Status Lease::Seal() {
   return internal::NoThrow([this] {
     if (impl_ == nullptr) return EmptyLease();
+    if (attached()) return NotOurs("its writer has sealed it");
     return impl_->session->Seal(impl_->id);
   });
 }
@@ -119,6 +131,7 @@ absl::Status Lease::CopyToHost(void* to, uint64_t offset_bytes,
 
 absl::Status Lease::CopyFromHost(uint64_t offset_bytes, const void* from,
                                  uint64_t bytes) {
+  if (attached()) return NotOurs(kWrite);
   return WithRange(impl_.get(), offset_bytes, bytes,
                    [&](device::Mapper& mapper, char* at) {
                      return mapper.CopyToDevice(at, from, bytes);
@@ -126,6 +139,7 @@ absl::Status Lease::CopyFromHost(uint64_t offset_bytes, const void* from,
 }
 
 absl::Status Lease::Fill(uint64_t offset_bytes, uint8_t value, uint64_t bytes) {
+  if (attached()) return NotOurs(kWrite);
   return WithRange(impl_.get(), offset_bytes, bytes,
                    [&](device::Mapper& mapper, char* at) {
                      return mapper.Fill(at, value, bytes);

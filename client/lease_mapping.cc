@@ -10,11 +10,15 @@ namespace gmb::internal {
 
 void LeaseMapping::Prepare() {
   const uint64_t granularity = mapper_->info().granularity_bytes;
-  if (asked_bytes_ > std::numeric_limits<uint64_t>::max() - granularity) return;
+  if (asked_bytes_ == 0 ||
+      asked_bytes_ > std::numeric_limits<uint64_t>::max() - granularity) {
+    return;
+  }
   // What fails here is tried again, and told, when the slabs are here.
   NoThrow([&] {
     auto range = mapper_->Reserve(
-        (asked_bytes_ + granularity - 1) / granularity * granularity, access_);
+        (asked_bytes_ + granularity - 1) / granularity * granularity, access_,
+        protection_);
     if (!range.ok()) return range.status();
     range_ = *std::move(range);
     return absl::OkStatus();
@@ -54,7 +58,7 @@ absl::Status LeaseMapping::ReserveAndMap(
       std::accumulate(slab_bytes.begin(), slab_bytes.end(), uint64_t{0});
   if (range_ == nullptr || range_->size_bytes() != bytes) {
     range_.reset();
-    auto range = mapper_->Reserve(bytes, access_);
+    auto range = mapper_->Reserve(bytes, access_, protection_);
     if (!range.ok()) return range.status();
     range_ = *std::move(range);
   }

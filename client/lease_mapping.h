@@ -20,11 +20,16 @@ namespace gmb::internal {
 // the grant is. Unmaps in its destructor what nobody took. For one thread.
 class LeaseMapping final : public EarlyMapping {
  public:
-  // `bytes` and `access` as asked for. Without a mapper all is done at the
-  // end, with the one that is given then.
+  // `bytes` and `access` as asked for; 0 bytes: not known before the slabs are
+  // here. Without a mapper all is done at the end, with the one that is given
+  // then.
   LeaseMapping(std::shared_ptr<device::Mapper> mapper, uint64_t bytes,
-               absl::Span<const std::string> access)
-      : mapper_(std::move(mapper)), asked_bytes_(bytes), access_(access) {}
+               absl::Span<const std::string> access,
+               device::Protection protection)
+      : mapper_(std::move(mapper)),
+        asked_bytes_(bytes),
+        access_(access),
+        protection_(protection) {}
   LeaseMapping(const LeaseMapping&) = delete;
   LeaseMapping& operator=(const LeaseMapping&) = delete;
 
@@ -48,6 +53,7 @@ class LeaseMapping final : public EarlyMapping {
   std::shared_ptr<device::Mapper> mapper_;
   const uint64_t asked_bytes_;
   const absl::Span<const std::string> access_;
+  const device::Protection protection_;
   std::unique_ptr<device::MappedRange> range_;  // goes before its mapper
   bool has_slabs_ = false;
   absl::Status mapped_;  // once it has slabs

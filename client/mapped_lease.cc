@@ -4,9 +4,10 @@ namespace gmb::internal {
 
 MappedLease::MappedLease(std::shared_ptr<device::Mapper> mapper,
                          std::unique_ptr<device::MappedRange> range,
-                         std::vector<std::string> access)
+                         std::vector<std::string> access, bool attached)
     : mapper_(std::move(mapper)),
       access_(std::move(access)),
+      attached_(attached),
       data_(range->data()),
       size_bytes_(range->size_bytes()),
       range_(std::move(range)) {}

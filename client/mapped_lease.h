@@ -20,9 +20,10 @@ namespace gmb::internal {
 class MappedLease {
  public:
   // `range` is mapped, and has access for the devices `access` as well.
+  // `attached`: it is another session's, and mapped for reading.
   MappedLease(std::shared_ptr<device::Mapper> mapper,
               std::unique_ptr<device::MappedRange> range,
-              std::vector<std::string> access);
+              std::vector<std::string> access, bool attached);
   MappedLease(const MappedLease&) = delete;
   MappedLease& operator=(const MappedLease&) = delete;
 
@@ -34,6 +35,8 @@ class MappedLease {
   [[nodiscard]] const std::vector<std::string>& access() const {
     return access_;
   }
+
+  [[nodiscard]] bool attached() const { return attached_; }
 
   // Unmaps and keeps the addresses; OK when nothing is mapped. After an error
   // all is mapped as before. FAILED_PRECONDITION where the addresses cannot be
@@ -62,6 +65,7 @@ class MappedLease {
 
   const std::shared_ptr<device::Mapper> mapper_;  // outlives the range
   const std::vector<std::string> access_;
+  const bool attached_;
   void* const data_;
   const uint64_t size_bytes_;
 

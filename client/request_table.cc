@@ -55,6 +55,7 @@ uint64_t RequestTable::AddRequest(ClientMessage message) {
   request.asked_bytes = message.acquire().bytes();
   request.lease_id = message.has_seal() ? message.seal().lease_id()
                                         : message.release().lease_id();
+  request.name = message.drop().name();
   if (message.has_release()) DropMapped(request.lease_id);
   const uint64_t id = Queue(std::move(message));
   requests_.emplace(id, std::move(request));
@@ -151,6 +152,42 @@ absl::Status RequestTable::OnMessage(BrokerMessage message) {
   return OnAnswer(id, it->second, std::move(message));
 }
 
+std::optional<Answer> RequestTable::TakeAnswer(const Request& request,
+                                               BrokerMessage& message) {
+  const ClientMessage::KindCase asked = request.kind;
+  switch (message.kind_case()) {
+    case BrokerMessage::kReleased:
+      if (asked != ClientMessage::kRelease ||
+          message.released().lease_id() != request.lease_id) {
+        return std::nullopt;
+      }
+      return std::move(*message.mutable_released());
+    case BrokerMessage::kQuotaReport:
+      if (asked != ClientMessage::kGetQuota) return std::nullopt;
+      return std::move(*message.mutable_quota_report());
+    case BrokerMessage::kGateSet:
+      if (asked != ClientMessage::kSetGate) return std::nullopt;
+      return std::move(*message.mutable_gate_set());
+    case BrokerMessage::kRestored:
+      if (asked != ClientMessage::kRestore) return std::nullopt;
+      return std::move(*message.mutable_restored());
+    case BrokerMessage::kSealed:
+      if (asked != ClientMessage::kSeal ||
+          message.sealed().lease_id() != request.lease_id) {
+        return std::nullopt;
+      }
+      return std::move(*message.mutable_sealed());
+    case BrokerMessage::kDropped:
+      if (asked != ClientMessage::kDrop ||
+          message.dropped().name() != request.name) {
+        return std::nullopt;
+      }
+      return std::move(*message.mutable_dropped());
+    default:
+      return std::nullopt;
+  }
+}
+
 absl::Status RequestTable::OnAnswer(uint64_t id, Request& request,
                                     BrokerMessage message) {
   switch (message.kind_case()) {
@@ -158,11 +195,13 @@ absl::Status RequestTable::OnAnswer(uint64_t id, Request& request,
       Finish(id, request, proto::FromWireError(message.error()));
       return absl::OkStatus();
     case BrokerMessage::kWaiting:
-      if (request.kind != ClientMessage::kAcquire) break;
+      if (!request.for_lease()) break;
       request.ahead = message.waiting().ahead();
       return absl::OkStatus();
     case BrokerMessage::kGrant:
-      if (request.kind != ClientMessage::kAcquire) break;
+      if (!request.for_lease() || message.grant().attached() !=
+                                      (request.kind == ClientMessage::kAttach))
+        break;
       outbox_.erase(id);
       if (!request.watched) {
         requests_.erase(id);
@@ -172,34 +211,13 @@ absl::Status RequestTable::OnAnswer(uint64_t id, Request& request,
       request.grant = std::move(*message.mutable_grant());
       FinishIfComplete(id, request);
       return absl::OkStatus();
-    case BrokerMessage::kReleased:
-      if (request.kind != ClientMessage::kRelease ||
-          message.released().lease_id() != request.lease_id) {
-        break;
-      }
-      Finish(id, request, std::move(*message.mutable_released()));
-      return absl::OkStatus();
-    case BrokerMessage::kQuotaReport:
-      if (request.kind != ClientMessage::kGetQuota) break;
-      Finish(id, request, std::move(*message.mutable_quota_report()));
-      return absl::OkStatus();
-    case BrokerMessage::kGateSet:
-      if (request.kind != ClientMessage::kSetGate) break;
-      Finish(id, request, std::move(*message.mutable_gate_set()));
-      return absl::OkStatus();
-    case BrokerMessage::kRestored:
-      if (request.kind != ClientMessage::kRestore) break;
-      Finish(id, request, std::move(*message.mutable_restored()));
-      return absl::OkStatus();
-    case BrokerMessage::kSealed:
-      if (request.kind != ClientMessage::kSeal ||
-          message.sealed().lease_id() != request.lease_id) {
-        break;
-      }
-      Finish(id, request, std::move(*message.mutable_sealed()));
-      return absl::OkStatus();
     default:
       break;
+  }
+  std::optional<Answer> answer = TakeAnswer(request, message);
+  if (answer.has_value()) {
+    Finish(id, request, *std::move(answer));
+    return absl::OkStatus();
   }
   return ProtocolError(
       absl::StrCat("an answer of the wrong kind: request kind=", request.kind,
@@ -250,8 +268,8 @@ absl::Status RequestTable::OnSlabs(const v1::Slabs& frame,
                ? absl::OkStatus()
                : ProtocolError("slabs for a request that was never made");
   }
-  if (it->second.kind != ClientMessage::kAcquire) {
-    return ProtocolError("slabs for a request that is no Acquire");
+  if (!it->second.for_lease()) {
+    return ProtocolError("slabs for a request for no lease");
   }
   absl::Status added = it->second.slabs.Add(frame, std::move(fds));
   if (added.ok()) FinishIfComplete(it->first, it->second);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -16,8 +17,8 @@
 
 namespace gmb::internal {
 
-// What Acquire was answered with. The slabs have no handles if those were
-// taken before.
+// What Acquire or Attach was answered with. The slabs have no handles if those
+// were taken before.
 struct Granted {
   v1::Grant grant;
   SlabSet slabs;
@@ -31,7 +32,7 @@ struct EarlySlabs {
 
 // What a request was answered with; a refusal is the status instead.
 using Answer = std::variant<Granted, v1::Released, v1::QuotaReport, v1::GateSet,
-                            v1::Restored, v1::Sealed>;
+                            v1::Restored, v1::Sealed, v1::Dropped>;
 
 // A session's requests: what the stream has yet to write, what is to be
 // repeated when it breaks, and what the broker answered. Pure: no threads, no
@@ -66,10 +67,10 @@ class RequestTable {
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& frame,
                                      std::vector<ipc::UniqueFd> fds);
 
-  // The answer, once; none yet while the request is unanswered, or an Acquire
+  // The answer, once; none yet while the request is unanswered, or a lease
   // has its grant and not yet its slabs.
   [[nodiscard]] std::optional<absl::StatusOr<Answer>> TakeAnswer(uint64_t id);
-  // The slabs of an Acquire once all are here and its answer is not, once.
+  // The slabs of a lease once all are here and its answer is not, once.
   [[nodiscard]] std::optional<EarlySlabs> TakeSlabs(uint64_t id);
   // How many requests the broker said are ahead in its queue, once.
   [[nodiscard]] std::optional<uint64_t> TakeAhead(uint64_t id);
@@ -81,8 +82,13 @@ class RequestTable {
   struct Request {
     v1::ClientMessage::KindCase kind = v1::ClientMessage::KIND_NOT_SET;
     bool watched = true;
+    [[nodiscard]] bool for_lease() const {
+      return kind == v1::ClientMessage::kAcquire ||
+             kind == v1::ClientMessage::kAttach;
+    }
     uint64_t asked_bytes = 0;  // of an Acquire
     uint64_t lease_id = 0;     // of a Release or Seal
+    std::string name;          // of a Drop
     std::optional<uint64_t> ahead;
     std::optional<v1::Grant> grant;
     SlabSet slabs;
@@ -100,6 +106,9 @@ class RequestTable {
   void Confirm(uint64_t id);
   void Finish(uint64_t id, Request& request, absl::StatusOr<Answer> answer);
   void FinishIfComplete(uint64_t id, Request& request);
+  // The answer in `message`, when it is one to such a request and says it all.
+  static std::optional<Answer> TakeAnswer(const Request& request,
+                                          v1::BrokerMessage& message);
   absl::Status OnAnswer(uint64_t id, Request& request,
                         v1::BrokerMessage message);
 

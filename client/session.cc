@@ -167,10 +167,31 @@ absl::StatusOr<Granted> Session::Acquire(uint64_t bytes,
   acquire.set_bytes(bytes);
   acquire.set_device(options.device);
   acquire.set_contents(ContentsToWire(options.contents));
+  acquire.set_share_as(options.share_as);
+  acquire.set_keep(options.keep);
   *acquire.mutable_wait() = DurationToWire(wait);
+  return AskForLease(std::move(message), options, wait, early, arrivals);
+}
+
+absl::StatusOr<Granted> Session::Attach(const std::string& name,
+                                        const AcquireOptions& options,
+                                        EarlyMapping* early) {
+  v1::ClientMessage message;
+  const absl::Duration wait =
+      std::clamp(options.wait, absl::ZeroDuration(), kMostWait);
+  message.mutable_attach()->set_name(name);
+  *message.mutable_attach()->mutable_wait() = DurationToWire(wait);
+  return AskForLease(std::move(message), options, wait, early, nullptr);
+}
+
+absl::StatusOr<Granted> Session::AskForLease(v1::ClientMessage message,
+                                             const AcquireOptions& options,
+                                             absl::Duration wait,
+                                             EarlyMapping* early,
+                                             Arrivals* arrivals) {
   Call call{.id = 0,
             .deadline = Clock::now() + ToNanoseconds(wait + answer_timeout_),
-            .acquire = &options,
+            .lease = &options,
             .early = early};
   // Without a seat, or an fd to spare, it is woken by whoever reads.
   const Seat seat(&at_socket_);
@@ -182,6 +203,13 @@ absl::StatusOr<Granted> Session::Acquire(uint64_t bytes,
   if (arrivals != nullptr) *arrivals = call.arrivals;
   if (!answer.ok()) return answer.status();
   return std::get<Granted>(*std::move(answer));
+}
+
+absl::Status Session::DropShared(const std::string& name) {
+  if (absl::Status alive = CheckAlive(); !alive.ok()) return alive;
+  v1::ClientMessage message;
+  message.mutable_drop()->set_name(name);
+  return Ask(std::move(message), answer_timeout_).status();
 }
 
 void Session::Mapped(uint64_t lease_id, std::shared_ptr<MappedLease> lease) {

@@ -89,6 +89,12 @@ class Session final : private StreamOwner,
                                                 const AcquireOptions& options,
                                                 EarlyMapping* early = nullptr,
                                                 Arrivals* arrivals = nullptr);
+  // The same for a shared lease of the tenant; of the options' what names the
+  // memory is not used. It is the session's own from now on.
+  [[nodiscard]] absl::StatusOr<Granted> Attach(const std::string& name,
+                                               const AcquireOptions& options,
+                                               EarlyMapping* early = nullptr);
+  [[nodiscard]] absl::Status DropShared(const std::string& name);
   // Tells the broker that the lease is mapped, soon. From now on the broker may
   // have it moved.
   void Mapped(uint64_t lease_id, std::shared_ptr<MappedLease> lease);
@@ -133,12 +139,12 @@ class Session final : private StreamOwner,
     bool undo = false;
     bool poke = false;
   };
-  // A call that waits for an answer. An Acquire waits for its slabs itself, at
-  // the socket, so that no other thread has to wake it.
+  // A call that waits for an answer. Who asks for a lease waits for its slabs
+  // itself, at the socket, so that no other thread has to wake it.
   struct Call {
     uint64_t id;
     Clock::time_point deadline;
-    const AcquireOptions* acquire = nullptr;  // of an Acquire
+    const AcquireOptions* lease = nullptr;  // of an Acquire or Attach
     EarlyMapping* early = nullptr;
     bool restore = false;
     std::optional<ipc::Wakeup> at_socket{};
@@ -160,6 +166,10 @@ class Session final : private StreamOwner,
   absl::StatusOr<Answer> Ask(v1::ClientMessage message,
                              absl::Duration patience);
   absl::StatusOr<Answer> Ask(v1::ClientMessage message, Call& call);
+  absl::StatusOr<Granted> AskForLease(v1::ClientMessage message,
+                                      const AcquireOptions& options,
+                                      absl::Duration wait, EarlyMapping* early,
+                                      Arrivals* arrivals);
   Step NextStep(Call& call);
   void Carry(Call& call, Step& step);
   void WaitAtSocket(Call& call);
@@ -175,8 +185,8 @@ class Session final : private StreamOwner,
   // sent.
   void HangUp();
 
-  // Whoever waits at the socket: the session's thread, and Acquires.
-  // `reader`: the Acquire on this thread, or null.
+  // Whoever waits at the socket: the session's thread, and calls for leases.
+  // `reader`: the call on this thread, or null.
   absl::Status ReceiveFrames(const Call* reader)
       ABSL_LOCKS_EXCLUDED(receive_mu_);
   absl::Status OnFrame(ipc::Packet packet, const Call* reader)
@@ -212,7 +222,7 @@ class Session final : private StreamOwner,
   const SocketDir dir_;
   const v1::Welcome welcome_;
   ipc::Wakeup wakeup_;              // wakes the session's thread
-  std::atomic<int> at_socket_ = 0;  // Acquires that want to wait there
+  std::atomic<int> at_socket_ = 0;  // calls that want to wait there
   // One thread receives at a time, so that frames are taken in their order.
   // Taken before mu_.
   ipc::Mutex receive_mu_;

@@ -30,7 +30,7 @@ absl::StatusOr<Answer> Session::Ask(v1::ClientMessage message, Call& call) {
   }
   PokeStream();
   const std::stop_callback on_cancel(
-      call.acquire == nullptr ? std::stop_token() : call.acquire->cancel,
+      call.lease == nullptr ? std::stop_token() : call.lease->cancel,
       [this, &call] {
         ipc::MutexLock lock(&mu_);
         call.Wake();
@@ -56,8 +56,8 @@ void Session::Carry(Call& call, Step& step) {
     call.early->Undo();
     call.mapped = false;
   } else if (step.ahead.has_value()) {
-    if (call.acquire->on_waiting != nullptr)
-      CallAndDropExceptions(call.acquire->on_waiting, *step.ahead);
+    if (call.lease->on_waiting != nullptr)
+      CallAndDropExceptions(call.lease->on_waiting, *step.ahead);
   } else if (call.at_socket.has_value()) {
     WaitAtSocket(call);
   }
@@ -79,8 +79,8 @@ Session::Step Session::NextStep(Call& call) {
                (call.early != nullptr &&
                 (step.slabs = table_.TakeSlabs(call.id)).has_value())) {
       return step;
-    } else if (call.acquire != nullptr && !call.cancelled &&
-               call.acquire->cancel.stop_requested()) {
+    } else if (call.lease != nullptr && !call.cancelled &&
+               call.lease->cancel.stop_requested()) {
       v1::ClientMessage message;
       message.mutable_cancel()->set_acquire_request_id(call.id);
       table_.AddUnwatched(std::move(message));
@@ -103,7 +103,7 @@ Session::Step Session::NextStep(Call& call) {
 }
 
 absl::Status Session::GiveUp(Call& call) {
-  if (call.acquire != nullptr && !call.cancelled) {
+  if (call.lease != nullptr && !call.cancelled) {
     v1::ClientMessage message;
     message.mutable_cancel()->set_acquire_request_id(call.id);
     table_.AddUnwatched(std::move(message));

@@ -30,8 +30,10 @@ absl::Status CheckHandle(const ShareableHandle& handle, uint64_t bytes) {
 
 class HostRange final : public MappedRange {
  public:
-  HostRange(void* start, uint64_t bytes)
-      : start_(static_cast<char*>(start)), bytes_(bytes) {}
+  HostRange(void* start, uint64_t bytes, Protection protection)
+      : start_(static_cast<char*>(start)),
+        bytes_(bytes),
+        protection_(protection) {}
   HostRange(const HostRange&) = delete;
   HostRange& operator=(const HostRange&) = delete;
   ~HostRange() override { munmap(start_, bytes_); }
@@ -76,11 +78,13 @@ class HostRange final : public MappedRange {
  private:
   absl::Status MapAll(const std::vector<ShareableHandle>& handles,
                       absl::Span<const uint64_t> slab_bytes) {
+    const int allowed =
+        protection_ == Protection::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
     char* at = start_;
     for (size_t i = 0; i < handles.size(); ++i) {
       const int fd = std::get<ipc::UniqueFd>(handles[i]).get();
-      if (mmap(at, slab_bytes[i], PROT_READ | PROT_WRITE,
-               MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+      if (mmap(at, slab_bytes[i], allowed, MAP_SHARED | MAP_FIXED, fd, 0) ==
+          MAP_FAILED) {
         return absl::ErrnoToStatus(errno, "map a slab of the host device");
       }
       at += slab_bytes[i];
@@ -94,13 +98,15 @@ class HostRange final : public MappedRange {
 
   char* const start_;
   const uint64_t bytes_;
+  const Protection protection_;
   bool mapped_ = false;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MappedRange>> HostMapper::Reserve(
-    uint64_t bytes, absl::Span<const std::string> access) {
+    uint64_t bytes, absl::Span<const std::string> access,
+    Protection protection) {
   if (absl::Status status = CheckSize(bytes, kHostGranularityBytes);
       !status.ok()) {
     return status;
@@ -117,7 +123,7 @@ absl::StatusOr<std::unique_ptr<MappedRange>> HostMapper::Reserve(
         "no address range of this size is free in this process: bytes=",
         bytes));
   }
-  return std::make_unique<HostRange>(start, bytes);
+  return std::make_unique<HostRange>(start, bytes, protection);
 }
 
 absl::Status HostMapper::CopyToHost(void* to, const void* from_device,

@@ -23,7 +23,8 @@ class HostMapper final : public Mapper {
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   // Every host device of a broker may be named in `access`; a GPU may not.
   [[nodiscard]] absl::StatusOr<std::unique_ptr<MappedRange>> Reserve(
-      uint64_t bytes, absl::Span<const std::string> access) override;
+      uint64_t bytes, absl::Span<const std::string> access,
+      Protection protection) override;
   // The host's work is done when it is submitted.
   [[nodiscard]] absl::Status Synchronize(
       absl::Span<const std::string>) override {

@@ -87,7 +87,8 @@ class IpcRange final : public MappedRange {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MappedRange>> IpcMapper::Reserve(
-    uint64_t bytes, absl::Span<const std::string> access) {
+    uint64_t bytes, absl::Span<const std::string> access,
+    Protection /*protection*/) {
   if (absl::Status status = CheckSize(bytes, info().granularity_bytes);
       !status.ok()) {
     return status;

@@ -19,7 +19,8 @@ class IpcMapper final : public CudaMapper {
 
   // INVALID_ARGUMENT when `access` names another device.
   [[nodiscard]] absl::StatusOr<std::unique_ptr<MappedRange>> Reserve(
-      uint64_t bytes, absl::Span<const std::string> access) override;
+      uint64_t bytes, absl::Span<const std::string> access,
+      Protection protection) override;
 };
 
 }  // namespace gmb::device

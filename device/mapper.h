@@ -39,6 +39,15 @@ class MappedRange {
   [[nodiscard]] virtual absl::Status Unmap() = 0;
 };
 
+// What this process may do with a range.
+enum class Protection {
+  kReadWrite,
+  // A write faults: on the host as any bad access does, on a GPU as an error of
+  // the context, which ends what the process does there. ipc has no such thing:
+  // writes go through.
+  kRead,
+};
+
 // The client's side of one device: imports slabs and maps them. Thread-safe.
 // Errors as in allocator.h; NOT_FOUND when this process cannot see the device.
 class Mapper {
@@ -48,10 +57,11 @@ class Mapper {
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
   // Reserves `bytes` (a multiple of the granularity) of addresses.
-  // `access` names further devices (UUIDs) that may read and write the range,
-  // beside the mapper's own.
+  // `access` names further devices (UUIDs) that may use the range, beside the
+  // mapper's own. `protection` holds for all that is ever mapped there.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<MappedRange>> Reserve(
-      uint64_t bytes, absl::Span<const std::string> access) = 0;
+      uint64_t bytes, absl::Span<const std::string> access,
+      Protection protection) = 0;
 
   // Blocks until all work that this process submitted to the device before the
   // call has ended, and to those that `access` names, as in Reserve. Destroys

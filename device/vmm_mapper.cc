@@ -17,12 +17,13 @@ class VmmRange final : public MappedRange {
   // `devices` get access: the range's own first.
   VmmRange(std::shared_ptr<const CudaContext> context, CUdeviceptr start,
            uint64_t bytes, uint64_t granularity_bytes,
-           std::vector<CUdevice> devices)
+           std::vector<CUdevice> devices, Protection protection)
       : context_(std::move(context)),
         start_(start),
         bytes_(bytes),
         granularity_bytes_(granularity_bytes),
-        devices_(std::move(devices)) {}
+        devices_(std::move(devices)),
+        protection_(protection) {}
   VmmRange(const VmmRange&) = delete;
   VmmRange& operator=(const VmmRange&) = delete;
 
@@ -108,7 +109,9 @@ class VmmRange final : public MappedRange {
     for (size_t i = 0; i < devices_.size(); ++i) {
       descriptions[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
       descriptions[i].location.id = devices_[i];
-      descriptions[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      descriptions[i].flags = protection_ == Protection::kRead
+                                  ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                  : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
     return GMB_CUDA(driver(), cuMemSetAccess, start_, bytes_,
                     descriptions.data(), descriptions.size());
@@ -126,13 +129,15 @@ class VmmRange final : public MappedRange {
   const uint64_t bytes_;
   const uint64_t granularity_bytes_;
   const std::vector<CUdevice> devices_;
+  const Protection protection_;
   uint64_t mapped_bytes_ = 0;  // from the start on
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MappedRange>> VmmMapper::Reserve(
-    uint64_t bytes, absl::Span<const std::string> access) {
+    uint64_t bytes, absl::Span<const std::string> access,
+    Protection protection) {
   if (absl::Status status = CheckSize(bytes, info().granularity_bytes);
       !status.ok()) {
     return status;
@@ -165,8 +170,9 @@ absl::StatusOr<std::unique_ptr<MappedRange>> VmmMapper::Reserve(
       !status.ok()) {
     return status;
   }
-  return std::make_unique<VmmRange>(
-      context(), start, bytes, info().granularity_bytes, std::move(devices));
+  return std::make_unique<VmmRange>(context(), start, bytes,
+                                    info().granularity_bytes,
+                                    std::move(devices), protection);
 }
 
 }  // namespace gmb::device

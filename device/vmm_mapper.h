@@ -19,7 +19,8 @@ class VmmMapper final : public CudaMapper {
   // FAILED_PRECONDITION when a device of `access` can not reach this one's
   // memory, NOT_FOUND when this process can not see it.
   [[nodiscard]] absl::StatusOr<std::unique_ptr<MappedRange>> Reserve(
-      uint64_t bytes, absl::Span<const std::string> access) override;
+      uint64_t bytes, absl::Span<const std::string> access,
+      Protection protection) override;
 };
 
 }  // namespace gmb::device

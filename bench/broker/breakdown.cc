@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<Step>> MapByMapper(
     const std::vector<uint64_t>& slab_bytes, uint64_t bytes) {
   const absl::Time start = absl::Now();
   absl::StatusOr<std::unique_ptr<device::MappedRange>> range =
-      mapper.Reserve(bytes, {});
+      mapper.Reserve(bytes, {}, device::Protection::kReadWrite);
   if (!range.ok()) return range.status();
   const absl::Time reserved = absl::Now();
   absl::Status status = (*range)->Map(std::move(handles), slab_bytes);

@@ -51,12 +51,21 @@ absl::StatusOr<FilledLease> FilledLease::Fill(Lease lease, Pattern pattern) {
   return filled;
 }
 
+absl::StatusOr<FilledLease> FilledLease::Read(Lease lease,
+                                              std::optional<Pattern> pattern) {
+  FilledLease read(std::move(lease), std::move(pattern));
+  const absl::StatusOr<uint64_t> checksum = read.ReadChecksum();
+  if (!checksum.ok()) return checksum.status();
+  read.checksum_ = *checksum;
+  return read;
+}
+
 absl::Status FilledLease::Write() {
   std::vector<uint8_t> chunk(kChunkBytes);
   Checksum checksum;
   const absl::Status written =
       ForEachChunk(lease_, [&](uint64_t offset, uint64_t bytes) {
-        pattern_.Write(offset, chunk.data(), bytes);
+        pattern_->Write(offset, chunk.data(), bytes);
         checksum.Add(chunk.data(), bytes);
         return lease_.CopyFromHost(offset, chunk.data(), bytes);
       });
@@ -65,7 +74,7 @@ absl::Status FilledLease::Write() {
   return absl::OkStatus();
 }
 
-absl::Status FilledLease::Verify() const {
+absl::StatusOr<uint64_t> FilledLease::ReadChecksum() const {
   std::vector<uint8_t> expected(kChunkBytes);
   std::vector<uint8_t> found(kChunkBytes);
   Checksum checksum;
@@ -74,17 +83,23 @@ absl::Status FilledLease::Verify() const {
         if (absl::Status read = lease_.CopyToHost(found.data(), offset, bytes);
             !read.ok())
           return read;
-        pattern_.Write(offset, expected.data(), bytes);
         checksum.Add(found.data(), bytes);
+        if (!pattern_.has_value()) return absl::OkStatus();
+        pattern_->Write(offset, expected.data(), bytes);
         return Compare(lease_, offset, expected, found, bytes);
       });
   if (!same.ok()) return same;
-  if (checksum.value() == checksum_) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrFormat("leased memory has another checksum than was written: "
-                      "lease=%d expected=%s found=%s",
-                      lease_.id(), Checksum::Text(checksum_),
-                      Checksum::Text(checksum.value())));
+  return checksum.value();
+}
+
+absl::Status FilledLease::Verify() const {
+  const absl::StatusOr<uint64_t> found = ReadChecksum();
+  if (!found.ok()) return found.status();
+  if (*found == checksum_) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat(
+      "leased memory has another checksum than was written: "
+      "lease=%d expected=%s found=%s",
+      lease_.id(), Checksum::Text(checksum_), Checksum::Text(*found)));
 }
 
 absl::Status CheckZero(const Lease& lease) {

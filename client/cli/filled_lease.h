@@ -2,6 +2,7 @@
 #define GMB_CLIENT_CLI_FILLED_LEASE_H_
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -18,15 +19,20 @@ class FilledLease {
   [[nodiscard]] static absl::StatusOr<FilledLease> Fill(Lease lease,
                                                         Pattern pattern);
 
-  // Writes all of it again.
+  // An attached lease, with what it holds; DATA_LOSS when that is not
+  // `pattern`, if there is one.
+  [[nodiscard]] static absl::StatusOr<FilledLease> Read(
+      Lease lease, std::optional<Pattern> pattern);
+
+  // Writes all of it again. For one that was filled.
   [[nodiscard]] absl::Status Write();
 
-  // Reads everything back. DATA_LOSS, with the first wrong offset, when a byte
-  // is not what was written.
+  // Reads everything back. DATA_LOSS, with the first wrong offset where that is
+  // known, when a byte is not what was written, or read at first.
   [[nodiscard]] absl::Status Verify() const;
 
   [[nodiscard]] const Lease& lease() const { return lease_; }
-  // Of what was written.
+  // Of what was written, or read at first.
   [[nodiscard]] uint64_t checksum() const { return checksum_; }
   [[nodiscard]] absl::Status Seal() { return lease_.Seal(); }
   [[nodiscard]] absl::Status Release() && {
@@ -34,11 +40,14 @@ class FilledLease {
   }
 
  private:
-  FilledLease(Lease lease, Pattern pattern)
+  FilledLease(Lease lease, std::optional<Pattern> pattern)
       : lease_(std::move(lease)), pattern_(std::move(pattern)) {}
 
+  // Reads everything, and compares it with what is known of it.
+  [[nodiscard]] absl::StatusOr<uint64_t> ReadChecksum() const;
+
   Lease lease_;
-  Pattern pattern_;
+  std::optional<Pattern> pattern_;  // nullopt: not known
   uint64_t checksum_ = 0;
 };
 

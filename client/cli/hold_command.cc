@@ -89,6 +89,31 @@ void AddIdleness(CLI::App* command, HoldOptions* options) {
                     "of the contents stays true");
 }
 
+// After the options that do not go with these.
+void AddSharing(CLI::App* command, HoldOptions* options) {
+  CLI::Option* const attach =
+      AddTextOption(command, "--attach", &options->attach,
+                    "Attach to this shared lease of the tenant instead, and "
+                    "read it; --fill or --seed say what it has to hold")
+          ->type_name("NAME");
+  for (const char* const own :
+       {"--bytes", "--count", "--device", "--contents", "--seal"}) {
+    attach->excludes(command->get_option(own));
+  }
+  CLI::Option* const share =
+      AddTextOption(command, "--share-as", &options->share_as,
+                    "Seal it, and let the tenant's other sessions attach to it "
+                    "by this name")
+          ->type_name("NAME")
+          ->excludes(attach)
+          ->excludes(command->get_option("--count"));
+  command
+      ->add_flag("--keep", options->keep,
+                 "It stays when nobody is attached any more, until `gmb lease "
+                 "drop`")
+      ->needs(share);
+}
+
 absl::StatusOr<ExitCode> RunHold(Context& context, const HoldOptions& options) {
   const Interrupt interrupt;
   return Hold(context, options, interrupt.token());
@@ -103,8 +128,7 @@ void AddHoldCommand(CLI::App* app, Action* chosen) {
   const auto options = std::make_shared<HoldOptions>();
   AddIdentity(command, options.get());
   AddBytesOption(command, "--bytes", &options->bytes,
-                 "Size of each lease, rounded up by the broker")
-      ->required();
+                 "Size of each lease, rounded up by the broker");
   AddWholeOption(
       command, "--count", 1, 1 << 20,
       [options](uint64_t n) { options->count = static_cast<uint32_t>(n); },
@@ -115,18 +139,22 @@ void AddHoldCommand(CLI::App* app, Action* chosen) {
   AddContents(command, options.get());
   AddFill(command, options.get());
   AddIdleness(command, options.get());
+  AddSharing(command, options.get());
   AddDurationOption(command, "--for", &options->hold,
                     "How long to hold it [until Ctrl-C]");
-  AddDurationOption(command, "--wait", &options->wait,
-                    "How long each lease may wait for memory [not at all], and "
-                    "an idle one to be back [1m at least]");
+  AddDurationOption(
+      command, "--wait", &options->wait,
+      "How long each lease may wait for memory, or to be attached "
+      "[not at all], and an idle one to be back [1m at least]");
   command->footer(
       "Ctrl-C and SIGTERM verify and release what is held. Exit code 4: the "
       "memory did not hold\n"
       "what was written to it.\n\n"
       "Example: gmb hold --tenant a --bytes 2GiB --fill 0xA5 --for 30s --wait "
       "10s");
-  command->callback([chosen, options] {
+  command->callback([chosen, command, options] {
+    if (command->count("--bytes") == 0 && options->attach.empty())
+      throw CLI::RequiredError("--bytes (or --attach)");
     *chosen = [options](Context& context) {
       return RunHold(context, *options);
     };

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -37,7 +38,10 @@ class Holder {
 
  private:
   absl::Status Connect();
+  // All leases there are to be.
+  absl::Status GetLeases();
   absl::Status LeaseAndFill(uint32_t index);
+  absl::Status AttachAndRead();
   absl::Status FallAsleep();
   // Idle ones are woken for it.
   absl::Status Verify();
@@ -91,6 +95,8 @@ AcquireOptions Holder::RequestOptions() {
   AcquireOptions request;
   request.device = options_.device;
   request.contents = options_.contents;
+  request.share_as = options_.share_as;
+  request.keep = options_.keep;
   request.wait = options_.wait;
   request.cancel = stop_;
   request.on_waiting = [this](uint64_t ahead) {
@@ -139,6 +145,39 @@ absl::Status Holder::LeaseAndFill(uint32_t index) {
             {"seed", options_.fill ? Json() : Json(seed_ + index)},
             {"checksum", Checksum::Text(filled->checksum())}});
   leases_.push_back(*std::move(filled));
+  return absl::OkStatus();
+}
+
+absl::Status Holder::AttachAndRead() {
+  const absl::Time asked = absl::Now();
+  AttachOptions request;
+  request.wait = options_.wait;
+  request.cancel = stop_;
+  absl::StatusOr<Lease> lease = client_->Attach(options_.attach, request);
+  if (!lease.ok()) return lease.status();
+  const absl::Duration took = absl::Now() - asked;
+  log_.Say("attached",
+           absl::StrCat("to ", options_.attach, ": ",
+                        SizeText(lease->size_bytes()), " on ", lease->device(),
+                        ", lease ", lease->id(), ", in ", DurationText(took)),
+           {{"name", options_.attach},
+            {"lease_id", lease->id()},
+            {"bytes", lease->size_bytes()},
+            {"device", lease->device()},
+            {"took", absl::ToDoubleSeconds(took)}});
+  const bool known = options_.fill.has_value() || options_.seed.has_value();
+  absl::StatusOr<FilledLease> read = FilledLease::Read(
+      *std::move(lease), known ? std::optional(NextPattern(0)) : std::nullopt);
+  if (!read.ok()) return read.status();
+  leases_.push_back(*std::move(read));
+  return absl::OkStatus();
+}
+
+absl::Status Holder::GetLeases() {
+  if (!options_.attach.empty()) return AttachAndRead();
+  for (uint32_t index = 0; index < options_.count; ++index) {
+    if (absl::Status status = LeaseAndFill(index); !status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 
@@ -218,12 +257,10 @@ void Holder::OnDraining(absl::Duration remaining) {
 absl::Status Holder::Run() {
   seed_ = options_.seed.has_value() ? *options_.seed : std::random_device{}();
   if (absl::Status status = Connect(); !status.ok()) return status;
-  for (uint32_t index = 0; index < options_.count; ++index) {
-    if (absl::Status status = LeaseAndFill(index); !status.ok()) return status;
-  }
+  if (absl::Status status = GetLeases(); !status.ok()) return status;
   if (absl::Status status = VerifyAll(leases_, &log_); !status.ok())
     return status;
-  if (options_.seal) {
+  if (options_.seal || !options_.share_as.empty()) {
     if (absl::Status status = SealAll(&leases_, &log_); !status.ok())
       return status;
   }

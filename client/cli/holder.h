@@ -25,6 +25,9 @@ struct HoldOptions {
   absl::Duration hold = absl::InfiniteDuration();
   absl::Duration wait = absl::ZeroDuration();
   bool seal = false;
+  std::string share_as;  // empty: the session's own; otherwise sealed
+  bool keep = false;
+  std::string attach;  // not empty: instead of leasing; reads what it holds
   // nullopt: in use all the time. Otherwise the gate is on and nothing is in a
   // scope, but to verify the contents every so often and at the end.
   std::optional<absl::Duration> idle;

@@ -23,17 +23,6 @@ absl::StatusOr<ExitCode> ListSessions(Context& context,
       });
 }
 
-absl::StatusOr<ExitCode> ListLeases(Context& context,
-                                    const std::string& tenant) {
-  v1::ListLeasesRequest request;
-  request.set_tenant(tenant);
-  return CallAndPrint(
-      context, &v1::Admin::Stub::ListLeases, request,
-      [&](const v1::ListLeasesResponse& leases, const AdminClient&) {
-        PrintLeases(leases, absl::Now(), context.terminal, context.out);
-      });
-}
-
 absl::StatusOr<ExitCode> ListAudit(Context& context, uint32_t limit) {
   v1::ListAuditRequest request;
   request.set_limit(limit);
@@ -42,13 +31,6 @@ absl::StatusOr<ExitCode> ListAudit(Context& context, uint32_t limit) {
       [&](const v1::ListAuditResponse& audit, const AdminClient&) {
         PrintAudit(audit, context.terminal, context.out);
       });
-}
-
-std::shared_ptr<std::string> AddTenantFilter(CLI::App* command) {
-  const auto tenant = std::make_shared<std::string>();
-  AddTextOption(command, "--tenant", tenant.get(), "Of this tenant only")
-      ->type_name("NAME");
-  return tenant;
 }
 
 }  // namespace
@@ -60,29 +42,13 @@ void AddSessionCommands(CLI::App* app, Action* chosen) {
   session->footer("Example: gmb session list");
   CLI::App* const list = session->add_subcommand(
       "list", "One line a client process: who it is and what it holds");
-  const auto tenant = AddTenantFilter(list);
+  const auto tenant = std::make_shared<std::string>();
+  AddTextOption(list, "--tenant", tenant.get(), "Of this tenant only")
+      ->type_name("NAME");
   list->footer("Example: gmb session list --tenant a");
   list->callback([chosen, tenant] {
     *chosen = [tenant](Context& context) {
       return ListSessions(context, *tenant);
-    };
-  });
-}
-
-void AddLeaseCommands(CLI::App* app, Action* chosen) {
-  CLI::App* const lease =
-      app->add_subcommand("lease", "Show the memory that is leased");
-  lease->require_subcommand(0, 1);
-  lease->footer("Example: gmb lease list");
-  CLI::App* const list = lease->add_subcommand(
-      "list", "One line a lease: whose, how large, since when");
-  const auto tenant = AddTenantFilter(list);
-  list->footer(
-      "Example: gmb lease list --tenant a --output json | jq "
-      "'[.leases[].bytes] | add'");
-  list->callback([chosen, tenant] {
-    *chosen = [tenant](Context& context) {
-      return ListLeases(context, *tenant);
     };
   });
 }

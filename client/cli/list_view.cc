@@ -34,12 +34,18 @@ Table::Cell StateCell(v1::LeaseInfo::State state) {
   return {absl::AsciiStrToLower(v1::LeaseInfo::State_Name(state)), tone};
 }
 
-// "hard, sealed": what keeps a lease on the device or spares it a copy.
+// "hard, sealed, shared as llm, 2 attached": what keeps a lease on the device
+// or spares it a copy, and who has it.
 std::string LeaseNotes(const v1::LeaseInfo& lease) {
   std::vector<std::string> notes;
   if (lease.hard()) notes.emplace_back("hard");
   if (lease.backed()) notes.emplace_back("backed");
   if (lease.sealed()) notes.emplace_back("sealed");
+  if (!lease.share_name().empty()) {
+    notes.push_back(absl::StrCat("shared as ", lease.share_name(), ", ",
+                                 lease.attached(), " attached"));
+    if (lease.keep()) notes.emplace_back("kept");
+  }
   return absl::StrJoin(notes, ", ");
 }
 

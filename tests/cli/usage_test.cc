@@ -37,6 +37,7 @@ TEST(UsageTest, EveryCommandHasHelpWithAnExample) {
                                              {"session", "list"},
                                              {"lease"},
                                              {"lease", "list"},
+                                             {"lease", "drop"},
                                              {"pool"},
                                              {"pool", "resize"},
                                              {"pool", "drain"},

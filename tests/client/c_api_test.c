@@ -241,6 +241,43 @@ static void TestLease(void) {
   CHECK_OK(gmb_lease_release(lease));
 }
 
+static void TestShared(void) {
+  gmb_client* client = Connect();
+  gmb_acquire_options options;
+  gmb_acquire_options_init(&options, sizeof(options));
+  options.share_as = "weights";
+  options.keep = 1;
+  gmb_lease* lease = NULL;
+  CHECK_OK(gmb_acquire(client, MIB, &options, &lease));
+  CHECK(gmb_lease_attached(lease) == 0);
+  CHECK_OK(gmb_lease_seal(lease));
+
+  gmb_attach_options how;
+  gmb_attach_options_init(&how, sizeof(how));
+  how.wait_ms = GMB_WAIT_LONGEST;
+  gmb_lease* attached = NULL;
+  CHECK_OK(gmb_attach(client, "weights", &how, &attached));
+  CHECK(gmb_lease_attached(attached) == 1);
+  char byte = 0;
+  CHECK_OK(gmb_lease_copy_to_host(attached, &byte, 0, 1));
+  CHECK(byte == 's');
+  CHECK_FAILS(gmb_lease_fill(attached, 0, 1, 1), GMB_CODE_FAILED_PRECONDITION,
+              GMB_REASON_NONE);
+  CHECK_FAILS(gmb_lease_seal(attached), GMB_CODE_FAILED_PRECONDITION,
+              GMB_REASON_NONE);
+  CHECK_OK(gmb_lease_release(attached));
+  CHECK_OK(gmb_attach(client, "weights", NULL, &attached));
+  CHECK_OK(gmb_lease_release(attached));
+
+  how.struct_size = 8;
+  CHECK_FAILS(gmb_attach(client, "weights", &how, &attached),
+              GMB_CODE_INVALID_ARGUMENT, GMB_REASON_NONE);
+  CHECK(attached == NULL);
+  CHECK_OK(gmb_drop(client, "weights"));
+  CHECK_OK(gmb_lease_release(lease));
+  gmb_client_close(client);
+}
+
 static void TestRefusal(void) {
   gmb_client* client = Connect();
   gmb_lease* lease = NULL;
@@ -514,6 +551,7 @@ int main(int argc, char** argv) {
   TestManySessions();
   TestQuotaOfOtherVersions();
   TestLease();
+  TestShared();
   TestRefusal();
   TestNotices();
   TestTrim();

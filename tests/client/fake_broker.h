@@ -31,6 +31,8 @@ namespace gmb::test {
 class FakeBroker final : private v1::SessionService::Service {
  public:
   static constexpr uint64_t kMiB = uint64_t{1} << 20;
+  static constexpr uint64_t kSharedBytes = 36 * kMiB;  // 5 slabs, 2 frames
+  static constexpr char kSharedByte = 's';
 
   struct Options {
     uint64_t capacity_bytes = 256 * kMiB;
@@ -67,9 +69,9 @@ class FakeBroker final : private v1::SessionService::Service {
   void Say(const v1::BrokerMessage& message);
   void SendFrame(const v1::BrokerFrame& frame, const std::vector<int>& fds);
   void SendBytes(const std::string& bytes, const std::vector<int>& fds);
-  // Creates the slabs of `acquire`, sends them, and returns the grant that is
-  // due.
-  v1::BrokerMessage MakeLease(const v1::ClientMessage& acquire,
+  // Creates the slabs of an Acquire, or of an Attach (kSharedBytes, full of
+  // kSharedByte), sends them, and returns the grant that is due.
+  v1::BrokerMessage MakeLease(const v1::ClientMessage& request,
                               bool send = true);
   // Says Evict{lease, move}.
   void Evict(uint64_t lease_id, uint64_t move);
@@ -133,6 +135,7 @@ class FakeBroker final : private v1::SessionService::Service {
   v1::BrokerMessage ReleaseLease(uint64_t lease_id);
   std::vector<std::pair<uint64_t, ipc::UniqueFd>> MakeSlabs(uint64_t lease_id,
                                                             uint64_t bytes);
+  static void FillSlab(const ipc::UniqueFd& fd, uint64_t bytes, char fill);
   // Sends slabs in frames of Options::slabs_in_frame; `frame` has all but them.
   void SendInFrames(const v1::Slabs& frame,
                     std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs);

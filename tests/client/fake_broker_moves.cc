@@ -32,6 +32,14 @@ void FakeBroker::Evict(uint64_t lease_id, uint64_t move) {
   Say(message);
 }
 
+void FakeBroker::FillSlab(const ipc::UniqueFd& fd, uint64_t bytes, char fill) {
+  const std::string contents(bytes, fill);
+  if (pwrite(fd.get(), contents.data(), bytes, 0) !=
+      static_cast<ssize_t>(bytes)) {
+    throw std::runtime_error("cannot write to a slab");
+  }
+}
+
 void FakeBroker::DropSlabs(uint64_t lease_id) {
   const std::shared_ptr<Peer> peer = current();
   if (peer == nullptr) return;
@@ -45,13 +53,7 @@ v1::BrokerMessage FakeBroker::SendSlabs(uint64_t lease_id, uint64_t move,
                                         uint64_t bytes, char fill) {
   std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs =
       MakeSlabs(lease_id, bytes);
-  for (const auto& [slab_bytes, fd] : slabs) {
-    const std::string contents(slab_bytes, fill);
-    if (pwrite(fd.get(), contents.data(), slab_bytes, 0) !=
-        static_cast<ssize_t>(slab_bytes)) {
-      throw std::runtime_error("cannot write to a slab");
-    }
-  }
+  for (const auto& [slab_bytes, fd] : slabs) FillSlab(fd, slab_bytes, fill);
   v1::BrokerMessage message;
   v1::Map& map = *message.mutable_map();
   map.set_lease_id(lease_id);

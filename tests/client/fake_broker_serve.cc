@@ -46,8 +46,10 @@ void FakeBroker::Serve(const v1::ClientMessage& message) {
 
 v1::BrokerMessage FakeBroker::Answer(const v1::ClientMessage& message) {
   v1::BrokerMessage answer;
-  if (message.has_acquire()) {
+  if (message.has_acquire() || message.has_attach()) {
     answer = MakeLease(message);
+  } else if (message.has_drop()) {
+    answer.mutable_dropped()->set_name(message.drop().name());
   } else if (message.has_release()) {
     answer = ReleaseLease(message.release().lease_id());
   } else if (message.has_set_gate()) {
@@ -69,15 +71,17 @@ v1::BrokerMessage FakeBroker::Answer(const v1::ClientMessage& message) {
   return answer;
 }
 
-v1::BrokerMessage FakeBroker::MakeLease(const v1::ClientMessage& acquire,
+v1::BrokerMessage FakeBroker::MakeLease(const v1::ClientMessage& request,
                                         bool send) {
   const std::shared_ptr<Peer> peer = current();
   v1::BrokerMessage answer;
-  answer.set_request_id(acquire.request_id());
+  answer.set_request_id(request.request_id());
   const uint64_t granularity = granularity_bytes();
-  uint64_t left =
-      (acquire.acquire().bytes() + granularity - 1) / granularity * granularity;
+  const uint64_t asked =
+      request.has_attach() ? kSharedBytes : request.acquire().bytes();
+  const uint64_t left = (asked + granularity - 1) / granularity * granularity;
   v1::Grant& grant = *answer.mutable_grant();
+  grant.set_attached(request.has_attach());
   grant.set_bytes(left);
   grant.set_device("host-0");
   grant.set_slabs(static_cast<uint32_t>((left + options_.slab_bytes - 1) /
@@ -98,8 +102,11 @@ v1::BrokerMessage FakeBroker::MakeLease(const v1::ClientMessage& acquire,
   }
   v1::Slabs frame;
   frame.set_lease_id(grant.lease_id());
-  frame.set_request_id(acquire.request_id());
+  frame.set_request_id(request.request_id());
   auto slabs = MakeSlabs(grant.lease_id(), left);
+  for (const auto& [bytes, fd] : slabs) {
+    if (request.has_attach()) FillSlab(fd, bytes, kSharedByte);
+  }
   if (send) SendInFrames(frame, std::move(slabs));
   return answer;
 }

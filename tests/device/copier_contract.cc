@@ -111,7 +111,7 @@ ShareableHandle TestLease::Duplicate(size_t i) const {
 
 absl::Status TestLease::Map() {
   if (range_ == nullptr) {
-    auto range = mapper_->Reserve(bytes(), {});
+    auto range = mapper_->Reserve(bytes(), {}, Protection::kReadWrite);
     if (!range.ok()) return range.status();
     range_ = *std::move(range);
   }

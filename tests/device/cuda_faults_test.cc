@@ -23,7 +23,7 @@ absl::Status RunVmm() {
   if (!allocator.ok()) return allocator.status();
   auto mapper = OpenMapper((*allocator)->info());
   if (!mapper.ok()) return mapper.status();
-  auto range = (*mapper)->Reserve(3 * kSlab, {});
+  auto range = (*mapper)->Reserve(3 * kSlab, {}, Protection::kReadWrite);
   if (!range.ok()) return range.status();
   std::vector<ShareableHandle> handles;
   std::vector<SlabKey> keys;
@@ -105,7 +105,7 @@ TEST(CudaFaults, SynchronisingPrecedesUnmapping) {
   auto allocator = OpenVmmAllocator("cuda:0");
   ASSERT_TRUE(allocator.ok());
   auto mapper = OpenMapper((*allocator)->info());
-  auto range = (*mapper)->Reserve(kSlab, {});
+  auto range = (*mapper)->Reserve(kSlab, {}, Protection::kReadWrite);
   absl::StatusOr<CreatedSlab> slab = (*allocator)->Create(kSlab);
   std::vector<ShareableHandle> handles;
   handles.push_back(std::move(slab->exported));

@@ -60,11 +60,13 @@ absl::Status DeviceContract::Destroy(Slab* slab) {
 
 absl::Status DeviceContract::Lease(RemoteMapper* client,
                                    const std::vector<Slab*>& slabs,
-                                   bool keep_fds) {
+                                   bool keep_fds, Protection protection) {
   if (client == nullptr) return absl::UnavailableError("no client");
   uint64_t bytes = 0;
   for (const Slab* slab : slabs) bytes += slab->bytes;
-  if (absl::Status status = client->Reserve(bytes); !status.ok()) return status;
+  if (absl::Status status = client->Reserve(bytes, protection); !status.ok()) {
+    return status;
+  }
   for (const Slab* slab : slabs) {
     absl::Status status = client->AddSlab(slab->handle, slab->bytes, keep_fds);
     if (!status.ok()) return status;

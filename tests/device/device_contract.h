@@ -69,7 +69,8 @@ class DeviceContract : public testing::TestWithParam<DeviceKind> {
 
   // Reserves, sends and maps all of `slabs`.
   absl::Status Lease(RemoteMapper* client, const std::vector<Slab*>& slabs,
-                     bool keep_fds = false);
+                     bool keep_fds = false,
+                     Protection protection = Protection::kReadWrite);
 
   uint64_t FreeBytes();
   // Waits until at least `bytes` are free, within what a GPU may be off by.

@@ -216,6 +216,47 @@ TEST_P(DeviceContract, BadSizesAreRefused) {
   EXPECT_OK(client->Reserve(kSlab));
 }
 
+// The slab again at the same addresses, with the same protection.
+TEST_P(DeviceContract, AMappingForReadingReadsRightAlsoWhenItIsMappedAgain) {
+  absl::StatusOr<Slab> slab = Create(2 * kSlab);
+  ASSERT_OK(slab);
+  std::unique_ptr<RemoteMapper> writer = StartClient();
+  std::unique_ptr<RemoteMapper> reader = StartClient();
+  ASSERT_OK(Lease(writer.get(), {&*slab}));
+  ASSERT_OK(Lease(reader.get(), {&*slab}, false, Protection::kRead));
+  for (const uint64_t seed : {3U, 4U}) {
+    ASSERT_OK(writer->WritePattern(0, 2 * kSlab, seed));
+    EXPECT_EQ(reader->CountPatternErrors(0, 2 * kSlab, seed).value(), 0);
+    ASSERT_OK(reader->Unmap());
+    ASSERT_OK(reader->AddSlab(slab->handle, slab->bytes));
+    ASSERT_OK(reader->Map());
+    EXPECT_EQ(reader->CountPatternErrors(0, 2 * kSlab, seed).value(), 0);
+  }
+  EXPECT_OK(Destroy(&*slab));
+}
+
+TEST_P(DeviceContract, AWriteToAMappingForReadingFailsAndChangesNothing) {
+  if (is_ipc()) GTEST_SKIP() << "ipc maps for writing alone";
+  for (const bool mapped_again : {false, true}) {
+    absl::StatusOr<Slab> slab = Create(kSlab);
+    ASSERT_OK(slab);
+    std::unique_ptr<RemoteMapper> writer = StartClient();
+    ASSERT_OK(Lease(writer.get(), {&*slab}));
+    ASSERT_OK(writer->Fill(0, kSlab, 0x11));
+    std::unique_ptr<RemoteMapper> reader = StartClient();
+    ASSERT_OK(Lease(reader.get(), {&*slab}, false, Protection::kRead));
+    if (mapped_again) {
+      ASSERT_OK(reader->Unmap());
+      ASSERT_OK(reader->AddSlab(slab->handle, slab->bytes));
+      ASSERT_OK(reader->Map());
+    }
+    EXPECT_FALSE(reader->Fill(0, kSlab, 0x22).ok());  // or it is dead
+    EXPECT_EQ(writer->CountOther(0, kSlab, 0x11).value(), 0);
+    reader->Kill();
+    EXPECT_OK(Destroy(&*slab));
+  }
+}
+
 TEST_P(DeviceContract, UnknownKeyIsNotFound) {
   EXPECT_EQ(allocator_->Destroy(12345).code(), absl::StatusCode::kNotFound);
   absl::StatusOr<Slab> slab = Create(kSlab);

@@ -49,7 +49,7 @@ class HostDevice : public testing::Test {
   }
 
   std::unique_ptr<MappedRange> MapOne(ShareableHandle handle, uint64_t bytes) {
-    auto range = mapper_->Reserve(bytes, {});
+    auto range = mapper_->Reserve(bytes, {}, Protection::kReadWrite);
     EXPECT_TRUE(range.ok()) << range.status();
     std::vector<ShareableHandle> handles;
     handles.push_back(std::move(handle));
@@ -117,7 +117,7 @@ TEST_F(HostDevice, WriteProtectedMemfdIsRefusedAndNothingStaysMapped) {
   ASSERT_EQ(fcntl(memfd.get(), F_ADD_SEALS,
                   F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
             0);
-  auto range = mapper_->Reserve(2 * kSlab, {});
+  auto range = mapper_->Reserve(2 * kSlab, {}, Protection::kReadWrite);
   ASSERT_TRUE(range.ok());
   CreatedSlab slab = Create(kSlab);
   std::vector<ShareableHandle> handles;
@@ -231,9 +231,11 @@ TEST_F(HostDevice, TooFewDescriptorsIsNotTakenForAFullDevice) {
 }
 
 TEST_F(HostDevice, RangeIsRefusedToAGpu) {
-  EXPECT_EQ(mapper_->Reserve(kSlab, {"GPU-0"}).status().code(),
+  EXPECT_EQ(mapper_->Reserve(kSlab, {"GPU-0"}, Protection::kReadWrite)
+                .status()
+                .code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(mapper_->Reserve(kSlab, {"host-1"}).ok());
+  EXPECT_TRUE(mapper_->Reserve(kSlab, {"host-1"}, Protection::kReadWrite).ok());
 }
 
 TEST_F(HostDevice, MapOntoAMappedRangeIsRefused) {

@@ -116,8 +116,11 @@ absl::StatusOr<uint64_t> RemoteMapper::Call(const Request& request, int fd) {
   return reply.value;
 }
 
-absl::Status RemoteMapper::Reserve(uint64_t bytes) {
-  return Call({.op = Op::kReserve, .bytes = bytes}).status();
+absl::Status RemoteMapper::Reserve(uint64_t bytes, Protection protection) {
+  return Call({.op = Op::kReserve,
+               .bytes = bytes,
+               .value = static_cast<uint64_t>(protection)})
+      .status();
 }
 
 absl::Status RemoteMapper::AddSlab(const ShareableHandle& handle,

@@ -41,7 +41,8 @@ class RemoteMapper {
   ~RemoteMapper();
 
   // The calls of Mapper and MappedRange, made over there.
-  [[nodiscard]] absl::Status Reserve(uint64_t bytes);
+  [[nodiscard]] absl::Status Reserve(
+      uint64_t bytes, Protection protection = Protection::kReadWrite);
   // Sends one more slab for the next Map. The caller keeps `handle`.
   // `keep_fd`: the client also keeps a duplicate, until it dies.
   [[nodiscard]] absl::Status AddSlab(const ShareableHandle& handle,

@@ -97,7 +97,7 @@ class RemoteMapperProcess {
   }
 
   absl::StatusOr<uint64_t> Do(const Request& request, ipc::UniqueFd fd) {
-    if (request.op == Op::kReserve) return Reserve(request.bytes);
+    if (request.op == Op::kReserve) return Reserve(request);
     if (request.op == Op::kAddSlab) return AddSlab(request, std::move(fd));
     if (request.op == Op::kCountOpenFds) return CountOpenFds();
     if (request.op == Op::kSynchronize) {
@@ -125,9 +125,9 @@ class RemoteMapperProcess {
     return 0;
   }
 
-  absl::StatusOr<uint64_t> Reserve(uint64_t bytes) {
-    absl::StatusOr<std::unique_ptr<MappedRange>> range =
-        mapper_->Reserve(bytes, {});
+  absl::StatusOr<uint64_t> Reserve(const Request& request) {
+    absl::StatusOr<std::unique_ptr<MappedRange>> range = mapper_->Reserve(
+        request.bytes, {}, static_cast<Protection>(request.value));
     if (!range.ok()) return range.status();
     range_ = *std::move(range);
     return 0;

@@ -135,7 +135,7 @@ absl::Status Liar::ReceiveSlabs() {
 }
 
 absl::StatusOr<std::unique_ptr<device::MappedRange>> Liar::Map() {
-  auto range = mapper_->Reserve(bytes_, {});
+  auto range = mapper_->Reserve(bytes_, {}, device::Protection::kReadWrite);
   if (!range.ok()) return range.status();
   if (absl::Status mapped =
           (*range)->Map(Duplicate(kept_), slabs_.slab_bytes());

@@ -165,3 +165,23 @@ def test_after_closing_nothing_is_made_and_all_can_be_freed(broker):
     assert "gmb.torch.enable()" in _segments.take_failure().message
     free(address)
     wait_until(lambda: broker.pool()["granted_bytes"] == 0)
+
+
+def test_a_shared_lease_can_be_a_segment(broker, segments):
+    lease = segments.shared("llm", 4 * MIB, lambda lease: lease.fill(3))
+    with gmb.connect(broker.socket_dir, tenant="a") as other:
+        attached = other.attach("llm")
+        for one in (lease, attached):
+            address = one.address
+            before = _segments.totals()
+            _segments.adopt(one, 0)
+            assert one.released  # it is the segment's now
+            found = _segments.find(address + MIB)
+            assert (found.address, found.bytes, found.sealed) == (address, 4 * MIB, 1)
+            assert _segments.totals().segments == before.segments + 1
+            assert ctypes.string_at(address + 4 * MIB - 1, 1) == b"\3"
+            with _segments.capture():
+                _segments.free(address)
+                assert ctypes.string_at(address, 1) == b"\3"
+            assert _segments.find(address) is None
+    assert broker.pool()["granted_bytes"] == 0

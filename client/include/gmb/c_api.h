@@ -282,13 +282,18 @@ typedef struct gmb_acquire_options {
   int64_t wait_ms;    /* 0: not at all; GMB_WAIT_LONGEST: as long as the broker
                          allows */
   int32_t contents;   /* GMB_CONTENTS_... */
-  int32_t reserved;   /* 0 */
+  int32_t keep; /* with share_as, not 0: it stays when nobody is attached any
+                   more, until it is dropped */
   const char* const*
       access_from; /* UUIDs of further devices that may access it */
   size_t access_from_count;
   const gmb_canceller* canceller;
   gmb_waiting_callback on_waiting;
   void* user;
+  /* Not NULL: once it is sealed, other sessions of the tenant may attach to it
+     by this name. 1 to 128 printable characters; GMB_REASON_NAME_TAKEN when
+     there is one, or being made. */
+  const char* share_as;
 } gmb_acquire_options;
 
 GMB_EXPORT void gmb_acquire_options_init(gmb_acquire_options* options,
@@ -299,21 +304,52 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_acquire(
     gmb_client* client, uint64_t bytes, const gmb_acquire_options* options,
     gmb_lease** lease);
 
+typedef struct gmb_attach_options {
+  size_t struct_size;
+  int64_t wait_ms; /* until it is sealed, and back on the device; as above */
+  const char* const*
+      access_from; /* UUIDs of further devices that may read it */
+  size_t access_from_count;
+  const gmb_canceller* canceller;
+  gmb_waiting_callback on_waiting;
+  void* user;
+} gmb_attach_options;
+
+GMB_EXPORT void gmb_attach_options_init(gmb_attach_options* options,
+                                        size_t struct_size);
+
+/* Maps a shared lease of this tenant (docs/shared.md), to be read: a write to
+ * it through a pointer faults, but on an ipc device. Released as others are,
+ * which leaves it to those who are attached. GMB_REASON_NO_SUCH_LEASE: nobody
+ * of the tenant shares that, or its writer ended before it was sealed;
+ * GMB_REASON_BAD_STATE: it is not sealed in time, or this session has it. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_attach(
+    gmb_client* client, const char* name, const gmb_attach_options* options,
+    gmb_lease** lease);
+/* Nobody attaches to it any more, its name is free, and it ends with its last
+ * session. */
+GMB_EXPORT GMB_NODISCARD gmb_error* gmb_drop(gmb_client* client,
+                                             const char* name);
+
 GMB_EXPORT void* gmb_lease_data(const gmb_lease* lease);
 GMB_EXPORT uint64_t gmb_lease_size_bytes(const gmb_lease* lease);
 GMB_EXPORT uint64_t gmb_lease_id(const gmb_lease* lease);
 GMB_EXPORT const char* gmb_lease_device(const gmb_lease* lease);
+/* Not 0: of gmb_attach, mapped for reading. */
+GMB_EXPORT int32_t gmb_lease_attached(const gmb_lease* lease);
 
 /* Synchronises the device, unmaps, and waits for the broker's answer. The
  * lease is gone afterwards in every case. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_release(gmb_lease* lease);
 
 /* The contents of a GMB_CONTENTS_PRESERVE lease are not written to any more
- * (weights, say), so that one copy of them stays true. Cannot be undone. */
+ * (weights, say), so that one copy of them stays true. Cannot be undone. One
+ * that is to be shared can be attached to from then on: what writes it has to
+ * be done. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_seal(gmb_lease* lease);
 
 /* Synchronous byte copies, for tools and tests. They enter the gate
- * themselves. */
+ * themselves. GMB_CODE_FAILED_PRECONDITION for a write to an attached lease. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_copy_to_host(
     const gmb_lease* lease, void* to, uint64_t offset_bytes, uint64_t bytes);
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_copy_from_host(

@@ -24,6 +24,13 @@ class Session;
 [[nodiscard]] Session& SessionOf(const Client& client);
 }  // namespace internal
 
+// What AttachOrFill returns.
+struct SharedLease {
+  Lease lease;
+  bool filled =
+      false;  // by this process, which may still write to it, and must not
+};
+
 // One session with a broker. Thread-safe: any number of threads may have
 // requests in flight. Never logs, exits, or throws.
 //
@@ -63,6 +70,35 @@ class Client {
   // lease on a GPU opens the device: some 250 ms).
   [[nodiscard]] absl::StatusOr<Lease> Acquire(
       uint64_t bytes, const AcquireOptions& options = {});
+
+  // --- Shared leases (docs/shared.md): one session writes and seals what all
+  // sessions of its tenant may read.
+
+  // Maps a shared lease of this tenant, to be read: a write to it through a
+  // pointer faults (a GPU's ends the process's work there; of an ipc device it
+  // goes through, and must not be made). It is a lease as others are from then
+  // on: Release leaves it to those who are attached. Blocks as Acquire does.
+  //   NO_SUCH_LEASE   nobody of the tenant shares that, or its writer ended
+  //                   before it was sealed
+  //   BAD_STATE       not sealed within options.wait; or this session has it
+  //   OVERCOMMITTED   this session's gate is off, and others' guarantees rest
+  //   on
+  //                   the bytes
+  [[nodiscard]] absl::StatusOr<Lease> Attach(const std::string& name,
+                                             const AttachOptions& options = {});
+  // For processes that start at once: attaches to the shared lease, or, in one
+  // of them, acquires it as options.share_as = name, calls `fill` in a scope of
+  // the gate, and seals it. The others wait meanwhile, and one takes over when
+  // that fails. All of that within options.wait, but for `fill`, which is not
+  // interrupted. After an error nothing is held: that of `fill`, or of the call
+  // that failed; FAILED_PRECONDITION when the lease of that name is smaller
+  // than `bytes`, or on another device than asked for.
+  [[nodiscard]] absl::StatusOr<SharedLease> AttachOrFill(
+      const std::string& name, uint64_t bytes, const AcquireOptions& options,
+      const FillHandler& fill);
+  // Nobody attaches to it any more, its name is free, and it ends with its last
+  // session. NO_SUCH_LEASE.
+  [[nodiscard]] absl::Status Drop(const std::string& name);
 
   // One view a device pool.
   [[nodiscard]] absl::StatusOr<std::vector<QuotaView>> GetQuota();

@@ -43,6 +43,8 @@ class Lease {
   [[nodiscard]] uint64_t id() const;
   // UUID of the device. Empty when the lease is.
   [[nodiscard]] const std::string& device() const;
+  // Another session's, mapped for reading (Client::Attach). False when empty.
+  [[nodiscard]] bool attached() const;
   [[nodiscard]] bool empty() const { return impl_ == nullptr; }
 
   // Synchronises the device, unmaps, tells the broker and waits for its
@@ -55,13 +57,16 @@ class Lease {
   // The contents of a kPreserve lease are not written to any more (weights,
   // say): one copy that the broker makes of them stays true, and the lease can
   // be taken without another. Cannot be undone. Waits for the broker's answer.
+  // One that is to be shared can be attached to from then on, so what writes it
+  // has to be done. FAILED_PRECONDITION for a lease that was attached.
   [[nodiscard]] absl::Status Seal();
 
   // Synchronous byte copies between this process's memory and
   // [offset_bytes, offset_bytes + bytes) of the lease: for tools and tests,
   // not for speed. OUT_OF_RANGE when that leaves the lease. They enter the
   // session's gate themselves, fail as that does within answer_timeout, and
-  // with FAILED_PRECONDITION while the lease is evicted for all that.
+  // with FAILED_PRECONDITION while the lease is evicted for all that. So do the
+  // two that write when the lease was attached.
   [[nodiscard]] absl::Status CopyToHost(void* to, uint64_t offset_bytes,
                                         uint64_t bytes) const;
   [[nodiscard]] absl::Status CopyFromHost(uint64_t offset_bytes,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace gmb {
@@ -118,7 +119,30 @@ struct AcquireOptions {
   // it had been granted already.
   std::stop_token cancel;
   WaitingHandler on_waiting;
+  // Not empty: once it is sealed, other sessions of the tenant may attach to
+  // the lease by this name: 1 to 128 printable characters, the tenant's own.
+  // Taken from now on: NAME_TAKEN for a second one. Contents are kPreserve.
+  std::string share_as;
+  // With share_as: it stays when nobody is attached any more, until it is
+  // dropped.
+  bool keep = false;
 };
+
+struct AttachOptions {
+  // How long to wait until the lease is sealed, and back on the device; at most
+  // 1 h is used. Zero: not at all.
+  absl::Duration wait = absl::ZeroDuration();
+  // As those of AcquireOptions. Devices may read only, as this one.
+  std::vector<std::string> access_from;
+  std::stop_token cancel;
+  WaitingHandler on_waiting;
+};
+
+class Lease;
+// Writes the contents of a lease that is to be shared. When it returns, the
+// device has to be done with it: wait for the streams that write. What it
+// throws is an error of the call (INTERNAL).
+using FillHandler = std::function<absl::Status(Lease& lease)>;
 
 }  // namespace gmb
 

@@ -25,6 +25,7 @@ from gmb._errors import (
     FailedPreconditionError,
     ForkedError,
     InvalidArgumentError,
+    NameTakenError,
     NotFoundError,
     OutOfMemoryError,
     PermissionDeniedError,
@@ -33,6 +34,7 @@ from gmb._errors import (
 )
 from gmb._lease import Lease
 from gmb._native import library_version
+from gmb._safetensors import SafetensorsError
 from gmb._scope import Scope, active
 from gmb._types import Contents, Device, DeviceKind, Quota
 from gmb._version import __version__
@@ -52,11 +54,13 @@ __all__ = [
     "ForkedError",
     "InvalidArgumentError",
     "Lease",
+    "NameTakenError",
     "NotFoundError",
     "OutOfMemoryError",
     "PermissionDeniedError",
     "Quota",
     "Reason",
+    "SafetensorsError",
     "Scope",
     "UnavailableError",
     "__version__",

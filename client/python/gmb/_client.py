@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
-from gmb import _native, _scope
+from gmb import _native, _scope, _shared
 from gmb._errors import (
     Code,
     FailedPreconditionError,
@@ -209,6 +209,8 @@ class Client:
         access_from: Sequence[str] = (),
         on_waiting: Callable[[int], None] | None = None,
         cancel: Canceller | None = None,
+        share_as: str | None = None,
+        keep: bool = False,
     ) -> Lease:
         """Leases `nbytes`, rounded up, as one contiguous range. All or nothing.
 
@@ -216,6 +218,10 @@ class Client:
         for how many seconds the request may stand in the broker's queue: with 0
         nothing is taken from others for it; None is as long as the broker allows.
         `on_waiting` hears how many requests are ahead, inside this call.
+
+        `share_as`: once it is sealed, other sessions of the tenant may attach() to it by
+        this name, 1 to 128 printable characters; NameTakenError when there is one. With
+        `keep` it stays when nobody is attached any more, until drop(). See shared().
         """
         if nbytes < 0:
             raise ValueError("gmb: a size is below 0")
@@ -224,18 +230,76 @@ class Client:
             device=encode(device),
             wait_ms=milliseconds(wait),
             contents=int(contents),
-            canceller=None if cancel is None else cancel._handle,
+            keep=keep,
+            share_as=encode(share_as),
         )
-        if access_from:
-            uuids = (ctypes.c_char_p * len(access_from))(*(encode(u) for u in access_from))
-            options.access_from, options.access_from_count = uuids, len(access_from)
-        if on_waiting is not None:
-            options.on_waiting = _native.WaitingCallback(lambda ahead, _: on_waiting(ahead))
+        _set_common(options, access_from, on_waiting, cancel)
         handle = ctypes.c_void_p()
         with _Call(self) as client:
             check(lib.gmb_acquire(client, nbytes, ctypes.byref(options), ctypes.byref(handle)))
         assert handle.value is not None
         return Lease(handle.value, self, self.device_of(_lease_device(handle.value)))
+
+    def attach(
+        self,
+        name: str,
+        *,
+        wait: float | None = 0.0,
+        access_from: Sequence[str] = (),
+        on_waiting: Callable[[int], None] | None = None,
+        cancel: Canceller | None = None,
+    ) -> Lease:
+        """Maps a shared lease of this tenant, to be read.
+
+        Waits for up to `wait` seconds until it is sealed, and back on the device.
+        NotFoundError: nobody of the tenant shares that, or its writer ended before it was
+        sealed; FailedPreconditionError with BAD_STATE: not sealed in time, or this session
+        has it. A write to it through its address faults: it ends what the process does on
+        a GPU, and the process itself on a host device. (On an `ipc` device it goes through.)
+        """
+        options = _native.AttachOptionsStruct(
+            struct_size=ctypes.sizeof(_native.AttachOptionsStruct),
+            wait_ms=milliseconds(wait),
+        )
+        _set_common(options, access_from, on_waiting, cancel)
+        handle = ctypes.c_void_p()
+        with _Call(self) as client:
+            check(
+                lib.gmb_attach(
+                    client, encode(name), ctypes.byref(options), ctypes.byref(handle)
+                )
+            )
+        assert handle.value is not None
+        return Lease(handle.value, self, self.device_of(_lease_device(handle.value)))
+
+    def shared(
+        self,
+        name: str,
+        nbytes: int,
+        fill: Callable[[Lease], None],
+        *,
+        device: str | None = None,
+        wait: float | None = 60.0,
+        keep: bool = False,
+        on_waiting: Callable[[int], None] | None = None,
+        cancel: Canceller | None = None,
+    ) -> Lease:
+        """A lease that one process of the tenant fills, and all of them read.
+
+        For processes that start at once: one acquires it, calls `fill(lease)` in a scope,
+        and seals it; the others attach, and wait for that. When the first one fails or is
+        killed, another one fills it. `lease.attached` is False for who filled it. When
+        `fill` returns, the device has to be done with it: synchronise. All but `fill` is
+        bounded by `wait`.
+        """
+        return _shared.attach_or_fill(
+            self, name, nbytes, fill, device, wait, keep, on_waiting, cancel
+        )
+
+    def drop(self, name: str) -> None:
+        """Nobody attaches to it any more, its name is free, and it ends with its last session."""
+        with _Call(self) as handle:
+            check(lib.gmb_drop(handle, encode(name)))
 
     def device_of(self, uuid: str) -> Device:
         for device in self._devices:
@@ -396,6 +460,22 @@ def connect(
     )
     _scope.offer_default(client)
     return client
+
+
+def _set_common(
+    options: Any,
+    access_from: Sequence[str],
+    on_waiting: Callable[[int], None] | None,
+    cancel: Canceller | None,
+) -> None:
+    """What acquire and attach have in common."""
+    if access_from:
+        uuids = (ctypes.c_char_p * len(access_from))(*(encode(u) for u in access_from))
+        options.access_from, options.access_from_count = uuids, len(access_from)
+    if on_waiting is not None:
+        options.on_waiting = _native.WaitingCallback(lambda ahead, _: on_waiting(ahead))
+    if cancel is not None:
+        options.canceller = cancel._handle
 
 
 def _callbacks(

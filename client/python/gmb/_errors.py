@@ -115,6 +115,10 @@ class NotFoundError(Error, LookupError):
     """The broker does not have it, or this process does not see it."""
 
 
+class NameTakenError(Error, FileExistsError):
+    """A shared lease of that name is there, or is being made: attach to it."""
+
+
 class CancelledError(Error):
     """The request was withdrawn."""
 
@@ -141,6 +145,7 @@ _BY_CODE: dict[int, type[Error]] = {
     Code.RESOURCE_EXHAUSTED: OutOfMemoryError,
     Code.FAILED_PRECONDITION: FailedPreconditionError,
     Code.NOT_FOUND: NotFoundError,
+    Code.ALREADY_EXISTS: NameTakenError,
     Code.CANCELLED: CancelledError,
     Code.DEADLINE_EXCEEDED: DeadlineExceededError,
     Code.UNAVAILABLE: UnavailableError,

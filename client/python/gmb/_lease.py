@@ -33,6 +33,7 @@ class Lease:
         self._address: int = lib.gmb_lease_data(handle)
         self._size: int = lib.gmb_lease_size_bytes(handle)
         self._id: int = lib.gmb_lease_id(handle)
+        self._attached = bool(lib.gmb_lease_attached(handle))
         self._view: weakref.ref[Any] | None = None
         self._release = weakref.finalize(self, _drop, handle)
         # A process that ends gives everything back: nothing to do then.
@@ -56,6 +57,11 @@ class Lease:
     @property
     def device(self) -> Device:
         return self._device
+
+    @property
+    def attached(self) -> bool:
+        """Another session's, to be read: see Client.attach."""
+        return self._attached
 
     @property
     def released(self) -> bool:
@@ -99,6 +105,8 @@ class Lease:
     def view(self) -> memoryview:
         """The memory itself, of a `host` device; usable inside scopes only.
 
+        Read-only when the lease was attached.
+
         The lease cannot be released while the view, or anything made of it, is
         there: `view.release()` first.
         """
@@ -113,7 +121,8 @@ class Lease:
             array = _array_type(self._size).from_address(self._address)
             array.lease = self
             self._view = weakref.ref(array)
-        return memoryview(array).cast("B")
+        view = memoryview(array).cast("B")
+        return view.toreadonly() if self._attached else view
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -122,13 +131,16 @@ class Lease:
         return {
             "shape": (self._size,),
             "typestr": "|u1",
-            "data": (self._address, False),
+            "data": (self._address, self._attached),
             "strides": None,
             "version": 3,
         }
 
     def seal(self) -> None:
-        """Promises not to write any more (weights, say): one copy serves for ever."""
+        """Promises not to write any more (weights, say): one copy serves for ever.
+
+        What is shared can be attached to from then on, so what writes it has to be done.
+        """
         check(lib.gmb_lease_seal(self._open()))
 
     def release(self) -> None:
@@ -140,6 +152,13 @@ class Lease:
         handle, self._handle = self._handle, None
         self._release.detach()
         check(lib.gmb_lease_release(handle))
+
+    def _detach(self) -> int:
+        """The native lease, whose owner is the caller from now on."""
+        handle = self._open()
+        self._handle = None
+        self._release.detach()
+        return handle
 
     def __enter__(self) -> Lease:
         return self

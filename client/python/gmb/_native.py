@@ -80,7 +80,20 @@ class AcquireOptionsStruct(Structure):
         ("device", c_char_p),
         ("wait_ms", c_int64),
         ("contents", c_int32),
-        ("reserved", c_int32),
+        ("keep", c_int32),
+        ("access_from", POINTER(c_char_p)),
+        ("access_from_count", c_size_t),
+        ("canceller", c_void_p),
+        ("on_waiting", WaitingCallback),
+        ("user", c_void_p),
+        ("share_as", c_char_p),
+    ]
+
+
+class AttachOptionsStruct(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("wait_ms", c_int64),
         ("access_from", POINTER(c_char_p)),
         ("access_from_count", c_size_t),
         ("canceller", c_void_p),
@@ -128,6 +141,12 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
         _ERROR,
         [c_void_p, c_uint64, POINTER(AcquireOptionsStruct), POINTER(c_void_p)],
     ),
+    "gmb_attach": (
+        _ERROR,
+        [c_void_p, c_char_p, POINTER(AttachOptionsStruct), POINTER(c_void_p)],
+    ),
+    "gmb_drop": (_ERROR, [c_void_p, c_char_p]),
+    "gmb_lease_attached": (c_int32, [c_void_p]),
     "gmb_lease_data": (c_void_p, [c_void_p]),
     "gmb_lease_size_bytes": (c_uint64, [c_void_p]),
     "gmb_lease_id": (c_uint64, [c_void_p]),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from gmb import _native
 from gmb._client import Client
 from gmb._errors import Error, make_error
+from gmb._lease import Lease
 from gmb._types import Contents
 
 
@@ -51,6 +52,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "gmb_torch_close": (None, []),
     "gmb_torch_alloc": (c_void_p, [c_ssize_t, c_int32, c_void_p]),
     "gmb_torch_free": (None, [c_void_p, c_ssize_t, c_int32, c_void_p]),
+    "gmb_torch_adopt": (None, [c_void_p, c_int32]),
     "gmb_torch_set_group": (None, [c_uint64, c_int32]),
     "gmb_torch_seal": (c_void_p, [c_uint64]),
     "gmb_torch_find": (c_int32, [c_void_p, ctypes.POINTER(Segment)]),
@@ -117,6 +119,16 @@ def find(address: int) -> Segment | None:
     """The segment that holds the address."""
     segment = Segment()
     return segment if lib.gmb_torch_find(address, ctypes.byref(segment)) else None
+
+
+def adopt(lease: Lease, device: int) -> None:
+    """A shared lease is a segment from now on, given back by free() alone."""
+    lib.gmb_torch_adopt(lease._detach(), device)
+
+
+def free(address: int) -> None:
+    """Gives a segment back, as torch does; at the end of a capture that is under way."""
+    lib.gmb_torch_free(address, 0, 0, None)
 
 
 def totals() -> Totals:

@@ -152,6 +152,10 @@ void gmb_torch_free(void* address, ssize_t /*bytes*/, int /*device*/,
   ReleaseLease(state.segments.Take(address));
 }
 
+void gmb_torch_adopt(gmb_lease* lease, int32_t device) {
+  TheState().segments.Add(lease, device, /*group=*/0, /*sealed=*/true);
+}
+
 void gmb_torch_set_group(uint64_t group, int32_t contents) {
   ThisThread().group = group;
   ThisThread().contents = contents;

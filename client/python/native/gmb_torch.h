@@ -30,6 +30,10 @@ GMB_EXPORT void* gmb_torch_alloc(ssize_t bytes, int device, void* stream);
 GMB_EXPORT void gmb_torch_free(void* address, ssize_t bytes, int device,
                                void* stream);
 
+/* Makes a sealed lease, a shared one, a segment of the device. It is given back
+ * by gmb_torch_free, as all are. */
+GMB_EXPORT void gmb_torch_adopt(gmb_lease* lease, int32_t device);
+
 /* What the calling thread's next segments are for: a number that names them
  * together, and their contents (GMB_CONTENTS_...). 0 and PRESERVE at first. */
 GMB_EXPORT void gmb_torch_set_group(uint64_t group, int32_t contents);

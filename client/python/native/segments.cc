@@ -16,12 +16,13 @@ void ReleaseLease(gmb_lease* lease) {
   gmb_error_free(gmb_lease_release(lease));
 }
 
-void Segments::Add(gmb_lease* lease, int32_t device, uint64_t group) {
+void Segments::Add(gmb_lease* lease, int32_t device, uint64_t group,
+                   bool sealed) {
   const gmb_torch_segment view{.address = Address(gmb_lease_data(lease)),
                                .bytes = gmb_lease_size_bytes(lease),
                                .group = group,
                                .device = device,
-                               .sealed = 0};
+                               .sealed = sealed ? 1 : 0};
   const std::lock_guard lock(mu_);
   by_address_.emplace(view.address, Segment{lease, view});
   bytes_ += view.bytes;

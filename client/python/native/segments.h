@@ -18,7 +18,8 @@ void ReleaseLease(gmb_lease* lease);
 // The leases that torch has as segments, by address. Thread-safe.
 class Segments {
  public:
-  void Add(gmb_lease* lease, int32_t device, uint64_t group);
+  void Add(gmb_lease* lease, int32_t device, uint64_t group,
+           bool sealed = false);
 
   // Forgets the segment at the address. Null when there is none, or when a
   // capture is under way: the lease is then kept for EndCapture.

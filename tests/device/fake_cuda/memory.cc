@@ -177,11 +177,14 @@ CUresult cuMemUnmap(CUdeviceptr start, size_t bytes) {
   return Enter(__func__);
 }
 
-CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes, const CUmemAccessDesc*,
-                        size_t) {
+CUresult cuMemSetAccess(CUdeviceptr start, size_t bytes,
+                        const CUmemAccessDesc* access, size_t) {
   FAKE_ENTER();
   if (!CoversMappings(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  mprotect(At(start), bytes, PROT_READ | PROT_WRITE);
+  mprotect(At(start), bytes,
+           access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ
+               ? PROT_READ
+               : PROT_READ | PROT_WRITE);
   return CUDA_SUCCESS;
 }
 

@@ -16,6 +16,7 @@ from gmb._errors import Code, Error, ForkGuard, NotFoundError
 from gmb._types import Contents, DeviceKind
 from gmb.torch import _out_of_memory, _sharing
 from gmb.torch._pools import Pool, Router
+from gmb.torch._shared_segments import SharedSegments
 from gmb.torch._trimming import Trimmer
 
 OLDEST_TORCH = (2, 11)
@@ -35,6 +36,8 @@ class Session:
 
     def __init__(self, client: Client, uuids: dict[int, str], wait: float | None) -> None:
         self.client = client
+        self.uuids = uuids
+        self.shared = SharedSegments()
         self.fork_guard = ForkGuard()
         self.router = Router(tuple(uuids), lambda: client.depth > 0)
         _segments.open_session(client, uuids, wait)
