@@ -44,13 +44,15 @@ class Programs:
 class Broker:
     """gmbd, from the beginning of a `with` to its end."""
 
-    def __init__(self, programs, *, device, tenants, pool=None, host_pool="0", socket_dir=None):
-        """`tenants`: lines of YAML. `socket_dir`: where nobody listens yet."""
+    def __init__(self, programs, *, device, tenants, pool=None, host_pool="0", settings=(),
+                 socket_dir=None):
+        """`tenants` and `settings`: lines of YAML. `socket_dir`: where nobody listens yet."""
         self._programs = programs
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="gmb-example."))
         self.socket_dir = pathlib.Path(socket_dir) if socket_dir else self._folder / "s"
         config = self._folder / "gmb.yaml"
-        config.write_text("tenants:\n" + "".join(f"  - {tenant}\n" for tenant in tenants))
+        config.write_text("\n".join(
+            [*settings, "tenants:", *(f"  - {tenant}" for tenant in tenants), ""]))
         self._command = [
             *programs.command("gmbd"), "--config", config, "--device", device,
             "--host-pool", host_pool, "--socket-dir", self.socket_dir,

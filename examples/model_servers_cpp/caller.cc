@@ -38,10 +38,9 @@ Reply ReplyFrom(const httplib::Response& response) {
   Reply reply;
   const Json body = Parse(response.body);
   if (response.status == 200) {
-    const bool readable =
-        body.is_object() && body.contains("met_evicted") &&
-        body["met_evicted"].is_boolean() &&
-        absl::SimpleAtoi(TextOf(body, "sum"), &reply.sum);
+    const bool readable = body.is_object() && body.contains("met_evicted") &&
+                          body["met_evicted"].is_boolean() &&
+                          absl::SimpleAtoi(TextOf(body, "sum"), &reply.sum);
     if (readable) {
       reply.kind = Reply::Kind::kServed;
       reply.met_evicted = body["met_evicted"].get<bool>();
@@ -79,7 +78,8 @@ Reply Caller::Infer(uint64_t rows) {
 
 absl::StatusOr<ServerStats> Caller::Stats() {
   const httplib::Result result = client_.Get("/stats");
-  if (!result) return absl::UnavailableError(httplib::to_string(result.error()));
+  if (!result)
+    return absl::UnavailableError(httplib::to_string(result.error()));
   const Json body = Parse(result->body);
   ServerStats stats;
   if (!ReadNumber(body, "requests", &stats.requests) ||

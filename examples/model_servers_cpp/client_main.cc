@@ -69,7 +69,8 @@ absl::StatusOr<std::vector<Target>> Prepare(const Options& options) {
 
 double Quantile(std::vector<absl::Duration> took, double part) {
   if (took.empty()) return 0;
-  const auto at = static_cast<size_t>(part * static_cast<double>(took.size() - 1));
+  const auto at =
+      static_cast<size_t>(part * static_cast<double>(took.size() - 1));
   std::nth_element(took.begin(), took.begin() + static_cast<ptrdiff_t>(at),
                    took.end());
   return absl::ToDoubleMilliseconds(took[at]);
@@ -157,11 +158,11 @@ int Run(const Options& options) {
                Singles(*targets, options.load), false);
   report.Phase(absl::StrCat("In turn: ", burst, ", the others idle"), *targets,
                BurstsInTurn(*targets, options.load), false);
-  report.Phase(absl::StrFormat("All at once for %.1f s: single ones and %s, "
-                               "seed %d",
-                               options.together_seconds, burst,
-                               options.load.seed),
-               *targets, Together(*targets, options.load), true);
+  report.Phase(
+      absl::StrFormat("All at once for %.1f s: single ones and %s, "
+                      "seed %d",
+                      options.together_seconds, burst, options.load.seed),
+      *targets, Together(*targets, options.load), true);
   report.Phase("Afterwards, in turn again", *targets,
                BurstsInTurn(*targets, options.load), false);
   return report.Conclude(*targets, options.share_bytes) ? 0 : 1;

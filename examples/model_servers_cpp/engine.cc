@@ -1,11 +1,14 @@
 #include "engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
+#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "gmb/error.h"
 
 namespace model_servers {
 namespace {
@@ -13,6 +16,19 @@ namespace {
 // Longer than a scope takes to get in when the memory is there, be the gate
 // just parking; a restore takes longer.
 constexpr absl::Duration kThere = absl::Milliseconds(2);
+
+// So long a batch waits for memory that others have before it steps aside, and
+// so long it is aside at least: longer than an idle session takes to park.
+constexpr absl::Duration kHeapWait = absl::Milliseconds(500);
+constexpr absl::Duration kAside = absl::Milliseconds(60);
+
+// The pool is full at the moment, or this session makes way for somebody's
+// guarantee. What is above the tenant's limit stays so.
+bool MayServeLater(const absl::Status& status) {
+  const auto detail = gmb::GetErrorDetail(status);
+  return detail && (detail->reason == gmb::ErrorReason::kPausing ||
+                    detail->reason == gmb::ErrorReason::kPoolExhausted);
+}
 
 }  // namespace
 
@@ -75,11 +91,9 @@ class Engine::Turn {
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(
     const EngineOptions& options) {
-  absl::StatusOr<Model> model =
-      Model::Find(options.model, options.unit_bytes);
+  absl::StatusOr<Model> model = Model::Find(options.model, options.unit_bytes);
   if (!model.ok()) return model.status();
-  std::unique_ptr<Engine> engine(
-      new Engine(*std::move(model), options.wait));
+  std::unique_ptr<Engine> engine(new Engine(*std::move(model), options.wait));
   if (absl::Status opened =
           engine->Open(options.socket_dir, options.unit_bytes);
       !opened.ok()) {
@@ -116,7 +130,7 @@ absl::Status Engine::Open(const std::string& socket_dir, uint64_t unit_bytes) {
   // the heap costs no copy and no host memory.
   heap_options.contents = gmb::Contents::kDiscard;
   heap_options.least_growth_bytes = 16 * unit_bytes;
-  heap_options.wait = wait_;
+  heap_options.wait = std::min(kHeapWait, wait_);
   auto heap = gmb::Heap::Create(client_.get(), std::move(heap_options));
   if (!heap.ok()) return heap.status();
   heap_ = *std::move(heap);
@@ -157,43 +171,56 @@ absl::StatusOr<Answer> Engine::Infer(uint64_t rows) {
         absl::StrCat("a batch has 1 to ", Model::kMostRows, " rows"));
   }
   Turn turn(this);
-  absl::StatusOr<Answer> answer =
-      turn.Take() ? InferInTurn(rows)
-                  : absl::DeadlineExceededError(
-                        "other requests took too long; try again later");
+  absl::StatusOr<Answer> answer = absl::DeadlineExceededError(
+      "other requests took too long; try again later");
+  if (turn.Take()) answer = InferPatiently(rows);
   if (!answer.ok()) ++refused_;
   return answer;
+}
+
+// Batches that each hold a part of what they need, and wait for the rest, would
+// wait for each other. So one that has waited a little gives all back, stays
+// out of the gate until others can have its memory, and begins anew.
+absl::StatusOr<Answer> Engine::InferPatiently(uint64_t rows) {
+  const absl::Time deadline = absl::Now() + wait_;
+  absl::BitGen random;
+  Answer answer;
+  while (true) {
+    const absl::Status status = InferInTurn(rows, &answer);
+    if (status.ok()) return answer;
+    if (!MayServeLater(status) || absl::Now() > deadline) return status;
+    heap_->Trim(std::numeric_limits<uint64_t>::max());
+    absl::SleepFor(absl::Uniform(random, 1.0, 2.0) * kAside);
+  }
 }
 
 absl::StatusOr<gmb::Scope> Engine::EnterGate(Answer* answer) {
   const absl::Time began = absl::Now();
   absl::StatusOr<gmb::Scope> scope = client_->Enter(kThere);
-  if (absl::IsDeadlineExceeded(scope.status())) {
+  if (!scope.ok()) {  // not back so soon, or not granted so soon
     answer->met_evicted = true;
     scope = client_->Enter(wait_);
   }
-  answer->wait = absl::Now() - began;
+  answer->wait += absl::Now() - began;
   return scope;
 }
 
-absl::StatusOr<Answer> Engine::InferInTurn(uint64_t rows) {
-  Answer answer;
-  const absl::StatusOr<gmb::Scope> scope = EnterGate(&answer);
+absl::Status Engine::InferInTurn(uint64_t rows, Answer* answer) {
+  const absl::StatusOr<gmb::Scope> scope = EnterGate(answer);
   if (!scope.ok()) return scope.status();
   const absl::Time began = absl::Now();
   Buffers buffers(heap_.get());
-  if (absl::Status taken =
-          buffers.Take(model_.Plan(rows), compute_->stream());
+  if (absl::Status taken = buffers.Take(model_.Plan(rows), compute_->stream());
       !taken.ok()) {
     return taken;
   }
   const absl::StatusOr<uint64_t> sum =
-      model_.Run(*compute_, static_cast<const uint64_t*>(weights_.data()),
-                 rows, buffers.blocks());
+      model_.Run(*compute_, static_cast<const uint64_t*>(weights_.data()), rows,
+                 buffers.blocks());
   if (!sum.ok()) return sum.status();
-  answer.sum = *sum;
-  answer.run = absl::Now() - began;
-  return answer;
+  answer->sum = *sum;
+  answer->run = absl::Now() - began;
+  return absl::OkStatus();
 }
 
 Stats Engine::stats() {

@@ -92,8 +92,10 @@ HttpService::HttpService(Engine* engine) : engine_(engine) {
 
 absl::StatusOr<int> HttpService::Bind(int port) {
   const char* const host = "127.0.0.1";
-  if (port == 0) port = server_.bind_to_any_port(host);
-  else if (!server_.bind_to_port(host, port)) port = -1;
+  if (port == 0)
+    port = server_.bind_to_any_port(host);
+  else if (!server_.bind_to_port(host, port))
+    port = -1;
   if (port < 0) {
     return absl::UnavailableError("the port cannot be had: is it taken?");
   }

@@ -89,9 +89,8 @@ Tallies Together(const std::vector<Target>& targets,
   Tallies tallies(targets.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < targets.size(); ++i) {
-    threads.emplace_back([&, i] {
-      Mixed(targets[i], options, options.seed + i, &tallies[i]);
-    });
+    threads.emplace_back(
+        [&, i] { Mixed(targets[i], options, options.seed + i, &tallies[i]); });
   }
   for (std::thread& thread : threads) thread.join();
   return tallies;

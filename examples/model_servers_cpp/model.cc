@@ -90,9 +90,9 @@ std::vector<uint64_t> Model::Plan(uint64_t rows) const {
   return bytes;
 }
 
-absl::StatusOr<uint64_t> Model::Run(
-    Compute& compute, const uint64_t* weights, uint64_t rows,
-    absl::Span<uint64_t* const> buffers) const {
+absl::StatusOr<uint64_t> Model::Run(Compute& compute, const uint64_t* weights,
+                                    uint64_t rows,
+                                    absl::Span<uint64_t* const> buffers) const {
   absl::Status status = compute.MakeInput(buffers[0], input_words_, rows);
   LayerCall call;
   call.in = buffers[0];

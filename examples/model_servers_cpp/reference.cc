@@ -10,8 +10,8 @@ absl::StatusOr<std::map<uint64_t, uint64_t>> ExpectedSums(
     const Model& model, const std::vector<uint64_t>& batches) {
   const std::unique_ptr<Compute> compute = MakeHostCompute();
   std::vector<uint64_t> weights(model.weight_words());
-  if (absl::Status filled = compute->FillWeights(
-          weights.data(), weights.size(), model.weight_seed());
+  if (absl::Status filled = compute->FillWeights(weights.data(), weights.size(),
+                                                 model.weight_seed());
       !filled.ok()) {
     return filled;
   }
