@@ -9,6 +9,7 @@ gives up its cache when the broker asks.
 """
 
 import argparse
+import sys
 import threading
 import time
 import zlib
@@ -19,19 +20,18 @@ from image_http import OutOfMemory, serve
 MIB = 1 << 20
 IMAGE = 4 * MIB  # bytes of an image between two layers
 LAYERS = 3
-WAIT = 10.0  # seconds for memory that others have
 
 
 class Cache:
     """Blocks of leased memory; those that were freed are kept for the next batch."""
 
-    def __init__(self, socket_dir, gate):
+    def __init__(self, socket_dir, gate, wait):
         self._lock = threading.Lock()
         self._free = []
         self.client = gmb.connect(socket_dir, program="image server",
                                   on_trim=self.trim if gate else None)
         self.gate = gate
-        self.held = 0
+        self._wait = wait  # seconds for memory that others have
 
     def take(self, nbytes):
         with self._lock:
@@ -41,12 +41,9 @@ class Cache:
                 self._free.remove(best)
                 return best
         try:
-            lease = self.client.acquire(nbytes, wait=WAIT)
+            return self.client.acquire(nbytes, wait=self._wait)
         except gmb.OutOfMemoryError as error:
             raise OutOfMemory(str(error)) from None
-        with self._lock:
-            self.held += lease.size_bytes
-        return lease
 
     def keep(self, lease):
         with self._lock:
@@ -57,7 +54,6 @@ class Cache:
         """Called on a thread of the library when others need memory."""
         with self._lock:
             leases, self._free = self._free, []
-            self.held -= sum(map(len, leases))
         for lease in leases:
             lease.release()
         self.tell()
@@ -75,8 +71,9 @@ class Model:
 
     name = "images"
 
-    def __init__(self, socket_dir, gate):
-        self._cache = Cache(socket_dir, gate)
+    def __init__(self, socket_dir, gate, wait):
+        self._wait = wait
+        self._cache = Cache(socket_dir, gate, wait)
         self._client = self._cache.client
         self._weights = self._cache.take(LAYERS * IMAGE)
         view = self._weights.view()
@@ -100,14 +97,14 @@ class Model:
                 "wait_ms": (entered - began) * 1e3, "run_ms": (time.perf_counter() - entered) * 1e3}
 
     def _enter(self):
-        for wait in (0.005, WAIT):  # what is there can be had sooner than it is restored
+        for wait in (0.005, self._wait):  # what is there can be had sooner than it is restored
             scope = self._client.active(wait=wait)
             try:
                 scope.__enter__()
             except gmb.Error as error:  # not back, or not granted, so soon
                 late = error
             else:
-                return wait == WAIT, scope
+                return wait != 0.005, scope
         raise OutOfMemory(str(late)) from None
 
     def _run(self, rows):
@@ -151,8 +148,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--socket-dir", required=True)
     parser.add_argument("--gate", action="store_true")
+    parser.add_argument("--wait", type=float, default=10.0, help="seconds for memory [10]")
     given = parser.parse_args()
-    serve(Model(given.socket_dir, given.gate))
+    try:
+        model = Model(given.socket_dir, given.gate, given.wait)
+    except (gmb.Error, OutOfMemory) as error:
+        sys.exit(f"host_server.py: {error}")
+    serve(model)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 // Ends with 0 when every check held.
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
@@ -171,7 +172,7 @@ int Run(const Options& options) {
 }  // namespace
 }  // namespace model_servers
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   model_servers::Options options;
   CLI::App app("Drives model servers and checks what they answer.");
   app.add_option("--server", options.servers, "MODEL=PORT; repeat it")
@@ -191,4 +192,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.load.together = absl::Seconds(options.together_seconds);
   return model_servers::Run(options);
+} catch (const std::exception& error) {  // of the libraries
+  std::fprintf(stderr, "model_client: %s\n", error.what());
+  return 2;
 }

@@ -61,6 +61,11 @@ absl::StatusOr<uint64_t> ReadBatch(const std::string& text) {
 
 HttpService::HttpService(Engine* engine) : engine_(engine) {
   server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  // Without the library's SO_REUSEPORT, by which two servers share a port.
+  server_.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  });
   server_.set_keep_alive_timeout(kIdleSeconds);
   server_.set_keep_alive_max_count(1 << 30);
   server_.set_payload_max_length(kMostRequestBytes);

@@ -3,9 +3,11 @@
 // Prints "listening on 127.0.0.1:PORT" once it serves. SIGTERM or SIGINT: it
 // finishes what it has begun and ends with 0.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -48,14 +50,14 @@ int Serve(const model_servers::EngineOptions& options, int port,
     service.Stop();
   });
   const absl::Status served = service.Serve();
-  if (!served.ok()) pthread_kill(stopper.native_handle(), SIGTERM);
+  if (!served.ok()) kill(getpid(), SIGTERM);  // for the stopper
   stopper.join();
   return served.ok() ? 0 : Fail(served);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const sigset_t stop_signals = BlockStopSignals();
   model_servers::EngineOptions options;
   int port = 0;
@@ -77,4 +79,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.wait = absl::Seconds(wait_seconds);
   return Serve(options, port, stop_signals);
+} catch (const std::exception& error) {  // of the libraries
+  std::fprintf(stderr, "model_server: %s\n", error.what());
+  return 1;
 }
