@@ -22,21 +22,19 @@ class Problem(Exception):
 
 
 class Programs:
-    """Where programs are: a folder, a folder of tools/gpu-bundle, or PATH."""
+    """Where programs are: folders as in PATH, a folder of tools/gpu-bundle, or PATH."""
 
-    def __init__(self, folder=None):
-        self._folder = pathlib.Path(folder) if folder else None
+    def __init__(self, folders=None):
+        self._folders = folders
 
     def command(self, name):
         """What starts it, as a list."""
-        if self._folder is None:
-            found = shutil.which(name)
-        elif os.access(self._folder / "run", os.X_OK):
-            return [str(self._folder / "run"), name]
-        else:
-            found = shutil.which(name, path=str(self._folder))
+        bundle = pathlib.Path(self._folders or "", "run")
+        if self._folders and os.access(bundle, os.X_OK):
+            return [str(bundle), name]
+        found = shutil.which(name, path=self._folders)
         if found is None:
-            where = self._folder or "PATH"
+            where = self._folders or "PATH"
             raise Problem(f"{name} is not in {where}: build it, and give its folder with --bin")
         return [found]
 
@@ -66,8 +64,8 @@ class Broker:
         (self._folder / "state").mkdir()
         log = (self._folder / "gmbd.log").open("w+")
         self._process = subprocess.Popen(self._command, stdout=log, stderr=subprocess.STDOUT)
-        deadline = time.monotonic() + 60
-        while self.run("status").returncode != 0:
+        deadline = time.monotonic() + 120
+        while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 log.seek(0)
                 said = log.read().strip()[-2000:]
@@ -76,6 +74,11 @@ class Broker:
             time.sleep(0.02)  # between two looks
         log.close()
         return self
+
+    def _is_ready(self):
+        """It answers, and the memory for what is evicted is set aside."""
+        done = self.run("--output", "json", "status")
+        return done.returncode == 0 and json.loads(done.stdout)["host_pool"]["done"]
 
     def __exit__(self, *_):
         end(self._process)
