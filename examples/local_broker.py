@@ -78,7 +78,9 @@ class Broker:
     def _is_ready(self):
         """It answers, and the memory for what is evicted is set aside."""
         done = self.run("--output", "json", "status")
-        return done.returncode == 0 and json.loads(done.stdout)["host_pool"]["done"]
+        if done.returncode != 0:
+            return False
+        return json.loads(done.stdout).get("host_pool", {}).get("done", True)
 
     def __exit__(self, *_):
         end(self._process)

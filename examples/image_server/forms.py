@@ -43,8 +43,8 @@ class Neighbour:
         self.said = f"gets it, in {took:.2f} s" if self.got else self._refusal()
 
     def _refusal(self):
-        said = self._process.communicate()[1].strip().splitlines()
-        return f"refused: {said[0].removeprefix('gmb: ') if said else 'without a word'}"
+        said = self._process.communicate()[1].strip().splitlines() or ["without a word"]
+        return f"refused: {said[0].removeprefix('gmb: ').split(': bytes=')[0]}"
 
     def __enter__(self):
         return self
