@@ -46,13 +46,14 @@ class Broker:
                  socket_dir=None):
         """`tenants` and `settings`: lines of YAML. `socket_dir`: where nobody listens yet."""
         self._programs = programs
+        daemon = programs.command("gmbd")  # before there is a folder to clean up
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="gmb-example."))
         self.socket_dir = pathlib.Path(socket_dir) if socket_dir else self._folder / "s"
         config = self._folder / "gmb.yaml"
         config.write_text("\n".join(
             [*settings, "tenants:", *(f"  - {tenant}" for tenant in tenants), ""]))
         self._command = [
-            *programs.command("gmbd"), "--config", config, "--device", device,
+            *daemon, "--config", config, "--device", device,
             "--host-pool", host_pool, "--socket-dir", self.socket_dir,
             "--state-dir", self._folder / "state",
         ]

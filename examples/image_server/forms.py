@@ -20,12 +20,15 @@ TENANTS = ("{name: server, limit: 100%}", "{name: neighbour, limit: 100%}")
 
 
 def of_device(device):
-    needed = ("gmb",) if device.startswith("host") else ("gmb", "torch")
+    if device not in ("host", "cuda:0"):
+        raise Problem(f"--device is host or cuda:0, not {device}: CUDA_VISIBLE_DEVICES chooses "
+                      "another GPU")
+    needed = ("gmb",) if device == "host" else ("gmb", "torch")
     for module in needed:
         if importlib.util.find_spec(module) is None:
             raise Problem(f"there is no Python package {module} here (pip install ./client/python "
                           "installs gmb)")
-    if device.startswith("host"):
+    if device == "host":
         return [HostForm("its own cache", False), HostForm("under the broker", True)]
     return [PlainTorch(), TorchForm("PyTorch under gmb run", False),
             TorchForm("PyTorch with gmb.torch", True)]

@@ -15,7 +15,7 @@ import time
 import torch
 from image_http import OutOfMemory, serve
 
-LATENT, CHANNELS, STAGES = 8192, 128, 7  # from 8 x 8 to 1024 x 1024
+LATENT, CHANNELS, STAGES = 8192, 64, 7  # from 8 x 8 to 1024 x 1024
 WAIT = 10.0
 
 

@@ -22,12 +22,9 @@ constexpr absl::Duration kThere = absl::Milliseconds(2);
 constexpr absl::Duration kHeapWait = absl::Milliseconds(500);
 constexpr absl::Duration kAside = absl::Milliseconds(60);
 
-// The pool is full at the moment, or this session makes way for somebody's
-// guarantee. What is above the tenant's limit stays so.
-bool MayServeLater(const absl::Status& status) {
+gmb::ErrorReason ReasonOf(const absl::Status& status) {
   const auto detail = gmb::GetErrorDetail(status);
-  return detail && (detail->reason == gmb::ErrorReason::kPausing ||
-                    detail->reason == gmb::ErrorReason::kPoolExhausted);
+  return detail ? detail->reason : gmb::ErrorReason::kUnspecified;
 }
 
 }  // namespace
@@ -180,17 +177,26 @@ absl::StatusOr<Answer> Engine::Infer(uint64_t rows) {
 
 // Batches that each hold a part of what they need, and wait for the rest, would
 // wait for each other. So one that has waited a little gives all back, stays
-// out of the gate until others can have its memory, and begins anew.
+// out of the gate until others can have its memory, and begins anew. What is
+// above the tenant's limit may be so because of what the heap keeps for batches
+// of other sizes; without that it stays so.
 absl::StatusOr<Answer> Engine::InferPatiently(uint64_t rows) {
   const absl::Time deadline = absl::Now() + wait_;
   absl::BitGen random;
   Answer answer;
+  bool trimmed = false;
   while (true) {
     const absl::Status status = InferInTurn(rows, &answer);
     if (status.ok()) return answer;
-    if (!MayServeLater(status) || absl::Now() > deadline) return status;
+    const gmb::ErrorReason reason = ReasonOf(status);
+    const bool at_limit = reason == gmb::ErrorReason::kTenantLimit;
+    const bool later = reason == gmb::ErrorReason::kPausing ||
+                       reason == gmb::ErrorReason::kPoolExhausted;
+    const bool again = at_limit ? !trimmed : later && absl::Now() < deadline;
+    if (!again) return status;
     heap_->Trim(std::numeric_limits<uint64_t>::max());
-    absl::SleepFor(absl::Uniform(random, 1.0, 2.0) * kAside);
+    trimmed = true;
+    if (later) absl::SleepFor(absl::Uniform(random, 1.0, 2.0) * kAside);
   }
 }
 
