@@ -363,11 +363,29 @@ TEST_F(ClientSharedTest, AFailedFillGivesTheLeaseBackUnsealed) {
           .status();
   EXPECT_TRUE(absl::IsInternal(thrown)) << thrown;
   EXPECT_THAT(std::string(thrown.message()), HasSubstr("bad disk"));
-  On(ClientMessage::kSeal, [this](const ClientMessage& message) {
-    broker().Refuse(message, No(v1::BAD_STATE));
-  });
   EXPECT_TRUE(broker().WaitUntil([&] { return broker().leases() == 0; }));
   EXPECT_EQ(broker().Count(ClientMessage::kSeal), 0);
+}
+
+TEST_F(ClientSharedTest, ALeaseThatCannotBeSealedGoesBack) {
+  StartBroker();
+  const auto client = ConnectOrDie();
+  broker().OnMessage([this](const ClientMessage& message) {
+    if (message.has_attach()) {
+      broker().Refuse(message, No(v1::NO_SUCH_LEASE));
+    } else if (message.has_seal()) {
+      broker().Refuse(message, No(v1::BAD_STATE));
+    } else {
+      broker().Serve(message);
+    }
+  });
+  const absl::Status refused =
+      client
+          ->AttachOrFill("llm", kBytes, {},
+                         [](Lease&) { return absl::OkStatus(); })
+          .status();
+  EXPECT_EQ(GetErrorDetail(refused)->reason, ErrorReason::kBadState);
+  EXPECT_TRUE(broker().WaitUntil([&] { return broker().leases() == 0; }));
 }
 
 TEST_F(ClientSharedTest, AnotherLeaseOfThatNameIsRefusedAndGivenBack) {
