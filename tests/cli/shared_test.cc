@@ -13,7 +13,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class SharedTest : public RealBroker {
  protected:

@@ -19,8 +19,6 @@
 namespace gmb::component {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr absl::Duration kLong = absl::Seconds(20);
 constexpr uint64_t kBytes = 40 * kMiB;
 
