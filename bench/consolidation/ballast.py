@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Holds the device memory that is not part of the card, for the mode without a split.
 
-ballast.py --leave BYTES: takes all but that, prints `holding BYTES`, ends with SIGTERM.
+ballast.py --leave BYTES: takes all but that, prints `holding BYTES`, and holds it until it is killed.
 """
 
 from __future__ import annotations
 
 import argparse
 import signal
-import threading
 
 import torch
 
@@ -17,14 +16,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--leave", type=int, required=True)
     leave = parser.parse_args().leave
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
     torch.cuda.synchronize()  # the context is there: what is free now is what others can have
     free = torch.cuda.mem_get_info()[0]
     held = torch.empty(max(0, free - leave), dtype=torch.uint8, device="cuda")
     left = torch.cuda.mem_get_info()[0]
     print(f"holding {held.numel()} left {left}", flush=True)
-    ended.wait()
+    signal.pause()
 
 
 if __name__ == "__main__":

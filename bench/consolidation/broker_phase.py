@@ -44,12 +44,14 @@ def _started(
     tenants = {model_name(number): {"limit": "100%"} for number in range(most)}
     with Broker(conditions.programs, tenants, arguments, conditions.out / log) as broker:
         broker.wait_until_it_answers()
+        record.note("the broker answers")
         fleet = Fleet(conditions, "gmb", count, broker.socket_dir)
         try:
             fleet.wait_until_ready()
+            record.note(f"{count} servers on gmb ready")
             yield broker, fleet
         finally:
-            fleet.stop()
+            record.note(f"servers on gmb ended with {fleet.stop()}")
 
 
 def run_broker(

@@ -65,5 +65,6 @@ class Fleet:
             server.ask("POST", "/unload")
         self._loaded.clear()
 
-    def stop(self) -> None:
-        stop_all(self.servers)
+    def stop(self) -> list[int]:
+        """Their exit codes."""
+        return stop_all(self.servers, 15.0)

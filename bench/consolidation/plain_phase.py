@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import signal
 import subprocess
 import sys
 
@@ -36,7 +35,7 @@ class Ballast:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.send_signal(signal.SIGTERM)
+        self._process.kill()  # it has nothing to put in order
         self._process.wait()
 
 
@@ -58,7 +57,7 @@ def run_plain(record: Record, modes: set[str], alone_models: int, keep_going: bo
                 record.note(f"ballast: {ballast.said}")
                 _climb(record, fleet, "native", keep_going)
     finally:
-        fleet.stop()
+        record.note(f"plain servers ended with {fleet.stop()}")
 
 
 def _climb(record: Record, fleet: Fleet, mode: str, keep_going: bool) -> None:

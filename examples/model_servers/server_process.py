@@ -122,8 +122,9 @@ def server_command(name: str, kind: str, *arguments: str) -> list[str]:
     return [sys.executable, "-B", str(_SERVER), "--name", name, "--kind", kind, *arguments]
 
 
-def stop_all(servers: Sequence[ServerProcess]) -> list[int]:
-    """Asks all to end, then waits. Their exit codes."""
+def stop_all(servers: Sequence[ServerProcess], seconds: float = 40.0) -> list[int]:
+    """Asks all to end, and waits so long for all of them together. Their exit codes."""
     for server in servers:
         server.terminate()
-    return [server.wait() for server in servers]
+    deadline = time.monotonic() + seconds
+    return [server.wait(max(0.1, deadline - time.monotonic())) for server in servers]
