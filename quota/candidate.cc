@@ -102,7 +102,7 @@ std::optional<Verdict> Judge::Examine(const LeaseRow& lease,
                .start = now_};
   if (candidate.tenant == nullptr) return Verdict::kBusy;
   // Whoever does not answer does so while a step is under way.
-  if (lease.gate == Gate::kClosed && now_ >= lease.unmap_deadline) {
+  if (now_ >= lease.unmap_deadline) {
     return Terminate(candidate, now_, Verdict::kMayNotTerminate);
   }
   if (lease.busy) return Verdict::kBusy;

@@ -142,6 +142,12 @@ bool Engine::IsWaiting(RequestId request) const {
   return state_->waiters.contains(request);
 }
 
+std::optional<RequestId> Engine::RestoreOf(LeaseId id) const {
+  const auto it = state_->restoring.find(id);
+  if (it == state_->restoring.end()) return std::nullopt;
+  return it->second;
+}
+
 std::optional<Shortage> Engine::NextShortage(PoolId id,
                                              uint64_t incoming_bytes) const {
   const PoolState* pool = state_->FindPool(id);

@@ -59,6 +59,8 @@ class Engine {
   std::optional<TenantPoolView> TenantPool(TenantId tenant, PoolId id) const;
   std::optional<LeaseView> Lease(LeaseId id) const;
   bool IsWaiting(RequestId request) const;
+  // The Restore that waits for this lease, if one does.
+  std::optional<RequestId> RestoreOf(LeaseId id) const;
   // Of the requests that are served first, the first whose bytes are not there
   // even when `incoming_bytes` more come free: what reclaim is for. The oldest
   // within their guarantees, added up; and only when none of those waits, the

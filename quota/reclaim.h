@@ -53,7 +53,8 @@ struct LeaseRow {
   Instant resident_since{};     // granted or restored
   Nanoseconds restore_time{0};  // measured; 0: never restored
   Instant back_off_until{};     // after a failed step
-  // With a closed gate and bytes still mapped: when it should have unmapped.
+  // Of one that was asked to unmap or map it: when it should have answered. (A
+  // shared one's gate need not be closed for that.)
   Instant unmap_deadline = Instant::Max();
   // What the client could give back at once, as it last said, on this lease's
   // pool. Counted once a session: 0 on its other leases.

@@ -11,6 +11,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -219,6 +221,7 @@ class Core {
   // Gates (core_gate.cc).
   static bool CanBeTaken(const Session& session, const Pool& pool,
                          v1::Contents contents);
+  static bool CanBeMoved(const Pool& pool, v1::Contents contents);
   bool HasHostRoomFor(quota::TenantId tenant, uint64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool ReserveRoom(const Lease& lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -275,6 +278,8 @@ class Core {
                          Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveUpAttach(Session* session, uint64_t client_id,
                     const absl::Status& why, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndAttach(const PendingAttach& attach)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RefuseAttaches(const std::vector<PendingAttach>& waiting,
                       const absl::Status& status, Afterwards* after)
@@ -641,6 +646,9 @@ class Core {
   std::map<std::pair<quota::TenantId, std::string>, std::set<uint64_t>> groups_
       ABSL_GUARDED_BY(mu_);
   std::map<std::pair<quota::TenantId, std::string>, SharedName> shared_
+      ABSL_GUARDED_BY(mu_);
+  // Attaches that are not answered: their deadline, session and request.
+  std::set<std::tuple<quota::Instant, uint64_t, uint64_t>> attaches_due_
       ABSL_GUARDED_BY(mu_);
   // Those that are sealed and have not ended, dropped ones too.
   std::set<quota::LeaseId> shared_leases_ ABSL_GUARDED_BY(mu_);

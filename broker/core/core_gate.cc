@@ -13,7 +13,11 @@ namespace gmb::broker {
 bool Core::CanBeTaken(const Session& session, const Pool& pool,
                       v1::Contents contents) {
   return session.gate != nullptr && session.gate->on() &&
-         contents != v1::RESIDENT &&
+         CanBeMoved(pool, contents);
+}
+
+bool Core::CanBeMoved(const Pool& pool, v1::Contents contents) {
+  return contents != v1::RESIDENT &&
          pool.info().kind != device::DeviceKind::kIpc &&
          (contents == v1::DISCARD || pool.copier != nullptr);
 }
@@ -34,6 +38,7 @@ bool Core::ReserveRoom(const Lease& lease) {
 // From all who have it.
 void Core::Soften(Lease* lease, Afterwards* after) {
   const Pool& pool = *pools_.at(lease->request.pool);
+  if (!CanBeMoved(pool, lease->request.contents) || lease->overdue()) return;
   for (const Mapping& mapping : lease->mappings) {
     const Session& session = *sessions_.at(mapping.session);
     if (!CanBeTaken(session, pool, lease->request.contents)) return;
@@ -115,6 +120,8 @@ absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
   }
   for (Session* member : members) AdvanceRestore(member, after);
   for (const quota::LeaseId id : hardened) GiveUpRoom(leases_.at(id).get());
+  for (const quota::LeaseId id : leases)
+    ServeAttaches(leases_.at(id).get(), after);
   v1::Event event = NewEvent("gate_off", session->tenant);
   event.set_session_id(session->id);
   deps_.events->Publish(std::move(event));
@@ -141,7 +148,8 @@ void Core::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
                   after);
   }
   // What was copied before its last writes does not become true by sealing.
-  if (lease->residence == Residence::kResident && !IsBacked(*lease)) {
+  if (!lease->sealed && lease->residence == Residence::kResident &&
+      !IsBacked(*lease)) {
     if (BackedSlabs(*lease) == 0) lease->backed_slabs = 0;
     if (lease->copies > 0 && !session->gate->UnusedSince(lease->backed_epoch))
       lease->moved.Update(absl::CancelledError("it was written meanwhile"));

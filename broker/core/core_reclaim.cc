@@ -154,7 +154,10 @@ uint64_t Core::IncomingBytes(quota::PoolId pool,
     if (now >= dead_by) continue;
     for (const quota::LeaseId id : sessions_.at(session)->leases) {
       const Lease& lease = *leases_.at(id);
-      if (lease.shared && lease.mappings.size() > 1) continue;  // it stays
+      const bool stays =
+          lease.shared &&
+          (lease.mappings.size() > 1 || (lease.request.keep && !lease.dropped));
+      if (stays) continue;
       if (!comes(lease) && lease.residence != Residence::kEvicted) add(lease);
     }
   }
@@ -278,10 +281,10 @@ bool Core::TerminateUsers(const Lease& lease, Afterwards* after) {
 }
 
 void Core::StartPause(Lease* lease, quota::Instant until, Afterwards* after) {
-  lease->awaits_pause = true;
   for (Session* user : UsersOf(*lease)) {
-    if (user->gate->closed() || user->gate->pausing_until().has_value())
-      continue;
+    if (user->gate->closed()) continue;
+    lease->awaits_pause = true;  // of one at least
+    if (user->gate->pausing_until().has_value()) continue;
     user->gate->Pause(until);
     pausing_.insert(user->id);
     v1::Event event = NewEvent("pause_started", user->tenant);
@@ -329,7 +332,9 @@ void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
   bool busy = false;
   for (const Lease* lease : pause.leases) {
     needed |= ShortageIn(lease->request.pool, false).has_value();
-    busy |= lease->copies > 0;  // begun ahead of need
+    // Copied ahead of need, or mapped by one who came back meanwhile.
+    busy |= lease->copies > 0 || lease->asked() ||
+            lease->residence != Residence::kResident;
   }
   quota::Gate least = quota::Gate::kClosed;
   quota::Instant until = quota::Instant::Max();
@@ -364,6 +369,7 @@ void Core::WithdrawPause(Session* session, const Pause& pause, bool needed,
   for (Session* bound : pause.sessions) bound->gate->Withdraw();
   EndPause(pause.sessions, after);
   for (Session* bound : pause.sessions) AdvanceRestore(bound, after);
+  for (Lease* lease : pause.leases) ServeAttaches(lease, after);
 }
 
 void Core::EndPause(const std::vector<Session*>& sessions, Afterwards* after) {

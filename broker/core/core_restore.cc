@@ -75,7 +75,10 @@ Core::Away Core::AwayOf(const std::vector<Session*>& members) const {
       Lease* lease = leases_.at(id).get();
       const Mapping& mapping = *lease->MappingOf(member->id);
       away.moving |= lease->residence == Residence::kEvicting ||
-                     lease->residence == Residence::kRestoring || mapping.asked;
+                     lease->residence == Residence::kRestoring ||
+                     mapping.asked ||
+                     // Others are paused so that it can be taken.
+                     (lease->awaits_pause && mapping.unmapped);
       if (lease->residence == Residence::kEvicted) {
         if (IsAskedBack(*lease)) {
           away.asked_back = true;
@@ -195,6 +198,13 @@ void Core::OnRestored(const quota::Restored& restored, Afterwards* after) {
   std::vector<Lease*> back;
   for (const quota::LeaseId id : AwayOf(Members(session)).evicted) {
     if (!engine_.Lease(id)->evicted) back.push_back(leases_.at(id).get());
+  }
+  // What was asked for and has been left meanwhile: it is charged, so it comes.
+  for (const quota::LeaseId id : shared_leases_) {
+    Lease* lease = leases_.at(id).get();
+    if (lease->asked_back == restored.request && !engine_.Lease(id)->evicted) {
+      back.push_back(lease);
+    }
   }
   for (Lease* lease : back) {
     // A group's members may share one.

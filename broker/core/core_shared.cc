@@ -22,7 +22,7 @@ absl::Status NoSuchName(absl::string_view name) {
       v1::NO_SUCH_LEASE,
       absl::StrCat("the tenant has no shared lease of this name, or its writer "
                    "ended before it was sealed: make one: name=",
-                   name));
+                   name.substr(0, kLongestName)));
 }
 
 }  // namespace
@@ -85,10 +85,14 @@ void Core::EndName(quota::TenantId tenant, const PendingAcquire& request,
 void Core::RefuseAttaches(const std::vector<PendingAttach>& waiting,
                           const absl::Status& status, Afterwards* after) {
   for (const PendingAttach& attach : waiting) {
-    Session* session = sessions_.at(attach.session).get();
-    session->attaching.erase(attach.client_id);
-    Refuse(session, attach.client_id, status, after);
+    EndAttach(attach);
+    Refuse(sessions_.at(attach.session).get(), attach.client_id, status, after);
   }
+}
+
+void Core::EndAttach(const PendingAttach& attach) {
+  sessions_.at(attach.session)->attaching.erase(attach.client_id);
+  attaches_due_.erase({attach.deadline, attach.session, attach.client_id});
 }
 
 // It was sealed: from now on it is its tenant's.
@@ -98,6 +102,8 @@ void Core::Share(Lease* lease, Afterwards* after) {
   lease->shared = true;
   name->lease = lease->id;
   shared_leases_.insert(lease->id);
+  lease->asked_back =
+      engine_.RestoreOf(lease->id);  // its writer may wait for it
   Tell(quota::Shared{lease->id}, after);
   v1::Event event = NewEvent("lease_shared", lease->tenant);
   event.set_session_id(lease->request.session);
@@ -120,11 +126,13 @@ void Core::Attach(Session* session, uint64_t client_id,
   const auto name = shared_.find({*session->tenant, attach.name()});
   if (name == shared_.end())
     return Refuse(session, client_id, NoSuchName(attach.name()), after);
+  const PendingAttach pending{
+      .session = session->id,
+      .client_id = client_id,
+      .deadline = deps_.clock->Now() + SaneWait(attach.wait())};
   session->attaching[client_id] = attach.name();
-  name->second.waiting.push_back(
-      {.session = session->id,
-       .client_id = client_id,
-       .deadline = deps_.clock->Now() + SaneWait(attach.wait())});
+  attaches_due_.emplace(pending.deadline, session->id, client_id);
+  name->second.waiting.push_back(pending);
   if (name->second.lease.has_value())
     ServeAttaches(leases_.at(*name->second.lease).get(), after);
 }
@@ -135,13 +143,14 @@ void Core::ServeAttaches(Lease* lease, Afterwards* after) {
   if (!lease->shared) return;  // not yet: its writer still fills it
   SharedName* name = NameOf(lease->tenant, lease->request);
   if (name == nullptr || name->waiting.empty()) return;
+  if (lease->awaits_pause) return;  // it is about to leave, or its pause to end
   if (lease->residence == Residence::kResident && !lease->torn) {
     const std::vector<PendingAttach> waiting =
         std::exchange(name->waiting, std::vector<PendingAttach>());
     name->attempts = 0;
     for (const PendingAttach& attach : waiting) {
       Session* session = sessions_.at(attach.session).get();
-      session->attaching.erase(attach.client_id);
+      EndAttach(attach);
       if (absl::Status done =
               AttachNow(session, attach.client_id, lease, after);
           !done.ok()) {
@@ -177,8 +186,17 @@ absl::Status Core::AttachNow(Session* session, uint64_t client_id, Lease* lease,
   if (!CanBeTaken(*session, pool, lease->request.contents) &&
       !engine_.Lease(lease->id)->hard) {
     const quota::HardChanged change{lease->id, true};
-    if (const auto refusal = engine_.Check(change))
-      return RefusalStatus(*refusal, pool.uuid());
+    if (const auto refusal = engine_.Check(change)) {
+      if (refusal->reason != quota::Reason::kOvercommitted)
+        return RefusalStatus(*refusal, pool.uuid());
+      return proto::MakeError(
+          v1::OVERCOMMITTED,
+          absl::StrCat("this session's gate is off, so that nobody could take "
+                       "the shared lease, and guarantees of others rest on its "
+                       "bytes: turn the gate on first: bytes=",
+                       lease->bytes),
+          {.deficit_bytes = refusal->deficit_bytes});
+    }
     Tell(change, after);
     GiveUpRoom(lease);
   }
@@ -215,15 +233,22 @@ void Core::OnBackForAttach(quota::LeaseId id, Afterwards* after) {
 
 void Core::GiveUpAttach(Session* session, uint64_t client_id,
                         const absl::Status& why, Afterwards* after) {
-  auto& waiting =
-      shared_.at({*session->tenant, session->attaching.at(client_id)}).waiting;
-  const auto it = std::find_if(
-      waiting.begin(), waiting.end(), [&](const PendingAttach& attach) {
-        return attach.session == session->id && attach.client_id == client_id;
-      });
-  const PendingAttach cancelled = *it;
-  waiting.erase(it);
-  RefuseAttaches({cancelled}, why, after);
+  SharedName& name =
+      shared_.at({*session->tenant, session->attaching.at(client_id)});
+  const auto it = std::find_if(name.waiting.begin(), name.waiting.end(),
+                               [&](const PendingAttach& attach) {
+                                 return attach.session == session->id &&
+                                        attach.client_id == client_id;
+                               });
+  const PendingAttach given_up = *it;
+  name.waiting.erase(it);
+  RefuseAttaches({given_up}, why, after);
+  if (!name.waiting.empty() || !name.lease.has_value()) return;
+  // Nobody is to give way for it any more.
+  const Lease& lease = *leases_.at(*name.lease);
+  if (!IsAskedBack(lease)) return;
+  if (restoring_.at(*lease.asked_back).for_attach.has_value())
+    Tell(quota::Cancel{*lease.asked_back}, after);
 }
 
 // A session that has ended, before anything else is done: nothing leads to it
@@ -236,27 +261,37 @@ void Core::LeaveShared(Session* session) {
     Lease* lease = leases_.at(id).get();
     if (lease->shared) std::erase_if(lease->mappings, is_its);
   }
-  for (const auto& [client_id, name] : session->attaching)
-    std::erase_if(shared_.at({*session->tenant, name}).waiting, is_its);
+  for (const auto& [client_id, name] : session->attaching) {
+    auto& waiting = shared_.at({*session->tenant, name}).waiting;
+    for (const PendingAttach& attach : waiting) {
+      if (is_its(attach))
+        attaches_due_.erase({attach.deadline, session->id, attach.client_id});
+    }
+    std::erase_if(waiting, is_its);
+  }
   session->attaching.clear();
 }
 
-// Who asked for it is told; for the others it is asked for anew.
+// Whose wait is over is told; for the others it is asked for anew.
 void Core::OnAttachDenied(const quota::Denied& denied, quota::LeaseId id,
                           Afterwards* after) {
   const auto found = leases_.find(id);
   if (found == leases_.end()) return;
   Lease* lease = found->second.get();
-  SharedName* name = NameOf(lease->tenant, lease->request);
-  if (name == nullptr) return;
-  const auto asked =
-      std::stable_partition(name->waiting.begin(), name->waiting.end(),
-                            [&](const PendingAttach& attach) {
-                              return attach.session != denied.session.value;
-                            });
-  const std::vector<PendingAttach> refused(asked, name->waiting.end());
-  name->waiting.erase(asked, name->waiting.end());
-  RefuseAttaches(refused, DenialStatus(denied, lease->bytes), after);
+  if (SharedName* name = NameOf(lease->tenant, lease->request)) {
+    const bool in_time = denied.reason == quota::Reason::kPoolExhausted;
+    const quota::Instant now = deps_.clock->Now();
+    const auto asked = std::stable_partition(
+        name->waiting.begin(), name->waiting.end(),
+        [&](const PendingAttach& attach) {
+          return attach.session != denied.session.value ||
+                 (in_time && !denied.pausing && attach.deadline > now);
+        });
+    const std::vector<PendingAttach> refused(asked, name->waiting.end());
+    name->waiting.erase(asked, name->waiting.end());
+    name->attempts = 0;
+    RefuseAttaches(refused, DenialStatus(denied, lease->bytes), after);
+  }
   AdvanceOthers(denied.request, nullptr, after);
 }
 
@@ -280,7 +315,10 @@ void Core::Detach(Session* session, Lease* lease, bool reuse,
   std::erase_if(lease->mappings, [&](const Mapping& mapping) {
     return mapping.session == session->id;
   });
-  lease->awaits_pause = false;  // whoever is paused for it is let go on
+  const std::vector<Session*> users = UsersOf(*lease);
+  lease->awaits_pause &= std::any_of(
+      users.begin(), users.end(),
+      [this](const Session* user) { return pausing_.contains(user->id); });
   PublishAttached("lease_detached", *session, *lease);
   if (lease->mappings.empty()) {
     if (!lease->request.keep || lease->dropped)
@@ -295,8 +333,8 @@ void Core::Detach(Session* session, Lease* lease, bool reuse,
     moving_.erase(lease->id);
   }
   // It may have been the last one that nobody could take it from.
-  if (lease->residence == Residence::kResident && !lease->overdue())
-    Soften(lease, after);
+  if (lease->residence == Residence::kResident) Soften(lease, after);
+  ServeAttaches(lease, after);
 }
 
 void Core::Drop(Session* session, uint64_t client_id, const std::string& name,
@@ -368,39 +406,32 @@ void Core::EndKept(absl::string_view tenant_name) {
 
 void Core::ExpireAttaches(Afterwards* after) {
   const quota::Instant now = deps_.clock->Now();
-  for (auto& [key, name] : shared_) {
-    const auto over = std::stable_partition(
-        name.waiting.begin(), name.waiting.end(),
-        [&](const PendingAttach& attach) { return attach.deadline > now; });
-    const std::vector<PendingAttach> expired(over, name.waiting.end());
-    name.waiting.erase(over, name.waiting.end());
-    if (expired.empty()) continue;
-    RefuseAttaches(
-        expired,
-        name.lease.has_value()
-            ? proto::MakeError(v1::POOL_EXHAUSTED,
-                               absl::StrCat("the shared lease was not back on "
-                                            "the device in time: wait longer: "
-                                            "name=",
-                                            key.second),
-                               {.retry_after = absl::Milliseconds(100)})
-            : proto::MakeError(
-                  v1::BAD_STATE,
-                  absl::StrCat("the shared lease is not sealed: its writer is "
-                               "still filling it; wait longer: name=",
-                               key.second),
-                  {.retry_after = absl::Milliseconds(100)}),
-        after);
+  while (!attaches_due_.empty()) {
+    const auto [deadline, session_id, client_id] = *attaches_due_.begin();
+    if (deadline > now) return;
+    Session* session = sessions_.at(session_id).get();
+    const std::string& name = session->attaching.at(client_id);
+    const bool sealed = shared_.at({*session->tenant, name}).lease.has_value();
+    const absl::Status why =
+        sealed ? proto::MakeError(
+                     v1::POOL_EXHAUSTED,
+                     absl::StrCat("the shared lease was not back on the device "
+                                  "in time: wait longer: name=",
+                                  name),
+                     {.retry_after = absl::Milliseconds(100)})
+               : proto::MakeError(
+                     v1::BAD_STATE,
+                     absl::StrCat("the shared lease is not sealed: its writer "
+                                  "is still filling it; wait longer: name=",
+                                  name),
+                     {.retry_after = absl::Milliseconds(100)});
+    GiveUpAttach(session, client_id, why, after);
   }
 }
 
 quota::Instant Core::AttachesDue() const {
-  quota::Instant due = quota::Instant::Max();
-  for (const auto& [key, name] : shared_) {
-    for (const PendingAttach& attach : name.waiting)
-      due = std::min(due, attach.deadline);
-  }
-  return due;
+  return attaches_due_.empty() ? quota::Instant::Max()
+                               : std::get<0>(*attaches_due_.begin());
 }
 
 }  // namespace gmb::broker

@@ -67,17 +67,18 @@ void Core::AdvanceOthers(quota::RequestId request, Session* but_for,
   const std::vector<quota::LeaseId> shared(shared_leases_.begin(),
                                            shared_leases_.end());
   for (const quota::LeaseId id : shared) {
-    const auto lease = leases_.find(id);
-    if (lease == leases_.end() || lease->second->asked_back != request)
+    const auto found = leases_.find(id);
+    if (found == leases_.end() || found->second->asked_back != request)
       continue;
-    lease->second->asked_back.reset();
-    for (Session* user : UsersOf(*lease->second)) {
+    Lease* lease = found->second.get();  // the table may move its entries
+    lease->asked_back.reset();
+    for (Session* user : UsersOf(*lease)) {
       if (std::find(not_these.begin(), not_these.end(), user) ==
           not_these.end()) {
         AdvanceRestore(user, after);
       }
     }
-    ServeAttaches(lease->second.get(), after);
+    ServeAttaches(lease, after);
   }
 }
 

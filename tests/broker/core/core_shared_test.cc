@@ -480,6 +480,132 @@ TEST_F(CoreSharedTest, AllWhoUseItArePausedForAGuarantee) {
   EXPECT_TRUE(owner->Answer(request).has_grant());
 }
 
+TEST_F(CoreSharedTest, WhoComesBackDuringAPauseWaitsForItsEnd) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  reader->Park();
+  const Taken taken = Take({writer.get(), reader.get()}, 200 * kMiB);
+  taken.busy->Release(taken.lease);
+  const uint64_t first = writer->Restore(30);
+  Map(writer.get());
+  ASSERT_TRUE(writer->Answer(first).has_restored());
+  EnterScope(writer.get(), 4);
+  SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
+  const auto owner = Connect("owner");
+  const uint64_t request = owner->Acquire(200 * kMiB, 20);
+  EXPECT_TRUE(
+      writer->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
+          .has_pausing());
+  const uint64_t second = reader->Restore(30);
+  const auto late = Connect("idle");
+  GateOn(late.get());
+  const uint64_t attach = Attach(late.get(), "weights", 30);
+  EXPECT_FALSE(IsAskedToMap(reader.get()));
+  writer->SetWord(
+      ipc::GateWord(ipc::GateState::kParked, 0, 4, /*paused=*/true));
+  const v1::Evict evict = writer->AwaitEvict(moves_[writer.get()]);
+  writer->Unmapped(shared_, evict.move());
+  const v1::BrokerMessage grant = owner->Answer(request);
+  ASSERT_TRUE(grant.has_grant());
+  owner->Release(grant.grant().lease_id());
+  Map(reader.get());
+  EXPECT_TRUE(reader->Answer(second).has_restored());
+  EXPECT_TRUE(late->Answer(attach).has_grant());
+}
+
+TEST_F(CoreSharedTest, ItComesBackForTheOthersWhenWhoAskedReleasesIt) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  reader->Park();
+  const Taken taken = Take({writer.get(), reader.get()}, 250 * kMiB);
+  writer->Restore(30);
+  const uint64_t waiting = reader->Restore(30);
+  EXPECT_TRUE(writer->Answer(writer->Release(shared_)).has_released());
+  taken.busy->Release(taken.lease);
+  Map(reader.get());
+  EXPECT_TRUE(reader->Answer(waiting).has_restored());
+  EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::MAPPED);
+}
+
+TEST_F(CoreSharedTest, ADropWhileItIsAskedBackForAnAttachLeavesOthersTheirs) {
+  const auto writer = Writer(100 * kMiB);
+  writer->Park();
+  const Taken taken = Take({writer.get()}, 250 * kMiB);
+  const auto reader = Connect("idle");
+  const uint64_t attach = Attach(reader.get(), "weights", 30);
+  const uint64_t waiting = writer->Restore(30);
+  ASSERT_TRUE(Drop(reader.get(), "weights").has_dropped());
+  EXPECT_EQ(Reason(reader->Answer(attach)), v1::NO_SUCH_LEASE);
+  core.CloseSession(reader->session, "gone");  // and with it who asked
+  taken.busy->Release(taken.lease);
+  Map(writer.get());
+  EXPECT_TRUE(writer->Answer(waiting).has_restored());
+}
+
+TEST_F(CoreSharedTest, SealedWhileItsWriterWaitsForItItServesBoth) {
+  const auto writer = Connect("idle");
+  GateOn(writer.get());
+  shared_ = writer->Answer(Acquire(writer.get(), "weights", 100 * kMiB))
+                .grant()
+                .lease_id();
+  writer->Mapped(shared_);
+  writer->Park();
+  const Taken taken = Take({writer.get()}, 250 * kMiB);
+  const auto reader = Connect("idle");
+  const uint64_t attach = Attach(reader.get(), "weights", 30);
+  const uint64_t waiting = writer->Restore(30);
+  ASSERT_TRUE(Seal(writer.get(), shared_).has_sealed());
+  taken.busy->Release(taken.lease);
+  Map(writer.get());
+  EXPECT_TRUE(writer->Answer(waiting).has_restored());
+  EXPECT_TRUE(reader->Answer(attach).has_grant());
+}
+
+// The clock is ahead of the client, which never answers.
+TEST_F(CoreSharedTest, AMapThatIsNeverAnsweredMakesItHardForAll) {
+  const auto writer = Writer(100 * kMiB);
+  const auto reader = Reader();
+  writer->Park();
+  reader->Park();
+  const Taken taken = Take({writer.get(), reader.get()}, 200 * kMiB);
+  taken.busy->Release(taken.lease);
+  const uint64_t first = writer->Restore(30);
+  Map(writer.get());
+  ASSERT_TRUE(writer->Answer(first).has_restored());
+  reader->Restore(600);
+  const v1::Map unanswered = reader->AwaitMap(moves_[reader.get()]);
+  ASSERT_EQ(unanswered.lease_id(), shared_);
+  clock.Advance(std::chrono::seconds(31));
+  core.Tick();
+  EXPECT_TRUE(Lease(shared_).hard());
+  // Its neighbour's gate makes no difference to that.
+  EnterScope(writer.get(), 4);
+  EXPECT_TRUE(writer->Answer(writer->SetGate(false)).has_gate_set());
+  EXPECT_TRUE(writer->Answer(writer->SetGate(true)).has_gate_set());
+  EXPECT_TRUE(Lease(shared_).hard());
+  core.CloseSession(reader->session, "killed");
+  EXPECT_FALSE(Lease(shared_).hard());
+}
+
+class CoreSharedIpcTest : public CoreSharedTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(AddFaultyPool(64 * kMiB, 64 * kMiB, device::DeviceKind::kIpc),
+              nullptr);
+    SetTenant("idle", Amount::Bytes(0), Amount::Fraction(1));
+  }
+};
+
+TEST_F(CoreSharedIpcTest, OneThatNobodyUsesStaysHardWhereItCanNotBeMoved) {
+  const auto writer = Writer(10 * kMiB, /*keep=*/true);
+  EXPECT_TRUE(Lease(shared_).hard());
+  core.CloseSession(writer->session, "gone");
+  EXPECT_EQ(Lease(shared_).attached(), 0u);
+  EXPECT_TRUE(Lease(shared_).hard());
+}
+
 TEST_F(CoreSharedTest, AReaderThatEndsDuringAnEvictionDoesNotHoldItUp) {
   const auto writer = Writer(100 * kMiB);
   const auto reader = Reader();
