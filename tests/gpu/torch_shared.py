@@ -247,9 +247,12 @@ def evicted():
     return json.loads(command("tenant", "get", "a").stdout)["pools"][0]["evicted_bytes"]
 
 
+def all_leases():
+    return json.loads(command("lease", "list", "--tenant", "a").stdout)["leases"]
+
+
 def shared_leases():
-    leases = json.loads(command("lease", "list", "--tenant", "a").stdout)["leases"]
-    return [lease for lease in leases if lease["share_name"]]
+    return [lease for lease in all_leases() if lease["share_name"]]
 
 
 def reclaim(nbytes):
@@ -339,7 +342,11 @@ def drive():
             ask_all(some, "drop")
             check("without tensors it goes back", wait_until(lambda: not shared_leases()))
     lease = shared_leases()[0]
-    check("it is charged once", granted() <= SIZE + 64 * MIB * 8, f"{granted() // MIB} MiB granted")
+    # What each computes with comes from leases as well.
+    others = sum(int(one["bytes"]) for one in all_leases() if not one["share_name"])
+    check("it is charged once", int(lease["bytes"]) <= SIZE + 64 * MIB
+          and granted() == int(lease["bytes"]) + others,
+          f"{granted() // MIB} MiB granted, {others // MIB} of them for what they compute")
     for count in (1, 4, 8):
         a, b = figures["plain", count], figures["shared", count]
         note(f"N={count}: plain {a['wall']:.2f} s and {a['device']} MiB, shared {b['wall']:.2f} s "
