@@ -77,7 +77,10 @@ def main() -> None:
             else:
                 front.load(None)
             print(f"listening on 127.0.0.1:{front.server_port}", flush=True)
-            ended.wait()
+            # Without a timeout a signal that another thread got would not be seen: some of
+            # torch's libraries have theirs take it.
+            while not ended.wait(0.2):
+                pass
             front.shutdown()
             front.unload()
     finally:
