@@ -31,7 +31,7 @@ absl::StatusOr<void*> HeapCore::Allocate(uint64_t bytes, void* stream) {
   }
   const uint64_t rounded = Arena::RoundUp(bytes);
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     if (void* const taken = Take(rounded, stream); taken != nullptr)
       return taken;
   }
@@ -65,7 +65,7 @@ void HeapCore::TellEmpty() {
 absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
   if (address == nullptr) return absl::OkStatus();
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   Block* const block = arena_.Find(AddressOf(address));
   if (block == nullptr) return NotLive(address);
   ++counts_.frees;
@@ -113,7 +113,7 @@ absl::Status HeapCore::NotLive(void* address) const {
 absl::Status HeapCore::RecordStream(void* address, void* stream) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
   if (address == nullptr) return absl::OkStatus();
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   Block* const block = arena_.Find(AddressOf(address));
   if (block == nullptr) return NotLive(address);
   std::vector<void*>& users = recorded_[block];
@@ -128,7 +128,7 @@ absl::Status HeapCore::DetachStream(void* stream) {
   ipc::MutexLock quiet(&quiet_mu_);
   FenceLedger::Fence fence;
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     if (!captures_.empty()) {
       return absl::FailedPreconditionError(
           "gmb: a capture is under way: detach streams before or after it");
@@ -138,7 +138,7 @@ absl::Status HeapCore::DetachStream(void* stream) {
     fence = *std::move(marked);
   }
   if (absl::Status ended = fence->Wait(); !ended.ok()) return ended;
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   ledger_.Poll();
   ledger_.Forget(stream);
   for (auto& [block, users] : recorded_) std::erase(users, stream);
@@ -147,7 +147,7 @@ absl::Status HeapCore::DetachStream(void* stream) {
 
 HeapStatistics HeapCore::statistics() const {
   if (fork_guard_.InChild()) return {};
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   HeapStatistics statistics = counts_;
   const Arena::Sums& sums = arena_.sums();
   statistics.allocated_bytes = sums.live_bytes;
@@ -163,7 +163,7 @@ HeapStatistics HeapCore::statistics() const {
 absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
   ipc::MutexLock quiet(&quiet_mu_);
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   // What was freed since the last capture: the program launches in order.
   const bool first = !Captures(pool);
   if (!captures_.emplace(stream, pool).second) {
@@ -176,7 +176,7 @@ absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
 
 absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   const auto capture = captures_.find(stream);
   if (capture == captures_.end() || capture->second != pool) {
     return absl::FailedPreconditionError(
@@ -192,7 +192,7 @@ absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
 }
 
 void HeapCore::ClosePool(PoolId pool) {
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   std::erase_if(captures_,
                 [pool](const auto& entry) { return entry.second == pool; });
   ledger_.FreeDeferred(pool);

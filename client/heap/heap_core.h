@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "client/fork_guard.h"
 #include "client/heap/arena.h"
+#include "client/heap/brief_mutex.h"
 #include "client/heap/chunk_source.h"
 #include "client/heap/fence_ledger.h"
 #include "device/stream_fences.h"
@@ -92,7 +93,7 @@ class HeapCore {
 
   ipc::Mutex growth_mu_;
   ipc::Mutex quiet_mu_;
-  mutable ipc::Mutex mu_;
+  mutable BriefMutex mu_;
   std::map<uint64_t, Memory> memory_ ABSL_GUARDED_BY(mu_);  // by chunk
   uint64_t last_chunk_ ABSL_GUARDED_BY(mu_) = 0;
   Arena arena_ ABSL_GUARDED_BY(mu_);

@@ -32,7 +32,7 @@ uint64_t Less(uint64_t asked, uint64_t need, const absl::Status& refusal) {
 
 absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     if (PoolOf(stream) != kGeneral) {
       ++counts_.out_of_memory;
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -48,7 +48,7 @@ absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
   }
   ipc::MutexLock growing(&growth_mu_);
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     // Another thread may have grown it meanwhile.
     if (void* const taken = Take(bytes, stream); taken != nullptr) return taken;
   }
@@ -67,7 +67,7 @@ absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
 absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
   uint64_t ask = 0;
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     // Few leases, and not much more than is needed.
     ask = std::clamp(arena_.sums().chunk_bytes / 4, options_.least_growth_bytes,
                      options_.most_growth_bytes);
@@ -89,7 +89,7 @@ absl::StatusOr<HeapCore::Memory> HeapCore::Acquire(uint64_t bytes,
 }
 
 void HeapCore::SetWaiting(bool waiting) {
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   waiting_ = waiting;
 }
 
@@ -98,7 +98,7 @@ absl::StatusOr<void*> HeapCore::AcquireAndTake(uint64_t chunk_bytes,
                                                absl::Duration wait) {
   absl::StatusOr<Memory> memory = Acquire(chunk_bytes, wait);
   if (!memory.ok()) return memory.status();
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   AddChunk(*std::move(memory), kGeneral);
   void* const taken = Take(bytes, stream);
   if (taken == nullptr) {
@@ -133,7 +133,7 @@ absl::StatusOr<void*> HeapCore::TakeWhenQuiet(uint64_t bytes, void* stream) {
   ipc::MutexLock quiet(&quiet_mu_);
   std::vector<FenceLedger::Fence> open;
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     if (!captures_.empty()) return nullptr;
     ledger_.RecordDeferred();
     ledger_.MarkStreams(stream);
@@ -143,7 +143,7 @@ absl::StatusOr<void*> HeapCore::TakeWhenQuiet(uint64_t bytes, void* stream) {
     if (absl::Status ended = fence->Wait(); !ended.ok()) return ended;
   }
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     ledger_.Poll();
     if (void* const taken = Take(bytes, stream); taken != nullptr) return taken;
   }
@@ -155,7 +155,7 @@ uint64_t HeapCore::Trim(uint64_t bytes) {
   if (fork_guard_.InChild()) return 0;
   ipc::MutexLock quiet(&quiet_mu_);
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     if (!captures_.empty() || waiting_) return 0;
     // Blocks that wait for other streams may be all that a chunk has.
     ledger_.Poll();
@@ -166,7 +166,7 @@ uint64_t HeapCore::Trim(uint64_t bytes) {
 uint64_t HeapCore::ReleaseEmpty(uint64_t bytes) {
   std::vector<Memory> empty;
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     const std::vector<uint64_t> ids = arena_.TakeEmptyChunks(bytes);
     for (const uint64_t id : ids) {
       const auto memory = memory_.find(id);
@@ -191,12 +191,12 @@ absl::Status HeapCore::Prepare(uint64_t bytes) {
   const uint64_t rounded = Arena::RoundUp(std::min(bytes, Arena::kMostBytes));
   ipc::MutexLock growing(&growth_mu_);
   {
-    ipc::MutexLock lock(&mu_);
+    BriefLock lock(&mu_);
     if (arena_.HasForAnyone(rounded)) return absl::OkStatus();
   }
   absl::StatusOr<Memory> memory = Acquire(rounded, options_.wait);
   if (!memory.ok()) return OutOfMemory(memory.status(), rounded);
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   AddChunk(*std::move(memory), kGeneral);
   return absl::OkStatus();
 }
@@ -212,14 +212,14 @@ absl::StatusOr<PoolId> HeapCore::OpenPool(uint64_t bytes) {
   ipc::MutexLock growing(&growth_mu_);
   absl::StatusOr<Memory> memory = Acquire(rounded, options_.wait);
   if (!memory.ok()) return OutOfMemory(memory.status(), rounded);
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   AddChunk(*std::move(memory), last_pool_ + 1);
   return ++last_pool_;
 }
 
 // The refusal, with its reason, and what the heap has.
 absl::Status HeapCore::OutOfMemory(const absl::Status& why, uint64_t bytes) {
-  ipc::MutexLock lock(&mu_);
+  BriefLock lock(&mu_);
   ++counts_.out_of_memory;
   const Arena::Sums& sums = arena_.sums();
   absl::Status status(

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/heap/brief_mutex.h"
 #include "client/heap/heap_core.h"
 #include "device/devices.h"
 #include "ipc/mutex.h"
@@ -219,6 +221,47 @@ TEST_P(HeapThreadsTest, NobodyHasAnothersBytes) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HeapThreadsTest,
                          ::testing::Range<uint64_t>(1, 5));
+
+TEST(BriefMutexTest, OneAtATime) {
+  BriefMutex mu;
+  uint64_t count = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20000; ++i) {
+        const BriefLock lock(&mu);
+        ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, 160000U);
+}
+
+// Those who wait for longer than they look are woken.
+TEST(BriefMutexTest, IsHeldForLong) {
+  BriefMutex mu;
+  std::atomic<int> waiting = 0;
+  int entered = 0;
+  std::vector<std::thread> threads;
+  mu.Lock();
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      ++waiting;
+      const BriefLock lock(&mu);
+      ++entered;
+    });
+  }
+  while (waiting < 4) std::this_thread::yield();
+  // Time in which they fall asleep, if they are scheduled: it is right without.
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+  while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(entered, 0);
+  mu.Unlock();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(entered, 4);
+}
 
 }  // namespace
 }  // namespace gmb::internal
