@@ -15,7 +15,7 @@ namespace {
 
 // Longer than a scope takes to get in when the memory is there, be the gate
 // just parking; a restore takes longer.
-constexpr absl::Duration kThere = absl::Milliseconds(2);
+constexpr absl::Duration kThere = absl::Microseconds(200);
 
 // So long a batch waits for memory that others have before it steps aside, and
 // so long it is aside at least: longer than an idle session takes to park.

@@ -13,7 +13,7 @@ def published():
     for file in (ROOT / "broker").rglob("*.cc"):
         text = file.read_text()
         # The kind is the first argument; "a ? b : c" has two.
-        for argument in re.findall(r"\b(?:NewEvent|PublishMove)\(([^,]*),", text):
+        for argument in re.findall(r"\b(?:NewEvent|PublishMove|PublishAttached)\(([^,]*),", text):
             events |= set(re.findall(r'"([a-z_]+)"', argument))
         for argument in re.findall(r"\bLog(?:Client)?Event\(\s*LogLevel::\w+,\s*([^,){]*)", text):
             logged |= set(re.findall(r'"([a-z_]+)"', argument))
