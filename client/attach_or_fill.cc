@@ -36,6 +36,10 @@ class Election {
 
   // The name changes hands while it runs, so each answer is only tried out.
   absl::StatusOr<SharedLease> Run() {
+    if (name_.empty()) {
+      return absl::InvalidArgumentError(
+          "gmb: a shared lease needs a name, and this one is empty");
+    }
     for (;;) {
       const bool last = absl::Now() >= deadline_;
       absl::StatusOr<Lease> attached = Attach();

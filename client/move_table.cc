@@ -25,6 +25,11 @@ void MoveTable::Remove(uint64_t lease_id) {
   entries_.erase(it);
 }
 
+void MoveTable::OnReleased(uint64_t lease_id) {
+  const auto it = entries_.find(lease_id);
+  if (it != entries_.end() && it->second.lease == nullptr) Remove(lease_id);
+}
+
 std::vector<std::shared_ptr<MappedLease>> MoveTable::Leases() const {
   std::vector<std::shared_ptr<MappedLease>> leases;
   for (const auto& [id, entry] : entries_) {

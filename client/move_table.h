@@ -42,6 +42,9 @@ class MoveTable {
   void Add(uint64_t lease_id, std::shared_ptr<MappedLease> lease);
   // The lease is about to be released: nothing moves it, or answers, any more.
   void Remove(uint64_t lease_id);
+  // The broker has taken note of a release: evictions that came for it before
+  // were of that mapping. A shared lease may be attached to again, by its id.
+  void OnReleased(uint64_t lease_id);
   // The leases, to be looked at without a lock.
   [[nodiscard]] std::vector<std::shared_ptr<MappedLease>> Leases() const;
 

@@ -45,6 +45,11 @@ absl::Status Mover::OnEvict(const v1::Evict& evict) {
   return Answer(std::move(repeated));
 }
 
+void Mover::OnReleased(uint64_t lease_id) {
+  ipc::MutexLock lock(&mu_);
+  table_.OnReleased(lease_id);
+}
+
 absl::Status Mover::OnMap(const v1::Map& map) {
   Repeated repeated = std::nullopt;
   {

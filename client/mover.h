@@ -51,6 +51,7 @@ class Mover {
   // From the broker; an error says how it broke the protocol.
   [[nodiscard]] absl::Status OnEvict(const v1::Evict& evict);
   [[nodiscard]] absl::Status OnMap(const v1::Map& map);
+  void OnReleased(uint64_t lease_id);
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& frame,
                                      std::vector<ipc::UniqueFd> fds);
 

@@ -212,6 +212,8 @@ void Session::OnMessage(v1::BrokerMessage message) {
     }
     const uint64_t id = message.request_id();
     if (id == 0) return Notice(message);
+    if (message.has_released())
+      mover_.OnReleased(message.released().lease_id());
     {
       ipc::MutexLock lock(&mu_);
       if (absl::Status taken = table_.OnMessage(std::move(message));

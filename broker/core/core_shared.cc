@@ -132,9 +132,17 @@ void Core::Attach(Session* session, uint64_t client_id,
       .deadline = deps_.clock->Now() + SaneWait(attach.wait())};
   session->attaching[client_id] = attach.name();
   attaches_due_.emplace(pending.deadline, session->id, client_id);
+  const uint64_t ahead = name->second.waiting.size();
   name->second.waiting.push_back(pending);
   if (name->second.lease.has_value())
     ServeAttaches(leases_.at(*name->second.lease).get(), after);
+  const bool waits = session->attaching.contains(client_id) &&
+                     pending.deadline > deps_.clock->Now();
+  if (!waits) return;
+  v1::BrokerMessage message;
+  message.set_request_id(client_id);
+  message.mutable_waiting()->set_ahead(ahead);
+  Say(session, std::move(message), after);
 }
 
 // Those who wait for the lease get it once it is on the device and whole, and

@@ -40,9 +40,9 @@ absl::StatusOr<ExitCode> DropLease(Context& context,
                     << options.tenant << ": "
                     << (dropped.attached() == 0
                             ? std::string("nobody had it, it is gone")
-                            : absl::StrCat(dropped.attached(),
-                                           " sessions have it still, and it "
-                                           "ends with the last"))
+                            : absl::StrCat("sessions that have it still: ",
+                                           dropped.attached(),
+                                           "; it ends with the last"))
                     << "\n";
       });
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/move_table.h"
 #include "gmb/client.h"
 #include "proto/error_status.h"
 #include "tests/client/client_gate_fixture.h"
@@ -160,6 +161,21 @@ TEST_F(ClientMovesTest, ALeaseMayBeReleasedWhileItIsAway) {
   })) << "the slabs that came are closed";
   EXPECT_TRUE(client->GetQuota().ok());
   EXPECT_TRUE(broker().Moved(2).empty() && broker().Moved(3).empty());
+}
+
+// A shared lease keeps its id for a session that attaches to it again.
+TEST(MoveTableTest, AnEvictOfAMappingThatWasReleasedIsNotOfTheNextOne) {
+  v1::Evict evict;
+  evict.set_lease_id(7);
+  evict.set_move(5);
+  for (const bool released : {false, true}) {
+    internal::MoveTable table;
+    ASSERT_TRUE(table.OnEvict(evict).ok());
+    if (released) table.OnReleased(7);
+    table.Add(7, nullptr);
+    EXPECT_EQ(table.has_task(), !released);
+    table.OnReleased(8);  // of nothing
+  }
 }
 
 TEST_F(ClientMovesTest, AnEvictBeforeTheFirstMappingWaitsForIt) {

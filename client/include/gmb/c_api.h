@@ -322,7 +322,8 @@ GMB_EXPORT void gmb_attach_options_init(gmb_attach_options* options,
  * it through a pointer faults, but on an ipc device. Released as others are,
  * which leaves it to those who are attached. GMB_REASON_NO_SUCH_LEASE: nobody
  * of the tenant shares that, or its writer ended before it was sealed;
- * GMB_REASON_BAD_STATE: it is not sealed in time, or this session has it. */
+ * GMB_REASON_BAD_STATE: it is not sealed in time, or this session has it;
+ * GMB_REASON_POOL_EXHAUSTED: it was away, and not back in time. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_attach(
     gmb_client* client, const char* name, const gmb_attach_options* options,
     gmb_lease** lease);

@@ -81,9 +81,9 @@ class Client {
   //   NO_SUCH_LEASE   nobody of the tenant shares that, or its writer ended
   //                   before it was sealed
   //   BAD_STATE       not sealed within options.wait; or this session has it
+  //   POOL_EXHAUSTED  it was away, and not back within options.wait
   //   OVERCOMMITTED   this session's gate is off, and others' guarantees rest
-  //   on
-  //                   the bytes
+  //                   on the bytes: turn it on first
   [[nodiscard]] absl::StatusOr<Lease> Attach(const std::string& name,
                                              const AttachOptions& options = {});
   // For processes that start at once: attaches to the shared lease, or, in one
@@ -92,7 +92,8 @@ class Client {
   // that fails. All of that within options.wait, but for `fill`, which is not
   // interrupted. After an error nothing is held: that of `fill`, or of the call
   // that failed; FAILED_PRECONDITION when the lease of that name is smaller
-  // than `bytes`, or on another device than asked for.
+  // than `bytes`, or on another device than asked for; INVALID_ARGUMENT for an
+  // empty name.
   [[nodiscard]] absl::StatusOr<SharedLease> AttachOrFill(
       const std::string& name, uint64_t bytes, const AcquireOptions& options,
       const FillHandler& fill);

@@ -120,6 +120,12 @@ TEST_F(CoreSharedTest, TheNameIsTakenFromTheAcquireOnAndOpenOnceItIsSealed) {
   EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 0))),
             v1::BAD_STATE);
   const uint64_t waiting = Attach(reader.get(), "weights", 30);
+  EXPECT_TRUE(reader
+                  ->Await([&](const v1::BrokerMessage& message) {
+                    return message.request_id() == waiting &&
+                           message.has_waiting();
+                  })
+                  .has_waiting());
   ASSERT_TRUE(Seal(writer.get(), grant.grant().lease_id()).has_sealed());
   const v1::BrokerMessage attached = reader->Answer(waiting);
   ASSERT_TRUE(attached.has_grant()) << attached.ShortDebugString();
