@@ -352,6 +352,17 @@ def test_shared_fills_once(client, other):
     assert depths == [1]
 
 
+def test_shared_passes_on_who_has_access(client):
+    def refusal(call):
+        with pytest.raises(gmb.Error) as caught:
+            call(access_from=["GPU-nobody"])
+        return caught.value
+
+    plain = refusal(lambda **more: client.acquire(MIB, **more))
+    shared = refusal(lambda **more: client.shared("llm", MIB, lambda lease: None, **more))
+    assert (shared.code, str(shared)) == (plain.code, str(plain))
+
+
 def test_a_fill_that_fails_leaves_the_name_free(broker, client, other):
     def fail(lease):
         lease.fill(1)
