@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class NotAnsweredError(ConnectionError):
+    """The connection ended before the first byte of an answer."""
 
 
 class HttpClient:
@@ -17,18 +22,40 @@ class HttpClient:
         self._idle: list[Connection] = []
 
     async def post(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """The status and the JSON answer. OSError or ValueError when there is none."""
+        """The status and the JSON answer. OSError, EOFError or ValueError when there is none.
+
+        A server may close a kept connection just when a request is sent: without a byte of
+        an answer it is sent once more, on a new connection.
+        """
         content = json.dumps(body).encode()
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(content)}\r\n\r\n"
         )
-        connection = self._idle.pop() if self._idle else await self._connect()
+        request = head.encode() + content
+        kept = self._take_idle()
+        if kept is not None:
+            with contextlib.suppress(NotAnsweredError):
+                return await self._exchange(kept, request)
+        return await self._exchange(await self._connect(), request)
+
+    def _take_idle(self) -> Connection | None:
+        """One that the server has not closed, as far as is known."""
+        while self._idle:
+            connection = self._idle.pop()
+            reader, writer = connection
+            if not reader.at_eof() and not writer.is_closing():
+                return connection
+            writer.close()
+        return None
+
+    async def _exchange(
+        self, connection: Connection, request: bytes
+    ) -> tuple[int, dict[str, Any]]:
         reader, writer = connection
         try:
-            writer.write(head.encode() + content)
-            await writer.drain()
-            status, keep, answer = await _read_answer(reader)
+            first = await _send(connection, request)
+            status, keep, answer = await _read_answer(reader, first)
         except BaseException:
             writer.close()
             raise
@@ -51,8 +78,22 @@ class HttpClient:
         self._idle.clear()
 
 
-async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bool, bytes]:
-    head = await reader.readuntil(b"\r\n\r\n")
+async def _send(connection: Connection, request: bytes) -> bytes:
+    """The answer's first byte."""
+    reader, writer = connection
+    try:
+        writer.write(request)
+        await writer.drain()
+        first = await reader.read(1)
+    except OSError as error:
+        raise NotAnsweredError(f"the connection broke: {error}") from error
+    if not first:
+        raise NotAnsweredError("the server closed the connection")
+    return first
+
+
+async def _read_answer(reader: asyncio.StreamReader, first: bytes) -> tuple[int, bool, bytes]:
+    head = first + await reader.readuntil(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     status = int(lines[0].split()[1])
     fields = {}

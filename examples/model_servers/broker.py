@@ -47,12 +47,14 @@ class Broker:
         log: pathlib.Path | None = None,
     ) -> None:
         self._programs = programs
+        program = programs.command("gmbd")  # before there is a folder to remove
+        programs.command("gmb")
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="gmb-"))
         self.socket_dir = str(self._folder / "s")
         self._log = log or self._folder / "gmbd.log"
         config = self._folder / "gmb.yaml"
         config.write_text(_config(tenants))
-        command = [*programs.command("gmbd"), "--config", str(config), *arguments]
+        command = [*program, "--config", str(config), *arguments]
         command += ["--socket-dir", self.socket_dir, "--state-dir", str(self._folder)]
         with self._log.open("wb") as log_file:
             self._process = subprocess.Popen(command, stdout=log_file, stderr=subprocess.STDOUT)

@@ -109,7 +109,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _batch(self, given: dict[str, Any]) -> int:
         batch = given.get("batch")
         most = self.server.model.max_batch
-        if not isinstance(batch, int) or not 1 <= batch <= most:
+        if type(batch) is not int or not 1 <= batch <= most:
             raise ValueError(f"batch: a whole number from 1 to {most}")
         return batch
 

@@ -39,14 +39,18 @@ def test_three_models_share_what_none_of_them_could_have_alone(tmp_path):
 
 
 def test_without_the_programs_it_says_so(tmp_path):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
     done = subprocess.run(
         [sys.executable, "-B", HERE / "run", "--device", "host", "--bin", tmp_path],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
+        env={**os.environ, "TMPDIR": str(temporary)},
     )
     assert done.returncode == 1 and "no gmbd in" in done.stderr
+    assert not list(temporary.glob("gmb-*"))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The replay against servers whose answers the test decides."""
 
+import asyncio
 import http.server
 import json
 import pathlib
@@ -10,6 +11,7 @@ import threading
 import pytest
 import load.answer
 from load.answer import read_answers, write_answers
+from load.http_client import HttpClient, NotAnsweredError
 from load.replay import Target, replay
 from load.summary import summarise
 from load.trace import Request, Trace, write_trace
@@ -107,6 +109,60 @@ def test_a_server_that_goes_away_is_an_error_of_the_request(serve):
 
     answers = replay(trace_of(0, 5), {"m": serve(answer)})
     assert [a.ok for a in answers] == [False, False]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_kept_connection_that_was_closed_costs_no_request(told):
+    """Told: the client has seen the end before it sends. Not: it comes instead of an answer."""
+    connections = []
+
+    async def serve_one(reader, writer):
+        connections.append(writer)
+        closes = len(connections) == 1
+        while (await reader.readuntil(b"{}")) and not (closes and not told):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            await writer.drain()
+            if closes:
+                break
+        if closes:
+            writer.close()
+
+    async def ask():
+        server = await asyncio.start_server(serve_one, "127.0.0.1", 0)
+        client = HttpClient("127.0.0.1", server.sockets[0].getsockname()[1])
+        if told:
+            assert await client.post("/infer", {}) == (200, {})
+            (reader, _), = client._idle
+            while not reader.at_eof():
+                await asyncio.sleep(0)
+        else:
+            await client.connect_ahead()
+        for _ in range(2):
+            assert await client.post("/infer", {}) == (200, {})
+        assert len(connections) == 2
+        client.close()
+        server.close()
+
+    asyncio.run(asyncio.wait_for(ask(), 60))
+
+
+def test_a_new_connection_without_an_answer_is_not_tried_again():
+    connections = []
+
+    async def hang_up(reader, writer):
+        connections.append(writer)
+        await reader.readuntil(b"{}")
+        writer.close()
+
+    async def ask():
+        server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+        client = HttpClient("127.0.0.1", server.sockets[0].getsockname()[1])
+        with pytest.raises(NotAnsweredError):
+            await client.post("/infer", {})
+        assert len(connections) == 1
+        server.close()
+
+    asyncio.run(asyncio.wait_for(ask(), 60))
 
 
 def test_a_model_without_a_server_is_named(serve):

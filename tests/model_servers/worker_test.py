@@ -136,7 +136,9 @@ def test_it_answers_once_it_is_loaded(front):
 
 
 @pytest.mark.parametrize(
-    "body", ['{"batch": 0}', '{"batch": 9}', '{"batch": "1"}', "{}", "[]", "{", '{"batch": 1.5}']
+    "body",
+    ['{"batch": 0}', '{"batch": 9}', '{"batch": "1"}', "{}", "[]", "{", '{"batch": 1.5}']
+    + ['{"batch": true}'],
 )
 def test_what_is_no_batch_is_refused(front, body):
     assert ask(front, "POST", "/load", "{}")[0] == 200

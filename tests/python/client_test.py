@@ -1,5 +1,6 @@
 """Sessions, leases, errors, forks and a broker that goes away."""
 
+import ctypes
 import os
 import threading
 
@@ -7,6 +8,14 @@ import pytest
 from conftest import MIB, wait_until
 
 import gmb
+from gmb import _native
+
+
+def test_a_library_that_is_older_is_told():
+    library = ctypes.CDLL(None)
+    _native.declare(library, "libold.so", {"getpid": (ctypes.c_int32, [])})
+    with pytest.raises(ImportError, match=r"libold.so is older .* no gmb_of_tomorrow"):
+        _native.declare(library, "libold.so", {"gmb_of_tomorrow": (None, [])})
 
 
 def test_a_session_says_who_it_is(client):

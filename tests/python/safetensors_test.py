@@ -75,7 +75,12 @@ def test_several_files_are_one_lease(tmp_path):
     ]
     with Source(files) as source:
         image = contents(source)
-        assert [image[t.offset : t.offset + 2] for t in source.tensors] == [b"aa", b"bb"]
+        found = {t.name: image[t.offset : t.offset + 2] for t in source.tensors}
+        assert found == {"a": b"aa", "b": b"bb"}
+        name = source.shared_name("llm", "GPU-1")
+    with Source(files[::-1]) as source:  # as somebody else names them
+        assert contents(source) == image
+        assert source.shared_name("llm", "GPU-1") == name
     with pytest.raises(gmb.SafetensorsError, match="two of the files"):
         Source([files[0], files[0]])
     with pytest.raises(ValueError, match="no file"):
@@ -87,7 +92,7 @@ def test_a_name_says_what_is_in_it(tmp_path):
         with Source(write(tmp_path / "f", tensors)) as source:
             return source.shared_name(given, device)
 
-    large = bytes(5000)
+    large, huge = bytes(5000), bytes(50000)
     first = name({"a": ("U8", (5000,), large)})
     assert first.startswith("llm@") and len(first) == 4 + 16
     assert name({"a": ("U8", (5000,), large)}) == first
@@ -96,10 +101,19 @@ def test_a_name_says_what_is_in_it(tmp_path):
         name({"a": ("I8", (5000,), large)}),
         name({"a": ("U8", (50, 100), large)}),
         name({"a": ("U8", (4999,), large[1:])}),
-        name({"a": ("U8", (5000,), large[:2500] + b"x" + large[2501:])}),
+        *(
+            name({"a": ("U8", (50000,), huge[:at] + b"x" + huge[at + 1 :])})
+            for at in (0, 25000, 49999)
+        ),
+        *(
+            name({"a": ("U8", (4096,), huge[:at] + b"x" + huge[at + 1 : 4096])})
+            for at in (0, 1000, 4095)
+        ),
+        name({"a": ("U8", (50000,), huge)}),
+        name({"a": ("U8", (4096,), huge[:4096])}),
         name({"a": ("U8", (5000,), large)}, device="GPU-2"),
     }
-    assert len(others | {first}) == 7
+    assert len(others | {first}) == 14
 
 
 @pytest.mark.parametrize("given", ["", "x" * 112, "new\nline", "\u00e9"])
@@ -206,6 +220,36 @@ def test_a_file_that_shrinks_meanwhile_is_told(tmp_path):
         os.truncate(path, 1000)
         with pytest.raises(gmb.SafetensorsError, match="truncated while"):
             contents(source)
+
+
+def test_of_a_large_tensor_every_stretch_is_sampled(tmp_path):
+    path = write(tmp_path / "f", {"a": ("U8", (1,), b"a")})
+    nbytes = 200 << 20
+    raw_file(path, {"a": entry(shape=[nbytes], offsets=[0, nbytes])})
+    start = path.stat().st_size
+    os.truncate(path, start + nbytes)  # of holes
+    names = set()
+    for at in (None, 0, 64 << 20, 128 << 20, 192 << 20, 100 << 20, nbytes - 1):
+        if at is not None:
+            with path.open("r+b") as file:
+                file.seek(start + at)
+                file.write(b"x")
+        with Source(path) as source:
+            names.add(source.shared_name("llm", "GPU-1"))
+    assert len(names) == 7
+
+
+def test_a_file_that_is_rewritten_meanwhile_is_told(tmp_path):
+    path = write(tmp_path / "f", {"a": ("U8", (4096,), bytes(4096))})
+    os.utime(path, ns=(0, 0))
+    with Source(path) as source:
+        contents(source)
+        source.check_unchanged()
+        with path.open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"x")
+        with pytest.raises(gmb.SafetensorsError, match="changed while"):
+            source.check_unchanged()
 
 
 def test_no_file_stays_open(tmp_path):

@@ -14,7 +14,8 @@ from conftest import MIB, wait_until
 from safetensors_test import raw_file, write
 
 import gmb
-from gmb._shared_files import Source, fill_host, load
+from gmb import _client
+from gmb._shared_files import Source, drop, fill_host, load
 
 WORKER = pathlib.Path(__file__).with_name("shared_worker.py")
 
@@ -266,13 +267,15 @@ def test_names_are_taken_once(client, other):
     other.acquire(MIB, share_as="llm").release()
 
 
-@pytest.mark.parametrize("name", ["", "x" * 129, "new\nline"])
+@pytest.mark.parametrize("name", ["", "x" * 129, "new\nline", "llm\0x"])
 def test_names_that_are_none_are_refused(client, name):
-    if name:  # an empty one is none at all
-        with pytest.raises(gmb.InvalidArgumentError):
-            client.acquire(MIB, share_as=name)
-    with pytest.raises(gmb.Error):
-        client.attach(name)
+    for call in (
+        lambda: client.acquire(MIB, share_as=name),
+        lambda: client.attach(name),
+        lambda: client.shared(name, MIB, lambda lease: None),
+    ):
+        with pytest.raises((ValueError, gmb.NotFoundError)):
+            call()
 
 
 def test_contents_that_may_be_lost_cannot_be_shared(client):
@@ -349,6 +352,17 @@ def test_shared_fills_once(client, other):
     assert depths == [1]
 
 
+def test_shared_passes_on_who_has_access(client):
+    def refusal(call):
+        with pytest.raises(gmb.Error) as caught:
+            call(access_from=["GPU-nobody"])
+        return caught.value
+
+    plain = refusal(lambda **more: client.acquire(MIB, **more))
+    shared = refusal(lambda **more: client.shared("llm", MIB, lambda lease: None, **more))
+    assert (shared.code, str(shared)) == (plain.code, str(plain))
+
+
 def test_a_fill_that_fails_leaves_the_name_free(broker, client, other):
     def fail(lease):
         lease.fill(1)
@@ -374,6 +388,67 @@ def test_shared_gives_up_in_time(client, other):
         with pytest.raises(gmb.FailedPreconditionError) as caught:
             other.shared("llm", MIB, lambda lease: None, wait=0.05)
         assert caught.value.reason == gmb.Reason.BAD_STATE
+
+
+def test_an_interrupt_after_the_grant_loses_nothing(broker, client, other, monkeypatch):
+    with client.acquire(MIB, share_as="llm") as lease:
+        lease.seal()
+        granted = broker.pool()["granted_bytes"]
+
+        def interrupt(error):
+            assert not error
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(_client, "check", interrupt)
+            for call in (lambda: other.acquire(MIB), lambda: other.attach("llm")):
+                with pytest.raises(KeyboardInterrupt):
+                    call()
+        assert broker.pool()["granted_bytes"] == granted
+        other.attach("llm").release()  # it does not have it already
+
+
+def test_what_is_just_being_given_back_is_waited_for(client, weights):
+    uuid = client.devices[0].uuid
+
+    def again(source, wait):
+        return load(client, "llm", source, fill_host, device=uuid, wait=wait, keep=False)
+
+    with Source(weights) as source:
+        lease = again(source, 5)
+        with pytest.raises(gmb.FailedPreconditionError, match="already"):
+            again(source, 0.05)
+        releasing = threading.Timer(0.05, lease.release)
+        releasing.start()
+        again(source, 60).release()
+        releasing.join()
+
+
+def test_what_is_kept_is_dropped_by_its_files(broker, client, weights):
+    uuid = client.devices[0].uuid
+    with Source(weights) as source:
+        load(client, "llm", source, fill_host, device=uuid, wait=5, keep=True).release()
+        assert broker.pool()["granted_bytes"]
+        drop(client, "llm", source, device=uuid)
+        assert broker.pool()["granted_bytes"] == 0
+        with pytest.raises(gmb.NotFoundError):
+            drop(client, "llm", source, device=uuid)
+
+
+def test_a_file_that_is_rewritten_meanwhile_leaves_nothing_behind(broker, client, weights):
+    uuid = client.devices[0].uuid
+    os.utime(weights, ns=(0, 0))
+
+    def fill(source, lease):
+        fill_host(source, lease)
+        with weights.open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"x")
+
+    with Source(weights) as source:
+        with pytest.raises(gmb.SafetensorsError, match="changed while"):
+            load(client, "llm", source, fill, device=uuid, wait=5, keep=False)
+    assert broker.pool()["granted_bytes"] == 0
 
 
 def test_a_truncated_file_leaves_nothing_behind(broker, client, weights):

@@ -19,7 +19,7 @@ from gmb._errors import (
     NotFoundError,
     UnavailableError,
 )
-from gmb._lease import Lease
+from gmb._lease import Lease, drop_handle
 from gmb._native import check, encode, lib, milliseconds
 from gmb._types import Contents, Device, Quota, device_from, quota_from
 
@@ -231,14 +231,12 @@ class Client:
             wait_ms=milliseconds(wait),
             contents=int(contents),
             keep=keep,
-            share_as=encode(share_as),
+            share_as=None if share_as is None else _name(share_as),
         )
         _set_common(options, access_from, on_waiting, cancel)
-        handle = ctypes.c_void_p()
-        with _Call(self) as client:
-            check(lib.gmb_acquire(client, nbytes, ctypes.byref(options), ctypes.byref(handle)))
-        assert handle.value is not None
-        return Lease(handle.value, self, self.device_of(_lease_device(handle.value)))
+        return self._granted(
+            lambda client, out: lib.gmb_acquire(client, nbytes, ctypes.byref(options), out)
+        )
 
     def attach(
         self,
@@ -262,15 +260,21 @@ class Client:
             wait_ms=milliseconds(wait),
         )
         _set_common(options, access_from, on_waiting, cancel)
+        encoded = _name(name)
+        return self._granted(
+            lambda client, out: lib.gmb_attach(client, encoded, ctypes.byref(options), out)
+        )
+
+    def _granted(self, call: Callable[[int, Any], int | None]) -> Lease:
+        """The lease that the call makes; nobody else has it when an interrupt comes."""
         handle = ctypes.c_void_p()
-        with _Call(self) as client:
-            check(
-                lib.gmb_attach(
-                    client, encode(name), ctypes.byref(options), ctypes.byref(handle)
-                )
-            )
-        assert handle.value is not None
-        return Lease(handle.value, self, self.device_of(_lease_device(handle.value)))
+        try:
+            with _Call(self) as client:
+                check(call(client, ctypes.byref(handle)))
+            return Lease(handle, self)
+        except BaseException:
+            drop_handle(handle)
+            raise
 
     def shared(
         self,
@@ -281,6 +285,7 @@ class Client:
         device: str | None = None,
         wait: float | None = 60.0,
         keep: bool = False,
+        access_from: Sequence[str] = (),
         on_waiting: Callable[[int], None] | None = None,
         cancel: Canceller | None = None,
     ) -> Lease:
@@ -293,13 +298,13 @@ class Client:
         bounded by `wait`.
         """
         return _shared.attach_or_fill(
-            self, name, nbytes, fill, device, wait, keep, on_waiting, cancel
+            self, name, nbytes, fill, device, wait, keep, access_from, on_waiting, cancel
         )
 
     def drop(self, name: str) -> None:
         """Nobody attaches to it any more, its name is free, and it ends with its last session."""
         with _Call(self) as handle:
-            check(lib.gmb_drop(handle, encode(name)))
+            check(lib.gmb_drop(handle, _name(name)))
 
     def device_of(self, uuid: str) -> Device:
         for device in self._devices:
@@ -517,8 +522,11 @@ def _at_least_one(seconds: float) -> int:
     return max(1, milliseconds(seconds))
 
 
-def _lease_device(handle: int) -> str:
-    return str(lib.gmb_lease_device(handle).decode())
+def _name(name: str) -> bytes | None:
+    """Of a shared lease; to the library an empty one is none."""
+    if not name:
+        raise ValueError("gmb: the name of a shared lease is empty")
+    return encode(name)
 
 
 def _close_all() -> None:

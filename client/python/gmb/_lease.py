@@ -22,20 +22,24 @@ class Lease:
     one thread at a time.
 
     GPU leases have the CUDA array interface, so that `cupy.asarray(lease)` or
-    `torch.as_tensor(lease, device="cuda")` is an array of its bytes. Those of
-    `host` devices have `view()`.
+    `torch.as_tensor(lease, device="cuda")` is an array of its bytes. It says that
+    attached leases are read-only, which torch refuses: gmb.torch.load_shared is for
+    those. Leases of `host` devices have `view()`.
     """
 
-    def __init__(self, handle: int, client: Client, device: Device) -> None:
+    def __init__(self, owned: ctypes.c_void_p, client: Client) -> None:
+        # Whoever drops `owned` first does it for all: an interrupt may come anywhere here.
+        handle = owned.value
+        assert handle is not None
         self._handle: int | None = handle
         self._client = client
-        self._device = device
+        self._device = client.device_of(lib.gmb_lease_device(handle).decode())
         self._address: int = lib.gmb_lease_data(handle)
         self._size: int = lib.gmb_lease_size_bytes(handle)
         self._id: int = lib.gmb_lease_id(handle)
         self._attached = bool(lib.gmb_lease_attached(handle))
         self._view: weakref.ref[Any] | None = None
-        self._release = weakref.finalize(self, _drop, handle)
+        self._release = weakref.finalize(self, drop_handle, owned)
         # A process that ends gives everything back: nothing to do then.
         self._release.atexit = False
 
@@ -172,8 +176,11 @@ class Lease:
         self.release()
 
 
-def _drop(handle: int) -> None:
-    lib.gmb_error_free(lib.gmb_lease_release(handle))
+def drop_handle(owned: ctypes.c_void_p) -> None:
+    """Releases the native lease that is there, once, and says nothing of errors."""
+    handle, owned.value = owned.value, None
+    if handle is not None:
+        lib.gmb_error_free(lib.gmb_lease_release(handle))
 
 
 def _check_range(offset: int, count: int) -> None:

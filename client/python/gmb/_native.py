@@ -176,11 +176,24 @@ def _load() -> ctypes.CDLL:
             f"gmb: cannot load {path} ({error}); install the package with pip, or set "
             "GMB_LIBRARY_DIR to the folder that holds it"
         ) from error
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
+    declare(library, path, _FUNCTIONS)
+    return library
+
+
+def declare(
+    library: ctypes.CDLL, path: str, functions: dict[str, tuple[object, list[object]]]
+) -> None:
+    """Says what the functions take and return. ImportError when the library is older."""
+    for name, (result, arguments) in functions.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise ImportError(
+                f"gmb: {path} is older than this package: it has no {name}; install the "
+                "package with pip, or set GMB_LIBRARY_DIR to the folder of a newer one"
+            ) from error
         function.restype = result
         function.argtypes = arguments
-    return library
 
 
 lib = _load()
@@ -215,7 +228,11 @@ def milliseconds(seconds: float | None) -> int:
 
 
 def encode(text: str | os.PathLike[str] | None) -> bytes | None:
-    return None if text is None else os.fsencode(text)
+    """For the C interface, where a text ends at its first NUL."""
+    encoded = None if text is None else os.fsencode(text)
+    if encoded is not None and b"\0" in encoded:
+        raise ValueError(f"gmb: a name has a NUL character: {encoded!r:.150}")
+    return encoded
 
 
 def library_version() -> str:

@@ -68,10 +68,7 @@ PATH = _native.library_path("libgmb_torch.so")
 
 def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(PATH)
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
+    _native.declare(library, PATH, _FUNCTIONS)
     return library
 
 

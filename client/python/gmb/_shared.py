@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gmb._errors import (
@@ -29,6 +29,7 @@ def attach_or_fill(
     device: str | None,
     wait: float | None,
     keep: bool,
+    access_from: Sequence[str],
     on_waiting: Callable[[int], None] | None,
     cancel: Canceller | None,
 ) -> Lease:
@@ -41,7 +42,13 @@ def attach_or_fill(
     while True:
         last = left() == 0.0
         try:
-            lease = client.attach(name, wait=left(), on_waiting=on_waiting, cancel=cancel)
+            lease = client.attach(
+                name,
+                wait=left(),
+                access_from=access_from,
+                on_waiting=on_waiting,
+                cancel=cancel,
+            )
         except NotFoundError as error:
             if error.reason != Reason.NO_SUCH_LEASE:
                 raise
@@ -52,6 +59,7 @@ def attach_or_fill(
                 nbytes,
                 device=device,
                 wait=left(),
+                access_from=access_from,
                 on_waiting=on_waiting,
                 cancel=cancel,
                 share_as=name,

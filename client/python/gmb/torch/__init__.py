@@ -27,7 +27,7 @@ from gmb.torch._graphs import graph
 from gmb.torch._out_of_memory import oom_reason
 from gmb.torch._pools import Pool
 from gmb.torch._session import Stats, disable, enable, enabled, pool, stats, trim
-from gmb.torch._shared import load_shared, share_module
+from gmb.torch._shared import drop_shared, load_shared, share_module
 from gmb.torch._weights import seal, weights
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Stats",
     "active",
     "disable",
+    "drop_shared",
     "enable",
     "enabled",
     "graph",

@@ -8,7 +8,7 @@ import torch
 
 from gmb._lease import Lease
 from gmb._safetensors import SafetensorsError
-from gmb._shared_files import Paths, Source, load
+from gmb._shared_files import Paths, Source, drop, load
 from gmb.torch import _staging
 from gmb.torch._session import Session, current
 from gmb.torch._shared_segments import SharedSegment, as_tensor
@@ -46,9 +46,9 @@ def load_shared(
 
     The first process of the tenant that asks reads the files to the device and seals; all
     others, those that wait meanwhile too, attach. `name` says which weights they are to
-    people; a file with another header, other sizes, or other bytes at sampled places, is
+    people; files with another header, other sizes, or other bytes at sampled places, are
     another lease, and so is that of another GPU. `keep`: it stays on when no process has
-    it, until `gmb lease drop` or Client.drop. `wait` is how many seconds the broker and
+    it, until drop_shared() or `gmb lease drop`. `wait` is how many seconds the broker and
     the other process may take.
 
     The tensors are for inference, to be used in scopes as all memory of the broker, and
@@ -91,6 +91,20 @@ def load_shared(
             }
 
 
+def drop_shared(
+    name: str, paths: Paths, device: int | torch.device | str | None = None
+) -> None:
+    """Ends what load_shared() of these files made with `keep`.
+
+    Nobody attaches to it any more; who has it keeps it, and with the last of them it is
+    gone. gmb.NotFoundError: there is none.
+    """
+    session = current()
+    index = _index(session, device)
+    with Source(paths) as source:
+        drop(session.client, name, source, device=session.uuids[index])
+
+
 def share_module(
     module: torch.nn.Module,
     name: str,
@@ -109,10 +123,19 @@ def share_module(
     file. Returns what load_state_dict() does.
     """
     tensors = load_shared(name, paths, device, wait=wait, keep=keep)
-    for parameter_name, parameter in module.named_parameters(remove_duplicate=False):
-        if parameter_name in tensors:
-            parameter.requires_grad_(False)  # which is kept
-    return module.load_state_dict(tensors, strict=strict, assign=True)
+    changed = [
+        parameter
+        for parameter_name, parameter in module.named_parameters(remove_duplicate=False)
+        if parameter_name in tensors and parameter.requires_grad
+    ]
+    for parameter in changed:
+        parameter.requires_grad_(False)  # which load_state_dict() keeps
+    try:
+        return module.load_state_dict(tensors, strict=strict, assign=True)
+    except BaseException:
+        for parameter in changed:
+            parameter.requires_grad_(True)
+        raise
 
 
 def _fill(source: Source, lease: Lease, index: int) -> None:
