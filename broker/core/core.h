@@ -260,7 +260,7 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static bool CloseAll(const std::vector<Session*>& sessions);
 
-  // Shared leases (core_shared.cc).
+  // Shared leases (core_shared.cc, core_attach.cc).
   absl::Status CheckName(quota::TenantId tenant,
                          const v1::Acquire& acquire) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -269,13 +269,6 @@ void Core::FillAndMap(Lease* lease, Afterwards* after) {
   TryEndRestore(lease, after);
 }
 
-// Whether a scope of the session, or of its group, waits to be let in.
-bool Core::WantsIn(Session* session) const {
-  const std::vector<Session*> members = Members(session);
-  return std::any_of(members.begin(), members.end(),
-                     [](const Session* m) { return !m->restores.empty(); });
-}
-
 // There is nothing to fill it with: it stays evicted, and who asks is told.
 void Core::LoseContents(Lease* lease, Afterwards* after) {
   GiveBack(pools_.at(lease->request.pool).get(), *lease, {}, after);
@@ -321,18 +314,6 @@ void Core::OnRestoreNotPrepared(Pool* pool, Lease* lease,
         after);
   }
   AdvanceUsers(lease, after);
-}
-
-// Since the last of them was answered.
-uint32_t Core::RestoreAttempts(const Lease& lease) const {
-  uint32_t attempts = 0;
-  for (const Mapping& mapping : lease.mappings) {
-    attempts =
-        std::max(attempts, sessions_.at(mapping.session)->restore_attempts);
-  }
-  const auto name = shared_.find({lease.tenant, lease.request.share_as});
-  const bool named = lease.shared && !lease.dropped && name != shared_.end();
-  return named ? std::max(attempts, name->second.attempts) : attempts;
 }
 
 void Core::OnMapped(Session* session, const v1::Mapped& mapped,

@@ -54,6 +54,25 @@ void Core::AnswerUsers(Lease* lease, const absl::Status& status,
   }
 }
 
+// Whether a scope of the session, or of its group, waits to be let in.
+bool Core::WantsIn(Session* session) const {
+  const std::vector<Session*> members = Members(session);
+  return std::any_of(members.begin(), members.end(),
+                     [](const Session* m) { return !m->restores.empty(); });
+}
+
+// Since the last of them was answered.
+uint32_t Core::RestoreAttempts(const Lease& lease) const {
+  uint32_t attempts = 0;
+  for (const Mapping& mapping : lease.mappings) {
+    attempts =
+        std::max(attempts, sessions_.at(mapping.session)->restore_attempts);
+  }
+  const auto name = shared_.find({lease.tenant, lease.request.share_as});
+  const bool named = lease.shared && !lease.dropped && name != shared_.end();
+  return named ? std::max(attempts, name->second.attempts) : attempts;
+}
+
 bool Core::IsAskedBack(const Lease& lease) const {
   return lease.asked_back.has_value() && restoring_.contains(*lease.asked_back);
 }

@@ -35,6 +35,14 @@ absl::Status NoSuchLease(uint64_t lease) {
                    lease));
 }
 
+absl::Status NoSuchName(absl::string_view name) {
+  return proto::MakeError(
+      v1::NO_SUCH_LEASE,
+      absl::StrCat("the tenant has no shared lease of this name, or its writer "
+                   "ended before it was sealed: make one: name=",
+                   name.substr(0, 128)));
+}
+
 absl::Status TooManyRequests(uint64_t max) {
   return proto::MakeError(
       v1::TOO_MANY_REQUESTS,

@@ -14,6 +14,8 @@ namespace gmb::broker {
 [[nodiscard]] absl::Status NoSuchTenant(absl::string_view name);
 [[nodiscard]] absl::Status NoSuchDevice(absl::string_view device);
 [[nodiscard]] absl::Status NoSuchLease(uint64_t lease);
+// Of a shared lease.
+[[nodiscard]] absl::Status NoSuchName(absl::string_view name);
 
 [[nodiscard]] absl::Status TooManyRequests(uint64_t max);
 

@@ -92,6 +92,27 @@ class CoreSharedTest : public CoreReclaimTest {
     taken.lease = grant.grant().lease_id();
     return taken;
   }
+  // A writer's and a reader's 100 MiB, both parked, away.
+  struct BothAway {
+    std::shared_ptr<FakePeer> writer;
+    std::shared_ptr<FakePeer> reader;
+    Taken taken;
+  };
+  BothAway Away(uint64_t bytes) {
+    BothAway away{
+        .writer = Writer(100 * kMiB), .reader = Reader(), .taken = {}};
+    away.writer->Park();
+    away.reader->Park();
+    away.taken = Take({away.writer.get(), away.reader.get()}, bytes);
+    return away;
+  }
+  // For that one alone.
+  void BringBack(FakePeer* peer, const Taken& taken) {
+    taken.busy->Release(taken.lease);
+    const uint64_t restore = peer->Restore(30);
+    Map(peer);
+    EXPECT_TRUE(peer->Answer(restore).has_restored());
+  }
   void Map(FakePeer* peer) {
     const v1::Map map = peer->AwaitMap(moves_[peer]);
     EXPECT_EQ(map.lease_id(), shared_);
@@ -309,11 +330,7 @@ TEST_F(CoreSharedTest, TwoWhoWantItAtOnceBothGetIt) {
 }
 
 TEST_F(CoreSharedTest, WhoAskedForItEndsAndTheOtherGetsItAllTheSame) {
-  const auto writer = Writer(100 * kMiB);
-  const auto reader = Reader();
-  writer->Park();
-  reader->Park();
-  const Taken taken = Take({writer.get(), reader.get()}, 250 * kMiB);
+  const auto [writer, reader, taken] = Away(250 * kMiB);
   writer->Restore(30);  // waits for bytes
   const uint64_t waiting = reader->Restore(30);
   core.CloseSession(writer->session, "killed");
@@ -323,11 +340,7 @@ TEST_F(CoreSharedTest, WhoAskedForItEndsAndTheOtherGetsItAllTheSame) {
 }
 
 TEST_F(CoreSharedTest, AnAskersDeadlineIsNotTheOthers) {
-  const auto writer = Writer(100 * kMiB);
-  const auto reader = Reader();
-  writer->Park();
-  reader->Park();
-  const Taken taken = Take({writer.get(), reader.get()}, 250 * kMiB);
+  const auto [writer, reader, taken] = Away(250 * kMiB);
   const uint64_t impatient = writer->Restore(1);
   const uint64_t patient = reader->Restore(30);
   EXPECT_EQ(Reason(writer->Answer(impatient)), v1::POOL_EXHAUSTED);
@@ -337,15 +350,8 @@ TEST_F(CoreSharedTest, AnAskersDeadlineIsNotTheOthers) {
 }
 
 TEST_F(CoreSharedTest, WhoCannotMapItIsToldAndTheOthersKeepIt) {
-  const auto writer = Writer(100 * kMiB);
-  const auto reader = Reader();
-  writer->Park();
-  reader->Park();
-  const Taken taken = Take({writer.get(), reader.get()}, 200 * kMiB);
-  taken.busy->Release(taken.lease);
-  const uint64_t first = writer->Restore(30);
-  Map(writer.get());
-  EXPECT_TRUE(writer->Answer(first).has_restored());
+  const auto [writer, reader, taken] = Away(200 * kMiB);
+  BringBack(writer.get(), taken);
   EnterScope(writer.get(), 4);
   const uint64_t second = reader->Restore(30);
   const v1::Map map = reader->AwaitMap(moves_[reader.get()]);
@@ -406,11 +412,7 @@ TEST_F(CoreSharedTest, OneThatIsEvictedBeforeItIsSealedIsNobodyElses) {
 }
 
 TEST_F(CoreSharedTest, AReaderThatEndsWhileItIsComingBackDoesNotEndThat) {
-  const auto writer = Writer(100 * kMiB);
-  const auto reader = Reader();
-  writer->Park();
-  reader->Park();
-  const Taken taken = Take({writer.get(), reader.get()}, 250 * kMiB);
+  const auto [writer, reader, taken] = Away(250 * kMiB);
   const uint64_t restore = writer->Restore(30);
   taken.busy->Release(taken.lease);  // its slabs are being made
   core.CloseSession(reader->session, "killed");
@@ -487,15 +489,8 @@ TEST_F(CoreSharedTest, AllWhoUseItArePausedForAGuarantee) {
 }
 
 TEST_F(CoreSharedTest, WhoComesBackDuringAPauseWaitsForItsEnd) {
-  const auto writer = Writer(100 * kMiB);
-  const auto reader = Reader();
-  writer->Park();
-  reader->Park();
-  const Taken taken = Take({writer.get(), reader.get()}, 200 * kMiB);
-  taken.busy->Release(taken.lease);
-  const uint64_t first = writer->Restore(30);
-  Map(writer.get());
-  ASSERT_TRUE(writer->Answer(first).has_restored());
+  const auto [writer, reader, taken] = Away(200 * kMiB);
+  BringBack(writer.get(), taken);
   EnterScope(writer.get(), 4);
   SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
   const auto owner = Connect("owner");
@@ -521,11 +516,7 @@ TEST_F(CoreSharedTest, WhoComesBackDuringAPauseWaitsForItsEnd) {
 }
 
 TEST_F(CoreSharedTest, ItComesBackForTheOthersWhenWhoAskedReleasesIt) {
-  const auto writer = Writer(100 * kMiB);
-  const auto reader = Reader();
-  writer->Park();
-  reader->Park();
-  const Taken taken = Take({writer.get(), reader.get()}, 250 * kMiB);
+  const auto [writer, reader, taken] = Away(250 * kMiB);
   writer->Restore(30);
   const uint64_t waiting = reader->Restore(30);
   EXPECT_TRUE(writer->Answer(writer->Release(shared_)).has_released());
@@ -571,15 +562,8 @@ TEST_F(CoreSharedTest, SealedWhileItsWriterWaitsForItItServesBoth) {
 
 // The clock is ahead of the client, which never answers.
 TEST_F(CoreSharedTest, AMapThatIsNeverAnsweredMakesItHardForAll) {
-  const auto writer = Writer(100 * kMiB);
-  const auto reader = Reader();
-  writer->Park();
-  reader->Park();
-  const Taken taken = Take({writer.get(), reader.get()}, 200 * kMiB);
-  taken.busy->Release(taken.lease);
-  const uint64_t first = writer->Restore(30);
-  Map(writer.get());
-  ASSERT_TRUE(writer->Answer(first).has_restored());
+  const auto [writer, reader, taken] = Away(200 * kMiB);
+  BringBack(writer.get(), taken);
   reader->Restore(600);
   const v1::Map unanswered = reader->AwaitMap(moves_[reader.get()]);
   ASSERT_EQ(unanswered.lease_id(), shared_);
