@@ -133,9 +133,10 @@ void Core::CheckDepartures(quota::Instant now, Afterwards* after) {
 
 // Leases that have ended, or are about to, and are still being copied.
 bool Core::HasMoving(quota::TenantId tenant) const {
-  return std::any_of(moving_.begin(), moving_.end(), [&](quota::LeaseId id) {
-    return leases_.at(id)->tenant == tenant;
-  });
+  for (const quota::LeaseId id : moving_) {
+    if (leases_.at(id)->tenant == tenant) return true;
+  }
+  return false;
 }
 
 // Whether one at least was killed.
