@@ -146,10 +146,10 @@ void Core::Detach(Session* session, Lease* lease, bool reuse,
   std::erase_if(lease->mappings, [&](const Mapping& mapping) {
     return mapping.session == session->id;
   });
-  const std::vector<Session*> users = UsersOf(*lease);
-  lease->awaits_pause &= std::any_of(
-      users.begin(), users.end(),
-      [this](const Session* user) { return pausing_.contains(user->id); });
+  bool paused = false;
+  for (const Session* user : UsersOf(*lease))
+    paused |= pausing_.contains(user->id);
+  lease->awaits_pause &= paused;
   PublishAttached("lease_detached", *session, *lease);
   if (lease->mappings.empty()) {
     if (!lease->request.keep || lease->dropped)
