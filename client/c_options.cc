@@ -41,6 +41,21 @@ absl::Status SetTimeout(int64_t ms, const char* field,
   return absl::OkStatus();
 }
 
+// What Acquire and Attach have in common: both may wait.
+template <typename Given, typename Options>
+void ReadWaiting(const Given& given, Options* options) {
+  options->wait = WaitFromC(given.wait_ms);
+  for (size_t i = 0; i < given.access_from_count; ++i) {
+    options->access_from.push_back(FromCString(given.access_from[i]));
+  }
+  if (given.canceller != nullptr)
+    options->cancel = given.canceller->source.get_token();
+  if (given.on_waiting != nullptr) {
+    options->on_waiting = [call = given.on_waiting, user = given.user](
+                              uint64_t ahead) { call(ahead, user); };
+  }
+}
+
 }  // namespace
 
 absl::Duration WaitFromC(int64_t wait_ms) {
@@ -92,21 +107,12 @@ absl::StatusOr<AcquireOptions> FromC(const gmb_acquire_options* given) {
   if (!read.ok()) return read.status();
   AcquireOptions options;
   options.device = FromCString(read->device);
-  options.wait = WaitFromC(read->wait_ms);
   const absl::StatusOr<Contents> contents = ContentsFromC(read->contents);
   if (!contents.ok()) return contents.status();
   options.contents = *contents;
   options.share_as = FromCString(read->share_as);
   options.keep = read->keep != 0;
-  for (size_t i = 0; i < read->access_from_count; ++i) {
-    options.access_from.push_back(FromCString(read->access_from[i]));
-  }
-  if (read->canceller != nullptr)
-    options.cancel = read->canceller->source.get_token();
-  if (read->on_waiting != nullptr) {
-    options.on_waiting = [call = read->on_waiting, user = read->user](
-                             uint64_t ahead) { call(ahead, user); };
-  }
+  ReadWaiting(*read, &options);
   return options;
 }
 
@@ -115,16 +121,7 @@ absl::StatusOr<AttachOptions> FromC(const gmb_attach_options* given) {
       ReadOptions(given, offsetof(gmb_attach_options, user) + sizeof(void*));
   if (!read.ok()) return read.status();
   AttachOptions options;
-  options.wait = WaitFromC(read->wait_ms);
-  for (size_t i = 0; i < read->access_from_count; ++i) {
-    options.access_from.push_back(FromCString(read->access_from[i]));
-  }
-  if (read->canceller != nullptr)
-    options.cancel = read->canceller->source.get_token();
-  if (read->on_waiting != nullptr) {
-    options.on_waiting = [call = read->on_waiting, user = read->user](
-                             uint64_t ahead) { call(ahead, user); };
-  }
+  ReadWaiting(*read, &options);
   return options;
 }
 
