@@ -211,6 +211,19 @@ def test_a_write_ends_who_writes_and_nobody_else(broker, workers, weights, expec
     assert reader.sum() == writer.sum() == expected
 
 
+def test_a_use_without_the_gate_ends_who_uses_what_is_away(broker, workers, weights, expected):
+    careless, careful = workers(weights), workers(weights)
+    for worker in (careless, careful):
+        worker.tell("go")
+        worker.loaded()
+        worker.ask("park", "parked")
+    careless.ask("read outside", "read")  # it is there, by luck
+    assert broker.reclaim("a", 10 * MIB)
+    careless.tell("read outside")
+    assert careless.ended_with() == -signal.SIGSEGV
+    assert careful.sum() == expected
+
+
 def test_another_file_of_that_name_is_another_lease(broker, workers, weights, tmp_path):
     other = write(tmp_path / "other", {"x": ("U8", (100,), os.urandom(100))})
     for path in (weights, other):

@@ -2,7 +2,8 @@
 FILE [pause] [keep]
 
 Says one JSON object a line. Loads when it is told "go" (with `pause` waits for another line
-before it fills), then does what it is told: "sum", "park", "enter", "leave", "write", "end".
+before it fills), then does what it is told: "sum", "park", "enter", "leave",
+"read outside", "write", "end".
 """
 
 import ctypes
@@ -58,6 +59,9 @@ def main():
         elif word == "leave":
             client.leave()
             say(step="left")
+        elif word == "read outside":
+            ctypes.string_at(lease.address, 1)
+            say(step="read")
         elif word == "write":
             ctypes.memset(lease.address, 0, 1)
             say(step="written")
