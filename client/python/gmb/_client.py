@@ -339,9 +339,9 @@ class Client:
 
     def enter(self, wait: float | None = 30.0, *, capture: bool = False) -> None:
         """Enters a scope of the calling thread; leave() goes with it. See active()."""
-        self._fork_guard.check()
         entered = self._thread.entered
         if entered and not capture:
+            self._fork_guard.check()
             entered.append(False)  # the outer one holds the gate
             return
         handle = self._begin(scope=True)
@@ -401,7 +401,7 @@ class Client:
         with self._lock:
             self._calls -= 1
             self._scopes -= scope
-            if self._calls == 0:
+            if self._calls == 0 and self._handle is None:  # close() waits
                 self._idle.notify_all()
 
     def _read_devices(self) -> tuple[Device, ...]:

@@ -184,7 +184,7 @@ class ForkGuard:
         return _forks != self._forks
 
     def check(self) -> None:
-        if self.in_child():
+        if _forks != self._forks:
             raise ForkedError(
                 f"{_FORKED} from one that uses gmb: sessions and leases stay with the parent; "
                 "start it with spawn or forkserver, and connect there",

@@ -31,26 +31,27 @@ class Disposal:
     @contextlib.contextmanager
     def use(self) -> Iterator[None]:
         """While the calling thread allocates to a pool, or looks at one."""
-        self._enter()
+        self.enter()
         try:
             yield
         finally:
-            self._leave()
+            self.leave()
+
+    def enter(self) -> None:
+        """use() in two calls, the second of which is leave()."""
+        with self._lock:
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            self._destroy_if_quiet()
 
     def dispose(self, mem_pools: dict[int, torch.cuda.MemPool]) -> None:
         """Nobody will use them any more, but their tensors may live on. Empties the dict."""
         with self._lock:
             while mem_pools:
                 self._condemned.append(mem_pools.popitem()[1])
-            self._destroy_if_quiet()
-
-    def _enter(self) -> None:
-        with self._lock:
-            self._users += 1
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._users -= 1
             self._destroy_if_quiet()
 
     def _destroy_if_quiet(self) -> None:
@@ -66,13 +67,13 @@ class Disposal:
         disposal, begin, end = self, self._begin, self._end
 
         def capture_begin(graph: torch.cuda.CUDAGraph, *args: Any, **kwargs: Any) -> None:
-            disposal._enter()
+            disposal.enter()
             _segments.lib.gmb_torch_begin_capture()
             try:
                 begin(graph, *args, **kwargs)
             except BaseException:
                 _segments.lib.gmb_torch_end_capture()
-                disposal._leave()
+                disposal.leave()
                 raise
 
         def capture_end(graph: torch.cuda.CUDAGraph) -> None:
@@ -80,7 +81,7 @@ class Disposal:
                 end(graph)
             finally:
                 _segments.lib.gmb_torch_end_capture()
-                disposal._leave()
+                disposal.leave()
 
         graphs.capture_begin = capture_begin  # type: ignore
         graphs.capture_end = capture_end  # type: ignore

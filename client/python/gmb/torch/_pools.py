@@ -15,6 +15,7 @@ import torch
 from gmb import _segments
 from gmb._types import Contents
 from gmb.torch._disposal import Disposal
+from gmb.torch._route import Route
 
 _groups = itertools.count(1)
 
@@ -73,14 +74,11 @@ class Pool:
         self._end = weakref.finalize(self, self._router.disposal.dispose, mem_pools)
         end()
 
-    def route(self, stack: contextlib.ExitStack) -> None:
-        """The calling thread's allocations come from here until the stack is closed."""
+    def route(self) -> Route:
+        """The calling thread's allocations come from here until the route has ended."""
         if not self._mem_pools:
             raise RuntimeError("gmb: the pool is closed")
-        if self.group != 0:
-            stack.enter_context(_segments.group(self.group, self.contents))
-        for device, mem_pool in self._mem_pools.items():
-            stack.enter_context(torch.cuda.use_mem_pool(mem_pool, device=device))
+        return Route(self._router.disposal, self._mem_pools, self.group, self.contents)
 
     def __enter__(self) -> Pool:
         if not self._router.in_scope():
@@ -107,11 +105,11 @@ class Pool:
 
 
 class _Routes(threading.local):
-    """What a thread allocates from, innermost last, and how to end it. None: torch's own."""
+    """What a thread allocates from, innermost last, and its route. None: torch's own."""
 
     def __init__(self) -> None:
         self.pools: list[Pool | None] = []
-        self.stack: contextlib.ExitStack | None = None
+        self.route: Route | None = None
 
 
 class Router:
@@ -174,43 +172,45 @@ class Router:
             self.pop()
 
     def _follow(self, routes: _Routes) -> None:
-        if routes.stack is not None:
-            stack, routes.stack = routes.stack, None
-            stack.close()
+        if routes.route is not None:
+            route, routes.route = routes.route, None
+            route.end()
         if routes.pools and (pool := routes.pools[-1]) is not None:
-            with contextlib.ExitStack() as stack:
-                stack.enter_context(self.disposal.use())
-                # Backward runs on this thread, and so allocates where it does.
-                stack.enter_context(torch.autograd.set_multithreading_enabled(False))
-                pool.route(stack)
-                routes.stack = stack.pop_all()
+            routes.route = pool.route()
 
     # --- Of scopes: see gmb._client.ScopeHooks.
 
     def entered(self) -> None:
         with self._lock:
             pool = self._idle.pop() if self._idle else None
-        pool = pool or Pool(self, group=0)
+            if pool is not None:
+                self._busy.append(pool)
+        if pool is None:
+            pool = Pool(self, group=0)
+            with self._lock:
+                self._busy.append(pool)
         try:
             self.push(pool)
         except BaseException:
-            with self._lock:
-                self._idle.append(pool)
+            self._back(pool)
             raise
-        with self._lock:
-            self._busy.append(pool)
 
     def leaving(self) -> None:
         if not self._routes.pools:
             return  # entered before gmb.torch was enabled
         pool = self.pop()
         assert pool is not None
+        self._back(pool)
+
+    def _back(self, pool: Pool) -> None:
+        """Its scope has left."""
         with self._lock:
             self._busy.remove(pool)
-            stale = pool in self._stale
-            self._stale.discard(pool)
-        if stale:
-            pool.renew()
+            if pool not in self._stale:
+                self._idle.append(pool)
+                return
+            self._stale.remove(pool)
+        pool.renew()
         with self._lock:
             self._idle.append(pool)
 

@@ -40,7 +40,8 @@ class Trimmer:
 
     def changed(self) -> None:
         """A scope has been left: there may be more, or less."""
-        self._changed.set()
+        if not self._changed.is_set():  # setting it costs more
+            self._changed.set()
 
     def stop(self) -> None:
         self._stop.set()
