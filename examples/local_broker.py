@@ -1,5 +1,7 @@
 """A broker of an example's own: gmbd on a fresh folder, and the gmb command for it."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -9,11 +11,13 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 MIB = 1 << 20
 
 
-def mib(nbytes):
+def mib(nbytes: float) -> str:
     return f"{nbytes / MIB:.1f} MiB"
 
 
@@ -24,10 +28,10 @@ class Problem(Exception):
 class Programs:
     """Where programs are: folders as in PATH, a folder of tools/gpu-bundle, or PATH."""
 
-    def __init__(self, folders=None):
+    def __init__(self, folders: str | None = None) -> None:
         self._folders = folders
 
-    def command(self, name):
+    def command(self, name: str) -> list[str]:
         """What starts it, as a list."""
         bundle = pathlib.Path(self._folders or "", "run")
         if self._folders and os.access(bundle, os.X_OK):
@@ -42,117 +46,127 @@ class Programs:
 class Broker:
     """gmbd, from the beginning of a `with` to its end."""
 
-    def __init__(self, programs, *, device, tenants, pool=None, host_pool="0", settings=(),
-                 socket_dir=None):
-        """`tenants` and `settings`: lines of YAML. `socket_dir`: where nobody listens yet."""
+    def __init__(
+        self,
+        programs: Programs,
+        *,
+        device: str,
+        pool: int | str,
+        tenants: Mapping[str, Mapping[str, object]],
+        host_pool: int | str = 0,
+        arguments: Sequence[str] = (),
+        socket_dir: str | None = None,
+        log: pathlib.Path | None = None,
+        await_host_pool: bool = True,
+    ) -> None:
+        """Sizes are bytes, or as in "64MiB".
+
+        `device`: "host" or, say, "cuda:0". `tenants`: name to settings, as in the
+        configuration file. `arguments`: further ones of gmbd. `socket_dir`: where nobody
+        listens yet. With `await_host_pool` the `with` begins once that has been prepared.
+        """
         self._programs = programs
-        daemon = programs.command("gmbd")  # before there is a folder to clean up
+        daemon = programs.command("gmbd")
+        programs.command("gmb")  # that both are there, before there is a folder to clean up
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="gmb-example."))
         self.socket_dir = pathlib.Path(socket_dir) if socket_dir else self._folder / "s"
-        config = self._folder / "gmb.yaml"
-        config.write_text("\n".join(
-            [*settings, "tenants:", *(f"  - {tenant}" for tenant in tenants), ""]))
+        self._log = log or self._folder / "gmbd.log"
+        self._await_host_pool = await_host_pool
+        config, state = self._folder / "gmb.yaml", self._folder / "state"
+        config.write_text(_config(tenants))
+        state.mkdir()
+        # A host device has its size in its name.
+        memory = [f"host:{pool}"] if device == "host" else [device, "--pool", str(pool)]
         self._command = [
-            *daemon, "--config", config, "--device", device,
-            "--host-pool", host_pool, "--socket-dir", self.socket_dir,
-            "--state-dir", self._folder / "state",
+            *(*daemon, "--config", str(config), "--device", *memory),
+            *("--host-pool", str(host_pool), *arguments),
+            *("--socket-dir", str(self.socket_dir), "--state-dir", str(state)),
         ]
-        if pool:
-            self._command += ["--pool", pool]
-        self._process = None
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self):
-        (self._folder / "state").mkdir()
-        log = (self._folder / "gmbd.log").open("w+")
-        self._process = subprocess.Popen(self._command, stdout=log, stderr=subprocess.STDOUT)
+    def __enter__(self) -> Broker:
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    self._command, stdout=log, stderr=subprocess.STDOUT
+                )
+            self._await_answer(self._process)
+            if self._await_host_pool:
+                self.prepared_host_pool()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _await_answer(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + 120
-        while not self._is_ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                log.seek(0)
-                said = log.read().strip()[-2000:]
-                self.__exit__(None, None, None)
+        while self.run("status").returncode != 0:
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = self._log.read_text(errors="replace").strip()[-2000:]
                 raise Problem(f"gmbd does not serve:\n{said}")
             time.sleep(0.02)  # between two looks
-        log.close()
-        return self
 
-    def _is_ready(self):
-        """It answers, and the memory for what is evicted is set aside."""
-        done = self.run("--output", "json", "status")
-        if done.returncode != 0:
-            return False
-        return json.loads(done.stdout).get("host_pool", {}).get("done", True)
-
-    def __exit__(self, *_):
-        end(self._process)
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            end(self._process, patience=40)  # it waits 30 s for sessions that are open
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def tenant_dir(self, tenant):
+    def prepared_host_pool(self) -> dict[str, Any]:
+        """Waits until the memory for what is evicted is set aside; its status then."""
+        deadline = time.monotonic() + 120
+        while True:
+            pool: dict[str, Any] = self.ask("status")["host_pool"]
+            if pool["done"]:
+                return pool
+            if time.monotonic() > deadline:
+                raise Problem(f"the host pool does not get ready: {pool}")
+            time.sleep(0.1)  # between two looks
+
+    def tenant_dir(self, tenant: str) -> pathlib.Path:
         return self.socket_dir / "tenants" / tenant
 
-    def command(self, *arguments):
+    def command(self, *arguments: str) -> list[str]:
         return [*self._programs.command("gmb"), "--socket-dir", str(self.socket_dir), *arguments]
 
-    def run(self, *arguments):
-        return subprocess.run(self.command(*arguments), capture_output=True, text=True, check=False)
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, timeout=60, check=False
+        )
 
-    def ask(self, *arguments):
+    def ask(self, *arguments: str) -> Any:
+        """What the gmb command says, as JSON."""
         done = self.run("--output", "json", *arguments)
         if done.returncode != 0:
-            raise Problem(f"gmb {' '.join(arguments)}: {done.stderr.strip()}")
-        return json.loads(done.stdout)
+            raise Problem(f"gmb {' '.join(arguments)}: {done.stdout}{done.stderr}".strip())
+        return json.loads(done.stdout) if done.stdout.strip() else None
 
-    def pool(self):
-        return self.ask("status")["pools"][0]
+    def pool(self) -> dict[str, Any]:
+        """The device pool, as `gmb status` has it."""
+        pool: dict[str, Any] = self.ask("status")["pools"][0]
+        return pool
 
-    def free_bytes(self):
+    def free_bytes(self) -> int:
         """What nobody holds."""
         pool = self.pool()
-        return pool["capacity_bytes"] - pool["granted_bytes"] - pool["unreturned_bytes"]
+        free: int = pool["capacity_bytes"] - pool["granted_bytes"] - pool["unreturned_bytes"]
+        return free
 
-    def tenant(self, name):
-        return self.ask("tenant", "get", name)["pools"][0]
-
-
-class Server:
-    """An example's server, from the beginning of a `with` to its end."""
-
-    def __init__(self, name, command, environment=None, patience=120):
-        self.name, self._patience = name, patience
-        self._command, self._environment = [str(part) for part in command], environment
-        self.port = self._process = None
-
-    def start(self):
-        """Without waiting for it: see await_port."""
-        self._process = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **(self._environment or {})},
-        )
-        return self
-
-    def await_port(self):
-        line = self._process.stdout.readline().strip()
-        prefix = "listening on 127.0.0.1:"
-        if not line.startswith(prefix):
-            raise Problem(f"{self.name} does not serve; it ended with {self.stop()}")
-        self.port = int(line[len(prefix):])
-        return self
-
-    def __enter__(self):
-        return self.start().await_port()
-
-    def __exit__(self, *_):
-        self.stop()
-
-    def stop(self):
-        """Asks it to end; its exit status."""
-        return end(self._process)
+    def tenant(self, name: str) -> dict[str, Any]:
+        """What the tenant has of the device pool."""
+        pool: dict[str, Any] = self.ask("tenant", "get", name)["pools"][0]
+        return pool
 
 
-def end(process, patience=30):
+def _config(tenants: Mapping[str, Mapping[str, object]]) -> str:
+    lines = ["tenants:"]
+    for name, settings in tenants.items():
+        parts = [f"name: {name}", *(f"{key}: {value}" for key, value in settings.items())]
+        lines.append("  - {" + ", ".join(parts) + "}")
+    return "\n".join(lines) + "\n"
+
+
+def end(process: subprocess.Popen[Any], patience: float = 30) -> int:
     """SIGTERM, and SIGKILL where that does not help; the exit status."""
-    if process is None:
-        return None
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGTERM)
     try:

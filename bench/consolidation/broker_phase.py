@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from alone import run_alone
 from conditions import GIB, MIB, in_gib
 from fleet import Fleet
 from load.bursts import model_name
+from local_broker import Broker
 from machine import device_memory, memory_available
-from model_servers.broker import Broker
 from model_servers.kinds import KINDS
 from record import Record
 from trial import run_trial
@@ -34,18 +33,18 @@ def _started(
 ) -> Iterator[tuple[Broker, Fleet]]:
     """A broker whose pool is the card, for `most` tenants that may have all; `count` servers."""
     conditions = record.conditions
-    card = conditions.card_bytes
-    device = (
-        ["--device", "cuda:0", "--pool", str(card)]
-        if conditions.device == "cuda"
-        else ["--device", f"host:{card}"]
-    )
-    arguments = [*device, "--host-pool", str(options.host_pool_bytes), *options.further]
-    tenants = {model_name(number): {"limit": "100%"} for number in range(most)}
-    with Broker(conditions.programs, tenants, arguments, conditions.out / log) as broker:
-        broker.wait_until_it_answers()
+    with Broker(
+        conditions.programs,
+        device="cuda:0" if conditions.device == "cuda" else conditions.device,
+        pool=conditions.card_bytes,
+        host_pool=options.host_pool_bytes,
+        tenants={model_name(number): {"limit": "100%"} for number in range(most)},
+        arguments=options.further,
+        log=conditions.out / log,
+        await_host_pool=False,  # meanwhile the servers start
+    ) as broker:
         record.note("the broker answers")
-        fleet = Fleet(conditions, "gmb", count, broker.socket_dir)
+        fleet = Fleet(conditions, "gmb", count, str(broker.socket_dir))
         try:
             fleet.wait_until_ready()
             record.note(f"{count} servers on gmb ready")
@@ -70,7 +69,7 @@ def run_broker(
                 return
             trial = run_trial(record.conditions, fleet, "gmb", factor * split)
             record.add(trial)
-            status = {"status": broker.gmb("status"), "leases": broker.gmb("lease", "list")}
+            status = {"status": broker.ask("status"), "leases": broker.ask("lease", "list")}
             place = record.conditions.out / f"gmb-{trial.models}.status.json"
             place.write_text(json.dumps(status) + "\n")
             if not trial.all_served():
@@ -98,11 +97,7 @@ def _grow(record: Record, fleet: Fleet, count: int) -> bool:
 
 def _wait_for_host_pool(record: Record, broker: Broker) -> None:
     """Page-locking takes a while, in the background; copies before that would be slower."""
-    deadline = time.monotonic() + 120
-    while not (pool := broker.gmb("status")["host_pool"])["done"]:
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"the host pool is not ready: {pool}")
-        time.sleep(0.2)
+    pool = broker.prepared_host_pool()
     record.note(f"host pool {in_gib(pool['bytes'])}, locked {in_gib(pool['locked_bytes'])}")
 
 
@@ -122,10 +117,10 @@ def _split(record: Record, broker: Broker, fleet: Fleet) -> None:
         fleet.unload()
         names = [server.name for server in fleet.servers[:models]]
         for name in names:
-            broker.gmb("tenant", "set", name, "--limit", str(share))
+            broker.ask("tenant", "set", name, "--limit", str(share))
         trial = run_trial(record.conditions, fleet, "static", models)
         record.add(trial)
         for name in names:
-            broker.gmb("tenant", "set", name, "--limit", "100%")
+            broker.ask("tenant", "set", name, "--limit", "100%")
         if not trial.all_served():
             return

@@ -7,7 +7,7 @@ import pathlib
 from dataclasses import dataclass
 
 from load.trace import Trace
-from model_servers.broker import Programs
+from local_broker import Programs
 
 MIB, GIB = 1 << 20, 1 << 30
 

@@ -22,8 +22,8 @@ from broker_phase import BrokerOptions, run_broker, run_host_alone  # noqa: E402
 from conditions import MIB, Conditions  # noqa: E402
 from load.summary import summarise  # noqa: E402
 from load.trace import read_trace  # noqa: E402
+from local_broker import Programs  # noqa: E402
 from machine import machine  # noqa: E402
-from model_servers.broker import Programs  # noqa: E402
 from plain_phase import run_plain  # noqa: E402
 from record import Record  # noqa: E402
 
@@ -34,7 +34,7 @@ _MODES = ("alone", "static", "native", "gmb")
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--bin", type=pathlib.Path, help="folder of gmbd and gmb [PATH]")
+    parser.add_argument("--bin", help="the programs' folders, as in PATH [PATH]")
     parser.add_argument("--device", choices=("cuda", "host"), default="cuda")
     parser.add_argument("--size", choices=("full", "tiny"), default="full", help="[full]")
     parser.add_argument("--trace", type=pathlib.Path, default=_DEFAULT_TRACE)

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 
-from local_broker import Broker, Problem, Server, end
+from local_broker import Broker, Problem, end
+from local_server import Server
 from story import call
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -16,7 +17,7 @@ MIB, GIB = 1 << 20, 1 << 30
 HOST_POOL, GPU_POOL = 64 * MIB, 12 * GIB
 # Two CUDA contexts of processes that have no broker.
 CONTEXTS = 3 * GIB // 2
-TENANTS = ("{name: server, limit: 100%}", "{name: neighbour, limit: 100%}")
+TENANTS = {"server": {"limit": "100%"}, "neighbour": {"limit": "100%"}}
 
 
 def of_device(device):
@@ -102,8 +103,8 @@ class HostForm:
 
     @contextlib.contextmanager
     def open(self, programs, given):
-        with Broker(programs, device=f"host:{HOST_POOL}", tenants=TENANTS, host_pool="16MiB",
-                    socket_dir=given.socket_dir) as broker:
+        with Broker(programs, device="host", pool=HOST_POOL, tenants=TENANTS,
+                    host_pool="16MiB", socket_dir=given.socket_dir) as broker:
             command = [sys.executable, "-B", HERE / "host_server.py",
                        "--socket-dir", broker.tenant_dir("server")]
             with Server("the image server", command + ["--gate"] * self.gives_back) as server:
@@ -119,7 +120,7 @@ class TorchForm:
 
     @contextlib.contextmanager
     def open(self, programs, given):
-        with Broker(programs, device=given.device, pool=str(GPU_POOL), tenants=TENANTS,
+        with Broker(programs, device=given.device, pool=GPU_POOL, tenants=TENANTS,
                     host_pool="4GiB", socket_dir=given.socket_dir) as broker:
             command = torch_server("gmb" if self.gives_back else "torch")
             environment = {"GMB_SOCKET_DIR": str(broker.tenant_dir("server"))}

@@ -12,10 +12,11 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples"))
 
-from local_broker import Broker, Programs, Server  # noqa: E402
+from local_broker import Broker, Programs  # noqa: E402
+from local_server import Server  # noqa: E402
 
-TENANTS = ("{name: a, guarantee: 16MiB, limit: 64MiB}", "{name: b, limit: 100%}",
-           "{name: small, limit: 2MiB}")
+TENANTS = {"a": {"guarantee": "16MiB", "limit": "64MiB"}, "b": {"limit": "100%"},
+           "small": {"limit": "2MiB"}}
 
 
 def wait_until(holds, seconds=30):
@@ -63,8 +64,8 @@ def programs():
 
 @pytest.fixture
 def broker(programs):
-    with Broker(programs, device="host:128MiB", tenants=TENANTS, host_pool="64MiB",
-                settings=["lend_parked_guarantees: true"]) as started:
+    with Broker(programs, device="host", pool="128MiB", tenants=TENANTS, host_pool="64MiB",
+                arguments=["--lend-parked-guarantees"]) as started:
         yield started
 
 

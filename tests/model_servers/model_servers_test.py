@@ -10,7 +10,7 @@ import time
 
 import model_servers
 import pytest
-from model_servers.broker import Broker, Programs
+from local_broker import Broker, Programs
 from model_servers.host_model import expected_sum
 from model_servers.kinds import KINDS
 from model_servers.server_process import ServerProcess, server_command
@@ -49,22 +49,22 @@ def test_without_the_programs_it_says_so(tmp_path):
         check=False,
         env={**os.environ, "TMPDIR": str(temporary)},
     )
-    assert done.returncode == 1 and "no gmbd in" in done.stderr
+    assert done.returncode == 1 and f"gmbd is not in {tmp_path}" in done.stderr
     assert not list(temporary.glob("gmb-*"))
 
 
 @pytest.fixture
 def broker():
-    arguments = ["--device", "host:24MiB", "--host-pool", "32MiB"]
     tenants = {"a": {"limit": "100%"}, "small": {"limit": "14MiB"}}
-    with Broker(Programs(BIN), tenants, arguments) as started:
-        started.wait_until_it_answers()
+    with Broker(
+        Programs(str(BIN)), device="host", pool="24MiB", host_pool="32MiB", tenants=tenants
+    ) as started:
         yield started
 
 
 def start_server(broker, name):
     command = server_command(
-        name, "encoder", "--device", "host", "--seed", "5", "--socket-dir", broker.socket_dir
+        name, "encoder", "--device", "host", "--seed", "5", "--socket-dir", str(broker.socket_dir)
     )
     server = ServerProcess(name, command)
     server.wait_until_it_listens(time.monotonic() + 60)
@@ -77,8 +77,8 @@ def test_answers_are_the_same_after_an_eviction(broker):
     status, said = server.ask("POST", "/infer", {"batch": 4})
     assert (status, said["sum"]) == (200, expected)
     # An operator takes the weights.
-    broker.gmb("reclaim", "a", "--bytes", str(ENCODER.weights_bytes), "--wait", "30s")
-    assert broker.tenant_pool("a")["evicted_bytes"] >= ENCODER.weights_bytes
+    broker.ask("reclaim", "a", "--bytes", str(ENCODER.weights_bytes), "--wait", "30s")
+    assert broker.tenant("a")["evicted_bytes"] >= ENCODER.weights_bytes
     assert server.stats()["held_bytes"] == 0
     status, said = server.ask("POST", "/infer", {"batch": 4})
     assert (status, said["sum"], said["met_evicted"]) == (200, expected, True)

@@ -15,7 +15,8 @@ PyTorch's memory comes from the broker with `gmb.torch` (import it by name).
 Words and rules are those of docs/client.md, this package is in docs/python.md.
 """
 
-from gmb._client import Canceller, Client, connect
+from gmb._canceller import Canceller
+from gmb._client import Client, connect
 from gmb._errors import (
     CancelledError,
     Code,

@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from gmb import _native, _scope, _shared
+from gmb._answers import devices_of, quotas_of, warnings_of
+from gmb._canceller import Canceller
 from gmb._errors import (
     Code,
     FailedPreconditionError,
@@ -21,21 +23,8 @@ from gmb._errors import (
 )
 from gmb._lease import Lease, drop_handle
 from gmb._native import check, encode, lib, milliseconds
-from gmb._types import Contents, Device, Quota, device_from, quota_from
-
-
-class Canceller:
-    """Withdraws the requests that it is given to, from any thread."""
-
-    def __init__(self) -> None:
-        handle = ctypes.c_void_p()
-        check(lib.gmb_canceller_create(ctypes.byref(handle)))
-        self._handle = handle.value
-        weakref.finalize(self, lib.gmb_canceller_free, self._handle).atexit = False
-
-    def cancel(self) -> None:
-        """Every request that has it, now and in the future, ends with CancelledError."""
-        lib.gmb_canceller_cancel(self._handle)
+from gmb._options import acquire_options, attach_options, client_options, shared_name
+from gmb._types import Contents, Device, Quota
 
 
 class _Thread(threading.local):
@@ -54,8 +43,6 @@ class ScopeHooks(Protocol):
 
 
 _open_clients: weakref.WeakSet[Client] = weakref.WeakSet()
-# For ever: a client may be closed, and collected, inside one of its callbacks.
-_callbacks_made: list[Any] = []
 
 
 def closed_error(message: str) -> UnavailableError:
@@ -87,27 +74,24 @@ class Client:
         self._scopes = 0
         self._thread = _Thread()
         self._hooks: ScopeHooks | None = None
-        options = _native.ClientOptionsStruct(
-            struct_size=ctypes.sizeof(_native.ClientOptionsStruct),
-            socket_dir=encode(_tenant_dir(socket_dir, tenant)),
-            program=encode(program),
-            connect_timeout_ms=_at_least_one(connect_timeout),
-            answer_timeout_ms=_at_least_one(answer_timeout),
+        options = client_options(
+            socket_dir=socket_dir,
+            tenant=tenant,
+            tenant_token=tenant_token,
+            program=program,
+            connect_timeout=connect_timeout,
+            answer_timeout=answer_timeout,
+            on_budget_changed=on_budget_changed,
+            on_draining=on_draining,
+            on_trim=on_trim,
+            on_trim_address=_on_trim_address,
         )
-        if tenant_token is not None:
-            token = tenant_token.encode() if isinstance(tenant_token, str) else tenant_token
-            options.tenant_token, options.tenant_token_bytes = token, len(token)
-        for name, callback in _callbacks(on_budget_changed, on_draining, on_trim).items():
-            setattr(options, name, callback)
-            _callbacks_made.append(callback)
-        if _on_trim_address is not None:
-            options.on_trim = _native.TrimCallback(_on_trim_address)
         handle = ctypes.c_void_p()
         check(lib.gmb_client_connect(ctypes.byref(options), ctypes.byref(handle)))
         self._handle = handle.value
         self._tenant: str = lib.gmb_client_tenant(self._handle).decode()
         self._session_id: int = lib.gmb_client_session_id(self._handle)
-        self._devices = self._read_devices()
+        self._devices = devices_of(self._handle)
         _open_clients.add(self)
 
     # --- The session.
@@ -131,11 +115,8 @@ class Client:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was amiss at the greeting, for people to read."""
-        texts: list[str] = []
         with _Call(self) as handle:
-            while (text := lib.gmb_client_warning(handle, len(texts))) is not None:
-                texts.append(text.decode(errors="replace"))
-        return tuple(texts)
+            return warnings_of(handle)
 
     def check(self) -> None:
         """Raises what every call raises once the session is over."""
@@ -144,19 +125,8 @@ class Client:
 
     def quotas(self) -> tuple[Quota, ...]:
         """Asks the broker: one quota a device pool."""
-        capacity, count = len(self._devices) + 8, ctypes.c_size_t()
-        structs = (_native.QuotaStruct * capacity)()
         with _Call(self) as handle:
-            check(
-                lib.gmb_client_quota(
-                    handle,
-                    structs,
-                    ctypes.sizeof(_native.QuotaStruct),
-                    capacity,
-                    ctypes.byref(count),
-                )
-            )
-        return tuple(quota_from(struct) for struct in structs[: min(count.value, capacity)])
+            return quotas_of(handle, len(self._devices) + 8)
 
     def close(self) -> None:
         """Ends the session; leases that are held stay valid and keep it until the last."""
@@ -225,15 +195,16 @@ class Client:
         """
         if nbytes < 0:
             raise ValueError("gmb: a size is below 0")
-        options = _native.AcquireOptionsStruct(
-            struct_size=ctypes.sizeof(_native.AcquireOptionsStruct),
-            device=encode(device),
-            wait_ms=milliseconds(wait),
-            contents=int(contents),
+        options = acquire_options(
+            device=device,
+            wait=wait,
+            contents=contents,
+            access_from=access_from,
+            on_waiting=on_waiting,
+            cancel=cancel,
+            share_as=share_as,
             keep=keep,
-            share_as=None if share_as is None else _name(share_as),
         )
-        _set_common(options, access_from, on_waiting, cancel)
         return self._granted(
             lambda client, out: lib.gmb_acquire(client, nbytes, ctypes.byref(options), out)
         )
@@ -255,12 +226,10 @@ class Client:
         has it. A write to it through its address faults: it ends what the process does on
         a GPU, and the process itself on a host device. (On an `ipc` device it goes through.)
         """
-        options = _native.AttachOptionsStruct(
-            struct_size=ctypes.sizeof(_native.AttachOptionsStruct),
-            wait_ms=milliseconds(wait),
+        options = attach_options(
+            wait=wait, access_from=access_from, on_waiting=on_waiting, cancel=cancel
         )
-        _set_common(options, access_from, on_waiting, cancel)
-        encoded = _name(name)
+        encoded = shared_name(name)
         return self._granted(
             lambda client, out: lib.gmb_attach(client, encoded, ctypes.byref(options), out)
         )
@@ -304,7 +273,7 @@ class Client:
     def drop(self, name: str) -> None:
         """Nobody attaches to it any more, its name is free, and it ends with its last session."""
         with _Call(self) as handle:
-            check(lib.gmb_drop(handle, _name(name)))
+            check(lib.gmb_drop(handle, shared_name(name)))
 
     def device_of(self, uuid: str) -> Device:
         for device in self._devices:
@@ -404,16 +373,6 @@ class Client:
             if self._calls == 0 and self._handle is None:  # close() waits
                 self._idle.notify_all()
 
-    def _read_devices(self) -> tuple[Device, ...]:
-        count = ctypes.c_size_t()
-        size = ctypes.sizeof(_native.DeviceStruct)
-        check(lib.gmb_client_devices(self._handle, None, size, 0, ctypes.byref(count)))
-        structs = (_native.DeviceStruct * count.value)()
-        check(
-            lib.gmb_client_devices(self._handle, structs, size, len(structs), ctypes.byref(count))
-        )
-        return tuple(device_from(struct) for struct in structs)
-
 
 class _Call:
     """Holds a session open for one call."""
@@ -465,68 +424,6 @@ def connect(
     )
     _scope.offer_default(client)
     return client
-
-
-def _set_common(
-    options: Any,
-    access_from: Sequence[str],
-    on_waiting: Callable[[int], None] | None,
-    cancel: Canceller | None,
-) -> None:
-    """What acquire and attach have in common."""
-    if access_from:
-        uuids = (ctypes.c_char_p * len(access_from))(*(encode(u) for u in access_from))
-        options.access_from, options.access_from_count = uuids, len(access_from)
-    if on_waiting is not None:
-        options.on_waiting = _native.WaitingCallback(lambda ahead, _: on_waiting(ahead))
-    if cancel is not None:
-        options.canceller = cancel._handle
-
-
-def _callbacks(
-    on_budget_changed: Callable[[Quota], None] | None,
-    on_draining: Callable[[float], None] | None,
-    on_trim: Callable[[str, int, float], None] | None,
-) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    if on_budget_changed is not None:
-        made["on_budget_changed"] = _native.BudgetCallback(
-            lambda quota, _: on_budget_changed(quota_from(quota.contents))
-        )
-    if on_draining is not None:
-        made["on_draining"] = _native.DrainingCallback(
-            lambda remaining_ms, _: on_draining(remaining_ms / 1000)
-        )
-    if on_trim is not None:
-        made["on_trim"] = _native.TrimCallback(
-            lambda device, nbytes, within_ms, _: on_trim(
-                device.decode(errors="replace"), nbytes, within_ms / 1000
-            )
-        )
-    return made
-
-
-def _tenant_dir(
-    socket_dir: str | os.PathLike[str] | None, tenant: str | None
-) -> str | os.PathLike[str] | None:
-    if tenant is None:
-        return socket_dir
-    if not tenant or "/" in tenant or tenant in (".", ".."):
-        raise ValueError(f"gmb: not the name of a tenant: {tenant!r}")
-    base = socket_dir or os.environ.get("GMB_SOCKET_DIR") or "/run/gmb"
-    return os.path.join(base, "tenants", tenant)
-
-
-def _at_least_one(seconds: float) -> int:
-    # 0 is the library's default.
-    return max(1, milliseconds(seconds))
-
-
-def _name(name: str) -> bytes | None:
-    """Of a shared lease; to the library an empty one is none."""
-    if not name:
-        raise ValueError("gmb: the name of a shared lease is empty")
-    return encode(name)
 
 
 def _close_all() -> None:

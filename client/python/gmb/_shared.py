@@ -17,7 +17,8 @@ from gmb._errors import (
 )
 
 if TYPE_CHECKING:
-    from gmb._client import Canceller, Client
+    from gmb._canceller import Canceller
+    from gmb._client import Client
     from gmb._lease import Lease
 
 

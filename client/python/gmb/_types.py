@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any
 
 
 class Contents(enum.IntEnum):
@@ -47,20 +46,3 @@ class Quota:
     over_limit_bytes: int
     weight: float
     evicted_bytes: int
-
-
-def quota_from(struct: Any) -> Quota:
-    values = {name: getattr(struct, name) for name, _ in struct._fields_}
-    values["device"] = struct.device.decode()
-    return Quota(**values)
-
-
-def device_from(struct: Any) -> Device:
-    kind = DeviceKind(struct.kind) if struct.kind in list(DeviceKind) else DeviceKind.UNKNOWN
-    return Device(
-        uuid=struct.uuid.decode(),
-        name=struct.name.decode(errors="replace"),
-        kind=kind,
-        granularity_bytes=struct.granularity_bytes,
-        total_bytes=struct.total_bytes,
-    )
