@@ -7,7 +7,7 @@ WORDS = ["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)]
 KINDS = ([gguf.TokenType.UNKNOWN] + [gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.BYTE] * 256)
 
 
-def make(path, layers, width, context=4096):
+def make(path, layers, width, context):
     """Returns the bytes of its tensors, in half precision but for the norms."""
     writer = gguf.GGUFWriter(path, "llama")
     heads, inner = width // 128, 4 * width

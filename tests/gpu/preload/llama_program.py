@@ -81,23 +81,23 @@ def speed():
 
 def out_of_memory():
     """A cache above the limit is refused, and llama.cpp ends by itself."""
-    per_token = 2 * 2 * LAYERS * WIDTH  # K and V, half precision
-    tokens = (LIMIT + GIB) // per_token
-    got = words(os.environ, "-ngl", 99, "-c", tokens, "-fit", "off")
+    got = words(os.environ, "-ngl", 99, "-c", CONTEXT, "-fit", "off")
     text = got.stderr.decode(errors="replace")
     check("a cache above the limit ends in an error", got.returncode > 0, got.returncode)
     check("which is out of memory", "out of memory" in text or "failed to allocate" in text)
 
 
 def fitting():
-    """By default it makes itself fit what is free, which is the tenant's."""
+    """By default it takes the longest context that fits what is free, which is the tenant's."""
     got = words(os.environ, "-c", 0)
-    check("with its defaults it fits in", got.returncode == 0 and len(got.stdout) > 64,
+    check("the longest context that fits the limit", got.returncode == 0 and len(got.stdout) > 64,
           got.returncode)
 
 
 WIDTH, LAYERS = 4096, 12
-SIZE = llama_model.make(MODEL, LAYERS, WIDTH)
+# K and V of so many tokens, in half precision, are a GiB above the limit.
+CONTEXT = (LIMIT + GIB) // (2 * 2 * LAYERS * WIDTH)
+SIZE = llama_model.make(MODEL, LAYERS, WIDTH, CONTEXT)
 try:
     for step in (same_words, what_is_leased, out_of_memory, fitting, speed):
         attempt(step.__name__, step)
