@@ -71,10 +71,4 @@ absl::Status OperatorSession::ToStatus(const grpc::Status& status) {
   return proto::FromGrpcStatus(status);
 }
 
-std::string ResolveSocketDir(const std::string& socket_dir) {
-  // Opening does not need the directory to exist when its path is short.
-  const absl::StatusOr<SocketDir> dir = SocketDir::Open(socket_dir);
-  return dir.ok() ? dir->name() : socket_dir;
-}
-
 }  // namespace gmb::internal

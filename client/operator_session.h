@@ -44,10 +44,6 @@ class OperatorSession {
   std::unique_ptr<Impl> impl_;
 };
 
-// The directory that `socket_dir` means: itself, else GMB_SOCKET_DIR, else
-// /run/gmb; made absolute when that is possible.
-[[nodiscard]] std::string ResolveSocketDir(const std::string& socket_dir);
-
 }  // namespace gmb::internal
 
 #endif  // GMB_CLIENT_OPERATOR_SESSION_H_

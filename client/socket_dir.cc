@@ -64,4 +64,10 @@ std::string SocketDir::grpc_target() const {
   return absl::StrCat("unix:", PercentEncode(base_), "/gmb.sock");
 }
 
+std::string ResolveSocketDir(const std::string& socket_dir) {
+  // Opening does not need the directory to exist when its path is short.
+  const absl::StatusOr<SocketDir> dir = SocketDir::Open(socket_dir);
+  return dir.ok() ? dir->name() : socket_dir;
+}
+
 }  // namespace gmb::internal

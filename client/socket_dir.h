@@ -33,6 +33,10 @@ class SocketDir {
   ipc::UniqueFd dir_;  // open when base_ is the short way
 };
 
+// The directory that `socket_dir` means: itself, else GMB_SOCKET_DIR, else
+// /run/gmb; made absolute when that is possible.
+[[nodiscard]] std::string ResolveSocketDir(const std::string& socket_dir);
+
 }  // namespace gmb::internal
 
 #endif  // GMB_CLIENT_SOCKET_DIR_H_

@@ -28,10 +28,10 @@ ARROWS = {
                        "ipc/unique_fd.h"],
     # What a program of a user would see, and what its users need nothing else for.
     "client/include": ["client/include/"],
-    # The command uses the library as its users do, with two doors of its own:
-    # the operator's greeting, and what `gmb doctor` asks of the devices.
+    # The command uses the library as its users do, with doors of its own: the
+    # operator's greeting, where the sockets are, and what `gmb doctor` asks of the devices.
     "client/cli": ["client/cli/", "client/include/", "client/operator_session.h",
-                   "client/device_probe.h", "proto/"],
+                   "client/socket_dir.h", "client/device_probe.h", "proto/"],
     # What torch calls: the C interface alone, as a program in another language would.
     "client/python": ["client/python/", "client/include/gmb/c_api.h"],
     "tests": [""],

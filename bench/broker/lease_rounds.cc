@@ -33,7 +33,7 @@ absl::StatusOr<Lease> Acquire(const Bench& bench, Client* client,
 
 absl::StatusOr<v1::PoolStatus> Status(const Bench& bench) {
   const absl::StatusOr<v1::GetStatusResponse> status =
-      bench.admin->Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest());
+      bench.admin->GetStatus(v1::GetStatusRequest());
   if (!status.ok()) return status.status();
   for (const v1::PoolStatus& pool : status->pools()) {
     if (pool.device().uuid() == bench.uuid) return pool;

@@ -117,8 +117,8 @@ absl::Status Stage::AwaitHostPool() {
 }
 
 absl::StatusOr<v1::GetStatusResponse> Stage::Status() const {
-  absl::StatusOr<v1::GetStatusResponse> status = broker_->admin().Call(
-      &v1::Admin::Stub::GetStatus, v1::GetStatusRequest());
+  absl::StatusOr<v1::GetStatusResponse> status =
+      broker_->admin().GetStatus(v1::GetStatusRequest());
   if (status.ok() && status->pools_size() != 1)
     return absl::InternalError("the broker is to have one pool");
   return status;
@@ -192,7 +192,7 @@ absl::StatusOr<v1::SessionInfo> Stage::OwnersSession() const {
   v1::ListSessionsRequest request;
   request.set_tenant(kOwner);
   const absl::StatusOr<v1::ListSessionsResponse> sessions =
-      broker_->admin().Call(&v1::Admin::Stub::ListSessions, request);
+      broker_->admin().ListSessions(request);
   if (!sessions.ok()) return sessions.status();
   if (sessions->sessions_size() != 1)
     return absl::InternalError("one owner is to run");

@@ -1,12 +1,76 @@
 #include "client/cli/admin_client.h"
 
+#include <utility>
+
 #include "client/cli/no_answer.h"
+#include "client/operator_session.h"
+#include "client/socket_dir.h"
+#include "gmb/v1/admin.grpc.pb.h"
 
 namespace gmb::cli {
+namespace {
 
-AdminClient::AdminClient(internal::OperatorSession session)
-    : session_(std::move(session)),
-      stub_(v1::Admin::NewStub(session_.channel())) {}
+constexpr absl::Duration kTimeout = absl::Seconds(10);
+
+}  // namespace
+
+struct AdminClient::Impl {
+  explicit Impl(internal::OperatorSession opened)
+      : session(std::move(opened)),
+        stub(v1::Admin::NewStub(session.channel())) {}
+
+  [[nodiscard]] absl::Status ToStatus(const grpc::Status& status) const {
+    return LostBroker(internal::OperatorSession::ToStatus(status),
+                      session.socket_dir());
+  }
+
+  template <typename Request, typename Response>
+  [[nodiscard]] absl::StatusOr<Response> Call(
+      grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
+                                              const Request&, Response*),
+      const Request& request, absl::Duration wait) const {
+    grpc::ClientContext context;
+    session.Authorize(&context);
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout + wait));
+    Response response;
+    const grpc::Status status =
+        (stub.get()->*method)(&context, request, &response);
+    if (!status.ok()) return ToStatus(status);
+    return response;
+  }
+
+  class Events;
+
+  internal::OperatorSession session;
+  std::unique_ptr<v1::Admin::Stub> stub;
+};
+
+class AdminClient::Impl::Events final : public EventReader {
+ public:
+  explicit Events(const Impl& impl) : impl_(impl) {
+    impl_.session.Authorize(&context_);
+    reader_ = impl_.stub->Watch(&context_, v1::WatchRequest());
+  }
+
+  bool Read(v1::Event* event) override { return reader_->Read(event); }
+  void Cancel() override { context_.TryCancel(); }
+  absl::Status Finish() override {
+    const grpc::Status ended = reader_->Finish();
+    if (!ended.ok()) return impl_.ToStatus(ended);
+    return impl_.ToStatus(grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                                       "it ended the stream of events"));
+  }
+
+ private:
+  const Impl& impl_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::Event>> reader_;
+};
+
+AdminClient::AdminClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AdminClient::AdminClient(AdminClient&&) noexcept = default;
+AdminClient& AdminClient::operator=(AdminClient&&) noexcept = default;
+AdminClient::~AdminClient() = default;
 
 absl::StatusOr<AdminClient> AdminClient::Connect(
     const std::string& socket_dir) {
@@ -16,17 +80,85 @@ absl::StatusOr<AdminClient> AdminClient::Connect(
     return NoBrokerForOperators(session.status(),
                                 internal::ResolveSocketDir(socket_dir));
   }
-  return AdminClient(*std::move(session));
+  return AdminClient(std::make_unique<Impl>(*std::move(session)));
 }
 
-absl::Status AdminClient::ToStatus(const grpc::Status& status) const {
-  return LostBroker(internal::OperatorSession::ToStatus(status), socket_dir());
+absl::StatusOr<v1::GetStatusResponse> AdminClient::GetStatus(
+    const v1::GetStatusRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::GetStatus, request, wait);
 }
 
-std::unique_ptr<grpc::ClientReader<v1::Event>> AdminClient::Watch(
-    grpc::ClientContext* context) const {
-  session_.Authorize(context);
-  return stub_->Watch(context, v1::WatchRequest());
+absl::StatusOr<v1::SetTenantResponse> AdminClient::SetTenant(
+    const v1::SetTenantRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::SetTenant, request, wait);
+}
+
+absl::StatusOr<v1::Tenant> AdminClient::GetTenant(
+    const v1::GetTenantRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::GetTenant, request, wait);
+}
+
+absl::StatusOr<v1::ListTenantsResponse> AdminClient::ListTenants(
+    const v1::ListTenantsRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::ListTenants, request, wait);
+}
+
+absl::StatusOr<v1::DeleteTenantResponse> AdminClient::DeleteTenant(
+    const v1::DeleteTenantRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::DeleteTenant, request, wait);
+}
+
+absl::StatusOr<v1::ListSessionsResponse> AdminClient::ListSessions(
+    const v1::ListSessionsRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::ListSessions, request, wait);
+}
+
+absl::StatusOr<v1::ListLeasesResponse> AdminClient::ListLeases(
+    const v1::ListLeasesRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::ListLeases, request, wait);
+}
+
+absl::StatusOr<v1::DropLeaseResponse> AdminClient::DropLease(
+    const v1::DropLeaseRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::DropLease, request, wait);
+}
+
+absl::StatusOr<v1::ResizePoolResponse> AdminClient::ResizePool(
+    const v1::ResizePoolRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::ResizePool, request, wait);
+}
+
+absl::StatusOr<v1::DrainPoolResponse> AdminClient::DrainPool(
+    const v1::DrainPoolRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::DrainPool, request, wait);
+}
+
+absl::StatusOr<v1::ReclaimResponse> AdminClient::Reclaim(
+    const v1::ReclaimRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::Reclaim, request, wait);
+}
+
+absl::StatusOr<v1::ExplainResponse> AdminClient::Explain(
+    const v1::ExplainRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::Explain, request, wait);
+}
+
+absl::StatusOr<v1::DiagnoseResponse> AdminClient::Diagnose(
+    const v1::DiagnoseRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::Diagnose, request, wait);
+}
+
+absl::StatusOr<v1::ListAuditResponse> AdminClient::ListAudit(
+    const v1::ListAuditRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::ListAudit, request, wait);
+}
+
+std::unique_ptr<EventReader> AdminClient::Watch() const {
+  return std::make_unique<Impl::Events>(*impl_);
+}
+
+const std::string& AdminClient::socket_dir() const {
+  return impl_->session.socket_dir();
 }
 
 }  // namespace gmb::cli

@@ -3,62 +3,99 @@
 
 #include <memory>
 #include <string>
-#include <type_traits>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/operator_session.h"
-#include "gmb/v1/admin.grpc.pb.h"
 #include "gmb/v1/admin.pb.h"
 
 namespace gmb::cli {
 
+// What happens at a broker, as it does. Read() on one thread, Cancel() on any.
+class EventReader {
+ public:
+  virtual ~EventReader() = default;
+
+  // False at the end.
+  [[nodiscard]] virtual bool Read(v1::Event* event) = 0;
+  virtual void Cancel() = 0;
+  // After the end: why it came, which is never OK. Events have none of their
+  // own.
+  [[nodiscard]] virtual absl::Status Finish() = 0;
+};
+
 // Calls of the Admin service with an operator's token and a deadline.
-// Thread-safe; movable while no call is in progress.
+// Thread-safe; movable while no call is in progress. gRPC stays behind it:
+// its headers take longer to read than a command does.
 class AdminClient {
  public:
   // `socket_dir` as in ClientOptions. UNAVAILABLE or DEADLINE_EXCEEDED without
   // an ErrorDetail: no broker.
   [[nodiscard]] static absl::StatusOr<AdminClient> Connect(
       const std::string& socket_dir);
+  AdminClient(AdminClient&&) noexcept;
+  AdminClient& operator=(AdminClient&&) noexcept;
+  ~AdminClient();
 
-  // client.Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest())
-  // `wait`: how long the broker itself may take over it, beside its answer.
+  // The calls of the service. `wait` is how long the broker itself may take
+  // over one, beside its answer.
   template <typename Request, typename Response>
-  [[nodiscard]] absl::StatusOr<Response> Call(
-      grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
-                                              const Request&, Response*),
-      const std::type_identity_t<Request>& request,
-      absl::Duration wait = absl::ZeroDuration()) const {
-    grpc::ClientContext context;
-    session_.Authorize(&context);
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout + wait));
-    Response response;
-    const grpc::Status status =
-        (stub_.get()->*method)(&context, request, &response);
-    if (!status.ok()) return ToStatus(status);
-    return response;
-  }
+  using Method = absl::StatusOr<Response> (AdminClient::*)(
+      const Request&, absl::Duration) const;
 
-  // For the one call that streams. `context` must outlive the reader, and
-  // ToStatus() says how it ended.
-  [[nodiscard]] std::unique_ptr<grpc::ClientReader<v1::Event>> Watch(
-      grpc::ClientContext* context) const;
-  [[nodiscard]] absl::Status ToStatus(const grpc::Status& status) const;
+  [[nodiscard]] absl::StatusOr<v1::GetStatusResponse> GetStatus(
+      const v1::GetStatusRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::SetTenantResponse> SetTenant(
+      const v1::SetTenantRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::Tenant> GetTenant(
+      const v1::GetTenantRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::ListTenantsResponse> ListTenants(
+      const v1::ListTenantsRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::DeleteTenantResponse> DeleteTenant(
+      const v1::DeleteTenantRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::ListSessionsResponse> ListSessions(
+      const v1::ListSessionsRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::ListLeasesResponse> ListLeases(
+      const v1::ListLeasesRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::DropLeaseResponse> DropLease(
+      const v1::DropLeaseRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::ResizePoolResponse> ResizePool(
+      const v1::ResizePoolRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::DrainPoolResponse> DrainPool(
+      const v1::DrainPoolRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::ReclaimResponse> Reclaim(
+      const v1::ReclaimRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::ExplainResponse> Explain(
+      const v1::ExplainRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::DiagnoseResponse> Diagnose(
+      const v1::DiagnoseRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::ListAuditResponse> ListAudit(
+      const v1::ListAuditRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
 
-  [[nodiscard]] const std::string& socket_dir() const {
-    return session_.socket_dir();
-  }
+  // The reader does not outlive this client.
+  [[nodiscard]] std::unique_ptr<EventReader> Watch() const;
+
+  [[nodiscard]] const std::string& socket_dir() const;
 
  private:
-  static constexpr absl::Duration kTimeout = absl::Seconds(10);
+  struct Impl;
+  explicit AdminClient(std::unique_ptr<Impl> impl);
 
-  explicit AdminClient(internal::OperatorSession session);
-
-  internal::OperatorSession session_;
-  std::unique_ptr<v1::Admin::Stub> stub_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace gmb::cli

@@ -14,15 +14,13 @@ namespace gmb::cli {
 // printed as JSON, or by `print(answer, client)` for people.
 template <typename Request, typename Response, typename Print>
 absl::StatusOr<ExitCode> CallAndPrint(
-    Context& context,
-    grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
-                                            const Request&, Response*),
+    Context& context, AdminClient::Method<Request, Response> method,
     const std::type_identity_t<Request>& request, const Print& print,
     absl::Duration wait = absl::ZeroDuration()) {
   const absl::StatusOr<AdminClient> client =
       AdminClient::Connect(context.socket_dir);
   if (!client.ok()) return client.status();
-  const absl::StatusOr<Response> answer = client->Call(method, request, wait);
+  const absl::StatusOr<Response> answer = ((*client).*method)(request, wait);
   if (!answer.ok()) return answer.status();
   if (context.json) {
     context.PrintJson(ToJson(*answer));

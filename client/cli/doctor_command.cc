@@ -6,6 +6,7 @@
 #include "client/cli/admin_client.h"
 #include "client/cli/commands.h"
 #include "client/cli/findings.h"
+#include "client/socket_dir.h"
 #include "gmb/error.h"
 
 namespace gmb::cli {
@@ -29,7 +30,7 @@ absl::StatusOr<Findings> AskBroker(const std::string& socket_dir,
   const absl::StatusOr<AdminClient> client = AdminClient::Connect(socket_dir);
   if (!client.ok()) return client.status();
   const absl::StatusOr<v1::GetStatusResponse> status =
-      client->Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest());
+      client->GetStatus(v1::GetStatusRequest());
   if (!status.ok()) return status.status();
   *serves_gpu = ServesGpu(*status);
   Findings findings = {MakeFinding(
@@ -38,7 +39,7 @@ absl::StatusOr<Findings> AskBroker(const std::string& socket_dir,
                    status->pools_size(),
                    status->pools_size() == 1 ? " pool" : " pools"))};
   const absl::StatusOr<v1::DiagnoseResponse> diagnosis =
-      client->Call(&v1::Admin::Stub::Diagnose, v1::DiagnoseRequest());
+      client->Diagnose(v1::DiagnoseRequest());
   if (!diagnosis.ok()) return diagnosis.status();
   findings.insert(findings.end(), diagnosis->findings().begin(),
                   diagnosis->findings().end());

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/tenant_identity.h"
 #include "client/cli/tenant_token.h"
-#include "client/operator_session.h"
+#include "client/socket_dir.h"
 #include "gmb/client.h"
 
 namespace gmb::cli {

@@ -17,7 +17,7 @@ absl::StatusOr<ExitCode> ListLeases(Context& context,
   v1::ListLeasesRequest request;
   request.set_tenant(tenant);
   return CallAndPrint(
-      context, &v1::Admin::Stub::ListLeases, request,
+      context, &AdminClient::ListLeases, request,
       [&](const v1::ListLeasesResponse& leases, const AdminClient&) {
         PrintLeases(leases, absl::Now(), context.terminal, context.out);
       });
@@ -34,7 +34,7 @@ absl::StatusOr<ExitCode> DropLease(Context& context,
   request.set_tenant(options.tenant);
   request.set_name(options.name);
   return CallAndPrint(
-      context, &v1::Admin::Stub::DropLease, request,
+      context, &AdminClient::DropLease, request,
       [&](const v1::DropLeaseResponse& dropped, const AdminClient&) {
         context.out << "dropped " << options.name << " of tenant "
                     << options.tenant << ": "

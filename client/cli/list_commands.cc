@@ -17,7 +17,7 @@ absl::StatusOr<ExitCode> ListSessions(Context& context,
   v1::ListSessionsRequest request;
   request.set_tenant(tenant);
   return CallAndPrint(
-      context, &v1::Admin::Stub::ListSessions, request,
+      context, &AdminClient::ListSessions, request,
       [&](const v1::ListSessionsResponse& sessions, const AdminClient&) {
         PrintSessions(sessions, absl::Now(), context.terminal, context.out);
       });
@@ -27,7 +27,7 @@ absl::StatusOr<ExitCode> ListAudit(Context& context, uint32_t limit) {
   v1::ListAuditRequest request;
   request.set_limit(limit);
   return CallAndPrint(
-      context, &v1::Admin::Stub::ListAudit, request,
+      context, &AdminClient::ListAudit, request,
       [&](const v1::ListAuditResponse& audit, const AdminClient&) {
         PrintAudit(audit, context.terminal, context.out);
       });

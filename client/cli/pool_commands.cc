@@ -23,7 +23,7 @@ absl::StatusOr<ExitCode> Resize(Context& context,
   request.set_device(options.device);
   *request.mutable_size() = options.size.value_or(v1::Amount());
   return CallAndPrint(
-      context, &v1::Admin::Stub::ResizePool, request,
+      context, &AdminClient::ResizePool, request,
       [&](const v1::ResizePoolResponse& answer, const AdminClient&) {
         PrintChange(answer.change(), context.terminal, context.out);
       });
@@ -35,7 +35,7 @@ absl::StatusOr<ExitCode> Drain(Context& context, const std::string& device,
   request.set_device(device);
   request.set_draining(draining);
   return CallAndPrint(
-      context, &v1::Admin::Stub::DrainPool, request,
+      context, &AdminClient::DrainPool, request,
       [&](const v1::DrainPoolResponse& answer, const AdminClient&) {
         context.out << (draining ? "draining" : "in service") << ": "
                     << SizeText(answer.leased_bytes()) << " leased\n";

@@ -34,7 +34,7 @@ absl::StatusOr<ExitCode> Reclaim(Context& context,
       AdminClient::Connect(context.socket_dir);
   if (!client.ok()) return client.status();
   const absl::StatusOr<v1::ReclaimResponse> answer =
-      client->Call(&v1::Admin::Stub::Reclaim, request, options.wait);
+      client->Reclaim(request, options.wait);
   if (!answer.ok()) return answer.status();
   if (context.json) {
     context.PrintJson(ToJson(*answer));

@@ -12,7 +12,7 @@ namespace {
 
 absl::StatusOr<ExitCode> ShowStatus(Context& context) {
   return CallAndPrint(
-      context, &v1::Admin::Stub::GetStatus, v1::GetStatusRequest(),
+      context, &AdminClient::GetStatus, v1::GetStatusRequest(),
       [&](const v1::GetStatusResponse& status, const AdminClient& client) {
         PrintStatus(status, client.socket_dir(), absl::Now(), context.terminal,
                     context.out);
@@ -24,7 +24,7 @@ absl::StatusOr<ExitCode> ProbeStatus(Context& context) {
       AdminClient::Connect(context.socket_dir);
   if (!client.ok()) return ExitCodeOf(client.status());
   const absl::StatusOr<v1::GetStatusResponse> status =
-      client->Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest());
+      client->GetStatus(v1::GetStatusRequest());
   if (!status.ok()) return ExitCodeOf(status.status());
   return status->draining() ? ExitCode::kFailed : ExitCode::kOk;
 }

@@ -75,7 +75,7 @@ absl::StatusOr<v1::Uids> ParseUids(const std::string& text) {
 absl::StatusOr<ExitCode> SetTenant(Context& context,
                                    const SetOptions& options) {
   return CallAndPrint(
-      context, &v1::Admin::Stub::SetTenant, ToRequest(options),
+      context, &AdminClient::SetTenant, ToRequest(options),
       [&](const v1::SetTenantResponse& answer, const AdminClient&) {
         PrintTenant(answer.tenant(), context.terminal, context.out);
         for (const v1::Change& change : answer.changes()) {
@@ -87,7 +87,7 @@ absl::StatusOr<ExitCode> SetTenant(Context& context,
 absl::StatusOr<ExitCode> GetTenant(Context& context, const std::string& name) {
   v1::GetTenantRequest request;
   request.set_name(name);
-  return CallAndPrint(context, &v1::Admin::Stub::GetTenant, request,
+  return CallAndPrint(context, &AdminClient::GetTenant, request,
                       [&](const v1::Tenant& tenant, const AdminClient&) {
                         PrintTenant(tenant, context.terminal, context.out);
                       });
@@ -95,7 +95,7 @@ absl::StatusOr<ExitCode> GetTenant(Context& context, const std::string& name) {
 
 absl::StatusOr<ExitCode> ListTenants(Context& context) {
   return CallAndPrint(
-      context, &v1::Admin::Stub::ListTenants, v1::ListTenantsRequest(),
+      context, &AdminClient::ListTenants, v1::ListTenantsRequest(),
       [&](const v1::ListTenantsResponse& tenants, const AdminClient&) {
         PrintTenants(tenants, context.terminal, context.out);
       });
@@ -113,7 +113,7 @@ absl::StatusOr<ExitCode> DeleteTenant(Context& context,
   *request.mutable_wait() = ToProto(options.wait);
   // What was killed at its end is waited for as well.
   return CallAndPrint(
-      context, &v1::Admin::Stub::DeleteTenant, request,
+      context, &AdminClient::DeleteTenant, request,
       [&](const v1::DeleteTenantResponse&, const AdminClient&) {
         context.out << "deleted tenant " << Printable(options.name) << '\n';
       },

@@ -17,11 +17,9 @@ absl::StatusOr<ExitCode> Watch(Context& context) {
   const absl::StatusOr<AdminClient> client =
       AdminClient::Connect(context.socket_dir);
   if (!client.ok()) return client.status();
-  grpc::ClientContext call;
-  const std::unique_ptr<grpc::ClientReader<v1::Event>> reader =
-      client->Watch(&call);
+  const std::unique_ptr<EventReader> reader = client->Watch();
   const std::stop_callback cancel(interrupt.token(),
-                                  [&call] { call.TryCancel(); });
+                                  [&reader] { reader->Cancel(); });
   v1::Event event;
   while (reader->Read(&event)) {
     if (context.json) {
@@ -32,14 +30,10 @@ absl::StatusOr<ExitCode> Watch(Context& context) {
     }
     if (!context.out) break;  // nobody reads any more
   }
-  if (!context.out) call.TryCancel();
-  const grpc::Status ended = reader->Finish();
+  if (!context.out) reader->Cancel();
+  const absl::Status ended = reader->Finish();
   if (interrupt.token().stop_requested() || !context.out) return ExitCode::kOk;
-  // Events have no end of their own.
-  return client->ToStatus(ended.ok()
-                              ? grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                                             "it ended the stream of events")
-                              : ended);
+  return ended;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ absl::StatusOr<ExitCode> Explain(Context& context, const std::string& tenant) {
   v1::ExplainRequest request;
   request.set_tenant(tenant);
   return CallAndPrint(
-      context, &v1::Admin::Stub::Explain, request,
+      context, &AdminClient::Explain, request,
       [&](const v1::ExplainResponse& explanation, const AdminClient&) {
         PrintExplanation(explanation, context.terminal, context.out);
       });

@@ -35,8 +35,7 @@ class BadQuotasTest : public ComponentTest {
   }
 
   std::string Tenants() const {
-    const auto list =
-        admin().Call(&v1::Admin::Stub::ListTenants, v1::ListTenantsRequest());
+    const auto list = admin().ListTenants(v1::ListTenantsRequest());
     return list.ok() ? list->DebugString() : list.status().ToString();
   }
 
@@ -128,7 +127,7 @@ TEST_F(BadQuotasTest, AmountsAreAtMost64TiB) {
   EXPECT_TRUE(SetTenant(request).ok());
   v1::DeleteTenantRequest remove;
   remove.set_name("most");
-  EXPECT_TRUE(admin().Call(&v1::Admin::Stub::DeleteTenant, remove).ok());
+  EXPECT_TRUE(admin().DeleteTenant(remove).ok());
 }
 
 TEST_F(BadQuotasTest, GuaranteesAboveThePoolAreOvercommittedByTheDeficit) {
@@ -157,11 +156,10 @@ TEST_F(BadQuotasTest, NamesThatAreNoNamesAreBadRequests) {
     EXPECT_LT(answer.status().message().size(), 300U);
     v1::GetTenantRequest get;
     get.set_name(name);
-    EXPECT_TRUE(absl::IsNotFound(
-        admin().Call(&v1::Admin::Stub::GetTenant, get).status()));
+    EXPECT_TRUE(absl::IsNotFound(admin().GetTenant(get).status()));
     v1::DeleteTenantRequest remove;
     remove.set_name(name);
-    const auto removed = admin().Call(&v1::Admin::Stub::DeleteTenant, remove);
+    const auto removed = admin().DeleteTenant(remove);
     EXPECT_TRUE(absl::IsNotFound(removed.status())) << removed.status();
     EXPECT_LT(removed.status().message().size(), 300U);
   }
@@ -191,7 +189,7 @@ TEST_F(BadQuotasTest, ATenantWithLiveSessionsIsNotDeletedAndWorksOn) {
   ASSERT_TRUE(lease.ok());
   v1::DeleteTenantRequest request;
   request.set_name("a");
-  const auto answer = admin().Call(&v1::Admin::Stub::DeleteTenant, request);
+  const auto answer = admin().DeleteTenant(request);
   const auto detail = GetErrorDetail(answer.status());
   ASSERT_TRUE(detail.has_value()) << answer.status();
   EXPECT_TRUE(absl::IsFailedPrecondition(answer.status()));

@@ -175,8 +175,7 @@ TEST_F(BadTokensTest, ALeaseIsItsSessionsAloneAndIsReleasedOnce) {
     others->Send(ReleaseMessage(2'000, lease));
     EXPECT_EQ(reason(others->ReceiveAnswer(2'000)), v1::NO_SUCH_LEASE);
   }
-  const auto leases =
-      admin().Call(&v1::Admin::Stub::ListLeases, v1::ListLeasesRequest());
+  const auto leases = admin().ListLeases(v1::ListLeasesRequest());
   ASSERT_TRUE(leases.ok() && leases->leases_size() == 1);
   EXPECT_EQ(leases->leases(0).state(), v1::LeaseInfo::GRANTED);
 

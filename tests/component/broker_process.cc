@@ -44,8 +44,7 @@ std::unique_ptr<cli::AdminClient> BrokerProcess::AwaitServing() {
       return false;
     auto admin = cli::AdminClient::Connect(socket_dir_);
     if (!admin.ok()) return false;
-    const auto status =
-        admin->Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest());
+    const auto status = admin->GetStatus(v1::GetStatusRequest());
     if (!status.ok()) return false;
     serving = std::make_unique<cli::AdminClient>(*std::move(admin));
     return true;

@@ -60,7 +60,7 @@ void ComponentTest::KillBroker() {
 
 absl::StatusOr<v1::SetTenantResponse> ComponentTest::SetTenant(
     const v1::SetTenantRequest& request) const {
-  return admin_->Call(&v1::Admin::Stub::SetTenant, request);
+  return admin_->SetTenant(request);
 }
 
 void ComponentTest::MakeTenant(const std::string& name,
@@ -78,8 +78,7 @@ void ComponentTest::MakeTenant(const std::string& name,
 }
 
 v1::GetStatusResponse ComponentTest::Status() const {
-  auto status =
-      admin_->Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest());
+  auto status = admin_->GetStatus(v1::GetStatusRequest());
   EXPECT_TRUE(status.ok()) << status.status();
   if (status.ok() && status->pools_size() > 0) return *std::move(status);
   v1::GetStatusResponse none;

@@ -83,15 +83,14 @@ void ReclaimChurnTest::Reclaim(const Tenant& tenant) {
   request.set_tenant(tenant.name);
   request.set_bytes(random_() % 3 * 8 * kMiB);
   request.mutable_wait()->set_nanos(200'000'000);
-  const auto done =
-      admin().Call(&v1::Admin::Stub::Reclaim, request, absl::Seconds(20));
+  const auto done = admin().Reclaim(request, absl::Seconds(20));
   EXPECT_TRUE(done.ok()) << done.status();
 }
 
 void ReclaimChurnTest::ResizeTo(uint64_t bytes) {
   v1::ResizePoolRequest request;
   request.mutable_size()->set_bytes(bytes);
-  const auto done = admin().Call(&v1::Admin::Stub::ResizePool, request);
+  const auto done = admin().ResizePool(request);
   EXPECT_TRUE(done.ok()) << done.status();
 }
 

@@ -95,8 +95,7 @@ std::future<absl::Status> ReclaimLiarsTest::Wait(absl::Duration wait) {
 }
 
 std::optional<v1::SessionInfo> ReclaimLiarsTest::Session(uint64_t id) const {
-  const auto list =
-      admin().Call(&v1::Admin::Stub::ListSessions, v1::ListSessionsRequest());
+  const auto list = admin().ListSessions(v1::ListSessionsRequest());
   EXPECT_TRUE(list.ok()) << list.status();
   if (!list.ok()) return std::nullopt;
   for (const v1::SessionInfo& session : list->sessions()) {
@@ -106,8 +105,7 @@ std::optional<v1::SessionInfo> ReclaimLiarsTest::Session(uint64_t id) const {
 }
 
 std::optional<v1::LeaseInfo> ReclaimLiarsTest::LeaseOf(uint64_t id) const {
-  const auto list =
-      admin().Call(&v1::Admin::Stub::ListLeases, v1::ListLeasesRequest());
+  const auto list = admin().ListLeases(v1::ListLeasesRequest());
   EXPECT_TRUE(list.ok()) << list.status();
   if (!list.ok()) return std::nullopt;
   for (const v1::LeaseInfo& lease : list->leases()) {

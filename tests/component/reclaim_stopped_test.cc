@@ -36,7 +36,7 @@ class ReclaimStoppedTest : public ReclaimLiarsTest {
   [[nodiscard]] v1::SessionInfo Holders() const {
     v1::ListSessionsRequest request;
     request.set_tenant("liar");
-    const auto list = admin().Call(&v1::Admin::Stub::ListSessions, request);
+    const auto list = admin().ListSessions(request);
     return list.ok() && list->sessions_size() == 1 ? list->sessions(0)
                                                    : v1::SessionInfo();
   }

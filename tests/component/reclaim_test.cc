@@ -61,7 +61,7 @@ class ReclaimTest : public ComponentTest {
   v1::SessionInfo SessionOf(const std::string& tenant) {
     v1::ListSessionsRequest request;
     request.set_tenant(tenant);
-    const auto sessions = admin().Call(&v1::Admin::Stub::ListSessions, request);
+    const auto sessions = admin().ListSessions(request);
     EXPECT_TRUE(sessions.ok()) << sessions.status();
     return sessions.ok() && sessions->sessions_size() > 0
                ? sessions->sessions(0)
@@ -71,7 +71,7 @@ class ReclaimTest : public ComponentTest {
   v1::ReclaimResponse Reclaim(const std::string& tenant) {
     v1::ReclaimRequest request;
     request.set_tenant(tenant);
-    const auto done = admin().Call(&v1::Admin::Stub::Reclaim, request, kLong);
+    const auto done = admin().Reclaim(request, kLong);
     EXPECT_TRUE(done.ok()) << done.status();
     return done.value_or(v1::ReclaimResponse());
   }

@@ -80,14 +80,14 @@ class SharedClientTest : public ComponentTest {
   uint64_t Evicted() const {
     v1::GetTenantRequest request;
     request.set_name("a");
-    const auto tenant = admin().Call(&v1::Admin::Stub::GetTenant, request);
+    const auto tenant = admin().GetTenant(request);
     return tenant.ok() ? tenant->pools(0).evicted_bytes() : 0;
   }
   // All that can be had of the tenant.
   uint64_t Reclaim() {
     v1::ReclaimRequest request;
     request.set_tenant("a");
-    const auto done = admin().Call(&v1::Admin::Stub::Reclaim, request, kLong);
+    const auto done = admin().Reclaim(request, kLong);
     EXPECT_TRUE(done.ok()) << done.status();
     return done.ok() ? done->reclaimed_bytes() : 0;
   }

@@ -24,8 +24,7 @@ class SilentClientsTest : public ComponentTest {
     ComponentTest::TearDown();
   }
   [[nodiscard]] bool HasEnded(const RawSession& session) const {
-    const auto list =
-        admin().Call(&v1::Admin::Stub::ListSessions, v1::ListSessionsRequest());
+    const auto list = admin().ListSessions(v1::ListSessionsRequest());
     if (!list.ok()) return false;
     for (const v1::SessionInfo& info : list->sessions()) {
       if (info.id() == session.welcome.session_id()) return false;

@@ -61,7 +61,7 @@ void PreloadTest::ExpectLeases(const std::string& tenant,
   const bool as_expected = component::Await([&] {
     v1::ListLeasesRequest request;
     request.set_tenant(tenant);
-    const auto leases = admin().Call(&v1::Admin::Stub::ListLeases, request);
+    const auto leases = admin().ListLeases(request);
     if (!leases.ok()) return false;
     now.clear();
     for (const auto& lease : leases->leases()) now.push_back(lease.bytes());

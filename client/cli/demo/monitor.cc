@@ -39,10 +39,10 @@ Monitor::~Monitor() {
 
 absl::StatusOr<Snapshot> Monitor::Take() const {
   absl::StatusOr<v1::GetStatusResponse> status =
-      admin_->Call(&v1::Admin::Stub::GetStatus, v1::GetStatusRequest());
+      admin_->GetStatus(v1::GetStatusRequest());
   if (!status.ok()) return status.status();
   absl::StatusOr<v1::ListTenantsResponse> tenants =
-      admin_->Call(&v1::Admin::Stub::ListTenants, v1::ListTenantsRequest());
+      admin_->ListTenants(v1::ListTenantsRequest());
   if (!tenants.ok()) return tenants.status();
   if (status->pools().empty())
     return absl::InternalError("the broker shows no pool");

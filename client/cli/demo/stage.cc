@@ -165,8 +165,7 @@ absl::Status Stage::LeaseWaits(const std::string& tenant,
   if (!seen.ok()) return seen.status();
   v1::ExplainRequest request;
   request.set_tenant(tenant);
-  const absl::StatusOr<v1::ExplainResponse> why =
-      admin().Call(&v1::Admin::Stub::Explain, request);
+  const absl::StatusOr<v1::ExplainResponse> why = admin().Explain(request);
   if (!why.ok()) return why.status();
   if (!why->findings().empty()) {
     Say(Tone::kFaint, absl::StrCat("gmb why ", tenant, ": ", why->findings(0)));
@@ -215,7 +214,7 @@ absl::StatusOr<v1::Change> Stage::SetLimit(const std::string& tenant,
   Say(Tone::kPlain, absl::StrCat("the operator: gmb tenant set ", tenant,
                                  " --limit ", AmountText(request.limit())));
   const absl::StatusOr<v1::SetTenantResponse> answer =
-      admin().Call(&v1::Admin::Stub::SetTenant, request);
+      admin().SetTenant(request);
   if (!answer.ok()) return answer.status();
   if (answer->changes().empty())
     return absl::InternalError("the broker named no change");
