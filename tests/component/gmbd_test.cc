@@ -285,6 +285,19 @@ TEST_F(GmbdTest, ALowLimitOnOpenFilesIsSaidAndServed) {
   EXPECT_TRUE(Connect()->Acquire(4 * kMiB).ok());
 }
 
+TEST_F(GmbdTest, CheckSaysThatTheLimitOnOpenFilesIsLow) {
+  GmbdProcess few(Arguments({"--check"}), /*fd_limit=*/512);
+  EXPECT_EQ(few.WaitForExit(), 0);
+  EXPECT_THAT(few.log(),
+              AllOf(HasSubstr("warning: the limit on open files is too low"),
+                    HasSubstr(" of 32768 handles"), HasSubstr("LimitNOFILE"),
+                    HasSubstr("the broker would start")));
+  GmbdProcess enough(
+      Arguments({"--check", "--max-handles", "16", "--max-sessions", "4"}));
+  EXPECT_EQ(enough.WaitForExit(), 0);
+  EXPECT_THAT(enough.log(), Not(HasSubstr("open files")));
+}
+
 TEST_F(GmbdTest, TokensAreNeverLogged) {
   const std::string secret = "never-to-be-seen-in-a-log";
   std::ofstream(directory_ / "token") << secret;
