@@ -6,6 +6,7 @@
 #include "broker/core/in_process_keeper.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/pool_setup.h"
+#include "broker/daemon/tenant_setup.h"
 #include "device/devices.h"
 #include "device/pool_mapping.h"
 #include "proto/amount_text.h"
@@ -109,6 +110,18 @@ bool FilesCanBeOpened(const BrokerConfig& config,
   return true;
 }
 
+// Of those in the file: what operators have made is in the state directory,
+// which may be another broker's that runs.
+void PrintTenants(const BrokerConfig& config) {
+  std::printf("tenants: %zu\n", config.tenants.size());
+  const std::string warning = DefaultTenantWarning(
+      config.default_tenant, MergeTenants(config.tenants, StoredState(), {}));
+  if (!warning.empty()) {
+    std::printf("warning: %s; tenants that operators made are not seen here\n",
+                warning.c_str());
+  }
+}
+
 }  // namespace
 
 bool Check(const BrokerConfig& config) {
@@ -127,7 +140,7 @@ bool Check(const BrokerConfig& config) {
     return false;
   }
   PrintPools(*pools);
-  std::printf("tenants: %zu\n", config.tenants.size());
+  PrintTenants(config);
   // Each says what it finds.
   bool ok = FilesCanBeOpened(config, *pools);
   ok &= GuaranteesFit(config, *pools);

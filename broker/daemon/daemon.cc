@@ -116,6 +116,10 @@ absl::Status Daemon::SetUpCore() {
       MergeTenants(config_.tenants, stored_, uuids);
   for (const StartingTenant& tenant : tenants)
     access_[tenant.config.policy.name] = tenant.config.socket;
+  const std::string warning =
+      DefaultTenantWarning(config_.default_tenant, tenants);
+  if (!warning.empty())
+    LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
   return AddTenants(tenants, core_.get());
 }
 

@@ -154,6 +154,26 @@ TEST_F(GmbdTest, CheckSaysThatPoolAndHeadroomSayNothingAboutHostDevices) {
                     HasSubstr("headroom 0 B")));
 }
 
+TEST_F(GmbdTest, ADefaultTenantThatIsNotThereIsSaidAndCanBeMadeLater) {
+  GmbdProcess check(Arguments({"--check", "--default-tenant", "zz"}));
+  EXPECT_EQ(check.WaitForExit(), 0);
+  EXPECT_THAT(check.log(),
+              AllOf(HasSubstr("warning: default_tenant: there is no tenant zz"),
+                    HasSubstr("the broker would start")));
+  {
+    const auto gmbd = Start({"--default-tenant", "zz"});
+    EXPECT_THAT(gmbd->log(),
+                HasSubstr(" warning configuration message=\"default_tenant"));
+    EXPECT_FALSE(TryConnect(Sockets(), "").ok());
+    EXPECT_EQ(Gmb({"tenant", "set", "zz"}).exit_code, 0);
+    EXPECT_TRUE(TryConnect(Sockets(), "").ok());
+    gmbd->Signal(SIGTERM);
+    EXPECT_EQ(gmbd->WaitForExit(), 0);
+  }
+  const auto gmbd = Start({"--default-tenant", "zz"});
+  EXPECT_THAT(gmbd->log(), Not(HasSubstr("default_tenant")));
+}
+
 TEST_F(GmbdTest, SigtermWaitsForTheLastSessionAndGrantsNothingMeanwhile) {
   const auto gmbd = Start();
   auto client = Connect();
