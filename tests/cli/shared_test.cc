@@ -12,6 +12,7 @@ namespace gmb::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class SharedTest : public RealBroker {
@@ -61,6 +62,19 @@ TEST_F(SharedTest, WhoExpectsAnotherPatternIsTold) {
   EXPECT_EQ(Gmb(Attach({"--fill", "0xA5"})).code, ExitCode::kWrongContents);
 }
 
+TEST_F(SharedTest, WhatIsKeptShowsNoSessionOnceItsWriterHasGone) {
+  absl::StatusOr<ChildProcess> writer = StartWriter({"--keep"});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  writer->Signal(SIGKILL);
+  AwaitJson({"session", "list"},
+            [](const Json& json) { return json["sessions"].empty(); });
+  const Json lease =
+      Gmb({"lease", "list", "--output", "json"}).json()["leases"][0];
+  EXPECT_EQ(lease["session_id"], 0);
+  EXPECT_THAT(Gmb({"lease", "list"}).out,
+              ContainsRegex(" a +- +host-0 .*0 attached, kept"));
+}
+
 TEST_F(SharedTest, TheListShowsWhoHasItAndDropEndsIt) {
   absl::StatusOr<ChildProcess> writer = StartWriter({"--keep"});
   ASSERT_TRUE(writer.ok()) << writer.status();
@@ -71,6 +85,7 @@ TEST_F(SharedTest, TheListShowsWhoHasItAndDropEndsIt) {
   EXPECT_EQ(lease["share_name"], "llm");
   EXPECT_EQ(lease["attached"], 1);
   EXPECT_EQ(lease["keep"], true);
+  EXPECT_GT(lease["session_id"], 0);
   writer->Signal(SIGINT);
   EXPECT_EQ(writer->Wait(Soon()).value(), "exit code 0") << LogOf("writer");
   EXPECT_THAT(Gmb({"lease", "list"}).out, HasSubstr("0 attached, kept"));
