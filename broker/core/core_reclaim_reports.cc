@@ -128,6 +128,7 @@ v1::LeaseInfo Core::Report(const Lease& lease) const {
   info.set_attached(lease.shared ? static_cast<uint32_t>(lease.mappings.size())
                                  : 0);
   info.set_keep(lease.request.keep && !lease.dropped);
+  info.set_dropped(lease.dropped);
   return info;
 }
 
