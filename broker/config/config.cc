@@ -27,23 +27,34 @@ void ApplyFlags(const Flags& flags, BrokerConfig* config, Errors* errors) {
     if (!applied.ok())
       errors->push_back(absl::StrCat(setting.Flag(), ": ", applied.message()));
   }
+}
+
+// False when one of them is wrong: what is left says nothing about what was
+// meant.
+bool ApplyDevices(const Flags& flags, BrokerConfig* config, Errors* errors) {
   if (!flags.devices.empty()) config->devices.clear();
+  bool all_ok = true;
   for (const std::string& spec : flags.devices) {
     absl::StatusOr<DeviceConfig> device = ParseDeviceSpec(spec);
     if (device.ok()) {
       config->devices.push_back(*std::move(device));
     } else {
+      all_ok = false;
       errors->push_back(absl::StrCat("--device: ", device.status().message()));
     }
   }
+  return all_ok;
 }
 
-void CheckDevices(BrokerConfig* config, Errors* errors) {
-  if (config->devices.empty()) {
+void CheckThatDevicesAreGiven(const BrokerConfig& config, Errors* errors) {
+  if (config.devices.empty()) {
     errors->emplace_back(
         "no device: give --device host:4GiB, --device cuda:0, or devices in "
         "the file");
   }
+}
+
+void CheckDevices(BrokerConfig* config, Errors* errors) {
   const absl::Status named = NameDevices(&config->devices);
   if (!named.ok())
     errors->push_back(absl::StrCat("devices: ", named.message()));
@@ -128,10 +139,15 @@ absl::StatusOr<BrokerConfig> LoadConfig(const Flags& flags) {
   }
   const bool file_ok = errors.empty();
   ApplyFlags(flags, &config, &errors);
-  // With a broken file these would only repeat its mistakes in other words.
+  const bool devices_ok = ApplyDevices(flags, &config, &errors);
+  // With a broken file, or a broken device, these would only repeat its
+  // mistakes in other words.
+  if (file_ok && devices_ok) {
+    CheckThatDevicesAreGiven(config, &errors);
+    CheckDeviceQuotas(config, &errors);
+  }
   if (file_ok) {
     CheckDevices(&config, &errors);
-    CheckDeviceQuotas(config, &errors);
     CheckSocketPaths(config, &errors);
     WarnOfIdleSettings(&config);
     WarnOfIdleHostLimits(&config);

@@ -8,12 +8,10 @@
 #include "absl/strings/str_replace.h"
 #include "broker/config/values.h"
 #include "broker/tenant_name.h"
+#include "proto/tenant_bounds.h"
 
 namespace gmb::broker {
 namespace {
-
-constexpr uint32_t kMostHandles = 1'000'000;
-constexpr uint32_t kMostSessions = 100'000;
 
 // Puts a parsed value where it belongs, or passes its refusal on.
 template <typename T, typename Field>
@@ -147,12 +145,12 @@ constexpr Setting kSettings[] = {
     {"max_handles", "N", "32768",
      "slabs in leases at once, of all tenants (1 to 1000000)", false,
      [](Text t, Config* c) {
-       return Put(ParseNumber(t, 1, kMostHandles), &c->max_handles);
+       return Put(ParseNumber(t, 1, proto::kMostHandles), &c->max_handles);
      }},
     {"max_sessions", "N", "1024", "client processes at once (1 to 100000)",
      false,
      [](Text t, Config* c) {
-       return Put(ParseNumber(t, 1, kMostSessions), &c->max_sessions);
+       return Put(ParseNumber(t, 1, proto::kMostSessions), &c->max_sessions);
      }},
     {"reuse_for", "TIME", "5s",
      "how long returned memory waits for the same tenant (0s to 1h)", false,

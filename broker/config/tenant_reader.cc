@@ -8,15 +8,16 @@
 #include "broker/config/token_file.h"
 #include "broker/config/values.h"
 #include "broker/tenant_name.h"
+#include "proto/tenant_bounds.h"
 
 namespace gmb::broker {
 namespace {
 
 absl::StatusOr<uint32_t> ParseHandles(absl::string_view text) {
-  return ParseNumber(text, 1, 1'000'000);
+  return ParseNumber(text, 1, proto::kMostHandles);
 }
 absl::StatusOr<uint32_t> ParseSessions(absl::string_view text) {
-  return ParseNumber(text, 1, 100'000);
+  return ParseNumber(text, 1, proto::kMostSessions);
 }
 
 absl::StatusOr<quota::Nanoseconds> ParseUpToAnHour(absl::string_view text) {

@@ -110,7 +110,9 @@ v1::SessionInfo Core::Report(const Session& session) const {
 v1::LeaseInfo Core::Report(const Lease& lease) const {
   v1::LeaseInfo info;
   info.set_id(lease.id.value);
-  info.set_session_id(lease.request.session);
+  // What is kept outlives its writer.
+  if (sessions_.contains(lease.request.session))
+    info.set_session_id(lease.request.session);
   info.set_tenant(tenants_.at(lease.tenant).policy.name);
   info.set_device(pools_.at(lease.request.pool)->uuid());
   info.set_bytes(lease.bytes);
@@ -126,6 +128,7 @@ v1::LeaseInfo Core::Report(const Lease& lease) const {
   info.set_attached(lease.shared ? static_cast<uint32_t>(lease.mappings.size())
                                  : 0);
   info.set_keep(lease.request.keep && !lease.dropped);
+  info.set_dropped(lease.dropped);
   return info;
 }
 

@@ -4,7 +4,9 @@
 #include <cstdio>
 
 #include "broker/core/in_process_keeper.h"
+#include "broker/daemon/fd_setup.h"
 #include "broker/daemon/pool_setup.h"
+#include "broker/daemon/tenant_setup.h"
 #include "device/devices.h"
 #include "device/pool_mapping.h"
 #include "proto/amount_text.h"
@@ -81,6 +83,45 @@ bool HostPoolFits(uint64_t bytes) {
   return true;
 }
 
+void PrintPools(const std::vector<PreparedPool>& pools) {
+  for (const PreparedPool& pool : pools) {
+    const device::DeviceInfo& info = pool.options.worker->info();
+    const uint64_t free_bytes = pool.options.worker->baseline_bytes();
+    std::printf(
+        "pool: %s  %s  %s of %s free, ready slabs of %s, headroom %s\n",
+        info.uuid.c_str(), info.name.c_str(),
+        proto::FormatBytes(pool.options.target_bytes).c_str(),
+        proto::FormatBytes(free_bytes).c_str(),
+        proto::FormatBytes(pool.options.slabs.ready_slab_bytes).c_str(),
+        proto::FormatBytes(free_bytes - pool.options.target_bytes).c_str());
+  }
+}
+
+// Few are served all the same, which a warning says.
+bool FilesCanBeOpened(const BrokerConfig& config,
+                      const std::vector<PreparedPool>& pools) {
+  const absl::StatusOr<FdPlan> plan = PlanFds(config, pools);
+  if (!plan.ok()) {
+    std::printf("problem: %s\n", std::string(plan.status().message()).c_str());
+    return false;
+  }
+  if (!plan->warning.empty())
+    std::printf("warning: %s\n", plan->warning.c_str());
+  return true;
+}
+
+// Of those in the file: what operators have made is in the state directory,
+// which may be another broker's that runs.
+void PrintTenants(const BrokerConfig& config) {
+  std::printf("tenants: %zu\n", config.tenants.size());
+  const std::string warning = DefaultTenantWarning(
+      config.default_tenant, MergeTenants(config.tenants, StoredState(), {}));
+  if (!warning.empty()) {
+    std::printf("warning: %s; tenants that operators made are not seen here\n",
+                warning.c_str());
+  }
+}
+
 }  // namespace
 
 bool Check(const BrokerConfig& config) {
@@ -98,20 +139,13 @@ bool Check(const BrokerConfig& config) {
     std::printf("problem: %s\n", std::string(pools.status().message()).c_str());
     return false;
   }
-  for (const PreparedPool& pool : *pools) {
-    const device::DeviceInfo& info = pool.options.worker->info();
-    const uint64_t free_bytes = pool.options.worker->baseline_bytes();
-    std::printf(
-        "pool: %s  %s  %s of %s free, ready slabs of %s, headroom %s\n",
-        info.uuid.c_str(), info.name.c_str(),
-        proto::FormatBytes(pool.options.target_bytes).c_str(),
-        proto::FormatBytes(free_bytes).c_str(),
-        proto::FormatBytes(pool.options.slabs.ready_slab_bytes).c_str(),
-        proto::FormatBytes(free_bytes - pool.options.target_bytes).c_str());
-  }
-  std::printf("tenants: %zu\n", config.tenants.size());
-  const bool guarantees_fit = GuaranteesFit(config, *pools);
-  if (!HostPoolFits(config.host_pool_bytes) || !guarantees_fit) return false;
+  PrintPools(*pools);
+  PrintTenants(config);
+  // Each says what it finds.
+  bool ok = FilesCanBeOpened(config, *pools);
+  ok &= GuaranteesFit(config, *pools);
+  ok &= HostPoolFits(config.host_pool_bytes);
+  if (!ok) return false;
   std::puts("ok: the broker would start");
   return true;
 }

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "broker/daemon/fd_setup.h"
 #include "broker/daemon/host_pool_setup.h"
 #include "broker/daemon/tenant_setup.h"
-#include "broker/fd_limit.h"
 #include "broker/log/logging.h"
 #include "broker/make_directories.h"
 
@@ -75,26 +75,15 @@ absl::Status Daemon::SetUpCore() {
   host_pool_ = *std::move(host_pool);
   if (absl::Status added = AddCopiers(host_pool_.get(), &*pools); !added.ok())
     return added;
-  FdWishes wishes{.max_handles = config_.max_handles,
-                  .max_sessions = config_.max_sessions};
-  for (const PreparedPool& pool : *pools) {
-    const SlabPool::Options& slabs = pool.options.slabs;
-    wishes.kept_ready += pool.options.target_bytes / slabs.ready_slab_bytes +
-                         slabs.max_returned_slabs;
-    // The allocator of host memory keeps a memfd beside the exported one.
-    if (pool.options.worker->info().kind == device::DeviceKind::kHost)
-      wishes.fds_per_handle = 2;
-  }
-  absl::StatusOr<uint64_t> fd_limit = RaiseFdLimit();
-  if (!fd_limit.ok()) return fd_limit.status();
-  const FdPlan plan = FitIntoFdLimit(wishes, *fd_limit);
-  if (!plan.warning.empty()) {
-    LogEvent(LogLevel::kWarning, "few_files", {{"message", plan.warning}});
+  const absl::StatusOr<FdPlan> plan = PlanFds(config_, *pools);
+  if (!plan.ok()) return plan.status();
+  if (!plan->warning.empty()) {
+    LogEvent(LogLevel::kWarning, "few_files", {{"message", plan->warning}});
   }
   CoreOptions options;
-  options.max_handles = plan.max_handles;
-  options.max_sessions = static_cast<uint32_t>(plan.max_sessions);
-  options.few_files = plan.warning;
+  options.max_handles = plan->max_handles;
+  options.max_sessions = static_cast<uint32_t>(plan->max_sessions);
+  options.few_files = plan->warning;
   options.default_tenant = config_.default_tenant;
   options.planner.pause = config_.pause;
   options.backing.bytes_per_second = config_.back_ahead_bytes_per_second;
@@ -127,6 +116,10 @@ absl::Status Daemon::SetUpCore() {
       MergeTenants(config_.tenants, stored_, uuids);
   for (const StartingTenant& tenant : tenants)
     access_[tenant.config.policy.name] = tenant.config.socket;
+  const std::string warning =
+      DefaultTenantWarning(config_.default_tenant, tenants);
+  if (!warning.empty())
+    LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
   return AddTenants(tenants, core_.get());
 }
 

@@ -1,5 +1,7 @@
 #include "broker/daemon/event_log.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -14,9 +16,14 @@ bool IsCausedByClients(absl::string_view kind) {
          absl::StartsWith(kind, "lease_") || absl::StartsWith(kind, "acquire_");
 }
 
+// Those that docs/operations.md calls worth an alarm.
+constexpr absl::string_view kAlarms[] = {
+    "device_lost",    "create_failed",  "missing_changed", "evict_failed",
+    "client_overdue", "restore_failed", "terminated"};
+
 LogLevel LevelOf(absl::string_view kind) {
-  const bool bad = kind == "device_lost" || kind == "create_failed" ||
-                   kind == "missing_changed";
+  const bool bad = std::find(std::begin(kAlarms), std::end(kAlarms), kind) !=
+                   std::end(kAlarms);
   return bad ? LogLevel::kWarning : LogLevel::kInfo;
 }
 

@@ -90,6 +90,20 @@ std::vector<StartingTenant> MergeTenants(
   return all;
 }
 
+std::string DefaultTenantWarning(const std::string& default_tenant,
+                                 const std::vector<StartingTenant>& tenants) {
+  const bool known = std::any_of(
+      tenants.begin(), tenants.end(), [&](const StartingTenant& tenant) {
+        return tenant.config.policy.name == default_tenant;
+      });
+  if (known || default_tenant.empty()) return "";
+  return absl::StrCat(
+      "default_tenant: there is no tenant ", default_tenant,
+      ": peers that no token and no uid assigns are refused until there is "
+      "one: correct the name, or make it with `gmb tenant set ",
+      default_tenant, "`");
+}
+
 absl::Status AddTenants(const std::vector<StartingTenant>& tenants,
                         Core* core) {
   for (const StartingTenant& tenant : tenants) {

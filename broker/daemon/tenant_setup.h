@@ -27,6 +27,12 @@ struct StartingTenant {
     const std::vector<TenantConfig>& configured, const StoredState& stored,
     const std::map<std::string, std::string>& uuids);
 
+// What is to be said about a default tenant that is none of `tenants`; empty:
+// nothing. It is no error, since operators can make the tenant later.
+[[nodiscard]] std::string DefaultTenantWarning(
+    const std::string& default_tenant,
+    const std::vector<StartingTenant>& tenants);
+
 // Gives the tenants to the core. A file's tenant that does not fit is an error.
 // An operator's, which did fit once, starts without its guarantee (devices can
 // shrink, and without a broker nobody could mend it); its limit holds.

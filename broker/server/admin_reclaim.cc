@@ -30,6 +30,9 @@ void AdminService::DoReclaim(const HeldCall& call,
     return reactor->Finish(proto::ToGrpcStatus(proto::MakeError(
         v1::BAD_REQUEST, "the last step is TRIM or EVICT", {.field = "to"})));
   }
+  absl::Status checked = core_->GetPolicy(request.tenant()).status();
+  checked.Update(core_->ResolveDevice(request.device()).status());
+  if (!checked.ok()) return reactor->Finish(proto::ToGrpcStatus(checked));
   AuditRecord audit;
   audit.at = clock_->WallTime();
   audit.operator_name = call->caller.name;

@@ -171,24 +171,6 @@ grpc::ServerUnaryReactor* AdminService::DrainPool(
   });
 }
 
-grpc::ServerUnaryReactor* AdminService::DropLease(
-    grpc::CallbackServerContext* context, const v1::DropLeaseRequest* request,
-    v1::DropLeaseResponse* response) {
-  return OnOperatorsThread(
-      context, [=, this](AuditRecord audit) -> absl::Status {
-        audit.action = "drop_lease";
-        audit.subject = request->tenant();
-        audit.detail = request->name();
-        if (absl::Status stored = store_->Audit(audit); !stored.ok())
-          return stored;
-        const absl::StatusOr<uint32_t> attached =
-            core_->DropLease(request->tenant(), request->name());
-        if (!attached.ok()) return attached.status();
-        response->set_attached(*attached);
-        return absl::OkStatus();
-      });
-}
-
 grpc::ServerUnaryReactor* AdminService::ListAudit(
     grpc::CallbackServerContext* context, const v1::ListAuditRequest* request,
     v1::ListAuditResponse* response) {

@@ -25,7 +25,8 @@ struct TenantDoors {
 
 // The gRPC side of operators: authenticates, decodes, asks the core, encodes.
 // Changes are made one at a time, on a thread of their own, and in this order:
-// checked by the core, stored with their audit record, made.
+// checked by the core, stored with their audit record, made. What is refused
+// is not in the audit; what has begun is, also when its caller goes away.
 class AdminService : public v1::Admin::CallbackService {
  public:
   // All of them must outlive the service.
@@ -118,6 +119,9 @@ class AdminService : public v1::Admin::CallbackService {
   absl::Status DoDrainPool(AuditRecord audit,
                            const v1::DrainPoolRequest& request,
                            v1::DrainPoolResponse* response);
+  absl::Status DoDropLease(AuditRecord audit,
+                           const v1::DropLeaseRequest& request,
+                           v1::DropLeaseResponse* response);
   // Finishes the call now or later.
   void DoReclaim(const HeldCall& call, const v1::ReclaimRequest& request,
                  v1::ReclaimResponse* response,

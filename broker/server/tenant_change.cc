@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "broker/core/wire_form.h"
 #include "proto/error_status.h"
+#include "proto/tenant_bounds.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
@@ -37,6 +38,16 @@ absl::Status CheckWeight(double weight) {
       v1::BAD_REQUEST,
       absl::StrCat("a weight is a number above 0: weight=", weight),
       {.field = "weight"});
+}
+
+// As in the configuration file.
+absl::Status CheckNumber(uint32_t number, uint32_t most,
+                         absl::string_view field) {
+  if (number >= 1 && number <= most) return absl::OkStatus();
+  return proto::MakeError(
+      v1::BAD_REQUEST,
+      absl::StrCat(field, " is 1 to ", most, ": ", field, "=", number),
+      {.field = field});
 }
 
 // As in the configuration file. Parts that a Duration cannot have are refused
@@ -88,6 +99,14 @@ absl::Status CheckQuantities(const v1::SetTenantRequest& request) {
   absl::Status checked = CheckAmount(request.guarantee(), "guarantee");
   checked.Update(CheckAmount(request.limit(), "limit"));
   if (request.has_weight()) checked.Update(CheckWeight(request.weight()));
+  if (request.has_max_handles()) {
+    checked.Update(
+        CheckNumber(request.max_handles(), proto::kMostHandles, "max_handles"));
+  }
+  if (request.has_max_sessions()) {
+    checked.Update(CheckNumber(request.max_sessions(), proto::kMostSessions,
+                               "max_sessions"));
+  }
   checked.Update(CheckTime(request.min_residency(), "min_residency"));
   checked.Update(CheckTime(request.pause_grace(), "pause_grace"));
   checked.Update(CheckAmount(request.host_limit(), "host_limit"));

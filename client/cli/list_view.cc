@@ -34,6 +34,11 @@ Table::Cell StateCell(v1::LeaseInfo::State state) {
   return {absl::AsciiStrToLower(v1::LeaseInfo::State_Name(state)), tone};
 }
 
+// Of a shared lease whose writer has ended: none.
+std::string SessionText(uint64_t session) {
+  return session == 0 ? "-" : absl::StrCat(session);
+}
+
 // "hard, sealed, shared as llm, 2 attached": what keeps a lease on the device
 // or spares it a copy, and who has it.
 std::string LeaseNotes(const v1::LeaseInfo& lease) {
@@ -135,7 +140,7 @@ void PrintLeases(const v1::ListLeasesResponse& leases, absl::Time now,
   for (const v1::LeaseInfo& lease : leases.leases()) {
     table.AddRow({absl::StrCat(lease.id()),
                   lease.tenant(),
-                  absl::StrCat(lease.session_id()),
+                  SessionText(lease.session_id()),
                   lease.device(),
                   {SizeText(lease.bytes()), Tone::kAccent},
                   absl::StrCat(lease.slabs()),

@@ -13,6 +13,7 @@
 #include "client/cli/number_text.h"
 #include "client/cli/tenant_view.h"
 #include "client/cli/text.h"
+#include "proto/tenant_bounds.h"
 
 namespace gmb::cli {
 namespace {
@@ -149,13 +150,12 @@ void AddQuotaOptions(CLI::App* command, SetOptions* options) {
 }
 
 void AddAdmissionOptions(CLI::App* command, SetOptions* options) {
-  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   AddWholeOption(
-      command, "--max-handles", 1, kMost,
+      command, "--max-handles", 1, proto::kMostHandles,
       [options](uint64_t n) { options->max_handles = n; },
       "Slabs it may hold at once");
   AddWholeOption(
-      command, "--max-sessions", 1, kMost,
+      command, "--max-sessions", 1, proto::kMostSessions,
       [options](uint64_t n) { options->max_sessions = n; },
       "Processes it may have connected");
   AddParsedOption(

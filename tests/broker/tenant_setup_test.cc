@@ -10,6 +10,7 @@ namespace gmb::broker {
 namespace {
 
 using quota::Amount;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -48,6 +49,22 @@ TEST(TenantSetup, ADeletedTenantStaysDeleted) {
   StoredState stored;
   stored.deleted_tenants = {"a"};
   EXPECT_THAT(MergeTenants({FromFile("a")}, stored, {}), IsEmpty());
+}
+
+TEST(TenantSetup, ADefaultTenantThatIsNotThereIsAWarning) {
+  StoredState stored;
+  TenantPolicy made;
+  made.name = "made";
+  stored.tenants.push_back(made);
+  stored.deleted_tenants = {"gone"};
+  const auto tenants =
+      MergeTenants({FromFile("a"), FromFile("gone")}, stored, {});
+  for (const std::string known : {"", "a", "made"})
+    EXPECT_EQ(DefaultTenantWarning(known, tenants), "");
+  for (const std::string unknown : {"zz", "gone"}) {
+    EXPECT_THAT(DefaultTenantWarning(unknown, tenants),
+                HasSubstr("there is no tenant " + unknown));
+  }
 }
 
 }  // namespace

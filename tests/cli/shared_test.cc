@@ -12,6 +12,7 @@ namespace gmb::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class SharedTest : public RealBroker {
@@ -43,7 +44,6 @@ class SharedTest : public RealBroker {
 TEST_F(SharedTest, OneWritesAndAnotherReads) {
   absl::StatusOr<ChildProcess> writer = StartWriter();
   ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_THAT(LogOf("writer"), HasSubstr("sealed"));
   const Said reader = Gmb(Attach({"--seed", "7"}));
   EXPECT_EQ(reader.code, ExitCode::kOk) << reader.err;
   EXPECT_THAT(reader.out, AllOf(HasSubstr("to llm: 8.00 MiB on host-0"),
@@ -52,6 +52,7 @@ TEST_F(SharedTest, OneWritesAndAnotherReads) {
   EXPECT_THAT(json.out, HasSubstr(R"("step":"attached","name":"llm")"));
   writer->Signal(SIGINT);
   EXPECT_EQ(writer->Wait(Soon()).value(), "exit code 0") << LogOf("writer");
+  EXPECT_THAT(LogOf("writer"), HasSubstr("sealed"));
 }
 
 TEST_F(SharedTest, WhoExpectsAnotherPatternIsTold) {
@@ -59,6 +60,19 @@ TEST_F(SharedTest, WhoExpectsAnotherPatternIsTold) {
   ASSERT_TRUE(writer.ok()) << writer.status();
   EXPECT_EQ(Gmb(Attach({"--seed", "8"})).code, ExitCode::kWrongContents);
   EXPECT_EQ(Gmb(Attach({"--fill", "0xA5"})).code, ExitCode::kWrongContents);
+}
+
+TEST_F(SharedTest, WhatIsKeptShowsNoSessionOnceItsWriterHasGone) {
+  absl::StatusOr<ChildProcess> writer = StartWriter({"--keep"});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  writer->Signal(SIGKILL);
+  AwaitJson({"session", "list"},
+            [](const Json& json) { return json["sessions"].empty(); });
+  const Json lease =
+      Gmb({"lease", "list", "--output", "json"}).json()["leases"][0];
+  EXPECT_EQ(lease["session_id"], 0);
+  EXPECT_THAT(Gmb({"lease", "list"}).out,
+              ContainsRegex(" a +- +host-0 .*0 attached, kept"));
 }
 
 TEST_F(SharedTest, TheListShowsWhoHasItAndDropEndsIt) {
@@ -71,6 +85,7 @@ TEST_F(SharedTest, TheListShowsWhoHasItAndDropEndsIt) {
   EXPECT_EQ(lease["share_name"], "llm");
   EXPECT_EQ(lease["attached"], 1);
   EXPECT_EQ(lease["keep"], true);
+  EXPECT_GT(lease["session_id"], 0);
   writer->Signal(SIGINT);
   EXPECT_EQ(writer->Wait(Soon()).value(), "exit code 0") << LogOf("writer");
   EXPECT_THAT(Gmb({"lease", "list"}).out, HasSubstr("0 attached, kept"));

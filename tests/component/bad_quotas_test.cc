@@ -92,6 +92,23 @@ TEST_F(BadQuotasTest, ZeroHandlesOrSessionsAreBadRequests) {
       [](v1::SetTenantRequest* request) { request->set_max_sessions(0); });
 }
 
+TEST_F(BadQuotasTest, MoreHandlesOrSessionsThanTheFileTakesAreBadRequests) {
+  for (const uint32_t most : {1'000'001U, ~0U}) {
+    ExpectBad([most](v1::SetTenantRequest* request) {
+      request->set_max_handles(most);
+    });
+  }
+  for (const uint32_t most : {100'001U, ~0U}) {
+    ExpectBad([most](v1::SetTenantRequest* request) {
+      request->set_max_sessions(most);
+    });
+  }
+  for (const std::string wrong :
+       {"--max-handles=1000001", "--max-sessions=100001"}) {
+    EXPECT_EQ(Gmb({"tenant", "set", "a", wrong}).exit_code, 2) << wrong;
+  }
+}
+
 TEST_F(BadQuotasTest, AGuaranteeAboveTheLimitIsABadRequest) {
   ExpectBad([](v1::SetTenantRequest* request) {
     request->mutable_guarantee()->set_bytes(8 * kMiB);

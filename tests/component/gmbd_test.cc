@@ -154,6 +154,26 @@ TEST_F(GmbdTest, CheckSaysThatPoolAndHeadroomSayNothingAboutHostDevices) {
                     HasSubstr("headroom 0 B")));
 }
 
+TEST_F(GmbdTest, ADefaultTenantThatIsNotThereIsSaidAndCanBeMadeLater) {
+  GmbdProcess check(Arguments({"--check", "--default-tenant", "zz"}));
+  EXPECT_EQ(check.WaitForExit(), 0);
+  EXPECT_THAT(check.log(),
+              AllOf(HasSubstr("warning: default_tenant: there is no tenant zz"),
+                    HasSubstr("the broker would start")));
+  {
+    const auto gmbd = Start({"--default-tenant", "zz"});
+    EXPECT_THAT(gmbd->log(),
+                HasSubstr(" warning configuration message=\"default_tenant"));
+    EXPECT_FALSE(TryConnect(Sockets(), "").ok());
+    EXPECT_EQ(Gmb({"tenant", "set", "zz"}).exit_code, 0);
+    EXPECT_TRUE(TryConnect(Sockets(), "").ok());
+    gmbd->Signal(SIGTERM);
+    EXPECT_EQ(gmbd->WaitForExit(), 0);
+  }
+  const auto gmbd = Start({"--default-tenant", "zz"});
+  EXPECT_THAT(gmbd->log(), Not(HasSubstr("default_tenant")));
+}
+
 TEST_F(GmbdTest, SigtermWaitsForTheLastSessionAndGrantsNothingMeanwhile) {
   const auto gmbd = Start();
   auto client = Connect();
@@ -283,6 +303,19 @@ TEST_F(GmbdTest, ALowLimitOnOpenFilesIsSaidAndServed) {
               AllOf(HasSubstr("open files"), HasSubstr(" of 32768 handles"),
                     HasSubstr(" of 1024 sessions"), HasSubstr("LimitNOFILE")));
   EXPECT_TRUE(Connect()->Acquire(4 * kMiB).ok());
+}
+
+TEST_F(GmbdTest, CheckSaysThatTheLimitOnOpenFilesIsLow) {
+  GmbdProcess few(Arguments({"--check"}), /*fd_limit=*/512);
+  EXPECT_EQ(few.WaitForExit(), 0);
+  EXPECT_THAT(few.log(),
+              AllOf(HasSubstr("warning: the limit on open files is too low"),
+                    HasSubstr(" of 32768 handles"), HasSubstr("LimitNOFILE"),
+                    HasSubstr("the broker would start")));
+  GmbdProcess enough(
+      Arguments({"--check", "--max-handles", "16", "--max-sessions", "4"}));
+  EXPECT_EQ(enough.WaitForExit(), 0);
+  EXPECT_THAT(enough.log(), Not(HasSubstr("open files")));
 }
 
 TEST_F(GmbdTest, TokensAreNeverLogged) {

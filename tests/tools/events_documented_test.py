@@ -27,6 +27,22 @@ def listed():
             for table in tables]
 
 
+def alarms():
+    text = (ROOT / "docs" / "operations.md").read_text()
+    return set(re.findall(r"`([a-z_]+)`", re.search(r"Worth an alarm:([^.]*)\.", text).group(1)))
+
+
+def loud():
+    """The words that are logged as a warning or an error."""
+    words = set()
+    for file in (ROOT / "broker").rglob("*.cc"):
+        for argument in re.findall(r"\bLogEvent\(\s*LogLevel::k(?:Warning|Error),\s*([^,){]*)",
+                                   file.read_text()):
+            words |= set(re.findall(r'"([a-z_]+)"', argument))
+    event_log = (ROOT / "broker" / "daemon" / "event_log.cc").read_text()
+    return words | set(re.findall(r'"([a-z_]+)"', re.search(r"kAlarms\[\] = \{([^}]*)\}", event_log).group(1)))
+
+
 class EventsTest(unittest.TestCase):
 
     def test_every_event_is_listed_and_every_listed_one_exists(self):
@@ -36,6 +52,10 @@ class EventsTest(unittest.TestCase):
         in_watch, in_log = listed()
         self.assertEqual(in_watch, events)
         self.assertEqual(in_log, logged)
+
+    def test_what_is_worth_an_alarm_is_logged_as_one(self):
+        self.assertIn("terminated", alarms())
+        self.assertEqual(alarms() - loud(), set())
 
 
 if __name__ == "__main__":

@@ -69,6 +69,22 @@ TEST(TenantChangeTest, ADeviceGetsNoQuotaOfItsOwnWhenNoneIsNamed) {
   EXPECT_EQ(policy.max_sessions, 3U);
 }
 
+TEST(TenantChangeTest, HandlesAndSessionsHaveTheBoundsOfTheFile) {
+  v1::SetTenantRequest request;
+  request.set_max_handles(1'000'000);
+  request.set_max_sessions(100'000);
+  EXPECT_EQ(WrongField(request), "");
+  request.set_max_sessions(100'001);
+  EXPECT_EQ(WrongField(request), "max_sessions");
+  request.set_max_sessions(0);
+  EXPECT_EQ(WrongField(request), "max_sessions");
+  request.set_max_sessions(1);
+  request.set_max_handles(1'000'001);
+  EXPECT_EQ(WrongField(request), "max_handles");
+  request.set_max_handles(0);
+  EXPECT_EQ(WrongField(request), "max_handles");
+}
+
 TEST(TenantChangeTest, UidsStayUnlessTheyAreNamedAndCanBeTakenAway) {
   TenantPolicy policy = TwoQuotas();
   PutOver(v1::SetTenantRequest(), "", &policy);

@@ -1,0 +1,22 @@
+#include "broker/daemon/fd_setup.h"
+
+namespace gmb::broker {
+
+absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
+                               const std::vector<PreparedPool>& pools) {
+  FdWishes wishes{.max_handles = config.max_handles,
+                  .max_sessions = config.max_sessions};
+  for (const PreparedPool& pool : pools) {
+    const SlabPool::Options& slabs = pool.options.slabs;
+    wishes.kept_ready += pool.options.target_bytes / slabs.ready_slab_bytes +
+                         slabs.max_returned_slabs;
+    // The allocator of host memory keeps a memfd beside the exported one.
+    if (pool.options.worker->info().kind == device::DeviceKind::kHost)
+      wishes.fds_per_handle = 2;
+  }
+  const absl::StatusOr<uint64_t> limit = RaiseFdLimit();
+  if (!limit.ok()) return limit.status();
+  return FitIntoFdLimit(wishes, *limit);
+}
+
+}  // namespace gmb::broker
