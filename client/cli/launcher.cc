@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/error_report.h"
 #include "client/cli/tenant_identity.h"
 #include "client/cli/tenant_token.h"
 #include "client/operator_session.h"
@@ -159,8 +160,10 @@ ExitCode Become(Context& context, const std::vector<std::string>& program,
   execvpe(program.front().c_str(), Pointers(program).data(),
           Pointers(environment).data());
   const int why = errno;
-  context.err << "gmb: cannot run " << program.front() << ": "
-              << std::generic_category().message(why) << std::endl;
+  // The exit code is the shells', not the error's.
+  ReportError(
+      absl::ErrnoToStatus(why, absl::StrCat("cannot run ", program.front())),
+      context);
   return why == ENOENT ? ExitCode::kNoProgram : ExitCode::kCannotStart;
 }
 

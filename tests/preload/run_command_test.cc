@@ -13,6 +13,7 @@ namespace gmb::component {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class RunCommandTest : public PreloadTest {
  protected:
@@ -81,6 +82,14 @@ TEST_F(RunCommandTest, AProgramThatIsNotThereOrCannotStart) {
   const Said nothing = Gmb({"run", "--tenant", "a"});
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_THAT(nothing.err, HasSubstr("PROGRAM"));
+}
+
+TEST_F(RunCommandTest, WhatCannotBeRunIsSaidInJsonToo) {
+  const Said none = Gmb(
+      {"--output", "json", "run", "--tenant", "a", "--", "no-such-program"});
+  EXPECT_EQ(none.exit_code, 127);
+  EXPECT_THAT(none.err, StartsWith(R"({"error":{"code":"NOT_FOUND",)"));
+  EXPECT_THAT(none.err, HasSubstr("cannot run no-such-program: No such file"));
 }
 
 TEST_F(RunCommandTest, WithoutABrokerItEndsOrGoesOnAsAsked) {
