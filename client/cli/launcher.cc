@@ -171,14 +171,15 @@ ExitCode Become(Context& context, const std::vector<std::string>& program,
 
 absl::StatusOr<ExitCode> LaunchProgram(Context& context,
                                        const RunOptions& options) {
+  const absl::Status broker = CheckBroker(context, options);
+  const bool may_do_without =
+      options.native_without_broker &&
+      (absl::IsUnavailable(broker) || absl::IsDeadlineExceeded(broker));
+  if (!broker.ok() && !may_do_without) return broker;
   const absl::StatusOr<std::string> preload = FindPreload(options.preload);
   if (!preload.ok()) return preload.status();
-  if (absl::Status status = CheckBroker(context, options); !status.ok()) {
-    const bool may_do_without =
-        options.native_without_broker &&
-        (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
-    if (!may_do_without) return status;
-    context.err << "gmb: " << status.message()
+  if (!broker.ok()) {
+    context.err << "gmb: " << broker.message()
                 << "; going on with the driver's own memory" << std::endl;
   }
   const Environment environment = EnvironmentFor(context, options, *preload);

@@ -106,6 +106,16 @@ TEST_F(RunCommandTest, WithoutABrokerItEndsOrGoesOnAsAsked) {
   StartGpuBroker();
 }
 
+TEST_F(RunCommandTest, TheBrokerIsAskedBeforeThePreloadLibraryIsLookedFor) {
+  const Words options = {"--tenant", "nobody", "--preload", "/no/such.so"};
+  EXPECT_THAT(RunWith(options, {"echo"}).err, HasSubstr("NO_SUCH_TENANT"));
+  StopBroker();
+  const Said no_broker = RunWith(options, {"echo"});
+  EXPECT_EQ(no_broker.exit_code, 3);
+  EXPECT_THAT(no_broker.err, HasSubstr("no broker answers in " + SocketDir()));
+  StartGpuBroker();
+}
+
 TEST_F(RunCommandTest, AnotherTenantThanTheSocketSaysIsRefused) {
   const Said said = RunWith({"--tenant", "nobody"}, {"echo", "started"});
   EXPECT_EQ(said.exit_code, 1);
