@@ -215,9 +215,25 @@ TEST(UsageTest, UsageErrorsAreJsonWhenJsonIsAskedFor) {
   EXPECT_EQ(error({"status", "--socket-dir=", "--output=json"})["field"],
             "--socket-dir");
   EXPECT_EQ(error({"dance", "--output=json"})["field"], "");
+  EXPECT_EQ(error({"tenant", "list", "more", "--output=json"})["field"], "");
   EXPECT_EQ(error({"--output", "json"})["field"], "");
   EXPECT_EQ(error({"tenant", "--output", "json"})["message"],
             "name a command: `gmb tenant --help` lists them");
+}
+
+TEST(UsageTest, UnknownWordsAreSaidInTheOrderGivenAndTheFirstOptionNamed) {
+  for (const bool global : {true, false}) {
+    std::vector<std::string> words = {"tenant", "set", "a",
+                                      "--limt", "10%", "--weihgt=2"};
+    if (global) words.insert(words.begin(), {"--output", "json"});
+    const Said said = Gmb(words);
+    EXPECT_EQ(said.code, ExitCode::kUsage);
+    EXPECT_THAT(said.err, HasSubstr("expected: --limt 10% --weihgt=2"));
+    if (!global) continue;
+    EXPECT_EQ(Json::parse(said.err)["error"]["field"], "--limt");
+  }
+  const Said said = Gmb({"status", "more", "--colour=no", "--output=json"});
+  EXPECT_EQ(Json::parse(said.err)["error"]["field"], "--colour");
 }
 
 TEST(UsageTest, WithoutABrokerEveryCommandSaysWhatToDo) {
