@@ -105,6 +105,9 @@ TEST(UsageTest, AWrongCommandLineIsAUsageErrorThatNamesTheOption) {
   refused({"hold", "--bytes", "50%"}, "--bytes");
   refused({"hold", "--bytes", "2MiB", "--fill", "0x100"}, "--fill");
   refused({"hold", "--bytes", "2MiB", "--fill", "0x"}, "--fill");
+  refused({"hold", "--bytes", "2MiB", "--fill", "7", "--seed", "3"},
+          "--seed: a byte is the same everywhere");
+  refused({"hold", "--attach", "llm", "--seed", "3", "--fill", "7"}, "--seed");
   refused({"hold", "--bytes", "2MiB", "--for", "soon"}, "--for");
   refused({"hold", "--bytes", "2MiB", "--wait", "-1s"}, "--wait");
   refused({"hold", "--bytes", "2MiB", "--count", "0"}, "--count");
@@ -244,6 +247,7 @@ TEST(UsageTest, WithoutABrokerEveryCommandSaysWhatToDo) {
            {"reclaim", "a"},
            {"hold", "--bytes", "2MiB", "--idle", "--seal"},
            {"hold", "--idle", "5s", "--bytes", "2MiB"},
+           {"hold", "--bytes", "2MiB", "--fill", "pattern", "--seed", "3"},
            {"hold", "--bytes", "2MiB"}}) {
     command.insert(command.end(), {"--socket-dir", "/nonexistent/gmb"});
     const Said said = Gmb(command);
