@@ -89,6 +89,10 @@ TEST_F(CommandTest, UidsAreSetTogetherAndTakenAwayWithNone) {
   ASSERT_EQ(Gmb({"tenant", "set", "a", "--uid", "7", "--uid", "8"}).code,
             ExitCode::kOk);
   EXPECT_EQ(uids(), Json({7, 8}));
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--uid", "8,7,8,7"}).code,
+            ExitCode::kOk);
+  EXPECT_EQ(uids(), Json({8, 7})) << "once each";
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--uid", "7,8"}).code, ExitCode::kOk);
   ASSERT_EQ(Gmb({"tenant", "set", "a", "--weight", "2"}).code, ExitCode::kOk);
   EXPECT_EQ(uids(), Json({7, 8}));
   ASSERT_EQ(Gmb({"tenant", "set", "a", "--uid", "none"}).code, ExitCode::kOk);
