@@ -11,6 +11,8 @@ namespace gmb::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 using CommandTest = RealBroker;
 
@@ -55,6 +57,20 @@ TEST_F(CommandTest, ATenantIsMadeChangedShownAndDeleted) {
   EXPECT_EQ(gone.code, ExitCode::kFailed);
   EXPECT_THAT(gone.err, HasSubstr("NO_SUCH_TENANT"));
   EXPECT_THAT(gone.err, HasSubstr("gmb tenant list"));
+}
+
+TEST_F(CommandTest, ATenantThatIsNewIsSaidToBe) {
+  const Said misspelt = Gmb({"tenant", "set", "bacth", "--limit", "80%"});
+  ASSERT_EQ(misspelt.code, ExitCode::kOk) << misspelt.err;
+  EXPECT_THAT(misspelt.out, StartsWith("made tenant bacth\n"));
+  EXPECT_THAT(Gmb({"tenant", "set", "bacth", "--limit", "70%"}).out,
+              Not(HasSubstr("made")));
+  const auto made = [this](const std::string& name) {
+    return Gmb({"tenant", "set", name, "--weight", "2", "--output", "json"})
+        .json()["made"];
+  };
+  EXPECT_EQ(made("bacth"), false);
+  EXPECT_EQ(made("batch"), true);
 }
 
 TEST_F(CommandTest, ThePolicyOfReclaimIsSetAndAudited) {
