@@ -247,7 +247,9 @@ void Holder::OnBudgetChanged(const QuotaView& quota) {
 
 void Holder::OnDraining(absl::Duration remaining) {
   log_.Say("draining",
-           absl::StrCat("the broker stops within ", DurationText(remaining)),
+           absl::StrCat("the broker stops, or this tenant is being deleted, "
+                        "within ",
+                        DurationText(remaining)),
            {{"remaining", absl::ToDoubleSeconds(remaining)}});
   const std::lock_guard<std::mutex> lock(mu_);
   draining_ = true;
