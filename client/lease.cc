@@ -31,7 +31,8 @@ absl::Status NotOurs(const char* what) {
 }
 
 // Calls `copy(mapper, address)` in a scope, if the range lies in the lease and
-// this process may touch it.
+// this process may touch it. Nobody unmaps once the session is over, so that
+// what is mapped then needs no scope, which a gate that is closed refuses.
 template <typename Impl, typename Copy>
 absl::Status WithRange(Impl* impl, uint64_t offset_bytes, uint64_t bytes,
                        Copy copy) noexcept {
@@ -46,7 +47,7 @@ absl::Status WithRange(Impl* impl, uint64_t offset_bytes, uint64_t bytes,
     }
     const absl::StatusOr<internal::GateScope> scope =
         internal::GateScope::Enter(session.gate(), session.answer_timeout());
-    if (!scope.ok()) return scope.status();
+    if (!scope.ok() && session.CheckAlive().ok()) return scope.status();
     return impl->mapping->WhileMapped([&](device::Mapper& mapper, char* start) {
       return copy(mapper, start + offset_bytes);
     });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -23,6 +24,15 @@ def mib(nbytes: float) -> str:
 
 class Problem(Exception):
     """What an example cannot go on with; the message is for people."""
+
+
+def need_packages(*names: str) -> None:
+    """Problem unless this Python has them all."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise Problem(
+                f"there is no Python package {name} here (pip install ./client/python installs gmb)"
+            )
 
 
 class Programs:

@@ -241,6 +241,7 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
   if (!changes.ok()) return changes.status();
   for (v1::Change& change : *changes)
     *response->add_changes() = std::move(change);
+  response->set_made(is_new);
   return Fill(core_->TenantReport(policy->name), response->mutable_tenant());
 }
 

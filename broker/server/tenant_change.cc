@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -126,8 +127,11 @@ void PutOver(const v1::SetTenantRequest& request, const std::string& device,
   if (request.has_max_handles()) policy->max_handles = request.max_handles();
   if (request.has_max_sessions()) policy->max_sessions = request.max_sessions();
   if (request.has_uids()) {
-    policy->uids.assign(request.uids().uid().begin(),
-                        request.uids().uid().end());
+    policy->uids.clear();
+    std::set<uint32_t> known;
+    for (const uint32_t uid : request.uids().uid()) {
+      if (known.insert(uid).second) policy->uids.push_back(uid);
+    }
   }
 }
 

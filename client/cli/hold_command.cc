@@ -155,6 +155,13 @@ void AddHoldCommand(CLI::App* app, Action* chosen) {
   command->callback([chosen, command, options] {
     if (command->count("--bytes") == 0 && options->attach.empty())
       throw CLI::RequiredError("--bytes (or --attach)");
+    // Not CLI11's excludes: --fill pattern goes with it.
+    if (options->fill.has_value() && options->seed.has_value()) {
+      throw CLI::ValidationError(
+          "--seed",
+          "a byte is the same everywhere: leave --seed out, or write "
+          "--fill pattern");
+    }
     *chosen = [options](Context& context) {
       return RunHold(context, *options);
     };

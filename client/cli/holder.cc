@@ -43,11 +43,11 @@ class Holder {
   absl::Status LeaseAndFill(uint32_t index);
   absl::Status AttachAndRead();
   absl::Status FallAsleep();
-  // Idle ones are woken for it.
+  // Idle ones are woken for it; those that can not be are let go.
   absl::Status Verify();
-  // Returns when it is time to let go, also because the session is over: then
-  // `*session` says so. An error is one of waking up in between.
-  absl::Status WaitForTheEnd(absl::Status* session);
+  // Returns when it is time to let go, also because the session is over. An
+  // error is one of waking up in between.
+  absl::Status WaitForTheEnd();
 
   [[nodiscard]] AcquireOptions RequestOptions();
   [[nodiscard]] Pattern NextPattern(uint32_t index);
@@ -64,6 +64,7 @@ class Holder {
   uint64_t seed_ = 0;
   std::unique_ptr<Client> client_;  // its handlers use what is above
   std::vector<FilledLease> leases_;
+  absl::Status session_;  // how it ended, if it did while leases were held
 };
 
 absl::Status Holder::Connect() {
@@ -199,10 +200,14 @@ absl::Status Holder::FallAsleep() {
 absl::Status Holder::Verify() {
   if (!options_.idle.has_value()) return VerifyAll(leases_, &log_);
   const absl::Duration wait = std::max(options_.wait, kLeastWakeWait);
-  return WakeAll(client_.get(), options_.contents, wait, &leases_, &log_);
+  absl::Status woken =
+      WakeAll(client_.get(), options_.contents, wait, &leases_, &log_);
+  if (woken.ok() || client_->status().ok()) return woken;
+  session_ = client_->status();
+  return VerifyMapped(options_.contents, &leases_, &log_);
 }
 
-absl::Status Holder::WaitForTheEnd(absl::Status* session) {
+absl::Status Holder::WaitForTheEnd() {
   const absl::Time end = absl::Now() + options_.hold;
   log_.Say("holding", options_.hold == absl::InfiniteDuration()
                           ? "until Ctrl-C"
@@ -211,7 +216,7 @@ absl::Status Holder::WaitForTheEnd(absl::Status* session) {
   absl::Time wake = absl::Now() + idle;
   std::unique_lock<std::mutex> lock(mu_);
   while (!stop_.stop_requested() && !draining_ && absl::Now() < end) {
-    if (*session = client_->status(); !session->ok()) return absl::OkStatus();
+    if (session_ = client_->status(); !session_.ok()) return absl::OkStatus();
     if (absl::Now() >= wake) {
       lock.unlock();
       if (absl::Status woken = Verify(); !woken.ok()) return woken;
@@ -247,7 +252,9 @@ void Holder::OnBudgetChanged(const QuotaView& quota) {
 
 void Holder::OnDraining(absl::Duration remaining) {
   log_.Say("draining",
-           absl::StrCat("the broker stops within ", DurationText(remaining)),
+           absl::StrCat("the broker stops, or this tenant is being deleted, "
+                        "within ",
+                        DurationText(remaining)),
            {{"remaining", absl::ToDoubleSeconds(remaining)}});
   const std::lock_guard<std::mutex> lock(mu_);
   draining_ = true;
@@ -265,14 +272,12 @@ absl::Status Holder::Run() {
       return status;
   }
   if (absl::Status status = FallAsleep(); !status.ok()) return status;
-  absl::Status session;
-  if (absl::Status status = WaitForTheEnd(&session); !status.ok())
-    return status;
+  if (absl::Status status = WaitForTheEnd(); !status.ok()) return status;
   // Memory stays mapped when the broker is gone, so it can be judged still.
   if (absl::Status status = Verify(); !status.ok()) return status;
   if (absl::Status status = ReleaseAll(&leases_, &log_); !status.ok())
     return status;
-  return session;
+  return session_;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/error_report.h"
 #include "client/cli/tenant_identity.h"
 #include "client/cli/tenant_token.h"
 #include "client/socket_dir.h"
@@ -159,8 +160,10 @@ ExitCode Become(Context& context, const std::vector<std::string>& program,
   execvpe(program.front().c_str(), Pointers(program).data(),
           Pointers(environment).data());
   const int why = errno;
-  context.err << "gmb: cannot run " << program.front() << ": "
-              << std::generic_category().message(why) << std::endl;
+  // The exit code is the shells', not the error's.
+  ReportError(
+      absl::ErrnoToStatus(why, absl::StrCat("cannot run ", program.front())),
+      context);
   return why == ENOENT ? ExitCode::kNoProgram : ExitCode::kCannotStart;
 }
 
@@ -168,14 +171,15 @@ ExitCode Become(Context& context, const std::vector<std::string>& program,
 
 absl::StatusOr<ExitCode> LaunchProgram(Context& context,
                                        const RunOptions& options) {
+  const absl::Status broker = CheckBroker(context, options);
+  const bool may_do_without =
+      options.native_without_broker &&
+      (absl::IsUnavailable(broker) || absl::IsDeadlineExceeded(broker));
+  if (!broker.ok() && !may_do_without) return broker;
   const absl::StatusOr<std::string> preload = FindPreload(options.preload);
   if (!preload.ok()) return preload.status();
-  if (absl::Status status = CheckBroker(context, options); !status.ok()) {
-    const bool may_do_without =
-        options.native_without_broker &&
-        (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
-    if (!may_do_without) return status;
-    context.err << "gmb: " << status.message()
+  if (!broker.ok()) {
+    context.err << "gmb: " << broker.message()
                 << "; going on with the driver's own memory" << std::endl;
   }
   const Environment environment = EnvironmentFor(context, options, *preload);

@@ -54,6 +54,26 @@ absl::Status VerifyAll(const std::vector<FilledLease>& leases, StepLog* log) {
   return absl::OkStatus();
 }
 
+absl::Status VerifyMapped(Contents contents, std::vector<FilledLease>* leases,
+                          StepLog* log) {
+  for (auto filled = leases->begin(); filled != leases->end();) {
+    const absl::Status status = VerifyOne(*filled, log);
+    if (status.ok()) {
+      ++filled;
+      continue;
+    }
+    if (!absl::IsFailedPrecondition(status)) return status;
+    const uint64_t id = filled->lease().id();
+    const absl::string_view why = contents == Contents::kDiscard
+                                      ? "its contents were discarded"
+                                      : "its contents were in the host pool";
+    log->Say("lost", absl::StrCat("lease ", id, ": ", why),
+             {{"lease_id", id}, {"why", why}});
+    filled = leases->erase(filled);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SealAll(std::vector<FilledLease>* leases, StepLog* log) {
   for (FilledLease& filled : *leases) {
     if (absl::Status status = filled.Seal(); !status.ok()) return status;

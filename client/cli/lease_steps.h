@@ -32,6 +32,12 @@ namespace gmb::cli {
                                    std::vector<FilledLease>* leases,
                                    StepLog* log);
 
+// When the session is over: verifies what is mapped. What was away is lost:
+// says so, and takes it out of `leases`.
+[[nodiscard]] absl::Status VerifyMapped(Contents contents,
+                                        std::vector<FilledLease>* leases,
+                                        StepLog* log);
+
 }  // namespace gmb::cli
 
 #endif  // GMB_CLIENT_CLI_LEASE_STEPS_H_

@@ -11,10 +11,11 @@ namespace {
 
 constexpr char kFooter[] =
     R"(The program's cudaMalloc and cudaFree become leases and releases, and cudaMemGetInfo
-answers with the tenant's budget: PyTorch, CuPy, JAX and others run unchanged. Not
-served, and shown by `gmb status` as taken past the broker: managed memory, arrays,
-allocations inside captures, a program's own VMM pools. It is a convenience, not a
-boundary: what holds the quota is that the broker owns the memory.
+answers with the tenant's budget: PyTorch, CuPy, ONNX Runtime and others run
+unchanged, JAX with a setting (docs/frameworks.md). Not served, and shown by
+`gmb status` as taken past the broker: managed memory, arrays, allocations inside
+captures, a program's own VMM pools. It is a convenience, not a boundary: what holds
+the quota is that the broker owns the memory.
 
 When an allocation fails, `gmb why TENANT` says what the tenant has and lacks, and
 with --verbose the program says each refusal on standard error.

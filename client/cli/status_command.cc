@@ -1,11 +1,12 @@
 #include <memory>
+#include <optional>
 
 #include "CLI/CLI.hpp"
 #include "absl/time/clock.h"
 #include "client/cli/call_and_print.h"
 #include "client/cli/commands.h"
-#include "client/cli/error_report.h"
 #include "client/cli/status_view.h"
+#include "gmb/error.h"
 
 namespace gmb::cli {
 namespace {
@@ -19,13 +20,21 @@ absl::StatusOr<ExitCode> ShowStatus(Context& context) {
       });
 }
 
+// No answer says that the broker is stopping, unless the broker does.
+ExitCode ProbeCodeOf(const absl::Status& no_answer) {
+  const std::optional<ErrorDetail> detail = GetErrorDetail(no_answer);
+  const bool stopping =
+      detail.has_value() && detail->reason == ErrorReason::kDraining;
+  return stopping ? ExitCode::kFailed : ExitCode::kNotReachable;
+}
+
 absl::StatusOr<ExitCode> ProbeStatus(Context& context) {
   const absl::StatusOr<AdminClient> client =
       AdminClient::Connect(context.socket_dir);
-  if (!client.ok()) return ExitCodeOf(client.status());
+  if (!client.ok()) return ProbeCodeOf(client.status());
   const absl::StatusOr<v1::GetStatusResponse> status =
       client->GetStatus(v1::GetStatusRequest());
-  if (!status.ok()) return ExitCodeOf(status.status());
+  if (!status.ok()) return ProbeCodeOf(status.status());
   return status->draining() ? ExitCode::kFailed : ExitCode::kOk;
 }
 
@@ -37,7 +46,8 @@ void AddStatusCommand(CLI::App* app, Action* chosen) {
   const auto quiet = std::make_shared<bool>(false);
   command->add_flag(
       "--quiet,-q", *quiet,
-      "Print nothing, for probes: 0 serving, 1 stopping, 3 not reachable");
+      "Print nothing, for probes: 0 serving, 1 stopping, 3 not reachable, also "
+      "for a user who is no operator");
   command->footer(
       "Example: gmb status --output json | jq '.pools[].granted_bytes'");
   command->callback(

@@ -78,6 +78,11 @@ absl::StatusOr<ExitCode> SetTenant(Context& context,
   return CallAndPrint(
       context, &AdminClient::SetTenant, ToRequest(options),
       [&](const v1::SetTenantResponse& answer, const AdminClient&) {
+        // A name that was misspelt is seen by it.
+        if (answer.made()) {
+          context.out << "made tenant " << Printable(answer.tenant().name())
+                      << '\n';
+        }
         PrintTenant(answer.tenant(), context.terminal, context.out);
         for (const v1::Change& change : answer.changes()) {
           PrintChange(change, context.terminal, context.out);

@@ -1,5 +1,8 @@
 #include "client/cli/usage_error.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -26,6 +29,22 @@ std::string FieldOf(const std::string& message, const CLI::App& app) {
     }
   }
   return "";
+}
+
+// The first option among the words that nobody expected, without its value;
+// empty when there is none.
+std::string FirstOption(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word.size() > 1 && word[0] == '-')
+      return word.substr(0, word.find('='));
+  }
+  return "";
+}
+
+// CLI11 says the words that nobody expected last first.
+CLI::ExtrasError InTheOrderGiven(std::vector<std::string> words) {
+  std::reverse(words.begin(), words.end());
+  return CLI::ExtrasError(std::move(words));
 }
 
 ExitCode ReportAsJson(const std::string& message, const std::string& field,
@@ -62,6 +81,14 @@ void RefuseEmptyValues(const std::vector<std::string>& arguments) {
 
 ExitCode ReportUsage(const CLI::ParseError& error, const CLI::App& app,
                      const Context& context) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> words = app.remaining(/*recurse=*/true);
+    const CLI::ExtrasError said = InTheOrderGiven(words);
+    if (context.json)
+      return ReportAsJson(said.what(), FirstOption(words), context);
+    app.exit(said, context.out, context.err);
+    return ExitCode::kUsage;
+  }
   const bool is_help = error.get_exit_code() == 0;
   if (context.json && !is_help)
     return ReportAsJson(error.what(), FieldOf(error.what(), app), context);

@@ -1,14 +1,13 @@
 """The ways in which the image server can have its memory."""
 
 import contextlib
-import importlib.util
 import os
 import pathlib
 import subprocess
 import sys
 import time
 
-from local_broker import Broker, Problem, end
+from local_broker import Broker, Problem, end, need_packages
 from local_server import Server
 from story import call
 
@@ -24,13 +23,10 @@ def of_device(device):
     if device not in ("host", "cuda:0"):
         raise Problem(f"--device is host or cuda:0, not {device}: CUDA_VISIBLE_DEVICES chooses "
                       "another GPU")
-    needed = ("gmb",) if device == "host" else ("gmb", "torch")
-    for module in needed:
-        if importlib.util.find_spec(module) is None:
-            raise Problem(f"there is no Python package {module} here (pip install ./client/python "
-                          "installs gmb)")
+    need_packages("gmb")
     if device == "host":
         return [HostForm("its own cache", False), HostForm("under the broker", True)]
+    need_packages("torch")
     return [PlainTorch(), TorchForm("PyTorch under gmb run", False),
             TorchForm("PyTorch with gmb.torch", True)]
 

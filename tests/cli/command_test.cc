@@ -11,6 +11,8 @@ namespace gmb::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 using CommandTest = RealBroker;
 
@@ -57,6 +59,20 @@ TEST_F(CommandTest, ATenantIsMadeChangedShownAndDeleted) {
   EXPECT_THAT(gone.err, HasSubstr("gmb tenant list"));
 }
 
+TEST_F(CommandTest, ATenantThatIsNewIsSaidToBe) {
+  const Said misspelt = Gmb({"tenant", "set", "bacth", "--limit", "80%"});
+  ASSERT_EQ(misspelt.code, ExitCode::kOk) << misspelt.err;
+  EXPECT_THAT(misspelt.out, StartsWith("made tenant bacth\n"));
+  EXPECT_THAT(Gmb({"tenant", "set", "bacth", "--limit", "70%"}).out,
+              Not(HasSubstr("made")));
+  const auto made = [this](const std::string& name) {
+    return Gmb({"tenant", "set", name, "--weight", "2", "--output", "json"})
+        .json()["made"];
+  };
+  EXPECT_EQ(made("bacth"), false);
+  EXPECT_EQ(made("batch"), true);
+}
+
 TEST_F(CommandTest, ThePolicyOfReclaimIsSetAndAudited) {
   const Said set =
       Gmb({"tenant", "set", "a", "--may-terminate", "yes", "--min-residency",
@@ -89,6 +105,10 @@ TEST_F(CommandTest, UidsAreSetTogetherAndTakenAwayWithNone) {
   ASSERT_EQ(Gmb({"tenant", "set", "a", "--uid", "7", "--uid", "8"}).code,
             ExitCode::kOk);
   EXPECT_EQ(uids(), Json({7, 8}));
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--uid", "8,7,8,7"}).code,
+            ExitCode::kOk);
+  EXPECT_EQ(uids(), Json({8, 7})) << "once each";
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--uid", "7,8"}).code, ExitCode::kOk);
   ASSERT_EQ(Gmb({"tenant", "set", "a", "--weight", "2"}).code, ExitCode::kOk);
   EXPECT_EQ(uids(), Json({7, 8}));
   ASSERT_EQ(Gmb({"tenant", "set", "a", "--uid", "none"}).code, ExitCode::kOk);

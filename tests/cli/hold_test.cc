@@ -120,6 +120,17 @@ TEST_F(HoldTest, ASignalMakesItVerifyReleaseAndEndWell) {
   EXPECT_THAT(LogOf("hold"), HasSubstr(R"("step":"released")"));
 }
 
+TEST_F(HoldTest, TheDeletionOfItsTenantMakesItEndWellAndIsSaid) {
+  absl::StatusOr<ChildProcess> hold =
+      Start("hold", {"hold", "--tenant", "a", "--bytes", "4MiB"});
+  ASSERT_TRUE(hold.ok()) << hold.status();
+  AwaitLeases("a", 1);
+  const Said said = Gmb({"tenant", "delete", "a", "--wait", "30s"});
+  EXPECT_EQ(said.code, ExitCode::kOk) << said.err;
+  EXPECT_EQ(hold->Wait(Soon()).value(), "exit code 0") << LogOf("hold");
+  EXPECT_THAT(LogOf("hold"), HasSubstr("or this tenant is being deleted"));
+}
+
 TEST_F(HoldTest, WhyNamesWhatAWaitingTenantWaitsForAndItIsServedInTheEnd) {
   absl::StatusOr<ChildProcess> holder =
       Start("holder", {"hold", "--tenant", "b", "--bytes", "40MiB"});

@@ -41,6 +41,26 @@ class IdleTest : public RealBroker {
     }
     return count;
   }
+  // Of two leases one is evicted when the broker is killed.
+  void ExpectOneOfTwoLost(const std::string& contents, const std::string& why,
+                          bool interrupted = false) {
+    absl::StatusOr<ChildProcess> hold =
+        StartIdle({"--idle", "--count", "2", "--contents", contents});
+    ASSERT_TRUE(hold.ok()) << hold.status();
+    const Said said = Gmb({"reclaim", "a", "--bytes", "8MiB"});
+    ASSERT_EQ(said.code, ExitCode::kOk) << said.out << said.err;
+    if (interrupted) hold->Signal(SIGSTOP);
+    ASSERT_EQ(kill(broker_->pid(), SIGKILL), 0);
+    if (interrupted) {  // it meets both at once
+      hold->Signal(SIGINT);
+      hold->Signal(SIGCONT);
+    }
+    EXPECT_EQ(hold->Wait(Soon()).value(), "exit code 3") << LogOf("hold");
+    EXPECT_EQ(Steps("lost"), 1) << LogOf("hold");
+    EXPECT_THAT(LogOf("hold"), HasSubstr(why));
+    EXPECT_EQ(Steps("verified"), 2 + 1) << "after filling, and what is mapped";
+    EXPECT_EQ(Steps("released"), 1) << LogOf("hold");
+  }
   static absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
 };
 
@@ -70,6 +90,19 @@ TEST_F(IdleTest, ItWakesEverySoOftenAndGoesOnIdling) {
   EXPECT_GE(Steps("woken"), 3) << LogOf("hold");
   hold->Signal(SIGINT);
   EXPECT_EQ(hold->Wait(Soon()).value(), "exit code 0") << LogOf("hold");
+}
+
+TEST_F(IdleTest, WhatWasAwayWhenTheBrokerDiedIsSaidToBeLostTheRestVerified) {
+  ExpectOneOfTwoLost("preserve", "its contents were in the host pool");
+}
+
+TEST_F(IdleTest, WhatIsLostIsSaidAlsoWhenItIsInterruptedAtThatMoment) {
+  ExpectOneOfTwoLost("preserve", "its contents were in the host pool",
+                     /*interrupted=*/true);
+}
+
+TEST_F(IdleTest, WhatHadBeenDiscardedWhenTheBrokerDiedIsSaidToBeLost) {
+  ExpectOneOfTwoLost("discard", "its contents were discarded");
 }
 
 TEST_F(IdleTest, MemoryOfAProgramWithoutAGateStaysAndReclaimSaysSo) {

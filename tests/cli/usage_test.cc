@@ -105,6 +105,9 @@ TEST(UsageTest, AWrongCommandLineIsAUsageErrorThatNamesTheOption) {
   refused({"hold", "--bytes", "50%"}, "--bytes");
   refused({"hold", "--bytes", "2MiB", "--fill", "0x100"}, "--fill");
   refused({"hold", "--bytes", "2MiB", "--fill", "0x"}, "--fill");
+  refused({"hold", "--bytes", "2MiB", "--fill", "7", "--seed", "3"},
+          "--seed: a byte is the same everywhere");
+  refused({"hold", "--attach", "llm", "--seed", "3", "--fill", "7"}, "--seed");
   refused({"hold", "--bytes", "2MiB", "--for", "soon"}, "--for");
   refused({"hold", "--bytes", "2MiB", "--wait", "-1s"}, "--wait");
   refused({"hold", "--bytes", "2MiB", "--count", "0"}, "--count");
@@ -215,9 +218,25 @@ TEST(UsageTest, UsageErrorsAreJsonWhenJsonIsAskedFor) {
   EXPECT_EQ(error({"status", "--socket-dir=", "--output=json"})["field"],
             "--socket-dir");
   EXPECT_EQ(error({"dance", "--output=json"})["field"], "");
+  EXPECT_EQ(error({"tenant", "list", "more", "--output=json"})["field"], "");
   EXPECT_EQ(error({"--output", "json"})["field"], "");
   EXPECT_EQ(error({"tenant", "--output", "json"})["message"],
             "name a command: `gmb tenant --help` lists them");
+}
+
+TEST(UsageTest, UnknownWordsAreSaidInTheOrderGivenAndTheFirstOptionNamed) {
+  for (const bool global : {true, false}) {
+    std::vector<std::string> words = {"tenant", "set", "a",
+                                      "--limt", "10%", "--weihgt=2"};
+    if (global) words.insert(words.begin(), {"--output", "json"});
+    const Said said = Gmb(words);
+    EXPECT_EQ(said.code, ExitCode::kUsage);
+    EXPECT_THAT(said.err, HasSubstr("expected: --limt 10% --weihgt=2"));
+    if (!global) continue;
+    EXPECT_EQ(Json::parse(said.err)["error"]["field"], "--limt");
+  }
+  const Said said = Gmb({"status", "more", "--colour=no", "--output=json"});
+  EXPECT_EQ(Json::parse(said.err)["error"]["field"], "--colour");
 }
 
 TEST(UsageTest, WithoutABrokerEveryCommandSaysWhatToDo) {
@@ -228,6 +247,7 @@ TEST(UsageTest, WithoutABrokerEveryCommandSaysWhatToDo) {
            {"reclaim", "a"},
            {"hold", "--bytes", "2MiB", "--idle", "--seal"},
            {"hold", "--idle", "5s", "--bytes", "2MiB"},
+           {"hold", "--bytes", "2MiB", "--fill", "pattern", "--seed", "3"},
            {"hold", "--bytes", "2MiB"}}) {
     command.insert(command.end(), {"--socket-dir", "/nonexistent/gmb"});
     const Said said = Gmb(command);

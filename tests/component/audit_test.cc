@@ -37,8 +37,7 @@ class AuditTest : public ComponentTest {
 
   // Action and subject, the newest first.
   std::vector<std::pair<std::string, std::string>> Audit() const {
-    const auto list =
-        admin().Call(&v1::Admin::Stub::ListAudit, v1::ListAuditRequest());
+    const auto list = admin().ListAudit(v1::ListAuditRequest());
     EXPECT_TRUE(list.ok()) << list.status();
     std::vector<std::pair<std::string, std::string>> entries;
     if (!list.ok()) return entries;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "gmb/error.h"
+#include "gmb/v1/admin.grpc.pb.h"
 #include "ipc/random.h"
 #include "proto/error_status.h"
 #include "tests/component/component_test.h"

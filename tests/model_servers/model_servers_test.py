@@ -53,6 +53,22 @@ def test_without_the_programs_it_says_so(tmp_path):
     assert not list(temporary.glob("gmb-*"))
 
 
+def test_without_the_package_it_says_what_to_install():
+    done = subprocess.run(
+        # No packages but Python's own.
+        [sys.executable, "-B", "-I", "-S", HERE / "run", "--device", "host", "--bin", BIN],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "model_servers: there is no Python package gmb here "
+        "(pip install ./client/python installs gmb)"
+    ]
+
+
 @pytest.fixture
 def broker():
     tenants = {"a": {"limit": "100%"}, "small": {"limit": "14MiB"}}

@@ -13,6 +13,7 @@ namespace gmb::component {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class RunCommandTest : public PreloadTest {
  protected:
@@ -83,6 +84,14 @@ TEST_F(RunCommandTest, AProgramThatIsNotThereOrCannotStart) {
   EXPECT_THAT(nothing.err, HasSubstr("PROGRAM"));
 }
 
+TEST_F(RunCommandTest, WhatCannotBeRunIsSaidInJsonToo) {
+  const Said none = Gmb(
+      {"--output", "json", "run", "--tenant", "a", "--", "no-such-program"});
+  EXPECT_EQ(none.exit_code, 127);
+  EXPECT_THAT(none.err, StartsWith(R"({"error":{"code":"NOT_FOUND",)"));
+  EXPECT_THAT(none.err, HasSubstr("cannot run no-such-program: No such file"));
+}
+
 TEST_F(RunCommandTest, WithoutABrokerItEndsOrGoesOnAsAsked) {
   StopBroker();
   const Said ends = RunWith({"--tenant", "a"}, {"echo", "started"});
@@ -94,6 +103,16 @@ TEST_F(RunCommandTest, WithoutABrokerItEndsOrGoesOnAsAsked) {
   EXPECT_EQ(goes_on.exit_code, 0);
   EXPECT_EQ(goes_on.out, "started\n");
   EXPECT_THAT(goes_on.err, HasSubstr("going on with the driver's own memory"));
+  StartGpuBroker();
+}
+
+TEST_F(RunCommandTest, TheBrokerIsAskedBeforeThePreloadLibraryIsLookedFor) {
+  const Words options = {"--tenant", "nobody", "--preload", "/no/such.so"};
+  EXPECT_THAT(RunWith(options, {"echo"}).err, HasSubstr("NO_SUCH_TENANT"));
+  StopBroker();
+  const Said no_broker = RunWith(options, {"echo"});
+  EXPECT_EQ(no_broker.exit_code, 3);
+  EXPECT_THAT(no_broker.err, HasSubstr("no broker answers in " + SocketDir()));
   StartGpuBroker();
 }
 

@@ -161,7 +161,8 @@ typedef struct gmb_device {
 
 /* An operator changed the quota, or a pending change took effect. */
 typedef void (*gmb_budget_callback)(const gmb_quota* quota, void* user);
-/* The broker is stopping: release what you hold within remaining_ms. */
+/* The broker is stopping, or this tenant is being deleted: release what you
+ * hold within remaining_ms, and close the client. */
 typedef void (*gmb_draining_callback)(int64_t remaining_ms, void* user);
 
 /* Others need memory: release what is cached and not needed, `bytes` of the

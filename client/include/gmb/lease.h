@@ -66,7 +66,8 @@ class Lease {
   // not for speed. OUT_OF_RANGE when that leaves the lease. They enter the
   // session's gate themselves, fail as that does within answer_timeout, and
   // with FAILED_PRECONDITION while the lease is evicted for all that. So do the
-  // two that write when the lease was attached.
+  // two that write when the lease was attached. When the session is over they
+  // serve what is mapped, and what is not is lost: FAILED_PRECONDITION.
   [[nodiscard]] absl::Status CopyToHost(void* to, uint64_t offset_bytes,
                                         uint64_t bytes) const;
   [[nodiscard]] absl::Status CopyFromHost(uint64_t offset_bytes,

@@ -61,7 +61,8 @@ struct QuotaView {
 //
 // An operator changed the tenant's quota, or a pending change took effect.
 using BudgetHandler = std::function<void(const QuotaView& quota)>;
-// The broker is stopping: nothing more is granted; release within `remaining`.
+// The broker is stopping, or this tenant is being deleted: nothing more is
+// granted; release within `remaining`, and end the session.
 using DrainHandler = std::function<void(absl::Duration remaining)>;
 // The request waits in the broker's queue, behind `ahead` others. Runs on the
 // thread that called Acquire, inside it. What it throws is caught and dropped.

@@ -407,9 +407,10 @@ def connect(
     client that is open is the one of gmb.active().
 
     Callbacks run on threads of their own, also while this process does something
-    else: `on_budget_changed(quota)`, `on_draining(seconds)` when the broker stops,
-    and `on_trim(device, nbytes, seconds)` when others need memory: release what is
-    cached before it returns (see Client.set_trimmable).
+    else: `on_budget_changed(quota)`, `on_draining(seconds)` when the broker stops or
+    this tenant is being deleted (release what is held and close within so long), and
+    `on_trim(device, nbytes, seconds)` when others need memory: release what is cached
+    before it returns (see Client.set_trimmable).
     """
     client = Client(
         socket_dir,

@@ -85,6 +85,15 @@ TEST(TenantChangeTest, HandlesAndSessionsHaveTheBoundsOfTheFile) {
   EXPECT_EQ(WrongField(request), "max_handles");
 }
 
+TEST(TenantChangeTest, AUidThatIsGivenAgainIsStoredOnce) {
+  TenantPolicy policy = TwoQuotas();
+  v1::SetTenantRequest request;
+  for (const uint32_t uid : {7, 0, 7, 0, 8})
+    request.mutable_uids()->add_uid(uid);
+  PutOver(request, "", &policy);
+  EXPECT_EQ(policy.uids, (std::vector<uint32_t>{7, 0, 8}));
+}
+
 TEST(TenantChangeTest, UidsStayUnlessTheyAreNamedAndCanBeTakenAway) {
   TenantPolicy policy = TwoQuotas();
   PutOver(v1::SetTenantRequest(), "", &policy);

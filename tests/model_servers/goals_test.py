@@ -1,0 +1,31 @@
+"""Which goals bench/consolidation judges."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "consolidation"))
+
+import figure
+from alone import Alone
+from load.answer import Answer
+from trial import Trial
+
+SPLIT = "at least 3x the models of a static split"
+
+
+def goals(*trials):
+    answer = Answer(model="m00", batch=1, due_ms=0, late_ms=0, latency_ms=5, ok=True)
+    played = [Trial(mode, models, {}, {}, 1, 1, answers=[answer]) for mode, models in trials]
+    return {goal["goal"]: goal["reached"] for goal in figure.goals(Alone([answer], {}), played)}
+
+
+def test_a_goal_about_a_mode_that_was_not_run_is_not_judged():
+    assert SPLIT not in goals(("gmb", 18))
+    assert goals(("gmb", 18))["18 models: no wrong answer"]
+    assert goals(("static", 6)) == {}
+    assert goals(("native", 6)) == {}
+
+
+def test_three_times_a_split_is_a_goal_where_both_were_run():
+    assert goals(("static", 6), ("gmb", 18))[SPLIT]
+    assert not goals(("static", 6), ("gmb", 17))[SPLIT]
