@@ -13,7 +13,9 @@ namespace {
 
 bool IsCausedByClients(absl::string_view kind) {
   return absl::StartsWith(kind, "session_") ||
-         absl::StartsWith(kind, "lease_") || absl::StartsWith(kind, "acquire_");
+         absl::StartsWith(kind, "lease_") ||
+         absl::StartsWith(kind, "acquire_") || kind == "restore_failed" ||
+         kind == "client_overdue";
 }
 
 // Those that docs/operations.md calls worth an alarm.
