@@ -593,6 +593,14 @@ class Core {
   void AddReclaimFindings(const Tenant& tenant, const Pool& pool,
                           v1::ExplainResponse* response) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Who waits to attach to its shared leases, for what, and what helps.
+  void AddAttaching(const Tenant& tenant, v1::ExplainResponse* response) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string ExplainName(const SharedName& name,
+                          v1::WaitingAttach* shown) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string ExplainReturn(const Lease& lease, v1::WaitingAttach* shown) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddReclaimDiagnosis(v1::DiagnoseResponse* response) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // An event about a tenant (may be null), stamped with the wall time.

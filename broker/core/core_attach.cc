@@ -24,10 +24,11 @@ void Core::Attach(Session* session, uint64_t client_id,
   const auto name = shared_.find({*session->tenant, attach.name()});
   if (name == shared_.end())
     return Refuse(session, client_id, NoSuchName(attach.name()), after);
-  const PendingAttach pending{
-      .session = session->id,
-      .client_id = client_id,
-      .deadline = deps_.clock->Now() + SaneWait(attach.wait())};
+  const quota::Instant now = deps_.clock->Now();
+  const PendingAttach pending{.session = session->id,
+                              .client_id = client_id,
+                              .asked = now,
+                              .deadline = now + SaneWait(attach.wait())};
   session->attaching[client_id] = attach.name();
   attaches_due_.emplace(pending.deadline, session->id, client_id);
   const uint64_t ahead = name->second.waiting.size();

@@ -116,7 +116,7 @@ void Core::AddFindings(const Tenant& tenant, const Pool& pool,
                      " are still to be released"));
   }
   if (explanation.waiting.empty()) {
-    add(absl::StrCat("nothing waits; ",
+    add(absl::StrCat("no request waits for memory; ",
                      proto::FormatBytes(view.obtainable_bytes),
                      " could be leased at once"));
   }
@@ -147,6 +147,7 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
     AddFindings(*tenant, *pool, *explanation, &response);
     AddReclaimFindings(*tenant, *pool, &response);
   }
+  AddAttaching(*tenant, &response);
   return response;
 }
 

@@ -168,7 +168,9 @@ void Core::Acquire(Session* session, uint64_t client_id,
       (request->contents == v1::DISCARD ||
        HasHostRoomFor(*session->tenant, request->bytes));
   if (!request->share_as.empty()) {
-    shared_[{*session->tenant, request->share_as}].request = request->id;
+    SharedName& name = shared_[{*session->tenant, request->share_as}];
+    name.request = request->id;
+    name.writer = session->id;
   }
   session->pending[client_id] = request->id;
   Ask(pending_[request->id] = *request, after);

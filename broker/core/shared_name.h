@@ -13,6 +13,7 @@ namespace gmb::broker {
 struct PendingAttach {
   uint64_t session = 0;
   uint64_t client_id = 0;
+  quota::Instant asked;
   quota::Instant deadline;
 };
 
@@ -20,6 +21,7 @@ struct PendingAttach {
 // lease ends or is dropped.
 struct SharedName {
   quota::RequestId request;             // the Acquire
+  uint64_t writer = 0;                  // the session that made it
   std::optional<quota::LeaseId> lease;  // once it is sealed
   std::vector<PendingAttach> waiting;
   // Restores for the sake of who attaches that could not be carried out, since
