@@ -26,22 +26,19 @@ std::string Waiters(size_t sessions) {
 void Core::AddAttaching(const Tenant& tenant,
                         v1::ExplainResponse* response) const {
   const quota::Instant now = deps_.clock->Now();
-  for (auto it = shared_.lower_bound({tenant.id, ""});
-       it != shared_.end() && it->first.first == tenant.id; ++it) {
-    const std::string& share_name = it->first.second;
-    const SharedName& name = it->second;
-    if (name.waiting.empty()) continue;
+  for (const SharedName* name : shared_names_.OfTenant(tenant.id)) {
+    if (name->waiting.empty()) continue;
     v1::WaitingAttach shown;
-    shown.set_share_name(share_name);
-    const std::string what = ExplainName(name, &shown);
-    for (const PendingAttach& attach : name.waiting) {
+    shown.set_share_name(name->name);
+    const std::string what = ExplainName(*name, &shown);
+    for (const PendingAttach& attach : name->waiting) {
       shown.set_session_id(attach.session);
       *shown.mutable_waited() = ToProto(now - attach.asked);
       *shown.mutable_remaining() = ToProto(attach.deadline - now);
       *response->add_attaching() = shown;
     }
-    response->add_findings(absl::StrCat(Waiters(name.waiting.size()),
-                                        " for the shared lease ", share_name,
+    response->add_findings(absl::StrCat(Waiters(name->waiting.size()),
+                                        " for the shared lease ", name->name,
                                         ": ", what));
   }
 }
