@@ -142,8 +142,8 @@ v1::Event Core::NewEvent(absl::string_view kind,
   *event.mutable_at() = ToProto(deps_.clock->WallTime());
   event.set_kind(std::string(kind));
   if (tenant.has_value()) {
-    auto it = tenants_.find(*tenant);
-    if (it != tenants_.end()) event.set_tenant(it->second.policy.name);
+    if (const Tenant* known = tenants_.Find(*tenant))
+      event.set_tenant(known->policy.name);
   }
   return event;
 }

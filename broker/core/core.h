@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -11,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "broker/core/clock.h"
+#include "broker/core/core_options.h"
 #include "broker/core/departure.h"
 #include "broker/core/event_bus.h"
 #include "broker/core/journal.h"
@@ -29,9 +28,12 @@
 #include "broker/core/peer.h"
 #include "broker/core/pool.h"
 #include "broker/core/session.h"
-#include "broker/core/shared_name.h"
+#include "broker/core/session_groups.h"
+#include "broker/core/session_table.h"
+#include "broker/core/shared_names.h"
 #include "broker/core/standing_demand.h"
 #include "broker/core/tenant.h"
+#include "broker/core/tenant_table.h"
 #include "broker/hostpool/host_books.h"
 #include "device/copier.h"
 #include "device/host_pool.h"
@@ -43,32 +45,6 @@
 #include "quota/planner.h"
 
 namespace gmb::broker {
-
-struct CoreOptions {
-  uint64_t max_handles = 32768;  // slabs alive in granted leases, all tenants
-  uint32_t max_sessions = 1024;
-  uint32_t max_requests_per_session = 1024;  // unanswered at once
-  // Why max_handles or max_sessions are below what was asked for; empty: they
-  // are not.
-  std::string few_files;
-  std::string default_tenant;  // of peers on the shared socket; empty: none
-  quota::PlannerOptions planner;
-  quota::BackingOptions backing;
-  std::string
-      tenants_dir;  // where tenants' socket directories are; for reports
-};
-
-// A device pool as the daemon sets it up.
-struct PoolOptions {
-  std::unique_ptr<DeviceWorker> worker;
-  // Null: leases with contents to be kept stay on the device.
-  std::unique_ptr<device::Copier> copier;
-  uint64_t target_bytes = 0;
-  // What a share of the pool's size is of: the device's free memory at the
-  // start less the headroom, as configured.
-  uint64_t share_of_bytes = 0;
-  SlabPool::Options slabs;
-};
 
 // The broker's state machine: sessions, leases, tenants, pools, behind one
 // lock.
@@ -175,8 +151,6 @@ class Core {
                                               const std::string& token,
                                               std::unique_ptr<SessionGate> gate)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::StatusOr<quota::TenantId> ResolveTenant(const PeerIdentity& peer) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RepeatMoves(uint64_t session) ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<std::string> GreetingWarnings() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -221,9 +195,6 @@ class Core {
   // Gates (core_gate.cc).
   static bool CanBeTaken(const Session& session, const Pool& pool,
                          v1::Contents contents);
-  static bool CanBeMoved(const Pool& pool, v1::Contents contents);
-  bool HasHostRoomFor(quota::TenantId tenant, uint64_t bytes) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool ReserveRoom(const Lease& lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Soften(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -233,6 +204,8 @@ class Core {
   absl::Status TurnGateOn(Session* session, const std::string& group,
                           Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TurnGateOff(Session* session, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LeaveGroup(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Seal(Session* session, uint64_t client_id, uint64_t lease_id,
             Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -249,23 +222,7 @@ class Core {
                     Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnBacked(Lease* lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Groups (core_groups.cc).
-  absl::Status JoinGroup(Session* session, const std::string& name)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LeaveGroup(Session* session, Afterwards* after)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<Session*> Members(Session* session) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  quota::GroupId GroupOf(const Session& session) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static bool CloseAll(const std::vector<Session*>& sessions);
-
   // Shared leases (core_shared.cc, core_attach.cc).
-  absl::Status CheckName(quota::TenantId tenant,
-                         const v1::Acquire& acquire) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  SharedName* NameOf(quota::TenantId tenant, const PendingAcquire& request)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndName(quota::TenantId tenant, const PendingAcquire& request,
                Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Share(Lease* lease, Afterwards* after)
@@ -279,8 +236,6 @@ class Core {
   void GiveUpAttach(Session* session, uint64_t client_id,
                     const absl::Status& why, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndAttach(const PendingAttach& attach)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RefuseAttaches(const std::vector<PendingAttach>& waiting,
                       const absl::Status& status, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -292,7 +247,6 @@ class Core {
                       const absl::Status& failed, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExpireAttaches(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  quota::Instant AttachesDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeaveShared(Session* session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Detach(Session* session, Lease* lease, bool reuse, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -335,10 +289,6 @@ class Core {
       ABSL_LOCKS_EXCLUDED(mu_);
   void AskToMove(Lease* lease, Mapping* mapping, quota::Instant answer_by,
                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static v1::BrokerMessage MoveMessage(const Lease& lease,
-                                       const Mapping& mapping);
-  static bool ForgetOverdue(Lease* lease);
-  static bool MayKill(const Lease& lease, const Session& session);
   void OnUnmapped(Session* session, const v1::Unmapped& unmapped,
                   Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TryEndEviction(Lease* lease, Afterwards* after)
@@ -414,8 +364,6 @@ class Core {
   };
   quota::LeaseRow RowOf(const Lease& lease, quota::Instant now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static void AddUser(const Mapping& mapping, const Session& user,
-                      quota::Instant now, quota::LeaseRow* row);
   ReclaimRows BuildRows(quota::Instant now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   quota::Plan PlanFor(const quota::Demand& demand, quota::Instant now,
@@ -478,7 +426,6 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasMoving(quota::TenantId tenant) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static absl::Status StillThere(const Tenant& tenant);
 
   // What operators want back (core_standing.cc).
   absl::Status AddReclaim(const v1::ReclaimRequest& request,
@@ -534,9 +481,6 @@ class Core {
       ABSL_LOCKS_EXCLUDED(mu_);
   void OnPrepared(Pool* pool, const PrepareJob& job, const DeviceResult& result,
                   Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnRefilled(Pool* pool, const RefillJob& job,
-                  const DeviceResult& result) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnPrepareFailed(Pool* pool, Lease* lease,
                        const std::vector<uint64_t>& not_created,
                        const absl::Status& status, Afterwards* after)
@@ -563,12 +507,8 @@ class Core {
   quota::Instant NextDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Tenants and reports.
-  const Tenant* FindTenant(absl::string_view name) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Null when there is none; with an empty name, when there are several.
   Pool* FindPool(absl::string_view device) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  uint64_t ResolvePoolSize(const Pool& pool, const quota::Amount& size) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   v1::QuotaView View(quota::TenantId tenant, const Pool& pool) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -593,6 +533,14 @@ class Core {
   void AddReclaimFindings(const Tenant& tenant, const Pool& pool,
                           v1::ExplainResponse* response) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Who waits to attach to its shared leases, for what, and what helps.
+  void AddAttaching(const Tenant& tenant, v1::ExplainResponse* response) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string ExplainName(const SharedName& name,
+                          v1::WaitingAttach* shown) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string ExplainReturn(const Lease& lease, v1::WaitingAttach* shown) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddReclaimDiagnosis(v1::DiagnoseResponse* response) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // An event about a tenant (may be null), stamped with the wall time.
@@ -608,22 +556,15 @@ class Core {
   mutable ipc::Mutex mu_;
   quota::Engine engine_ ABSL_GUARDED_BY(mu_);
   std::map<quota::PoolId, std::unique_ptr<Pool>> pools_ ABSL_GUARDED_BY(mu_);
-  std::map<quota::TenantId, Tenant> tenants_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, quota::TenantId, std::less<>> tenant_ids_
-      ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<uint64_t, std::unique_ptr<Session>> sessions_
-      ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<std::string, uint64_t> sessions_by_token_
-      ABSL_GUARDED_BY(mu_);
-  // Processes of the last sessions that ended; they may live, and hold slabs.
-  std::deque<pid_t> ended_clients_ ABSL_GUARDED_BY(mu_);
+  TenantTable tenants_ ABSL_GUARDED_BY(mu_);
+  SessionTable sessions_ ABSL_GUARDED_BY(mu_);
+  SessionGroups groups_ ABSL_GUARDED_BY(mu_);
+  SharedNames shared_names_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<quota::RequestId, PendingAcquire> pending_
       ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<quota::LeaseId, std::unique_ptr<Lease>> leases_
       ABSL_GUARDED_BY(mu_);
-  uint64_t next_session_ ABSL_GUARDED_BY(mu_) = 1;
   uint64_t next_request_ ABSL_GUARDED_BY(mu_) = 1;
-  uint64_t next_tenant_ ABSL_GUARDED_BY(mu_) = 1;
   uint64_t next_pool_ ABSL_GUARDED_BY(mu_) = 1;
   // What is where in the host pool.
   HostBooks host_books_ ABSL_GUARDED_BY(mu_);
@@ -643,14 +584,7 @@ class Core {
       ABSL_GUARDED_BY(mu_);
   quota::BackingBudget backing_budget_ ABSL_GUARDED_BY(mu_);
   quota::Instant backing_at_ ABSL_GUARDED_BY(mu_);  // the next look
-  std::map<std::pair<quota::TenantId, std::string>, std::set<uint64_t>> groups_
-      ABSL_GUARDED_BY(mu_);
-  std::map<std::pair<quota::TenantId, std::string>, SharedName> shared_
-      ABSL_GUARDED_BY(mu_);
-  // Attaches that are not answered: their deadline, session and request.
-  std::set<std::tuple<quota::Instant, uint64_t, uint64_t>> attaches_due_
-      ABSL_GUARDED_BY(mu_);
-  // Those that are sealed and have not ended, dropped ones too.
+  // Shared leases that have not ended, dropped ones too.
   std::set<quota::LeaseId> shared_leases_ ABSL_GUARDED_BY(mu_);
   std::list<StandingDemand> standing_ ABSL_GUARDED_BY(mu_);
   std::map<quota::TenantId, Departure> departures_ ABSL_GUARDED_BY(mu_);

@@ -1,5 +1,4 @@
 // Who attaches to a shared lease, and who waits for that (docs/shared.md).
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,27 +14,28 @@ namespace gmb::broker {
 
 void Core::Attach(Session* session, uint64_t client_id,
                   const v1::Attach& attach, Afterwards* after) {
-  if (session->attaching.size() >= options_.max_requests_per_session) {
+  if (shared_names_.WaitingOf(session->id) >=
+      options_.max_requests_per_session) {
     return Refuse(session, client_id,
                   TooManyRequests(options_.max_requests_per_session), after);
   }
   if (absl::Status stays = CheckStays(*session->tenant); !stays.ok())
     return Refuse(session, client_id, stays, after);
-  const auto name = shared_.find({*session->tenant, attach.name()});
-  if (name == shared_.end())
+  const SharedName* name = shared_names_.Find(*session->tenant, attach.name());
+  if (name == nullptr)
     return Refuse(session, client_id, NoSuchName(attach.name()), after);
-  const PendingAttach pending{
-      .session = session->id,
-      .client_id = client_id,
-      .deadline = deps_.clock->Now() + SaneWait(attach.wait())};
-  session->attaching[client_id] = attach.name();
-  attaches_due_.emplace(pending.deadline, session->id, client_id);
-  const uint64_t ahead = name->second.waiting.size();
-  name->second.waiting.push_back(pending);
-  if (name->second.lease.has_value())
-    ServeAttaches(leases_.at(*name->second.lease).get(), after);
-  const bool waits = session->attaching.contains(client_id) &&
-                     pending.deadline > deps_.clock->Now();
+  const quota::Instant now = deps_.clock->Now();
+  const PendingAttach pending{.session = session->id,
+                              .client_id = client_id,
+                              .asked = now,
+                              .deadline = now + SaneWait(attach.wait())};
+  const uint64_t ahead = name->waiting.size();
+  shared_names_.Wait(*name, pending);
+  if (name->lease.has_value())
+    ServeAttaches(leases_.at(*name->lease).get(), after);
+  const bool waits =
+      shared_names_.WaitedFor(session->id, client_id) != nullptr &&
+      pending.deadline > deps_.clock->Now();
   if (!waits) return;
   v1::BrokerMessage message;
   message.set_request_id(client_id);
@@ -47,16 +47,12 @@ void Core::Attach(Session* session, uint64_t client_id,
 // until then it is asked back for them.
 void Core::ServeAttaches(Lease* lease, Afterwards* after) {
   if (!lease->shared) return;  // not yet: its writer still fills it
-  SharedName* name = NameOf(lease->tenant, lease->request);
+  const SharedName* name = shared_names_.Of(lease->tenant, lease->request);
   if (name == nullptr || name->waiting.empty()) return;
   if (lease->awaits_pause) return;  // it is about to leave, or its pause to end
   if (lease->residence == Residence::kResident && !lease->torn) {
-    const std::vector<PendingAttach> waiting =
-        std::exchange(name->waiting, std::vector<PendingAttach>());
-    name->attempts = 0;
-    for (const PendingAttach& attach : waiting) {
-      Session* session = sessions_.at(attach.session).get();
-      EndAttach(attach);
+    for (const PendingAttach& attach : shared_names_.StopAllWaiting(*name)) {
+      Session* session = sessions_.at(attach.session);
       if (absl::Status done =
               AttachNow(session, attach.client_id, lease, after);
           !done.ok()) {
@@ -66,9 +62,9 @@ void Core::ServeAttaches(Lease* lease, Afterwards* after) {
   } else if (lease->residence == Residence::kResident && !lease->asked()) {
     Refill(lease, after);
   } else if (lease->residence == Residence::kEvicted && !IsAskedBack(*lease)) {
-    const PendingAttach& first = name->waiting.front();
+    const PendingAttach first = name->waiting.front();
     const quota::RequestId request{next_request_++};
-    ++name->attempts;
+    shared_names_.CountAttempt(*name);
     lease->asked_back = request;
     restoring_.emplace(request, Returning{first.session, lease->id});
     Tell(quota::Restore{request,
@@ -127,16 +123,9 @@ void Core::OnBackForAttach(quota::LeaseId id, Afterwards* after) {
 
 void Core::GiveUpAttach(Session* session, uint64_t client_id,
                         const absl::Status& why, Afterwards* after) {
-  SharedName& name =
-      shared_.at({*session->tenant, session->attaching.at(client_id)});
-  const auto it = std::find_if(name.waiting.begin(), name.waiting.end(),
-                               [&](const PendingAttach& attach) {
-                                 return attach.session == session->id &&
-                                        attach.client_id == client_id;
-                               });
-  const PendingAttach given_up = *it;
-  name.waiting.erase(it);
-  RefuseAttaches({given_up}, why, after);
+  const SharedName& name = *shared_names_.WaitedFor(session->id, client_id);
+  shared_names_.StopWaiting(session->id, client_id);
+  Refuse(session, client_id, why, after);
   if (!name.waiting.empty() || !name.lease.has_value()) return;
   // Nobody is to give way for it any more.
   const Lease& lease = *leases_.at(*name.lease);
@@ -151,31 +140,27 @@ void Core::OnAttachDenied(const quota::Denied& denied, quota::LeaseId id,
   const auto found = leases_.find(id);
   if (found == leases_.end()) return;
   Lease* lease = found->second.get();
-  if (SharedName* name = NameOf(lease->tenant, lease->request)) {
+  if (const auto* name = shared_names_.Of(lease->tenant, lease->request)) {
     const bool in_time = denied.reason == quota::Reason::kPoolExhausted;
     const quota::Instant now = deps_.clock->Now();
-    const auto asked = std::stable_partition(
-        name->waiting.begin(), name->waiting.end(),
-        [&](const PendingAttach& attach) {
-          return attach.session != denied.session.value ||
-                 (in_time && !denied.pausing && attach.deadline > now);
-        });
-    const std::vector<PendingAttach> refused(asked, name->waiting.end());
-    name->waiting.erase(asked, name->waiting.end());
-    name->attempts = 0;
-    RefuseAttaches(refused, DenialStatus(denied, lease->bytes), after);
+    const auto is_over = [&](const PendingAttach& attach) {
+      return attach.session == denied.session.value &&
+             (!in_time || denied.pausing || attach.deadline <= now);
+    };
+    RefuseAttaches(shared_names_.StopWaiting(*name, is_over),
+                   DenialStatus(denied, lease->bytes), after);
   }
   AdvanceOthers(denied.request, nullptr, after);
 }
 
 void Core::ExpireAttaches(Afterwards* after) {
   const quota::Instant now = deps_.clock->Now();
-  while (!attaches_due_.empty()) {
-    const auto [deadline, session_id, client_id] = *attaches_due_.begin();
-    if (deadline > now) return;
-    Session* session = sessions_.at(session_id).get();
-    const std::string& name = session->attaching.at(client_id);
-    const bool sealed = shared_.at({*session->tenant, name}).lease.has_value();
+  while (shared_names_.due() <= now) {
+    const auto [session_id, client_id] = shared_names_.First();
+    Session* session = sessions_.at(session_id);
+    const SharedName& shared = *shared_names_.WaitedFor(session_id, client_id);
+    const std::string& name = shared.name;
+    const bool sealed = shared.lease.has_value();
     const absl::Status why =
         sealed ? proto::MakeError(
                      v1::POOL_EXHAUSTED,
@@ -193,22 +178,11 @@ void Core::ExpireAttaches(Afterwards* after) {
   }
 }
 
-quota::Instant Core::AttachesDue() const {
-  return attaches_due_.empty() ? quota::Instant::Max()
-                               : std::get<0>(*attaches_due_.begin());
-}
-
 void Core::RefuseAttaches(const std::vector<PendingAttach>& waiting,
                           const absl::Status& status, Afterwards* after) {
   for (const PendingAttach& attach : waiting) {
-    EndAttach(attach);
-    Refuse(sessions_.at(attach.session).get(), attach.client_id, status, after);
+    Refuse(sessions_.at(attach.session), attach.client_id, status, after);
   }
-}
-
-void Core::EndAttach(const PendingAttach& attach) {
-  sessions_.at(attach.session)->attaching.erase(attach.client_id);
-  attaches_due_.erase({attach.deadline, attach.session, attach.client_id});
 }
 
 }  // namespace gmb::broker

@@ -28,6 +28,15 @@ absl::Status Leaving(absl::string_view name) {
                    name));
 }
 
+absl::Status StillThere(const Tenant& tenant) {
+  return proto::MakeError(
+      v1::BAD_STATE,
+      absl::StrCat("its sessions did not end in time, and it may not be "
+                   "terminated, or can not; the tenant stays: end them (`gmb "
+                   "session list` shows them) and delete it again: tenant=",
+                   tenant.policy.name, " sessions=", tenant.sessions.size()));
+}
+
 }  // namespace
 
 absl::Status Core::CheckStays(quota::TenantId tenant) const {
@@ -38,7 +47,7 @@ absl::Status Core::CheckStays(quota::TenantId tenant) const {
 // Takes `done` if it is not refused.
 absl::Status Core::AddDeparture(absl::string_view name, quota::Nanoseconds wait,
                                 Departure::Done* done, Afterwards* after) {
-  const Tenant* tenant = FindTenant(name);
+  const Tenant* tenant = tenants_.Find(name);
   if (stopping_)
     return proto::MakeError(v1::DRAINING, "the broker is stopping");
   if (tenant == nullptr) return NoSuchTenant(name);
@@ -73,7 +82,7 @@ void Core::StartDeparture(absl::string_view name, quota::Nanoseconds wait,
 void Core::SeeOff(const Tenant& tenant, quota::Nanoseconds wait,
                   Afterwards* after) {
   for (const uint64_t id : tenant.sessions) {
-    Session* session = sessions_.at(id).get();
+    Session* session = sessions_.at(id);
     v1::BrokerMessage message;
     *message.mutable_draining()->mutable_remaining() = ToProto(wait);
     Say(session, std::move(message), after);
@@ -88,10 +97,8 @@ void Core::SeeOff(const Tenant& tenant, quota::Nanoseconds wait,
       EndName(tenant.id, given_up, after);
       Refuse(session, client_id, Leaving(tenant.policy.name), after);
     }
-    while (!session->attaching.empty()) {
-      GiveUpAttach(session, session->attaching.begin()->first,
-                   Leaving(tenant.policy.name), after);
-    }
+    for (const uint64_t client_id : shared_names_.RequestsOf(id))
+      GiveUpAttach(session, client_id, Leaving(tenant.policy.name), after);
   }
   DropAll(tenant.id, after);
   for (const auto& [pool_id, pool] : pools_) {
@@ -144,22 +151,13 @@ bool Core::KillSessions(const Tenant& tenant, Afterwards* after) {
   if (!tenant.policy.reclaim.may_terminate) return false;
   bool killed = false;
   for (const uint64_t id : tenant.sessions)
-    killed |= Terminate(sessions_.at(id).get(), after);
+    killed |= Terminate(sessions_.at(id), after);
   return killed;
-}
-
-absl::Status Core::StillThere(const Tenant& tenant) {
-  return proto::MakeError(
-      v1::BAD_STATE,
-      absl::StrCat("its sessions did not end in time, and it may not be "
-                   "terminated, or can not; the tenant stays: end them (`gmb "
-                   "session list` shows them) and delete it again: tenant=",
-                   tenant.policy.name, " sessions=", tenant.sessions.size()));
 }
 
 void Core::EndDeparture(absl::string_view name) {
   ipc::MutexLock lock(&mu_);
-  if (const Tenant* tenant = FindTenant(name)) departures_.erase(tenant->id);
+  if (const Tenant* tenant = tenants_.Find(name)) departures_.erase(tenant->id);
 }
 
 }  // namespace gmb::broker

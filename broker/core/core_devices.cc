@@ -27,6 +27,15 @@ std::vector<uint64_t> NotCreated(const HandOver& slabs,
           slabs.create_bytes.end()};
 }
 
+void OnRefilled(const RefillJob& job, const DeviceResult& result,
+                quota::Instant now, Pool* pool) {
+  for (const Slab& slab : result.created) pool->slabs.ReadyCreated(slab);
+  for (const uint64_t bytes : NotCreated(job.slabs, result)) {
+    pool->slabs.ReadyFailed(bytes);
+    pool->refill_after = now + kRefillBackOff;
+  }
+}
+
 }  // namespace
 
 void Core::Give(Pool* pool, DeviceJob job, Afterwards* after) {
@@ -37,7 +46,7 @@ void Core::Give(Pool* pool, DeviceJob job, Afterwards* after) {
 
 // create, store (done by the worker) -> journal -> send -> announce.
 void Core::Announce(Lease* lease, Afterwards* after) {
-  Session* session = sessions_.at(lease->request.session).get();
+  Session* session = sessions_.at(lease->request.session);
   const Pool& pool = *pools_.at(lease->request.pool);
   deps_.journal->Granted({.lease = lease->id.value,
                           .session = session->id,
@@ -159,20 +168,11 @@ void Core::OnDeviceResult(quota::PoolId pool_id, DeviceResult result) {
     if (const auto* prepare = std::get_if<PrepareJob>(&result.job)) {
       OnPrepared(pool, *prepare, result, &after);
     } else if (const auto* refill = std::get_if<RefillJob>(&result.job)) {
-      OnRefilled(pool, *refill, result);
+      OnRefilled(*refill, result, deps_.clock->Now(), pool);
     }
     Maintain(&after);
   }
   after.Run(this);
-}
-
-void Core::OnRefilled(Pool* pool, const RefillJob& job,
-                      const DeviceResult& result) const {
-  for (const Slab& slab : result.created) pool->slabs.ReadyCreated(slab);
-  for (const uint64_t bytes : NotCreated(job.slabs, result)) {
-    pool->slabs.ReadyFailed(bytes);
-    pool->refill_after = deps_.clock->Now() + kRefillBackOff;
-  }
 }
 
 void Core::OnPrepared(Pool* pool, const PrepareJob& job,
@@ -212,7 +212,7 @@ void Core::OnPrepareFailed(Pool* pool, Lease* lease,
     }
   }
   PendingAcquire request = lease->request;
-  Session* session = sessions_.at(request.session).get();
+  Session* session = sessions_.at(request.session);
   v1::Event event = NewEvent("create_failed", lease->tenant);
   event.set_device(pool->uuid());
   event.set_bytes(lease->bytes);
@@ -251,8 +251,8 @@ void Core::AbandonLease(Pool* pool, Lease* lease,
   const quota::LeaseId id = lease->id;
   for (const uint64_t bytes : not_created) pool->slabs.CreateFailed(bytes);
   if (!lease->slabs.empty()) GiveBack(pool, *lease, {}, after);
-  auto session = sessions_.find(lease->request.session);
-  if (session != sessions_.end()) session->second->leases.erase(id);
+  if (Session* session = sessions_.Find(lease->request.session))
+    session->leases.erase(id);
   if (lease->state != v1::LeaseInfo::CREATING) deps_.journal->Ended(id.value);
   host_books_.Release(id);
   moving_.erase(id);
@@ -280,7 +280,8 @@ void Core::SyncCapacity(Pool* pool) {
 // Whoever may hold unreturned slabs: who has a session, and who has had one.
 std::vector<pid_t> Core::ClientProcesses(const Pool& pool) const {
   if (pool.unreturned.empty()) return {};
-  std::vector<pid_t> pids(ended_clients_.begin(), ended_clients_.end());
+  std::vector<pid_t> pids(sessions_.ended_clients().begin(),
+                          sessions_.ended_clients().end());
   for (const auto& [id, session] : sessions_) pids.push_back(session->peer.pid);
   return pids;
 }

@@ -21,6 +21,11 @@ constexpr uint32_t kMostRefusals = 2;
 // For mapping what was restored; not a matter of others' bytes.
 constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
 
+// Whom nobody can kill is as one whom nobody may.
+bool MayKill(const Lease& lease, const Session& session) {
+  return lease.may_terminate && session.peer.pidfd != nullptr;
+}
+
 }  // namespace
 
 // The gates of all who use it are closed by now.
@@ -112,10 +117,9 @@ void Core::OnCopied(quota::LeaseId id, const absl::Status& status) {
   after.Run(this);
 }
 
-// An Evict while it is being evicted, else a Map.
 void Core::AskToMove(Lease* lease, Mapping* mapping, quota::Instant answer_by,
                      Afterwards* after) {
-  Session* session = sessions_.at(mapping->session).get();
+  Session* session = sessions_.at(mapping->session);
   session->outbox->ExpectMoves(session->leases.size());
   mapping->move = ++session->last_move;
   mapping->asked = true;
@@ -123,22 +127,6 @@ void Core::AskToMove(Lease* lease, Mapping* mapping, quota::Instant answer_by,
   if (lease->residence != Residence::kEvicting)
     SendSlabs(session, *lease, /*request_id=*/0, mapping->move);
   Say(session, MoveMessage(*lease, *mapping), after);
-}
-
-v1::BrokerMessage Core::MoveMessage(const Lease& lease,
-                                    const Mapping& mapping) {
-  v1::BrokerMessage message;
-  if (lease.residence == Residence::kEvicting) {
-    message.mutable_evict()->set_lease_id(lease.id.value);
-    message.mutable_evict()->set_move(mapping.move);
-    return message;
-  }
-  v1::Map* map = message.mutable_map();
-  map->set_lease_id(lease.id.value);
-  map->set_move(mapping.move);
-  map->set_slabs(static_cast<uint32_t>(lease.slabs.size()));
-  map->set_bytes(lease.bytes);
-  return message;
 }
 
 // The client's answer to an Evict. One to anything else is a lie, or late.
@@ -170,16 +158,16 @@ void Core::TryEndEviction(Lease* lease, Afterwards* after) {
     lease->residence = Residence::kResident;
     lease->back_off_until = deps_.clock->Now() + kBackOff;
     PublishMove("evict_failed", *lease, {}, lease->moved.message());
-    if (ForgetOverdue(lease)) Soften(lease, after);
+    if (lease->ForgetOverdue()) Soften(lease, after);
     for (const Mapping& mapping : lease->mappings) {
       if (mapping.refusals >= kMostRefusals)
-        OnUnresponsive(sessions_.at(mapping.session).get(), lease, after);
+        OnUnresponsive(sessions_.at(mapping.session), lease, after);
     }
     return AdvanceUsers(lease, after);
   }
   Pool* pool = pools_.at(lease->request.pool).get();
   lease->residence = Residence::kEvicted;
-  (void)ForgetOverdue(lease);
+  (void)lease->ForgetOverdue();
   lease->torn = false;
   PublishMove("evicted", *lease, deps_.clock->Now() - lease->move_started, "");
   // Before the engine may grant these bytes to another: see EndLease.
@@ -187,19 +175,6 @@ void Core::TryEndEviction(Lease* lease, Afterwards* after) {
   lease->slabs.clear();
   Tell(quota::Evicted{lease->id}, after);
   AdvanceUsers(lease, after);
-}
-
-// Whether somebody was.
-bool Core::ForgetOverdue(Lease* lease) {
-  bool any = false;
-  for (Mapping& mapping : lease->mappings)
-    any |= std::exchange(mapping.overdue, false);
-  return any;
-}
-
-// Whom nobody can kill is as one whom nobody may.
-bool Core::MayKill(const Lease& lease, const Session& session) {
-  return lease.may_terminate && session.peer.pidfd != nullptr;
 }
 
 // Who says again and again that he can not unmap is as one who says nothing.

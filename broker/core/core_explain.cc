@@ -55,10 +55,10 @@ std::vector<std::string> Core::WaitFindings(
   }
   if (!explanation.waiting.empty()) {
     for (const quota::Borrower& borrower : explanation.borrowers) {
-      auto it = tenants_.find(borrower.tenant);
-      if (it == tenants_.end()) continue;
+      const Tenant* other = tenants_.Find(borrower.tenant);
+      if (other == nullptr) continue;
       findings.push_back(absl::StrCat(
-          it->second.policy.name, " borrows ",
+          other->policy.name, " borrows ",
           proto::FormatBytes(borrower.borrowed_bytes), " above its guarantee"));
     }
   }
@@ -116,7 +116,7 @@ void Core::AddFindings(const Tenant& tenant, const Pool& pool,
                      " are still to be released"));
   }
   if (explanation.waiting.empty()) {
-    add(absl::StrCat("nothing waits; ",
+    add(absl::StrCat("no request waits for memory; ",
                      proto::FormatBytes(view.obtainable_bytes),
                      " could be leased at once"));
   }
@@ -125,7 +125,7 @@ void Core::AddFindings(const Tenant& tenant, const Pool& pool,
 absl::StatusOr<v1::ExplainResponse> Core::Explain(
     absl::string_view tenant_name) const {
   ipc::MutexLock lock(&mu_);
-  const Tenant* tenant = FindTenant(tenant_name);
+  const Tenant* tenant = tenants_.Find(tenant_name);
   if (tenant == nullptr) return NoSuchTenant(tenant_name);
   v1::ExplainResponse response;
   *response.mutable_tenant() = Report(*tenant);
@@ -147,6 +147,7 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
     AddFindings(*tenant, *pool, *explanation, &response);
     AddReclaimFindings(*tenant, *pool, &response);
   }
+  AddAttaching(*tenant, &response);
   return response;
 }
 
@@ -204,7 +205,7 @@ v1::DiagnoseResponse Core::Diagnose() const {
   *response.add_findings() =
       UseOf("sessions", sessions_.size(), options_.max_sessions, "open",
             ": raise --max-sessions and the limit on open files");
-  if (tenants_.empty()) {
+  if (tenants_.size() == 0) {
     add(v1::Finding::WARNING, "tenants",
         "there is no tenant, so no process can lease memory: `gmb tenant set "
         "NAME --limit 50%`");

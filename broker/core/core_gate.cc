@@ -13,20 +13,7 @@ namespace gmb::broker {
 bool Core::CanBeTaken(const Session& session, const Pool& pool,
                       v1::Contents contents) {
   return session.gate != nullptr && session.gate->on() &&
-         CanBeMoved(pool, contents);
-}
-
-bool Core::CanBeMoved(const Pool& pool, v1::Contents contents) {
-  return contents != v1::RESIDENT &&
-         pool.info().kind != device::DeviceKind::kIpc &&
-         (contents == v1::DISCARD || pool.copier != nullptr);
-}
-
-bool Core::HasHostRoomFor(quota::TenantId tenant, uint64_t bytes) const {
-  const uint64_t limit = host_books_.limit_bytes(tenant);
-  const uint64_t reserved = host_books_.of(tenant).reserved_bytes;
-  return bytes <= host_books_.unreserved_bytes() && reserved <= limit &&
-         bytes <= limit - reserved;
+         pool.CanMove(contents);
 }
 
 bool Core::ReserveRoom(const Lease& lease) {
@@ -38,7 +25,7 @@ bool Core::ReserveRoom(const Lease& lease) {
 // From all who have it.
 void Core::Soften(Lease* lease, Afterwards* after) {
   const Pool& pool = *pools_.at(lease->request.pool);
-  if (!CanBeMoved(pool, lease->request.contents) || lease->overdue()) return;
+  if (!pool.CanMove(lease->request.contents) || lease->overdue()) return;
   for (const Mapping& mapping : lease->mappings) {
     const Session& session = *sessions_.at(mapping.session);
     if (!CanBeTaken(session, pool, lease->request.contents)) return;
@@ -72,7 +59,7 @@ absl::Status Core::TurnGateOn(Session* session, const std::string& group,
   if (session->gate == nullptr) {
     return proto::MakeError(v1::BAD_STATE, "this session has no gate");
   }
-  if (absl::Status joined = JoinGroup(session, group); !joined.ok())
+  if (absl::Status joined = groups_.Join(session, group); !joined.ok())
     return joined;
   if (session->gate->on()) return absl::OkStatus();
   session->gate->SetOn(true);
@@ -85,6 +72,22 @@ absl::Status Core::TurnGateOn(Session* session, const std::string& group,
                                            session->leases.end());
   for (const quota::LeaseId id : leases) Soften(leases_.at(id).get(), after);
   return absl::OkStatus();
+}
+
+// What waits for leases of all members is asked for anew, by AdvanceRestore.
+void Core::LeaveGroup(Session* session, Afterwards* after) {
+  if (session->group.empty()) return;
+  std::vector<quota::RequestId> cancelled;
+  for (Session* member : groups_.Members(session)) {
+    const auto asked = std::exchange(member->restoring, std::nullopt);
+    if (!asked.has_value()) continue;
+    restoring_.erase(*asked);
+    cancelled.push_back(*asked);
+    Tell(quota::Cancel{*asked}, after);
+  }
+  for (const quota::RequestId asked : cancelled)
+    AdvanceOthers(asked, session, after);
+  groups_.Leave(session);
 }
 
 absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
@@ -112,7 +115,7 @@ absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
     hardened.push_back(id);
   }
   session->gate->SetOn(false);
-  const std::vector<Session*> members = Members(session);
+  const std::vector<Session*> members = groups_.Members(session);
   LeaveGroup(session, after);
   if (pausing_.contains(session->id)) {
     session->gate->Withdraw();
@@ -171,17 +174,17 @@ bool Core::IsBacked(const Lease& lease) const {
     return false;
   }
   if (lease.sealed || lease.residence == Residence::kEvicted) return true;
-  const auto session = sessions_.find(lease.request.session);
-  return session != sessions_.end() && session->second->gate != nullptr &&
-         session->second->gate->UnusedSince(lease.backed_epoch);
+  const Session* session = sessions_.Find(lease.request.session);
+  return session != nullptr && session->gate != nullptr &&
+         session->gate->UnusedSince(lease.backed_epoch);
 }
 
 // Of a lease that is being backed: its first slabs, whose copies are true.
 uint32_t Core::BackedSlabs(const Lease& lease) const {
   if (lease.backed_slabs == 0 || lease.sealed) return lease.backed_slabs;
-  const auto session = sessions_.find(lease.request.session);
-  const bool holds = session != sessions_.end() &&
-                     session->second->gate->UnusedSince(lease.backed_epoch);
+  const Session* session = sessions_.Find(lease.request.session);
+  const bool holds =
+      session != nullptr && session->gate->UnusedSince(lease.backed_epoch);
   return holds ? lease.backed_slabs : 0;
 }
 

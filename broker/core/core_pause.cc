@@ -38,14 +38,14 @@ void Core::CheckPauses(Afterwards* after) {
   const std::vector<uint64_t> pausing(pausing_.begin(), pausing_.end());
   for (const uint64_t id : pausing) {
     // One that it is bound to may have ended it.
-    if (pausing_.contains(id)) CheckPause(sessions_.at(id).get(), now, after);
+    if (pausing_.contains(id)) CheckPause(sessions_.at(id), now, after);
   }
 }
 
 // Groups bind their members, a shared lease that is to go those who use it.
 Core::Pause Core::PauseOf(Session* session) const {
   Pause pause;
-  pause.sessions = Members(session);
+  pause.sessions = groups_.Members(session);
   const auto add = [](auto& list, auto* item) {
     if (std::find(list.begin(), list.end(), item) == list.end())
       list.push_back(item);

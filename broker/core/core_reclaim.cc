@@ -36,6 +36,16 @@ quota::Contents ToQuota(v1::Contents contents) {
   }
 }
 
+// Of a lease, what one who has it adds.
+void AddUser(const Mapping& mapping, const Session& user, quota::Instant now,
+             quota::LeaseRow* row) {
+  row->busy |= user.terminating;
+  row->idle_since =
+      std::max(row->idle_since, user.gate->idle_since().value_or(now));
+  if (mapping.asked && !user.terminating && user.peer.pidfd != nullptr)
+    row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
+}
+
 }  // namespace
 
 quota::LeaseRow Core::RowOf(const Lease& lease, quota::Instant now) const {
@@ -50,7 +60,8 @@ quota::LeaseRow Core::RowOf(const Lease& lease, quota::Instant now) const {
   row.host_room = host_books_.HasRoom(lease.id);
   const bool may_have_room =
       lease.request.contents != v1::PRESERVE || row.host_room ||
-      HasHostRoomFor(lease.tenant, lease.bytes) || pool.copier == nullptr;
+      host_books_.HasRoomFor(lease.tenant, lease.bytes) ||
+      pool.copier == nullptr;
   row.evictable = pool.info().kind != device::DeviceKind::kIpc && may_have_room;
   row.backed_bytes = BackedBytes(lease);
   row.evicted = lease.residence == Residence::kEvicted;
@@ -70,18 +81,9 @@ quota::LeaseRow Core::RowOf(const Lease& lease, quota::Instant now) const {
   } else {
     const Session& holder = *sessions_.at(lease.request.session);
     row.session = quota::SessionId{holder.id};
-    row.group = GroupOf(holder);
+    row.group = groups_.IdOf(holder);
   }
   return row;
-}
-
-void Core::AddUser(const Mapping& mapping, const Session& user,
-                   quota::Instant now, quota::LeaseRow* row) {
-  row->busy |= user.terminating;
-  row->idle_since =
-      std::max(row->idle_since, user.gate->idle_since().value_or(now));
-  if (mapping.asked && !user.terminating && user.peer.pidfd != nullptr)
-    row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
 
 Core::ReclaimRows Core::BuildRows(quota::Instant now) const {
@@ -196,7 +198,7 @@ quota::Demand Core::DemandOf(const quota::Shortage& shortage,
                                            : quota::Cause::kBorrow;
   demand.tenant = shortage.tenant;
   demand.session = shortage.session;
-  demand.group = GroupOf(*sessions_.at(shortage.session.value));
+  demand.group = groups_.IdOf(*sessions_.at(shortage.session.value));
   demand.needs = {{shortage.pool, shortage.lacking_bytes}};
   demand.deadline = shortage.deadline;
   demand.collects = shortage.collects_from <= now;
@@ -273,7 +275,7 @@ bool Core::TerminateUsers(const Lease& lease, Afterwards* after) {
   bool killed = false;
   for (const Mapping& mapping : lease.mappings) {
     if (lease.asked() && !(mapping.asked && now >= mapping.answer_by)) continue;
-    killed |= Terminate(sessions_.at(mapping.session).get(), after);
+    killed |= Terminate(sessions_.at(mapping.session), after);
   }
   return killed;
 }
@@ -293,9 +295,8 @@ bool Core::Terminate(Session* session, Afterwards* after) {
 
 void Core::AskToTrim(const quota::TrimTarget& target, quota::Nanoseconds within,
                      Afterwards* after) {
-  auto it = sessions_.find(target.session.value);
-  if (it == sessions_.end() || it->second->trim.has_value()) return;
-  Session* session = it->second.get();
+  Session* session = sessions_.Find(target.session.value);
+  if (session == nullptr || session->trim.has_value()) return;
   // Asked once; the program says anew what it has after that.
   session->trimmable.erase(target.pool);
   v1::BrokerMessage message;
@@ -364,7 +365,7 @@ quota::Instant Core::ReclaimDue() const {
       due = std::min(due, until);
     }
   }
-  return std::min(due, AttachesDue());
+  return std::min(due, shared_names_.due());
 }
 
 }  // namespace gmb::broker

@@ -95,7 +95,7 @@ v1::SessionInfo Core::Report(const Session& session) const {
   info.set_backed_bytes(backed);
   info.set_leases(session.leases.size());
   info.set_waiting(session.pending.size() + session.restores.size() +
-                   session.attaching.size());
+                   shared_names_.WaitingOf(session.id));
   info.set_streaming(session.outbox->streaming());
   info.set_group(session.group);
   const quota::Instant now = deps_.clock->Now();

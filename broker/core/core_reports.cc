@@ -112,7 +112,7 @@ v1::Tenant Core::Report(const Tenant& tenant) const {
 
 absl::StatusOr<v1::Tenant> Core::TenantReport(absl::string_view name) const {
   ipc::MutexLock lock(&mu_);
-  const Tenant* tenant = FindTenant(name);
+  const Tenant* tenant = tenants_.Find(name);
   if (tenant == nullptr) return NoSuchTenant(name);
   return Report(*tenant);
 }
@@ -120,15 +120,15 @@ absl::StatusOr<v1::Tenant> Core::TenantReport(absl::string_view name) const {
 v1::ListTenantsResponse Core::Tenants() const {
   ipc::MutexLock lock(&mu_);
   v1::ListTenantsResponse response;
-  for (const auto& [name, id] : tenant_ids_)
-    *response.add_tenants() = Report(tenants_.at(id));
+  for (const Tenant* tenant : tenants_.ByName())
+    *response.add_tenants() = Report(*tenant);
   return response;
 }
 
 absl::StatusOr<v1::ListSessionsResponse> Core::Sessions(
     absl::string_view tenant) const {
   ipc::MutexLock lock(&mu_);
-  const Tenant* only = FindTenant(tenant);
+  const Tenant* only = tenants_.Find(tenant);
   if (!tenant.empty() && only == nullptr) return NoSuchTenant(tenant);
   std::vector<const Session*> shown;
   for (const auto& [id, session] : sessions_) {
@@ -146,7 +146,7 @@ absl::StatusOr<v1::ListSessionsResponse> Core::Sessions(
 absl::StatusOr<v1::ListLeasesResponse> Core::Leases(
     absl::string_view tenant) const {
   ipc::MutexLock lock(&mu_);
-  const Tenant* only = FindTenant(tenant);
+  const Tenant* only = tenants_.Find(tenant);
   if (!tenant.empty() && only == nullptr) return NoSuchTenant(tenant);
   std::vector<const Lease*> shown;
   for (const auto& [id, lease] : leases_) {

@@ -27,9 +27,8 @@ void Core::HandleMessage(uint64_t session_id,
   Afterwards after;
   {
     ipc::MutexLock lock(&mu_);
-    auto it = sessions_.find(session_id);
-    if (it == sessions_.end()) return;
-    Session* session = it->second.get();
+    Session* session = sessions_.Find(session_id);
+    if (session == nullptr) return;
     if (!HandleNotice(session, message, &after))
       HandleOnce(session, message, &after);
     Maintain(&after);
@@ -60,7 +59,7 @@ void Core::HandleOnce(Session* session, const v1::ClientMessage& message,
   }
   const bool to_come = session->pending.contains(id) ||
                        session->restores.contains(id) ||
-                       session->attaching.contains(id);
+                       shared_names_.WaitedFor(session->id, id) != nullptr;
   if (!to_come) HandleRequest(session, id, message, after);
 }
 
@@ -140,8 +139,10 @@ absl::StatusOr<PendingAcquire> Core::CheckAcquire(
                      acquire.bytes()),
         {.field = "bytes"});
   }
-  if (absl::Status name = CheckName(*session.tenant, acquire); !name.ok())
+  if (absl::Status name = shared_names_.Check(*session.tenant, acquire);
+      !name.ok()) {
     return name;
+  }
   PendingAcquire request;
   request.session = session.id;
   request.client_id = client_id;
@@ -166,10 +167,9 @@ void Core::Acquire(Session* session, uint64_t client_id,
   request->soft =
       CanBeTaken(*session, *pools_.at(request->pool), request->contents) &&
       (request->contents == v1::DISCARD ||
-       HasHostRoomFor(*session->tenant, request->bytes));
-  if (!request->share_as.empty()) {
-    shared_[{*session->tenant, request->share_as}].request = request->id;
-  }
+       host_books_.HasRoomFor(*session->tenant, request->bytes));
+  if (!request->share_as.empty())
+    shared_names_.Take(*session->tenant, *request);
   session->pending[client_id] = request->id;
   Ask(pending_[request->id] = *request, after);
 }
@@ -188,7 +188,7 @@ void Core::Ask(const PendingAcquire& request, Afterwards* after) {
 void Core::Cancel(Session* session, const v1::Cancel& cancel,
                   Afterwards* after) {
   const uint64_t client_id = cancel.acquire_request_id();
-  if (session->attaching.contains(client_id))
+  if (shared_names_.WaitedFor(session->id, client_id) != nullptr)
     return GiveUpAttach(
         session, client_id,
         proto::MakeError(v1::CANCELLED_BY_CLIENT, "the request was withdrawn"),
@@ -331,14 +331,13 @@ void Core::OnDenied(const quota::Denied& denied, Afterwards* after) {
     restoring_.erase(restore);
     if (returning.for_attach.has_value())
       return OnAttachDenied(denied, *returning.for_attach, after);
-    return OnRestoreDenied(denied, sessions_.at(returning.session).get(),
-                           after);
+    return OnRestoreDenied(denied, sessions_.at(returning.session), after);
   }
   auto it = pending_.find(denied.request);
   if (it == pending_.end()) return;
   const PendingAcquire request = it->second;
   pending_.erase(it);
-  Session* session = sessions_.at(request.session).get();
+  Session* session = sessions_.at(request.session);
   EndName(*session->tenant, request, after);
   v1::Event event = NewEvent("acquire_denied", session->tenant);
   event.set_session_id(session->id);
@@ -357,7 +356,7 @@ void Core::OnWaiting(const quota::Waiting& waiting, Afterwards* after) {
   auto it = pending_.find(waiting.request);
   if (it == pending_.end() || it->second.told_waiting) return;
   it->second.told_waiting = true;
-  Session* session = sessions_.at(it->second.session).get();
+  Session* session = sessions_.at(it->second.session);
   v1::BrokerMessage message = AnswerTo(it->second.client_id);
   message.mutable_waiting()->set_ahead(waiting.ahead);
   Say(session, std::move(message), after);
@@ -370,14 +369,14 @@ void Core::OnWaiting(const quota::Waiting& waiting, Afterwards* after) {
 
 void Core::OnBudgetChanged(const quota::BudgetChanged& changed,
                            Afterwards* after) {
-  auto tenant = tenants_.find(changed.tenant);
-  if (tenant == tenants_.end()) return;
+  const Tenant* tenant = tenants_.Find(changed.tenant);
+  if (tenant == nullptr) return;
   const Pool& pool = *pools_.at(changed.pool);
-  for (const uint64_t id : tenant->second.sessions) {
+  for (const uint64_t id : tenant->sessions) {
     v1::BrokerMessage message;
     *message.mutable_budget_changed()->mutable_quota() =
         View(changed.tenant, pool);
-    Say(sessions_.at(id).get(), std::move(message), after);
+    Say(sessions_.at(id), std::move(message), after);
   }
 }
 

@@ -40,7 +40,7 @@ void Core::Restore(Session* session, uint64_t client_id,
 // ends a step of a session's leases comes here.
 void Core::AdvanceRestore(Session* session, Afterwards* after) {
   if (session->gate == nullptr) return;
-  const std::vector<Session*> members = Members(session);
+  const std::vector<Session*> members = groups_.Members(session);
   const auto any = [&](auto holds) {
     return std::any_of(members.begin(), members.end(), holds);
   };
@@ -119,7 +119,7 @@ void Core::Refill(Lease* lease, Afterwards* after) {
 void Core::MapForUsers(Lease* lease, Afterwards* after) {
   for (Mapping& mapping : lease->mappings) {
     const bool wanted =
-        !lease->shared || WantsIn(sessions_.at(mapping.session).get());
+        !lease->shared || WantsIn(sessions_.at(mapping.session));
     if (mapping.unmapped && wanted) StartMapping(lease, &mapping, after);
   }
 }
@@ -182,7 +182,7 @@ void Core::AnswerRestores(Session* session, const absl::Status& status,
 
 void Core::AnswerMembers(Session* session, const absl::Status& status,
                          Afterwards* after) {
-  for (Session* member : Members(session))
+  for (Session* member : groups_.Members(session))
     AnswerRestores(member, status, after);
 }
 
@@ -193,10 +193,10 @@ void Core::OnRestored(const quota::Restored& restored, Afterwards* after) {
   restoring_.erase(it);
   if (returning.for_attach.has_value())
     return OnBackForAttach(*returning.for_attach, after);
-  Session* session = sessions_.at(returning.session).get();
+  Session* session = sessions_.at(returning.session);
   session->restoring.reset();
   std::vector<Lease*> back;
-  for (const quota::LeaseId id : AwayOf(Members(session)).evicted) {
+  for (const quota::LeaseId id : AwayOf(groups_.Members(session)).evicted) {
     if (!engine_.Lease(id)->evicted) back.push_back(leases_.at(id).get());
   }
   // What was asked for and has been left meanwhile: it is charged, so it comes.
@@ -222,7 +222,7 @@ void Core::OnRestoreDenied(const quota::Denied& denied, Session* session,
   if (denied.pausing) return;
   const quota::Instant now = deps_.clock->Now();
   bool another = false;
-  const std::vector<Session*> members = Members(session);
+  const std::vector<Session*> members = groups_.Members(session);
   for (const Session* member : members) {
     for (const auto& [id, until] : member->restores) another |= until > now;
   }
@@ -341,7 +341,7 @@ void Core::TryEndRestore(Lease* lease, Afterwards* after) {
   if (lease->copies > 0 || (mapping && !(lease->shared && lease->moved.ok())))
     return;
   const quota::Instant now = deps_.clock->Now();
-  if (!mapping && ForgetOverdue(lease)) Soften(lease, after);
+  if (!mapping && lease->ForgetOverdue()) Soften(lease, after);
   if (!lease->moved.ok()) return UndoRestore(lease, after);
   if (!mapping) moving_.erase(lease->id);
   lease->residence = Residence::kResident;
@@ -379,7 +379,7 @@ void Core::ExpireRestores(Afterwards* after) {
   const quota::Instant now = deps_.clock->Now();
   const std::vector<uint64_t> waking(waking_.begin(), waking_.end());
   for (const uint64_t id : waking) {
-    Session* session = sessions_.at(id).get();
+    Session* session = sessions_.at(id);
     std::vector<uint64_t> over;
     for (const auto& [client_id, until] : session->restores) {
       if (until <= now) over.push_back(client_id);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/core/afterwards.h"
 #include "broker/core/core.h"
+#include "broker/core/wire_form.h"
 #include "ipc/gate_page.h"
 #include "ipc/random.h"
 #include "proto/error_status.h"
@@ -12,51 +13,12 @@
 namespace gmb::broker {
 namespace {
 
-constexpr size_t kEndedClients = 1024;
-
 std::string CallerName(const PeerIdentity& peer) {
   return absl::StrCat("uid ", peer.uid, ", pid ", peer.pid, " (", peer.program,
                       ")");
 }
 
 }  // namespace
-
-absl::StatusOr<quota::TenantId> Core::ResolveTenant(
-    const PeerIdentity& peer) const {
-  if (peer.origin == Origin::kTenantDirectory) {
-    if (const Tenant* tenant = FindTenant(peer.tenant_directory))
-      return tenant->id;
-    return proto::MakeError(
-        v1::NO_SUCH_TENANT,
-        absl::StrCat("this socket's tenant was deleted: tenant=",
-                     peer.tenant_directory));
-  }
-  if (!peer.tenant_token.empty()) {
-    for (const auto& [id, tenant] : tenants_) {
-      if (!tenant.policy.token.empty() &&
-          ipc::ConstantTimeEquals(tenant.policy.token, peer.tenant_token)) {
-        return id;
-      }
-    }
-    return proto::MakeError(v1::NO_SUCH_TENANT,
-                            "no tenant has this token: check the token file");
-  }
-  for (const auto& [id, tenant] : tenants_) {
-    const std::vector<uint32_t>& uids = tenant.policy.uids;
-    if (std::find(uids.begin(), uids.end(), peer.uid) != uids.end()) return id;
-  }
-  if (const Tenant* tenant = FindTenant(options_.default_tenant))
-    return tenant->id;
-  return proto::MakeError(
-      v1::NO_SUCH_TENANT,
-      absl::StrCat(
-          "nothing says which tenant this process is: connect through the "
-          "tenant's own "
-          "socket directory (tenants/NAME below this one), send a tenant "
-          "token, or have "
-          "the operator give the uid to a tenant or set default_tenant: uid=",
-          peer.uid));
-}
 
 std::vector<std::string> Core::GreetingWarnings() const {
   std::vector<std::string> warnings;
@@ -116,7 +78,8 @@ absl::StatusOr<OpenedSession> Core::OpenSessionAs(
           v1::DRAINING, "the broker is stopping: connect to its successor",
           {.retry_after = absl::Seconds(5)});
     }
-    absl::StatusOr<quota::TenantId> id = ResolveTenant(peer);
+    absl::StatusOr<quota::TenantId> id =
+        tenants_.Of(peer, options_.default_tenant);
     if (!id.ok()) return id.status();
     if (absl::Status stays = CheckStays(*id); !stays.ok()) return stays;
     Tenant& tenant = tenants_.at(*id);
@@ -129,27 +92,25 @@ absl::StatusOr<OpenedSession> Core::OpenSessionAs(
     }
     session->tenant = *id;
     opened.tenant = tenant.policy.name;
-    tenant.sessions.insert(next_session_);
   }
-  session->id = next_session_++;
   session->peer = peer;
   session->token = token;
   session->gate = std::move(gate);
   session->since = deps_.clock->WallTime();
   session->outbox = std::make_shared<Outbox>();
-  opened.id = session->id;
+  const Session* added = sessions_.Add(std::move(session));
+  opened.id = added->id;
   opened.token = token;
-  opened.outbox = session->outbox;
+  opened.outbox = added->outbox;
   opened.warnings = GreetingWarnings();
   for (const auto& [id, pool] : pools_) opened.devices.push_back(pool->info());
-  if (session->tenant.has_value()) {
-    v1::Event event = NewEvent("session_opened", session->tenant);
-    event.set_session_id(session->id);
+  if (added->tenant.has_value()) {
+    tenants_.at(*added->tenant).sessions.insert(added->id);
+    v1::Event event = NewEvent("session_opened", added->tenant);
+    event.set_session_id(added->id);
     event.set_message(CallerName(peer));
     deps_.events->Publish(std::move(event));
   }
-  sessions_by_token_.emplace(token, session->id);
-  sessions_.emplace(session->id, std::move(session));
   return opened;
 }
 
@@ -165,17 +126,14 @@ void Core::CloseSession(uint64_t session, absl::string_view reason) {
 
 void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
                               Afterwards* after) {
-  auto it = sessions_.find(session_id);
-  if (it == sessions_.end()) return;
-  std::vector<Session*> members = Members(it->second.get());
-  std::erase(members, it->second.get());
-  LeaveGroup(it->second.get(), after);
+  Session* session = sessions_.Find(session_id);
+  if (session == nullptr) return;
+  std::vector<Session*> members = groups_.Members(session);
+  std::erase(members, session);
+  LeaveGroup(session, after);
   // Its gate page is unmapped once the lock is given up.
-  after->ended.push_back(std::move(it->second));
-  Session* session = after->ended.back().get();
-  sessions_.erase(it);
+  after->ended.push_back(sessions_.Remove(session_id));
   LeaveShared(session);
-  sessions_by_token_.erase(session->token);
   pausing_.erase(session_id);
   waking_.erase(session_id);
   terminating_.erase(session_id);
@@ -184,8 +142,6 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
       session->outbox,
       absl::UnavailableError(absl::StrCat("session ended: ", reason)));
   if (!session->tenant.has_value()) return;
-  ended_clients_.push_back(session->peer.pid);
-  if (ended_clients_.size() > kEndedClients) ended_clients_.pop_front();
   tenants_.at(*session->tenant).sessions.erase(session_id);
   v1::Event event = NewEvent("session_closed", session->tenant);
   event.set_session_id(session_id);
@@ -215,17 +171,15 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
 absl::StatusOr<Caller> Core::Authenticate(absl::string_view token,
                                           pid_t pid) const {
   ipc::MutexLock lock(&mu_);
-  auto it = sessions_by_token_.find(token);
-  if (it == sessions_by_token_.end() ||
-      sessions_.at(it->second)->peer.pid != pid) {
+  const Session* session = sessions_.WithToken(token);
+  if (session == nullptr || session->peer.pid != pid) {
     return proto::MakeError(v1::NO_SESSION,
                             "this process has no session with this token: "
                             "greet on the handle socket first and send its "
                             "token as metadata gmb-session-bin");
   }
-  const Session& session = *sessions_.at(it->second);
-  return Caller{session.id, !session.tenant.has_value(),
-                CallerName(session.peer)};
+  return Caller{session->id, !session->tenant.has_value(),
+                CallerName(session->peer)};
 }
 
 absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
@@ -234,17 +188,17 @@ absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
   std::optional<absl::Duration> draining;
   {
     ipc::MutexLock lock(&mu_);
-    auto it = sessions_.find(session_id);
-    if (it == sessions_.end()) {
+    const Session* session = sessions_.Find(session_id);
+    if (session == nullptr) {
       return proto::MakeError(v1::NO_SESSION,
                               "the session has ended: connect again");
     }
-    if (!it->second->tenant.has_value()) {
+    if (!session->tenant.has_value()) {
       return proto::MakeError(v1::BAD_STATE,
                               "an operator's session has no leases: connect "
                               "through a tenant's socket");
     }
-    outbox = it->second->outbox;
+    outbox = session->outbox;
     if (drain_until_.has_value())
       draining = *drain_until_ - deps_.clock->WallTime();
   }
@@ -266,9 +220,8 @@ void Core::RepeatMoves(uint64_t session_id) {
   Afterwards after;
   {
     ipc::MutexLock lock(&mu_);
-    auto it = sessions_.find(session_id);
-    if (it == sessions_.end()) return;
-    Session* session = it->second.get();
+    Session* session = sessions_.Find(session_id);
+    if (session == nullptr) return;
     for (const quota::LeaseId id : session->leases) {
       Lease& lease = *leases_.at(id);
       const Mapping& mapping = *lease.MappingOf(session_id);

@@ -4,81 +4,26 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "broker/core/afterwards.h"
 #include "broker/core/core.h"
 #include "broker/core/refusals.h"
-#include "proto/error_status.h"
 
 namespace gmb::broker {
-namespace {
-
-constexpr size_t kLongestName = 128;
-
-}  // namespace
-
-absl::Status Core::CheckName(quota::TenantId tenant,
-                             const v1::Acquire& acquire) const {
-  const std::string& name = acquire.share_as();
-  if (name.empty()) {
-    if (!acquire.keep()) return absl::OkStatus();
-    return proto::MakeError(v1::BAD_REQUEST,
-                            "only a lease that is to be shared can be kept: "
-                            "give it a name",
-                            {.field = "share_as"});
-  }
-  const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
-    return absl::ascii_isprint(static_cast<unsigned char>(c));
-  });
-  if (name.size() > kLongestName || !printable) {
-    return proto::MakeError(v1::BAD_REQUEST,
-                            absl::StrCat("a shared lease's name has 1 to ",
-                                         kLongestName, " printable characters"),
-                            {.field = "share_as"});
-  }
-  if (acquire.contents() != v1::PRESERVE &&
-      acquire.contents() != v1::CONTENTS_UNSPECIFIED) {
-    return proto::MakeError(
-        v1::BAD_REQUEST,
-        "what is shared is sealed, so its contents have to be PRESERVE",
-        {.field = "contents"});
-  }
-  if (shared_.contains({tenant, name})) {
-    return proto::MakeError(
-        v1::NAME_TAKEN,
-        absl::StrCat("a shared lease of this name is there, or is being made: "
-                     "attach to it: name=",
-                     name),
-        {.field = "share_as"});
-  }
-  return absl::OkStatus();
-}
-
-// Of a name that is this very request's; another may have it by now.
-SharedName* Core::NameOf(quota::TenantId tenant,
-                         const PendingAcquire& request) {
-  const auto it = shared_.find({tenant, request.share_as});
-  const bool own = it != shared_.end() && it->second.request == request.id;
-  return own ? &it->second : nullptr;
-}
-
 // The lease has ended, or will never be: nobody can attach.
 void Core::EndName(quota::TenantId tenant, const PendingAcquire& request,
                    Afterwards* after) {
-  SharedName* name = NameOf(tenant, request);
+  const SharedName* name = shared_names_.Of(tenant, request);
   if (name == nullptr) return;
-  const std::vector<PendingAttach> waiting = std::move(name->waiting);
-  shared_.erase({tenant, request.share_as});
-  RefuseAttaches(waiting, NoSuchName(request.share_as), after);
+  RefuseAttaches(shared_names_.End(*name), NoSuchName(request.share_as), after);
 }
 
 // It was sealed: from now on it is its tenant's.
 void Core::Share(Lease* lease, Afterwards* after) {
-  SharedName* name = NameOf(lease->tenant, lease->request);
+  const SharedName* name = shared_names_.Of(lease->tenant, lease->request);
   if (lease->shared || name == nullptr) return;
   lease->shared = true;
-  name->lease = lease->id;
+  shared_names_.SetLease(*name, lease->id);
   shared_leases_.insert(lease->id);
   lease->asked_back =
       engine_.RestoreOf(lease->id);  // its writer may wait for it
@@ -96,22 +41,14 @@ void Core::Share(Lease* lease, Afterwards* after) {
 // A session that has ended, before anything else is done: nothing leads to it
 // any more.
 void Core::LeaveShared(Session* session) {
-  const auto is_its = [&](const auto& entry) {
-    return entry.session == session->id;
+  const auto is_its = [&](const Mapping& mapping) {
+    return mapping.session == session->id;
   };
   for (const quota::LeaseId id : session->leases) {
     Lease* lease = leases_.at(id).get();
     if (lease->shared) std::erase_if(lease->mappings, is_its);
   }
-  for (const auto& [client_id, name] : session->attaching) {
-    auto& waiting = shared_.at({*session->tenant, name}).waiting;
-    for (const PendingAttach& attach : waiting) {
-      if (is_its(attach))
-        attaches_due_.erase({attach.deadline, session->id, attach.client_id});
-    }
-    std::erase_if(waiting, is_its);
-  }
-  session->attaching.clear();
+  shared_names_.ForgetSession(session->id);
 }
 
 void Core::PublishAttached(absl::string_view kind, const Session& session,
@@ -130,7 +67,7 @@ void Core::PublishAttached(absl::string_view kind, const Session& session,
 void Core::OnSharedMapped(Session* session, Lease* lease,
                           const absl::Status& failed, Afterwards* after) {
   if (!failed.ok()) AnswerMembers(session, NotBroughtBack(failed), after);
-  if (!lease->asked() && ForgetOverdue(lease)) Soften(lease, after);
+  if (!lease->asked() && lease->ForgetOverdue()) Soften(lease, after);
   if (lease->residence == Residence::kRestoring) {
     TryEndRestore(lease, after);
   } else if (!lease->asked()) {
@@ -183,11 +120,10 @@ void Core::Drop(Session* session, uint64_t client_id, const std::string& name,
 absl::StatusOr<uint32_t> Core::DropName(quota::TenantId tenant,
                                         const std::string& name,
                                         Afterwards* after) {
-  const auto it = shared_.find({tenant, name});
+  const SharedName* found = shared_names_.Find(tenant, name);
   // One that is being made is its writer's to release.
-  if (it == shared_.end() || !it->second.lease.has_value())
-    return NoSuchName(name);
-  Lease* lease = leases_.at(*it->second.lease).get();
+  if (found == nullptr || !found->lease.has_value()) return NoSuchName(name);
+  Lease* lease = leases_.at(*found->lease).get();
   const auto attached = static_cast<uint32_t>(lease->mappings.size());
   EndName(tenant, lease->request, after);
   lease->dropped = true;
@@ -201,7 +137,7 @@ absl::StatusOr<uint32_t> Core::DropLease(absl::string_view tenant_name,
   absl::StatusOr<uint32_t> attached;
   {
     ipc::MutexLock lock(&mu_);
-    const Tenant* tenant = FindTenant(tenant_name);
+    const Tenant* tenant = tenants_.Find(tenant_name);
     if (tenant == nullptr) return NoSuchTenant(tenant_name);
     attached = DropName(tenant->id, name, &after);
     Maintain(&after);
@@ -227,7 +163,7 @@ void Core::EndKept(absl::string_view tenant_name) {
   Afterwards after;
   {
     ipc::MutexLock lock(&mu_);
-    const Tenant* tenant = FindTenant(tenant_name);
+    const Tenant* tenant = tenants_.Find(tenant_name);
     if (tenant == nullptr || !tenant->sessions.empty()) return;
     DropAll(tenant->id, &after);
     Maintain(&after);

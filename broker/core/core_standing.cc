@@ -160,7 +160,7 @@ std::vector<std::string> Core::VerdictSentences(
 // Takes `done` if it is not refused.
 absl::Status Core::AddReclaim(const v1::ReclaimRequest& request,
                               StandingDemand::Done* done, Afterwards* after) {
-  const Tenant* tenant = FindTenant(request.tenant());
+  const Tenant* tenant = tenants_.Find(request.tenant());
   const Pool* pool = FindPool(request.device());
   if (stopping_)
     return proto::MakeError(v1::DRAINING, "the broker is stopping");

@@ -11,11 +11,6 @@
 
 namespace gmb::broker {
 
-const Tenant* Core::FindTenant(absl::string_view name) const {
-  auto it = tenant_ids_.find(name);
-  return it == tenant_ids_.end() ? nullptr : &tenants_.at(it->second);
-}
-
 Pool* Core::FindPool(absl::string_view device) const {
   if (device.empty())
     return pools_.size() == 1 ? pools_.begin()->second.get() : nullptr;
@@ -39,9 +34,8 @@ absl::Status Core::CheckTenant(const TenantPolicy& policy) const {
   for (const auto& [device, quota] : policy.device_quotas) {
     if (FindPool(device) == nullptr) return NoSuchDevice(device);
   }
-  const Tenant* known = FindTenant(policy.name);
-  const quota::TenantId id =
-      known != nullptr ? known->id : quota::TenantId{next_tenant_};
+  const Tenant* known = tenants_.Find(policy.name);
+  const quota::TenantId id = known != nullptr ? known->id : tenants_.next_id();
   for (const auto& [pool_id, pool] : pools_) {
     const quota::QuotaSet change{pool_id, id, policy.QuotaOn(pool->uuid())};
     if (std::optional<quota::Refusal> refusal = engine_.Check(change)) {
@@ -58,15 +52,10 @@ absl::StatusOr<std::vector<v1::Change>> Core::SetTenant(
   std::vector<v1::Change> changes;
   {
     ipc::MutexLock lock(&mu_);
-    const Tenant* known = FindTenant(policy.name);
-    const quota::TenantId id =
-        known != nullptr ? known->id : quota::TenantId{next_tenant_++};
-    Tenant& tenant = tenants_[id];
-    tenant.id = id;
-    tenant.policy = policy;
-    tenant_ids_[policy.name] = id;
+    const bool known = tenants_.Find(policy.name) != nullptr;
+    const quota::TenantId id = tenants_.Set(policy).id;
     deps_.events->Publish(
-        NewEvent(known != nullptr ? "tenant_changed" : "tenant_created", id));
+        NewEvent(known ? "tenant_changed" : "tenant_created", id));
     host_books_.SetLimit(id, policy.reclaim.host_limit.Resolve(
                                  host_books_.capacity_bytes(),
                                  device::kHostPoolGranularityBytes));
@@ -97,7 +86,7 @@ v1::Change Core::ChangeOf(quota::TenantId tenant, const Pool& pool) const {
 
 absl::Status Core::CheckDeleteTenant(absl::string_view name) const {
   ipc::MutexLock lock(&mu_);
-  const Tenant* tenant = FindTenant(name);
+  const Tenant* tenant = tenants_.Find(name);
   if (tenant == nullptr) return NoSuchTenant(name);
   if (!tenant->sessions.empty()) {
     return proto::MakeError(
@@ -120,7 +109,7 @@ absl::Status Core::DeleteTenant(absl::string_view name) {
   Afterwards after;
   {
     ipc::MutexLock lock(&mu_);
-    const Tenant* tenant = FindTenant(name);
+    const Tenant* tenant = tenants_.Find(name);
     // A session may have come since the check.
     if (tenant == nullptr) return NoSuchTenant(name);
     if (!tenant->sessions.empty()) {
@@ -141,8 +130,7 @@ absl::Status Core::DeleteTenant(absl::string_view name) {
     }
     standing_.remove_if(its);
     Tell(quota::TenantRemove{id}, &after);
-    tenant_ids_.erase(tenant_ids_.find(name));
-    tenants_.erase(id);
+    tenants_.Remove(id);
     host_books_.ForgetTenant(id);
     departures_.erase(id);
     Maintain(&after);
@@ -153,7 +141,7 @@ absl::Status Core::DeleteTenant(absl::string_view name) {
 
 absl::StatusOr<TenantPolicy> Core::GetPolicy(absl::string_view name) const {
   ipc::MutexLock lock(&mu_);
-  const Tenant* tenant = FindTenant(name);
+  const Tenant* tenant = tenants_.Find(name);
   if (tenant == nullptr) return NoSuchTenant(name);
   return tenant->policy;
 }
@@ -166,19 +154,12 @@ absl::StatusOr<std::string> Core::ResolveDevice(
   return pool->uuid();
 }
 
-uint64_t Core::ResolvePoolSize(const Pool& pool,
-                               const quota::Amount& size) const {
-  return size.Resolve(
-      size.is_fraction() ? pool.share_of_bytes : pool.worker->baseline_bytes(),
-      pool.info().granularity_bytes);
-}
-
 absl::Status Core::CheckResize(const std::string& device,
                                const quota::Amount& size) const {
   ipc::MutexLock lock(&mu_);
   const Pool* pool = FindPool(device);
   if (pool == nullptr) return NoSuchDevice(device);
-  const uint64_t bytes = ResolvePoolSize(*pool, size);
+  const uint64_t bytes = pool->ResolveSize(size);
   if (!size.IsValid() || bytes == 0 || bytes > pool->worker->baseline_bytes()) {
     return proto::MakeError(
         v1::BAD_REQUEST,
@@ -204,7 +185,7 @@ absl::StatusOr<v1::Change> Core::ResizePool(const std::string& device,
   {
     ipc::MutexLock lock(&mu_);
     Pool* pool = FindPool(device);
-    const uint64_t bytes = ResolvePoolSize(*pool, size);
+    const uint64_t bytes = pool->ResolveSize(size);
     Tell(quota::PoolSet{pool->id, bytes, pool->info().granularity_bytes},
          &after);
     v1::Event event = NewEvent("pool_resized", std::nullopt);

@@ -1,6 +1,5 @@
 // Who uses a lease: its session or, of a shared one, all who are attached.
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "broker/core/afterwards.h"
@@ -12,7 +11,7 @@ namespace gmb::broker {
 std::vector<Session*> Core::UsersOf(const Lease& lease) const {
   std::vector<Session*> users;
   for (const Mapping& mapping : lease.mappings) {
-    for (Session* member : Members(sessions_.at(mapping.session).get())) {
+    for (Session* member : groups_.Members(sessions_.at(mapping.session))) {
       if (std::find(users.begin(), users.end(), member) == users.end())
         users.push_back(member);
     }
@@ -35,9 +34,7 @@ void Core::AdvanceUsers(Lease* lease, Afterwards* after) {
     users.push_back(mapping.session);
   const quota::LeaseId id = lease->id;
   for (const uint64_t user : users) {
-    const auto session = sessions_.find(user);
-    if (session != sessions_.end())
-      AdvanceRestore(session->second.get(), after);
+    if (Session* session = sessions_.Find(user)) AdvanceRestore(session, after);
   }
   const auto still = leases_.find(id);
   if (still != leases_.end()) ServeAttaches(still->second.get(), after);
@@ -46,17 +43,14 @@ void Core::AdvanceUsers(Lease* lease, Afterwards* after) {
 void Core::AnswerUsers(Lease* lease, const absl::Status& status,
                        Afterwards* after) {
   for (Session* user : UsersOf(*lease)) AnswerRestores(user, status, after);
-  SharedName* name = NameOf(lease->tenant, lease->request);
-  if (lease->shared && name != nullptr) {
-    name->attempts = 0;
-    RefuseAttaches(std::exchange(name->waiting, std::vector<PendingAttach>()),
-                   status, after);
-  }
+  const SharedName* name = shared_names_.Of(lease->tenant, lease->request);
+  if (lease->shared && name != nullptr)
+    RefuseAttaches(shared_names_.StopAllWaiting(*name), status, after);
 }
 
 // Whether a scope of the session, or of its group, waits to be let in.
 bool Core::WantsIn(Session* session) const {
-  const std::vector<Session*> members = Members(session);
+  const std::vector<Session*> members = groups_.Members(session);
   return std::any_of(members.begin(), members.end(),
                      [](const Session* m) { return !m->restores.empty(); });
 }
@@ -68,9 +62,9 @@ uint32_t Core::RestoreAttempts(const Lease& lease) const {
     attempts =
         std::max(attempts, sessions_.at(mapping.session)->restore_attempts);
   }
-  const auto name = shared_.find({lease.tenant, lease.request.share_as});
-  const bool named = lease.shared && !lease.dropped && name != shared_.end();
-  return named ? std::max(attempts, name->second.attempts) : attempts;
+  const SharedName* name = shared_names_.Of(lease.tenant, lease.request);
+  const bool named = lease.shared && name != nullptr;
+  return named ? std::max(attempts, name->attempts) : attempts;
 }
 
 bool Core::IsAskedBack(const Lease& lease) const {
@@ -82,7 +76,7 @@ bool Core::IsAskedBack(const Lease& lease) const {
 void Core::AdvanceOthers(quota::RequestId request, Session* but_for,
                          Afterwards* after) {
   std::vector<Session*> not_these;
-  if (but_for != nullptr) not_these = Members(but_for);
+  if (but_for != nullptr) not_these = groups_.Members(but_for);
   const std::vector<quota::LeaseId> shared(shared_leases_.begin(),
                                            shared_leases_.end());
   for (const quota::LeaseId id : shared) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -115,6 +116,13 @@ struct Lease {
   [[nodiscard]] bool overdue() const {
     return std::any_of(mappings.begin(), mappings.end(),
                        [](const Mapping& m) { return m.overdue; });
+  }
+  // Whether somebody was.
+  bool ForgetOverdue() {
+    bool any = false;
+    for (Mapping& mapping : mappings)
+      any |= std::exchange(mapping.overdue, false);
+    return any;
   }
   // Null: that session is not attached.
   [[nodiscard]] Mapping* MappingOf(uint64_t session) {

@@ -11,6 +11,8 @@
 #include "broker/core/device_worker.h"
 #include "broker/core/slab_pool.h"
 #include "device/copier.h"
+#include "gmb/v1/session.pb.h"
+#include "quota/amount.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
@@ -44,6 +46,19 @@ struct Pool {
     return worker->info();
   }
   [[nodiscard]] const std::string& uuid() const { return worker->info().uuid; }
+
+  // A share is of share_of_bytes, see PoolOptions.
+  [[nodiscard]] uint64_t ResolveSize(const quota::Amount& size) const {
+    return size.Resolve(
+        size.is_fraction() ? share_of_bytes : worker->baseline_bytes(),
+        info().granularity_bytes);
+  }
+  // Leases with such contents can be taken off the device.
+  [[nodiscard]] bool CanMove(v1::Contents contents) const {
+    return contents != v1::RESIDENT &&
+           info().kind != device::DeviceKind::kIpc &&
+           (contents == v1::DISCARD || copier != nullptr);
+  }
 
   quota::PoolId id;
   std::unique_ptr<DeviceWorker> worker;

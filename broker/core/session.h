@@ -55,8 +55,6 @@ struct Session {
   absl::flat_hash_map<uint64_t, quota::RequestId>
       pending;  // by the client's request id
   absl::flat_hash_set<quota::LeaseId> leases;
-  // Attaches that are not answered, by the client's request id: their names.
-  std::map<uint64_t, std::string> attaching;
   AnswerLog answers;
 
   // --- Reclaim.

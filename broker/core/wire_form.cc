@@ -102,4 +102,19 @@ google::protobuf::Duration ToProto(quota::Nanoseconds duration) {
       std::max<int64_t>(0, duration.count()));
 }
 
+v1::BrokerMessage MoveMessage(const Lease& lease, const Mapping& mapping) {
+  v1::BrokerMessage message;
+  if (lease.residence == Residence::kEvicting) {
+    message.mutable_evict()->set_lease_id(lease.id.value);
+    message.mutable_evict()->set_move(mapping.move);
+    return message;
+  }
+  v1::Map* map = message.mutable_map();
+  map->set_lease_id(lease.id.value);
+  map->set_move(mapping.move);
+  map->set_slabs(static_cast<uint32_t>(lease.slabs.size()));
+  map->set_bytes(lease.bytes);
+  return message;
+}
+
 }  // namespace gmb::broker

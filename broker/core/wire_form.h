@@ -2,7 +2,9 @@
 #define GMB_BROKER_CORE_WIRE_FORM_H_
 
 #include "absl/time/time.h"
+#include "broker/core/lease.h"
 #include "device/handle.h"
+#include "gmb/v1/session.pb.h"
 #include "gmb/v1/types.pb.h"
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
@@ -26,6 +28,10 @@ namespace gmb::broker {
 [[nodiscard]] google::protobuf::Timestamp ToProto(absl::Time time);
 // Negative durations are sent as 0.
 [[nodiscard]] google::protobuf::Duration ToProto(quota::Nanoseconds duration);
+
+// To one who has the lease: an Evict while it is being evicted, else a Map.
+[[nodiscard]] v1::BrokerMessage MoveMessage(const Lease& lease,
+                                            const Mapping& mapping);
 
 }  // namespace gmb::broker
 

@@ -47,6 +47,13 @@ HostBooks::Amounts HostBooks::of(quota::TenantId tenant) const {
   return found == tenants_.end() ? Amounts{} : found->second.amounts;
 }
 
+bool HostBooks::HasRoomFor(quota::TenantId tenant, uint64_t bytes) const {
+  const uint64_t limit = limit_bytes(tenant);
+  const uint64_t reserved = of(tenant).reserved_bytes;
+  return bytes <= unreserved_bytes() && reserved <= limit &&
+         bytes <= limit - reserved;
+}
+
 HostBooks::Answer HostBooks::Reserve(quota::TenantId tenant,
                                      quota::LeaseId lease, uint64_t bytes) {
   if (capacity_ == 0) return {Outcome::kOff, bytes};

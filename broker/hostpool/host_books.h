@@ -89,6 +89,8 @@ class HostBooks {
   [[nodiscard]] bool HasRoom(quota::LeaseId lease) const {
     return leases_.contains(lease);
   }
+  // Whether a new lease of this size could get room now.
+  [[nodiscard]] bool HasRoomFor(quota::TenantId tenant, uint64_t bytes) const;
   [[nodiscard]] const Amounts& total() const { return total_; }
   [[nodiscard]] Amounts of(quota::TenantId tenant) const;
   [[nodiscard]] uint64_t limit_bytes(quota::TenantId tenant) const;

@@ -177,13 +177,51 @@ void PrintChange(const v1::Change& change, const Terminal& terminal,
   }
 }
 
+namespace {
+
+std::string WaitsForText(v1::WaitingAttach::For waits_for) {
+  switch (waits_for) {
+    case v1::WaitingAttach::MEMORY:
+      return "its writer's memory";
+    case v1::WaitingAttach::SEAL:
+      return "its writer to seal it";
+    case v1::WaitingAttach::RETURN:
+      return "its return to the device";
+    default:
+      return "-";
+  }
+}
+
+// Sessions that wait to attach to shared leases.
+Table AttachTable(const v1::ExplainResponse& explanation) {
+  Table table({{"attaching session", Align::kRight},
+               {"to"},
+               {"waited", Align::kRight},
+               {"gives up in", Align::kRight},
+               {"waits for"},
+               {"of session", Align::kRight}});
+  for (const v1::WaitingAttach& attach : explanation.attaching()) {
+    const uint64_t on = attach.on_session_id();
+    table.AddRow({absl::StrCat(attach.session_id()),
+                  Printable(attach.share_name()),
+                  DurationText(ToDuration(attach.waited())),
+                  DurationText(ToDuration(attach.remaining())),
+                  {WaitsForText(attach.waits_for()), Tone::kWarning},
+                  on == 0 ? "-" : absl::StrCat(on)});
+  }
+  return table;
+}
+
+}  // namespace
+
 void PrintExplanation(const v1::ExplainResponse& explanation,
                       const Terminal& terminal, std::ostream& out) {
   PrintTenant(explanation.tenant(), terminal, out);
   out << '\n';
-  if (explanation.waiting().empty()) {
+  if (explanation.waiting().empty() && explanation.attaching().empty()) {
     out << "It waits for nothing.\n";
-  } else {
+  }
+  if (!explanation.waiting().empty()) {
     Table table({{"waiting session", Align::kRight},
                  {"device"},
                  {"bytes", Align::kRight},
@@ -202,6 +240,8 @@ void PrintExplanation(const v1::ExplainResponse& explanation,
     }
     table.Print(out, terminal);
   }
+  if (!explanation.attaching().empty())
+    AttachTable(explanation).Print(out, terminal);
   for (const std::string& finding : explanation.findings())
     out << "- " << Printable(finding) << '\n';
 }

@@ -121,6 +121,42 @@ TEST_F(SharedTest, ANameThatIsTakenOrUnknownIsRefusedWithItsReason) {
   EXPECT_THAT(unknown.err, HasSubstr("NO_SUCH_LEASE"));
 }
 
+TEST_F(SharedTest, WhyNamesWhoWaitsToAttachAndOnWhom) {
+  absl::StatusOr<ChildProcess> holder =
+      Start("holder", {"hold", "--tenant", "b", "--bytes", "40MiB"});
+  ASSERT_TRUE(holder.ok()) << holder.status();
+  AwaitJson({"lease", "list"},
+            [](const Json& json) { return json["leases"].size() == 1; });
+  absl::StatusOr<ChildProcess> writer =
+      Start("writer", {"hold", "--tenant", "a", "--bytes", "32MiB",
+                       "--share-as", "llm", "--wait", "30s"});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  AwaitJson({"why", "a"},
+            [](const Json& json) { return json["waiting"].size() == 1; });
+  absl::StatusOr<ChildProcess> reader =
+      Start("reader", Attach({"--wait", "30s"}));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  AwaitJson({"why", "a"}, [](const Json& json) {
+    return json["attaching"].size() == 1 &&
+           json["attaching"][0]["share_name"] == "llm" &&
+           json["attaching"][0]["waits_for"] == "MEMORY" &&
+           json["attaching"][0]["on_session_id"] ==
+               json["waiting"][0]["session_id"];
+  });
+  EXPECT_THAT(
+      Gmb({"why", "a"}).out,
+      AllOf(HasSubstr("waiting session"), HasSubstr("attaching session"),
+            HasSubstr("its writer's memory"),
+            HasSubstr("1 Attach waits for the shared lease llm")));
+  holder->Signal(SIGINT);
+  EXPECT_EQ(reader->Wait(Soon()).value(), "exit code 0") << LogOf("reader");
+  EXPECT_EQ(Gmb({"why", "a", "--output", "json"}).json()["attaching"].size(),
+            0u);
+  writer->Signal(SIGINT);
+  EXPECT_EQ(writer->Wait(Soon()).value(), "exit code 0") << LogOf("writer");
+  EXPECT_EQ(holder->Wait(Soon()).value(), "exit code 0") << LogOf("holder");
+}
+
 TEST_F(SharedTest, OptionsThatDoNotGoTogetherAreUsageErrors) {
   const std::vector<std::vector<std::string>> wrong = {
       {"hold", "--tenant", "a"},

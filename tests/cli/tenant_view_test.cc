@@ -19,6 +19,7 @@ namespace gmb::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
@@ -136,6 +137,33 @@ TEST(TenantViewTest, AnExplanationNamesWhatBlocksAndByHowMuch) {
   PrintExplanation(explanation, Terminal(), out);
   EXPECT_THAT(out.str(), HasSubstr("POOL_EXHAUSTED  32.00 MiB"));
   EXPECT_THAT(out.str(), HasSubstr("- others hold it"));
+}
+
+TEST(TenantViewTest, WhoWaitsToAttachIsShownWithWhatForAndOnWhom) {
+  v1::ExplainResponse explanation;
+  v1::WaitingAttach* const attach = explanation.add_attaching();
+  attach->set_session_id(7);
+  attach->set_share_name("llm");
+  attach->mutable_waited()->set_seconds(3);
+  attach->mutable_remaining()->set_seconds(27);
+  attach->set_waits_for(v1::WaitingAttach::SEAL);
+  attach->set_on_session_id(5);
+  std::ostringstream out;
+  PrintExplanation(explanation, Terminal(), out);
+  EXPECT_THAT(
+      out.str(),
+      HasSubstr(
+          "attaching session  to   waited  gives up in  waits for              "
+          "of session\n"
+          "                7  llm   3.0 s       27.0 s  its writer to seal it  "
+          "         5\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("waits for nothing")));
+  EXPECT_THAT(out.str(), Not(HasSubstr("waiting session")));
+  attach->set_waits_for(v1::WaitingAttach::RETURN);
+  attach->clear_on_session_id();
+  std::ostringstream away;
+  PrintExplanation(explanation, Terminal(), away);
+  EXPECT_THAT(away.str(), HasSubstr("its return to the device           -\n"));
 }
 
 TEST(ListViewTest, APeerOfAnotherPidNamespaceHasNoPid) {

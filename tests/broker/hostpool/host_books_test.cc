@@ -57,6 +57,9 @@ TEST(HostBooks, ALoweredLimitHoldsForNewReservationsAndTakesNothing) {
   EXPECT_EQ(books.Reserve(kA, kFirst, 8 * kMiB).outcome, Outcome::kReserved);
   books.SetLimit(kA, 2 * kMiB);
   EXPECT_EQ(books.Reserve(kA, kSecond, 2 * kMiB).deficit_bytes, 2 * kMiB);
+  EXPECT_FALSE(books.HasRoomFor(kA, 2 * kMiB));
+  EXPECT_TRUE(books.HasRoomFor(kB, 92 * kMiB));
+  EXPECT_FALSE(books.HasRoomFor(kB, 93 * kMiB));
   EXPECT_EQ(books.Place(kFirst).size(), 1u);
   EXPECT_EQ(books.of(kA).reserved_bytes, 8 * kMiB);
 }
