@@ -43,7 +43,6 @@ class SharedTest : public RealBroker {
 TEST_F(SharedTest, OneWritesAndAnotherReads) {
   absl::StatusOr<ChildProcess> writer = StartWriter();
   ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_THAT(LogOf("writer"), HasSubstr("sealed"));
   const Said reader = Gmb(Attach({"--seed", "7"}));
   EXPECT_EQ(reader.code, ExitCode::kOk) << reader.err;
   EXPECT_THAT(reader.out, AllOf(HasSubstr("to llm: 8.00 MiB on host-0"),
@@ -52,6 +51,7 @@ TEST_F(SharedTest, OneWritesAndAnotherReads) {
   EXPECT_THAT(json.out, HasSubstr(R"("step":"attached","name":"llm")"));
   writer->Signal(SIGINT);
   EXPECT_EQ(writer->Wait(Soon()).value(), "exit code 0") << LogOf("writer");
+  EXPECT_THAT(LogOf("writer"), HasSubstr("sealed"));
 }
 
 TEST_F(SharedTest, WhoExpectsAnotherPatternIsTold) {
