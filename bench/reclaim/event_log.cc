@@ -23,10 +23,10 @@ absl::Duration Took(const v1::Event& event) {
 }  // namespace
 
 EventLog::EventLog(const cli::AdminClient* admin)
-    : reader_(admin->Watch(&call_)), thread_([this] { Read(); }) {}
+    : reader_(admin->Watch()), thread_([this] { Read(); }) {}
 
 EventLog::~EventLog() {
-  call_.TryCancel();
+  reader_->Cancel();
   thread_.join();
 }
 
@@ -38,7 +38,8 @@ void EventLog::Read() {
     events_.push_back(std::move(event));
     changed_.notify_all();
   }
-  (void)reader_->Finish();  // cancelled, or the broker is gone: calls say so
+  // Cancelled, or the broker is gone: calls say so.
+  reader_->Finish().IgnoreError();
   const std::lock_guard<std::mutex> lock(mutex_);
   ended_ = true;
   changed_.notify_all();

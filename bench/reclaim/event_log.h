@@ -46,8 +46,7 @@ class EventLog {
  private:
   void Read();
 
-  grpc::ClientContext call_;
-  const std::unique_ptr<grpc::ClientReader<v1::Event>> reader_;
+  const std::unique_ptr<cli::EventReader> reader_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<v1::Event> events_;

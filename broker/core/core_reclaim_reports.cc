@@ -111,7 +111,7 @@ v1::LeaseInfo Core::Report(const Lease& lease) const {
   v1::LeaseInfo info;
   info.set_id(lease.id.value);
   // What is kept outlives its writer.
-  if (sessions_.contains(lease.request.session))
+  if (sessions_.Find(lease.request.session) != nullptr)
     info.set_session_id(lease.request.session);
   info.set_tenant(tenants_.at(lease.tenant).policy.name);
   info.set_device(pools_.at(lease.request.pool)->uuid());
