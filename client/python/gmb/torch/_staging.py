@@ -24,7 +24,7 @@ class _Buffer:
     def __init__(self, nbytes: int) -> None:
         self.memory = mmap.mmap(-1, nbytes)
         self.tensor = torch.frombuffer(self.memory, dtype=torch.uint8)
-        self.copied = torch.cuda.Event()
+        self.copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         cudart: Any = torch.cuda.cudart()  # type: ignore
         torch.cuda.check_error(int(cudart.cudaHostRegister(self._address, nbytes, 0)))
@@ -50,7 +50,7 @@ def _buffers(nbytes: int) -> Iterator[list[_Buffer]]:
 def copy_to_device(source: Source, target: torch.Tensor) -> None:
     """Reads what is in the lease to `target`, its bytes. Done when it returns."""
     total = source.nbytes
-    stream = torch.cuda.Stream(target.device)
+    stream = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
     with (
         torch.cuda.device(target.device),
         torch.cuda.stream(stream),
