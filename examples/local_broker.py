@@ -63,7 +63,7 @@ class Broker:
         device: str,
         pool: int | str,
         tenants: Mapping[str, Mapping[str, object]],
-        host_pool: int | str = 0,
+        host_pool: int | str,
         arguments: Sequence[str] = (),
         socket_dir: str | None = None,
         log: pathlib.Path | None = None,

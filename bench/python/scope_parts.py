@@ -31,13 +31,14 @@ def variants() -> Variants:
     gate = gmb.Client(tenant="b")
     gate.gate_on()
     nothing, own, leased = contextlib.nullcontext, torch.cuda.MemPool(), gmb.torch.active()
+    gated = gmb.active(gate)
     return {
         "plain": (nothing, nothing),
         "plain again": (nothing, nothing),
         "autograd on this thread": (
             lambda: torch.autograd.set_multithreading_enabled(False), nothing),
         "torch's own MemPool": (lambda: torch.cuda.use_mem_pool(own), nothing),
-        "the gate alone": (lambda: gmb.active(gate), nothing),
+        "the gate alone": (lambda: gated, nothing),
         "gmb.torch.active()": (lambda: leased, nothing),
         "the same, weights leased": (lambda: leased, gmb.torch.weights),
     }

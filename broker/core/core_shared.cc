@@ -1,5 +1,4 @@
 // Shared leases: their names, and when they end (docs/shared.md).
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "broker/core/refusals.h"
 
 namespace gmb::broker {
+
 // The lease has ended, or will never be: nobody can attach.
 void Core::EndName(quota::TenantId tenant, const PendingAcquire& request,
                    Afterwards* after) {

@@ -15,9 +15,9 @@ std::string SessionText(const Session& session) {
                       ")");
 }
 
-std::string Waiters(size_t sessions) {
-  return sessions == 1 ? "1 Attach waits"
-                       : absl::StrCat(sessions, " Attaches wait");
+std::string Waiters(size_t attaches) {
+  return attaches == 1 ? "1 Attach waits"
+                       : absl::StrCat(attaches, " Attaches wait");
 }
 
 }  // namespace

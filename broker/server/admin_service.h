@@ -25,8 +25,8 @@ struct TenantDoors {
 
 // The gRPC side of operators: authenticates, decodes, asks the core, encodes.
 // Changes are made one at a time, on a thread of their own, and in this order:
-// checked by the core, stored with their audit record, made. What is refused
-// is not in the audit; what has begun is, also when its caller goes away.
+// checked by the core, stored with their audit record, made. What the check
+// refuses is not in the audit; what comes to nothing after it is.
 class AdminService : public v1::Admin::CallbackService {
  public:
   // All of them must outlive the service.

@@ -26,7 +26,7 @@ class EventReader {
 
 // Calls of the Admin service with an operator's token and a deadline.
 // Thread-safe; movable while no call is in progress. gRPC stays behind it:
-// its headers take longer to read than a command does.
+// its headers take longer to compile than the commands that call.
 class AdminClient {
  public:
   // `socket_dir` as in ClientOptions. UNAVAILABLE or DEADLINE_EXCEEDED without

@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -506,6 +507,91 @@ def throughput():
                 pass
         costs[name] = (time.perf_counter() - began) / 20000 * 1e6
     note(", ".join(f"{name}: {cost:.2f} us a scope" for name, cost in costs.items()))
+
+
+BOTH = """
+import sys, torch, gmb.torch
+gmb.torch.enable()  # the tenant of `gmb run`
+outside = torch.ones(64 << 20, device="cuda")
+with gmb.torch.active():
+    inside = torch.ones(32 << 20, device="cuda")
+    same = inside.sum().item() == 32 << 20 and outside.sum().item() == 64 << 20
+print("right" if same else "wrong", flush=True)
+sys.stdin.readline()
+del inside, outside
+"""
+ENABLE = "import gmb.torch; gmb.torch.enable(tenant='a')"
+
+
+def python(code, *before, **settings):
+    """Another interpreter, by way of a command that may be given."""
+    own = f"LD_LIBRARY_PATH={os.environ.get('LD_LIBRARY_PATH', '')}"
+    return subprocess.Popen(
+        [*before, "env", own, sys.executable, "-c", code], text=True, env={**os.environ, **settings},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def mistakes():
+    with tempfile.TemporaryDirectory() as nobody:
+        check("enable() without a broker says so",
+              raises(gmb.UnavailableError, "no greeting from a broker", lambda: gmb.torch.enable(nobody)))
+    check("and torch goes on with its own memory", torch.ones(4, device="cuda").sum().item() == 4)
+    other = python(ENABLE, PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+    said = other.communicate(timeout=60)[1]
+    check("with torch's other allocator enable() says so",
+          other.returncode == 1 and "native allocator" in said, said.strip().splitlines()[-1][:120])
+    two_allocators()
+    broker_gone()
+
+
+def two_allocators():
+    both = python(BOTH, os.environ["GMB_RUN"], "gmb", "--socket-dir", SOCKETS, "run", "--tenant", "a", "--")
+    check("gmb.torch under gmb run computes the same", both.stdout.readline().strip() == "right")
+    leased = tenant("a", "resident_bytes") >> 20
+    check("what is allocated in a scope and outside of one is leased", 384 <= leased < 640, f"{leased} MiB")
+    said = both.communicate("end\n", timeout=60)[1]
+    check("it ends well", both.returncode == 0, said[-300:])
+    check("and both are given back", wait_until(lambda: tenant("a", "resident_bytes") == 0))
+
+
+def broker_gone():
+    with tempfile.TemporaryDirectory() as folder:
+        sockets = os.path.join(folder, "s")
+        broker = subprocess.Popen(
+            [os.environ["GMB_RUN"], "gmbd", "--device", "cuda:0", "--pool", "1GiB", "--socket-dir", sockets,
+             "--state-dir", folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        gmb_of = [os.environ["GMB_RUN"], "gmb", "--socket-dir", sockets, "tenant", "set", "a", "--limit", "100%"]
+        wait_until(lambda: subprocess.run(gmb_of, capture_output=True, check=False).returncode == 0)
+        client = gmb.torch.enable(sockets, tenant="a", wait=0.5)
+        with gmb.torch.active():
+            x = torch.ones(MIB, device="cuda")
+            torch.cuda.synchronize()
+        broker.kill()
+        broker.wait()
+        wait_until(lambda: raises_quietly(client.check))
+        check("the broker is gone: what is mapped stays", x.sum().item() == MIB)
+
+        def more():
+            with gmb.torch.active():
+                torch.ones(256 * MIB, device="cuda")
+
+        try:
+            more()
+            check("a new scope or segment is refused", False)
+        except (gmb.UnavailableError, torch.OutOfMemoryError) as error:
+            check("a new scope or segment is refused", True, f"{type(error).__name__}: {error}"[:160])
+        check("and torch goes on with its own memory", torch.ones(4, device="cuda").sum().item() == 4)
+        del x
+        gmb.torch.disable()
+        check("disable() ends it", not gmb.torch.enabled())
+
+
+def raises_quietly(call):
+    try:
+        call()
+    except gmb.Error:
+        return True
+    return False
 
 
 globals()[scenario]()

@@ -2,6 +2,9 @@
 
 import ctypes
 import os
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -206,6 +209,58 @@ def test_nobody_listens(tmp_path):
     with pytest.raises(gmb.UnavailableError) as caught:
         gmb.connect(tmp_path / "nothing")
     assert isinstance(caught.value, ConnectionError)
+
+
+def test_importing_needs_no_broker(tmp_path):
+    said = subprocess.run(
+        [sys.executable, "-c", "import gmb; print('imported'); gmb.connect()"],
+        env={**os.environ, "GMB_SOCKET_DIR": str(tmp_path / "nothing")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.stdout == "imported\n"
+    assert "UnavailableError" in said.stderr.splitlines()[-1]
+    assert str(tmp_path / "nothing") in said.stderr.splitlines()[-1]
+
+
+def test_leases_of_nothing_and_of_more_than_there_is(client):
+    for nbytes in (0, 1 << 60):
+        with pytest.raises(gmb.InvalidArgumentError, match="at least 1 byte"):
+            client.acquire(nbytes)
+    with pytest.raises(gmb.OutOfMemoryError):
+        client.acquire(1 << 40)
+    client.acquire(2 * MIB).release()
+
+
+USE = """
+import ctypes, sys, gmb
+client = gmb.connect(sys.argv[1], tenant="a")
+lease = client.acquire(2 << 20)
+client.gate_on(park_after=0.01)
+with gmb.active(): lease.write(b"here")
+print(lease.address, flush=True)
+sys.stdin.readline()
+if sys.argv[2] == "in": gmb.active().__enter__()
+print(ctypes.string_at(lease.address, 4), flush=True)
+"""
+
+
+@pytest.mark.parametrize("where", ["in", "out"])
+def test_what_is_away_faults_outside_of_the_gate_alone(broker, where):
+    user = subprocess.Popen(
+        [sys.executable, "-c", USE, broker.socket_dir, where],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert int(user.stdout.readline())
+    assert broker.reclaim("a", 2 * MIB)
+    said = user.communicate("use it\n")[0]
+    if where == "in":
+        assert (user.returncode, said) == (0, "b'here'\n")
+    else:
+        assert (user.returncode, said) == (-signal.SIGSEGV, "")
 
 
 def test_names_of_tenants_are_checked():

@@ -72,6 +72,36 @@ def test_a_refusal_is_told_to_the_thread_that_asked(segments):
     assert _segments.take_failure() is None
 
 
+def test_sizes_from_nothing_to_more_than_there_is(broker, segments):
+    assert allocate(1 << 60) is None
+    assert _segments.take_failure().requested_bytes == 1 << 60
+    assert allocate(0) is None
+    assert broker.pool()["granted_bytes"] == 0
+    address = allocate(2 * MIB)
+    assert address is not None
+    free(address)
+
+
+def test_a_broker_that_dies_leaves_segments_and_makes_no_more(broker, segments):
+    address = allocate(2 * MIB)
+    ctypes.memset(address, 7, 2 * MIB)
+    broker.kill()
+    wait_until(lambda: is_over(segments))
+    assert ctypes.string_at(address, 2 * MIB) == b"\7" * 2 * MIB
+    assert allocate(2 * MIB) is None
+    assert _segments.take_failure().code == gmb.Code.UNAVAILABLE
+    free(address)
+    assert _segments.find(address) is None
+
+
+def is_over(client):
+    try:
+        client.check()
+    except gmb.UnavailableError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("device", [-1, 1, 2, 3])
 def test_a_device_that_the_broker_lacks_is_refused(segments, device):
     assert allocate(MIB, device) is None

@@ -184,7 +184,7 @@ class ForkGuard:
         return _forks != self._forks
 
     def check(self) -> None:
-        if _forks != self._forks:
+        if _forks != self._forks:  # in_child(), without a call in each scope
             raise ForkedError(
                 f"{_FORKED} from one that uses gmb: sessions and leases stay with the parent; "
                 "start it with spawn or forkserver, and connect there",

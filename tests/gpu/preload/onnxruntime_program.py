@@ -96,11 +96,13 @@ def grown(options):
 
 def arena():
     for name, options in (("as it comes", {}), ("the recipe's", SPARING)):
+        base = leased()
         right, took, after = grown(options)
         check(f"arena {name}: an input and an output of 600 MiB", right, f"leased {mib(took)}")
         note(f"arena {name}: after a run with memory.enable_memory_arena_shrinkage {mib(after)}")
         if options:
             check("the recipe's shrinkage gives back", after <= took // 4)
+        gone(f"arena {name}", base)
 
 
 def out_of_memory():
