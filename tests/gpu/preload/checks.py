@@ -17,14 +17,19 @@ GIB = 1 << 30
 _failed = 0
 
 
-def leased():
-    """Bytes that the tenant has leased, as the broker says it."""
+def asked(*words):
+    """What the gmb command answers."""
     # The command is no program to be run on leases.
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    words = shlex.split(os.environ["GMB_COMMAND"]) + [
-        "--output", "json", "lease", "list", "--tenant", os.environ["GMB_TENANT"]]
-    said = subprocess.run(words, env=environment, check=True, capture_output=True)
-    return sum(lease["bytes"] for lease in json.loads(said.stdout)["leases"])
+    command = shlex.split(os.environ["GMB_COMMAND"]) + ["--output", "json", *words]
+    said = subprocess.run(command, env=environment, check=True, capture_output=True)
+    return json.loads(said.stdout)
+
+
+def leased():
+    """Bytes that the tenant has leased, as the broker says it."""
+    leases = asked("lease", "list", "--tenant", os.environ["GMB_TENANT"])["leases"]
+    return sum(lease["bytes"] for lease in leases)
 
 
 def await_leased(holds, seconds=10):

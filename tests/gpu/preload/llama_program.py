@@ -8,17 +8,17 @@ FOLDER has llama-completion and llama-bench, built with CUDA. This program is st
 
 import json
 import os
-import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 
 import llama_model
-from checks import GIB, attempt, await_leased, check, finish, leased, mib, note
+from checks import GIB, asked, attempt, await_leased, check, finish, mib, note
 
 LIMIT, FOLDER = int(sys.argv[1]), sys.argv[2]
-MODEL = os.path.join(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")), "model.gguf")
+WORK = tempfile.TemporaryDirectory()
+MODEL = os.path.join(WORK.name, "model.gguf")
 NATIVE = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
@@ -49,7 +49,7 @@ def what_is_leased():
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         now = await_leased(lambda now: now >= SIZE, 30)
-        check("weights and cache are leased", now >= SIZE, f"{mib(now)}, the model has {mib(SIZE)}")
+        check("as much as its weights is leased", now >= SIZE, f"{mib(now)}, the model has {mib(SIZE)}")
         note(f"and outside of leases, its CUDA context with them, {mib(outside())}")
     finally:
         running.kill()
@@ -60,9 +60,7 @@ def what_is_leased():
 
 def outside():
     """What the broker says is taken past it on the GPU."""
-    said = subprocess.run(shlex.split(os.environ["GMB_COMMAND"]) + ["--output", "json", "status"],
-                          env=NATIVE, capture_output=True, check=True).stdout
-    return sum(pool["outside_bytes"] for pool in json.loads(said)["pools"])
+    return sum(pool["outside_bytes"] for pool in asked("status")["pools"])
 
 
 def speed():
@@ -102,5 +100,5 @@ try:
     for step in (same_words, what_is_leased, out_of_memory, fitting, speed):
         attempt(step.__name__, step)
 finally:
-    os.remove(MODEL)
+    WORK.cleanup()
 finish()
