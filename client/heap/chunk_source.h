@@ -27,7 +27,8 @@ class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
 
-  // At least `bytes`, a multiple of kBlockBytes and aligned to it.
+  // `bytes` and what it gives, which may be more, are multiples of kBlockBytes,
+  // and its address is.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
       uint64_t bytes, absl::Duration wait) = 0;
 };

@@ -85,7 +85,8 @@ absl::StatusOr<HeapCore::Memory> HeapCore::Acquire(uint64_t bytes,
                                                    absl::Duration wait) {
   SetWaiting(wait > absl::ZeroDuration());
   const absl::Cleanup waited = [this] { SetWaiting(false); };
-  return source_->Acquire(bytes, wait);
+  // A quarter of what it has, or half of what was refused, is any number.
+  return source_->Acquire(Arena::RoundUp(bytes), wait);
 }
 
 void HeapCore::SetWaiting(bool waiting) {

@@ -110,6 +110,7 @@ class TestSource final : public ChunkSource {
   absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
       uint64_t bytes, absl::Duration wait) override {
     ipc::MutexLock lock(&state_->mu);
+    EXPECT_EQ(bytes % kBlockBytes, 0U) << bytes;
     state_->asked.push_back(bytes);
     state_->waits.push_back(wait);
     const uint64_t rounded = (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
@@ -233,6 +234,15 @@ TEST_F(HeapCoreTest, WhereTheQuotaEndsItTakesLessAndThenWhatItNeeds) {
   Get(6 * kMiB);  // asks for 64, 32, 16 and 8 MiB
   EXPECT_EQ(Asked().size(), 5U);
   EXPECT_EQ(LeasedBytes(), 72 * kMiB);
+}
+
+// The source says so of every request.
+TEST_F(HeapCoreTest, HalfOfAnOddNumberOfBlocksIsWholeBlocks) {
+  Make({3 * kBlockBytes, 1024 * kMiB, absl::ZeroDuration()});
+  LimitTo(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(1)));
+  EXPECT_THAT(Asked(), ::testing::ElementsAre(3 * kBlockBytes, 2 * kBlockBytes,
+                                              kBlockBytes, kBlockBytes));
 }
 
 TEST_F(HeapCoreTest, OutOfMemoryCarriesTheReasonAndDoesNoHarm) {

@@ -37,6 +37,7 @@ class HostSource final : public ChunkSource {
   explicit HostSource(std::atomic<uint64_t>* out) : out_(out) {}
   absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
       uint64_t bytes, absl::Duration /*wait*/) override {
+    EXPECT_EQ(bytes % kBlockBytes, 0U) << bytes;
     return std::make_unique<Memory>(out_, bytes);
   }
 
@@ -126,6 +127,7 @@ void HeapThreadsTest::Allocate(uintptr_t thread, std::mt19937_64& random,
   const auto got = heap_->Allocate(bytes, StreamNumber(thread));
   Expect(got.ok());
   if (!got.ok()) return;
+  Expect(reinterpret_cast<uintptr_t>(*got) % kBlockBytes == 0);
   live->push_back({static_cast<uint64_t*>(*got), bytes / 8, ++marks_});
   live->back().Write();
 }
