@@ -8,7 +8,8 @@ function(gmb_library name)
 endfunction()
 
 # gmb_test(<name> SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [NO_MAIN]):
-# a GoogleTest binary, registered with CTest as one test.
+# a GoogleTest binary, registered with CTest as one test. The timeout ends what
+# hangs, and is far more than a test takes on a loaded machine of 2 cores.
 function(gmb_test name)
   cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -22,7 +23,7 @@ function(gmb_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
                        RUN_SERIAL ${ARG_RUN_SERIAL})

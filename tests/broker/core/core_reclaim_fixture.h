@@ -21,7 +21,7 @@ inline CoreOptions ReclaimOptions() {
 class CoreReclaimTest : public CoreFixture {
  protected:
   explicit CoreReclaimTest(const CoreOptions& options = ReclaimOptions())
-      : CoreFixture(options, 512 * kMiB) {}
+      : CoreFixture(options, 256 * kMiB) {}
 
   void SetUp() override {
     AddHostPool(256 * kMiB);
