@@ -20,12 +20,20 @@ bool IsShortage(const absl::Status& status) {
   return detail.has_value() && detail->reason == ErrorReason::kOvercommitted;
 }
 
-// What to ask for after `asked` was refused: what fits, or half.
-uint64_t Less(uint64_t asked, uint64_t need, const absl::Status& refusal) {
+// What to ask for if so much may be had. Who needs one large block mostly needs
+// more like it: what is left over of a chunk that is no whole number of them
+// fits nobody, and is what is missing where the quota ends.
+uint64_t AskFor(uint64_t bytes, uint64_t need, uint64_t least_growth_bytes) {
+  if (need > least_growth_bytes) bytes = bytes / need * need;
+  return std::max(need, bytes);
+}
+
+// How much may be had after `asked` was refused: what fits, or half.
+uint64_t Less(uint64_t asked, const absl::Status& refusal) {
   const std::optional<ErrorDetail> detail = GetErrorDetail(refusal);
   const uint64_t deficit =
       std::min(asked, detail.has_value() ? detail->deficit_bytes : 0);
-  return std::max(need, std::min(asked / 2, asked - deficit));
+  return std::min(asked / 2, asked - deficit);
 }
 
 }  // namespace
@@ -65,19 +73,19 @@ absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
 // From the broker, without waiting for others; more than is needed, if there is
 // room for it.
 absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
-  uint64_t ask = 0;
+  uint64_t most = 0;
   {
     BriefLock lock(&mu_);
     // Few leases, and not much more than is needed.
-    ask = std::clamp(arena_.sums().chunk_bytes / 4, options_.least_growth_bytes,
-                     options_.most_growth_bytes);
+    most = std::clamp(arena_.sums().chunk_bytes / 4,
+                      options_.least_growth_bytes, options_.most_growth_bytes);
   }
-  ask = std::max(ask, bytes);
   for (;;) {
+    const uint64_t ask = AskFor(most, bytes, options_.least_growth_bytes);
     absl::StatusOr<void*> taken =
         AcquireAndTake(ask, bytes, stream, absl::ZeroDuration());
     if (taken.ok() || ask == bytes || !IsShortage(taken.status())) return taken;
-    ask = Less(ask, bytes, taken.status());
+    most = Less(ask, taken.status());
   }
 }
 

@@ -22,8 +22,9 @@ struct HeapOptions {
   // was in the blocks may be lost.
   Contents contents = Contents::kPreserve;
   // The heap grows by leases of a quarter of what it has, but of at least and
-  // at most so many bytes; of more for one block that is larger, and of less
-  // where the quota leaves no more.
+  // at most so many bytes; of more for one block that is larger, of a whole
+  // number of blocks for one larger than the least, and of less where the quota
+  // leaves no more.
   uint64_t least_growth_bytes = uint64_t{64} << 20;
   uint64_t most_growth_bytes = uint64_t{1} << 30;
   // How long an Allocate may wait for memory that others have, when the heap's

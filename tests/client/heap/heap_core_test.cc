@@ -222,7 +222,7 @@ TEST_F(HeapCoreTest, ItGrowsByAQuarterOfWhatItHas) {
   Get(960 * kMiB);
   Get(320 * kMiB);
   EXPECT_THAT(Asked(), ::testing::ElementsAre(64 * kMiB, 256 * kMiB, 80 * kMiB,
-                                              960 * kMiB, 340 * kMiB));
+                                              960 * kMiB, 320 * kMiB));
   Get(2048 * kMiB);
   EXPECT_THAT(Asked(), ::testing::ElementsAre(2048 * kMiB));
 }
@@ -234,6 +234,16 @@ TEST_F(HeapCoreTest, WhereTheQuotaEndsItTakesLessAndThenWhatItNeeds) {
   Get(6 * kMiB);  // asks for 64, 32, 16 and 8 MiB
   EXPECT_EQ(Asked().size(), 5U);
   EXPECT_EQ(LeasedBytes(), 72 * kMiB);
+}
+
+// Not with a rest that no second one fits in, which is missing where the limit
+// ends.
+TEST_F(HeapCoreTest, ItGrowsByWholeLargeBlocks) {
+  Make({4 * kMiB, 1024 * kMiB, absl::ZeroDuration()});
+  LimitTo(112 * kMiB);
+  Get(6 * kMiB);
+  for (int i = 0; i < 8; ++i) Get(12 * kMiB);
+  EXPECT_EQ(LeasedBytes(), 102 * kMiB);
 }
 
 // The source says so of every request.
