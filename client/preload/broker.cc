@@ -47,6 +47,17 @@ class Error {
   [[nodiscard]] std::string message() const {
     return Library().gmb_error_message(error_);
   }
+  // Of connecting. UNAUTHENTICATED: the broker that greeted is gone.
+  [[nodiscard]] Outcome OfConnecting() const {
+    switch (Library().gmb_error_code(error_)) {
+      case GMB_CODE_UNAVAILABLE:
+      case GMB_CODE_DEADLINE_EXCEEDED:
+      case GMB_CODE_UNAUTHENTICATED:
+        return Outcome::kNoBroker;
+      default:
+        return Outcome::kTurnedAway;
+    }
+  }
   // Of a request that failed.
   [[nodiscard]] Outcome AsOutcome() const {
     // A broker that refuses is there.
@@ -101,15 +112,16 @@ class Broker::Session {
   std::vector<std::string> devices_;
 };
 
-std::shared_ptr<Broker::Session> Broker::Connected() {
+Outcome Broker::Connect(std::shared_ptr<Session>* session) {
   NoteUse();
   const ipc::MutexLock lock(&mu_);
-  if (session_ != nullptr && session_->Lives()) return session_;
-  session_.reset();
-  if (BrokerLibrary::Get() == nullptr ||
-      std::chrono::steady_clock::now() < next_try_) {
-    return nullptr;
+  if (session_ != nullptr && session_->Lives()) {
+    *session = session_;
+    return Outcome::kDone;
   }
+  session_.reset();
+  if (BrokerLibrary::Get() == nullptr) return Outcome::kNoBroker;
+  if (std::chrono::steady_clock::now() < next_try_) return last_try_;
   const std::string token = ReadToken(TheSettings().token_file);
   gmb_client_options options;
   Library().gmb_client_options_init(&options, sizeof(options));
@@ -120,19 +132,23 @@ std::shared_ptr<Broker::Session> Broker::Connected() {
   if (!error.ok()) {
     Say(error.message());
     next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
-    return nullptr;
+    last_try_ = error.OfConnecting();
+    return last_try_;
   }
+  last_try_ = Outcome::kNoBroker;  // once this session is over
   session_ = std::make_shared<Session>(client);
+  *session = session_;
   Say(std::string("connected as tenant ") +
       Library().gmb_client_tenant(client));
-  return session_;
+  return Outcome::kDone;
 }
 
 Outcome Broker::Acquire(const std::string& device, uint64_t bytes,
                         Lease* lease) {
   const RealSymbolsHere real;
-  const std::shared_ptr<Session> session = Connected();
-  if (session == nullptr) return Outcome::kNoBroker;
+  std::shared_ptr<Session> session;
+  if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
+    return connected;
   if (!session->Offers(device)) return Outcome::kNotOffered;
   gmb_acquire_options options;
   Library().gmb_acquire_options_init(&options, sizeof(options));
@@ -154,8 +170,9 @@ Outcome Broker::Acquire(const std::string& device, uint64_t bytes,
 
 Outcome Broker::Ask(const std::string& device, Budget* budget) {
   const RealSymbolsHere real;
-  const std::shared_ptr<Session> session = Connected();
-  if (session == nullptr) return Outcome::kNoBroker;
+  std::shared_ptr<Session> session;
+  if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
+    return connected;
   std::array<gmb_quota, kMostDevices> quotas{};
   size_t count = 0;
   const Error error(Library().gmb_client_quota(session->client(), quotas.data(),

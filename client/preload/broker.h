@@ -24,6 +24,7 @@ enum class Outcome {
   kDone,
   kNoMemory,    // it refused, or could not within the wait
   kNoBroker,    // nobody answers, or not any more
+  kTurnedAway,  // it takes no session of this process: an unknown tenant, say
   kNotOffered,  // it has no pool of this device
 };
 
@@ -48,10 +49,13 @@ class Broker {
  private:
   class Session;
 
-  std::shared_ptr<Session> Connected();
+  // kDone, with the session; otherwise why there is none.
+  [[nodiscard]] Outcome Connect(std::shared_ptr<Session>* session);
 
   ipc::Mutex mu_;
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);
+  // Until the next try, what came of the last.
+  Outcome last_try_ ABSL_GUARDED_BY(mu_) = Outcome::kNoBroker;
   std::chrono::steady_clock::time_point next_try_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -40,6 +40,8 @@ Answer AnswerOf(Outcome outcome) {
     case Outcome::kNoBroker:
       if (TheSettings().native_without_broker) return std::nullopt;
       return CUDA_ERROR_SYSTEM_NOT_READY;
+    case Outcome::kTurnedAway:  // the fallback is not a way past a refusal
+      return CUDA_ERROR_SYSTEM_NOT_READY;
     case Outcome::kNotOffered:
       break;
   }

@@ -235,7 +235,7 @@ class Program {
     return true;
   }
 
-  // await FILE, done FILE, fork STEP...
+  // await FILE, fork STEP, environment NAME, exit CODE
   void Process(const std::vector<std::string>& words, const std::string& step) {
     struct stat info {};
     if (words[0] == "await") {
@@ -249,6 +249,8 @@ class Program {
       int status = 0;
       waitpid(child, &status, 0);
       std::printf("child %d\n", status);
+    } else if (words[0] == "exit") {
+      std::exit(static_cast<int>(Number(words[1])));
     } else if (words[0] == "environment") {
       const char* const value = std::getenv(words[1].c_str());
       std::printf("%s=%s\n", words[1].c_str(), value == nullptr ? "" : value);
