@@ -59,6 +59,11 @@ std::string Facts(const ErrorDetail& detail) {
   return facts;
 }
 
+// Without the name that every line begins with.
+absl::string_view Sentence(const absl::Status& status) {
+  return absl::StripPrefix(absl::string_view(status.message()), "gmb: ");
+}
+
 }  // namespace
 
 ExitCode ExitCodeOf(const absl::Status& status) {
@@ -80,9 +85,7 @@ ExitCode ReportError(const absl::Status& status, const Context& context) {
     context.err << LineJson(ErrorToJson(status)) << std::endl;
     return ExitCodeOf(status);
   }
-  const absl::string_view message =
-      absl::StripPrefix(absl::string_view(status.message()), "gmb: ");
-  context.err << "gmb: " << Printable(message) << '\n';
+  context.err << "gmb: " << Printable(Sentence(status)) << '\n';
   if (const std::optional<ErrorDetail> detail = GetErrorDetail(status)) {
     context.err << "  reason: " << Printable(Facts(*detail)) << '\n';
     if (const absl::string_view advice = Advice(detail->reason);
@@ -92,6 +95,18 @@ ExitCode ReportError(const absl::Status& status, const Context& context) {
   }
   context.err.flush();
   return ExitCodeOf(status);
+}
+
+void ReportWarning(const absl::Status& status, const std::string& instead,
+                   const Context& context) {
+  const std::string sentence = absl::StrCat(Sentence(status), "; ", instead);
+  if (context.json) {
+    Json warning = ErrorToJson(status)["error"];
+    warning["message"] = sentence;
+    context.err << LineJson({{"warning", warning}}) << std::endl;
+    return;
+  }
+  context.err << "gmb: " << Printable(sentence) << std::endl;
 }
 
 }  // namespace gmb::cli

@@ -179,8 +179,7 @@ absl::StatusOr<ExitCode> LaunchProgram(Context& context,
   const absl::StatusOr<std::string> preload = FindPreload(options.preload);
   if (!preload.ok()) return preload.status();
   if (!broker.ok()) {
-    context.err << "gmb: " << broker.message()
-                << "; going on with the driver's own memory" << std::endl;
+    ReportWarning(broker, "going on with the driver's own memory", context);
   }
   const Environment environment = EnvironmentFor(context, options, *preload);
   context.out.flush();

@@ -22,7 +22,8 @@ with --verbose the program says each refusal on standard error.
 
 The program takes the place of gmb: signals, standard streams and exit code are its
 own. Before that: 1 refused, 2 wrong usage, 3 no broker answers, 126 the program
-cannot be started, 127 there is no such program.
+cannot be started, 127 there is no such program; with --output json its errors, and
+the warning of --fallback native, are JSON.
 
 Example: gmb run --tenant a -- python server.py
          gmb run --tenant a --wait 10s --fallback native -- ./server --port 80)";

@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/json.h"
 #include "tests/preload/preload_fixture.h"
 
 // `gmb run` itself: what it needs, what it hands over, how it ends.
@@ -106,6 +108,26 @@ TEST_F(RunCommandTest, WithoutABrokerItEndsOrGoesOnAsAsked) {
   StartGpuBroker();
 }
 
+TEST_F(RunCommandTest, GoingOnWithoutABrokerIsSaidInJsonToo) {
+  StopBroker();
+  const Said said =
+      Gmb({"--output", "json", "run", "--tenant", "a", "--fallback", "native",
+           "--", "sh", "-c", "echo out; echo err >&2; exit 7"});
+  EXPECT_EQ(said.exit_code, 7);
+  EXPECT_EQ(said.out, "out\n");
+  const Words lines = absl::StrSplit(said.err, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 2) << said.err;
+  EXPECT_EQ(lines[1], "err");
+  const cli::Json warning = cli::Json::parse(lines[0]).at("warning");
+  EXPECT_EQ(warning.at("code"), "UNAVAILABLE");
+  EXPECT_THAT(
+      warning.at("message").get<std::string>(),
+      ::testing::AllOf(
+          StartsWith("no broker answers in " + SocketDir()),
+          ::testing::EndsWith("; going on with the driver's own memory")));
+  StartGpuBroker();
+}
+
 TEST_F(RunCommandTest, TheBrokerIsAskedBeforeThePreloadLibraryIsLookedFor) {
   const Words options = {"--tenant", "nobody", "--preload", "/no/such.so"};
   EXPECT_THAT(RunWith(options, {"echo"}).err, HasSubstr("NO_SUCH_TENANT"));
@@ -117,9 +139,14 @@ TEST_F(RunCommandTest, TheBrokerIsAskedBeforeThePreloadLibraryIsLookedFor) {
 }
 
 TEST_F(RunCommandTest, AnotherTenantThanTheSocketSaysIsRefused) {
-  const Said said = RunWith({"--tenant", "nobody"}, {"echo", "started"});
-  EXPECT_EQ(said.exit_code, 1);
-  EXPECT_EQ(said.out, "");
+  for (const Words& options :
+       {Words{"--tenant", "nobody"},
+        Words{"--tenant", "nobody", "--fallback", "native"}}) {
+    const Said said = RunWith(options, {"echo", "started"});
+    EXPECT_EQ(said.exit_code, 1);
+    EXPECT_EQ(said.out, "");
+    EXPECT_THAT(said.err, HasSubstr("NO_SUCH_TENANT"));
+  }
 }
 
 TEST_F(RunCommandTest, ThePreloadLibraryHasToBeUsable) {
