@@ -179,41 +179,38 @@ double Replay(const Trace& trace, Peer& peer, const Streams& streams) {
 
 // Each allocator anew, so that what it reserves is the trace's: first the cold
 // replay, then as many warm ones as there are rounds.
-absl::Status MeasureTrace(const std::string& path, int rounds,
+absl::Status MeasureTrace(const Trace& trace, int rounds,
                           const std::function<absl::StatusOr<Peers>()>& make,
                           const device::DeviceInfo& info) {
-  const absl::StatusOr<Trace> trace = ReadTrace(path);
-  if (!trace.ok()) return trace.status();
-  const auto streams =
-      MakeStreams(info.kind, info.uuid, std::max<uint64_t>(trace->streams, 1));
+  const auto streams = MakeStreams(info.kind, info.uuid, trace.streams);
   if (!streams.ok()) return streams.status();
   absl::StatusOr<Peers> peers = make();
   if (!peers.ok()) return peers.status();
   std::printf("\n%s: %s\n%lu events, %lu streams, most live %.1f MiB\n",
-              trace->name.c_str(), trace->source.c_str(), trace->events.size(),
-              trace->streams, static_cast<double>(trace->peak_bytes) / kMiB);
+              trace.name.c_str(), trace.source.c_str(), trace.events.size(),
+              trace.streams, static_cast<double>(trace.peak_bytes) / kMiB);
   std::printf("%-28s %12s %12s %14s %10s\n", "", "first ns", "again ns",
               "reserved MiB", "unused");
   for (const std::unique_ptr<Peer>& peer : *peers) {
-    const double first = Replay(*trace, *peer, **streams);
+    const double first = Replay(trace, *peer, **streams);
     const auto reserved = static_cast<double>(peer->PeakReservedBytes());
     std::vector<double> again;
     again.reserve(static_cast<size_t>(rounds));
     for (int round = 0; round < rounds; ++round)
-      again.push_back(Replay(*trace, *peer, **streams));
+      again.push_back(Replay(trace, *peer, **streams));
     std::printf("%-28s %12.1f %12.1f %14.1f", peer->name().c_str(), first,
                 Median(again), reserved / kMiB);
     if (reserved > 0) {
-      std::printf(
-          " %9.1f%%",
-          100 * (1 - static_cast<double>(trace->peak_bytes) / reserved));
+      std::printf(" %9.1f%%",
+                  100 * (1 - static_cast<double>(trace.peak_bytes) / reserved));
     }
     std::printf("\n");
   }
   return absl::OkStatus();
 }
 
-absl::Status Measure(const Options& options, Client* client) {
+absl::Status Measure(const Options& options, const std::vector<Trace>& traces,
+                     Client* client) {
   const Device& device = client->devices().front();
   const device::DeviceInfo info{.kind = device.kind == DeviceKind::kHost
                                             ? device::DeviceKind::kHost
@@ -242,7 +239,7 @@ absl::Status Measure(const Options& options, Client* client) {
     peers->push_back(*std::move(each));
     MeasureThreads(*peers, **streams, options.rounds);
   }
-  for (const std::string& trace : options.traces) {
+  for (const Trace& trace : traces) {
     if (absl::Status status = MeasureTrace(trace, options.rounds, make, info);
         !status.ok()) {
       return status;
@@ -252,6 +249,12 @@ absl::Status Measure(const Options& options, Client* client) {
 }
 
 absl::Status Run(const Options& options, const std::string& dir) {
+  std::vector<Trace> traces;
+  for (const std::string& path : options.traces) {
+    absl::StatusOr<Trace> trace = ReadTrace(path);
+    if (!trace.ok()) return trace.status();
+    traces.push_back(*std::move(trace));
+  }
   const absl::StatusOr<std::string> program = cli::FindBroker();
   if (!program.ok()) return program.status();
   cli::BrokerProcess::Options broker;
@@ -270,7 +273,7 @@ absl::Status Run(const Options& options, const std::string& dir) {
       cli::TenantSocketDir((*started)->socket_dir(), "bench");
   auto client = Client::Connect(std::move(client_options));
   if (!client.ok()) return client.status();
-  return Measure(options, client->get());
+  return Measure(options, traces, client->get());
 }
 
 bool Parse(int argc, char** argv, Options* options) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace gmb::bench {
 namespace {
@@ -29,24 +31,31 @@ class Reader {
   absl::Status Read(const std::string& line) {
     const std::vector<std::string> words =
         absl::StrSplit(line, ' ', absl::SkipWhitespace());
-    if (words.size() < 2 || words.size() > 3) return Wrong(line);
     uint64_t number = 0;
     uint64_t stream = 0;
-    if (!absl::SimpleAtoi(words[1], &number)) return Wrong(line);
     const bool says_stream = words.size() == 3;
-    if (says_stream &&
-        (!absl::SimpleAtoi(words[2], &stream) || stream >= kMostStreams)) {
-      return Wrong(line);
+    if (words.size() < 2 || words.size() > 3 ||
+        (words[0] != "+" && words[0] != "-") ||
+        !absl::SimpleAtoi(words[1], &number) ||
+        (says_stream && !absl::SimpleAtoi(words[2], &stream))) {
+      return Wrong("not understood", line);
     }
-    if (words[0] == "+") return Allocate(number, stream);
-    if (words[0] == "-" && number < blocks_.size() && blocks_[number].live)
-      return Free(number, says_stream ? stream : blocks_[number].stream);
-    return Wrong(line);
+    if (stream >= kMostStreams) {
+      return Wrong(absl::StrCat("streams are below ", kMostStreams), line);
+    }
+    if (words[0] == "+") {
+      if (number > std::numeric_limits<uint64_t>::max() - live_bytes_)
+        return Wrong("more is live than 64 bits can count", line);
+      return Allocate(number, stream);
+    }
+    if (number >= blocks_.size() || !blocks_[number].live)
+      return Wrong("no such block is live", line);
+    return Free(number, says_stream ? stream : blocks_[number].stream);
   }
 
  private:
-  static absl::Status Wrong(const std::string& line) {
-    return absl::InvalidArgumentError(absl::StrCat("not understood: ", line));
+  static absl::Status Wrong(absl::string_view what, const std::string& line) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": ", line));
   }
   absl::Status Allocate(uint64_t bytes, uint64_t stream) {
     trace_->events.push_back({true, blocks_.size(), bytes, stream});
@@ -89,6 +98,9 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ":", number, ": ", read.message()));
     }
+  }
+  if (trace.events.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": has no events"));
   }
   return trace;
 }

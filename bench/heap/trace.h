@@ -28,7 +28,8 @@ struct Trace {
   uint64_t peak_bytes = 0;  // the most that was live at a time
 };
 
-// INVALID_ARGUMENT with the line that is wrong.
+// INVALID_ARGUMENT with the line that is wrong, or for a file that is no trace
+// or has no events.
 [[nodiscard]] absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
 }  // namespace gmb::bench

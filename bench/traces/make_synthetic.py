@@ -9,6 +9,8 @@ import pathlib
 import random
 import sys
 
+import trace_file
+
 
 class Writer:
     def __init__(self):
@@ -81,8 +83,7 @@ def main(argv):
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent)
     out = parser.parse_args(argv).out
     for name, make in (("synthetic-decode", decode), ("synthetic-images", images)):
-        lines = ["# gmb allocation trace 1", f"# source: synthetic, seed 1: {make.__doc__}", *make(1), ""]
-        (out / f"{name}.trace").write_text("\n".join(lines), encoding="utf-8")
+        trace_file.write(out / f"{name}.trace", f"synthetic, seed 1: {make.__doc__}", make(1))
     return 0
 
 

@@ -15,6 +15,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+import trace_file
+from torch_history import HistoryError, events_of, to_lines
+
 
 class Block(nn.Module):
     """A layer of a transformer that keeps keys and values."""
@@ -140,22 +143,6 @@ PROGRAMS = {
 }
 
 
-def to_lines(events, most):
-    """The lines of a trace, from a device's memory history."""
-    streams, live, blocks = {}, {}, 0
-    for event in events[:most]:
-        action, address = event["action"], event["addr"]
-        stream = streams.setdefault(event["stream"], len(streams))
-        said = f" {stream}" if stream else ""
-        if action == "alloc":
-            live[address] = (blocks, stream)
-            blocks += 1
-            yield f"+ {event['size']}{said}"
-        elif action == "free_requested" and address in live:
-            block, _ = live.pop(address)
-            yield f"- {block}"
-
-
 def record(program, seed):
     torch.manual_seed(seed)
     program(seed)  # once without, so that libraries have their workspaces
@@ -166,9 +153,7 @@ def record(program, seed):
     torch.cuda.synchronize()
     snapshot = torch.cuda.memory._snapshot()
     torch.cuda.memory._record_memory_history(enabled=None)
-    wanted = ("alloc", "free_requested")
-    return [event for event in snapshot["device_traces"][torch.cuda.current_device()]
-            if event["action"] in wanted]
+    return events_of(snapshot, torch.cuda.current_device())
 
 
 def main(argv):
@@ -181,12 +166,14 @@ def main(argv):
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.only:
         program = PROGRAMS[name]
-        lines = list(to_lines(record(program, options.seed), options.events))
+        try:
+            lines = to_lines(record(program, options.seed), options.events)
+        except HistoryError as error:
+            sys.exit(f"{name}: {error}")
         source = (f"torch {torch.__version__}, {torch.cuda.get_device_name()}, seed {options.seed}: "
                   f"{program.__doc__}")
         path = options.out / f"{name}.trace"
-        path.write_text("\n".join(["# gmb allocation trace 1", f"# source: {source}", *lines, ""]),
-                        encoding="utf-8")
+        trace_file.write(path, source, lines)
         print(f"{path}: {len(lines)} events")
     return 0
 

@@ -9,39 +9,15 @@ what of it is unused are the allocator's own. Needs a GPU and torch.
 """
 
 import argparse
-import pathlib
 import statistics
 import sys
 import time
 
 import torch
 
+from trace_file import TraceError, read
+
 MIB = 1 << 20
-
-
-def read(path):
-    """(events, most live bytes, streams); an event is (bytes or None, block, stream)."""
-    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
-    if not lines or lines[0] != "# gmb allocation trace 1":
-        sys.exit(f"{path}: no trace")
-    events, blocks, live, most, streams = [], [], 0, 0, 1
-    for line in lines:
-        words = line.split()
-        if not words or words[0].startswith("#"):
-            continue
-        number = int(words[1])
-        if words[0] == "+":
-            stream = int(words[2]) if len(words) > 2 else 0
-            events.append((number, len(blocks), stream))
-            blocks.append((number, stream))
-            live += number
-        else:
-            size, stream = blocks[number]
-            events.append((None, number, int(words[2]) if len(words) > 2 else stream))
-            live -= size
-        streams = max(streams, events[-1][2] + 1)
-        most = max(most, live)
-    return events, most, streams
 
 
 class Nothing:
@@ -132,13 +108,16 @@ def main(argv):
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("traces", nargs="+")
     options = parser.parse_args(argv)
+    try:
+        traces = [(path, *read(path)) for path in options.traces]
+    except TraceError as error:
+        sys.exit(str(error))
     allocators = [Nothing(), Torch()]
     try:
         allocators.append(Rmm())
     except ImportError:
         print("rmm is not installed: left out")
-    for path in options.traces:
-        events, most, count = read(path)
+    for path, events, most, count in traces:
         made = [torch.cuda.Stream() for _ in range(count)]
         streams = [stream.cuda_stream for stream in made]
         print(f"\n{path}: {len(events)} events, {count} streams, most live {most / MIB:.1f} MiB")

@@ -1,0 +1,97 @@
+"""Trace files in Python: read as heap_bench reads them, and refused alike."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from trace_file import FIRST_LINE, TraceError, read
+
+TRACES = pathlib.Path(__file__).resolve().parents[2] / "bench" / "traces"
+
+
+def written(folder, text):
+    file = folder / "x.trace"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return file
+
+
+def assert_refused(folder, text, what):
+    file = written(folder, text)
+    with pytest.raises(TraceError, match=re.escape(f"{file}{what}")):
+        read(file)
+
+
+def test_blocks_are_freed_in_any_order_and_need_not_be(tmp_path):
+    file = written(tmp_path, f"{FIRST_LINE}\n# source: a test\n+ 100\n+ 200 3\n# a comment\n\n"
+                             "+ 0\n- 1\n- 0 2\n+ 50")
+    events, most, streams = read(file)
+    assert events == [(100, 0, 0), (200, 1, 3), (0, 2, 0), (None, 1, 3), (None, 0, 2), (50, 3, 0)]
+    assert most == 300
+    assert streams == 4
+
+
+@pytest.mark.parametrize("text", [
+    "", "+ 100\n", "# gmb allocation trace 2\n+ 1\n", f"{FIRST_LINE}\r\n+ 1\r\n"])
+def test_what_is_no_trace_is_refused(tmp_path, text):
+    assert_refused(tmp_path, text, ": does not begin with")
+
+
+def test_what_cannot_be_read_is_refused(tmp_path):
+    assert_refused(tmp_path, FIRST_LINE.encode() + b"\n+ \xff\n", ": cannot be read: ")
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(TraceError, match="cannot be read"):
+            read(path)
+
+
+def test_a_trace_has_events(tmp_path):
+    assert_refused(tmp_path, f"{FIRST_LINE}\n# source: nothing\n", ": has no events")
+
+
+@pytest.mark.parametrize("line", [
+    "+", "-", "* 4", "alloc 4", "+ 4 0 0", "+ x", "+ -4", "+ 1.5", "- -1", "+ " + "9" * 21, "+ 4 -1",
+    "+ 4 x", "+ \u0664", " "])
+def test_a_wrong_line_is_named(tmp_path, line):
+    assert_refused(tmp_path, f"{FIRST_LINE}\n+ 1\n{line}\n+ 2\n", f":3: not understood: {line}")
+
+
+def test_streams_and_bytes_that_do_not_fit_are_refused(tmp_path):
+    assert_refused(tmp_path, f"{FIRST_LINE}\n+ 4 1024\n", ":2: streams are below 1024: + 4 1024")
+    assert_refused(tmp_path, f"{FIRST_LINE}\n+ {2**64 - 1}\n+ 1\n",
+                   ":3: more is live than 64 bits can count: + 1")
+
+
+def test_only_a_live_block_can_be_freed(tmp_path):
+    assert_refused(tmp_path, f"{FIRST_LINE}\n- 0\n+ 1\n", ":2: no such block is live: - 0")
+    assert_refused(tmp_path, f"{FIRST_LINE}\n+ 1\n- 0\n- 0\n", ":4: no such block is live: - 0")
+
+
+def test_every_trace_of_the_repository_is_read():
+    traces = sorted(TRACES.glob("*.trace"))
+    assert len(traces) >= 6
+    for file in traces:
+        events, most, streams = read(file)
+        assert events and most and streams
+
+
+def test_the_made_up_traces_are_what_the_script_makes(tmp_path):
+    subprocess.run([sys.executable, "-B", TRACES / "make_synthetic.py", "--out", tmp_path], check=True)
+    made = sorted(tmp_path.glob("*.trace"))
+    assert len(made) == 2
+    for file in made:
+        assert file.read_bytes() == (TRACES / file.name).read_bytes()
+
+
+def test_a_replay_ends_at_a_wrong_file_before_it_measures(tmp_path):
+    good = written(tmp_path, f"{FIRST_LINE}\n+ 1\n").rename(tmp_path / "good.trace")
+    bad = written(tmp_path, f"{FIRST_LINE}\n+ 1\n- 1\n")
+    # Files are read before torch is asked for anything: none is needed here.
+    (tmp_path / "torch.py").touch()
+    done = subprocess.run(
+        [sys.executable, "-B", TRACES / "replay_torch.py", good, bad], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == f"{bad}:3: no such block is live: - 1\n"
