@@ -234,7 +234,7 @@ class Client:
             lambda client, out: lib.gmb_attach(client, encoded, ctypes.byref(options), out)
         )
 
-    def _granted(self, call: Callable[[int, Any], int | None]) -> Lease:
+    def _granted(self, call: Callable[[int, Any], Any]) -> Lease:
         """The lease that the call makes; nobody else has it when an interrupt comes."""
         handle = ctypes.c_void_p()
         try:

@@ -10,8 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gmb import _native
-from gmb._answers import quota_from
+from gmb import _callbacks, _native
 from gmb._canceller import Canceller
 from gmb._native import encode, milliseconds
 from gmb._types import Contents, Quota
@@ -43,9 +42,12 @@ def client_options(
     if tenant_token is not None:
         token = tenant_token.encode() if isinstance(tenant_token, str) else tenant_token
         options.tenant_token, options.tenant_token_bytes = token, len(token)
-    for name, callback in _callbacks(on_budget_changed, on_draining, on_trim).items():
-        setattr(options, name, callback)
-        _callbacks_made.append(callback)
+    if on_budget_changed is not None:
+        options.on_budget_changed = _kept(_callbacks.budget_changed(on_budget_changed))
+    if on_draining is not None:
+        options.on_draining = _kept(_callbacks.draining(on_draining))
+    if on_trim is not None:
+        options.on_trim = _kept(_callbacks.trim(on_trim))
     if on_trim_address is not None:
         options.on_trim = _native.TrimCallback(on_trim_address)
     return options
@@ -107,32 +109,14 @@ def _set_common(
         uuids = (ctypes.c_char_p * len(access_from))(*(encode(u) for u in access_from))
         options.access_from, options.access_from_count = uuids, len(access_from)
     if on_waiting is not None:
-        options.on_waiting = _native.WaitingCallback(lambda ahead, _: on_waiting(ahead))
+        options.on_waiting = _callbacks.waiting(on_waiting)
     if cancel is not None:
         options.canceller = cancel._handle
 
 
-def _callbacks(
-    on_budget_changed: Callable[[Quota], None] | None,
-    on_draining: Callable[[float], None] | None,
-    on_trim: Callable[[str, int, float], None] | None,
-) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    if on_budget_changed is not None:
-        made["on_budget_changed"] = _native.BudgetCallback(
-            lambda quota, _: on_budget_changed(quota_from(quota.contents))
-        )
-    if on_draining is not None:
-        made["on_draining"] = _native.DrainingCallback(
-            lambda remaining_ms, _: on_draining(remaining_ms / 1000)
-        )
-    if on_trim is not None:
-        made["on_trim"] = _native.TrimCallback(
-            lambda device, nbytes, within_ms, _: on_trim(
-                device.decode(errors="replace"), nbytes, within_ms / 1000
-            )
-        )
-    return made
+def _kept(callback: Any) -> Any:
+    _callbacks_made.append(callback)
+    return callback
 
 
 def _tenant_dir(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ctypes import Structure, c_char, c_char_p, c_int32, c_int64, c_ssize_t, c_uint64, c_void_p
 from dataclasses import dataclass
 
-from gmb import _native
+from gmb import _callbacks, _native
 from gmb._client import Client
 from gmb._errors import Error, make_error
 from gmb._lease import Lease
@@ -178,12 +178,8 @@ def capture() -> Iterator[None]:
 def set_trim(callback: Callable[[str, int, float], None] | None) -> None:
     """Whom the client's trims go to. None: nobody, and when it returns none is running."""
     if callback is None:
-        lib.gmb_torch_set_trim(_native.TrimCallback())
+        lib.gmb_torch_set_trim(_native.TrimCallback(0))
         return
-    made = _native.TrimCallback(
-        lambda device, nbytes, within_ms, _: callback(
-            device.decode(errors="replace"), nbytes, within_ms / 1000
-        )
-    )
+    made = _callbacks.trim(callback)
     _trim_callbacks.append(made)
     lib.gmb_torch_set_trim(made)

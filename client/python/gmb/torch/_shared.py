@@ -145,19 +145,22 @@ def _fill(source: Source, lease: Lease, index: int) -> None:
 
 
 def _index(session: Session, device: int | torch.device | str | None) -> int:
-    if device is None:
-        device = torch.cuda.current_device()
-    if not isinstance(device, int):
+    index: int | None = None
+    if isinstance(device, int):
+        index = device
+    elif device is not None:
         named = torch.device(device)
         if named.type != "cuda":
             raise ValueError(f"gmb: not a CUDA device: {device}")
-        device = torch.cuda.current_device() if named.index is None else named.index
-    if device not in session.uuids:
+        index = named.index
+    if index is None:
+        index = torch.cuda.current_device()
+    if index not in session.uuids:
         raise ValueError(
-            f"gmb: gmb.torch is not enabled for device {device}; name it in "
+            f"gmb: gmb.torch is not enabled for device {index}; name it in "
             "enable(devices=...)"
         )
-    return device
+    return index
 
 
 def _dtype(name: str) -> torch.dtype:
