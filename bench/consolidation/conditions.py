@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 from dataclasses import dataclass
 
@@ -30,7 +29,6 @@ class Conditions:
 
     def server_environment(self) -> dict[str, str]:
         return {
-            **os.environ,
             "OMP_NUM_THREADS": "1",
             # So that the same question has the same answer, to the last bit.
             "CUBLAS_WORKSPACE_CONFIG": ":4096:8",

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from conditions import Conditions
 from load.bursts import model_name
 from load.replay import Target
+from local_server import stop_all
 from model_servers.kinds import kind_of
-from model_servers.server_process import ServerProcess, server_command, stop_all
+from model_servers.model_server import ModelServer, server_command
 
 
 class Fleet:
@@ -25,7 +26,7 @@ class Fleet:
         self._environment = conditions.server_environment()
         self._logs = conditions.out / f"servers-{memory}"
         self._logs.mkdir(parents=True, exist_ok=True)
-        self.servers: list[ServerProcess] = []
+        self.servers: list[ModelServer] = []
         self._loaded: set[str] = set()
         self.grow(count)
 
@@ -36,18 +37,18 @@ class Fleet:
             seed = str(number + 1)
             command = server_command(name, kind_of(number), "--seed", seed, *self._arguments)
             log = self._logs / f"{name}.log"
-            self.servers.append(ServerProcess(name, command, self._environment, log))
+            self.servers.append(ModelServer(name, command, self._environment, log))
 
     def wait_until_ready(self, seconds: float = 180.0) -> None:
         """Contexts are made and kernels are loaded."""
         deadline = time.monotonic() + seconds
         for server in self.servers:
-            server.wait_until_it_listens(deadline)
+            server.await_port(deadline)
 
     def targets(self) -> dict[str, Target]:
         return {server.name: server.target for server in self.servers}
 
-    def load(self, servers: Sequence[ServerProcess], share_bytes: int | None) -> dict[str, str]:
+    def load(self, servers: Sequence[ModelServer], share_bytes: int | None) -> dict[str, str]:
         """Those that are not, one after the other. Why, for each that could not."""
         refused = {}
         for server in servers:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from load.quantile import quantile
-from model_servers.server_process import ServerError, ServerProcess
+from local_server import ServerError
+from model_servers.model_server import ModelServer
 
 _EVERY_SECONDS = 0.5
 
@@ -15,7 +16,7 @@ _EVERY_SECONDS = 0.5
 class MemorySampler:
     """Asks every server for its /stats, from entering to leaving."""
 
-    def __init__(self, servers: Sequence[ServerProcess], card_bytes: int) -> None:
+    def __init__(self, servers: Sequence[ModelServer], card_bytes: int) -> None:
         self._servers = servers
         self._card_bytes = card_bytes
         self._stop = threading.Event()

@@ -15,7 +15,7 @@ from load.replay import replay
 from load.summary import by_model, summarise
 from memory_sampler import MemorySampler
 from model_servers.kinds import kind_of
-from model_servers.server_process import ServerProcess
+from model_servers.model_server import ModelServer
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Trial:
 
 
 def first_round(
-    servers: Sequence[ServerProcess], batches: Sequence[int]
+    servers: Sequence[ModelServer], batches: Sequence[int]
 ) -> tuple[dict[tuple[str, int], str], dict[str, str]]:
     """Every batch once, before anything else: the expected sums, and why some are missing.
 

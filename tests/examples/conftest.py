@@ -77,7 +77,8 @@ def start(broker):
 
     def started(command):
         servers.append(Server("the server", command))
-        return servers[-1].start().await_port()
+        servers[-1].await_port()
+        return servers[-1]
 
     yield started
     for server in servers:

@@ -13,7 +13,7 @@ import pytest
 from local_broker import Broker, Programs
 from model_servers.host_model import expected_sum
 from model_servers.kinds import KINDS
-from model_servers.server_process import ServerProcess, server_command
+from model_servers.model_server import ModelServer, server_command
 
 HERE = pathlib.Path(list(model_servers.__path__)[0])
 BIN = pathlib.Path(os.environ["GMB_BIN_DIR"])
@@ -82,8 +82,8 @@ def start_server(broker, name):
     command = server_command(
         name, "encoder", "--device", "host", "--seed", "5", "--socket-dir", str(broker.socket_dir)
     )
-    server = ServerProcess(name, command)
-    server.wait_until_it_listens(time.monotonic() + 60)
+    server = ModelServer(name, command)
+    server.await_port(time.monotonic() + 60)
     return server
 
 
