@@ -45,8 +45,9 @@ TEST_F(CoreDeparturesTest, ATenantGoesOnceItsLastSessionHasEnded) {
           .remaining()
           .seconds(),
       200);
-  EXPECT_EQ(idle->Answer(idle->Acquire(kMiB, 5)).error().detail().reason(),
-            v1::DRAINING);
+  EXPECT_EQ(
+      idle->Answer(idle->Acquire(kMiB, kPatience)).error().detail().reason(),
+      v1::DRAINING);
   EXPECT_EQ(ReasonOf(Open("idle")), v1::DRAINING);
   EXPECT_EQ(ReasonOf(Depart(minutes(1)).get()), v1::BAD_STATE);
   core.CloseSession(idle->session, "ended");
@@ -80,7 +81,7 @@ TEST_F(CoreDeparturesTest, WhatItWaitsForIsRefusedAndWhatIsParkedIsTaken) {
 TEST_F(CoreDeparturesTest, WhoDoesNotEndKeepsItsTenant) {
   const auto idle = Holder("idle", 64 * kMiB);
   EXPECT_EQ(ReasonOf(Depart(milliseconds(50)).get()), v1::BAD_STATE);
-  EXPECT_TRUE(idle->Answer(idle->Acquire(kMiB, 5)).has_grant());
+  EXPECT_TRUE(idle->Answer(idle->Acquire(kMiB, kPatience)).has_grant());
   EXPECT_NE(Connect("idle")->session, 0U);
 }
 

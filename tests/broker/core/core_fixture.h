@@ -112,11 +112,11 @@ class CoreFixture : public testing::Test {
   }
 
   v1::PoolStatus Pool(int index = 0) { return core.Status().pools(index); }
-  // Waits until the pool satisfies `wanted`, for at most 10 s.
+  // Waits until the pool satisfies `wanted`, for at most kPatience.
   template <typename Predicate>
   bool AwaitPool(Predicate wanted) {
     const auto deadline =
-        std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
     while (!wanted(Pool())) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::yield();

@@ -40,7 +40,7 @@ class CoreReclaimEdgesTest : public CoreReclaimTest {
   // Takes `holder`'s parked lease for a request of `busy`, which is answered.
   v1::Evict Evict(FakePeer* holder, FakePeer* busy, uint64_t bytes,
                   uint64_t* granted) {
-    const uint64_t request = busy->Acquire(bytes, 5);
+    const uint64_t request = busy->Acquire(bytes, kPatience);
     const v1::Evict evict = holder->AwaitEvict();
     holder->Unmapped(evict.lease_id(), evict.move());
     const v1::BrokerMessage grant = busy->Answer(request);
@@ -83,7 +83,7 @@ TEST_F(CoreReclaimEdgesTest, APauseOfAGroupLeavesItsClosedMembersAlone) {
   const uint64_t restore = first->Restore(30);  // 86 MiB are free
   SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(100 * kMiB, 5);
+  const uint64_t request = owner->Acquire(100 * kMiB, kPatience);
   EXPECT_TRUE(
       second->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());
@@ -112,7 +112,7 @@ TEST_F(CoreReclaimEdgesTest, AHalfFilledLeaseIsFilledBeforeItsGateOpens) {
   const v1::Evict evict = Evict(idle.get(), busy.get(), 250 * kMiB, &taken);
   busy->Release(taken);
   faults_in.fail_call[static_cast<int>(CopyFaults::Op::kMap)] = 1;
-  const uint64_t failing = idle->Restore(5);
+  const uint64_t failing = idle->Restore(kPatience);
   const v1::Map map = idle->AwaitMap(evict.move());
   idle->Mapped(lease, map.move());
   EXPECT_TRUE(idle->Answer(failing).has_error());
@@ -120,7 +120,7 @@ TEST_F(CoreReclaimEdgesTest, AHalfFilledLeaseIsFilledBeforeItsGateOpens) {
   ASSERT_TRUE(AwaitLease(lease, v1::LeaseInfo::MAPPED));
   EXPECT_EQ(idle->Word().state(), ipc::GateState::kClosed);
   const uint64_t copied = Calls(faults_in, CopyFaults::Op::kBegin);
-  EXPECT_TRUE(idle->Answer(idle->Restore(5)).has_restored());
+  EXPECT_TRUE(idle->Answer(idle->Restore(kPatience)).has_restored());
   EXPECT_GT(Calls(faults_in, CopyFaults::Op::kBegin), copied);
   EXPECT_EQ(idle->Word().state(), ipc::GateState::kParked);
 }
@@ -132,7 +132,7 @@ TEST_F(CoreReclaimEdgesTest, WhatWaitsSoftIsCheckedAnewWhenItsGateIsOff) {
   ASSERT_TRUE(held.has_grant());
   const auto idle = Connect("idle");
   ASSERT_TRUE(idle->Answer(idle->SetGate(true)).has_gate_set());
-  const uint64_t fits = idle->Acquire(120 * kMiB, 5);
+  const uint64_t fits = idle->Acquire(120 * kMiB, kPatience);
   const uint64_t above = idle->Acquire(170 * kMiB, 2);
   ASSERT_TRUE(idle->Answer(idle->SetGate(false)).has_gate_set());
   hog->Release(held.grant().lease_id());
@@ -145,7 +145,7 @@ TEST_F(CoreReclaimEdgesTest, WhatWaitsSoftIsCheckedAnewWhenItsGateIsOff) {
 }
 
 TEST_F(CoreReclaimEdgesTest, AGateIsNotTurnedOffWhileItsMemoryIsAway) {
-  const auto [idle, busy, request, evict] = Take(5);
+  const auto [idle, busy, request, evict] = Take(kPatience);
   EXPECT_EQ(idle->Answer(idle->SetGate(false)).error().detail().reason(),
             v1::BAD_STATE);
   idle->Unmapped(lease_, evict.move());
@@ -190,7 +190,7 @@ TEST_F(CoreReclaimEdgesTest, WhomTheBrokerCanNotKillCountsAsHard) {
   EXPECT_TRUE(busy->Answer(request).has_error());
   EXPECT_TRUE(Lease(lease_).hard());
   idle->Unmapped(lease_, evict.move());  // late is better than never
-  EXPECT_TRUE(busy->Answer(busy->Acquire(200 * kMiB, 5)).has_grant());
+  EXPECT_TRUE(busy->Answer(busy->Acquire(200 * kMiB, kPatience)).has_grant());
 }
 
 TEST_F(CoreReclaimEdgesTest, ADeletedTenantsReclaimIsAnswered) {
@@ -221,7 +221,7 @@ class CorePatientEdgesTest : public CoreReclaimEdgesTest {
 TEST_F(CorePatientEdgesTest, TheTickerRestsWhileHalfOfWhatLeavesIsThere) {
   const auto idle = Holder("idle", 100 * kMiB);
   const uint64_t first = lease_;
-  ASSERT_TRUE(idle->Answer(idle->Acquire(100 * kMiB, 5)).has_grant());
+  ASSERT_TRUE(idle->Answer(idle->Acquire(100 * kMiB, kPatience)).has_grant());
   idle->Park();
   const auto busy = Connect("busy");
   const uint64_t request = busy->Acquire(200 * kMiB, 60);

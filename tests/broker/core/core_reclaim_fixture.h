@@ -38,7 +38,7 @@ class CoreReclaimTest : public CoreFixture {
     sessions.push_back(holder->session);
     EXPECT_TRUE(holder->Answer(holder->SetGate(true)).has_gate_set());
     const v1::BrokerMessage answer =
-        holder->Answer(holder->Acquire(bytes, /*wait_seconds=*/5));
+        holder->Answer(holder->Acquire(bytes, kPatience));
     EXPECT_TRUE(answer.has_grant()) << answer.ShortDebugString();
     lease_ = answer.grant().lease_id();
     holder->Mapped(lease_);

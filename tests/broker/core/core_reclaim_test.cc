@@ -16,7 +16,7 @@ namespace {
 using quota::Amount;
 
 TEST_F(CoreReclaimTest, BytesAreGrantedOnceTheirHolderHasUnmapped) {
-  const auto [idle, busy, request, evict] = Take(5);
+  const auto [idle, busy, request, evict] = Take(kPatience);
   ASSERT_EQ(evict.lease_id(), lease_);
   EXPECT_EQ(idle->Word().state(), ipc::GateState::kClosed);
   EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::EVICTING);
@@ -27,7 +27,7 @@ TEST_F(CoreReclaimTest, BytesAreGrantedOnceTheirHolderHasUnmapped) {
 }
 
 TEST_F(CoreReclaimTest, AnswersToOtherMovesAreNone) {
-  const auto [idle, busy, request, evict] = Take(5);
+  const auto [idle, busy, request, evict] = Take(kPatience);
   busy->Unmapped(lease_, evict.move());      // not its lease
   idle->Unmapped(lease_, evict.move() + 1);  // not asked
   idle->Unmapped(lease_ + 1, evict.move());
@@ -49,7 +49,7 @@ TEST_F(CoreReclaimTest, AFailedCopyLeavesContentsOnTheDevice) {
   EXPECT_TRUE(AwaitLease(lease_, v1::LeaseInfo::MAPPED));
   EXPECT_GT(Lease(lease_).slabs(), 0U);
   // The scope that comes back maps the very slabs again, without a copy.
-  const uint64_t restore = idle->Restore(5);
+  const uint64_t restore = idle->Restore(kPatience);
   const v1::Map map = idle->AwaitMap(evict.move());
   EXPECT_EQ(map.lease_id(), lease_);
   idle->Mapped(lease_, map.move());
@@ -62,14 +62,14 @@ TEST_F(CoreReclaimTest, AFailedRestoreIsAnAnswerAndKeepsTheContents) {
   const auto idle = Holder("idle", 64 * kMiB);
   idle->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(250 * kMiB, 5);
+  const uint64_t request = busy->Acquire(250 * kMiB, kPatience);
   const v1::Evict evict = idle->AwaitEvict();
   idle->Unmapped(lease_, evict.move());
   const v1::BrokerMessage grant = busy->Answer(request);
   ASSERT_TRUE(grant.has_grant());
   busy->Release(grant.grant().lease_id());
   faults_in.fail_call[static_cast<int>(device::CopyFaults::Op::kMap)] = 1;
-  const uint64_t failing = idle->Restore(5);
+  const uint64_t failing = idle->Restore(kPatience);
   const v1::Map map = idle->AwaitMap(evict.move());
   idle->Mapped(lease_, map.move());
   EXPECT_EQ(idle->Answer(failing).error().detail().reason(), v1::DEVICE_ERROR);
@@ -78,7 +78,7 @@ TEST_F(CoreReclaimTest, AFailedRestoreIsAnAnswerAndKeepsTheContents) {
   idle->Unmapped(lease_, again.move());
   ASSERT_TRUE(AwaitLease(lease_, v1::LeaseInfo::EVICTED));
   EXPECT_TRUE(Lease(lease_).backed());
-  const uint64_t restore = idle->Restore(5);
+  const uint64_t restore = idle->Restore(kPatience);
   const v1::Map second = idle->AwaitMap(again.move());
   idle->Mapped(lease_, second.move());
   EXPECT_TRUE(idle->Answer(restore).has_restored());
@@ -95,7 +95,7 @@ TEST_F(CoreReclaimTest, WhoDoesNotAnswerKeepsItsMemoryAndItCountsAsHard) {
             v1::POOL_EXHAUSTED);
   EXPECT_TRUE(Lease(lease_).hard());
   // Late is better than never.
-  const uint64_t another = busy->Acquire(200 * kMiB, 5);
+  const uint64_t another = busy->Acquire(200 * kMiB, kPatience);
   idle->Unmapped(lease_, evict.move());
   EXPECT_TRUE(busy->Answer(another).has_grant());
 }
@@ -131,7 +131,7 @@ TEST_F(CoreReclaimTest, APauseEndsWithItsGraceAndKillsNobody) {
           .has_pausing());
   EXPECT_TRUE(idle->Word().paused());
   EXPECT_EQ(idle->Answer(above).error().detail().reason(), v1::PAUSING);
-  const uint64_t wants_in = idle->Restore(5);
+  const uint64_t wants_in = idle->Restore(kPatience);
   EXPECT_TRUE(idle->Answer(wants_in).has_restored());  // withdrawn
   EXPECT_FALSE(idle->Word().paused());
   EXPECT_TRUE(owner->Answer(request).has_error());
@@ -143,9 +143,9 @@ TEST_F(CoreReclaimTest, APausedSessionThatParksIsEvicted) {
   const auto idle = Holder("idle", 200 * kMiB);
   idle->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(100 * kMiB, 5);
+  const uint64_t request = owner->Acquire(100 * kMiB, kPatience);
   idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); });
-  const uint64_t wants_in = idle->Restore(5);
+  const uint64_t wants_in = idle->Restore(kPatience);
   idle->SetWord(ipc::GateWord(ipc::GateState::kParked, 0, 1, /*paused=*/true));
   const v1::Evict evict = idle->AwaitEvict();
   idle->Unmapped(lease_, evict.move());
@@ -159,7 +159,7 @@ TEST_F(CoreReclaimTest, APausedSessionThatParksIsEvicted) {
 }
 
 TEST_F(CoreReclaimTest, WhatIsNotAnsweredIsRepeatedOnANewStream) {
-  const auto [idle, busy, request, evict] = Take(5);
+  const auto [idle, busy, request, evict] = Take(kPatience);
   {
     ipc::MutexLock lock(&idle->mu);
     idle->messages.clear();
@@ -181,28 +181,28 @@ TEST_F(CoreReclaimTest, AGateThatGuaranteesRestOnCanNotBeTurnedOff) {
 }
 
 TEST_F(CoreReclaimTest, AGateWrittenOverFailsItsOwnRestoreAlone) {
-  const auto [idle, busy, request, evict] = Take(5);
+  const auto [idle, busy, request, evict] = Take(kPatience);
   idle->SetWord(ipc::GateWord(0xDEADBEEFDEADBEEF));
   idle->Unmapped(lease_, evict.move());
   const v1::BrokerMessage grant = busy->Answer(request);
   ASSERT_TRUE(grant.has_grant());
   busy->Release(grant.grant().lease_id());
-  const uint64_t restore = idle->Restore(5);
+  const uint64_t restore = idle->Restore(kPatience);
   const v1::Map map = idle->AwaitMap(evict.move());
   idle->Mapped(lease_, map.move());
   EXPECT_EQ(idle->Answer(restore).error().detail().reason(), v1::BAD_STATE);
 }
 
 TEST_F(CoreReclaimTest, ALeaseReleasedWhileItLeavesIsGone) {
-  const auto [idle, busy, request, evict] = Take(5);
+  const auto [idle, busy, request, evict] = Take(kPatience);
   EXPECT_TRUE(idle->Answer(idle->Release(lease_)).has_released());
   EXPECT_TRUE(busy->Answer(request).has_grant());
   EXPECT_EQ(core.Status().host_pool().reserved_bytes(), 0U);
-  EXPECT_TRUE(idle->Answer(idle->Restore(5)).has_restored());
+  EXPECT_TRUE(idle->Answer(idle->Restore(kPatience)).has_restored());
 }
 
 TEST_F(CoreReclaimTest, ASessionThatEndsWhileItLeavesLeavesNothing) {
-  const auto [idle, busy, request, evict] = Take(5);
+  const auto [idle, busy, request, evict] = Take(kPatience);
   core.CloseSession(idle->session, "killed");
   EXPECT_TRUE(busy->Answer(request).has_grant());
   EXPECT_EQ(core.Status().host_pool().reserved_bytes(), 0U);
@@ -225,7 +225,7 @@ TEST_F(CoreReclaimTest, AGroupIsClosedAndRestoredTogetherOrNotAtAll) {
   EXPECT_TRUE(busy->Answer(busy->Acquire(100 * kMiB, 1)).has_error());
   EXPECT_EQ(first->Word().state(), ipc::GateState::kParked);
   second->Park();
-  const uint64_t request = busy->Acquire(100 * kMiB, 5);
+  const uint64_t request = busy->Acquire(100 * kMiB, kPatience);
   // One lease is enough for it, and both gates are closed.
   const auto victim =
       AwaitLease(of_first, v1::LeaseInfo::EVICTING) ? first : second;
@@ -238,7 +238,7 @@ TEST_F(CoreReclaimTest, AGroupIsClosedAndRestoredTogetherOrNotAtAll) {
   ASSERT_TRUE(grant.has_grant());
   // The other one wants in: all of the group comes back first.
   const auto other = victim == first ? second : first;
-  const uint64_t restore = other->Restore(5);
+  const uint64_t restore = other->Restore(kPatience);
   busy->Release(grant.grant().lease_id());
   const v1::Map map = victim->AwaitMap(evict.move());
   EXPECT_EQ(other->Word().state(), ipc::GateState::kClosed);
@@ -260,9 +260,9 @@ TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {
     peer->Park();
   }
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(100 * kMiB, 5);
+  const uint64_t request = busy->Acquire(100 * kMiB, kPatience);
   ASSERT_TRUE(AwaitLease(of_first, v1::LeaseInfo::EVICTING));
-  const uint64_t restore = second->Restore(5);
+  const uint64_t restore = second->Restore(kPatience);
   core.CloseSession(first->session, "killed");
   EXPECT_TRUE(second->Answer(restore).has_restored());
   EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);

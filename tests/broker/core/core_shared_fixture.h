@@ -66,7 +66,7 @@ class CoreSharedTest : public CoreReclaimTest {
     auto reader = Connect("idle");
     if (gate) GateOn(reader.get());
     const v1::BrokerMessage grant =
-        reader->Answer(Attach(reader.get(), "weights", 5));
+        reader->Answer(Attach(reader.get(), "weights", kPatience));
     EXPECT_TRUE(grant.has_grant()) << grant.ShortDebugString();
     EXPECT_TRUE(grant.grant().attached());
     EXPECT_EQ(grant.grant().lease_id(), shared_);
@@ -80,7 +80,7 @@ class CoreSharedTest : public CoreReclaimTest {
   };
   Taken Take(const std::vector<FakePeer*>& attached, uint64_t bytes) {
     Taken taken{Connect("busy")};
-    const uint64_t request = taken.busy->Acquire(bytes, 5);
+    const uint64_t request = taken.busy->Acquire(bytes, kPatience);
     for (FakePeer* peer : attached) {
       const v1::Evict evict = peer->AwaitEvict(moves_[peer]);
       EXPECT_EQ(evict.lease_id(), shared_);

@@ -49,7 +49,7 @@ TEST_F(CoreSharedTest, TheNameIsTakenFromTheAcquireOnAndOpenOnceItIsSealed) {
   const v1::LeaseInfo info = Lease(grant.grant().lease_id());
   EXPECT_EQ(info.share_name(), "weights");
   EXPECT_EQ(info.attached(), 2u);
-  EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 5))),
+  EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", kPatience))),
             v1::BAD_STATE);
   EXPECT_EQ(Reason(Seal(reader.get(), grant.grant().lease_id())),
             v1::BAD_STATE);
@@ -186,13 +186,14 @@ TEST_F(CoreSharedTest, ItIsEvictedOnlyWhenAllAreParkedAndComesBackToWhoWants) {
 TEST_F(CoreSharedTest, TwoWhoWantItAtOnceBothGetIt) {
   const auto writer = Writer(100 * kMiB);
   const auto reader = Reader();
-  const v1::BrokerMessage own = reader->Answer(reader->Acquire(20 * kMiB, 5));
+  const v1::BrokerMessage own =
+      reader->Answer(reader->Acquire(20 * kMiB, kPatience));
   ASSERT_TRUE(own.has_grant());
   reader->Mapped(own.grant().lease_id());
   writer->Park();
   reader->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(250 * kMiB, 5);
+  const uint64_t request = busy->Acquire(250 * kMiB, kPatience);
   for (FakePeer* peer : {writer.get(), reader.get()}) {
     uint64_t move = 0;
     for (int i = peer == reader.get() ? 2 : 1; i > 0; --i) {
@@ -322,7 +323,8 @@ TEST_F(CoreSharedTest, KeptOnesThatNobodyUsesAreTakenFirst) {
   const auto writer = Writer(100 * kMiB, /*keep=*/true);
   core.CloseSession(writer->session, "gone");
   const auto busy = Connect("busy");
-  const v1::BrokerMessage grant = busy->Answer(busy->Acquire(200 * kMiB, 5));
+  const v1::BrokerMessage grant =
+      busy->Answer(busy->Acquire(200 * kMiB, kPatience));
   ASSERT_TRUE(grant.has_grant()) << grant.ShortDebugString();
   EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::EVICTED);
   busy->Release(grant.grant().lease_id());
@@ -487,7 +489,7 @@ TEST_F(CoreSharedTest, AReaderThatEndsDuringAnEvictionDoesNotHoldItUp) {
   writer->Park();
   reader->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 5);
+  const uint64_t request = busy->Acquire(200 * kMiB, kPatience);
   const v1::Evict evict = writer->AwaitEvict();
   (void)reader->AwaitEvict();  // and is killed before it answers
   writer->Unmapped(shared_, evict.move());

@@ -111,7 +111,7 @@ TEST_F(CoreSharedWhyTest, WhatLeavesIsShownAsThat) {
   const auto writer = Writer(100 * kMiB);
   writer->Park();
   const auto busy = Connect("busy");
-  busy->Acquire(200 * kMiB, 5);
+  busy->Acquire(200 * kMiB, kPatience);
   const v1::Evict evict = writer->AwaitEvict();
   const auto late = Connect("idle");
   Attach(late.get(), "weights", 30);

@@ -14,6 +14,10 @@
 
 namespace gmb::broker {
 
+// Seconds in which what is to come does, in an instrumented build on a busy
+// machine, too.
+inline constexpr int kPatience = 60;
+
 // A session's other end inside the test's process: takes what the outbox sends
 // on both sockets and acknowledges it, unless told not to.
 class FakePeer : public StreamSink,
@@ -98,7 +102,7 @@ class FakePeer : public StreamSink,
         .map();
   }
 
-  // The answer of a request; Waiting is none. Empty after 5 s.
+  // The answer of a request; Waiting is none. Empty after kPatience.
   v1::BrokerMessage Answer(uint64_t request) {
     return Await([request](const v1::BrokerMessage& m) {
       return m.request_id() == request && !m.has_waiting();
@@ -107,7 +111,7 @@ class FakePeer : public StreamSink,
   template <typename Predicate>
   v1::BrokerMessage Await(Predicate wanted) {
     const auto deadline =
-        std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
     ipc::MutexLock lock(&mu);
     while (true) {
       for (const v1::BrokerMessage& message : messages) {
