@@ -48,8 +48,7 @@ absl::Status Core::CheckStays(quota::TenantId tenant) const {
 absl::Status Core::AddDeparture(absl::string_view name, quota::Nanoseconds wait,
                                 Departure::Done* done, Afterwards* after) {
   const Tenant* tenant = tenants_.Find(name);
-  if (stopping_)
-    return proto::MakeError(v1::DRAINING, "the broker is stopping");
+  if (stopping_) return Stopping();
   if (tenant == nullptr) return NoSuchTenant(name);
   if (departures_.contains(tenant->id)) {
     return proto::MakeError(v1::BAD_STATE,

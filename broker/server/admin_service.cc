@@ -270,12 +270,12 @@ absl::Status AdminService::DoDrainPool(AuditRecord audit,
   if (!device.ok()) return device.status();
   audit.action = request.draining() ? "drain_pool" : "undrain_pool";
   audit.subject = *device;
-  if (absl::Status stored = store_->Audit(audit); !stored.ok()) return stored;
-  absl::StatusOr<uint64_t> leased =
-      core_->DrainPool(*device, request.draining());
-  if (!leased.ok()) return leased.status();
-  response->set_leased_bytes(*leased);
-  return absl::OkStatus();
+  return store_->Audit(audit, [&] {
+    const absl::StatusOr<uint64_t> leased =
+        core_->DrainPool(*device, request.draining());
+    if (leased.ok()) response->set_leased_bytes(*leased);
+    return leased.status();
+  });
 }
 
 }  // namespace gmb::broker

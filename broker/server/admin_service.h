@@ -24,9 +24,10 @@ struct TenantDoors {
 };
 
 // The gRPC side of operators: authenticates, decodes, asks the core, encodes.
-// Changes are made one at a time, on a thread of their own, and in this order:
-// checked by the core, stored with their audit record, made. What the check
-// refuses is not in the audit; what comes to nothing after it is.
+// Changes are made one at a time, on a thread of their own. What is stored is
+// checked by the core, stored with its audit record, made; of what is not, the
+// record is written first, and taken out again when the core refuses it. So
+// nothing is made that is not in the audit, and what is refused is not in it.
 class AdminService : public v1::Admin::CallbackService {
  public:
   // All of them must outlive the service.

@@ -95,5 +95,21 @@ TEST_F(AuditTest, WhatIsDoneIsListedOnce) {
                           Pair("drop_lease", "a")));
 }
 
+// It still frees what it is asked to free, and says so.
+TEST_F(AuditTest, OfADrainingBrokerItListsWhatWasDoneAlone) {
+  ShareWeights();
+  broker().program().Signal(SIGTERM);
+  ASSERT_TRUE(Await([&] { return Status().draining(); }));
+  ExpectRefused({"pool", "undrain"});
+  ExpectRefused({"lease", "drop", "--tenant", "a", "nope"});
+  EXPECT_EQ(Gmb({"lease", "drop", "--tenant", "a", "llm"}).exit_code, 0);
+  EXPECT_EQ(Gmb({"reclaim", "a"}).exit_code, 0);
+  EXPECT_THAT(Audited(),
+              ElementsAre(Pair("reclaim", "a"), Pair("drop_lease", "a")));
+  weights_ = Lease();
+  client_.reset();
+  EXPECT_EQ(broker().program().AwaitExit(), 0);
+}
+
 }  // namespace
 }  // namespace gmb::component
