@@ -102,11 +102,12 @@ class Core {
   absl::StatusOr<std::vector<v1::Change>> SetTenant(const TenantPolicy& policy);
   absl::Status CheckDeleteTenant(absl::string_view name) const;
   absl::Status DeleteTenant(absl::string_view name);
-  // Sees a tenant's sessions off: `done` is called once, by this call or later
-  // by another thread, with OK when the last one has ended (then DeleteTenant,
-  // or EndDeparture, follows) or with BAD_STATE when they have not.
-  void StartDeparture(absl::string_view name, quota::Nanoseconds wait,
-                      Departure::Done done);
+  // Sees a tenant's sessions off. Unless that is refused, `done` is called
+  // once, by this call or later by another thread, with OK when the last one
+  // has ended (then DeleteTenant, or EndDeparture, follows) or with why the
+  // tenant stays.
+  absl::Status StartDeparture(absl::string_view name, quota::Nanoseconds wait,
+                              Departure::Done done);
   // It stays after all.
   void EndDeparture(absl::string_view name);
   // Ends the shared leases that a tenant without sessions asked to be kept.
@@ -416,7 +417,7 @@ class Core {
   absl::Status CheckStays(quota::TenantId tenant) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddDeparture(absl::string_view name, quota::Nanoseconds wait,
-                            Departure::Done* done, Afterwards* after)
+                            Departure::Done done, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SeeOff(const Tenant& tenant, quota::Nanoseconds wait, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

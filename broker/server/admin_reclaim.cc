@@ -26,9 +26,7 @@ void AdminService::DoReclaim(const HeldCall& call,
                              const v1::ReclaimRequest& request,
                              v1::ReclaimResponse* response,
                              grpc::ServerUnaryReactor* reactor) {
-  AuditRecord audit;
-  audit.at = clock_->WallTime();
-  audit.operator_name = call->caller.name;
+  AuditRecord audit = RecordOf(call->caller);
   audit.action = "reclaim";
   audit.subject = request.tenant();
   audit.detail = request.ShortDebugString();

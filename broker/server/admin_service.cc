@@ -67,14 +67,18 @@ grpc::ServerUnaryReactor* AdminService::OnOperatorsThread(
     reactor->Finish(proto::ToGrpcStatus(call.status()));
     return reactor;
   }
-  operators_.Post([this, reactor, name = std::move(call->caller.name),
+  operators_.Post([this, reactor, caller = std::move(call->caller),
                    change = std::move(change)] {
-    AuditRecord audit;
-    audit.at = clock_->WallTime();
-    audit.operator_name = name;
-    reactor->Finish(proto::ToGrpcStatus(change(audit)));
+    reactor->Finish(proto::ToGrpcStatus(change(RecordOf(caller))));
   });
   return reactor;
+}
+
+AuditRecord AdminService::RecordOf(const Caller& caller) const {
+  AuditRecord record;
+  record.at = clock_->WallTime();
+  record.operator_name = caller.name;
+  return record;
 }
 
 grpc::ServerUnaryReactor* AdminService::GetStatus(

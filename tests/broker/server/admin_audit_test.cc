@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -118,6 +119,23 @@ TEST_F(AdminAuditTest, WhatItsTenantDroppedFirstIsRefusedAndNotListed) {
   EXPECT_EQ(ReasonOf(Drop("weights")), v1::NO_SUCH_LEASE);
   EXPECT_EQ(ReasonOf(Reclaim(/*to=*/77)), v1::BAD_REQUEST);
   EXPECT_THAT(Audit(), IsEmpty());
+}
+
+TEST_F(AdminAuditTest, ATenantThatABrokersStopLeavesStays) {
+  const auto idle = Connect("idle");
+  std::future<absl::Status> deleted = std::async(std::launch::async, [this] {
+    v1::DeleteTenantRequest request;
+    request.set_name("idle");
+    request.mutable_wait()->set_seconds(600);
+    v1::DeleteTenantResponse response;
+    return Call(&v1::Admin::Stub::DeleteTenant, request, &response);
+  });
+  (void)idle->Await(
+      [](const v1::BrokerMessage& m) { return m.has_draining(); });
+  EXPECT_THAT(Audit(), ElementsAre("see_off_tenant"));
+  core.RefuseWaiting();
+  EXPECT_EQ(ReasonOf(deleted.get()), v1::DRAINING);
+  EXPECT_THAT(Audit(), ElementsAre("tenant_stays", "see_off_tenant"));
 }
 
 TEST_F(AdminAuditTest, WhatIsDoneIsListed) {
