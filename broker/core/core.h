@@ -102,17 +102,18 @@ class Core {
   absl::StatusOr<std::vector<v1::Change>> SetTenant(const TenantPolicy& policy);
   absl::Status CheckDeleteTenant(absl::string_view name) const;
   absl::Status DeleteTenant(absl::string_view name);
-  // Sees a tenant's sessions off: `done` is called once, by this call or later
-  // by another thread, with OK when the last one has ended (then DeleteTenant,
-  // or EndDeparture, follows) or with BAD_STATE when they have not.
-  void StartDeparture(absl::string_view name, quota::Nanoseconds wait,
-                      Departure::Done done);
+  // Sees a tenant's sessions off. Unless that is refused, `done` is called
+  // once, by this call or later by another thread, with OK when the last one
+  // has ended (then DeleteTenant, or EndDeparture, follows) or with why the
+  // tenant stays.
+  absl::Status StartDeparture(absl::string_view name, quota::Nanoseconds wait,
+                              Departure::Done done);
   // It stays after all.
   void EndDeparture(absl::string_view name);
   // Ends the shared leases that a tenant without sessions asked to be kept.
   void EndKept(absl::string_view tenant);
   // Nobody attaches to a shared lease any more. How many sessions have it
-  // still.
+  // still. NO_SUCH_LEASE: it is none that anybody could attach to.
   absl::StatusOr<uint32_t> DropLease(absl::string_view tenant,
                                      const std::string& name);
   absl::StatusOr<TenantPolicy> GetPolicy(absl::string_view name) const;
@@ -124,10 +125,10 @@ class Core {
   absl::StatusOr<v1::Change> ResizePool(const std::string& device,
                                         const quota::Amount& size);
   absl::StatusOr<uint64_t> DrainPool(const std::string& device, bool draining);
-  // `done` is called once, by this call or later by another thread, when what
-  // was asked for is back, or can not be had.
-  void StartReclaim(const v1::ReclaimRequest& request,
-                    StandingDemand::Done done);
+  // Unless it is refused, `done` is called once, by this call or later by
+  // another thread, when what was asked for is back, or can not be had.
+  absl::Status StartReclaim(const v1::ReclaimRequest& request,
+                            StandingDemand::Done done);
   // Answers all of them, departures too, and refuses new ones: the broker is
   // stopping.
   void RefuseWaiting();
@@ -416,7 +417,7 @@ class Core {
   absl::Status CheckStays(quota::TenantId tenant) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddDeparture(absl::string_view name, quota::Nanoseconds wait,
-                            Departure::Done* done, Afterwards* after)
+                            Departure::Done done, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SeeOff(const Tenant& tenant, quota::Nanoseconds wait, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -429,7 +430,7 @@ class Core {
 
   // What operators want back (core_standing.cc).
   absl::Status AddReclaim(const v1::ReclaimRequest& request,
-                          StandingDemand::Done* done, Afterwards* after)
+                          StandingDemand::Done done, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t StillWanted(const StandingDemand& demand) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -44,12 +44,10 @@ absl::Status Core::CheckStays(quota::TenantId tenant) const {
   return Leaving(tenants_.at(tenant).policy.name);
 }
 
-// Takes `done` if it is not refused.
 absl::Status Core::AddDeparture(absl::string_view name, quota::Nanoseconds wait,
-                                Departure::Done* done, Afterwards* after) {
+                                Departure::Done done, Afterwards* after) {
   const Tenant* tenant = tenants_.Find(name);
-  if (stopping_)
-    return proto::MakeError(v1::DRAINING, "the broker is stopping");
+  if (stopping_) return Stopping();
   if (tenant == nullptr) return NoSuchTenant(name);
   if (departures_.contains(tenant->id)) {
     return proto::MakeError(v1::BAD_STATE,
@@ -58,23 +56,24 @@ absl::Status Core::AddDeparture(absl::string_view name, quota::Nanoseconds wait,
   departures_.emplace(tenant->id,
                       Departure{.deadline = deps_.clock->Now() + wait,
                                 .killed = false,
-                                .done = std::move(*done)});
+                                .done = std::move(done)});
   deps_.events->Publish(NewEvent("tenant_leaving", tenant->id));
   SeeOff(*tenant, wait, after);
   Maintain(after);
   return absl::OkStatus();
 }
 
-void Core::StartDeparture(absl::string_view name, quota::Nanoseconds wait,
-                          Departure::Done done) {
+absl::Status Core::StartDeparture(absl::string_view name,
+                                  quota::Nanoseconds wait,
+                                  Departure::Done done) {
   Afterwards after;
   absl::Status added;
   {
     ipc::MutexLock lock(&mu_);
-    added = AddDeparture(name, wait, &done, &after);
+    added = AddDeparture(name, wait, std::move(done), &after);
   }
   after.Run(this);
-  if (!added.ok()) done(added);
+  return added;
 }
 
 // Its sessions are told, what they wait for is refused, what is parked is taken

@@ -137,9 +137,11 @@ absl::StatusOr<uint32_t> Core::DropLease(absl::string_view tenant_name,
   absl::StatusOr<uint32_t> attached;
   {
     ipc::MutexLock lock(&mu_);
+    if (stopping_) return Stopping();
     const Tenant* tenant = tenants_.Find(tenant_name);
     if (tenant == nullptr) return NoSuchTenant(tenant_name);
     attached = DropName(tenant->id, name, &after);
+    if (!attached.ok()) return attached;
     Maintain(&after);
   }
   after.Run(this);

@@ -157,13 +157,15 @@ std::vector<std::string> Core::VerdictSentences(
   return texts;
 }
 
-// Takes `done` if it is not refused.
 absl::Status Core::AddReclaim(const v1::ReclaimRequest& request,
-                              StandingDemand::Done* done, Afterwards* after) {
+                              StandingDemand::Done done, Afterwards* after) {
+  if (!v1::ReclaimRequest::Step_IsValid(request.to())) {
+    return proto::MakeError(v1::BAD_REQUEST, "the last step is TRIM or EVICT",
+                            {.field = "to"});
+  }
+  if (stopping_) return Stopping();
   const Tenant* tenant = tenants_.Find(request.tenant());
   const Pool* pool = FindPool(request.device());
-  if (stopping_)
-    return proto::MakeError(v1::DRAINING, "the broker is stopping");
   if (tenant == nullptr) return NoSuchTenant(request.tenant());
   if (pool == nullptr) return NoSuchDevice(request.device());
   const quota::Instant now = deps_.clock->Now();
@@ -182,7 +184,7 @@ absl::Status Core::AddReclaim(const v1::ReclaimRequest& request,
                          : quota::Step::kEvict;
   const quota::Nanoseconds wait = SaneWait(request.wait());
   demand.deadline = now + (wait.count() > 0 ? wait : std::chrono::seconds(10));
-  demand.done = std::move(*done);
+  demand.done = std::move(done);
   v1::Event event = NewEvent("reclaim_asked", tenant->id);
   event.set_device(pool->uuid());
   event.set_bytes(demand.wanted_bytes);
@@ -192,16 +194,16 @@ absl::Status Core::AddReclaim(const v1::ReclaimRequest& request,
   return absl::OkStatus();
 }
 
-void Core::StartReclaim(const v1::ReclaimRequest& request,
-                        StandingDemand::Done done) {
+absl::Status Core::StartReclaim(const v1::ReclaimRequest& request,
+                                StandingDemand::Done done) {
   Afterwards after;
   absl::Status added;
   {
     ipc::MutexLock lock(&mu_);
-    added = AddReclaim(request, &done, &after);
+    added = AddReclaim(request, std::move(done), &after);
   }
   after.Run(this);
-  if (!added.ok()) done(added);
+  return added;
 }
 
 void Core::RefuseWaiting() {
@@ -211,16 +213,14 @@ void Core::RefuseWaiting() {
     stopping_ = true;
     for (StandingDemand& demand : standing_) {
       if (demand.done == nullptr) continue;
-      after.answers.emplace_back([done = std::move(demand.done)] {
-        done(proto::MakeError(v1::DRAINING, "the broker is stopping"));
-      });
+      after.answers.emplace_back(
+          [done = std::move(demand.done)] { done(Stopping()); });
     }
     standing_.clear();
     for (auto& [tenant, departure] : departures_) {
       if (departure.done == nullptr) continue;
-      after.answers.emplace_back([done = std::move(departure.done)] {
-        done(proto::MakeError(v1::DRAINING, "the broker is stopping"));
-      });
+      after.answers.emplace_back(
+          [done = std::move(departure.done)] { done(Stopping()); });
     }
     departures_.clear();
   }

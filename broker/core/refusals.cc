@@ -43,6 +43,10 @@ absl::Status NoSuchName(absl::string_view name) {
                    name.substr(0, 128)));
 }
 
+absl::Status Stopping() {
+  return proto::MakeError(v1::DRAINING, "the broker is stopping");
+}
+
 absl::Status TooManyRequests(uint64_t max) {
   return proto::MakeError(
       v1::TOO_MANY_REQUESTS,

@@ -17,6 +17,9 @@ namespace gmb::broker {
 // Of a shared lease.
 [[nodiscard]] absl::Status NoSuchName(absl::string_view name);
 
+// To operators, of what could not be carried out any more.
+[[nodiscard]] absl::Status Stopping();
+
 [[nodiscard]] absl::Status TooManyRequests(uint64_t max);
 
 // Why the engine denied an Acquire of `bytes`.

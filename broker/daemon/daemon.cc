@@ -1,6 +1,8 @@
 #include "broker/daemon/daemon.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -114,10 +116,13 @@ absl::Status Daemon::SetUpCore() {
   }
   const std::vector<StartingTenant> tenants =
       MergeTenants(config_.tenants, stored_, uuids);
-  for (const StartingTenant& tenant : tenants)
+  std::set<std::string> names;
+  for (const StartingTenant& tenant : tenants) {
+    names.insert(tenant.config.policy.name);
     access_[tenant.config.policy.name] = tenant.config.socket;
+  }
   const std::string warning =
-      DefaultTenantWarning(config_.default_tenant, tenants);
+      DefaultTenantWarning(config_.default_tenant, names);
   if (!warning.empty())
     LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
   return AddTenants(tenants, core_.get());

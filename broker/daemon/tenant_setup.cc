@@ -91,12 +91,8 @@ std::vector<StartingTenant> MergeTenants(
 }
 
 std::string DefaultTenantWarning(const std::string& default_tenant,
-                                 const std::vector<StartingTenant>& tenants) {
-  const bool known = std::any_of(
-      tenants.begin(), tenants.end(), [&](const StartingTenant& tenant) {
-        return tenant.config.policy.name == default_tenant;
-      });
-  if (known || default_tenant.empty()) return "";
+                                 const std::set<std::string>& tenants) {
+  if (default_tenant.empty() || tenants.contains(default_tenant)) return "";
   return absl::StrCat(
       "default_tenant: there is no tenant ", default_tenant,
       ": peers that no token and no uid assigns are refused until there is "

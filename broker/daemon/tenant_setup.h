@@ -2,6 +2,7 @@
 #define GMB_BROKER_DAEMON_TENANT_SETUP_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,7 @@ struct StartingTenant {
 // What is to be said about a default tenant that is none of `tenants`; empty:
 // nothing. It is no error, since operators can make the tenant later.
 [[nodiscard]] std::string DefaultTenantWarning(
-    const std::string& default_tenant,
-    const std::vector<StartingTenant>& tenants);
+    const std::string& default_tenant, const std::set<std::string>& tenants);
 
 // Gives the tenants to the core. A file's tenant that does not fit is an error.
 // An operator's, which did fit once, starts without its guarantee (devices can

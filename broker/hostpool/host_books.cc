@@ -47,29 +47,27 @@ HostBooks::Amounts HostBooks::of(quota::TenantId tenant) const {
   return found == tenants_.end() ? Amounts{} : found->second.amounts;
 }
 
-bool HostBooks::HasRoomFor(quota::TenantId tenant, uint64_t bytes) const {
-  const uint64_t limit = limit_bytes(tenant);
-  const uint64_t reserved = of(tenant).reserved_bytes;
-  return bytes <= unreserved_bytes() && reserved <= limit &&
-         bytes <= limit - reserved;
-}
-
-HostBooks::Answer HostBooks::Reserve(quota::TenantId tenant,
-                                     quota::LeaseId lease, uint64_t bytes) {
+HostBooks::Answer HostBooks::CheckRoom(quota::TenantId tenant,
+                                       uint64_t bytes) const {
   if (capacity_ == 0) return {Outcome::kOff, bytes};
-  if (HasRoom(lease)) return {Outcome::kReserved};
-  Tenant& of_tenant = TenantOf(tenant);
-  const uint64_t allowed =
-      of_tenant.limit_bytes -
-      std::min(of_tenant.limit_bytes, of_tenant.amounts.reserved_bytes);
+  const uint64_t limit = limit_bytes(tenant);
+  const uint64_t allowed = limit - std::min(limit, of(tenant).reserved_bytes);
   if (bytes > allowed) return {Outcome::kTenantLimit, bytes - allowed};
   if (bytes > unreserved_bytes()) {
     return {Outcome::kPoolFull, bytes - unreserved_bytes()};
   }
-  of_tenant.amounts.reserved_bytes += bytes;
+  return {Outcome::kReserved};
+}
+
+HostBooks::Answer HostBooks::Reserve(quota::TenantId tenant,
+                                     quota::LeaseId lease, uint64_t bytes) {
+  if (HasRoom(lease)) return {Outcome::kReserved};
+  const Answer answer = CheckRoom(tenant, bytes);
+  if (answer.outcome != Outcome::kReserved) return answer;
+  TenantOf(tenant).amounts.reserved_bytes += bytes;
   total_.reserved_bytes += bytes;
   leases_.emplace(lease, Room{.tenant = tenant, .bytes = bytes});
-  return {Outcome::kReserved};
+  return answer;
 }
 
 const std::vector<device::HostExtent>& HostBooks::Place(quota::LeaseId lease) {

@@ -89,8 +89,12 @@ class HostBooks {
   [[nodiscard]] bool HasRoom(quota::LeaseId lease) const {
     return leases_.contains(lease);
   }
+  // What Reserve would answer to a lease that has no room yet.
+  [[nodiscard]] Answer CheckRoom(quota::TenantId tenant, uint64_t bytes) const;
   // Whether a new lease of this size could get room now.
-  [[nodiscard]] bool HasRoomFor(quota::TenantId tenant, uint64_t bytes) const;
+  [[nodiscard]] bool HasRoomFor(quota::TenantId tenant, uint64_t bytes) const {
+    return CheckRoom(tenant, bytes).outcome == Outcome::kReserved;
+  }
   [[nodiscard]] const Amounts& total() const { return total_; }
   [[nodiscard]] Amounts of(quota::TenantId tenant) const;
   [[nodiscard]] uint64_t limit_bytes(quota::TenantId tenant) const;

@@ -21,27 +21,51 @@ grpc::ServerUnaryReactor* AdminService::DeleteTenant(
   if (!call.ok()) {
     reactor->Finish(proto::ToGrpcStatus(call.status()));
   } else {
-    SeeOffAndDelete(*request, reactor, Hold(*std::move(call)));
+    operators_.Post([this, reactor, request, held = Hold(*std::move(call))] {
+      SeeOffAndDelete(held, *request, reactor);
+    });
   }
   return reactor;
 }
 
-void AdminService::SeeOffAndDelete(const v1::DeleteTenantRequest& request,
-                                   grpc::ServerUnaryReactor* reactor,
-                                   const HeldCall& call) {
-  core_->StartDeparture(
-      request.name(), SaneWait(request.wait()),
-      [this, reactor, name = request.name(), call](const absl::Status& gone) {
-        if (!gone.ok()) return reactor->Finish(proto::ToGrpcStatus(gone));
-        operators_.Post([this, reactor, name, call] {
-          AuditRecord audit;
-          audit.at = clock_->WallTime();
-          audit.operator_name = call->caller.name;
-          const absl::Status deleted = DoDeleteTenant(std::move(audit), name);
-          if (!deleted.ok()) core_->EndDeparture(name);
-          reactor->Finish(proto::ToGrpcStatus(deleted));
-        });
-      });
+void AdminService::SeeOffAndDelete(const HeldCall& call,
+                                   const v1::DeleteTenantRequest& request,
+                                   grpc::ServerUnaryReactor* reactor) {
+  AuditRecord audit = RecordOf(call->caller);
+  audit.action = "see_off_tenant";
+  audit.subject = request.name();
+  audit.detail = request.ShortDebugString();
+  auto answer = [this, reactor, name = request.name(),
+                 call](const absl::Status& gone) {
+    operators_.Post([this, reactor, name, call, gone] {
+      reactor->Finish(proto::ToGrpcStatus(EndSeeOff(call, name, gone)));
+    });
+  };
+  const absl::Status started = store_->Audit(audit, [&] {
+    return core_->StartDeparture(request.name(), SaneWait(request.wait()),
+                                 std::move(answer));
+  });
+  if (!started.ok()) reactor->Finish(proto::ToGrpcStatus(started));
+}
+
+// The sessions are gone, or why they are not.
+absl::Status AdminService::EndSeeOff(const HeldCall& call,
+                                     const std::string& name,
+                                     const absl::Status& gone) {
+  absl::Status deleted = gone;
+  if (gone.ok()) {
+    deleted = DoDeleteTenant(RecordOf(call->caller), name);
+    if (!deleted.ok()) core_->EndDeparture(name);
+  }
+  // Somebody else may have deleted it.
+  if (deleted.ok() || !core_->GetPolicy(name).ok()) return deleted;
+  AuditRecord audit = RecordOf(call->caller);
+  audit.action = "tenant_stays";
+  audit.subject = name;
+  audit.detail = std::string(deleted.message());
+  // It stays also where that cannot be written.
+  store_->Audit(audit, [] { return absl::OkStatus(); }).IgnoreError();
+  return deleted;
 }
 
 absl::Status AdminService::DoDeleteTenant(AuditRecord audit,

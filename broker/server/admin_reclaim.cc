@@ -26,28 +26,21 @@ void AdminService::DoReclaim(const HeldCall& call,
                              const v1::ReclaimRequest& request,
                              v1::ReclaimResponse* response,
                              grpc::ServerUnaryReactor* reactor) {
-  if (!v1::ReclaimRequest::Step_IsValid(request.to())) {
-    return reactor->Finish(proto::ToGrpcStatus(proto::MakeError(
-        v1::BAD_REQUEST, "the last step is TRIM or EVICT", {.field = "to"})));
-  }
-  absl::Status checked = core_->GetPolicy(request.tenant()).status();
-  checked.Update(core_->ResolveDevice(request.device()).status());
-  if (!checked.ok()) return reactor->Finish(proto::ToGrpcStatus(checked));
-  AuditRecord audit;
-  audit.at = clock_->WallTime();
-  audit.operator_name = call->caller.name;
+  AuditRecord audit = RecordOf(call->caller);
   audit.action = "reclaim";
   audit.subject = request.tenant();
   audit.detail = request.ShortDebugString();
-  if (absl::Status stored = store_->Audit(audit); !stored.ok()) {
-    return reactor->Finish(proto::ToGrpcStatus(stored));
-  }
-  core_->StartReclaim(request, [reactor, response, call](
-                                   absl::StatusOr<v1::ReclaimResponse> done) {
+  auto answer = [reactor, response,
+                 call](absl::StatusOr<v1::ReclaimResponse> done) {
     const absl::Status status = done.status();
     if (status.ok()) *response = *std::move(done);
     reactor->Finish(proto::ToGrpcStatus(status));
+  };
+  const absl::Status started = store_->Audit(audit, [&] {
+    // From here on the answer may end the call, and the request with it.
+    return core_->StartReclaim(request, std::move(answer));
   });
+  if (!started.ok()) reactor->Finish(proto::ToGrpcStatus(started));
 }
 
 }  // namespace gmb::broker

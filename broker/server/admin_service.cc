@@ -67,14 +67,18 @@ grpc::ServerUnaryReactor* AdminService::OnOperatorsThread(
     reactor->Finish(proto::ToGrpcStatus(call.status()));
     return reactor;
   }
-  operators_.Post([this, reactor, name = std::move(call->caller.name),
+  operators_.Post([this, reactor, caller = std::move(call->caller),
                    change = std::move(change)] {
-    AuditRecord audit;
-    audit.at = clock_->WallTime();
-    audit.operator_name = name;
-    reactor->Finish(proto::ToGrpcStatus(change(audit)));
+    reactor->Finish(proto::ToGrpcStatus(change(RecordOf(caller))));
   });
   return reactor;
+}
+
+AuditRecord AdminService::RecordOf(const Caller& caller) const {
+  AuditRecord record;
+  record.at = clock_->WallTime();
+  record.operator_name = caller.name;
+  return record;
 }
 
 grpc::ServerUnaryReactor* AdminService::GetStatus(
@@ -270,12 +274,12 @@ absl::Status AdminService::DoDrainPool(AuditRecord audit,
   if (!device.ok()) return device.status();
   audit.action = request.draining() ? "drain_pool" : "undrain_pool";
   audit.subject = *device;
-  if (absl::Status stored = store_->Audit(audit); !stored.ok()) return stored;
-  absl::StatusOr<uint64_t> leased =
-      core_->DrainPool(*device, request.draining());
-  if (!leased.ok()) return leased.status();
-  response->set_leased_bytes(*leased);
-  return absl::OkStatus();
+  return store_->Audit(audit, [&] {
+    const absl::StatusOr<uint64_t> leased =
+        core_->DrainPool(*device, request.draining());
+    if (leased.ok()) response->set_leased_bytes(*leased);
+    return leased.status();
+  });
 }
 
 }  // namespace gmb::broker

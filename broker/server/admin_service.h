@@ -24,9 +24,10 @@ struct TenantDoors {
 };
 
 // The gRPC side of operators: authenticates, decodes, asks the core, encodes.
-// Changes are made one at a time, on a thread of their own, and in this order:
-// checked by the core, stored with their audit record, made. What the check
-// refuses is not in the audit; what comes to nothing after it is.
+// Changes are made one at a time, on a thread of their own. What is stored is
+// checked by the core, stored with its audit record, made; of what is not, the
+// record is written first, and taken out again when the core refuses it. So
+// nothing of that is made that is not in the audit; what is refused is not.
 class AdminService : public v1::Admin::CallbackService {
  public:
   // All of them must outlive the service.
@@ -94,6 +95,8 @@ class AdminService : public v1::Admin::CallbackService {
   static HeldCall Hold(AuthenticatedCall call) {
     return std::make_shared<const AuthenticatedCall>(std::move(call));
   }
+  // Of what the caller does now; what it is, is still to be filled in.
+  AuditRecord RecordOf(const Caller& caller) const;
   // Answers at once with what `report` fills in.
   grpc::ServerUnaryReactor* Answer(
       grpc::CallbackServerContext* context,
@@ -111,8 +114,11 @@ class AdminService : public v1::Admin::CallbackService {
                            v1::SetTenantResponse* response);
   absl::Status DoDeleteTenant(AuditRecord audit, const std::string& name);
   // Finishes the call now or later.
-  void SeeOffAndDelete(const v1::DeleteTenantRequest& request,
-                       grpc::ServerUnaryReactor* reactor, const HeldCall& call);
+  void SeeOffAndDelete(const HeldCall& call,
+                       const v1::DeleteTenantRequest& request,
+                       grpc::ServerUnaryReactor* reactor);
+  absl::Status EndSeeOff(const HeldCall& call, const std::string& name,
+                         const absl::Status& gone);
   absl::Status DoResizePool(AuditRecord audit,
                             const v1::ResizePoolRequest& request,
                             v1::ResizePoolResponse* response);

@@ -74,8 +74,43 @@ absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
   });
 }
 
-absl::Status QuotaStore::Audit(const AuditRecord& record) {
-  return Commit(record, [] { return absl::OkStatus(); });
+absl::Status QuotaStore::Audit(const AuditRecord& record,
+                               absl::FunctionRef<absl::Status()> act) {
+  const absl::StatusOr<int64_t> id = WriteAudit(record);
+  if (!id.ok()) return id.status();
+  absl::Status done = act();
+  if (!done.ok()) TakeOutAudit(*id).IgnoreError();
+  return done;
+}
+
+absl::StatusOr<int64_t> QuotaStore::WriteAudit(const AuditRecord& record) {
+  ipc::MutexLock lock(&mu_);
+  absl::StatusOr<Transaction> transaction = Transaction::Begin(&database_);
+  if (!transaction.ok()) return transaction.status();
+  absl::Status done = AddAudit(record);
+  if (!done.ok()) return done;
+  const absl::StatusOr<int64_t> id =
+      database_.QueryInt("SELECT MAX(id) FROM audit");
+  if (!id.ok()) return id;
+  done = transaction->Commit();
+  if (!done.ok()) return done;
+  return id;
+}
+
+// Its number is used again, so that what is refused does not shorten the list,
+// which is kept by numbers.
+absl::Status QuotaStore::TakeOutAudit(int64_t id) {
+  ipc::MutexLock lock(&mu_);
+  absl::StatusOr<Transaction> transaction = Transaction::Begin(&database_);
+  if (!transaction.ok()) return transaction.status();
+  Statement take_out(&database_, "DELETE FROM audit WHERE id = ?");
+  absl::Status done = take_out.Bind(id).Run();
+  if (!done.ok()) return done;
+  done = database_.Execute(
+      "UPDATE sqlite_sequence SET seq = (SELECT IFNULL(MAX(id), 0) FROM audit) "
+      "WHERE name = 'audit'");
+  if (!done.ok()) return done;
+  return transaction->Commit();
 }
 
 absl::Status QuotaStore::AddAudit(const AuditRecord& record) {

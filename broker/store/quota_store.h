@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -64,8 +65,13 @@ class QuotaStore {
   absl::Status PutPoolTarget(absl::string_view device,
                              const quota::Amount& target,
                              const AuditRecord& audit);
-  // What changes nothing that is stored, such as draining a pool.
-  absl::Status Audit(const AuditRecord& record);
+  // Of what changes nothing that is stored, such as draining a pool. `act`
+  // decides and does it, once the record is on the disk, and not without: so
+  // nothing is done that is not listed. What it refuses is taken out again;
+  // that stays listed only where the disk fails, or the broker ends, in
+  // between.
+  absl::Status Audit(const AuditRecord& record,
+                     absl::FunctionRef<absl::Status()> act);
 
   // Newest first. The last kKeptAuditRecords are kept.
   absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit);
@@ -80,6 +86,10 @@ class QuotaStore {
 
   absl::Status AddAudit(const AuditRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The record's number, by which it can be taken out again.
+  absl::StatusOr<int64_t> WriteAudit(const AuditRecord& record)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status TakeOutAudit(int64_t id) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status PutQuota(absl::string_view tenant, absl::string_view device,
                         const quota::TenantQuota& quota)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/broker/temp_directory.h"
 
@@ -30,6 +31,8 @@ const absl::Time kAt = absl::FromUnixSeconds(1'795'184'546);
 AuditRecord Record(const std::string& action, const std::string& subject) {
   return {kAt, "uid 0, pid 4711 (gmb)", action, subject, "guarantee=25%"};
 }
+
+absl::Status Done() { return absl::OkStatus(); }
 
 TenantPolicy PolicyA() {
   TenantPolicy policy;
@@ -232,7 +235,7 @@ TEST_F(QuotaStoreTest, TheAuditLogIsNewestFirstAndOutlivesTheBroker) {
   {
     const auto store = Open();
     ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
-    ASSERT_TRUE(store->Audit(Record("drain_pool", "host-0")).ok());
+    ASSERT_TRUE(store->Audit(Record("drain_pool", "host-0"), Done).ok());
     ASSERT_TRUE(store->DeleteTenant("a", Record("delete_tenant", "a")).ok());
   }
   const auto store = Open();
@@ -247,11 +250,46 @@ TEST_F(QuotaStoreTest, TheAuditLogIsNewestFirstAndOutlivesTheBroker) {
   EXPECT_THAT(*store->ListAudit(1), SizeIs(1));
 }
 
+TEST_F(QuotaStoreTest, WhatIsRefusedIsWrittenFirstAndTakenOutAgain) {
+  const auto store = Open();
+  const auto actions = [&] {
+    std::vector<std::string> list;
+    for (const AuditRecord& record : *store->ListAudit(10))
+      list.push_back(record.action);
+    return list;
+  };
+  ASSERT_TRUE(store->Audit(Record("drain_pool", "host-0"), Done).ok());
+  const absl::Status refused = store->Audit(Record("reclaim", "a"), [&] {
+    EXPECT_THAT(actions(), ElementsAre("reclaim", "drain_pool"));
+    return absl::NotFoundError("no such tenant");
+  });
+  EXPECT_EQ(refused, absl::NotFoundError("no such tenant"));
+  EXPECT_THAT(actions(), ElementsAre("drain_pool"));
+  ASSERT_TRUE(store->Audit(Record("drop_lease", "a"), Done).ok());
+  EXPECT_THAT(actions(), ElementsAre("drop_lease", "drain_pool"));
+}
+
+// The list is kept by the records' numbers.
+TEST_F(QuotaStoreTest, WhatIsRefusedDoesNotShortenTheAuditLog) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Audit(Record("drain_pool", "host-0"), Done).ok());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(store
+                     ->Audit(Record("reclaim", "a"),
+                             [] { return absl::NotFoundError("none"); })
+                     .ok());
+  }
+  ASSERT_TRUE(store->Audit(Record("drop_lease", "a"), Done).ok());
+  auto database = Database::Open(File());
+  ASSERT_TRUE(database.ok()) << database.status();
+  EXPECT_EQ(*database->QueryInt("SELECT MAX(id) FROM audit"), 2);
+}
+
 TEST_F(QuotaStoreTest, AnyBytesAreStoredAsDataNotAsSql) {
   const auto store = Open();
   AuditRecord record = Record("set_tenant", "a'); DROP TABLE audit; --");
   record.detail = std::string(10'000, '\xff') + "\n";
-  ASSERT_TRUE(store->Audit(record).ok());
+  ASSERT_TRUE(store->Audit(record, Done).ok());
   const auto all = store->ListAudit(10);
   ASSERT_TRUE(all.ok());
   EXPECT_EQ((*all)[0].subject, record.subject);

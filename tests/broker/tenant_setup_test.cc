@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 #include <string>
 
 namespace gmb::broker {
@@ -57,8 +58,11 @@ TEST(TenantSetup, ADefaultTenantThatIsNotThereIsAWarning) {
   made.name = "made";
   stored.tenants.push_back(made);
   stored.deleted_tenants = {"gone"};
-  const auto tenants =
-      MergeTenants({FromFile("a"), FromFile("gone")}, stored, {});
+  std::set<std::string> tenants;
+  for (const StartingTenant& tenant :
+       MergeTenants({FromFile("a"), FromFile("gone")}, stored, {})) {
+    tenants.insert(tenant.config.policy.name);
+  }
   for (const std::string known : {"", "a", "made"})
     EXPECT_EQ(DefaultTenantWarning(known, tenants), "");
   for (const std::string unknown : {"zz", "gone"}) {

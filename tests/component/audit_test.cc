@@ -10,6 +10,7 @@ namespace gmb::component {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Pair;
 using Words = std::vector<std::string>;
 
@@ -75,6 +76,7 @@ TEST_F(AuditTest, WhatIsRefusedIsNotListed) {
                           {"tenant", "set", "a", "--guarantee", "100GiB"},
                           {"tenant", "set", "a", "--device", "host-7"},
                           {"tenant", "delete", "nope"},
+                          {"tenant", "delete", "nope", "--wait", "1s"},
                           {"tenant", "delete", "a"},
                           {"pool", "resize", "100TiB"},
                           {"pool", "resize", "64MiB", "--device", "host-7"},
@@ -93,6 +95,45 @@ TEST_F(AuditTest, WhatIsDoneIsListedOnce) {
   EXPECT_THAT(Audited(),
               ElementsAre(Pair("drain_pool", "host-0"), Pair("reclaim", "a"),
                           Pair("drop_lease", "a")));
+}
+
+TEST_F(AuditTest, ADeletedTenantsSessionsAreListedAsAskedToEnd) {
+  const auto deletion =
+      StartGmb("del", {"tenant", "delete", "a", "--wait", "60s"});
+  ASSERT_TRUE(Await([&] { return Audited().size() == 1; }));
+  // Once is enough.
+  ExpectRefused({"tenant", "delete", "a", "--wait", "1s"});
+  client_.reset();
+  EXPECT_EQ(deletion->AwaitExit(), 0);
+  EXPECT_THAT(Audited(), ElementsAre(Pair("delete_tenant", "a"),
+                                     Pair("see_off_tenant", "a")));
+}
+
+TEST_F(AuditTest, ATenantThatStaysIsListedWithWhy) {
+  EXPECT_EQ(Gmb({"tenant", "delete", "a", "--wait", "50ms"}).exit_code, 1);
+  EXPECT_THAT(Audited(), ElementsAre(Pair("tenant_stays", "a"),
+                                     Pair("see_off_tenant", "a")));
+  const auto list = admin().ListAudit(v1::ListAuditRequest());
+  ASSERT_TRUE(list.ok());
+  EXPECT_THAT(list->entries(0).detail(), HasSubstr("sessions=1"));
+  EXPECT_EQ(list->entries(0).operator_name(), list->entries(1).operator_name());
+  EXPECT_THAT(list->entries(1).detail(), HasSubstr("wait"));
+}
+
+// It still frees what it is asked to free, and says so.
+TEST_F(AuditTest, OfADrainingBrokerItListsWhatWasDoneAlone) {
+  ShareWeights();
+  broker().program().Signal(SIGTERM);
+  ASSERT_TRUE(Await([&] { return Status().draining(); }));
+  ExpectRefused({"pool", "undrain"});
+  ExpectRefused({"lease", "drop", "--tenant", "a", "nope"});
+  EXPECT_EQ(Gmb({"lease", "drop", "--tenant", "a", "llm"}).exit_code, 0);
+  EXPECT_EQ(Gmb({"reclaim", "a"}).exit_code, 0);
+  EXPECT_THAT(Audited(),
+              ElementsAre(Pair("reclaim", "a"), Pair("drop_lease", "a")));
+  weights_ = Lease();
+  client_.reset();
+  EXPECT_EQ(broker().program().AwaitExit(), 0);
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ TEST_F(FullDiskTest, AChangeThatCannotBeStoredIsRefusedAndNotMade) {
   EXPECT_FALSE(std::filesystem::exists(TenantDir("new") + "/handle.sock"));
   EXPECT_THAT(Gmb({"tenant", "get", "a"}).out, HasSubstr("100%"));
   EXPECT_EQ(Gmb({"tenant", "delete", "a"}).exit_code, 1);
+  EXPECT_EQ(Gmb({"pool", "drain"}).exit_code, 1);
+  EXPECT_FALSE(Pool().draining());
 
   LimitFiles(pid, RLIM_INFINITY);
   ExpectServed("a");

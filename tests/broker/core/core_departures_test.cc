@@ -20,9 +20,10 @@ class CoreDeparturesTest : public CoreReclaimTest {
  protected:
   std::future<absl::Status> Depart(quota::Nanoseconds wait) {
     auto gone = std::make_shared<std::promise<absl::Status>>();
-    core.StartDeparture("idle", wait, [gone](const absl::Status& status) {
-      gone->set_value(status);
-    });
+    const absl::Status started = core.StartDeparture(
+        "idle", wait,
+        [gone](const absl::Status& status) { gone->set_value(status); });
+    if (!started.ok()) gone->set_value(started);
     return gone->get_future();
   }
   static v1::ErrorReason ReasonOf(const absl::Status& status) {

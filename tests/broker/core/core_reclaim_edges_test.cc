@@ -4,9 +4,11 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "ipc/gate_control.h"
+#include "proto/error_status.h"
 #include "tests/broker/core/core_reclaim_fixture.h"
 
 namespace gmb::broker {
@@ -200,11 +202,48 @@ TEST_F(CoreReclaimEdgesTest, ADeletedTenantsReclaimIsAnswered) {
   request.set_bytes(kMiB);
   request.mutable_wait()->set_seconds(60);
   std::promise<absl::Status> answered;
-  core.StartReclaim(request, [&](absl::StatusOr<v1::ReclaimResponse> done) {
-    answered.set_value(done.status());
-  });
+  ASSERT_TRUE(core.StartReclaim(request,
+                                [&](absl::StatusOr<v1::ReclaimResponse> done) {
+                                  answered.set_value(done.status());
+                                })
+                  .ok());
   ASSERT_TRUE(core.DeleteTenant("gone").ok());
   EXPECT_TRUE(answered.get_future().get().ok());
+}
+
+TEST_F(CoreReclaimEdgesTest, AReclaimThatIsRefusedIsNeitherToldNorAnswered) {
+  std::vector<std::string> told;
+  std::promise<void> asked;
+  const uint64_t subscription = events.Subscribe([&](const v1::Event& event) {
+    if (event.kind() != "reclaim_asked") return;
+    told.push_back(event.tenant());
+    if (event.tenant() == "busy") asked.set_value();
+  });
+  v1::ReclaimRequest request;
+  const auto refuse = [&] {
+    return core.StartReclaim(request, [](const auto& /*done*/) {
+      ADD_FAILURE() << "a refused reclaim was answered as well";
+    });
+  };
+  const auto reason = [](const absl::Status& status) {
+    return proto::ToWireError(status).detail().reason();
+  };
+  request.set_tenant("nobody");
+  EXPECT_EQ(reason(refuse()), v1::NO_SUCH_TENANT);
+  request.set_tenant("idle");
+  request.set_device("host-7");
+  EXPECT_EQ(reason(refuse()), v1::NO_SUCH_DEVICE);
+  request.clear_device();
+  request.set_to(static_cast<v1::ReclaimRequest::Step>(77));
+  EXPECT_EQ(reason(refuse()), v1::BAD_REQUEST);
+  request.set_to(v1::ReclaimRequest::EVICT);
+  request.set_tenant("busy");
+  EXPECT_TRUE(core.StartReclaim(request, [](const auto& /*done*/) {}).ok());
+  asked.get_future().wait();
+  core.RefuseWaiting();
+  EXPECT_EQ(reason(refuse()), v1::DRAINING);
+  events.Unsubscribe(subscription);
+  EXPECT_EQ(told, std::vector<std::string>{"busy"});
 }
 
 CoreOptions PatientOptions() {

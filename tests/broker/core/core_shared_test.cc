@@ -504,8 +504,9 @@ TEST_F(CoreSharedTest, NobodyLearnsOfItOnceHisTenantLeaves) {
   const Taken taken = Take({writer.get()}, 250 * kMiB);
   const auto reader = Connect("idle");
   const uint64_t waiting = Attach(reader.get(), "weights", 30);
-  core.StartDeparture("idle", std::chrono::seconds(30),
-                      [](const absl::Status&) {});
+  EXPECT_TRUE(core.StartDeparture("idle", std::chrono::seconds(30),
+                                  [](const absl::Status&) {})
+                  .ok());
   EXPECT_EQ(Reason(reader->Answer(waiting)), v1::DRAINING);
   EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 1))),
             v1::DRAINING);

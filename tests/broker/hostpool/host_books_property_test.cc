@@ -100,12 +100,14 @@ class Model {
   void Reserve(quota::LeaseId id) {
     const uint64_t tenant = Below(kTenants);
     const uint64_t granules = 1 + Below(20);
+    const bool fits = books_.HasRoomFor({tenant}, granules * kGranule);
     const HostBooks::Answer answer =
         books_.Reserve({tenant}, id, granules * kGranule);
     if (Has(id)) {
       EXPECT_EQ(answer.outcome, Outcome::kReserved);
       return;
     }
+    EXPECT_EQ(fits, answer.outcome == Outcome::kReserved);
     const uint64_t left_of_limit =
         limits_[tenant] - std::min(limits_[tenant], ReservedBy(tenant));
     uint64_t left = kGranules;
