@@ -44,7 +44,8 @@ absl::Status NoSuchName(absl::string_view name) {
 }
 
 absl::Status Stopping() {
-  return proto::MakeError(v1::DRAINING, "the broker is stopping");
+  return proto::MakeError(v1::DRAINING,
+                          "the broker is stopping: ask again when it is back");
 }
 
 absl::Status TooManyRequests(uint64_t max) {
