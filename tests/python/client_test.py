@@ -106,6 +106,12 @@ def test_ranges_outside_are_refused(client):
             lease.read(-1, 1)
         with pytest.raises(ValueError):
             lease.fill(256)
+        # Not cut to 64 bits, which would be the beginning.
+        for call in (lambda at: lease.read(at, 1), lambda at: lease.write(b"x", at),
+                     lambda at: lease.fill(1, at, 1)):
+            with pytest.raises(gmb.InvalidArgumentError):
+                call(1 << 64)
+        assert lease.read(0, 1) == b"\0"
 
 
 def test_refusals_carry_their_reason(broker):
@@ -225,12 +231,14 @@ def test_importing_needs_no_broker(tmp_path):
 
 
 def test_leases_of_nothing_and_of_more_than_there_is(client):
-    for nbytes in (0, 1 << 60):
+    for nbytes in (0, 1 << 60, (1 << 64) + 1):
         with pytest.raises(gmb.InvalidArgumentError, match="at least 1 byte"):
             client.acquire(nbytes)
     with pytest.raises(gmb.OutOfMemoryError):
         client.acquire(1 << 40)
     client.acquire(2 * MIB).release()
+    with pytest.raises(ValueError, match="below 0"):
+        client.set_trimmable(-1)
 
 
 USE = """

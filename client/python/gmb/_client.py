@@ -22,7 +22,7 @@ from gmb._errors import (
     UnavailableError,
 )
 from gmb._lease import Lease, drop_handle
-from gmb._native import check, encode, lib, milliseconds
+from gmb._native import byte_count, check, encode, lib, milliseconds
 from gmb._options import acquire_options, attach_options, client_options, shared_name
 from gmb._types import Contents, Device, Quota
 
@@ -193,8 +193,7 @@ class Client:
         this name, 1 to 128 printable characters; NameTakenError when there is one. With
         `keep` it stays when nobody is attached any more, until drop(). See shared().
         """
-        if nbytes < 0:
-            raise ValueError("gmb: a size is below 0")
+        size = byte_count(nbytes)
         options = acquire_options(
             device=device,
             wait=wait,
@@ -206,7 +205,7 @@ class Client:
             keep=keep,
         )
         return self._granted(
-            lambda client, out: lib.gmb_acquire(client, nbytes, ctypes.byref(options), out)
+            lambda client, out: lib.gmb_acquire(client, size, ctypes.byref(options), out)
         )
 
     def attach(
@@ -284,7 +283,7 @@ class Client:
     def set_trimmable(self, nbytes: int, device: str | None = None) -> None:
         """Says how much on_trim could release at once, so that the right ones are asked."""
         with _Call(self) as handle:
-            check(lib.gmb_set_trimmable(handle, encode(device), nbytes))
+            check(lib.gmb_set_trimmable(handle, encode(device), byte_count(nbytes)))
 
     # --- The gate.
 
