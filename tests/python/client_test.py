@@ -241,6 +241,27 @@ def test_leases_of_nothing_and_of_more_than_there_is(client):
         client.set_trimmable(-1)
 
 
+ENDS = """
+import sys, threading, gmb
+client = gmb.connect(sys.argv[1], tenant="a")
+waits = threading.Event()
+def ask(): client.acquire(40 << 20, wait=600, on_waiting=lambda _: waits.set())
+threading.Thread(target=ask, daemon=True).start()
+assert waits.wait(30)
+"""
+
+
+def test_a_process_ends_while_a_daemon_thread_waits_for_memory(broker):
+    with gmb.connect(broker.socket_dir, tenant="b") as other:
+        held = other.acquire(48 * MIB, contents=gmb.Contents.RESIDENT)
+        done = subprocess.run(
+            [sys.executable, "-c", ENDS, broker.socket_dir],
+            capture_output=True, timeout=60, check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        held.release()
+
+
 USE = """
 import ctypes, sys, gmb
 client = gmb.connect(sys.argv[1], tenant="a")

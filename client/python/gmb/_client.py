@@ -143,6 +143,19 @@ class Client:
             handle, self._handle = self._handle, None
             while self._calls:
                 self._idle.wait()
+        self._hang_up(handle)
+
+    def _close_unless_in_use(self) -> None:
+        """As the process ends: a daemon thread may be inside for as long as it waits."""
+        if self._fork_guard.in_child():
+            return
+        with self._lock:
+            if self._handle is None or self._calls:
+                return
+            handle, self._handle = self._handle, None
+        self._hang_up(handle)
+
+    def _hang_up(self, handle: int) -> None:
         _open_clients.discard(self)
         _scope.forget_default(self)
         lib.gmb_client_close(handle)
@@ -429,8 +442,7 @@ def connect(
 def _close_all() -> None:
     # Before the interpreter goes: callbacks must not find it gone.
     for client in list(_open_clients):
-        if client._scopes == 0:
-            client.close()
+        client._close_unless_in_use()
 
 
 atexit.register(_close_all)
