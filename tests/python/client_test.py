@@ -298,6 +298,12 @@ def test_names_of_tenants_are_checked():
             gmb.connect("/nowhere", tenant=name)
 
 
+def test_an_empty_token_is_not_taken_for_none(broker):
+    for token in ("", b""):
+        with pytest.raises(ValueError, match="token"):
+            gmb.connect(broker.socket_dir, tenant="a", tenant_token=token)
+
+
 def test_a_broker_that_dies_leaves_the_memory(broker, client):
     lease = client.acquire(2 * MIB)
     lease.write(b"here")

@@ -42,6 +42,8 @@ def client_options(
     )
     if tenant_token is not None:
         token = tenant_token.encode() if isinstance(tenant_token, str) else tenant_token
+        if not token:  # to the library none, and so another tenant
+            raise ValueError("gmb: the tenant's token is empty")
         options.tenant_token, options.tenant_token_bytes = token, len(token)
     for name, callback in _callbacks(on_budget_changed, on_draining, on_trim).items():
         setattr(options, name, callback)
