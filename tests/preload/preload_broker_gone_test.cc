@@ -49,12 +49,12 @@ TEST_F(PreloadTest, ATokenFileThatHoldsNoTokenIsNoSession) {
   const std::string file = Directory() + "/token";
   std::ofstream{file};
   for (const std::string& named : {file, file + "s"}) {
-    Program program(Directory(), "program",
-                    WithFakeDriver({"GMB_SOCKET_DIR=" + TenantDir("a"),
-                                    "GMB_RUN_TOKEN_FILE=" + named,
-                                    "GMB_RUN_VERBOSE=1",
-                                    "LD_PRELOAD=" PRELOAD_LIBRARY,
-                                    PRELOAD_PROGRAM, "proc", "alloc x 4096"}));
+    Program program(
+        Directory(), "program",
+        WithFakeDriver({"GMB_SOCKET_DIR=" + TenantDir("a"),
+                        "GMB_RUN_TOKEN_FILE=" + named, "GMB_RUN_VERBOSE=1",
+                        "LD_PRELOAD=" PRELOAD_LIBRARY, PRELOAD_PROGRAM, "proc",
+                        "alloc x 4096"}));
     EXPECT_EQ(program.AwaitExit(), 0) << program.Err();
     EXPECT_EQ(program.Out(), absl::StrCat("alloc x ", kNotReady, "\nend\n"));
     EXPECT_THAT(program.Err(), HasSubstr(named));

@@ -55,10 +55,10 @@ TEST_F(RunCommandTest, ItHandsOverTheBrokerAndItsOptions) {
 }
 
 TEST_F(RunCommandTest, WhatIsSaidCountsAndNotWhatARunAroundItSaid) {
-  const Said said = RunWith(
-      {"--tenant", "a", "--fallback", "native"},
-      {GMB_PROGRAM, "--socket-dir", SocketDir(), "run", "--tenant", "a",
-       "--fallback", "fail", "--", "env"});
+  const Said said =
+      RunWith({"--tenant", "a", "--fallback", "native"},
+              {GMB_PROGRAM, "--socket-dir", SocketDir(), "run", "--tenant", "a",
+               "--fallback", "fail", "--", "env"});
   EXPECT_EQ(said.exit_code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("GMB_RUN_FALLBACK=fail\n"));
 }
