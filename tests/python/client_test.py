@@ -179,7 +179,7 @@ def test_a_trim_hook_is_asked_for_what_it_said(broker):
             other.acquire(16 * MIB, wait=30).release()
             other.acquire(32 * MIB, wait=30).release()
         assert seen and seen[0][0] == client.devices[0].uuid
-        assert seen[0][1] > 0 and seen[0][2] > 0
+        assert seen[0][1] > 0 and seen[0][2] >= 0  # 0: called late
         assert not cache
 
 
