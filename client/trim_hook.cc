@@ -45,7 +45,7 @@ void TrimHook::Stop() {
     for (Pending& pending : state_->pending) {
       if (pending.running) {
         running.push_back(std::move(pending));
-      } else {
+      } else if (!pending.answered) {
         state_->answers.push_back({pending.trim, false});
       }
     }
@@ -77,6 +77,10 @@ void TrimHook::OnTrim(const v1::Trim& trim, Clock::time_point now) {
       })) {
     return;  // repeated after a break
   }
+  // Called for together with this one.
+  std::erase_if(pending, [&](const Pending& other) {
+    return other.answered && !other.running && other.device == trim.device();
+  });
   if (state_->HasNobody() || state_->stopping) {
     state_->answers.push_back({trim.trim(), false});
   } else if (pending.size() == kMostTrims) {
@@ -93,11 +97,11 @@ std::vector<TrimHook::Answer> TrimHook::TakeAnswers(Clock::time_point now) {
   ipc::MutexLock lock(&state_->mu);
   std::vector<Answer> answers;
   answers.swap(state_->answers);
-  std::erase_if(state_->pending, [&](const Pending& pending) {
-    if (pending.due > now) return false;
+  for (Pending& pending : state_->pending) {
+    if (pending.answered || pending.due > now) continue;
     answers.push_back({pending.trim, true});
-    return true;
-  });
+    pending.answered = true;
+  }
   return answers;
 }
 
@@ -106,6 +110,7 @@ std::optional<TrimHook::Clock::time_point> TrimHook::NextDue() const {
   if (!state_->answers.empty()) return Clock::time_point();
   std::optional<Clock::time_point> next;
   for (const Pending& pending : state_->pending) {
+    if (pending.answered) continue;
     next = std::min(next.value_or(pending.due), pending.due);
   }
   return next;
@@ -172,7 +177,7 @@ void TrimHook::AnswerRunning(State& state) {
   std::vector<Pending> waiting;
   for (Pending& pending : state.pending) {
     if (pending.running) {
-      state.answers.push_back({pending.trim, false});
+      if (!pending.answered) state.answers.push_back({pending.trim, false});
     } else {
       waiting.push_back(std::move(pending));
     }

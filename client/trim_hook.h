@@ -25,8 +25,10 @@ namespace gmb::internal {
 //
 // One call at a time, for all Trims of a device that wait, with the newest's
 // bytes; the handler is asked for what the heaps have not given. A Trim whose
-// time is over before its call is: busy, answered once, and not called for any
-// more. With nobody to call every Trim is answered at once. Thread-safe.
+// time is over before its call is: busy, answered once. It is called for all
+// the same, late: the broker asks once for what was said to be trimmable, and
+// nobody would say it anew. With nobody to call every Trim is answered at once.
+// Thread-safe.
 class TrimHook {
  public:
   using Clock = std::chrono::steady_clock;
@@ -75,7 +77,8 @@ class TrimHook {
     std::string device;
     uint64_t bytes;
     Clock::time_point due;
-    bool running = false;  // the handler is being called for it
+    bool running = false;   // the handler is being called for it
+    bool answered = false;  // busy: its time was over before
   };
   // Outlives the TrimHook when that is destroyed inside the handler.
   struct State {

@@ -135,7 +135,10 @@ Environment EnvironmentFor(const Context& context, const RunOptions& options,
     environment["GMB_RUN_WAIT"] =
         absl::StrCat(absl::ToInt64Milliseconds(*options.wait), "ms");
   }
-  if (options.native_without_broker) environment["GMB_RUN_FALLBACK"] = "native";
+  if (options.native_without_broker.has_value()) {
+    environment["GMB_RUN_FALLBACK"] =
+        *options.native_without_broker ? "native" : "fail";
+  }
   if (options.verbose) environment["GMB_RUN_VERBOSE"] = "1";
   std::string& preloaded = environment["LD_PRELOAD"];
   preloaded =
@@ -173,7 +176,7 @@ absl::StatusOr<ExitCode> LaunchProgram(Context& context,
                                        const RunOptions& options) {
   const absl::Status broker = CheckBroker(context, options);
   const bool may_do_without =
-      options.native_without_broker &&
+      options.native_without_broker.value_or(false) &&
       (absl::IsUnavailable(broker) || absl::IsDeadlineExceeded(broker));
   if (!broker.ok() && !may_do_without) return broker;
   const absl::StatusOr<std::string> preload = FindPreload(options.preload);

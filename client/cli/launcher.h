@@ -15,7 +15,7 @@ struct RunOptions {
   std::string tenant;             // empty: whoever the socket says we are
   std::string tenant_token_file;  // empty: none
   std::optional<absl::Duration> wait;
-  bool native_without_broker = false;
+  std::optional<bool> native_without_broker;
   bool verbose = false;
   std::string preload;               // empty: where gmb was installed
   std::vector<std::string> program;  // and its arguments; not empty

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,10 @@ constexpr size_t kMostDevices = 64;
 
 const BrokerLibrary& Library() { return *BrokerLibrary::Get(); }
 
-// Empty without a file; the broker says what is wrong with what is in it.
-std::string ReadToken(const std::string& path) {
+// Empty without a file. Nothing, which is said, when there is none in it:
+// without a token this process would be another tenant. The broker says what is
+// wrong with one.
+std::optional<std::string> ReadToken(const std::string& path) {
   if (path.empty()) return "";
   std::array<char, 512> buffer{};
   const ipc::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -32,7 +35,9 @@ std::string ReadToken(const std::string& path) {
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) {
     token.pop_back();
   }
-  return token;
+  if (!token.empty()) return token;
+  Say("cannot read the tenant's token file, or it is empty: " + path);
+  return std::nullopt;
 }
 
 // An error of the library, freed at the end; null means success.
@@ -122,11 +127,16 @@ Outcome Broker::Connect(std::shared_ptr<Session>* session) {
   session_.reset();
   if (BrokerLibrary::Get() == nullptr) return Outcome::kNoBroker;
   if (std::chrono::steady_clock::now() < next_try_) return last_try_;
-  const std::string token = ReadToken(TheSettings().token_file);
+  const std::optional<std::string> token = ReadToken(TheSettings().token_file);
+  if (!token.has_value()) {
+    next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
+    last_try_ = Outcome::kTurnedAway;  // as a broker would without it
+    return last_try_;
+  }
   gmb_client_options options;
   Library().gmb_client_options_init(&options, sizeof(options));
-  options.tenant_token = token.data();
-  options.tenant_token_bytes = token.size();
+  options.tenant_token = token->data();
+  options.tenant_token_bytes = token->size();
   gmb_client* client = nullptr;
   const Error error(Library().gmb_client_connect(&options, &client));
   if (!error.ok()) {

@@ -24,7 +24,7 @@ enum class Outcome {
   kDone,
   kNoMemory,    // it refused, or could not within the wait
   kNoBroker,    // nobody answers, or not any more
-  kTurnedAway,  // it takes no session of this process: an unknown tenant, say
+  kTurnedAway,  // it takes no session of this process: no token, say
   kNotOffered,  // it has no pool of this device
 };
 

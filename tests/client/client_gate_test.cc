@@ -204,8 +204,8 @@ TEST_F(ClientGateTest, APauseParksWithoutWaitingForParkAfter) {
 TEST_F(ClientGateTest, CopiesEnterTheGateThemselves) {
   StartBroker();
   const auto client = ConnectOrDie(ImpatientOptions());
-  Lease lease = *client->Acquire(2 * kMiB);
-  ASSERT_TRUE(client->TurnGateOn(AtOnce()).ok());
+  Lease lease = *InTime([&] { return client->Acquire(2 * kMiB); });
+  ASSERT_TRUE(InTime([&] { return client->TurnGateOn(AtOnce()); }).ok());
   ASSERT_TRUE(Close());
   On(ClientMessage::kRestore, [](const ClientMessage&) {});
   char byte = 0;
@@ -214,8 +214,8 @@ TEST_F(ClientGateTest, CopiesEnterTheGateThemselves) {
     (void)Reopen();
     broker().Serve(message);
   });
-  EXPECT_TRUE(lease.Fill(0, 7, 2 * kMiB).ok());
-  EXPECT_TRUE(lease.CopyToHost(&byte, 5, 1).ok());
+  EXPECT_TRUE(InTime([&] { return lease.Fill(0, 7, 2 * kMiB); }).ok());
+  EXPECT_TRUE(InTime([&] { return lease.CopyToHost(&byte, 5, 1); }).ok());
   EXPECT_EQ(byte, 7);
   EXPECT_TRUE(AwaitState(GateState::kParked)) << "and leave it";
 }

@@ -143,7 +143,7 @@ TEST_F(ClientProcessTest, AForkWhileThreadsAcquireIsHarmless) {
 TEST_F(ClientProcessTest, AStoppedBrokerTimesOutAndWorksAgainWhenContinued) {
   StartBrokerProcess();
   const auto client = ConnectOrDie(ImpatientOptions());
-  Lease lease = *client->Acquire(4 * kMiB);
+  Lease lease = *InTime([&] { return client->Acquire(4 * kMiB); });
   StopBrokerProcess();
   EXPECT_TRUE(absl::IsDeadlineExceeded(client->Acquire(4 * kMiB).status()));
   EXPECT_TRUE(absl::IsDeadlineExceeded(client->GetQuota().status()));

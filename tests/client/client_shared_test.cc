@@ -183,7 +183,8 @@ TEST_F(ClientSharedTest, AGrantThatComesTooLateGoesBack) {
   EXPECT_TRUE(broker().WaitUntil([&] { return broker().leases() == 0; }));
   EXPECT_EQ(broker().Count(ClientMessage::kRelease), 1);
   broker().OnMessage(nullptr);
-  EXPECT_TRUE(client->Attach("llm").ok()) << "the session lives";
+  EXPECT_TRUE(client->Attach("llm", WaitFor(kWait)).ok())
+      << "the session lives";
 }
 
 TEST_F(ClientSharedTest, AWaitingAttachCanBeWithdrawn) {

@@ -109,6 +109,29 @@ TEST_F(ClientTrimTest, ALateHandlerIsBusyOnceAndNotCalledAgainUntilItIsBack) {
   EXPECT_EQ(Answers(2), "b");
 }
 
+// The broker has forgotten what could be trimmed, and asks no second time.
+TEST_F(ClientTrimTest, WhatIsAnsweredBusyIsCalledForAllTheSame) {
+  StartBroker();
+  std::atomic<bool> go_on = false;
+  std::atomic<uint64_t> last_bytes = 0;
+  ClientOptions options = Options();
+  options.on_trim = [&](const std::string&, uint64_t bytes, absl::Duration) {
+    last_bytes = bytes;
+    go_on.wait(false);
+  };
+  const auto client = ConnectOrDie(std::move(options));
+  Trim(1, 1, 60);
+  ASSERT_TRUE(broker().WaitUntil([&] { return last_bytes == 1; }));
+  Trim(2, 2, 0, "host-1");
+  Trim(3, 3, 0, "host-1");
+  EXPECT_TRUE(AwaitAnswers(2, "b") && AwaitAnswers(3, "b"));
+  go_on = true;
+  go_on.notify_all();
+  EXPECT_TRUE(broker().WaitUntil([&] { return last_bytes == 3; }));
+  EXPECT_TRUE(AwaitAnswers(1, "."));
+  EXPECT_EQ(Answers(2) + Answers(3), "bb") << "each once";
+}
+
 TEST_F(ClientTrimTest, TheDeadlineOfARunningHandlerIsKept) {
   StartBroker();
   std::atomic<bool> go_on = false;

@@ -19,6 +19,7 @@ std::ostream& operator<<(std::ostream& out, const Footprint& f) {
 ClientOptions OptionsFor(const std::string& socket_dir) {
   ClientOptions options;
   options.socket_dir = socket_dir;
+  options.connect_timeout = absl::Seconds(60);  // the machine may be busy
   return options;
 }
 

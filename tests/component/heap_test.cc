@@ -159,7 +159,8 @@ TEST_F(HeapTest, WhatTheHeapCannotGiveTheApplicationIsAskedFor) {
   ASSERT_TRUE(lease.ok()) << lease.status();
   EXPECT_EQ(heap->statistics().returned_leases, 1U);
   EXPECT_GT(asked_bytes, 0U);
-  EXPECT_LE(asked_bytes, 120 * kMiB);
+  // All of it, where the broker hears late that the heap has given its part.
+  EXPECT_LE(asked_bytes, 220 * kMiB);
 }
 
 TEST_F(HeapTest, WithoutTrimItKeepsWhatItHas) {

@@ -1,5 +1,7 @@
 #include <signal.h>
 
+#include <fstream>
+
 #include "absl/strings/str_cat.h"
 #include "tests/preload/preload_fixture.h"
 
@@ -40,6 +42,23 @@ TEST_F(PreloadTest, WithTheFallbackItGoesOnWithTheDriversMemory) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
   EXPECT_THAT(program->Out(), HasSubstr("alloc y 0\ninfo 0 "));
   EXPECT_THAT(program->Out(), HasSubstr("free x 0\nalloc-async z 0\nend"));
+}
+
+// It would be another tenant without: whose socket this is, or the user's.
+TEST_F(PreloadTest, ATokenFileThatHoldsNoTokenIsNoSession) {
+  const std::string file = Directory() + "/token";
+  std::ofstream{file};
+  for (const std::string& named : {file, file + "s"}) {
+    Program program(
+        Directory(), "program",
+        WithFakeDriver({"GMB_SOCKET_DIR=" + TenantDir("a"),
+                        "GMB_RUN_TOKEN_FILE=" + named, "GMB_RUN_VERBOSE=1",
+                        "LD_PRELOAD=" PRELOAD_LIBRARY, PRELOAD_PROGRAM, "proc",
+                        "alloc x 4096"}));
+    EXPECT_EQ(program.AwaitExit(), 0) << program.Err();
+    EXPECT_EQ(program.Out(), absl::StrCat("alloc x ", kNotReady, "\nend\n"));
+    EXPECT_THAT(program.Err(), HasSubstr(named));
+  }
 }
 
 TEST_F(PreloadTest, TheFallbackIsForNoBrokerAndNotForARefusal) {

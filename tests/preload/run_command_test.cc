@@ -56,6 +56,15 @@ TEST_F(RunCommandTest, ItHandsOverTheBrokerAndItsOptions) {
   EXPECT_THAT(said.out, ::testing::Not(HasSubstr("GRPC_VERBOSITY")));
 }
 
+TEST_F(RunCommandTest, WhatIsSaidCountsAndNotWhatARunAroundItSaid) {
+  const Said said =
+      RunWith({"--tenant", "a", "--fallback", "native"},
+              {GMB_PROGRAM, "--socket-dir", SocketDir(), "run", "--tenant", "a",
+               "--fallback", "fail", "--", "env"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("GMB_RUN_FALLBACK=fail\n"));
+}
+
 TEST_F(RunCommandTest, WhatWasPreloadedBeforeStaysBehindIt) {
   Program program(
       Directory(), "run",

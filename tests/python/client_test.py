@@ -106,6 +106,12 @@ def test_ranges_outside_are_refused(client):
             lease.read(-1, 1)
         with pytest.raises(ValueError):
             lease.fill(256)
+        # Not cut to 64 bits, which would be the beginning.
+        for call in (lambda at: lease.read(at, 1), lambda at: lease.write(b"x", at),
+                     lambda at: lease.fill(1, at, 1)):
+            with pytest.raises(gmb.InvalidArgumentError):
+                call(1 << 64)
+        assert lease.read(0, 1) == b"\0"
 
 
 def test_refusals_carry_their_reason(broker):
@@ -173,7 +179,7 @@ def test_a_trim_hook_is_asked_for_what_it_said(broker):
             other.acquire(16 * MIB, wait=30).release()
             other.acquire(32 * MIB, wait=30).release()
         assert seen and seen[0][0] == client.devices[0].uuid
-        assert seen[0][1] > 0 and seen[0][2] > 0
+        assert seen[0][1] > 0 and seen[0][2] >= 0  # 0: called late
         assert not cache
 
 
@@ -225,12 +231,35 @@ def test_importing_needs_no_broker(tmp_path):
 
 
 def test_leases_of_nothing_and_of_more_than_there_is(client):
-    for nbytes in (0, 1 << 60):
+    for nbytes in (0, 1 << 60, (1 << 64) + 1):
         with pytest.raises(gmb.InvalidArgumentError, match="at least 1 byte"):
             client.acquire(nbytes)
     with pytest.raises(gmb.OutOfMemoryError):
         client.acquire(1 << 40)
     client.acquire(2 * MIB).release()
+    with pytest.raises(ValueError, match="below 0"):
+        client.set_trimmable(-1)
+
+
+ENDS = """
+import sys, threading, gmb
+client = gmb.connect(sys.argv[1], tenant="a")
+waits = threading.Event()
+def ask(): client.acquire(40 << 20, wait=600, on_waiting=lambda _: waits.set())
+threading.Thread(target=ask, daemon=True).start()
+assert waits.wait(30)
+"""
+
+
+def test_a_process_ends_while_a_daemon_thread_waits_for_memory(broker):
+    with gmb.connect(broker.socket_dir, tenant="b") as other:
+        held = other.acquire(48 * MIB, contents=gmb.Contents.RESIDENT)
+        done = subprocess.run(
+            [sys.executable, "-c", ENDS, broker.socket_dir],
+            capture_output=True, timeout=60, check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        held.release()
 
 
 USE = """
@@ -267,6 +296,12 @@ def test_names_of_tenants_are_checked():
     for name in ("", "..", "a/b"):
         with pytest.raises(ValueError, match="tenant"):
             gmb.connect("/nowhere", tenant=name)
+
+
+def test_an_empty_token_is_not_taken_for_none(broker):
+    for token in ("", b""):
+        with pytest.raises(ValueError, match="token"):
+            gmb.connect(broker.socket_dir, tenant="a", tenant_token=token)
 
 
 def test_a_broker_that_dies_leaves_the_memory(broker, client):

@@ -22,7 +22,7 @@ from gmb._errors import (
     UnavailableError,
 )
 from gmb._lease import Lease, drop_handle
-from gmb._native import check, encode, lib, milliseconds
+from gmb._native import byte_count, check, encode, lib, milliseconds
 from gmb._options import acquire_options, attach_options, client_options, shared_name
 from gmb._types import Contents, Device, Quota
 
@@ -143,6 +143,19 @@ class Client:
             handle, self._handle = self._handle, None
             while self._calls:
                 self._idle.wait()
+        self._hang_up(handle)
+
+    def _close_unless_in_use(self) -> None:
+        """As the process ends: a daemon thread may be inside for as long as it waits."""
+        if self._fork_guard.in_child():
+            return
+        with self._lock:
+            if self._handle is None or self._calls:
+                return
+            handle, self._handle = self._handle, None
+        self._hang_up(handle)
+
+    def _hang_up(self, handle: int) -> None:
         _open_clients.discard(self)
         _scope.forget_default(self)
         lib.gmb_client_close(handle)
@@ -193,8 +206,7 @@ class Client:
         this name, 1 to 128 printable characters; NameTakenError when there is one. With
         `keep` it stays when nobody is attached any more, until drop(). See shared().
         """
-        if nbytes < 0:
-            raise ValueError("gmb: a size is below 0")
+        size = byte_count(nbytes)
         options = acquire_options(
             device=device,
             wait=wait,
@@ -206,7 +218,7 @@ class Client:
             keep=keep,
         )
         return self._granted(
-            lambda client, out: lib.gmb_acquire(client, nbytes, ctypes.byref(options), out)
+            lambda client, out: lib.gmb_acquire(client, size, ctypes.byref(options), out)
         )
 
     def attach(
@@ -284,7 +296,7 @@ class Client:
     def set_trimmable(self, nbytes: int, device: str | None = None) -> None:
         """Says how much on_trim could release at once, so that the right ones are asked."""
         with _Call(self) as handle:
-            check(lib.gmb_set_trimmable(handle, encode(device), nbytes))
+            check(lib.gmb_set_trimmable(handle, encode(device), byte_count(nbytes)))
 
     # --- The gate.
 
@@ -430,8 +442,7 @@ def connect(
 def _close_all() -> None:
     # Before the interpreter goes: callbacks must not find it gone.
     for client in list(_open_clients):
-        if client._scopes == 0:
-            client.close()
+        client._close_unless_in_use()
 
 
 atexit.register(_close_all)

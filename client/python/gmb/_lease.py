@@ -7,7 +7,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gmb._native import check, lib
+from gmb._native import byte_count, check, lib
 from gmb._types import Device, DeviceKind
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Lease:
     def read(self, offset: int = 0, count: int | None = None) -> bytes:
         """Copies bytes to the host: for tools and tests, not for speed."""
         count = self._size - offset if count is None else count
-        _check_range(offset, count)
+        offset, count = _range(offset, count)
         buffer = ctypes.create_string_buffer(count)
         check(lib.gmb_lease_copy_to_host(self._open(), buffer, offset, count))
         return buffer.raw
@@ -95,13 +95,13 @@ class Lease:
         """Copies bytes to the device: for tools and tests, not for speed."""
         with memoryview(data) as given:
             raw = bytes(given)
-        _check_range(offset, len(raw))
-        check(lib.gmb_lease_copy_from_host(self._open(), offset, raw, len(raw)))
+        offset, count = _range(offset, len(raw))
+        check(lib.gmb_lease_copy_from_host(self._open(), offset, raw, count))
 
     def fill(self, value: int, offset: int = 0, count: int | None = None) -> None:
         """Sets bytes."""
         count = self._size - offset if count is None else count
-        _check_range(offset, count)
+        offset, count = _range(offset, count)
         if not 0 <= value <= 255:
             raise ValueError("gmb: a byte is 0 to 255")
         check(lib.gmb_lease_fill(self._open(), offset, value, count))
@@ -183,9 +183,8 @@ def drop_handle(owned: ctypes.c_void_p) -> None:
         lib.gmb_error_free(lib.gmb_lease_release(handle))
 
 
-def _check_range(offset: int, count: int) -> None:
-    if offset < 0 or count < 0:
-        raise ValueError("gmb: an offset or a count is below 0")
+def _range(offset: int, count: int) -> tuple[int, int]:
+    return byte_count(offset, "an offset"), byte_count(count, "a count")
 
 
 def _array_type(size: int) -> Any:

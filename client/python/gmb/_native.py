@@ -227,6 +227,13 @@ def milliseconds(seconds: float | None) -> int:
     return -int(-min(seconds, 1e9) * 1000 // 1)
 
 
+def byte_count(count: int, what: str = "a size") -> int:
+    """For the C interface, whose numbers ctypes would cut to 64 bits without a word."""
+    if count < 0:
+        raise ValueError(f"gmb: {what} is below 0")
+    return min(count, 2**64 - 1)  # which no lease has: refused as what it is
+
+
 def encode(text: str | os.PathLike[str] | None) -> bytes | None:
     """For the C interface, where a text ends at its first NUL."""
     encoded = None if text is None else os.fsencode(text)

@@ -41,6 +41,8 @@ def client_options(
     )
     if tenant_token is not None:
         token = tenant_token.encode() if isinstance(tenant_token, str) else tenant_token
+        if not token:  # to the library none, and so another tenant
+            raise ValueError("gmb: the tenant's token is empty")
         options.tenant_token, options.tenant_token_bytes = token, len(token)
     if on_budget_changed is not None:
         options.on_budget_changed = _kept(_callbacks.budget_changed(on_budget_changed))

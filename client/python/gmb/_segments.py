@@ -33,6 +33,7 @@ class Totals(Structure):
         ("bytes", c_uint64),
         ("waiting", c_uint64),
         ("changes", c_uint64),
+        ("trims", c_uint64),
     ]
 
 

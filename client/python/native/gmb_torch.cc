@@ -26,6 +26,7 @@ struct Session {
 struct State {
   Segments segments;
   std::atomic<uint64_t> waiting{0};
+  std::atomic<uint64_t> trims{0};
   std::atomic<pid_t> pid{0};  // that opened it; a forked child has no leases
 
   std::shared_mutex mu;  // guards `session`; shared while a lease is acquired
@@ -174,6 +175,7 @@ int32_t gmb_torch_find(const void* address, gmb_torch_segment* segment) {
 void gmb_torch_get_totals(gmb_torch_totals* totals) {
   *totals = TheState().segments.totals();
   totals->waiting = TheState().waiting.load();
+  totals->trims = TheState().trims.load();
 }
 
 void gmb_torch_take_failure(gmb_torch_failure* failure) {
@@ -192,6 +194,7 @@ void gmb_torch_end_capture() {
 void gmb_torch_on_trim(const char* device, uint64_t bytes, int64_t within_ms,
                        void* user) {
   State& state = TheState();
+  state.trims.fetch_add(1);
   if (state.waiting.load() > 0 || state.segments.capturing()) return;
   const std::lock_guard lock(state.trim_mu);
   if (state.trim != nullptr) state.trim(device, bytes, within_ms, user);

@@ -57,6 +57,8 @@ typedef struct gmb_torch_totals {
   uint64_t bytes;
   uint64_t waiting; /* threads inside gmb_acquire now */
   uint64_t changes; /* segments made and freed ever: has anything changed? */
+  uint64_t trims; /* asked for ever, passed on or not: the broker has forgotten
+                     what it was told that could be trimmed */
 } gmb_torch_totals;
 
 GMB_EXPORT void gmb_torch_get_totals(gmb_torch_totals* totals);

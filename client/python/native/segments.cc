@@ -86,7 +86,8 @@ gmb_torch_totals Segments::totals() {
   return {.segments = by_address_.size(),
           .bytes = bytes_,
           .waiting = 0,
-          .changes = changes_};
+          .changes = changes_,
+          .trims = 0};
 }
 
 }  // namespace gmb::python

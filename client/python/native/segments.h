@@ -33,7 +33,7 @@ class Segments {
   [[nodiscard]] std::vector<gmb_lease*> EndCapture();
   [[nodiscard]] bool capturing();
 
-  // All but `waiting`.
+  // All but `waiting` and `trims`.
   [[nodiscard]] gmb_torch_totals totals();
 
  private:

@@ -26,6 +26,7 @@ class Trimmer:
         self._changed = threading.Event()
         self._stop = threading.Event()
         self._said: dict[int, int] = {}
+        self._trims = 0
         self._thread = threading.Thread(target=self._run, name="gmb-trimmable", daemon=True)
         self._thread.start()
 
@@ -66,9 +67,14 @@ class Trimmer:
 
     def _report(self) -> None:
         # torch holds the lock that looking takes while it waits for the broker.
-        if _segments.totals().waiting:
+        totals = _segments.totals()
+        if totals.waiting:
             self.changed()
             return
+        if totals.trims != self._trims:
+            # Having asked, the broker has forgotten it, also where that was passed by.
+            self._trims = totals.trims
+            self._said.clear()
         for device, nbytes in self._router.unused_bytes().items():
             if self._said.get(device) != nbytes:
                 self._client.set_trimmable(nbytes, self._uuids[device])
