@@ -116,17 +116,18 @@ std::vector<uint64_t> Arena::TakeEmptyChunks(uint64_t bytes) {
 }
 
 void Arena::DissolvePool(PoolId pool) {
-  SettlePool(pool);
   for (const auto& [address, chunk] : chunks_) {
     if (chunk->pool != pool) continue;
     for (Block* block = chunk->first; block != nullptr; block = block->after) {
-      if (IsUsed(block)) {
-        block->share = ShareOf(kGeneral, block->share->stream);
-        continue;
-      }
-      block->share->free.Remove(block);
-      block->share = general_;
-      general_->free.Insert(block);
+      Share* const from = block->share;
+      Share* const to =
+          from->anyone ? general_ : ShareOf(kGeneral, from->stream);
+      block->share = to;
+      if (IsUsed(block)) continue;
+      from->free.Remove(block);
+      block->marks = to->marks;
+      if (!to->anyone) to->freed_since_mark = true;
+      to->free.Insert(block);
     }
     chunk->pool = kGeneral;
     if (chunk->used == 0) sums_.empty_bytes += chunk->bytes;
@@ -278,6 +279,13 @@ void Arena::Reached(void* stream, uint64_t mark) {
 void Arena::SettlePool(PoolId pool) {
   for (const auto& [key, share] : shares_) {
     if (key.first == pool) SettleShare(share.get(), ~uint64_t{0});
+  }
+}
+
+void Arena::SettleStream(void* stream) {
+  for (const auto& [key, share] : shares_) {
+    if (key.first != kGeneral && key.second == stream)
+      SettleShare(share.get(), ~uint64_t{0});
   }
 }
 

@@ -75,7 +75,8 @@ class Arena {
   // Takes chunks of kGeneral without a used block out, largest first, until
   // they are `bytes` together or there are no more; their ids.
   [[nodiscard]] std::vector<uint64_t> TakeEmptyChunks(uint64_t bytes);
-  // The pool's chunks are everybody's from now on, its free blocks anyone's.
+  // The pool's chunks are everybody's from now on. Whose its free blocks are
+  // stays so: what a stream freed after a capture it may still be at work on.
   void DissolvePool(PoolId pool);
 
   // `bytes` is what RoundUp said. Null: nothing that fits is free for the
@@ -106,6 +107,8 @@ class Arena {
       std::optional<void*> except) const;
   // No work on the pool's blocks that are free is under way any more.
   void SettlePool(PoolId pool);
+  // Nor is any of the stream's, in all pools but kGeneral.
+  void SettleStream(void* stream);
 
   struct Sums {
     uint64_t chunk_bytes = 0;

@@ -141,6 +141,7 @@ absl::Status HeapCore::DetachStream(void* stream) {
   BriefLock lock(&mu_);
   ledger_.Poll();
   ledger_.Forget(stream);
+  arena_.SettleStream(stream);
   for (auto& [block, users] : recorded_) std::erase(users, stream);
   return absl::OkStatus();
 }

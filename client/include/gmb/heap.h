@@ -144,7 +144,8 @@ class Heap {
 //
 // While any capture is under way the heap makes and asks no events, gives no
 // lease back, and keeps what would need either: blocks that several streams
-// used come back when the last capture has ended.
+// used come back when the last capture has ended. It learns of captures by
+// Begin: a capture that allocates nothing is begun, too.
 //
 // The Heap has to outlive it. Thread-safe.
 class GraphPool {

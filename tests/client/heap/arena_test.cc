@@ -127,6 +127,10 @@ TEST_F(ArenaTest, APoolIsForItsOwnAndIsEverybodysWhenItIsDissolved) {
   EXPECT_EQ(Allocate(512), nullptr);
   arena_.DissolvePool(7);
   EXPECT_EQ(arena_.Fault(), "");
+  EXPECT_EQ(Allocate(2 * kMiB, 3), nullptr) << "stream 2 may still write to it";
+  EXPECT_THAT(arena_.StreamsToMark(std::nullopt),
+              ::testing::ElementsAre(StreamNumber(2)));
+  arena_.Reached(StreamNumber(2), arena_.Mark(StreamNumber(2)));
   EXPECT_NE(Allocate(2 * kMiB, 3), nullptr);
   EXPECT_EQ(arena_.Find(block->address), block);
   Free(block, 1);

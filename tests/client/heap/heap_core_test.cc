@@ -460,6 +460,29 @@ TEST_F(HeapCoreTest, ACaptureHasItsPoolAndNothingElse) {
   EXPECT_GE(heap_->Trim(~uint64_t{0}), 8 * kMiB);
 }
 
+// Copies of an output, say: the graphs have ended, the stream may not have.
+TEST_F(HeapCoreTest, WhatWasFreedAfterACaptureIsItsStreamsWhenThePoolIsGone) {
+  LimitTo(12 * kMiB);
+  const absl::StatusOr<PoolId> pool = heap_->OpenPool(12 * kMiB);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  ASSERT_EQ(heap_->BeginCapture(*pool, StreamNumber(1)), absl::OkStatus());
+  void* const output = Get(4 * kMiB, 1);
+  void* const between = Get(4 * kMiB, 1);
+  void* const detached = Get(4 * kMiB, 1);
+  ASSERT_EQ(heap_->EndCapture(*pool, StreamNumber(1)), absl::OkStatus());
+  EXPECT_EQ(heap_->Free(detached, StreamNumber(2)), absl::OkStatus());
+  EXPECT_EQ(heap_->DetachStream(StreamNumber(2)), absl::OkStatus());
+  streams_->Break(StreamNumber(2));
+  EXPECT_EQ(heap_->Free(output, StreamNumber(1)), absl::OkStatus());
+  heap_->ClosePool(*pool);
+  const int waits = streams_->waits();
+  EXPECT_EQ(Get(4 * kMiB, 3), detached);
+  EXPECT_EQ(streams_->waits(), waits);
+  EXPECT_EQ(Get(4 * kMiB, 3), output);
+  EXPECT_EQ(streams_->waits(), waits + 1) << "stream 1 may still write to it";
+  Free(between);
+}
+
 TEST_F(HeapCoreTest, DuringACaptureNoEventIsMadeAndNoLeaseGivenBack) {
   Make({4 * kMiB, 4 * kMiB, absl::ZeroDuration()});
   const absl::StatusOr<PoolId> pool = heap_->OpenPool(2 * kMiB);
