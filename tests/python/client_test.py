@@ -203,6 +203,24 @@ def test_a_client_can_be_closed_inside_its_callback(broker):
     assert done.wait(30)
 
 
+def test_a_client_is_not_closed_in_the_middle_of_its_own_call(broker):
+    said = []
+
+    def close(_):
+        with pytest.raises(gmb.FailedPreconditionError, match="in the middle of a call") as caught:
+            client.close()
+        said.append(caught.value)
+        cancel.cancel()
+
+    with gmb.connect(broker.socket_dir, tenant="b") as other, other.acquire(40 * MIB):
+        with gmb.connect(broker.socket_dir, tenant="a") as client:
+            cancel = gmb.Canceller()
+            with pytest.raises(gmb.CancelledError):
+                client.acquire(40 * MIB, wait=60, on_waiting=close, cancel=cancel)
+            assert said
+            client.check()
+
+
 def test_a_closed_client_says_so(client):
     client.close()
     client.close()

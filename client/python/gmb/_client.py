@@ -71,6 +71,7 @@ class Client:
         self._idle = threading.Condition(self._lock)
         self._handle: int | None = None
         self._calls = 0
+        self._callers: list[int] = []  # the threads of those that are no scopes
         self._scopes = 0
         self._thread = _Thread()
         self._hooks: ScopeHooks | None = None
@@ -138,6 +139,12 @@ class Client:
             if self._scopes:
                 raise FailedPreconditionError(
                     "gmb: scopes of this session are in; leave them before closing",
+                    code=Code.FAILED_PRECONDITION,
+                )
+            if threading.get_ident() in self._callers:  # it would wait for itself
+                raise FailedPreconditionError(
+                    "gmb: close() in the middle of a call of the same thread, by a callback or "
+                    "a signal handler; close when that call is over",
                     code=Code.FAILED_PRECONDITION,
                 )
             handle, self._handle = self._handle, None
@@ -376,12 +383,16 @@ class Client:
                 raise closed_error("gmb: the client is closed; connect anew")
             self._calls += 1
             self._scopes += scope
+            if not scope:
+                self._callers.append(threading.get_ident())
             return self._handle
 
     def _end(self, *, scope: bool = False) -> None:
         with self._lock:
             self._calls -= 1
             self._scopes -= scope
+            if not scope:
+                self._callers.remove(threading.get_ident())
             if self._calls == 0 and self._handle is None:  # close() waits
                 self._idle.notify_all()
 
