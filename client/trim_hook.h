@@ -27,8 +27,8 @@ namespace gmb::internal {
 // bytes; the handler is asked for what the heaps have not given. A Trim whose
 // time is over before its call is: busy, answered once. It is called for all
 // the same, late: the broker asks once for what was said to be trimmable, and
-// nobody would say it anew. With nobody to call every Trim is answered at once.
-// Thread-safe.
+// nobody would say it anew; but for those that are too many. With nobody to
+// call every Trim is answered at once. Thread-safe.
 class TrimHook {
  public:
   using Clock = std::chrono::steady_clock;

@@ -24,20 +24,26 @@ struct Block {
   bool live;
 };
 
+// Digits alone: SimpleAtoi takes signs and spaces.
+bool ReadNumber(const std::string& word, uint64_t* number) {
+  return word.find_first_not_of("0123456789") == std::string::npos &&
+         absl::SimpleAtoi(word, number);
+}
+
 class Reader {
  public:
   explicit Reader(Trace* trace) : trace_(trace) {}
 
   absl::Status Read(const std::string& line) {
     const std::vector<std::string> words =
-        absl::StrSplit(line, ' ', absl::SkipWhitespace());
+        absl::StrSplit(line, ' ', absl::SkipEmpty());
     uint64_t number = 0;
     uint64_t stream = 0;
     const bool says_stream = words.size() == 3;
     if (words.size() < 2 || words.size() > 3 ||
         (words[0] != "+" && words[0] != "-") ||
-        !absl::SimpleAtoi(words[1], &number) ||
-        (says_stream && !absl::SimpleAtoi(words[2], &stream))) {
+        !ReadNumber(words[1], &number) ||
+        (says_stream && !ReadNumber(words[2], &stream))) {
       return Wrong("not understood", line);
     }
     if (stream >= kMostStreams) {

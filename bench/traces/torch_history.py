@@ -2,7 +2,8 @@
 
 # What the allocator does by itself, and what it notes.
 _NOT_ASKED_FOR = frozenset((
-    "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "snapshot", "oom"))
+    "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "snapshot", "oom",
+    "user_defined"))
 
 
 class HistoryError(Exception):

@@ -30,7 +30,7 @@ def read(path):
         if not line or line.startswith("#"):
             continue
         try:
-            reader.read(line.split())
+            reader.read([word for word in line.split(" ") if word])
         except _WrongLine as wrong:
             raise TraceError(f"{path}:{number}: {wrong}: {line}") from None
     if not reader.events:
@@ -42,16 +42,23 @@ class _WrongLine(Exception):
     pass
 
 
+def _number(word):
+    digits = word.lstrip("0") or "0"
+    plain = word.isascii() and word.isdigit() and len(digits) <= len(str(MOST_BYTES))
+    if not plain or int(digits) > MOST_BYTES:
+        raise _WrongLine("not understood")
+    return int(digits)
+
+
 class _Reader:
     def __init__(self):
         self.events, self.most, self.streams = [], 0, 1
         self._blocks, self._live, self._live_bytes = 0, {}, 0
 
     def read(self, words):
-        plain = all(word.isascii() and word.isdigit() and len(word) <= 20 for word in words[1:])
-        if not 2 <= len(words) <= 3 or words[0] not in ("+", "-") or not plain:
+        if not 2 <= len(words) <= 3 or words[0] not in ("+", "-"):
             raise _WrongLine("not understood")
-        number, stream = int(words[1]), int(words[2]) if len(words) == 3 else None
+        number, stream = _number(words[1]), _number(words[2]) if len(words) == 3 else None
         if stream is not None and stream >= MOST_STREAMS:
             raise _WrongLine(f"streams are below {MOST_STREAMS}")
         if words[0] == "+":

@@ -18,6 +18,7 @@
 #include "client/cli/tenant_token.h"
 #include "client/socket_dir.h"
 #include "gmb/client.h"
+#include "gmb/error.h"
 
 namespace gmb::cli {
 namespace {
@@ -175,8 +176,10 @@ ExitCode Become(Context& context, const std::vector<std::string>& program,
 absl::StatusOr<ExitCode> LaunchProgram(Context& context,
                                        const RunOptions& options) {
   const absl::Status broker = CheckBroker(context, options);
+  // A broker that refuses is there, also when it drains.
   const bool may_do_without =
       options.native_without_broker.value_or(false) &&
+      !GetErrorDetail(broker).has_value() &&
       (absl::IsUnavailable(broker) || absl::IsDeadlineExceeded(broker));
   if (!broker.ok() && !may_do_without) return broker;
   const absl::StatusOr<std::string> preload = FindPreload(options.preload);

@@ -60,7 +60,7 @@ void AddRunCommand(CLI::App* app, Action* chosen) {
       ->type_name("fail|native");
   command->add_flag("--verbose", options->verbose,
                     "The program says on standard error why memory was "
-                    "refused");
+                    "refused, or why it has no session");
   AddTextOption(command, "--preload", &options->preload,
                 "libgmb_preload.so, if it is not where gmb was installed")
       ->type_name("FILE");

@@ -107,7 +107,8 @@ class Arena {
       std::optional<void*> except) const;
   // No work on the pool's blocks that are free is under way any more.
   void SettlePool(PoolId pool);
-  // Nor is any of the stream's, in all pools but kGeneral.
+  // Nor is any of the stream's, in all pools but kGeneral: nothing was freed on
+  // it since its work ended.
   void SettleStream(void* stream);
 
   struct Sums {

@@ -52,23 +52,12 @@ class Error {
   [[nodiscard]] std::string message() const {
     return Library().gmb_error_message(error_);
   }
-  // Of connecting. UNAUTHENTICATED: the broker that greeted is gone.
-  [[nodiscard]] Outcome OfConnecting() const {
-    switch (Library().gmb_error_code(error_)) {
-      case GMB_CODE_UNAVAILABLE:
-      case GMB_CODE_DEADLINE_EXCEEDED:
-      case GMB_CODE_UNAUTHENTICATED:
-        return Outcome::kNoBroker;
-      default:
-        return Outcome::kTurnedAway;
-    }
-  }
-  // Of a request that failed.
-  [[nodiscard]] Outcome AsOutcome() const {
-    // A broker that refuses is there.
+  // Of what failed: `refused`, or that there is no broker. One that refuses is
+  // there, also when it drains. UNAUTHENTICATED: the one that greeted is gone.
+  [[nodiscard]] Outcome AsOutcome(Outcome refused) const {
     const auto reason = Library().gmb_error_reason(error_);
     if (reason != GMB_REASON_NONE && reason != GMB_REASON_NO_SESSION)
-      return Outcome::kNoMemory;
+      return refused;
     switch (Library().gmb_error_code(error_)) {
       case GMB_CODE_UNAVAILABLE:
       case GMB_CODE_DEADLINE_EXCEEDED:
@@ -76,7 +65,7 @@ class Error {
       case GMB_CODE_UNIMPLEMENTED:
         return Outcome::kNoBroker;
       default:
-        return Outcome::kNoMemory;
+        return refused;
     }
   }
 
@@ -142,10 +131,9 @@ Outcome Broker::Connect(std::shared_ptr<Session>* session) {
   if (!error.ok()) {
     Say(error.message());
     next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
-    last_try_ = error.OfConnecting();
+    last_try_ = error.AsOutcome(Outcome::kTurnedAway);
     return last_try_;
   }
-  last_try_ = Outcome::kNoBroker;  // once this session is over
   session_ = std::make_shared<Session>(client);
   *session = session_;
   Say(std::string("connected as tenant ") +
@@ -169,7 +157,7 @@ Outcome Broker::Acquire(const std::string& device, uint64_t bytes,
       Library().gmb_acquire(session->client(), bytes, &options, &handle));
   if (!error.ok()) {
     Say(MebibytesText(bytes) + " refused: " + error.message());
-    return error.AsOutcome();
+    return error.AsOutcome(Outcome::kNoMemory);
   }
   *lease = {
       .handle = handle,

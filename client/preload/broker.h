@@ -36,7 +36,8 @@ struct Budget {
 
 // The process's session with the broker. Connects at the first question, and
 // anew when the broker has hung up; after a failure not for a second.
-// Thread-safe; no lock is held while the broker is asked.
+// Thread-safe; no lock is held while the broker is asked, but while others wait
+// for the same connection.
 class Broker {
  public:
   // `device` is a GPU's UUID as the broker writes it.

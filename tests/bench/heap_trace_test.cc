@@ -70,7 +70,8 @@ TEST_F(HeapTraceTest, WhatIsNoTraceIsRefused) {
 TEST_F(HeapTraceTest, AWrongLineIsNamed) {
   for (const std::string line :
        {"+", "-", "* 4", "alloc 4", "+ 4 0 0", "+ x", "+ -4", "+ 1.5", "- -1",
-        "+ 99999999999999999999", "+ 4 -1", "+ 4 x"}) {
+        "+ 99999999999999999999", "+ 4 -1", "+ 4 x", "+ +5", "+ 4\t", "+\t4",
+        "+ 4 99999999999999999999"}) {
     ExpectRefused(absl::StrCat(kFirstLine, "+ 1\n", line, "\n+ 2\n"),
                   absl::StrCat(":3: not understood: ", line));
   }

@@ -26,6 +26,7 @@ HISTORY = [
     {"action": "free_requested", "addr": 0x7000000, "size": 200, "stream": 0},
     {"action": "segment_unmap", "addr": 0x8000000, "size": 20 << 20, "stream": 0x55A0},
     {"action": "segment_free", "addr": 0x7000000, "size": 2 << 20, "stream": 0},
+    {"action": "user_defined", "addr": 0, "size": 0, "stream": 0},
 ]
 LINES = ["+ 100", "+ 513", f"+ {7 << 20} 1", "- 1", "- 0", "+ 200", "- 2", "- 3"]
 
@@ -54,7 +55,7 @@ def test_what_is_written_is_read_as_it_was(tmp_path):
 
 
 def test_an_action_that_nobody_knows_is_refused():
-    with pytest.raises(HistoryError, match="event 17: unknown action 'borrow'"):
+    with pytest.raises(HistoryError, match="event 18: unknown action 'borrow'"):
         to_lines([*HISTORY, {"action": "borrow", "addr": 1, "size": 1, "stream": 0}], 100)
 
 

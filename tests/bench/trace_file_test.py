@@ -52,7 +52,7 @@ def test_a_trace_has_events(tmp_path):
 
 @pytest.mark.parametrize("line", [
     "+", "-", "* 4", "alloc 4", "+ 4 0 0", "+ x", "+ -4", "+ 1.5", "- -1", "+ " + "9" * 21, "+ 4 -1",
-    "+ 4 x", "+ \u0664", " "])
+    "+ 4 x", "+ \u0664", " ", "+ " + "9" * 20, "+ +5", "+ 4\t", "+\t4", "+ 4 " + "9" * 20])
 def test_a_wrong_line_is_named(tmp_path, line):
     assert_refused(tmp_path, f"{FIRST_LINE}\n+ 1\n{line}\n+ 2\n", f":3: not understood: {line}")
 

@@ -1,5 +1,6 @@
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/preload/preload_fixture.h"
 
@@ -90,6 +91,30 @@ TEST_F(PreloadAloneTest, ATokenOfNoTenantIsTurnedAway) {
   EXPECT_EQ(said.exit_code, 7);
   EXPECT_EQ(said.out, kNotReady);
   EXPECT_THAT(said.err, HasSubstr("no tenant has this token"));
+}
+
+// It says so with the code that a broker has that is not there.
+TEST_F(PreloadAloneTest, ATenantThatIsBeingDeletedIsNoBrokerThatIsAbsent) {
+  const auto holder = Start(
+      "holder", {.steps = {absl::StrCat("alloc x ", 4 * kMiB), Await("bye")}});
+  ASSERT_TRUE(holder->AwaitOut("alloc x 0")) << holder->Err();
+  const auto deletion =
+      StartGmb("deletion", {"tenant", "delete", "a", "--wait", "60s"});
+  ASSERT_TRUE(component::Await(
+      [&] { return absl::StrContains(Gmb({"audit"}).out, "see_off_tenant"); }));
+  const Said said = RunAlone(TenantDir("a"),
+                             {"GMB_RUN_VERBOSE=1", "GMB_RUN_FALLBACK=native"});
+  EXPECT_EQ(said.exit_code, 7);
+  EXPECT_EQ(said.out, kNotReady);
+  EXPECT_THAT(said.err, HasSubstr("the tenant is being deleted"));
+  const Said run = Gmb({"run", "--tenant", "a", "--fallback", "native",
+                        "--preload", PRELOAD_LIBRARY, "--", "echo", "started"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("DRAINING"));
+  Touch("bye");
+  EXPECT_EQ(holder->AwaitExit(), 0);
+  EXPECT_EQ(deletion->AwaitExit(), 0);
 }
 
 }  // namespace

@@ -111,6 +111,11 @@ def test_ranges_outside_are_refused(client):
                      lambda at: lease.fill(1, at, 1)):
             with pytest.raises(gmb.InvalidArgumentError):
                 call(1 << 64)
+        for count in (3 * MIB, 1 << 45, 1 << 64):  # nor made room for
+            with pytest.raises(gmb.InvalidArgumentError):
+                lease.read(0, count)
+        with pytest.raises(gmb.InvalidArgumentError):
+            lease.read(3 * MIB)
         assert lease.read(0, 1) == b"\0"
 
 

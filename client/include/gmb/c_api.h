@@ -167,7 +167,8 @@ typedef void (*gmb_draining_callback)(int64_t remaining_ms, void* user);
 
 /* Others need memory: release what is cached and not needed, `bytes` of the
  * device if that much is there, before returning. The broker waits for at most
- * within_ms, and then looks elsewhere. See gmb_set_trimmable. */
+ * within_ms, and then looks elsewhere; 0: it has not waited any more. See
+ * gmb_set_trimmable. */
 typedef void (*gmb_trim_callback)(const char* device, uint64_t bytes,
                                   int64_t within_ms, void* user);
 

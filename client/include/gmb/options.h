@@ -70,8 +70,9 @@ using WaitingHandler = std::function<void(uint64_t ahead)>;
 // Others need memory: release what is cached and not needed, `bytes` of the
 // device if that much is there, before it returns. Runs on a thread of its own
 // under the rules above, beside the other handlers. The broker waits for at
-// most `within` and then looks elsewhere; until a late handler is back it is
-// told at once that there is nothing to be had.
+// most `within` and then looks elsewhere: a request that the handler is late
+// for is answered with nothing then, and passed on all the same, with `within`
+// 0.
 using TrimHandler = std::function<void(const std::string& device,
                                        uint64_t bytes, absl::Duration within)>;
 

@@ -130,7 +130,11 @@ class Client:
             return quotas_of(handle, len(self._devices) + 8)
 
     def close(self) -> None:
-        """Ends the session; leases that are held stay valid and keep it until the last."""
+        """Ends the session; leases that are held stay valid and keep it until the last.
+
+        Waits for calls of other threads. FailedPreconditionError in a scope, and in the
+        middle of a call of this thread: in a callback of it, or a signal handler.
+        """
         if self._fork_guard.in_child():
             return
         with self._lock:
@@ -451,7 +455,8 @@ def connect(
 
 
 def _close_all() -> None:
-    # Before the interpreter goes: callbacks must not find it gone.
+    # Before the interpreter goes: callbacks must not find it gone. A session that a
+    # daemon thread is inside of stays, rather than the process with it.
     for client in list(_open_clients):
         client._close_unless_in_use()
 

@@ -83,11 +83,16 @@ class Lease:
             raise ValueError("gmb: the lease is released")
         return self._handle
 
+    def _range(self, offset: int, count: int | None) -> tuple[int, int]:
+        if count is None:
+            count = max(0, self._size - offset)
+        return byte_count(offset, "an offset"), byte_count(count, "a count")
+
     def read(self, offset: int = 0, count: int | None = None) -> bytes:
         """Copies bytes to the host: for tools and tests, not for speed."""
-        count = self._size - offset if count is None else count
-        offset, count = _range(offset, count)
-        buffer = ctypes.create_string_buffer(count)
+        offset, count = self._range(offset, count)
+        # What is too much the library refuses; it is not to be made room for.
+        buffer = ctypes.create_string_buffer(min(count, self._size))
         check(lib.gmb_lease_copy_to_host(self._open(), buffer, offset, count))
         return buffer.raw
 
@@ -95,13 +100,12 @@ class Lease:
         """Copies bytes to the device: for tools and tests, not for speed."""
         with memoryview(data) as given:
             raw = bytes(given)
-        offset, count = _range(offset, len(raw))
+        offset, count = self._range(offset, len(raw))
         check(lib.gmb_lease_copy_from_host(self._open(), offset, raw, count))
 
     def fill(self, value: int, offset: int = 0, count: int | None = None) -> None:
         """Sets bytes."""
-        count = self._size - offset if count is None else count
-        offset, count = _range(offset, count)
+        offset, count = self._range(offset, count)
         if not 0 <= value <= 255:
             raise ValueError("gmb: a byte is 0 to 255")
         check(lib.gmb_lease_fill(self._open(), offset, value, count))
@@ -181,10 +185,6 @@ def drop_handle(owned: ctypes.c_void_p) -> None:
     handle, owned.value = owned.value, None
     if handle is not None:
         lib.gmb_error_free(lib.gmb_lease_release(handle))
-
-
-def _range(offset: int, count: int) -> tuple[int, int]:
-    return byte_count(offset, "an offset"), byte_count(count, "a count")
 
 
 def _array_type(size: int) -> Any:

@@ -231,7 +231,7 @@ def byte_count(count: int, what: str = "a size") -> int:
     """For the C interface, whose numbers ctypes would cut to 64 bits without a word."""
     if count < 0:
         raise ValueError(f"gmb: {what} is below 0")
-    return min(count, 2**64 - 1)  # which no lease has: refused as what it is
+    return min(count, 2**64 - 1)  # more than any lease or device has
 
 
 def encode(text: str | os.PathLike[str] | None) -> bytes | None:

@@ -14,6 +14,8 @@ from gmb.torch._pools import Router
 
 # Looking takes torch's lock, and Python's: no more than this part of the time.
 _PART_OF_TIME = 0.002
+# How soon it notices that a trim was passed by while no scope was left.
+_LOOK_SECONDS = 1.0
 
 
 class Trimmer:
@@ -52,7 +54,8 @@ class Trimmer:
 
     def _run(self) -> None:
         while True:
-            self._changed.wait()
+            if not self._changed.wait(_LOOK_SECONDS) and not self._forgotten():
+                continue
             self._changed.clear()
             if self._stop.is_set():
                 return
@@ -65,6 +68,10 @@ class Trimmer:
             if self._stop.wait(max(0.1, took / _PART_OF_TIME)):
                 return
 
+    def _forgotten(self) -> bool:
+        """Having asked, the broker forgets what it was told, also where that was passed by."""
+        return bool(_segments.totals().trims != self._trims)
+
     def _report(self) -> None:
         # torch holds the lock that looking takes while it waits for the broker.
         totals = _segments.totals()
@@ -72,7 +79,6 @@ class Trimmer:
             self.changed()
             return
         if totals.trims != self._trims:
-            # Having asked, the broker has forgotten it, also where that was passed by.
             self._trims = totals.trims
             self._said.clear()
         for device, nbytes in self._router.unused_bytes().items():
