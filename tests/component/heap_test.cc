@@ -20,7 +20,7 @@
 namespace gmb::component {
 namespace {
 
-constexpr absl::Duration kLong = absl::Seconds(20);
+constexpr absl::Duration kLong = absl::Seconds(60);
 
 class HeapTest : public ComponentTest {
  protected:

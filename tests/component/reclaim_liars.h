@@ -19,7 +19,7 @@ namespace gmb::component {
 // served and nothing is left behind.
 class ReclaimLiarsTest : public ComponentTest {
  protected:
-  static constexpr absl::Duration kLong = absl::Seconds(30);
+  static constexpr absl::Duration kLong = absl::Seconds(60);
   // Of a pool of 256 MiB, of which the bystander has 16.
   static constexpr uint64_t kLiarBytes = 160 * kMiB;
   static constexpr uint64_t kWaitingBytes = 128 * kMiB;
