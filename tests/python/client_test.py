@@ -387,7 +387,7 @@ def test_a_forked_child_has_no_session(broker, client):
     assert in_child(use) == str(["forked"] * 6)
     assert lease.read(0, 4) == b"mine"
     assert in_child(lambda: sum(range(10))) == "45"
-    with client._lock:  # as another thread may have it when a worker is forked
+    with client._session._lock:  # as another thread may have it when a worker is forked
         assert in_child(use) == str(["forked"] * 6)
     lease.release()
 

@@ -14,15 +14,10 @@ from typing import Any, Protocol
 from gmb import _native, _scope, _shared
 from gmb._answers import devices_of, quotas_of, warnings_of
 from gmb._canceller import Canceller
-from gmb._errors import (
-    Code,
-    FailedPreconditionError,
-    ForkGuard,
-    NotFoundError,
-    UnavailableError,
-)
+from gmb._errors import Code, FailedPreconditionError, NotFoundError
 from gmb._lease import Lease, drop_handle
 from gmb._native import byte_count, check, encode, lib, milliseconds
+from gmb._open_session import OpenSession
 from gmb._options import acquire_options, attach_options, client_options, shared_name
 from gmb._types import Contents, Device, Quota
 
@@ -45,10 +40,6 @@ class ScopeHooks(Protocol):
 _open_clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
 
-def closed_error(message: str) -> UnavailableError:
-    return UnavailableError(message, code=Code.UNAVAILABLE)
-
-
 class Client:
     """One session. Made by connect(). Any number of threads may use it at once."""
 
@@ -66,13 +57,6 @@ class Client:
         on_trim: Callable[[str, int, float], None] | None = None,
         _on_trim_address: int | None = None,
     ) -> None:
-        self._fork_guard = ForkGuard()
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
-        self._handle: int | None = None
-        self._calls = 0
-        self._callers: list[int] = []  # the threads of those that are no scopes
-        self._scopes = 0
         self._thread = _Thread()
         self._hooks: ScopeHooks | None = None
         options = client_options(
@@ -89,10 +73,11 @@ class Client:
         )
         handle = ctypes.c_void_p()
         check(lib.gmb_client_connect(ctypes.byref(options), ctypes.byref(handle)))
-        self._handle = handle.value
-        self._tenant: str = lib.gmb_client_tenant(self._handle).decode()
-        self._session_id: int = lib.gmb_client_session_id(self._handle)
-        self._devices = devices_of(self._handle)
+        assert handle.value is not None
+        self._session = OpenSession(handle.value)
+        self._tenant: str = lib.gmb_client_tenant(handle).decode()
+        self._session_id: int = lib.gmb_client_session_id(handle)
+        self._devices = devices_of(handle.value)
         _open_clients.add(self)
 
     # --- The session.
@@ -111,22 +96,22 @@ class Client:
 
     @property
     def closed(self) -> bool:
-        return self._handle is None
+        return self._session.handle is None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was amiss at the greeting, for people to read."""
-        with _Call(self) as handle:
+        with self._session as handle:
             return warnings_of(handle)
 
     def check(self) -> None:
         """Raises what every call raises once the session is over."""
-        with _Call(self) as handle:
+        with self._session as handle:
             check(lib.gmb_client_status(handle))
 
     def quotas(self) -> tuple[Quota, ...]:
         """Asks the broker: one quota a device pool."""
-        with _Call(self) as handle:
+        with self._session as handle:
             return quotas_of(handle, len(self._devices) + 8)
 
     def close(self) -> None:
@@ -135,38 +120,17 @@ class Client:
         Waits for calls of other threads. FailedPreconditionError in a scope, and in the
         middle of a call of this thread: in a callback of it, or a signal handler.
         """
-        if self._fork_guard.in_child():
-            return
-        with self._lock:
-            if self._handle is None:
-                return
-            if self._scopes:
-                raise FailedPreconditionError(
-                    "gmb: scopes of this session are in; leave them before closing",
-                    code=Code.FAILED_PRECONDITION,
-                )
-            if threading.get_ident() in self._callers:  # it would wait for itself
-                raise FailedPreconditionError(
-                    "gmb: close() in the middle of a call of the same thread, by a callback or "
-                    "a signal handler; close when that call is over",
-                    code=Code.FAILED_PRECONDITION,
-                )
-            handle, self._handle = self._handle, None
-            while self._calls:
-                self._idle.wait()
-        self._hang_up(handle)
+        if not self._session.guard.in_child():
+            self._hang_up(self._session.close())
 
     def _close_unless_in_use(self) -> None:
         """As the process ends: a daemon thread may be inside for as long as it waits."""
-        if self._fork_guard.in_child():
-            return
-        with self._lock:
-            if self._handle is None or self._calls:
-                return
-            handle, self._handle = self._handle, None
-        self._hang_up(handle)
+        if not self._session.guard.in_child():
+            self._hang_up(self._session.close_unless_in_use())
 
-    def _hang_up(self, handle: int) -> None:
+    def _hang_up(self, handle: int | None) -> None:
+        if handle is None:
+            return
         _open_clients.discard(self)
         _scope.forget_default(self)
         lib.gmb_client_close(handle)
@@ -183,9 +147,11 @@ class Client:
         self.close()
 
     def __del__(self) -> None:
-        handle, self._handle = getattr(self, "_handle", None), None
-        if handle is not None and not self._fork_guard.in_child():
-            lib.gmb_client_close(handle)
+        session = getattr(self, "_session", None)  # None when connecting failed
+        if session is not None and not session.guard.in_child():
+            handle = session.abandon()
+            if handle is not None:
+                lib.gmb_client_close(handle)
 
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
@@ -261,7 +227,7 @@ class Client:
         """The lease that the call makes; nobody else has it when an interrupt comes."""
         handle = ctypes.c_void_p()
         try:
-            with _Call(self) as client:
+            with self._session as client:
                 check(call(client, ctypes.byref(handle)))
             return Lease(handle, self)
         except BaseException:
@@ -295,7 +261,7 @@ class Client:
 
     def drop(self, name: str) -> None:
         """Nobody attaches to it any more, its name is free, and it ends with its last session."""
-        with _Call(self) as handle:
+        with self._session as handle:
             check(lib.gmb_drop(handle, shared_name(name)))
 
     def device_of(self, uuid: str) -> Device:
@@ -306,7 +272,7 @@ class Client:
 
     def set_trimmable(self, nbytes: int, device: str | None = None) -> None:
         """Says how much on_trim could release at once, so that the right ones are asked."""
-        with _Call(self) as handle:
+        with self._session as handle:
             check(lib.gmb_set_trimmable(handle, encode(device), byte_count(nbytes)))
 
     # --- The gate.
@@ -317,12 +283,12 @@ class Client:
         `park_after`: so many seconds without a scope, and the memory may be taken.
         Sessions of the tenant that name the same group lose and regain it together.
         """
-        with _Call(self) as handle:
+        with self._session as handle:
             check(lib.gmb_gate_on(handle, max(1, milliseconds(park_after)), encode(group)))
 
     def gate_off(self, *, wait: float | None = 30.0) -> None:
         """As if a scope were in that never ends: waits and fails as entering one does."""
-        with _Call(self) as handle:
+        with self._session as handle:
             check(lib.gmb_gate_off(handle, milliseconds(wait)))
 
     def active(self, *, wait: float | None = 30.0, capture: bool = False) -> _scope.Scope:
@@ -333,10 +299,10 @@ class Client:
         """Enters a scope of the calling thread; leave() goes with it. See active()."""
         entered = self._thread.entered
         if entered and not capture:
-            self._fork_guard.check()
+            self._session.guard.check()
             entered.append(False)  # the outer one holds the gate
             return
-        handle = self._begin(scope=True)
+        handle = self._session.begin_scope()
         try:
             function = lib.gmb_enter_capture if capture else lib.gmb_enter
             error = function(handle, milliseconds(wait))
@@ -348,13 +314,13 @@ class Client:
             # An interrupt may come when the scope is in already; otherwise this does nothing.
             if not entered:
                 lib.gmb_error_free(lib.gmb_leave(handle))
-            self._end(scope=True)
+            self._session.end_scope()
             raise
         entered.append(True)
 
     def leave(self) -> None:
         """Leaves the scope that the calling thread entered last."""
-        if self._fork_guard.in_child():
+        if self._session.guard.in_child():
             return  # it is the parent's
         entered = self._thread.entered
         if not entered:
@@ -369,49 +335,14 @@ class Client:
             if not entered and self._hooks is not None:
                 self._hooks.leaving()
         finally:
-            error = lib.gmb_leave(self._handle)
-            self._end(scope=True)
+            error = lib.gmb_leave(self._session.handle)
+            self._session.end_scope()
         check(error)
 
     @property
     def depth(self) -> int:
         """In how many scopes of this session the calling thread is."""
-        return 0 if self._fork_guard.in_child() else len(self._thread.entered)
-
-    # --- Calls hold the session open: close() waits for them.
-
-    def _begin(self, *, scope: bool = False) -> int:
-        self._fork_guard.check()
-        with self._lock:
-            if self._handle is None:
-                raise closed_error("gmb: the client is closed; connect anew")
-            self._calls += 1
-            self._scopes += scope
-            if not scope:
-                self._callers.append(threading.get_ident())
-            return self._handle
-
-    def _end(self, *, scope: bool = False) -> None:
-        with self._lock:
-            self._calls -= 1
-            self._scopes -= scope
-            if not scope:
-                self._callers.remove(threading.get_ident())
-            if self._calls == 0 and self._handle is None:  # close() waits
-                self._idle.notify_all()
-
-
-class _Call:
-    """Holds a session open for one call."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def __enter__(self) -> int:
-        return self._client._begin()
-
-    def __exit__(self, *_: object) -> None:
-        self._client._end()
+        return 0 if self._session.guard.in_child() else len(self._thread.entered)
 
 
 def connect(

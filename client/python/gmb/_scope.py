@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from gmb._open_session import closed_error
+
 if TYPE_CHECKING:
     from gmb._client import Client
 
@@ -44,8 +46,6 @@ def forget_default(client: Client) -> None:
 def default_client() -> Client:
     """The client of gmb.active() and gmb.torch: the first one that is open."""
     if _default is None:
-        from gmb._client import closed_error
-
         raise closed_error("gmb: not connected; call gmb.connect() or gmb.torch.enable() first")
     return _default
 

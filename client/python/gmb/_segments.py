@@ -105,7 +105,7 @@ def open_session(client: Client, devices: Mapping[int, str], wait: float | None)
     uuids = (c_char_p * count)(
         *(devices[i].encode() if i in devices else None for i in range(count))
     )
-    lib.gmb_torch_open(client._handle, uuids, count, _native.milliseconds(wait))
+    lib.gmb_torch_open(client._session.handle, uuids, count, _native.milliseconds(wait))
 
 
 def close_session() -> None:

@@ -134,7 +134,7 @@ def disable(*, wait: float | None = 30.0) -> None:
     if session.standing:
         session.client.leave()
         session.standing = False
-    if session.client._scopes:
+    if session.client._session.scopes:
         raise RuntimeError("gmb: scopes are in; leave them before gmb.torch.disable()")
     session.trimmer.trim()
     if _segments.totals().segments and _alive(session.client):
