@@ -4,15 +4,18 @@
     bundle_libraries.py --patchelf PROGRAM --strip PROGRAM FOLDER
 
 The copies get names of their own (libcrypto.so.3 becomes libgmb-crypto.so.3), so that
-neither they nor the process's own libraries are ever taken for each other. What every
-Linux has is left out, and what a process may have once only: the C and C++ run times.
+neither they nor the process's own libraries are ever taken for each other, and keep their
+state to themselves (tools/separate-symbols). What every Linux has is left out, and what a
+process may have once only: the C and C++ run times.
 """
 
 import argparse
 import pathlib
 import re
 import subprocess
+import sys
 
+SEPARATE_SYMBOLS = pathlib.Path(__file__).resolve().parents[2] / "tools" / "separate-symbols"
 SYSTEM = re.compile(
     r"(libc|libm|libpthread|libdl|librt|libresolv|libstdc\+\+|libgcc_s)\.so|ld-linux|linux-vdso"
 )
@@ -65,6 +68,8 @@ def main():
     for name in copies:
         library = options.folder / own_name(name)
         subprocess.run([options.patchelf, "--set-soname", own_name(name), library], check=True)
+    own = [options.folder / own_name(name) for name in copies]
+    subprocess.run([sys.executable, "-B", SEPARATE_SYMBOLS, *own], check=True)
 
 
 main()

@@ -27,19 +27,21 @@ def wait_until(holds, seconds=30):
 
 
 class Broker:
-    """gmbd with 64 MiB of host memory, and the gmb command for it."""
+    """gmbd with 64 MiB of host memory or another device, and the gmb command for it."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, device="host:64MiB", *flags, **environment):
         self.socket_dir = folder / "s"
         config = folder / "gmb.yaml"
         config.write_text(CONFIG)
+        self._environment = {**os.environ, **environment}
         self._log = (folder / "gmbd.log").open("wb")
         self._process = subprocess.Popen(
             [
                 os.environ["GMBD_PROGRAM"],
-                "--config", config, "--device", "host:64MiB", "--host-pool", "64MiB",
-                "--socket-dir", self.socket_dir, "--state-dir", folder,
+                "--config", config, "--device", device, "--host-pool", "64MiB",
+                "--socket-dir", self.socket_dir, "--state-dir", folder, *flags,
             ],
+            env=self._environment,
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )
@@ -63,11 +65,25 @@ class Broker:
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout) if done.stdout.strip() else None
 
+    def start(self, *arguments):
+        """The command, as what it becomes under `gmb run` too."""
+        return subprocess.Popen(
+            [os.environ["GMB_PROGRAM"], "--socket-dir", self.socket_dir, *arguments],
+            env=self._environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+
     def pool(self):
         return self.gmb("status")["pools"][0]
 
     def evicted_bytes(self, name):
         return self.gmb("tenant", "get", name)["pools"][0]["evicted_bytes"]
+
+    def resident_bytes(self, name):
+        return self.gmb("tenant", "get", name)["pools"][0]["resident_bytes"]
+
+    def sessions(self, tenant):
+        return self.gmb("session", "list", "--tenant", tenant)["sessions"]
 
     def reclaim(self, tenant, nbytes):
         """Whether the broker took that much within a while."""

@@ -361,8 +361,9 @@ def connect(
 
     `socket_dir` is the directory of the broker's sockets (without one,
     GMB_SOCKET_DIR and then /run/gmb), `tenant` names the directory of a tenant
-    below it, `tenant_token` is for brokers that tell tenants by token. The first
-    client that is open is the one of gmb.active().
+    below it (beside it, if it is that of a tenant, as under `gmb run`),
+    `tenant_token` is for brokers that tell tenants by token. The first client
+    that is open is the one of gmb.active().
 
     Callbacks run on threads of their own, also while this process does something
     else: `on_budget_changed(quota)`, `on_draining(seconds)` when the broker stops or

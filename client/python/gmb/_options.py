@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from gmb import _callbacks, _native
@@ -128,8 +129,11 @@ def _tenant_dir(
         return socket_dir
     if not tenant or "/" in tenant or tenant in (".", ".."):
         raise ValueError(f"gmb: not the name of a tenant: {tenant!r}")
-    base = socket_dir or os.environ.get("GMB_SOCKET_DIR") or "/run/gmb"
-    return os.path.join(base, "tenants", tenant)
+    base = Path(socket_dir or os.environ.get("GMB_SOCKET_DIR") or "/run/gmb")
+    # `gmb run` and containers are given a tenant's directory, not the broker's.
+    if base.parent.name == "tenants" and not (base / "tenants").exists():
+        base = base.parent.parent
+    return base / "tenants" / tenant
 
 
 def _at_least_one(seconds: float) -> int:
