@@ -5,8 +5,9 @@
 
 The copies get names of their own (libcrypto.so.3 becomes libgmb-crypto.so.3), so that
 neither they nor the process's own libraries are ever taken for each other, and keep their
-state to themselves (tools/separate-symbols). What every Linux has is left out, and what a
-process may have once only: the C and C++ run times.
+state to themselves (tools/separate-symbols). So does libgmb.so itself, of which `gmb run`
+may bring another. What every Linux has is left out, and what a process may have once only:
+the C and C++ run times.
 """
 
 import argparse
@@ -37,6 +38,8 @@ def needed(library):
 
 
 def own_name(name):
+    if name.startswith("libgmb."):
+        return name.replace("libgmb.", "libgmb-client.", 1)
     return "libgmb-" + name.removeprefix("lib")
 
 
@@ -46,30 +49,28 @@ def main():
     parser.add_argument("--strip", required=True)
     parser.add_argument("folder", type=pathlib.Path)
     options = parser.parse_args()
+    folder = options.folder
 
-    for link in [path for path in options.folder.iterdir() if path.is_symlink()]:
+    for link in [path for path in folder.iterdir() if path.is_symlink()]:
         link.resolve().rename(link)  # a wheel has no links: each would be a copy
-    real = sorted(path for path in options.folder.iterdir() if ".so" in path.name)
-    copies = {}
+    real = sorted(path for path in folder.iterdir() if ".so" in path.name)
+    found = {}
     for library in real:
-        copies.update(needed(library))
-    # The wheel's own libraries find each other under their own names.
-    copies = {name: path for name, path in copies.items() if path.parent != options.folder}
-    for name, path in copies.items():
-        subprocess.run(
-            [options.strip, "--strip-unneeded", "-o", options.folder / own_name(name), path],
-            check=True,
-        )
-    renames = [part for name in copies for part in ("--replace-needed", name, own_name(name))]
-    for library in [*real, *(options.folder / own_name(name) for name in copies)]:
-        if library in real:
-            subprocess.run([options.strip, "--strip-unneeded", library], check=True)
-        subprocess.run([options.patchelf, *renames, "--set-rpath", "$ORIGIN", library], check=True)
-    for name in copies:
-        library = options.folder / own_name(name)
-        subprocess.run([options.patchelf, "--set-soname", own_name(name), library], check=True)
-    own = [options.folder / own_name(name) for name in copies]
-    subprocess.run([sys.executable, "-B", SEPARATE_SYMBOLS, *own], check=True)
+        found.update(needed(library))
+    # libgmb_torch.so is opened by its path alone, and keeps its name.
+    renamed = sorted({*found, *(path.name for path in real)} - {"libgmb_torch.so"})
+    for name, path in {**found, **{path.name: path for path in real}}.items():
+        to = folder / (own_name(name) if name in renamed else name)
+        subprocess.run([options.strip, "--strip-unneeded", "-o", to, path], check=True)
+        if path.parent == folder and path != to:
+            path.unlink()
+    needs = [part for name in renamed for part in ("--replace-needed", name, own_name(name))]
+    for library in folder.iterdir():
+        subprocess.run([options.patchelf, *needs, "--set-rpath", "$ORIGIN", library], check=True)
+    for name in renamed:
+        library = folder / own_name(name)
+        subprocess.run([options.patchelf, "--set-soname", library.name, library], check=True)
+    subprocess.run([sys.executable, "-B", SEPARATE_SYMBOLS, *folder.iterdir()], check=True)
 
 
 main()

@@ -13,13 +13,15 @@ from conftest import MIB, Broker, wait_until
 # What programs have from the CUDA runtime, and what gmb.torch does of its own.
 PROGRAM = """
 import ctypes, sys
-import gmb
 
 driver = ctypes.CDLL("libcuda.so.1")
 
 def call(name, *arguments):
     result = getattr(driver, name)(*arguments)
     assert result == 0, (name, result)
+
+def address(function):
+    return ctypes.cast(function, ctypes.c_void_p).value
 
 class Native:
     def __init__(self, nbytes):
@@ -40,10 +42,14 @@ call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
 call("cuCtxPushCurrent_v2", context)
 if sys.argv[1] == "program first":
     native = Native(32 << 20)
+import gmb
+from gmb import _native, _segments
 client = gmb.connect(tenant="a")
 if sys.argv[1] == "gmb first":
     native = Native(32 << 20)
 lease = client.acquire(8 << 20)
+# What torch calls works on handles that the other library made.
+assert address(_segments.lib.gmb_lease_data) == address(_native.lib.gmb_lease_data)
 print("holds", holds(native.pointer.value, b"native"), holds(lease.address, b"leased"), flush=True)
 sys.stdin.readline()
 lease.release()

@@ -159,16 +159,18 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
 }
 
 
-def library_path(name: str) -> str:
+def library_path(*names: str) -> str:
     """Where a library of ours is: GMB_LIBRARY_DIR, this package, or the system."""
-    for folder in (os.environ.get("GMB_LIBRARY_DIR"), Path(__file__).parent / "_lib"):
-        if folder and (Path(folder) / name).exists():
-            return str(Path(folder) / name)
-    return name
+    folders = [Path(__file__).parent / "_lib"]
+    if own := os.environ.get("GMB_LIBRARY_DIR"):
+        folders.insert(0, Path(own))
+    paths = [folder / name for folder in folders for name in names]
+    return next((str(path) for path in paths if path.exists()), names[-1])
 
 
 def _load() -> ctypes.CDLL:
-    path = library_path(f"libgmb.so.{ABI_MAJOR}")
+    # In a wheel its name is the package's own: `gmb run` may bring the other.
+    path = library_path(f"libgmb-client.so.{ABI_MAJOR}", f"libgmb.so.{ABI_MAJOR}")
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
