@@ -506,6 +506,108 @@ TEST_F(HeapCoreTest, DuringACaptureNoEventIsMadeAndNoLeaseGivenBack) {
   EXPECT_EQ(heap_->Trim(~uint64_t{0}), 8 * kMiB);
 }
 
+// A capture's pool, and streams beside it that copy what it makes.
+class HeapCoreGraphsTest : public HeapCoreTest {
+ protected:
+  HeapCoreGraphsTest() : pool_(heap_->OpenPool(8 * kMiB).value()) {}
+  void Begin(uintptr_t stream) {
+    ASSERT_EQ(heap_->BeginCapture(pool_, StreamNumber(stream)),
+              absl::OkStatus());
+  }
+  void End(uintptr_t stream) {
+    ASSERT_EQ(heap_->EndCapture(pool_, StreamNumber(stream)), absl::OkStatus());
+  }
+  void Record(void* block, uintptr_t stream) {
+    EXPECT_EQ(heap_->RecordStream(block, StreamNumber(stream)),
+              absl::OkStatus());
+  }
+  // What a capture of its own finds.
+  void* GetInACapture() {
+    Begin(7);
+    void* const block =
+        heap_->Allocate(8 * kMiB, StreamNumber(7)).value_or(nullptr);
+    if (block != nullptr) Free(block);
+    End(7);
+    return block;
+  }
+  // It is in use until `stream` is done, and no event is made before.
+  void ExpectHeldFor(uintptr_t stream, void* block) {
+    EXPECT_EQ(streams_->records(), 1);
+    EXPECT_EQ(heap_->statistics().held_bytes, 8 * kMiB);
+    EXPECT_EQ(GetInACapture(), nullptr) << "a stream may still read it";
+    streams_->FinishAll(StreamNumber(stream));
+    EXPECT_EQ(GetInACapture(), block);
+    EXPECT_EQ(streams_->waits(), 0);
+  }
+
+  const PoolId pool_;
+};
+
+TEST_F(HeapCoreGraphsTest, WhatACaptureFreesWaitsForItsEndAlone) {
+  Begin(1);
+  Begin(2);
+  void* const block = Get(8 * kMiB, 1);
+  Record(block, 2);
+  Free(block);
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(8 * kMiB, 1)));
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(8 * kMiB, 2)));
+  End(1);
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(8 * kMiB, 2)));
+  End(2);
+  EXPECT_EQ(GetInACapture(), block);
+  EXPECT_EQ(streams_->records(), 0);
+}
+
+TEST_F(HeapCoreGraphsTest, AnOutputFreedInALaterCaptureWaitsForItsReaders) {
+  Begin(1);
+  void* const output = Get(8 * kMiB, 1);
+  Record(output, 2);
+  End(1);
+  Begin(2);  // it has copied the output before
+  Begin(1);
+  Free(output);
+  End(1);
+  End(2);
+  ExpectHeldFor(2, output);
+}
+
+TEST_F(HeapCoreGraphsTest, AReaderOutsideOfTheCaptureIsWaitedFor) {
+  Begin(1);
+  Begin(2);
+  void* const block = Get(8 * kMiB, 1);
+  Record(block, 2);
+  Record(block, 3);
+  Free(block);
+  End(2);
+  End(1);
+  ExpectHeldFor(3, block);
+}
+
+TEST_F(HeapCoreGraphsTest, AnotherCaptureOfThePoolIsNotTheBlocks) {
+  Begin(1);
+  void* const output = Get(8 * kMiB, 1);
+  Begin(2);
+  End(1);
+  Record(output, 3);
+  Free(output);
+  End(2);
+  ExpectHeldFor(3, output);
+}
+
+TEST_F(HeapCoreGraphsTest, APoolThatIsClosedDoesNotLendWhatIsStillRead) {
+  LimitTo(0);
+  Begin(1);
+  void* const output = Get(8 * kMiB, 1);
+  End(1);
+  Record(output, 2);
+  Begin(1);
+  Free(output);
+  heap_->ClosePool(pool_);
+  EXPECT_EQ(heap_->Trim(~uint64_t{0}), 0U);
+  streams_->FinishAll(StreamNumber(2));
+  EXPECT_EQ(heap_->Trim(~uint64_t{0}), 8 * kMiB);
+}
+
 TEST_F(HeapCoreTest, CapturesThatDoNotMatchAreRefused) {
   const absl::StatusOr<PoolId> one = heap_->OpenPool(kMiB);
   const absl::StatusOr<PoolId> two = heap_->OpenPool(kMiB);
