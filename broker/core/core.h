@@ -117,6 +117,8 @@ class Core {
   absl::StatusOr<uint32_t> DropLease(absl::string_view tenant,
                                      const std::string& name);
   absl::StatusOr<TenantPolicy> GetPolicy(absl::string_view name) const;
+  // Another one when the tenant of that name was deleted and made anew.
+  absl::StatusOr<quota::TenantId> IdOf(absl::string_view name) const;
   // `device` may be empty when there is one pool. A share is of the
   // device's free memory at the start less the headroom.
   absl::StatusOr<std::string> ResolveDevice(absl::string_view device) const;

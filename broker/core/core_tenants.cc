@@ -146,6 +146,13 @@ absl::StatusOr<TenantPolicy> Core::GetPolicy(absl::string_view name) const {
   return tenant->policy;
 }
 
+absl::StatusOr<quota::TenantId> Core::IdOf(absl::string_view name) const {
+  ipc::MutexLock lock(&mu_);
+  const Tenant* tenant = tenants_.Find(name);
+  if (tenant == nullptr) return NoSuchTenant(name);
+  return tenant->id;
+}
+
 absl::StatusOr<std::string> Core::ResolveDevice(
     absl::string_view device) const {
   ipc::MutexLock lock(&mu_);

@@ -2,11 +2,23 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "broker/core/wire_form.h"
 #include "broker/server/admin_service.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
+namespace {
+
+absl::Status DeletedMeanwhile(absl::string_view name) {
+  return proto::MakeError(
+      v1::NO_SUCH_TENANT,
+      absl::StrCat("somebody else deleted the tenant meanwhile; one that was "
+                   "made with its name since stays: tenant=",
+                   name));
+}
+
+}  // namespace
 
 grpc::ServerUnaryReactor* AdminService::DeleteTenant(
     grpc::CallbackServerContext* context,
@@ -35,10 +47,13 @@ void AdminService::SeeOffAndDelete(const HeldCall& call,
   audit.action = "see_off_tenant";
   audit.subject = request.name();
   audit.detail = request.ShortDebugString();
-  auto answer = [this, reactor, name = request.name(),
+  const absl::StatusOr<quota::TenantId> tenant = core_->IdOf(request.name());
+  if (!tenant.ok())
+    return reactor->Finish(proto::ToGrpcStatus(tenant.status()));
+  auto answer = [this, reactor, name = request.name(), tenant = *tenant,
                  call](const absl::Status& gone) {
-    operators_.Post([this, reactor, name, call, gone] {
-      reactor->Finish(proto::ToGrpcStatus(EndSeeOff(call, name, gone)));
+    operators_.Post([this, reactor, name, tenant, call, gone] {
+      reactor->Finish(proto::ToGrpcStatus(EndSeeOff(call, name, tenant, gone)));
     });
   };
   const absl::Status started = store_->Audit(audit, [&] {
@@ -48,17 +63,21 @@ void AdminService::SeeOffAndDelete(const HeldCall& call,
   if (!started.ok()) reactor->Finish(proto::ToGrpcStatus(started));
 }
 
-// The sessions are gone, or why they are not.
+// The sessions are gone, or why they are not. Others' changes were made since:
+// the name may be that of another tenant, which this is nothing to.
 absl::Status AdminService::EndSeeOff(const HeldCall& call,
                                      const std::string& name,
+                                     quota::TenantId tenant,
                                      const absl::Status& gone) {
+  const absl::StatusOr<quota::TenantId> present = core_->IdOf(name);
+  if (!present.ok() || *present != tenant)
+    return gone.ok() ? DeletedMeanwhile(name) : gone;
   absl::Status deleted = gone;
   if (gone.ok()) {
     deleted = DoDeleteTenant(RecordOf(call->caller), name);
     if (!deleted.ok()) core_->EndDeparture(name);
   }
-  // Somebody else may have deleted it.
-  if (deleted.ok() || !core_->GetPolicy(name).ok()) return deleted;
+  if (deleted.ok()) return deleted;
   AuditRecord audit = RecordOf(call->caller);
   audit.action = "tenant_stays";
   audit.subject = name;

@@ -118,7 +118,7 @@ class AdminService : public v1::Admin::CallbackService {
                        const v1::DeleteTenantRequest& request,
                        grpc::ServerUnaryReactor* reactor);
   absl::Status EndSeeOff(const HeldCall& call, const std::string& name,
-                         const absl::Status& gone);
+                         quota::TenantId tenant, const absl::Status& gone);
   absl::Status DoResizePool(AuditRecord audit,
                             const v1::ResizePoolRequest& request,
                             v1::ResizePoolResponse* response);

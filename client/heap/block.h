@@ -34,6 +34,7 @@ struct Block {
   uint64_t marks = 0;  // free: its share's when it was freed
   State state = State::kFree;
   bool recorded = false;  // other streams use it, too
+  uint32_t capture = 0;   // that it was allocated in; 0: in none
 };
 
 }  // namespace gmb::internal

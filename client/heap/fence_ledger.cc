@@ -57,11 +57,14 @@ void FenceLedger::RecordDeferred() {
 }
 
 void FenceLedger::FreeDeferred(PoolId pool) {
-  held_.remove_if([&](const Held& held) {
-    if (!held.in_its_capture || held.block->chunk->pool != pool) return false;
-    Free(held);
-    return true;
-  });
+  for (auto held = held_.begin(); held != held_.end();) {
+    const auto it = held++;
+    if (!it->in_its_capture || it->block->chunk->pool != pool) continue;
+    it->in_its_capture = false;
+    if (!it->unrecorded.empty()) continue;
+    Free(*it);
+    held_.erase(it);
+  }
 }
 
 void FenceLedger::Free(const Held& held) {

@@ -34,8 +34,8 @@ class FenceLedger {
   [[nodiscard]] absl::Status Hold(Block* block, void* stream,
                                   std::vector<void*> users);
   // The same while captures are under way, and no fences may be made: that is
-  // left to RecordDeferred, or to FreeDeferred for those of the pool that were
-  // freed in its own capture, and need none.
+  // left to RecordDeferred. What was freed in its own capture is held until
+  // FreeDeferred of its pool at least, also without `users`.
   void HoldDeferred(Block* block, void* stream, std::vector<void*> users,
                     bool in_its_capture);
   void RecordDeferred();

@@ -39,9 +39,10 @@ absl::StatusOr<void*> HeapCore::Allocate(uint64_t bytes, void* stream) {
 }
 
 void* HeapCore::Take(uint64_t bytes, void* stream) {
-  const PoolId pool = captures_.empty() ? kGeneral : PoolOf(stream);
-  const Block* const block = arena_.Allocate(bytes, stream, pool);
+  const Capture capture = captures_.empty() ? Capture() : CaptureOf(stream);
+  Block* const block = arena_.Allocate(bytes, stream, capture.pool);
   if (block == nullptr) return nullptr;
+  block->capture = capture.number;
   ++counts_.allocations;
   counts_.peak_allocated_bytes =
       std::max(counts_.peak_allocated_bytes, arena_.sums().live_bytes);
@@ -50,9 +51,9 @@ void* HeapCore::Take(uint64_t bytes, void* stream) {
   return reinterpret_cast<void*>(block->address);
 }
 
-PoolId HeapCore::PoolOf(void* stream) const {
+HeapCore::Capture HeapCore::CaptureOf(void* stream) const {
   const auto found = captures_.find(stream);
-  return found == captures_.end() ? kGeneral : found->second;
+  return found == captures_.end() ? Capture() : found->second;
 }
 
 void HeapCore::TellEmpty() {
@@ -86,18 +87,33 @@ absl::Status HeapCore::FreeRecorded(Block* block, void* stream) {
     held = ledger_.Hold(block, stream, std::move(users));
     ledger_.Poll();
   } else {
-    ledger_.HoldDeferred(block, stream, std::move(users),
-                         Captures(block->chunk->pool));
+    FreeAmidCaptures(block, stream, std::move(users));
   }
   recorded_.erase(block);
   TellEmpty();
   return held;
 }
 
+// In the capture that made the block, its uses by streams of the capture are
+// the graph's, which the order of the launches is for. Once that capture has
+// ended, a stream may have used it in work of its own as well.
+void HeapCore::FreeAmidCaptures(Block* block, void* stream,
+                                std::vector<void*> users) {
+  const bool in_its_capture =
+      block->capture != 0 &&
+      CaptureOf(block->share->stream).number == block->capture;
+  if (in_its_capture) {
+    std::erase_if(users, [&](void* user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return CaptureOf(user).pool == block->chunk->pool;
+    });
+  }
+  ledger_.HoldDeferred(block, stream, std::move(users), in_its_capture);
+}
+
 bool HeapCore::Captures(PoolId pool) const {
   return std::any_of(
       captures_.begin(), captures_.end(),
-      [pool](const auto& entry) { return entry.second == pool; });
+      [pool](const auto& entry) { return entry.second.pool == pool; });
 }
 
 absl::Status HeapCore::NotLive(void* address) const {
@@ -165,13 +181,17 @@ absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
   ipc::MutexLock quiet(&quiet_mu_);
   BriefLock lock(&mu_);
+  if (captures_.empty()) ledger_.Poll();  // not in the capture itself
   // What was freed since the last capture: the program launches in order.
   const bool first = !Captures(pool);
-  if (!captures_.emplace(stream, pool).second) {
+  const Capture capture{.pool = pool, .number = last_capture_ + 1};
+  if (!captures_.emplace(stream, capture).second) {
     return absl::FailedPreconditionError(
         "gmb: this stream's capture has begun already: end it first");
   }
+  last_capture_ = capture.number;
   if (first) arena_.SettlePool(pool);
+  TellEmpty();
   return absl::OkStatus();
 }
 
@@ -179,7 +199,7 @@ absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
   BriefLock lock(&mu_);
   const auto capture = captures_.find(stream);
-  if (capture == captures_.end() || capture->second != pool) {
+  if (capture == captures_.end() || capture->second.pool != pool) {
     return absl::FailedPreconditionError(
         "gmb: this stream's capture has not begun with this pool");
   }
@@ -194,8 +214,9 @@ absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
 
 void HeapCore::ClosePool(PoolId pool) {
   BriefLock lock(&mu_);
-  std::erase_if(captures_,
-                [pool](const auto& entry) { return entry.second == pool; });
+  std::erase_if(captures_, [pool](const auto& entry) {
+    return entry.second.pool == pool;
+  });
   ledger_.FreeDeferred(pool);
   if (captures_.empty()) ledger_.RecordDeferred();
   arena_.DissolvePool(pool);

@@ -60,11 +60,18 @@ class HeapCore {
 
  private:
   using Memory = std::unique_ptr<ChunkMemory>;
+  // Of a stream, from its BeginCapture to its EndCapture.
+  struct Capture {
+    PoolId pool = kGeneral;  // none is under way
+    uint32_t number = 0;
+  };
 
   void* Take(uint64_t bytes, void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  PoolId PoolOf(void* stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Capture CaptureOf(void* stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status FreeRecorded(Block* block, void* stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FreeAmidCaptures(Block* block, void* stream, std::vector<void*> users)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Captures(PoolId pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status NotLive(void* address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -101,7 +108,8 @@ class HeapCore {
   // Who else uses a live block.
   std::map<Block*, std::vector<void*>> recorded_ ABSL_GUARDED_BY(mu_);
   PoolId last_pool_ ABSL_GUARDED_BY(mu_) = kGeneral;
-  std::map<void*, PoolId> captures_ ABSL_GUARDED_BY(mu_);  // by stream
+  uint32_t last_capture_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<void*, Capture> captures_ ABSL_GUARDED_BY(mu_);  // by stream
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // an Acquire, for others' memory
   uint64_t told_empty_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   HeapStatistics counts_ ABSL_GUARDED_BY(mu_);  // what no one else counts

@@ -41,7 +41,7 @@ uint64_t Less(uint64_t asked, const absl::Status& refusal) {
 absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
   {
     BriefLock lock(&mu_);
-    if (PoolOf(stream) != kGeneral) {
+    if (CaptureOf(stream).pool != kGeneral) {
       ++counts_.out_of_memory;
       return absl::ResourceExhaustedError(absl::StrCat(
           "gmb: the graph pool has no block of ", bytes,

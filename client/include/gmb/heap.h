@@ -138,9 +138,11 @@ class Heap {
 // is freed there goes back to it. It is reserved until the pool is destroyed,
 // so that nobody else writes over it when the graphs are launched.
 //
-// A block that was allocated in a capture may be freed after it. Graphs of one
-// pool share its memory: launch them one after the other, in the order in which
-// they were captured. Use one pool for each graph to launch them as you like.
+// A block that was allocated in a capture may be freed after it, also in a
+// later capture of the pool; streams that RecordStream told of are waited for,
+// but for those of the capture itself. Graphs of one pool share its memory:
+// launch them one after the other, in the order in which they were captured.
+// Use one pool for each graph to launch them as you like.
 //
 // While any capture is under way the heap makes and asks no events, gives no
 // lease back, and keeps what would need either: blocks that several streams

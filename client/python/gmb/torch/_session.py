@@ -40,8 +40,8 @@ class Session:
         self.shared = SharedSegments()
         self.fork_guard = ForkGuard()
         self.router = Router(tuple(uuids), lambda: client.depth > 0)
+        self.trimmer = Trimmer(client, self.router, uuids)  # first: a thread may be refused
         _segments.open_session(client, uuids, wait)
-        self.trimmer = Trimmer(client, self.router, uuids)
         _segments.set_trim(self.trimmer.trim)
         _out_of_memory.install()
         _sharing.install()
@@ -105,20 +105,27 @@ def enable(
         program=program,
         _on_trim_address=_segments.ON_TRIM_ADDRESS,
     )
-    try:
+    # Before it is known to anyone: what fails leaves all as it was.
+    with contextlib.ExitStack() as undo:
+        undo.callback(client.close)
         uuids = _uuids(client, devices)
         if gate:
             client.gate_on(park_after=park_after, group=group)
         session = Session(client, uuids, wait)
-    except BaseException:
-        client.close()
-        raise
+        undo.callback(session.end)
+        if not gate:
+            undo.callback(_leave_if_in, client)
+            client.enter()
+        undo.pop_all()
+    session.standing = not gate
     _session = session
     _scope.offer_default(client)
-    if not gate:
-        client.enter()
-        session.standing = True
     return client
+
+
+def _leave_if_in(client: Client) -> None:
+    if client.depth:
+        client.leave()
 
 
 def disable(*, wait: float | None = 30.0) -> None:

@@ -1,0 +1,190 @@
+#ifndef GMB_TESTS_CLIENT_HEAP_HEAP_CORE_FIXTURE_H_
+#define GMB_TESTS_CLIENT_HEAP_HEAP_CORE_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "client/heap/heap_core.h"
+#include "ipc/mutex.h"
+
+// The heap with streams that come to an end when the test says so, and a source
+// of chunks that can refuse.
+namespace gmb::internal {
+
+inline constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+inline void* StreamNumber(uintptr_t number) {
+  return reinterpret_cast<void*>(number);  // NOLINT: a name, not an address
+}
+
+// Streams that have done what the test says.
+class TestStreams final : public device::StreamFences {
+ public:
+  absl::StatusOr<std::unique_ptr<device::StreamFence>> Record(
+      void* stream) override {
+    ipc::MutexLock lock(&state_->mu);
+    ++state_->records;
+    if (state_->broken == stream)
+      return absl::InvalidArgumentError("no such stream");
+    return std::make_unique<Fence>(state_, stream, ++state_->submitted[stream]);
+  }
+  void FinishAll(void* stream) {
+    ipc::MutexLock lock(&state_->mu);
+    state_->done[stream] = state_->submitted[stream];
+  }
+  void Break(void* stream) {
+    ipc::MutexLock lock(&state_->mu);
+    state_->broken = stream;
+  }
+  int records() const {
+    ipc::MutexLock lock(&state_->mu);
+    return state_->records;
+  }
+  int waits() const {
+    ipc::MutexLock lock(&state_->mu);
+    return state_->waits;
+  }
+
+ private:
+  struct State {
+    ipc::Mutex mu;
+    std::map<void*, int> submitted ABSL_GUARDED_BY(mu);
+    std::map<void*, int> done ABSL_GUARDED_BY(mu);
+    std::optional<void*> broken ABSL_GUARDED_BY(mu);
+    int records ABSL_GUARDED_BY(mu) = 0;
+    int waits ABSL_GUARDED_BY(mu) = 0;
+  };
+  class Fence final : public device::StreamFence {
+   public:
+    Fence(std::shared_ptr<State> state, void* stream, int point)
+        : state_(std::move(state)), stream_(stream), point_(point) {}
+    absl::StatusOr<bool> Reached() override {
+      ipc::MutexLock lock(&state_->mu);
+      return state_->done[stream_] >= point_;
+    }
+    // As if the stream got there meanwhile.
+    absl::Status Wait() override {
+      ipc::MutexLock lock(&state_->mu);
+      ++state_->waits;
+      state_->done[stream_] = std::max(state_->done[stream_], point_);
+      return absl::OkStatus();
+    }
+
+   private:
+    const std::shared_ptr<State> state_;
+    void* const stream_;
+    const int point_;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+// A pool of addresses, with a limit.
+class TestSource final : public ChunkSource {
+ public:
+  struct State {
+    ipc::Mutex mu;
+    uint64_t limit_bytes ABSL_GUARDED_BY(mu) = ~uint64_t{0};
+    uint64_t leased_bytes ABSL_GUARDED_BY(mu) = 0;
+    absl::Status refusal ABSL_GUARDED_BY(mu) =
+        absl::ResourceExhaustedError("over the limit");
+    std::vector<uint64_t> asked ABSL_GUARDED_BY(mu);
+    std::vector<absl::Duration> waits ABSL_GUARDED_BY(mu);
+    uintptr_t next ABSL_GUARDED_BY(mu) = uintptr_t{1} << 40;
+  };
+  explicit TestSource(std::shared_ptr<State> state)
+      : state_(std::move(state)) {}
+
+  absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
+      uint64_t bytes, absl::Duration wait) override {
+    ipc::MutexLock lock(&state_->mu);
+    EXPECT_EQ(bytes % kBlockBytes, 0U) << bytes;
+    state_->asked.push_back(bytes);
+    state_->waits.push_back(wait);
+    const uint64_t rounded = (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+    if (state_->leased_bytes + rounded > state_->limit_bytes)
+      return state_->refusal;
+    state_->leased_bytes += rounded;
+    state_->next += uintptr_t{1} << 32;
+    return std::make_unique<Memory>(state_, state_->next, rounded);
+  }
+
+ private:
+  class Memory final : public ChunkMemory {
+   public:
+    Memory(std::shared_ptr<State> state, uintptr_t address, uint64_t bytes)
+        : state_(std::move(state)), address_(address), bytes_(bytes) {}
+    ~Memory() override { Release().IgnoreError(); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    void* data() const override {
+      return reinterpret_cast<void*>(address_);  // NOLINT: never touched
+    }
+    uint64_t size_bytes() const override { return bytes_; }
+    absl::Status Release() override {
+      ipc::MutexLock lock(&state_->mu);
+      state_->leased_bytes -= std::exchange(bytes_, 0);
+      return absl::OkStatus();
+    }
+
+   private:
+    const std::shared_ptr<State> state_;
+    const uintptr_t address_;
+    uint64_t bytes_;
+  };
+  const std::shared_ptr<State> state_;
+};
+
+class HeapCoreTest : public ::testing::Test {
+ protected:
+  HeapCoreTest() { Make({64 * kMiB, 1024 * kMiB, absl::ZeroDuration()}); }
+  void Make(HeapCore::Options options) {
+    heap_.reset();
+    auto streams = std::make_unique<TestStreams>();
+    streams_ = streams.get();
+    heap_ = std::make_unique<HeapCore>(std::make_unique<TestSource>(source_),
+                                       std::move(streams), std::move(options));
+  }
+  void LimitTo(uint64_t bytes) {
+    ipc::MutexLock lock(&source_->mu);
+    source_->limit_bytes = bytes;
+  }
+  void RefuseWith(absl::Status status) {
+    ipc::MutexLock lock(&source_->mu);
+    source_->refusal = std::move(status);
+  }
+  std::vector<uint64_t> Asked() {
+    ipc::MutexLock lock(&source_->mu);
+    return std::exchange(source_->asked, {});
+  }
+  uint64_t LeasedBytes() {
+    ipc::MutexLock lock(&source_->mu);
+    return source_->leased_bytes;
+  }
+  void* Get(uint64_t bytes, uintptr_t stream = 1) {
+    absl::StatusOr<void*> got = heap_->Allocate(bytes, StreamNumber(stream));
+    EXPECT_TRUE(got.ok()) << got.status();
+    return got.value_or(nullptr);
+  }
+  absl::Status Refused(uint64_t bytes, uintptr_t stream = 1) {
+    return heap_->Allocate(bytes, StreamNumber(stream)).status();
+  }
+  void Free(void* address) {
+    EXPECT_EQ(heap_->Free(address, std::nullopt), absl::OkStatus());
+  }
+
+  const std::shared_ptr<TestSource::State> source_ =
+      std::make_shared<TestSource::State>();
+  TestStreams* streams_ = nullptr;
+  std::unique_ptr<HeapCore> heap_;
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_TESTS_CLIENT_HEAP_HEAP_CORE_FIXTURE_H_
