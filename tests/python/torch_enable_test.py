@@ -87,3 +87,27 @@ def test_enable_without_a_gate_that_fails_leaves_nothing(
 
     enable()  # not "enabled already"
     assert gmb.torch.enabled()
+
+
+def test_disable_while_another_thread_is_in_a_scope_changes_nothing(enable, monkeypatch):
+    for hook in ("entered", "leaving"):
+        monkeypatch.setattr(Router, hook, lambda router: None)
+    client = enable(gate=False)
+    entered, go = threading.Event(), threading.Event()
+
+    def work():
+        with client.active():
+            entered.set()
+            go.wait()
+
+    other = threading.Thread(target=work)
+    other.start()
+    entered.wait()
+    with pytest.raises(RuntimeError, match="scopes are in"):
+        gmb.torch.disable()
+    assert gmb.torch.enabled()
+    assert client.depth == 1  # this thread's
+    go.set()
+    other.join()
+    gmb.torch.disable()
+    assert not gmb.torch.enabled()

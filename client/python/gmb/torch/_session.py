@@ -138,11 +138,11 @@ def disable(*, wait: float | None = 30.0) -> None:
     if _session is None or _session.fork_guard.in_child():
         return
     session = _session
+    if session.client._session.scopes > session.standing:
+        raise RuntimeError("gmb: scopes are in; leave them before gmb.torch.disable()")
     if session.standing:
         session.client.leave()
         session.standing = False
-    if session.client._session.scopes:
-        raise RuntimeError("gmb: scopes are in; leave them before gmb.torch.disable()")
     session.trimmer.trim()
     if _segments.totals().segments and _alive(session.client):
         session.client.gate_off(wait=wait)
