@@ -27,6 +27,54 @@ static bool Holds(const int* x, int n, int value) {
   return right;
 }
 
+// A stream of another device than the current one.
+static int CheckOtherDevice(size_t bytes) {
+  int failed = 0, device = 0;
+  if (cudaGetDeviceCount(&device) != cudaSuccess || device < 2) {
+    std::printf("SKIP  a stream of another device: there is one\n");
+    return 0;
+  }
+  cudaStream_t other;
+  cudaSetDevice(1);
+  cudaStreamCreate(&other);
+  cudaSetDevice(0);
+  void* x = nullptr;
+  cudaPointerAttributes attributes{};
+  CHECK("cudaMallocAsync on another device's stream",
+        cudaMallocAsync(&x, bytes, other) == cudaSuccess);
+  CHECK("is of that device",
+        cudaPointerGetAttributes(&attributes, x) == cudaSuccess &&
+            attributes.device == 1);
+  CHECK("its cudaFreeAsync", cudaFreeAsync(x, other) == cudaSuccess);
+  CHECK("cudaMalloc here, cudaFreeAsync there",
+        cudaMalloc(&x, bytes) == cudaSuccess &&
+            cudaFreeAsync(x, other) == cudaSuccess);
+  CHECK("the device is the same as before",
+        cudaGetDevice(&device) == cudaSuccess && device == 0);
+  return failed;
+}
+
+// What is freed in the order of a stream whose context ends meanwhile.
+static int CheckReset(int n) {
+  int failed = 0;
+  for (int i = 0; i < 3; ++i) {
+    int *x = nullptr, *y = nullptr;
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    const bool got =
+        cudaMallocAsync(&x, n * sizeof(int), stream) == cudaSuccess;
+    for (int j = 0; j < 100; ++j) Fill<<<256, 256, 0, stream>>>(x, n, j);
+    CHECK("cudaFreeAsync behind its work",
+          got && cudaFreeAsync(x, stream) == cudaSuccess);
+    CHECK("cudaDeviceReset", cudaDeviceReset() == cudaSuccess);
+    CHECK("then cudaMalloc", cudaMalloc(&y, n * sizeof(int)) == cudaSuccess);
+    Fill<<<256, 256>>>(y, n, i);
+    CHECK("which a kernel fills", Holds(y, n, i));
+    CHECK("and its cudaFree", cudaFree(y) == cudaSuccess);
+  }
+  return failed;
+}
+
 int main(int argc, char** argv) {
   int failed = 0;
   const size_t limit = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
@@ -83,5 +131,7 @@ int main(int argc, char** argv) {
         cudaMalloc(&x, limit + (1 << 20)) == cudaErrorMemoryAllocation);
   cudaGetLastError();
   CHECK("no error is left", cudaDeviceSynchronize() == cudaSuccess);
+  failed += CheckOtherDevice(n * sizeof(int));
+  failed += CheckReset(n);
   return failed;
 }
