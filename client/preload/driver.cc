@@ -31,14 +31,14 @@ const Driver* Driver::Get() {
 
 CUresult Driver::Synchronize(CUdevice device) const {
   CUdevice current = 0;
-  if (const CUresult result = cuCtxGetDevice(&current);
-      result != CUDA_SUCCESS) {
-    return result;
+  CUresult waited = cuCtxGetDevice(&current);
+  if (waited == CUDA_SUCCESS) waited = cuCtxSynchronize();
+  const bool has_context = waited != CUDA_ERROR_INVALID_CONTEXT &&
+                           waited != CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (has_context && (waited != CUDA_SUCCESS || current == device)) {
+    return waited;
   }
-  if (const CUresult result = cuCtxSynchronize();
-      result != CUDA_SUCCESS || current == device) {
-    return result;
-  }
+  if (!HasPrimaryContext(device)) return CUDA_SUCCESS;
   CUcontext primary = nullptr;
   if (const CUresult result = cuDevicePrimaryCtxRetain(&primary, device);
       result != CUDA_SUCCESS) {
@@ -52,6 +52,13 @@ CUresult Driver::Synchronize(CUdevice device) const {
   }
   cuDevicePrimaryCtxRelease_v2(device);
   return result;
+}
+
+bool Driver::HasPrimaryContext(CUdevice device) const {
+  unsigned flags = 0;
+  int active = 0;
+  return cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+         active != 0;
 }
 
 }  // namespace gmb::preload

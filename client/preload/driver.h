@@ -8,36 +8,42 @@ namespace gmb::preload {
 // The driver's own functions that are used here, by the names under which
 // libcuda.so.1 exports them. Per-thread variants are the plain ones on the
 // stream CU_STREAM_PER_THREAD.
-#define GMB_REAL_FUNCTIONS(F)    \
-  F(cuGetProcAddress_v2)         \
-  F(cuMemAlloc_v2)               \
-  F(cuMemAllocPitch_v2)          \
-  F(cuMemFree_v2)                \
-  F(cuMemGetInfo_v2)             \
-  F(cuMemGetAddressRange_v2)     \
-  F(cuMemAllocAsync)             \
-  F(cuMemAllocFromPoolAsync)     \
-  F(cuMemFreeAsync)              \
-  F(cuMemPoolCreate)             \
-  F(cuMemPoolDestroy)            \
-  F(cuMemPoolTrimTo)             \
-  F(cuDeviceGetDefaultMemPool)   \
-  F(cuStreamBeginCapture_v2)     \
-  F(cuStreamBeginCaptureToGraph) \
-  F(cuStreamEndCapture)          \
-  F(cuStreamIsCapturing)         \
-  F(cuStreamWaitEvent)           \
-  F(cuEventCreate)               \
-  F(cuEventRecord)               \
-  F(cuEventQuery)                \
-  F(cuEventDestroy_v2)           \
-  F(cuCtxGetDevice)              \
-  F(cuCtxSynchronize)            \
-  F(cuCtxPushCurrent_v2)         \
-  F(cuCtxPopCurrent_v2)          \
-  F(cuDeviceGetUuid_v2)          \
-  F(cuDevicePrimaryCtxRetain)    \
-  F(cuDevicePrimaryCtxRelease_v2)
+#define GMB_REAL_FUNCTIONS(F)     \
+  F(cuGetProcAddress_v2)          \
+  F(cuMemAlloc_v2)                \
+  F(cuMemAllocPitch_v2)           \
+  F(cuMemFree_v2)                 \
+  F(cuMemGetInfo_v2)              \
+  F(cuMemGetAddressRange_v2)      \
+  F(cuMemAllocAsync)              \
+  F(cuMemAllocFromPoolAsync)      \
+  F(cuMemFreeAsync)               \
+  F(cuMemPoolCreate)              \
+  F(cuMemPoolDestroy)             \
+  F(cuMemPoolTrimTo)              \
+  F(cuDeviceGetDefaultMemPool)    \
+  F(cuStreamBeginCapture_v2)      \
+  F(cuStreamBeginCaptureToGraph)  \
+  F(cuStreamEndCapture)           \
+  F(cuStreamIsCapturing)          \
+  F(cuStreamGetCtx)               \
+  F(cuStreamWaitEvent)            \
+  F(cuEventCreate)                \
+  F(cuEventRecord)                \
+  F(cuEventQuery)                 \
+  F(cuEventSynchronize)           \
+  F(cuEventDestroy_v2)            \
+  F(cuCtxGetCurrent)              \
+  F(cuCtxGetDevice)               \
+  F(cuCtxSynchronize)             \
+  F(cuCtxDestroy_v2)              \
+  F(cuCtxPushCurrent_v2)          \
+  F(cuCtxPopCurrent_v2)           \
+  F(cuDeviceGetUuid_v2)           \
+  F(cuDevicePrimaryCtxGetState)   \
+  F(cuDevicePrimaryCtxRetain)     \
+  F(cuDevicePrimaryCtxRelease_v2) \
+  F(cuDevicePrimaryCtxReset_v2)
 
 // Calls one of them that may be missing in an older driver.
 #define GMB_REAL_CALL(driver, name, ...)               \
@@ -59,8 +65,12 @@ struct Driver {
   [[nodiscard]] static const Driver* Get();
 
   // Waits until what was submitted to the device is done: on the current
-  // context, and on the device's primary one when that is another device's.
+  // context, and on the device's primary one when that is another device's. A
+  // context that is gone has nothing to wait for.
   [[nodiscard]] CUresult Synchronize(CUdevice device) const;
+
+  // Whether the device's primary context lives.
+  [[nodiscard]] bool HasPrimaryContext(CUdevice device) const;
 };
 
 }  // namespace gmb::preload

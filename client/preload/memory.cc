@@ -137,7 +137,7 @@ Answer Memory::Free(CUdeviceptr address) {
     const SynchronizingTurn turn(&captures_);
     if (!turn.granted()) {
       const ipc::MutexLock lock(&mu_);
-      after_captures_.push_back(*block);
+      unordered_.push_back(*block);
       return CUDA_SUCCESS;
     }
     if (const CUresult result = driver_.Synchronize(block->device);
@@ -167,7 +167,7 @@ void Memory::GiveBack(const Block& block) {
 
 void Memory::GiveBack(const std::vector<OrderedFree>& freed) {
   for (const OrderedFree& one : freed) {
-    driver_.cuEventDestroy_v2(one.event);
+    if (one.event != nullptr) driver_.cuEventDestroy_v2(one.event);
     GiveBack(one.block);
   }
 }
@@ -181,19 +181,32 @@ void Memory::Release(const Lease& lease) {
   Broker::Release(lease);
 }
 
+// Events as well: their streams may be of other contexts and devices.
+bool Memory::Await(const std::vector<CUdevice>& devices,
+                   std::vector<OrderedFree>* freed) {
+  for (OrderedFree& one : *freed) {
+    const CUresult result = driver_.cuEventSynchronize(one.event);
+    if (IsLost(result)) {
+      one.event = nullptr;
+    } else if (result != CUDA_SUCCESS) {
+      return false;
+    }
+  }
+  return std::all_of(devices.begin(), devices.end(), [this](CUdevice device) {
+    return driver_.Synchronize(device) == CUDA_SUCCESS;
+  });
+}
+
 bool Memory::ReleaseKept() {
   if (Exiting()) return false;
   const SynchronizingTurn turn(&captures_);
-  CUdevice current = 0;
-  if (!turn.granted() || driver_.cuCtxGetDevice(&current) != CUDA_SUCCESS) {
-    return false;
-  }
+  if (!turn.granted()) return false;
   std::vector<Block> blocks;
   std::vector<OrderedFree> ordered;
   std::vector<CUdevice> devices;
   {
     const ipc::MutexLock lock(&mu_);
-    blocks = std::exchange(after_captures_, {});
+    blocks = std::exchange(unordered_, {});
     ordered = ordered_.TakeAll();
     for (const auto& [device, blocks_of_it] : small_) devices.push_back(device);
   }
@@ -201,11 +214,16 @@ bool Memory::ReleaseKept() {
   for (const OrderedFree& one : ordered) devices.push_back(one.block.device);
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-  for (const CUdevice device : devices) {
-    if (driver_.Synchronize(device) == CUDA_SUCCESS) continue;
+  if (!Await(devices, &ordered)) {
     const ipc::MutexLock lock(&mu_);
-    for (const OrderedFree& one : ordered) ordered_.Add(one);
-    after_captures_.insert(after_captures_.end(), blocks.begin(), blocks.end());
+    for (const OrderedFree& one : ordered) {
+      if (one.event != nullptr) {
+        ordered_.Add(one);
+      } else {
+        unordered_.push_back(one.block);
+      }
+    }
+    unordered_.insert(unordered_.end(), blocks.begin(), blocks.end());
     return false;
   }
   GiveBack(ordered);
@@ -231,15 +249,20 @@ void Memory::Sweep() {
   std::vector<OrderedFree> old;
   {
     const ipc::MutexLock lock(&mu_);
-    blocks = std::exchange(after_captures_, {});
+    blocks = std::exchange(unordered_, {});
     old = ordered_.TakeOld(driver_, std::chrono::steady_clock::now());
   }
+  const auto lost = std::partition(
+      old.begin(), old.end(),
+      [](const OrderedFree& one) { return one.event != nullptr; });
+  for (auto it = lost; it != old.end(); ++it) blocks.push_back(it->block);
+  old.erase(lost, old.end());
   for (const Block& block : blocks) {
     if (driver_.Synchronize(block.device) == CUDA_SUCCESS) {
       GiveBack(block);
     } else {
       const ipc::MutexLock lock(&mu_);
-      after_captures_.push_back(block);
+      unordered_.push_back(block);
     }
   }
   GiveBack(old);

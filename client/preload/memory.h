@@ -44,10 +44,18 @@ class Memory {
   // After all work that was submitted, like the driver.
   [[nodiscard]] Answer Free(CUdeviceptr address);
 
-  // As cuMemAllocAsync and cuMemFreeAsync. Captured ones are the driver's.
+  // As cuMemAllocAsync and cuMemFreeAsync, with the stream's context current.
+  // Captured ones are the driver's.
   [[nodiscard]] Answer AllocateOrdered(CUdevice device, uint64_t bytes,
                                        CUstream stream, CUdeviceptr* address);
   [[nodiscard]] Answer FreeOrdered(CUdeviceptr address, CUstream stream);
+
+  // Around a call that ends a context, and its events with it, which nothing
+  // may touch from then on: takes what was freed there, and gives it back if
+  // the context has ended. Not to be in between while this library waits for
+  // the driver: see Captures::AwaitTurn.
+  [[nodiscard]] std::vector<OrderedFree> BeforeEndOf(CUcontext context);
+  void AfterEnd(const std::vector<OrderedFree>& freed, bool has_ended);
 
   [[nodiscard]] Answer GetInfo(size_t* free_bytes, size_t* total_bytes);
   // False when the address is none of ours.
@@ -57,7 +65,7 @@ class Memory {
   // Gives back what the program freed and this library still keeps; false when
   // that was nothing, or cannot be now.
   bool ReleaseKept();
-  // The same for what waits until no capture is under way, and for what was
+  // The same for what can go back now and could not before, and for what was
   // kept long enough.
   void Sweep();
 
@@ -75,6 +83,9 @@ class Memory {
   // All work that uses it must be done.
   void GiveBack(const Block& block);
   void GiveBack(const std::vector<OrderedFree>& freed);
+  // False when that cannot be. Takes the events away that are lost.
+  [[nodiscard]] bool Await(const std::vector<CUdevice>& devices,
+                           std::vector<OrderedFree>* freed);
   void Release(const Lease& lease);
 
   const Driver& driver_;
@@ -83,8 +94,9 @@ class Memory {
   ipc::Mutex mu_;
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);
   OrderedFrees ordered_ ABSL_GUARDED_BY(mu_);
-  // Freed while a capture was under way.
-  std::vector<Block> after_captures_ ABSL_GUARDED_BY(mu_);
+  // Freed while a capture was under way, or in the order of a context that is
+  // gone: to go back once the device is synchronised.
+  std::vector<Block> unordered_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, SmallBlocks> small_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, std::string> uuids_ ABSL_GUARDED_BY(mu_);
 };

@@ -58,6 +58,7 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
   if (Exiting()) return CUDA_SUCCESS;
   OrderedFree freed = {.block = *block,
                        .stream = stream,
+                       .context = nullptr,
                        .event = nullptr,
                        .freed_at = std::chrono::steady_clock::now()};
   CUresult result = CUDA_SUCCESS;
@@ -65,7 +66,10 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
     // A graph could free it at every launch, which a lease cannot do.
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   } else {
-    result = driver_.cuEventCreate(&freed.event, CU_EVENT_DISABLE_TIMING);
+    result = driver_.cuCtxGetCurrent(&freed.context);
+    if (result == CUDA_SUCCESS) {
+      result = driver_.cuEventCreate(&freed.event, CU_EVENT_DISABLE_TIMING);
+    }
     if (result == CUDA_SUCCESS) {
       result = driver_.cuEventRecord(freed.event, stream);
       if (result != CUDA_SUCCESS) driver_.cuEventDestroy_v2(freed.event);
@@ -81,6 +85,27 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
   }
   if (result == CUDA_SUCCESS) Sweep();
   return result;
+}
+
+std::vector<OrderedFree> Memory::BeforeEndOf(CUcontext context) {
+  const ipc::MutexLock lock(&mu_);
+  return ordered_.TakeOf(context);
+}
+
+// Work that uses a block may be on other streams too, which the one that it was
+// freed on was to wait for: so the device is synchronised.
+void Memory::AfterEnd(const std::vector<OrderedFree>& freed, bool has_ended) {
+  {
+    const ipc::MutexLock lock(&mu_);
+    for (const OrderedFree& one : freed) {
+      if (has_ended) {
+        unordered_.push_back(one.block);
+      } else {
+        ordered_.Add(one);
+      }
+    }
+  }
+  Sweep();
 }
 
 Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {

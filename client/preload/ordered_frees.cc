@@ -9,6 +9,11 @@ uint64_t HeldBytes(const Block& block) {
                                  : SmallBlocks::RoundUp(block.bytes);
 }
 
+bool IsLost(CUresult of_event) {
+  return of_event == CUDA_ERROR_INVALID_HANDLE ||
+         of_event == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 std::optional<OrderedFree> OrderedFrees::TakeFit(const Driver& driver,
                                                  CUdevice device,
                                                  uint64_t held_bytes,
@@ -18,9 +23,10 @@ std::optional<OrderedFree> OrderedFrees::TakeFit(const Driver& driver,
         preload::HeldBytes(it->block) != held_bytes) {
       continue;
     }
-    if (driver.cuEventQuery(it->event) != CUDA_SUCCESS) {
+    if (const CUresult result = driver.cuEventQuery(it->event);
+        result != CUDA_SUCCESS) {
       // The name of a stream may be another stream's by now: order them.
-      if (it->stream != stream ||
+      if (result != CUDA_ERROR_NOT_READY || it->stream != stream ||
           driver.cuStreamWaitEvent(stream, it->event, 0) != CUDA_SUCCESS) {
         continue;
       }
@@ -37,7 +43,9 @@ std::vector<OrderedFree> OrderedFrees::TakeOld(
   std::vector<OrderedFree> old;
   auto it = waiting_.begin();
   while (it != waiting_.end() && now - it->freed_at >= kKeptFor) {
-    if (driver.cuEventQuery(it->event) == CUDA_SUCCESS) {
+    const CUresult result = driver.cuEventQuery(it->event);
+    if (result == CUDA_SUCCESS || IsLost(result)) {
+      if (result != CUDA_SUCCESS) it->event = nullptr;
       old.push_back(*it);
       it = waiting_.erase(it);
     } else {
@@ -51,6 +59,19 @@ std::vector<OrderedFree> OrderedFrees::TakeAll() {
   std::vector<OrderedFree> all(waiting_.begin(), waiting_.end());
   waiting_.clear();
   return all;
+}
+
+std::vector<OrderedFree> OrderedFrees::TakeOf(CUcontext context) {
+  std::vector<OrderedFree> of_it;
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (it->context == context) {
+      of_it.push_back(*it);
+      it = waiting_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return of_it;
 }
 
 uint64_t OrderedFrees::HeldBytes(CUdevice device) const {

@@ -19,7 +19,8 @@ namespace gmb::preload {
 struct OrderedFree {
   Block block;
   CUstream stream = nullptr;
-  CUevent event = nullptr;
+  CUcontext context = nullptr;  // of the event; current when it was freed
+  CUevent event = nullptr;      // null when it is lost
   std::chrono::steady_clock::time_point freed_at;
 };
 
@@ -38,16 +39,22 @@ class OrderedFrees {
                                                    CUdevice device,
                                                    uint64_t held_bytes,
                                                    CUstream stream);
-  // Those that are done and were kept long enough.
+  // Those that were kept long enough and are done, or whose event is lost.
   [[nodiscard]] std::vector<OrderedFree> TakeOld(
       const Driver& driver, std::chrono::steady_clock::time_point now);
   [[nodiscard]] std::vector<OrderedFree> TakeAll();
+  // Those whose event is of this context.
+  [[nodiscard]] std::vector<OrderedFree> TakeOf(CUcontext context);
 
   [[nodiscard]] uint64_t HeldBytes(CUdevice device) const;
 
  private:
   std::list<OrderedFree> waiting_;  // in the order of freed_at
 };
+
+// Whether an event's answer says that it has gone, with a context whose end was
+// not seen here: how much of its work is done is not known then.
+[[nodiscard]] bool IsLost(CUresult of_event);
 
 // What a block keeps from others, rounding included.
 [[nodiscard]] uint64_t HeldBytes(const Block& block);

@@ -9,6 +9,7 @@
 #include "client/preload/memory.h"
 #include "client/preload/pools.h"
 #include "client/preload/process_life.h"
+#include "client/preload/stream_context.h"
 
 // What the exported functions share.
 
@@ -45,6 +46,14 @@ Answer OnCurrentDevice(const Driver& driver, Serve serve) {
     return result;
   }
   return serve(device);
+}
+
+// What `serve` answers in the context of the stream; without one its error.
+template <typename Serve>
+Answer InContextOf(const Driver& driver, CUstream stream, Serve serve) {
+  const StreamContext context(driver, stream);
+  if (context.result() != CUDA_SUCCESS) return context.result();
+  return serve();
 }
 
 // In the variants named _ptsz the default stream is that of each thread.

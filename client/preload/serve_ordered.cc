@@ -6,6 +6,7 @@
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
 using gmb::preload::Driver;
+using gmb::preload::InContextOf;
 using gmb::preload::OfThread;
 using gmb::preload::OnCurrentDevice;
 using gmb::preload::TheMemory;
@@ -17,9 +18,11 @@ CUresult Allocate(CUdeviceptr* address, size_t bytes, CUstream stream) {
   return AnswerCall(
       [&](const Driver& driver) -> Answer {
         if (address == nullptr || bytes == 0) return std::nullopt;
-        return OnCurrentDevice(driver, [&](CUdevice device) {
-          return TheMemory(driver).AllocateOrdered(device, bytes, stream,
-                                                   address);
+        return InContextOf(driver, stream, [&] {
+          return OnCurrentDevice(driver, [&](CUdevice device) {
+            return TheMemory(driver).AllocateOrdered(device, bytes, stream,
+                                                     address);
+          });
         });
       },
       [&](const Driver& driver) {
@@ -32,10 +35,12 @@ CUresult AllocateFrom(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
   return AnswerCall(
       [&](const Driver& driver) -> Answer {
         if (address == nullptr || bytes == 0) return std::nullopt;
-        const auto device = ThePools().DeviceOf(driver, pool);
-        if (!device.has_value()) return std::nullopt;
-        return TheMemory(driver).AllocateOrdered(*device, bytes, stream,
-                                                 address);
+        return InContextOf(driver, stream, [&]() -> Answer {
+          const auto device = ThePools().DeviceOf(driver, pool);
+          if (!device.has_value()) return std::nullopt;
+          return TheMemory(driver).AllocateOrdered(*device, bytes, stream,
+                                                   address);
+        });
       },
       [&](const Driver& driver) {
         return GMB_REAL_CALL(driver, cuMemAllocFromPoolAsync, address, bytes,
@@ -46,7 +51,9 @@ CUresult AllocateFrom(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
 CUresult Free(CUdeviceptr address, CUstream stream) {
   return AnswerCall(
       [&](const Driver& driver) {
-        return TheMemory(driver).FreeOrdered(address, stream);
+        return InContextOf(driver, stream, [&] {
+          return TheMemory(driver).FreeOrdered(address, stream);
+        });
       },
       [&](const Driver& driver) {
         return GMB_REAL_CALL(driver, cuMemFreeAsync, address, stream);

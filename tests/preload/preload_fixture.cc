@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,16 +15,17 @@ void PreloadTest::SetUp() {
   MakeTenant("a", 0, 256 * kMiB);
 }
 
-void PreloadTest::StartGpuBroker() {
+void PreloadTest::StartGpuBroker(Words devices) {
   BrokerOptions options;
-  options.devices = {"cuda:0"};
+  options.devices = std::move(devices);
   options.flags = {"--pool", absl::StrCat(512 * kMiB)};
   options.wrapper = WithFakeDriver({});
   StartBroker(options);
 }
 
 Words PreloadTest::WithFakeDriver(Words words) {
-  words.insert(words.begin(), {"env", "LD_LIBRARY_PATH=" FAKE_DRIVER_DIR});
+  words.insert(words.begin(), {"env", "FAKE_CUDA_DEVICES=2",
+                               "LD_LIBRARY_PATH=" FAKE_DRIVER_DIR});
   return words;
 }
 

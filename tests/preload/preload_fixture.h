@@ -19,12 +19,12 @@ struct ProgramRun {
   std::string tenant = "a";
 };
 
-// A gmbd with a pool of 512 MiB on the fake driver's GPU; tenant a may have 256
-// MiB of it. Programs run under `gmb run`.
+// A gmbd with a pool of 512 MiB on a GPU of the fake driver, which has two;
+// tenant a may have 256 MiB of it. Programs run under `gmb run`.
 class PreloadTest : public ComponentTest {
  protected:
   void SetUp() override;
-  void StartGpuBroker();
+  void StartGpuBroker(Words devices = {"cuda:0"});
 
   // `env` and the words that make a program find the fake driver.
   static Words WithFakeDriver(Words words);

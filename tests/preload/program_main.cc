@@ -1,11 +1,9 @@
 #include <cuda.h>
-#include <dlfcn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,93 +13,13 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/preload/program_api.h"
+
 // A CUDA program that knows nothing of gmb. Its arguments are how it finds the
-// driver (linked, dlsym, proc: through cuGetProcAddress as the runtime does,
-// thread: the same for each thread's default stream) and what it does, one step
-// an argument; each prints a line with the driver's answer.
-
-#define PROGRAM_FUNCTIONS(F)   \
-  F(cuInit)                    \
-  F(cuDevicePrimaryCtxRetain)  \
-  F(cuCtxPushCurrent)          \
-  F(cuStreamCreate)            \
-  F(cuStreamSynchronize)       \
-  F(cuStreamBeginCapture)      \
-  F(cuStreamEndCapture)        \
-  F(cuMemcpyHtoDAsync)         \
-  F(cuMemAlloc)                \
-  F(cuMemAllocPitch)           \
-  F(cuMemAllocManaged)         \
-  F(cuMemAllocAsync)           \
-  F(cuMemAllocFromPoolAsync)   \
-  F(cuDeviceGetDefaultMemPool) \
-  F(cuMemPoolCreate)           \
-  F(cuMemPoolTrimTo)           \
-  F(cuMemFree)                 \
-  F(cuMemFreeAsync)            \
-  F(cuMemGetInfo)              \
-  F(cuMemGetAddressRange)
-
-#define SYMBOL_TEXT_OF(x) #x
-#define SYMBOL_TEXT(x) SYMBOL_TEXT_OF(x)
+// driver (program_api.h) and what it does, one step an argument; each prints a
+// line with the driver's answer.
 
 namespace {
-
-struct Api {
-#define PROGRAM_MEMBER(name) decltype(&::name) name##_;
-  PROGRAM_FUNCTIONS(PROGRAM_MEMBER)
-#undef PROGRAM_MEMBER
-};
-
-using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
-                                    CUdriverProcAddressQueryResult*);
-
-void* Require(void* found, const char* name) {
-  if (found == nullptr) {
-    std::printf("no %s\n", name);
-    std::exit(9);
-  }
-  return found;
-}
-
-Api LoadApi(const std::string& how) {
-  Api api{};
-#ifdef PROGRAM_IS_LINKED
-  if (how == "linked") {
-#define PROGRAM_TAKE(name) api.name##_ = &::name;
-    PROGRAM_FUNCTIONS(PROGRAM_TAKE)
-#undef PROGRAM_TAKE
-    return api;
-  }
-#endif
-  void* const driver = Require(dlopen("libcuda.so.1", RTLD_NOW), "driver");
-  if (how == "dlsym") {
-#define PROGRAM_LOOK_UP(name)                        \
-  api.name##_ = reinterpret_cast<decltype(&::name)>( \
-      Require(dlsym(driver, SYMBOL_TEXT(name)), #name));
-    PROGRAM_FUNCTIONS(PROGRAM_LOOK_UP)
-#undef PROGRAM_LOOK_UP
-    return api;
-  }
-  const cuuint64_t flags = how == "thread" ? 2 : 0;
-  auto get =
-      reinterpret_cast<GetProcAddress>(dlsym(driver, "cuGetProcAddress_v2"));
-  // As the CUDA runtime does: that function, from itself.
-  void* own = nullptr;
-  get("cuGetProcAddress", &own, 12000, flags, nullptr);
-  get = reinterpret_cast<GetProcAddress>(Require(own, "cuGetProcAddress"));
-  const auto find = [&](const char* name) {
-    void* found = nullptr;
-    CUdriverProcAddressQueryResult status{};
-    get(name, &found, 12040, flags, &status);
-    return Require(found, name);
-  };
-#define PROGRAM_ASK(name) \
-  api.name##_ = reinterpret_cast<decltype(&::name)>(find(#name));
-  PROGRAM_FUNCTIONS(PROGRAM_ASK)
-#undef PROGRAM_ASK
-  return api;
-}
 
 std::vector<std::string> Words(const std::string& step) {
   std::vector<std::string> words;
@@ -118,16 +36,16 @@ std::vector<std::string> Words(const std::string& step) {
 class Program {
  public:
   explicit Program(const Api& api) : api_(api) {
-    CUcontext context = nullptr;
     api_.cuInit_(0);
-    api_.cuDevicePrimaryCtxRetain_(&context, 0);
-    api_.cuCtxPushCurrent_(context);
-    for (CUstream& stream : streams_) api_.cuStreamCreate_(&stream, 0);
+    UseDevice(0);
+    for (int i = 0; i < 3; ++i) AddStream();
   }
 
   void Do(const std::string& step) {
     const std::vector<std::string> words = Words(step);
-    if (!Memory(words) && !Order(words) && !Ask(words)) Process(words, step);
+    if (!Memory(words) && !Order(words) && !Ask(words) && !Context(words)) {
+      Process(words, step);
+    }
     std::fflush(stdout);
   }
 
@@ -136,7 +54,7 @@ class Program {
     return std::strtoull(text.c_str(), nullptr, 10);
   }
   CUstream Stream(const std::string& text) const {
-    return streams_.at(Number(text));
+    return text == "default" ? nullptr : streams_.at(Number(text));
   }
   void Say(const std::string& what, const std::string& name,
            CUresult result) const {
@@ -235,6 +153,48 @@ class Program {
     return true;
   }
 
+  CUresult UseDevice(CUdevice device) const {
+    CUcontext context = nullptr;
+    const CUresult result = api_.cuDevicePrimaryCtxRetain_(&context, device);
+    return result != CUDA_SUCCESS ? result : api_.cuCtxPushCurrent_(context);
+  }
+  CUresult AddStream() {
+    return api_.cuStreamCreate_(&streams_.emplace_back(), 0);
+  }
+  CUresult NewContext(CUdevice device) {
+#if CUDA_VERSION >= 13000
+    return api_.cuCtxCreate_(&context_, nullptr, 0, device);
+#else
+    return api_.cuCtxCreate_(&context_, 0, device);
+#endif
+  }
+
+  // device N, pop, release N, reset N: of primary contexts; new-context N and
+  // destroy-context; add-stream: one more, in the current context
+  bool Context(const std::vector<std::string>& words) {
+    const std::string& what = words[0];
+    const auto device = static_cast<CUdevice>(Number(words[1]));
+    CUcontext popped = nullptr;
+    if (what == "device") {
+      Say(what, words[1], UseDevice(device));
+    } else if (what == "pop") {
+      Say(what, "", api_.cuCtxPopCurrent_(&popped));
+    } else if (what == "release") {
+      Say(what, words[1], api_.cuDevicePrimaryCtxRelease_(device));
+    } else if (what == "reset") {
+      Say(what, words[1], api_.cuDevicePrimaryCtxReset_(device));
+    } else if (what == "new-context") {
+      Say(what, words[1], NewContext(device));
+    } else if (what == "destroy-context") {
+      Say(what, "", api_.cuCtxDestroy_(context_));
+    } else if (what == "add-stream") {
+      Say(what, "", AddStream());
+    } else {
+      return false;
+    }
+    return true;
+  }
+
   // await FILE, fork STEP, environment NAME, exit CODE
   void Process(const std::vector<std::string>& words, const std::string& step) {
     struct stat info {};
@@ -261,7 +221,8 @@ class Program {
   }
 
   const Api api_;
-  std::array<CUstream, 3> streams_{};
+  std::vector<CUstream> streams_;
+  CUcontext context_ = nullptr;  // of its own
   std::map<std::string, CUdeviceptr> memory_;
   uint64_t source_ = 7;
 };

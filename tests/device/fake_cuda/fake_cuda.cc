@@ -1,21 +1,17 @@
 #include "tests/device/fake_cuda/fake_cuda.h"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/device/fake_cuda/state.h"
 
-// The GPU, its context, and copies.
+// The GPUs, and copies.
 
 namespace fake_cuda {
 
 Gpu& TheGpu() {
   static Gpu& gpu = *new Gpu;
   return gpu;
-}
-
-std::vector<CUcontext>& Contexts() {
-  thread_local std::vector<CUcontext> contexts;
-  return contexts;
 }
 
 CUresult Enter(const char* call) {
@@ -39,8 +35,6 @@ using fake_cuda::kTotalBytes;
 using fake_cuda::TheGpu;
 
 namespace {
-
-CUcontext PrimaryContext() { return reinterpret_cast<CUcontext>(0x1); }
 
 void* At(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
 
@@ -70,8 +64,10 @@ const char* FakeCudaFailed() {
 uint64_t FakeCudaLive() {
   FAKE_LOCK();
   const Gpu& gpu = TheGpu();
+  uint64_t retained = 0;
+  for (const auto& [device, times] : gpu.retained) retained += times;
   return gpu.handles.size() + gpu.reservations.size() + gpu.mappings.size() +
-         gpu.allocations.size() + gpu.opened.size() + gpu.retained +
+         gpu.allocations.size() + gpu.opened.size() + retained +
          gpu.pushed_contexts + gpu.streams.size() + gpu.events.size() +
          gpu.page_locked.size();
 }
@@ -97,7 +93,8 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 
 CUresult cuDeviceGetCount(int* count) {
   FAKE_ENTER();
-  *count = 1;
+  const char* const devices = std::getenv("FAKE_CUDA_DEVICES");
+  *count = devices == nullptr ? 1 : std::atoi(devices);
   return CUDA_SUCCESS;
 }
 
@@ -107,9 +104,10 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   FAKE_ENTER();
   std::memset(uuid, 0xFA, sizeof(*uuid));
+  uuid->bytes[15] = static_cast<char>(0xFA + device);
   return CUDA_SUCCESS;
 }
 
@@ -129,42 +127,6 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
   FAKE_ENTER();
   *can = 0;
   return CUDA_SUCCESS;
-}
-
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
-  FAKE_ENTER();
-  ++TheGpu().retained;
-  *context = PrimaryContext();
-  return CUDA_SUCCESS;
-}
-
-CUresult cuDevicePrimaryCtxRelease(CUdevice) {
-  FAKE_LOCK();
-  --TheGpu().retained;
-  return Enter(__func__);
-}
-
-CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
-  FAKE_ENTER();
-  *flags = 0;
-  *active = TheGpu().retained > 0 ? 1 : 0;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxPushCurrent(CUcontext context) {
-  FAKE_ENTER();
-  Contexts().push_back(context);
-  ++TheGpu().pushed_contexts;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxPopCurrent(CUcontext* context) {
-  FAKE_LOCK();
-  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  *context = Contexts().back();
-  Contexts().pop_back();
-  --TheGpu().pushed_contexts;
-  return Enter(__func__);
 }
 
 CUresult cuMemGetInfo(size_t* free_bytes, size_t* total_bytes) {

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 
-// A libcuda.so.1 over shared host memory, with one GPU of 1 GiB: it lets the
+// A libcuda.so.1 over shared host memory, with one GPU of 1 GiB, or as many as
+// the environment's FAKE_CUDA_DEVICES says, which then share it: it lets the
 // code of the CUDA devices run, and each driver call fail, on machines without
 // a GPU. It keeps the rules that we rely on (whole mappings, access set apart,
 // a context for copies, copies to a stream that run no earlier than somebody
-// waits for them) and nothing else. What is true of CUDA is decided on a GPU,
-// by the same contract suite.
+// waits for them, events and streams of one context that end with it) and
+// nothing else. What CUDA leaves undefined aborts. What is true of CUDA is
+// decided on a GPU, by the same contract suite.
 
 extern "C" {
 

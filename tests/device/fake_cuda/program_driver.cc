@@ -8,7 +8,6 @@
 // What programs use of a driver and our own code does not, for the fake one:
 // lookups, captures, memory in a stream's order, pools.
 
-using fake_cuda::Contexts;
 using fake_cuda::Enter;
 using fake_cuda::TheGpu;
 
@@ -28,7 +27,7 @@ void* Self() {
 void* Find(const std::string& name, cuuint64_t flags) {
   const bool per_thread =
       (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-  for (const char* const suffix : {"_v2_ptsz", "_ptsz", "_v2", ""}) {
+  for (const char* const suffix : {"_v2_ptsz", "_ptsz", "_v4", "_v2", ""}) {
     const bool of_thread =
         std::string(suffix).find("ptsz") != std::string::npos;
     if (of_thread && !per_thread) continue;
@@ -56,13 +55,6 @@ CUresult cuGetProcAddress_v2(const char* name, void** function, int,
 CUresult cuGetProcAddress(const char* name, void** function, int version,
                           cuuint64_t flags) {
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
-}
-
-CUresult cuCtxGetDevice(CUdevice* device) {
-  FAKE_ENTER();
-  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  *device = 0;
-  return CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {

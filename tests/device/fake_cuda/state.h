@@ -39,12 +39,13 @@ struct Copy {
   uint64_t bytes;
 };
 struct Stream {
+  CUcontext context = nullptr;
   std::deque<Copy> pending;
   uint64_t done = 0;
 };
 struct Event {
-  CUstream stream = nullptr;
-  uint64_t after = 0;  // work of the stream
+  CUcontext context = nullptr;
+  std::map<CUstream, uint64_t> after;  // work of the streams
 };
 
 struct Gpu {
@@ -61,7 +62,8 @@ struct Gpu {
   std::set<CUstream> capturing;
   std::map<uintptr_t, uint64_t> page_locked;
   CUmemGenericAllocationHandle next_handle = 100;
-  int retained = 0;
+  std::map<CUcontext, CUdevice> contexts;  // that live
+  std::map<CUdevice, int> retained;
   uint64_t pushed_contexts = 0;  // of all threads
   uint64_t calls_until_failure = 0;
   bool fails_on = false;  // after the first failure
@@ -73,6 +75,11 @@ Gpu& TheGpu();
 
 // Contexts that this thread has pushed, the current one last.
 std::vector<CUcontext>& Contexts();
+
+// The current one; an error if there is none, or none any more.
+CUresult GetCurrent(CUcontext* context);
+
+void EndContext(CUcontext context);
 
 // Counts the call named `call`, and says whether and how it has to fail.
 CUresult Enter(const char* call);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "tests/device/fake_cuda/fake_cuda.h"
 #include "tests/device/fake_cuda/state.h"
@@ -45,6 +47,38 @@ bool CrossesPageLock(const void* host, uint64_t bytes) {
       });
 }
 
+// To use an event that is gone is undefined.
+Event& EventOf(CUevent name) {
+  const auto event = TheGpu().events.find(name);
+  if (event == TheGpu().events.end()) std::abort();
+  return event->second;
+}
+
+CUresult ContextOf(CUstream name, CUcontext* context) {
+  if (name == nullptr || name == CU_STREAM_LEGACY ||
+      name == CU_STREAM_PER_THREAD) {
+    return fake_cuda::GetCurrent(context);
+  }
+  const auto stream = TheGpu().streams.find(name);
+  if (stream == TheGpu().streams.end()) std::abort();
+  *context = stream->second.context;
+  return CUDA_SUCCESS;
+}
+
+// What the event of a stream waits for. The legacy default stream waits for
+// the others of its context; work of its own, or of a thread's default stream,
+// there is none here.
+std::map<CUstream, uint64_t> SubmittedTo(CUstream name, CUcontext context) {
+  std::map<CUstream, uint64_t> submitted;
+  const bool legacy = name == nullptr || name == CU_STREAM_LEGACY;
+  for (const auto& [other, stream] : TheGpu().streams) {
+    if (other == name || (legacy && stream.context == context)) {
+      submitted[other] = stream.done + stream.pending.size();
+    }
+  }
+  return submitted;
+}
+
 CUresult Enqueue(CUstream name, const Copy& copy, const void* host) {
   if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
   const auto stream = TheGpu().streams.find(name);
@@ -74,9 +108,13 @@ uint64_t FakeCudaPageLockedBytes() {
 
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
   FAKE_ENTER();
-  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  CUcontext current = nullptr;
+  if (const CUresult result = fake_cuda::GetCurrent(&current);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
   *stream = NewName<CUstream>();
-  TheGpu().streams[*stream];
+  TheGpu().streams[*stream].context = current;
   return CUDA_SUCCESS;
 }
 
@@ -100,45 +138,72 @@ CUresult cuStreamSynchronize(CUstream name) {
 
 CUresult cuCtxSynchronize() {
   FAKE_ENTER();
-  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  for (auto& stream : TheGpu().streams) RunAll(&stream.second);
+  CUcontext current = nullptr;
+  if (const CUresult result = fake_cuda::GetCurrent(&current);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
+  for (auto& [name, stream] : TheGpu().streams) {
+    if (stream.context == current) RunAll(&stream);
+  }
   return CUDA_SUCCESS;
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned) {
   FAKE_ENTER();
-  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  CUcontext current = nullptr;
+  if (const CUresult result = fake_cuda::GetCurrent(&current);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
   *event = NewName<CUevent>();
-  TheGpu().events[*event];
+  TheGpu().events[*event].context = current;
   return CUDA_SUCCESS;
 }
 
 CUresult cuEventDestroy(CUevent event) {
   FAKE_LOCK();
-  if (TheGpu().events.erase(event) == 0) return CUDA_ERROR_INVALID_VALUE;
+  EventOf(event);
+  TheGpu().events.erase(event);
   return Enter(__func__);
 }
 
-CUresult cuEventRecord(CUevent event, CUstream name) {
+CUresult cuStreamGetCtx(CUstream name, CUcontext* context) {
   FAKE_ENTER();
-  const Stream& stream = TheGpu().streams.at(name);
-  TheGpu().events.at(event) = {name, stream.done + stream.pending.size()};
+  return ContextOf(name, context);
+}
+
+CUresult cuEventRecord(CUevent name, CUstream stream) {
+  FAKE_ENTER();
+  CUcontext context = nullptr;
+  if (const CUresult result = ContextOf(stream, &context);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
+  Event& event = EventOf(name);
+  if (event.context != context) return CUDA_ERROR_INVALID_HANDLE;
+  event.after = SubmittedTo(stream, context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuEventQuery(CUevent name) {
   FAKE_ENTER();
   if (!TheGpu().capturing.empty()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  const Event& event = TheGpu().events.at(name);
-  return TheGpu().streams.at(event.stream).done >= event.after
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_NOT_READY;
+  for (const auto& [stream, number] : EventOf(name).after) {
+    const auto found = TheGpu().streams.find(stream);
+    if (found != TheGpu().streams.end() && found->second.done < number) {
+      return CUDA_ERROR_NOT_READY;
+    }
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent name) {
   FAKE_ENTER();
-  const Event& event = TheGpu().events.at(name);
-  RunUntil(&TheGpu().streams.at(event.stream), event.after);
+  for (const auto& [stream, number] : EventOf(name).after) {
+    const auto found = TheGpu().streams.find(stream);
+    if (found != TheGpu().streams.end()) RunUntil(&found->second, number);
+  }
   return CUDA_SUCCESS;
 }
 

@@ -91,7 +91,7 @@ static void OtherDevice(int device) {
 
 // The same with a context of its own on the same device.
 static void OtherContext() {
-  CUcontext primary = nullptr, own = nullptr;
+  CUcontext primary = nullptr, own = nullptr, now_current = nullptr;
   cudaFree(nullptr);
   cuCtxGetCurrent(&primary);
 #if CUDA_VERSION >= 13000
@@ -115,6 +115,9 @@ static void OtherContext() {
   CHECK("and allocated", cuMemAllocAsync(&x, n * sizeof(int), stream) ==
                              CUDA_SUCCESS);
   CHECK("and freed", cuMemFreeAsync(x, stream) == CUDA_SUCCESS);
+  CHECK("what is current is as before",
+        cuCtxGetCurrent(&now_current) == CUDA_SUCCESS &&
+            now_current == primary);
   CHECK("the second context is destroyed", cuCtxDestroy(own) == CUDA_SUCCESS);
   cuCtxSetCurrent(primary);
   int* const y = Allocate(cudaStreamPerThread);
@@ -130,7 +133,8 @@ static void Reset() {
   cudaStream_t stream;
   cudaStreamCreate(&stream);
   int* x = Allocate(stream);
-  CHECK("something is freed in order", cudaFreeAsync(x, stream) == cudaSuccess);
+  for (int i = 0; i < 100; ++i) Fill<<<256, 256, 0, stream>>>(x, n, i);
+  CHECK("cudaFreeAsync behind work", cudaFreeAsync(x, stream) == cudaSuccess);
   CHECK("cudaDeviceReset", cudaDeviceReset() == cudaSuccess);
   cudaStreamCreate(&stream);
   for (int i = 0; i < 3; ++i) {
@@ -156,6 +160,6 @@ int main() {
     std::printf("SKIP  another device: there is one\n");
   }
   OtherContext();
-  Reset();
+  for (int i = 0; i < 3; ++i) Reset();
   return failed;
 }

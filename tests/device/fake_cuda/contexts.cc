@@ -1,0 +1,137 @@
+#include "tests/device/fake_cuda/state.h"
+
+// The fake driver's contexts. What belongs to one ends with it, and work that
+// was not done then is never done.
+
+using fake_cuda::Contexts;
+using fake_cuda::EndContext;
+using fake_cuda::Enter;
+using fake_cuda::TheGpu;
+
+namespace {
+
+CUcontext PrimaryContext(CUdevice device) {
+  return reinterpret_cast<CUcontext>(static_cast<intptr_t>(device) + 1);
+}
+
+template <typename Map>
+void EraseOf(CUcontext context, Map* map) {
+  for (auto it = map->begin(); it != map->end();) {
+    it = it->second.context == context ? map->erase(it) : std::next(it);
+  }
+}
+
+}  // namespace
+
+namespace fake_cuda {
+
+std::vector<CUcontext>& Contexts() {
+  thread_local std::vector<CUcontext> contexts;
+  return contexts;
+}
+
+CUresult GetCurrent(CUcontext* context) {
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = Contexts().back();
+  return TheGpu().contexts.count(*context) == 1
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+void EndContext(CUcontext context) {
+  EraseOf(context, &TheGpu().events);
+  EraseOf(context, &TheGpu().streams);
+  TheGpu().contexts.erase(context);
+}
+
+}  // namespace fake_cuda
+
+extern "C" {
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  FAKE_ENTER();
+  ++TheGpu().retained[device];
+  *context = PrimaryContext(device);
+  TheGpu().contexts[*context] = device;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  FAKE_LOCK();
+  int& retained = TheGpu().retained[device];
+  if (retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (--retained == 0) EndContext(PrimaryContext(device));
+  return Enter(__func__);
+}
+
+// Those who retained it still do, as with the driver.
+CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  FAKE_ENTER();
+  EndContext(PrimaryContext(device));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags,
+                                    int* active) {
+  FAKE_ENTER();
+  *flags = 0;
+  *active = TheGpu().contexts.count(PrimaryContext(device)) == 1 ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+#if CUDA_VERSION >= 13000
+CUresult cuCtxCreate(CUcontext* context, CUctxCreateParams*, unsigned,
+                     CUdevice device) {
+#else
+CUresult cuCtxCreate(CUcontext* context, unsigned, CUdevice device) {
+#endif
+  FAKE_ENTER();
+  *context = reinterpret_cast<CUcontext>(TheGpu().next_handle++);
+  TheGpu().contexts[*context] = device;
+  Contexts().push_back(*context);
+  ++TheGpu().pushed_contexts;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy(CUcontext context) {
+  FAKE_LOCK();
+  if (TheGpu().contexts.count(context) == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  EndContext(context);
+  if (!Contexts().empty() && Contexts().back() == context) {
+    Contexts().pop_back();
+    --TheGpu().pushed_contexts;
+  }
+  return Enter(__func__);
+}
+
+CUresult cuCtxPushCurrent(CUcontext context) {
+  FAKE_ENTER();
+  Contexts().push_back(context);
+  ++TheGpu().pushed_contexts;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext* context) {
+  FAKE_LOCK();
+  if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = Contexts().back();
+  Contexts().pop_back();
+  --TheGpu().pushed_contexts;
+  return Enter(__func__);
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  FAKE_ENTER();
+  *context = Contexts().empty() ? nullptr : Contexts().back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  FAKE_ENTER();
+  CUcontext current = nullptr;
+  const CUresult result = fake_cuda::GetCurrent(&current);
+  if (result == CUDA_SUCCESS) *device = TheGpu().contexts.at(current);
+  return result;
+}
+
+}  // extern "C"

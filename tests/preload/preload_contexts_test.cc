@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "tests/preload/preload_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr char kInvalidContext[] = "201";
+
+// Pools of both GPUs. The program's device is 0, its stream 3 is of device 1.
+class PreloadContextsTest : public PreloadTest {
+ protected:
+  void SetUp() override {
+    StartGpuBroker({"cuda:0", "cuda:1"});
+    MakeTenant("a", 0, 256 * kMiB);
+  }
+
+  static Words WithStreamOfOther(const Words& steps) {
+    Words all = {"device 1", "add-stream", "pop"};
+    all.insert(all.end(), steps.begin(), steps.end());
+    return all;
+  }
+  // What it printed for the steps.
+  Words RunWithStreamOfOther(const Words& steps) const {
+    Words lines = Run(
+        {.steps = WithStreamOfOther(steps), .run_options = {"--wait", "0s"}});
+    lines.erase(lines.begin(),
+                lines.begin() + std::min<size_t>(lines.size(), 3));
+    return lines;
+  }
+  static std::string Info(uint64_t free_bytes) {
+    return absl::StrCat("info 0 ", free_bytes, " ", 256 * kMiB);
+  }
+};
+
+TEST_F(PreloadContextsTest, AStreamsAllocationsAreOfItsDevice) {
+  EXPECT_THAT(
+      RunWithStreamOfOther({absl::StrCat("alloc-async x ", 100 * kMiB, " 3"),
+                            "info", "device 1", "info",
+                            absl::StrCat("alloc-async y ", 50 * kMiB, " 1"),
+                            "info", "pop", "info"}),
+      ElementsAre("alloc-async x 0", Info(256 * kMiB), "device 1 0",
+                  Info(156 * kMiB), "alloc-async y 0", Info(156 * kMiB),
+                  "pop  0", Info(206 * kMiB), "end"));
+}
+
+TEST_F(PreloadContextsTest, ItsFreesAreInItsOrderWhateverIsCurrent) {
+  const std::string bytes = absl::StrCat(4 * kMiB);
+  EXPECT_THAT(
+      RunWithStreamOfOther(
+          {"alloc-async x " + bytes + " 3", "work x 3", "free-async x 3",
+           "alloc-async y " + bytes + " 3", "same x y", "work y 3",
+           "free-async y 3", "device 1", "add-stream",
+           "alloc-async z " + bytes + " 4", "same y z", "synchronize 3",
+           "alloc-async z " + bytes + " 4", "same y z"}),
+      ElementsAre("alloc-async x 0", "work x 0", "free-async x 0",
+                  "alloc-async y 0", "same 1", "work y 0", "free-async y 0",
+                  "device 1 0", "add-stream  0", "alloc-async z 0", "same 0",
+                  "synchronize 3 0", "alloc-async z 0", "same 1", "end"));
+}
+
+// A copy to the host, say, which a stream of any device may make.
+TEST_F(PreloadContextsTest, WorkOfAnotherDevicesStreamIsWaitedForBeforeReuse) {
+  EXPECT_THAT(RunWithStreamOfOther({absl::StrCat("alloc x ", 200 * kMiB),
+                                    "device 1", "work x 3", "free-async x 3",
+                                    "pop", "trim", "synchronize 3", "info"}),
+              ElementsAre("alloc x 0", "device 1 0", "work x 0",
+                          "free-async x 0", "pop  0", "trim  0",
+                          "synchronize 3 0", Info(256 * kMiB), "end"));
+}
+
+TEST_F(PreloadContextsTest, TheDefaultStreamIsTheCurrentContexts) {
+  const std::string bytes = absl::StrCat(4 * kMiB);
+  EXPECT_THAT(
+      RunWithStreamOfOther({"alloc-async x " + bytes + " default", "work x 1",
+                            "free-async x default",
+                            "alloc-async y " + bytes + " 2", "same x y",
+                            "synchronize 1", "alloc-async z " + bytes + " 2",
+                            "same x z", "pop", "free-async z default"}),
+      ElementsAre("alloc-async x 0", "work x 0", "free-async x 0",
+                  "alloc-async y 0", "same 0", "synchronize 1 0",
+                  "alloc-async z 0", "same 1", "pop  0",
+                  absl::StrCat("free-async z ", kInvalidContext), "end"));
+}
+
+TEST_F(PreloadContextsTest, AStreamNeedsNoCurrentContext) {
+  EXPECT_THAT(
+      RunWithStreamOfOther(
+          {"pop", absl::StrCat("alloc-async x ", 200 * kMiB, " 1"),
+           "free-async x 1", absl::StrCat("alloc-async y ", 220 * kMiB, " 1"),
+           "alloc-async z 4096 default"}),
+      ElementsAre("pop  0", "alloc-async x 0", "free-async x 0",
+                  "alloc-async y 0",
+                  absl::StrCat("alloc-async z ", kInvalidContext), "end"));
+}
+
+// Whatever ends the context that memory was freed in: it goes back at once, and
+// the program goes on.
+struct End {
+  std::string name;
+  Words before;  // makes the stream 4, of the context that ends
+  std::string step;
+  Words after = {};  // makes a context current again
+};
+
+void PrintTo(const End& end, std::ostream* out) { *out << end.name; }
+
+class PreloadContextEndTest : public PreloadContextsTest,
+                              public ::testing::WithParamInterface<End> {};
+
+TEST_P(PreloadContextEndTest, WhatWasFreedInItGoesBack) {
+  Words steps = WithStreamOfOther(GetParam().before);
+  Words later = {absl::StrCat("alloc x ", 4 * kMiB),
+                 "work x 4",
+                 "free-async x 4",
+                 "alloc s 4096",
+                 "free-async s 4",
+                 GetParam().step};
+  later.insert(later.end(), GetParam().after.begin(), GetParam().after.end());
+  later.insert(later.end(),
+               {"info", Await("look"), absl::StrCat("alloc y ", 4 * kMiB),
+                "write y 4096", "free y", Await("end")});
+  steps.insert(steps.end(), later.begin(), later.end());
+  const auto program = Start("program", {.steps = steps});
+  ASSERT_TRUE(program->AwaitOut("info 0")) << program->Out() << program->Err();
+  // Without the small one's: a lease is kept for the next.
+  ExpectLeases("a", {2 * kMiB});
+  Touch("look");
+  ASSERT_TRUE(program->AwaitOut("free y 0")) << program->Out();
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  for (const std::string& line :
+       {std::string("free-async x 0"), std::string("free-async s 0"),
+        GetParam().step + " 0"}) {
+    EXPECT_THAT(program->Out(), ::testing::HasSubstr(line));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, PreloadContextEndTest,
+    ::testing::Values(
+        End{"reset", {"add-stream"}, "reset 0", {"device 0"}},
+        End{"last_release",
+            {"device 1", "add-stream", "pop", "release 1"},
+            "release 1"},
+        End{"destroyed", {"new-context 0", "add-stream"}, "destroy-context "}),
+    [](const auto& end) { return end.param.name; });
+
+TEST_F(PreloadContextsTest, AReleaseThatIsNotTheLastEndsNothing) {
+  const std::string bytes = absl::StrCat(4 * kMiB);
+  EXPECT_THAT(
+      RunWithStreamOfOther(
+          {"device 1", "pop", "alloc x " + bytes, "work x 3", "free-async x 3",
+           "release 1", "alloc-async y " + bytes + " 1", "same x y",
+           "synchronize 3", "alloc-async z " + bytes + " 1", "same x z"}),
+      ElementsAre("device 1 0", "pop  0", "alloc x 0", "work x 0",
+                  "free-async x 0", "release 1 0", "alloc-async y 0", "same 0",
+                  "synchronize 3 0", "alloc-async z 0", "same 1", "end"));
+}
+
+}  // namespace
+}  // namespace gmb::component

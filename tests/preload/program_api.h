@@ -1,0 +1,47 @@
+#ifndef GMB_TESTS_PRELOAD_PROGRAM_API_H_
+#define GMB_TESTS_PRELOAD_PROGRAM_API_H_
+
+#include <cuda.h>
+
+#include <string>
+
+// The driver's functions that the program of program_main.cc calls.
+
+#define PROGRAM_FUNCTIONS(F)   \
+  F(cuInit)                    \
+  F(cuDevicePrimaryCtxRetain)  \
+  F(cuDevicePrimaryCtxRelease) \
+  F(cuDevicePrimaryCtxReset)   \
+  F(cuCtxCreate)               \
+  F(cuCtxDestroy)              \
+  F(cuCtxPushCurrent)          \
+  F(cuCtxPopCurrent)           \
+  F(cuStreamCreate)            \
+  F(cuStreamSynchronize)       \
+  F(cuStreamBeginCapture)      \
+  F(cuStreamEndCapture)        \
+  F(cuMemcpyHtoDAsync)         \
+  F(cuMemAlloc)                \
+  F(cuMemAllocPitch)           \
+  F(cuMemAllocManaged)         \
+  F(cuMemAllocAsync)           \
+  F(cuMemAllocFromPoolAsync)   \
+  F(cuDeviceGetDefaultMemPool) \
+  F(cuMemPoolCreate)           \
+  F(cuMemPoolTrimTo)           \
+  F(cuMemFree)                 \
+  F(cuMemFreeAsync)            \
+  F(cuMemGetInfo)              \
+  F(cuMemGetAddressRange)
+
+struct Api {
+#define PROGRAM_MEMBER(name) decltype(&::name) name##_;
+  PROGRAM_FUNCTIONS(PROGRAM_MEMBER)
+#undef PROGRAM_MEMBER
+};
+
+// How it finds them: linked, dlsym, proc (through cuGetProcAddress as the
+// runtime does), thread (the same for each thread's default stream).
+Api LoadApi(const std::string& how);
+
+#endif  // GMB_TESTS_PRELOAD_PROGRAM_API_H_
