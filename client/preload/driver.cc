@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "client/preload/exported.h"
 #include "client/preload/find_symbol.h"
 
 namespace gmb::preload {
@@ -16,9 +17,13 @@ const Driver* Load() {
       reinterpret_cast<decltype(&::name)>(RealSymbol(library, #name));
   GMB_REAL_FUNCTIONS(GMB_REAL_LOAD)
 #undef GMB_REAL_LOAD
-  driver->cuGetProcAddress_v1 =
-      reinterpret_cast<decltype(driver->cuGetProcAddress_v1)>(
-          RealSymbol(library, "cuGetProcAddress"));
+#define GMB_REAL_LOAD_V1(name)                                       \
+  driver->name##_v1 = reinterpret_cast<decltype(driver->name##_v1)>( \
+      RealSymbol(library, #name));
+  GMB_REAL_LOAD_V1(cuGetProcAddress)
+  GMB_REAL_LOAD_V1(cuDevicePrimaryCtxRelease)
+  GMB_REAL_LOAD_V1(cuDevicePrimaryCtxReset)
+#undef GMB_REAL_LOAD_V1
   return driver;
 }
 

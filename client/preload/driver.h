@@ -59,6 +59,9 @@ struct Driver {
   // CUDA 11.3's form of cuGetProcAddress_v2, without the last argument.
   CUresult (*cuGetProcAddress_v1)(const char*, void**, int,
                                   cuuint64_t) = nullptr;
+  // CUDA 7's, which the CUDA runtime asks for still.
+  CUresult (*cuDevicePrimaryCtxRelease_v1)(CUdevice) = nullptr;
+  CUresult (*cuDevicePrimaryCtxReset_v1)(CUdevice) = nullptr;
 
   // Loaded when first asked for, never unloaded. Null when this machine has
   // none. A function that it lacks is null.

@@ -58,9 +58,21 @@ GMB_SERVED CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   });
 }
 
+GMB_SERVED CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  return EndPrimary(device, true, [&](const Driver& driver) {
+    return GMB_REAL_CALL(driver, cuDevicePrimaryCtxReset_v1, device);
+  });
+}
+
 GMB_SERVED CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return EndPrimary(device, false, [&](const Driver& driver) {
     return driver.cuDevicePrimaryCtxRelease_v2(device);
+  });
+}
+
+GMB_SERVED CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return EndPrimary(device, false, [&](const Driver& driver) {
+    return GMB_REAL_CALL(driver, cuDevicePrimaryCtxRelease_v1, device);
   });
 }
 

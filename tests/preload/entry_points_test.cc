@@ -19,6 +19,11 @@ TEST(EntryPointsTest, ANameMeansTheFunctionOfTheVersionAskedFor) {
   EXPECT_EQ(SymbolFor("cuGetProcAddress", 12000, 0), "cuGetProcAddress_v2");
   EXPECT_EQ(SymbolFor("cuGetProcAddress", 11030, 0), "cuGetProcAddress");
   EXPECT_EQ(SymbolFor("cuGetProcAddress_v2", 12000, 0), "cuGetProcAddress_v2");
+  EXPECT_EQ(SymbolFor("cuDevicePrimaryCtxReset", 12000, 0),
+            "cuDevicePrimaryCtxReset_v2");
+  EXPECT_EQ(SymbolFor("cuDevicePrimaryCtxReset", 7000, 0),
+            "cuDevicePrimaryCtxReset")
+      << "what the CUDA runtime asks for";
 }
 
 TEST(EntryPointsTest, ThreadsDefaultStreamsHaveFunctionsOfTheirOwn) {

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #define SYMBOL_TEXT_OF(x) #x
 #define SYMBOL_TEXT(x) SYMBOL_TEXT_OF(x)
@@ -52,7 +53,9 @@ Api LoadApi(const std::string& how) {
   const auto find = [&](const char* name) {
     void* found = nullptr;
     CUdriverProcAddressQueryResult status{};
-    get(name, &found, 12040, flags, &status);
+    // The versions that the CUDA runtime 13.0 asks for.
+    const bool old = std::strncmp(name, "cuDevicePrimaryCtx", 18) == 0;
+    get(name, &found, old ? 7000 : 12040, flags, &status);
     return Require(found, name);
   };
 #define PROGRAM_ASK(name) \

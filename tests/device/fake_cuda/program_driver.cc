@@ -12,6 +12,8 @@ using fake_cuda::Enter;
 using fake_cuda::TheGpu;
 
 #undef cuGetProcAddress
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
 
 namespace {
 
@@ -24,7 +26,10 @@ void* Self() {
   return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
 }
 
-void* Find(const std::string& name, cuuint64_t flags) {
+void* Find(const std::string& name, int version, cuuint64_t flags) {
+  if (version < 11000 && name.rfind("cuDevicePrimaryCtx", 0) == 0) {
+    return dlsym(Self(), name.c_str());
+  }
   const bool per_thread =
       (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   for (const char* const suffix : {"_v2_ptsz", "_ptsz", "_v4", "_v2", ""}) {
@@ -41,10 +46,10 @@ void* Find(const std::string& name, cuuint64_t flags) {
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
 
-CUresult cuGetProcAddress_v2(const char* name, void** function, int,
+CUresult cuGetProcAddress_v2(const char* name, void** function, int version,
                              cuuint64_t flags,
                              CUdriverProcAddressQueryResult* status) {
-  *function = Find(name, flags);
+  *function = Find(name, version, flags);
   if (status != nullptr) {
     *status = *function == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
                                    : CU_GET_PROC_ADDRESS_SUCCESS;
@@ -55,6 +60,13 @@ CUresult cuGetProcAddress_v2(const char* name, void** function, int,
 CUresult cuGetProcAddress(const char* name, void** function, int version,
                           cuuint64_t flags) {
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return cuDevicePrimaryCtxRelease_v2(device);
+}
+CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  return cuDevicePrimaryCtxReset_v2(device);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 static int failed = 0;
@@ -151,15 +152,22 @@ static void Reset() {
                                 cudaGetLastError() == cudaSuccess);
 }
 
-int main() {
+// devices STEP..., of device, context and reset.
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   int count = 0;
   cudaGetDeviceCount(&count);
-  if (count > 1) {
-    OtherDevice(count - 1);
-  } else {
-    std::printf("SKIP  another device: there is one\n");
+  for (int i = 1; i < argc; ++i) {
+    const std::string step = argv[i];
+    if (step == "context") {
+      OtherContext();
+    } else if (step == "reset") {
+      for (int round = 0; round < 3; ++round) Reset();
+    } else if (count > 1) {
+      OtherDevice(count - 1);
+    } else {
+      std::printf("SKIP  another device: there is one\n");
+    }
   }
-  OtherContext();
-  for (int i = 0; i < 3; ++i) Reset();
   return failed;
 }
