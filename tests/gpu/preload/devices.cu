@@ -8,20 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "checks.cuh"
+
 static int failed = 0;
-
-#define CHECK(what, condition)                           \
-  do {                                                   \
-    const bool ok = (condition);                         \
-    std::printf("%s  %s\n", ok ? "PASS" : "FAIL", what); \
-    failed += ok ? 0 : 1;                                \
-  } while (false)
-
-__global__ void Fill(int* x, int n, int value) {
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
-       i += gridDim.x * blockDim.x)
-    x[i] = value + i;
-}
 
 __global__ void Spin(long long cycles) {
   for (const long long end = clock64() + cycles; clock64() < end;) {

@@ -5,18 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(what, condition)                                     \
-  do {                                                             \
-    const bool ok = (condition);                                   \
-    std::printf("%s  %s\n", ok ? "PASS" : "FAIL", what);           \
-    failed += ok ? 0 : 1;                                          \
-  } while (false)
-
-__global__ void Fill(int* x, int n, int value) {
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
-       i += gridDim.x * blockDim.x)
-    x[i] = value + i;
-}
+#include "checks.cuh"
 
 static bool Holds(const int* x, int n, int value) {
   int* host = static_cast<int*>(std::malloc(n * sizeof(int)));
