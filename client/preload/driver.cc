@@ -21,7 +21,6 @@ const Driver* Load() {
   driver->name##_v1 = reinterpret_cast<decltype(driver->name##_v1)>( \
       RealSymbol(library, #name));
   GMB_REAL_LOAD_V1(cuGetProcAddress)
-  GMB_REAL_LOAD_V1(cuDevicePrimaryCtxRelease)
   GMB_REAL_LOAD_V1(cuDevicePrimaryCtxReset)
 #undef GMB_REAL_LOAD_V1
   return driver;

@@ -60,7 +60,6 @@ struct Driver {
   CUresult (*cuGetProcAddress_v1)(const char*, void**, int,
                                   cuuint64_t) = nullptr;
   // CUDA 7's, which the CUDA runtime asks for still.
-  CUresult (*cuDevicePrimaryCtxRelease_v1)(CUdevice) = nullptr;
   CUresult (*cuDevicePrimaryCtxReset_v1)(CUdevice) = nullptr;
 
   // Loaded when first asked for, never unloaded. Null when this machine has

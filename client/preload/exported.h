@@ -7,7 +7,6 @@
 // under these names. cuda.h turns the plain name into that of the second
 // version, which it declares.
 #undef cuGetProcAddress
-#undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
@@ -15,7 +14,6 @@ extern "C" {
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
                           cuuint64_t flags);
-CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes,
                               CUstream stream);

@@ -50,12 +50,10 @@ class Memory {
                                        CUstream stream, CUdeviceptr* address);
   [[nodiscard]] Answer FreeOrdered(CUdeviceptr address, CUstream stream);
 
-  // Around a call that ends a context, and its events with it, which nothing
-  // may touch from then on: takes what was freed there, and gives it back if
-  // the context has ended. Not to be in between while this library waits for
-  // the driver: see Captures::AwaitTurn.
-  [[nodiscard]] std::vector<OrderedFree> BeforeEndOf(CUcontext context);
-  void AfterEnd(const std::vector<OrderedFree>& freed, bool has_ended);
+  // Before a call that ends a context, and its events with it, which nothing
+  // may touch from then on; null for any. What was freed there goes back with
+  // a Sweep after the call. See Captures::AwaitTurn.
+  void ForgetEventsOf(CUcontext context);
 
   [[nodiscard]] Answer GetInfo(size_t* free_bytes, size_t* total_bytes);
   // False when the address is none of ours.

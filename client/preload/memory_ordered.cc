@@ -87,25 +87,14 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
   return result;
 }
 
-std::vector<OrderedFree> Memory::BeforeEndOf(CUcontext context) {
-  const ipc::MutexLock lock(&mu_);
-  return ordered_.TakeOf(context);
-}
-
 // Work that uses a block may be on other streams too, which the one that it was
 // freed on was to wait for: so the device is synchronised.
-void Memory::AfterEnd(const std::vector<OrderedFree>& freed, bool has_ended) {
-  {
-    const ipc::MutexLock lock(&mu_);
-    for (const OrderedFree& one : freed) {
-      if (has_ended) {
-        unordered_.push_back(one.block);
-      } else {
-        ordered_.Add(one);
-      }
-    }
+void Memory::ForgetEventsOf(CUcontext context) {
+  const ipc::MutexLock lock(&mu_);
+  for (const OrderedFree& one :
+       context == nullptr ? ordered_.TakeAll() : ordered_.TakeOf(context)) {
+    unordered_.push_back(one.block);
   }
-  Sweep();
 }
 
 Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {

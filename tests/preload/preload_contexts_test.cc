@@ -144,23 +144,8 @@ INSTANTIATE_TEST_SUITE_P(
     Ways, PreloadContextEndTest,
     ::testing::Values(
         End{"reset", {"add-stream"}, "reset 0", {"device 0"}},
-        End{"last_release",
-            {"device 1", "add-stream", "pop", "release 1"},
-            "release 1"},
         End{"destroyed", {"new-context 0", "add-stream"}, "destroy-context "}),
     [](const auto& end) { return end.param.name; });
-
-TEST_F(PreloadContextsTest, AReleaseThatIsNotTheLastEndsNothing) {
-  const std::string bytes = absl::StrCat(4 * kMiB);
-  EXPECT_THAT(
-      RunWithStreamOfOther(
-          {"device 1", "pop", "alloc x " + bytes, "work x 3", "free-async x 3",
-           "release 1", "alloc-async y " + bytes + " 1", "same x y",
-           "synchronize 3", "alloc-async z " + bytes + " 1", "same x z"}),
-      ElementsAre("device 1 0", "pop  0", "alloc x 0", "work x 0",
-                  "free-async x 0", "release 1 0", "alloc-async y 0", "same 0",
-                  "synchronize 3 0", "alloc-async z 0", "same 1", "end"));
-}
 
 }  // namespace
 }  // namespace gmb::component

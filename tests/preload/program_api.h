@@ -10,7 +10,6 @@
 #define PROGRAM_FUNCTIONS(F)   \
   F(cuInit)                    \
   F(cuDevicePrimaryCtxRetain)  \
-  F(cuDevicePrimaryCtxRelease) \
   F(cuDevicePrimaryCtxReset)   \
   F(cuCtxCreate)               \
   F(cuCtxDestroy)              \

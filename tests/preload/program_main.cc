@@ -169,7 +169,7 @@ class Program {
 #endif
   }
 
-  // device N, pop, release N, reset N: of primary contexts; new-context N and
+  // device N, pop, reset N: of primary contexts; new-context N and
   // destroy-context; add-stream: one more, in the current context
   bool Context(const std::vector<std::string>& words) {
     const std::string& what = words[0];
@@ -179,8 +179,6 @@ class Program {
       Say(what, words[1], UseDevice(device));
     } else if (what == "pop") {
       Say(what, "", api_.cuCtxPopCurrent_(&popped));
-    } else if (what == "release") {
-      Say(what, words[1], api_.cuDevicePrimaryCtxRelease_(device));
     } else if (what == "reset") {
       Say(what, words[1], api_.cuDevicePrimaryCtxReset_(device));
     } else if (what == "new-context") {

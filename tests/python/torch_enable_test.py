@@ -89,6 +89,15 @@ def test_enable_without_a_gate_that_fails_leaves_nothing(
     assert gmb.torch.enabled()
 
 
+@pytest.mark.parametrize(("wait", "error"), [(-1, ValueError), ("soon", TypeError)])
+def test_enable_with_a_wrong_wait_leaves_nothing(broker, enable, wait, error):
+    before = what_enable_changes()
+    with pytest.raises(error):
+        enable(wait=wait)
+    assert what_enable_changes() == before
+    wait_until(lambda: broker.sessions("a") == [])
+
+
 def test_disable_while_another_thread_is_in_a_scope_changes_nothing(enable, monkeypatch):
     for hook in ("entered", "leaving"):
         monkeypatch.setattr(Router, hook, lambda router: None)

@@ -131,7 +131,7 @@ def _tenant_dir(
         raise ValueError(f"gmb: not the name of a tenant: {tenant!r}")
     base = Path(socket_dir or os.environ.get("GMB_SOCKET_DIR") or "/run/gmb")
     # `gmb run` and containers are given a tenant's directory, not the broker's.
-    if base.parent.name == "tenants" and not (base / "tenants").exists():
+    if base.parent.name == "tenants" and not os.path.isdir(base / "tenants"):
         base = base.parent.parent
     return base / "tenants" / tenant
 

@@ -12,7 +12,6 @@ using fake_cuda::Enter;
 using fake_cuda::TheGpu;
 
 #undef cuGetProcAddress
-#undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 
 namespace {
@@ -62,9 +61,6 @@ CUresult cuGetProcAddress(const char* name, void** function, int version,
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
-CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-  return cuDevicePrimaryCtxRelease_v2(device);
-}
 CUresult cuDevicePrimaryCtxReset(CUdevice device) {
   return cuDevicePrimaryCtxReset_v2(device);
 }

@@ -41,7 +41,11 @@ class Session:
         self.fork_guard = ForkGuard()
         self.router = Router(tuple(uuids), lambda: client.depth > 0)
         self.trimmer = Trimmer(client, self.router, uuids)  # first: a thread may be refused
-        _segments.open_session(client, uuids, wait)
+        try:
+            _segments.open_session(client, uuids, wait)
+        except BaseException:
+            self.trimmer.stop()
+            raise
         _segments.set_trim(self.trimmer.trim)
         _out_of_memory.install()
         _sharing.install()
