@@ -12,8 +12,9 @@ namespace gmb::preload {
 
 // Giving memory back synchronises the device, and synchronising destroys every
 // capture that is under way. So the two take turns: no capture begins while
-// memory goes back, and what is freed during one goes back after it.
-// Thread-safe.
+// memory goes back, and what is freed during one goes back after it. The end of
+// a context takes its turn as the beginning of a capture that is not begun: its
+// events may be what is waited for. Thread-safe.
 class Captures {
  public:
   // Waits for those who synchronise. Then to be called: Began or DidNotBegin.
