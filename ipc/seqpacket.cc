@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ipc/foreign_fds.h"
 #include "ipc/socket_path.h"
 
 namespace gmb::ipc {
@@ -238,6 +239,14 @@ absl::StatusOr<std::optional<Packet>> SeqpacketSocket::TryReceive() {
   if (received == 0) return HungUp();
   packet.bytes.assign(bytes.data(), static_cast<size_t>(received));
   return packet;
+}
+
+absl::StatusOr<std::optional<Packet>> SeqpacketSocket::TryReceiveWithoutFds() {
+  const absl::StatusOr<bool> has_fds = NextPacketHasFds(fd_.get());
+  if (has_fds.ok() && *has_fds) {
+    return absl::FailedPreconditionError("sent fds; a client sends none");
+  }
+  return TryReceive();
 }
 
 absl::Status SeqpacketSocket::Send(absl::string_view bytes,

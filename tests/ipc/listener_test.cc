@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -67,6 +69,46 @@ TEST(ListenerTest, GivesItsSocketTheModeAskedFor) {
     ASSERT_EQ(::stat(directory.File("s").c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, mode);
   }
+}
+
+// A stranger who owns the directory puts links where sockets are made. Whatever
+// comes of that, nothing but a socket of ours gets another mode.
+TEST(ListenerTest, DoesNotFollowALinkThatIsSwappedIn) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("s");
+  const std::string target = directory.File("target");
+  const std::string link = directory.File("link");
+  std::ofstream(target) << "precious";
+  ASSERT_EQ(::chmod(target.c_str(), 0600), 0);
+  std::atomic<bool> stop = false;
+  std::thread stranger([&] {
+    while (!stop) {
+      (void)::symlink(target.c_str(), link.c_str());
+      (void)::rename(link.c_str(), path.c_str());
+      (void)::unlink(path.c_str());
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    (void)Listener::Listen(path, 0666, SocketType::kSeqpacket);
+  }
+  stop = true;
+  stranger.join();
+  struct stat info {};
+  ASSERT_EQ(::stat(target.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+}
+
+TEST(ListenerTest, AClosedListenerHangsUpOnItsBacklog) {
+  const TemporaryDirectory directory;
+  absl::StatusOr<Listener> listener =
+      Listener::Listen(directory.File("s"), 0600, SocketType::kSeqpacket);
+  ASSERT_TRUE(listener.ok());
+  absl::StatusOr<SeqpacketSocket> waiting =
+      SeqpacketSocket::Connect(directory.File("s"), kLong);
+  ASSERT_TRUE(waiting.ok());
+  { const UniqueFd closed = std::move(*listener).Close(); }
+  EXPECT_TRUE(absl::IsUnavailable(waiting->Receive(kLong).status()));
+  EXPECT_EQ(*InspectSocketPath(directory.File("s")), PathState::kFree);
 }
 
 TEST(ListenerTest, RemovesItsPathButNotASuccessors) {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "broker/gateway/grpc_connections.h"
 #include "broker/server/admin_service.h"
 #include "broker/server/call_authenticator.h"
-#include "broker/server/grpc_connections.h"
 #include "broker/server/grpc_server.h"
 #include "broker/server/session_service.h"
 #include "broker/store/quota_store.h"

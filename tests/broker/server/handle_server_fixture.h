@@ -141,7 +141,7 @@ class HandleServerTest : public ::testing::Test {
  protected:
   void Start(const HandleServerOptions& options = {}) {
     absl::StatusOr<std::unique_ptr<HandleServer>> server =
-        HandleServer::Start(options, core_.Calls());
+        HandleServer::Start(options, core_.Calls(), disposer_.get());
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     ASSERT_TRUE(server_->AddListener(path_, 0600, Origin::kShared).ok());
@@ -170,6 +170,8 @@ class HandleServerTest : public ::testing::Test {
 
   const gmb::testing::TemporaryDirectory directory_;
   const std::string path_ = directory_.File("handle.sock");
+  // Before all that close peers' sockets.
+  const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
   FakeCore core_;
   std::unique_ptr<HandleServer> server_;
 };
