@@ -26,13 +26,13 @@ absl::StatusOr<PeerProcess> ConnectedProcess(int fd) {
 }
 
 void Admission::Add(uint64_t session, const Door& door,
-                    const PeerProcess& process) {
+                    const PeerProcess& process, const std::string& tenant) {
   std::function<void()> on_add;
   {
     ipc::MutexLock lock(&mu_);
     const Guest guest{door, process};
     guests_[session] = guest;
-    sessions_of_[guest].insert(session);
+    sessions_of_[guest][session] = tenant;
     on_add = on_add_;
   }
   if (on_add) on_add();
@@ -53,7 +53,17 @@ std::vector<uint64_t> Admission::SessionsOf(const Door& door,
   ipc::MutexLock lock(&mu_);
   const auto found = sessions_of_.find({door, process});
   if (found == sessions_of_.end()) return {};
-  return {found->second.begin(), found->second.end()};
+  std::vector<uint64_t> sessions;
+  for (const auto& [session, tenant] : found->second)
+    sessions.push_back(session);
+  return sessions;
+}
+
+std::string Admission::TenantOf(const Door& door,
+                                const PeerProcess& process) const {
+  ipc::MutexLock lock(&mu_);
+  const auto found = sessions_of_.find({door, process});
+  return found == sessions_of_.end() ? "" : found->second.begin()->second;
 }
 
 size_t Admission::SessionCount(const Door& door,

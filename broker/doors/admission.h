@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -46,7 +45,8 @@ struct PeerProcess {
 // Thread-safe.
 class Admission {
  public:
-  void Add(uint64_t session, const Door& door, const PeerProcess& process);
+  void Add(uint64_t session, const Door& door, const PeerProcess& process,
+           const std::string& tenant);
   void Remove(uint64_t session);
 
   // The sessions that this process has greeted for at this door.
@@ -54,6 +54,10 @@ class Admission {
       const Door& door, const PeerProcess& process) const;
   [[nodiscard]] size_t SessionCount(const Door& door,
                                     const PeerProcess& process) const;
+  // Whose they are; the door of a tenant's directory is not the only one.
+  // Empty: it has none.
+  [[nodiscard]] std::string TenantOf(const Door& door,
+                                     const PeerProcess& process) const;
   // Of all.
   [[nodiscard]] size_t sessions() const;
 
@@ -69,7 +73,9 @@ class Admission {
   };
 
   mutable ipc::Mutex mu_;
-  std::map<Guest, std::set<uint64_t>> sessions_of_ ABSL_GUARDED_BY(mu_);
+  // Their tenants, by session.
+  std::map<Guest, std::map<uint64_t, std::string>> sessions_of_
+      ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Guest> guests_ ABSL_GUARDED_BY(mu_);  // by session
   std::function<void()> on_add_ ABSL_GUARDED_BY(mu_);
 };

@@ -35,7 +35,7 @@ struct HandleServerOptions {
   // For the acknowledgement of a frame, the time that it waits for room
   // included.
   absl::Duration peer_timeout = absl::Seconds(10);
-  size_t max_pending_greetings = 256;
+  size_t max_pending_greetings = 128;
 };
 
 // What the handle server asks of the core. Called on the server's thread.

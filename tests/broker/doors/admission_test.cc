@@ -23,14 +23,16 @@ constexpr PeerProcess kOther{.numbered = true, .number = 8};
 
 TEST(AdmissionTest, KnowsAProcessAtTheDoorWhereItGreetedOnly) {
   Admission admission;
-  admission.Add(1, kDoorOfA, kOne);
-  admission.Add(2, kDoorOfA, kOne);
-  admission.Add(3, kShared, kOther);
+  admission.Add(1, kDoorOfA, kOne, "a");
+  admission.Add(2, kDoorOfA, kOne, "a");
+  admission.Add(3, kShared, kOther, "a");
   EXPECT_THAT(admission.SessionsOf(kDoorOfA, kOne), ElementsAre(1, 2));
   EXPECT_THAT(admission.SessionsOf(kDoorOfB, kOne), IsEmpty());
   EXPECT_THAT(admission.SessionsOf(kShared, kOne), IsEmpty());
   EXPECT_THAT(admission.SessionsOf(kDoorOfA, kOther), IsEmpty());
   EXPECT_EQ(admission.SessionCount(kShared, kOther), 1U);
+  EXPECT_EQ(admission.TenantOf(kShared, kOther), "a");
+  EXPECT_EQ(admission.TenantOf(kShared, kOne), "");
   EXPECT_EQ(admission.sessions(), 3U);
   // A pid is not a number, though they may be equal.
   EXPECT_THAT(admission.SessionsOf(kDoorOfA, {.numbered = false, .number = 7}),
@@ -39,8 +41,8 @@ TEST(AdmissionTest, KnowsAProcessAtTheDoorWhereItGreetedOnly) {
 
 TEST(AdmissionTest, ForgetsAProcessWithItsLastSession) {
   Admission admission;
-  admission.Add(1, kDoorOfA, kOne);
-  admission.Add(2, kDoorOfA, kOne);
+  admission.Add(1, kDoorOfA, kOne, "a");
+  admission.Add(2, kDoorOfA, kOne, "a");
   admission.Remove(1);
   EXPECT_EQ(admission.SessionCount(kDoorOfA, kOne), 1U);
   admission.Remove(2);
@@ -53,8 +55,8 @@ TEST(AdmissionTest, TellsOfEverySession) {
   Admission admission;
   int told = 0;
   admission.SetOnAdd([&] { ++told; });
-  admission.Add(1, kDoorOfA, kOne);
-  admission.Add(2, kDoorOfA, kOne);
+  admission.Add(1, kDoorOfA, kOne, "a");
+  admission.Add(2, kDoorOfA, kOne, "a");
   EXPECT_EQ(told, 2);
 }
 

@@ -137,7 +137,7 @@ TEST_F(GatewayTest, AConnectionPassesOnceItsProcessHasGreetedAtThatDoor) {
   const ipc::UniqueFd client = Connect("a");
   Send(client, kPreface + Headers(1));
   const ipc::UniqueFd other_door = Connect("b");
-  admission_.Add(1, kDoorOfA, Self());
+  admission_.Add(1, kDoorOfA, Self(), "a");
   ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
   std::string came;
   ASSERT_TRUE(Await([&] { return !(came += servers_.Read(0)).empty(); }));
@@ -163,16 +163,16 @@ TEST_F(GatewayTest, AFloodOfStrangersDrownsItself) {
   for (int i = 0; i < 500; ++i) flood.push_back(Connect("a"));
   EXPECT_TRUE(Await([&] { return Ended(flood[491]); }));
   const ipc::UniqueFd honest = Connect("b");
-  admission_.Add(1, kDoorOfB, Self());
+  admission_.Add(1, kDoorOfB, Self(), "b");
   EXPECT_TRUE(Await([&] { return servers_.count() == 1; }));
   EXPECT_FALSE(Ended(honest));
 }
 
 TEST_F(GatewayTest, WhoBreaksABoundLosesConnectionAndSessions) {
   Start();
-  admission_.Add(1, kDoorOfA, Self());
-  admission_.Add(2, kDoorOfA, Self());
-  admission_.Add(3, kDoorOfB, Self());
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  admission_.Add(2, kDoorOfA, Self(), "a");
+  admission_.Add(3, kDoorOfB, Self(), "b");
   const ipc::UniqueFd client = Connect("a");
   const ipc::UniqueFd other = Connect("b");
   ASSERT_TRUE(Await([&] { return servers_.count() == 2; }));
@@ -188,7 +188,7 @@ TEST_F(GatewayTest, WhoBreaksABoundLosesConnectionAndSessions) {
 TEST_F(GatewayTest, AProcessHasOneConnectionASessionAndFewToSpare) {
   Start({.greeting_timeout = std::chrono::milliseconds(100),
          .spare_connections = 1});
-  admission_.Add(1, kDoorOfA, Self());
+  admission_.Add(1, kDoorOfA, Self(), "a");
   std::vector<ipc::UniqueFd> clients;
   for (int i = 0; i < 5; ++i) clients.push_back(Connect("a"));
   ASSERT_TRUE(Await([&] { return Ended(clients[4]); }));
@@ -200,9 +200,35 @@ TEST_F(GatewayTest, AProcessHasOneConnectionASessionAndFewToSpare) {
   EXPECT_TRUE(Await([&] { return servers_.count() == 3; }));
 }
 
+// Short-lived sessions, each with a connection that floods, are a flood too.
+TEST_F(GatewayTest, ATenantConnectsSoOftenAndNoOtherTenantWaitsForIt) {
+  Start({.greeting_timeout = std::chrono::hours(1),
+         .spare_connections = 1000,
+         .connects_at_once = 5,
+         .connects_a_second = 0});
+  for (int i = 0; i < 10; ++i) admission_.Add(i, kDoorOfA, Self(), "a");
+  std::vector<ipc::UniqueFd> clients;
+  for (int i = 0; i < 10; ++i) clients.push_back(Connect("a"));
+  ASSERT_TRUE(Await([&] { return servers_.count() == 5; }));
+  admission_.Add(10, kDoorOfB, Self(), "b");
+  clients.push_back(Connect("b"));
+  ASSERT_TRUE(Await([&] { return servers_.count() == 6; }));
+  for (const ipc::UniqueFd& client : clients) EXPECT_FALSE(Ended(client));
+}
+
+TEST_F(GatewayTest, AConnectionThatCameTooOftenPassesLater) {
+  Start({.spare_connections = 1000,
+         .connects_at_once = 1,
+         .connects_a_second = 50});
+  for (int i = 0; i < 10; ++i) admission_.Add(i, kDoorOfA, Self(), "a");
+  std::vector<ipc::UniqueFd> clients;
+  for (int i = 0; i < 10; ++i) clients.push_back(Connect("a"));
+  EXPECT_TRUE(Await([&] { return servers_.count() == 10; }));
+}
+
 TEST_F(GatewayTest, AConnectionEndsAfterItsSessionWithItsLastWords) {
   Start();
-  admission_.Add(1, kDoorOfA, Self());
+  admission_.Add(1, kDoorOfA, Self(), "a");
   const ipc::UniqueFd client = Connect("a");
   ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
   admission_.Remove(1);
@@ -217,7 +243,7 @@ TEST_F(GatewayTest, AConnectionEndsAfterItsSessionWithItsLastWords) {
 
 TEST_F(GatewayTest, NothingIsLeftOfConnectionsThatEnded) {
   Start();
-  admission_.Add(1, kDoorOfA, Self());
+  admission_.Add(1, kDoorOfA, Self(), "a");
   { const ipc::UniqueFd warm_up = Connect("a"); }
   ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
   ASSERT_TRUE(Await([&] { return connections_->open() == 0; }));
@@ -236,7 +262,7 @@ TEST_F(GatewayTest, NothingIsLeftOfConnectionsThatEnded) {
 
 TEST_F(GatewayTest, NobodyIsLetInOnceItStops) {
   Start();
-  admission_.Add(1, kDoorOfA, Self());
+  admission_.Add(1, kDoorOfA, Self(), "a");
   const ipc::UniqueFd before = Connect("a");
   ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
   gateway_->StopAccepting();
@@ -254,7 +280,7 @@ TEST_F(GatewayTest, ADoorThatIsRemovedIsGone) {
   EXPECT_TRUE(gateway_->RemoveDoor(PathOf("a")).ok());
   EXPECT_TRUE(absl::IsNotFound(gateway_->RemoveDoor(PathOf("a"))));
   EXPECT_NE(::access(PathOf("a").c_str(), F_OK), 0);
-  admission_.Add(1, kDoorOfB, Self());
+  admission_.Add(1, kDoorOfB, Self(), "b");
   const ipc::UniqueFd client = Connect("b");
   EXPECT_TRUE(Await([&] { return servers_.count() == 1; }));
 }
