@@ -140,7 +140,7 @@ absl::Status Daemon::StartHandleServer() {
     if (opened.ok() && peer.origin != Origin::kAdmin) {
       // Before the Welcome: the client connects to gRPC on it.
       admission_.Add(opened->id, {peer.origin, peer.tenant_directory},
-                     ProcessOf(peer.pidfd.get(), peer.pid));
+                     ProcessOf(peer.pidfd.get(), peer.pid), opened->tenant);
     }
     return opened;
   };

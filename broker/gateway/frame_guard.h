@@ -52,8 +52,8 @@ class FrameGuard {
   size_t continuations_ = 0;
   absl::flat_hash_set<uint32_t> streams_;
 
-  TokenBucket headers_{128, 20};
-  TokenBucket resets_{128, 20};
+  TokenBucket headers_{80, 20};  // as many streams as may be open, and some
+  TokenBucket resets_{80, 20};
   TokenBucket settings_{32, 2};
   // Some clients ping for each message that they read, to estimate bandwidth.
   TokenBucket pings_{1000, 100};

@@ -24,14 +24,8 @@ constexpr std::chrono::seconds kLastWords{2};
 // At the broker's end.
 constexpr std::chrono::milliseconds kLastFlush{500};
 
-// The events that are ready now or within `wait_ms`, all of them.
-std::vector<epoll_event> WaitFor(int epoll, size_t watched, int wait_ms) {
-  std::vector<epoll_event> events(std::max<size_t>(64, watched));
-  const int ready = ::epoll_wait(epoll, events.data(),
-                                 static_cast<int>(events.size()), wait_ms);
-  events.resize(static_cast<size_t>(std::max(ready, 0)));
-  return events;
-}
+// How soon those who connect too often are looked at again.
+constexpr std::chrono::milliseconds kTooOftenPause{50};
 
 }  // namespace
 
@@ -98,14 +92,16 @@ void Gateway::StopAccepting() {
 }
 
 void Gateway::Run() {
+  std::array<epoll_event, 64> events{};
   std::optional<Time> stop_at;
   while (!stop_at.has_value() ||
          (!passing_.empty() && Clock::now() < *stop_at)) {
     const int wait_ms = stop_at.has_value() ? 10 : WaitMilliseconds();
-    const auto events = WaitFor(epoll_.fd(), 2 * passing_.size(), wait_ms);
+    const int ready = ::epoll_wait(epoll_.fd(), events.data(),
+                                   static_cast<int>(events.size()), wait_ms);
     const Time now = Clock::now();
-    for (const epoll_event& event : events)
-      OnEvent(EpollTag::Unpack(event.data.u64), event.events, now);
+    for (int i = 0; i < ready; ++i)
+      OnEvent(EpollTag::Unpack(events[i].data.u64), events[i].events, now);
     OnTime(now);
     if (stopping_ && !stop_at.has_value()) stop_at = now + kLastFlush;
   }
@@ -113,7 +109,8 @@ void Gateway::Run() {
 
 int Gateway::WaitMilliseconds() const {
   std::optional<Time> next = order_.NextDeadline();
-  for (const std::optional<Time>& other : {next_look_, accept_again_}) {
+  for (const std::optional<Time>& other :
+       {next_look_, accept_again_, let_in_at_}) {
     if (other.has_value() && (!next.has_value() || *other < *next))
       next = other;
   }
@@ -126,7 +123,7 @@ int Gateway::WaitMilliseconds() const {
 void Gateway::OnEvent(EpollTag tag, uint32_t events, Time now) {
   if (tag.kind == EpollTag::kNews) {
     news_.Clear();
-    return LetIn();
+    return LetIn(now);
   }
   if (tag.kind == EpollTag::kListener) {
     for (Accepted& accepted : acceptor_.Accept(tag.id))
@@ -142,7 +139,7 @@ void Gateway::OnEvent(EpollTag tag, uint32_t events, Time now) {
 }
 
 void Gateway::OnTime(Time now) {
-  if (std::exchange(room_, false)) LetIn();
+  if (let_in_at_.has_value() && *let_in_at_ <= now) LetIn(now);
   for (const uint64_t id : order_.TakeExpired(now)) TurnAway(id);
   if (accept_again_.has_value() && *accept_again_ <= now) {
     acceptor_.Resume();
@@ -179,19 +176,25 @@ void Gateway::Receive(Accepted accepted, Time now) {
   waiting_.emplace(id, Waiting{std::move(accepted.socket), guest});
   const std::optional<uint64_t> victim = order_.Add(
       id, accepted.listener, process->number, now + options_.greeting_timeout);
-  if (MayPass(guest)) LetIn();
+  if (MayPass(guest)) LetIn(now);
   if (victim.has_value()) TurnAway(*victim);
 }
 
 // Looks at all that wait: one of them may pass now.
-void Gateway::LetIn() {
+void Gateway::LetIn(Time now) {
+  let_in_at_.reset();
   std::vector<uint64_t> ready;
   for (const auto& [id, waiting] : waiting_) {
     if (MayPass(waiting.guest)) ready.push_back(id);
   }
   for (const uint64_t id : ready) {
     const auto found = waiting_.find(id);
-    if (!MayPass(found->second.guest)) continue;  // another of it came first
+    const Guest& guest = found->second.guest;
+    if (!MayPass(guest)) continue;  // another of it came first
+    if (ComesTooOften(guest, now)) {
+      let_in_at_ = now + kTooOftenPause;
+      continue;
+    }
     Waiting waiting = std::move(found->second);
     waiting_.erase(found);
     order_.Remove(id);
@@ -207,6 +210,13 @@ bool Gateway::MayPass(const Guest& guest) const {
   if (open < sessions) return true;
   return sessions > 0 && open < sessions + 2 &&
          passing_.size() < admission_->sessions() + options_.spare_connections;
+}
+
+bool Gateway::ComesTooOften(const Guest& guest, Time now) {
+  const auto [bucket, added] = connects_.try_emplace(
+      admission_->TenantOf(guest.first, guest.second),
+      options_.connects_at_once, options_.connects_a_second);
+  return !bucket->second.Take(now);
 }
 
 void Gateway::Admit(uint64_t id, Waiting waiting) {
@@ -293,7 +303,7 @@ void Gateway::End(uint64_t id) {
   ::shutdown(client.get(), SHUT_RDWR);
   disposer_->Dispose(std::move(client));
   passing_.erase(found);
-  room_ = true;
+  if (!waiting_.empty()) let_in_at_ = Clock::now();
 }
 
 }  // namespace gmb::broker

@@ -24,6 +24,7 @@
 #include "broker/doors/pending_connections.h"
 #include "broker/gateway/grpc_connections.h"
 #include "broker/gateway/relay.h"
+#include "broker/gateway/token_bucket.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/mutex.h"
 #include "ipc/unique_fd.h"
@@ -39,6 +40,11 @@ struct GatewayOptions {
   // Connections of all processes beyond one for each session; a client that
   // connects anew needs one for a moment.
   size_t spare_connections = 32;
+  // How often a tenant's processes may connect; beyond it they wait. What a
+  // connection may do is bounded, and so has to be how many come after each
+  // other.
+  double connects_at_once = 256;
+  double connects_a_second = 16;
 };
 
 // The tenants' gRPC sockets: one in each directory. A connection is handed to
@@ -102,8 +108,9 @@ class Gateway {
   void OnEvent(EpollTag tag, uint32_t events, Time now);
   void OnTime(Time now);
   void Receive(Accepted accepted, Time now);
-  void LetIn();
+  void LetIn(Time now);
   [[nodiscard]] bool MayPass(const Guest& guest) const;
+  [[nodiscard]] bool ComesTooOften(const Guest& guest, Time now);
   void Admit(uint64_t id, Waiting waiting);
   void Judge(uint64_t id, const absl::Status& status);
   void Watch(uint64_t id, Passing* passing) const;
@@ -130,7 +137,9 @@ class Gateway {
   PendingConnections order_;  // of those that wait
   std::map<uint64_t, Passing> passing_;
   std::map<Guest, size_t> passing_of_;
-  bool room_ = false;              // somebody who waits may pass
+  std::map<std::string, TokenBucket> connects_;  // by tenant
+  // When somebody who waits may pass.
+  std::optional<Time> let_in_at_;
   std::optional<Time> next_look_;  // at those that pass
   std::optional<Time> accept_again_;
 

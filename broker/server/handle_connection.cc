@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/server/handle_frames.h"
 #include "broker/server/handle_server.h"
+#include "ipc/foreign_fds.h"
 #include "ipc/pidfd.h"
 #include "proto/error_status.h"
 
@@ -61,6 +62,7 @@ void HandleServer::Challenge(Accepted accepted) {
   const uint64_t id = next_connection_++;
   auto connection = std::make_unique<Connection>();
   connection->socket = SocketOf(std::move(accepted.socket), disposer_);
+  connection->sends_no_fds = ipc::RefusesFds(connection->socket->fd());
   connection->origin = accepted.origin;
   connection->tenant_directory = std::move(accepted.tenant_directory);
   Connection* const raw = connection.get();
@@ -125,7 +127,8 @@ void HandleServer::OnSocket(uint64_t id, uint32_t events) {
 bool HandleServer::Receive(uint64_t id, Connection* connection) {
   for (int i = 0; i < kPacketsATurn; ++i) {
     const absl::StatusOr<std::optional<ipc::Packet>> packet =
-        connection->socket->TryReceiveWithoutFds();
+        connection->sends_no_fds ? connection->socket->TryReceive()
+                                 : connection->socket->TryReceiveWithoutFds();
     if (absl::IsUnavailable(packet.status())) {
       OnHangup(id, connection);
       return false;
@@ -133,7 +136,8 @@ bool HandleServer::Receive(uint64_t id, Connection* connection) {
     if (packet.ok() && !packet->has_value()) return true;
     if (connection->outbox == nullptr) {
       if (!packet.ok()) {
-        Refuse(id, packet.status());
+        Refuse(id, proto::MakeError(v1::BAD_REQUEST,
+                                    std::string(packet.status().message())));
         return false;
       }
       OnHello(id, connection, **packet);

@@ -79,7 +79,8 @@ TEST_F(HealthTest, ServesUntilItDrainsAndProbesKnowReadyFromAlive) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Health(TenantDir("a")), kServing) << "a process that has greeted";
   broker().program().Signal(SIGTERM);
-  EXPECT_TRUE(Await([this] { return Health(SocketDir() + "/admin") == kNotServing; }));
+  EXPECT_TRUE(
+      Await([this] { return Health(SocketDir() + "/admin") == kNotServing; }));
   EXPECT_EQ(Gmb({"status", "-q"}).exit_code, 1) << "not ready";
   EXPECT_EQ(Gmb({"status", "--output", "json"}).exit_code, 0) << "but alive";
   client.reset();

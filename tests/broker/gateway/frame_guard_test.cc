@@ -125,7 +125,7 @@ TEST_F(FrameGuardTest, CallsHaveARate) {
     }
     return made;
   };
-  EXPECT_EQ(calls(128), 128);
+  EXPECT_EQ(calls(80), 80);
   Pass(std::chrono::seconds(1));
   EXPECT_EQ(calls(10'000), 20);
   EXPECT_TRUE(absl::IsResourceExhausted(last_)) << last_;
@@ -138,14 +138,14 @@ TEST_F(FrameGuardTest, RapidResetsHaveARate) {
        stream += 2) {
     ASSERT_LT(++calls, 10'000);
   }
-  EXPECT_LE(calls, 128);
+  EXPECT_LE(calls, 80);
 }
 
 TEST_F(FrameGuardTest, FramesThatCarryNothingHaveARate) {
   const std::vector<std::pair<std::string, int>> most = {
       {Frame(F::kPing, 0, 0, 8), 1000},
       {Frame(F::kSettings, 0, 0, 6), 32},
-      {Frame(F::kRstStream, 0, 1, 4), 128},
+      {Frame(F::kRstStream, 0, 1, 4), 80},
       {Frame(F::kWindowUpdate, 0, 1, 4), 10'000},
       {Frame(F::kPriority, 0, 1, 5), 128},
       {Frame(F::kData, 0, 1, 0), 128},

@@ -227,7 +227,8 @@ TEST_F(HandleServerTest, AfterAStallItReadsBeforeItJudges) {
     core_.AtNextOpen([&] {
       ASSERT_TRUE(SendFrame(&prompt.socket, AckOf(1)).ok());
       const auto until = std::chrono::steady_clock::now() + 3 * kTimeout;
-      while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+      while (std::chrono::steady_clock::now() < until)
+        std::this_thread::yield();
     });
     const Peer other = NewPeer();
     // Whatever it judges is judged by the time that it welcomes one more.
