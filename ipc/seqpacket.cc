@@ -274,6 +274,10 @@ absl::StatusOr<Packet> SeqpacketSocket::Receive(absl::Duration timeout) {
   }
 }
 
+bool SeqpacketSocket::AwaitHangUp(absl::Duration timeout) const {
+  return WaitFor(fd_.get(), POLLRDHUP, DeadlineAfter(timeout)).ok();
+}
+
 void SeqpacketSocket::Shutdown() { ::shutdown(fd_.get(), SHUT_RDWR); }
 
 absl::StatusOr<PeerCredentials> ConnectedPeer(int fd) {

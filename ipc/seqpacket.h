@@ -87,6 +87,10 @@ class SeqpacketSocket {
                                   absl::Duration timeout);
   [[nodiscard]] absl::StatusOr<Packet> Receive(absl::Duration timeout);
 
+  // Waits for the peer to hang up; false when it has not within `timeout`.
+  // Takes nothing from the socket.
+  [[nodiscard]] bool AwaitHangUp(absl::Duration timeout) const;
+
   // Hangs up now, also where another owner of the same socket keeps it open.
   void Shutdown();
 
