@@ -1,0 +1,66 @@
+// HTTP/2 frames, written byte by byte.
+#include "tests/attack/http_frames.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace gmb::attack {
+namespace {
+
+std::string BigEndian(uint64_t value, int bytes) {
+  std::string text;
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
+    text.push_back(static_cast<char>(value >> shift));
+  return text;
+}
+
+// Entries of HPACK's static table, as the first byte of a field.
+constexpr char kMethodPost = '\x83';
+constexpr char kSchemeHttp = '\x86';
+
+}  // namespace
+
+std::string Frame(FrameType type, uint8_t flags, uint32_t stream,
+                  absl::string_view payload) {
+  std::string frame = BigEndian(payload.size(), 3);
+  frame.push_back(static_cast<char>(type));
+  frame.push_back(static_cast<char>(flags));
+  absl::StrAppend(&frame, BigEndian(stream, 4), payload);
+  return frame;
+}
+
+std::string Opening() {
+  return absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                      Frame(FrameType::kSettings, 0, 0));
+}
+
+std::string Length(uint64_t bytes) {
+  constexpr uint64_t kFits = 0x7f;
+  if (bytes < kFits) return std::string(1, static_cast<char>(bytes));
+  std::string text(1, static_cast<char>(kFits));
+  for (bytes -= kFits; bytes >= 0x80; bytes >>= 7)
+    text.push_back(static_cast<char>(0x80 | (bytes & 0x7f)));
+  text.push_back(static_cast<char>(bytes));
+  return text;
+}
+
+std::string Field(absl::string_view name, absl::string_view value) {
+  return absl::StrCat(absl::string_view("\0", 1), Length(name.size()), name,
+                      Length(value.size()), value);
+}
+
+std::string CallHeaders(absl::string_view method, absl::string_view token) {
+  return absl::StrCat(std::string{kMethodPost, kSchemeHttp},
+                      Field(":path", method), Field(":authority", "localhost"),
+                      Field("te", "trailers"),
+                      Field("content-type", "application/grpc"),
+                      Field("gmb-session-bin", absl::Base64Escape(token)));
+}
+
+std::string Message(uint32_t stream, absl::string_view bytes) {
+  const std::string payload =
+      absl::StrCat(BigEndian(0, 1), BigEndian(bytes.size(), 4), bytes);
+  return Frame(FrameType::kData, 0, stream, payload);
+}
+
+}  // namespace gmb::attack

@@ -1,0 +1,53 @@
+#ifndef GMB_TESTS_ATTACK_OWN_SESSION_H_
+#define GMB_TESTS_ATTACK_OWN_SESSION_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "gmb/v1/handle.pb.h"
+#include "ipc/seqpacket.h"
+#include "tests/attack/attack.h"
+
+namespace gmb::attack {
+
+// A session of this process, greeted by hand. It ends with the object.
+class OwnSession {
+ public:
+  static absl::StatusOr<OwnSession> Greet(const std::string& socket_dir);
+
+  [[nodiscard]] const v1::Welcome& welcome() const { return welcome_; }
+  [[nodiscard]] ipc::SeqpacketSocket& socket() { return socket_; }
+  // False once the broker has hung up. Drops what it has sent.
+  [[nodiscard]] bool Lives();
+
+ private:
+  OwnSession(ipc::SeqpacketSocket socket, v1::Welcome welcome)
+      : socket_(std::move(socket)), welcome_(std::move(welcome)) {}
+
+  ipc::SeqpacketSocket socket_;
+  v1::Welcome welcome_;
+};
+
+// Keeps a session as long as the attack asks for one: greets anew when the
+// broker has ended it.
+class Sessions {
+ public:
+  explicit Sessions(Attack* attack) : attack_(attack) {}
+
+  // False while one is wanted and there is none.
+  [[nodiscard]] bool Ready();
+  // Its token; without a session one of zeros.
+  [[nodiscard]] std::string Token() const;
+  [[nodiscard]] OwnSession* session() {
+    return session_.has_value() ? &*session_ : nullptr;
+  }
+
+ private:
+  Attack* const attack_;
+  std::optional<OwnSession> session_;
+};
+
+}  // namespace gmb::attack
+
+#endif  // GMB_TESTS_ATTACK_OWN_SESSION_H_
