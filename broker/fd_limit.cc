@@ -11,11 +11,12 @@
 namespace gmb::broker {
 namespace {
 
-// Sockets, databases, the driver's own files, connections that have not proved
-// whose they are, and what gRPC opens.
+// Sockets, databases, the driver's own files, what gRPC opens, and connections
+// that have not proved whose they are: as many as a flood can make
+// (HandleServerOptions, GatewayOptions, GrpcConnections).
 constexpr uint64_t kOwnFds = 512;
-// Handle socket, pidfd, gRPC connection and its duplicate.
-constexpr uint64_t kFdsPerSession = 4;
+// Handle socket, pidfd, gRPC socket, and the two ends between it and gRPC.
+constexpr uint64_t kFdsPerSession = 5;
 
 }  // namespace
 

@@ -1,14 +1,10 @@
 #include "broker/socket_directory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <memory>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -20,7 +16,6 @@ namespace {
 
 constexpr char kGrpcSocket[] = "gmb.sock";
 constexpr char kHandleSocket[] = "handle.sock";
-constexpr char kNewLink[] = ".gmb.sock.new";
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 absl::Status SetAccess(int fd, const std::string& path,
@@ -78,24 +73,11 @@ absl::StatusOr<ipc::UniqueFd> OpenDirectory(int parent, const std::string& name,
   return fd;
 }
 
-std::vector<std::string> Entries(int directory) {
-  std::vector<std::string> names;
-  const int copy = ::openat(directory, ".", kOpenDirectory);
-  if (copy < 0) return names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy),
-                                                   &::closedir);
-  if (stream == nullptr) {
-    ::close(copy);
-    return names;
-  }
-  while (const dirent* entry = ::readdir(stream.get())) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-  }
-  return names;
-}
-
 }  // namespace
+
+std::string SocketDirectory::TenantGrpcSocket(absl::string_view name) const {
+  return absl::StrCat(path_, "/tenants/", name, "/", kGrpcSocket);
+}
 
 std::string SocketDirectory::TenantHandleSocket(absl::string_view name) const {
   return absl::StrCat(path_, "/tenants/", name, "/", kHandleSocket);
@@ -123,9 +105,7 @@ absl::StatusOr<SocketDirectory> SocketDirectory::Open(
   auto tenants =
       OpenDirectory(root.get(), "tenants", path + "/tenants", {.mode = 0711});
   if (!tenants.ok()) return tenants.status();
-  ::unlinkat(root.get(), kGrpcSocket, 0);
-  return SocketDirectory(path, *std::move(lock), std::move(root),
-                         *std::move(admin), *std::move(tenants));
+  return SocketDirectory(path, *std::move(lock), *std::move(tenants));
 }
 
 absl::Status SocketDirectory::AddTenant(absl::string_view name,
@@ -140,7 +120,7 @@ absl::Status SocketDirectory::AddTenant(absl::string_view name,
       OpenDirectory(tenants_.get(), std::string(name),
                     absl::StrCat(path_, "/tenants/", name), access);
   if (!directory.ok()) return directory.status();
-  return LinkGrpcSocket(directory->get(), name);
+  return absl::OkStatus();
 }
 
 absl::Status SocketDirectory::RemoveTenant(absl::string_view name) {
@@ -152,7 +132,7 @@ absl::Status SocketDirectory::RemoveTenant(absl::string_view name) {
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot open the directory of tenant ", name));
   }
-  for (const char* socket : {kGrpcSocket, kHandleSocket, kNewLink})
+  for (const char* socket : {kGrpcSocket, kHandleSocket})
     ::unlinkat(directory.get(), socket, 0);
   if (::unlinkat(tenants_.get(), entry.c_str(), AT_REMOVEDIR) != 0) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) {
@@ -165,61 +145,6 @@ absl::Status SocketDirectory::RemoveTenant(absl::string_view name) {
         errno, absl::StrCat("cannot remove the directory of tenant ", name));
   }
   return absl::OkStatus();
-}
-
-// Under another name first, so that there is no moment without a socket and no
-// old one is in the way.
-absl::Status SocketDirectory::LinkGrpcSocket(int directory,
-                                             absl::string_view name) const {
-  ::unlinkat(directory, kNewLink, 0);
-  if (::linkat(root_.get(), kGrpcSocket, directory, kNewLink, 0) != 0) {
-    if (errno == ENOENT) return absl::OkStatus();  // gRPC does not listen yet
-    return absl::ErrnoToStatus(errno,
-                               absl::StrCat("cannot link ", GrpcSocket(),
-                                            " into the directory of ", name));
-  }
-  if (::renameat(directory, kNewLink, directory, kGrpcSocket) != 0) {
-    return absl::ErrnoToStatus(errno,
-                               absl::StrCat("cannot place ", GrpcSocket(),
-                                            " into the directory of ", name));
-  }
-  // Two names of one file: rename leaves both.
-  ::unlinkat(directory, kNewLink, 0);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<std::string>> SocketDirectory::PublishGrpcSocket() {
-  struct stat info {};
-  if (::fstatat(root_.get(), kGrpcSocket, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-      !S_ISSOCK(info.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("nobody listens there: ", GrpcSocket()));
-  }
-  if (::fchmodat(root_.get(), kGrpcSocket, 0666, 0) != 0) {
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat("cannot open to peers ", GrpcSocket()));
-  }
-  const absl::Status linked = LinkGrpcSocket(admin_.get(), "admin");
-  if (!linked.ok()) return linked;
-  std::vector<std::string> problems;
-  for (const std::string& name : Entries(tenants_.get())) {
-    const ipc::UniqueFd directory(
-        ::openat(tenants_.get(), name.c_str(), kOpenDirectory));
-    if (!directory.valid()) continue;
-    const absl::Status tenant = LinkGrpcSocket(directory.get(), name);
-    if (!tenant.ok()) problems.emplace_back(tenant.message());
-  }
-  return problems;
-}
-
-void SocketDirectory::RemoveGrpcSocket() {
-  for (const std::string& name : Entries(tenants_.get())) {
-    const ipc::UniqueFd directory(
-        ::openat(tenants_.get(), name.c_str(), kOpenDirectory));
-    if (directory.valid()) ::unlinkat(directory.get(), kGrpcSocket, 0);
-  }
-  ::unlinkat(admin_.get(), kGrpcSocket, 0);
-  ::unlinkat(root_.get(), kGrpcSocket, 0);
 }
 
 }  // namespace gmb::broker

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,40 +24,34 @@ namespace gmb::broker {
 //   DIR/admin           0700, or 0750 with a group: handle.sock, gmb.sock
 //   DIR/tenants         0711: names cannot be listed
 //   DIR/tenants/NAME    as the tenant's SocketAccess says: handle.sock,
-//   gmb.sock
+//                       gmb.sock
 //
-// Every gmb.sock is the same socket, hard-linked. Symbolic links are never
-// followed below DIR, and what belongs to strangers is refused. Not
-// thread-safe.
+// Each of them is a socket of its own, so that a flood at one fills no other's
+// backlog; the servers make and remove them. Symbolic links are never followed
+// below DIR, and what belongs to strangers is refused. Not thread-safe.
 class SocketDirectory {
  public:
   // Makes what is missing of DIR, its admin and its tenants directory. A DIR
   // that exists keeps its owner and mode. Holds DIR's instance lock from here
-  // on, with whose ALREADY_EXISTS it answers; what a dead broker left as
-  // gmb.sock is removed.
+  // on, with whose ALREADY_EXISTS it answers.
   static absl::StatusOr<SocketDirectory> Open(const std::string& path,
                                               std::optional<gid_t> admin_group);
 
-  // Makes the tenant's directory, or sets an existing one right, and links
-  // gmb.sock into it if that is there. PERMISSION_DENIED: the broker may not
-  // give it to this owner or group.
+  // Makes the tenant's directory, or sets an existing one right.
+  // PERMISSION_DENIED: the broker may not give it to this owner or group.
   absl::Status AddTenant(absl::string_view name, const SocketAccess& access);
   // Removes the sockets and the directory. A directory in which somebody keeps
   // other files stays, without the sockets: FAILED_PRECONDITION.
   absl::Status RemoveTenant(absl::string_view name);
 
-  // Call once gRPC listens on GrpcSocket(): opens it to all and links it into
-  // admin and into every tenant's directory that AddTenant makes or has made.
-  // Returns what went wrong in tenants' directories, which their owners can
-  // fill with anything: it is those tenants' own loss.
-  absl::StatusOr<std::vector<std::string>> PublishGrpcSocket();
-  // Removes gmb.sock everywhere, at the end.
-  void RemoveGrpcSocket();
-
   [[nodiscard]] const std::string& path() const { return path_; }
+  // Where the two sockets of each directory are.
   [[nodiscard]] std::string GrpcSocket() const { return path_ + "/gmb.sock"; }
   [[nodiscard]] std::string HandleSocket() const {
     return path_ + "/handle.sock";
+  }
+  [[nodiscard]] std::string AdminGrpcSocket() const {
+    return path_ + "/admin/gmb.sock";
   }
   [[nodiscard]] std::string AdminHandleSocket() const {
     return path_ + "/admin/handle.sock";
@@ -66,23 +59,17 @@ class SocketDirectory {
   [[nodiscard]] std::string TenantsDirectory() const {
     return path_ + "/tenants";
   }
+  [[nodiscard]] std::string TenantGrpcSocket(absl::string_view name) const;
   [[nodiscard]] std::string TenantHandleSocket(absl::string_view name) const;
 
  private:
-  SocketDirectory(std::string path, InstanceLock lock, ipc::UniqueFd root,
-                  ipc::UniqueFd admin, ipc::UniqueFd tenants)
+  SocketDirectory(std::string path, InstanceLock lock, ipc::UniqueFd tenants)
       : path_(std::move(path)),
         lock_(std::move(lock)),
-        root_(std::move(root)),
-        admin_(std::move(admin)),
         tenants_(std::move(tenants)) {}
-
-  absl::Status LinkGrpcSocket(int directory, absl::string_view name) const;
 
   std::string path_;
   InstanceLock lock_;
-  ipc::UniqueFd root_;
-  ipc::UniqueFd admin_;
   ipc::UniqueFd tenants_;
 };
 

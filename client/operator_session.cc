@@ -1,12 +1,13 @@
 #include "client/operator_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/channel.h"
 #include "client/greeting.h"
 #include "client/socket_dir.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "proto/error_status.h"
 
 namespace gmb::internal {
@@ -14,6 +15,8 @@ namespace {
 
 constexpr char kTokenKey[] = "gmb-session-bin";
 constexpr char kProgram[] = "gmb";
+// How soon a hang-up is seen while the channel connects.
+constexpr absl::Duration kGlance = absl::Milliseconds(50);
 
 }  // namespace
 
@@ -50,13 +53,33 @@ absl::StatusOr<OperatorSession> OperatorSession::Open(
   }
   auto impl =
       std::make_unique<Impl>(name, *std::move(dir), *std::move(greeting));
-  impl->channel = grpc::CreateChannel(impl->dir.grpc_target(),
-                                      grpc::InsecureChannelCredentials());
+  impl->channel = MakeChannel(impl->dir);
   return OperatorSession(std::move(impl));
 }
 
 const std::shared_ptr<grpc::Channel>& OperatorSession::channel() const {
   return impl_->channel;
+}
+
+absl::Status OperatorSession::AwaitChannel(absl::Time deadline) const {
+  while (true) {
+    const grpc_connectivity_state state =
+        impl_->channel->GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
+    if (AwaitHangUp(absl::ZeroDuration()))
+      return absl::UnavailableError("it hung up");
+    const absl::Time now = absl::Now();
+    if (now >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("no connection at ", impl_->dir.name(), "/gmb.sock"));
+    }
+    impl_->channel->WaitForStateChange(
+        state, absl::ToChronoTime(std::min(deadline, now + kGlance)));
+  }
+}
+
+bool OperatorSession::AwaitHangUp(absl::Duration timeout) const {
+  return impl_->greeting.socket.AwaitHangUp(timeout);
 }
 
 const std::string& OperatorSession::socket_dir() const {

@@ -31,6 +31,14 @@ class OperatorSession {
   [[nodiscard]] const std::shared_ptr<grpc::Channel>& channel() const;
   // The directory, made absolute; for messages.
   [[nodiscard]] const std::string& socket_dir() const;
+  // Connects the channel, again and again where that fails. OK: a call goes out
+  // at once. UNAVAILABLE: the broker has hung up. DEADLINE_EXCEEDED: it is
+  // there, but its gRPC socket took no connection.
+  [[nodiscard]] absl::Status AwaitChannel(absl::Time deadline) const;
+  // Waits for the broker to end this session, as it does when it stops or
+  // dies; false when it has not within `timeout`.
+  [[nodiscard]] bool AwaitHangUp(absl::Duration timeout) const;
+
   // Adds the operator's token to a call.
   void Authorize(grpc::ClientContext* context) const;
 

@@ -6,12 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/channel.h"
 #include "client/greeting.h"
 #include "client/wire.h"
 #include "gmb/error.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/support/channel_arguments.h"
 
 namespace gmb::internal {
 namespace {
@@ -36,22 +34,6 @@ class Seat {
   std::atomic<int>* const count_;
   const bool taken_;
 };
-
-std::shared_ptr<grpc::Channel> MakeChannel(const SocketDir& dir) {
-  grpc::ChannelArguments arguments;
-  // A channel of our own, so that nothing done to another touches it.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // Messages are small: no need to ping for every one that is read.
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  return grpc::CreateCustomChannel(
-      dir.grpc_target(), grpc::InsecureChannelCredentials(), arguments);
-}
 
 absl::Status SessionOver(const absl::Status& why) {
   const absl::string_view what =

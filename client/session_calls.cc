@@ -123,12 +123,13 @@ absl::Status Session::GiveUp(Call& call) {
   if (!stream_error_.ok()) {
     return absl::UnavailableError(
         absl::StrCat("gmb: the broker could not be reached at ", dir_.name(),
-                     "/gmb.sock in time; the session lives, try again: ",
+                     "/gmb.sock in time: that socket is crowded, or the broker "
+                     "hangs; the session lives, try again: ",
                      stream_error_.message()));
   }
   return absl::DeadlineExceededError(absl::StrCat(
       "gmb: the broker at ", dir_.name(),
-      " did not answer in time; is it stopped or overloaded? The request was "
+      " did not answer in time: it is overloaded, or it hangs; the request was "
       "withdrawn and the session lives"));
 }
 

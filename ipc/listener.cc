@@ -1,5 +1,6 @@
 #include "ipc/listener.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,9 +9,38 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ipc/foreign_fds.h"
 #include "ipc/socket_path.h"
 
 namespace gmb::ipc {
+namespace {
+
+// What lies at `path`, held, so that nobody can put something else in its
+// place. Only a socket of ours with no other name: a tenant that owns the
+// directory might have put one of another service there.
+absl::StatusOr<UniqueFd> HoldOwnSocket(const std::string& path,
+                                       struct stat* info) {
+  UniqueFd held(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!held.valid() || ::fstat(held.get(), info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("can not look at ", path));
+  if (!S_ISSOCK(info->st_mode) || info->st_uid != ::geteuid() ||
+      info->st_nlink != 1) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "something else was put here while the socket was made: ", path));
+  }
+  return held;
+}
+
+// chmod does not take an O_PATH fd before Linux 6.6, but follows its name.
+absl::Status SetMode(const UniqueFd& held, mode_t mode,
+                     const std::string& path) {
+  const std::string name = absl::StrCat("/proc/self/fd/", held.get());
+  if (::chmod(name.c_str(), mode) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("can not set the mode of ",
+                                                 path, " (is /proc mounted?)"));
+}
+
+}  // namespace
 
 absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
                                           SocketType type) {
@@ -27,15 +57,12 @@ absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
         errno, absl::StrCat("can not create the socket ", path));
   }
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("can not look at ", path));
-  }
+  const absl::StatusOr<UniqueFd> held = HoldOwnSocket(path, &info);
+  if (!held.ok()) return held.status();
   Listener listener(std::move(fd), path, info.st_dev, info.st_ino);
   // Nobody can connect before listen, so the mode is never wider than asked.
-  if (::chmod(path.c_str(), mode) != 0) {
-    return absl::ErrnoToStatus(errno,
-                               absl::StrCat("can not set the mode of ", path));
-  }
+  if (absl::Status set = SetMode(*held, mode, path); !set.ok()) return set;
+  RefuseFds(listener.fd());
   if (::listen(listener.fd(), SOMAXCONN) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("can not listen at ", path));
   }
@@ -62,6 +89,12 @@ Listener& Listener::operator=(Listener&& other) noexcept {
 }
 
 Listener::~Listener() { RemovePath(); }
+
+UniqueFd Listener::Close() && {
+  RemovePath();
+  ::shutdown(fd_.get(), SHUT_RDWR);
+  return std::move(fd_);
+}
 
 void Listener::RemovePath() {
   if (!fd_.valid()) return;  // moved from

@@ -14,12 +14,15 @@ namespace gmb::ipc {
 enum class SocketType { kSeqpacket, kStream };
 
 // A listening Unix socket at a filesystem path. Move-only. When destroyed it
-// removes its path, unless something else lies there by then.
+// removes its path, unless something else lies there by then. Its peers send no
+// fds where the kernel can refuse them (foreign_fds.h).
 class Listener {
  public:
   // `mode` is the socket file's permission, e.g. 0660: a peer needs write
   // permission to connect. A stale socket at `path` (nobody listens) is
   // replaced; ALREADY_EXISTS if somebody listens there or it is not a socket.
+  // Symbolic links are not followed, also where a stranger owns the directory
+  // and swaps what lies there.
   static absl::StatusOr<Listener> Listen(const std::string& path, mode_t mode,
                                          SocketType type);
 
@@ -33,6 +36,10 @@ class Listener {
   // RESOURCE_EXHAUSTED: this process or the system
   // has no fds or memory left; the connection stays in the backlog.
   [[nodiscard]] absl::StatusOr<std::optional<UniqueFd>> TryAccept();
+
+  // Removes the path and ends listening. The fd is the caller's: to close it
+  // drops what waits in the backlog, fds of strangers among it.
+  [[nodiscard]] UniqueFd Close() &&;
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +20,8 @@
 
 namespace gmb::ipc {
 namespace {
+
+constexpr auto kPidFsMagic = 0x50494446;  // PID_FS_MAGIC of linux/magic.h
 
 absl::Status Died() {
   return absl::UnavailableError("the peer's process has died");
@@ -69,6 +73,17 @@ bool IsAlive(const UniqueFd& pidfd) {
     ready = ::poll(&entry, 1, 0);
   } while (ready < 0 && errno == EINTR);
   return ready == 0;
+}
+
+std::optional<uint64_t> ProcessNumber(const UniqueFd& pidfd) {
+  // Older kernels give all pidfds one and the same inode.
+  struct statfs system {};
+  struct stat info {};
+  if (::fstatfs(pidfd.get(), &system) != 0 || system.f_type != kPidFsMagic ||
+      ::fstat(pidfd.get(), &info) != 0) {
+    return std::nullopt;
+  }
+  return info.st_ino;
 }
 
 absl::Status Kill(const UniqueFd& pidfd) {

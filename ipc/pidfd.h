@@ -3,6 +3,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ipc/unique_fd.h"
@@ -20,6 +23,10 @@ absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid);
 // False once the process has died, even before it is reaped. Becomes readable
 // for poll at that moment.
 [[nodiscard]] bool IsAlive(const UniqueFd& pidfd);
+
+// A number that no other process of this boot has, live or dead: the pidfd's
+// inode (Linux 6.9). nullopt: this kernel has none.
+[[nodiscard]] std::optional<uint64_t> ProcessNumber(const UniqueFd& pidfd);
 
 // Sends SIGKILL. PERMISSION_DENIED without the right to; UNAVAILABLE when it
 // has died already. Never blocks.

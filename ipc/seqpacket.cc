@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ipc/foreign_fds.h"
 #include "ipc/socket_path.h"
 
 namespace gmb::ipc {
@@ -240,6 +241,14 @@ absl::StatusOr<std::optional<Packet>> SeqpacketSocket::TryReceive() {
   return packet;
 }
 
+absl::StatusOr<std::optional<Packet>> SeqpacketSocket::TryReceiveWithoutFds() {
+  const absl::StatusOr<bool> has_fds = NextPacketHasFds(fd_.get());
+  if (has_fds.ok() && *has_fds) {
+    return absl::FailedPreconditionError("sent fds; a client sends none");
+  }
+  return TryReceive();
+}
+
 absl::Status SeqpacketSocket::Send(absl::string_view bytes,
                                    absl::Span<const int> fds,
                                    bool with_credentials,
@@ -263,6 +272,10 @@ absl::StatusOr<Packet> SeqpacketSocket::Receive(absl::Duration timeout) {
     const absl::Status readable = WaitFor(fd_.get(), POLLIN, deadline);
     if (!readable.ok()) return readable;
   }
+}
+
+bool SeqpacketSocket::AwaitHangUp(absl::Duration timeout) const {
+  return WaitFor(fd_.get(), POLLRDHUP, DeadlineAfter(timeout)).ok();
 }
 
 void SeqpacketSocket::Shutdown() { ::shutdown(fd_.get(), SHUT_RDWR); }

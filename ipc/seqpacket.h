@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -73,17 +74,29 @@ class SeqpacketSocket {
   // every fd that did arrive is closed.
   [[nodiscard]] absl::StatusOr<std::optional<Packet>> TryReceive();
 
-  // The same, waiting for the socket. DEADLINE_EXCEEDED after `timeout`.
+  // The same for a peer that has no business sending fds. A packet with some
+  // stays in the socket: FAILED_PRECONDITION from then on. Close the socket by
+  // an FdDisposer.
+  [[nodiscard]] absl::StatusOr<std::optional<Packet>> TryReceiveWithoutFds();
+
+  // As Send and TryReceive, waiting for the socket. DEADLINE_EXCEEDED after
+  // `timeout`.
   [[nodiscard]] absl::Status Send(absl::string_view bytes,
                                   absl::Span<const int> fds,
                                   bool with_credentials,
                                   absl::Duration timeout);
   [[nodiscard]] absl::StatusOr<Packet> Receive(absl::Duration timeout);
 
+  // Waits for the peer to hang up; false when it has not within `timeout`.
+  // Takes nothing from the socket.
+  [[nodiscard]] bool AwaitHangUp(absl::Duration timeout) const;
+
   // Hangs up now, also where another owner of the same socket keeps it open.
   void Shutdown();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
+  // The socket is the caller's from now on.
+  [[nodiscard]] UniqueFd Release() && { return std::move(fd_); }
 
   // See ConnectedPeer; compare with the credentials of a packet.
   [[nodiscard]] absl::StatusOr<PeerCredentials> peer() const {

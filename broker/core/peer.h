@@ -8,18 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "broker/core/origin.h"
 #include "broker/core/outbox.h"
 #include "device/handle.h"
 #include "ipc/unique_fd.h"
 
 namespace gmb::broker {
-
-// By which socket a peer came; the socket's place is what it may be.
-enum class Origin {
-  kTenantDirectory,  // DIR/tenants/<name>/handle.sock: that tenant
-  kShared,           // DIR/handle.sock: by token, uid, or the default tenant
-  kAdmin,            // DIR/admin/handle.sock: an operator
-};
 
 // A peer whose credentials the handle server has proved.
 struct PeerIdentity {

@@ -1,3 +1,4 @@
+// Puts a whole broker together, and takes it apart in order.
 #include "broker/daemon/daemon.h"
 
 #include <algorithm>
@@ -128,31 +129,47 @@ absl::Status Daemon::SetUpCore() {
   return AddTenants(tenants, core_.get());
 }
 
-absl::Status Daemon::StartServers() {
-  absl::StatusOr<std::unique_ptr<HandleServer>> handles = HandleServer::Start(
-      {}, {.open =
-               [this](const PeerIdentity& peer) {
-                 return core_->OpenSession(peer);
-               },
-           .close =
-               [this](uint64_t session, std::string_view reason) {
-                 core_->CloseSession(session, {reason.data(), reason.size()});
-               }});
+absl::Status Daemon::StartHandleServer() {
+  absl::StatusOr<std::unique_ptr<ipc::FdDisposer>> disposer =
+      ipc::FdDisposer::Start();
+  if (!disposer.ok()) return disposer.status();
+  disposer_ = *std::move(disposer);
+  const auto open =
+      [this](const PeerIdentity& peer) -> absl::StatusOr<OpenedSession> {
+    absl::StatusOr<OpenedSession> opened = core_->OpenSession(peer);
+    if (opened.ok() && peer.origin != Origin::kAdmin) {
+      // Before the Welcome: the client connects to gRPC on it.
+      admission_.Add(opened->id, {peer.origin, peer.tenant_directory},
+                     ProcessOf(peer.pidfd.get(), peer.pid), opened->tenant);
+    }
+    return opened;
+  };
+  const auto close = [this](uint64_t session, std::string_view reason) {
+    admission_.Remove(session);
+    core_->CloseSession(session, {reason.data(), reason.size()});
+  };
+  absl::StatusOr<std::unique_ptr<HandleServer>> handles =
+      HandleServer::Start({}, {.open = open, .close = close}, disposer_.get());
   if (!handles.ok()) return handles.status();
   handles_ = *std::move(handles);
-  std::string grpc_socket;
-  std::string shared;
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::StartServers() {
+  if (absl::Status started = StartHandleServer(); !started.ok()) return started;
   std::string admin;
   {
     ipc::MutexLock lock(&sockets_mu_);
-    grpc_socket = sockets_.GrpcSocket();
-    shared = sockets_.HandleSocket();
-    admin = sockets_.AdminHandleSocket();
+    admin = sockets_.AdminGrpcSocket();
   }
   absl::StatusOr<std::unique_ptr<GrpcConnections>> connections =
-      GrpcConnections::Listen(grpc_socket, kSocketMode);
+      GrpcConnections::Listen(admin, kSocketMode, disposer_.get());
   if (!connections.ok()) return connections.status();
   grpc_connections_ = *std::move(connections);
+  absl::StatusOr<std::unique_ptr<Gateway>> gateway = Gateway::Create(
+      {}, &admission_, grpc_connections_.get(), disposer_.get());
+  if (!gateway.ok()) return gateway.status();
+  gateway_ = *std::move(gateway);
   calls_ =
       std::make_unique<CallAuthenticator>(core_.get(), grpc_connections_.get());
   session_service_ =
@@ -165,47 +182,86 @@ absl::Status Daemon::StartServers() {
           .close =
               [this](const std::string& tenant) { return CloseDoor(tenant); }});
   absl::StatusOr<std::unique_ptr<GrpcServer>> grpc = GrpcServer::Start(
-      grpc_connections_.get(), session_service_.get(), admin_service_.get());
+      grpc_connections_.get(), gateway_.get(),
+      [this](uint64_t session, std::string_view reason) {
+        core_->CloseSession(session, {reason.data(), reason.size()});
+      },
+      session_service_.get(), admin_service_.get());
   if (!grpc.ok()) return grpc.status();
   grpc_ = *std::move(grpc);
-  for (const auto& [tenant, access] : access_) {
-    if (absl::Status opened = OpenDoor(tenant); !opened.ok()) return opened;
-  }
-  {
-    ipc::MutexLock lock(&sockets_mu_);
-    absl::StatusOr<std::vector<std::string>> problems =
-        sockets_.PublishGrpcSocket();
-    if (!problems.ok()) return problems.status();
-    for (const std::string& problem : *problems) {
-      LogEvent(LogLevel::kWarning, "tenant_directory", {{"message", problem}});
-    }
-  }
-  absl::Status listening =
-      handles_->AddListener(admin, kSocketMode, Origin::kAdmin);
-  listening.Update(handles_->AddListener(shared, kSocketMode, Origin::kShared));
+  absl::Status listening = ListenForTenantsAtStart();
+  if (listening.ok()) listening = ListenForEverybody();
   if (!listening.ok()) return listening;
   LogEvent(LogLevel::kInfo, "serving", {{"socket_dir", config_.socket_dir}});
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenDoor(const std::string& tenant) {
-  auto it = access_.find(tenant);
-  std::string socket;
+absl::Status Daemon::ListenForEverybody() {
+  std::string grpc;
+  std::string shared;
+  std::string admin;
   {
     ipc::MutexLock lock(&sockets_mu_);
-    absl::Status added = sockets_.AddTenant(
-        tenant, it == access_.end() ? SocketAccess{} : it->second);
-    if (!added.ok()) return added;
-    socket = sockets_.TenantHandleSocket(tenant);
+    grpc = sockets_.GrpcSocket();
+    shared = sockets_.HandleSocket();
+    admin = sockets_.AdminHandleSocket();
   }
-  return handles_->AddListener(socket, kSocketMode, Origin::kTenantDirectory,
-                               tenant);
+  absl::Status listening =
+      gateway_->AddDoor(grpc, kSocketMode, {.origin = Origin::kShared});
+  listening.Update(handles_->AddListener(admin, kSocketMode, Origin::kAdmin));
+  listening.Update(handles_->AddListener(shared, kSocketMode, Origin::kShared));
+  return listening;
+}
+
+// A tenant can fill its directory with anything; that is its own loss alone.
+absl::Status Daemon::ListenForTenantsAtStart() {
+  for (const auto& [tenant, access] : access_) {
+    if (absl::Status made = MakeTenantDirectory(tenant); !made.ok())
+      return made;
+    if (absl::Status listening = ListenForTenant(tenant); !listening.ok()) {
+      LogEvent(
+          LogLevel::kWarning, "tenant_directory",
+          {{"tenant", tenant}, {"message", std::string(listening.message())}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::MakeTenantDirectory(const std::string& tenant) {
+  const auto access = access_.find(tenant);
+  ipc::MutexLock lock(&sockets_mu_);
+  return sockets_.AddTenant(
+      tenant, access == access_.end() ? SocketAccess{} : access->second);
+}
+
+absl::Status Daemon::ListenForTenant(const std::string& tenant) {
+  std::string grpc;
+  std::string handles;
+  {
+    ipc::MutexLock lock(&sockets_mu_);
+    grpc = sockets_.TenantGrpcSocket(tenant);
+    handles = sockets_.TenantHandleSocket(tenant);
+  }
+  // The handle socket is what clients look for first, so it comes last.
+  absl::Status listening =
+      gateway_->AddDoor(grpc, kSocketMode,
+                        {.origin = Origin::kTenantDirectory, .tenant = tenant});
+  listening.Update(handles_->AddListener(handles, kSocketMode,
+                                         Origin::kTenantDirectory, tenant));
+  return listening;
+}
+
+absl::Status Daemon::OpenDoor(const std::string& tenant) {
+  absl::Status opened = MakeTenantDirectory(tenant);
+  if (opened.ok()) opened = ListenForTenant(tenant);
+  return opened;
 }
 
 absl::Status Daemon::CloseDoor(const std::string& tenant) {
   ipc::MutexLock lock(&sockets_mu_);
   absl::Status closed =
       handles_->RemoveListener(sockets_.TenantHandleSocket(tenant));
+  closed.Update(gateway_->RemoveDoor(sockets_.TenantGrpcSocket(tenant)));
   closed.Update(sockets_.RemoveTenant(tenant));
   return closed;
 }
@@ -223,13 +279,10 @@ Daemon::~Daemon() {
   grpc_.reset();
   admin_service_.reset();
   session_service_.reset();
+  // These remove their sockets. Tenants' directories stay: pods have them
+  // mounted and see the sockets of the next broker there.
+  gateway_.reset();
   grpc_connections_.reset();
-  {
-    ipc::MutexLock lock(&sockets_mu_);
-    // Tenants' directories stay: pods have them mounted and see the sockets of
-    // the next broker there.
-    sockets_.RemoveGrpcSocket();
-  }
   if (ticker_ != nullptr) ticker_->Stop();
   // Joins the workers, which may still wake the ticker, and the copiers, which
   // use the host pool.

@@ -16,12 +16,15 @@
 #include "broker/core/ticker.h"
 #include "broker/daemon/event_log.h"
 #include "broker/daemon/pool_setup.h"
+#include "broker/doors/admission.h"
+#include "broker/gateway/gateway.h"
 #include "broker/server/admin_service.h"
 #include "broker/server/grpc_server.h"
 #include "broker/server/handle_server.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
 #include "device/host_pool.h"
+#include "ipc/fd_disposer.h"
 #include "ipc/mutex.h"
 
 namespace gmb::broker {
@@ -49,10 +52,18 @@ class Daemon {
   absl::Status OpenStore();
   absl::Status SetUpCore();
   absl::Status StartServers();
+  absl::Status StartHandleServer();
+  absl::Status ListenForEverybody();
+  absl::Status ListenForTenantsAtStart();
+  absl::Status MakeTenantDirectory(const std::string& tenant);
+  absl::Status ListenForTenant(const std::string& tenant);
   absl::Status OpenDoor(const std::string& tenant);
   absl::Status CloseDoor(const std::string& tenant);
 
   BrokerConfig config_;
+  // Before all that close peers' sockets.
+  std::unique_ptr<ipc::FdDisposer> disposer_;
+  Admission admission_;
   ipc::Mutex sockets_mu_;  // never together with another lock
   SocketDirectory sockets_ ABSL_GUARDED_BY(sockets_mu_);
   std::map<std::string, SocketAccess> access_;  // constant after the start
@@ -71,6 +82,7 @@ class Daemon {
   std::unique_ptr<Ticker> ticker_;
   std::unique_ptr<HandleServer> handles_;
   std::unique_ptr<GrpcConnections> grpc_connections_;
+  std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<CallAuthenticator> calls_;
   std::unique_ptr<SessionService> session_service_;
   std::unique_ptr<AdminService> admin_service_;

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "broker/core/core.h"
-#include "broker/server/grpc_connections.h"
+#include "broker/gateway/grpc_connections.h"
 #include "grpcpp/server_context.h"
 
 namespace gmb::broker {

@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "broker/core/event_bus.h"
-#include "broker/server/grpc_connections.h"
+#include "broker/gateway/grpc_connections.h"
 #include "gmb/v1/admin.pb.h"
 #include "grpcpp/support/server_callback.h"
 #include "ipc/mutex.h"

@@ -19,8 +19,9 @@ constexpr int kMaxStreamsPerConnection = 64;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
-    GrpcConnections* connections, SessionService* sessions,
-    AdminService* admin) {
+    GrpcConnections* connections, Gateway* gateway,
+    std::function<void(uint64_t, std::string_view)> end_session,
+    SessionService* sessions, AdminService* admin) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -36,11 +37,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   if (server == nullptr) {
     return absl::InternalError("the gRPC server does not start");
   }
-  connections->Serve([raw = server.get()](int fd) {
+  const auto hand_over = [raw = server.get()](int fd) {
     grpc::AddInsecureChannelFromFd(raw, fd);
-  });
+  };
+  connections->Serve(hand_over);
+  gateway->Serve(
+      {.hand_over = hand_over, .end_session = std::move(end_session)});
   return std::unique_ptr<GrpcServer>(
-      new GrpcServer(std::move(server), connections));
+      new GrpcServer(std::move(server), connections, gateway));
 }
 
 GrpcServer::~GrpcServer() { Shutdown(absl::ZeroDuration()); }
@@ -51,6 +55,7 @@ void GrpcServer::SetServing(bool serving) {
 
 void GrpcServer::Shutdown(absl::Duration grace) {
   connections_->StopServing();
+  gateway_->StopAccepting();
   server_->Shutdown(std::chrono::system_clock::now() +
                     std::chrono::nanoseconds(absl::ToInt64Nanoseconds(grace)));
 }

@@ -1,12 +1,17 @@
 #ifndef GMB_BROKER_SERVER_GRPC_SERVER_H_
 #define GMB_BROKER_SERVER_GRPC_SERVER_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "broker/gateway/gateway.h"
+#include "broker/gateway/grpc_connections.h"
 #include "broker/server/admin_service.h"
-#include "broker/server/grpc_connections.h"
 #include "broker/server/session_service.h"
 #include "grpcpp/server.h"
 
@@ -16,10 +21,11 @@ namespace gmb::broker {
 // reflection, over the connections that it is handed.
 class GrpcServer {
  public:
-  // All of them must outlive the server.
+  // All of them must outlive the server. `end_session`: see Gateway::Calls.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
-      GrpcConnections* connections, SessionService* sessions,
-      AdminService* admin);
+      GrpcConnections* connections, Gateway* gateway,
+      std::function<void(uint64_t, std::string_view)> end_session,
+      SessionService* sessions, AdminService* admin);
   ~GrpcServer();
 
   // What health checks are answered: SERVING until said otherwise.
@@ -28,10 +34,14 @@ class GrpcServer {
   void Shutdown(absl::Duration grace);
 
  private:
-  GrpcServer(std::unique_ptr<grpc::Server> server, GrpcConnections* connections)
-      : connections_(connections), server_(std::move(server)) {}
+  GrpcServer(std::unique_ptr<grpc::Server> server, GrpcConnections* connections,
+             Gateway* gateway)
+      : connections_(connections),
+        gateway_(gateway),
+        server_(std::move(server)) {}
 
   GrpcConnections* const connections_;
+  Gateway* const gateway_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/server/handle_frames.h"
 #include "broker/server/handle_server.h"
+#include "ipc/foreign_fds.h"
 #include "ipc/pidfd.h"
 #include "proto/error_status.h"
 
@@ -33,6 +34,16 @@ bool IsClosedByPeer(int socket) {
          (peer.revents & (POLLHUP | POLLRDHUP)) != 0;
 }
 
+// The disposer closes the socket, whichever thread lets go of it last.
+std::shared_ptr<ipc::SeqpacketSocket> SocketOf(ipc::UniqueFd fd,
+                                               ipc::FdDisposer* disposer) {
+  return {new ipc::SeqpacketSocket(std::move(fd)),
+          [disposer](ipc::SeqpacketSocket* socket) {
+            disposer->Dispose(std::move(*socket).Release());
+            delete socket;
+          }};
+}
+
 absl::Status NoFdsLeft() {
   return proto::MakeError(v1::TOO_MANY_SESSIONS,
                           "the broker has no fds left: raise its RLIMIT_NOFILE "
@@ -50,8 +61,8 @@ void HandleServer::OnListener(uint64_t listener) {
 void HandleServer::Challenge(Accepted accepted) {
   const uint64_t id = next_connection_++;
   auto connection = std::make_unique<Connection>();
-  connection->socket =
-      std::make_shared<ipc::SeqpacketSocket>(std::move(accepted.socket));
+  connection->socket = SocketOf(std::move(accepted.socket), disposer_);
+  connection->sends_no_fds = ipc::RefusesFds(connection->socket->fd());
   connection->origin = accepted.origin;
   connection->tenant_directory = std::move(accepted.tenant_directory);
   Connection* const raw = connection.get();
@@ -61,9 +72,9 @@ void HandleServer::Challenge(Accepted accepted) {
     Refuse(id, sent);
     return;
   }
-  const std::optional<uint64_t> victim =
-      pending_.Add(id, accepted.listener, raw->greeting->peer().pid,
-                   After(options_.greeting_timeout));
+  const std::optional<uint64_t> victim = pending_.Add(
+      id, accepted.listener, static_cast<uint64_t>(raw->greeting->peer().pid),
+      After(options_.greeting_timeout));
   if (!victim.has_value()) return;
   Refuse(*victim, proto::MakeError(
                       v1::TOO_MANY_SESSIONS,
@@ -116,7 +127,8 @@ void HandleServer::OnSocket(uint64_t id, uint32_t events) {
 bool HandleServer::Receive(uint64_t id, Connection* connection) {
   for (int i = 0; i < kPacketsATurn; ++i) {
     const absl::StatusOr<std::optional<ipc::Packet>> packet =
-        connection->socket->TryReceive();
+        connection->sends_no_fds ? connection->socket->TryReceive()
+                                 : connection->socket->TryReceiveWithoutFds();
     if (absl::IsUnavailable(packet.status())) {
       OnHangup(id, connection);
       return false;
@@ -124,7 +136,8 @@ bool HandleServer::Receive(uint64_t id, Connection* connection) {
     if (packet.ok() && !packet->has_value()) return true;
     if (connection->outbox == nullptr) {
       if (!packet.ok()) {
-        Refuse(id, packet.status());
+        Refuse(id, proto::MakeError(v1::BAD_REQUEST,
+                                    std::string(packet.status().message())));
         return false;
       }
       OnHello(id, connection, **packet);

@@ -1,7 +1,7 @@
+// The handle sockets' thread: events, news of other threads, and time.
 #include "broker/server/handle_server.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -20,7 +20,8 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HandleServer>> HandleServer::Start(
-    const HandleServerOptions& options, SessionCalls calls) {
+    const HandleServerOptions& options, SessionCalls calls,
+    ipc::FdDisposer* disposer) {
   absl::StatusOr<EpollSet> epoll = EpollSet::Create();
   if (!epoll.ok()) return epoll.status();
   absl::StatusOr<ipc::Wakeup> wakeup = ipc::Wakeup::Create();
@@ -30,19 +31,20 @@ absl::StatusOr<std::unique_ptr<HandleServer>> HandleServer::Start(
       epoll->Add(news->fd(), {EpollTag::kNews, 0}, EPOLLIN);
   if (!watched.ok()) return watched;
   std::unique_ptr<HandleServer> server(new HandleServer(
-      options, std::move(calls), *std::move(epoll), std::move(news)));
+      options, std::move(calls), disposer, *std::move(epoll), std::move(news)));
   server->thread_ = std::thread([raw = server.get()] { raw->Run(); });
   return server;
 }
 
 HandleServer::HandleServer(const HandleServerOptions& options,
-                           SessionCalls calls, EpollSet epoll,
-                           std::shared_ptr<SenderNews> news)
+                           SessionCalls calls, ipc::FdDisposer* disposer,
+                           EpollSet epoll, std::shared_ptr<SenderNews> news)
     : options_(options),
       calls_(std::move(calls)),
+      disposer_(disposer),
       epoll_(std::move(epoll)),
       news_(std::move(news)),
-      acceptor_(&epoll_, ipc::SocketType::kSeqpacket),
+      acceptor_(&epoll_, ipc::SocketType::kSeqpacket, disposer),
       pending_(options.max_pending_greetings) {}
 
 HandleServer::~HandleServer() {
@@ -61,15 +63,21 @@ absl::Status HandleServer::RemoveListener(const std::string& path) {
 }
 
 void HandleServer::Run() {
-  std::array<epoll_event, 64> events{};
+  std::vector<epoll_event> events;
+  // All that arrived before has been read. Deadlines are judged by it and not
+  // by the clock: this thread may have been held up where its peers were not.
+  Time read_until = Clock::now();
   while (!stopping_) {
-    const int ready =
-        ::epoll_wait(epoll_.fd(), events.data(),
-                     static_cast<int>(events.size()), WaitMilliseconds());
+    events.resize(64 + 2 * connections_.size());
+    const int wait_ms = WaitMilliseconds();
+    const Time asked_at = Clock::now();
+    const int ready = ::epoll_wait(epoll_.fd(), events.data(),
+                                   static_cast<int>(events.size()), wait_ms);
     for (int i = 0; i < ready; ++i) {
       OnEvent(EpollTag::Unpack(events[i].data.u64), events[i].events);
     }
-    OnTime(Clock::now());
+    if (ready < static_cast<int>(events.size())) read_until = asked_at;
+    OnTime(read_until);
   }
   while (!connections_.empty())
     End(connections_.begin()->first, "the broker stops");
@@ -103,6 +111,8 @@ void HandleServer::OnEvent(EpollTag tag, uint32_t events) {
       break;
     case EpollTag::kPidfd:
       OnDeath(tag.id);
+      break;
+    case EpollTag::kGrpcEnd:  // the gateway's
       break;
   }
 }

@@ -19,11 +19,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "broker/core/peer.h"
-#include "broker/server/acceptor.h"
-#include "broker/server/epoll_set.h"
+#include "broker/doors/acceptor.h"
+#include "broker/doors/epoll_set.h"
+#include "broker/doors/pending_connections.h"
 #include "broker/server/greeting.h"
-#include "broker/server/pending_connections.h"
 #include "broker/server/socket_sender.h"
+#include "ipc/fd_disposer.h"
 #include "ipc/seqpacket.h"
 #include "ipc/unique_fd.h"
 
@@ -34,7 +35,7 @@ struct HandleServerOptions {
   // For the acknowledgement of a frame, the time that it waits for room
   // included.
   absl::Duration peer_timeout = absl::Seconds(10);
-  size_t max_pending_greetings = 256;
+  size_t max_pending_greetings = 128;
 };
 
 // What the handle server asks of the core. Called on the server's thread.
@@ -51,8 +52,10 @@ struct SessionCalls {
 // Listeners may be added and removed from any thread at any time.
 class HandleServer {
  public:
+  // `disposer` must outlive the server and every outbox of its sessions.
   static absl::StatusOr<std::unique_ptr<HandleServer>> Start(
-      const HandleServerOptions& options, SessionCalls calls);
+      const HandleServerOptions& options, SessionCalls calls,
+      ipc::FdDisposer* disposer);
   // Ends every session and removes the sockets.
   ~HandleServer();
   HandleServer(const HandleServer&) = delete;
@@ -71,7 +74,8 @@ class HandleServer {
   struct Connection;
 
   HandleServer(const HandleServerOptions& options, SessionCalls calls,
-               EpollSet epoll, std::shared_ptr<SenderNews> news);
+               ipc::FdDisposer* disposer, EpollSet epoll,
+               std::shared_ptr<SenderNews> news);
 
   static Time After(absl::Duration duration) {
     return std::chrono::steady_clock::now() +
@@ -109,6 +113,7 @@ class HandleServer {
 
   const HandleServerOptions options_;
   const SessionCalls calls_;
+  ipc::FdDisposer* const disposer_;
   const EpollSet epoll_;
   const std::shared_ptr<SenderNews> news_;
   Acceptor acceptor_;

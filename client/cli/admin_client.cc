@@ -11,6 +11,8 @@ namespace gmb::cli {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(10);
+// A broker that dies breaks its connections one after the other.
+constexpr absl::Duration kHangUpPatience = absl::Seconds(2);
 
 }  // namespace
 
@@ -19,9 +21,22 @@ struct AdminClient::Impl {
       : session(std::move(opened)),
         stub(v1::Admin::NewStub(session.channel())) {}
 
-  [[nodiscard]] absl::Status ToStatus(const grpc::Status& status) const {
-    return LostBroker(internal::OperatorSession::ToStatus(status),
-                      session.socket_dir());
+  // Nothing was asked yet, so it may be tried again and again.
+  [[nodiscard]] absl::Status Connect(absl::Time deadline) const {
+    const absl::Status status = session.AwaitChannel(deadline);
+    if (absl::IsDeadlineExceeded(status))
+      return CrowdedBroker(status, session.socket_dir());
+    return LostBroker(status, session.socket_dir());
+  }
+
+  [[nodiscard]] absl::Status ToStatus(const grpc::Status& ended) const {
+    const absl::Status status = internal::OperatorSession::ToStatus(ended);
+    // Calls are cancelled by a broker that has hung up before, or from here.
+    const absl::Duration patience =
+        absl::IsCancelled(status) ? absl::ZeroDuration() : kHangUpPatience;
+    if (LooksStopped(status) && !session.AwaitHangUp(patience))
+      return LostConnection(status, session.socket_dir());
+    return LostBroker(status, session.socket_dir());
   }
 
   template <typename Request, typename Response>
@@ -29,9 +44,12 @@ struct AdminClient::Impl {
       grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
                                               const Request&, Response*),
       const Request& request, absl::Duration wait) const {
+    const absl::Time deadline = absl::Now() + kTimeout;
+    if (absl::Status connected = Connect(deadline); !connected.ok())
+      return connected;
     grpc::ClientContext context;
     session.Authorize(&context);
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout + wait));
+    context.set_deadline(absl::ToChronoTime(deadline + wait));
     Response response;
     const grpc::Status status =
         (stub.get()->*method)(&context, request, &response);
@@ -47,14 +65,19 @@ struct AdminClient::Impl {
 
 class AdminClient::Impl::Events final : public EventReader {
  public:
-  explicit Events(const Impl& impl) : impl_(impl) {
+  explicit Events(const Impl& impl)
+      : impl_(impl), connected_(impl.Connect(absl::Now() + kTimeout)) {
     impl_.session.Authorize(&context_);
-    reader_ = impl_.stub->Watch(&context_, v1::WatchRequest());
+    if (connected_.ok())
+      reader_ = impl_.stub->Watch(&context_, v1::WatchRequest());
   }
 
-  bool Read(v1::Event* event) override { return reader_->Read(event); }
+  bool Read(v1::Event* event) override {
+    return reader_ != nullptr && reader_->Read(event);
+  }
   void Cancel() override { context_.TryCancel(); }
   absl::Status Finish() override {
+    if (reader_ == nullptr) return connected_;
     const grpc::Status ended = reader_->Finish();
     if (!ended.ok()) return impl_.ToStatus(ended);
     return impl_.ToStatus(grpc::Status(grpc::StatusCode::UNAVAILABLE,
@@ -63,6 +86,7 @@ class AdminClient::Impl::Events final : public EventReader {
 
  private:
   const Impl& impl_;
+  const absl::Status connected_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReader<v1::Event>> reader_;
 };

@@ -86,7 +86,7 @@ class AdminClient {
       const v1::ListAuditRequest& request,
       absl::Duration wait = absl::ZeroDuration()) const;
 
-  // The reader does not outlive this client.
+  // Connects first, as calls do. The reader does not outlive this client.
   [[nodiscard]] std::unique_ptr<EventReader> Watch() const;
 
   [[nodiscard]] const std::string& socket_dir() const;

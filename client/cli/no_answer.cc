@@ -30,6 +30,9 @@ absl::Status Unreachable(const absl::Status& status,
   if (GetErrorDetail(status).has_value()) return status;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
+      // The library's words: it was greeted, and has not been hung up on.
+      if (absl::StrContains(status.message(), "the session lives"))
+        return CrowdedBroker(status, socket_dir);
       return absl::UnavailableError(
           absl::StrCat("no broker answers in ", socket_dir,
                        ": start gmbd with --socket-dir ", socket_dir,
@@ -66,15 +69,38 @@ absl::Status NoBrokerForOperators(const absl::Status& status,
                    socket_dir, "/admin or in its group"));
 }
 
-absl::Status LostBroker(const absl::Status& status,
-                        const std::string& socket_dir) {
-  if (GetErrorDetail(status).has_value()) return status;
+absl::Status CrowdedBroker(const absl::Status& status,
+                           const std::string& socket_dir) {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the broker in ", socket_dir,
+      " is there, but its gRPC socket is crowded or it hangs: try again; if it "
+      "stays so, look at gmbd's log",
+      Cause(status)));
+}
+
+bool LooksStopped(const absl::Status& status) {
+  if (GetErrorDetail(status).has_value()) return false;
   // gRPC's word for a stream whose connection ended before its status came.
   const bool stream_removed =
       absl::IsUnknown(status) &&
       absl::StrContains(status.message(), "Stream removed");
-  if (absl::IsUnavailable(status) || absl::IsCancelled(status) ||
-      stream_removed) {
+  return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
+         stream_removed;
+}
+
+absl::Status LostConnection(const absl::Status& status,
+                            const std::string& socket_dir) {
+  return absl::UnavailableError(
+      absl::StrCat("the broker in ", socket_dir,
+                   " is there, but the connection to it broke: see whether it "
+                   "did what was asked, and try again",
+                   Cause(status)));
+}
+
+absl::Status LostBroker(const absl::Status& status,
+                        const std::string& socket_dir) {
+  if (GetErrorDetail(status).has_value()) return status;
+  if (LooksStopped(status)) {
     return absl::UnavailableError(absl::StrCat(
         "the broker in ", socket_dir,
         " has stopped or is stopping: `gmb status` says when one answers "

@@ -19,9 +19,17 @@ namespace gmb::cli {
 // So did connecting as an operator.
 [[nodiscard]] absl::Status NoBrokerForOperators(const absl::Status& status,
                                                 const std::string& socket_dir);
+// The broker greeted, and its gRPC socket took no connection.
+[[nodiscard]] absl::Status CrowdedBroker(const absl::Status& status,
+                                         const std::string& socket_dir);
 // A call ended that had a broker at its other end.
 [[nodiscard]] absl::Status LostBroker(const absl::Status& status,
                                       const std::string& socket_dir);
+// Whether it ended as calls do when their broker stops.
+[[nodiscard]] bool LooksStopped(const absl::Status& status);
+// And it did although the broker lives.
+[[nodiscard]] absl::Status LostConnection(const absl::Status& status,
+                                          const std::string& socket_dir);
 
 }  // namespace gmb::cli
 

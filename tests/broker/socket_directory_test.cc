@@ -17,8 +17,6 @@ namespace gmb::broker {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 mode_t ModeOf(const std::string& path) {
   struct stat info {};
@@ -30,7 +28,7 @@ ino_t InodeOf(const std::string& path) {
 }
 bool Exists(const std::string& path) { return InodeOf(path) != 0; }
 
-// Listens as gRPC would: on a path, with whatever mode the umask leaves.
+// Leaves a socket at a path, as a server does.
 ipc::UniqueFd Listen(const std::string& path) {
   ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_un address = *ipc::SocketAddress(path);
@@ -87,47 +85,25 @@ TEST_F(SocketDirectoryTest, ASecondBrokerIsRefused) {
               HasSubstr(std::to_string(::getpid())));
 }
 
-TEST_F(SocketDirectoryTest, TheGrpcSocketIsOneSocketInAllDirectories) {
+TEST_F(SocketDirectoryTest, EveryDirectoryHasSocketsOfItsOwn) {
   SocketDirectory sockets = Open();
-  ASSERT_TRUE(sockets.AddTenant("early", {}).ok());
-  EXPECT_FALSE(sockets.PublishGrpcSocket().ok());  // nobody listens yet
-  const ipc::UniqueFd server = Listen(sockets.GrpcSocket());
-  const auto problems = sockets.PublishGrpcSocket();
-  ASSERT_TRUE(problems.ok()) << problems.status();
-  EXPECT_THAT(*problems, IsEmpty());
-  ASSERT_TRUE(sockets.AddTenant("late", {.mode = 0750}).ok());
-
-  EXPECT_EQ(ModeOf(sockets.GrpcSocket()), 0666u);
-  EXPECT_EQ(ModeOf(path_ + "/tenants/early"), 0700u);
-  EXPECT_EQ(ModeOf(path_ + "/tenants/late"), 0750u);
-  for (const char* place : {"/admin", "/tenants/early", "/tenants/late"}) {
-    EXPECT_EQ(InodeOf(path_ + place + "/gmb.sock"),
-              InodeOf(sockets.GrpcSocket()))
-        << place;
-    EXPECT_TRUE(CanConnect(path_ + place + "/gmb.sock")) << place;
-  }
-}
-
-TEST_F(SocketDirectoryTest, ANewBrokerReplacesTheSocketsOfADeadOne) {
-  {
-    SocketDirectory first = Open();
-    const ipc::UniqueFd server = Listen(first.GrpcSocket());
-    ASSERT_TRUE(first.AddTenant("a", {}).ok());
-  }
-  EXPECT_FALSE(CanConnect(path_ + "/tenants/a/gmb.sock"));
-  SocketDirectory second = Open();
-  const ipc::UniqueFd server = Listen(second.GrpcSocket());
-  ASSERT_TRUE(second.AddTenant("a", {}).ok());
-  ASSERT_TRUE(second.PublishGrpcSocket().ok());
-  EXPECT_TRUE(CanConnect(path_ + "/tenants/a/gmb.sock"));
-  EXPECT_FALSE(Exists(path_ + "/tenants/a/.gmb.sock.new"));
+  ASSERT_TRUE(sockets.AddTenant("one", {}).ok());
+  ASSERT_TRUE(sockets.AddTenant("two", {.mode = 0750}).ok());
+  EXPECT_EQ(ModeOf(path_ + "/tenants/one"), 0700u);
+  EXPECT_EQ(ModeOf(path_ + "/tenants/two"), 0750u);
+  EXPECT_EQ(sockets.GrpcSocket(), path_ + "/gmb.sock");
+  EXPECT_EQ(sockets.AdminGrpcSocket(), path_ + "/admin/gmb.sock");
+  EXPECT_EQ(sockets.TenantGrpcSocket("one"), path_ + "/tenants/one/gmb.sock");
+  EXPECT_EQ(sockets.TenantHandleSocket("two"),
+            path_ + "/tenants/two/handle.sock");
 }
 
 TEST_F(SocketDirectoryTest, RemovingATenantRemovesItsDirectoryAndNothingElse) {
   SocketDirectory sockets = Open();
-  const ipc::UniqueFd server = Listen(sockets.GrpcSocket());
   ASSERT_TRUE(sockets.AddTenant("a", {}).ok());
   ASSERT_TRUE(sockets.AddTenant("b", {}).ok());
+  const ipc::UniqueFd of_a = Listen(sockets.TenantGrpcSocket("a"));
+  const ipc::UniqueFd of_b = Listen(sockets.TenantGrpcSocket("b"));
   EXPECT_TRUE(sockets.RemoveTenant("a").ok());
   EXPECT_TRUE(sockets.RemoveTenant("a").ok());  // already gone
   EXPECT_FALSE(Exists(path_ + "/tenants/a"));
@@ -138,17 +114,6 @@ TEST_F(SocketDirectoryTest, RemovingATenantRemovesItsDirectoryAndNothingElse) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(Exists(path_ + "/tenants/b/notes"));
   EXPECT_FALSE(Exists(path_ + "/tenants/b/gmb.sock"));
-}
-
-TEST_F(SocketDirectoryTest, RemoveGrpcSocketLeavesNoneBehind) {
-  SocketDirectory sockets = Open();
-  const ipc::UniqueFd server = Listen(sockets.GrpcSocket());
-  ASSERT_TRUE(sockets.AddTenant("a", {}).ok());
-  ASSERT_TRUE(sockets.PublishGrpcSocket().ok());
-  sockets.RemoveGrpcSocket();
-  for (const char* place : {"", "/admin", "/tenants/a"}) {
-    EXPECT_FALSE(Exists(path_ + place + "/gmb.sock")) << place;
-  }
 }
 
 TEST_F(SocketDirectoryTest, SymbolicLinksAreNotFollowed) {
@@ -168,18 +133,6 @@ TEST_F(SocketDirectoryTest, ASymbolicLinkAsAdminDirectoryIsRefused) {
   ASSERT_EQ(::rmdir((path_ + "/admin").c_str()), 0);
   ASSERT_EQ(::symlink("/", (path_ + "/admin").c_str()), 0);
   EXPECT_FALSE(SocketDirectory::Open(path_, std::nullopt).ok());
-}
-
-TEST_F(SocketDirectoryTest, ATenantThatFillsItsDirectoryHarmsItselfOnly) {
-  SocketDirectory sockets = Open();
-  ASSERT_TRUE(sockets.AddTenant("bad", {}).ok());
-  ASSERT_TRUE(sockets.AddTenant("good", {}).ok());
-  ASSERT_EQ(::mkdir((path_ + "/tenants/bad/gmb.sock").c_str(), 0700), 0);
-  const ipc::UniqueFd server = Listen(sockets.GrpcSocket());
-  const auto problems = sockets.PublishGrpcSocket();
-  ASSERT_TRUE(problems.ok()) << problems.status();
-  EXPECT_THAT(*problems, SizeIs(1));
-  EXPECT_TRUE(CanConnect(path_ + "/tenants/good/gmb.sock"));
 }
 
 TEST_F(SocketDirectoryTest, ADirectoryOfAStrangerIsRefused) {

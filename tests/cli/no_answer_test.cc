@@ -9,6 +9,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string Message(const absl::Status& status) {
   return std::string(status.message());
@@ -44,6 +45,27 @@ TEST(NoAnswerTest, ACallThatTheBrokersEndCutsOffSaysThatItStops) {
     EXPECT_EQ(ExitCodeOf(status), ExitCode::kNotReachable) << raw;
     EXPECT_THAT(Message(status), HasSubstr("has stopped or is stopping"));
   }
+}
+
+TEST(NoAnswerTest, ABrokerThatLivesIsNotSaidToHaveStopped) {
+  const absl::Status full = absl::DeadlineExceededError("no connection");
+  const absl::Status greeted =
+      absl::UnavailableError("gmb: not reached; the session lives, try again");
+  for (const absl::Status& status :
+       {CrowdedBroker(full, "/d"), NoBroker(greeted, "/d")}) {
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kNotReachable);
+    EXPECT_THAT(Message(status),
+                AllOf(HasSubstr("the broker in /d is there"),
+                      HasSubstr("crowded"), Not(HasSubstr("start gmbd"))));
+  }
+  const absl::Status broken = absl::UnavailableError("Socket closed");
+  EXPECT_TRUE(LooksStopped(broken));
+  EXPECT_FALSE(LooksStopped(full));
+  const absl::Status status = LostConnection(broken, "/d");
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kNotReachable);
+  EXPECT_THAT(Message(status),
+              AllOf(HasSubstr("is there"), HasSubstr("(Socket closed)"),
+                    Not(HasSubstr("stop"))));
 }
 
 TEST(NoAnswerTest, OnlyOperatorsReachTheirSocket) {

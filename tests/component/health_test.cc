@@ -1,5 +1,5 @@
-// The standard services on gmb.sock, and what probes ask: gRPC health and
-// reflection without any token, `gmb status` with its exit code.
+// The standard services on the operators' gmb.sock, and what probes ask: gRPC
+// health and reflection without any token, `gmb status` with its exit code.
 #include <memory>
 #include <string>
 
@@ -73,13 +73,14 @@ class HealthTest : public ComponentTest {
 };
 
 TEST_F(HealthTest, ServesUntilItDrainsAndProbesKnowReadyFromAlive) {
-  EXPECT_EQ(Health(SocketDir()), kServing);
-  EXPECT_EQ(Health(TenantDir("a")), kServing);
+  EXPECT_EQ(Health(SocketDir() + "/admin"), kServing);
   EXPECT_EQ(Gmb({"status", "-q"}).exit_code, 0);
   auto client = ConnectAs("a");
   ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Health(TenantDir("a")), kServing) << "a process that has greeted";
   broker().program().Signal(SIGTERM);
-  EXPECT_TRUE(Await([this] { return Health(SocketDir()) == kNotServing; }));
+  EXPECT_TRUE(
+      Await([this] { return Health(SocketDir() + "/admin") == kNotServing; }));
   EXPECT_EQ(Gmb({"status", "-q"}).exit_code, 1) << "not ready";
   EXPECT_EQ(Gmb({"status", "--output", "json"}).exit_code, 0) << "but alive";
   client.reset();
@@ -88,7 +89,7 @@ TEST_F(HealthTest, ServesUntilItDrainsAndProbesKnowReadyFromAlive) {
 
 TEST_F(HealthTest, ReflectionListsTheServices) {
   const std::string services =
-      Ask(SocketDir(),
+      Ask(SocketDir() + "/admin",
           "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
           kListServices);
   EXPECT_THAT(services, AllOf(HasSubstr("gmb.v1.SessionService"),

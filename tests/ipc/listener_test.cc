@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -67,6 +71,46 @@ TEST(ListenerTest, GivesItsSocketTheModeAskedFor) {
     ASSERT_EQ(::stat(directory.File("s").c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, mode);
   }
+}
+
+// A stranger who owns the directory puts links where sockets are made. Whatever
+// comes of that, nothing but a socket of ours gets another mode.
+TEST(ListenerTest, DoesNotFollowALinkThatIsSwappedIn) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("s");
+  const std::string target = directory.File("target");
+  const std::string link = directory.File("link");
+  std::ofstream(target) << "precious";
+  ASSERT_EQ(::chmod(target.c_str(), 0600), 0);
+  std::atomic<bool> stop = false;
+  std::thread stranger([&] {
+    while (!stop) {
+      (void)::symlink(target.c_str(), link.c_str());
+      (void)::rename(link.c_str(), path.c_str());
+      (void)::unlink(path.c_str());
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    (void)Listener::Listen(path, 0666, SocketType::kSeqpacket);
+  }
+  stop = true;
+  stranger.join();
+  struct stat info {};
+  ASSERT_EQ(::stat(target.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+}
+
+TEST(ListenerTest, AClosedListenerHangsUpOnItsBacklog) {
+  const TemporaryDirectory directory;
+  absl::StatusOr<Listener> listener =
+      Listener::Listen(directory.File("s"), 0600, SocketType::kSeqpacket);
+  ASSERT_TRUE(listener.ok());
+  absl::StatusOr<SeqpacketSocket> waiting =
+      SeqpacketSocket::Connect(directory.File("s"), kLong);
+  ASSERT_TRUE(waiting.ok());
+  { const UniqueFd closed = std::move(*listener).Close(); }
+  EXPECT_TRUE(absl::IsUnavailable(waiting->Receive(kLong).status()));
+  EXPECT_EQ(*InspectSocketPath(directory.File("s")), PathState::kFree);
 }
 
 TEST(ListenerTest, RemovesItsPathButNotASuccessors) {
@@ -158,25 +202,67 @@ TEST(ListenerTest, SaysThatNobodyListensOnAnAbsentPath) {
                    .ok());
 }
 
+// Listens, accepts nobody, and has no room for one more.
+class FullListener {
+ public:
+  explicit FullListener(const std::string& path)
+      : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    const sockaddr_un address = SocketAddress(path).value();
+    EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address),
+                     sizeof(address)),
+              0);
+    EXPECT_EQ(::listen(fd_.get(), 1), 0);
+    while (last_.ok()) {
+      absl::StatusOr<SeqpacketSocket> client =
+          SeqpacketSocket::Connect(path, absl::Milliseconds(20));
+      last_ = client.status();
+      if (client.ok()) waiting_.push_back(*std::move(client));
+    }
+  }
+  void AcceptOne() const {
+    const UniqueFd accepted(::accept(fd_.get(), nullptr, nullptr));
+    EXPECT_TRUE(accepted.valid());
+  }
+  // Of the one there was no room for.
+  [[nodiscard]] const absl::Status& last() const { return last_; }
+
+ private:
+  const UniqueFd fd_;
+  std::vector<SeqpacketSocket> waiting_;
+  absl::Status last_;
+};
+
 TEST(ListenerTest, AConnectionToAFullBacklogEndsAtItsDeadline) {
   const TemporaryDirectory directory;
-  const absl::StatusOr<sockaddr_un> address =
-      SocketAddress(directory.File("s"));
-  const UniqueFd server(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::bind(server.get(), reinterpret_cast<const sockaddr*>(&*address),
-                   sizeof(*address)),
-            0);
-  ASSERT_EQ(::listen(server.get(), 1), 0);
-  std::vector<SeqpacketSocket> waiting;
-  absl::Status last;
-  while (last.ok()) {
-    absl::StatusOr<SeqpacketSocket> client =
-        SeqpacketSocket::Connect(directory.File("s"), absl::Milliseconds(20));
-    last = client.status();
-    if (client.ok()) waiting.push_back(*std::move(client));
-    ASSERT_LT(waiting.size(), 10U);
-  }
-  EXPECT_EQ(last.code(), absl::StatusCode::kDeadlineExceeded);
+  const FullListener full(directory.File("s"));
+  EXPECT_EQ(full.last().code(), absl::StatusCode::kDeadlineExceeded);
+  // It is not stale for that.
+  EXPECT_EQ(InspectSocketPath(directory.File("s")).value(),
+            PathState::kListening);
+}
+
+TEST(ListenerTest, AConnectionWaitsForRoomInAFullBacklogAlsoThroughSignals) {
+  static std::atomic<int> signals = 0;
+  struct sigaction count {};  // without SA_RESTART
+  count.sa_handler = [](int) { ++signals; };
+  struct sigaction before {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &count, &before), 0);
+  const TemporaryDirectory directory;
+  const FullListener full(directory.File("s"));
+  absl::Status connected;
+  std::atomic<bool> done = false;
+  std::thread client([&] {
+    connected = SeqpacketSocket::Connect(directory.File("s"), kLong).status();
+    done = true;
+  });
+  // So many that most of them meet it where it waits.
+  while (signals < 1000 && !done)
+    ::pthread_kill(client.native_handle(), SIGUSR1);
+  EXPECT_FALSE(done);
+  full.AcceptOne();
+  client.join();
+  EXPECT_TRUE(connected.ok()) << connected;
+  ASSERT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
 TEST(ListenerTest, SaysWhenNoFdIsLeftAndKeepsTheConnectionWaiting) {

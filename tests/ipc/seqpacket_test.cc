@@ -191,6 +191,18 @@ TEST(SeqpacketSocketTest, TellsAHangUpAfterThePacketsSentBefore) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST(SeqpacketSocketTest, AwaitsAHangUpAndTakesNothing) {
+  Pair pair = MakePair();
+  ASSERT_TRUE(*pair.left.TrySend("last", {}));
+  EXPECT_FALSE(pair.right.AwaitHangUp(absl::ZeroDuration()));
+  EXPECT_FALSE(pair.right.AwaitHangUp(absl::Milliseconds(10)));
+  std::thread closing(
+      [&] { const SeqpacketSocket gone = std::move(pair.left); });
+  EXPECT_TRUE(pair.right.AwaitHangUp(kLong));
+  closing.join();
+  EXPECT_EQ((*pair.right.TryReceive())->bytes, "last");
+}
+
 TEST(SeqpacketSocketTest, ReceivesWhatAPeerSentBeforeItLeftOurPacketsUnread) {
   Pair pair = MakePair();
   ASSERT_TRUE(*pair.right.TrySend("never read", {}));

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "broker/gateway/grpc_connections.h"
 #include "broker/server/admin_service.h"
 #include "broker/server/call_authenticator.h"
-#include "broker/server/grpc_connections.h"
 #include "broker/server/grpc_server.h"
 #include "broker/server/session_service.h"
 #include "broker/store/quota_store.h"
@@ -35,7 +35,11 @@ class AdminAuditTest : public CoreSharedTest {
     CoreSharedTest::SetUp();
     store_ = QuotaStore::Open(directory_.path()).value();
     connections_ =
-        GrpcConnections::Listen(directory_ / "gmb.sock", 0600).value();
+        GrpcConnections::Listen(directory_ / "gmb.sock", 0600, disposer_.get())
+            .value();
+    gateway_ =
+        Gateway::Create({}, &admission_, connections_.get(), disposer_.get())
+            .value();
     calls_ = std::make_unique<CallAuthenticator>(&core, connections_.get());
     session_service_ = std::make_unique<SessionService>(&core, calls_.get());
     const auto opens = [](const std::string&) { return absl::OkStatus(); };
@@ -46,8 +50,10 @@ class AdminAuditTest : public CoreSharedTest {
     admin_service_ = std::make_unique<AdminService>(
         &core, store_.get(), &events, &clock, calls_.get(),
         TenantDoors{opens, closes});
-    server_ = GrpcServer::Start(connections_.get(), session_service_.get(),
-                                admin_service_.get())
+    server_ = GrpcServer::Start(
+                  connections_.get(), gateway_.get(),
+                  [](uint64_t /*session*/, std::string_view /*reason*/) {},
+                  session_service_.get(), admin_service_.get())
                   .value();
     PeerIdentity peer;
     peer.origin = Origin::kAdmin;
@@ -140,7 +146,10 @@ class AdminAuditTest : public CoreSharedTest {
   const TempDirectory directory_;
   std::string token_;
   std::unique_ptr<QuotaStore> store_;
+  const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
+  Admission admission_;
   std::unique_ptr<GrpcConnections> connections_;
+  std::unique_ptr<Gateway> gateway_;  // nobody comes by it here
   std::unique_ptr<CallAuthenticator> calls_;
   std::unique_ptr<SessionService> session_service_;
   std::unique_ptr<AdminService> admin_service_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,6 +38,11 @@ class FakeCore {
     const ipc::MutexLock lock(&mu_);
     refusal_ = status;
   }
+  // Called at the next session's opening, on the server's thread.
+  void AtNextOpen(std::function<void()> hook) {
+    const ipc::MutexLock lock(&mu_);
+    at_open_ = std::move(hook);
+  }
   std::shared_ptr<Outbox> OutboxOf(uint64_t session) {
     const ipc::MutexLock lock(&mu_);
     return outboxes_.at(session);
@@ -62,6 +68,12 @@ class FakeCore {
 
  private:
   absl::StatusOr<OpenedSession> Open(const PeerIdentity& peer) {
+    std::function<void()> hook;
+    {
+      const ipc::MutexLock lock(&mu_);
+      hook = std::exchange(at_open_, nullptr);
+    }
+    if (hook) hook();
     const ipc::MutexLock lock(&mu_);
     if (!refusal_.ok()) return refusal_;
     OpenedSession opened;
@@ -85,6 +97,7 @@ class FakeCore {
 
   ipc::Mutex mu_;
   ipc::CondVar closed_;
+  std::function<void()> at_open_ ABSL_GUARDED_BY(mu_);
   absl::Status refusal_ ABSL_GUARDED_BY(mu_);
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<uint64_t, std::shared_ptr<Outbox>> outboxes_ ABSL_GUARDED_BY(mu_);
@@ -141,7 +154,7 @@ class HandleServerTest : public ::testing::Test {
  protected:
   void Start(const HandleServerOptions& options = {}) {
     absl::StatusOr<std::unique_ptr<HandleServer>> server =
-        HandleServer::Start(options, core_.Calls());
+        HandleServer::Start(options, core_.Calls(), disposer_.get());
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     ASSERT_TRUE(server_->AddListener(path_, 0600, Origin::kShared).ok());
@@ -170,6 +183,8 @@ class HandleServerTest : public ::testing::Test {
 
   const gmb::testing::TemporaryDirectory directory_;
   const std::string path_ = directory_.File("handle.sock");
+  // Before all that close peers' sockets.
+  const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
   FakeCore core_;
   std::unique_ptr<HandleServer> server_;
 };

@@ -1,4 +1,5 @@
-#include "broker/server/grpc_connections.h"
+// Operators' gRPC connections, and the names that gRPC has for everybody's.
+#include "broker/gateway/grpc_connections.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -34,7 +35,8 @@ std::optional<int> FdOf(absl::string_view grpc_peer) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcConnections>> GrpcConnections::Listen(
-    const std::string& path, mode_t mode, size_t max_unproved) {
+    const std::string& path, mode_t mode, ipc::FdDisposer* disposer,
+    size_t max_unproved) {
   absl::StatusOr<EpollSet> epoll = EpollSet::Create();
   if (!epoll.ok()) return epoll.status();
   absl::StatusOr<ipc::Wakeup> stop = ipc::Wakeup::Create();
@@ -42,22 +44,27 @@ absl::StatusOr<std::unique_ptr<GrpcConnections>> GrpcConnections::Listen(
   const absl::Status watched =
       epoll->Add(stop->fd(), {EpollTag::kNews, 0}, EPOLLIN);
   if (!watched.ok()) return watched;
-  std::unique_ptr<GrpcConnections> connections(
-      new GrpcConnections(*std::move(epoll), *std::move(stop), max_unproved));
+  std::unique_ptr<GrpcConnections> connections(new GrpcConnections(
+      *std::move(epoll), *std::move(stop), disposer, max_unproved));
   const absl::Status listening =
-      connections->acceptor_.Add(path, mode, Origin::kShared, {});
+      connections->acceptor_.Add(path, mode, Origin::kAdmin, {});
   if (!listening.ok()) return listening;
   return connections;
 }
 
 GrpcConnections::GrpcConnections(EpollSet epoll, ipc::Wakeup stop,
-                                 size_t max_unproved)
-    : epoll_(std::move(epoll)),
+                                 ipc::FdDisposer* disposer, size_t max_unproved)
+    : disposer_(disposer),
+      epoll_(std::move(epoll)),
       stop_(std::move(stop)),
-      acceptor_(&epoll_, ipc::SocketType::kStream),
+      acceptor_(&epoll_, ipc::SocketType::kStream, disposer),
       unproved_(max_unproved) {}
 
-GrpcConnections::~GrpcConnections() { StopServing(); }
+GrpcConnections::~GrpcConnections() {
+  StopServing();
+  for (auto& [id, connection] : connections_)
+    disposer_->Dispose(std::move(connection.watch));
+}
 
 void GrpcConnections::Serve(std::function<void(int)> hand_over) {
   hand_over_ = std::move(hand_over);
@@ -99,6 +106,7 @@ void GrpcConnections::Run() {
 }
 
 void GrpcConnections::Admit(Accepted accepted) {
+  // Closed by the disposer where it can not be had in the books.
   ipc::UniqueFd fd = Register(std::move(accepted));
   if (fd.valid()) hand_over_(fd.release());
 }
@@ -110,11 +118,15 @@ ipc::UniqueFd GrpcConnections::Register(Accepted accepted) {
     connection.pid = peer->pid;
   connection.watch =
       ipc::UniqueFd(::fcntl(connection.grpc_fd, F_DUPFD_CLOEXEC, 0));
-  if (!connection.watch.valid()) return {};
+  if (!connection.watch.valid()) {
+    disposer_->Dispose(std::move(accepted.socket));
+    return {};
+  }
   ipc::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
   if (!epoll_.Add(connection.watch.get(), {EpollTag::kSocket, id}, kEndEvents)
            .ok()) {
+    disposer_->Dispose(std::move(accepted.socket));
     return {};
   }
   by_grpc_fd_[connection.grpc_fd] = id;
@@ -124,10 +136,21 @@ ipc::UniqueFd GrpcConnections::Register(Accepted accepted) {
 }
 
 void GrpcConnections::AddUnproved(uint64_t id, const Connection& connection) {
-  const std::optional<uint64_t> victim =
-      unproved_.Add(id, /*listener=*/0, connection.pid, kNever);
+  if (!connection.watch.valid()) return;  // the gateway has bounds of its own
+  const std::optional<uint64_t> victim = unproved_.Add(
+      id, /*listener=*/0, static_cast<uint64_t>(connection.pid), kNever);
   if (!victim.has_value()) return;
   ::shutdown(connections_.at(*victim).watch.get(), SHUT_RDWR);
+}
+
+uint64_t GrpcConnections::Adopt(int grpc_fd, pid_t pid) {
+  ipc::MutexLock lock(&mu_);
+  const uint64_t id = next_id_++;
+  by_grpc_fd_[grpc_fd] = id;
+  Connection& connection = connections_[id];
+  connection.grpc_fd = grpc_fd;
+  connection.pid = pid;
+  return id;
 }
 
 // Its end came, or we brought it about.
@@ -135,8 +158,11 @@ void GrpcConnections::Forget(uint64_t id) {
   ipc::MutexLock lock(&mu_);
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  // Closing a duplicate does not take the file out of the set.
-  epoll_.Remove(found->second.watch.get());
+  if (found->second.watch.valid()) {
+    // Closing a duplicate does not take the file out of the set.
+    epoll_.Remove(found->second.watch.get());
+    disposer_->Dispose(std::move(found->second.watch));
+  }
   unproved_.Remove(id);
   const auto named = by_grpc_fd_.find(found->second.grpc_fd);
   if (named != by_grpc_fd_.end() && named->second == id)

@@ -1,4 +1,4 @@
-#include "broker/server/pending_connections.h"
+#include "broker/doors/pending_connections.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,5 @@
-#ifndef GMB_BROKER_SERVER_PENDING_CONNECTIONS_H_
-#define GMB_BROKER_SERVER_PENDING_CONNECTIONS_H_
-
-#include <sys/types.h>
+#ifndef GMB_BROKER_DOORS_PENDING_CONNECTIONS_H_
+#define GMB_BROKER_DOORS_PENDING_CONNECTIONS_H_
 
 #include <chrono>
 #include <cstddef>
@@ -29,7 +27,7 @@ class PendingConnections {
   // Returns the connection that has to go for it, if any. `deadline` must not
   // be earlier than that of the one added before.
   [[nodiscard]] std::optional<uint64_t> Add(uint64_t connection,
-                                            uint64_t listener, pid_t pid,
+                                            uint64_t listener, uint64_t process,
                                             Time deadline);
   void Remove(uint64_t connection);
   // Takes those whose deadline has come.
@@ -41,7 +39,7 @@ class PendingConnections {
   struct Entry {
     uint64_t connection;
     uint64_t listener;
-    pid_t pid;
+    uint64_t process;
     Time deadline;
   };
 
@@ -53,4 +51,4 @@ class PendingConnections {
 
 }  // namespace gmb::broker
 
-#endif  // GMB_BROKER_SERVER_PENDING_CONNECTIONS_H_
+#endif  // GMB_BROKER_DOORS_PENDING_CONNECTIONS_H_

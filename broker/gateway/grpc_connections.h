@@ -1,5 +1,5 @@
-#ifndef GMB_BROKER_SERVER_GRPC_CONNECTIONS_H_
-#define GMB_BROKER_SERVER_GRPC_CONNECTIONS_H_
+#ifndef GMB_BROKER_GATEWAY_GRPC_CONNECTIONS_H_
+#define GMB_BROKER_GATEWAY_GRPC_CONNECTIONS_H_
 
 #include <sys/types.h>
 
@@ -15,34 +15,40 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "broker/server/acceptor.h"
-#include "broker/server/epoll_set.h"
-#include "broker/server/pending_connections.h"
+#include "broker/doors/acceptor.h"
+#include "broker/doors/epoll_set.h"
+#include "broker/doors/pending_connections.h"
+#include "ipc/fd_disposer.h"
 #include "ipc/mutex.h"
 #include "ipc/unique_fd.h"
 #include "ipc/wakeup.h"
 
 namespace gmb::broker {
 
-// The connections of the gRPC socket. gRPC's own listener accepts from anybody
-// without an end, and stops for good at the first accept for which no fd is
-// left; so we accept, with a limit, and hand connections to gRPC one by one.
+// The connections that gRPC serves, and whose they are. Those of operators are
+// accepted here; tenants' come through the Gateway, which has them adopted.
+//
+// gRPC's own listener accepts from anybody without an end, and stops for good
+// at the first accept for which no fd is left; so we accept, with a limit, and
+// hand connections to gRPC one by one.
 //
 // A connection is proved while a call with a session's token is open on it. Of
-// the others there are at most so many: one more, and one has to go, of the
-// process that has the most. A connection that has to go is shut down, and gRPC
-// closes it.
+// the operators' others there are at most so many: one more, and one has to go,
+// of the process that has the most. A connection that has to go is shut down,
+// and gRPC closes it.
 //
-// Costs one thread, and one fd a connection beside gRPC's own: a duplicate, by
-// which we see it end and can end it.
+// Costs one thread, and one fd an operator's connection beside gRPC's own: a
+// duplicate, by which we see it end and can end it.
 class GrpcConnections {
  public:
-  static constexpr size_t kMaxUnproved = 128;
+  static constexpr size_t kMaxUnproved = 64;
 
-  // Listens at `path`, with nobody let in yet; removes it when destroyed.
-  // ALREADY_EXISTS: somebody listens there.
+  // Listens at `path`, the operators' socket, with nobody let in yet; removes
+  // it when destroyed. ALREADY_EXISTS: somebody listens there. `disposer` must
+  // outlive it.
   static absl::StatusOr<std::unique_ptr<GrpcConnections>> Listen(
-      const std::string& path, mode_t mode, size_t max_unproved = kMaxUnproved);
+      const std::string& path, mode_t mode, ipc::FdDisposer* disposer,
+      size_t max_unproved = kMaxUnproved);
   // Stops serving.
   ~GrpcConnections();
   GrpcConnections(const GrpcConnections&) = delete;
@@ -78,18 +84,25 @@ class GrpcConnections {
   // Must outlive its proofs. Any thread.
   [[nodiscard]] Proof Prove(absl::string_view grpc_peer);
 
+  // Takes note of a connection that somebody else hands to gRPC as `grpc_fd`,
+  // made by process `pid`. Call it before gRPC has the fd, and Forget when the
+  // connection has ended.
+  [[nodiscard]] uint64_t Adopt(int grpc_fd, pid_t pid);
+  void Forget(uint64_t id);
+
   // Not ended yet, as far as we have seen.
   [[nodiscard]] size_t open() const;
 
  private:
   struct Connection {
-    ipc::UniqueFd watch;  // a duplicate of gRPC's fd
+    ipc::UniqueFd watch;  // a duplicate of gRPC's fd; none of an adopted one
     int grpc_fd = -1;     // gRPC's, which names the connection while it is open
     pid_t pid = 0;
     uint64_t proofs = 0;
   };
 
-  GrpcConnections(EpollSet epoll, ipc::Wakeup stop, size_t max_unproved);
+  GrpcConnections(EpollSet epoll, ipc::Wakeup stop, ipc::FdDisposer* disposer,
+                  size_t max_unproved);
 
   void Run();
   void Admit(Accepted accepted);
@@ -98,9 +111,9 @@ class GrpcConnections {
   ipc::UniqueFd Register(Accepted accepted) ABSL_LOCKS_EXCLUDED(mu_);
   void AddUnproved(uint64_t id, const Connection& connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Forget(uint64_t id);
   void Unprove(uint64_t id);
 
+  ipc::FdDisposer* const disposer_;
   const EpollSet epoll_;
   ipc::Wakeup stop_;
   Acceptor acceptor_;
@@ -117,4 +130,4 @@ class GrpcConnections {
 
 }  // namespace gmb::broker
 
-#endif  // GMB_BROKER_SERVER_GRPC_CONNECTIONS_H_
+#endif  // GMB_BROKER_GATEWAY_GRPC_CONNECTIONS_H_

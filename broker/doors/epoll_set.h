@@ -1,5 +1,5 @@
-#ifndef GMB_BROKER_SERVER_EPOLL_SET_H_
-#define GMB_BROKER_SERVER_EPOLL_SET_H_
+#ifndef GMB_BROKER_DOORS_EPOLL_SET_H_
+#define GMB_BROKER_DOORS_EPOLL_SET_H_
 
 #include <sys/epoll.h>
 
@@ -17,13 +17,13 @@ namespace gmb::broker {
 // that is never used twice, so that an event which was already on its way
 // when its object went away is recognised as stale.
 struct EpollTag {
-  enum Kind : uint8_t { kNews, kListener, kSocket, kPidfd };
+  enum Kind : uint8_t { kNews, kListener, kSocket, kPidfd, kGrpcEnd };
   Kind kind = kNews;
   uint64_t id = 0;
 
-  [[nodiscard]] uint64_t Pack() const { return id << 2 | kind; }
+  [[nodiscard]] uint64_t Pack() const { return id << 3 | kind; }
   static EpollTag Unpack(uint64_t packed) {
-    return {static_cast<Kind>(packed & 3), packed >> 2};
+    return {static_cast<Kind>(packed & 7), packed >> 3};
   }
 };
 
@@ -67,4 +67,4 @@ class EpollSet {
 
 }  // namespace gmb::broker
 
-#endif  // GMB_BROKER_SERVER_EPOLL_SET_H_
+#endif  // GMB_BROKER_DOORS_EPOLL_SET_H_

@@ -1,4 +1,5 @@
-#include "broker/server/acceptor.h"
+// Takes connections from the listening sockets of all directories.
+#include "broker/doors/acceptor.h"
 
 #include <fcntl.h>
 
@@ -6,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ipc/foreign_fds.h"
 
 namespace gmb::broker {
 namespace {
@@ -16,8 +18,21 @@ ipc::UniqueFd OpenReserve() {
 
 }  // namespace
 
-Acceptor::Acceptor(const EpollSet* epoll, ipc::SocketType type)
-    : epoll_(epoll), type_(type), reserve_(OpenReserve()) {}
+Acceptor::Acceptor(const EpollSet* epoll, ipc::SocketType type,
+                   ipc::FdDisposer* disposer)
+    : epoll_(epoll),
+      type_(type),
+      disposer_(disposer),
+      reserve_(OpenReserve()) {}
+
+Acceptor::~Acceptor() {
+  for (auto& [id, listener] : listeners_) Close(std::move(listener));
+}
+
+void Acceptor::Close(Listener listener) const {
+  epoll_->Remove(listener.socket.fd());
+  disposer_->Dispose(std::move(listener.socket).Close());
+}
 
 absl::Status Acceptor::Watch(uint64_t id, const Listener& listener) const {
   return epoll_->Add(listener.socket.fd(), {EpollTag::kListener, id}, EPOLLIN);
@@ -47,7 +62,8 @@ absl::Status Acceptor::Remove(const std::string& path) {
   if (found == listeners_.end()) {
     return absl::NotFoundError(absl::StrCat("no socket is served at ", path));
   }
-  listeners_.erase(found);  // closing it takes it out of the epoll set
+  Close(std::move(found->second));
+  listeners_.erase(found);
   return absl::OkStatus();
 }
 
@@ -56,6 +72,10 @@ std::vector<Accepted> Acceptor::Accept(uint64_t id) {
   ipc::MutexLock lock(&mu_);
   const auto found = listeners_.find(id);
   if (found == listeners_.end()) return accepted;
+  if (disposer_->crowded()) {
+    Pause();
+    return accepted;
+  }
   Listener& listener = found->second;
   while (accepted.size() < kBatch) {
     absl::StatusOr<std::optional<ipc::UniqueFd>> socket =
@@ -74,9 +94,19 @@ std::vector<Accepted> Acceptor::Accept(uint64_t id) {
 void Acceptor::TurnAway(Listener* listener) {
   reserve_.reset();
   // Accepted and closed at once: the peer sees a hang-up.
-  const bool turned_away = listener->socket.TryAccept().ok();
+  absl::StatusOr<std::optional<ipc::UniqueFd>> peer =
+      listener->socket.TryAccept();
+  if (peer.ok() && peer->has_value() &&
+      !ipc::RefusesFds(listener->socket.fd())) {
+    disposer_->Dispose(*std::move(*peer));  // its fd is free again soon
+  }
+  const bool turned_away = peer.ok();
+  peer = std::nullopt;
   reserve_ = OpenReserve();
-  if (turned_away && reserve_.valid()) return;
+  if (!turned_away || !reserve_.valid()) Pause();
+}
+
+void Acceptor::Pause() {
   paused_ = true;
   for (const auto& [id, other] : listeners_) epoll_->Remove(other.socket.fd());
 }
@@ -88,7 +118,7 @@ bool Acceptor::paused() const {
 
 void Acceptor::Resume() {
   ipc::MutexLock lock(&mu_);
-  if (!paused_) return;
+  if (!paused_ || disposer_->crowded()) return;
   if (!reserve_.valid()) reserve_ = OpenReserve();
   paused_ = false;
   for (const auto& [id, listener] : listeners_) {

@@ -1,4 +1,4 @@
-#include "broker/server/pending_connections.h"
+#include "broker/doors/pending_connections.h"
 
 #include <algorithm>
 #include <map>
@@ -7,9 +7,10 @@
 namespace gmb::broker {
 
 std::optional<uint64_t> PendingConnections::Add(uint64_t connection,
-                                                uint64_t listener, pid_t pid,
+                                                uint64_t listener,
+                                                uint64_t process,
                                                 Time deadline) {
-  entries_.push_back({connection, listener, pid, deadline});
+  entries_.push_back({connection, listener, process, deadline});
   if (entries_.size() <= limit_) return std::nullopt;
   const uint64_t victim = PickVictim();
   Remove(victim);
@@ -40,17 +41,17 @@ std::optional<PendingConnections::Time> PendingConnections::NextDeadline()
 
 uint64_t PendingConnections::PickVictim() const {
   std::map<uint64_t, size_t> by_listener;
-  std::map<std::pair<uint64_t, pid_t>, size_t> by_process;
+  std::map<std::pair<uint64_t, uint64_t>, size_t> by_process;
   for (const Entry& entry : entries_) {
     ++by_listener[entry.listener];
-    ++by_process[{entry.listener, entry.pid}];
+    ++by_process[{entry.listener, entry.process}];
   }
   // The first of equals, so the oldest.
   const auto heavier = [&](const Entry& a, const Entry& b) {
     return std::make_pair(by_listener[a.listener],
-                          by_process[{a.listener, a.pid}]) <
+                          by_process[{a.listener, a.process}]) <
            std::make_pair(by_listener[b.listener],
-                          by_process[{b.listener, b.pid}]);
+                          by_process[{b.listener, b.process}]);
   };
   return std::max_element(entries_.begin(), entries_.end(), heavier)
       ->connection;

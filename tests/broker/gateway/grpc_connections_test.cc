@@ -1,4 +1,4 @@
-#include "broker/server/grpc_connections.h"
+#include "broker/gateway/grpc_connections.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -60,7 +60,7 @@ class GrpcConnectionsTest : public ::testing::Test {
   static constexpr size_t kMost = 8;
 
   GrpcConnectionsTest() : path_(directory_.File("s")) {
-    auto made = GrpcConnections::Listen(path_, 0600, kMost);
+    auto made = GrpcConnections::Listen(path_, 0600, disposer_.get(), kMost);
     EXPECT_TRUE(made.ok()) << made.status();
     connections_ = *std::move(made);
     connections_->Serve([this](int fd) { owner_.Take(fd); });
@@ -97,6 +97,7 @@ class GrpcConnectionsTest : public ::testing::Test {
 
   testing::TemporaryDirectory directory_;
   const std::string path_;
+  const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
   Owner owner_;
   std::unique_ptr<GrpcConnections> connections_;
 };

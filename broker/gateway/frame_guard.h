@@ -1,0 +1,67 @@
+#ifndef GMB_BROKER_GATEWAY_FRAME_GUARD_H_
+#define GMB_BROKER_GATEWAY_FRAME_GUARD_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "broker/gateway/frame_scanner.h"
+#include "broker/gateway/token_bucket.h"
+
+namespace gmb::broker {
+
+// What a tenant's client may do to gRPC's HTTP/2: bounds that no honest client
+// comes near, judged by the frames' headers alone. gRPC has no bound of its own
+// for the length of a header block, and none that holds for a client that does
+// not acknowledge its settings. docs/protocol.md, section 10, has the figures.
+// A value; one for each connection.
+class FrameGuard {
+ public:
+  using Time = TokenBucket::Time;
+
+  static constexpr uint32_t kMaxFrameBytes = 16 * 1024;  // HTTP/2's own default
+  static constexpr uint32_t kMaxHeaderBlockBytes = 16 * 1024;
+  static constexpr size_t kMaxContinuations = 16;
+  static constexpr size_t kMaxStreams = 64;
+
+  // What the client sent next, before gRPC sees any of it. RESOURCE_EXHAUSTED:
+  // the bound that it broke; INVALID_ARGUMENT: it does not speak HTTP/2.
+  [[nodiscard]] absl::Status OnClientBytes(absl::string_view bytes, Time now);
+  // What gRPC answered.
+  void OnServerBytes(absl::string_view bytes);
+
+  [[nodiscard]] size_t open_streams() const { return streams_.size(); }
+
+ private:
+  [[nodiscard]] absl::Status TakePreface(absl::string_view* bytes);
+  [[nodiscard]] absl::Status OnClientFrame(const FrameHeader& frame, Time now);
+  [[nodiscard]] absl::Status OnData(const FrameHeader& frame, Time now);
+  [[nodiscard]] absl::Status OnHeaders(const FrameHeader& frame, Time now);
+  [[nodiscard]] absl::Status OnBlock(const FrameHeader& frame);
+
+  FrameScanner from_client_;
+  FrameScanner from_server_;
+  size_t preface_ = 0;  // bytes of it that came so far
+
+  // The header block that is under way; stream 0: none.
+  uint32_t block_stream_ = 0;
+  uint64_t block_bytes_ = 0;
+  size_t continuations_ = 0;
+  absl::flat_hash_set<uint32_t> streams_;
+
+  TokenBucket headers_{80, 20};  // as many streams as may be open, and some
+  TokenBucket resets_{80, 20};
+  TokenBucket settings_{32, 2};
+  // Some clients ping for each message that they read, to estimate bandwidth.
+  TokenBucket pings_{1000, 100};
+  TokenBucket window_updates_{10'000, 1000};
+  // PRIORITY, GOAWAY, empty DATA and what HTTP/2 may have one day.
+  TokenBucket others_{128, 20};
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_GATEWAY_FRAME_GUARD_H_

@@ -1,0 +1,309 @@
+// Lets tenants' connections in to gRPC, and carries their bytes.
+#include "broker/gateway/gateway.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ipc/seqpacket.h"
+
+namespace gmb::broker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+// How often connections are looked at whose sessions may have ended, and how
+// long the last words of a session may take to its client.
+constexpr std::chrono::seconds kLook{1};
+constexpr std::chrono::seconds kLastWords{2};
+// At the broker's end.
+constexpr std::chrono::milliseconds kLastFlush{500};
+
+// How soon those who connect too often are looked at again.
+constexpr std::chrono::milliseconds kTooOftenPause{50};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Create(
+    const GatewayOptions& options, Admission* admission,
+    GrpcConnections* connections, ipc::FdDisposer* disposer) {
+  absl::StatusOr<EpollSet> epoll = EpollSet::Create();
+  if (!epoll.ok()) return epoll.status();
+  absl::StatusOr<ipc::Wakeup> news = ipc::Wakeup::Create();
+  if (!news.ok()) return news.status();
+  const absl::Status watched =
+      epoll->Add(news->fd(), {EpollTag::kNews, 0}, EPOLLIN);
+  if (!watched.ok()) return watched;
+  return std::unique_ptr<Gateway>(new Gateway(options, admission, connections,
+                                              disposer, *std::move(epoll),
+                                              *std::move(news)));
+}
+
+Gateway::Gateway(const GatewayOptions& options, Admission* admission,
+                 GrpcConnections* connections, ipc::FdDisposer* disposer,
+                 EpollSet epoll, ipc::Wakeup news)
+    : options_(options),
+      admission_(admission),
+      connections_(connections),
+      disposer_(disposer),
+      epoll_(std::move(epoll)),
+      news_(std::move(news)),
+      acceptor_(&epoll_, ipc::SocketType::kStream, disposer),
+      order_(options.max_waiting) {}
+
+Gateway::~Gateway() {
+  StopAccepting();
+  admission_->SetOnAdd(nullptr);
+  stopping_ = true;
+  news_.Notify();
+  if (thread_.joinable()) thread_.join();
+  for (auto& [id, waiting] : waiting_)
+    disposer_->Dispose(std::move(waiting.socket));
+  while (!passing_.empty()) End(passing_.begin()->first);
+}
+
+absl::Status Gateway::AddDoor(const std::string& path, mode_t mode,
+                              const Door& door) {
+  return acceptor_.Add(path, mode, door.origin, door.tenant);
+}
+
+absl::Status Gateway::RemoveDoor(const std::string& path) {
+  return acceptor_.Remove(path);
+}
+
+void Gateway::Serve(Calls calls) {
+  calls_ = std::move(calls);
+  {
+    ipc::MutexLock lock(&accepting_mu_);
+    accepting_ = true;
+  }
+  admission_->SetOnAdd([this] { news_.Notify(); });
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Gateway::StopAccepting() {
+  ipc::MutexLock lock(&accepting_mu_);
+  accepting_ = false;
+}
+
+void Gateway::Run() {
+  std::array<epoll_event, 64> events{};
+  std::optional<Time> stop_at;
+  while (!stop_at.has_value() ||
+         (!passing_.empty() && Clock::now() < *stop_at)) {
+    const int wait_ms = stop_at.has_value() ? 10 : WaitMilliseconds();
+    const int ready = ::epoll_wait(epoll_.fd(), events.data(),
+                                   static_cast<int>(events.size()), wait_ms);
+    const Time now = Clock::now();
+    for (int i = 0; i < ready; ++i)
+      OnEvent(EpollTag::Unpack(events[i].data.u64), events[i].events, now);
+    OnTime(now);
+    if (stopping_ && !stop_at.has_value()) stop_at = now + kLastFlush;
+  }
+}
+
+int Gateway::WaitMilliseconds() const {
+  std::optional<Time> next = order_.NextDeadline();
+  for (const std::optional<Time>& other :
+       {next_look_, accept_again_, let_in_at_}) {
+    if (other.has_value() && (!next.has_value() || *other < *next))
+      next = other;
+  }
+  if (!next.has_value()) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+}
+
+void Gateway::OnEvent(EpollTag tag, uint32_t events, Time now) {
+  if (tag.kind == EpollTag::kNews) {
+    news_.Clear();
+    return LetIn(now);
+  }
+  if (tag.kind == EpollTag::kListener) {
+    for (Accepted& accepted : acceptor_.Accept(tag.id))
+      Receive(std::move(accepted), now);
+    return;
+  }
+  const auto passing = passing_.find(tag.id);
+  if (passing == passing_.end()) return TurnAway(tag.id);  // it hung up
+  Relay& relay = passing->second.relay;
+  Judge(tag.id, tag.kind == EpollTag::kGrpcEnd
+                    ? relay.OnGrpcReady(events)
+                    : relay.OnClientReady(events, now));
+}
+
+void Gateway::OnTime(Time now) {
+  if (let_in_at_.has_value() && *let_in_at_ <= now) LetIn(now);
+  for (const uint64_t id : order_.TakeExpired(now)) TurnAway(id);
+  if (accept_again_.has_value() && *accept_again_ <= now) {
+    acceptor_.Resume();
+    accept_again_.reset();
+  }
+  if (acceptor_.paused() && !accept_again_.has_value())
+    accept_again_ = now + kAcceptPause;
+  if (!next_look_.has_value() || *next_look_ > now) return;
+  std::vector<uint64_t> strangers;
+  for (auto& [id, passing] : passing_) {
+    if (admission_->SessionCount(passing.guest.first, passing.guest.second) >
+        0) {
+      passing.stranger_since.reset();
+      continue;
+    }
+    if (!passing.stranger_since.has_value()) passing.stranger_since = now;
+    if (now - *passing.stranger_since >= kLastWords) strangers.push_back(id);
+  }
+  for (const uint64_t id : strangers) End(id);
+  next_look_.reset();
+  if (!passing_.empty()) next_look_ = now + kLook;
+}
+
+void Gateway::Receive(Accepted accepted, Time now) {
+  const absl::StatusOr<PeerProcess> process =
+      ConnectedProcess(accepted.socket.get());
+  const uint64_t id = next_id_++;
+  const bool watched =
+      process.ok() &&
+      epoll_.Add(accepted.socket.get(), {EpollTag::kSocket, id}, kEndEvents)
+          .ok();
+  if (!watched) return disposer_->Dispose(std::move(accepted.socket));
+  const Guest guest{{accepted.origin, accepted.tenant_directory}, *process};
+  waiting_.emplace(id, Waiting{std::move(accepted.socket), guest});
+  const std::optional<uint64_t> victim = order_.Add(
+      id, accepted.listener, process->number, now + options_.greeting_timeout);
+  if (MayPass(guest)) LetIn(now);
+  if (victim.has_value()) TurnAway(*victim);
+}
+
+// Looks at all that wait: one of them may pass now.
+void Gateway::LetIn(Time now) {
+  let_in_at_.reset();
+  std::vector<uint64_t> ready;
+  for (const auto& [id, waiting] : waiting_) {
+    if (MayPass(waiting.guest)) ready.push_back(id);
+  }
+  for (const uint64_t id : ready) {
+    const auto found = waiting_.find(id);
+    const Guest& guest = found->second.guest;
+    if (!MayPass(guest)) continue;  // another of it came first
+    if (ComesTooOften(guest, now)) {
+      let_in_at_ = now + kTooOftenPause;
+      continue;
+    }
+    Waiting waiting = std::move(found->second);
+    waiting_.erase(found);
+    order_.Remove(id);
+    epoll_.Remove(waiting.socket.get());
+    Admit(id, std::move(waiting));
+  }
+}
+
+bool Gateway::MayPass(const Guest& guest) const {
+  const size_t sessions = admission_->SessionCount(guest.first, guest.second);
+  const auto found = passing_of_.find(guest);
+  const size_t open = found == passing_of_.end() ? 0 : found->second;
+  if (open < sessions) return true;
+  return sessions > 0 && open < sessions + 2 &&
+         passing_.size() < admission_->sessions() + options_.spare_connections;
+}
+
+bool Gateway::ComesTooOften(const Guest& guest, Time now) {
+  const auto [bucket, added] = connects_.try_emplace(
+      admission_->TenantOf(guest.first, guest.second),
+      options_.connects_at_once, options_.connects_a_second);
+  return !bucket->second.Take(now);
+}
+
+void Gateway::Admit(uint64_t id, Waiting waiting) {
+  std::array<int, 2> ends{-1, -1};
+  const bool made =
+      ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+                   ends.data()) == 0;
+  ipc::UniqueFd ours(ends[0]);
+  ipc::UniqueFd grpcs(ends[1]);
+  const absl::StatusOr<ipc::PeerCredentials> peer =
+      ipc::ConnectedPeer(waiting.socket.get());
+  ipc::MutexLock lock(&accepting_mu_);
+  if (!made || !peer.ok() || !accepting_) {
+    return disposer_->Dispose(std::move(waiting.socket));
+  }
+  const uint64_t grpc_id = connections_->Adopt(grpcs.get(), peer->pid);
+  ++passing_of_[waiting.guest];
+  Passing& passing =
+      passing_
+          .emplace(id, Passing{.relay = Relay(std::move(waiting.socket),
+                                              std::move(ours)),
+                               .guest = waiting.guest,
+                               .grpc_id = grpc_id})
+          .first->second;
+  Watch(id, &passing);
+  calls_.hand_over(grpcs.release());
+  if (!next_look_.has_value()) next_look_ = Clock::now() + kLook;
+}
+
+// A connection that cannot be watched would hang for ever; there is one at most
+// for each event that is awaited, so only a lack of memory does it.
+void Gateway::Watch(uint64_t id, Passing* passing) const {
+  const auto watch = [this, id](int fd, EpollTag::Kind kind, uint32_t wanted,
+                                uint32_t* now) {
+    if (wanted == *now) return;
+    if (wanted == 0) {
+      epoll_.Remove(fd);
+    } else if (*now == 0) {
+      (void)epoll_.Add(fd, {kind, id}, wanted);
+    } else {
+      (void)epoll_.Change(fd, {kind, id}, wanted);
+    }
+    *now = wanted;
+  };
+  watch(passing->relay.client_fd(), EpollTag::kSocket,
+        passing->relay.client_events(), &passing->client_events);
+  watch(passing->relay.grpc_fd(), EpollTag::kGrpcEnd,
+        passing->relay.grpc_events(), &passing->grpc_events);
+}
+
+void Gateway::Judge(uint64_t id, const absl::Status& status) {
+  const auto found = passing_.find(id);
+  if (status.ok()) return Watch(id, &found->second);
+  std::vector<uint64_t> guilty;
+  if (!absl::IsCancelled(status)) {
+    guilty = admission_->SessionsOf(found->second.guest.first,
+                                    found->second.guest.second);
+  }
+  End(id);
+  const std::string reason = absl::StrCat(
+      "it broke the bounds of its gRPC connection: ", status.message());
+  for (const uint64_t session : guilty) calls_.end_session(session, reason);
+}
+
+void Gateway::TurnAway(uint64_t id) {
+  const auto found = waiting_.find(id);
+  if (found == waiting_.end()) return;
+  order_.Remove(id);
+  epoll_.Remove(found->second.socket.get());
+  ::shutdown(found->second.socket.get(), SHUT_RDWR);
+  disposer_->Dispose(std::move(found->second.socket));
+  waiting_.erase(found);
+}
+
+void Gateway::End(uint64_t id) {
+  const auto found = passing_.find(id);
+  if (found == passing_.end()) return;
+  Passing& passing = found->second;
+  const auto count = passing_of_.find(passing.guest);
+  if (--count->second == 0) passing_of_.erase(count);
+  connections_->Forget(passing.grpc_id);
+  ipc::UniqueFd client = passing.relay.ReleaseClient();
+  epoll_.Remove(client.get());
+  ::shutdown(client.get(), SHUT_RDWR);
+  disposer_->Dispose(std::move(client));
+  passing_.erase(found);
+  if (!waiting_.empty()) let_in_at_ = Clock::now();
+}
+
+}  // namespace gmb::broker

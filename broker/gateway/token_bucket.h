@@ -1,0 +1,41 @@
+#ifndef GMB_BROKER_GATEWAY_TOKEN_BUCKET_H_
+#define GMB_BROKER_GATEWAY_TOKEN_BUCKET_H_
+
+#include <algorithm>
+#include <chrono>
+
+namespace gmb::broker {
+
+// How often something may happen: `burst` times at once, and `per_second` over
+// time. A value; time is the caller's and never goes back.
+class TokenBucket {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  constexpr TokenBucket(double burst, double per_second)
+      : burst_(burst), per_second_(per_second), tokens_(burst) {}
+
+  // False: it happens too often.
+  [[nodiscard]] bool Take(Time now) {
+    if (filled_at_ != Time()) {
+      Earn(std::chrono::duration<double>(now - filled_at_).count() *
+           per_second_);
+    }
+    filled_at_ = now;
+    if (tokens_ < 1) return false;
+    tokens_ -= 1;
+    return true;
+  }
+  // So many times more than time gives.
+  void Earn(double times) { tokens_ = std::min(burst_, tokens_ + times); }
+
+ private:
+  double burst_;
+  double per_second_;
+  double tokens_;
+  Time filled_at_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_GATEWAY_TOKEN_BUCKET_H_

@@ -1,0 +1,289 @@
+#include "broker/gateway/gateway.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ipc/socket_path.h"
+#include "tests/broker/gateway/frames.h"
+#include "tests/ipc/open_fds.h"
+#include "tests/ipc/temporary_directory.h"
+
+namespace gmb::broker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const Door kDoorOfA{.origin = Origin::kTenantDirectory, .tenant = "a"};
+const Door kDoorOfB{.origin = Origin::kTenantDirectory, .tenant = "b"};
+
+template <typename Predicate>
+bool Await(Predicate wanted) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!wanted()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Plays gRPC: keeps the fds that it is handed, and the core.
+class Servers {
+ public:
+  Gateway::Calls Calls() {
+    return {.hand_over =
+                [this](int fd) {
+                  ipc::MutexLock lock(&mu_);
+                  fds_.emplace_back(fd);
+                },
+            .end_session =
+                [this](uint64_t session, std::string_view reason) {
+                  ipc::MutexLock lock(&mu_);
+                  ended_.emplace_back(std::to_string(session) + ": " +
+                                      std::string(reason));
+                }};
+  }
+  size_t count() {
+    ipc::MutexLock lock(&mu_);
+    return fds_.size();
+  }
+  int fd(size_t i) {
+    ipc::MutexLock lock(&mu_);
+    return fds_.at(i).get();
+  }
+  std::vector<std::string> ended() {
+    ipc::MutexLock lock(&mu_);
+    return ended_;
+  }
+  void CloseAll() {
+    ipc::MutexLock lock(&mu_);
+    fds_.clear();
+  }
+  // What has come at fd `i` so far.
+  std::string Read(size_t i) {
+    std::array<char, 4096> buffer{};
+    const ssize_t got =
+        ::recv(fd(i), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    return got > 0 ? std::string(buffer.data(), static_cast<size_t>(got)) : "";
+  }
+
+ private:
+  ipc::Mutex mu_;
+  std::vector<ipc::UniqueFd> fds_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> ended_ ABSL_GUARDED_BY(mu_);
+};
+
+class GatewayTest : public ::testing::Test {
+ protected:
+  void Start(const GatewayOptions& options = {}) {
+    connections_ = *GrpcConnections::Listen(directory_.File("admin"), 0600,
+                                            disposer_.get());
+    gateway_ = *Gateway::Create(options, &admission_, connections_.get(),
+                                disposer_.get());
+    ASSERT_TRUE(gateway_->AddDoor(PathOf("a"), 0600, kDoorOfA).ok());
+    ASSERT_TRUE(gateway_->AddDoor(PathOf("b"), 0600, kDoorOfB).ok());
+    gateway_->Serve(servers_.Calls());
+  }
+  std::string PathOf(const std::string& tenant) const {
+    return directory_.File(tenant);
+  }
+  ipc::UniqueFd Connect(const std::string& tenant) const {
+    ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto address = ipc::SocketAddress(PathOf(tenant));
+    EXPECT_TRUE(address.ok());
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
+                        sizeof(*address)),
+              0)
+        << errno;
+    return fd;
+  }
+  // This process, as a connection of it shows it.
+  PeerProcess Self() const {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    const ipc::UniqueFd one(ends[0]);
+    const ipc::UniqueFd two(ends[1]);
+    return *ConnectedProcess(one.get());
+  }
+  static void Send(const ipc::UniqueFd& client, const std::string& bytes) {
+    EXPECT_EQ(::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  static bool Ended(const ipc::UniqueFd& client) {
+    char byte = 0;
+    const ssize_t got = ::recv(client.get(), &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+  }
+
+  const testing::TemporaryDirectory directory_;
+  const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
+  Admission admission_;
+  Servers servers_;
+  std::unique_ptr<GrpcConnections> connections_;
+  std::unique_ptr<Gateway> gateway_;
+};
+
+TEST_F(GatewayTest, AConnectionPassesOnceItsProcessHasGreetedAtThatDoor) {
+  Start();
+  const ipc::UniqueFd client = Connect("a");
+  Send(client, kPreface + Headers(1));
+  const ipc::UniqueFd other_door = Connect("b");
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
+  std::string came;
+  ASSERT_TRUE(Await([&] { return !(came += servers_.Read(0)).empty(); }));
+  EXPECT_EQ(came, kPreface + Headers(1));
+  const GrpcConnections::Proof proof =
+      connections_->Prove("fd:" + std::to_string(servers_.fd(0)));
+  EXPECT_EQ(proof.pid(), ::getpid());
+  EXPECT_FALSE(Ended(other_door));
+  EXPECT_EQ(servers_.count(), 1U);
+}
+
+TEST_F(GatewayTest, AStrangerIsTurnedAwayUnread) {
+  Start({.greeting_timeout = std::chrono::milliseconds(50)});
+  const ipc::UniqueFd client = Connect("a");
+  Send(client, kPreface);
+  EXPECT_TRUE(Await([&] { return Ended(client); }));
+  EXPECT_EQ(servers_.count(), 0U);
+}
+
+TEST_F(GatewayTest, AFloodOfStrangersDrownsItself) {
+  Start({.greeting_timeout = std::chrono::hours(1), .max_waiting = 8});
+  std::vector<ipc::UniqueFd> flood;
+  for (int i = 0; i < 500; ++i) flood.push_back(Connect("a"));
+  EXPECT_TRUE(Await([&] { return Ended(flood[491]); }));
+  const ipc::UniqueFd honest = Connect("b");
+  admission_.Add(1, kDoorOfB, Self(), "b");
+  EXPECT_TRUE(Await([&] { return servers_.count() == 1; }));
+  EXPECT_FALSE(Ended(honest));
+}
+
+TEST_F(GatewayTest, WhoBreaksABoundLosesConnectionAndSessions) {
+  Start();
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  admission_.Add(2, kDoorOfA, Self(), "a");
+  admission_.Add(3, kDoorOfB, Self(), "b");
+  const ipc::UniqueFd client = Connect("a");
+  const ipc::UniqueFd other = Connect("b");
+  ASSERT_TRUE(Await([&] { return servers_.count() == 2; }));
+  Send(client, kPreface + Frame(FrameHeader::kHeaders, 0, 1, 20'000));
+  EXPECT_TRUE(Await([&] { return Ended(client); }));
+  EXPECT_TRUE(Await([&] { return servers_.ended().size() == 2; }));
+  EXPECT_THAT(servers_.ended(),
+              ElementsAre(HasSubstr("1: it broke the bounds"),
+                          HasSubstr("a frame of 20000 bytes")));
+  EXPECT_FALSE(Ended(other));
+}
+
+TEST_F(GatewayTest, AProcessHasOneConnectionASessionAndFewToSpare) {
+  Start({.greeting_timeout = std::chrono::milliseconds(100),
+         .spare_connections = 1});
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  std::vector<ipc::UniqueFd> clients;
+  for (int i = 0; i < 5; ++i) clients.push_back(Connect("a"));
+  ASSERT_TRUE(Await([&] { return Ended(clients[4]); }));
+  EXPECT_EQ(servers_.count(), 2U);
+  EXPECT_FALSE(Ended(clients[0]));
+  // One ends, and the next may pass.
+  clients[0].reset();
+  const ipc::UniqueFd next = Connect("a");
+  EXPECT_TRUE(Await([&] { return servers_.count() == 3; }));
+}
+
+// Short-lived sessions, each with a connection that floods, are a flood too.
+TEST_F(GatewayTest, ATenantConnectsSoOftenAndNoOtherTenantWaitsForIt) {
+  Start({.greeting_timeout = std::chrono::hours(1),
+         .spare_connections = 1000,
+         .connects_at_once = 5,
+         .connects_a_second = 0});
+  for (int i = 0; i < 10; ++i) admission_.Add(i, kDoorOfA, Self(), "a");
+  std::vector<ipc::UniqueFd> clients;
+  for (int i = 0; i < 10; ++i) clients.push_back(Connect("a"));
+  ASSERT_TRUE(Await([&] { return servers_.count() == 5; }));
+  admission_.Add(10, kDoorOfB, Self(), "b");
+  clients.push_back(Connect("b"));
+  ASSERT_TRUE(Await([&] { return servers_.count() == 6; }));
+  for (const ipc::UniqueFd& client : clients) EXPECT_FALSE(Ended(client));
+}
+
+TEST_F(GatewayTest, AConnectionThatCameTooOftenPassesLater) {
+  Start({.spare_connections = 1000,
+         .connects_at_once = 1,
+         .connects_a_second = 50});
+  for (int i = 0; i < 10; ++i) admission_.Add(i, kDoorOfA, Self(), "a");
+  std::vector<ipc::UniqueFd> clients;
+  for (int i = 0; i < 10; ++i) clients.push_back(Connect("a"));
+  EXPECT_TRUE(Await([&] { return servers_.count() == 10; }));
+}
+
+TEST_F(GatewayTest, AConnectionEndsAfterItsSessionWithItsLastWords) {
+  Start();
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  const ipc::UniqueFd client = Connect("a");
+  ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
+  admission_.Remove(1);
+  ASSERT_EQ(::send(servers_.fd(0), "bye", 3, 0), 3);
+  std::array<char, 8> said{};
+  ASSERT_TRUE(Await([&] {
+    return ::recv(client.get(), said.data(), said.size(), MSG_DONTWAIT) == 3;
+  }));
+  EXPECT_TRUE(Await([&] { return Ended(client); }));
+  EXPECT_THAT(servers_.ended(), IsEmpty());
+}
+
+TEST_F(GatewayTest, NothingIsLeftOfConnectionsThatEnded) {
+  Start();
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  { const ipc::UniqueFd warm_up = Connect("a"); }
+  ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
+  ASSERT_TRUE(Await([&] { return connections_->open() == 0; }));
+  servers_.CloseAll();
+  ASSERT_TRUE(Await([&] { return disposer_->waiting() == 0; }));
+  const size_t before = gmb::testing::OpenFds();
+  for (int i = 0; i < 50; ++i) {
+    { const ipc::UniqueFd client = Connect("a"); }
+    ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
+    ASSERT_TRUE(Await([&] { return connections_->open() == 0; }));
+    servers_.CloseAll();
+  }
+  ASSERT_TRUE(Await([&] { return disposer_->waiting() == 0; }));
+  EXPECT_EQ(gmb::testing::OpenFds(), before);
+}
+
+TEST_F(GatewayTest, NobodyIsLetInOnceItStops) {
+  Start();
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  const ipc::UniqueFd before = Connect("a");
+  ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
+  gateway_->StopAccepting();
+  const ipc::UniqueFd late = Connect("a");
+  EXPECT_TRUE(Await([&] { return Ended(late); }));
+  EXPECT_EQ(servers_.count(), 1U);
+  EXPECT_FALSE(Ended(before));
+  gateway_.reset();
+  EXPECT_TRUE(Ended(before));
+  EXPECT_NE(::access(PathOf("a").c_str(), F_OK), 0);
+}
+
+TEST_F(GatewayTest, ADoorThatIsRemovedIsGone) {
+  Start();
+  EXPECT_TRUE(gateway_->RemoveDoor(PathOf("a")).ok());
+  EXPECT_TRUE(absl::IsNotFound(gateway_->RemoveDoor(PathOf("a"))));
+  EXPECT_NE(::access(PathOf("a").c_str(), F_OK), 0);
+  admission_.Add(1, kDoorOfB, Self(), "b");
+  const ipc::UniqueFd client = Connect("b");
+  EXPECT_TRUE(Await([&] { return servers_.count() == 1; }));
+}
+
+}  // namespace
+}  // namespace gmb::broker
