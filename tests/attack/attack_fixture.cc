@@ -58,6 +58,18 @@ std::ostream& operator<<(std::ostream& out, const AttackTest::Held& held) {
              << ", anonymous KiB " << held.anonymous_bytes / 1024;
 }
 
+std::ostream& operator<<(std::ostream& out, Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kNewest:
+      return out << "NewestKernel";
+    case Kernel::kNoPassRights:
+      return out << "NoPassRights";
+    case Kernel::kNoPassRightsNoPidfd:
+      return out << "NoPassRightsNoPidfd";
+  }
+  return out;
+}
+
 void AttackTest::Start(Kernel kernel, BrokerOptions options) {
   const std::vector<std::string> wrapper = Wrapper(kernel);
   options.wrapper.insert(options.wrapper.end(), wrapper.begin(), wrapper.end());

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ enum class Kernel {
   kNoPassRights,         // before 6.16: whoever sends fds is not stopped
   kNoPassRightsNoPidfd,  // before 6.5, too: whoever connects is a number alone
 };
+
+std::ostream& operator<<(std::ostream& out, Kernel kernel);
 
 // A broker with three tenants: "mallory" attacks, "honest" has a session from
 // before that leases all the time, as a process of its own, and of "other" new

@@ -35,10 +35,6 @@ TEST_P(LingeringFdsTest, TheBrokerEndsInOrderWhileTheyCome) {
   ExpectEndsInOrderDuring({"linger_fd_handle", "--connections", "8"});
 }
 
-std::ostream& operator<<(std::ostream& out, Kernel kernel) {
-  return out << (kernel == Kernel::kNewest ? "NewestKernel" : "NoPassRights");
-}
-
 INSTANTIATE_TEST_SUITE_P(Kernels, LingeringFdsTest,
                          ::testing::Values(Kernel::kNewest,
                                            Kernel::kNoPassRights),
