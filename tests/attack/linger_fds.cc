@@ -80,12 +80,9 @@ class Lingering {
   void Keep(ipc::UniqueFd connection) {
     open_.push_back({absl::Now(), std::move(connection)});
     const auto most = static_cast<size_t>(attack_->options().connections);
-    while (open_.size() > most) {
-      const absl::Duration rest = open_.front().since + kKept - absl::Now();
-      if (rest > absl::ZeroDuration())
-        ::poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(rest)));
-      open_.pop_front();
-    }
+    if (open_.size() <= most) return;
+    absl::SleepFor(open_.front().since + kKept - absl::Now());
+    open_.pop_front();
   }
 
   struct Open {
@@ -107,7 +104,7 @@ void WakeOften() {
   nothing.sa_handler = [](int) {};
   nothing.sa_flags = SA_RESTART;  // a close ends all the same
   ::sigaction(SIGALRM, &nothing, nullptr);
-  constexpr timeval kOften{.tv_sec = 0, .tv_usec = 100'000};
+  constexpr timeval kOften{.tv_sec = 0, .tv_usec = 5'000};
   const itimerval often{.it_interval = kOften, .it_value = kOften};
   ::setitimer(ITIMER_REAL, &often, nullptr);
 }
