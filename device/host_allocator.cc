@@ -1,5 +1,6 @@
 #include "device/host_allocator.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,19 +50,25 @@ absl::StatusOr<std::unique_ptr<Allocator>> HostAllocator::Open(
   return std::unique_ptr<Allocator>(new HostAllocator(std::move(info)));
 }
 
-absl::Status HostAllocator::CollectReturned() {
-  for (size_t i = 0; i < held_.size();) {
-    absl::StatusOr<bool> held = SomebodyHolds(held_[i].anchor, held_[i].bytes);
-    if (!held.ok()) return held.status();
-    if (*held) {
+// A slab about which the kernel does not answer holds up no other: it is left
+// counted as held, and asked about again at every look.
+bool HostAllocator::IsReturned(Unreturned* unreturned) {
+  const absl::StatusOr<bool> held =
+      SomebodyHolds(unreturned->slab.anchor, unreturned->slab.bytes);
+  unreturned->stuck = std::string(held.status().message());
+  return held.ok() && !*held;
+}
+
+void HostAllocator::CollectReturned() {
+  for (size_t i = 0; i < unreturned_.size();) {
+    if (!IsReturned(&unreturned_[i])) {
       ++i;
       continue;
     }
-    used_bytes_ -= held_[i].bytes;
-    std::swap(held_[i], held_.back());
-    held_.pop_back();
+    used_bytes_ -= unreturned_[i].slab.bytes;
+    std::swap(unreturned_[i], unreturned_.back());
+    unreturned_.pop_back();
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<CreatedSlab> HostAllocator::Create(uint64_t bytes) {
@@ -70,7 +77,7 @@ absl::StatusOr<CreatedSlab> HostAllocator::Create(uint64_t bytes) {
     return status;
   }
   if (bytes > info_.total_bytes - used_bytes_) {
-    if (absl::Status status = CollectReturned(); !status.ok()) return status;
+    CollectReturned();
   }
   const uint64_t free_bytes = info_.total_bytes - used_bytes_;
   if (bytes > free_bytes) {
@@ -94,21 +101,28 @@ absl::Status HostAllocator::Destroy(SlabKey key) {
     return absl::NotFoundError(
         absl::StrCat("no such slab on ", info_.uuid, ": key=", key));
   }
-  Slab destroyed = std::move(slab->second);
+  Unreturned destroyed{
+      .key = key, .slab = std::move(slab->second), .stuck = {}};
   live_.erase(slab);
-  const absl::StatusOr<bool> held =
-      SomebodyHolds(destroyed.anchor, destroyed.bytes);
-  if (held.ok() && !*held) {
-    used_bytes_ -= destroyed.bytes;
-    return absl::OkStatus();
+  if (IsReturned(&destroyed)) {
+    used_bytes_ -= destroyed.slab.bytes;
+  } else {
+    unreturned_.push_back(std::move(destroyed));
   }
-  held_.push_back(std::move(destroyed));
-  return held.status();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> HostAllocator::FreeBytes() {
-  if (absl::Status status = CollectReturned(); !status.ok()) return status;
+  CollectReturned();
   return info_.total_bytes - used_bytes_;
+}
+
+std::vector<HeldSlab> HostAllocator::Held() const {
+  std::vector<HeldSlab> held;
+  held.reserve(unreturned_.size());
+  for (const Unreturned& unreturned : unreturned_)
+    held.push_back({unreturned.key, unreturned.slab.bytes, unreturned.stuck});
+  return held;
 }
 
 }  // namespace gmb::device

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -31,6 +33,7 @@ class HostAllocator final : public Allocator {
   [[nodiscard]] absl::StatusOr<CreatedSlab> Create(uint64_t bytes) override;
   [[nodiscard]] absl::Status Destroy(SlabKey key) override;
   [[nodiscard]] absl::StatusOr<uint64_t> FreeBytes() override;
+  [[nodiscard]] std::vector<HeldSlab> Held() const override;
   [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> Processes() override {
     return std::vector<ProcessUsage>{};
   }
@@ -40,17 +43,26 @@ class HostAllocator final : public Allocator {
     ipc::UniqueFd anchor;
     uint64_t bytes = 0;
   };
+  // Destroyed here, and not known to be free.
+  struct Unreturned {
+    SlabKey key;
+    Slab slab;
+    std::string stuck;  // see HeldSlab
+  };
 
   explicit HostAllocator(DeviceInfo info) : info_(std::move(info)) {}
 
+  // Whether nobody holds it any more, its pages dropped. Notes why that cannot
+  // be told.
+  static bool IsReturned(Unreturned* unreturned);
   // Forgets destroyed slabs that nobody holds any more.
-  absl::Status CollectReturned();
+  void CollectReturned();
 
   DeviceInfo info_;
   SlabKey next_key_ = 1;
   absl::flat_hash_map<SlabKey, Slab> live_;
-  std::vector<Slab> held_;   // destroyed here, still held by somebody
-  uint64_t used_bytes_ = 0;  // live and held; at most the capacity
+  std::vector<Unreturned> unreturned_;
+  uint64_t used_bytes_ = 0;  // live and unreturned; at most the capacity
 };
 
 }  // namespace gmb::device

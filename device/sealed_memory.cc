@@ -37,6 +37,32 @@ absl::Status SystemError(int error, absl::string_view call) {
   return absl::InternalError(status.message());
 }
 
+// The kernel answers F_SETLEASE for the owner alone, or with CAP_LEASE. A
+// process with CAP_CHOWN can make another the owner of the memory it was given.
+absl::Status LeaseError(const ipc::UniqueFd& anchor, int error) {
+  struct stat info {};
+  if (error != EACCES || fstat(anchor.get(), &info) != 0) {
+    return SystemError(error, "F_SETLEASE on a memfd");
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "a process with CAP_CHOWN has made uid ", info.st_uid,
+      " the owner of their files, and nobody but the owner, or a process with "
+      "CAP_LEASE, is told who holds them; as root, where gmbd runs, `find "
+      "/proc/",
+      getpid(), "/fd -lname '*gmb-slab*' -exec chown ", geteuid(),
+      " {} +` gives them back to gmbd; or restart gmbd, with CAP_LEASE so that "
+      "it does not happen again"));
+}
+
+// Immutable and append-only files take no holes.
+absl::Status PunchError(int error) {
+  if (error != EPERM) return SystemError(error, "drop a memfd's pages");
+  return absl::FailedPreconditionError(
+      "a process with CAP_LINUX_IMMUTABLE has made their files immutable or "
+      "append-only, so that their contents cannot be dropped; restart gmbd to "
+      "have them back");
+}
+
 ipc::UniqueFd CreateMemfd() {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   int fd = memfd_create("gmb-slab", kFlags | MFD_NOEXEC_SEAL);
@@ -81,7 +107,7 @@ absl::StatusOr<bool> SomebodyHolds(const ipc::UniqueFd& anchor,
                                    uint64_t bytes) {
   if (fcntl(anchor.get(), F_SETLEASE, F_WRLCK) != 0) {
     if (errno == EAGAIN) return true;
-    return SystemError(errno, "F_SETLEASE on a memfd");
+    return LeaseError(anchor, errno);
   }
   // Under the lease nobody can open it, so nothing is written after this.
   const int punched =
@@ -89,7 +115,7 @@ absl::StatusOr<bool> SomebodyHolds(const ipc::UniqueFd& anchor,
                 static_cast<off_t>(bytes));
   const int error = errno;
   fcntl(anchor.get(), F_SETLEASE, F_UNLCK);
-  if (punched != 0) return SystemError(error, "drop a memfd's pages");
+  if (punched != 0) return PunchError(error);
   return false;
 }
 

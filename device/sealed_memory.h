@@ -31,6 +31,11 @@ namespace gmb::device {
 // True when somebody besides `anchor` still maps the memory or has it open.
 // When nobody does, the contents are dropped before this returns false, so a
 // descriptor that the kernel does not count (O_PATH) finds zeros later.
+// FAILED_PRECONDITION, with what an operator does about it: a process with the
+// rights for that has made the file one that the kernel does not tell us about.
+// Never waits for a holder. Everything that takes the file's lock (fallocate,
+// fchown) would, for as long as the holder likes: it keeps that lock while it
+// writes from a page that does not come (userfaultfd, FUSE).
 [[nodiscard]] absl::StatusOr<bool> SomebodyHolds(const ipc::UniqueFd& anchor,
                                                  uint64_t bytes);
 

@@ -497,6 +497,8 @@ class Core {
                       Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellMissing(Pool* pool, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellStuck(const Pool& pool, const DeviceReading& before)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnDeviceLost(Pool* pool, const absl::Status& status, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Give(Pool* pool, DeviceJob job, Afterwards* after)
@@ -545,6 +547,9 @@ class Core {
   std::string ExplainReturn(const Lease& lease, v1::WaitingAttach* shown) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddReclaimDiagnosis(v1::DiagnoseResponse* response) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddUnreturnedDiagnosis(const Pool& pool,
+                              v1::DiagnoseResponse* response) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // An event about a tenant (may be null), stamped with the wall time.
   v1::Event NewEvent(absl::string_view kind,

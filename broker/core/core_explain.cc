@@ -28,6 +28,13 @@ v1::Finding UseOf(absl::string_view what, uint64_t used, uint64_t most,
                                  few_left ? advice : ""));
 }
 
+// Of bytes that do not come back by themselves.
+std::string StuckText(const StuckBytes& stuck) {
+  return absl::StrCat(
+      proto::FormatBytes(stuck.bytes),
+      " were released and do not come back by themselves: ", stuck.why);
+}
+
 }  // namespace
 
 // What its waiting requests wait for, and who is before them or in their way.
@@ -87,8 +94,12 @@ void Core::AddFindings(const Tenant& tenant, const Pool& pool,
         proto::FormatBytes(view.requested_guarantee_bytes),
         " are in force; the rest is held by others and comes as they release"));
   }
-  if (view.unreturned_bytes > 0) {
-    add(absl::StrCat(proto::FormatBytes(view.unreturned_bytes),
+  const auto stuck = pool.reading.stuck.find(tenant.id);
+  const uint64_t stuck_bytes =
+      stuck == pool.reading.stuck.end() ? 0 : stuck->second.bytes;
+  if (stuck_bytes > 0) add(StuckText(stuck->second));
+  if (view.unreturned_bytes > stuck_bytes) {
+    add(absl::StrCat(proto::FormatBytes(view.unreturned_bytes - stuck_bytes),
                      " were released but are still held by one of its "
                      "processes; they are charged "
                      "to it and come back when that process lets go or dies"));
@@ -151,6 +162,32 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
   return response;
 }
 
+void Core::AddUnreturnedDiagnosis(const Pool& pool,
+                                  v1::DiagnoseResponse* response) const {
+  uint64_t stuck_bytes = 0;
+  for (const auto& [holder, stuck] : pool.reading.stuck) {
+    const Tenant* tenant =
+        holder.has_value() ? tenants_.Find(*holder) : nullptr;
+    const std::string whose =
+        tenant == nullptr ? "of no tenant"
+                          : absl::StrCat("tenant ", tenant->policy.name);
+    *response->add_findings() =
+        NewFinding(v1::Finding::PROBLEM, pool.uuid(),
+                   absl::StrCat(whose, ": ", StuckText(stuck)));
+    if (tenant != nullptr) stuck_bytes += stuck.bytes;  // else outside bytes
+  }
+  const v1::PoolStatus status = Report(pool);
+  if (status.unreturned_bytes() <= stuck_bytes) return;
+  *response->add_findings() = NewFinding(
+      v1::Finding::WARNING, pool.uuid(),
+      absl::StrCat(proto::FormatBytes(status.unreturned_bytes() - stuck_bytes),
+                   " were released but are still held by a client; `gmb "
+                   "tenant list` shows "
+                   "whose they are; processes without a session hold ",
+                   proto::FormatBytes(status.unreturned_outside_bytes()),
+                   " of them"));
+}
+
 v1::DiagnoseResponse Core::Diagnose() const {
   ipc::MutexLock lock(&mu_);
   v1::DiagnoseResponse response;
@@ -181,15 +218,7 @@ v1::DiagnoseResponse Core::Diagnose() const {
                        " are left; each process needs about 0.5 GiB for its "
                        "CUDA context"));
     }
-    if (status.unreturned_bytes() > 0) {
-      add(v1::Finding::WARNING, pool->uuid(),
-          absl::StrCat(proto::FormatBytes(status.unreturned_bytes()),
-                       " were released but are still held by a client; `gmb "
-                       "tenant list` shows "
-                       "whose they are; processes without a session hold ",
-                       proto::FormatBytes(status.unreturned_outside_bytes()),
-                       " of them"));
-    }
+    AddUnreturnedDiagnosis(*pool, &response);
     add(v1::Finding::OK, pool->uuid(),
         absl::StrCat(pool->info().name, ": pool of ",
                      proto::FormatBytes(status.capacity_bytes()), ", ",

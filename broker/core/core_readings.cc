@@ -12,7 +12,7 @@ namespace gmb::broker {
 void Core::OnReading(Pool* pool, const DeviceReading& reading,
                      Afterwards* after) {
   const uint64_t granularity = pool->info().granularity_bytes;
-  pool->reading = reading;
+  const DeviceReading before = std::exchange(pool->reading, reading);
   std::map<quota::TenantId, uint64_t> owed;
   for (const auto& [tenant, bytes] : reading.unreturned) {
     owed[tenant] = RoundUp(bytes, granularity);
@@ -40,6 +40,7 @@ void Core::OnReading(Pool* pool, const DeviceReading& reading,
     if (!owed.contains(tenant)) TellUnreturned(pool, tenant, 0, after);
   }
   if (missing != missing_before) TellMissing(pool, after);
+  TellStuck(*pool, before);
 }
 
 void Core::TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,
@@ -61,6 +62,18 @@ void Core::TellMissing(Pool* pool, Afterwards* after) {
       absl::StrCat("outside_bytes=", pool->reading.outside_bytes));
   deps_.events->Publish(std::move(event));
   Tell(quota::MissingChanged{pool->id, pool->missing_bytes}, after);
+}
+
+// Once, when it begins: how much it is later, unreturned_changed says.
+void Core::TellStuck(const Pool& pool, const DeviceReading& before) {
+  for (const auto& [holder, stuck] : pool.reading.stuck) {
+    if (before.stuck.contains(holder)) continue;
+    v1::Event event = NewEvent("unreturned_stuck", holder);
+    event.set_device(pool.uuid());
+    event.set_bytes(stuck.bytes);
+    event.set_message(stuck.why);
+    deps_.events->Publish(std::move(event));
+  }
 }
 
 }  // namespace gmb::broker

@@ -84,23 +84,51 @@ void DeviceWorker::Do(DeviceResult* result) {
   } else if (const auto* audit = std::get_if<AuditJob>(&result->job)) {
     Audit(*audit);
   }
-  if (!result->status.ok() || audit_.unreturned_bytes() > 0) {
-    audit_.OnReading(ReadFree());
+  if (!result->status.ok() || audit_.unreturned_bytes() > 0 ||
+      !allocator_->Held().empty()) {
+    Look();
+  } else {
+    last_holders_.clear();
+    stuck_.clear();
   }
-  result->reading = {audit_.unreturned(), audit_.outside_bytes(),
-                     audit_.unreturned_outside_bytes(), audit_.free_bytes(),
-                     audit_.baseline_bytes()};
+  result->reading = {
+      .unreturned = audit_.unreturned(),
+      .stuck = stuck_,
+      .outside_bytes = audit_.outside_bytes(),
+      .unreturned_outside_bytes = audit_.unreturned_outside_bytes(),
+      .free_bytes = audit_.free_bytes(),
+      .baseline_bytes = audit_.baseline_bytes()};
+}
+
+// Reads the free figure, and whose the slabs are that the allocator says are
+// not back.
+void DeviceWorker::Look() {
+  const uint64_t free_bytes = ReadFree();
+  std::map<device::SlabKey, LastHolder> still_held;
+  std::map<quota::TenantId, uint64_t> held_bytes;
+  stuck_.clear();
+  for (const device::HeldSlab& slab : allocator_->Held()) {
+    const auto known = last_holders_.find(slab.key);
+    const LastHolder holder =
+        known == last_holders_.end() ? std::nullopt : known->second;
+    still_held.emplace(slab.key, holder);
+    if (holder.has_value()) held_bytes[*holder] += slab.bytes;
+    if (slab.stuck.empty()) continue;
+    StuckBytes& stuck = stuck_[holder];
+    stuck.bytes += slab.bytes;
+    stuck.why = slab.stuck;
+  }
+  last_holders_ = std::move(still_held);
+  audit_.OnReading(free_bytes, std::move(held_bytes));
 }
 
 namespace {
 
-using Holder = std::optional<quota::TenantId>;
-
 // One reading of the free figure a holder: what does not come back is that
 // holder's.
-std::map<Holder, std::vector<Slab>> ByHolder(
+std::map<LastHolder, std::vector<Slab>> ByHolder(
     const std::vector<Condemned>& slabs) {
-  std::map<Holder, std::vector<Slab>> groups;
+  std::map<LastHolder, std::vector<Slab>> groups;
   for (const Condemned& condemned : slabs) {
     groups[condemned.last_holder].push_back(condemned.slab);
   }
@@ -141,7 +169,7 @@ void DeviceWorker::Work(const HandOver& slabs, DeviceResult* result) {
         result->spared.push_back({slab, holder});
         continue;
       }
-      Destroy(slab, result);
+      Destroy(slab, holder, result);
       change.bytes += slab.bytes;
       spare += slab.bytes;
       create_what_fits();
@@ -174,15 +202,17 @@ absl::Status DeviceWorker::CreateAndKeep(uint64_t bytes,
   return absl::OkStatus();
 }
 
-void DeviceWorker::Destroy(const Slab& slab, DeviceResult* result) {
+void DeviceWorker::Destroy(const Slab& slab, LastHolder holder,
+                           DeviceResult* result) {
   alive_.erase(slab.id);
+  last_holders_[slab.key] = holder;
   result->status.Update(keeper_->Remove(slab.id));
   result->status.Update(allocator_->Destroy(slab.key));
   result->destroyed_bytes += slab.bytes;
 }
 
 void DeviceWorker::Audit(const AuditJob& job) {
-  audit_.OnReading(ReadFree());
+  Look();
   if (audit_.unreturned_bytes() == 0) return;
   absl::StatusOr<std::vector<device::ProcessUsage>> users =
       allocator_->Processes();

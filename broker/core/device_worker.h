@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <variant>
 #include <vector>
@@ -24,9 +25,19 @@
 
 namespace gmb::broker {
 
+// The last holder of a destroyed slab; nullopt: no tenant ever held it.
+using LastHolder = std::optional<quota::TenantId>;
+
+// Of the unreturned bytes: those that come back only when an operator steps in.
+struct StuckBytes {
+  uint64_t bytes = 0;
+  std::string why;  // of one of the slabs, and what to do: device::HeldSlab
+};
+
 // What the device looks like after a step, as far as the broker can see it.
 struct DeviceReading {
   std::map<quota::TenantId, uint64_t> unreturned;
+  std::map<LastHolder, StuckBytes> stuck;
   uint64_t outside_bytes = 0;
   uint64_t unreturned_outside_bytes = 0;  // see FreeAudit
   uint64_t free_bytes = 0;
@@ -104,7 +115,8 @@ class DeviceWorker {
   void Do(DeviceResult* result);
   void Work(const HandOver& slabs, DeviceResult* result);
   absl::Status CreateAndKeep(uint64_t bytes, std::vector<Slab>* created);
-  void Destroy(const Slab& slab, DeviceResult* result);
+  void Destroy(const Slab& slab, LastHolder holder, DeviceResult* result);
+  void Look();
   void Audit(const AuditJob& job);
   uint64_t ReadFree();
 
@@ -118,6 +130,9 @@ class DeviceWorker {
   FreeAudit audit_;
   std::map<pid_t, uint64_t> users_before_;  // of the device, at the baseline
   std::map<SlabId, Slab> alive_;
+  // Destroyed slabs that are not known to be back, and those that are stuck.
+  std::map<device::SlabKey, LastHolder> last_holders_;
+  std::map<LastHolder, StuckBytes> stuck_;
 
   ipc::Mutex mu_;
   ipc::CondVar wake_;

@@ -1,6 +1,7 @@
 #include "broker/core/free_audit.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gmb::broker {
 
@@ -48,11 +49,14 @@ void FreeAudit::OnDestroyed(quota::TenantId tenant,
   if (unreturned_sum_ > shortfall) Credit(unreturned_sum_ - shortfall);
 }
 
-void FreeAudit::OnReading(uint64_t free_bytes) {
+void FreeAudit::OnReading(uint64_t free_bytes,
+                          std::map<quota::TenantId, uint64_t> held) {
   const uint64_t before = Shortfall();
   free_ = free_bytes;
+  held_ = std::move(held);
   const uint64_t now = Shortfall();
   if (before > now + tolerance_) Credit(before - now);
+  ChargeHeld();
   if (unreturned_sum_ > now) Credit(unreturned_sum_ - now);
 }
 
@@ -60,11 +64,23 @@ void FreeAudit::OnStrangers(uint64_t bytes) { strangers_ = bytes; }
 
 void FreeAudit::Credit(uint64_t bytes) {
   for (auto it = unreturned_.begin(); it != unreturned_.end() && bytes > 0;) {
-    const uint64_t paid = std::min(bytes, it->second);
+    const auto held = held_.find(it->first);
+    const uint64_t kept = held == held_.end() ? 0 : held->second;
+    const uint64_t paid =
+        std::min(bytes, it->second - std::min(it->second, kept));
     it->second -= paid;
     unreturned_sum_ -= paid;
     bytes -= paid;
     it = it->second == 0 ? unreturned_.erase(it) : std::next(it);
+  }
+}
+
+void FreeAudit::ChargeHeld() {
+  for (const auto& [tenant, bytes] : held_) {
+    uint64_t& owed = unreturned_[tenant];
+    if (owed >= bytes) continue;
+    unreturned_sum_ += bytes - owed;
+    owed = bytes;
   }
 }
 

@@ -26,6 +26,10 @@ namespace gmb::broker {
 // debt in the same way, until it exits; the window is kept short, since slabs
 // of a dead process are destroyed once its memory is back.
 //
+// Where the allocator names the slabs that did not come back (host), their
+// holders owe these bytes whatever the free figure suggests: no rise pays for
+// them, and no other tenant is charged for them.
+//
 // A value without threads, locks or devices; owned by a device worker.
 class FreeAudit {
  public:
@@ -49,7 +53,9 @@ class FreeAudit {
   void OnDestroyed(quota::TenantId tenant, const Destroyed& destroyed);
   // Slabs that no tenant ever held were destroyed.
   void OnReadyDestroyed(uint64_t bytes);
-  void OnReading(uint64_t free_bytes);
+  // `held`: what the allocator itself counts as not back, by its last holder.
+  void OnReading(uint64_t free_bytes,
+                 std::map<quota::TenantId, uint64_t> held = {});
   // What processes that are no clients of ours hold, as far as the driver names
   // them, was so much more than at the baseline.
   void OnStrangers(uint64_t bytes);
@@ -70,6 +76,7 @@ class FreeAudit {
  private:
   [[nodiscard]] uint64_t Shortfall() const;
   void Credit(uint64_t bytes);
+  void ChargeHeld();
 
   const uint64_t baseline_;
   const uint64_t tolerance_;
@@ -77,6 +84,7 @@ class FreeAudit {
   uint64_t free_;
   std::map<quota::TenantId, uint64_t> unreturned_;
   uint64_t unreturned_sum_ = 0;
+  std::map<quota::TenantId, uint64_t> held_;  // known to be owed
   uint64_t strangers_ = 0;
 };
 

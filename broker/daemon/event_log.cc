@@ -15,13 +15,13 @@ bool IsCausedByClients(absl::string_view kind) {
   return absl::StartsWith(kind, "session_") ||
          absl::StartsWith(kind, "lease_") ||
          absl::StartsWith(kind, "acquire_") || kind == "restore_failed" ||
-         kind == "client_overdue";
+         kind == "client_overdue" || kind == "unreturned_stuck";
 }
 
 // Those that docs/operations.md calls worth an alarm.
 constexpr absl::string_view kAlarms[] = {
     "device_lost",    "create_failed",  "missing_changed", "evict_failed",
-    "client_overdue", "restore_failed", "terminated"};
+    "client_overdue", "restore_failed", "terminated",      "unreturned_stuck"};
 
 LogLevel LevelOf(absl::string_view kind) {
   const bool bad = std::find(std::begin(kAlarms), std::end(kAlarms), kind) !=

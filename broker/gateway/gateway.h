@@ -43,8 +43,8 @@ struct GatewayOptions {
   // How often a tenant's processes may connect; beyond it they wait. What a
   // connection may do is bounded, and so has to be how many come after each
   // other.
-  double connects_at_once = 256;
-  double connects_a_second = 16;
+  double connects_at_once = 512;
+  double connects_a_second = 64;
 };
 
 // The tenants' gRPC sockets: one in each directory. A connection is handed to

@@ -35,7 +35,7 @@ class BadFramesTest : public ComponentTest {
   // A session with a lease whose slabs are acknowledged.
   RawSession OpenWithLease(std::unique_ptr<RawStream>* stream) const {
     RawSession session = RawSession::Open(TenantDir("a")).value();
-    *stream = session.OpenStream(SocketDir());
+    *stream = session.OpenStream(TenantDir("a"));
     (*stream)->Send(AcquireMessage(1, 4 * kMiB));
     const auto grant = (*stream)->ReceiveAnswer(1);
     EXPECT_TRUE(grant.has_value() && grant->has_grant());
@@ -46,7 +46,10 @@ class BadFramesTest : public ComponentTest {
   void ExpectEnds(const std::string& bytes, const std::vector<int>& fds = {}) {
     std::unique_ptr<RawStream> stream;
     RawSession session = OpenWithLease(&stream);
-    (void)session.socket.Send(bytes, fds, false, kLong);
+    const absl::Status sent = session.socket.Send(bytes, fds, false, kLong);
+    // The kernel refuses fds where it can (Linux 6.16). A second run of these
+    // tests has one that cannot.
+    if (!fds.empty() && absl::IsPermissionDenied(sent)) return;
     EXPECT_TRUE(session.AwaitHangUp().ok());
     EXPECT_TRUE(absl::IsUnavailable(stream->Finish()));
     ExpectServed("b");
@@ -110,7 +113,9 @@ TEST_F(BadFramesTest, BadGreetingsAreRefused) {
     auto socket =
         ipc::SeqpacketSocket::Connect(TenantDir("a") + "/handle.sock", kLong);
     ASSERT_TRUE(socket.ok());
-    (void)socket->Send(bytes, fds, /*with_credentials=*/true, kLong);
+    const absl::Status sent =
+        socket->Send(bytes, fds, /*with_credentials=*/true, kLong);
+    if (!fds.empty() && absl::IsPermissionDenied(sent)) return;
     absl::Status status;
     while (status.ok()) {
       const auto packet = socket->Receive(kLong);
@@ -142,8 +147,8 @@ TEST_F(BadFramesTest, RandomPacketsOfManySessionsLeaveNothingBehind) {
     std::generate(bytes.begin(), bytes.end(),
                   [&] { return static_cast<char>(random()); });
     const std::vector<int> fds(random() % 4, null.get());
-    (void)session->socket.Send(bytes, fds, false, kLong);
-    if (random() % 2 == 0) {
+    const absl::Status sent = session->socket.Send(bytes, fds, false, kLong);
+    if (sent.ok() && random() % 2 == 0) {
       EXPECT_TRUE(session->AwaitHangUp().ok());
     }
   }
@@ -154,16 +159,18 @@ TEST_F(BadFramesTest, BadInputRoundAfterRoundLeavesNoMemoryBehind) {
   const std::string packet(65'536, '\xff');
   const std::string no_token(4'000, 'x');
   const auto round = [&] {
+    // By which this process may connect, whatever token it shows.
+    const RawSession guest = RawSession::Open(TenantDir("a")).value();
     for (int i = 0; i < 100; ++i) {
       RawSession session = RawSession::Open(TenantDir("a")).value();
-      const auto stream = session.OpenStream(SocketDir());
+      const auto stream = session.OpenStream(TenantDir("a"));
       v1::ClientMessage endless = AcquireMessage(1, 2 * kMiB);
       endless.mutable_acquire()->set_device(std::string(65'536, 'd'));
       stream->Send(endless);
       EXPECT_TRUE(stream->ReceiveAnswer(1).has_value());
       (void)session.socket.Send(packet, {}, false, kLong);
       EXPECT_TRUE(session.AwaitHangUp().ok());
-      RawStream stranger(SocketDir(), no_token);
+      RawStream stranger(TenantDir("a"), no_token);
       EXPECT_TRUE(absl::IsUnauthenticated(stranger.Finish()));
       auto rude =
           ipc::SeqpacketSocket::Connect(TenantDir("a") + "/handle.sock", kLong);

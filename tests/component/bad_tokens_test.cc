@@ -29,9 +29,10 @@ class BadTokensTest : public ComponentTest {
   RawSession OpenAs(const std::string& tenant) const {
     return RawSession::Open(TenantDir(tenant)).value();
   }
-  ErrorReason StreamReason(const std::optional<std::string>& token,
+  ErrorReason StreamReason(const std::string& socket_dir,
+                           const std::optional<std::string>& token,
                            absl::StatusCode code) const {
-    RawStream stream(SocketDir(), token);
+    RawStream stream(socket_dir, token);
     stream.Send(AcquireMessage(1, 2 * kMiB));
     const absl::Status status = stream.Finish();
     EXPECT_EQ(status.code(), code) << status;
@@ -39,6 +40,7 @@ class BadTokensTest : public ComponentTest {
   }
   // Every method of Admin, called with this token.
   std::vector<absl::Status> CallAdmin(
+      const std::string& socket_dir,
       const std::optional<std::string>& token) const;
 
   Footprint before_;
@@ -56,9 +58,10 @@ absl::Status CallWith(v1::Admin::Stub* stub,
 }
 
 std::vector<absl::Status> BadTokensTest::CallAdmin(
+    const std::string& socket_dir,
     const std::optional<std::string>& token) const {
   using Stub = v1::Admin::Stub;
-  const auto stub = v1::Admin::NewStub(OpenChannel(SocketDir()));
+  const auto stub = v1::Admin::NewStub(OpenChannel(socket_dir));
   std::vector<absl::Status> all = {
       CallWith(stub.get(), &Stub::GetStatus, token),
       CallWith(stub.get(), &Stub::SetTenant, token),
@@ -85,23 +88,28 @@ std::vector<absl::Status> BadTokensTest::CallAdmin(
 
 TEST_F(BadTokensTest, NoTokenAndInventedOnesAreNoSession) {
   const std::string random = ipc::RandomToken(16).value();
+  // By which this process may connect, whatever token it shows.
+  const RawSession guest = OpenAs("a");
   for (const std::optional<std::string>& token :
        std::vector<std::optional<std::string>>{std::nullopt, "", random,
                                                std::string(16, '\0'), "short",
                                                std::string(4'000, 'x')}) {
-    EXPECT_EQ(StreamReason(token, absl::StatusCode::kUnauthenticated),
-              ErrorReason::kNoSession);
-    for (const absl::Status& status : CallAdmin(token)) {
-      EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
-      EXPECT_EQ(GetErrorDetail(status).value_or(ErrorDetail()).reason,
+    for (const std::string& door : {TenantDir("a"), SocketDir() + "/admin"}) {
+      EXPECT_EQ(StreamReason(door, token, absl::StatusCode::kUnauthenticated),
                 ErrorReason::kNoSession);
+      for (const absl::Status& status : CallAdmin(door, token)) {
+        EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
+        EXPECT_EQ(GetErrorDetail(status).value_or(ErrorDetail()).reason,
+                  ErrorReason::kNoSession);
+      }
     }
   }
 }
 
 TEST_F(BadTokensTest, ATenantsTokenIsNotAnOperators) {
   const RawSession tenant = OpenAs("a");
-  for (const absl::Status& status : CallAdmin(tenant.welcome.token())) {
+  for (const absl::Status& status :
+       CallAdmin(TenantDir("a"), tenant.welcome.token())) {
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
     EXPECT_EQ(GetErrorDetail(status).value_or(ErrorDetail()).reason,
               ErrorReason::kNotOperator);
@@ -110,9 +118,9 @@ TEST_F(BadTokensTest, ATenantsTokenIsNotAnOperators) {
 
 TEST_F(BadTokensTest, AnOperatorsTokenOpensNoStreamOfLeases) {
   const RawSession self = RawSession::Open(SocketDir() + "/admin").value();
-  EXPECT_EQ(
-      StreamReason(self.welcome.token(), absl::StatusCode::kFailedPrecondition),
-      ErrorReason::kBadState);
+  EXPECT_EQ(StreamReason(SocketDir() + "/admin", self.welcome.token(),
+                         absl::StatusCode::kFailedPrecondition),
+            ErrorReason::kBadState);
 }
 
 TEST_F(BadTokensTest, ATokenEndsWithItsSession) {
@@ -120,23 +128,25 @@ TEST_F(BadTokensTest, ATokenEndsWithItsSession) {
   {
     RawSession session = OpenAs("a");
     token = session.welcome.token();
-    EXPECT_NE(session.OpenStream(SocketDir()), nullptr);
+    EXPECT_NE(session.OpenStream(TenantDir("a")), nullptr);
   }
   ExpectBackTo(before_);
-  EXPECT_EQ(StreamReason(token, absl::StatusCode::kUnauthenticated),
-            ErrorReason::kNoSession);
+  const RawSession guest = OpenAs("a");
+  EXPECT_EQ(
+      StreamReason(TenantDir("a"), token, absl::StatusCode::kUnauthenticated),
+      ErrorReason::kNoSession);
 }
 
 // Of the process that greeted; another's are refused (grpc_connections_test).
 TEST_F(BadTokensTest, ASecondStreamWithALiveTokenTakesTheFirstOnesPlace) {
   RawSession owner = OpenAs("a");
-  const auto first = owner.OpenStream(SocketDir());
+  const auto first = owner.OpenStream(TenantDir("a"));
   ASSERT_TRUE(first->Send(AcquireMessage(1, 4 * kMiB)));
   const auto grant = first->ReceiveAnswer(1);
   ASSERT_TRUE(grant.has_value() && grant->has_grant());
   ASSERT_TRUE(owner.TakeSlabs().ok());
 
-  RawStream second(SocketDir(), owner.welcome.token());
+  RawStream second(TenantDir("a"), owner.welcome.token());
   ASSERT_TRUE(second.Send(AcquireMessage(1, 4 * kMiB)));
   const auto again = second.ReceiveAnswer(1);
   ASSERT_TRUE(again.has_value() && again->has_grant());
@@ -151,7 +161,7 @@ TEST_F(BadTokensTest, ASecondStreamWithALiveTokenTakesTheFirstOnesPlace) {
 // A lease of `owner` exists; nobody else can name it, and it stays.
 TEST_F(BadTokensTest, ALeaseIsItsSessionsAloneAndIsReleasedOnce) {
   RawSession owner = OpenAs("a");
-  const auto stream = owner.OpenStream(SocketDir());
+  const auto stream = owner.OpenStream(TenantDir("a"));
   ASSERT_TRUE(stream->Send(AcquireMessage(1, 4 * kMiB)));
   const auto grant = stream->ReceiveAnswer(1);
   ASSERT_TRUE(grant.has_value() && grant->has_grant());
@@ -164,7 +174,7 @@ TEST_F(BadTokensTest, ALeaseIsItsSessionsAloneAndIsReleasedOnce) {
   };
   for (const std::string tenant : {"a", "b"}) {
     const RawSession other = OpenAs(tenant);
-    const auto others = other.OpenStream(SocketDir());
+    const auto others = other.OpenStream(TenantDir(tenant));
     for (const uint64_t id : {lease, lease + 1, uint64_t{0}, ~uint64_t{0}}) {
       const uint64_t request = 1 + (id % 1000);
       others->Send(ReleaseMessage(request, id));

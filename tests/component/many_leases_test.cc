@@ -67,7 +67,7 @@ TEST_F(ManyLeasesTest, SixtyThousandSmallLeasesAreGrantedOrRefusedAndGoBack) {
   v1::Error other;
   {
     RawSession session = RawSession::Open(TenantDir("a")).value();
-    const auto stream = session.OpenStream(SocketDir());
+    const auto stream = session.OpenStream(TenantDir("a"));
     std::thread acknowledger([&] {
       while (session.TakeSlabs().ok()) {
       }

@@ -74,8 +74,9 @@ std::unique_ptr<RawStream> RawSession::OpenStream(
   return std::make_unique<RawStream>(socket_dir, welcome.token());
 }
 
-absl::StatusOr<v1::Slabs> RawSession::TakeSlabs() {
-  const absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
+absl::StatusOr<v1::Slabs> RawSession::TakeSlabs(
+    std::vector<ipc::UniqueFd>* fds) {
+  absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
   if (!packet.ok()) return packet.status();
   v1::BrokerFrame frame;
   if (!frame.ParseFromString(packet->bytes) || !frame.has_slabs())
@@ -84,6 +85,7 @@ absl::StatusOr<v1::Slabs> RawSession::TakeSlabs() {
       socket.Send(AckFrame(frame.slabs().frame_id()).SerializeAsString(), {},
                   /*with_credentials=*/false, kPatience);
   if (!acknowledged.ok()) return acknowledged;
+  if (fds != nullptr) *fds = std::move(packet->fds);
   return frame.slabs();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "gmb/v1/session.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "ipc/seqpacket.h"
+#include "ipc/unique_fd.h"
 
 namespace gmb::component {
 
@@ -59,8 +61,10 @@ struct RawSession {
                                          const std::string& tenant_token = "");
   [[nodiscard]] std::unique_ptr<RawStream> OpenStream(
       const std::string& socket_dir) const;
-  // Receives one Slabs frame, closes its fds and acknowledges it.
-  absl::StatusOr<v1::Slabs> TakeSlabs();
+  // Receives one Slabs frame, keeps its fds in `fds` or closes them, and
+  // acknowledges it.
+  absl::StatusOr<v1::Slabs> TakeSlabs(
+      std::vector<ipc::UniqueFd>* fds = nullptr);
   // OK when the broker hangs up, whatever it says before.
   absl::Status AwaitHangUp();
 };

@@ -21,8 +21,7 @@ void Require(bool holds, const char* what) {
 
 Liar::Mapping::~Mapping() { ::munmap(at, bytes); }
 
-Liar::Liar(const std::string& socket_dir, const std::string& tenant_dir)
-    : socket_dir_(socket_dir) {
+Liar::Liar(const std::string& tenant_dir) : tenant_dir_(tenant_dir) {
   auto socket =
       ipc::SeqpacketSocket::Connect(tenant_dir + "/handle.sock", kLong);
   Require(socket.ok(), "no broker");
@@ -39,7 +38,7 @@ Liar::Liar(const std::string& socket_dir, const std::string& tenant_dir)
   Require(welcome_.gate_layout() == 1 && fds.size() == 1, "no gate page");
   gate_fd_ = std::move(fds.front());
   gate_.emplace(ipc::GatePage::Map(gate_fd_.get()).value());
-  stream_ = std::make_unique<RawStream>(socket_dir_, welcome_.token());
+  stream_ = std::make_unique<RawStream>(tenant_dir_, welcome_.token());
 }
 
 v1::BrokerFrame Liar::ReceiveFrame(std::vector<ipc::UniqueFd>* fds) {
@@ -100,7 +99,7 @@ v1::BrokerMessage Liar::AwaitNotice(v1::BrokerMessage::KindCase kind) {
 void Liar::BreakStream() {
   stream_.reset();
   notices_.clear();
-  stream_ = std::make_unique<RawStream>(socket_dir_, welcome_.token());
+  stream_ = std::make_unique<RawStream>(tenant_dir_, welcome_.token());
 }
 
 void Liar::TakeSlabs(uint64_t lease, uint32_t slabs) {

@@ -22,8 +22,8 @@ namespace gmb::component {
 // said and did not is thrown as std::runtime_error, which fails the test.
 class Liar {
  public:
-  // `socket_dir` is the broker's, `tenant_dir` the tenant's below it.
-  Liar(const std::string& socket_dir, const std::string& tenant_dir);
+  // `tenant_dir` is the tenant's socket directory.
+  explicit Liar(const std::string& tenant_dir);
 
   [[nodiscard]] uint64_t session_id() const { return welcome_.session_id(); }
   [[nodiscard]] ipc::GateCells& cells() const { return gate_->cells(); }
@@ -77,7 +77,7 @@ class Liar {
   void TakeSlabs(uint64_t lease, uint32_t slabs);
   v1::BrokerMessage Receive();
 
-  const std::string socket_dir_;
+  const std::string tenant_dir_;
   std::optional<ipc::SeqpacketSocket> socket_;
   v1::Welcome welcome_;
   ipc::UniqueFd gate_fd_;

@@ -55,7 +55,7 @@ void ReclaimLiarsTest::TearDown() {
 }
 
 std::unique_ptr<Liar> ReclaimLiarsTest::OpenLiar() const {
-  return std::make_unique<Liar>(SocketDir(), TenantDir("liar"));
+  return std::make_unique<Liar>(TenantDir("liar"));
 }
 
 std::unique_ptr<Liar> ReclaimLiarsTest::OpenParked(uint64_t* lease) const {

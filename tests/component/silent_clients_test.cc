@@ -37,7 +37,7 @@ class SilentClientsTest : public ComponentTest {
 
 TEST_F(SilentClientsTest, OneThatNeverReadsItsStreamIsEnded) {
   RawSession session = RawSession::Open(TenantDir("a")).value();
-  const auto stream = session.OpenStream(SocketDir());
+  const auto stream = session.OpenStream(TenantDir("a"));
   stream->Send(AcquireMessage(1, 4 * kMiB));
   ASSERT_TRUE(session.TakeSlabs().ok());
   const uint64_t resident = broker().ResidentBytes();
@@ -58,18 +58,18 @@ TEST_F(SilentClientsTest, OneThatNeverReadsItsStreamIsEnded) {
 TEST_F(SilentClientsTest, ThoseWhoNeverAcknowledgeAreEndedInTime) {
   const auto watch = StartGmb("watch", {"watch"});
   RawSession mute = RawSession::Open(TenantDir("a")).value();
-  const auto mutes = mute.OpenStream(SocketDir());
+  const auto mutes = mute.OpenStream(TenantDir("a"));
   mutes->Send(AcquireMessage(1, 4 * kMiB));
   ASSERT_TRUE(mutes->ReceiveAnswer(1).has_value());
 
   RawSession deaf = RawSession::Open(TenantDir("c")).value();
-  const auto deafs = deaf.OpenStream(SocketDir());
+  const auto deafs = deaf.OpenStream(TenantDir("c"));
   for (uint64_t id = 1; id <= 30; ++id)
     deafs->Send(AcquireMessage(id, 2 * kMiB));
 
   // Has what it leased announced, releases it, and still owes its answer.
   RawSession owing = RawSession::Open(TenantDir("d")).value();
-  const auto owings = owing.OpenStream(SocketDir());
+  const auto owings = owing.OpenStream(TenantDir("d"));
   owings->Send(AcquireMessage(1, 64 * kMiB));
   const auto grant = owings->ReceiveAnswer(1);
   ASSERT_TRUE(grant.has_value() && grant->has_grant());
@@ -97,7 +97,7 @@ TEST_F(SilentClientsTest, OneThatIsSilentAndDiesGivesEverythingBackAtOnce) {
   const absl::Time start = absl::Now();
   {
     RawSession session = RawSession::Open(TenantDir("a")).value();
-    const auto stream = session.OpenStream(SocketDir());
+    const auto stream = session.OpenStream(TenantDir("a"));
     stream->Send(AcquireMessage(1, 128 * kMiB));
     ASSERT_TRUE(stream->ReceiveAnswer(1).has_value());
   }
@@ -107,7 +107,7 @@ TEST_F(SilentClientsTest, OneThatIsSilentAndDiesGivesEverythingBackAtOnce) {
 
 TEST_F(SilentClientsTest, ASessionMayAskForNothingForEver) {
   const RawSession idle = RawSession::Open(TenantDir("a")).value();
-  const auto stream = idle.OpenStream(SocketDir());
+  const auto stream = idle.OpenStream(TenantDir("a"));
   for (int i = 0; i < 20; ++i) ExpectServed("b");
   EXPECT_FALSE(HasEnded(idle));
 }

@@ -106,6 +106,10 @@ class FaultyAllocator final : public Allocator {
     return FreeBesideOutside();
   }
 
+  [[nodiscard]] std::vector<HeldSlab> Held() const override {
+    return real_->Held();
+  }
+
   [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> Processes() override {
     const ipc::MutexLock lock(&mutex_);
     return users_;

@@ -97,5 +97,40 @@ TEST(FreeAudit, SmallDifferencesAreNobodys) {
   EXPECT_EQ(audit.unreturned_bytes(), 0u);
 }
 
+TEST(FreeAudit, AnothersReturnDoesNotPayForWhatIsKnownToBeHeld) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(8 * kGiB);
+  audit.OnDestroyed(kA, {4 * kGiB, 0, 92 * kGiB, 92 * kGiB});
+  audit.OnDestroyed(kB, {4 * kGiB, 0, 92 * kGiB, 92 * kGiB});
+  audit.OnReading(92 * kGiB, {{kA, 4 * kGiB}, {kB, 4 * kGiB}});
+  audit.OnReading(96 * kGiB, {{kA, 4 * kGiB}});
+  EXPECT_EQ(audit.unreturned().at(kA), 4 * kGiB);
+  EXPECT_FALSE(audit.unreturned().contains(kB));
+  audit.OnReading(100 * kGiB);
+  EXPECT_EQ(audit.unreturned_bytes(), 0u);
+}
+
+TEST(FreeAudit, WhatIsKnownToBeHeldIsChargedToItsHolderHoweverSmall) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(4 * kTolerance);
+  const uint64_t free_bytes = audit.free_bytes();
+  audit.OnDestroyed(kA, {kTolerance, 0, free_bytes, free_bytes});
+  audit.OnReading(free_bytes, {{kA, kTolerance}});
+  EXPECT_EQ(audit.unreturned().at(kA), kTolerance);
+  EXPECT_EQ(audit.outside_bytes(), 0u);
+}
+
+// What the free figure suggested before the slabs' holders were known.
+TEST(FreeAudit, WhatAnotherWasChargedForIsTakenOffItAgain) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(8 * kGiB);
+  audit.OnDestroyed(kA, {8 * kGiB, 0, 92 * kGiB, 96 * kGiB});
+  ASSERT_EQ(audit.unreturned().at(kA), 4 * kGiB);
+  audit.OnReading(96 * kGiB, {{kB, 4 * kGiB}});
+  EXPECT_FALSE(audit.unreturned().contains(kA));
+  EXPECT_EQ(audit.unreturned().at(kB), 4 * kGiB);
+  EXPECT_EQ(audit.unreturned_bytes(), 4 * kGiB);
+}
+
 }  // namespace
 }  // namespace gmb::broker

@@ -291,6 +291,11 @@ TEST_F(HandleServerTest, EndsEverySessionAndLeavesNothingBehindWhenItStops) {
     EXPECT_EQ(core_.AwaitClosed(peer.session), "the broker stops");
     EXPECT_EQ(core_.TimesClosed(peer.session), 1U);
   }
+  // The disposer closes them soon.
+  const auto deadline =
+      std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kLong);
+  while (OpenFds() != before && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
   EXPECT_EQ(OpenFds(), before);
   EXPECT_FALSE(ipc::SeqpacketSocket::Connect(path_, kLong).ok());
 }

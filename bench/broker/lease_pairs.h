@@ -1,0 +1,18 @@
+#ifndef GMB_BENCH_BROKER_LEASE_PAIRS_H_
+#define GMB_BENCH_BROKER_LEASE_PAIRS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace gmb::bench {
+
+// How many leases of 2 MiB so many sessions of this process acquire and release
+// a second, each one after the other, all at once.
+[[nodiscard]] absl::StatusOr<double> LeasePairsASecond(
+    const std::string& socket_dir, uint32_t sessions, double seconds);
+
+}  // namespace gmb::bench
+
+#endif  // GMB_BENCH_BROKER_LEASE_PAIRS_H_
