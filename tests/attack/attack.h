@@ -13,13 +13,22 @@ namespace gmb::attack {
 struct AttackOptions {
   std::string socket_dir;  // of a tenant, or the shared one
   double seconds = 3;      // SIGTERM ends it earlier
-  int connections = 8;     // kept open at once
+  int uid = 0;             // whose process it is; 0: as it was started
   bool greet = false;      // with a session of this process
-  bool keep = false;       // fast_connects: keeps what it has connected
-  std::string socket = "handle.sock";  // fast_connects: or gmb.sock
-  int rate = 0;     // fast_connects: a second; 0: as fast as it goes
-  int fds = 1;      // linger: in a packet
-  double duty = 1;  // control_burner: the share of one core
+  int connections = 8;     // kept open at once
+
+  // For some attacks alone.
+  std::string socket = "handle.sock";   // or gmb.sock
+  bool keep = false;                    // does not give back, or close
+  int rate = 0;                         // a second; 0: as fast as it goes
+  int fds = 1;                          // in a packet
+  uint64_t bytes = uint64_t{64} << 20;  // to lease
+  int pid = 1;                          // in whose name
+  std::string token;                    // stolen, in hexadecimals
+  std::string path;                     // what is not to be touched
+  std::string step;                     // where it stops
+  std::string then = "stop";            // or kill
+  double duty = 1;                      // the share of one core
 };
 
 // One attack that is going on: when it ends, and what it has done so far. Says
@@ -48,17 +57,31 @@ class Attack {
 
 // The attacks. Each goes on until Attack::GoesOn says no; an error says that it
 // could not be made at all.
-absl::Status LingerFdHandle(Attack& attack);
-absl::Status LingerFdGrpc(Attack& attack);
-absl::Status ContinuationFlood(Attack& attack);
-absl::Status EndlessField(Attack& attack);
-absl::Status EmptyContinuations(Attack& attack);
+absl::Status BorrowedIdentity(Attack& attack);
 absl::Status CheapFrames(Attack& attack);
-absl::Status UnknownTokenCalls(Attack& attack);
-absl::Status RapidReset(Attack& attack);
-absl::Status PingFlood(Attack& attack);
-absl::Status SettingsFlood(Attack& attack);
+absl::Status ContinuationFlood(Attack& attack);
+absl::Status EmptyContinuations(Attack& attack);
+absl::Status EndlessField(Attack& attack);
 absl::Status FastConnects(Attack& attack);
+absl::Status FuseFds(Attack& attack);
+absl::Status Guessing(Attack& attack);
+absl::Status Halts(Attack& attack);
+absl::Status InflightCycles(Attack& attack);
+absl::Status LingerFdGrpc(Attack& attack);
+absl::Status LingerFdHandle(Attack& attack);
+absl::Status LinkAmbush(Attack& attack);
+absl::Status LinkRaces(Attack& attack);
+absl::Status OddFds(Attack& attack);
+absl::Status PassedOn(Attack& attack);
+absl::Status PingFlood(Attack& attack);
+absl::Status PunchSlabs(Attack& attack);
+absl::Status RapidReset(Attack& attack);
+absl::Status SettingsFlood(Attack& attack);
+absl::Status SingleBytes(Attack& attack);
+absl::Status TamperSlabs(Attack& attack);
+absl::Status UnknownTokenCalls(Attack& attack);
+absl::Status UnreadCalls(Attack& attack);
+absl::Status UnreadSlabs(Attack& attack);
 // No attack: takes processor time as one does, for comparison.
 absl::Status ControlBurner(Attack& attack);
 

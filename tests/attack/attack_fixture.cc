@@ -70,7 +70,8 @@ std::ostream& operator<<(std::ostream& out, Kernel kernel) {
   return out;
 }
 
-void AttackTest::Start(Kernel kernel, BrokerOptions options) {
+void AttackTest::Start(Kernel kernel, BrokerOptions options,
+                       unsigned honest_uid) {
   const std::vector<std::string> wrapper = Wrapper(kernel);
   options.wrapper.insert(options.wrapper.end(), wrapper.begin(), wrapper.end());
   StartBroker(options);
@@ -83,7 +84,8 @@ void AttackTest::Start(Kernel kernel, BrokerOptions options) {
   events_ = std::make_unique<EventListener>(SocketDir());
   honest_ = std::make_unique<Program>(
       Directory(), "honest",
-      std::vector<std::string>{HONEST_TENANT, TenantDir(kHonest), "90"});
+      std::vector<std::string>{HONEST_TENANT, TenantDir(kHonest), "90",
+                               absl::StrCat(honest_uid)});
   for (int i = 0; i < 3; ++i) ExpectOthersServed();
   ASSERT_FALSE(HasFailure()) << "it does not even serve when nobody attacks";
   (void)Await([&] {  // what the last client left behind has gone
@@ -190,6 +192,14 @@ void AttackTest::ExpectCalmAgain() {
   });
   EXPECT_TRUE(calm) << "before: " << calm_ << "\nnow:    " << now;
   ExpectOthersServed();
+}
+
+void AttackTest::ExpectAllReturned() const {
+  v1::PoolStatus pool;
+  EXPECT_TRUE(Await([&] {
+    pool = Pool();
+    return pool.unreturned_bytes() == 0 && pool.missing_bytes() == 0;
+  })) << pool.ShortDebugString();
 }
 
 void AttackTest::ExpectEndsInOrderDuring(

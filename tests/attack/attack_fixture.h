@@ -32,8 +32,10 @@ std::ostream& operator<<(std::ostream& out, Kernel kernel);
 // end, and nobody's session but mallory's to have been ended.
 class AttackTest : public component::ComponentTest {
  protected:
-  // Waits until everybody is served and the broker is calm.
-  void Start(Kernel kernel = Kernel::kNewest, BrokerOptions options = {});
+  // Waits until everybody is served and the broker is calm. `honest_uid`: whose
+  // process the honest tenant's is; 0: this one's.
+  void Start(Kernel kernel = Kernel::kNewest, BrokerOptions options = {},
+             unsigned honest_uid = 0);
   void TearDown() override;
 
   // In mallory's directory, unless `directory` says another. It goes on until
@@ -52,6 +54,9 @@ class AttackTest : public component::ComponentTest {
   void ExpectCalmAgain();
   // SIGTERM ends the broker in order while the attack goes on.
   void ExpectEndsInOrderDuring(const std::vector<std::string>& words);
+
+  // Nothing of the pool is still held by those who gave it back.
+  void ExpectAllReturned() const;
 
   [[nodiscard]] EventListener& events() { return *events_; }
 

@@ -5,6 +5,8 @@
 // It speaks to both sockets of a broker by itself, without gRPC, so that it is
 // fast and keeps no rule that it does not want to keep. It ends with 0, and
 // with 3 where this machine does not allow the attack.
+#include <unistd.h>
+
 #include <cstdio>
 #include <map>
 #include <string>
@@ -22,18 +24,32 @@ using AttackFunction = absl::Status (*)(Attack&);
 
 const std::map<std::string, AttackFunction>& Attacks() {
   static const auto* const attacks = new std::map<std::string, AttackFunction>{
+      {"borrowed_identity", BorrowedIdentity},
       {"cheap_frames", CheapFrames},
       {"continuation_flood", ContinuationFlood},
       {"control_burner", ControlBurner},
       {"empty_continuations", EmptyContinuations},
       {"endless_field", EndlessField},
       {"fast_connects", FastConnects},
+      {"fuse_fds", FuseFds},
+      {"guessing", Guessing},
+      {"halts", Halts},
+      {"inflight_cycles", InflightCycles},
       {"linger_fd_grpc", LingerFdGrpc},
       {"linger_fd_handle", LingerFdHandle},
+      {"link_ambush", LinkAmbush},
+      {"link_races", LinkRaces},
+      {"odd_fds", OddFds},
+      {"passed_on", PassedOn},
       {"ping_flood", PingFlood},
+      {"punch_slabs", PunchSlabs},
       {"rapid_reset", RapidReset},
       {"settings_flood", SettingsFlood},
+      {"single_bytes", SingleBytes},
+      {"tamper_slabs", TamperSlabs},
       {"unknown_token_calls", UnknownTokenCalls},
+      {"unread_calls", UnreadCalls},
+      {"unread_slabs", UnreadSlabs},
   };
   return *attacks;
 }
@@ -41,13 +57,21 @@ const std::map<std::string, AttackFunction>& Attacks() {
 bool Set(const std::string& name, const std::string& value,
          AttackOptions* options) {
   const std::map<std::string, std::string*> texts = {
-      {"--socket-dir", &options->socket_dir}, {"--socket", &options->socket}};
+      {"--path", &options->path},
+      {"--socket", &options->socket},
+      {"--socket-dir", &options->socket_dir},
+      {"--step", &options->step},
+      {"--then", &options->then},
+      {"--token", &options->token}};
   const std::map<std::string, int*> numbers = {
       {"--connections", &options->connections},
+      {"--pid", &options->pid},
+      {"--uid", &options->uid},
       {"--rate", &options->rate},
       {"--fds", &options->fds}};
   const std::map<std::string, double*> shares = {
       {"--seconds", &options->seconds}, {"--duty", &options->duty}};
+  if (name == "--bytes") return absl::SimpleAtoi(value, &options->bytes);
   if (const auto text = texts.find(name); text != texts.end()) {
     *text->second = value;
     return true;
@@ -88,6 +112,11 @@ int main(int argc, char** argv) {
     for (const auto& [name, function] : Attacks())
       std::fprintf(stderr, "  %s\n", name.c_str());
     return kUsage;
+  }
+  if (options.uid > 0 && (::setgid(static_cast<gid_t>(options.uid)) != 0 ||
+                          ::setuid(static_cast<uid_t>(options.uid)) != 0)) {
+    std::perror("attacker: cannot be that user");
+    return kImpossible;
   }
   Attack attack(options);
   const absl::Status made = named->second(attack);

@@ -1,11 +1,12 @@
 // An honest tenant as a process:
 //
-//   honest_tenant SOCKET_DIR TAG
+//   honest_tenant SOCKET_DIR TAG [UID]
 //
 // Leases and releases until SIGTERM, and says "round N" after each round. Ends
 // with 0 and "all well" if everything was served and nothing was lost, and with
 // 4 and what went wrong otherwise.
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +26,9 @@ int Say(const absl::Status& wrong) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
+  const unsigned uid = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 0;
+  if (uid > 0 && (::setgid(uid) != 0 || ::setuid(uid) != 0)) return 3;
   ::signal(SIGTERM, [](int) { stopped = 1; });
   const auto tenant = gmb::attack::HonestTenant::Open(
       argv[1], static_cast<unsigned char>(std::atoi(argv[2])));

@@ -3,6 +3,7 @@
 #include "tests/attack/own_session.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -13,35 +14,49 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr size_t kTokenBytes = 16;
 
-absl::StatusOr<v1::BrokerFrame> ReceiveFrame(ipc::SeqpacketSocket& socket) {
-  const absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
+absl::StatusOr<v1::BrokerFrame> ReceiveFrame(
+    ipc::SeqpacketSocket& socket, std::vector<ipc::UniqueFd>* fds = nullptr) {
+  absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
   if (!packet.ok()) return packet.status();
   v1::BrokerFrame frame;
   if (!frame.ParseFromString(packet->bytes))
     return absl::InternalError("garbage in the greeting");
   if (frame.has_refused())
     return absl::UnavailableError(frame.refused().message());
+  if (fds != nullptr) *fds = std::move(packet->fds);
   return frame;
 }
 
 }  // namespace
 
+absl::StatusOr<std::string> ReceiveNonce(ipc::SeqpacketSocket& socket) {
+  const absl::StatusOr<v1::BrokerFrame> challenge = ReceiveFrame(socket);
+  if (!challenge.ok()) return challenge.status();
+  return challenge->challenge().nonce();
+}
+
+std::string HelloFrame(const std::string& nonce) {
+  v1::ClientFrame hello;
+  hello.mutable_hello()->set_protocol_version(1);
+  hello.mutable_hello()->set_nonce(nonce);
+  hello.mutable_hello()->set_program("attacker");
+  return hello.SerializeAsString();
+}
+
 absl::StatusOr<OwnSession> OwnSession::Greet(const std::string& socket_dir) {
   auto socket =
       ipc::SeqpacketSocket::Connect(socket_dir + "/handle.sock", kPatience);
   if (!socket.ok()) return socket.status();
-  const absl::StatusOr<v1::BrokerFrame> challenge = ReceiveFrame(*socket);
-  if (!challenge.ok()) return challenge.status();
-  v1::ClientFrame hello;
-  hello.mutable_hello()->set_protocol_version(1);
-  hello.mutable_hello()->set_nonce(challenge->challenge().nonce());
-  hello.mutable_hello()->set_program("attacker");
-  const absl::Status sent = socket->Send(hello.SerializeAsString(), {},
+  const absl::StatusOr<std::string> nonce = ReceiveNonce(*socket);
+  if (!nonce.ok()) return nonce.status();
+  const absl::Status sent = socket->Send(HelloFrame(*nonce), {},
                                          /*with_credentials=*/true, kPatience);
   if (!sent.ok()) return sent;
-  absl::StatusOr<v1::BrokerFrame> welcome = ReceiveFrame(*socket);
+  std::vector<ipc::UniqueFd> fds;
+  absl::StatusOr<v1::BrokerFrame> welcome = ReceiveFrame(*socket, &fds);
   if (!welcome.ok()) return welcome.status();
-  return OwnSession(*std::move(socket), std::move(*welcome->mutable_welcome()));
+  return OwnSession(*std::move(socket), std::move(*welcome->mutable_welcome()),
+                    fds.empty() ? ipc::UniqueFd() : std::move(fds.front()));
 }
 
 bool OwnSession::Lives() {

@@ -3,13 +3,20 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "gmb/v1/handle.pb.h"
 #include "ipc/seqpacket.h"
+#include "ipc/unique_fd.h"
 #include "tests/attack/attack.h"
 
 namespace gmb::attack {
+
+// The nonce of the Challenge, and the Hello that answers it.
+[[nodiscard]] absl::StatusOr<std::string> ReceiveNonce(
+    ipc::SeqpacketSocket& socket);
+[[nodiscard]] std::string HelloFrame(const std::string& nonce);
 
 // A session of this process, greeted by hand. It ends with the object.
 class OwnSession {
@@ -18,15 +25,21 @@ class OwnSession {
 
   [[nodiscard]] const v1::Welcome& welcome() const { return welcome_; }
   [[nodiscard]] ipc::SeqpacketSocket& socket() { return socket_; }
+  // The memfd of its gate's page.
+  [[nodiscard]] const ipc::UniqueFd& gate() const { return gate_; }
   // False once the broker has hung up. Drops what it has sent.
   [[nodiscard]] bool Lives();
 
  private:
-  OwnSession(ipc::SeqpacketSocket socket, v1::Welcome welcome)
-      : socket_(std::move(socket)), welcome_(std::move(welcome)) {}
+  OwnSession(ipc::SeqpacketSocket socket, v1::Welcome welcome,
+             ipc::UniqueFd gate)
+      : socket_(std::move(socket)),
+        welcome_(std::move(welcome)),
+        gate_(std::move(gate)) {}
 
   ipc::SeqpacketSocket socket_;
   v1::Welcome welcome_;
+  ipc::UniqueFd gate_;
 };
 
 // Keeps a session as long as the attack asks for one: greets anew when the

@@ -1,0 +1,150 @@
+// Clients that stop, die, read nothing, write a byte at a time, or hold on to
+// more than they should.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/attack/attack_fixture.h"
+
+namespace gmb::attack {
+namespace {
+
+using component::kMiB;
+using component::WaitFor;
+using ::testing::HasSubstr;
+
+class ClientsTest : public AttackTest {};
+
+const std::vector<std::string>& Steps() {
+  static const auto* const steps = new std::vector<std::string>{
+      "connected",    "challenged", "hello_sent",   "welcomed", "stream_opened",
+      "acquire_sent", "granted",    "acknowledged", "mapped",   "release_sent"};
+  return *steps;
+}
+
+TEST_F(ClientsTest, ThatStopAtAnyStepHoldUpNobody) {
+  Start();
+  std::vector<std::unique_ptr<Program>> stopped;
+  for (const std::string& step : Steps()) {
+    stopped.push_back(StartAttacker({"halts", "--step", step}));
+    EXPECT_TRUE(stopped.back()->AwaitOut("at " + step))
+        << stopped.back()->Err();
+  }
+  for (int i = 0; i < 5; ++i) ExpectOthersServed();
+  for (const auto& client : stopped) {
+    client->Signal(SIGKILL);
+    EXPECT_EQ(client->AwaitExit(), 128 + SIGKILL);
+  }
+  ExpectCalmAgain();
+  ExpectAllReturned();
+}
+
+TEST_F(ClientsTest, ThatDieAtAnyStepLeaveNothing) {
+  Start();
+  for (int round = 0; round < 3; ++round) {
+    for (const std::string& step : Steps()) {
+      const auto client =
+          StartAttacker({"halts", "--step", step, "--then", "kill"});
+      EXPECT_EQ(client->AwaitExit(), 128 + SIGKILL) << client->Err();
+    }
+  }
+  ExpectCalmAgain();
+  ExpectAllReturned();
+}
+
+TEST_F(ClientsTest, OperatorsThatNeverReadHoldUpNobody) {
+  Start();
+  std::vector<std::unique_ptr<Program>> watchers;
+  for (int i = 0; i < 4; ++i) {
+    watchers.push_back(StartGmb("watch" + std::to_string(i), {"watch"}));
+    ASSERT_TRUE(Await([&] { return !watchers.back()->Out().empty(); }));
+    watchers.back()->Signal(SIGSTOP);
+  }
+  const auto attacker =
+      StartAttacker({"unread_calls", "--greet"}, SocketDir() + "/admin");
+  ServeDuring(*attacker, 2);
+  Stop(*attacker);
+  watchers.clear();
+  ExpectCalmAgain();
+}
+
+TEST_F(ClientsTest, ThatWriteSingleBytesHoldUpNobody) {
+  Start();
+  const std::vector<std::vector<std::string>> all = {
+      {"single_bytes", "--socket", "handle.sock", "--connections", "64"},
+      {"single_bytes", "--socket", "gmb.sock", "--connections", "64"},
+      {"single_bytes", "--socket", "gmb.sock", "--greet"}};
+  std::vector<std::unique_ptr<Program>> attackers;
+  for (const auto& words : all) attackers.push_back(StartAttacker(words));
+  ServeDuring(*attackers.back(), 2);
+  for (const auto& attacker : attackers) Stop(*attacker);
+  ExpectCalmAgain();
+}
+
+TEST_F(ClientsTest, OfABrokerWithFewFdsLockNobodyOut) {
+  BrokerOptions options;
+  options.wrapper = {"sh", "-c", "ulimit -n 2000; exec \"$@\"", "sh"};
+  Start(Kernel::kNewest, options);
+  const auto handles =
+      StartAttacker({"fast_connects", "--keep", "--rate", "5000"});
+  const auto calls = StartAttacker(
+      {"fast_connects", "--keep", "--rate", "5000", "--socket", "gmb.sock"});
+  ServeDuring(*calls, 2);
+  Stop(*handles);
+  Stop(*calls);
+  ExpectCalmAgain();
+}
+
+TEST_F(ClientsTest, ThatPunchHolesWhileTheirMemoryIsTakenHarmThemselvesAlone) {
+  BrokerOptions options;
+  options.flags = {"--host-pool=256MiB"};
+  Start(Kernel::kNewest, options);
+  const auto attacker =
+      StartAttacker({"punch_slabs", "--bytes", std::to_string(160 * kMiB)});
+  ASSERT_TRUE(attacker->AwaitOut("attacking")) << attacker->Err();
+  for (int round = 0; round < 3; ++round) {
+    const auto client = ConnectAs("other");
+    ASSERT_NE(client, nullptr);
+    auto lease = client->Acquire(128 * kMiB, WaitFor(absl::Seconds(60)));
+    ASSERT_TRUE(lease.ok()) << lease.status() << attacker->Err();
+    const auto* const bytes = static_cast<const char*>(lease->data());
+    EXPECT_EQ(bytes[0], 0);
+    EXPECT_EQ(bytes[lease->size_bytes() - 1], 0);
+    EXPECT_TRUE(std::move(*lease).Release().ok());
+    ExpectOthersServed();
+  }
+  EXPECT_TRUE(attacker->AwaitOut("evicted=")) << attacker->Out();
+  EXPECT_TRUE(attacker->AwaitOut("brought_back=")) << attacker->Out();
+  Stop(*attacker);
+  ExpectCalmAgain();
+  ExpectAllReturned();
+}
+
+TEST_F(ClientsTest, ThatTamperWithSlabsHarmThemselvesAlone) {
+  Start();
+  const auto attacker = StartAttacker({"tamper_slabs"});
+  ServeDuring(*attacker, 2);
+  Stop(*attacker);
+  EXPECT_THAT(attacker->Out(), HasSubstr("tampered="));
+  ExpectCalmAgain();
+  ExpectAllReturned();
+}
+
+// A privileged client gives its slabs to another user: the broker cannot take
+// them back as it does others', and goes on with these.
+TEST_F(ClientsTest, ThatGiveSlabsAwayHoldUpNobodysBytes) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root gives files away";
+  Start();
+  const auto attacker = StartAttacker({"tamper_slabs", "--keep"});
+  ServeDuring(*attacker, 2);
+  Stop(*attacker);
+  ExpectCalmAgain();
+  ExpectAllReturned();
+}
+
+}  // namespace
+}  // namespace gmb::attack

@@ -1,0 +1,81 @@
+// A client that stops for ever, or dies, at one step of its life.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "tests/attack/attack.h"
+#include "tests/attack/hand_stream.h"
+#include "tests/attack/own_lease.h"
+#include "tests/attack/own_session.h"
+
+namespace gmb::attack {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr uint64_t kBytes = uint64_t{8} << 20;
+
+class Life {
+ public:
+  explicit Life(const AttackOptions& options) : options_(options) {}
+
+  absl::Status Live() {
+    auto socket = ipc::SeqpacketSocket::Connect(
+        options_.socket_dir + "/handle.sock", kPatience);
+    if (!socket.ok()) return socket.status();
+    At("connected");
+    const absl::StatusOr<std::string> nonce = ReceiveNonce(*socket);
+    if (!nonce.ok()) return nonce.status();
+    At("challenged");
+    const absl::Status sent =
+        socket->Send(HelloFrame(*nonce), {}, true, kPatience);
+    if (!sent.ok()) return sent;
+    At("hello_sent");
+    socket = absl::UnavailableError("done");  // the rest with a session
+    return LiveOn();
+  }
+
+ private:
+  absl::Status LiveOn() {
+    absl::StatusOr<OwnSession> session = OwnSession::Greet(options_.socket_dir);
+    if (!session.ok()) return session.status();
+    At("welcomed");
+    HandStream stream;
+    if (!stream.Open(options_.socket_dir, session->welcome().token()))
+      return absl::UnavailableError("no stream");
+    At("stream_opened");
+    const uint64_t acquire = stream.Send(AcquireOf(kBytes));
+    At("acquire_sent");
+    const auto grant = stream.Answer(acquire, kPatience);
+    if (!grant.has_value() || !grant->has_grant())
+      return absl::UnavailableError("no grant");
+    At("granted");
+    const uint64_t lease = grant->grant().lease_id();
+    auto slabs = TakeSlabs(&*session, grant->grant().slabs());
+    if (!slabs.ok()) return slabs.status();
+    At("acknowledged");
+    stream.Send(MappedOf(lease, 0));
+    At("mapped");
+    slabs->clear();
+    stream.Send(ReleaseOf(lease));
+    At("release_sent");
+    return absl::InvalidArgumentError("there is no such step");
+  }
+
+  void At(const std::string& step) const {
+    if (step != options_.step) return;
+    std::printf("at %s\n", step.c_str());
+    std::fflush(stdout);
+    ::raise(options_.then == "kill" ? SIGKILL : SIGSTOP);
+    ::_exit(0);
+  }
+
+  const AttackOptions& options_;
+};
+
+}  // namespace
+
+absl::Status Halts(Attack& attack) { return Life(attack.options()).Live(); }
+
+}  // namespace gmb::attack

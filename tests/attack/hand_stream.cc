@@ -1,0 +1,139 @@
+// Enough of gRPC to hold a lease, without gRPC.
+#include "tests/attack/hand_stream.h"
+
+#include <poll.h>
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "tests/attack/http_frames.h"
+
+namespace gmb::attack {
+namespace {
+
+constexpr absl::Duration kWrite = absl::Seconds(5);
+constexpr size_t kMessageHeaderBytes = 5;
+
+size_t BigEndian(const std::string& bytes, size_t at, size_t count) {
+  size_t value = 0;
+  for (size_t i = 0; i < count; ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+bool Await(int fd, short events, absl::Time deadline) {
+  const absl::Duration rest = deadline - absl::Now();
+  if (rest <= absl::ZeroDuration()) return false;
+  pollfd wait{.fd = fd, .events = events, .revents = 0};
+  return ::poll(&wait, 1,
+                static_cast<int>(absl::ToInt64Milliseconds(rest)) + 1) > 0;
+}
+
+}  // namespace
+
+bool HandStream::Open(const std::string& socket_dir, const std::string& token) {
+  frames_.clear();
+  if (!connection_.Connect(socket_dir + "/gmb.sock")) return false;
+  connection_.Append(Opening());
+  OpenCall(token);
+  return is_open();
+}
+
+void HandStream::OpenCall(const std::string& token) {
+  messages_.clear();
+  received_.clear();
+  stream_ = connection_.NextStream();
+  connection_.Append(Frame(FrameType::kHeaders, kEndHeaders, stream_,
+                           CallHeaders(kSessionMethod, token)));
+  (void)Flush(kWrite);
+}
+
+uint64_t HandStream::Send(v1::ClientMessage message) {
+  message.set_request_id(++last_id_);
+  connection_.Append(Message(stream_, message.SerializeAsString()));
+  return Flush(kWrite) ? last_id_ : 0;
+}
+
+bool HandStream::Flush(absl::Duration patience) {
+  const absl::Time deadline = absl::Now() + patience;
+  while (is_open() && connection_.unwritten() > 0) {
+    connection_.Write();
+    if (is_open() && connection_.unwritten() > 0 &&
+        !Await(fd(), POLLOUT, deadline)) {
+      return false;
+    }
+  }
+  return is_open();
+}
+
+std::optional<v1::BrokerMessage> HandStream::Receive(absl::Duration patience) {
+  const absl::Time deadline = absl::Now() + patience;
+  while (received_.empty()) {
+    if (!ReadMore(deadline)) return std::nullopt;
+  }
+  v1::BrokerMessage message = std::move(received_.front());
+  received_.pop_front();
+  return message;
+}
+
+std::optional<v1::BrokerMessage> HandStream::Answer(uint64_t id,
+                                                    absl::Duration patience) {
+  if (id == 0) return std::nullopt;
+  const absl::Time deadline = absl::Now() + patience;
+  for (size_t at = 0;; ++at) {
+    while (at == received_.size()) {
+      if (!ReadMore(deadline)) return std::nullopt;
+    }
+    if (received_[at].request_id() != id || received_[at].has_waiting())
+      continue;
+    v1::BrokerMessage message = std::move(received_[at]);
+    received_.erase(received_.begin() + static_cast<ptrdiff_t>(at));
+    return message;
+  }
+}
+
+bool HandStream::ReadMore(absl::Time deadline) {
+  if (!is_open() || !Await(fd(), POLLIN, deadline)) return false;
+  connection_.Read(&frames_);
+  TakeFrames();
+  TakeMessages();
+  return is_open() || !received_.empty();
+}
+
+void HandStream::TakeFrames() {
+  while (frames_.size() >= kFrameHeaderBytes) {
+    const size_t payload = BigEndian(frames_, 0, 3);
+    if (frames_.size() < kFrameHeaderBytes + payload) return;
+    const auto type = static_cast<FrameType>(frames_[3]);
+    const auto flags = static_cast<uint8_t>(frames_[4]);
+    const size_t stream = BigEndian(frames_, 5, 4);
+    if (type == FrameType::kData && stream == stream_)
+      messages_ += frames_.substr(kFrameHeaderBytes, payload);
+    if (type == FrameType::kSettings && (flags & kAck) == 0)
+      connection_.Append(Frame(FrameType::kSettings, kAck, 0));
+    if (type == FrameType::kPing && (flags & kAck) == 0) {
+      connection_.Append(Frame(FrameType::kPing, kAck, 0,
+                               frames_.substr(kFrameHeaderBytes, payload)));
+    }
+    frames_.erase(0, kFrameHeaderBytes + payload);
+    // The trailers of the call, or its end before it began.
+    const bool over = (type == FrameType::kHeaders && stream == stream_ &&
+                       (flags & kEndStream) != 0) ||
+                      (type == FrameType::kRstStream && stream == stream_);
+    if (over) connection_.Close();
+  }
+  if (is_open()) connection_.Write();
+}
+
+void HandStream::TakeMessages() {
+  while (messages_.size() >= kMessageHeaderBytes) {
+    const size_t bytes = BigEndian(messages_, 1, 4);
+    if (messages_.size() < kMessageHeaderBytes + bytes) return;
+    v1::BrokerMessage message;
+    if (message.ParseFromString(messages_.substr(kMessageHeaderBytes, bytes)))
+      received_.push_back(std::move(message));
+    messages_.erase(0, kMessageHeaderBytes + bytes);
+  }
+}
+
+}  // namespace gmb::attack

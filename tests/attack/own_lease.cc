@@ -1,0 +1,77 @@
+// Memory of the broker in an attacker's hands.
+#include "tests/attack/own_lease.h"
+
+#include <sys/mman.h>
+
+#include <utility>
+
+#include "absl/time/time.h"
+
+namespace gmb::attack {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(10);
+
+}  // namespace
+
+Slab::Slab(ipc::UniqueFd memory, uint64_t size)
+    : fd(std::move(memory)),
+      bytes(size),
+      at(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(),
+                0)) {}
+
+Slab::Slab(Slab&& other) noexcept
+    : fd(std::move(other.fd)),
+      bytes(other.bytes),
+      at(std::exchange(other.at, MAP_FAILED)) {}
+
+Slab::~Slab() { Unmap(); }
+
+void Slab::Unmap() {
+  if (at != MAP_FAILED) ::munmap(at, bytes);
+  at = MAP_FAILED;
+}
+
+v1::ClientMessage AcquireOf(uint64_t bytes) {
+  v1::ClientMessage message;
+  message.mutable_acquire()->set_bytes(bytes);
+  message.mutable_acquire()->mutable_wait()->set_seconds(10);
+  return message;
+}
+
+v1::ClientMessage ReleaseOf(uint64_t lease) {
+  v1::ClientMessage message;
+  message.mutable_release()->set_lease_id(lease);
+  return message;
+}
+
+v1::ClientMessage MappedOf(uint64_t lease, uint64_t move) {
+  v1::ClientMessage message;
+  message.mutable_mapped()->set_lease_id(lease);
+  message.mutable_mapped()->set_move(move);
+  return message;
+}
+
+absl::StatusOr<std::vector<Slab>> TakeSlabs(OwnSession* session,
+                                            uint32_t count) {
+  std::vector<Slab> slabs;
+  while (slabs.size() < count) {
+    absl::StatusOr<ipc::Packet> packet = session->socket().Receive(kPatience);
+    if (!packet.ok()) return packet.status();
+    v1::BrokerFrame frame;
+    if (!frame.ParseFromString(packet->bytes) || !frame.has_slabs())
+      return absl::InternalError("not a Slabs frame");
+    for (size_t i = 0; i < packet->fds.size(); ++i) {
+      slabs.emplace_back(std::move(packet->fds[i]),
+                         frame.slabs().slab_bytes(static_cast<int>(i)));
+    }
+    v1::ClientFrame ack;
+    ack.mutable_slabs_ack()->set_frame_id(frame.slabs().frame_id());
+    const absl::Status sent = session->socket().Send(
+        ack.SerializeAsString(), {}, /*with_credentials=*/false, kPatience);
+    if (!sent.ok()) return sent;
+  }
+  return slabs;
+}
+
+}  // namespace gmb::attack

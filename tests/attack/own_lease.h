@@ -1,0 +1,39 @@
+#ifndef GMB_TESTS_ATTACK_OWN_LEASE_H_
+#define GMB_TESTS_ATTACK_OWN_LEASE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gmb/v1/session.pb.h"
+#include "ipc/unique_fd.h"
+#include "tests/attack/hand_stream.h"
+#include "tests/attack/own_session.h"
+
+namespace gmb::attack {
+
+// A slab of the `host` device: its memfd, kept, and a mapping of it.
+struct Slab {
+  ipc::UniqueFd fd;
+  uint64_t bytes = 0;
+  void* at = nullptr;
+
+  Slab(ipc::UniqueFd memory, uint64_t size);
+  Slab(Slab&& other) noexcept;
+  Slab& operator=(Slab&&) = delete;
+  ~Slab();
+  void Unmap();
+};
+
+[[nodiscard]] v1::ClientMessage AcquireOf(uint64_t bytes);
+[[nodiscard]] v1::ClientMessage ReleaseOf(uint64_t lease);
+[[nodiscard]] v1::ClientMessage MappedOf(uint64_t lease, uint64_t move);
+
+// Receives Slabs frames until `count` slabs are here, acknowledging each.
+[[nodiscard]] absl::StatusOr<std::vector<Slab>> TakeSlabs(OwnSession* session,
+                                                          uint32_t count);
+
+}  // namespace gmb::attack
+
+#endif  // GMB_TESTS_ATTACK_OWN_LEASE_H_
