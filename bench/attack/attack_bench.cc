@@ -44,7 +44,8 @@ the worst; "greet" and "status" are the longest of all rounds, in ms, and after
 the stroke under control; "peak" and "left" say by how much RssAnon had grown,
 in MiB, during the attack and 2 s after it; "fds" and "threads" by how many, 2 s
 after; "ended" counts sessions of others that the broker ended; "failed" counts
-requests of others. "cores" is what each attacking process took.
+requests of others. "cores" is what each attacking process took, and "gmbd" what
+the broker took, under attack and under control.
 )";
 
 struct Options {
@@ -136,8 +137,11 @@ void Print(const std::string& name, const Cells& cells, bool json) {
     std::printf("%s}\n", line.c_str());
     return;
   }
-  std::printf("%-53s", name.c_str());
-  for (const auto& cell : cells) std::printf(" %9s", cell.second.c_str());
+  std::printf("%-58s", name.c_str());
+  for (const auto& cell : cells)
+    std::printf(" %*s",
+                static_cast<int>(std::max(cell.first.size(), size_t{7})) + 2,
+                cell.second.c_str());
   std::printf("\n");
 }
 

@@ -3,6 +3,7 @@
 #include "bench/attack/attack_round.h"
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 #include <csignal>
@@ -39,6 +40,16 @@ std::string LastLine(const std::string& path) {
   return last;
 }
 
+double BrokerSeconds(pid_t broker) {
+  clockid_t clock = 0;
+  timespec time{};
+  if (::clock_getcpuclockid(broker, &clock) != 0 ||
+      ::clock_gettime(clock, &time) != 0) {
+    return 0;
+  }
+  return absl::ToDoubleSeconds(absl::DurationFromTimespec(time));
+}
+
 using Commands = std::vector<std::vector<std::string>>;
 
 absl::StatusOr<std::vector<cli::ChildProcess>> StartAll(
@@ -61,6 +72,7 @@ absl::StatusOr<Round> Run(const RoundSetup& setup, const Commands& commands) {
   auto others = Others::Start(setup.socket_dir);
   if (!others.ok()) return others.status();
   const double seconds_before = ChildrenSeconds();
+  const double broker_before = BrokerSeconds(setup.broker);
   const absl::Time start = absl::Now();
   auto processes = StartAll(setup.log_path, commands);
   if (!processes.ok()) return processes.status();
@@ -75,6 +87,7 @@ absl::StatusOr<Round> Run(const RoundSetup& setup, const Commands& commands) {
   }
   round.seen = (*others)->Stop();  // the attack goes on meanwhile
   const double gone = absl::ToDoubleSeconds(absl::Now() - start);
+  round.broker_cores = (BrokerSeconds(setup.broker) - broker_before) / gone;
   for (const cli::ChildProcess& process : *processes) process.Signal(SIGTERM);
   for (cli::ChildProcess& process : *processes) {
     const auto ended = process.Wait(absl::Now() + kPatience);

@@ -31,6 +31,7 @@ struct AttackSpec {
 struct Round {
   Seen seen;
   double cores = 0;  // of processor time that each process took
+  double broker_cores = 0;
   Held most;         // while it went on
   std::string told;  // the first process's own counts
 };

@@ -26,6 +26,8 @@ void AddRound(const Round& attack, const Round& control, const Held& before,
   grow(&figures->control_greeting_ms, control.seen.greeting_ms);
   grow(&figures->control_status_ms, control.seen.status_ms);
   grow(&figures->cores, attack.cores);
+  grow(&figures->broker_cores, attack.broker_cores);
+  grow(&figures->control_broker_cores, control.broker_cores);
   const auto more = [](int64_t* most, int64_t now) {
     *most = std::max(*most, now);
   };
@@ -54,6 +56,8 @@ Cells Row(const Figures& f) {
                            static_cast<double>(held.anonymous_kib) / 1024);
   };
   return {{"cores", ms(f.cores)},
+          {"gmbd", absl::StrFormat("%.2f/%.2f", f.broker_cores,
+                                   f.control_broker_cores)},
           {"p50", ms(median(f.attack_p50))},
           {"p99", ms(median(f.attack_p99))},
           {"ctl p50", ms(median(f.control_p50))},

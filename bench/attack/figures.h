@@ -16,6 +16,7 @@ struct Figures {
   double greeting_ms = 0, control_greeting_ms = 0;
   double status_ms = 0, control_status_ms = 0;
   double cores = 0;
+  double broker_cores = 0, control_broker_cores = 0;
   Held peak, left;  // growth
   size_t ended = 0;
   std::vector<std::string> failures;
