@@ -1,0 +1,259 @@
+// What others of a broker notice of an attack, beside what they notice of
+// processes that take the same processor time and leave it alone.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "bench/attack/attack_round.h"
+#include "bench/attack/figures.h"
+#include "client/cli/demo/broker_process.h"
+#include "client/cli/demo/temp_dir.h"
+#include "tests/attack/event_listener.h"
+
+namespace gmb::bench {
+namespace {
+
+constexpr absl::Duration kUntilCalm = absl::Seconds(2);
+constexpr char kTenants[] =
+    "tenants:\n"
+    "  - {name: mallory, limit: 100%}\n"
+    "  - {name: honest, limit: 100%}\n"
+    "  - {name: other, limit: 100%}\n";
+
+constexpr char kUsage[] =
+    R"(usage: attack_bench [--gmbd PATH] [--attacker PATH] [--rounds 3] [--seconds 3]
+                    [--json] [ATTACK...]
+
+Each round attacks a broker of the host device for some seconds, and then burns
+the same processor time beside it in as many processes (the control). Meanwhile
+an honest session acquires and releases 2 MiB without pause, and every 200 ms a
+new client greets and an operator asks for the status. ATTACK is a name such as
+rapid_reset, and means all of its forms; without any, all attacks are made.
+
+Columns: "p50" and "p99" are an acquire's, in ms, the medians of the rounds;
+"ratio" is p99 under attack to p99 under control, the median of the rounds and
+the worst; "greet" and "status" are the longest of all rounds, in ms, and after
+the stroke under control; "peak" and "left" say by how much RssAnon had grown,
+in MiB, during the attack and 2 s after it; "fds" and "threads" by how many, 2 s
+after; "ended" counts sessions of others that the broker ended; "failed" counts
+requests of others. "cores" is what each attacking process took, and "gmbd" what
+the broker took, under attack and under control.
+)";
+
+struct Options {
+  std::string gmbd;
+  std::string attacker;
+  int rounds = 3;
+  double seconds = 3;
+  bool json = false;
+  std::vector<std::string> names;
+};
+
+std::vector<AttackSpec> AllAttacks() {
+  std::vector<AttackSpec> attacks = {
+      {{"linger_fd_handle", "--connections", "1"}},
+      {{"linger_fd_handle", "--connections", "64", "--fds", "16"}},
+      {{"linger_fd_grpc", "--connections", "24"}},
+      {{"linger_fd_grpc", "--connections", "24", "--greet"}},
+  };
+  for (const char* name :
+       {"continuation_flood", "endless_field", "empty_continuations",
+        "cheap_frames", "unknown_token_calls", "rapid_reset", "ping_flood",
+        "settings_flood"}) {
+    attacks.push_back({{name}});
+    attacks.push_back({{name, "--greet"}});
+  }
+  for (const char* socket : {"handle.sock", "gmb.sock"}) {
+    const std::vector<std::string> words = {"fast_connects", "--rate", "10000",
+                                            "--socket", socket};
+    attacks.push_back({words, true});
+    attacks.push_back({words, true});
+    attacks.back().words.push_back("--keep");
+  }
+  return attacks;
+}
+
+absl::StatusOr<Figures> Measure(const Options& options,
+                                const AttackSpec& attack,
+                                const std::string& dir) {
+  std::filesystem::create_directory(dir);
+  cli::BrokerProcess::Options gmbd;
+  gmbd.program = options.gmbd;
+  gmbd.device_flags = {"--device", "host:256MiB"};
+  gmbd.config = kTenants;
+  gmbd.dir = dir;
+  auto broker = cli::BrokerProcess::Start(gmbd);
+  if (!broker.ok()) return broker.status();
+  const RoundSetup setup{.attacker = options.attacker,
+                         .socket_dir = (*broker)->socket_dir(),
+                         .log_path = dir + "/attacker.log",
+                         .broker = (*broker)->pid(),
+                         .duration = absl::Seconds(options.seconds)};
+  const gmb::attack::EventListener events(setup.socket_dir);
+  // The pools of gRPC grow with the first load.
+  RoundSetup warm_up = setup;
+  warm_up.duration = absl::Seconds(1);
+  if (auto calm = RunControl(warm_up, attack, 0); !calm.ok())
+    return calm.status();
+  Figures figures;
+  for (int i = 0; i < options.rounds; ++i) {
+    absl::SleepFor(absl::Milliseconds(300));  // the last client has gone
+    const Held before = HeldBy(setup.broker);
+    const absl::StatusOr<Round> attacked = RunAttack(setup, attack);
+    if (!attacked.ok()) return attacked.status();
+    absl::SleepFor(kUntilCalm);
+    const Held after = HeldBy(setup.broker);
+    const absl::StatusOr<Round> control =
+        RunControl(setup, attack, attacked->cores);
+    if (!control.ok()) return control.status();
+    AddRound(*attacked, *control, before, after, &figures);
+  }
+  if (!(*broker)->running()) return absl::UnavailableError("gmbd has ended");
+  for (const std::string& session : events.EndedByOthers(kMallory)) {
+    ++figures.ended;
+    figures.failures.push_back(absl::StrCat("ended: ", session));
+  }
+  return figures;
+}
+
+std::string NameOf(const AttackSpec& attack) {
+  std::string name = absl::StrJoin(attack.words, " ");
+  return attack.shared_too ? absl::StrCat("2 x ", name) : name;
+}
+
+void Print(const std::string& name, const Cells& cells, bool json) {
+  if (json) {
+    std::string line = absl::StrCat("{\"attack\": \"", name, "\"");
+    for (const auto& [heading, value] : cells)
+      absl::StrAppend(&line, ", \"", heading, "\": \"", value, "\"");
+    std::printf("%s}\n", line.c_str());
+    return;
+  }
+  std::printf("%-58s", name.c_str());
+  for (const auto& cell : cells)
+    std::printf(" %*s",
+                static_cast<int>(std::max(cell.first.size(), size_t{7})) + 2,
+                cell.second.c_str());
+  std::printf("\n");
+}
+
+bool Wanted(const Options& options, const AttackSpec& attack) {
+  return options.names.empty() ||
+         std::find(options.names.begin(), options.names.end(),
+                   attack.words.front()) != options.names.end();
+}
+
+absl::Status Run(const Options& options) {
+  const absl::StatusOr<cli::TempDir> dir = cli::TempDir::Make();
+  if (!dir.ok()) return dir.status();
+  Cells headings;
+  for (const auto& [heading, value] : Row(Figures()))
+    headings.emplace_back(heading, heading);
+  if (!options.json) Print("", headings, false);
+  std::string notes;
+  int number = 0;
+  int not_measured = 0;
+  for (const AttackSpec& attack : AllAttacks()) {
+    if (!Wanted(options, attack)) continue;
+    const std::string name = NameOf(attack);
+    const absl::StatusOr<Figures> figures =
+        Measure(options, attack, absl::StrCat(dir->path(), "/", ++number));
+    if (!figures.ok()) {
+      std::fprintf(stderr, "%s: %s\n", name.c_str(),
+                   figures.status().ToString().c_str());
+      ++not_measured;
+      continue;
+    }
+    Print(name, Row(*figures), options.json);
+    std::fflush(stdout);
+    absl::StrAppend(&notes, "  ", name, ": ", figures->told, "\n");
+    for (const std::string& failure : figures->failures)
+      absl::StrAppend(&notes, "    ", failure, "\n");
+  }
+  if (number == 0)
+    return absl::NotFoundError(
+        "no such attack; --help says how they are named");
+  if (!options.json) {
+    std::printf("\nThe attackers' own counts of the last round:\n%s",
+                notes.c_str());
+  }
+  if (not_measured == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      not_measured, " attacks were not measured, for the reasons above"));
+}
+
+bool Parse(int argc, char** argv, Options* options) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    if (arg == "--json") {
+      options->json = true;
+      continue;
+    }
+    if (arg.rfind("--", 0) != 0) {
+      options->names.push_back(arg);
+      continue;
+    }
+    if (i + 1 == argc) return false;
+    const std::string value = argv[++i];
+    if (arg == "--gmbd") {
+      options->gmbd = value;
+    } else if (arg == "--attacker") {
+      options->attacker = value;
+    } else if (arg == "--rounds") {
+      if (!absl::SimpleAtoi(value, &options->rounds) || options->rounds < 1)
+        return false;
+    } else if (arg != "--seconds" ||
+               !absl::SimpleAtod(value, &options->seconds) ||
+               options->seconds <= 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Where the build puts them.
+absl::Status FindPrograms(Options* options) {
+  if (options->gmbd.empty()) {
+    absl::StatusOr<std::string> gmbd = cli::FindBroker();
+    if (!gmbd.ok()) return gmbd.status();
+    options->gmbd = *std::move(gmbd);
+  }
+  if (options->attacker.empty()) {
+    options->attacker =
+        (std::filesystem::path(cli::ThisProgram()).parent_path().parent_path() /
+         "tests" / "attacker")
+            .string();
+  }
+  if (!std::filesystem::exists(options->attacker)) {
+    return absl::NotFoundError(absl::StrCat("no attacker at ",
+                                            options->attacker,
+                                            ": build the target attacker, or "
+                                            "say where it is by --attacker"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace gmb::bench
+
+int main(int argc, char** argv) {
+  gmb::bench::Options options;
+  const bool help = argc == 2 && std::string(argv[1]) == "--help";
+  if (help || !gmb::bench::Parse(argc, argv, &options)) {
+    std::fputs(gmb::bench::kUsage, help ? stdout : stderr);
+    return help ? 0 : 2;
+  }
+  absl::Status status = gmb::bench::FindPrograms(&options);
+  if (status.ok()) status = gmb::bench::Run(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "attack_bench: %s\n", status.ToString().c_str());
+  return 1;
+}

@@ -1,0 +1,110 @@
+// Those who mean well, and how long they wait while somebody attacks.
+#include "bench/attack/others.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/admin_client.h"
+#include "client/cli/tenant_identity.h"
+
+namespace gmb::bench {
+namespace {
+
+constexpr uint64_t kBytes = uint64_t{2} << 20;
+// An attack that locks out is seen as a long wait, not as a failure.
+constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(200);
+constexpr int kWarmUp = 20;
+
+absl::StatusOr<std::unique_ptr<Client>> Greet(const std::string& socket_dir,
+                                              const char* tenant) {
+  ClientOptions options;
+  options.socket_dir = cli::TenantSocketDir(socket_dir, tenant);
+  options.connect_timeout = kPatience;
+  return Client::Connect(std::move(options));
+}
+
+// How long the acquire took.
+absl::StatusOr<double> LeaseOnce(Client* client) {
+  AcquireOptions options;
+  options.wait = kPatience;
+  const absl::Time start = absl::Now();
+  absl::StatusOr<gmb::Lease> lease = client->Acquire(kBytes, options);
+  const double ms = absl::ToDoubleMilliseconds(absl::Now() - start);
+  if (!lease.ok()) return lease.status();
+  const absl::Status released = std::move(*lease).Release();
+  if (!released.ok()) return released;
+  return ms;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Others>> Others::Start(
+    const std::string& socket_dir) {
+  absl::StatusOr<std::unique_ptr<Client>> honest = Greet(socket_dir, kHonest);
+  if (!honest.ok()) return honest.status();
+  for (int i = 0; i < kWarmUp; ++i) {
+    const absl::StatusOr<double> leased = LeaseOnce(honest->get());
+    if (!leased.ok()) return leased.status();
+  }
+  return std::unique_ptr<Others>(new Others(socket_dir, *std::move(honest)));
+}
+
+Others::Others(std::string socket_dir, std::unique_ptr<Client> honest)
+    : socket_dir_(std::move(socket_dir)),
+      honest_(std::move(honest)),
+      leasing_([this] { Lease(); }),
+      asking_([this] { Ask(); }) {}
+
+Others::~Others() { (void)Stop(); }
+
+Seen Others::Stop() {
+  stopped_ = true;
+  if (leasing_.joinable()) leasing_.join();
+  if (asking_.joinable()) asking_.join();
+  Seen seen = answers_;
+  seen.acquire_ms = leases_.acquire_ms;
+  seen.failures.insert(seen.failures.end(), leases_.failures.begin(),
+                       leases_.failures.end());
+  return seen;
+}
+
+void Others::Lease() {
+  while (!stopped_) {
+    const absl::StatusOr<double> ms = LeaseOnce(honest_.get());
+    if (!ms.ok()) {
+      leases_.failures.push_back(
+          absl::StrCat("lease: ", ms.status().message()));
+      return;
+    }
+    leases_.acquire_ms.push_back(*ms);
+  }
+}
+
+void Others::Ask() {
+  while (!stopped_) {
+    const absl::Time start = absl::Now();
+    const auto client = Greet(socket_dir_, kOther);
+    const absl::Time greeted = absl::Now();
+    if (!client.ok()) {
+      answers_.failures.push_back(
+          absl::StrCat("greeting: ", client.status().message()));
+    }
+    const auto admin = cli::AdminClient::Connect(socket_dir_);
+    const absl::Status said =
+        admin.ok() ? admin->GetStatus(v1::GetStatusRequest()).status()
+                   : admin.status();
+    const absl::Time answered = absl::Now();
+    if (!said.ok())
+      answers_.failures.push_back(absl::StrCat("status: ", said.message()));
+    answers_.greeting_ms = std::max(
+        answers_.greeting_ms, absl::ToDoubleMilliseconds(greeted - start));
+    answers_.status_ms = std::max(
+        answers_.status_ms, absl::ToDoubleMilliseconds(answered - greeted));
+    absl::SleepFor(start + kBetweenQuestions - absl::Now());
+  }
+}
+
+}  // namespace gmb::bench
