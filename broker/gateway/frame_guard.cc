@@ -10,8 +10,8 @@ namespace {
 
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-// How often each message of the client lets it ping, or enlarge a window, more
-// than time does.
+// How often each message, of the client or to it, lets it ping, or enlarge a
+// window, more than time does.
 constexpr double kPingsAMessage = 1;
 constexpr double kWindowUpdatesAMessage = 2;
 
@@ -72,11 +72,15 @@ absl::Status FrameGuard::OnClientFrame(const FrameHeader& frame, Time now) {
 
 absl::Status FrameGuard::OnData(const FrameHeader& frame, Time now) {
   if (frame.length > 0) {
-    pings_.Earn(kPingsAMessage);
-    window_updates_.Earn(kWindowUpdatesAMessage);
+    EarnByMessage();
     return absl::OkStatus();
   }
   return others_.Take(now) ? absl::OkStatus() : TooOften("empty DATA");
+}
+
+void FrameGuard::EarnByMessage() {
+  pings_.Earn(kPingsAMessage);
+  window_updates_.Earn(kWindowUpdatesAMessage);
 }
 
 absl::Status FrameGuard::OnHeaders(const FrameHeader& frame, Time now) {
@@ -119,6 +123,8 @@ void FrameGuard::OnServerBytes(absl::string_view bytes) {
                   frame.type == FrameHeader::kRstStream ||
                   (carries_end && (frame.flags & FrameHeader::kEndStream) != 0);
               if (ends) streams_.erase(frame.stream);
+              if (frame.type == FrameHeader::kData && frame.length > 0)
+                EarnByMessage();
               return absl::OkStatus();
             })
       .IgnoreError();  // it judges nothing

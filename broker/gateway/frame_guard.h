@@ -41,6 +41,7 @@ class FrameGuard {
   [[nodiscard]] absl::Status OnData(const FrameHeader& frame, Time now);
   [[nodiscard]] absl::Status OnHeaders(const FrameHeader& frame, Time now);
   [[nodiscard]] absl::Status OnBlock(const FrameHeader& frame);
+  void EarnByMessage();
 
   FrameScanner from_client_;
   FrameScanner from_server_;
@@ -56,7 +57,9 @@ class FrameGuard {
   TokenBucket resets_{80, 20};
   TokenBucket settings_{32, 2};
   // Some clients ping for each message that they read, to estimate bandwidth.
-  TokenBucket pings_{1000, 100};
+  // Few beyond that: a connection that ends with many unanswered ones costs
+  // gRPC the square of their number.
+  TokenBucket pings_{100, 20};
   TokenBucket window_updates_{10'000, 1000};
   // PRIORITY, GOAWAY, empty DATA and what HTTP/2 may have one day.
   TokenBucket others_{128, 20};
