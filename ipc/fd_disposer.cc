@@ -15,10 +15,6 @@
 
 #include "absl/status/status.h"
 
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
-
 namespace gmb::ipc {
 namespace {
 
@@ -39,7 +35,8 @@ class Interrupter {
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = InterruptSignal();
-    event.sigev_notify_thread_id = ::gettid();
+    // What newer C libraries call sigev_notify_thread_id.
+    event._sigev_un._tid = ::gettid();
     timer_t timer = nullptr;
     if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) {
       return absl::InternalError(

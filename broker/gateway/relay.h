@@ -25,7 +25,7 @@ namespace gmb::broker {
 class Relay {
  public:
   using Time = FrameGuard::Time;
-  static constexpr size_t kMaxBuffered = 16 * 1024;
+  static constexpr size_t kMaxBuffered = size_t{16} * 1024;
 
   // Both sockets are non-blocking Unix streams.
   Relay(ipc::UniqueFd client, ipc::UniqueFd grpc_end);
