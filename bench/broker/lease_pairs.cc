@@ -36,7 +36,9 @@ absl::StatusOr<double> LeasePairsASecond(const std::string& socket_dir,
   for (size_t i = 0; i < clients.size(); ++i) {
     threads.emplace_back([&, i] {
       while (!stop && ends[i].ok()) {
-        auto lease = clients[i]->Acquire(kBytes, {.wait = kPatience});
+        AcquireOptions options;
+        options.wait = kPatience;
+        auto lease = clients[i]->Acquire(kBytes, options);
         ends[i] = lease.ok() ? std::move(*lease).Release() : lease.status();
         ++pairs;
       }
