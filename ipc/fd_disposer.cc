@@ -7,12 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
+#include <deque>
+#include <list>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 
 namespace gmb::ipc {
@@ -79,72 +83,74 @@ void Unblock() {
 }  // namespace
 
 struct FdDisposer::Shared {
+  struct Worker {
+    std::thread thread;  // touched by its starter and by the destructor alone
+    std::optional<Time> closing_since;
+    bool ended = false;
+  };
+
   std::atomic<size_t> waiting = 0;
 
   Mutex mu;
   CondVar wake;
-  CondVar closed;
+  CondVar ended;
   std::deque<UniqueFd> queue ABSL_GUARDED_BY(mu);
-  // When the close in hand began, by thread.
-  std::map<pid_t, std::optional<Time>> threads ABSL_GUARDED_BY(mu);
-  size_t starting ABSL_GUARDED_BY(mu) = 0;
+  std::list<Worker> workers ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;
 
   // Whether only another thread could go on.
   [[nodiscard]] bool AllStuck(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    return starting == 0 && threads.size() < kMostThreads &&
-           std::all_of(threads.begin(), threads.end(), [&](const auto& thread) {
-             return thread.second.has_value() && now - *thread.second >= kStuck;
+    return workers.size() < kMostThreads &&
+           std::all_of(workers.begin(), workers.end(), [&](const Worker& each) {
+             return each.closing_since.has_value() &&
+                    now - *each.closing_since >= kStuck;
            });
   }
 
-  void Run() {
+  void Run(Worker* self) ABSL_LOCKS_EXCLUDED(mu) {
     Unblock();
     // Without a timer a close lasts as long as it likes; others go on then.
     const auto interrupter = Interrupter::Create();
-    const pid_t self = ::gettid();
-    {
-      MutexLock lock(&mu);
-      --starting;
-      threads[self] = std::nullopt;
-    }
     while (std::optional<UniqueFd> fd = Next(self)) {
       if (interrupter.ok()) (*interrupter)->Arm();
       fd->reset();
       if (interrupter.ok()) (*interrupter)->Disarm();
     }
     MutexLock lock(&mu);
-    threads.erase(self);
-    closed.NotifyAll();
+    self->ended = true;
+    ended.NotifyAll();
   }
 
   // Waits for it; nullopt: stop.
-  std::optional<UniqueFd> Next(pid_t self) ABSL_LOCKS_EXCLUDED(mu) {
+  std::optional<UniqueFd> Next(Worker* self) ABSL_LOCKS_EXCLUDED(mu) {
     MutexLock lock(&mu);
-    if (std::exchange(threads[self], std::nullopt).has_value()) --waiting;
+    if (std::exchange(self->closing_since, std::nullopt).has_value()) --waiting;
     while (queue.empty() && !stopping) wake.Wait(&mu);
     if (queue.empty()) return std::nullopt;
     UniqueFd fd = std::move(queue.front());
     queue.pop_front();
-    threads[self] = Clock::now();
+    self->closing_since = Clock::now();
     return fd;
   }
 };
 
-namespace {
-
 // False: the system gives no thread.
-template <typename Shared>
-bool StartThread(std::shared_ptr<Shared> shared) {
+bool FdDisposer::StartThread(const std::shared_ptr<Shared>& shared) {
+  std::list<Shared::Worker>::iterator worker;
+  {
+    MutexLock lock(&shared->mu);
+    worker = shared->workers.emplace(shared->workers.end());
+  }
   try {
-    std::thread([shared = std::move(shared)] { shared->Run(); }).detach();
+    worker->thread =
+        std::thread([shared, self = &*worker] { shared->Run(self); });
     return true;
   } catch (const std::system_error&) {
+    MutexLock lock(&shared->mu);
+    shared->workers.erase(worker);
     return false;
   }
 }
-
-}  // namespace
 
 FdDisposer::FdDisposer(std::shared_ptr<Shared> shared)
     : shared_(std::move(shared)), waiting_(shared_->waiting) {}
@@ -155,10 +161,6 @@ absl::StatusOr<std::unique_ptr<FdDisposer>> FdDisposer::Start() {
   if (const auto tried = Interrupter::Create(); !tried.ok())
     return tried.status();
   auto shared = std::make_shared<Shared>();
-  {
-    MutexLock lock(&shared->mu);
-    shared->starting = 1;
-  }
   if (!StartThread(shared)) {
     return absl::InternalError(
         "no thread can be started: raise the limit on processes (ulimit -u)");
@@ -168,14 +170,25 @@ absl::StatusOr<std::unique_ptr<FdDisposer>> FdDisposer::Start() {
 
 FdDisposer::~FdDisposer() {
   const Time deadline = Clock::now() + kLastWait;
-  MutexLock lock(&shared_->mu);
-  shared_->stopping = true;
-  shared_->wake.NotifyAll();
-  while (!shared_->threads.empty() || shared_->starting > 0) {
-    if (!shared_->closed.WaitUntil(&shared_->mu, deadline)) break;
+  std::vector<std::thread> done;
+  std::vector<std::thread> stuck;
+  {
+    MutexLock lock(&shared_->mu);
+    shared_->stopping = true;
+    shared_->wake.NotifyAll();
+    const auto running = [](const auto& worker) { return !worker.ended; };
+    while (absl::c_any_of(shared_->workers, running)) {
+      if (!shared_->ended.WaitUntil(&shared_->mu, deadline)) break;
+    }
+    for (UniqueFd& fd : shared_->queue) (void)fd.release();
+    shared_->queue.clear();
+    // A thread whose close does not end keeps its entry, and is left alone.
+    for (Shared::Worker& worker : shared_->workers) {
+      (running(worker) ? stuck : done).push_back(std::move(worker.thread));
+    }
   }
-  for (UniqueFd& fd : shared_->queue) (void)fd.release();
-  shared_->queue.clear();
+  for (std::thread& thread : stuck) thread.detach();
+  for (std::thread& thread : done) thread.join();
 }
 
 void FdDisposer::Dispose(UniqueFd fd) {
@@ -186,12 +199,10 @@ void FdDisposer::Dispose(UniqueFd fd) {
     shared_->queue.push_back(std::move(fd));
     ++shared_->waiting;
     start = shared_->AllStuck(Clock::now());
-    if (start) ++shared_->starting;
     shared_->wake.NotifyOne();
   }
-  if (!start || StartThread(shared_)) return;
-  MutexLock lock(&shared_->mu);
-  --shared_->starting;  // tried again with the next one
+  // Without one it is tried again with the next fd.
+  if (start) (void)StartThread(shared_);
 }
 
 }  // namespace gmb::ipc

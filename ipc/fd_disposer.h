@@ -4,9 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <memory>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ipc/mutex.h"
@@ -50,6 +48,7 @@ class FdDisposer {
   struct Shared;
 
   explicit FdDisposer(std::shared_ptr<Shared> shared);
+  static bool StartThread(const std::shared_ptr<Shared>& shared);
 
   // Outlives the disposer in threads whose close does not end.
   const std::shared_ptr<Shared> shared_;

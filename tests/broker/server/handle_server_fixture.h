@@ -153,6 +153,10 @@ struct Peer {
 class HandleServerTest : public ::testing::Test {
  protected:
   void Start(const HandleServerOptions& options = {}) {
+    absl::StatusOr<std::unique_ptr<ipc::FdDisposer>> disposer =
+        ipc::FdDisposer::Start();
+    ASSERT_TRUE(disposer.ok()) << disposer.status();
+    disposer_ = *std::move(disposer);
     absl::StatusOr<std::unique_ptr<HandleServer>> server =
         HandleServer::Start(options, core_.Calls(), disposer_.get());
     ASSERT_TRUE(server.ok()) << server.status();
@@ -183,8 +187,9 @@ class HandleServerTest : public ::testing::Test {
 
   const gmb::testing::TemporaryDirectory directory_;
   const std::string path_ = directory_.File("handle.sock");
-  // Before all that close peers' sockets.
-  const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
+  // Before all that close peers' sockets. Started with the server: a test may
+  // fork before, and a child has none of its threads.
+  std::unique_ptr<ipc::FdDisposer> disposer_;
   FakeCore core_;
   std::unique_ptr<HandleServer> server_;
 };
