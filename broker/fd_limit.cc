@@ -15,8 +15,8 @@ namespace {
 // that have not proved whose they are: as many as a flood can make
 // (HandleServerOptions, GatewayOptions, GrpcConnections).
 constexpr uint64_t kOwnFds = 512;
-// Handle socket, pidfd, gRPC socket, and the two ends between it and gRPC.
-constexpr uint64_t kFdsPerSession = 5;
+// Handle socket, pidfd, gRPC socket.
+constexpr uint64_t kFdsPerSession = 3;
 
 }  // namespace
 

@@ -1,8 +1,12 @@
 // How many leases a broker grants and takes back a second, with many sessions
 // at once: brokers in turns, and gRPC's own empty stream beside them.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "bench/broker/echo_stream.h"
 #include "bench/broker/lease_pairs.h"
 #include "bench/quantile.h"
@@ -27,10 +32,13 @@ constexpr char kHelp[] =
     "at once [100],\n"
     "for S seconds [3] a round [9]. Several gmbd take turns, and every one is "
     "compared with the\n"
-    "first of the same round: median and worst of the ratios. Beside them, "
-    "round trips a second\n"
-    "of as many empty bidirectional gRPC streams. Without --gmbd, the one "
-    "beside this program.\n";
+    "first of the same round: median and worst of the ratios. Likewise the CPU "
+    "time of a pair in\n"
+    "broker and clients together, where more is worse; a busy machine disturbs "
+    "it less. Beside\n"
+    "them, round trips a second of as many empty bidirectional gRPC streams. "
+    "Without --gmbd, the\n"
+    "one beside this program.\n";
 
 struct Options {
   std::vector<std::string> brokers;
@@ -68,9 +76,29 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
   return options;
 }
 
-absl::StatusOr<double> Measure(const Options& options,
-                               const std::string& program,
-                               const std::string& dir) {
+// CPU time of a process so far, its threads together; of this one: "self".
+double CpuSeconds(const std::string& pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  // After the name in brackets; utime and stime are fields 14 and 15.
+  const std::vector<std::string> fields =
+      absl::StrSplit(text.substr(text.rfind(')') + 2), ' ');
+  double ticks = 0;
+  for (const size_t field : {14U, 15U}) {
+    double one = 0;
+    if (absl::SimpleAtod(fields.at(field - 3), &one)) ticks += one;
+  }
+  return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+struct Figures {
+  double pairs_a_second = 0;
+  double cpu_us = 0;  // of a pair
+};
+
+absl::StatusOr<Figures> Measure(const Options& options,
+                                const std::string& program,
+                                const std::string& dir) {
   std::filesystem::create_directory(dir);
   auto broker = cli::BrokerProcess::Start(
       {.program = program,
@@ -80,50 +108,63 @@ absl::StatusOr<double> Measure(const Options& options,
                               options.sessions, "}\n"),
        .dir = dir});
   if (!broker.ok()) return broker.status();
-  return LeasePairsASecond((*broker)->socket_dir() + "/tenants/a",
-                           options.sessions, options.seconds);
+  const std::string pid = absl::StrCat((*broker)->pid());
+  const double before = CpuSeconds(pid) + CpuSeconds("self");
+  const absl::StatusOr<double> rate =
+      LeasePairsASecond((*broker)->socket_dir() + "/tenants/a",
+                        options.sessions, options.seconds);
+  if (!rate.ok()) return rate.status();
+  const double used = CpuSeconds(pid) + CpuSeconds("self") - before;
+  return Figures{*rate, used * 1e6 / (*rate * options.seconds)};
+}
+
+// Medians, and ratios to `beside`, element by element.
+void Report(const std::string& name, const std::vector<double>& values,
+            const std::vector<double>& beside, bool more_is_better) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < values.size(); ++i)
+    ratios.push_back(values[i] / beside[i]);
+  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  std::printf("%-28s %8.0f   %6.3f %6.3f\n", name.c_str(),
+              Quantile(values, 0.5), Quantile(ratios, 0.5),
+              more_is_better ? *least : *most);
 }
 
 absl::Status Run(const Options& options) {
   const absl::StatusOr<cli::TempDir> dir = cli::TempDir::Make();
   if (!dir.ok()) return dir.status();
-  std::vector<std::vector<double>> pairs(options.brokers.size());
+  const size_t brokers = options.brokers.size();
+  std::vector<std::vector<double>> pairs(brokers);
+  std::vector<std::vector<double>> cpu(brokers);
   std::vector<double> echoes;
   for (int round = 0; round < options.rounds; ++round) {
-    for (size_t i = 0; i < options.brokers.size(); ++i) {
-      const absl::StatusOr<double> rate =
+    for (size_t turn = 0; turn < brokers; ++turn) {
+      // To and fro, so that none is always the first of a round.
+      const size_t i = round % 2 == 0 ? turn : brokers - 1 - turn;
+      const absl::StatusOr<Figures> figures =
           Measure(options, options.brokers[i],
                   absl::StrCat(dir->path(), "/", round, "-", i));
-      if (!rate.ok()) return rate.status();
-      pairs[i].push_back(*rate);
+      if (!figures.ok()) return figures.status();
+      pairs[i].push_back(figures->pairs_a_second);
+      cpu[i].push_back(figures->cpu_us);
     }
     const absl::StatusOr<double> echo = EchoesASecond(
         dir->path() + "/echo.sock", options.sessions, options.seconds);
     if (!echo.ok()) return echo.status();
     echoes.push_back(*echo);
     std::printf("round %d:", round + 1);
-    for (const auto& broker : pairs) std::printf(" %8.0f", broker.back());
+    for (size_t i = 0; i < brokers; ++i)
+      std::printf(" %6.0f (%4.0f us)", pairs[i].back(), cpu[i].back());
     std::printf("   empty streams %8.0f\n", echoes.back());
     std::fflush(stdout);
   }
-  const auto report = [&](const std::string& name,
-                          const std::vector<double>& rates,
-                          const std::vector<double>& beside) {
-    std::vector<double> ratios;
-    for (size_t i = 0; i < rates.size(); ++i)
-      ratios.push_back(rates[i] / beside[i]);
-    std::printf("%-24s %10.0f   %6.3f %6.3f\n", name.c_str(),
-                Quantile(rates, 0.5), Quantile(ratios, 0.5),
-                *std::min_element(ratios.begin(), ratios.end()));
-  };
-  std::printf("%u sessions, %d rounds\n%-24s %10s   %6s %6s\n",
-              options.sessions, options.rounds, "", "a second", "median",
-              "worst");
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    report(absl::StrCat("pairs, broker ", i + 1), pairs[i], pairs[0]);
-  }
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    report(absl::StrCat("  ", i + 1, " / empty streams"), pairs[i], echoes);
+  std::printf("%u sessions, %d rounds\n%-28s %8s   %6s %6s\n", options.sessions,
+              options.rounds, "", "median", "ratio", "worst");
+  for (size_t i = 0; i < brokers; ++i) {
+    const std::string broker = absl::StrCat(", broker ", i + 1);
+    Report("pairs a second" + broker, pairs[i], pairs[0], true);
+    Report("CPU us a pair" + broker, cpu[i], cpu[0], false);
+    Report("  pairs / empty streams", pairs[i], echoes, true);
   }
   return absl::OkStatus();
 }

@@ -17,7 +17,7 @@ namespace gmb::broker {
 // that is never used twice, so that an event which was already on its way
 // when its object went away is recognised as stale.
 struct EpollTag {
-  enum Kind : uint8_t { kNews, kListener, kSocket, kPidfd, kGrpcEnd };
+  enum Kind : uint8_t { kNews, kListener, kSocket, kPidfd };
   Kind kind = kNews;
   uint64_t id = 0;
 

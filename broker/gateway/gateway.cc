@@ -1,13 +1,15 @@
-// Lets tenants' connections in to gRPC, and carries their bytes.
+// Lets tenants' connections in to gRPC, and ends those that break its bounds.
 #include "broker/gateway/gateway.h"
 
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "broker/gateway/grpc_system_calls.h"
 #include "ipc/seqpacket.h"
 
 namespace gmb::broker {
@@ -21,8 +23,6 @@ constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 // long the last words of a session may take to its client.
 constexpr std::chrono::seconds kLook{1};
 constexpr std::chrono::seconds kLastWords{2};
-// At the broker's end.
-constexpr std::chrono::milliseconds kLastFlush{500};
 
 // How soon those who connect too often are looked at again.
 constexpr std::chrono::milliseconds kTooOftenPause{50};
@@ -64,7 +64,11 @@ Gateway::~Gateway() {
   if (thread_.joinable()) thread_.join();
   for (auto& [id, waiting] : waiting_)
     disposer_->Dispose(std::move(waiting.socket));
-  while (!passing_.empty()) End(passing_.begin()->first);
+  for (auto& [id, passing] : passing_) {
+    passing.socket->HangUp();
+    passing.socket->Leave();
+    connections_->Forget(passing.grpc_id);
+  }
 }
 
 absl::Status Gateway::AddDoor(const std::string& path, mode_t mode,
@@ -93,17 +97,14 @@ void Gateway::StopAccepting() {
 
 void Gateway::Run() {
   std::array<epoll_event, 64> events{};
-  std::optional<Time> stop_at;
-  while (!stop_at.has_value() ||
-         (!passing_.empty() && Clock::now() < *stop_at)) {
-    const int wait_ms = stop_at.has_value() ? 10 : WaitMilliseconds();
-    const int ready = ::epoll_wait(epoll_.fd(), events.data(),
-                                   static_cast<int>(events.size()), wait_ms);
+  while (!stopping_) {
+    const int ready =
+        ::epoll_wait(epoll_.fd(), events.data(),
+                     static_cast<int>(events.size()), WaitMilliseconds());
     const Time now = Clock::now();
     for (int i = 0; i < ready; ++i)
-      OnEvent(EpollTag::Unpack(events[i].data.u64), events[i].events, now);
+      OnEvent(EpollTag::Unpack(events[i].data.u64), now);
     OnTime(now);
-    if (stopping_ && !stop_at.has_value()) stop_at = now + kLastFlush;
   }
 }
 
@@ -120,22 +121,15 @@ int Gateway::WaitMilliseconds() const {
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
 }
 
-void Gateway::OnEvent(EpollTag tag, uint32_t events, Time now) {
+void Gateway::OnEvent(EpollTag tag, Time now) {
   if (tag.kind == EpollTag::kNews) {
     news_.Clear();
+    OnReports();
     return LetIn(now);
   }
-  if (tag.kind == EpollTag::kListener) {
-    for (Accepted& accepted : acceptor_.Accept(tag.id))
-      Receive(std::move(accepted), now);
-    return;
-  }
-  const auto passing = passing_.find(tag.id);
-  if (passing == passing_.end()) return TurnAway(tag.id);  // it hung up
-  Relay& relay = passing->second.relay;
-  Judge(tag.id, tag.kind == EpollTag::kGrpcEnd
-                    ? relay.OnGrpcReady(events)
-                    : relay.OnClientReady(events, now));
+  if (tag.kind != EpollTag::kListener) return TurnAway(tag.id);  // it hung up
+  for (Accepted& accepted : acceptor_.Accept(tag.id))
+    Receive(std::move(accepted), now);
 }
 
 void Gateway::OnTime(Time now) {
@@ -147,8 +141,11 @@ void Gateway::OnTime(Time now) {
   }
   if (acceptor_.paused() && !accept_again_.has_value())
     accept_again_ = now + kAcceptPause;
-  if (!next_look_.has_value() || *next_look_ > now) return;
-  std::vector<uint64_t> strangers;
+  if (next_look_.has_value() && *next_look_ <= now) LookForStrangers(now);
+}
+
+// Ends the connections of processes whose last session here has ended.
+void Gateway::LookForStrangers(Time now) {
   for (auto& [id, passing] : passing_) {
     if (admission_->SessionCount(passing.guest.first, passing.guest.second) >
         0) {
@@ -156,11 +153,55 @@ void Gateway::OnTime(Time now) {
       continue;
     }
     if (!passing.stranger_since.has_value()) passing.stranger_since = now;
-    if (now - *passing.stranger_since >= kLastWords) strangers.push_back(id);
+    if (now - *passing.stranger_since >= kLastWords) passing.socket->HangUp();
   }
-  for (const uint64_t id : strangers) End(id);
   next_look_.reset();
   if (!passing_.empty()) next_look_ = now + kLook;
+}
+
+// On a thread of gRPC.
+void Gateway::Report(uint64_t id) {
+  {
+    ipc::MutexLock lock(&reports_mu_);
+    reports_.push_back(id);
+  }
+  news_.Notify();
+}
+
+void Gateway::OnReports() {
+  std::vector<uint64_t> reports;
+  {
+    ipc::MutexLock lock(&reports_mu_);
+    reports.swap(reports_);
+  }
+  for (const uint64_t id : reports) {
+    const auto found = passing_.find(id);
+    if (found == passing_.end()) continue;
+    Passing& passing = found->second;
+    const absl::Status breach = passing.socket->breach();
+    if (!breach.ok() && !std::exchange(passing.condemned, true)) {
+      EndSessions(passing.guest, breach);
+      passing.socket->HangUp();
+    }
+    if (passing.socket->closed()) Forget(id);
+  }
+}
+
+void Gateway::EndSessions(const Guest& guest, const absl::Status& breach) {
+  const std::string reason = absl::StrCat(
+      "it broke the bounds of its gRPC connection: ", breach.message());
+  for (const uint64_t session :
+       admission_->SessionsOf(guest.first, guest.second)) {
+    calls_.end_session(session, reason);
+  }
+}
+
+void Gateway::Forget(uint64_t id) {
+  const auto found = passing_.find(id);
+  const auto count = passing_of_.find(found->second.guest);
+  if (--count->second == 0) passing_of_.erase(count);
+  connections_->Forget(found->second.grpc_id);
+  passing_.erase(found);
 }
 
 void Gateway::Receive(Accepted accepted, Time now) {
@@ -220,65 +261,20 @@ bool Gateway::ComesTooOften(const Guest& guest, Time now) {
 }
 
 void Gateway::Admit(uint64_t id, Waiting waiting) {
-  std::array<int, 2> ends{-1, -1};
-  const bool made =
-      ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-                   ends.data()) == 0;
-  ipc::UniqueFd ours(ends[0]);
-  ipc::UniqueFd grpcs(ends[1]);
-  const absl::StatusOr<ipc::PeerCredentials> peer =
-      ipc::ConnectedPeer(waiting.socket.get());
+  const int fd = waiting.socket.get();
+  const absl::StatusOr<ipc::PeerCredentials> peer = ipc::ConnectedPeer(fd);
+  auto socket = std::make_shared<GuardedSocket>(fd, disposer_,
+                                                [this, id] { Report(id); });
   ipc::MutexLock lock(&accepting_mu_);
-  if (!made || !peer.ok() || !accepting_) {
+  if (!peer.ok() || !accepting_ || !GuardUntilClosed(fd, socket).ok()) {
     return disposer_->Dispose(std::move(waiting.socket));
   }
-  const uint64_t grpc_id = connections_->Adopt(grpcs.get(), peer->pid);
   ++passing_of_[waiting.guest];
-  Passing& passing =
-      passing_
-          .emplace(id, Passing{.relay = Relay(std::move(waiting.socket),
-                                              std::move(ours)),
+  passing_.emplace(id, Passing{.socket = std::move(socket),
                                .guest = waiting.guest,
-                               .grpc_id = grpc_id})
-          .first->second;
-  Watch(id, &passing);
-  calls_.hand_over(grpcs.release());
+                               .grpc_id = connections_->Adopt(fd, peer->pid)});
+  calls_.hand_over(waiting.socket.release());
   if (!next_look_.has_value()) next_look_ = Clock::now() + kLook;
-}
-
-// A connection that cannot be watched would hang for ever; there is one at most
-// for each event that is awaited, so only a lack of memory does it.
-void Gateway::Watch(uint64_t id, Passing* passing) const {
-  const auto watch = [this, id](int fd, EpollTag::Kind kind, uint32_t wanted,
-                                uint32_t* now) {
-    if (wanted == *now) return;
-    if (wanted == 0) {
-      epoll_.Remove(fd);
-    } else if (*now == 0) {
-      (void)epoll_.Add(fd, {kind, id}, wanted);
-    } else {
-      (void)epoll_.Change(fd, {kind, id}, wanted);
-    }
-    *now = wanted;
-  };
-  watch(passing->relay.client_fd(), EpollTag::kSocket,
-        passing->relay.client_events(), &passing->client_events);
-  watch(passing->relay.grpc_fd(), EpollTag::kGrpcEnd,
-        passing->relay.grpc_events(), &passing->grpc_events);
-}
-
-void Gateway::Judge(uint64_t id, const absl::Status& status) {
-  const auto found = passing_.find(id);
-  if (status.ok()) return Watch(id, &found->second);
-  std::vector<uint64_t> guilty;
-  if (!absl::IsCancelled(status)) {
-    guilty = admission_->SessionsOf(found->second.guest.first,
-                                    found->second.guest.second);
-  }
-  End(id);
-  const std::string reason = absl::StrCat(
-      "it broke the bounds of its gRPC connection: ", status.message());
-  for (const uint64_t session : guilty) calls_.end_session(session, reason);
 }
 
 void Gateway::TurnAway(uint64_t id) {
@@ -289,21 +285,6 @@ void Gateway::TurnAway(uint64_t id) {
   ::shutdown(found->second.socket.get(), SHUT_RDWR);
   disposer_->Dispose(std::move(found->second.socket));
   waiting_.erase(found);
-}
-
-void Gateway::End(uint64_t id) {
-  const auto found = passing_.find(id);
-  if (found == passing_.end()) return;
-  Passing& passing = found->second;
-  const auto count = passing_of_.find(passing.guest);
-  if (--count->second == 0) passing_of_.erase(count);
-  connections_->Forget(passing.grpc_id);
-  ipc::UniqueFd client = passing.relay.ReleaseClient();
-  epoll_.Remove(client.get());
-  ::shutdown(client.get(), SHUT_RDWR);
-  disposer_->Dispose(std::move(client));
-  passing_.erase(found);
-  if (!waiting_.empty()) let_in_at_ = Clock::now();
 }
 
 }  // namespace gmb::broker

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,7 +24,7 @@
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
 #include "broker/gateway/grpc_connections.h"
-#include "broker/gateway/relay.h"
+#include "broker/gateway/guarded_socket.h"
 #include "broker/gateway/token_bucket.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/mutex.h"
@@ -49,9 +50,9 @@ struct GatewayOptions {
 
 // The tenants' gRPC sockets: one in each directory. A connection is handed to
 // gRPC only once its process has greeted at the same directory's handle socket
-// (Admission); till then not one byte of it is read. After that it passes a
-// Relay, and a client that breaks one of its bounds loses its connection and
-// its sessions.
+// (Admission); till then not one byte of it is read. After that gRPC reads it
+// through a GuardedSocket, and a client that breaks one of the bounds loses its
+// connection and its sessions.
 //
 // One thread. AddDoor and RemoveDoor may be called from any thread.
 class Gateway {
@@ -83,18 +84,17 @@ class Gateway {
   void StopAccepting();
 
  private:
-  using Time = Relay::Time;
+  using Time = FrameGuard::Time;
   using Guest = std::pair<Door, PeerProcess>;
   struct Waiting {  // its bytes unread
     ipc::UniqueFd socket;
     Guest guest;
   };
-  struct Passing {
-    Relay relay;
+  struct Passing {  // until gRPC has closed it
+    std::shared_ptr<GuardedSocket> socket;
     Guest guest;
-    uint64_t grpc_id;  // in GrpcConnections
-    uint32_t client_events = 0;
-    uint32_t grpc_events = 0;
+    uint64_t grpc_id;        // in GrpcConnections
+    bool condemned = false;  // its sessions have been ended for a broken bound
     // Since when its process has no session here.
     std::optional<Time> stranger_since = std::nullopt;
   };
@@ -105,17 +105,19 @@ class Gateway {
 
   void Run();
   [[nodiscard]] int WaitMilliseconds() const;
-  void OnEvent(EpollTag tag, uint32_t events, Time now);
+  void OnEvent(EpollTag tag, Time now);
   void OnTime(Time now);
+  void LookForStrangers(Time now);
+  void Report(uint64_t id);
+  void OnReports();
   void Receive(Accepted accepted, Time now);
   void LetIn(Time now);
   [[nodiscard]] bool MayPass(const Guest& guest) const;
   [[nodiscard]] bool ComesTooOften(const Guest& guest, Time now);
   void Admit(uint64_t id, Waiting waiting);
-  void Judge(uint64_t id, const absl::Status& status);
-  void Watch(uint64_t id, Passing* passing) const;
   void TurnAway(uint64_t id);
-  void End(uint64_t id);
+  void EndSessions(const Guest& guest, const absl::Status& breach);
+  void Forget(uint64_t id);
 
   const GatewayOptions options_;
   Admission* const admission_;
@@ -130,6 +132,10 @@ class Gateway {
   // Keeps hand_over from being called after StopAccepting.
   ipc::Mutex accepting_mu_;
   bool accepting_ ABSL_GUARDED_BY(accepting_mu_) = false;
+
+  // Those that pass and broke a bound, or are closed.
+  ipc::Mutex reports_mu_;
+  std::vector<uint64_t> reports_ ABSL_GUARDED_BY(reports_mu_);
 
   // The gateway's thread alone.
   uint64_t next_id_ = 1;

@@ -112,8 +112,6 @@ void HandleServer::OnEvent(EpollTag tag, uint32_t events) {
     case EpollTag::kPidfd:
       OnDeath(tag.id);
       break;
-    case EpollTag::kGrpcEnd:  // the gateway's
-      break;
   }
 }
 

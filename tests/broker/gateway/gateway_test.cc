@@ -25,25 +25,15 @@ using ::testing::IsEmpty;
 const Door kDoorOfA{.origin = Origin::kTenantDirectory, .tenant = "a"};
 const Door kDoorOfB{.origin = Origin::kTenantDirectory, .tenant = "b"};
 
-template <typename Predicate>
-bool Await(Predicate wanted) {
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!wanted()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
-// Plays gRPC: keeps the fds that it is handed, and the core.
+// Plays gRPC, and the core: reads what its fds bring, and closes those that
+// have ended.
 class Servers {
  public:
   Gateway::Calls Calls() {
     return {.hand_over =
                 [this](int fd) {
                   ipc::MutexLock lock(&mu_);
-                  fds_.emplace_back(fd);
+                  connections_.push_back({ipc::UniqueFd(fd), ""});
                 },
             .end_session =
                 [this](uint64_t session, std::string_view reason) {
@@ -52,33 +42,51 @@ class Servers {
                                       std::string(reason));
                 }};
   }
+  void Turn() {
+    ipc::MutexLock lock(&mu_);
+    for (Connection& connection : connections_) {
+      if (connection.fd.valid()) Read(&connection);
+    }
+  }
+  // Handed over so far.
   size_t count() {
     ipc::MutexLock lock(&mu_);
-    return fds_.size();
+    return connections_.size();
   }
   int fd(size_t i) {
     ipc::MutexLock lock(&mu_);
-    return fds_.at(i).get();
+    return connections_.at(i).fd.get();
+  }
+  std::string read(size_t i) {
+    ipc::MutexLock lock(&mu_);
+    return connections_.at(i).read;
   }
   std::vector<std::string> ended() {
     ipc::MutexLock lock(&mu_);
     return ended_;
   }
-  void CloseAll() {
-    ipc::MutexLock lock(&mu_);
-    fds_.clear();
-  }
-  // What has come at fd `i` so far.
-  std::string Read(size_t i) {
-    std::array<char, 4096> buffer{};
-    const ssize_t got =
-        ::recv(fd(i), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    return got > 0 ? std::string(buffer.data(), static_cast<size_t>(got)) : "";
-  }
 
  private:
+  struct Connection {
+    ipc::UniqueFd fd;
+    std::string read;
+  };
+  static void Read(Connection* connection) {
+    std::array<char, 4096> bytes{};
+    iovec buffer{bytes.data(), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &buffer;
+    message.msg_iovlen = 1;
+    const ssize_t got = ::recvmsg(connection->fd.get(), &message, MSG_DONTWAIT);
+    if (got > 0) {
+      connection->read.append(bytes.data(), static_cast<size_t>(got));
+    } else if (got == 0 || errno != EAGAIN) {
+      connection->fd.reset();
+    }
+  }
+
   ipc::Mutex mu_;
-  std::vector<ipc::UniqueFd> fds_ ABSL_GUARDED_BY(mu_);
+  std::vector<Connection> connections_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> ended_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -92,6 +100,17 @@ class GatewayTest : public ::testing::Test {
     ASSERT_TRUE(gateway_->AddDoor(PathOf("a"), 0600, kDoorOfA).ok());
     ASSERT_TRUE(gateway_->AddDoor(PathOf("b"), 0600, kDoorOfB).ok());
     gateway_->Serve(servers_.Calls());
+  }
+  template <typename Predicate>
+  bool Await(Predicate wanted) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!wanted()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      servers_.Turn();
+      std::this_thread::yield();
+    }
+    return true;
   }
   std::string PathOf(const std::string& tenant) const {
     return directory_.File(tenant);
@@ -139,9 +158,8 @@ TEST_F(GatewayTest, AConnectionPassesOnceItsProcessHasGreetedAtThatDoor) {
   const ipc::UniqueFd other_door = Connect("b");
   admission_.Add(1, kDoorOfA, Self(), "a");
   ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
-  std::string came;
-  ASSERT_TRUE(Await([&] { return !(came += servers_.Read(0)).empty(); }));
-  EXPECT_EQ(came, kPreface + Headers(1));
+  ASSERT_TRUE(Await([&] { return !servers_.read(0).empty(); }));
+  EXPECT_EQ(servers_.read(0), kPreface + Headers(1));
   const GrpcConnections::Proof proof =
       connections_->Prove("fd:" + std::to_string(servers_.fd(0)));
   EXPECT_EQ(proof.pid(), ::getpid());
@@ -245,18 +263,19 @@ TEST_F(GatewayTest, NothingIsLeftOfConnectionsThatEnded) {
   Start();
   admission_.Add(1, kDoorOfA, Self(), "a");
   { const ipc::UniqueFd warm_up = Connect("a"); }
-  ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
-  ASSERT_TRUE(Await([&] { return connections_->open() == 0; }));
-  servers_.CloseAll();
-  ASSERT_TRUE(Await([&] { return disposer_->waiting() == 0; }));
+  const auto nothing_is_open = [&] {
+    return connections_->open() == 0 && disposer_->waiting() == 0;
+  };
+  size_t count = 1;
+  ASSERT_TRUE(Await([&] { return servers_.count() == count; }));
+  ASSERT_TRUE(Await(nothing_is_open));
   const size_t before = gmb::testing::OpenFds();
   for (int i = 0; i < 50; ++i) {
     { const ipc::UniqueFd client = Connect("a"); }
-    ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
-    ASSERT_TRUE(Await([&] { return connections_->open() == 0; }));
-    servers_.CloseAll();
+    ++count;
+    ASSERT_TRUE(Await([&] { return servers_.count() == count; }));
+    ASSERT_TRUE(Await(nothing_is_open));
   }
-  ASSERT_TRUE(Await([&] { return disposer_->waiting() == 0; }));
   EXPECT_EQ(gmb::testing::OpenFds(), before);
 }
 

@@ -1,0 +1,191 @@
+// Stands between gRPC and the socket of a tenant's client.
+#include "broker/gateway/guarded_socket.h"
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "broker/gateway/kernel_calls.h"
+#include "ipc/foreign_fds.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::broker {
+namespace {
+
+// The front of a message's buffers, `most` bytes at the most.
+class Front {
+ public:
+  Front(const msghdr& message, size_t most) {
+    for (size_t i = 0; i < message.msg_iovlen && count_ < buffers_.size();
+         ++i) {
+      const iovec& buffer = message.msg_iov[i];
+      const size_t length = std::min(buffer.iov_len, most);
+      if (length > 0) {
+        buffers_[count_++] = {.iov_base = buffer.iov_base, .iov_len = length};
+      }
+      most -= length;
+    }
+  }
+  // A message of them without control data, of `length` bytes at the most.
+  msghdr Message() {
+    msghdr message{};
+    message.msg_iov = buffers_.data();
+    message.msg_iovlen = count_;
+    return message;
+  }
+
+ private:
+  std::array<iovec, 8> buffers_{};
+  size_t count_ = 0;
+};
+
+// The first `length` bytes of the message, piece by piece.
+absl::InlinedVector<absl::string_view, 8> Pieces(const msghdr& message,
+                                                 size_t length) {
+  absl::InlinedVector<absl::string_view, 8> pieces;
+  for (size_t i = 0; i < message.msg_iovlen && length > 0; ++i) {
+    const size_t piece = std::min(message.msg_iov[i].iov_len, length);
+    pieces.emplace_back(static_cast<const char*>(message.msg_iov[i].iov_base),
+                        piece);
+    length -= piece;
+  }
+  return pieces;
+}
+
+// Bytes, with the kernel's own, that were sent and not read.
+size_t Unread(int fd) {
+  int bytes = 0;
+  if (::ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes < 0) return 0;
+  return static_cast<size_t>(bytes);
+}
+
+// How much can be taken without receiving fds: bytes are looked at before they
+// are taken, since to take them is to receive the fds. A look ends with the
+// first piece that has fds, and `has_fds` says that it has. Else as recvmsg.
+ssize_t LookForFds(int fd, msghdr message, int flags, bool* has_fds) {
+  const ssize_t there = KernelReceive(fd, &message, flags | MSG_PEEK);
+  *has_fds = there > 0 && (message.msg_flags & MSG_CTRUNC) != 0;
+  return there;
+}
+
+}  // namespace
+
+GuardedSocket::GuardedSocket(int fd, ipc::FdDisposer* disposer,
+                             std::function<void()> on_news)
+    : fd_(fd),
+      client_sends_no_fds_(ipc::RefusesFds(fd)),
+      disposer_(disposer),
+      on_news_(std::move(on_news)) {}
+
+ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
+  ipc::MutexLock lock(&mu_);
+  switch (MayRead()) {
+    case Readiness::kRead:
+      break;
+    case Readiness::kNotNow:
+      errno = EAGAIN;
+      return -1;
+    case Readiness::kOver:
+      errno = ECONNRESET;
+      return -1;
+  }
+  size_t most = kMostRead;
+  if (!client_sends_no_fds_) {
+    bool has_fds = false;
+    const ssize_t there = LookForFds(fd_, Front(*message, most).Message(),
+                                     flags | MSG_DONTWAIT, &has_fds);
+    if (there <= 0) return there;
+    if (has_fds) {
+      Break(absl::FailedPreconditionError("it sent fds on its gRPC socket"));
+      errno = ECONNRESET;
+      return -1;
+    }
+    most = static_cast<size_t>(there);
+  }
+  Front front(*message, most);
+  msghdr bounded = front.Message();
+  const ssize_t received = KernelReceive(fd_, &bounded, flags | MSG_DONTWAIT);
+  message->msg_flags = bounded.msg_flags;
+  message->msg_controllen = 0;
+  message->msg_namelen = 0;
+  if (received <= 0) return received;
+  Judge(bounded, static_cast<size_t>(received));
+  if (breach_.ok()) return received;
+  errno = ECONNRESET;
+  return -1;
+}
+
+GuardedSocket::Readiness GuardedSocket::MayRead() {
+  if (hung_up_ || !breach_.ok()) return Readiness::kOver;
+  // Looked at once for each read that brought something. gRPC waits for an edge
+  // of epoll then: the client's next read of an answer is one.
+  if (!read_since_look_) return Readiness::kRead;
+  if (Unread(fd_) > kMostUnread) return Readiness::kNotNow;
+  read_since_look_ = false;
+  return Readiness::kRead;
+}
+
+void GuardedSocket::Judge(const msghdr& message, size_t received) {
+  read_since_look_ = true;
+  const auto now = std::chrono::steady_clock::now();
+  for (const absl::string_view bytes : Pieces(message, received)) {
+    absl::Status judged = guard_.OnClientBytes(bytes, now);
+    if (!judged.ok()) return Break(std::move(judged));
+  }
+}
+
+void GuardedSocket::Break(absl::Status breach) {
+  breach_ = std::move(breach);
+  if (on_news_ != nullptr) on_news_();
+}
+
+ssize_t GuardedSocket::Send(const msghdr* message, int flags) {
+  // The lock is held throughout: whatever the client answers is judged after
+  // the guard knows what it answers.
+  ipc::MutexLock lock(&mu_);
+  const ssize_t sent = KernelSend(fd_, message, flags | MSG_DONTWAIT);
+  if (sent <= 0) return sent;
+  for (const absl::string_view bytes :
+       Pieces(*message, static_cast<size_t>(sent))) {
+    guard_.OnServerBytes(bytes);
+  }
+  return sent;
+}
+
+void GuardedSocket::Close() {
+  ipc::UniqueFd fd(fd_);  // closed here, after the lock, without a disposer
+  ipc::MutexLock lock(&mu_);
+  closed_ = true;
+  if (disposer_ != nullptr) disposer_->Dispose(std::move(fd));
+  if (on_news_ != nullptr) on_news_();
+}
+
+void GuardedSocket::HangUp() {
+  ipc::MutexLock lock(&mu_);
+  hung_up_ = true;
+  if (!closed_) ::shutdown(fd_, SHUT_RDWR);
+}
+
+void GuardedSocket::Leave() {
+  ipc::MutexLock lock(&mu_);
+  on_news_ = nullptr;
+  disposer_ = nullptr;
+}
+
+absl::Status GuardedSocket::breach() const {
+  ipc::MutexLock lock(&mu_);
+  return breach_;
+}
+
+bool GuardedSocket::closed() const {
+  ipc::MutexLock lock(&mu_);
+  return closed_;
+}
+
+}  // namespace gmb::broker
