@@ -15,6 +15,10 @@
 namespace gmb::ipc {
 namespace {
 
+// Connections that may wait to be accepted. As many as a second brings at the
+// pace of the broker's doors, so that none waits longer.
+constexpr int kBacklog = 1024;
+
 // What lies at `path`, held, so that nobody can put something else in its
 // place. Only a socket of ours with no other name: a tenant that owns the
 // directory might have put one of another service there.
@@ -63,7 +67,7 @@ absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
   // Nobody can connect before listen, so the mode is never wider than asked.
   if (absl::Status set = SetMode(*held, mode, path); !set.ok()) return set;
   RefuseFds(listener.fd());
-  if (::listen(listener.fd(), SOMAXCONN) != 0) {
+  if (::listen(listener.fd(), kBacklog) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("can not listen at ", path));
   }
   return listener;

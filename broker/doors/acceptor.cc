@@ -12,6 +12,11 @@
 namespace gmb::broker {
 namespace {
 
+// How long nobody is let in while there is no fd, or no room.
+constexpr std::chrono::milliseconds kPause{100};
+// How long a listener rests that came too fast.
+constexpr std::chrono::milliseconds kRest{10};
+
 ipc::UniqueFd OpenReserve() {
   return ipc::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
@@ -19,10 +24,11 @@ ipc::UniqueFd OpenReserve() {
 }  // namespace
 
 Acceptor::Acceptor(const EpollSet* epoll, ipc::SocketType type,
-                   ipc::FdDisposer* disposer)
+                   ipc::FdDisposer* disposer, const AcceptPace& pace)
     : epoll_(epoll),
       type_(type),
       disposer_(disposer),
+      pace_(pace),
       reserve_(OpenReserve()) {}
 
 Acceptor::~Acceptor() {
@@ -43,10 +49,11 @@ absl::Status Acceptor::Add(const std::string& path, mode_t mode, Origin origin,
   absl::StatusOr<ipc::Listener> socket =
       ipc::Listener::Listen(path, mode, type_);
   if (!socket.ok()) return socket.status();
-  Listener listener{*std::move(socket), origin, std::string(tenant)};
+  Listener listener{*std::move(socket), origin, std::string(tenant),
+                    TokenBucket(pace_.at_once, pace_.a_second)};
   ipc::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
-  if (!paused_) {
+  if (!paused_until_.has_value()) {
     const absl::Status watched = Watch(id, listener);
     if (!watched.ok()) return watched;
   }
@@ -67,31 +74,38 @@ absl::Status Acceptor::Remove(const std::string& path) {
   return absl::OkStatus();
 }
 
-std::vector<Accepted> Acceptor::Accept(uint64_t id) {
+std::vector<Accepted> Acceptor::Accept(uint64_t id, Time now) {
   std::vector<Accepted> accepted;
   ipc::MutexLock lock(&mu_);
   const auto found = listeners_.find(id);
   if (found == listeners_.end()) return accepted;
   if (disposer_->crowded()) {
-    Pause();
+    Pause(now);
     return accepted;
   }
   Listener& listener = found->second;
   while (accepted.size() < kBatch) {
+    if (!listener.pace.Take(now)) {
+      Rest(&listener, now);
+      break;
+    }
     absl::StatusOr<std::optional<ipc::UniqueFd>> socket =
         listener.socket.TryAccept();
     if (!socket.ok()) {
-      TurnAway(&listener);
+      TurnAway(&listener, now);
       break;
     }
-    if (!socket->has_value()) break;
+    if (!socket->has_value()) {
+      listener.pace.Earn(1);  // nobody was there to take it
+      break;
+    }
     accepted.push_back(
         {*std::move(*socket), id, listener.origin, listener.tenant});
   }
   return accepted;
 }
 
-void Acceptor::TurnAway(Listener* listener) {
+void Acceptor::TurnAway(Listener* listener, Time now) {
   reserve_.reset();
   // Accepted and closed at once: the peer sees a hang-up.
   absl::StatusOr<std::optional<ipc::UniqueFd>> peer =
@@ -103,27 +117,56 @@ void Acceptor::TurnAway(Listener* listener) {
   const bool turned_away = peer.ok();
   peer = std::nullopt;
   reserve_ = OpenReserve();
-  if (!turned_away || !reserve_.valid()) Pause();
+  if (!turned_away || !reserve_.valid()) Pause(now);
 }
 
-void Acceptor::Pause() {
-  paused_ = true;
+void Acceptor::Rest(Listener* listener, Time now) {
+  epoll_->Remove(listener->socket.fd());
+  listener->rests_until = now + kRest;
+}
+
+void Acceptor::Pause(Time now) {
+  paused_until_ = now + kPause;
   for (const auto& [id, other] : listeners_) epoll_->Remove(other.socket.fd());
 }
 
-bool Acceptor::paused() const {
+std::optional<Acceptor::Time> Acceptor::wakes_at() const {
   ipc::MutexLock lock(&mu_);
-  return paused_;
+  if (paused_until_.has_value()) return paused_until_;
+  std::optional<Time> first;
+  for (const auto& [id, listener] : listeners_) {
+    if (listener.rests_until.has_value() &&
+        (!first.has_value() || *listener.rests_until < *first)) {
+      first = listener.rests_until;
+    }
+  }
+  return first;
 }
 
-void Acceptor::Resume() {
+void Acceptor::OnTime(Time now) {
   ipc::MutexLock lock(&mu_);
-  if (!paused_ || disposer_->crowded()) return;
+  if (paused_until_.has_value()) {
+    if (*paused_until_ <= now) Resume(now);
+    return;
+  }
+  for (auto& [id, listener] : listeners_) {
+    if (!listener.rests_until.has_value() || *listener.rests_until > now)
+      continue;
+    if (Watch(id, listener).ok()) {
+      listener.rests_until.reset();
+    } else {
+      listener.rests_until = now + kRest;
+    }
+  }
+}
+
+void Acceptor::Resume(Time now) {
+  paused_until_.reset();
   if (!reserve_.valid()) reserve_ = OpenReserve();
-  paused_ = false;
-  for (const auto& [id, listener] : listeners_) {
-    const absl::Status watched = Watch(id, listener);
-    if (!watched.ok()) paused_ = true;  // tried again later
+  if (disposer_->crowded()) return Pause(now);
+  for (auto& [id, listener] : listeners_) {
+    listener.rests_until.reset();
+    if (!Watch(id, listener).ok()) return Pause(now);
   }
 }
 

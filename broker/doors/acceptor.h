@@ -3,8 +3,10 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "absl/status/status.h"
 #include "broker/core/origin.h"
 #include "broker/doors/epoll_set.h"
+#include "broker/doors/token_bucket.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/listener.h"
 #include "ipc/mutex.h"
@@ -27,14 +30,24 @@ struct Accepted {
   std::string tenant_directory;
 };
 
+// How many connections each listener takes: so many at once, and over time.
+struct AcceptPace {
+  double at_once = 256;
+  double a_second = 1000;
+};
+
 // Listening sockets in an epoll set, which take turns: a flood at one leaves
-// the others their share. Keeps one fd in reserve, so that with no fd left a
-// peer is turned away instead of making the set ready for ever. Thread-safe.
-// `epoll` and `disposer` must outlive it.
+// the others their share, and each has its pace, which leaves those their time
+// who came before. Beyond it connections wait in the listener's backlog. Keeps
+// one fd in reserve, so that with no fd left a peer is turned away instead of
+// making the set ready for ever. Thread-safe. `epoll` and `disposer` must
+// outlive it.
 class Acceptor {
  public:
+  using Time = TokenBucket::Time;
+
   Acceptor(const EpollSet* epoll, ipc::SocketType type,
-           ipc::FdDisposer* disposer);
+           ipc::FdDisposer* disposer, const AcceptPace& pace);
   // Removes all paths.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
@@ -47,11 +60,12 @@ class Acceptor {
   absl::Status Remove(const std::string& path);
 
   // Takes at most kBatch connections, so that a flood leaves time for others.
-  [[nodiscard]] std::vector<Accepted> Accept(uint64_t id);
-  // True when even the fd in reserve is lost, or connections come faster than
-  // old ones can be closed: no listener is in the epoll set until Resume.
-  [[nodiscard]] bool paused() const;
-  void Resume();
+  [[nodiscard]] std::vector<Accepted> Accept(uint64_t id, Time now);
+  // When OnTime has something to do: a listener rests that came too fast; or
+  // all do, since even the fd in reserve is lost, or connections come faster
+  // than old ones can be closed.
+  [[nodiscard]] std::optional<Time> wakes_at() const;
+  void OnTime(Time now);
 
  private:
   static constexpr size_t kBatch = 8;
@@ -59,21 +73,27 @@ class Acceptor {
     ipc::Listener socket;
     Origin origin;
     std::string tenant;
+    TokenBucket pace;
+    std::optional<Time> rests_until = std::nullopt;
   };
 
   [[nodiscard]] absl::Status Watch(uint64_t id, const Listener& listener) const;
-  void TurnAway(Listener* listener) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Pause() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TurnAway(Listener* listener, Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Rest(Listener* listener, Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Pause(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Resume(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close(Listener listener) const;
 
   const EpollSet* const epoll_;
   const ipc::SocketType type_;
   ipc::FdDisposer* const disposer_;
+  const AcceptPace pace_;
   mutable ipc::Mutex mu_;
   std::map<uint64_t, Listener> listeners_ ABSL_GUARDED_BY(mu_);
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;
   ipc::UniqueFd reserve_ ABSL_GUARDED_BY(mu_);
-  bool paused_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<Time> paused_until_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::broker

@@ -3,7 +3,9 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -26,6 +28,15 @@ struct EpollTag {
     return {static_cast<Kind>(packed & 7), packed >> 3};
   }
 };
+
+// How long epoll_wait may last; nullopt: for ever.
+inline int MillisecondsUntil(
+    std::optional<std::chrono::steady_clock::time_point> time) {
+  if (!time.has_value()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      *time - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+}
 
 // An epoll set, level-triggered. Thread-safe, as the kernel's is.
 class EpollSet {

@@ -8,8 +8,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "broker/doors/token_bucket.h"
 #include "broker/gateway/frame_scanner.h"
-#include "broker/gateway/token_bucket.h"
 
 namespace gmb::broker {
 

@@ -17,7 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 // How often connections are looked at whose sessions may have ended, and how
 // long the last words of a session may take to its client.
@@ -53,7 +52,7 @@ Gateway::Gateway(const GatewayOptions& options, Admission* admission,
       disposer_(disposer),
       epoll_(std::move(epoll)),
       news_(std::move(news)),
-      acceptor_(&epoll_, ipc::SocketType::kStream, disposer),
+      acceptor_(&epoll_, ipc::SocketType::kStream, disposer, options.pace),
       order_(options.max_waiting) {}
 
 Gateway::~Gateway() {
@@ -111,14 +110,11 @@ void Gateway::Run() {
 int Gateway::WaitMilliseconds() const {
   std::optional<Time> next = order_.NextDeadline();
   for (const std::optional<Time>& other :
-       {next_look_, accept_again_, let_in_at_}) {
+       {next_look_, let_in_at_, acceptor_.wakes_at()}) {
     if (other.has_value() && (!next.has_value() || *other < *next))
       next = other;
   }
-  if (!next.has_value()) return -1;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
-  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+  return MillisecondsUntil(next);
 }
 
 void Gateway::OnEvent(EpollTag tag, Time now) {
@@ -128,19 +124,14 @@ void Gateway::OnEvent(EpollTag tag, Time now) {
     return LetIn(now);
   }
   if (tag.kind != EpollTag::kListener) return TurnAway(tag.id);  // it hung up
-  for (Accepted& accepted : acceptor_.Accept(tag.id))
+  for (Accepted& accepted : acceptor_.Accept(tag.id, now))
     Receive(std::move(accepted), now);
 }
 
 void Gateway::OnTime(Time now) {
   if (let_in_at_.has_value() && *let_in_at_ <= now) LetIn(now);
   for (const uint64_t id : order_.TakeExpired(now)) TurnAway(id);
-  if (accept_again_.has_value() && *accept_again_ <= now) {
-    acceptor_.Resume();
-    accept_again_.reset();
-  }
-  if (acceptor_.paused() && !accept_again_.has_value())
-    accept_again_ = now + kAcceptPause;
+  acceptor_.OnTime(now);
   if (next_look_.has_value() && *next_look_ <= now) LookForStrangers(now);
 }
 

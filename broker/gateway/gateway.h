@@ -23,9 +23,9 @@
 #include "broker/doors/admission.h"
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
+#include "broker/doors/token_bucket.h"
 #include "broker/gateway/grpc_connections.h"
 #include "broker/gateway/guarded_socket.h"
-#include "broker/gateway/token_bucket.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/mutex.h"
 #include "ipc/unique_fd.h"
@@ -46,6 +46,7 @@ struct GatewayOptions {
   // other.
   double connects_at_once = 512;
   double connects_a_second = 64;
+  AcceptPace pace = {};  // of each door
 };
 
 // The tenants' gRPC sockets: one in each directory. A connection is handed to
@@ -147,7 +148,6 @@ class Gateway {
   // When somebody who waits may pass.
   std::optional<Time> let_in_at_;
   std::optional<Time> next_look_;  // at those that pass
-  std::optional<Time> accept_again_;
 
   std::thread thread_;
 };

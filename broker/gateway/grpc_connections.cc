@@ -15,8 +15,8 @@
 namespace gmb::broker {
 namespace {
 
-// How long nobody is let in once not even a spare fd is left.
-constexpr int kAcceptPauseMs = 100;
+// Operators come as fast as they like.
+constexpr AcceptPace kAnyPace{.at_once = 1e9, .a_second = 1e9};
 constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 // Nobody has to prove anything by a time: an operator's idle connection, or a
 // health check's, does no harm while there is room.
@@ -57,7 +57,7 @@ GrpcConnections::GrpcConnections(EpollSet epoll, ipc::Wakeup stop,
     : disposer_(disposer),
       epoll_(std::move(epoll)),
       stop_(std::move(stop)),
-      acceptor_(&epoll_, ipc::SocketType::kStream, disposer),
+      acceptor_(&epoll_, ipc::SocketType::kStream, disposer, kAnyPace),
       unproved_(max_unproved) {}
 
 GrpcConnections::~GrpcConnections() {
@@ -93,13 +93,14 @@ void GrpcConnections::Run() {
   while (serving()) {
     const int ready = ::epoll_wait(epoll_.fd(), events.data(),
                                    static_cast<int>(events.size()),
-                                   acceptor_.paused() ? kAcceptPauseMs : -1);
-    if (ready <= 0) acceptor_.Resume();
+                                   MillisecondsUntil(acceptor_.wakes_at()));
+    const auto now = std::chrono::steady_clock::now();
+    acceptor_.OnTime(now);
     for (int i = 0; i < ready; ++i) {
       const EpollTag tag = EpollTag::Unpack(events[i].data.u64);
       if (tag.kind == EpollTag::kSocket) Forget(tag.id);
       if (tag.kind != EpollTag::kListener) continue;
-      for (Accepted& accepted : acceptor_.Accept(tag.id))
+      for (Accepted& accepted : acceptor_.Accept(tag.id, now))
         Admit(std::move(accepted));
     }
   }

@@ -54,7 +54,8 @@ absl::Status NoFdsLeft() {
 }  // namespace
 
 void HandleServer::OnListener(uint64_t listener) {
-  for (Accepted& accepted : acceptor_.Accept(listener))
+  for (Accepted& accepted :
+       acceptor_.Accept(listener, std::chrono::steady_clock::now()))
     Challenge(std::move(accepted));
 }
 

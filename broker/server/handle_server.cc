@@ -15,7 +15,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How long no connection is accepted once not even a spare fd is left.
-constexpr std::chrono::milliseconds kAcceptPause{100};
 
 }  // namespace
 
@@ -44,7 +43,7 @@ HandleServer::HandleServer(const HandleServerOptions& options,
       disposer_(disposer),
       epoll_(std::move(epoll)),
       news_(std::move(news)),
-      acceptor_(&epoll_, ipc::SocketType::kSeqpacket, disposer),
+      acceptor_(&epoll_, ipc::SocketType::kSeqpacket, disposer, options.pace),
       pending_(options.max_pending_greetings) {}
 
 HandleServer::~HandleServer() {
@@ -78,6 +77,7 @@ void HandleServer::Run() {
     }
     if (ready < static_cast<int>(events.size())) read_until = asked_at;
     OnTime(read_until);
+    acceptor_.OnTime(Clock::now());
   }
   while (!connections_.empty())
     End(connections_.begin()->first, "the broker stops");
@@ -85,17 +85,14 @@ void HandleServer::Run() {
 
 int HandleServer::WaitMilliseconds() const {
   std::optional<Time> next = pending_.NextDeadline();
-  for (const std::optional<Time>& other : {next_sweep_, accept_again_}) {
+  for (const std::optional<Time>& other : {next_sweep_, acceptor_.wakes_at()}) {
     if (other.has_value() && (!next.has_value() || *other < *next))
       next = other;
   }
   for (const auto& [id, deadline] : dying_) {
     if (!next.has_value() || deadline < *next) next = deadline;
   }
-  if (!next.has_value()) return -1;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
-  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+  return MillisecondsUntil(next);
 }
 
 void HandleServer::OnEvent(EpollTag tag, uint32_t events) {
@@ -129,12 +126,6 @@ void HandleServer::OnTime(Time now) {
   }
   for (const uint64_t id : outlived) End(id, kDisconnected);
   if (next_sweep_.has_value() && *next_sweep_ <= now) Sweep(now);
-  if (accept_again_.has_value() && *accept_again_ <= now) {
-    acceptor_.Resume();
-    accept_again_.reset();
-  }
-  if (acceptor_.paused() && !accept_again_.has_value())
-    accept_again_ = now + kAcceptPause;
 }
 
 void HandleServer::OnNews() {

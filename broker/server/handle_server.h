@@ -36,6 +36,7 @@ struct HandleServerOptions {
   // included.
   absl::Duration peer_timeout = absl::Seconds(10);
   size_t max_pending_greetings = 128;
+  AcceptPace pace = {};
 };
 
 // What the handle server asks of the core. Called on the server's thread.
@@ -126,7 +127,6 @@ class HandleServer {
   PendingConnections pending_;
   std::optional<Time>
       next_sweep_;  // set while some peer may owe an acknowledgement
-  std::optional<Time> accept_again_;  // set while the acceptor is paused
 
   std::thread thread_;
 };

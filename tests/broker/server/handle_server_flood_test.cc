@@ -38,7 +38,7 @@ TEST_F(HandleServerTest,
   const rlimit raised{.rlim_cur = limits.rlim_max, .rlim_max = limits.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &raised), 0);
   const size_t count = std::min<size_t>(10'000, limits.rlim_max - 2'000);
-  Start();
+  Start({.pace = {.at_once = 1e9, .a_second = 1e9}});  // the worst
   const Peer early = NewPeer();
   const size_t before = OpenFds();
   // The flood is a process of its own, like any other tenant's.

@@ -1,4 +1,4 @@
-#include "broker/gateway/token_bucket.h"
+#include "broker/doors/token_bucket.h"
 
 #include <gtest/gtest.h>
 
