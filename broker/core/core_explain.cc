@@ -232,7 +232,7 @@ v1::DiagnoseResponse Core::Diagnose() const {
             ": raise --max-handles and the limit on open files, or use larger "
             "leases");
   *response.add_findings() =
-      UseOf("sessions", sessions_.size(), options_.max_sessions, "open",
+      UseOf("sessions", sessions_.clients(), options_.max_sessions, "open",
             ": raise --max-sessions and the limit on open files");
   if (tenants_.size() == 0) {
     add(v1::Finding::WARNING, "tenants",

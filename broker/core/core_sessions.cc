@@ -13,6 +13,9 @@
 namespace gmb::broker {
 namespace {
 
+// Commands and monitors that are connected at once.
+constexpr size_t kMostOperators = 32;
+
 std::string CallerName(const PeerIdentity& peer) {
   return absl::StrCat("uid ", peer.uid, ", pid ", peer.pid, " (", peer.program,
                       ")");
@@ -62,7 +65,17 @@ absl::StatusOr<OpenedSession> Core::OpenSessionAs(
     const PeerIdentity& peer, const std::string& token,
     std::unique_ptr<SessionGate> gate) {
   ipc::MutexLock lock(&mu_);
-  if (sessions_.size() >= options_.max_sessions) {
+  const bool is_operator = peer.origin == Origin::kAdmin;
+  if (is_operator && sessions_.operators() >= kMostOperators) {
+    return proto::MakeError(
+        v1::TOO_MANY_SESSIONS,
+        absl::StrCat("as many operators are connected as may be: end some gmb "
+                     "commands: operators=",
+                     kMostOperators),
+        {.retry_after = absl::Seconds(1)});
+  }
+  // Operators are not counted: whoever fills the broker, they come in.
+  if (!is_operator && sessions_.clients() >= options_.max_sessions) {
     return proto::MakeError(
         v1::TOO_MANY_SESSIONS,
         absl::StrCat("the broker has as many sessions as it may: raise "
@@ -72,7 +85,7 @@ absl::StatusOr<OpenedSession> Core::OpenSessionAs(
   }
   auto session = std::make_unique<Session>();
   OpenedSession opened;
-  if (peer.origin != Origin::kAdmin) {
+  if (!is_operator) {
     if (drain_until_.has_value()) {
       return proto::MakeError(
           v1::DRAINING, "the broker is stopping: connect to its successor",

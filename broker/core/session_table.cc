@@ -11,6 +11,7 @@ constexpr size_t kEndedClients = 1024;
 
 Session* SessionTable::Add(std::unique_ptr<Session> session) {
   session->id = next_id_++;
+  if (!session->tenant.has_value()) ++operators_;
   by_token_.emplace(session->token, session->id);
   const uint64_t id = session->id;
   return sessions_.emplace(id, std::move(session)).first->second.get();
@@ -24,6 +25,8 @@ std::unique_ptr<Session> SessionTable::Remove(uint64_t id) {
   if (session->tenant.has_value()) {
     ended_clients_.push_back(session->peer.pid);
     if (ended_clients_.size() > kEndedClients) ended_clients_.pop_front();
+  } else {
+    --operators_;
   }
   return session;
 }

@@ -36,7 +36,9 @@ class SessionTable {
   // Pairs of an id and a session, in no order.
   [[nodiscard]] auto begin() const { return sessions_.begin(); }
   [[nodiscard]] auto end() const { return sessions_.end(); }
-  [[nodiscard]] size_t size() const { return sessions_.size(); }
+  // Of tenants, and of operators.
+  [[nodiscard]] size_t clients() const { return sessions_.size() - operators_; }
+  [[nodiscard]] size_t operators() const { return operators_; }
 
   // Processes of tenants' last sessions that ended; they may live, and hold
   // slabs.
@@ -48,6 +50,7 @@ class SessionTable {
   absl::flat_hash_map<uint64_t, std::unique_ptr<Session>> sessions_;
   absl::flat_hash_map<std::string, uint64_t> by_token_;
   std::deque<pid_t> ended_clients_;
+  size_t operators_ = 0;
   uint64_t next_id_ = 1;
 };
 

@@ -51,6 +51,14 @@ absl::Status NoFdsLeft() {
                           {.retry_after = absl::Seconds(1)});
 }
 
+absl::Status TooMuchUnread() {
+  return proto::MakeError(
+      v1::TOO_MANY_SESSIONS,
+      "processes of this tenant left too much unread that the broker sent "
+      "them: end those that hang, then try again",
+      {.retry_after = absl::Seconds(1)});
+}
+
 }  // namespace
 
 void HandleServer::OnListener(uint64_t listener) {
@@ -152,6 +160,12 @@ bool HandleServer::Receive(uint64_t id, Connection* connection) {
           absl::StrCat("it broke the protocol: ", frame_id.status().message()));
       return false;
     }
+    // Nothing else is on its way to the peer then: one frame at a time.
+    if (HasUnread(connection->socket->fd())) {
+      End(id, "it broke the protocol: acknowledged slabs that it has not read");
+      return false;
+    }
+    connection->unread->GiveBack();
     if (!connection->outbox->OnAck(*frame_id)) {
       End(id,
           "it broke the protocol: acknowledged a frame that it was not sent");
@@ -192,16 +206,31 @@ void HandleServer::OnHello(uint64_t id, Connection* connection,
   pending_.Remove(id);
   connection->session = opened->id;
   connection->outbox = opened->outbox;
-  std::vector<int> fds;
-  if (opened->gate_page.valid()) fds.push_back(opened->gate_page.get());
-  const absl::StatusOr<bool> sent =
-      connection->socket->TrySend(WelcomeFrame(*opened), fds);
-  if (!sent.ok() || !*sent) {
-    End(id, "it could not be welcomed");
+  connection->unread = std::make_shared<UnreadFds>(in_flight_, opened->tenant);
+  if (const absl::Status sent = Welcome(connection, *opened); !sent.ok()) {
+    Refuse(id, sent);
     return;
   }
-  connection->outbox->AttachSocket(
-      std::make_shared<SocketSender>(id, connection->socket, news_));
+  connection->outbox->AttachSocket(std::make_shared<SocketSender>(
+      id, connection->socket, connection->unread, news_));
+}
+
+absl::Status HandleServer::Welcome(Connection* connection,
+                                   const OpenedSession& opened) {
+  std::vector<int> fds;
+  if (opened.gate_page.valid()) {
+    fds.push_back(opened.gate_page.get());
+    if (!connection->unread->Take(fds.size())) {
+      ForgetWhatWasRead();
+      if (!connection->unread->Take(fds.size())) return TooMuchUnread();
+    }
+    if (!next_sweep_.has_value()) next_sweep_ = After(SweepInterval());
+  }
+  const absl::StatusOr<bool> sent =
+      connection->socket->TrySend(WelcomeFrame(opened), fds);
+  connection->unread->Sent();
+  if (!sent.ok()) return sent.status();
+  return *sent ? absl::OkStatus() : absl::UnavailableError("no room for it");
 }
 
 void HandleServer::WaitForRoom(uint64_t id) {
@@ -263,6 +292,10 @@ void HandleServer::End(uint64_t id, std::string_view reason) {
   // The session's sender keeps the socket open until the outbox lets it go.
   epoll_.Remove(connection->socket->fd());
   connection->socket->Shutdown();
+  if (connection->unread != nullptr && HasUnread(connection->socket->fd()))
+    left_unread_.emplace_back(connection->socket, connection->unread);
+  if (!left_unread_.empty() && !next_sweep_.has_value())
+    next_sweep_ = After(SweepInterval());
   if (connection->outbox != nullptr) calls_.close(connection->session, reason);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "broker/core/outbox.h"
+#include "broker/server/fds_in_flight.h"
 #include "broker/server/handle_server.h"
 
 namespace gmb::broker {
@@ -23,7 +24,8 @@ struct HandleServer::Connection {
   std::optional<Greeting> greeting;
   uint64_t session = 0;
   std::shared_ptr<Outbox> outbox;
-  bool crowded = false;  // to be tried again at the next sweep
+  std::shared_ptr<UnreadFds> unread;  // with a session
+  bool crowded = false;               // to be tried again at the next sweep
 };
 
 // Why a session ended, for operators. A client that is done and one that was

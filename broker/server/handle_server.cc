@@ -43,6 +43,7 @@ HandleServer::HandleServer(const HandleServerOptions& options,
       disposer_(disposer),
       epoll_(std::move(epoll)),
       news_(std::move(news)),
+      in_flight_(std::make_shared<FdsInFlight>(options.fds_in_flight)),
       acceptor_(&epoll_, ipc::SocketType::kSeqpacket, disposer, options.pace),
       pending_(options.max_pending_greetings) {}
 
@@ -140,8 +141,8 @@ void HandleServer::OnNews() {
     next_sweep_ = news.crowded.empty() ? After(SweepInterval()) : Clock::now();
 }
 
-// Looks for peers that owe an acknowledgement for too long, and comes again as
-// long as any owes one.
+// Looks for peers that owe an acknowledgement for too long, and for fds that
+// are left unread; comes again as long as there are any.
 void HandleServer::Sweep(Time now) {
   news_->ForgetFrameSent();
   std::vector<uint64_t> late;
@@ -161,8 +162,22 @@ void HandleServer::Sweep(Time now) {
     End(id, absl::StrCat("it did not acknowledge its slabs within ",
                          absl::FormatDuration(options_.peer_timeout)));
   }
+  if (ForgetWhatWasRead()) waiting = true;
   next_sweep_.reset();
   if (waiting) next_sweep_ = After(SweepInterval());
+}
+
+bool HandleServer::ForgetWhatWasRead() {
+  bool left = false;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->unread != nullptr &&
+        !connection->unread->GiveBackIfRead(connection->socket->fd())) {
+      left = true;
+    }
+  }
+  std::erase_if(left_unread_,
+                [](const auto& each) { return !HasUnread(each.first->fd()); });
+  return left || !left_unread_.empty();
 }
 
 }  // namespace gmb::broker

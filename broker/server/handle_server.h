@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,6 +24,7 @@
 #include "broker/doors/acceptor.h"
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
+#include "broker/server/fds_in_flight.h"
 #include "broker/server/greeting.h"
 #include "broker/server/socket_sender.h"
 #include "ipc/fd_disposer.h"
@@ -37,6 +40,8 @@ struct HandleServerOptions {
   absl::Duration peer_timeout = absl::Seconds(10);
   size_t max_pending_greetings = 128;
   AcceptPace pace = {};
+  // How many fds may lie unread in the peers' sockets.
+  uint64_t fds_in_flight = FdsInFlight::MostOfThisProcess();
 };
 
 // What the handle server asks of the core. Called on the server's thread.
@@ -90,6 +95,8 @@ class HandleServer {
   void OnTime(Time now);
   void OnNews();
   void Sweep(Time now);
+  // True: some peers have not read all fds that they were sent.
+  bool ForgetWhatWasRead();
   [[nodiscard]] absl::Duration SweepInterval() const {
     return std::min(absl::Seconds(1), options_.peer_timeout / 4);
   }
@@ -102,6 +109,8 @@ class HandleServer {
   // False: the connection is gone.
   [[nodiscard]] bool Receive(uint64_t id, Connection* connection);
   void OnHello(uint64_t id, Connection* connection, const ipc::Packet& packet);
+  [[nodiscard]] absl::Status Welcome(Connection* connection,
+                                     const OpenedSession& opened);
   void OnRoom(uint64_t id, Connection* connection);
   void WaitForRoom(uint64_t id);
 
@@ -117,6 +126,7 @@ class HandleServer {
   ipc::FdDisposer* const disposer_;
   const EpollSet epoll_;
   const std::shared_ptr<SenderNews> news_;
+  const std::shared_ptr<FdsInFlight> in_flight_;
   Acceptor acceptor_;
   std::atomic<bool> stopping_ = false;
 
@@ -125,8 +135,13 @@ class HandleServer {
   uint64_t next_connection_ = 1;
   std::map<uint64_t, Time> dying_;  // hung up; waiting for their pidfds until
   PendingConnections pending_;
-  std::optional<Time>
-      next_sweep_;  // set while some peer may owe an acknowledgement
+  // Ended, and their peers still have a socket with unread fds: those stay in
+  // flight, and in the tenant's account.
+  std::vector<std::pair<std::shared_ptr<ipc::SeqpacketSocket>,
+                        std::shared_ptr<UnreadFds>>>
+      left_unread_;
+  // Set while some peer may owe an acknowledgement, or left fds unread.
+  std::optional<Time> next_sweep_;
 
   std::thread thread_;
 };

@@ -43,9 +43,11 @@ void SenderNews::ForgetFrameSent() {
 
 SocketSender::SocketSender(uint64_t connection,
                            std::shared_ptr<ipc::SeqpacketSocket> socket,
+                           std::shared_ptr<UnreadFds> unread,
                            std::shared_ptr<SenderNews> news)
     : connection_(connection),
       socket_(std::move(socket)),
+      unread_(std::move(unread)),
       news_(std::move(news)) {}
 
 SocketSender::~SocketSender() { socket_->Shutdown(); }
@@ -54,7 +56,17 @@ void SocketSender::Hangup() { socket_->Shutdown(); }
 
 absl::StatusOr<bool> SocketSender::TrySend(const std::string& frame,
                                            absl::Span<const int> fds) {
+  if (!fds.empty() && !unread_->Take(fds.size())) {
+    news_->Crowded(connection_);
+    news_->FrameSent();
+    return false;
+  }
   const absl::StatusOr<bool> sent = socket_->TrySend(frame, fds);
+  if (sent.ok() && *sent) {
+    unread_->Sent();
+  } else {
+    unread_->GiveBack();
+  }
   if (sent.ok()) {
     if (!*sent) news_->Full(connection_);
   } else if (absl::IsResourceExhausted(sent.status())) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "broker/core/outbox.h"
+#include "broker/server/fds_in_flight.h"
 #include "ipc/mutex.h"
 #include "ipc/seqpacket.h"
 #include "ipc/wakeup.h"
@@ -22,7 +23,7 @@ class SenderNews {
   struct Batch {
     std::vector<uint64_t> full;  // connections whose socket had no room
     std::vector<uint64_t>
-        crowded;  // those that the kernel let no more fds in flight for
+        crowded;              // those that may have no more fds in flight now
     bool frame_sent = false;  // some peer owes an acknowledgement
   };
 
@@ -55,6 +56,7 @@ class SocketSender : public FrameSender {
  public:
   SocketSender(uint64_t connection,
                std::shared_ptr<ipc::SeqpacketSocket> socket,
+               std::shared_ptr<UnreadFds> unread,
                std::shared_ptr<SenderNews> news);
   ~SocketSender() override;
   SocketSender(const SocketSender&) = delete;
@@ -67,6 +69,7 @@ class SocketSender : public FrameSender {
  private:
   const uint64_t connection_;
   const std::shared_ptr<ipc::SeqpacketSocket> socket_;
+  const std::shared_ptr<UnreadFds> unread_;
   const std::shared_ptr<SenderNews> news_;
 };
 

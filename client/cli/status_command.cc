@@ -20,12 +20,19 @@ absl::StatusOr<ExitCode> ShowStatus(Context& context) {
       });
 }
 
-// No answer says that the broker is stopping, unless the broker does.
+// No answer says that the broker is stopping, unless the broker does. One that
+// has no room for another operator serves.
 ExitCode ProbeCodeOf(const absl::Status& no_answer) {
   const std::optional<ErrorDetail> detail = GetErrorDetail(no_answer);
-  const bool stopping =
-      detail.has_value() && detail->reason == ErrorReason::kDraining;
-  return stopping ? ExitCode::kFailed : ExitCode::kNotReachable;
+  if (!detail.has_value()) return ExitCode::kNotReachable;
+  switch (detail->reason) {
+    case ErrorReason::kDraining:
+      return ExitCode::kFailed;
+    case ErrorReason::kTooManySessions:
+      return ExitCode::kOk;
+    default:
+      return ExitCode::kNotReachable;
+  }
 }
 
 absl::StatusOr<ExitCode> ProbeStatus(Context& context) {

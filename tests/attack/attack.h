@@ -66,6 +66,7 @@ absl::Status FastConnects(Attack& attack);
 absl::Status FuseFds(Attack& attack);
 absl::Status Guessing(Attack& attack);
 absl::Status Halts(Attack& attack);
+absl::Status HoldSessions(Attack& attack);
 absl::Status InflightCycles(Attack& attack);
 absl::Status LingerFdGrpc(Attack& attack);
 absl::Status LingerFdHandle(Attack& attack);

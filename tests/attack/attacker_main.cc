@@ -34,6 +34,7 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"fuse_fds", FuseFds},
       {"guessing", Guessing},
       {"halts", Halts},
+      {"hold_sessions", HoldSessions},
       {"inflight_cycles", InflightCycles},
       {"linger_fd_grpc", LingerFdGrpc},
       {"linger_fd_handle", LingerFdHandle},

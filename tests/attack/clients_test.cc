@@ -99,6 +99,56 @@ TEST_F(ClientsTest, OfABrokerWithFewFdsLockNobodyOut) {
   ExpectCalmAgain();
 }
 
+// A broker of an ordinary user: root's fds in flight have no limit.
+TEST_F(ClientsTest, ThatLeaveTheirSlabsUnreadHoldUpNobody) {
+  constexpr unsigned kUser = 64'321;
+  if (::getuid() != 0)
+    GTEST_SKIP() << "only root runs processes of another user";
+  BrokerOptions options;
+  const std::string id = std::to_string(kUser);
+  // Few enough to be reached, and enough for 64 sessions of a tenant.
+  options.wrapper = {"setpriv", "--reuid", id,
+                     "--regid", id,        "--clear-groups",
+                     "sh",      "-c",      "ulimit -n 2800; exec \"$@\"",
+                     "sh"};
+  options.devices = {"host:500MiB"};
+  ASSERT_EQ(::chown(Directory().c_str(), kUser, kUser), 0);
+  if (Program version(Directory(), "version",
+                      [&] {
+                        std::vector<std::string> words = options.wrapper;
+                        words.insert(words.end(), {GMBD_PROGRAM, "--version"});
+                        return words;
+                      }());
+      version.AwaitExit() != 0) {
+    GTEST_SKIP() << "another user may not run gmbd where it lies: "
+                 << version.Err();
+  }
+  Start(Kernel::kNewest, options);
+  // 58 slabs for each of 60 sessions.
+  const auto attacker = StartAttacker({"unread_slabs", "--connections", "60",
+                                       "--bytes", std::to_string(464 * kMiB)});
+  ASSERT_TRUE(attacker->AwaitOut("second 1")) << attacker->Err();
+  ServeDuring(*attacker, 3);
+  Stop(*attacker);
+  ExpectCalmAgain();
+  ExpectAllReturned();
+}
+
+// All that the broker may have at once.
+TEST_F(ClientsTest, ThatTakeAllSessionsDoNotLockOperatorsOut) {
+  BrokerOptions options;
+  options.flags = {"--max-sessions=40"};
+  Start(Kernel::kNewest, options);
+  const auto attacker = StartAttacker({"hold_sessions", "--connections", "64"});
+  ASSERT_TRUE(attacker->AwaitOut("refused=")) << attacker->Out();
+  for (int i = 0; i < 3; ++i) {
+    const component::Said status = Gmb({"status"});
+    EXPECT_EQ(status.exit_code, 0) << status.err;
+  }
+  Stop(*attacker);
+  ExpectCalmAgain();
+}
+
 TEST_F(ClientsTest, ThatPunchHolesWhileTheirMemoryIsTakenHarmThemselvesAlone) {
   BrokerOptions options;
   options.flags = {"--host-pool=256MiB"};

@@ -271,6 +271,46 @@ TEST_F(HandleServerTest, EndsASessionThatBreaksTheProtocolAndNoOther) {
   EXPECT_EQ(core_.TimesClosed(good.session), 0U);
 }
 
+TEST_F(HandleServerTest, EndsASessionThatAcknowledgesSlabsUnread) {
+  Start();
+  Peer liar = NewPeer();
+  Push(core_.OutboxOf(liar.session).get(), FrameOf(1, 1));
+  ASSERT_TRUE(SendFrame(&liar.socket, AckOf(1)).ok());
+  EXPECT_EQ(core_.AwaitClosed(liar.session),
+            "it broke the protocol: acknowledged slabs that it has not read");
+}
+
+// Fds that nobody reads count against their tenant, for as long as they lie in
+// a socket, also after the session: the kernel counts them too.
+TEST_F(HandleServerTest, LeavesOtherTenantsRoomForTheirFds) {
+  Start({.peer_timeout = absl::Seconds(4), .fds_in_flight = 200});
+  const std::string path_a = directory_.File("a");
+  const std::string path_b = directory_.File("b");
+  const auto add = [&](const std::string& path, const std::string& tenant) {
+    return server_->AddListener(path, 0600, Origin::kTenantDirectory, tenant);
+  };
+  ASSERT_TRUE(add(path_a, "a").ok());
+  ASSERT_TRUE(add(path_b, "b").ok());
+  Peer hoarder = NewPeer(path_a);
+  Push(core_.OutboxOf(hoarder.session).get(), FrameOf(1, 90));
+  EXPECT_EQ(core_.AwaitClosed(hoarder.session),
+            "it did not acknowledge its slabs within 4s");
+
+  Peer second = NewPeer(path_a);
+  Push(core_.OutboxOf(second.session).get(), FrameOf(1, 90));
+  Peer other = NewPeer(path_b);
+  Push(core_.OutboxOf(other.session).get(), FrameOf(1, 90));
+  const absl::StatusOr<ipc::Packet> sent = other.socket.Receive(kLong);
+  ASSERT_TRUE(sent.ok()) << sent.status();
+  EXPECT_EQ(sent->fds.size(), 90U);
+  EXPECT_FALSE(second.socket.TryReceive()->has_value());
+
+  hoarder.socket = ipc::SeqpacketSocket(ipc::UniqueFd());
+  const absl::StatusOr<ipc::Packet> later = second.socket.Receive(kLong);
+  ASSERT_TRUE(later.ok()) << later.status();
+  EXPECT_EQ(later->fds.size(), 90U);
+}
+
 TEST_F(HandleServerTest, HangsUpWhenTheCoreEndsASession) {
   Start();
   Peer peer = NewPeer();
