@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "broker/core/clock.h"
 #include "broker/core/core_options.h"
 #include "broker/core/departure.h"
@@ -407,7 +408,16 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Terminate(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AskToTrim(const quota::TrimTarget& target, quota::Nanoseconds within,
+
+  // What programs give back by themselves (core_trim.cc).
+  void AddTrims(const Session& session, quota::Instant now,
+                absl::Span<quota::LeaseRow> rows) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RememberTrims(quota::RequestId request, const quota::Plan& plan,
+                     Pool* pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CountTrimmed(Session* session, const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AskToTrim(const quota::TrimTarget& target, quota::Instant by,
                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnTrimmed(Session* session, const v1::Trimmed& trimmed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

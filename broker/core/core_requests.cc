@@ -220,6 +220,7 @@ void Core::Release(Session* session, uint64_t client_id,
     return Refuse(session, client_id, NoSuchLease(release.lease_id()), after);
   }
   session->leases.erase(lease->id);
+  CountTrimmed(session, *lease);
   v1::BrokerMessage answer = AnswerTo(client_id);
   answer.mutable_released()->set_lease_id(release.lease_id());
   Answer(session, std::move(answer), after);

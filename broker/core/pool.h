@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "broker/core/device_worker.h"
 #include "broker/core/slab_pool.h"
 #include "device/copier.h"
@@ -77,6 +78,8 @@ struct Pool {
   quota::Instant refill_after;  // after a failed refill
   std::optional<Planned> planned_for;
   quota::Instant replan_at = quota::Instant::Max();
+  // Of requests that lack bytes: Demand::trim_by.
+  absl::flat_hash_map<quota::RequestId, quota::Instant> trim_by;
 };
 
 }  // namespace gmb::broker
