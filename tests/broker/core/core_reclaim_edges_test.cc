@@ -105,6 +105,34 @@ TEST_F(CoreReclaimEdgesTest, APauseOfAGroupLeavesItsClosedMembersAlone) {
   EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
 }
 
+TEST_F(CoreReclaimEdgesTest, APauseForAGuaranteeEndsWhenOnlyABorrowerIsLeft) {
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  TenantPolicy policy = *core.GetPolicy("idle");
+  policy.reclaim.pause_grace = std::chrono::minutes(10);
+  ASSERT_TRUE(core.SetTenant(policy).ok());
+  const auto idle = Holder("idle", 200 * kMiB);
+  EnterScope(idle.get());
+  const auto busy = Connect("busy");
+  const uint64_t borrows = busy->Acquire(100 * kMiB, 120);
+  const auto owner = Connect("owner");
+  const uint64_t request = owner->Acquire(100 * kMiB, 120);
+  EXPECT_TRUE(
+      idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
+          .has_pausing());
+  const uint64_t wants_in = idle->Restore(10);
+  v1::ClientMessage cancel;
+  cancel.mutable_cancel()->set_acquire_request_id(request);
+  owner->Send(cancel);
+  EXPECT_TRUE(idle->Answer(wants_in).has_restored());
+  EXPECT_FALSE(idle->Word().paused());
+  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::MAPPED);
+  // The borrower gets it as borrowers do: once it is parked.
+  idle->Park();
+  const v1::Evict evict = idle->AwaitEvict();
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_TRUE(busy->Answer(borrows).has_grant());
+}
+
 TEST_F(CoreReclaimEdgesTest, AHalfFilledLeaseIsFilledBeforeItsGateOpens) {
   const auto idle = Holder("idle", 64 * kMiB);
   const uint64_t lease = lease_;
