@@ -517,7 +517,7 @@ class Core {
   void Maintain(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<pid_t> ClientProcesses(const Pool& pool) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SyncCapacity(Pool* pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SyncCapacities() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayRefill(const Pool& pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   quota::Instant NextDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -308,6 +308,30 @@ TEST_F(CorePatientEdgesTest, TheTickerRestsWhileHalfOfWhatLeavesIsThere) {
   EXPECT_TRUE(busy->Answer(request).has_grant());
 }
 
+TEST_F(CorePatientEdgesTest, AShrinkingPoolGivesBackWhatIsThereAndAddsUp) {
+  const auto first = Holder("idle", 100 * kMiB);
+  const uint64_t of_first = lease_;
+  const auto second = Holder("idle", 100 * kMiB);
+  first->Park();
+  second->Park();
+  const auto resized = core.ResizePool("host-0", Amount::Bytes(80 * kMiB));
+  ASSERT_TRUE(resized.ok()) << resized.status();
+  EXPECT_EQ(resized->state(), v1::Change::PENDING);
+  const v1::Evict evict = first->AwaitEvict();
+  const v1::Evict other = second->AwaitEvict();
+  CheckSums();
+  first->Unmapped(of_first, evict.move());
+  // The other one is still on its way out: nobody waits for these bytes.
+  EXPECT_TRUE(AwaitPool([](const v1::PoolStatus& pool) {
+    return pool.capacity_bytes() == 100 * kMiB && pool.returned_bytes() == 0;
+  })) << Pool().ShortDebugString();
+  EXPECT_EQ(Lease(other.lease_id()).state(), v1::LeaseInfo::EVICTING);
+  second->Unmapped(other.lease_id(), other.move());
+  EXPECT_TRUE(AwaitPool([](const v1::PoolStatus& pool) {
+    return pool.capacity_bytes() == 80 * kMiB;
+  }));
+}
+
 CoreOptions BackingOptions() {
   CoreOptions options = ReclaimOptions();
   options.backing.bytes_per_second = 8 * kMiB;
