@@ -199,6 +199,8 @@ class Core {
   // Gates (core_gate.cc).
   static bool CanBeTaken(const Session& session, const Pool& pool,
                          v1::Contents contents);
+  bool WouldFitWithGate(const PendingAcquire& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool ReserveRoom(const Lease& lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Soften(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -469,6 +471,9 @@ class Core {
   bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
                     Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnDenied(const quota::Denied& denied, Afterwards* after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status WhyDenied(const quota::Denied& denied,
+                         const PendingAcquire& request) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnWaiting(const quota::Waiting& waiting, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
