@@ -68,7 +68,9 @@ struct Pool {
   DeviceReading reading;
   std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
   uint64_t share_of_bytes = 0;                     // see PoolOptions
-  uint64_t missing_bytes = 0;
+  uint64_t missing_bytes = 0;  // taken by processes past the broker
+  // Unreturned bytes of tenants that were deleted: missing as well.
+  uint64_t orphaned_bytes = 0;
   uint32_t jobs = 0;  // given to the worker and not yet answered
   bool draining = false;
   bool lost = false;

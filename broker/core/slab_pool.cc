@@ -29,7 +29,7 @@ uint64_t SlabPool::HandlesFor(uint64_t bytes) const {
 uint64_t SlabPool::UsedBytes() const {
   return granted_ + returned_bytes_ +
          ready_.size() * options_.ready_slab_bytes + creating_ready_ +
-         scrubbing_ + unreturned_ + missing_;
+         scrubbing_ + unreturned_ + missing_ + orphaned_;
 }
 
 int64_t SlabPool::Float() const {
@@ -203,7 +203,8 @@ std::optional<SlabPool::Refill> SlabPool::NextRefill(quota::Instant now) {
 std::optional<SlabPool::Refill> SlabPool::NextShrink() {
   Refill refill;
   // Beyond it by what is unreturned or missing: that is no shrink.
-  while (UsedBytes() - scrubbing_ - unreturned_ - missing_ > capacity_ &&
+  while (UsedBytes() - scrubbing_ - unreturned_ - missing_ - orphaned_ >
+             capacity_ &&
          refill.destroy.size() < kSlabsAStep) {
     if (std::optional<Condemned> ready = GiveUpReady()) {
       refill.destroy.push_back(*ready);
@@ -246,7 +247,7 @@ Composition SlabPool::composition() const {
   c.float_bytes = capacity_ - std::min(used, capacity_);
   c.capacity_bytes = std::max(capacity_, used - twice);
   c.unreturned_bytes = unreturned_;
-  c.missing_bytes = missing_;
+  c.missing_bytes = missing_ + orphaned_;
   return c;
 }
 

@@ -121,6 +121,9 @@ class SlabPool {
   void SetCapacity(uint64_t bytes) { capacity_ = bytes; }
   void SetUnreturned(uint64_t bytes) { unreturned_ = bytes; }
   void SetMissing(uint64_t bytes) { missing_ = bytes; }
+  // Unreturned bytes whose tenant is no more: missing, but taken by nobody
+  // outside.
+  void SetOrphaned(uint64_t bytes) { orphaned_ = bytes; }
 
   [[nodiscard]] Composition composition() const;
   [[nodiscard]] uint64_t slabs() const;  // alive, wherever they are
@@ -152,6 +155,7 @@ class SlabPool {
   uint64_t capacity_ = 0;
   uint64_t unreturned_ = 0;
   uint64_t missing_ = 0;
+  uint64_t orphaned_ = 0;
   uint64_t granted_ = 0;
   uint64_t granted_slabs_ = 0;
   uint64_t creating_ = 0;  // of the granted ones, not there yet

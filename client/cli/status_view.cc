@@ -101,8 +101,9 @@ std::vector<std::string> Warnings(const v1::PoolStatus& pool) {
   if (pool.missing_bytes() > 0) {
     warnings.push_back(
         absl::StrCat(SizeText(pool.missing_bytes()),
-                     " of the pool were lost to processes past the broker; "
-                     "`nvidia-smi` shows who uses the GPU"));
+                     " of the pool were lost to processes past the broker, or "
+                     "are kept by clients of deleted tenants; `gmb doctor` "
+                     "says which"));
   }
   if (pool.headroom_bytes() > 0 && pool.headroom_left_bytes() == 0) {
     warnings.emplace_back(

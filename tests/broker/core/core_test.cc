@@ -327,6 +327,38 @@ TEST_F(CoreTest, AProcessThatHadASessionIsNoThief) {
       AwaitPool([](const auto& p) { return p.unreturned_bytes() == 0; }));
 }
 
+TEST_F(CoreTest, WhatADeletedTenantKeepsIsMissingUntilItIsBack) {
+  device::FaultyAllocator* faults = AddFaultyPool(256 * kMiB, 256 * kMiB);
+  ASSERT_NE(faults, nullptr);
+  SetTenant("a", Amount::Bytes(0), Amount::Fraction(1));
+  SetTenant("b", Amount::Bytes(0), Amount::Fraction(1));
+  auto a = Connect("a", 4711);
+  const v1::BrokerMessage held = a->Answer(a->Acquire(240 * kMiB));
+  ASSERT_TRUE(held.has_grant());
+  (void)a->Answer(a->Release(held.grant().lease_id()));
+  core.CloseSession(a->session, "hang-up");
+  ASSERT_TRUE(core.DeleteTenant("a").ok());
+  const uint64_t slab = Pool().ready_slab_bytes();
+  const auto obtainable = [this] {
+    return core.TenantReport("b")->pools(0).view().obtainable_bytes();
+  };
+  EXPECT_EQ(obtainable(), 256 * kMiB);
+  // One of its slabs does not come back when it is destroyed.
+  faults->StealNextDestroyed(4711);
+  auto b = Connect("b");
+  EXPECT_TRUE(b->Answer(b->Acquire(256 * kMiB)).has_error());
+  EXPECT_TRUE(AwaitPool([&](const auto& p) {
+    return p.missing_bytes() == slab && p.unreturned_bytes() == 0;
+  })) << Pool().ShortDebugString();
+  EXPECT_EQ(obtainable(), 256 * kMiB - slab);
+  EXPECT_EQ(b->Answer(b->Acquire(256 * kMiB)).error().detail().reason(),
+            v1::OVERCOMMITTED);
+  EXPECT_TRUE(b->Answer(b->Acquire(240 * kMiB)).has_grant());
+  faults->Heal();
+  EXPECT_TRUE(AwaitPool([&](const auto& p) { return p.missing_bytes() == 0; }));
+  EXPECT_EQ(obtainable(), 16 * kMiB);
+}
+
 TEST_F(CoreTest, ALostDeviceRefusesAndTheOtherServesOn) {
   auto host = device::OpenHostAllocator({64 * kMiB, "host-0"});
   ASSERT_TRUE(host.ok());

@@ -170,6 +170,21 @@ TEST(SlabPool, WhileBytesAreMissingReturnedSlabsAreKept) {
   EXPECT_EQ(pool.composition().returned_bytes, 0u);
 }
 
+// Nobody outside takes what is freed.
+TEST(SlabPool, WhatDeletedTenantsKeepIsMissingAndKeepsNoSlabs) {
+  SlabPool pool = MakePool(640 * kMiB);
+  SlabId next = 0;
+  Refill(&pool, {0}, &next);
+  TakePlan of_a = pool.Take(kA, 64 * kMiB);
+  pool.Return(kA, of_a.taken, {0});
+  pool.SetOrphaned(2 * kMiB);
+  EXPECT_EQ(pool.composition().missing_bytes, 2 * kMiB);
+  EXPECT_EQ(Sum(pool.composition()), 640 * kMiB);
+  Refill(&pool, quota::Instant{0} + std::chrono::hours(1), &next);
+  EXPECT_EQ(pool.composition().returned_bytes, 0u);
+  EXPECT_EQ(Sum(pool.composition()), 640 * kMiB);
+}
+
 TEST(SlabPool, OnlySoManyReturnedSlabsAreKept) {
   SlabPool pool({.ready_slab_bytes = 64 * kMiB,
                  .float_target_bytes = 64 * kMiB,
