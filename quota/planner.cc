@@ -85,13 +85,20 @@ class Planner {
     return std::min(bytes, need.bytes);
   }
 
+  Instant TrimDeadline() const {
+    return std::min(now_ + options_.trim_wait, demand_.deadline);
+  }
+
   // What those who are asked said that they could give back.
   uint64_t PlanTrims(PoolId pool, uint64_t need_bytes) {
     std::vector<std::pair<bool, const LeaseRow*>> askable;
+    uint64_t bytes = 0;
     for (const LeaseRow& lease : snapshot_.leases) {
-      const bool asked = lease.pool == pool && lease.trimmable_bytes > 0 &&
-                         judge_.IsAsked(lease) && !judge_.IsOwn(lease);
-      if (!asked || now_ < lease.back_off_until) continue;
+      const bool asked =
+          lease.pool == pool && judge_.IsAsked(lease) && !judge_.IsOwn(lease);
+      if (!asked) continue;
+      bytes += lease.trimming_bytes;
+      if (lease.trimmable_bytes == 0 || now_ < lease.back_off_until) continue;
       const TenantRow* tenant = judge_.FindTenant(lease.tenant, pool);
       askable.emplace_back(tenant == nullptr || ExcessBytes(*tenant) == 0,
                            &lease);
@@ -102,7 +109,6 @@ class Planner {
              std::make_tuple(b.first, ~b.second->trimmable_bytes,
                              b.second->lease);
     });
-    uint64_t bytes = 0;
     for (const auto& [last, lease] : askable) {
       if (bytes >= need_bytes || plan_.trims.size() >= kMaxVictims) break;
       plan_.trims.push_back({.session = lease->session,
@@ -111,6 +117,7 @@ class Planner {
                              .bytes = lease->trimmable_bytes});
       bytes += lease->trimmable_bytes;
     }
+    if (bytes > 0) plan_.trim_by = std::min(demand_.trim_by, TrimDeadline());
     return bytes;
   }
 
@@ -270,17 +277,16 @@ class Planner {
 
   void Accept(const std::vector<Candidate>& picked, uint64_t need_bytes,
               uint64_t trimmed_bytes) {
-    const Instant trim_deadline =
-        std::min(now_ + options_.trim_wait, demand_.deadline);
     const uint64_t at_once_bytes =
         need_bytes - std::min(need_bytes, trimmed_bytes);
     uint64_t bytes = 0;
     for (const Candidate& candidate : picked) {
       const LeaseRow& lease = *candidate.lease;
       Say(lease, Verdict::kTaken);
-      // Trimming may make the last ones needless.
+      // Trimming may make the last ones needless. They wait for it once: who
+      // says again and again that he could trim holds nobody up.
       const Instant start = bytes >= at_once_bytes
-                                ? std::max(candidate.start, trim_deadline)
+                                ? std::max(candidate.start, plan_.trim_by)
                                 : candidate.start;
       bytes += lease.bytes;
       plan_.victims.push_back(
@@ -302,10 +308,7 @@ class Planner {
 
   // Copies go over one bus, one after the other.
   void SetDeadlines() {
-    plan_.trim_deadline =
-        plan_.trims.empty()
-            ? now_
-            : std::min(now_ + options_.trim_wait, demand_.deadline);
+    plan_.trim_deadline = plan_.trims.empty() ? now_ : TrimDeadline();
     std::stable_sort(
         plan_.victims.begin(), plan_.victims.end(),
         [](const Victim& a, const Victim& b) { return a.start < b.start; });

@@ -59,6 +59,8 @@ struct LeaseRow {
   // What the client could give back at once, as it last said, on this lease's
   // pool. Counted once a session: 0 on its other leases.
   uint64_t trimmable_bytes = 0;
+  // What it was asked to give back there a moment ago and may still. Likewise.
+  uint64_t trimming_bytes = 0;
   // Of a shared lease, which has no session of its own: those that use it, and
   // whoever moves together with them. `gate` is the least parked of theirs.
   std::vector<SessionId> users = {};
@@ -115,6 +117,9 @@ struct Demand {
   bool collects = false;
   // The last step that kOperator allows: kTrim or kEvict.
   Step last_step = Step::kEvict;
+  // Plan::trim_by of the first plan for this demand that counted on trims: the
+  // later ones wait no longer. Max: none has.
+  Instant trim_by = Instant::Max();
 };
 
 // A session that is asked to give back what it caches.
@@ -149,6 +154,9 @@ struct Victim {
 struct Plan {
   std::vector<TrimTarget> trims;
   Instant trim_deadline{};
+  // Evictions that trimming may make needless start then. Max: it counts on no
+  // trims.
+  Instant trim_by = Instant::Max();
   std::vector<Victim> victims;  // in the order in which they are to be started
   uint64_t planned_bytes = 0;   // of the victims
   uint64_t copy_bytes = 0;

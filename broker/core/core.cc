@@ -91,7 +91,10 @@ void Core::SetWakeTicker(std::function<void()> wake) {
 }
 
 void Core::Tell(const quota::Event& event, Afterwards* after) {
-  Apply(engine_.Handle(event, deps_.clock->Now()), after);
+  const quota::Effects effects = engine_.Handle(event, deps_.clock->Now());
+  // What is granted now is planned with the capacity of now.
+  SyncCapacities();
+  Apply(effects, after);
 }
 
 void Core::Apply(const quota::Effects& effects, Afterwards* after) {

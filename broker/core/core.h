@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "broker/core/clock.h"
 #include "broker/core/core_options.h"
 #include "broker/core/departure.h"
@@ -198,6 +199,8 @@ class Core {
   // Gates (core_gate.cc).
   static bool CanBeTaken(const Session& session, const Pool& pool,
                          v1::Contents contents);
+  bool WouldFitWithGate(const PendingAcquire& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool ReserveRoom(const Lease& lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Soften(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -407,7 +410,16 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Terminate(Session* session, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AskToTrim(const quota::TrimTarget& target, quota::Nanoseconds within,
+
+  // What programs give back by themselves (core_trim.cc).
+  void AddTrims(const Session& session, quota::Instant now,
+                absl::Span<quota::LeaseRow> rows) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RememberTrims(quota::RequestId request, const quota::Plan& plan,
+                     Pool* pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CountTrimmed(Session* session, const Lease& lease) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AskToTrim(const quota::TrimTarget& target, quota::Instant by,
                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnTrimmed(Session* session, const v1::Trimmed& trimmed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -460,6 +472,9 @@ class Core {
                     Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnDenied(const quota::Denied& denied, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status WhyDenied(const quota::Denied& denied,
+                         const PendingAcquire& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnWaiting(const quota::Waiting& waiting, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnQuotaApplied(const quota::QuotaApplied& applied,
@@ -507,7 +522,7 @@ class Core {
   void Maintain(Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<pid_t> ClientProcesses(const Pool& pool) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SyncCapacity(Pool* pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SyncCapacities() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayRefill(const Pool& pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   quota::Instant NextDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

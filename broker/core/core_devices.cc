@@ -179,6 +179,7 @@ void Core::OnPrepared(Pool* pool, const PrepareJob& job,
                       const DeviceResult& result, Afterwards* after) {
   Lease* lease = leases_.at(job.lease).get();
   lease->preparing = false;
+  for (const Slab& slab : result.created) pool->slabs.Created(slab.bytes);
   lease->slabs.insert(lease->slabs.end(), result.created.begin(),
                       result.created.end());
   const std::vector<uint64_t> not_created = NotCreated(job.slabs, result);
@@ -273,8 +274,9 @@ void Core::OnDeviceLost(Pool* pool, const absl::Status& status,
   Tell(quota::PoolDrain{pool->id, true}, after);
 }
 
-void Core::SyncCapacity(Pool* pool) {
-  pool->slabs.SetCapacity(engine_.Pool(pool->id)->capacity_bytes);
+void Core::SyncCapacities() {
+  for (auto& [id, pool] : pools_)
+    pool->slabs.SetCapacity(engine_.Pool(id)->capacity_bytes);
 }
 
 // Whoever may hold unreturned slabs: who has a session, and who has had one.
@@ -289,16 +291,16 @@ std::vector<pid_t> Core::ClientProcesses(const Pool& pool) const {
 void Core::Maintain(Afterwards* after) {
   const quota::Instant now = deps_.clock->Now();
   for (auto& [id, pool] : pools_) {
-    SyncCapacity(pool.get());
     if (pool->lost) continue;
-    if (now >= pool->refill_after && MayRefill(*pool)) {
-      if (std::optional<SlabPool::Refill> refill =
-              pool->slabs.NextRefill(now)) {
-        Give(pool.get(),
-             RefillJob{
-                 {std::move(refill->destroy), std::move(refill->create_bytes)}},
-             after);
-      }
+    std::optional<SlabPool::Refill> refill;
+    if (pool->jobs == 0) refill = pool->slabs.NextShrink();
+    if (!refill.has_value() && now >= pool->refill_after && MayRefill(*pool))
+      refill = pool->slabs.NextRefill(now);
+    if (refill.has_value()) {
+      Give(pool.get(),
+           RefillJob{
+               {std::move(refill->destroy), std::move(refill->create_bytes)}},
+           after);
     }
     if (now >= pool->next_audit) {
       pool->audit_interval =

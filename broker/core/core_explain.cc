@@ -119,7 +119,8 @@ void Core::AddFindings(const Tenant& tenant, const Pool& pool,
   if (explanation.missing_bytes > 0) {
     add(absl::StrCat(
         proto::FormatBytes(explanation.missing_bytes),
-        " of the pool are missing: processes outside the broker took them"));
+        " of the pool are missing: processes outside the broker took them, or "
+        "clients of deleted tenants keep them; `gmb doctor` says which"));
   }
   if (explanation.shrinking_bytes > 0) {
     add(absl::StrCat("the pool is shrinking: ",
@@ -176,6 +177,14 @@ void Core::AddUnreturnedDiagnosis(const Pool& pool,
                    absl::StrCat(whose, ": ", StuckText(stuck)));
     if (tenant != nullptr) stuck_bytes += stuck.bytes;  // else outside bytes
   }
+  if (pool.orphaned_bytes > 0) {
+    *response->add_findings() = NewFinding(
+        v1::Finding::WARNING, pool.uuid(),
+        absl::StrCat(proto::FormatBytes(pool.orphaned_bytes),
+                     " of the pool are missing: clients of tenants that were "
+                     "deleted released them and still hold them; they come "
+                     "back when those processes end"));
+  }
   const v1::PoolStatus status = Report(pool);
   if (status.unreturned_bytes() <= stuck_bytes) return;
   *response->add_findings() = NewFinding(
@@ -201,10 +210,10 @@ v1::DiagnoseResponse Core::Diagnose() const {
     const bool is_host = pool->info().kind == device::DeviceKind::kHost;
     if (!pool->problem.empty())
       add(v1::Finding::PROBLEM, pool->uuid(), pool->problem);
-    if (status.missing_bytes() > 0) {
+    if (pool->missing_bytes > 0) {
       add(v1::Finding::PROBLEM, pool->uuid(),
           absl::StrCat(
-              proto::FormatBytes(status.missing_bytes()),
+              proto::FormatBytes(pool->missing_bytes),
               " of the pool are missing: processes outside the broker hold ",
               proto::FormatBytes(status.outside_bytes()),
               ", more than the headroom; find them with nvidia-smi, or raise "

@@ -22,6 +22,27 @@ bool Core::ReserveRoom(const Lease& lease) {
              HostBooks::Outcome::kReserved;
 }
 
+// A request of a session whose gate is off: whether it could be served, some
+// time, were it on.
+bool Core::WouldFitWithGate(const PendingAcquire& request) const {
+  const Session& session = *sessions_.at(request.session);
+  const Pool& pool = *pools_.at(request.pool);
+  if (session.gate == nullptr || session.gate->on() ||
+      !pool.CanMove(request.contents)) {
+    return false;
+  }
+  if (request.contents == v1::PRESERVE &&
+      !host_books_.HasRoomFor(*session.tenant, request.bytes)) {
+    return false;
+  }
+  const quota::PoolView view = *engine_.Pool(pool.id);
+  const quota::TenantPoolView held =
+      *engine_.TenantPool(*session.tenant, pool.id);
+  return std::min(held.hard_bytes + request.bytes, held.limit_bytes) +
+             view.missing_bytes <=
+         view.target_bytes;
+}
+
 // From all who have it.
 void Core::Soften(Lease* lease, Afterwards* after) {
   const Pool& pool = *pools_.at(lease->request.pool);
@@ -123,8 +144,11 @@ absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
   }
   for (Session* member : members) AdvanceRestore(member, after);
   for (const quota::LeaseId id : hardened) GiveUpRoom(leases_.at(id).get());
-  for (const quota::LeaseId id : leases)
-    ServeAttaches(leases_.at(id).get(), after);
+  // The pause may have held back others who use the same leases.
+  for (const quota::LeaseId id : leases) {
+    const auto lease = leases_.find(id);
+    if (lease != leases_.end()) AdvanceUsers(lease->second.get(), after);
+  }
   v1::Event event = NewEvent("gate_off", session->tenant);
   event.set_session_id(session->id);
   deps_.events->Publish(std::move(event));

@@ -67,7 +67,10 @@ void Core::CheckPause(Session* session, quota::Instant now, Afterwards* after) {
   bool needed = false;
   bool busy = false;
   for (const Lease* lease : pause.leases) {
-    needed |= ShortageIn(lease->request.pool, false).has_value();
+    // Nobody is paused for a mere borrower, nor kept so when the one whose
+    // guarantee it was for has gone.
+    const auto shortage = ShortageIn(lease->request.pool, false);
+    needed |= shortage.has_value() && shortage->within_guarantee;
     // Copied ahead of need, or mapped by one who came back meanwhile.
     busy |= lease->copies > 0 || lease->asked() ||
             lease->residence != Residence::kResident;

@@ -14,8 +14,14 @@ void Core::OnReading(Pool* pool, const DeviceReading& reading,
   const uint64_t granularity = pool->info().granularity_bytes;
   const DeviceReading before = std::exchange(pool->reading, reading);
   std::map<quota::TenantId, uint64_t> owed;
+  uint64_t orphaned = 0;
   for (const auto& [tenant, bytes] : reading.unreturned) {
-    owed[tenant] = RoundUp(bytes, granularity);
+    const uint64_t rounded = RoundUp(bytes, granularity);
+    if (tenants_.Find(tenant) != nullptr) {
+      owed[tenant] = rounded;
+    } else {
+      orphaned += rounded;  // its tenant has been deleted: it is nobody's debt
+    }
   }
   const uint64_t capacity = engine_.Pool(pool->id)->capacity_bytes;
   const uint64_t headroom =
@@ -25,11 +31,14 @@ void Core::OnReading(Pool* pool, const DeviceReading& reading,
   const uint64_t missing = std::min(RoundUp(beyond, granularity), capacity);
   const auto owed_before = std::exchange(pool->unreturned, owed);
   const uint64_t missing_before = std::exchange(pool->missing_bytes, missing);
+  const uint64_t orphaned_before =
+      std::exchange(pool->orphaned_bytes, orphaned);
   // The slabs' books first: what the engine is told may make it grant.
   uint64_t sum = 0;
   for (const auto& [tenant, bytes] : owed) sum += bytes;
   pool->slabs.SetUnreturned(sum);
   pool->slabs.SetMissing(missing);
+  pool->slabs.SetOrphaned(orphaned);
   for (const auto& [tenant, bytes] : owed) {
     auto it = owed_before.find(tenant);
     if (it == owed_before.end() || it->second != bytes) {
@@ -39,7 +48,8 @@ void Core::OnReading(Pool* pool, const DeviceReading& reading,
   for (const auto& [tenant, bytes] : owed_before) {
     if (!owed.contains(tenant)) TellUnreturned(pool, tenant, 0, after);
   }
-  if (missing != missing_before) TellMissing(pool, after);
+  if (missing != missing_before || orphaned != orphaned_before)
+    TellMissing(pool, after);
   TellStuck(*pool, before);
 }
 
@@ -57,11 +67,13 @@ void Core::TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,
 void Core::TellMissing(Pool* pool, Afterwards* after) {
   v1::Event event = NewEvent("missing_changed", std::nullopt);
   event.set_device(pool->uuid());
-  event.set_bytes(pool->missing_bytes);
+  const uint64_t missing = pool->missing_bytes + pool->orphaned_bytes;
+  event.set_bytes(missing);
   event.set_message(
-      absl::StrCat("outside_bytes=", pool->reading.outside_bytes));
+      absl::StrCat("outside_bytes=", pool->reading.outside_bytes,
+                   " of_deleted_tenants_bytes=", pool->orphaned_bytes));
   deps_.events->Publish(std::move(event));
-  Tell(quota::MissingChanged{pool->id, pool->missing_bytes}, after);
+  Tell(quota::MissingChanged{pool->id, missing}, after);
 }
 
 // Once, when it begins: how much it is later, unreturned_changed says.

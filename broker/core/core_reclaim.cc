@@ -91,16 +91,12 @@ Core::ReclaimRows Core::BuildRows(quota::Instant now) const {
   rows.leases.reserve(leases_.size());
   for (const auto& [session_id, session] : sessions_) {
     if (session->gate == nullptr) continue;
-    std::map<quota::PoolId, uint64_t> trimmable;
-    if (!session->trim.has_value()) trimmable = session->trimmable;
+    const size_t first = rows.leases.size();
     for (const quota::LeaseId id : session->leases) {
-      if (leases_.at(id)->shared) continue;
-      rows.leases.push_back(RowOf(*leases_.at(id), now));
-      const auto given = trimmable.find(rows.leases.back().pool);
-      if (given == trimmable.end()) continue;
-      rows.leases.back().trimmable_bytes = given->second;
-      trimmable.erase(given);  // once a session
+      if (!leases_.at(id)->shared)
+        rows.leases.push_back(RowOf(*leases_.at(id), now));
     }
+    AddTrims(*session, now, absl::MakeSpan(rows.leases).subspan(first));
   }
   for (const quota::LeaseId id : shared_leases_)
     rows.leases.push_back(RowOf(*leases_.at(id), now));
@@ -202,6 +198,9 @@ quota::Demand Core::DemandOf(const quota::Shortage& shortage,
   demand.needs = {{shortage.pool, shortage.lacking_bytes}};
   demand.deadline = shortage.deadline;
   demand.collects = shortage.collects_from <= now;
+  const auto& trim_by = pools_.at(shortage.pool)->trim_by;
+  const auto asked = trim_by.find(shortage.request);
+  if (asked != trim_by.end()) demand.trim_by = asked->second;
   return demand;
 }
 
@@ -211,6 +210,7 @@ void Core::ServeShortage(Pool* pool, quota::Instant now, Afterwards* after) {
     const auto shortage = ShortageIn(pool->id, true);
     if (!shortage.has_value()) {
       pool->planned_for.reset();
+      pool->trim_by.clear();
       pool->replan_at = quota::Instant::Max();
       return;
     }
@@ -219,6 +219,7 @@ void Core::ServeShortage(Pool* pool, quota::Instant now, Afterwards* after) {
     pool->planned_for = planned;
     pool->replan_at = now + PollInterval(leases_.size());
     const quota::Plan plan = PlanFor(DemandOf(*shortage, now), now, nullptr);
+    RememberTrims(shortage->request, plan, pool);
     if (!CarryOut(plan, now, pool, after)) return;
   }
 }
@@ -228,7 +229,7 @@ bool Core::CarryOut(const quota::Plan& plan, quota::Instant now, Pool* pool,
                     Afterwards* after) {
   bool taken = false;
   for (const quota::TrimTarget& target : plan.trims) {
-    AskToTrim(target, plan.trim_deadline - now, after);
+    AskToTrim(target, plan.trim_deadline, after);
   }
   for (const quota::Victim& victim : plan.victims) {
     if (victim.start > now) {
@@ -291,52 +292,6 @@ bool Core::Terminate(Session* session, Afterwards* after) {
   after->kill.push_back(session->peer.pidfd);
   deps_.events->Publish(std::move(event));
   return true;
-}
-
-void Core::AskToTrim(const quota::TrimTarget& target, quota::Nanoseconds within,
-                     Afterwards* after) {
-  Session* session = sessions_.Find(target.session.value);
-  if (session == nullptr || session->trim.has_value()) return;
-  // Asked once; the program says anew what it has after that.
-  session->trimmable.erase(target.pool);
-  v1::BrokerMessage message;
-  v1::Trim* trim = message.mutable_trim();
-  trim->set_trim(++session->last_trim);
-  trim->set_device(pools_.at(target.pool)->uuid());
-  trim->set_bytes(target.bytes);
-  *trim->mutable_within() = ToProto(within);
-  session->trim = *trim;
-  v1::Event event = NewEvent("trim_asked", session->tenant);
-  event.set_session_id(session->id);
-  event.set_device(trim->device());
-  event.set_bytes(trim->bytes());
-  deps_.events->Publish(std::move(event));
-  Say(session, std::move(message), after);
-}
-
-void Core::OnTrimmed(Session* session, const v1::Trimmed& trimmed) {
-  if (!session->trim.has_value() || session->trim->trim() != trimmed.trim()) {
-    return;
-  }
-  if (Pool* pool = FindPool(session->trim->device())) {
-    pool->replan_at = deps_.clock->Now();
-  }
-  v1::Event event = NewEvent("trim_answered", session->tenant);
-  event.set_session_id(session->id);
-  event.set_device(session->trim->device());
-  if (trimmed.busy()) event.set_message("it could not look after it in time");
-  deps_.events->Publish(std::move(event));
-  session->trim.reset();
-}
-
-void Core::SetTrimmable(Session* session, const v1::SetTrimmable& trimmable) {
-  session->trimmable.clear();
-  for (const auto& device : trimmable.devices()) {
-    const Pool* pool = FindPool(device.device());
-    if (pool == nullptr || device.bytes() == 0) continue;
-    session->trimmable[pool->id] =
-        std::min(device.bytes(), quota::kMaxPoolBytes);
-  }
 }
 
 quota::Instant Core::ReclaimDue() const {

@@ -32,7 +32,7 @@ v1::PoolStatus Core::Report(const Pool& pool) const {
   v1::PoolStatus status;
   *status.mutable_device() = ToProto(pool.info());
   status.set_target_bytes(view.target_bytes);
-  status.set_capacity_bytes(view.capacity_bytes);
+  status.set_capacity_bytes(parts.capacity_bytes);
   status.set_granted_bytes(parts.granted_bytes);
   status.set_returned_bytes(parts.returned_bytes);
   status.set_ready_bytes(parts.ready_bytes);
@@ -42,7 +42,7 @@ v1::PoolStatus Core::Report(const Pool& pool) const {
   status.set_missing_bytes(parts.missing_bytes);
   status.set_outside_bytes(pool.reading.outside_bytes);
   const uint64_t baseline = pool.worker->baseline_bytes();
-  const uint64_t headroom = baseline - std::min(baseline, view.capacity_bytes);
+  const uint64_t headroom = baseline - std::min(baseline, parts.capacity_bytes);
   status.set_headroom_bytes(headroom);
   status.set_headroom_left_bytes(
       headroom - std::min(headroom, pool.reading.outside_bytes));

@@ -220,6 +220,7 @@ void Core::Release(Session* session, uint64_t client_id,
     return Refuse(session, client_id, NoSuchLease(release.lease_id()), after);
   }
   session->leases.erase(lease->id);
+  CountTrimmed(session, *lease);
   v1::BrokerMessage answer = AnswerTo(client_id);
   answer.mutable_released()->set_lease_id(release.lease_id());
   Answer(session, std::move(answer), after);
@@ -345,11 +346,17 @@ void Core::OnDenied(const quota::Denied& denied, Afterwards* after) {
   event.set_bytes(request.bytes);
   event.set_message(std::string(quota::ReasonName(denied.reason)));
   deps_.events->Publish(std::move(event));
+  Refuse(session, request.client_id, WhyDenied(denied, request), after);
+}
+
+absl::Status Core::WhyDenied(const quota::Denied& denied,
+                             const PendingAcquire& request) const {
   const Pool& pool = *pools_.at(request.pool);
-  Refuse(session, request.client_id,
-         pool.lost ? proto::MakeError(v1::DEVICE_LOST, pool.problem)
-                   : DenialStatus(denied, request.bytes),
-         after);
+  if (pool.lost) return proto::MakeError(v1::DEVICE_LOST, pool.problem);
+  return denied.reason == quota::Reason::kOvercommitted &&
+                 WouldFitWithGate(request)
+             ? GateFirst(denied, request.bytes)
+             : DenialStatus(denied, request.bytes);
 }
 
 void Core::OnWaiting(const quota::Waiting& waiting, Afterwards* after) {

@@ -90,10 +90,14 @@ bool Core::ServeOne(StandingDemand* standing, quota::Instant now,
   demand.needs = {{standing->pool, wanted - incoming}};
   demand.deadline = standing->deadline;
   demand.last_step = standing->last_step;
+  demand.trim_by = standing->trim_by;
   std::vector<quota::LeaseVerdict> why;
   const quota::Plan plan = PlanFor(demand, now, &why);
   Pool* pool = pools_.at(standing->pool).get();
   const quota::Instant replan_at = pool->replan_at;
+  standing->trim_by = std::min(standing->trim_by, plan.trim_by);
+  const bool trims =
+      plan.trim_by != quota::Instant::Max() && now < plan.trim_by;
   const bool taken = CarryOut(plan, now, pool, after);
   standing->next_look = std::min(standing->next_look, pool->replan_at);
   pool->replan_at = replan_at;  // of requests, which plan for themselves
@@ -101,7 +105,7 @@ bool Core::ServeOne(StandingDemand* standing, quota::Instant now,
       std::any_of(why.begin(), why.end(), [&](const auto& verdict) {
         return verdict.verdict == quota::Verdict::kBusy;
       });
-  if (taken || incoming > 0 || !plan.empty() || in_work) return false;
+  if (taken || trims || incoming > 0 || !plan.empty() || in_work) return false;
   // Whatever is parked later is not what the operator asked for now.
   if (standing->cause != quota::Cause::kOperator) return false;
   FinishStanding(standing, why, after);

@@ -200,9 +200,10 @@ absl::StatusOr<v1::Change> Core::ResizePool(const std::string& device,
     event.set_bytes(bytes);
     deps_.events->Publish(std::move(event));
     AddStanding({.cause = quota::Cause::kPoolShrink, .pool = pool->id});
-    const quota::PoolView view = *engine_.Pool(pool->id);
+    // It is applied when the device has the rest back, and not before.
     change.set_device(pool->uuid());
-    change.set_remaining_bytes(view.capacity_bytes - view.target_bytes);
+    change.set_remaining_bytes(pool->slabs.composition().capacity_bytes -
+                               engine_.Pool(pool->id)->target_bytes);
     change.set_state(change.remaining_bytes() == 0 ? v1::Change::APPLIED
                                                    : v1::Change::PENDING);
     Maintain(&after);

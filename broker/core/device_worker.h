@@ -36,7 +36,7 @@ struct StuckBytes {
 
 // What the device looks like after a step, as far as the broker can see it.
 struct DeviceReading {
-  std::map<quota::TenantId, uint64_t> unreturned;
+  std::map<quota::TenantId, uint64_t> unreturned;  // of deleted tenants too
   std::map<LastHolder, StuckBytes> stuck;
   uint64_t outside_bytes = 0;
   uint64_t unreturned_outside_bytes = 0;  // see FreeAudit

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "broker/core/device_worker.h"
 #include "broker/core/slab_pool.h"
 #include "device/copier.h"
@@ -67,7 +68,9 @@ struct Pool {
   DeviceReading reading;
   std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
   uint64_t share_of_bytes = 0;                     // see PoolOptions
-  uint64_t missing_bytes = 0;
+  uint64_t missing_bytes = 0;  // taken by processes past the broker
+  // Unreturned bytes of tenants that were deleted: missing as well.
+  uint64_t orphaned_bytes = 0;
   uint32_t jobs = 0;  // given to the worker and not yet answered
   bool draining = false;
   bool lost = false;
@@ -77,6 +80,8 @@ struct Pool {
   quota::Instant refill_after;  // after a failed refill
   std::optional<Planned> planned_for;
   quota::Instant replan_at = quota::Instant::Max();
+  // Of requests that lack bytes: Demand::trim_by.
+  absl::flat_hash_map<quota::RequestId, quota::Instant> trim_by;
 };
 
 }  // namespace gmb::broker

@@ -120,6 +120,16 @@ absl::Status DenialStatus(const quota::Denied& denied, uint64_t bytes) {
   }
 }
 
+absl::Status GateFirst(const quota::Denied& denied, uint64_t bytes) {
+  return proto::MakeError(
+      v1::OVERCOMMITTED,
+      absl::StrCat("guarantees of others rest on this memory, and this "
+                   "session's gate is off, so that nobody could take it back: "
+                   "turn the gate on before acquiring, or take less: bytes=",
+                   bytes, " deficit_bytes=", denied.deficit_bytes),
+      {.deficit_bytes = denied.deficit_bytes});
+}
+
 absl::Status RefusalStatus(const quota::Refusal& refusal,
                            absl::string_view device) {
   const proto::ErrorFields fields{.deficit_bytes = refusal.deficit_bytes};

@@ -69,8 +69,13 @@ struct Session {
   uint32_t restore_attempts = 0;  // since the last answer
   // What its program says it could give back at once.
   std::map<quota::PoolId, uint64_t> trimmable;
-  std::optional<v1::Trim> trim;  // not answered yet
-  bool terminating = false;      // was sent SIGKILL
+  std::optional<v1::Trim> trim;   // not answered yet
+  quota::Instant trim_by;         // until when its answer is waited for
+  uint64_t trim_given_bytes = 0;  // that it has released since it was asked
+  // Until when what it says it could give back is not counted on: it gave less
+  // than it had said.
+  std::map<quota::PoolId, quota::Instant> trim_back_off;
+  bool terminating = false;  // was sent SIGKILL
   uint64_t last_trim = 0;
 };
 

@@ -26,11 +26,14 @@ uint64_t SlabPool::HandlesFor(uint64_t bytes) const {
          (bytes % options_.ready_slab_bytes != 0 ? 1 : 0);
 }
 
+uint64_t SlabPool::UsedBytes() const {
+  return granted_ + returned_bytes_ +
+         ready_.size() * options_.ready_slab_bytes + creating_ready_ +
+         scrubbing_ + unreturned_ + missing_ + orphaned_;
+}
+
 int64_t SlabPool::Float() const {
-  const uint64_t used = granted_ + returned_bytes_ +
-                        ready_.size() * options_.ready_slab_bytes +
-                        creating_ready_ + scrubbing_ + unreturned_ + missing_;
-  return static_cast<int64_t>(capacity_) - static_cast<int64_t>(used);
+  return static_cast<int64_t>(capacity_) - static_cast<int64_t>(UsedBytes());
 }
 
 int64_t SlabPool::FloatAfterScrubbing() const {
@@ -86,6 +89,7 @@ TakePlan SlabPool::Take(quota::TenantId tenant, uint64_t bytes) {
       continue;
     }
     plan.create_bytes.push_back(size);
+    creating_ += size;
   }
   granted_ += bytes;
   granted_slabs_ += plan.taken.size() + plan.create_bytes.size();
@@ -95,6 +99,7 @@ TakePlan SlabPool::Take(quota::TenantId tenant, uint64_t bytes) {
 
 void SlabPool::CreateFailed(uint64_t bytes) {
   granted_ -= bytes;
+  creating_ -= bytes;
   --granted_slabs_;
 }
 
@@ -195,6 +200,24 @@ std::optional<SlabPool::Refill> SlabPool::NextRefill(quota::Instant now) {
   return std::nullopt;
 }
 
+std::optional<SlabPool::Refill> SlabPool::NextShrink() {
+  Refill refill;
+  // Beyond it by what is unreturned or missing: that is no shrink.
+  while (UsedBytes() - scrubbing_ - unreturned_ - missing_ - orphaned_ >
+             capacity_ &&
+         refill.destroy.size() < kSlabsAStep) {
+    if (std::optional<Condemned> ready = GiveUpReady()) {
+      refill.destroy.push_back(*ready);
+    } else if (missing_ == 0 && !returned_.empty()) {
+      refill.destroy.push_back(PopReturned());
+    } else {
+      break;
+    }
+  }
+  if (refill.destroy.empty()) return std::nullopt;
+  return refill;
+}
+
 void SlabPool::ReadyCreated(const Slab& slab) {
   creating_ready_ -= slab.bytes;
   ready_.push_back(slab);
@@ -211,18 +234,20 @@ std::vector<Condemned> SlabPool::CondemnAllIdle() {
 
 Composition SlabPool::composition() const {
   Composition c;
-  c.capacity_bytes = capacity_;
   c.granted_bytes = granted_;
   c.returned_bytes = returned_bytes_;
   c.ready_bytes = ready_.size() * options_.ready_slab_bytes + creating_ready_;
-  // While slabs are destroyed to make room for a lease, the same bytes are
-  // scrubbing and already granted: they are shown as granted.
-  const int64_t spare = Float();
-  const auto promised = static_cast<uint64_t>(spare < 0 ? -spare : 0);
-  c.float_bytes = static_cast<uint64_t>(std::max<int64_t>(spare, 0));
-  c.scrubbing_bytes = scrubbing_ - std::min(scrubbing_, promised);
+  // While slabs are destroyed to make room for others, the same bytes are
+  // scrubbing and already granted, or ready: they are shown as such.
+  const uint64_t used = UsedBytes();
+  const uint64_t promised = used - std::min(used, capacity_);
+  const uint64_t twice =
+      std::min({promised, scrubbing_, creating_ + creating_ready_});
+  c.scrubbing_bytes = scrubbing_ - twice;
+  c.float_bytes = capacity_ - std::min(used, capacity_);
+  c.capacity_bytes = std::max(capacity_, used - twice);
   c.unreturned_bytes = unreturned_;
-  c.missing_bytes = missing_;
+  c.missing_bytes = missing_ + orphaned_;
   return c;
 }
 

@@ -30,6 +30,8 @@ struct TakePlan {
 
 // The parts of a device pool; their sum is the capacity.
 struct Composition {
+  // As set; more while the pool holds more of the device than that: it was made
+  // smaller, or what is unreturned reaches into the headroom.
   uint64_t capacity_bytes = 0;
   uint64_t granted_bytes = 0;   // with the bytes of leases still being made
   uint64_t returned_bytes = 0;  // given back, kept for the same tenant
@@ -76,6 +78,8 @@ class SlabPool {
   // Plans a lease that the quota engine has granted; its bytes count as
   // granted from here on. `destroy` bytes count as scrubbing until Destroyed.
   [[nodiscard]] TakePlan Take(quota::TenantId tenant, uint64_t bytes);
+  // One of the slabs that Take, or a further attempt, asked for is there.
+  void Created(uint64_t bytes) { creating_ -= bytes; }
   // The tail of a granted lease could not be created: its bytes are free again.
   void CreateFailed(uint64_t bytes);
   // A ready slab to give up so that a create may be tried again; nullopt: none.
@@ -104,6 +108,10 @@ class SlabPool {
     std::vector<uint64_t> create_bytes;
   };
   [[nodiscard]] std::optional<Refill> NextRefill(quota::Instant now);
+  // One step of a pool that was made smaller and still holds slabs beyond its
+  // capacity which no lease has: destroy these. Those bytes are nobody's to
+  // wait for.
+  [[nodiscard]] std::optional<Refill> NextShrink();
   void ReadyCreated(const Slab& slab);
   void ReadyFailed(uint64_t bytes);
 
@@ -113,6 +121,9 @@ class SlabPool {
   void SetCapacity(uint64_t bytes) { capacity_ = bytes; }
   void SetUnreturned(uint64_t bytes) { unreturned_ = bytes; }
   void SetMissing(uint64_t bytes) { missing_ = bytes; }
+  // Unreturned bytes whose tenant is no more: missing, but taken by nobody
+  // outside.
+  void SetOrphaned(uint64_t bytes) { orphaned_ = bytes; }
 
   [[nodiscard]] Composition composition() const;
   [[nodiscard]] uint64_t slabs() const;  // alive, wherever they are
@@ -130,6 +141,8 @@ class SlabPool {
   // Whether a ready slab more may be created once scrubbed bytes are back.
   [[nodiscard]] bool MayReplaceByReady(uint64_t bytes) const;
 
+  // Of the capacity, with what is both promised and still being scrubbed.
+  [[nodiscard]] uint64_t UsedBytes() const;
   // Below zero while bytes are promised that are still being scrubbed.
   [[nodiscard]] int64_t Float() const;
   [[nodiscard]] int64_t FloatAfterScrubbing() const;
@@ -142,8 +155,10 @@ class SlabPool {
   uint64_t capacity_ = 0;
   uint64_t unreturned_ = 0;
   uint64_t missing_ = 0;
+  uint64_t orphaned_ = 0;
   uint64_t granted_ = 0;
   uint64_t granted_slabs_ = 0;
+  uint64_t creating_ = 0;  // of the granted ones, not there yet
   uint64_t scrubbing_ = 0;
   uint64_t returned_bytes_ = 0;
   uint64_t creating_ready_ = 0;        // bytes of ready slabs on their way

@@ -21,6 +21,7 @@ struct StandingDemand {
   quota::TenantId tenant{};  // 0 with kPoolShrink and kPoolDrain
   quota::PoolId pool{};
   quota::Instant next_look{};
+  quota::Instant trim_by = quota::Instant::Max();  // see quota::Demand
   // --- Of kOperator.
   uint64_t resident_before_bytes = 0;
   uint64_t wanted_bytes = 0;

@@ -82,9 +82,10 @@ std::vector<std::string> Warnings(const v1::PoolStatus& pool) {
   if (!pool.problem().empty()) warnings.push_back(pool.problem());
   if (pool.capacity_bytes() > pool.target_bytes()) {
     warnings.push_back(
-        absl::StrCat("the pool is to shrink by ",
+        absl::StrCat("the pool holds ",
                      SizeText(pool.capacity_bytes() - pool.target_bytes()),
-                     " more, as leases are released"));
+                     " more than it is asked to; it shrinks as memory comes "
+                     "back"));
   }
   if (pool.unreturned_bytes() > 0) {
     warnings.push_back(absl::StrCat(SizeText(pool.unreturned_bytes()),
@@ -100,8 +101,9 @@ std::vector<std::string> Warnings(const v1::PoolStatus& pool) {
   if (pool.missing_bytes() > 0) {
     warnings.push_back(
         absl::StrCat(SizeText(pool.missing_bytes()),
-                     " of the pool were lost to processes past the broker; "
-                     "`nvidia-smi` shows who uses the GPU"));
+                     " of the pool were lost to processes past the broker, or "
+                     "are kept by clients of deleted tenants; `gmb doctor` "
+                     "says which"));
   }
   if (pool.headroom_bytes() > 0 && pool.headroom_left_bytes() == 0) {
     warnings.emplace_back(

@@ -72,7 +72,7 @@ TEST(StatusViewTest, WhatNeedsAttentionIsAWarning) {
   pool.set_headroom_bytes(kMiB);
   EXPECT_THAT(
       Warnings(pool),
-      ElementsAre("the device is lost", HasSubstr("shrink by 100.00 MiB"),
+      ElementsAre("the device is lost", HasSubstr("holds 100.00 MiB more than"),
                   HasSubstr("30.00 MiB were given back"),
                   HasSubstr("20.00 MiB of the pool"),
                   HasSubstr("headroom is used up")));

@@ -320,8 +320,38 @@ TEST_F(PlannerTest, TrimmingIsAskedOfBorrowersFirstAndNeedlessEvictionWaits) {
   EXPECT_EQ(plan_.trim_deadline, now_ + options_.trim_wait);
   ASSERT_EQ(Victims(), Ids{3});
   EXPECT_EQ(plan_.victims[0].start, plan_.trim_deadline);
+  EXPECT_EQ(plan_.trim_by, plan_.trim_deadline);
   Borrow(13);
   EXPECT_EQ(plan_.trims.size(), 2u);
+}
+
+TEST_F(PlannerTest, EvictionsWaitForTrimsFromTheFirstAskingOn) {
+  Add(kA, 10, 90).trimmable_bytes = 4;
+  Demand demand = Wants(Cause::kBorrow, kB, 4);
+  demand.trim_by = now_ + Nanoseconds(5);
+  Make(demand);
+  EXPECT_EQ(plan_.trims.size(), 1u);
+  EXPECT_EQ(plan_.trim_deadline, now_ + options_.trim_wait);
+  EXPECT_EQ(plan_.trim_by, demand.trim_by);
+  ASSERT_EQ(Victims(), Ids{1});
+  EXPECT_EQ(plan_.victims[0].start, demand.trim_by);
+  demand.trim_by = now_ + -kSecond;
+  Make(demand);
+  EXPECT_EQ(plan_.trims.size(), 1u);
+  ASSERT_EQ(Victims(), Ids{1});
+  EXPECT_EQ(plan_.victims[0].start, now_);
+}
+
+TEST_F(PlannerTest, ATrimThatIsUnderWayIsWaitedForAndNotAskedForAgain) {
+  Add(kA, 10, 90).trimming_bytes = 4;
+  Borrow(4);
+  EXPECT_TRUE(plan_.trims.empty());
+  EXPECT_EQ(plan_.trim_by, now_ + options_.trim_wait);
+  ASSERT_EQ(Victims(), Ids{1});
+  EXPECT_EQ(plan_.victims[0].start, plan_.trim_by);
+  Borrow(5);
+  ASSERT_EQ(Victims(), Ids{1});
+  EXPECT_EQ(plan_.victims[0].start, now_);
 }
 
 TEST_F(PlannerTest, AnOperatorsReclaimTakesOfThatTenantAlone) {

@@ -39,6 +39,12 @@ class AdvancedClock final : public Clock {
   std::atomic<int64_t> ahead_ns_{0};
 };
 
+inline uint64_t SumOf(const v1::PoolStatus& p) {
+  return p.granted_bytes() + p.returned_bytes() + p.ready_bytes() +
+         p.float_bytes() + p.scrubbing_bytes() + p.unreturned_bytes() +
+         p.missing_bytes();
+}
+
 // A whole core over host memory, with its ticker, keeper and journal.
 class CoreFixture : public testing::Test {
  protected:
@@ -111,7 +117,18 @@ class CoreFixture : public testing::Test {
     return peer;
   }
 
-  v1::PoolStatus Pool(int index = 0) { return core.Status().pools(index); }
+  v1::PoolStatus Pool(int index = 0) {
+    CheckSums();
+    return core.Status().pools(index);
+  }
+  // What holds in every answer.
+  void CheckSums() const {
+    const v1::GetStatusResponse status = core.Status();
+    for (const v1::PoolStatus& pool : status.pools()) {
+      EXPECT_EQ(SumOf(pool), pool.capacity_bytes()) << pool.ShortDebugString();
+      EXPECT_GE(pool.capacity_bytes(), pool.target_bytes());
+    }
+  }
   // Waits until the pool satisfies `wanted`, for at most kPatience.
   template <typename Predicate>
   bool AwaitPool(Predicate wanted) {

@@ -105,6 +105,34 @@ TEST_F(CoreReclaimEdgesTest, APauseOfAGroupLeavesItsClosedMembersAlone) {
   EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
 }
 
+TEST_F(CoreReclaimEdgesTest, APauseForAGuaranteeEndsWhenOnlyABorrowerIsLeft) {
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  TenantPolicy policy = *core.GetPolicy("idle");
+  policy.reclaim.pause_grace = std::chrono::minutes(10);
+  ASSERT_TRUE(core.SetTenant(policy).ok());
+  const auto idle = Holder("idle", 200 * kMiB);
+  EnterScope(idle.get());
+  const auto busy = Connect("busy");
+  const uint64_t borrows = busy->Acquire(100 * kMiB, 120);
+  const auto owner = Connect("owner");
+  const uint64_t request = owner->Acquire(100 * kMiB, 120);
+  EXPECT_TRUE(
+      idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
+          .has_pausing());
+  const uint64_t wants_in = idle->Restore(10);
+  v1::ClientMessage cancel;
+  cancel.mutable_cancel()->set_acquire_request_id(request);
+  owner->Send(cancel);
+  EXPECT_TRUE(idle->Answer(wants_in).has_restored());
+  EXPECT_FALSE(idle->Word().paused());
+  EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::MAPPED);
+  // The borrower gets it as borrowers do: once it is parked.
+  idle->Park();
+  const v1::Evict evict = idle->AwaitEvict();
+  idle->Unmapped(lease_, evict.move());
+  EXPECT_TRUE(busy->Answer(borrows).has_grant());
+}
+
 TEST_F(CoreReclaimEdgesTest, AHalfFilledLeaseIsFilledBeforeItsGateOpens) {
   const auto idle = Holder("idle", 64 * kMiB);
   const uint64_t lease = lease_;
@@ -278,6 +306,30 @@ TEST_F(CorePatientEdgesTest, TheTickerRestsWhileHalfOfWhatLeavesIsThere) {
   for (int i = 0; i < 3; ++i) EXPECT_GT(core.Tick(), clock.Now());
   idle->Unmapped(second.lease_id(), second.move());
   EXPECT_TRUE(busy->Answer(request).has_grant());
+}
+
+TEST_F(CorePatientEdgesTest, AShrinkingPoolGivesBackWhatIsThereAndAddsUp) {
+  const auto first = Holder("idle", 100 * kMiB);
+  const uint64_t of_first = lease_;
+  const auto second = Holder("idle", 100 * kMiB);
+  first->Park();
+  second->Park();
+  const auto resized = core.ResizePool("host-0", Amount::Bytes(80 * kMiB));
+  ASSERT_TRUE(resized.ok()) << resized.status();
+  EXPECT_EQ(resized->state(), v1::Change::PENDING);
+  const v1::Evict evict = first->AwaitEvict();
+  const v1::Evict other = second->AwaitEvict();
+  CheckSums();
+  first->Unmapped(of_first, evict.move());
+  // The other one is still on its way out: nobody waits for these bytes.
+  EXPECT_TRUE(AwaitPool([](const v1::PoolStatus& pool) {
+    return pool.capacity_bytes() == 100 * kMiB && pool.returned_bytes() == 0;
+  })) << Pool().ShortDebugString();
+  EXPECT_EQ(Lease(other.lease_id()).state(), v1::LeaseInfo::EVICTING);
+  second->Unmapped(other.lease_id(), other.move());
+  EXPECT_TRUE(AwaitPool([](const v1::PoolStatus& pool) {
+    return pool.capacity_bytes() == 80 * kMiB;
+  }));
 }
 
 CoreOptions BackingOptions() {

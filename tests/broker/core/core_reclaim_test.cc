@@ -180,6 +180,34 @@ TEST_F(CoreReclaimTest, AGateThatGuaranteesRestOnCanNotBeTurnedOff) {
   EXPECT_TRUE(idle->Answer(idle->SetGate(false)).has_gate_set());
 }
 
+TEST_F(CoreReclaimTest, WhoIsOvercommittedWithoutAGateIsToldThatItWouldHelp) {
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  const auto idle = Connect("idle");
+  const auto acquire = [&](v1::Contents contents) {
+    v1::ClientMessage message;
+    message.mutable_acquire()->set_bytes(200 * kMiB);
+    message.mutable_acquire()->set_contents(contents);
+    return idle->Answer(idle->Send(message));
+  };
+  const auto helps = [](const v1::BrokerMessage& answer) {
+    EXPECT_EQ(answer.error().detail().reason(), v1::OVERCOMMITTED);
+    return answer.error().message().find("turn the gate on") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(helps(acquire(v1::PRESERVE)));
+  EXPECT_TRUE(helps(acquire(v1::DISCARD)));
+  EXPECT_FALSE(helps(acquire(v1::RESIDENT))) << "it would not";
+  EXPECT_TRUE(idle->Answer(idle->SetGate(true)).has_gate_set());
+  EXPECT_FALSE(helps(acquire(v1::RESIDENT))) << "it is on";
+  EXPECT_TRUE(acquire(v1::PRESERVE).has_grant());
+  // Nor where there is no room for its contents.
+  const auto other = Connect("busy");
+  TenantPolicy policy = *core.GetPolicy("busy");
+  policy.reclaim.host_limit = Amount::Bytes(2 * kMiB);
+  ASSERT_TRUE(core.SetTenant(policy).ok());
+  EXPECT_FALSE(helps(other->Answer(other->Acquire(200 * kMiB))));
+}
+
 TEST_F(CoreReclaimTest, AGateWrittenOverFailsItsOwnRestoreAlone) {
   const auto [idle, busy, request, evict] = Take(kPatience);
   idle->SetWord(ipc::GateWord(0xDEADBEEFDEADBEEF));

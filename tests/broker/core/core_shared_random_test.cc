@@ -245,12 +245,17 @@ TEST_P(CoreSharedRandomTest, WhoIsInAScopeHasAllAndNothingIsLeft) {
       player = connect();
     }
     player->Step();
+    if (random() % 200 == 0) {
+      const uint64_t bytes = (32 + random() % 97) * 2 * kMiB;
+      ASSERT_TRUE(core.ResizePool("host-0", quota::Amount::Bytes(bytes)).ok());
+    }
     clock.Advance(std::chrono::milliseconds(random() % 4));
     core.Tick();
     // Copies take their time in the real world; nothing is waited for by this.
     std::this_thread::sleep_for(std::chrono::microseconds(500));
     for (const auto& other : players) other->CheckMapped(step);
-    if (HasFatalFailure()) return;
+    CheckSums();
+    if (HasFailure()) return;
   }
   for (const auto& player : players) {
     player->AnswerAll();

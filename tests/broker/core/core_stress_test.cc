@@ -17,14 +17,23 @@ constexpr int kSteps = 60;
 class CoreStress : public CoreFixture,
                    public testing::WithParamInterface<int> {};
 
-// One client thread: leases, releases, waits, cancels, dies and comes again.
+// One client thread: leases, releases, waits, cancels, dies and comes again;
+// and sometimes the pool's size is changed.
 void Live(Core* core, const std::string& tenant, unsigned seed,
+          const std::function<void()>& each_step,
           const std::function<std::shared_ptr<FakePeer>(const std::string&)>&
               connect) {
   std::mt19937 random(seed);
   std::shared_ptr<FakePeer> peer = connect(tenant);
   std::vector<uint64_t> leases;
   for (int step = 0; step < kSteps; ++step) {
+    each_step();
+    if (random() % 16 == 0) {
+      ASSERT_TRUE(
+          core->ResizePool("host-0",
+                           quota::Amount::Bytes((1 + random() % 4) * kPool / 4))
+              .ok());
+    }
     switch (random() % 8) {
       case 0:
         core->CloseSession(peer->session, "dies");
@@ -69,11 +78,14 @@ TEST_P(CoreStress, EverythingComesBackWhenAllHaveLeft) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
-      Live(&core, tenants[i % 3], static_cast<unsigned>(GetParam() * 100 + i),
-           [this](const std::string& tenant) { return Connect(tenant); });
+      Live(
+          &core, tenants[i % 3], static_cast<unsigned>(GetParam() * 100 + i),
+          [this] { CheckSums(); },
+          [this](const std::string& tenant) { return Connect(tenant); });
     });
   }
   for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(core.ResizePool("host-0", quota::Amount::Bytes(kPool)).ok());
   EXPECT_EQ(core.TenantSessions(), 0u);
   EXPECT_EQ(core.Status().leases(), 0u);
   EXPECT_EQ(core.Status().handles(), 0u);

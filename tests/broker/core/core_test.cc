@@ -39,12 +39,6 @@ class CoreTest : public CoreFixture {
   }
 };
 
-uint64_t Sum(const v1::PoolStatus& p) {
-  return p.granted_bytes() + p.returned_bytes() + p.ready_bytes() +
-         p.float_bytes() + p.scrubbing_bytes() + p.unreturned_bytes() +
-         p.missing_bytes();
-}
-
 TEST_F(CoreTest, AGrantIsAnnouncedAfterItsHandlesAndCountsAsGranted) {
   AddHostPool(256 * kMiB);
   SetTenant("a", Amount::Bytes(0), Amount::Fraction(1));
@@ -65,9 +59,9 @@ TEST_F(CoreTest, ThePartsOfThePoolAddUpToItsCapacity) {
   for (uint64_t bytes : {2, 50, 6, 130}) {
     const v1::BrokerMessage answer = a->Answer(a->Acquire(bytes * kMiB));
     ASSERT_TRUE(answer.has_grant());
-    EXPECT_EQ(Sum(Pool()), 256 * kMiB);
+    EXPECT_EQ(SumOf(Pool()), 256 * kMiB);
     if (bytes == 50) (void)a->Answer(a->Release(answer.grant().lease_id()));
-    EXPECT_EQ(Sum(Pool()), 256 * kMiB);
+    EXPECT_EQ(SumOf(Pool()), 256 * kMiB);
   }
 }
 
@@ -251,7 +245,7 @@ TEST_F(CoreTest, ADeviceErrorIsAnAnswerToTheRequestThatMetIt) {
   EXPECT_EQ(a->Answer(a->Acquire(2 * kMiB)).error().detail().reason(),
             v1::DEVICE_ERROR);
   EXPECT_TRUE(a->Answer(a->Acquire(2 * kMiB)).has_grant());
-  EXPECT_EQ(Sum(Pool()), 256 * kMiB);
+  EXPECT_EQ(SumOf(Pool()), 256 * kMiB);
 }
 
 // 256 MiB of device, a pool of 192 and a headroom of 64.
@@ -298,7 +292,7 @@ TEST_F(CoreTest, AThiefWinsOneSlabOfAHandOverAndIsNamed) {
   EXPECT_EQ(pool.unreturned_bytes(), pool.ready_slab_bytes());
   // The rest was spared.
   EXPECT_GE(pool.returned_bytes(), 240 * kMiB - pool.ready_slab_bytes());
-  EXPECT_EQ(Sum(pool), 256 * kMiB);
+  EXPECT_EQ(SumOf(pool), 256 * kMiB);
   EXPECT_TRUE(b->Answer(b->Acquire(240 * kMiB)).has_grant());
   faults->Heal();
   EXPECT_TRUE(
@@ -333,6 +327,38 @@ TEST_F(CoreTest, AProcessThatHadASessionIsNoThief) {
       AwaitPool([](const auto& p) { return p.unreturned_bytes() == 0; }));
 }
 
+TEST_F(CoreTest, WhatADeletedTenantKeepsIsMissingUntilItIsBack) {
+  device::FaultyAllocator* faults = AddFaultyPool(256 * kMiB, 256 * kMiB);
+  ASSERT_NE(faults, nullptr);
+  SetTenant("a", Amount::Bytes(0), Amount::Fraction(1));
+  SetTenant("b", Amount::Bytes(0), Amount::Fraction(1));
+  auto a = Connect("a", 4711);
+  const v1::BrokerMessage held = a->Answer(a->Acquire(240 * kMiB));
+  ASSERT_TRUE(held.has_grant());
+  (void)a->Answer(a->Release(held.grant().lease_id()));
+  core.CloseSession(a->session, "hang-up");
+  ASSERT_TRUE(core.DeleteTenant("a").ok());
+  const uint64_t slab = Pool().ready_slab_bytes();
+  const auto obtainable = [this] {
+    return core.TenantReport("b")->pools(0).view().obtainable_bytes();
+  };
+  EXPECT_EQ(obtainable(), 256 * kMiB);
+  // One of its slabs does not come back when it is destroyed.
+  faults->StealNextDestroyed(4711);
+  auto b = Connect("b");
+  EXPECT_TRUE(b->Answer(b->Acquire(256 * kMiB)).has_error());
+  EXPECT_TRUE(AwaitPool([&](const auto& p) {
+    return p.missing_bytes() == slab && p.unreturned_bytes() == 0;
+  })) << Pool().ShortDebugString();
+  EXPECT_EQ(obtainable(), 256 * kMiB - slab);
+  EXPECT_EQ(b->Answer(b->Acquire(256 * kMiB)).error().detail().reason(),
+            v1::OVERCOMMITTED);
+  EXPECT_TRUE(b->Answer(b->Acquire(240 * kMiB)).has_grant());
+  faults->Heal();
+  EXPECT_TRUE(AwaitPool([&](const auto& p) { return p.missing_bytes() == 0; }));
+  EXPECT_EQ(obtainable(), 16 * kMiB);
+}
+
 TEST_F(CoreTest, ALostDeviceRefusesAndTheOtherServesOn) {
   auto host = device::OpenHostAllocator({64 * kMiB, "host-0"});
   ASSERT_TRUE(host.ok());
@@ -358,14 +384,38 @@ TEST_F(CoreTest, AResizedPoolShrinksAsMemoryIsReleased) {
   SetTenant("a", Amount::Bytes(0), Amount::Fraction(1));
   auto a = Connect("a");
   const uint64_t lease = a->Answer(a->Acquire(200 * kMiB)).grant().lease_id();
-  auto change = core.ResizePool("host-0", Amount::Bytes(128 * kMiB));
+  const auto resize = [this] {
+    return core.ResizePool("host-0", Amount::Bytes(128 * kMiB));
+  };
+  const auto change = resize();
   ASSERT_TRUE(change.ok()) << change.status();
   EXPECT_EQ(change->state(), v1::Change::PENDING);
-  EXPECT_EQ(change->remaining_bytes(), 72 * kMiB);
+  EXPECT_GE(change->remaining_bytes(), 72 * kMiB);
+  // What no lease has goes at once.
+  EXPECT_TRUE(AwaitPool(
+      [](const auto& p) { return p.capacity_bytes() == 200 * kMiB; }));
+  EXPECT_EQ(resize()->remaining_bytes(), 72 * kMiB);
   (void)a->Answer(a->Release(lease));
   EXPECT_TRUE(AwaitPool([](const auto& p) {
-    return p.capacity_bytes() == 128 * kMiB && Sum(p) == 128 * kMiB;
+    return p.capacity_bytes() == 128 * kMiB && SumOf(p) == 128 * kMiB;
   }));
+}
+
+TEST_F(CoreTest, AResizeIsAppliedWhenTheDeviceHasTheRestBack) {
+  AddHostPool(256 * kMiB);
+  ASSERT_TRUE(
+      AwaitPool([](const auto& p) { return p.ready_bytes() == 248 * kMiB; }));
+  const auto resize = [this] {
+    return core.ResizePool("host-0", Amount::Bytes(80 * kMiB));
+  };
+  const auto change = resize();
+  ASSERT_TRUE(change.ok()) << change.status();
+  EXPECT_EQ(change->state(), v1::Change::PENDING);
+  EXPECT_EQ(change->remaining_bytes(), 168 * kMiB);
+  EXPECT_TRUE(AwaitPool(
+      [](const v1::PoolStatus& p) { return p.capacity_bytes() == 80 * kMiB; }));
+  EXPECT_LE(core.Status().handles() + Pool().slabs(), 80 * kMiB / (8 * kMiB));
+  EXPECT_EQ(resize()->state(), v1::Change::APPLIED);
 }
 
 TEST_F(CoreTest, ADrainingPoolMakesNoGrantsAndAnotherStillDoes) {

@@ -170,6 +170,21 @@ TEST(SlabPool, WhileBytesAreMissingReturnedSlabsAreKept) {
   EXPECT_EQ(pool.composition().returned_bytes, 0u);
 }
 
+// Nobody outside takes what is freed.
+TEST(SlabPool, WhatDeletedTenantsKeepIsMissingAndKeepsNoSlabs) {
+  SlabPool pool = MakePool(640 * kMiB);
+  SlabId next = 0;
+  Refill(&pool, {0}, &next);
+  TakePlan of_a = pool.Take(kA, 64 * kMiB);
+  pool.Return(kA, of_a.taken, {0});
+  pool.SetOrphaned(2 * kMiB);
+  EXPECT_EQ(pool.composition().missing_bytes, 2 * kMiB);
+  EXPECT_EQ(Sum(pool.composition()), 640 * kMiB);
+  Refill(&pool, quota::Instant{0} + std::chrono::hours(1), &next);
+  EXPECT_EQ(pool.composition().returned_bytes, 0u);
+  EXPECT_EQ(Sum(pool.composition()), 640 * kMiB);
+}
+
 TEST(SlabPool, OnlySoManyReturnedSlabsAreKept) {
   SlabPool pool({.ready_slab_bytes = 64 * kMiB,
                  .float_target_bytes = 64 * kMiB,
@@ -214,6 +229,54 @@ TEST(SlabPool, AShrinkingPoolDoesNotWaitForReturnedSlabsToExpire) {
   EXPECT_EQ(Sum(pool.composition()), 320 * kMiB);
   // What fits stays with its tenant.
   EXPECT_EQ(pool.composition().returned_bytes, 320 * kMiB);
+}
+
+// In steps; until the device has them back, the pool holds more than it may.
+TEST(SlabPool, APoolMadeSmallerHoldsMoreUntilItsSlabsAreDestroyed) {
+  SlabPool pool = MakePool(640 * kMiB);
+  SlabId next = 0;
+  Refill(&pool, {0}, &next);
+  TakePlan of_a = pool.Take(kA, 512 * kMiB);
+  pool.Return(kA, of_a.taken, quota::Instant{0} + std::chrono::hours(1));
+  EXPECT_FALSE(pool.NextShrink().has_value());
+  pool.SetCapacity(320 * kMiB);
+  EXPECT_EQ(pool.composition().capacity_bytes, 576 * kMiB);
+  EXPECT_EQ(Sum(pool.composition()), 576 * kMiB);
+  const auto step = pool.NextShrink();
+  ASSERT_TRUE(step.has_value());
+  EXPECT_EQ(step->destroy.size(), 4u);  // the ready one, and three of `a`
+  EXPECT_TRUE(step->create_bytes.empty());
+  EXPECT_FALSE(pool.NextShrink().has_value());
+  EXPECT_EQ(pool.composition().capacity_bytes, 576 * kMiB);
+  EXPECT_EQ(Sum(pool.composition()), 576 * kMiB);
+  pool.Destroyed(256 * kMiB);
+  EXPECT_EQ(pool.composition().capacity_bytes, 320 * kMiB);
+  EXPECT_EQ(pool.composition().returned_bytes, 320 * kMiB);
+}
+
+TEST(SlabPool, WhatIsUnreturnedBeyondTheCapacityIsInTheSum) {
+  SlabPool pool = MakePool(640 * kMiB);
+  TakePlan all = pool.Take(kA, 640 * kMiB);
+  for (const uint64_t bytes : all.create_bytes) pool.Created(bytes);
+  pool.SetUnreturned(4 * kMiB);
+  EXPECT_EQ(pool.composition().granted_bytes, 640 * kMiB);
+  EXPECT_EQ(pool.composition().unreturned_bytes, 4 * kMiB);
+  EXPECT_EQ(pool.composition().capacity_bytes, 644 * kMiB);
+  EXPECT_EQ(Sum(pool.composition()), 644 * kMiB);
+  EXPECT_FALSE(pool.NextShrink().has_value()) << "that is no shrink";
+}
+
+TEST(SlabPool, WhatIsHandedOverIsNotCountedTwice) {
+  SlabPool pool = MakePool(640 * kMiB);
+  SlabId next = 0;
+  Refill(&pool, {0}, &next);
+  TakePlan of_a = pool.Take(kA, 576 * kMiB);
+  pool.Return(kA, of_a.taken, {0});
+  const TakePlan of_b = pool.Take(kB, 640 * kMiB);
+  ASSERT_EQ(of_b.destroy.size(), 9u);
+  EXPECT_EQ(pool.composition().capacity_bytes, 640 * kMiB);
+  EXPECT_EQ(pool.composition().scrubbing_bytes, 0u);
+  EXPECT_EQ(Sum(pool.composition()), 640 * kMiB);
 }
 
 TEST(SlabPool, WhereALeaseIsOneSlabNothingIsReadyAndAnySizeIsOne) {
@@ -268,8 +331,11 @@ TEST_P(RandomLeases, ThePartsAddUpAndNoSlabChangesTenant) {
       for (const Condemned& c : plan.destroy) destroyed += c.slab.bytes;
       pool.Destroyed(destroyed);
       Held held{tenant, plan.taken, bytes};
-      for (const uint64_t size : plan.create_bytes)
+      for (const uint64_t size : plan.create_bytes) {
         held.slabs.push_back({++next, next, size});
+        ASSERT_EQ(Sum(pool.composition()), kCapacity) << "step " << step;
+        pool.Created(size);
+      }
       ASSERT_EQ(held.slabs.size(), pool.HandlesFor(bytes));
       uint64_t sum = 0;
       for (const Slab& slab : held.slabs) {

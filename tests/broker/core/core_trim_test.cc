@@ -1,0 +1,221 @@
+// Programs that say they could give memory back: who does, who does not, and
+// who says so again and again.
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ipc/gate_control.h"
+#include "tests/broker/core/core_reclaim_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using quota::Amount;
+
+class CoreTrimTest : public CoreReclaimTest {
+ protected:
+  explicit CoreTrimTest(const CoreOptions& options = ReclaimOptions())
+      : CoreReclaimTest(options) {}
+
+  static void SayTrimmable(FakePeer* peer, uint64_t bytes) {
+    v1::ClientMessage message;
+    v1::SetTrimmable::OnDevice* on =
+        message.mutable_set_trimmable()->add_devices();
+    on->set_device("host-0");
+    on->set_bytes(bytes);
+    peer->Send(message);
+  }
+  static void SayTrimmed(FakePeer* peer, uint64_t trim) {
+    v1::ClientMessage message;
+    message.mutable_trimmed()->set_trim(trim);
+    peer->Send(message);
+  }
+  static v1::Trim AwaitTrim(FakePeer* peer, uint64_t after = 0) {
+    return peer
+        ->Await([after](const v1::BrokerMessage& m) {
+          return m.has_trim() && m.trim().trim() > after;
+        })
+        .trim();
+  }
+  static uint64_t Trims(FakePeer* peer) {
+    ipc::MutexLock lock(&peer->mu);
+    uint64_t trims = 0;
+    for (const v1::BrokerMessage& message : peer->messages)
+      trims += message.has_trim() ? 1 : 0;
+    return trims;
+  }
+  static void EnterScope(FakePeer* peer) {
+    peer->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));
+  }
+};
+
+// Says that it could give so much back, gives nothing, and says it again.
+class Liar {
+ public:
+  Liar(std::shared_ptr<FakePeer> peer, uint64_t bytes)
+      : peer_(std::move(peer)), bytes_(bytes) {
+    peer_->Park();
+    Say();
+  }
+
+  void Step() {
+    std::vector<v1::BrokerMessage> fresh;
+    {
+      ipc::MutexLock lock(&peer_->mu);
+      fresh.assign(peer_->messages.begin() + static_cast<std::ptrdiff_t>(read_),
+                   peer_->messages.end());
+      read_ = peer_->messages.size();
+    }
+    for (const v1::BrokerMessage& message : fresh) {
+      if (message.has_evict()) {
+        peer_->Unmapped(message.evict().lease_id(), message.evict().move());
+      } else if (message.has_trim()) {
+        Say();
+        v1::ClientMessage trimmed;
+        trimmed.mutable_trimmed()->set_trim(message.trim().trim());
+        peer_->Send(trimmed);
+        Say();
+      }
+    }
+  }
+
+ private:
+  void Say() {
+    v1::ClientMessage message;
+    v1::SetTrimmable::OnDevice* on =
+        message.mutable_set_trimmable()->add_devices();
+    on->set_device("host-0");
+    on->set_bytes(bytes_);
+    peer_->Send(message);
+  }
+
+  std::shared_ptr<FakePeer> peer_;
+  const uint64_t bytes_;
+  size_t read_ = 0;
+};
+
+TEST_F(CoreTrimTest, TrimsThatGiveNothingPutOffNoEviction) {
+  constexpr uint64_t kBytes = 8 * kMiB;
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  std::vector<Liar> liars;
+  for (int i = 0; i < 30; ++i)
+    liars.emplace_back(Holder("idle", kBytes), kBytes);
+  const auto owner = Connect("owner");
+  // 16 MiB are free: each liar by itself could give what is lacking.
+  const uint64_t request = owner->Acquire(24 * kMiB, 5);
+  const auto answered = [&] {
+    ipc::MutexLock lock(&owner->mu);
+    for (const v1::BrokerMessage& message : owner->messages) {
+      if (message.request_id() == request && !message.has_waiting())
+        return true;
+    }
+    return false;
+  };
+  while (!answered()) {
+    for (Liar& liar : liars) liar.Step();
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(owner->Answer(request).has_grant())
+      << owner->Answer(request).ShortDebugString();
+}
+
+TEST_F(CoreTrimTest, WhoGaveLessThanHeSaidIsNotAskedForAWhile) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  EnterScope(idle.get());
+  SayTrimmable(idle.get(), 200 * kMiB);
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(100 * kMiB, 60);
+  const v1::Trim first = AwaitTrim(idle.get());
+  EXPECT_EQ(first.bytes(), 200 * kMiB);
+  SayTrimmable(idle.get(), 200 * kMiB);
+  SayTrimmed(idle.get(), first.trim());
+  for (int i = 0; i < 8; ++i) {
+    clock.Advance(std::chrono::seconds(1));
+    core.Tick();
+  }
+  EXPECT_EQ(Trims(idle.get()), 1U);
+  clock.Advance(std::chrono::seconds(3));
+  core.Tick();
+  const v1::Trim second = AwaitTrim(idle.get(), first.trim());
+  EXPECT_GT(second.trim(), first.trim());
+  idle->Release(lease_);
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+}
+
+CoreOptions PatientOptions() {
+  CoreOptions options = ReclaimOptions();
+  options.planner.trim_wait = std::chrono::seconds(30);
+  return options;
+}
+
+class CorePatientTrimTest : public CoreTrimTest {
+ protected:
+  CorePatientTrimTest() : CoreTrimTest(PatientOptions()) {}
+};
+
+TEST_F(CorePatientTrimTest, AnEvictionWaitsForATrimThatIsUnderWay) {
+  const auto idle = Holder("idle", 100 * kMiB);
+  const uint64_t first = lease_;
+  const v1::BrokerMessage second =
+      idle->Answer(idle->Acquire(100 * kMiB, kPatience));
+  ASSERT_TRUE(second.has_grant());
+  idle->Mapped(second.grant().lease_id());
+  idle->Park();
+  SayTrimmable(idle.get(), 100 * kMiB);
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(100 * kMiB, 60);
+  const v1::Trim trim = AwaitTrim(idle.get());
+  for (int i = 0; i < 5; ++i) {
+    clock.Advance(std::chrono::seconds(1));
+    core.Tick();
+    ASSERT_EQ(Lease(first).state(), v1::LeaseInfo::MAPPED);
+    ASSERT_EQ(Lease(second.grant().lease_id()).state(), v1::LeaseInfo::MAPPED);
+  }
+  idle->Release(first);
+  SayTrimmed(idle.get(), trim.trim());
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+  // It gave what it had said: it is asked again.
+  SayTrimmable(idle.get(), 100 * kMiB);
+  const uint64_t another = busy->Acquire(100 * kMiB, 60);
+  AwaitTrim(idle.get(), trim.trim());
+  // Whoever does not answer is waited for until the first asking's time is up.
+  clock.Advance(std::chrono::seconds(31));
+  core.Tick();
+  const v1::Evict evict = idle->AwaitEvict();
+  idle->Unmapped(evict.lease_id(), evict.move());
+  EXPECT_TRUE(busy->Answer(another).has_grant());
+}
+
+TEST_F(CorePatientTrimTest, AReclaimThatOnlyTrimsIsAnsweredAfterTheTrim) {
+  const auto idle = Holder("idle", 100 * kMiB);
+  SayTrimmable(idle.get(), 100 * kMiB);
+  v1::ReclaimRequest request;
+  request.set_tenant("idle");
+  request.set_bytes(100 * kMiB);
+  request.set_to(v1::ReclaimRequest::TRIM);
+  request.mutable_wait()->set_seconds(60);
+  std::promise<uint64_t> answered;
+  ASSERT_TRUE(core.StartReclaim(request,
+                                [&](absl::StatusOr<v1::ReclaimResponse> done) {
+                                  answered.set_value(done->reclaimed_bytes());
+                                })
+                  .ok());
+  const v1::Trim trim = AwaitTrim(idle.get());
+  for (int i = 0; i < 5; ++i) {
+    clock.Advance(std::chrono::seconds(1));
+    core.Tick();
+  }
+  idle->Release(lease_);
+  SayTrimmed(idle.get(), trim.trim());
+  clock.Advance(std::chrono::seconds(1));
+  core.Tick();
+  EXPECT_EQ(answered.get_future().get(), 100 * kMiB);
+}
+
+}  // namespace
+}  // namespace gmb::broker
