@@ -26,6 +26,8 @@ class TokenBucket {
     tokens_ -= 1;
     return true;
   }
+  // It counts as if it had happened so many times more.
+  void Spend(double times) { tokens_ -= times; }
   // So many times more than time gives.
   void Earn(double times) { tokens_ = std::min(burst_, tokens_ + times); }
 

@@ -34,6 +34,8 @@ class FrameGuard {
   void OnServerBytes(absl::string_view bytes);
 
   [[nodiscard]] size_t open_streams() const { return streams_.size(); }
+  // Calls that the client began so far.
+  [[nodiscard]] uint64_t calls() const { return calls_; }
 
  private:
   [[nodiscard]] absl::Status TakePreface(absl::string_view* bytes);
@@ -51,6 +53,7 @@ class FrameGuard {
   uint32_t block_stream_ = 0;
   uint64_t block_bytes_ = 0;
   size_t continuations_ = 0;
+  uint64_t calls_ = 0;
   absl::flat_hash_set<uint32_t> streams_;
 
   TokenBucket headers_{80, 20};  // as many streams as may be open, and some

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -192,6 +193,11 @@ void Gateway::Forget(uint64_t id) {
   const auto count = passing_of_.find(found->second.guest);
   if (--count->second == 0) passing_of_.erase(count);
   connections_->Forget(found->second.grpc_id);
+  const GuardedSocket& socket = *found->second.socket;
+  const double calls = static_cast<double>(socket.calls());
+  ConnectsOf(found->second.tenant)
+      .Spend(std::floor(calls / options_.calls_a_connect) +
+             (socket.breach().ok() ? 0 : options_.connects_a_breach));
   passing_.erase(found);
 }
 
@@ -223,7 +229,8 @@ void Gateway::LetIn(Time now) {
     const auto found = waiting_.find(id);
     const Guest& guest = found->second.guest;
     if (!MayPass(guest)) continue;  // another of it came first
-    if (ComesTooOften(guest, now)) {
+    if (!ConnectsOf(admission_->TenantOf(guest.first, guest.second))
+             .Take(now)) {
       let_in_at_ = now + kTooOftenPause;
       continue;
     }
@@ -244,11 +251,11 @@ bool Gateway::MayPass(const Guest& guest) const {
          passing_.size() < admission_->sessions() + options_.spare_connections;
 }
 
-bool Gateway::ComesTooOften(const Guest& guest, Time now) {
-  const auto [bucket, added] = connects_.try_emplace(
-      admission_->TenantOf(guest.first, guest.second),
-      options_.connects_at_once, options_.connects_a_second);
-  return !bucket->second.Take(now);
+TokenBucket& Gateway::ConnectsOf(const std::string& tenant) {
+  return connects_
+      .try_emplace(tenant, options_.connects_at_once,
+                   options_.connects_a_second)
+      .first->second;
 }
 
 void Gateway::Admit(uint64_t id, Waiting waiting) {
@@ -263,6 +270,8 @@ void Gateway::Admit(uint64_t id, Waiting waiting) {
   ++passing_of_[waiting.guest];
   passing_.emplace(id, Passing{.socket = std::move(socket),
                                .guest = waiting.guest,
+                               .tenant = admission_->TenantOf(
+                                   waiting.guest.first, waiting.guest.second),
                                .grpc_id = connections_->Adopt(fd, peer->pid)});
   calls_.hand_over(waiting.socket.release());
   if (!next_look_.has_value()) next_look_ = Clock::now() + kLook;

@@ -43,9 +43,12 @@ struct GatewayOptions {
   size_t spare_connections = 32;
   // How often a tenant's processes may connect; beyond it they wait. What a
   // connection may do is bounded, and so has to be how many come after each
-  // other.
+  // other. One that made many calls counts as more than one when it ends, and
+  // so does one that broke a bound.
   double connects_at_once = 512;
   double connects_a_second = 64;
+  double calls_a_connect = 8;
+  double connects_a_breach = 32;
   AcceptPace pace = {};  // of each door
 };
 
@@ -94,6 +97,7 @@ class Gateway {
   struct Passing {  // until gRPC has closed it
     std::shared_ptr<GuardedSocket> socket;
     Guest guest;
+    std::string tenant;
     uint64_t grpc_id;        // in GrpcConnections
     bool condemned = false;  // its sessions have been ended for a broken bound
     // Since when its process has no session here.
@@ -114,7 +118,7 @@ class Gateway {
   void Receive(Accepted accepted, Time now);
   void LetIn(Time now);
   [[nodiscard]] bool MayPass(const Guest& guest) const;
-  [[nodiscard]] bool ComesTooOften(const Guest& guest, Time now);
+  [[nodiscard]] TokenBucket& ConnectsOf(const std::string& tenant);
   void Admit(uint64_t id, Waiting waiting);
   void TurnAway(uint64_t id);
   void EndSessions(const Guest& guest, const absl::Status& breach);

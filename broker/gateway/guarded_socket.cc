@@ -183,6 +183,11 @@ absl::Status GuardedSocket::breach() const {
   return breach_;
 }
 
+uint64_t GuardedSocket::calls() const {
+  ipc::MutexLock lock(&mu_);
+  return guard_.calls();
+}
+
 bool GuardedSocket::closed() const {
   ipc::MutexLock lock(&mu_);
   return closed_;

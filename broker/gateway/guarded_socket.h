@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -52,6 +53,7 @@ class GuardedSocket {
   // Not OK: the bound that the client broke.
   [[nodiscard]] absl::Status breach() const;
   [[nodiscard]] bool closed() const;
+  [[nodiscard]] uint64_t calls() const;
 
  private:
   // What stands against a read now: a hang-up, answers that nobody reads.

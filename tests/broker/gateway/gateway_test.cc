@@ -234,6 +234,32 @@ TEST_F(GatewayTest, ATenantConnectsSoOftenAndNoOtherTenantWaitsForIt) {
   for (const ipc::UniqueFd& client : clients) EXPECT_FALSE(Ended(client));
 }
 
+TEST_F(GatewayTest, AConnectionThatMadeManyCallsCountsAsMoreThanOne) {
+  Start({.greeting_timeout = std::chrono::hours(1),
+         .spare_connections = 1000,
+         .connects_at_once = 5,
+         .connects_a_second = 0,
+         .calls_a_connect = 4,
+         .connects_a_breach = 100});
+  for (int i = 0; i < 10; ++i) admission_.Add(i, kDoorOfA, Self(), "a");
+  std::string calls = kPreface;
+  for (uint32_t i = 0; i < 9; ++i) calls += Headers(2 * i + 1);
+  {
+    const ipc::UniqueFd busy = Connect("a");
+    Send(busy, calls);
+    ASSERT_TRUE(Await(
+        [&] { return servers_.count() == 1 && servers_.read(0) == calls; }));
+  }
+  ASSERT_TRUE(Await([&] { return connections_->open() == 0; }));
+  // Itself, and two for its nine calls.
+  std::vector<ipc::UniqueFd> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(Connect("a"));
+  ASSERT_TRUE(Await([&] { return servers_.count() == 3; }));
+  admission_.Add(10, kDoorOfB, Self(), "b");
+  const ipc::UniqueFd other = Connect("b");
+  ASSERT_TRUE(Await([&] { return servers_.count() == 4; }));
+}
+
 TEST_F(GatewayTest, AConnectionThatCameTooOftenPassesLater) {
   Start({.spare_connections = 1000,
          .connects_at_once = 1,
