@@ -11,10 +11,10 @@
 namespace gmb::broker {
 namespace {
 
-// Sockets, databases, the driver's own files, what gRPC opens, and connections
-// that have not proved whose they are: as many as a flood can make
-// (HandleServerOptions, GatewayOptions, GrpcConnections).
-constexpr uint64_t kOwnFds = 512;
+// Sockets, databases, the driver's own files, what gRPC opens, operators'
+// sessions, and connections that have not proved whose they are: as many as a
+// flood can make (HandleServerOptions, GatewayOptions, GrpcConnections).
+constexpr uint64_t kOwnFds = 768;
 // Handle socket, pidfd, gRPC socket.
 constexpr uint64_t kFdsPerSession = 3;
 

@@ -37,11 +37,11 @@ struct AcceptPace {
 };
 
 // Listening sockets in an epoll set, which take turns: a flood at one leaves
-// the others their share, and each has its pace, which leaves those their time
-// who came before. Beyond it connections wait in the listener's backlog. Keeps
-// one fd in reserve, so that with no fd left a peer is turned away instead of
-// making the set ready for ever. Thread-safe. `epoll` and `disposer` must
-// outlive it.
+// the others their share. Each has a pace, so that a flood leaves time for the
+// connections that are served already. Beyond it connections wait in the
+// listener's backlog. Keeps one fd in reserve, so that with no fd left a peer
+// is turned away instead of making the set ready for ever. Thread-safe. `epoll`
+// and `disposer` must outlive it.
 class Acceptor {
  public:
   using Time = TokenBucket::Time;

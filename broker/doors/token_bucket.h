@@ -1,5 +1,5 @@
-#ifndef GMB_BROKER_GATEWAY_TOKEN_BUCKET_H_
-#define GMB_BROKER_GATEWAY_TOKEN_BUCKET_H_
+#ifndef GMB_BROKER_DOORS_TOKEN_BUCKET_H_
+#define GMB_BROKER_DOORS_TOKEN_BUCKET_H_
 
 #include <algorithm>
 #include <chrono>
@@ -17,21 +17,29 @@ class TokenBucket {
 
   // False: it happens too often.
   [[nodiscard]] bool Take(Time now) {
-    if (filled_at_ != Time()) {
-      Earn(std::chrono::duration<double>(now - filled_at_).count() *
-           per_second_);
-    }
+    tokens_ = TokensAt(now);
     filled_at_ = now;
     if (tokens_ < 1) return false;
     tokens_ -= 1;
     return true;
   }
-  // It counts as if it had happened so many times more.
-  void Spend(double times) { tokens_ -= times; }
+  // It counts as if it had happened so many times more; no more than a burst is
+  // owed.
+  void Spend(double times) { tokens_ = std::max(-burst_, tokens_ - times); }
+  // How often it has happened of late, beyond what time has made good.
+  [[nodiscard]] double SpentOfBurst(Time now) const {
+    return burst_ - TokensAt(now);
+  }
   // So many times more than time gives.
   void Earn(double times) { tokens_ = std::min(burst_, tokens_ + times); }
 
  private:
+  [[nodiscard]] double TokensAt(Time now) const {
+    if (filled_at_ == Time()) return tokens_;
+    const std::chrono::duration<double> since = now - filled_at_;
+    return std::min(burst_, tokens_ + since.count() * per_second_);
+  }
+
   double burst_;
   double per_second_;
   double tokens_;
@@ -40,4 +48,4 @@ class TokenBucket {
 
 }  // namespace gmb::broker
 
-#endif  // GMB_BROKER_GATEWAY_TOKEN_BUCKET_H_
+#endif  // GMB_BROKER_DOORS_TOKEN_BUCKET_H_

@@ -87,7 +87,6 @@ absl::Status FrameGuard::OnHeaders(const FrameHeader& frame, Time now) {
   if (frame.stream == 0)
     return absl::InvalidArgumentError("it sent headers of no stream");
   if (!headers_.Take(now)) return TooOften("HEADERS");
-  ++calls_;
   streams_.insert(frame.stream);
   if (streams_.size() > kMaxStreams) {
     return absl::ResourceExhaustedError(

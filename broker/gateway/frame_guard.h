@@ -34,8 +34,10 @@ class FrameGuard {
   void OnServerBytes(absl::string_view bytes);
 
   [[nodiscard]] size_t open_streams() const { return streams_.size(); }
-  // Calls that the client began so far.
-  [[nodiscard]] uint64_t calls() const { return calls_; }
+  // Calls that the client began of late, faster than it may all the time.
+  [[nodiscard]] double CallsOfBurst(Time now) const {
+    return headers_.SpentOfBurst(now);
+  }
 
  private:
   [[nodiscard]] absl::Status TakePreface(absl::string_view* bytes);
@@ -53,7 +55,6 @@ class FrameGuard {
   uint32_t block_stream_ = 0;
   uint64_t block_bytes_ = 0;
   size_t continuations_ = 0;
-  uint64_t calls_ = 0;
   absl::flat_hash_set<uint32_t> streams_;
 
   TokenBucket headers_{80, 20};  // as many streams as may be open, and some

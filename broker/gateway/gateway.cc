@@ -194,7 +194,7 @@ void Gateway::Forget(uint64_t id) {
   if (--count->second == 0) passing_of_.erase(count);
   connections_->Forget(found->second.grpc_id);
   const GuardedSocket& socket = *found->second.socket;
-  const double calls = static_cast<double>(socket.calls());
+  const double calls = socket.CallsOfBurst(Clock::now());
   ConnectsOf(found->second.tenant)
       .Spend(std::floor(calls / options_.calls_a_connect) +
              (socket.breach().ok() ? 0 : options_.connects_a_breach));

@@ -43,8 +43,8 @@ struct GatewayOptions {
   size_t spare_connections = 32;
   // How often a tenant's processes may connect; beyond it they wait. What a
   // connection may do is bounded, and so has to be how many come after each
-  // other. One that made many calls counts as more than one when it ends, and
-  // so does one that broke a bound.
+  // other. One that made many calls of late counts as more than one when it
+  // ends, and so does one that broke a bound.
   double connects_at_once = 512;
   double connects_a_second = 64;
   double calls_a_connect = 8;

@@ -65,6 +65,10 @@ size_t Unread(int fd) {
   return static_cast<size_t>(bytes);
 }
 
+absl::Status SentFds() {
+  return absl::FailedPreconditionError("it sent fds on its gRPC socket");
+}
+
 // How much can be taken without receiving fds: bytes are looked at before they
 // are taken, since to take them is to receive the fds. A look ends with the
 // first piece that has fds, and `has_fds` says that it has. Else as recvmsg.
@@ -81,7 +85,15 @@ GuardedSocket::GuardedSocket(int fd, ipc::FdDisposer* disposer,
     : fd_(fd),
       client_sends_no_fds_(ipc::RefusesFds(fd)),
       disposer_(disposer),
-      on_news_(std::move(on_news)) {}
+      on_news_(std::move(on_news)) {
+  // Urgent bytes stay among the others: a look and a read see the same ones
+  // then, and neither drops an urgent byte with its fds.
+  const int on = 1;
+  (void)::setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
+  // So that answers that nobody reads fill it to kMostUnread and further.
+  const int room = static_cast<int>(2 * kMostUnread);
+  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+}
 
 ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
   ipc::MutexLock lock(&mu_);
@@ -102,7 +114,7 @@ ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
                                      flags | MSG_DONTWAIT, &has_fds);
     if (there <= 0) return there;
     if (has_fds) {
-      Break(absl::FailedPreconditionError("it sent fds on its gRPC socket"));
+      Break(SentFds());
       errno = ECONNRESET;
       return -1;
     }
@@ -115,7 +127,11 @@ ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
   message->msg_controllen = 0;
   message->msg_namelen = 0;
   if (received <= 0) return received;
-  Judge(bounded, static_cast<size_t>(received));
+  if ((bounded.msg_flags & MSG_CTRUNC) != 0) {
+    Break(SentFds());
+  } else {
+    Judge(bounded, static_cast<size_t>(received));
+  }
   if (breach_.ok()) return received;
   errno = ECONNRESET;
   return -1;
@@ -183,9 +199,9 @@ absl::Status GuardedSocket::breach() const {
   return breach_;
 }
 
-uint64_t GuardedSocket::calls() const {
+double GuardedSocket::CallsOfBurst(FrameGuard::Time now) const {
   ipc::MutexLock lock(&mu_);
-  return guard_.calls();
+  return guard_.CallsOfBurst(now);
 }
 
 bool GuardedSocket::closed() const {

@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -53,7 +52,8 @@ class GuardedSocket {
   // Not OK: the bound that the client broke.
   [[nodiscard]] absl::Status breach() const;
   [[nodiscard]] bool closed() const;
-  [[nodiscard]] uint64_t calls() const;
+  // FrameGuard's.
+  [[nodiscard]] double CallsOfBurst(FrameGuard::Time now) const;
 
  private:
   // What stands against a read now: a hang-up, answers that nobody reads.

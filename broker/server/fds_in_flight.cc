@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kSpare = 256;
 // A socket that nobody reads costs the broker an fd of its own, however few
 // wait in it.
-constexpr uint64_t kLeast = 4;
+constexpr uint64_t kLeast = 8;
 
 }  // namespace
 
@@ -45,30 +45,35 @@ void FdsInFlight::GiveBack(const std::string& tenant, uint64_t fds) {
   if (held->second == 0) by_tenant_.erase(held);
 }
 
+UnreadFds::~UnreadFds() {
+  ipc::MutexLock lock(&mu_);
+  if (taken_ > 0) all_->GiveBack(tenant_, taken_);
+}
+
 bool UnreadFds::Take(uint64_t fds) {
   ipc::MutexLock lock(&mu_);
   const uint64_t counted = std::max(fds, kLeast);
   if (!all_->Take(tenant_, counted)) return false;
   taken_ += counted;
-  sending_ = true;
+  sending_ = counted;
   return true;
 }
 
 void UnreadFds::Sent() {
   ipc::MutexLock lock(&mu_);
-  sending_ = false;
+  sending_ = 0;
 }
 
-void UnreadFds::GiveBack() {
+void UnreadFds::NotSent() {
   ipc::MutexLock lock(&mu_);
-  sending_ = false;
-  if (taken_ > 0) all_->GiveBack(tenant_, std::exchange(taken_, 0));
+  if (sending_ > 0) all_->GiveBack(tenant_, sending_);
+  taken_ -= std::exchange(sending_, 0);
 }
 
 bool UnreadFds::GiveBackIfRead(int socket) {
   ipc::MutexLock lock(&mu_);
   if (taken_ == 0) return true;
-  if (sending_ || HasUnread(socket)) return false;
+  if (sending_ > 0 || HasUnread(socket)) return false;
   all_->GiveBack(tenant_, std::exchange(taken_, 0));
   return true;
 }

@@ -38,15 +38,14 @@ class UnreadFds {
  public:
   UnreadFds(std::shared_ptr<FdsInFlight> all, std::string tenant)
       : all_(std::move(all)), tenant_(std::move(tenant)) {}
-  ~UnreadFds() { GiveBack(); }
+  ~UnreadFds();
   UnreadFds(const UnreadFds&) = delete;
   UnreadFds& operator=(const UnreadFds&) = delete;
 
-  // Before so many are sent; then Sent or GiveBack. False: not now.
+  // Before so many are sent; then Sent or NotSent. False: not now.
   [[nodiscard]] bool Take(uint64_t fds);
   void Sent();
-  // They have been read, or could not be sent.
-  void GiveBack();
+  void NotSent();
   // Gives back what was sent on this socket, if all is read. False: some is
   // not.
   bool GiveBackIfRead(int socket);
@@ -56,7 +55,7 @@ class UnreadFds {
   const std::string tenant_;
   ipc::Mutex mu_;
   uint64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
-  bool sending_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t sending_ ABSL_GUARDED_BY(mu_) = 0;  // of those taken
 };
 
 // Whether something that was sent on this Unix socket has not been read.

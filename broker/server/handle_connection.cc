@@ -165,7 +165,7 @@ bool HandleServer::Receive(uint64_t id, Connection* connection) {
       End(id, "it broke the protocol: acknowledged slabs that it has not read");
       return false;
     }
-    connection->unread->GiveBack();
+    (void)connection->unread->GiveBackIfRead(connection->socket->fd());
     if (!connection->outbox->OnAck(*frame_id)) {
       End(id,
           "it broke the protocol: acknowledged a frame that it was not sent");
@@ -221,6 +221,8 @@ absl::Status HandleServer::Welcome(Connection* connection,
   if (opened.gate_page.valid()) {
     fds.push_back(opened.gate_page.get());
     if (!connection->unread->Take(fds.size())) {
+      if (!MayLookAgain(std::chrono::steady_clock::now()))
+        return TooMuchUnread();
       ForgetWhatWasRead();
       if (!connection->unread->Take(fds.size())) return TooMuchUnread();
     }
@@ -228,7 +230,7 @@ absl::Status HandleServer::Welcome(Connection* connection,
   }
   const absl::StatusOr<bool> sent =
       connection->socket->TrySend(WelcomeFrame(opened), fds);
-  connection->unread->Sent();
+  if (!fds.empty()) connection->unread->Sent();
   if (!sent.ok()) return sent.status();
   return *sent ? absl::OkStatus() : absl::UnavailableError("no room for it");
 }
@@ -262,9 +264,10 @@ void HandleServer::Refuse(uint64_t id, const absl::Status& why) {
 }
 
 void HandleServer::OnHangup(uint64_t id, Connection* connection) {
-  const bool may_be_dying = connection->outbox != nullptr &&
-                            connection->pidfd != nullptr &&
-                            ipc::IsAlive(*connection->pidfd);
+  // An operator has no memory to wait for, and few sessions are for operators.
+  const bool may_be_dying =
+      connection->outbox != nullptr && connection->origin != Origin::kAdmin &&
+      connection->pidfd != nullptr && ipc::IsAlive(*connection->pidfd);
   if (!may_be_dying) {
     End(id, kDisconnected);
     return;
@@ -292,8 +295,10 @@ void HandleServer::End(uint64_t id, std::string_view reason) {
   // The session's sender keeps the socket open until the outbox lets it go.
   epoll_.Remove(connection->socket->fd());
   connection->socket->Shutdown();
-  if (connection->unread != nullptr && HasUnread(connection->socket->fd()))
+  if (connection->unread != nullptr &&
+      !connection->unread->GiveBackIfRead(connection->socket->fd())) {
     left_unread_.emplace_back(connection->socket, connection->unread);
+  }
   if (!left_unread_.empty() && !next_sweep_.has_value())
     next_sweep_ = After(SweepInterval());
   if (connection->outbox != nullptr) calls_.close(connection->session, reason);

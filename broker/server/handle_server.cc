@@ -14,7 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long no connection is accepted once not even a spare fd is left.
+// Between two looks at what peers have read, while some tenant has no room.
+constexpr std::chrono::milliseconds kLookInterval{200};
 
 }  // namespace
 
@@ -146,7 +147,7 @@ void HandleServer::OnNews() {
 void HandleServer::Sweep(Time now) {
   news_->ForgetFrameSent();
   std::vector<uint64_t> late;
-  bool waiting = false;
+  bool waiting = ForgetWhatWasRead();
   for (const auto& [id, connection] : connections_) {
     if (connection->outbox == nullptr) continue;
     if (std::exchange(connection->crowded, false))
@@ -162,12 +163,16 @@ void HandleServer::Sweep(Time now) {
     End(id, absl::StrCat("it did not acknowledge its slabs within ",
                          absl::FormatDuration(options_.peer_timeout)));
   }
-  if (ForgetWhatWasRead()) waiting = true;
   next_sweep_.reset();
   if (waiting) next_sweep_ = After(SweepInterval());
 }
 
+bool HandleServer::MayLookAgain(Time now) const {
+  return now - looked_for_read_ >= kLookInterval;
+}
+
 bool HandleServer::ForgetWhatWasRead() {
+  looked_for_read_ = Clock::now();
   bool left = false;
   for (const auto& [id, connection] : connections_) {
     if (connection->unread != nullptr &&

@@ -97,6 +97,8 @@ class HandleServer {
   void Sweep(Time now);
   // True: some peers have not read all fds that they were sent.
   bool ForgetWhatWasRead();
+  // That costs a look at every peer, so not for each that greets.
+  [[nodiscard]] bool MayLookAgain(Time now) const;
   [[nodiscard]] absl::Duration SweepInterval() const {
     return std::min(absl::Seconds(1), options_.peer_timeout / 4);
   }
@@ -140,6 +142,7 @@ class HandleServer {
   std::vector<std::pair<std::shared_ptr<ipc::SeqpacketSocket>,
                         std::shared_ptr<UnreadFds>>>
       left_unread_;
+  Time looked_for_read_{};  // ForgetWhatWasRead
   // Set while some peer may owe an acknowledgement, or left fds unread.
   std::optional<Time> next_sweep_;
 

@@ -65,7 +65,7 @@ absl::StatusOr<bool> SocketSender::TrySend(const std::string& frame,
   if (sent.ok() && *sent) {
     unread_->Sent();
   } else {
-    unread_->GiveBack();
+    unread_->NotSent();
   }
   if (sent.ok()) {
     if (!*sent) news_->Full(connection_);

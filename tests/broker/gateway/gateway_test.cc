@@ -125,6 +125,11 @@ class GatewayTest : public ::testing::Test {
         << errno;
     return fd;
   }
+  bool AnyRead(const std::string& bytes) {
+    for (size_t i = 0; i < servers_.count(); ++i)
+      if (servers_.read(i) == bytes) return true;
+    return false;
+  }
   // This process, as a connection of it shows it.
   PeerProcess Self() const {
     std::array<int, 2> ends{};
@@ -230,7 +235,9 @@ TEST_F(GatewayTest, ATenantConnectsSoOftenAndNoOtherTenantWaitsForIt) {
   ASSERT_TRUE(Await([&] { return servers_.count() == 5; }));
   admission_.Add(10, kDoorOfB, Self(), "b");
   clients.push_back(Connect("b"));
-  ASSERT_TRUE(Await([&] { return servers_.count() == 6; }));
+  Send(clients.back(), kPreface);
+  ASSERT_TRUE(Await([&] { return AnyRead(kPreface); }));
+  EXPECT_EQ(servers_.count(), 6U);
   for (const ipc::UniqueFd& client : clients) EXPECT_FALSE(Ended(client));
 }
 
@@ -257,7 +264,9 @@ TEST_F(GatewayTest, AConnectionThatMadeManyCallsCountsAsMoreThanOne) {
   ASSERT_TRUE(Await([&] { return servers_.count() == 3; }));
   admission_.Add(10, kDoorOfB, Self(), "b");
   const ipc::UniqueFd other = Connect("b");
-  ASSERT_TRUE(Await([&] { return servers_.count() == 4; }));
+  Send(other, kPreface);
+  ASSERT_TRUE(Await([&] { return AnyRead(kPreface); }));
+  EXPECT_EQ(servers_.count(), 4U);
 }
 
 TEST_F(GatewayTest, AConnectionThatCameTooOftenPassesLater) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -185,6 +186,39 @@ TEST_P(GuardedSocketTest, FdsOfAClientEndItsConnection) {
   // Where the kernel refuses them the sender learns it, and nothing is sent.
   EXPECT_EQ(GrpcReadsAll(), "");
   EXPECT_EQ(errno, refused_ ? EAGAIN : ECONNRESET);
+  EXPECT_EQ(
+      socket_->breach().code(),
+      refused_ ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(gmb::testing::OpenFds(), before);
+}
+
+// An urgent byte is not in its place of the stream: a read could drop it, with
+// its fds, where a look has not seen them.
+TEST_P(GuardedSocketTest, FdsOfAnUrgentByteEndItsConnectionToo) {
+  const size_t before = gmb::testing::OpenFds();
+  ASSERT_TRUE(Write(client_, kPreface));
+  EXPECT_EQ(GrpcReads(), kPreface);
+  char byte = 'x';
+  iovec buffer{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &buffer;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = STDERR_FILENO;
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+  const ssize_t sent =
+      ::sendmsg(client_.get(), &message, MSG_OOB | MSG_NOSIGNAL);
+  if (sent < 0 && errno == EOPNOTSUPP)
+    GTEST_SKIP() << "this kernel has no urgent bytes on Unix sockets";
+  EXPECT_EQ(sent, refused_ ? -1 : 1);
+  ASSERT_TRUE(Write(client_, Frame(FrameHeader::kPing, 0, 0, 8)));
+  (void)GrpcReadsAll();
   EXPECT_EQ(
       socket_->breach().code(),
       refused_ ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition);

@@ -283,7 +283,7 @@ TEST_F(HandleServerTest, EndsASessionThatAcknowledgesSlabsUnread) {
 // Fds that nobody reads count against their tenant, for as long as they lie in
 // a socket, also after the session: the kernel counts them too.
 TEST_F(HandleServerTest, LeavesOtherTenantsRoomForTheirFds) {
-  Start({.peer_timeout = absl::Seconds(4), .fds_in_flight = 200});
+  Start({.peer_timeout = absl::Seconds(6), .fds_in_flight = 200});
   const std::string path_a = directory_.File("a");
   const std::string path_b = directory_.File("b");
   const auto add = [&](const std::string& path, const std::string& tenant) {
@@ -294,7 +294,7 @@ TEST_F(HandleServerTest, LeavesOtherTenantsRoomForTheirFds) {
   Peer hoarder = NewPeer(path_a);
   Push(core_.OutboxOf(hoarder.session).get(), FrameOf(1, 90));
   EXPECT_EQ(core_.AwaitClosed(hoarder.session),
-            "it did not acknowledge its slabs within 4s");
+            "it did not acknowledge its slabs within 6s");
 
   Peer second = NewPeer(path_a);
   Push(core_.OutboxOf(second.session).get(), FrameOf(1, 90));
