@@ -28,7 +28,7 @@ std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,
   // What others do not use of their guarantees serves soft leases as well.
   const uint64_t others_bytes =
       ask.hard ? ledger.requested_bytes() - quota.guarantee_bytes : 0;
-  const uint64_t sum_bytes = own_bytes + others_bytes + ledger.missing_bytes();
+  const uint64_t sum_bytes = own_bytes + others_bytes + ledger.lost_bytes();
   if (sum_bytes <= ledger.target_bytes()) return std::nullopt;
   return Refusal{.reason = Reason::kOvercommitted,
                  .deficit_bytes = sum_bytes - ledger.target_bytes()};

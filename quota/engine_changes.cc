@@ -49,7 +49,8 @@ void Engine::State::On(const PoolDrain& event, Effects& effects) {
 void Engine::State::On(const MissingChanged& event, Effects& effects) {
   PoolState* pool = FindPool(event.pool);
   if (pool == nullptr) return;
-  pool->ledger.SetMissing(std::min(event.missing_bytes, kMaxPoolBytes));
+  pool->ledger.SetMissing(std::min(event.missing_bytes, kMaxPoolBytes),
+                          event.returning_bytes);
   Settle(event.pool, *pool, effects);
 }
 

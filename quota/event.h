@@ -32,6 +32,8 @@ struct PoolDrain {
 struct MissingChanged {
   PoolId pool{};
   uint64_t missing_bytes = 0;
+  // Of those, what comes back by itself: no request is refused for good for it.
+  uint64_t returning_bytes = 0;
 };
 
 // Bytes given back by this tenant but still held by one of its processes: an

@@ -97,7 +97,11 @@ class Ledger {
   void SetTarget(uint64_t target_bytes);
   void SetQuota(TenantId tenant, const TenantQuota& quota);
 
-  void SetMissing(uint64_t missing_bytes) { missing_bytes_ = missing_bytes; }
+  // `returning_bytes` of them come back by themselves.
+  void SetMissing(uint64_t missing_bytes, uint64_t returning_bytes = 0) {
+    missing_bytes_ = missing_bytes;
+    returning_bytes_ = std::min(returning_bytes, missing_bytes);
+  }
   void SetUnreturned(TenantId tenant, uint64_t unreturned_bytes);
   // Where a lease's bytes are and whether they can be taken.
   enum class Place { kHard, kSoft, kEvicted };
@@ -127,6 +131,7 @@ class Ledger {
   uint64_t target_bytes() const { return target_bytes_; }
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   uint64_t missing_bytes() const { return missing_bytes_; }
+  uint64_t lost_bytes() const { return missing_bytes_ - returning_bytes_; }
   uint64_t leased_bytes() const { return leased_bytes_; }
   uint64_t unreturned_bytes() const { return unreturned_bytes_; }
   uint64_t evicted_bytes() const { return evicted_bytes_; }
@@ -173,6 +178,7 @@ class Ledger {
   uint64_t target_bytes_ = 0;
   uint64_t capacity_bytes_ = 0;
   uint64_t missing_bytes_ = 0;
+  uint64_t returning_bytes_ = 0;
   uint64_t leased_bytes_ = 0;
   uint64_t unreturned_bytes_ = 0;
   uint64_t evicted_bytes_ = 0;

@@ -274,6 +274,8 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AdvanceUsers(Lease* lease, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AdvanceUsersOf(absl::Span<const quota::LeaseId> leases,
+                      Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerUsers(Lease* lease, const absl::Status& status, Afterwards* after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsAskedBack(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -417,7 +419,7 @@ class Core {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RememberTrims(quota::RequestId request, const quota::Plan& plan,
                      Pool* pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void CountTrimmed(Session* session, const Lease& lease) const
+  void CountTrimmed(Session* session, const Lease& lease)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AskToTrim(const quota::TrimTarget& target, quota::Instant by,
                  Afterwards* after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

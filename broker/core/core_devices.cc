@@ -281,7 +281,7 @@ void Core::SyncCapacities() {
 
 // Whoever may hold unreturned slabs: who has a session, and who has had one.
 std::vector<pid_t> Core::ClientProcesses(const Pool& pool) const {
-  if (pool.unreturned.empty()) return {};
+  if (pool.reading.unreturned.empty()) return {};
   std::vector<pid_t> pids(sessions_.ended_clients().begin(),
                           sessions_.ended_clients().end());
   for (const auto& [id, session] : sessions_) pids.push_back(session->peer.pid);

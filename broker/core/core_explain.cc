@@ -165,25 +165,32 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
 
 void Core::AddUnreturnedDiagnosis(const Pool& pool,
                                   v1::DiagnoseResponse* response) const {
-  uint64_t stuck_bytes = 0;
+  uint64_t stuck_bytes = 0;           // of tenants
+  uint64_t stuck_orphaned_bytes = 0;  // of tenants that were deleted
   for (const auto& [holder, stuck] : pool.reading.stuck) {
     const Tenant* tenant =
         holder.has_value() ? tenants_.Find(*holder) : nullptr;
-    const std::string whose =
-        tenant == nullptr ? "of no tenant"
-                          : absl::StrCat("tenant ", tenant->policy.name);
+    const std::string whose = tenant != nullptr
+                                  ? absl::StrCat("tenant ", tenant->policy.name)
+                              : holder.has_value() ? "of a deleted tenant"
+                                                   : "of no tenant";
     *response->add_findings() =
         NewFinding(v1::Finding::PROBLEM, pool.uuid(),
                    absl::StrCat(whose, ": ", StuckText(stuck)));
-    if (tenant != nullptr) stuck_bytes += stuck.bytes;  // else outside bytes
+    if (tenant != nullptr) {
+      stuck_bytes += stuck.bytes;
+    } else if (holder.has_value()) {
+      stuck_orphaned_bytes += stuck.bytes;
+    }
   }
-  if (pool.orphaned_bytes > 0) {
+  if (pool.orphaned_bytes > stuck_orphaned_bytes) {
     *response->add_findings() = NewFinding(
         v1::Finding::WARNING, pool.uuid(),
-        absl::StrCat(proto::FormatBytes(pool.orphaned_bytes),
-                     " of the pool are missing: clients of tenants that were "
-                     "deleted released them and still hold them; they come "
-                     "back when those processes end"));
+        absl::StrCat(
+            proto::FormatBytes(pool.orphaned_bytes - stuck_orphaned_bytes),
+            " of the pool are missing: clients of tenants that were "
+            "deleted released them and still hold them; they come "
+            "back when those processes end"));
   }
   const v1::PoolStatus status = Report(pool);
   if (status.unreturned_bytes() <= stuck_bytes) return;

@@ -145,10 +145,7 @@ absl::Status Core::TurnGateOff(Session* session, Afterwards* after) {
   for (Session* member : members) AdvanceRestore(member, after);
   for (const quota::LeaseId id : hardened) GiveUpRoom(leases_.at(id).get());
   // The pause may have held back others who use the same leases.
-  for (const quota::LeaseId id : leases) {
-    const auto lease = leases_.find(id);
-    if (lease != leases_.end()) AdvanceUsers(lease->second.get(), after);
-  }
+  AdvanceUsersOf(leases, after);
   v1::Event event = NewEvent("gate_off", session->tenant);
   event.set_session_id(session->id);
   deps_.events->Publish(std::move(event));

@@ -73,7 +73,7 @@ void Core::TellMissing(Pool* pool, Afterwards* after) {
       absl::StrCat("outside_bytes=", pool->reading.outside_bytes,
                    " of_deleted_tenants_bytes=", pool->orphaned_bytes));
   deps_.events->Publish(std::move(event));
-  Tell(quota::MissingChanged{pool->id, missing}, after);
+  Tell(quota::MissingChanged{pool->id, missing, pool->orphaned_bytes}, after);
 }
 
 // Once, when it begins: how much it is later, unreturned_changed says.

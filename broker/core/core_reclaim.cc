@@ -210,7 +210,9 @@ void Core::ServeShortage(Pool* pool, quota::Instant now, Afterwards* after) {
     const auto shortage = ShortageIn(pool->id, true);
     if (!shortage.has_value()) {
       pool->planned_for.reset();
-      pool->trim_by.clear();
+      absl::erase_if(pool->trim_by, [this](const auto& entry) {
+        return !engine_.IsWaiting(entry.first);
+      });
       pool->replan_at = quota::Instant::Max();
       return;
     }

@@ -225,7 +225,11 @@ void Core::Release(Session* session, uint64_t client_id,
   answer.mutable_released()->set_lease_id(release.lease_id());
   Answer(session, std::move(answer), after);
   if (lease->shared) {
+    const quota::LeaseId id = lease->id;
     Detach(session, lease, /*reuse=*/true, after);
+    // Other users may have waited for the end of this one's use of it, or of
+    // the pause that ends with it.
+    AdvanceUsersOf({&id, 1}, after);
   } else {
     EndLease(lease->id, /*reuse=*/true, after);
   }

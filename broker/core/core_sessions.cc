@@ -168,9 +168,11 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
     EndName(*session->tenant, asked, after);
   }
   Tell(quota::SessionClosed{quota::SessionId{session_id}}, after);
+  std::vector<quota::LeaseId> left;
   for (const quota::LeaseId id : session->leases) {
     Lease* lease = leases_.at(id).get();
     if (lease->shared) {
+      left.push_back(id);
       Detach(session, lease, /*reuse=*/false, after);
     } else {
       EndLease(id, /*reuse=*/false, after);
@@ -179,6 +181,7 @@ void Core::CloseSessionLocked(uint64_t session_id, absl::string_view reason,
   if (session->restoring.has_value())
     AdvanceOthers(*session->restoring, nullptr, after);
   for (Session* member : members) AdvanceRestore(member, after);
+  AdvanceUsersOf(left, after);
 }
 
 absl::StatusOr<Caller> Core::Authenticate(absl::string_view token,

@@ -102,9 +102,6 @@ void Core::Detach(Session* session, Lease* lease, bool reuse,
   }
   // It may have been the last one that nobody could take it from.
   if (lease->residence == Residence::kResident) Soften(lease, after);
-  // Who uses it still may have waited for the end of the one who leaves, or of
-  // the pause that ends with it.
-  AdvanceUsers(lease, after);
 }
 
 void Core::Drop(Session* session, uint64_t client_id, const std::string& name,

@@ -200,10 +200,16 @@ absl::StatusOr<v1::Change> Core::ResizePool(const std::string& device,
     event.set_bytes(bytes);
     deps_.events->Publish(std::move(event));
     AddStanding({.cause = quota::Cause::kPoolShrink, .pool = pool->id});
-    // It is applied when the device has the rest back, and not before.
+    // It is applied when the device has the rest back, and not before. What is
+    // unreturned or missing is no part of a shrink.
+    const Composition held = pool->slabs.composition();
+    const quota::PoolView view = *engine_.Pool(pool->id);
+    const uint64_t held_bytes = std::max(
+        view.capacity_bytes, held.granted_bytes + held.returned_bytes +
+                                 held.ready_bytes + held.scrubbing_bytes);
     change.set_device(pool->uuid());
-    change.set_remaining_bytes(pool->slabs.composition().capacity_bytes -
-                               engine_.Pool(pool->id)->target_bytes);
+    change.set_remaining_bytes(held_bytes -
+                               std::min(held_bytes, view.target_bytes));
     change.set_state(change.remaining_bytes() == 0 ? v1::Change::APPLIED
                                                    : v1::Change::PENDING);
     Maintain(&after);

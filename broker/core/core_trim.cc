@@ -13,7 +13,8 @@
 namespace gmb::broker {
 namespace {
 
-// Who gave less than he had said is not counted on for so long.
+// A session that gave less than it had said is not counted on for so long, or
+// until it has given the rest.
 constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 
 }  // namespace
@@ -38,7 +39,7 @@ void Core::AddTrims(const Session& session, quota::Instant now,
   }
   for (const auto& [pool, bytes] : session.trimmable) {
     const auto back_off = session.trim_back_off.find(pool);
-    if (back_off != session.trim_back_off.end() && now < back_off->second)
+    if (back_off != session.trim_back_off.end() && now < back_off->second.until)
       continue;
     const auto row = row_of(pool);
     if (row != rows.end()) row->trimmable_bytes = bytes;
@@ -57,13 +58,25 @@ void Core::RememberTrims(quota::RequestId request, const quota::Plan& plan,
 }
 
 // Of a lease that its session gives back.
-void Core::CountTrimmed(Session* session, const Lease& lease) const {
-  if (!session->trim.has_value()) return;
-  const Pool* pool = FindPool(session->trim->device());
-  const bool frees = lease.residence != Residence::kEvicted &&
-                     (!lease.shared || lease.mappings.size() == 1);
-  if (pool != nullptr && pool->id == lease.request.pool && frees)
-    session->trim_given_bytes += lease.bytes;
+void Core::CountTrimmed(Session* session, const Lease& lease) {
+  const bool stays = lease.shared && (lease.mappings.size() > 1 ||
+                                      (lease.request.keep && !lease.dropped));
+  if (stays || lease.residence == Residence::kEvicted) return;
+  const quota::PoolId pool = lease.request.pool;
+  if (session->trim.has_value()) {
+    const Pool* asked = FindPool(session->trim->device());
+    if (asked != nullptr && asked->id == pool)
+      session->trim_given_bytes += lease.bytes;
+    return;
+  }
+  // Late, and still what it was asked for.
+  const auto back_off = session->trim_back_off.find(pool);
+  if (back_off == session->trim_back_off.end()) return;
+  uint64_t& owed_bytes = back_off->second.owed_bytes;
+  owed_bytes -= std::min(owed_bytes, lease.bytes);
+  if (owed_bytes > 0) return;
+  session->trim_back_off.erase(back_off);
+  pools_.at(pool)->replan_at = deps_.clock->Now();
 }
 
 void Core::AskToTrim(const quota::TrimTarget& target, quota::Instant by,
@@ -97,8 +110,12 @@ void Core::OnTrimmed(Session* session, const v1::Trimmed& trimmed) {
   if (Pool* pool = FindPool(session->trim->device())) {
     const quota::Instant now = deps_.clock->Now();
     pool->replan_at = now;
-    if (session->trim_given_bytes < session->trim->bytes())
-      session->trim_back_off[pool->id] = now + kBackOff;
+    const uint64_t given_bytes = session->trim_given_bytes;
+    if (given_bytes < session->trim->bytes()) {
+      session->trim_back_off[pool->id] = {
+          .until = now + kBackOff,
+          .owed_bytes = session->trim->bytes() - given_bytes};
+    }
   }
   v1::Event event = NewEvent("trim_answered", session->tenant);
   event.set_session_id(session->id);

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
 #include "broker/core/afterwards.h"
 #include "broker/core/core.h"
 
@@ -29,15 +31,30 @@ quota::Gate Core::GateOver(const Lease& lease, quota::Instant now) const {
 }
 
 void Core::AdvanceUsers(Lease* lease, Afterwards* after) {
-  std::vector<uint64_t> users;
-  for (const Mapping& mapping : lease->mappings)
-    users.push_back(mapping.session);
   const quota::LeaseId id = lease->id;
+  AdvanceUsersOf({&id, 1}, after);
+}
+
+// Each user once, however many of the leases it uses: that looks at all of its
+// own.
+void Core::AdvanceUsersOf(absl::Span<const quota::LeaseId> leases,
+                          Afterwards* after) {
+  std::vector<uint64_t> users;
+  absl::flat_hash_set<uint64_t> seen;
+  for (const quota::LeaseId id : leases) {
+    const auto lease = leases_.find(id);
+    if (lease == leases_.end()) continue;
+    for (const Mapping& mapping : lease->second->mappings) {
+      if (seen.insert(mapping.session).second) users.push_back(mapping.session);
+    }
+  }
   for (const uint64_t user : users) {
     if (Session* session = sessions_.Find(user)) AdvanceRestore(session, after);
   }
-  const auto still = leases_.find(id);
-  if (still != leases_.end()) ServeAttaches(still->second.get(), after);
+  for (const quota::LeaseId id : leases) {
+    const auto still = leases_.find(id);
+    if (still != leases_.end()) ServeAttaches(still->second.get(), after);
+  }
 }
 
 void Core::AnswerUsers(Lease* lease, const absl::Status& status,

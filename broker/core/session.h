@@ -74,7 +74,11 @@ struct Session {
   uint64_t trim_given_bytes = 0;  // that it has released since it was asked
   // Until when what it says it could give back is not counted on: it gave less
   // than it had said.
-  std::map<quota::PoolId, quota::Instant> trim_back_off;
+  struct TrimBackOff {
+    quota::Instant until;
+    uint64_t owed_bytes = 0;  // of what it was asked for
+  };
+  std::map<quota::PoolId, TrimBackOff> trim_back_off;
   bool terminating = false;  // was sent SIGKILL
   uint64_t last_trim = 0;
 };

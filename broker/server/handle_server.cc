@@ -146,23 +146,25 @@ void HandleServer::OnNews() {
 // are left unread; comes again as long as there are any.
 void HandleServer::Sweep(Time now) {
   news_->ForgetFrameSent();
-  std::vector<uint64_t> late;
+  std::map<uint64_t, std::string> late;
   bool waiting = ForgetWhatWasRead();
   for (const auto& [id, connection] : connections_) {
     if (connection->outbox == nullptr) continue;
-    if (std::exchange(connection->crowded, false))
-      connection->outbox->OnSocketWritable();
+    const bool crowded = std::exchange(connection->crowded, false);
+    if (crowded) connection->outbox->OnSocketWritable();
     const std::optional<Clock::time_point> since =
         connection->outbox->WaitingForPeerSince();
     if (!since.has_value()) continue;
     waiting = true;
-    if (now - *since >= absl::ToChronoNanoseconds(options_.peer_timeout))
-      late.push_back(id);
+    if (now - *since < absl::ToChronoNanoseconds(options_.peer_timeout))
+      continue;
+    late[id] = absl::StrCat(
+        crowded ? "other processes left so many slabs unread that it could not "
+                  "be sent its own for "
+                : "it did not acknowledge its slabs within ",
+        absl::FormatDuration(options_.peer_timeout));
   }
-  for (const uint64_t id : late) {
-    End(id, absl::StrCat("it did not acknowledge its slabs within ",
-                         absl::FormatDuration(options_.peer_timeout)));
-  }
+  for (const auto& [id, reason] : late) End(id, reason);
   next_sweep_.reset();
   if (waiting) next_sweep_ = After(SweepInterval());
 }

@@ -351,9 +351,12 @@ TEST_F(CoreTest, WhatADeletedTenantKeepsIsMissingUntilItIsBack) {
     return p.missing_bytes() == slab && p.unreturned_bytes() == 0;
   })) << Pool().ShortDebugString();
   EXPECT_EQ(obtainable(), 256 * kMiB - slab);
+  EXPECT_EQ(Pool().unreturned_outside_bytes(), 0U);
+  // It comes back by itself: no refusal for good.
   EXPECT_EQ(b->Answer(b->Acquire(256 * kMiB)).error().detail().reason(),
-            v1::OVERCOMMITTED);
+            v1::POOL_EXHAUSTED);
   EXPECT_TRUE(b->Answer(b->Acquire(240 * kMiB)).has_grant());
+  EXPECT_EQ(Pool().unreturned_outside_bytes(), 0U);
   faults->Heal();
   EXPECT_TRUE(AwaitPool([&](const auto& p) { return p.missing_bytes() == 0; }));
   EXPECT_EQ(obtainable(), 16 * kMiB);

@@ -107,7 +107,7 @@ TEST_F(CoreTrimTest, TrimsThatGiveNothingPutOffNoEviction) {
     liars.emplace_back(Holder("idle", kBytes), kBytes);
   const auto owner = Connect("owner");
   // 16 MiB are free: each liar by itself could give what is lacking.
-  const uint64_t request = owner->Acquire(24 * kMiB, 5);
+  const uint64_t request = owner->Acquire(24 * kMiB, 60);
   const auto answered = [&] {
     ipc::MutexLock lock(&owner->mu);
     for (const v1::BrokerMessage& message : owner->messages) {
@@ -134,17 +134,32 @@ TEST_F(CoreTrimTest, WhoGaveLessThanHeSaidIsNotAskedForAWhile) {
   EXPECT_EQ(first.bytes(), 200 * kMiB);
   SayTrimmable(idle.get(), 200 * kMiB);
   SayTrimmed(idle.get(), first.trim());
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 3; ++i) {
     clock.Advance(std::chrono::seconds(1));
     core.Tick();
   }
   EXPECT_EQ(Trims(idle.get()), 1U);
-  clock.Advance(std::chrono::seconds(3));
+  clock.Advance(std::chrono::seconds(8));
   core.Tick();
   const v1::Trim second = AwaitTrim(idle.get(), first.trim());
   EXPECT_GT(second.trim(), first.trim());
   idle->Release(lease_);
   EXPECT_TRUE(busy->Answer(request).has_grant());
+}
+
+TEST_F(CoreTrimTest, WhatIsGivenLateCountsAsGiven) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  SayTrimmable(idle.get(), 200 * kMiB);
+  const auto busy = Connect("busy");
+  const uint64_t request = busy->Acquire(100 * kMiB, 60);
+  const v1::Trim first = AwaitTrim(idle.get());
+  SayTrimmed(idle.get(), first.trim());
+  idle->Release(lease_);
+  EXPECT_TRUE(busy->Answer(request).has_grant());
+  ASSERT_TRUE(idle->Answer(idle->Acquire(100 * kMiB)).has_grant());
+  SayTrimmable(idle.get(), 100 * kMiB);
+  (void)busy->Acquire(100 * kMiB, 60);
+  EXPECT_GT(AwaitTrim(idle.get(), first.trim()).trim(), first.trim());
 }
 
 CoreOptions PatientOptions() {
