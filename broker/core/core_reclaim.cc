@@ -210,9 +210,10 @@ void Core::ServeShortage(Pool* pool, quota::Instant now, Afterwards* after) {
     const auto shortage = ShortageIn(pool->id, true);
     if (!shortage.has_value()) {
       pool->planned_for.reset();
-      absl::erase_if(pool->trim_by, [this](const auto& entry) {
-        return !engine_.IsWaiting(entry.first);
-      });
+      for (auto it = pool->trim_by.begin(); it != pool->trim_by.end();) {
+        const auto entry = it++;
+        if (!engine_.IsWaiting(entry->first)) pool->trim_by.erase(entry);
+      }
       pool->replan_at = quota::Instant::Max();
       return;
     }
