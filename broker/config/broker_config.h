@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "broker/core/tenant.h"
 #include "broker/log/logging.h"
+#include "broker/machine/tenant.h"
 #include "broker/socket_access.h"
 #include "device/handle.h"
 #include "quota/amount.h"

@@ -1,88 +1,108 @@
+// The one lock of the broker: each call is one turn of the machine, whose
+// effects are queued under the lock and carried out after it.
 #include "broker/core/core.h"
 
-#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "broker/core/afterwards.h"
-#include "broker/core/wire_form.h"
+#include "broker/report/report.h"
+#include "ipc/gate_page.h"
+#include "ipc/random.h"
 
 namespace gmb::broker {
 
-Core::Core(const CoreOptions& options, const Deps& deps)
-    : options_(options),
-      deps_(deps),
-      started_(deps.clock->WallTime()),
-      engine_(quota::EngineOptions{.max_handles = options.max_handles}),
-      host_books_(deps.host_pool == nullptr ? 0 : deps.host_pool->size_bytes()),
-      backing_budget_(options.backing) {}
+// From its beginning to the end of the scope: the lock is held, and `turn()` is
+// a turn of the machine. Then the turn is settled, its effects are queued, the
+// lock is given up, and the queues are set going.
+//
+// Clang's analysis does not see through a destructor that works under the lock
+// that it gives up.
+class ABSL_SCOPED_LOCKABLE Core::Entered {
+ public:
+  explicit Entered(Core* core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core->mu_)
+      : core_(core) {
+    core_->mu_.Lock();
+    turn_.emplace(core_->deps_.clock->Now(), core_->deps_.clock->WallTime());
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  ~Entered() ABSL_UNLOCK_FUNCTION() { Leave(); }
 
-// The workers' threads call back into the core: they are joined while all of
+  Turn& turn() { return *turn_; }
+
+ private:
+  void Leave() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    Core* const core = core_;
+    core->machine_.Settle(*turn_);
+    Errands errands = core->couriers_.Deliver(turn_->TakeEffects());
+    errands.buried = turn_->TakeBuried();
+    const bool wake = core->machine_.NextDue(turn_->now()) < core->ticker_due_;
+    core->mu_.Unlock();
+    core->Run(std::move(errands), wake);
+  }
+
+  Core* const core_;
+  std::optional<Turn> turn_;
+};
+
+Core::Core(const MachineOptions& options, const Deps& deps)
+    : deps_(deps),
+      started_(deps.clock->WallTime()),
+      machine_(options,
+               deps.host_pool == nullptr ? 0 : deps.host_pool->size_bytes()),
+      couriers_(deps.keeper, deps.journal, deps.events) {
+  couriers_.SetCopied([this](quota::LeaseId lease, const absl::Status& status) {
+    OnCopied(lease, status);
+  });
+}
+
+// The devices' threads call back into the core: they are joined while all of
 // it is still there, and outside the lock.
 Core::~Core() {
-  std::map<quota::PoolId, std::unique_ptr<Pool>> pools;
+  std::map<quota::PoolId, Couriers::Device> devices;
   {
     ipc::MutexLock lock(&mu_);
-    pools.swap(pools_);
+    stopped_ = true;
+    devices = couriers_.TakeDevices();
   }
   // A worker of one pool may be pushing into another's, or into a copier.
-  for (auto& [id, pool] : pools) {
-    pool->worker->Stop();
-    if (pool->copier != nullptr) pool->copier->Stop();
+  for (auto& [pool, device] : devices) {
+    device.worker->Stop();
+    if (device.copier != nullptr) device.copier->Stop();
   }
 }
 
+void Core::Run(Errands errands, bool wake_ticker) {
+  errands.Run();
+  if (wake_ticker && wake_ticker_) wake_ticker_();
+  deps_.events->Wake();  // last: log and watchers can wait
+  for (const uint64_t session : errands.overflowed)
+    CloseSession(session, "does not read what it is sent");
+}
+
 absl::Status Core::AddPool(PoolOptions options) {
-  Afterwards after;
-  DeviceWorker* worker = options.worker.get();
-  quota::PoolId id;
+  DeviceWorker* const worker = options.worker.get();
+  quota::PoolId pool;
   {
-    ipc::MutexLock lock(&mu_);
-    if (FindPool(worker->info().uuid) != nullptr) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("the device is given twice: name each device once: ",
-                       worker->info().uuid));
-    }
-    const quota::PoolSet set{quota::PoolId{next_pool_}, options.target_bytes,
-                             worker->info().granularity_bytes};
-    if (options.target_bytes > worker->baseline_bytes()) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "the pool is larger than the device's free memory: lower --pool, "
-          "raise --headroom, or "
-          "free the device: device=",
-          worker->info().uuid, " pool_bytes=", options.target_bytes,
-          " free_bytes=", worker->baseline_bytes()));
-    }
-    if (engine_.Check(set).has_value() ||
-        options.target_bytes < set.granularity_bytes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a pool is at least one granule and at most 64 TiB: pool_bytes=",
-          options.target_bytes, " granularity_bytes=", set.granularity_bytes));
-    }
-    id = set.pool;
-    ++next_pool_;
-    auto pool =
-        std::make_unique<Pool>(id, std::move(options.worker),
-                               std::move(options.copier), options.slabs);
-    pool->share_of_bytes = options.share_of_bytes;
-    pool->reading.baseline_bytes = worker->baseline_bytes();
-    pool->reading.free_bytes = worker->baseline_bytes();
-    pools_.emplace(id, std::move(pool));
-    Tell(set, &after);
-    for (const auto& [tenant_id, tenant] : tenants_) {
-      Tell(quota::QuotaSet{id, tenant_id,
-                           tenant.policy.QuotaOn(worker->info().uuid)},
-           &after);
-    }
+    Entered in(this);
+    const absl::StatusOr<quota::PoolId> added =
+        machine_.AddPool({.info = worker->info(),
+                          .baseline_bytes = worker->baseline_bytes(),
+                          .has_copier = options.copier != nullptr,
+                          .target_bytes = options.target_bytes,
+                          .share_of_bytes = options.share_of_bytes,
+                          .slabs = options.slabs},
+                         in.turn());
+    if (!added.ok()) return added.status();
+    pool = *added;
+    couriers_.AddDevice(pool,
+                        {std::move(options.worker), std::move(options.copier)});
   }
-  worker->Start([this, id](DeviceResult result) {
-    OnDeviceResult(id, std::move(result));
+  worker->Start([this, pool](const DeviceResult& result) {
+    OnDeviceResult(pool, result);
   });
-  {
-    ipc::MutexLock lock(&mu_);
-    Maintain(&after);
-  }
-  after.Run(this);
   return absl::OkStatus();
 }
 
@@ -90,132 +110,235 @@ void Core::SetWakeTicker(std::function<void()> wake) {
   wake_ticker_ = std::move(wake);
 }
 
-void Core::Tell(const quota::Event& event, Afterwards* after) {
-  const quota::Effects effects = engine_.Handle(event, deps_.clock->Now());
-  // What is granted now is planned with the capacity of now.
-  SyncCapacities();
-  Apply(effects, after);
-}
-
-void Core::Apply(const quota::Effects& effects, Afterwards* after) {
-  for (const quota::Effect& effect : effects) {
-    if (const auto* granted = std::get_if<quota::Granted>(&effect)) {
-      OnGranted(*granted, after);
-    } else if (const auto* denied = std::get_if<quota::Denied>(&effect)) {
-      OnDenied(*denied, after);
-    } else if (const auto* waiting = std::get_if<quota::Waiting>(&effect)) {
-      OnWaiting(*waiting, after);
-    } else if (const auto* restored = std::get_if<quota::Restored>(&effect)) {
-      OnRestored(*restored, after);
-    } else if (const auto* changed =
-                   std::get_if<quota::BudgetChanged>(&effect)) {
-      OnBudgetChanged(*changed, after);
-    } else if (const auto* applied =
-                   std::get_if<quota::QuotaApplied>(&effect)) {
-      v1::Event event = NewEvent("quota_applied", applied->tenant);
-      event.set_device(pools_.at(applied->pool)->uuid());
-      deps_.events->Publish(std::move(event));
-      OnQuotaApplied(*applied, effects, after);
-    } else if (const auto* pending =
-                   std::get_if<quota::QuotaPending>(&effect)) {
-      v1::Event event = NewEvent("quota_pending", pending->tenant);
-      event.set_device(pools_.at(pending->pool)->uuid());
-      event.set_bytes(pending->remaining_bytes);
-      deps_.events->Publish(std::move(event));
-    }
+absl::StatusOr<OpenedSession> Core::OpenSession(const PeerIdentity& peer) {
+  absl::StatusOr<std::string> token = ipc::RandomToken(16);
+  if (!token.ok()) return token.status();
+  OpenedSession opened;
+  std::unique_ptr<SessionGate> gate;
+  if (peer.origin != Origin::kAdmin) {
+    absl::StatusOr<ipc::UniqueFd> fd = ipc::CreateGatePage();
+    if (!fd.ok()) return fd.status();
+    absl::StatusOr<ipc::GatePage> page = ipc::GatePage::Map(fd->get());
+    if (!page.ok()) return page.status();
+    const auto mapped = std::make_shared<ipc::GatePage>(*std::move(page));
+    gate = std::make_unique<SessionGate>(
+        std::shared_ptr<ipc::GateCells>(mapped, &mapped->cells()),
+        deps_.clock->Now());
+    opened.gate_page = *std::move(fd);
   }
+  opened.outbox = std::make_shared<Outbox>();
+  Entered in(this);
+  absl::StatusOr<Welcome> welcome =
+      machine_.OpenSession(peer, *token, std::move(gate), in.turn());
+  if (!welcome.ok()) return welcome.status();
+  couriers_.AddOutbox(welcome->session, opened.outbox);
+  opened.id = welcome->session;
+  opened.token = *std::move(token);
+  opened.tenant = std::move(welcome->tenant);
+  opened.devices = std::move(welcome->devices);
+  opened.warnings = std::move(welcome->warnings);
+  return opened;
 }
 
-// A change that was pending has taken effect: the sessions are told, unless
-// they are told of this very change anyway.
-void Core::OnQuotaApplied(const quota::QuotaApplied& applied,
-                          const quota::Effects& effects, Afterwards* after) {
-  const bool told = std::any_of(
-      effects.begin(), effects.end(), [&](const quota::Effect& effect) {
-        const auto* changed = std::get_if<quota::BudgetChanged>(&effect);
-        return changed != nullptr && changed->tenant == applied.tenant &&
-               changed->pool == applied.pool;
-      });
-  if (!told) OnBudgetChanged({applied.tenant, applied.pool}, after);
+void Core::CloseSession(uint64_t session, absl::string_view reason) {
+  Entered in(this);
+  machine_.CloseSession(session, reason, in.turn());
 }
 
-v1::Event Core::NewEvent(absl::string_view kind,
-                         std::optional<quota::TenantId> tenant) const {
-  v1::Event event;
-  *event.mutable_at() = ToProto(deps_.clock->WallTime());
-  event.set_kind(std::string(kind));
-  if (tenant.has_value()) {
-    if (const Tenant* known = tenants_.Find(*tenant))
-      event.set_tenant(known->policy.name);
-  }
-  return event;
+absl::StatusOr<Caller> Core::Authenticate(absl::string_view token,
+                                          pid_t pid) const {
+  ipc::MutexLock lock(&mu_);
+  return machine_.Authenticate(token, pid);
 }
 
-quota::Instant Core::Tick() {
-  Afterwards after;
-  quota::Instant due;
+// The stream first, so that what is said anew goes to it.
+absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
+    uint64_t session, std::shared_ptr<StreamSink> sink) {
+  std::shared_ptr<Outbox> outbox;
   {
     ipc::MutexLock lock(&mu_);
-    ticker_due_ = quota::Instant::Max();
-    Tell(quota::Tick{}, &after);
-    Maintain(&after);
-    due = NextDue();
-    ticker_due_ = due;
+    if (absl::Status may = machine_.CheckStream(session); !may.ok()) return may;
+    outbox = couriers_.OutboxOf(session);
   }
-  after.wake_ticker = false;  // it is the ticker that called
-  after.Run(this);
-  return due;
+  outbox->AttachStream(std::move(sink));
+  Entered in(this);
+  machine_.OnStream(session, in.turn());
+  return outbox;
 }
 
-// One step at a time, and none beside a lease being made: the device's one
-// worker is never busy for long when a request comes. Nor while bytes come back
-// piece by piece for a request: they are its.
-bool Core::MayRefill(const Pool& pool) const {
-  return pool.jobs == 0 && IncomingBytes(pool.id, {}, false) == 0;
+void Core::HandleMessage(uint64_t session, const v1::ClientMessage& message) {
+  Entered in(this);
+  machine_.HandleMessage(session, message, in.turn());
 }
 
-quota::Instant Core::NextDue() const {
-  quota::Instant due = engine_.NextDeadline().value_or(quota::Instant::Max());
-  due = std::min(due, ReclaimDue());
-  for (const auto& [id, pool] : pools_) {
-    if (pool->lost) continue;
-    due = std::min(due, pool->next_audit);
-    // What stands in the way of a refill looks again when it is over.
-    const auto expiry = pool->slabs.NextExpiry();
-    if (expiry.has_value() && MayRefill(*pool))
-      due = std::min(due, std::max(*expiry, pool->refill_after));
+void Core::OnDeviceResult(quota::PoolId pool, const DeviceResult& result) {
+  Entered in(this);
+  if (!stopped_) machine_.OnDeviceResult(pool, result, in.turn());
+}
+
+void Core::OnCopied(quota::LeaseId lease, const absl::Status& status) {
+  Entered in(this);
+  if (!stopped_) machine_.OnCopied(lease, status, in.turn());
+}
+
+// It is the ticker that calls: nothing has to wake it.
+quota::Instant Core::Tick() {
+  {
+    Entered in(this);
+    // Nobody has to wake it meanwhile.
+    ticker_due_ = quota::Instant{std::numeric_limits<int64_t>::min()};
+    machine_.Tick(in.turn());
   }
-  return due;
+  ipc::MutexLock lock(&mu_);
+  ticker_due_ = machine_.NextDue(deps_.clock->Now());
+  return ticker_due_;
 }
 
 void Core::BeginDrain(absl::Duration deadline) {
-  Afterwards after;
-  {
-    ipc::MutexLock lock(&mu_);
-    if (drain_until_.has_value()) return;
-    drain_until_ = deps_.clock->WallTime() + deadline;
-    v1::Event event = NewEvent("draining", std::nullopt);
-    event.set_message(
-        "no new grants; sessions are asked to release what they hold");
-    deps_.events->Publish(std::move(event));
-    for (const auto& [id, pool] : pools_)
-      Tell(quota::PoolDrain{id, true}, &after);
-    for (const auto& [id, session] : sessions_) {
-      if (!session->tenant.has_value()) continue;
-      v1::BrokerMessage message;
-      message.mutable_draining()->mutable_remaining()->set_seconds(
-          absl::ToInt64Seconds(deadline));
-      Say(session.get(), std::move(message), &after);
-    }
-  }
-  after.Run(this);
+  Entered in(this);
+  machine_.BeginDrain(deadline, in.turn());
 }
 
 uint64_t Core::TenantSessions() const {
   ipc::MutexLock lock(&mu_);
-  return static_cast<uint64_t>(std::count_if(
-      sessions_.begin(), sessions_.end(),
-      [](const auto& entry) { return entry.second->tenant.has_value(); }));
+  return machine_.state().sessions.clients();
+}
+
+absl::Status Core::CheckTenant(const TenantPolicy& policy) const {
+  ipc::MutexLock lock(&mu_);
+  return machine_.CheckTenant(policy);
+}
+
+absl::StatusOr<std::vector<v1::Change>> Core::SetTenant(
+    const TenantPolicy& policy) {
+  Entered in(this);
+  return machine_.SetTenant(policy, in.turn());
+}
+
+absl::Status Core::CheckDeleteTenant(absl::string_view name) const {
+  ipc::MutexLock lock(&mu_);
+  return machine_.CheckDeleteTenant(name);
+}
+
+absl::Status Core::DeleteTenant(absl::string_view name) {
+  Entered in(this);
+  return machine_.DeleteTenant(name, in.turn());
+}
+
+absl::Status Core::StartDeparture(absl::string_view name,
+                                  quota::Nanoseconds wait,
+                                  Departure::Done done) {
+  Entered in(this);
+  return machine_.StartDeparture(name, wait, std::move(done), in.turn());
+}
+
+void Core::EndDeparture(absl::string_view name) {
+  ipc::MutexLock lock(&mu_);
+  machine_.EndDeparture(name);
+}
+
+void Core::EndKept(absl::string_view tenant) {
+  Entered in(this);
+  machine_.EndKept(tenant, in.turn());
+}
+
+absl::StatusOr<uint32_t> Core::DropLease(absl::string_view tenant,
+                                         const std::string& name) {
+  Entered in(this);
+  return machine_.DropLease(tenant, name, in.turn());
+}
+
+absl::StatusOr<TenantPolicy> Core::GetPolicy(absl::string_view name) const {
+  ipc::MutexLock lock(&mu_);
+  return machine_.GetPolicy(name);
+}
+
+absl::StatusOr<quota::TenantId> Core::IdOf(absl::string_view name) const {
+  ipc::MutexLock lock(&mu_);
+  return machine_.IdOf(name);
+}
+
+absl::StatusOr<std::string> Core::ResolveDevice(
+    absl::string_view device) const {
+  ipc::MutexLock lock(&mu_);
+  return machine_.ResolveDevice(device);
+}
+
+absl::Status Core::CheckResize(const std::string& device,
+                               const quota::Amount& size) const {
+  ipc::MutexLock lock(&mu_);
+  return machine_.CheckResize(device, size);
+}
+
+absl::StatusOr<v1::Change> Core::ResizePool(const std::string& device,
+                                            const quota::Amount& size) {
+  Entered in(this);
+  return machine_.ResizePool(device, size, in.turn());
+}
+
+absl::StatusOr<uint64_t> Core::DrainPool(const std::string& device,
+                                         bool draining) {
+  Entered in(this);
+  return machine_.DrainPool(device, draining, in.turn());
+}
+
+absl::Status Core::StartReclaim(const v1::ReclaimRequest& request,
+                                StandingDemand::Done done) {
+  Entered in(this);
+  return machine_.StartReclaim(request, std::move(done), in.turn());
+}
+
+void Core::RefuseWaiting() {
+  Entered in(this);
+  machine_.RefuseWaiting(in.turn());
+}
+
+v1::GetStatusResponse Core::Status() const {
+  ipc::MutexLock lock(&mu_);
+  v1::GetStatusResponse status =
+      report::Status(machine_.state(), deps_.host_pool);
+  *status.mutable_started() = ToProto(started_);
+  return status;
+}
+
+absl::StatusOr<v1::Tenant> Core::TenantReport(absl::string_view name) const {
+  ipc::MutexLock lock(&mu_);
+  return report::OfTenant(machine_.state(), name);
+}
+
+v1::ListTenantsResponse Core::Tenants() const {
+  ipc::MutexLock lock(&mu_);
+  return report::Tenants(machine_.state());
+}
+
+absl::StatusOr<v1::ListSessionsResponse> Core::Sessions(
+    absl::string_view tenant) const {
+  ipc::MutexLock lock(&mu_);
+  absl::StatusOr<v1::ListSessionsResponse> sessions =
+      report::Sessions(machine_.state(), tenant, deps_.clock->Now());
+  if (!sessions.ok()) return sessions;
+  for (v1::SessionInfo& session : *sessions->mutable_sessions()) {
+    if (const auto outbox = couriers_.OutboxOf(session.id()))
+      session.set_streaming(outbox->streaming());
+  }
+  return sessions;
+}
+
+absl::StatusOr<v1::ListLeasesResponse> Core::Leases(
+    absl::string_view tenant) const {
+  ipc::MutexLock lock(&mu_);
+  return report::Leases(machine_.state(), tenant);
+}
+
+absl::StatusOr<v1::ExplainResponse> Core::Explain(
+    absl::string_view tenant) const {
+  ipc::MutexLock lock(&mu_);
+  return report::Explain(machine_.state(), tenant, deps_.clock->Now());
+}
+
+v1::DiagnoseResponse Core::Diagnose() const {
+  ipc::MutexLock lock(&mu_);
+  return report::Diagnose(machine_.state(), deps_.host_pool);
 }
 
 }  // namespace gmb::broker

@@ -12,73 +12,18 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/core/free_audit.h"
 #include "broker/core/keeper.h"
-#include "broker/core/slab_pool.h"
+#include "broker/machine/device_job.h"
+#include "broker/machine/slab.h"
 #include "device/allocator.h"
 #include "ipc/mutex.h"
 
 namespace gmb::broker {
-
-// The last holder of a destroyed slab; nullopt: no tenant ever held it.
-using LastHolder = std::optional<quota::TenantId>;
-
-// Of the unreturned bytes: those that come back only when an operator steps in.
-struct StuckBytes {
-  uint64_t bytes = 0;
-  std::string why;  // of one of the slabs, and what to do: device::HeldSlab
-};
-
-// What the device looks like after a step, as far as the broker can see it.
-struct DeviceReading {
-  std::map<quota::TenantId, uint64_t> unreturned;  // of deleted tenants too
-  std::map<LastHolder, StuckBytes> stuck;
-  uint64_t outside_bytes = 0;
-  uint64_t unreturned_outside_bytes = 0;  // see FreeAudit
-  uint64_t free_bytes = 0;
-  uint64_t baseline_bytes = 0;
-};
-
-// Make slabs of what others leave: each is created and kept as soon as enough
-// has been destroyed for it, so that nobody outside finds more free than one
-// slab. Where a create fails, the slabs not yet destroyed are spared.
-struct HandOver {
-  std::vector<Condemned> destroy;
-  std::vector<uint64_t> create_bytes;
-};
-// A lease's missing slabs.
-struct PrepareJob {
-  quota::LeaseId lease;
-  HandOver slabs;
-};
-// Ready slabs and float.
-struct RefillJob {
-  HandOver slabs;
-};
-struct DestroyJob {
-  std::vector<Condemned> slabs;
-};
-// Only looks: the free figure, and while bytes are unreturned who holds memory.
-struct AuditJob {
-  std::vector<pid_t> clients;  // processes whose memory may be unreturned slabs
-};
-using DeviceJob = std::variant<PrepareJob, RefillJob, DestroyJob, AuditJob>;
-
-// What became of a job. `created` holds every slab made and kept, also when
-// the status is an error; what is short of the request was not made.
-struct DeviceResult {
-  DeviceJob job;
-  absl::Status status;
-  std::vector<Slab> created;
-  std::vector<Condemned> spared;
-  uint64_t destroyed_bytes = 0;
-  DeviceReading reading;
-};
 
 // The one thread that calls a device's allocator: takes jobs first in, first
 // out, answers each through `done` (called on this thread, with no lock held).

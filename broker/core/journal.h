@@ -5,22 +5,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "broker/machine/lease_record.h"
 
 namespace gmb::broker {
-
-// Where the authoritative copy of a lease's bytes is.
-enum class LeasePlace : uint8_t { kDevice };
-
-// One fixed-size record: what a successor needs to adopt a lease.
-struct LeaseRecord {
-  uint64_t lease = 0;
-  uint64_t session = 0;
-  uint64_t tenant = 0;
-  uint64_t pool = 0;
-  uint64_t bytes = 0;
-  uint32_t slabs = 0;
-  LeasePlace place = LeasePlace::kDevice;
-};
 
 // What was promised to clients: written after the keeper has acknowledged a
 // lease's slabs and before any handle of it is sent. Called under the core's

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "broker/core/slab.h"
+#include "broker/machine/slab.h"
 #include "device/handle.h"
 
 namespace gmb::broker {

@@ -83,7 +83,7 @@ absl::Status Daemon::SetUpCore() {
   if (!plan->warning.empty()) {
     LogEvent(LogLevel::kWarning, "few_files", {{"message", plan->warning}});
   }
-  CoreOptions options;
+  MachineOptions options;
   options.max_handles = plan->max_handles;
   options.max_sessions = static_cast<uint32_t>(plan->max_sessions);
   options.few_files = plan->warning;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "broker/core/origin.h"
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/token_bucket.h"
+#include "broker/machine/origin.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/listener.h"
 #include "ipc/mutex.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "broker/core/origin.h"
+#include "broker/machine/origin.h"
 #include "ipc/mutex.h"
 #include "ipc/unique_fd.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "broker/core/wire_form.h"
+#include "broker/machine/wire_form.h"
 #include "broker/server/admin_service.h"
 #include "proto/error_status.h"
 

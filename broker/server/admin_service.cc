@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "broker/core/wire_form.h"
+#include "broker/machine/wire_form.h"
 #include "broker/server/event_stream.h"
 #include "broker/server/outside_findings.h"
 #include "broker/server/tenant_change.h"

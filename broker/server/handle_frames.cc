@@ -1,6 +1,6 @@
 #include "broker/server/handle_frames.h"
 
-#include "broker/core/wire_form.h"
+#include "broker/machine/wire_form.h"
 #include "gmb/v1/handle.pb.h"
 #include "proto/error_status.h"
 

@@ -7,7 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "broker/core/peer.h"
+#include "broker/core/opened_session.h"
+#include "broker/machine/peer.h"
 #include "ipc/seqpacket.h"
 
 // The frames of the handle socket (proto/gmb/v1/handle.proto) as bytes. What a

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "broker/core/wire_form.h"
+#include "broker/machine/wire_form.h"
 #include "proto/error_status.h"
 #include "proto/tenant_bounds.h"
 #include "quota/units.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "broker/core/tenant.h"
+#include "broker/machine/tenant.h"
 #include "gmb/v1/admin.pb.h"
 
 namespace gmb::broker {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "broker/core/tenant.h"
+#include "broker/machine/tenant.h"
 #include "broker/store/database.h"
 #include "ipc/mutex.h"
 #include "quota/amount.h"

@@ -48,7 +48,8 @@ inline uint64_t SumOf(const v1::PoolStatus& p) {
 // A whole core over host memory, with its ticker, keeper and journal.
 class CoreFixture : public testing::Test {
  protected:
-  explicit CoreFixture(CoreOptions options = {}, uint64_t host_pool_bytes = 0)
+  explicit CoreFixture(MachineOptions options = {},
+                       uint64_t host_pool_bytes = 0)
       : host_pool(NewHostPool(host_pool_bytes)),
         core(options, {&clock, &keeper, &journal, &events, host_pool.get()}) {
     core.SetWakeTicker([this] {

@@ -19,7 +19,8 @@ using quota::Amount;
 
 class CoreReclaimEdgesTest : public CoreReclaimTest {
  protected:
-  explicit CoreReclaimEdgesTest(const CoreOptions& options = ReclaimOptions())
+  explicit CoreReclaimEdgesTest(
+      const MachineOptions& options = ReclaimOptions())
       : CoreReclaimTest(options) {}
 
   static void Join(FakePeer* peer) {
@@ -274,8 +275,8 @@ TEST_F(CoreReclaimEdgesTest, AReclaimThatIsRefusedIsNeitherToldNorAnswered) {
   EXPECT_EQ(told, std::vector<std::string>{"busy"});
 }
 
-CoreOptions PatientOptions() {
-  CoreOptions options = ReclaimOptions();
+MachineOptions PatientOptions() {
+  MachineOptions options = ReclaimOptions();
   options.planner.unmap_grace = std::chrono::minutes(1);
   return options;
 }
@@ -332,8 +333,8 @@ TEST_F(CorePatientEdgesTest, AShrinkingPoolGivesBackWhatIsThereAndAddsUp) {
   }));
 }
 
-CoreOptions BackingOptions() {
-  CoreOptions options = ReclaimOptions();
+MachineOptions BackingOptions() {
+  MachineOptions options = ReclaimOptions();
   options.backing.bytes_per_second = 8 * kMiB;
   options.backing.burst_bytes = 64 * kMiB;
   options.backing.idle_for = {};

@@ -12,15 +12,15 @@
 
 namespace gmb::broker {
 
-inline CoreOptions ReclaimOptions() {
-  CoreOptions options;
+inline MachineOptions ReclaimOptions() {
+  MachineOptions options;
   options.planner.unmap_grace = std::chrono::milliseconds(100);
   return options;
 }
 
 class CoreReclaimTest : public CoreFixture {
  protected:
-  explicit CoreReclaimTest(const CoreOptions& options = ReclaimOptions())
+  explicit CoreReclaimTest(const MachineOptions& options = ReclaimOptions())
       : CoreFixture(options, 256 * kMiB) {}
 
   void SetUp() override {

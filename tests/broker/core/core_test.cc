@@ -558,8 +558,8 @@ std::vector<std::string> Warnings(const v1::DiagnoseResponse& diagnosis) {
   return warnings;
 }
 
-CoreOptions FewFiles() {
-  CoreOptions options;
+MachineOptions FewFiles() {
+  MachineOptions options;
   options.max_handles = 2;
   options.max_sessions = 2;
   options.few_files = "2 of 100 handles are served";

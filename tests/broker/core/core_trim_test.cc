@@ -19,7 +19,7 @@ using quota::Amount;
 
 class CoreTrimTest : public CoreReclaimTest {
  protected:
-  explicit CoreTrimTest(const CoreOptions& options = ReclaimOptions())
+  explicit CoreTrimTest(const MachineOptions& options = ReclaimOptions())
       : CoreReclaimTest(options) {}
 
   static void SayTrimmable(FakePeer* peer, uint64_t bytes) {
@@ -162,8 +162,8 @@ TEST_F(CoreTrimTest, WhatIsGivenLateCountsAsGiven) {
   EXPECT_GT(AwaitTrim(idle.get(), first.trim()).trim(), first.trim());
 }
 
-CoreOptions PatientOptions() {
-  CoreOptions options = ReclaimOptions();
+MachineOptions PatientOptions() {
+  MachineOptions options = ReclaimOptions();
   options.planner.trim_wait = std::chrono::seconds(30);
   return options;
 }

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "broker/core/peer.h"
+#include "broker/machine/peer.h"
 #include "ipc/unique_fd.h"
 
 namespace gmb::broker {

@@ -1,0 +1,28 @@
+#ifndef GMB_BROKER_CORE_OPENED_SESSION_H_
+#define GMB_BROKER_CORE_OPENED_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "broker/core/outbox.h"
+#include "device/handle.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::broker {
+
+// What a peer that has greeted is told and given.
+struct OpenedSession {
+  uint64_t id = 0;
+  std::string token;   // 16 random bytes
+  std::string tenant;  // empty for an operator
+  std::vector<device::DeviceInfo> devices;
+  std::vector<std::string> warnings;
+  ipc::UniqueFd gate_page;  // to be sent; none for an operator
+  std::shared_ptr<Outbox> outbox;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CORE_OPENED_SESSION_H_

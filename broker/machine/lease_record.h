@@ -1,0 +1,24 @@
+#ifndef GMB_BROKER_MACHINE_LEASE_RECORD_H_
+#define GMB_BROKER_MACHINE_LEASE_RECORD_H_
+
+#include <cstdint>
+
+namespace gmb::broker {
+
+// Where the authoritative copy of a lease's bytes is.
+enum class LeasePlace : uint8_t { kDevice };
+
+// One fixed-size record: what a successor needs to adopt a lease.
+struct LeaseRecord {
+  uint64_t lease = 0;
+  uint64_t session = 0;
+  uint64_t tenant = 0;
+  uint64_t pool = 0;
+  uint64_t bytes = 0;
+  uint32_t slabs = 0;
+  LeasePlace place = LeasePlace::kDevice;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_LEASE_RECORD_H_

@@ -1,0 +1,31 @@
+#ifndef GMB_BROKER_MACHINE_LEASE_USERS_H_
+#define GMB_BROKER_MACHINE_LEASE_USERS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "broker/machine/lease.h"
+#include "broker/machine/session.h"
+#include "broker/machine/state.h"
+#include "quota/reclaim.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// The lease's session or, of a shared one, all who are attached, with the
+// groups that they belong to; each once.
+[[nodiscard]] std::vector<Session*> UsersOf(const State& state,
+                                            const Lease& lease);
+// The least parked of its users' gates. Looks at each.
+[[nodiscard]] quota::Gate GateOver(const State& state, const Lease& lease,
+                                   quota::Instant now);
+// Whether a scope of the session, or of its group, waits to be let in.
+[[nodiscard]] bool WantsIn(const State& state, Session* session);
+// How often the lease was asked back since the last of them was answered.
+[[nodiscard]] uint32_t RestoreAttempts(const State& state, const Lease& lease);
+// Whether a Restore that is not answered names the lease, which is shared.
+[[nodiscard]] bool IsAskedBack(const State& state, const Lease& lease);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_LEASE_USERS_H_

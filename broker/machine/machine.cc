@@ -1,0 +1,168 @@
+// The machine's own turns: pools, the engine's answers, time, and draining.
+#include "broker/machine/machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/machine/reclaim_rows.h"
+
+namespace gmb::broker {
+
+absl::StatusOr<quota::PoolId> Machine::AddPool(const NewPool& options,
+                                               Turn& turn) {
+  if (state_.FindPool(options.info.uuid) != nullptr) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("the device is given twice: name each device once: ",
+                     options.info.uuid));
+  }
+  const quota::PoolSet set{quota::PoolId{state_.next_pool},
+                           options.target_bytes,
+                           options.info.granularity_bytes};
+  if (options.target_bytes > options.baseline_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the pool is larger than the device's free memory: lower --pool, "
+        "raise --headroom, or "
+        "free the device: device=",
+        options.info.uuid, " pool_bytes=", options.target_bytes,
+        " free_bytes=", options.baseline_bytes));
+  }
+  if (state_.engine.Check(set).has_value() ||
+      options.target_bytes < set.granularity_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a pool is at least one granule and at most 64 TiB: pool_bytes=",
+        options.target_bytes, " granularity_bytes=", set.granularity_bytes));
+  }
+  ++state_.next_pool;
+  auto pool = std::make_unique<Pool>(set.pool, options.info, options.slabs);
+  pool->baseline_bytes = options.baseline_bytes;
+  pool->has_copier = options.has_copier;
+  pool->share_of_bytes = options.share_of_bytes;
+  pool->reading.baseline_bytes = options.baseline_bytes;
+  pool->reading.free_bytes = options.baseline_bytes;
+  state_.pools.emplace(set.pool, std::move(pool));
+  Tell(set, turn);
+  for (const auto& [tenant_id, tenant] : state_.tenants) {
+    Tell(quota::QuotaSet{set.pool, tenant_id,
+                         tenant.policy.QuotaOn(options.info.uuid)},
+         turn);
+  }
+  return set.pool;
+}
+
+void Machine::Tell(const quota::Event& event, Turn& turn) {
+  const quota::Effects effects = state_.engine.Handle(event, turn.now());
+  // What is granted now is planned with the capacity of now.
+  SyncCapacities();
+  Apply(effects, turn);
+}
+
+void Machine::Apply(const quota::Effects& effects, Turn& turn) {
+  for (const quota::Effect& effect : effects) {
+    if (const auto* granted = std::get_if<quota::Granted>(&effect)) {
+      OnGranted(*granted, turn);
+    } else if (const auto* denied = std::get_if<quota::Denied>(&effect)) {
+      OnDenied(*denied, turn);
+    } else if (const auto* waiting = std::get_if<quota::Waiting>(&effect)) {
+      OnWaiting(*waiting, turn);
+    } else if (const auto* restored = std::get_if<quota::Restored>(&effect)) {
+      OnRestored(*restored, turn);
+    } else if (const auto* changed =
+                   std::get_if<quota::BudgetChanged>(&effect)) {
+      OnBudgetChanged(*changed, turn);
+    } else if (const auto* applied =
+                   std::get_if<quota::QuotaApplied>(&effect)) {
+      v1::Event event = NewEvent("quota_applied", applied->tenant);
+      event.set_device(state_.PoolAt(applied->pool).uuid());
+      turn.Publish(std::move(event));
+      OnQuotaApplied(*applied, effects, turn);
+    } else if (const auto* pending =
+                   std::get_if<quota::QuotaPending>(&effect)) {
+      v1::Event event = NewEvent("quota_pending", pending->tenant);
+      event.set_device(state_.PoolAt(pending->pool).uuid());
+      event.set_bytes(pending->remaining_bytes);
+      turn.Publish(std::move(event));
+    }
+  }
+}
+
+// A change that was pending has taken effect: the sessions are told, unless
+// they are told of this very change anyway.
+void Machine::OnQuotaApplied(const quota::QuotaApplied& applied,
+                             const quota::Effects& effects, Turn& turn) {
+  const bool told = std::any_of(
+      effects.begin(), effects.end(), [&](const quota::Effect& effect) {
+        const auto* changed = std::get_if<quota::BudgetChanged>(&effect);
+        return changed != nullptr && changed->tenant == applied.tenant &&
+               changed->pool == applied.pool;
+      });
+  if (!told) OnBudgetChanged({applied.tenant, applied.pool}, turn);
+}
+
+v1::Event Machine::NewEvent(absl::string_view kind,
+                            std::optional<quota::TenantId> tenant) const {
+  v1::Event event;
+  event.set_kind(std::string(kind));
+  if (tenant.has_value()) {
+    if (const Tenant* known = state_.tenants.Find(*tenant))
+      event.set_tenant(known->policy.name);
+  }
+  return event;
+}
+
+// One step at a time, and none beside a lease being made: the device's one
+// worker is never busy for long when a request comes. Nor while bytes come back
+// piece by piece for a request: they are its.
+bool Machine::MayRefill(const Pool& pool, quota::Instant now) const {
+  return pool.jobs == 0 && IncomingBytes(state_, pool.id, {}, false, now) == 0;
+}
+
+quota::Instant Machine::NextDue(quota::Instant now) const {
+  quota::Instant due =
+      state_.engine.NextDeadline().value_or(quota::Instant::Max());
+  due = std::min(due, ReclaimDue(now));
+  for (const auto& [id, pool] : state_.pools) {
+    if (pool->lost) continue;
+    due = std::min(due, pool->next_audit);
+    // What stands in the way of a refill looks again when it is over.
+    const auto expiry = pool->slabs.NextExpiry();
+    if (expiry.has_value() && MayRefill(*pool, now))
+      due = std::min(due, std::max(*expiry, pool->refill_after));
+  }
+  return due;
+}
+
+void Machine::Tick(Turn& turn) { Tell(quota::Tick{}, turn); }
+
+void Machine::Settle(Turn& turn) {
+  MaintainPools(turn);
+  CheckOverdue(turn);
+  CheckPauses(turn);
+  ExpireRestores(turn);
+  ExpireAttaches(turn);
+  for (auto& [id, pool] : state_.pools)
+    ServeShortage(pool.get(), turn.now(), turn);
+  ServeStanding(turn.now(), turn);
+  CheckDepartures(turn.now(), turn);
+  BackAhead(turn.now(), turn);
+}
+
+void Machine::BeginDrain(absl::Duration deadline, Turn& turn) {
+  if (state_.drain_until.has_value()) return;
+  state_.drain_until = turn.wall() + deadline;
+  v1::Event event = NewEvent("draining", std::nullopt);
+  event.set_message(
+      "no new grants; sessions are asked to release what they hold");
+  turn.Publish(std::move(event));
+  for (const auto& [id, pool] : state_.pools)
+    Tell(quota::PoolDrain{id, true}, turn);
+  for (const auto& [id, session] : state_.sessions) {
+    if (!session->tenant.has_value()) continue;
+    v1::BrokerMessage message;
+    message.mutable_draining()->mutable_remaining()->set_seconds(
+        absl::ToInt64Seconds(deadline));
+    Say(session.get(), std::move(message), turn);
+  }
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,28 @@
+#ifndef GMB_BROKER_MACHINE_MACHINE_OPTIONS_H_
+#define GMB_BROKER_MACHINE_MACHINE_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "quota/backing.h"
+#include "quota/planner.h"
+
+namespace gmb::broker {
+
+struct MachineOptions {
+  uint64_t max_handles = 32768;  // slabs alive in granted leases, all tenants
+  uint32_t max_sessions = 1024;
+  uint32_t max_requests_per_session = 1024;  // unanswered at once
+  // Why max_handles or max_sessions are below what was asked for; empty: they
+  // are not.
+  std::string few_files;
+  std::string default_tenant;  // of peers on the shared socket; empty: none
+  quota::PlannerOptions planner;
+  quota::BackingOptions backing;
+  std::string
+      tenants_dir;  // where tenants' socket directories are; for reports
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_MACHINE_OPTIONS_H_

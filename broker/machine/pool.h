@@ -1,0 +1,92 @@
+#ifndef GMB_BROKER_MACHINE_POOL_H_
+#define GMB_BROKER_MACHINE_POOL_H_
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "broker/machine/device_job.h"
+#include "broker/machine/slab_pool.h"
+#include "device/handle.h"
+#include "gmb/v1/session.pb.h"
+#include "quota/amount.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// One device pool of the broker: its slabs, its worker, and what is known of
+// the device around it. Guarded by the core's lock, but for the worker.
+struct Pool {
+  // How often the free figure is read. While bytes are unreturned, often at
+  // first: those of a killed process come back within some 60 ms.
+  static constexpr quota::Nanoseconds kAuditInterval = std::chrono::seconds(1);
+  static constexpr quota::Nanoseconds kFirstAudit =
+      std::chrono::milliseconds(5);
+
+  // What the last plan was made for.
+  struct Planned {
+    quota::RequestId request;
+    uint64_t lacking_bytes = 0;
+
+    friend bool operator==(const Planned&, const Planned&) = default;
+  };
+
+  Pool(quota::PoolId pool_id, device::DeviceInfo device_info,
+       const SlabPool::Options& options)
+      : id(pool_id), info(std::move(device_info)), slabs(options) {}
+
+  [[nodiscard]] const std::string& uuid() const { return info.uuid; }
+  // Of the device's free memory at the start, what is not the pool's.
+  [[nodiscard]] uint64_t headroom_bytes() const {
+    const uint64_t capacity = slabs.composition().capacity_bytes;
+    return baseline_bytes - std::min(baseline_bytes, capacity);
+  }
+  // And is not taken by processes past the broker.
+  [[nodiscard]] uint64_t headroom_left_bytes() const {
+    const uint64_t headroom = headroom_bytes();
+    return headroom - std::min(headroom, reading.outside_bytes);
+  }
+
+  // A share is of share_of_bytes, see PoolOptions.
+  [[nodiscard]] uint64_t ResolveSize(const quota::Amount& size) const {
+    return size.Resolve(size.is_fraction() ? share_of_bytes : baseline_bytes,
+                        info.granularity_bytes);
+  }
+  // Leases with such contents can be taken off the device.
+  [[nodiscard]] bool CanMove(v1::Contents contents) const {
+    return contents != v1::RESIDENT && info.kind != device::DeviceKind::kIpc &&
+           (contents == v1::DISCARD || has_copier);
+  }
+
+  quota::PoolId id;
+  device::DeviceInfo info;
+  uint64_t baseline_bytes = 0;  // free when the broker started
+  bool has_copier = false;      // if not, contents stay on the device
+  SlabPool slabs;
+  DeviceReading reading;
+  std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
+  uint64_t share_of_bytes = 0;                     // see PoolOptions
+  uint64_t missing_bytes = 0;  // taken by processes past the broker
+  // Unreturned bytes of tenants that were deleted: missing as well.
+  uint64_t orphaned_bytes = 0;
+  uint32_t jobs = 0;  // given to the worker and not yet answered
+  bool draining = false;
+  bool lost = false;
+  std::string problem;  // empty when all is well
+  quota::Instant next_audit;
+  quota::Nanoseconds audit_interval{0};
+  quota::Instant refill_after;  // after a failed refill
+  std::optional<Planned> planned_for;
+  quota::Instant replan_at = quota::Instant::Max();
+  // Of requests that lack bytes: Demand::trim_by.
+  absl::flat_hash_map<quota::RequestId, quota::Instant> trim_by;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_POOL_H_

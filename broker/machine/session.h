@@ -1,0 +1,87 @@
+#ifndef GMB_BROKER_MACHINE_SESSION_H_
+#define GMB_BROKER_MACHINE_SESSION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/time/time.h"
+#include "broker/machine/peer.h"
+#include "broker/machine/session_gate.h"
+#include "gmb/v1/session.pb.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// The answers of a session's last requests, so that a request repeated on a new
+// stream is answered alike and has no second effect.
+class AnswerLog {
+ public:
+  static constexpr size_t kKept = 1024;
+
+  void Add(const v1::BrokerMessage& answer) {
+    answers_[answer.request_id()] = answer;
+    if (answers_.size() > kKept) {
+      forgotten_ = answers_.begin()->first;
+      answers_.erase(answers_.begin());
+    }
+  }
+  [[nodiscard]] const v1::BrokerMessage* Find(uint64_t request_id) const {
+    auto it = answers_.find(request_id);
+    return it == answers_.end() ? nullptr : &it->second;
+  }
+  // Whether the id is so old that its answer may have been forgotten.
+  [[nodiscard]] bool IsForgotten(uint64_t request_id) const {
+    return request_id <= forgotten_;
+  }
+
+ private:
+  std::map<uint64_t, v1::BrokerMessage> answers_;
+  uint64_t forgotten_ = 0;
+};
+
+struct Session {
+  uint64_t id = 0;
+  PeerIdentity peer;
+  std::string token;
+  std::optional<quota::TenantId> tenant;  // none: an operator
+  absl::Time since;
+  uint64_t last_frame = 0;
+  absl::flat_hash_map<uint64_t, quota::RequestId>
+      pending;  // by the client's request id
+  absl::flat_hash_set<quota::LeaseId> leases;
+  AnswerLog answers;
+
+  // --- Reclaim.
+  std::unique_ptr<SessionGate> gate;  // none: an operator's
+  std::string group;                  // empty: none
+  uint64_t last_move = 0;
+  // Restores that are not answered, by the client's request id, and until when
+  // each waits.
+  std::map<uint64_t, quota::Instant> restores;
+  // The engine's request that stands for them.
+  std::optional<quota::RequestId> restoring;
+  uint32_t restore_attempts = 0;  // since the last answer
+  // What its program says it could give back at once.
+  std::map<quota::PoolId, uint64_t> trimmable;
+  std::optional<v1::Trim> trim;   // not answered yet
+  quota::Instant trim_by;         // until when its answer is waited for
+  uint64_t trim_given_bytes = 0;  // that it has released since it was asked
+  // Until when what it says it could give back is not counted on: it gave less
+  // than it had said.
+  struct TrimBackOff {
+    quota::Instant until;
+    uint64_t owed_bytes = 0;  // of what it was asked for
+  };
+  std::map<quota::PoolId, TrimBackOff> trim_back_off;
+  bool terminating = false;  // was sent SIGKILL
+  uint64_t last_trim = 0;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_SESSION_H_

@@ -1,0 +1,74 @@
+#include "broker/machine/session_gate.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "ipc/gate_control.h"
+
+namespace gmb::broker {
+namespace {
+
+// The core's clock and the page's stamp are both CLOCK_MONOTONIC.
+absl::Time TimeOf(quota::Instant instant) {
+  return absl::FromUnixNanos(instant.ns);
+}
+
+absl::Time StampOf(const ipc::GateCells& cells) {
+  const uint64_t ns = cells.left_at_ns.load(std::memory_order_relaxed);
+  return absl::FromUnixNanos(static_cast<int64_t>(std::min<uint64_t>(
+      ns, static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))));
+}
+
+}  // namespace
+
+SessionGate::SessionGate(std::shared_ptr<ipc::GateCells> cells,
+                         quota::Instant now)
+    : cells_(std::move(cells)), watch_(TimeOf(now)) {}
+
+quota::Gate SessionGate::Look(quota::Instant now) {
+  if (closed_.has_value()) return quota::Gate::kClosed;
+  // The stamp after the word: that of a scope which left in between is newer,
+  // and clamped to this look.
+  seen_ = ipc::LookAtGate(*cells_);
+  watch_.Look(seen_, StampOf(*cells_), TimeOf(now));
+  if (!on_) return quota::Gate::kOff;
+  return seen_.parked() ? quota::Gate::kParked : quota::Gate::kActive;
+}
+
+std::optional<quota::Instant> SessionGate::idle_since() const {
+  if (!watch_.idle_since().has_value()) return std::nullopt;
+  return quota::Instant{absl::ToUnixNanos(*watch_.idle_since())};
+}
+
+bool SessionGate::UnusedSince(uint64_t epoch) const {
+  return ipc::CopyHolds(*cells_, epoch);
+}
+
+bool SessionGate::Close() {
+  if (closed_.has_value()) return true;
+  seen_ = ipc::LookAtGate(*cells_);
+  if (!ipc::CloseGate(*cells_, seen_)) return false;
+  closed_ = *ipc::AfterClose(seen_);
+  pausing_until_.reset();
+  return true;
+}
+
+bool SessionGate::Reopen() {
+  if (!closed_.has_value()) return true;
+  const ipc::GateWord closed = *std::exchange(closed_, std::nullopt);
+  return ipc::ReopenGate(*cells_, closed);
+}
+
+void SessionGate::Pause(quota::Instant until) {
+  pausing_until_ = until;
+  ipc::PauseGate(*cells_);
+}
+
+void SessionGate::Withdraw() {
+  pausing_until_.reset();
+  ipc::WithdrawPause(*cells_);
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,62 @@
+#ifndef GMB_BROKER_MACHINE_SESSION_GATE_H_
+#define GMB_BROKER_MACHINE_SESSION_GATE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "ipc/gate_page.h"
+#include "ipc/gate_watch.h"
+#include "quota/reclaim.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// A session's gate, the broker's side: what its word says, and what the broker
+// has done to it (docs/gate.md). Guarded by the core's lock; no function makes
+// a system call. Nothing that a client writes into the page can break it.
+class SessionGate {
+ public:
+  // `cells`: the page that the client has mapped too.
+  SessionGate(std::shared_ptr<ipc::GateCells> cells, quota::Instant now);
+
+  // The program has turned its gate on. Until then nothing is taken.
+  [[nodiscard]] bool on() const { return on_; }
+  void SetOn(bool on) { on_ = on; }
+
+  // Looks at the word. kClosed while it is closed by us, whatever it says.
+  quota::Gate Look(quota::Instant now);
+  // As of the last look. None while a scope is in.
+  [[nodiscard]] std::optional<quota::Instant> idle_since() const;
+  // Grows whenever the memory may have been used; as of the last look.
+  [[nodiscard]] uint64_t epoch() const { return seen_.epoch(); }
+  // Whether the memory is as it was when the gate was closed, or parked, in
+  // that epoch. Looks anew.
+  [[nodiscard]] bool UnusedSince(uint64_t epoch) const;
+
+  // False: it was not parked any more.
+  [[nodiscard]] bool Close();
+  [[nodiscard]] bool closed() const { return closed_.has_value(); }
+  // Lets the client's scopes in again. False: the client has written over the
+  // word; it counts as open from now on.
+  [[nodiscard]] bool Reopen();
+
+  void Pause(quota::Instant until);
+  void Withdraw();
+  // When the pause ends by itself; none: there is no pause.
+  [[nodiscard]] std::optional<quota::Instant> pausing_until() const {
+    return pausing_until_;
+  }
+
+ private:
+  std::shared_ptr<ipc::GateCells> cells_;
+  ipc::GateWatch watch_;
+  ipc::GateWord seen_;
+  bool on_ = false;
+  std::optional<ipc::GateWord> closed_;  // the word as we left it
+  std::optional<quota::Instant> pausing_until_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_SESSION_GATE_H_

@@ -1,0 +1,59 @@
+#ifndef GMB_BROKER_MACHINE_SESSION_TABLE_H_
+#define GMB_BROKER_MACHINE_SESSION_TABLE_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "broker/machine/session.h"
+
+namespace gmb::broker {
+
+// The sessions that are open, by id and by token alike; a session stays where
+// it is until it is removed.
+//
+// A value without threads or locks: the core changes it under its lock.
+class SessionTable {
+ public:
+  // Gives the session its id, which is used once.
+  Session* Add(std::unique_ptr<Session> session);
+  // It must be there.
+  std::unique_ptr<Session> Remove(uint64_t id);
+
+  // It must be there.
+  [[nodiscard]] Session* at(uint64_t id) const {
+    return sessions_.at(id).get();
+  }
+  // Null: there is none.
+  [[nodiscard]] Session* Find(uint64_t id) const;
+  [[nodiscard]] const Session* WithToken(absl::string_view token) const;
+
+  // Pairs of an id and a session, in no order.
+  [[nodiscard]] auto begin() const { return sessions_.begin(); }
+  [[nodiscard]] auto end() const { return sessions_.end(); }
+  // Of tenants, and of operators.
+  [[nodiscard]] size_t clients() const { return sessions_.size() - operators_; }
+  [[nodiscard]] size_t operators() const { return operators_; }
+
+  // Processes of tenants' last sessions that ended; they may live, and hold
+  // slabs.
+  [[nodiscard]] const std::deque<pid_t>& ended_clients() const {
+    return ended_clients_;
+  }
+
+ private:
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Session>> sessions_;
+  absl::flat_hash_map<std::string, uint64_t> by_token_;
+  std::deque<pid_t> ended_clients_;
+  size_t operators_ = 0;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_SESSION_TABLE_H_

@@ -1,0 +1,263 @@
+#include "broker/machine/slab_pool.h"
+
+#include <algorithm>
+
+namespace gmb::broker {
+
+namespace {
+
+// Some 20 ms of the device worker's time for slabs of 1 GiB.
+constexpr size_t kSlabsAStep = 16;
+
+}  // namespace
+
+SlabPool::Options SlabPool::DefaultOptions(uint64_t pool_bytes,
+                                           uint64_t granularity_bytes) {
+  constexpr uint64_t kLargest = uint64_t{1} << 30;
+  constexpr uint64_t kFewest = 32;
+  uint64_t size = granularity_bytes;
+  while (size * 2 <= kLargest && size * 2 <= pool_bytes / kFewest) size *= 2;
+  return {.ready_slab_bytes = size, .float_target_bytes = size};
+}
+
+uint64_t SlabPool::HandlesFor(uint64_t bytes) const {
+  if (options_.one_slab_a_lease) return 1;
+  return bytes / options_.ready_slab_bytes +
+         (bytes % options_.ready_slab_bytes != 0 ? 1 : 0);
+}
+
+uint64_t SlabPool::UsedBytes() const {
+  return granted_ + returned_bytes_ +
+         ready_.size() * options_.ready_slab_bytes + creating_ready_ +
+         scrubbing_ + unreturned_ + missing_ + orphaned_;
+}
+
+int64_t SlabPool::Float() const {
+  return static_cast<int64_t>(capacity_) - static_cast<int64_t>(UsedBytes());
+}
+
+int64_t SlabPool::FloatAfterScrubbing() const {
+  return Float() + static_cast<int64_t>(scrubbing_);
+}
+
+bool SlabPool::TakeReturned(quota::TenantId tenant, uint64_t bytes,
+                            TakePlan* plan) {
+  // Newest first: the likeliest to still be in somebody's caches.
+  auto it = std::find_if(returned_.rbegin(), returned_.rend(),
+                         [&](const ReturnedSlab& r) {
+                           return r.tenant == tenant && r.slab.bytes == bytes;
+                         });
+  if (it == returned_.rend()) return false;
+  plan->taken.push_back(it->slab);
+  returned_bytes_ -= bytes;
+  returned_.erase(std::next(it).base());
+  return true;
+}
+
+Condemned SlabPool::PopReturned() {
+  Condemned condemned{returned_.front().slab, returned_.front().tenant};
+  returned_.pop_front();
+  returned_bytes_ -= condemned.slab.bytes;
+  scrubbing_ += condemned.slab.bytes;
+  return condemned;
+}
+
+// Bytes being scrubbed are as good as float here: the device worker destroys
+// in order, before it creates.
+void SlabPool::CoverPromises(TakePlan* plan) {
+  while (FloatAfterScrubbing() < 0 && !returned_.empty()) {
+    plan->destroy.push_back(PopReturned());
+  }
+  while (FloatAfterScrubbing() < 0) {
+    std::optional<Condemned> ready = GiveUpReady();
+    if (!ready.has_value()) return;  // the create will tell
+    plan->destroy.push_back(*ready);
+  }
+}
+
+TakePlan SlabPool::Take(quota::TenantId tenant, uint64_t bytes) {
+  TakePlan plan;
+  for (uint64_t left = bytes; left > 0;) {
+    const uint64_t size = options_.one_slab_a_lease
+                              ? left
+                              : std::min(left, options_.ready_slab_bytes);
+    left -= size;
+    if (TakeReturned(tenant, size, &plan)) continue;
+    if (!ready_.empty() && size == options_.ready_slab_bytes) {
+      plan.taken.push_back(ready_.back());
+      ready_.pop_back();
+      continue;
+    }
+    plan.create_bytes.push_back(size);
+    creating_ += size;
+  }
+  granted_ += bytes;
+  granted_slabs_ += plan.taken.size() + plan.create_bytes.size();
+  if (!plan.create_bytes.empty()) CoverPromises(&plan);
+  return plan;
+}
+
+void SlabPool::CreateFailed(uint64_t bytes) {
+  granted_ -= bytes;
+  creating_ -= bytes;
+  --granted_slabs_;
+}
+
+std::optional<Condemned> SlabPool::GiveUpReady() {
+  if (ready_.empty()) return std::nullopt;
+  Condemned condemned{ready_.back(), std::nullopt};
+  ready_.pop_back();
+  scrubbing_ += condemned.slab.bytes;
+  return condemned;
+}
+
+void SlabPool::KeepReturned(const ReturnedSlab& returned) {
+  returned_bytes_ += returned.slab.bytes;
+  const auto later = std::find_if(
+      returned_.rbegin(), returned_.rend(),
+      [&](const ReturnedSlab& r) { return r.expires <= returned.expires; });
+  returned_.insert(later.base(), returned);
+}
+
+void SlabPool::Return(quota::TenantId tenant, const std::vector<Slab>& slabs,
+                      quota::Instant expires) {
+  for (const Slab& slab : slabs) {
+    granted_ -= slab.bytes;
+    --granted_slabs_;
+    KeepReturned({slab, tenant, expires});
+  }
+}
+
+std::vector<Condemned> SlabPool::Condemn(quota::TenantId tenant,
+                                         const std::vector<Slab>& slabs) {
+  std::vector<Condemned> condemned;
+  condemned.reserve(slabs.size());
+  for (const Slab& slab : slabs) {
+    granted_ -= slab.bytes;
+    --granted_slabs_;
+    scrubbing_ += slab.bytes;
+    condemned.push_back({slab, tenant});
+  }
+  return condemned;
+}
+
+void SlabPool::Destroyed(uint64_t bytes) { scrubbing_ -= bytes; }
+
+void SlabPool::Spared(const std::vector<Condemned>& slabs, quota::Instant now) {
+  for (const Condemned& spared : slabs) {
+    scrubbing_ -= spared.slab.bytes;
+    if (spared.last_holder.has_value()) {
+      KeepReturned(
+          {spared.slab, *spared.last_holder, now + options_.reuse_for});
+    } else {
+      ready_.push_back(spared.slab);
+    }
+  }
+}
+
+bool SlabPool::MayReplaceByReady(uint64_t bytes) const {
+  const uint64_t size = options_.ready_slab_bytes;
+  return !options_.one_slab_a_lease && bytes == size &&
+         FloatAfterScrubbing() - static_cast<int64_t>(size) >=
+             static_cast<int64_t>(options_.float_target_bytes) &&
+         ready_.size() + creating_ready_ / size < options_.max_ready_slabs;
+}
+
+std::optional<SlabPool::Refill> SlabPool::NextRefill(quota::Instant now) {
+  Refill refill;
+  while (missing_ == 0 && !returned_.empty() &&
+         returned_.front().expires <= now &&
+         refill.destroy.size() < kSlabsAStep) {
+    refill.destroy.push_back(PopReturned());
+    const uint64_t bytes = refill.destroy.back().slab.bytes;
+    if (MayReplaceByReady(bytes)) {
+      creating_ready_ += bytes;
+      refill.create_bytes.push_back(bytes);
+    }
+  }
+  if (!refill.destroy.empty()) return refill;
+  const uint64_t size = options_.ready_slab_bytes;
+  const auto target = static_cast<int64_t>(options_.float_target_bytes);
+  if (!options_.one_slab_a_lease && creating_ready_ == 0 &&
+      Float() - static_cast<int64_t>(size) >= target &&
+      ready_.size() < options_.max_ready_slabs) {
+    creating_ready_ = size;
+    refill.create_bytes.push_back(size);
+    return refill;
+  }
+  // Bytes on their way back are waited for before a ready slab is given up.
+  if (Float() < target && scrubbing_ == 0) {
+    if (std::optional<Condemned> ready = GiveUpReady()) {
+      refill.destroy.push_back(*ready);
+      return refill;
+    }
+    // A pool that was made smaller: nothing ready is left to give.
+    if (Float() < 0 && missing_ == 0 && !returned_.empty()) {
+      refill.destroy.push_back(PopReturned());
+      return refill;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<SlabPool::Refill> SlabPool::NextShrink() {
+  Refill refill;
+  // Beyond it by what is unreturned or missing: that is no shrink.
+  while (UsedBytes() - scrubbing_ - unreturned_ - missing_ - orphaned_ >
+             capacity_ &&
+         refill.destroy.size() < kSlabsAStep) {
+    if (std::optional<Condemned> ready = GiveUpReady()) {
+      refill.destroy.push_back(*ready);
+    } else if (missing_ == 0 && !returned_.empty()) {
+      refill.destroy.push_back(PopReturned());
+    } else {
+      break;
+    }
+  }
+  if (refill.destroy.empty()) return std::nullopt;
+  return refill;
+}
+
+void SlabPool::ReadyCreated(const Slab& slab) {
+  creating_ready_ -= slab.bytes;
+  ready_.push_back(slab);
+}
+
+void SlabPool::ReadyFailed(uint64_t bytes) { creating_ready_ -= bytes; }
+
+std::vector<Condemned> SlabPool::CondemnAllIdle() {
+  std::vector<Condemned> all;
+  while (!returned_.empty()) all.push_back(PopReturned());
+  while (std::optional<Condemned> ready = GiveUpReady()) all.push_back(*ready);
+  return all;
+}
+
+Composition SlabPool::composition() const {
+  Composition c;
+  c.granted_bytes = granted_;
+  c.returned_bytes = returned_bytes_;
+  c.ready_bytes = ready_.size() * options_.ready_slab_bytes + creating_ready_;
+  // While slabs are destroyed to make room for others, the same bytes are
+  // scrubbing and already granted, or ready: they are shown as such.
+  const uint64_t used = UsedBytes();
+  const uint64_t promised = used - std::min(used, capacity_);
+  const uint64_t twice =
+      std::min({promised, scrubbing_, creating_ + creating_ready_});
+  c.scrubbing_bytes = scrubbing_ - twice;
+  c.float_bytes = capacity_ - std::min(used, capacity_);
+  c.capacity_bytes = std::max(capacity_, used - twice);
+  c.unreturned_bytes = unreturned_;
+  c.missing_bytes = missing_ + orphaned_;
+  return c;
+}
+
+uint64_t SlabPool::slabs() const {
+  return granted_slabs_ + returned_.size() + ready_.size();
+}
+
+std::optional<quota::Instant> SlabPool::NextExpiry() const {
+  if (returned_.empty() || missing_ > 0) return std::nullopt;
+  return returned_.front().expires;
+}
+
+}  // namespace gmb::broker

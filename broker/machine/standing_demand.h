@@ -1,0 +1,36 @@
+#ifndef GMB_BROKER_MACHINE_STANDING_DEMAND_H_
+#define GMB_BROKER_MACHINE_STANDING_DEMAND_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "gmb/v1/admin.pb.h"
+#include "quota/reclaim.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// Bytes that are wanted back although no request waits for them: an operator
+// asked, a limit or a pool was made smaller, or a pool drains. Stands until it
+// is met, or its time is over.
+struct StandingDemand {
+  using Done = std::function<void(absl::StatusOr<v1::ReclaimResponse>)>;
+
+  quota::Cause cause = quota::Cause::kOperator;
+  quota::TenantId tenant{};  // 0 with kPoolShrink and kPoolDrain
+  quota::PoolId pool{};
+  quota::Instant next_look{};
+  quota::Instant trim_by = quota::Instant::Max();  // see quota::Demand
+  // --- Of kOperator.
+  uint64_t resident_before_bytes = 0;
+  uint64_t wanted_bytes = 0;
+  bool all = false;  // no bytes were named: what can be had
+  quota::Step last_step = quota::Step::kEvict;
+  quota::Instant deadline = quota::Instant::Max();
+  Done done = nullptr;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_STANDING_DEMAND_H_

@@ -1,0 +1,90 @@
+#ifndef GMB_BROKER_MACHINE_STATE_H_
+#define GMB_BROKER_MACHINE_STATE_H_
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "broker/hostpool/host_books.h"
+#include "broker/machine/departure.h"
+#include "broker/machine/lease.h"
+#include "broker/machine/machine_options.h"
+#include "broker/machine/pool.h"
+#include "broker/machine/session.h"
+#include "broker/machine/session_groups.h"
+#include "broker/machine/session_table.h"
+#include "broker/machine/shared_names.h"
+#include "broker/machine/standing_demand.h"
+#include "broker/machine/tenant_table.h"
+#include "quota/backing.h"
+#include "quota/engine.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// An engine's Restore that is not answered yet.
+struct Returning {
+  uint64_t session = 0;                      // that asks
+  std::optional<quota::LeaseId> for_attach;  // and does not have it yet
+};
+
+// Everything that the machine knows. The machine changes it; reports and
+// plans read it.
+//
+// A value without threads or locks: the core guards it.
+struct State {
+  // `host_pool_bytes`: 0 without a host pool.
+  State(MachineOptions machine_options, uint64_t host_pool_bytes);
+
+  // They must be there: what holds an id is removed with what it names.
+  [[nodiscard]] Pool& PoolAt(quota::PoolId id) const;
+  [[nodiscard]] Session& SessionAt(uint64_t id) const;
+  [[nodiscard]] Lease& LeaseAt(quota::LeaseId id) const;
+  [[nodiscard]] const Tenant& TenantAt(quota::TenantId id) const;
+  [[nodiscard]] Tenant& TenantAt(quota::TenantId id);
+  // By its UUID; empty names the only one. Null: there is none or, with an
+  // empty name, there are several.
+  [[nodiscard]] Pool* FindPool(absl::string_view device) const;
+
+  const MachineOptions options;
+  quota::Engine engine;
+  std::map<quota::PoolId, std::unique_ptr<Pool>> pools;
+  TenantTable tenants;
+  SessionTable sessions;
+  SessionGroups groups;
+  SharedNames shared_names;
+  // Acquires that the engine has not answered.
+  absl::flat_hash_map<quota::RequestId, PendingAcquire> pending;
+  absl::flat_hash_map<quota::LeaseId, std::unique_ptr<Lease>> leases;
+  uint64_t next_request = 1;
+  uint64_t next_pool = 1;
+  // What is where in the host pool.
+  HostBooks host_books;
+  uint64_t last_copy_group = 0;
+  // Leases being evicted or restored; sessions being paused; sessions whose
+  // Restores are not answered; the engine's requests for those.
+  std::set<quota::LeaseId> moving;
+  std::set<uint64_t> pausing;
+  std::set<uint64_t> waking;
+  absl::flat_hash_map<quota::RequestId, Returning> restoring;
+  // Sessions whose processes were killed, and when they should be dead.
+  std::map<uint64_t, quota::Instant> terminating;
+  quota::BackingBudget backing_budget;
+  quota::Instant backing_at;  // the next look
+  // Shared leases that have not ended, dropped ones too.
+  std::set<quota::LeaseId> shared_leases;
+  std::list<StandingDemand> standing;
+  std::map<quota::TenantId, Departure> departures;
+  bool stopping = false;
+  std::optional<absl::Time> drain_until;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_STATE_H_

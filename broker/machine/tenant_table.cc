@@ -1,0 +1,78 @@
+#include "broker/machine/tenant_table.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ipc/random.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+
+Tenant& TenantTable::Set(const TenantPolicy& policy) {
+  const auto known = ids_.find(policy.name);
+  const quota::TenantId id =
+      known != ids_.end() ? known->second : quota::TenantId{next_id_++};
+  ids_[policy.name] = id;
+  Tenant& tenant = tenants_[id];
+  tenant.id = id;
+  tenant.policy = policy;
+  return tenant;
+}
+
+void TenantTable::Remove(quota::TenantId id) {
+  ids_.erase(tenants_.at(id).policy.name);
+  tenants_.erase(id);
+}
+
+const Tenant* TenantTable::Find(quota::TenantId id) const {
+  const auto it = tenants_.find(id);
+  return it == tenants_.end() ? nullptr : &it->second;
+}
+
+const Tenant* TenantTable::Find(absl::string_view name) const {
+  const auto it = ids_.find(name);
+  return it == ids_.end() ? nullptr : &tenants_.at(it->second);
+}
+
+absl::StatusOr<quota::TenantId> TenantTable::Of(
+    const PeerIdentity& peer, absl::string_view by_default) const {
+  if (peer.origin == Origin::kTenantDirectory) {
+    if (const Tenant* tenant = Find(peer.tenant_directory)) return tenant->id;
+    return proto::MakeError(
+        v1::NO_SUCH_TENANT,
+        absl::StrCat("this socket's tenant was deleted: tenant=",
+                     peer.tenant_directory));
+  }
+  if (!peer.tenant_token.empty()) {
+    for (const auto& [id, tenant] : tenants_) {
+      if (!tenant.policy.token.empty() &&
+          ipc::ConstantTimeEquals(tenant.policy.token, peer.tenant_token)) {
+        return id;
+      }
+    }
+    return proto::MakeError(v1::NO_SUCH_TENANT,
+                            "no tenant has this token: check the token file");
+  }
+  for (const auto& [id, tenant] : tenants_) {
+    const std::vector<uint32_t>& uids = tenant.policy.uids;
+    if (std::find(uids.begin(), uids.end(), peer.uid) != uids.end()) return id;
+  }
+  if (const Tenant* tenant = Find(by_default)) return tenant->id;
+  return proto::MakeError(
+      v1::NO_SUCH_TENANT,
+      absl::StrCat(
+          "nothing says which tenant this process is: connect through the "
+          "tenant's own "
+          "socket directory (tenants/NAME below this one), send a tenant "
+          "token, or have "
+          "the operator give the uid to a tenant or set default_tenant: uid=",
+          peer.uid));
+}
+
+std::vector<const Tenant*> TenantTable::ByName() const {
+  std::vector<const Tenant*> tenants;
+  for (const auto& [name, id] : ids_) tenants.push_back(&tenants_.at(id));
+  return tenants;
+}
+
+}  // namespace gmb::broker

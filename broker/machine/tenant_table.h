@@ -1,0 +1,58 @@
+#ifndef GMB_BROKER_MACHINE_TENANT_TABLE_H_
+#define GMB_BROKER_MACHINE_TENANT_TABLE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "broker/machine/peer.h"
+#include "broker/machine/tenant.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// The tenants, by id and by name alike, and which of them a peer is; a tenant
+// stays where it is until it is removed.
+//
+// A value without threads or locks: the core changes it under its lock.
+class TenantTable {
+ public:
+  // Makes the tenant of that name if it is new. Ids are used once.
+  Tenant& Set(const TenantPolicy& policy);
+  // It must be there.
+  void Remove(quota::TenantId id);
+  // Of the next tenant that is new.
+  [[nodiscard]] quota::TenantId next_id() const { return {next_id_}; }
+
+  // They must be there.
+  [[nodiscard]] Tenant& at(quota::TenantId id) { return tenants_.at(id); }
+  [[nodiscard]] const Tenant& at(quota::TenantId id) const {
+    return tenants_.at(id);
+  }
+  // Null: there is none.
+  [[nodiscard]] const Tenant* Find(quota::TenantId id) const;
+  [[nodiscard]] const Tenant* Find(absl::string_view name) const;
+  // By the socket that the peer has come through, its token, or its uid; else
+  // the one of the name `by_default`, which may be empty.
+  [[nodiscard]] absl::StatusOr<quota::TenantId> Of(
+      const PeerIdentity& peer, absl::string_view by_default) const;
+
+  // Pairs of an id and a tenant, by their ids.
+  [[nodiscard]] auto begin() const { return tenants_.begin(); }
+  [[nodiscard]] auto end() const { return tenants_.end(); }
+  [[nodiscard]] std::vector<const Tenant*> ByName() const;
+  [[nodiscard]] size_t size() const { return tenants_.size(); }
+
+ private:
+  std::map<quota::TenantId, Tenant> tenants_;
+  std::map<std::string, quota::TenantId, std::less<>> ids_;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_TENANT_TABLE_H_

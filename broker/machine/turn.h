@@ -1,0 +1,54 @@
+#ifndef GMB_BROKER_MACHINE_TURN_H_
+#define GMB_BROKER_MACHINE_TURN_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "broker/machine/effect.h"
+#include "broker/machine/session.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// One turn of the machine: when it happens, and what is to be done because of
+// it, in order. Time stands still within a turn.
+//
+// The machine has no lock of its own. Who makes a Turn holds the lock that
+// guards the machine: so a function that is given one may change the state.
+class Turn {
+ public:
+  Turn(quota::Instant now, absl::Time wall) : now_(now), wall_(wall) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  [[nodiscard]] quota::Instant now() const { return now_; }
+  [[nodiscard]] absl::Time wall() const { return wall_; }
+
+  void Add(Effect effect) { effects_.push_back(std::move(effect)); }
+  // Stamped with the wall time.
+  void Publish(v1::Event event);
+  // A session that has ended is destroyed once the lock is given up: its gate's
+  // page is unmapped then, and its process's fd closed.
+  void Bury(std::unique_ptr<Session> session) {
+    buried_.push_back(std::move(session));
+  }
+
+  [[nodiscard]] std::vector<Effect> TakeEffects() {
+    return std::exchange(effects_, {});
+  }
+  [[nodiscard]] std::vector<std::unique_ptr<Session>> TakeBuried() {
+    return std::exchange(buried_, {});
+  }
+
+ private:
+  const quota::Instant now_;
+  const absl::Time wall_;
+  std::vector<Effect> effects_;
+  std::vector<std::unique_ptr<Session>> buried_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_TURN_H_

@@ -1,0 +1,86 @@
+// The sessions that wait to attach to a shared lease.
+#include "broker/report/attaching.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "broker/machine/lease_users.h"
+#include "broker/machine/wire_form.h"
+
+namespace gmb::broker::report {
+namespace {
+
+std::string SessionText(const Session& session) {
+  std::string pid;  // unknown, when it is of another PID namespace
+  if (session.peer.pid > 0) pid = absl::StrCat(", pid ", session.peer.pid);
+  return absl::StrCat("session ", session.id, " (", session.peer.program, pid,
+                      ")");
+}
+
+std::string Waiters(size_t attaches) {
+  return attaches == 1 ? "1 Attach waits"
+                       : absl::StrCat(attaches, " Attaches wait");
+}
+
+std::string ExplainReturn(const State& state, const Lease& lease,
+                          v1::WaitingAttach* shown) {
+  shown->set_waits_for(v1::WaitingAttach::RETURN);
+  if (IsAskedBack(state, lease)) {
+    const uint64_t session = state.restoring.at(*lease.asked_back).session;
+    shown->set_on_session_id(session);
+    return absl::StrCat("it is evicted, and session ", session,
+                        " asks it back, with a request for memory that is "
+                        "shown here as well");
+  }
+  if (lease.awaits_pause) {
+    return "the sessions that have it are being paused so that its memory can "
+           "be taken; once that is over it is evicted and asked back, or stays";
+  }
+  if (lease.residence == Residence::kEvicting)
+    return "it is leaving the device, and will be asked back then";
+  return "it is on its way back to the device";
+}
+
+// What those who attach to it wait for and on whom, and what an operator can
+// do.
+std::string ExplainName(const State& state, const SharedName& name,
+                        v1::WaitingAttach* shown) {
+  if (name.lease.has_value())
+    return ExplainReturn(state, state.LeaseAt(*name.lease), shown);
+  const std::string writer = SessionText(state.SessionAt(name.writer));
+  shown->set_on_session_id(name.writer);
+  if (state.pending.contains(name.request)) {
+    shown->set_waits_for(v1::WaitingAttach::MEMORY);
+    return absl::StrCat("its writer, ", writer,
+                        ", waits for the memory itself, with a request that "
+                        "is shown here as well");
+  }
+  shown->set_waits_for(v1::WaitingAttach::SEAL);
+  return absl::StrCat("its writer, ", writer,
+                      ", has not sealed it yet; if that one hangs, end its "
+                      "process: who waits is told so, and can fill it");
+}
+
+}  // namespace
+
+// A row for each that waits and, of a name, one sentence.
+void AddAttaching(const State& state, const Tenant& tenant, quota::Instant now,
+                  v1::ExplainResponse* response) {
+  for (const SharedName* name : state.shared_names.OfTenant(tenant.id)) {
+    if (name->waiting.empty()) continue;
+    v1::WaitingAttach shown;
+    shown.set_share_name(name->name);
+    const std::string what = ExplainName(state, *name, &shown);
+    for (const PendingAttach& attach : name->waiting) {
+      shown.set_session_id(attach.session);
+      *shown.mutable_waited() = ToProto(now - attach.asked);
+      *shown.mutable_remaining() = ToProto(attach.deadline - now);
+      *response->add_attaching() = shown;
+    }
+    response->add_findings(absl::StrCat(Waiters(name->waiting.size()),
+                                        " for the shared lease ", name->name,
+                                        ": ", what));
+  }
+}
+
+}  // namespace gmb::broker::report

@@ -1,0 +1,171 @@
+// Why a tenant has, or lacks, its memory: for `gmb why`.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/machine/reclaim_rows.h"
+#include "broker/machine/refusals.h"
+#include "broker/machine/verdict_sentences.h"
+#include "broker/machine/wire_form.h"
+#include "broker/report/attaching.h"
+#include "broker/report/report.h"
+#include "broker/report/stuck_text.h"
+#include "broker/report/tenant_report.h"
+#include "proto/amount_text.h"
+
+namespace gmb::broker::report {
+namespace {
+
+// What its waiting requests wait for, and who is before them or in their way.
+std::vector<std::string> WaitFindings(const State& state,
+                                      const quota::Explanation& explanation) {
+  std::vector<std::string> findings;
+  for (const quota::WaitingView& waiting : explanation.waiting) {
+    if (waiting.blocked_by == quota::Reason::kTenantLimit) {
+      findings.push_back(absl::StrCat(
+          "a request of ", proto::FormatBytes(waiting.bytes),
+          " waits for its own limit: ",
+          proto::FormatBytes(waiting.deficit_bytes),
+          " of its own leases must be released, or the limit raised"));
+    } else {
+      findings.push_back(absl::StrCat(
+          "a request of ", proto::FormatBytes(waiting.bytes),
+          " waits for memory: ", proto::FormatBytes(waiting.deficit_bytes),
+          " more must be released by others"));
+    }
+  }
+  if (!explanation.waiting.empty() && explanation.waiting_before > 0) {
+    findings.push_back(
+        absl::StrCat(explanation.waiting_before,
+                     " requests of other tenants are served first"));
+  }
+  if (!explanation.waiting.empty()) {
+    for (const quota::Borrower& borrower : explanation.borrowers) {
+      const Tenant* other = state.tenants.Find(borrower.tenant);
+      if (other == nullptr) continue;
+      findings.push_back(absl::StrCat(
+          other->policy.name, " borrows ",
+          proto::FormatBytes(borrower.borrowed_bytes), " above its guarantee"));
+    }
+  }
+  return findings;
+}
+
+// Sentences about one tenant on one pool, most important first.
+void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
+                 const quota::Explanation& explanation,
+                 v1::ExplainResponse* response) {
+  const quota::TenantPoolView view =
+      *state.engine.TenantPool(tenant.id, pool.id);
+  auto add = [&](const std::string& sentence) {
+    response->add_findings(absl::StrCat(pool.uuid(), ": ", sentence));
+  };
+  if (!pool.problem.empty()) add(pool.problem);
+  if (explanation.draining) add("the pool is draining and makes no new grants");
+  if (view.over_limit_bytes > 0) {
+    add(absl::StrCat("over its limit by ",
+                     proto::FormatBytes(view.over_limit_bytes),
+                     ": new requests are refused until that is released"));
+  }
+  if (view.effective_guarantee_bytes < view.requested_guarantee_bytes) {
+    add(absl::StrCat(
+        "its guarantee is pending: ",
+        proto::FormatBytes(view.effective_guarantee_bytes), " of ",
+        proto::FormatBytes(view.requested_guarantee_bytes),
+        " are in force; the rest is held by others and comes as they release"));
+  }
+  const auto stuck = pool.reading.stuck.find(tenant.id);
+  const uint64_t stuck_bytes =
+      stuck == pool.reading.stuck.end() ? 0 : stuck->second.bytes;
+  if (stuck_bytes > 0) add(StuckText(stuck->second));
+  if (view.unreturned_bytes > stuck_bytes) {
+    add(absl::StrCat(proto::FormatBytes(view.unreturned_bytes - stuck_bytes),
+                     " were released but are still held by one of its "
+                     "processes; they are charged "
+                     "to it and come back when that process lets go or dies"));
+  }
+  if (view.unreturned_bytes > 0 && pool.reading.unreturned_outside_bytes > 0) {
+    add(absl::StrCat(
+        "of all unreturned bytes the driver shows ",
+        proto::FormatBytes(pool.reading.unreturned_outside_bytes),
+        " in processes without a session, which took them while they changed "
+        "hands; `gmb doctor` names these: end them"));
+  }
+  for (const std::string& sentence : WaitFindings(state, explanation))
+    add(sentence);
+  if (explanation.kept_for_guarantees_bytes > 0) {
+    add(absl::StrCat(proto::FormatBytes(explanation.kept_for_guarantees_bytes),
+                     " are free but kept for the guarantees of other tenants"));
+  }
+  if (explanation.missing_bytes > 0) {
+    add(absl::StrCat(
+        proto::FormatBytes(explanation.missing_bytes),
+        " of the pool are missing: processes outside the broker took them, or "
+        "clients of deleted tenants keep them; `gmb doctor` says which"));
+  }
+  if (explanation.shrinking_bytes > 0) {
+    add(absl::StrCat("the pool is shrinking: ",
+                     proto::FormatBytes(explanation.shrinking_bytes),
+                     " are still to be released"));
+  }
+  if (explanation.waiting.empty()) {
+    add(absl::StrCat("no request waits for memory; ",
+                     proto::FormatBytes(view.obtainable_bytes),
+                     " could be leased at once"));
+  }
+}
+
+// Why the leases of others stay where they are while this tenant waits.
+void AddReclaimFindings(const State& state, const Tenant& tenant,
+                        const Pool& pool, quota::Instant now,
+                        v1::ExplainResponse* response) {
+  const auto shortage = ShortageIn(state, pool.id, true, now);
+  if (!shortage.has_value() || shortage->tenant != tenant.id) return;
+  std::vector<quota::LeaseVerdict> why;
+  const quota::Plan plan =
+      PlanFor(state, DemandOf(state, *shortage, now), now, &why);
+  response->add_findings(absl::StrCat(
+      pool.uuid(), ": ", proto::FormatBytes(shortage->lacking_bytes),
+      " have to be taken from others; reclaim ",
+      plan.empty()
+          ? std::string("finds nothing that it may take now")
+          : absl::StrCat("can take ", proto::FormatBytes(plan.planned_bytes))));
+  for (const std::string& sentence :
+       VerdictSentences(state, why, std::nullopt)) {
+    response->add_findings(absl::StrCat(pool.uuid(), ": ", sentence));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ExplainResponse> Explain(const State& state,
+                                            absl::string_view tenant_name,
+                                            quota::Instant now) {
+  const Tenant* tenant = state.tenants.Find(tenant_name);
+  if (tenant == nullptr) return NoSuchTenant(tenant_name);
+  v1::ExplainResponse response;
+  *response.mutable_tenant() = OfTenant(state, *tenant);
+  for (const auto& [id, pool] : state.pools) {
+    const std::optional<quota::Explanation> explanation =
+        state.engine.Explain(tenant->id, id);
+    if (!explanation.has_value()) continue;
+    for (const quota::WaitingView& waiting : explanation->waiting) {
+      v1::WaitingRequest* request = response.add_waiting();
+      request->set_session_id(waiting.session.value);
+      request->set_device(pool->uuid());
+      request->set_bytes(waiting.bytes);
+      *request->mutable_waited() = ToProto(now - waiting.since);
+      *request->mutable_remaining() = ToProto(waiting.deadline - now);
+      request->set_blocked_by(ToProto(waiting.blocked_by));
+      request->set_deficit_bytes(waiting.deficit_bytes);
+    }
+    AddFindings(state, *tenant, *pool, *explanation, &response);
+    AddReclaimFindings(state, *tenant, *pool, now, &response);
+  }
+  AddAttaching(state, *tenant, now, &response);
+  return response;
+}
+
+}  // namespace gmb::broker::report

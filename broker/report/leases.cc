@@ -1,0 +1,71 @@
+// Leases: for `gmb lease list`.
+#include <algorithm>
+#include <vector>
+
+#include "broker/machine/backed.h"
+#include "broker/machine/refusals.h"
+#include "broker/machine/wire_form.h"
+#include "broker/report/report.h"
+
+namespace gmb::broker::report {
+namespace {
+
+v1::LeaseInfo::State StateOf(const Lease& lease) {
+  switch (lease.residence) {
+    case Residence::kEvicting:
+      return v1::LeaseInfo::EVICTING;
+    case Residence::kEvicted:
+      return v1::LeaseInfo::EVICTED;
+    case Residence::kRestoring:
+      return v1::LeaseInfo::RESTORING;
+    case Residence::kResident:
+      return lease.state;
+  }
+  return lease.state;
+}
+
+v1::LeaseInfo OfLease(const State& state, const Lease& lease) {
+  v1::LeaseInfo info;
+  info.set_id(lease.id.value);
+  // What is kept outlives its writer.
+  if (state.sessions.Find(lease.request.session) != nullptr)
+    info.set_session_id(lease.request.session);
+  info.set_tenant(state.TenantAt(lease.tenant).policy.name);
+  info.set_device(state.PoolAt(lease.request.pool).uuid());
+  info.set_bytes(lease.bytes);
+  info.set_slabs(static_cast<uint32_t>(lease.slabs.size()));
+  info.set_contents(lease.request.contents);
+  info.set_state(StateOf(lease));
+  *info.mutable_since() = ToProto(lease.since);
+  const auto view = state.engine.Lease(lease.id);
+  info.set_hard(view.has_value() && view->hard && !view->evicted);
+  info.set_backed(IsBacked(state, lease));
+  info.set_sealed(lease.sealed);
+  info.set_share_name(lease.request.share_as);
+  info.set_attached(lease.shared ? static_cast<uint32_t>(lease.mappings.size())
+                                 : 0);
+  info.set_keep(lease.request.keep && !lease.dropped);
+  info.set_dropped(lease.dropped);
+  return info;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ListLeasesResponse> Leases(const State& state,
+                                              absl::string_view tenant) {
+  const Tenant* only = state.tenants.Find(tenant);
+  if (!tenant.empty() && only == nullptr) return NoSuchTenant(tenant);
+  std::vector<const Lease*> shown;
+  for (const auto& [id, lease] : state.leases) {
+    if (only == nullptr || lease->tenant == only->id)
+      shown.push_back(lease.get());
+  }
+  std::sort(shown.begin(), shown.end(),
+            [](const Lease* a, const Lease* b) { return a->id < b->id; });
+  v1::ListLeasesResponse response;
+  for (const Lease* lease : shown)
+    *response.add_leases() = OfLease(state, *lease);
+  return response;
+}
+
+}  // namespace gmb::broker::report
