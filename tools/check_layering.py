@@ -21,6 +21,15 @@ ARROWS = {
     "ipc": ["ipc/"],
     "device": ["device/", "ipc/unique_fd.h"],
     "broker": ["broker/", "quota/", "device/", "ipc/", "proto/"],
+    # Decides, and touches nothing: values of the device, the gate's word, ids.
+    "broker/machine": ["broker/machine/", "broker/hostpool/", "broker/tenant_name.h", "quota/",
+                       "device/allocator.h", "device/copy_job.h", "device/handle.h",
+                       "device/host_extent.h", "ipc/gate_control.h", "ipc/gate_page.h",
+                       "ipc/gate_watch.h", "ipc/random.h", "ipc/seqpacket.h", "ipc/unique_fd.h",
+                       "proto/"],
+    # Reads what the machine knows.
+    "broker/report": ["broker/report/", "broker/machine/", "broker/hostpool/", "quota/",
+                      "device/handle.h", "device/host_pool.h", "device/pool_mapping.h", "proto/"],
     "client": ["client/", "device/mapper.h", "device/devices.h", "device/handle.h",
                "device/stream_fences.h", "ipc/", "proto/"],
     # It is in every process below `gmb run`: the C interface, and headers alone.
@@ -51,15 +60,19 @@ ONE_PLACE = {
     r"cuda\.h": ["device/", "client/preload/"],
 }
 
-# The policy is pure: it is told the time and never waits, logs or reads.
-QUOTA_BANNED = re.compile(
-    r"(thread|mutex|shared_mutex|condition_variable|future|atomic|stop_token|semaphore|ctime"
-    r"|iostream|fstream|cstdio|filesystem|random"
-    r"|absl/synchronization/.*|absl/time/clock\.h"
-    r"|(unistd|pthread|time|sys/.*)\.h)"
+# The policy and the machine are pure: they are told the time and never wait, log
+# or read.
+PURE = ("quota", "broker/machine", "broker/report")
+PURE_BANNED = re.compile(
+    r"(thread|mutex|shared_mutex|condition_variable|future|stop_token|semaphore|ctime"
+    r"|iostream|fstream|filesystem|random"
+    r"|absl/synchronization/.*|absl/time/clock\.h|ipc/mutex\.h"
+    r"|(unistd|pthread|time|sys/(?!types\.h).*)\.h)"
 )
+# The policy has no atomics either, and prints nothing.
+QUOTA_BANNED = re.compile(r"(atomic|cstdio|sys/types\.h)")
 # <chrono> has the durations, which are fine; its clocks are not.
-QUOTA_CLOCK = re.compile(r"\b(\w+_clock\b|absl::Now\b|GetCurrentTimeNanos\b)")
+PURE_CLOCK = re.compile(r"\b(\w+_clock\b|absl::Now\b|GetCurrentTimeNanos\b)")
 # Folders that keep to Abseil and the standard library.
 ABSEIL_ONLY = {"quota"}
 
@@ -113,8 +126,9 @@ def check_one_place(path, header):
 
 
 def check_purity(folder, header):
-    if folder == "quota" and QUOTA_BANNED.fullmatch(header):
-        return f"quota is pure and does without <{header}>"
+    banned = folder in PURE and PURE_BANNED.fullmatch(header)
+    if banned or (folder == "quota" and QUOTA_BANNED.fullmatch(header)):
+        return f"{folder} is pure and does without <{header}>"
     if folder in ABSEIL_ONLY and owner(header) is None:
         if not header.startswith("absl/") and not STANDARD.fullmatch(header):
             return f"{folder} keeps to Abseil and the standard library, not {header}"
@@ -132,9 +146,9 @@ def check_file(root, path):
     folder = folder_of(path)
     text = (root / path).read_text(encoding="utf-8", errors="replace")
     for number, line in enumerate(text.splitlines(), 1):
-        clock = QUOTA_CLOCK.search(line.split("//")[0]) if folder == "quota" else None
+        clock = PURE_CLOCK.search(line.split("//")[0]) if folder in PURE else None
         if clock:
-            yield number, f"quota is told the time and reads no clock: {clock.group()}"
+            yield number, f"{folder} is told the time and reads no clock: {clock.group()}"
         match = INCLUDE.match(line)
         if not match:
             continue

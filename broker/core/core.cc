@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "broker/machine/wire_form.h"
 #include "broker/report/report.h"
 #include "ipc/gate_page.h"
 #include "ipc/random.h"

@@ -82,7 +82,8 @@ void Machine::OnBacked(Lease* lease, Turn& turn) {
     return GiveUpRoom(lease);
   }
   const bool holds =
-      lease->sealed || state_.SessionAt(lease->request.session).gate->UnusedSince(lease->backed_epoch);
+      lease->sealed || state_.SessionAt(lease->request.session)
+                           .gate->UnusedSince(lease->backed_epoch);
   if (!lease->moved.ok() || !holds) {
     lease->backed_slabs = 0;
     if (!lease->moved.ok()) lease->back_off_until = now + kBackOff;

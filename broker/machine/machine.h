@@ -108,6 +108,8 @@ class Machine {
                             StandingDemand::Done done, Turn& turn);
 
  private:
+  friend class MachineProbe;  // tests
+
   std::vector<std::string> GreetingWarnings() const;
 
   // Requests.
@@ -233,6 +235,7 @@ class Machine {
   void Reopen(Session* session, Turn& turn);
   void AnswerRestores(Session* session, const absl::Status& status, Turn& turn);
   void OnRestored(const quota::Restored& restored, Turn& turn);
+  bool WaitsOn(Session* session, const Turn& turn) const;
   void OnRestoreDenied(const quota::Denied& denied, Session* session,
                        Turn& turn);
   void StartRestore(Lease* lease, Turn& turn);

@@ -8,8 +8,8 @@
 #include "broker/machine/state.h"
 #include "quota/planner.h"
 #include "quota/reclaim.h"
-#include "quota/view.h"
 #include "quota/units.h"
+#include "quota/view.h"
 
 namespace gmb::broker {
 

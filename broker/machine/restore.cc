@@ -61,6 +61,9 @@ void Machine::AdvanceRestore(Session* session, Turn& turn) {
     return;
   }
   if (!any([](const Session* m) { return !m->restores.empty(); })) return;
+  // The engine serves nobody whose memory others want.
+  if (any([this](const Session* m) { return state_.pausing.contains(m->id); }))
+    return;
   for (const auto& [lease, user] : away.unready) MakeReady(lease, user, turn);
   // What could not even begin has answered all of them.
   const bool wanted =
@@ -212,34 +215,43 @@ void Machine::OnRestored(const quota::Restored& restored, Turn& turn) {
     // A group's members may share one.
     if (lease->residence == Residence::kEvicted) StartRestore(lease, turn);
   }
-  if (back.empty()) AdvanceRestore(session, turn);
+  // It may have left the only one that it waited for.
+  AdvanceRestore(session, turn);
 }
 
 // Denied: of the engine's request; each of the client's has its own deadline.
+// Its own are answered before others ask for the same leases: a denial that is
+// told at once would go round between them for ever.
 void Machine::OnRestoreDenied(const quota::Denied& denied, Session* session,
                               Turn& turn) {
   session->restoring.reset();
+  const bool in_time = denied.reason == quota::Reason::kPoolExhausted;
+  const bool waits_on = denied.pausing || (in_time && WaitsOn(session, turn));
+  if (!waits_on) {
+    uint64_t bytes = 0;
+    for (const quota::LeaseId id :
+         AwayOf(state_.groups.Members(session)).evicted)
+      bytes += state_.LeaseAt(id).bytes;
+    v1::Event event = NewEvent("restore_failed", session->tenant);
+    event.set_session_id(session->id);
+    event.set_bytes(bytes);
+    event.set_message(std::string(quota::ReasonName(denied.reason)));
+    turn.Publish(std::move(event));
+    AnswerMembers(session, DenialStatus(denied, bytes), turn);
+  }
   AdvanceOthers(denied.request, session, turn);
-  // What ends the pause comes back to it; so does its deadline.
-  if (denied.pausing) return;
-  const quota::Instant now = turn.now();
-  bool another = false;
-  const std::vector<Session*> members = state_.groups.Members(session);
-  for (const Session* member : members) {
-    for (const auto& [id, until] : member->restores) another |= until > now;
+  // What ends a pause comes back to it; so does its deadline.
+  if (waits_on) AdvanceRestore(session, turn);
+}
+
+// Whether a Restore of the session, or of its group, has time left.
+bool Machine::WaitsOn(Session* session, const Turn& turn) const {
+  for (const Session* member : state_.groups.Members(session)) {
+    for (const auto& [id, until] : member->restores) {
+      if (until > turn.now()) return true;
+    }
   }
-  if (denied.reason == quota::Reason::kPoolExhausted && another) {
-    return AdvanceRestore(session, turn);
-  }
-  uint64_t bytes = 0;
-  for (const quota::LeaseId id : AwayOf(members).evicted)
-    bytes += state_.LeaseAt(id).bytes;
-  v1::Event event = NewEvent("restore_failed", session->tenant);
-  event.set_session_id(session->id);
-  event.set_bytes(bytes);
-  event.set_message(std::string(quota::ReasonName(denied.reason)));
-  turn.Publish(std::move(event));
-  AnswerMembers(session, DenialStatus(denied, bytes), turn);
+  return false;
 }
 
 void Machine::StartRestore(Lease* lease, Turn& turn) {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/time/time.h"
 #include "broker/machine/peer.h"
 #include "broker/machine/session_gate.h"
@@ -51,9 +51,9 @@ struct Session {
   std::optional<quota::TenantId> tenant;  // none: an operator
   absl::Time since;
   uint64_t last_frame = 0;
-  absl::flat_hash_map<uint64_t, quota::RequestId>
+  absl::btree_map<uint64_t, quota::RequestId>
       pending;  // by the client's request id
-  absl::flat_hash_set<quota::LeaseId> leases;
+  absl::btree_set<quota::LeaseId> leases;
   AnswerLog answers;
 
   // --- Reclaim.

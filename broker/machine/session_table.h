@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "broker/machine/session.h"
@@ -33,7 +34,7 @@ class SessionTable {
   [[nodiscard]] Session* Find(uint64_t id) const;
   [[nodiscard]] const Session* WithToken(absl::string_view token) const;
 
-  // Pairs of an id and a session, in no order.
+  // Pairs of an id and a session, by their ids.
   [[nodiscard]] auto begin() const { return sessions_.begin(); }
   [[nodiscard]] auto end() const { return sessions_.end(); }
   // Of tenants, and of operators.
@@ -47,7 +48,7 @@ class SessionTable {
   }
 
  private:
-  absl::flat_hash_map<uint64_t, std::unique_ptr<Session>> sessions_;
+  absl::btree_map<uint64_t, std::unique_ptr<Session>> sessions_;
   absl::flat_hash_map<std::string, uint64_t> by_token_;
   std::deque<pid_t> ended_clients_;
   size_t operators_ = 0;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/btree_set.h"
 #include "quota/amount.h"
 #include "quota/tenant_quota.h"
 #include "quota/units.h"
@@ -50,7 +50,7 @@ struct TenantPolicy {
 struct Tenant {
   quota::TenantId id;
   TenantPolicy policy;
-  absl::flat_hash_set<uint64_t> sessions;
+  absl::btree_set<uint64_t> sessions;
 };
 
 }  // namespace gmb::broker

@@ -76,6 +76,16 @@ class CheckLayeringTest(unittest.TestCase):
             self.assertIn("quota/engine.cc:1: quota is told the time", out)
         self.assertEqual(self.check({"quota/engine.cc": "int x;  // no absl::Now() here\n"})[0], 0)
 
+    def test_the_machine_is_pure_and_sees_no_worker(self):
+        self.assert_fine("broker/machine/state.h", '"quota/engine.h"', '"gmb/v1/session.pb.h"',
+                         '"ipc/gate_page.h"', "<sys/types.h>")
+        for header in ("<thread>", "<mutex>", "<sys/mman.h>", '"absl/time/clock.h"'):
+            self.assert_fault("broker/machine/evict.cc", header, "broker/machine is pure")
+        for header in ('"broker/core/outbox.h"', '"device/copier.h"', '"ipc/mutex.h"'):
+            self.assert_fault("broker/machine/evict.cc", header, "broker/machine may not include")
+        self.assert_fault("broker/report/status.cc", '"broker/core/core.h"',
+                          "broker/report may not include")
+
     def test_quota_knows_only_abseil(self):
         self.assert_fault("quota/planner.cc", "<grpcpp/grpcpp.h>", "keeps to Abseil")
 

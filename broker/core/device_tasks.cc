@@ -1,0 +1,210 @@
+// A device's jobs: slabs created in turn with those destroyed, handles kept,
+// the free figure read and explained.
+#include "broker/core/device_tasks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace gmb::broker {
+
+absl::StatusOr<std::unique_ptr<DeviceTasks>> DeviceTasks::Create(
+    std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
+    std::atomic<SlabId>* slab_ids) {
+  absl::StatusOr<uint64_t> baseline = allocator->FreeBytes();
+  if (!baseline.ok()) return baseline.status();
+  return std::unique_ptr<DeviceTasks>(
+      new DeviceTasks(std::move(allocator), keeper, slab_ids, *baseline));
+}
+
+DeviceTasks::DeviceTasks(std::unique_ptr<device::Allocator> allocator,
+                         Keeper* keeper, std::atomic<SlabId>* slab_ids,
+                         uint64_t baseline)
+    : allocator_(std::move(allocator)),
+      keeper_(keeper),
+      slab_ids_(slab_ids),
+      baseline_(baseline),
+      audit_(baseline, allocator_->info().granularity_bytes) {
+  if (auto users = allocator_->Processes(); users.ok()) {
+    for (const auto& user : *users) users_before_[user.pid] = user.used_bytes;
+  }
+}
+
+DeviceTasks::~DeviceTasks() {
+  // The process is going: what cannot be given back now goes with it.
+  for (const auto& [id, slab] : alive_) {
+    (void)keeper_->Remove(id);
+    (void)allocator_->Destroy(slab.key);
+  }
+}
+
+DeviceResult DeviceTasks::Do(DeviceJob job) {
+  DeviceResult result;
+  result.job = std::move(job);
+  if (const auto* prepare = std::get_if<PrepareJob>(&result.job)) {
+    Work(prepare->slabs, &result);
+  } else if (const auto* refill = std::get_if<RefillJob>(&result.job)) {
+    Work(refill->slabs, &result);
+  } else if (const auto* destroy = std::get_if<DestroyJob>(&result.job)) {
+    Work({destroy->slabs, {}}, &result);
+  } else if (const auto* audit = std::get_if<AuditJob>(&result.job)) {
+    Audit(*audit);
+  }
+  if (!result.status.ok() || audit_.unreturned_bytes() > 0 ||
+      !allocator_->Held().empty()) {
+    Look();
+  } else {
+    last_holders_.clear();
+    stuck_.clear();
+  }
+  result.reading = {
+      .unreturned = audit_.unreturned(),
+      .stuck = stuck_,
+      .outside_bytes = audit_.outside_bytes(),
+      .unreturned_outside_bytes = audit_.unreturned_outside_bytes(),
+      .free_bytes = audit_.free_bytes(),
+      .baseline_bytes = audit_.baseline_bytes()};
+  return result;
+}
+
+// Reads the free figure, and whose the slabs are that the allocator says are
+// not back.
+void DeviceTasks::Look() {
+  const uint64_t free_bytes = ReadFree();
+  std::map<device::SlabKey, LastHolder> still_held;
+  std::map<quota::TenantId, uint64_t> held_bytes;
+  stuck_.clear();
+  for (const device::HeldSlab& slab : allocator_->Held()) {
+    const auto known = last_holders_.find(slab.key);
+    const LastHolder holder =
+        known == last_holders_.end() ? std::nullopt : known->second;
+    still_held.emplace(slab.key, holder);
+    if (holder.has_value()) held_bytes[*holder] += slab.bytes;
+    if (slab.stuck.empty()) continue;
+    StuckBytes& stuck = stuck_[holder];
+    stuck.bytes += slab.bytes;
+    stuck.why = slab.stuck;
+  }
+  last_holders_ = std::move(still_held);
+  audit_.OnReading(free_bytes, std::move(held_bytes));
+}
+
+namespace {
+
+// One reading of the free figure a holder: what does not come back is that
+// holder's.
+std::map<LastHolder, std::vector<Slab>> ByHolder(
+    const std::vector<Condemned>& slabs) {
+  std::map<LastHolder, std::vector<Slab>> groups;
+  for (const Condemned& condemned : slabs) {
+    groups[condemned.last_holder].push_back(condemned.slab);
+  }
+  return groups;
+}
+
+// The bytes that the creates may use before anything is destroyed: what the
+// plan takes from the float.
+uint64_t FromFloat(const HandOver& slabs) {
+  uint64_t freed = 0;
+  uint64_t wanted = 0;
+  for (const Condemned& condemned : slabs.destroy)
+    freed += condemned.slab.bytes;
+  for (const uint64_t bytes : slabs.create_bytes) wanted += bytes;
+  return wanted > freed ? wanted - freed : 0;
+}
+
+}  // namespace
+
+void DeviceTasks::Work(const HandOver& slabs, DeviceResult* result) {
+  uint64_t spare = FromFloat(slabs);
+  size_t next = 0;
+  absl::Status created;
+  const auto create_what_fits = [&] {
+    while (created.ok() && next < slabs.create_bytes.size() &&
+           slabs.create_bytes[next] <= spare) {
+      created = CreateAndKeep(slabs.create_bytes[next], &result->created);
+      if (created.ok()) spare -= slabs.create_bytes[next++];
+    }
+  };
+  create_what_fits();
+  for (const auto& [holder, group] : ByHolder(slabs.destroy)) {
+    FreeAudit::Destroyed change;
+    if (holder.has_value() && created.ok()) change.free_before = ReadFree();
+    const uint64_t created_before = audit_.live_bytes();
+    for (const Slab& slab : group) {
+      if (!created.ok()) {
+        result->spared.push_back({slab, holder});
+        continue;
+      }
+      Destroy(slab, holder, result);
+      change.bytes += slab.bytes;
+      spare += slab.bytes;
+      create_what_fits();
+    }
+    if (change.bytes == 0) continue;
+    change.created_bytes = audit_.live_bytes() - created_before;
+    if (holder.has_value()) {
+      change.free_after = ReadFree();
+      audit_.OnDestroyed(*holder, change);
+    } else {
+      audit_.OnReadyDestroyed(change.bytes);
+    }
+  }
+  result->status.Update(created);
+}
+
+absl::Status DeviceTasks::CreateAndKeep(uint64_t bytes,
+                                        std::vector<Slab>* created) {
+  absl::StatusOr<device::CreatedSlab> made = allocator_->Create(bytes);
+  if (!made.ok()) return made.status();
+  const Slab slab{slab_ids_->fetch_add(1), made->key, bytes};
+  if (absl::Status kept = keeper_->Put(slab.id, std::move(made->exported));
+      !kept.ok()) {
+    (void)allocator_->Destroy(slab.key);
+    return kept;
+  }
+  alive_[slab.id] = slab;
+  audit_.OnCreated(bytes);
+  created->push_back(slab);
+  return absl::OkStatus();
+}
+
+void DeviceTasks::Destroy(const Slab& slab, LastHolder holder,
+                          DeviceResult* result) {
+  alive_.erase(slab.id);
+  last_holders_[slab.key] = holder;
+  result->status.Update(keeper_->Remove(slab.id));
+  result->status.Update(allocator_->Destroy(slab.key));
+  result->destroyed_bytes += slab.bytes;
+}
+
+void DeviceTasks::Audit(const AuditJob& job) {
+  Look();
+  if (audit_.unreturned_bytes() == 0) return;
+  absl::StatusOr<std::vector<device::ProcessUsage>> users =
+      allocator_->Processes();
+  if (!users.ok()) return;  // a hint less
+  uint64_t strangers = 0;
+  for (const device::ProcessUsage& user : *users) {
+    if (user.pid == getpid() ||
+        std::find(job.clients.begin(), job.clients.end(), user.pid) !=
+            job.clients.end()) {
+      continue;
+    }
+    const auto before = users_before_.find(user.pid);
+    const uint64_t known = before == users_before_.end() ? 0 : before->second;
+    strangers += user.used_bytes - std::min(user.used_bytes, known);
+  }
+  audit_.OnStrangers(strangers);
+}
+
+uint64_t DeviceTasks::ReadFree() {
+  // A device that does not answer is assumed unchanged; its next create fails
+  // and tells.
+  absl::StatusOr<uint64_t> bytes = allocator_->FreeBytes();
+  return bytes.ok() ? *bytes : audit_.free_bytes();
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,70 @@
+#ifndef GMB_BROKER_CORE_DEVICE_TASKS_H_
+#define GMB_BROKER_CORE_DEVICE_TASKS_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/core/free_audit.h"
+#include "broker/core/keeper.h"
+#include "broker/machine/device_job.h"
+#include "broker/machine/slab.h"
+#include "device/allocator.h"
+
+namespace gmb::broker {
+
+// Does a device's jobs, one after the other: creates slabs, keeps their
+// handles, destroys them, and reads who holds what.
+//
+// Used by one thread at a time; a job may take milliseconds.
+class DeviceTasks {
+ public:
+  // Reads the device's free figure as the baseline; `slab_ids` gives names
+  // that are unique in the broker. Both outlive this.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<DeviceTasks>> Create(
+      std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
+      std::atomic<SlabId>* slab_ids);
+  // Destroys every slab alive.
+  ~DeviceTasks();
+  DeviceTasks(const DeviceTasks&) = delete;
+  DeviceTasks& operator=(const DeviceTasks&) = delete;
+
+  [[nodiscard]] DeviceResult Do(DeviceJob job);
+
+  [[nodiscard]] const device::DeviceInfo& info() const {
+    return allocator_->info();
+  }
+  [[nodiscard]] uint64_t baseline_bytes() const { return baseline_; }
+
+ private:
+  DeviceTasks(std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
+              std::atomic<SlabId>* slab_ids, uint64_t baseline);
+
+  void Work(const HandOver& slabs, DeviceResult* result);
+  absl::Status CreateAndKeep(uint64_t bytes, std::vector<Slab>* created);
+  void Destroy(const Slab& slab, LastHolder holder, DeviceResult* result);
+  void Look();
+  void Audit(const AuditJob& job);
+  uint64_t ReadFree();
+
+  const std::unique_ptr<device::Allocator> allocator_;
+  Keeper* const keeper_;
+  std::atomic<SlabId>* const slab_ids_;
+  const uint64_t baseline_;
+  FreeAudit audit_;
+  std::map<pid_t, uint64_t> users_before_;  // of the device, at the baseline
+  std::map<SlabId, Slab> alive_;
+  // Destroyed slabs that are not known to be back, and those that are stuck.
+  std::map<device::SlabKey, LastHolder> last_holders_;
+  std::map<LastHolder, StuckBytes> stuck_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CORE_DEVICE_TASKS_H_

@@ -1,0 +1,61 @@
+// Random runs of the machine: whatever clients, devices and operators do, the
+// books add up, contents are where they should be, and nobody is forgotten.
+#include <cstdlib>
+#include <iostream>
+
+#include "gtest/gtest.h"
+#include "tests/broker/machine/machine_interpreter.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr uint64_t kFirstSeed = 1;
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+}
+
+TEST(MachinePropertyTest, WhateverHappensNothingIsLostOrForgotten) {
+  const uint64_t seeds = FromEnvironment("GMB_MACHINE_SEEDS", 12);
+  const uint64_t first = FromEnvironment("GMB_MACHINE_FIRST_SEED", kFirstSeed);
+  const uint64_t bytes = FromEnvironment("GMB_MACHINE_BYTES", 12000);
+  MachineRun all;
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
+    const MachineRun run = InterpretMachine(seed, ProgramOf(seed, bytes));
+    if (!run.problem.empty()) {
+      for (const std::string& line : run.last_lines) std::cerr << line << "\n";
+    }
+    ASSERT_EQ(run.problem, "") << "seed " << seed << ", step " << run.steps;
+    all.steps += run.steps;
+    all.granted += run.granted;
+    all.attached += run.attached;
+    all.evicted += run.evicted;
+    all.restored += run.restored;
+    all.killed += run.killed;
+    all.read += run.read;
+  }
+  std::cout << "seeds " << first << " to " << first + seeds - 1 << ": "
+            << all.steps << " steps, " << all.granted << " granted, "
+            << all.attached << " attached, " << all.evicted << " evicted, "
+            << all.restored << " restored, " << all.killed << " killed, "
+            << all.read << " slabs read\n";
+  EXPECT_GT(all.granted, seeds * 20);
+  EXPECT_GT(all.attached, seeds);
+  EXPECT_GT(all.evicted, seeds * 5);
+  EXPECT_GT(all.restored, seeds * 5);
+  EXPECT_GT(all.killed, 0u);
+  EXPECT_GT(all.read, seeds * 50);
+}
+
+TEST(MachinePropertyTest, TheSameEventsGiveTheSameEffects) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const std::vector<uint8_t> program = ProgramOf(seed, 3000);
+    EXPECT_EQ(InterpretMachine(seed, program).trace_sum,
+              InterpretMachine(seed, program).trace_sum)
+        << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace gmb::broker

@@ -1,0 +1,92 @@
+#ifndef GMB_TESTS_BROKER_MACHINE_SIM_ALLOCATOR_H_
+#define GMB_TESTS_BROKER_MACHINE_SIM_ALLOCATOR_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "device/allocator.h"
+
+namespace gmb::broker {
+
+// A device that is a few numbers: what is alive, what clients still hold, and
+// what somebody past the broker has taken. A handle is the slab's key.
+class SimAllocator final : public device::Allocator {
+ public:
+  SimAllocator(std::string uuid, uint64_t bytes, uint64_t granularity)
+      : bytes_(bytes),
+        info_{device::DeviceKind::kVmm, std::move(uuid), "simulated", bytes,
+              granularity} {}
+
+  [[nodiscard]] static device::SlabKey KeyOf(
+      const device::ShareableHandle& handle) {
+    device::SlabKey key = 0;
+    std::memcpy(&key, std::get<device::IpcHandle>(handle).data(), sizeof(key));
+    return key;
+  }
+
+  // --- The world around it.
+  void SetOutside(uint64_t bytes) { outside_ = std::min(bytes, bytes_ / 4); }
+  void FailNextCreate() { fail_next_ = true; }
+  void Hold(device::SlabKey key) { ++holders_[key]; }
+  void LetGo(device::SlabKey key) {
+    if (--holders_[key] > 0) return;
+    holders_.erase(key);
+    held_.erase(key);
+  }
+  [[nodiscard]] bool IsAlive(device::SlabKey key) const {
+    return live_.contains(key);
+  }
+
+  // --- The broker's side.
+  [[nodiscard]] const device::DeviceInfo& info() const override {
+    return info_;
+  }
+  absl::StatusOr<device::CreatedSlab> Create(uint64_t bytes) override {
+    if (fail_next_ || bytes > Free()) {
+      fail_next_ = false;
+      return absl::ResourceExhaustedError("the simulated device is full");
+    }
+    live_[++last_key_] = bytes;
+    device::IpcHandle handle{};
+    std::memcpy(handle.data(), &last_key_, sizeof(last_key_));
+    return device::CreatedSlab{last_key_, handle};
+  }
+  absl::Status Destroy(device::SlabKey key) override {
+    const auto slab = live_.find(key);
+    if (slab == live_.end()) return absl::NotFoundError("no such slab");
+    if (holders_.contains(key)) held_.insert(*slab);
+    live_.erase(slab);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<uint64_t> FreeBytes() override { return Free(); }
+  absl::StatusOr<std::vector<device::ProcessUsage>> Processes() override {
+    return std::vector<device::ProcessUsage>{};
+  }
+
+ private:
+  [[nodiscard]] uint64_t Free() const {
+    uint64_t used = outside_;
+    for (const auto& [key, bytes] : live_) used += bytes;
+    for (const auto& [key, bytes] : held_) used += bytes;
+    return bytes_ - std::min(bytes_, used);
+  }
+
+  const uint64_t bytes_;
+  const device::DeviceInfo info_;
+  uint64_t outside_ = 0;
+  bool fail_next_ = false;
+  device::SlabKey last_key_ = 0;
+  std::map<device::SlabKey, uint64_t> live_;
+  std::map<device::SlabKey, uint64_t> held_;  // destroyed, and not back
+  std::map<device::SlabKey, int> holders_;    // clients that map it
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_TESTS_BROKER_MACHINE_SIM_ALLOCATOR_H_

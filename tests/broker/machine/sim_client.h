@@ -1,0 +1,71 @@
+// A client of the simulated world: what it has been told, what it has mapped,
+// and what it has written.
+#ifndef GMB_TESTS_BROKER_MACHINE_SIM_CLIENT_H_
+#define GMB_TESTS_BROKER_MACHINE_SIM_CLIENT_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/machine/effect.h"
+#include "gmb/v1/session.pb.h"
+#include "ipc/gate_page.h"
+#include "ipc/unique_fd.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+struct SimSlab {
+  SlabId id = 0;
+  uint64_t bytes = 0;
+};
+
+struct SimLease {
+  quota::PoolId pool;
+  std::vector<SimSlab> slabs;  // as mapped, or last mapped
+  v1::Contents contents = v1::PRESERVE;
+  std::string name;
+  bool mapped = true;
+  bool reader = false;
+  bool sealed = false;
+  // What each granule should hold; empty: unknown (a reader's).
+  std::vector<uint64_t> tags;
+};
+
+struct SimClient {
+  uint64_t session = 0;
+  std::string tenant;
+  pid_t pid = 0;
+  std::shared_ptr<const ipc::UniqueFd> process;
+  std::shared_ptr<ipc::GateCells> cells;
+  uint64_t last_request = 0;
+  bool ended = false;
+
+  std::map<uint64_t, v1::Acquire> acquires;  // not answered
+  std::map<uint64_t, std::string> attaches;  // likewise, and their names
+  uint64_t restore = 0;                      // likewise; 0: none
+  std::map<uint64_t, SimLease> leases;
+  // Packets of slabs by what they belong to: a request, or a move.
+  std::map<std::pair<uint64_t, uint64_t>, std::vector<SimSlab>> packets;
+  std::deque<v1::BrokerMessage> moves;  // not answered
+  uint64_t last_move = 0;
+  uint64_t trim = 0;  // not answered; 0: none
+  bool in_scope = false;
+  bool breaks_rules = false;  // it has written garbage into its gate
+
+  // What happened, so that a run in which nothing did is noticed.
+  uint64_t granted = 0;
+  uint64_t attached = 0;
+  uint64_t evicted = 0;
+  uint64_t restored = 0;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_TESTS_BROKER_MACHINE_SIM_CLIENT_H_

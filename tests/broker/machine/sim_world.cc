@@ -1,0 +1,359 @@
+#include "tests/broker/machine/sim_world.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <variant>
+
+#include "tests/broker/machine/machine_invariants.h"
+
+namespace gmb::broker {
+namespace {
+
+// Of what was said and done last, for a failure.
+size_t LinesKept() {
+  const char* lines = std::getenv("GMB_MACHINE_LINES");
+  return lines == nullptr ? 400 : std::strtoull(lines, nullptr, 10);
+}
+
+std::string TextOf(const google::protobuf::Message& message) {
+  return message.ShortDebugString();
+}
+
+}  // namespace
+
+SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
+                   uint64_t pool_bytes, uint64_t host_pool_bytes)
+    : machine_(options, host_pool_bytes) {
+  for (uint64_t i = 1; i <= pools; ++i) {
+    const std::string uuid = absl::StrCat("sim-", i);
+    // Some more than the pool, as a headroom.
+    auto allocator = std::make_unique<SimAllocator>(
+        uuid, pool_bytes + pool_bytes / 8, kGranule);
+    SimDevice device;
+    device.allocator = allocator.get();
+    device.tasks =
+        *DeviceTasks::Create(std::move(allocator), &keeper_, &slab_ids_);
+    const Machine::NewPool pool{
+        .info = device.tasks->info(),
+        .baseline_bytes = device.tasks->baseline_bytes(),
+        .has_copier = true,
+        .target_bytes = pool_bytes,
+        .share_of_bytes = pool_bytes,
+        .slabs = SlabPool::DefaultOptions(pool_bytes, kGranule)};
+    devices_.emplace(quota::PoolId{i}, std::move(device));
+    Do("add pool", [&](Turn& turn) {
+      Expect(machine_.AddPool(pool, turn).ok(), "the pool was not added");
+    });
+  }
+}
+
+std::vector<quota::PoolId> SimWorld::pools() const {
+  std::vector<quota::PoolId> ids;
+  for (const auto& [id, device] : devices_) ids.push_back(id);
+  return ids;
+}
+
+void SimWorld::Note(const std::string& line) {
+  for (const char c : line)
+    trace_sum_ = (trace_sum_ ^ static_cast<uint8_t>(c)) * 1099511628211u;
+  last_lines_.push_back(line);
+  if (last_lines_.size() > LinesKept()) last_lines_.pop_front();
+}
+
+void SimWorld::Check() {
+  if (!problem_.empty()) return;
+  problem_ = WhatIsWrong(machine_.state(), now_);
+  if (!problem_.empty()) return;
+  // Whoever waits asks again: what would be done now had been forgotten.
+  Turn turn(now_, absl::FromUnixNanos(now_.ns));
+  MachineProbe::AskAgain(&machine_, turn);
+  for (const Effect& effect : turn.TakeEffects()) {
+    const auto* say = std::get_if<Say>(&effect);
+    Expect(false, absl::StrCat("a wake-up was lost: asked again, effect ",
+                               effect.index(), " follows ",
+                               say == nullptr ? "" : TextOf(say->message)));
+  }
+}
+
+void SimWorld::Advance(quota::Nanoseconds by) {
+  now_ = now_ + by;
+  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+}
+
+void SimWorld::AdvanceToDue() {
+  const quota::Instant due = machine_.NextDue(now_);
+  if (due == quota::Instant::Max()) return;
+  now_ = std::max(now_, due);
+  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+}
+
+bool SimWorld::StepDevice(quota::PoolId pool) {
+  SimDevice& device = devices_.at(pool);
+  if (device.jobs.empty()) return false;
+  DeviceJob job = std::move(device.jobs.front());
+  device.jobs.pop_front();
+  const DeviceResult result = device.tasks->Do(std::move(job));
+  Do(absl::StrCat("device ", pool.value, " ", result.job.index(), " ",
+                  result.created.size(), " ", result.status.message()),
+     [&](Turn& turn) { machine_.OnDeviceResult(pool, result, turn); });
+  return true;
+}
+
+bool SimWorld::StepCopy(bool out, bool fail) {
+  const auto wanted =
+      out ? device::CopyDirection::kOut : device::CopyDirection::kIn;
+  const auto next = std::find_if(
+      copies_.begin(), copies_.end(),
+      [&](const CopySlab& copy) { return copy.direction == wanted; });
+  if (next == copies_.end()) return false;
+  const CopySlab copy = *next;
+  copies_.erase(next);
+  absl::Status status;
+  if (cancelled_.contains(copy.group)) {
+    status = absl::CancelledError("cancelled");
+  } else if (fail) {
+    status = absl::InternalError("the copy failed");
+  } else {
+    uint64_t bytes = 0;
+    for (const device::HostExtent& extent : copy.room) bytes += extent.bytes;
+    Expect(bytes == copy.slab_bytes, "a room that is not as large as its slab");
+    Expect(IsAlive(copy.pool, copy.slab), "a copy of a slab that is gone");
+    CopyBytes(copy, out);
+  }
+  Do(absl::StrCat("copied lease ", copy.lease.value, " ", status.message()),
+     [&](Turn& turn) { machine_.OnCopied(copy.lease, status, turn); });
+  return true;
+}
+
+SimClient* SimWorld::Find(uint64_t session) {
+  const auto client = clients_.find(session);
+  return client == clients_.end() ? nullptr : client->second.get();
+}
+
+std::vector<SimClient*> SimWorld::clients() {
+  std::vector<SimClient*> all;
+  for (const auto& [session, client] : clients_) all.push_back(client.get());
+  return all;
+}
+
+SimClient* SimWorld::Connect(const std::string& tenant) {
+  auto client = std::make_unique<SimClient>();
+  client->tenant = tenant;
+  client->pid = ++last_pid_;
+  client->process = std::make_shared<const ipc::UniqueFd>();
+  client->cells = std::make_shared<ipc::GateCells>();
+  client->cells->word.store(ipc::kGateOff.bits());
+  client->cells->left_at_ns.store(0);
+  PeerIdentity peer;
+  peer.origin = Origin::kTenantDirectory;
+  peer.tenant_directory = tenant;
+  peer.pid = client->pid;
+  peer.program = "sim";
+  if (client->pid % 5 != 0) peer.pidfd = client->process;
+  SimClient* connected = nullptr;
+  Do(absl::StrCat("connect ", tenant), [&](Turn& turn) {
+    auto gate = std::make_unique<SessionGate>(client->cells, now_);
+    const absl::StatusOr<Welcome> welcome = machine_.OpenSession(
+        peer, absl::StrCat("token-", client->pid), std::move(gate), turn);
+    if (!welcome.ok()) return;
+    client->session = welcome->session;
+    connected = client.get();
+    clients_.emplace(welcome->session, std::move(client));
+    machine_.OnStream(welcome->session, turn);
+  });
+  return connected;
+}
+
+void SimWorld::Close(SimClient* client, const std::string& why) {
+  const uint64_t session = client->session;
+  for (const auto& [id, lease] : client->leases) {
+    if (lease.mapped) HoldSlabs(lease, false);
+  }
+  Do(absl::StrCat("close ", session),
+     [&](Turn& turn) { machine_.CloseSession(session, why, turn); });
+  clients_.erase(session);
+}
+
+void SimWorld::Send(SimClient* client, v1::ClientMessage message) {
+  const uint64_t session = client->session;
+  Do(absl::StrCat("session ", session, ": ", TextOf(message)),
+     [&](Turn& turn) { machine_.HandleMessage(session, message, turn); });
+}
+
+std::vector<uint64_t>& SimWorld::Bytes(const SimSlab& slab) {
+  std::vector<uint64_t>& bytes = device_bytes_[slab.id];
+  bytes.resize(slab.bytes / kGranule);
+  return bytes;
+}
+
+void SimWorld::CopyBytes(const CopySlab& copy, bool out) {
+  std::vector<uint64_t>& bytes = Bytes({copy.slab, copy.slab_bytes});
+  size_t granule = 0;
+  for (const device::HostExtent& extent : copy.room) {
+    for (uint64_t at = 0; at < extent.bytes; at += kGranule, ++granule) {
+      uint64_t& host = host_bytes_[extent.offset + at];
+      out ? host = bytes[granule] : bytes[granule] = host;
+    }
+  }
+}
+
+bool SimWorld::IsAlive(quota::PoolId pool, SlabId slab) const {
+  const SharedHandle handle = keeper_.Get(slab);
+  return handle != nullptr &&
+         devices_.at(pool).allocator->IsAlive(SimAllocator::KeyOf(*handle));
+}
+
+void SimWorld::HoldSlabs(const SimLease& lease, bool hold) {
+  SimAllocator& allocator = *devices_.at(lease.pool).allocator;
+  for (const SimSlab& slab : lease.slabs) {
+    const SharedHandle handle = keeper_.Get(slab.id);
+    if (handle == nullptr) continue;
+    const device::SlabKey key = SimAllocator::KeyOf(*handle);
+    hold ? allocator.Hold(key) : allocator.LetGo(key);
+  }
+}
+
+void SimWorld::Deliver(std::vector<Effect> effects) {
+  Expect(effects.size() <= kMostEffects, "a turn of too many effects");
+  for (Effect& effect : effects)
+    std::visit([this](auto& one) { Put(std::move(one)); }, effect);
+  // The process is dead before anything else happens.
+  for (const auto& process : std::exchange(killed_, {})) {
+    for (SimClient* client : clients()) {
+      if (client->process == process) client->ended = true;
+    }
+  }
+}
+
+void SimWorld::Put(const Say& say) {
+  Note(absl::StrCat("say ", say.session, " ", TextOf(say.message)));
+  SimClient* client = Find(say.session);
+  if (client == nullptr) return;
+  const v1::BrokerMessage& message = say.message;
+  const uint64_t request = message.request_id();
+  if (message.has_evict() || message.has_map()) {
+    // Repeated on a new stream; clients know moves by their numbers.
+    const uint64_t move =
+        message.has_evict() ? message.evict().move() : message.map().move();
+    if (move > client->last_move) client->moves.push_back(message);
+    client->last_move = std::max(client->last_move, move);
+  } else if (message.has_trim()) {
+    client->trim = message.trim().trim();
+  } else if (message.has_grant()) {
+    SimLease lease;
+    lease.pool = state().FindPool(message.grant().device())->id;
+    lease.slabs = client->packets[{request, 0}];
+    client->packets.erase({request, 0});
+    Expect(lease.slabs.size() == message.grant().slabs(),
+           "a grant without all of its slabs before it");
+    if (const auto asked = client->acquires.find(request);
+        asked != client->acquires.end()) {
+      lease.contents = asked->second.contents();
+      lease.name = asked->second.share_as();
+      client->acquires.erase(asked);
+    } else {
+      lease.reader = true;
+      lease.name = client->attaches[request];
+      client->attaches.erase(request);
+      ++client->attached;
+    }
+    HoldSlabs(lease, true);
+    ++client->granted;
+    Expect(client->leases.emplace(message.grant().lease_id(), lease).second,
+           "a lease was granted twice");
+  } else if (message.has_error() || message.has_restored()) {
+    client->acquires.erase(request);
+    client->attaches.erase(request);
+    if (client->restore == request) client->restore = 0;
+    client->restored += message.has_restored() ? 1 : 0;
+  }
+}
+
+void SimWorld::Put(const SendSlabs& send) {
+  Note(absl::StrCat("slabs ", send.session, " ", TextOf(send.packet)));
+  SimClient* client = Find(send.session);
+  if (client == nullptr) return;
+  std::vector<SimSlab>& slabs =
+      client->packets[{send.packet.request_id(), send.packet.move()}];
+  for (size_t i = 0; i < send.slabs.size(); ++i) {
+    Expect(keeper_.Get(send.slabs[i]) != nullptr,
+           "a slab was sent that is not kept");
+    slabs.push_back(
+        {send.slabs[i], send.packet.slab_bytes(static_cast<int>(i))});
+  }
+}
+
+void SimWorld::Put(const ExpectMoves& moves) {
+  Note(absl::StrCat("expect ", moves.session, " ", moves.leases));
+}
+
+void SimWorld::Put(const HangUp& hang_up) {
+  Note(absl::StrCat("hang up ", hang_up.session));
+}
+
+void SimWorld::Put(Give give) {
+  Note(absl::StrCat("give ", give.pool.value, " ", give.job.index()));
+  devices_.at(give.pool).jobs.push_back(std::move(give.job));
+}
+
+void SimWorld::Put(const CopySlab& copy) {
+  Note(
+      absl::StrCat("copy ", copy.lease.value, " ", copy.slab, " ", copy.group));
+  Expect(keeper_.Get(copy.slab) != nullptr, "a copy of a slab that is gone");
+  copies_.push_back(copy);
+}
+
+void SimWorld::Put(const CancelCopies& cancel) {
+  Note(absl::StrCat("cancel ", cancel.group));
+  cancelled_.insert(cancel.group);
+}
+
+void SimWorld::Put(const Kill& kill) {
+  Note("kill");
+  killed_.push_back(kill.process);
+}
+
+void SimWorld::Put(const Reply& reply) {
+  Note("reply");
+  reply.call();
+  ++replies;
+}
+
+void SimWorld::Put(const Publish& publish) {
+  v1::Event event = publish.event;
+  event.clear_at();
+  Note(absl::StrCat("event ", TextOf(event)));
+}
+
+void SimWorld::Put(const RecordLease& lease) {
+  Note(absl::StrCat("record ", lease.record.lease));
+  Expect(journal_.insert(lease.record.lease).second,
+         "a lease was recorded twice");
+}
+
+void SimWorld::Put(const ForgetLease& lease) {
+  Note(absl::StrCat("forget ", lease.lease));
+  journal_.erase(lease.lease);
+}
+
+void SimWorld::RunOut() {
+  for (int round = 0; round < 4000 && problem_.empty(); ++round) {
+    bool busy = false;
+    for (const quota::PoolId pool : pools()) busy |= StepDevice(pool);
+    busy |= StepCopy(true, false);
+    busy |= StepCopy(false, false);
+    if (!busy) Advance(std::chrono::milliseconds(100));
+    if (!busy && state().leases.empty() && copies_.empty()) break;
+  }
+  for (int i = 0; i < 20; ++i) {
+    Advance(std::chrono::seconds(2));
+    for (const quota::PoolId pool : pools()) {
+      while (StepDevice(pool)) {
+      }
+    }
+  }
+  Expect(journal_.empty(), "the journal holds leases that have ended");
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,138 @@
+// A machine with everything around it played by this process: devices, copies,
+// clients and time. Nothing happens unless it is called for, so that the same
+// calls give the same effects.
+#ifndef GMB_TESTS_BROKER_MACHINE_SIM_WORLD_H_
+#define GMB_TESTS_BROKER_MACHINE_SIM_WORLD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "broker/core/device_tasks.h"
+#include "broker/core/in_process_keeper.h"
+#include "broker/machine/machine.h"
+#include "tests/broker/machine/sim_allocator.h"
+#include "tests/broker/machine/sim_client.h"
+
+namespace gmb::broker {
+
+class SimWorld {
+ public:
+  static constexpr uint64_t kMiB = uint64_t{1} << 20;
+  static constexpr uint64_t kGranule = 2 * kMiB;
+  static constexpr size_t kMostEffects = 100'000;
+
+  // Pools of so many bytes each, with one host pool.
+  SimWorld(const MachineOptions& options, uint64_t pools, uint64_t pool_bytes,
+           uint64_t host_pool_bytes);
+
+  Machine& machine() { return machine_; }
+  [[nodiscard]] const State& state() const { return machine_.state(); }
+  // Empty, or what was found to be wrong first.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+  void Expect(bool holds, const std::string& what) {
+    if (!holds && problem_.empty()) problem_ = what;
+  }
+
+  // One turn: `work` is given the Turn, then the turn is settled, its effects
+  // reach their queues, and everything is checked.
+  template <typename Work>
+  void Do(const std::string& what, Work work) {
+    if (!problem_.empty()) return;
+    Note(absl::StrCat("> ", what));
+    Turn turn(now_, absl::FromUnixNanos(now_.ns));
+    work(turn);
+    machine_.Settle(turn);
+    Deliver(turn.TakeEffects());
+    Check();
+  }
+
+  // --- Time.
+  [[nodiscard]] quota::Instant now() const { return now_; }
+  void Advance(quota::Nanoseconds by);
+  void AdvanceToDue();
+
+  // --- Devices and copies: one step of one, if there is any.
+  bool StepDevice(quota::PoolId pool);
+  bool StepCopy(bool out, bool fail);
+  [[nodiscard]] SimAllocator& device(quota::PoolId pool) {
+    return *devices_.at(pool).allocator;
+  }
+  [[nodiscard]] std::vector<quota::PoolId> pools() const;
+
+  // --- Clients.
+  SimClient* Connect(const std::string& tenant);
+  void Close(SimClient* client, const std::string& why);
+  void Send(SimClient* client, v1::ClientMessage message);
+  [[nodiscard]] std::vector<SimClient*> clients();
+  // What lies in a slab, granule by granule: zeros, until it is written.
+  std::vector<uint64_t>& Bytes(const SimSlab& slab);
+  [[nodiscard]] bool IsAlive(quota::PoolId pool, SlabId slab) const;
+  void HoldSlabs(const SimLease& lease, bool hold);
+
+  // Everything that is under way goes on until nothing is left to do.
+  void RunOut();
+
+  // What the machine has said and done, as text, and a sum over it.
+  void Note(const std::string& line);
+  [[nodiscard]] uint64_t trace_sum() const { return trace_sum_; }
+  [[nodiscard]] const std::deque<std::string>& last_lines() const {
+    return last_lines_;
+  }
+  uint64_t replies = 0;  // operators' calls that were answered
+  uint64_t last_tag = 0;
+
+ private:
+  struct SimDevice {
+    SimAllocator* allocator;
+    std::unique_ptr<DeviceTasks> tasks;
+    std::deque<DeviceJob> jobs;
+  };
+
+  void Deliver(std::vector<Effect> effects);
+  void Put(const Say& say);
+  void Put(const SendSlabs& send);
+  void Put(const ExpectMoves& moves);
+  void Put(const HangUp& hang_up);
+  void Put(Give give);
+  void Put(const CopySlab& copy);
+  void Put(const CancelCopies& cancel);
+  void Put(const Kill& kill);
+  void Put(const Reply& reply);
+  void Put(const Publish& publish);
+  void Put(const RecordLease& lease);
+  void Put(const ForgetLease& lease);
+  void CopyBytes(const CopySlab& copy, bool out);
+  void Check();
+  SimClient* Find(uint64_t session);
+
+  InProcessKeeper keeper_;
+  std::atomic<SlabId> slab_ids_{1};
+  std::map<quota::PoolId, SimDevice> devices_;
+  quota::Instant now_{1'000'000'000};
+  Machine machine_;
+  std::map<uint64_t, std::unique_ptr<SimClient>> clients_;
+  std::deque<CopySlab> copies_;
+  std::set<uint64_t> cancelled_;  // copy groups
+  std::map<SlabId, std::vector<uint64_t>> device_bytes_;
+  std::map<uint64_t, uint64_t> host_bytes_;  // by offset of the granule
+  std::set<uint64_t> journal_;
+  std::vector<std::shared_ptr<const ipc::UniqueFd>> killed_;
+  pid_t last_pid_ = 100;
+  std::string problem_;
+  uint64_t trace_sum_ = 14695981039346656037u;
+  std::deque<std::string> last_lines_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_TESTS_BROKER_MACHINE_SIM_WORLD_H_
