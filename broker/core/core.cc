@@ -94,6 +94,8 @@ absl::Status Core::AddPool(PoolOptions options) {
                           .has_copier = options.copier != nullptr,
                           .target_bytes = options.target_bytes,
                           .share_of_bytes = options.share_of_bytes,
+                          .wanted = options.wanted,
+                          .headroom_bytes = options.headroom_bytes,
                           .slabs = options.slabs},
                          in.turn());
     if (!added.ok()) return added.status();
