@@ -12,7 +12,7 @@ namespace gmb::quota {
 
 struct BackingOptions {
   // 0: nothing is backed ahead. Off by default: see the replays in
-  // docs/reclaim.md.
+  // docs/reclaim-study.md.
   uint64_t bytes_per_second = 0;
   // Copied at most at a time, and what an idle budget saves up.
   uint64_t burst_bytes = uint64_t{1} << 30;

@@ -58,8 +58,8 @@ struct BrokerConfig {
   // Host memory for the contents of evicted leases; 0: none, and leases with
   // contents to be kept are not evicted.
   uint64_t host_pool_bytes = 0;
-  // Steps that reclaim may take beside trimming and evicting, and whom from
-  // (docs/reclaim.md, "What pays").
+  // Steps that reclaim may take beside trimming and evicting, and from whom
+  // (docs/reclaim-study.md).
   bool pause = true;
   bool lend_parked_guarantees = false;
   uint64_t back_ahead_bytes_per_second = 0;
