@@ -18,8 +18,8 @@ using SlabKey = uint64_t;
 
 struct CreatedSlab {
   SlabKey key;
-  ShareableHandle
-      exported;  // exported once; the caller stores and duplicates it
+  // Exported once; the caller stores and duplicates it.
+  ShareableHandle exported;
 };
 
 // A destroyed slab that still uses up the device.

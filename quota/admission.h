@@ -22,8 +22,8 @@ struct PoolState {
   // Waiting requests that ask for bytes of other pools as well, by place.
   absl::btree_map<uint64_t, RequestId> linked;
   bool draining = false;
-  bool shrink_pending =
-      false;  // the caller was told PENDING and not yet APPLIED
+  // The caller was told PENDING and not yet APPLIED.
+  bool shrink_pending = false;
 };
 
 Standing StandingOf(const Account& account);

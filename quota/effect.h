@@ -17,8 +17,8 @@ struct Granted {
   SessionId session{};
   TenantId tenant{};
   PoolId pool{};
-  uint64_t bytes =
-      0;  // a multiple of the granularity, at least what was asked for
+  // A multiple of the granularity, at least what was asked for.
+  uint64_t bytes = 0;
   uint32_t handles = 0;
 };
 

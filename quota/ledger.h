@@ -24,18 +24,18 @@ struct Account {
   TenantId tenant;
   TenantQuota quota;        // as it was asked for
   ResolvedQuota requested;  // the same in bytes
-  uint64_t effective_bytes =
-      0;  // the guarantee in force; at least min(requested, hard)
+  // The guarantee in force; at least min(requested, hard).
+  uint64_t effective_bytes = 0;
   uint64_t leased_bytes = 0;
   uint64_t evicted_bytes = 0;  // of the leased ones, not on the device
   uint64_t soft_bytes = 0;     // of the leased ones, on the device and not hard
   uint64_t unreturned_bytes = 0;
   uint64_t leases = 0;
   uint64_t handles = 0;
-  uint64_t pending_place =
-      0;  // in the order of guarantees still to come; 0: not in it
-  bool quota_pending =
-      false;  // the caller was told PENDING and not yet APPLIED
+  // In the order of guarantees still to come; 0: not in it.
+  uint64_t pending_place = 0;
+  // The caller was told PENDING and not yet APPLIED.
+  bool quota_pending = false;
   bool budget_changed = false;  // since the changes were last taken
   bool touched = false;         // listed for TakeTouched
 
@@ -88,8 +88,8 @@ class Ledger {
                                     const TenantQuota& quota) const;
   struct TargetRefusal {
     Refusal refusal;
-    TenantId
-        tenant;  // with kBadRequest: its guarantee would be above its limit
+    // With kBadRequest: the tenant whose guarantee would be above its limit.
+    TenantId tenant;
   };
   std::optional<TargetRefusal> CheckTarget(uint64_t target_bytes) const;
 

@@ -32,8 +32,8 @@ struct AuditRecord {
 // What operators have set, which wins over the configuration file.
 struct StoredState {
   std::vector<TenantPolicy> tenants;  // without tokens, which are never stored
-  std::vector<std::string>
-      deleted_tenants;  // though a file may still name them
+  // Although a file may still name them.
+  std::vector<std::string> deleted_tenants;
   std::map<std::string, quota::Amount> pool_targets;  // by UUID
 };
 

@@ -13,9 +13,9 @@ namespace gmb::cli {
 
 // On which memory the demo runs, and how much of it.
 struct PoolChoice {
-  std::vector<std::string>
-      broker_flags;  // --device ... [--pool ...] --host-pool ...
-  std::string why;   // for people
+  // --device ... [--pool ...] --host-pool ...
+  std::vector<std::string> broker_flags;
+  std::string why;  // for people
 };
 
 // Whether `device` is one of the forms that ChoosePool takes, of a size that

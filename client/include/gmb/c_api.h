@@ -3,7 +3,7 @@
 
 /* The C interface of libgmb: leases of device memory from a gmb broker.
  * The stable binary surface of the library; the C++ headers beside this one
- * are stable as source only. What things mean is said in docs/client.md.
+ * are stable as source only. docs/client.md says what things mean.
  *
  * Conventions.
  *
@@ -29,12 +29,12 @@
  *  8. Strings that the library returns live as long as the handle asked.
  *  9. A gmb_client, gmb_heap, gmb_graph_pool and gmb_canceller may be used by
  *     any number of threads at once. A gmb_lease may be read by several, and is
- * changed and released by one while no other uses it. Nobody may use what is
- * being ended.
+ *     changed and released by one while no other uses it. No thread may use a
+ *     handle that is being ended.
  * 10. Callbacks about the budget and draining run on one thread of the client,
  *     one at a time, never after gmb_client_close has returned, and may call
  *     this library; on_trim runs on another, beside them. A C++ exception that
- * leaves a callback is dropped; do not longjmp out of one.
+ *     leaves a callback is dropped; do not longjmp out of one.
  * 11. Nothing is thrown, logged or printed, and the process is never ended.
  * 12. In a child of fork() every call on the parent's handles fails with
  *     GMB_CODE_FAILED_PRECONDITION, and ending them does no harm.

@@ -28,12 +28,12 @@ enum class DeviceKind {
 
 // A device pool that the broker offers.
 struct Device {
-  std::string
-      uuid;  // "GPU-8f5c..." as NVIDIA prints it; "host-0" for host memory
+  // "GPU-8f5c..." as NVIDIA prints it; "host-0" for host memory.
+  std::string uuid;
   DeviceKind kind = DeviceKind::kUnknown;
   std::string name;
-  uint64_t granularity_bytes =
-      0;                     // every lease is rounded up to a multiple of it
+  // Every lease is rounded up to a multiple of it.
+  uint64_t granularity_bytes = 0;
   uint64_t total_bytes = 0;  // of the device, not of the pool
 };
 
@@ -46,10 +46,10 @@ struct QuotaView {
   uint64_t leased_bytes = 0;      // by all of the tenant's processes together
   uint64_t unreturned_bytes = 0;  // given back but still held by some process
   uint64_t pool_bytes = 0;
-  uint64_t obtainable_bytes =
-      0;  // what an Acquire without waiting could get now, at most
-  uint64_t over_limit_bytes =
-      0;  // leased above the limit; new requests are refused until 0
+  // The most that an Acquire without waiting could get now.
+  uint64_t obtainable_bytes = 0;
+  // Leased above the limit; new requests are refused until 0.
+  uint64_t over_limit_bytes = 0;
   uint64_t evicted_bytes = 0;  // of the leased ones, not on the device now
 };
 
