@@ -41,9 +41,9 @@ struct LogField {
 // One line without its end, whatever the values hold: control characters are
 // escaped, values above 1,000 bytes are cut, and JSON is valid UTF-8.
 //
-//   text  2026-11-20T14:22:26.123456Z info session_opened tenant=a program="x"
+//   text  2026-11-20T14:22:26.123456Z info session_opened program="my server"
 //   json  {"at":"2026-11-20T14:22:26.123456Z","level":"info",
-//          "event":"session_opened","tenant":"a","program":"x"}
+//          "event":"session_opened","program":"my server"}
 //
 // (JSON is one line as well.)
 [[nodiscard]] std::string FormatLogLine(LogFormat format, absl::Time at,
