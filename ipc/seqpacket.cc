@@ -173,7 +173,7 @@ SeqpacketSocket::SeqpacketSocket(UniqueFd fd) : fd_(std::move(fd)) {
 absl::StatusOr<bool> SeqpacketSocket::TrySend(absl::string_view bytes,
                                               absl::Span<const int> fds,
                                               bool with_credentials) {
-  // An empty packet can not be told from a hang-up.
+  // An empty packet cannot be told from a hang-up.
   if (bytes.empty() || bytes.size() > kMaxPacketBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a packet has 1 to ", kMaxPacketBytes,

@@ -42,9 +42,9 @@ int64_t LackingBytes(const PoolState& pool, const Account& account,
 // Whether a request that waits has its bytes in this pool; turns apart.
 bool FitsNow(const PoolState& pool, const Account& account, const Ask& ask);
 
-// What keeps a request that is not in the queue from being served now: its
-// tenant's limit, or the pool, with a deficit of 0 when it is only not its
-// turn. None: serve it.
+// The obstacle that keeps a request that is not in the queue from being served
+// now: its tenant's limit, or the pool, with a deficit of 0 when it is only not
+// its turn. None: serve it.
 std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,
                                 const Ask& ask, Instant now);
 

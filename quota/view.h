@@ -12,7 +12,7 @@
 namespace gmb::quota {
 
 struct PoolView {
-  uint64_t target_bytes = 0;  // what the pool was asked to be
+  uint64_t target_bytes = 0;  // the size that was asked for
   // The size now; above the target while a shrink is pending.
   uint64_t capacity_bytes = 0;
   uint64_t granularity_bytes = 0;
@@ -50,7 +50,7 @@ struct TenantPoolView {
   uint64_t unreturned_bytes = 0;
   uint64_t borrowed_bytes = 0;    // resident above the guarantee
   uint64_t over_limit_bytes = 0;  // leased and not evicted, above the limit
-  // What an Acquire without waiting could get now, at most, of hard bytes and
+  // The most that an Acquire without waiting could get now, of hard bytes and
   // of soft ones.
   uint64_t obtainable_bytes = 0;
   uint64_t obtainable_soft_bytes = 0;
@@ -97,8 +97,8 @@ struct Shortage {
   PoolId pool{};
   uint64_t bytes = 0;  // that it asks for here
   // That have to be taken from somebody so that it, and those that are served
-  // before it, can be served. What missing and unreturned bytes have broken is
-  // not in it: nobody is evicted for those.
+  // before it, can be served. The part of the sum that missing and unreturned
+  // bytes have broken is not in it: nobody is evicted for those.
   uint64_t lacking_bytes = 0;
   bool within_guarantee = false;
   // From when on it may no longer be passed, so that what comes free stays for

@@ -17,7 +17,7 @@
 
 namespace gmb::broker {
 
-// What other threads have to tell the handle server's thread. Thread-safe.
+// News of other threads for the handle server's thread. Thread-safe.
 class SenderNews {
  public:
   struct Batch {

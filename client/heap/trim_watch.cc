@@ -39,7 +39,8 @@ void TrimWatch::Run() {
         wake_.Wait(&mu_);
       }
       if (stopping_) return;
-      // First: who says something from here on finds it false, and wakes.
+      // First: a thread that says something from here on finds it false, and
+      // wakes this one.
       changed_.exchange(false, std::memory_order_acq_rel);
       again = std::exchange(repeat_, false);
     }

@@ -29,7 +29,8 @@ struct PoolChoice {
     const std::string& device, const internal::DeviceProbe& probe,
     uint64_t available_host_bytes);
 
-// What this process could still use: of the machine, within its control group.
+// The memory that this process could still use: of the machine, within its
+// control group.
 [[nodiscard]] uint64_t AvailableHostBytes();
 
 }  // namespace gmb::cli

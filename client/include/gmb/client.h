@@ -142,7 +142,7 @@ class Client {
   [[nodiscard]] uint64_t session_id() const;
   [[nodiscard]] const std::string& broker_version() const;
   [[nodiscard]] const std::vector<Device>& devices() const;
-  // What was amiss at the greeting, for people to read; often empty.
+  // Warnings of the greeting, for people to read; often empty.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 
  private:

@@ -16,7 +16,7 @@
 namespace gmb::python {
 namespace {
 
-// What gmb_torch_open was given.
+// The arguments of gmb_torch_open.
 struct Session {
   gmb_client* client = nullptr;      // null: not open
   std::vector<std::string> devices;  // empty: not the broker's
