@@ -1,3 +1,4 @@
+// A listening Unix socket at a path.
 #include "ipc/listener.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Greeting: nonces and tokens.
 #include "ipc/random.h"
 
 #include <sys/random.h>

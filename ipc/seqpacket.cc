@@ -1,3 +1,4 @@
+// Greeting and slabs: packets with credentials and file descriptors.
 #include "ipc/seqpacket.h"
 
 #include <fcntl.h>

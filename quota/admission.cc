@@ -1,3 +1,4 @@
+// Acquire: whether a request is granted, waits, or is refused.
 #include "quota/admission.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Eviction: judges one lease for one demand.
 #include "quota/candidate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Every grant and release: the books of one pool.
 #include "quota/ledger.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Eviction: which leases give way to a demand, by which step, and when.
 #include "quota/planner.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The broker's start: reads the file's tenants.
 #include "broker/config/tenant_reader.h"
 
 #include <optional>

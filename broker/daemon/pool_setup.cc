@@ -1,3 +1,4 @@
+// The broker's start: opens the devices and sizes their pools.
 #include "broker/daemon/pool_setup.h"
 
 #include <algorithm>

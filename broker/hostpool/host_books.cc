@@ -1,3 +1,4 @@
+// Grant and eviction: room for contents is reserved, placed, and made true.
 #include "broker/hostpool/host_books.h"
 
 #include <algorithm>

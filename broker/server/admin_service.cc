@@ -1,3 +1,4 @@
+// Operators' calls: decodes them, asks the core, stores changes.
 #include "broker/server/admin_service.h"
 
 #include <utility>

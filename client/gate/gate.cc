@@ -1,3 +1,4 @@
+// Scopes: where the program uses its leases. The client's side of the gate.
 #include "client/gate/gate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The heap's lock, for threads that find it held.
 #include "client/heap/brief_mutex.h"
 
 #include <algorithm>

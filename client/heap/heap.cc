@@ -1,3 +1,4 @@
+// The heap, as a program sees it.
 #include "gmb/heap.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The heap's allocations, frees and captures.
 #include "client/heap/heap_core.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Trimming: tells the broker how much the heap could give back.
 #include "client/heap/trim_watch.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// `gmb run`: the settings in the environment.
 #include "client/preload/settings.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// PyTorch's segments become leases: the functions that torch calls.
 #include "client/python/native/gmb_torch.h"
 
 #include <unistd.h>
