@@ -1,4 +1,5 @@
-// Client::AttachOrFill: who of several processes fills a shared lease.
+// Client::AttachOrFill: of several processes that start at once, one fills a
+// shared lease.
 #include <algorithm>
 #include <optional>
 #include <string>

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "client/no_throw.h"
 
-// What a gmb_error points to.
+// The struct behind gmb_error.
 struct gmb_error {
   int32_t code = 0;
   int32_t reason = 0;

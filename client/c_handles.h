@@ -5,7 +5,7 @@
 
 #include "gmb/client.h"
 
-// What a gmb_client points to.
+// The struct behind gmb_client.
 struct gmb_client {
   std::unique_ptr<gmb::Client> client;
 };

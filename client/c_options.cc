@@ -41,7 +41,7 @@ absl::Status SetTimeout(int64_t ms, const char* field,
   return absl::OkStatus();
 }
 
-// What Acquire and Attach have in common: both may wait.
+// Options that Acquire and Attach have in common: both may wait.
 template <typename Given, typename Options>
 void ReadWaiting(const Given& given, Options* options) {
   options->wait = WaitFromC(given.wait_ms);

@@ -8,7 +8,7 @@
 
 namespace gmb::internal {
 
-// What the CUDA side of this machine looks like to this process.
+// The CUDA side of this machine, as this process sees it.
 struct DeviceProbe {
   bool built_in = false;       // this build has the CUDA devices
   std::string driver_version;  // "580.159.04"; empty without a driver

@@ -73,7 +73,8 @@ void Lease::Drop(std::unique_ptr<Impl> impl) noexcept {
     static_cast<void>(impl.release());  // the parent's: leaked on purpose
     return;
   }
-  // What cannot be reported here shows at the broker, as unreturned bytes.
+  // A failure that cannot be reported here shows at the broker, as unreturned
+  // bytes.
   internal::NoThrow([&impl] {
     impl->session->StopMoving(impl->id);
     const absl::Status unmapped = impl->mapping->Release();

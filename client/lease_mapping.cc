@@ -14,7 +14,8 @@ void LeaseMapping::Prepare() {
       asked_bytes_ > std::numeric_limits<uint64_t>::max() - granularity) {
     return;
   }
-  // What fails here is tried again, and told, when the slabs are here.
+  // A step that fails here is tried again, and reported, when the slabs are
+  // here.
   NoThrow([&] {
     auto range = mapper_->Reserve(
         (asked_bytes_ + granularity - 1) / granularity * granularity, access_,

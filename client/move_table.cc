@@ -88,7 +88,7 @@ absl::StatusOr<std::optional<ClientMessage>> MoveTable::OnMap(
     const v1::Map& map) {
   if (map.move() == 0) return ProtocolError("a Map without a move");
   const auto it = entries_.find(map.lease_id());
-  // What is mapped again was ours before: it was released since.
+  // A lease that is to be mapped again was ours before: it was released since.
   if (it == entries_.end() || it->second.lease == nullptr) return std::nullopt;
   Entry& entry = it->second;
   if (Advance(entry, map.move())) {

@@ -48,7 +48,7 @@ class MoveTable {
   // The leases, to be looked at without a lock.
   [[nodiscard]] std::vector<std::shared_ptr<MappedLease>> Leases() const;
 
-  // What the broker asks for. The answer, if it was given already.
+  // The broker's requests. They return the answer, if it was given already.
   [[nodiscard]] absl::StatusOr<std::optional<v1::ClientMessage>> OnEvict(
       const v1::Evict& evict);
   [[nodiscard]] absl::StatusOr<std::optional<v1::ClientMessage>> OnMap(

@@ -17,7 +17,7 @@
 
 namespace gmb::internal {
 
-// Whom a Mover answers. Called without a lock of the Mover.
+// The receiver of a Mover's answers. Called without a lock of the Mover.
 class MoverOwner {
  public:
   // Mapped or Unmapped, to be written at once.

@@ -15,7 +15,7 @@
 namespace gmb::internal {
 
 // Calls the application's handlers on a thread of their own, so that they may
-// block and call back into the library. What they throw is dropped.
+// block and call back into the library. Exceptions that they throw are dropped.
 //
 // Keeps the newest notice of each device only: a handler that never returns
 // costs no memory. Thread-safe.

@@ -77,8 +77,8 @@ void RequestTable::DropOutdated(const ClientMessage& message) {
       return entry.second.has_set_trimmable();
     });
   }
-  // Who asked for the newer move, or trim, has the answer to the older one, or
-  // does not wait for it.
+  // The broker asked for the newer move, or trim, so it has the answer to the
+  // older one, or does not wait for it.
   if (const uint64_t move = Move(message); move != 0) {
     std::erase_if(outbox_, [&](const auto& entry) {
       return Move(entry.second) != 0 && Move(entry.second) <= move &&

@@ -17,8 +17,8 @@
 
 namespace gmb::internal {
 
-// What Acquire or Attach was answered with. The slabs have no handles if those
-// were taken before.
+// The answer to Acquire or Attach. The slabs have no handles if those were
+// taken before.
 struct Granted {
   v1::Grant grant;
   SlabSet slabs;
@@ -30,13 +30,13 @@ struct EarlySlabs {
   std::vector<uint64_t> slab_bytes;
 };
 
-// What a request was answered with; a refusal is the status instead.
+// The answer to a request; a refusal is the status instead.
 using Answer = std::variant<Granted, v1::Released, v1::QuotaReport, v1::GateSet,
                             v1::Restored, v1::Sealed, v1::Dropped>;
 
-// A session's requests: what the stream has yet to write, what is to be
-// repeated when it breaks, and what the broker answered. Pure: no threads, no
-// clock, no I/O. Not thread-safe; the Session's lock guards it.
+// A session's requests: messages that the stream has yet to write, messages to
+// repeat when it breaks, and the broker's answers. Pure: no threads, no clock,
+// no I/O. Not thread-safe; the Session's lock guards it.
 //
 // Requests are written in the order of their ids, also after a break, so an
 // answer to one shows that everything before it on the stream has arrived.
@@ -99,10 +99,11 @@ class RequestTable {
   uint64_t Queue(v1::ClientMessage message);
   // Of a lease that is released: it need not be told any more.
   void DropMapped(uint64_t lease_id);
-  // What `message` makes needless to say, or to repeat.
+  // Drops messages that `message` makes needless to say, or to repeat.
   void DropOutdated(const v1::ClientMessage& message);
   void ReleaseUnwatched(uint64_t lease_id);
-  // Everything written before `id` has arrived; drops what has no answer.
+  // Everything written before `id` has arrived; drops messages that have no
+  // answer.
   void Confirm(uint64_t id);
   void Finish(uint64_t id, Request& request, absl::StatusOr<Answer> answer);
   void FinishIfComplete(uint64_t id, Request& request);

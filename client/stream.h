@@ -13,8 +13,9 @@
 
 namespace gmb::internal {
 
-// Whose messages a Stream carries. Called from gRPC's threads, possibly with
-// the stream's lock held, so never call a Stream under a lock that these take.
+// The session whose messages a Stream carries. Called from gRPC's threads,
+// possibly with the stream's lock held, so never call a Stream under a lock
+// that these take.
 class StreamOwner {
  public:
   // The next message to write, if there is any.

@@ -19,16 +19,17 @@
 namespace gmb::internal {
 
 // Calls the heaps of the session and then the application's trim handler, on a
-// thread of its own, so that they may block and call back into the library, and
-// says what each Trim of the broker is to be answered with. What they throw is
-// dropped.
+// thread of its own, so that they may block and call back into the library. It
+// also says how each Trim of the broker is to be answered. Exceptions that they
+// throw are dropped.
 //
-// One call at a time, for all Trims of a device that wait, with the newest's
-// bytes; the handler is asked for what the heaps have not given. A Trim whose
-// time is over before its call is: busy, answered once. It is called for all
-// the same, late: the broker asks once for what was said to be trimmable, and
-// nobody would say it anew; but for those that are too many. With nobody to
-// call every Trim is answered at once. Thread-safe.
+// There is one call at a time, for all Trims of a device that wait, with the
+// newest's bytes. The handler is asked for the bytes that the heaps have not
+// given. A Trim whose time is over before its call ends is answered once, as
+// busy. The call is made all the same, late: the broker asks once for the bytes
+// that were said to be trimmable, and nobody would say it anew. Only Trims that
+// are too many get no call. With nobody to call every Trim is answered at once.
+// Thread-safe.
 class TrimHook {
  public:
   using Clock = std::chrono::steady_clock;
@@ -63,7 +64,7 @@ class TrimHook {
   void SetWake(std::function<void()> wake);
 
   void OnTrim(const v1::Trim& trim, Clock::time_point now);
-  // What to answer now, each Trim once.
+  // The answers to give now, each Trim once.
   [[nodiscard]] std::vector<Answer> TakeAnswers(Clock::time_point now);
   // When to ask again, if nothing wakes before.
   [[nodiscard]] std::optional<Clock::time_point> NextDue() const;
@@ -105,7 +106,7 @@ class TrimHook {
   };
   static void Run(State& state);
   static void Call(State& state, const Pending& trim);
-  // What the heaps have given of `bytes`.
+  // How many of `bytes` the heaps have given.
   static uint64_t TrimHeaps(State& state, const std::string& device,
                             uint64_t bytes);
   // The newest Trim of the device that has waited the longest; all of that

@@ -111,8 +111,8 @@ v1::Contents ContentsToWire(Contents contents) {
 }
 
 google::protobuf::Duration DurationToWire(absl::Duration duration) {
-  constexpr int64_t kMostSeconds =
-      315'576'000'000;  // of google.protobuf.Duration
+  // Of google.protobuf.Duration.
+  constexpr int64_t kMostSeconds = 315'576'000'000;
   duration =
       std::clamp(duration, absl::ZeroDuration(), absl::Seconds(kMostSeconds));
   google::protobuf::Duration wire;

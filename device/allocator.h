@@ -18,8 +18,8 @@ using SlabKey = uint64_t;
 
 struct CreatedSlab {
   SlabKey key;
-  ShareableHandle
-      exported;  // exported once; the caller stores and duplicates it
+  // Exported once; the caller stores and duplicates it.
+  ShareableHandle exported;
 };
 
 // A destroyed slab that still uses up the device.
@@ -31,10 +31,10 @@ struct HeldSlab {
   std::string stuck;
 };
 
-// What one process uses of a device, contexts included, as the driver charges
-// it. A hint only: shared slabs are charged to their owner, a client that keeps
-// a slab and its fd is not charged for it, and processes outside this PID
-// namespace are not listed.
+// The memory that one process uses of a device, contexts included, as the
+// driver charges it. A hint only: shared slabs are charged to their owner, a
+// client that keeps a slab and its fd is not charged for it, and processes
+// outside this PID namespace are not listed.
 struct ProcessUsage {
   pid_t pid;
   uint64_t used_bytes;
@@ -73,7 +73,8 @@ class Allocator {
   // allocator can name them: host. Cheap, and no system calls.
   [[nodiscard]] virtual std::vector<HeldSlab> Held() const { return {}; }
 
-  // Who uses the device, as far as it can be told. host: nobody but us can.
+  // The processes that use the device, as far as it can be told. host: nobody
+  // but us can.
   [[nodiscard]] virtual absl::StatusOr<std::vector<ProcessUsage>>
   Processes() = 0;
 };

@@ -1,3 +1,4 @@
+// Eviction and restore: copies slabs to the host pool and back.
 #include "device/copier.h"
 
 #include <utility>

@@ -16,14 +16,13 @@ namespace gmb::device {
 // Copies slabs of one device to the host pool and back, through mappings of
 // its own, so that no client takes part.
 //
-// The unit is one slab. Whoever evicts pushes all slabs of a lease at once and
-// destroys each in its callback (on another thread), so that the destruction of
-// one overlaps the copying of the next; whoever restores pushes each slab as
-// soon as it is created. All or nothing over several slabs is the caller's:
-// Cancel the group when one fails.
+// The unit is one slab. An eviction pushes all slabs of a lease at once; a
+// restore pushes them when they are created. Each is answered for itself, in
+// its callback. All or nothing over several slabs is the caller's: Cancel the
+// group when one fails.
 //
 // Two threads, one a direction, each first in, first out and independent of the
-// other (a GPU copies both ways at once). What matters most must therefore be
+// other (a GPU copies both ways at once). So the most urgent copy must be
 // pushed first: copies made ahead of need go slab by slab.
 //
 // Push takes a lock for moments and makes no system call, so that it may be
@@ -42,8 +41,8 @@ class Copier {
     out_.Wake();
     in_.Wake();
   }
-  // Ends all jobs, those not done with CANCELLED, and the threads. What is
-  // pushed after that is answered by the destructor.
+  // Ends all jobs, those not done with CANCELLED, and the threads. The
+  // destructor answers jobs that are pushed after that.
   void Stop() {
     out_.Stop();
     in_.Stop();
@@ -60,9 +59,9 @@ class Copier {
   CopyLane in_;
 };
 
-// The copier of a device. FAILED_PRECONDITION for ipc: what a client maps there
-// can not be given another place, so it is not evicted. For GPUs this makes no
-// context; the first copy does.
+// The copier of a device. FAILED_PRECONDITION for ipc: a client cannot map its
+// memory there at the same place again, so it is not evicted. For GPUs this
+// makes no context; the first copy does.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Copier>> OpenCopier(
     const DeviceInfo& info, HostPool* pool, const CopyPacing& pacing = {});
 

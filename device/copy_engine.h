@@ -14,8 +14,8 @@ enum class CopyDirection {
   kIn,   // from host memory to a slab
 };
 
-// What a copier needs of one kind of device: the broker's own mapping of a
-// slab, and copies that run by themselves. Used by one thread; copies are
+// The part of a copier that differs by kind of device: the broker's own mapping
+// of a slab, and copies that run by themselves. Used by one thread; copies are
 // finished in the order in which they were begun. Errors as in allocator.h.
 class CopyEngine {
  public:

@@ -16,7 +16,8 @@ namespace gmb::device {
 // The copy of one slab's contents to, or from, its room in the host pool.
 struct CopyJob {
   CopyDirection direction = CopyDirection::kOut;
-  // What Cancel names: one eviction or restore, of any number of slabs.
+  // The group that Cancel names: one eviction or restore, of any number of
+  // slabs.
   uint64_t group = 0;
   // Given up once it is mapped, or the job ends. Not null.
   std::shared_ptr<const ShareableHandle> slab;

@@ -1,3 +1,4 @@
+// Eviction and restore: one direction of a copier, on its thread.
 #include "device/copy_lane.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A GPU's primary context, current for the time of a call.
 #include "device/cuda_context.h"
 
 namespace gmb::device {

@@ -1,3 +1,4 @@
+// Finds a GPU by name, and says what it can do.
 #include "device/cuda_device.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Opens GPUs: their allocators, mappers, copiers and fences.
 #include "device/cuda_devices.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// Loads the NVIDIA driver at run time.
 #include "device/cuda_driver.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// Map: what both kinds of GPU mappings share.
 #include "device/cuda_mapper.h"
 
 #include "device/cuda_device.h"

@@ -13,8 +13,8 @@
 
 namespace gmb::device {
 
-// What the mappers of both CUDA kinds share: the primary context, and copies.
-// Ranges share the context too, so they may outlive their mapper.
+// The parts that the mappers of both CUDA kinds share: the primary context, and
+// copies. Ranges share the context too, so they may outlive their mapper.
 class CudaMapper : public Mapper {
  public:
   CudaMapper(DeviceInfo info, std::shared_ptr<const CudaContext> context)

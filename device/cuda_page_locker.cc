@@ -1,3 +1,4 @@
+// The host pool: page-locks its memory for GPUs.
 #include <mutex>
 #include <utility>
 

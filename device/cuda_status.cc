@@ -1,3 +1,4 @@
+// Errors of the driver become statuses that say what to do.
 #include "device/cuda_status.h"
 
 #include "absl/strings/str_cat.h"

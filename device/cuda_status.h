@@ -8,10 +8,10 @@
 
 namespace gmb::device {
 
-// What an error of the driver means to a caller: the one place where CUresult
-// turns into a status, with the codes that allocator.h promises and, where
-// there is something to do about it, what to do. `call` is the driver function
-// and `error_name` the driver's own word for `result`.
+// The meaning of the driver's errors to a caller. This is the one place where a
+// CUresult turns into a status, with the codes that allocator.h promises and,
+// where there is something to do about it, what to do. `call` is the driver
+// function and `error_name` the driver's own word for `result`.
 [[nodiscard]] absl::Status CudaStatus(CUresult result, absl::string_view call,
                                       absl::string_view error_name);
 

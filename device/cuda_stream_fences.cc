@@ -1,3 +1,4 @@
+// The heap's frees: events that show how far a stream has got.
 #include "device/cuda_stream_fences.h"
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Opens devices by name.
 #include "device/devices.h"
 
 #include <utility>

@@ -41,8 +41,8 @@ struct HostOptions {
 [[nodiscard]] absl::StatusOr<std::unique_ptr<StreamFences>> OpenStreamFences(
     const DeviceInfo& info);
 
-// What the CUDA side of this machine looks like, for `gmb doctor` and
-// `gmbd --check`. Never fails: what is missing is said in `problem`.
+// The CUDA side of this machine, for `gmb doctor` and `gmbd --check`. Never
+// fails: `problem` says what is missing.
 struct CudaProbe {
   bool built_in = false;       // this build has the CUDA devices
   std::string driver_version;  // "580.159.04", empty without a driver

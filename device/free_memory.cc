@@ -1,3 +1,4 @@
+// After a release: how much of a GPU is free again.
 #include "device/free_memory.h"
 
 #include <cstddef>

@@ -14,7 +14,7 @@
 namespace gmb::device {
 
 // Reads how much memory of a GPU is free: from NVML, which needs no context;
-// where NVML can not tell, from the driver in a primary context that is then
+// where NVML cannot tell, from the driver in a primary context that is then
 // kept. For one thread at a time.
 class FreeMemory {
  public:

@@ -16,9 +16,10 @@ enum class DeviceKind { kVmm, kIpc, kHost };
 // The 64 opaque bytes of a legacy cudaIpcMemHandle_t.
 using IpcHandle = std::array<std::byte, 64>;
 
-// What travels to a client so that it can map a slab: a file descriptor for
-// vmm and host (by SCM_RIGHTS), 64 bytes for ipc (in the frame itself).
-// An fd here owns its own open file description where the kind allows it.
+// The handle that travels to a client so that it can map a slab: a file
+// descriptor for vmm and host (by SCM_RIGHTS), 64 bytes for ipc (in the frame
+// itself). An fd here owns its own open file description where the kind allows
+// it.
 using ShareableHandle = std::variant<ipc::UniqueFd, IpcHandle>;
 
 // Names one device: what a broker says to a client and an operator types.

@@ -1,3 +1,4 @@
+// Grant: slabs of the host device are created, and found again when kept.
 #include "device/host_allocator.h"
 
 #include <string>

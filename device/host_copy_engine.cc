@@ -1,3 +1,4 @@
+// Eviction and restore on the host device: the processor copies.
 #include "device/host_copy_engine.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Map: slabs of the host device become one range of addresses.
 #include "device/host_mapper.h"
 
 #include <sys/mman.h>

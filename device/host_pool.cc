@@ -1,3 +1,4 @@
+// The host pool: memory for the contents of evicted leases.
 #include "device/host_pool.h"
 
 #include <algorithm>

@@ -19,14 +19,14 @@
 namespace gmb::device {
 
 // The memory of the host pool: host memory for the contents of evicted and
-// backed leases, of one fixed size, for all devices of a broker. Which bytes
-// belong to whom is not its business: the books are kept apart from it
+// backed leases, of one fixed size, for all devices of a broker. It does not
+// know which lease has which bytes: the books are kept apart from it
 // (broker/hostpool), so that they can be asked under a lock.
 //
 // Creating it is quick. Threads of its own then *prepare* it, chunk by chunk
 // from the start: bring its pages into use (so that an eviction later cannot
-// fail for lack of memory) and page-lock them for GPUs. Whoever needs a piece
-// earlier calls AwaitPrepared, and its chunks come next.
+// fail for lack of memory) and page-lock them for GPUs. A thread that needs a
+// piece earlier calls AwaitPrepared, and its chunks come next.
 //
 // Thread-safe. Copiers must be destroyed before it.
 class HostPool {

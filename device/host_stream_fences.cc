@@ -1,3 +1,4 @@
+// The heap's frees on host memory: every fence is reached at once.
 #include "device/host_stream_fences.h"
 
 namespace gmb::device {

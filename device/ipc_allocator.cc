@@ -1,3 +1,4 @@
+// Grant: slabs of the ipc device.
 #include "device/ipc_allocator.h"
 
 #include <cstring>

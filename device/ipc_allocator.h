@@ -19,10 +19,10 @@
 
 namespace gmb::device {
 
-// The ipc device, for clients that can not use vmm: a slab is one cuMemAlloc
-// with a legacy IPC handle. It lives in this process's context, so it dies
-// with the broker, and freeing one that a client still has open is undefined
-// by CUDA's documentation (measured: the client reads on). See docs/devices.md.
+// The ipc device, for clients that cannot use vmm: a slab is one cuMemAlloc
+// with a legacy IPC handle. It lives in this process's context, so it dies with
+// the broker, and freeing one that a client still has open is undefined by
+// CUDA's documentation (measured: the client reads on). See docs/devices.md.
 class IpcAllocator final : public Allocator {
  public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Allocator>> Open(

@@ -1,3 +1,4 @@
+// Map: a slab of the ipc device, by its handle.
 #include "device/ipc_mapper.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// The host pool: how much memory the machine has to spare.
 #include "device/machine_memory.h"
 
 #include <algorithm>

@@ -39,7 +39,7 @@ class MappedRange {
   [[nodiscard]] virtual absl::Status Unmap() = 0;
 };
 
-// What this process may do with a range.
+// The accesses of this process to a range.
 enum class Protection {
   kReadWrite,
   // A write faults: on the host as any bad access does, on a GPU as an error of

@@ -1,3 +1,4 @@
+// After a release: free memory of a GPU, without a CUDA context.
 #include "device/nvml.h"
 
 #include <dlfcn.h>

@@ -18,7 +18,7 @@ class PageLocker {
 
   // Takes tens of milliseconds a GiB where the pages are in use already.
   [[nodiscard]] virtual absl::Status Lock(void* start, uint64_t bytes) = 0;
-  // What Lock was given; no copy may be under way there.
+  // Memory that Lock was given; no copy may be under way there.
   virtual void Unlock(void* start) = 0;
 };
 

@@ -1,3 +1,4 @@
+// The host pool: its mapping, with the largest pages that there are.
 #include "device/pool_mapping.h"
 
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 
 namespace gmb::device {
 
-// What a mapping's pages are: larger ones are touched, page-locked and given
+// The kind of a mapping's pages. Larger ones are touched, page-locked and given
 // back several times faster; copies run at the same speed with each.
 enum class PageKind {
   kHugetlb,      // reserved beforehand by the operator (vm.nr_hugepages)

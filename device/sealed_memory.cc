@@ -1,3 +1,4 @@
+// Grant: memory of a host slab; release: whether anybody still holds it.
 #include "device/sealed_memory.h"
 
 #include <fcntl.h>

@@ -10,8 +10,8 @@
 namespace gmb::device {
 
 // Slabs of host memory: memfds of fixed size, zero at birth and paged in when
-// first touched. Who still holds one is known exactly, which is what lets the
-// host device tell unreturned memory from free memory.
+// first touched. It is known exactly whether anybody still holds one, so that
+// the host device can tell unreturned memory from free memory.
 //
 // How: the kernel grants a write lease (fcntl F_SETLEASE) on a file only when
 // no other open file description for it exists. A mapping, a duplicate, and an

@@ -1,3 +1,4 @@
+// Checks of sizes that arrive from outside.
 #include "device/sizes.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,3 +1,4 @@
+// Grant: slabs of a GPU are created, exported and destroyed.
 #include "device/vmm_allocator.h"
 
 #include <fcntl.h>

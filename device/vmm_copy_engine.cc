@@ -1,3 +1,4 @@
+// Eviction and restore on a GPU: maps slabs and copies them.
 #include "device/vmm_copy_engine.h"
 
 #include <utility>

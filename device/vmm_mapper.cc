@@ -1,3 +1,4 @@
+// Map: slabs of a GPU become one range of addresses.
 #include "device/vmm_mapper.h"
 
 #include <utility>

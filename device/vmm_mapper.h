@@ -16,8 +16,8 @@ class VmmMapper final : public CudaMapper {
  public:
   using CudaMapper::CudaMapper;
 
-  // FAILED_PRECONDITION when a device of `access` can not reach this one's
-  // memory, NOT_FOUND when this process can not see it.
+  // FAILED_PRECONDITION when a device of `access` cannot reach this one's
+  // memory, NOT_FOUND when this process cannot see it.
   [[nodiscard]] absl::StatusOr<std::unique_ptr<MappedRange>> Reserve(
       uint64_t bytes, absl::Span<const std::string> access,
       Protection protection) override;

@@ -39,7 +39,7 @@ class Interrupter {
     sigevent event{};
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = InterruptSignal();
-    // What newer C libraries call sigev_notify_thread_id.
+    // Newer C libraries call it sigev_notify_thread_id.
     event._sigev_un._tid = ::gettid();
     timer_t timer = nullptr;
     if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) {

@@ -13,11 +13,12 @@
 namespace gmb::ipc {
 
 // Closes the sockets of untrusted peers where nobody waits. To close one drops
-// what lies unread in it, fds of the peer's choice among it (foreign_fds.h),
-// and that can take as long as the peer likes. A thread closes one after
-// another. A timer interrupts it while a close lasts, which ends the wait of a
-// lingering TCP socket. What no signal ends (a FUSE server that does not
-// answer) costs that thread, and another one goes on, up to kMostThreads.
+// all that lies unread in it, fds of the peer's choice among it
+// (foreign_fds.h). That can take as long as the peer likes. A thread closes one
+// after another. A timer interrupts it while a close lasts, which ends the wait
+// of a lingering TCP socket. A close that no signal ends (of a FUSE server's
+// file, when the server does not answer) costs that thread, and another one
+// goes on, up to kMostThreads.
 //
 // Installs a handler for one real-time signal in the process (SIGRTMIN + 3) and
 // sends it to its own threads alone. Thread-safe.
@@ -30,8 +31,8 @@ class FdDisposer {
 
   // INTERNAL: the kernel gives no thread or timer.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<FdDisposer>> Start();
-  // Waits for closes under way for at most a second. What is left stays open:
-  // the end of the process closes it, and does not linger.
+  // Waits for closes under way for at most a second. Sockets that are left stay
+  // open: the end of the process closes them, and does not linger.
   ~FdDisposer();
   FdDisposer(const FdDisposer&) = delete;
   FdDisposer& operator=(const FdDisposer&) = delete;

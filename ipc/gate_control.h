@@ -8,8 +8,8 @@
 
 namespace gmb::ipc {
 
-// The broker's moves. Each is a single atomic instruction, whatever the client
-// does meanwhile: no loop, no system call, no wait. Thread-safe.
+// The broker's moves. Each is a single atomic instruction, also while the
+// client writes: no loop, no system call, no wait. Thread-safe.
 
 // PARKED -> CLOSED, if the word is still `seen`. Then no scope is in, the GPU
 // is quiet (if the client keeps the rules), and what it wrote can be read.

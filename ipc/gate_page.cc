@@ -1,3 +1,4 @@
+// Greeting: the page that a gate's word lies in.
 #include "ipc/gate_page.h"
 
 #include <fcntl.h>

@@ -12,8 +12,8 @@
 
 namespace gmb::ipc {
 
-// What lies at the start of a gate's page. The other process may write it at
-// any time, and may write anything.
+// The start of a gate's page. The other process may write it at any time, and
+// may write anything.
 struct alignas(64) GateCells {
   std::atomic<uint64_t> word;
   // CLOCK_MONOTONIC, as exact as its coarse form (some 4 ms), when the last

@@ -1,3 +1,4 @@
+// Parking: since when a session is idle, as the broker sees it.
 #include "ipc/gate_watch.h"
 
 #include <algorithm>

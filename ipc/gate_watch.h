@@ -9,8 +9,8 @@
 
 namespace gmb::ipc {
 
-// What the broker makes of a gate at which it looks now and then: since when
-// it is idle. Pure; times are those of one clock that does not jump.
+// The broker's view of a gate at which it looks now and then: since when it is
+// idle. Pure; times are those of one clock that does not jump.
 //
 // Between two looks the client's own stamp decides, outside of them it cannot:
 // a client that lies about it gains the time between two looks.

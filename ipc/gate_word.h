@@ -6,9 +6,9 @@
 
 namespace gmb::ipc {
 
-// The gate: what a session's process and the broker agree on about the use of
-// the session's memory, in one 64-bit word that both can change. docs/gate.md
-// has the whole of it. Pure: this file knows words, not who holds them.
+// The gate: one 64-bit word, with which a session's process and the broker
+// agree on the use of the session's memory. Both can change it. docs/gate.md
+// has the whole of it. Pure: this file knows words, not their pages.
 enum class GateState : uint8_t {
   kOpen = 0,    // scopes may be in, and the GPU may be at work
   kSync = 1,    // no scope is in; the parker waits for the GPU

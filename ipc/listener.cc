@@ -1,3 +1,4 @@
+// A listening Unix socket at a path.
 #include "ipc/listener.h"
 
 #include <fcntl.h>
@@ -19,9 +20,9 @@ namespace {
 // pace of the broker's doors, so that none waits longer.
 constexpr int kBacklog = 1024;
 
-// What lies at `path`, held, so that nobody can put something else in its
-// place. Only a socket of ours with no other name: a tenant that owns the
-// directory might have put one of another service there.
+// The file at `path`, held, so that nobody can put something else in its place.
+// Only a socket of ours with no other name: a tenant that owns the directory
+// might have put one of another service there.
 absl::StatusOr<UniqueFd> HoldOwnSocket(const std::string& path,
                                        struct stat* info) {
   UniqueFd held(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));

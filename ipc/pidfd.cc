@@ -1,3 +1,4 @@
+// Greeting and death: the process behind a connection.
 #include "ipc/pidfd.h"
 
 #include <fcntl.h>

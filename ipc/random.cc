@@ -1,3 +1,4 @@
+// Greeting: nonces and tokens.
 #include "ipc/random.h"
 
 #include <sys/random.h>
@@ -9,7 +10,7 @@
 namespace gmb::ipc {
 
 absl::StatusOr<std::string> RandomToken(size_t bytes) {
-  constexpr size_t kMaxBytes = 256;  // what getrandom gives in one piece
+  constexpr size_t kMaxBytes = 256;  // getrandom gives so much in one piece
   if (bytes == 0 || bytes > kMaxBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a token has 1 to ", kMaxBytes, " bytes"));

@@ -1,3 +1,4 @@
+// Greeting and slabs: packets with credentials and file descriptors.
 #include "ipc/seqpacket.h"
 
 #include <fcntl.h>
@@ -173,7 +174,7 @@ SeqpacketSocket::SeqpacketSocket(UniqueFd fd) : fd_(std::move(fd)) {
 absl::StatusOr<bool> SeqpacketSocket::TrySend(absl::string_view bytes,
                                               absl::Span<const int> fds,
                                               bool with_credentials) {
-  // An empty packet can not be told from a hang-up.
+  // An empty packet cannot be told from a hang-up.
   if (bytes.empty() || bytes.size() > kMaxPacketBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a packet has 1 to ", kMaxPacketBytes,

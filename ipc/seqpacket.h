@@ -18,7 +18,7 @@
 
 namespace gmb::ipc {
 
-// Who is at the other end, as the kernel says.
+// The process at the other end, as the kernel says.
 struct PeerCredentials {
   pid_t pid = 0;  // 0: the peer is not visible from our pid namespace
   uid_t uid = 0;

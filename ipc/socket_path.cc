@@ -1,3 +1,4 @@
+// Paths that a Unix socket can have.
 #include "ipc/socket_path.h"
 
 #include <sys/stat.h>

@@ -27,8 +27,8 @@ enum class PathState {
   kListening,  // a socket that somebody listens on, of any type
   kOther,      // not a socket
 };
-// What lies at `path`. Connects to find out, so a listener there sees a peer
-// that hangs up at once. Errors: the path's directory can not be searched.
+// The kind of file at `path`. Connects to find out, so a listener there sees a
+// peer that hangs up at once. Errors: the path's directory cannot be searched.
 absl::StatusOr<PathState> InspectSocketPath(const std::string& path);
 
 // Removes a stale socket. OK when the path is free afterwards; ALREADY_EXISTS

@@ -1,3 +1,4 @@
+// Wakes a thread that waits in poll or epoll.
 #include "ipc/wakeup.h"
 
 #include <sys/eventfd.h>

@@ -1,3 +1,4 @@
+// Acquire: whether a request is granted, waits, or is refused.
 #include "quota/admission.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,
   // Above the limit for now means that the tenant must release first, down to
   // its limit.
   const uint64_t own_bytes = std::min(hard_bytes, quota.limit_bytes);
-  // What others do not use of their guarantees serves soft leases as well.
+  // Bytes of their guarantees that others do not use serve soft leases as well.
   const uint64_t others_bytes =
       ask.hard ? ledger.requested_bytes() - quota.guarantee_bytes : 0;
   const uint64_t sum_bytes = own_bytes + others_bytes + ledger.lost_bytes();
@@ -43,7 +44,7 @@ int64_t LackingBytes(const PoolState& pool, const Account& account,
   // While operators wait for bytes, or the sum is broken, nobody borrows.
   const int64_t slack_bytes = ledger.SlackBytes();
   const int64_t kept = ledger.IsShrinking() ? 1 : 0;
-  int64_t beyond = 0;  // what the sum would have to take
+  int64_t beyond = 0;  // bytes that the sum would have to take
   if (ask.hard) {
     beyond = bytes - static_cast<int64_t>(account.HardRoomBytes());
   }

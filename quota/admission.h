@@ -22,8 +22,8 @@ struct PoolState {
   // Waiting requests that ask for bytes of other pools as well, by place.
   absl::btree_map<uint64_t, RequestId> linked;
   bool draining = false;
-  bool shrink_pending =
-      false;  // the caller was told PENDING and not yet APPLIED
+  // The caller was told PENDING and not yet APPLIED.
+  bool shrink_pending = false;
 };
 
 Standing StandingOf(const Account& account);
@@ -42,9 +42,9 @@ int64_t LackingBytes(const PoolState& pool, const Account& account,
 // Whether a request that waits has its bytes in this pool; turns apart.
 bool FitsNow(const PoolState& pool, const Account& account, const Ask& ask);
 
-// What keeps a request that is not in the queue from being served now: its
-// tenant's limit, or the pool, with a deficit of 0 when it is only not its
-// turn. None: serve it.
+// The obstacle that keeps a request that is not in the queue from being served
+// now: its tenant's limit, or the pool, with a deficit of 0 when it is only not
+// its turn. None: serve it.
 std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,
                                 const Ask& ask, Instant now);
 

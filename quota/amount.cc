@@ -1,3 +1,4 @@
+// A quantity of a pool's memory: bytes, or a share.
 #include "quota/amount.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Copies ahead of need: which lease is next, and how fast.
 #include "quota/backing.h"
 
 #include <algorithm>

@@ -12,11 +12,12 @@ namespace gmb::quota {
 
 struct BackingOptions {
   // 0: nothing is backed ahead. Off by default: see the replays in
-  // docs/reclaim.md.
+  // docs/reclaim-study.md.
   uint64_t bytes_per_second = 0;
   // Copied at most at a time, and what an idle budget saves up.
   uint64_t burst_bytes = uint64_t{1} << 30;
-  // Parked for so long at least: who comes back at once makes the copy untrue.
+  // Parked for so long at least: a session that comes back at once makes the
+  // copy untrue.
   Nanoseconds idle_for = std::chrono::seconds(2);
 };
 
@@ -28,7 +29,7 @@ class BackingBudget {
         saved_bytes_(static_cast<double>(options.burst_bytes)) {}
 
   uint64_t AvailableBytes(Instant now);
-  // What was copied, or is about to be: at most AvailableBytes.
+  // Bytes that were copied, or are about to be: at most AvailableBytes.
   void Spend(uint64_t bytes, Instant now);
   // When so many bytes are there; Max: never.
   Instant AvailableAt(uint64_t bytes, Instant now);

@@ -1,3 +1,4 @@
+// Eviction: judges one lease for one demand.
 #include "quota/candidate.h"
 
 #include <algorithm>
@@ -101,7 +102,8 @@ std::optional<Verdict> Judge::Examine(const LeaseRow& lease,
                .tenant = FindTenant(lease.tenant, lease.pool),
                .start = now_};
   if (candidate.tenant == nullptr) return Verdict::kBusy;
-  // Whoever does not answer does so while a step is under way.
+  // A session that does not answer has a step under way, so ask this before
+  // `busy`.
   if (now_ >= lease.unmap_deadline) {
     return Terminate(candidate, now_, Verdict::kMayNotTerminate);
   }
@@ -176,7 +178,7 @@ bool ComesBefore(const Candidate& a, const Candidate& b, uint64_t need_bytes) {
     }
     return {true, need_bytes - c.lease->bytes};  // the largest first
   };
-  // Who has borrowed most is paused first.
+  // The tenant that has borrowed most is paused first.
   return std::make_tuple(a.step, a.young, -a.borrowed_per_weight,
                          a.copy_bytes > 0, a.lease->idle_since, excess(a),
                          a.lease->lease) <

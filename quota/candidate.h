@@ -20,10 +20,10 @@ struct Candidate {
   double borrowed_per_weight = 0;  // of its tenant, where it is to be paused
 };
 
-// What a demand allows, whoever the lease belongs to.
+// The rules of a demand, for leases of any tenant.
 struct DemandRules {
   bool one_tenant = false;        // only that tenant gives
-  bool guarantees_hold = false;   // nobody falls below his guarantee whole
+  bool guarantees_hold = false;   // only tenants above theirs give
   bool borrows = false;           // nobody falls below it at all
   bool waits_for_young = false;   // leases that are too young are not asked
   bool takes_young_late = false;  // they are, at the last moment
@@ -37,8 +37,8 @@ class Judge {
   Judge(const Snapshot& snapshot, const Demand& demand, Instant now,
         const PlannerOptions& options);
 
-  // Why the lease may not be asked, or the candidate. What depends on other
-  // victims (guarantees, host room) is asked later.
+  // Why the lease may not be asked, or the candidate. Rules that depend on
+  // other victims (guarantees, host room) are asked later.
   std::optional<Verdict> Examine(const LeaseRow& lease, Candidate& candidate);
 
   // When one that was refused may be asked.

@@ -1,4 +1,4 @@
-// What the engine answers: to be carried out by the caller, in order.
+// The engine's answers: to be carried out by the caller, in order.
 #ifndef GMB_QUOTA_EFFECT_H_
 #define GMB_QUOTA_EFFECT_H_
 
@@ -17,8 +17,8 @@ struct Granted {
   SessionId session{};
   TenantId tenant{};
   PoolId pool{};
-  uint64_t bytes =
-      0;  // a multiple of the granularity, at least what was asked for
+  // A multiple of the granularity, at least what was asked for.
+  uint64_t bytes = 0;
   uint32_t handles = 0;
 };
 
@@ -95,8 +95,8 @@ struct TenantRefused {
   Refusal refusal{};  // deficit_bytes: bytes it still holds
 };
 
-// What this tenant may have on this pool is not what it was: tell its sessions.
-// Several in the effects of one event are as good as the last.
+// This tenant's budget on this pool has changed: tell its sessions. Several in
+// the effects of one event are as good as the last.
 struct BudgetChanged {
   TenantId tenant{};
   PoolId pool{};

@@ -1,4 +1,4 @@
-// What the engine is told. Every change of its state is one of these.
+// The engine's events. Every change of its state is one of these.
 #ifndef GMB_QUOTA_EVENT_H_
 #define GMB_QUOTA_EVENT_H_
 
@@ -20,8 +20,8 @@ struct PoolSet {
   uint64_t granularity_bytes = 0;  // every lease is a multiple of it; above 0
 };
 
-// A draining pool makes no new grants; those that wait are denied. What is
-// leased stays, and what was evicted may come back.
+// A draining pool makes no new grants, and waiting requests are denied. Leases
+// stay, and evicted ones may come back.
 struct PoolDrain {
   PoolId pool{};
   bool draining = false;

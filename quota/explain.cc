@@ -1,3 +1,4 @@
+// `gmb why`: what a tenant could get, and what stands in the way.
 #include "quota/explain.h"
 
 #include <algorithm>

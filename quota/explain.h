@@ -1,4 +1,5 @@
-// What a tenant could get from a pool now, and what stands in the way of more.
+// How much a tenant could get from a pool now, and what stands in the way of
+// more.
 #ifndef GMB_QUOTA_EXPLAIN_H_
 #define GMB_QUOTA_EXPLAIN_H_
 

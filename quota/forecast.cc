@@ -1,3 +1,4 @@
+// How much a tenant will need soon.
 #include "quota/forecast.h"
 
 #include <algorithm>

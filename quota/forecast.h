@@ -1,6 +1,6 @@
-// What a tenant will need soon, from what it needed: Holt's method (a level and
-// a trend, both smoothed exponentially) over the peaks of fixed intervals.
-// Pure; a few words of memory a tenant.
+// How much a tenant will need soon, from its needs so far: Holt's method (a
+// level and a trend, both smoothed exponentially) over the peaks of fixed
+// intervals. Pure; a few words of memory a tenant.
 #ifndef GMB_QUOTA_FORECAST_H_
 #define GMB_QUOTA_FORECAST_H_
 

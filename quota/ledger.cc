@@ -1,3 +1,4 @@
+// Every grant and release: the books of one pool.
 #include "quota/ledger.h"
 
 #include <utility>
@@ -31,7 +32,7 @@ void Ledger::Alter(Account& account, const Change& change) {
   const uint64_t effective_bytes = account.effective_bytes;
   TakeFromSums(account);
   change();
-  // What is held anyway is covered by the guarantee at no cost.
+  // The guarantee covers bytes that are held anyway at no cost.
   account.effective_bytes = std::max(
       account.effective_bytes,
       std::min(account.requested.guarantee_bytes, account.HardBytes()));
@@ -64,7 +65,7 @@ std::optional<Ledger::TargetRefusal> Ledger::CheckTarget(
   for (const auto& [tenant, account] : accounts_) {
     if (auto refusal = quota::CheckQuota(account->quota, target_bytes,
                                          granularity_bytes_)) {
-      // The one with the smallest id, whatever the order of the map.
+      // The one with the smallest id: the map has no order.
       if (!refused || tenant < refused->tenant) refused = {*refusal, tenant};
     }
     sum_bytes +=

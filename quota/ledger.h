@@ -24,18 +24,18 @@ struct Account {
   TenantId tenant;
   TenantQuota quota;        // as it was asked for
   ResolvedQuota requested;  // the same in bytes
-  uint64_t effective_bytes =
-      0;  // the guarantee in force; at least min(requested, hard)
+  // The guarantee in force; at least min(requested, hard).
+  uint64_t effective_bytes = 0;
   uint64_t leased_bytes = 0;
   uint64_t evicted_bytes = 0;  // of the leased ones, not on the device
   uint64_t soft_bytes = 0;     // of the leased ones, on the device and not hard
   uint64_t unreturned_bytes = 0;
   uint64_t leases = 0;
   uint64_t handles = 0;
-  uint64_t pending_place =
-      0;  // in the order of guarantees still to come; 0: not in it
-  bool quota_pending =
-      false;  // the caller was told PENDING and not yet APPLIED
+  // In the order of guarantees still to come; 0: not in it.
+  uint64_t pending_place = 0;
+  // The caller was told PENDING and not yet APPLIED.
+  bool quota_pending = false;
   bool budget_changed = false;  // since the changes were last taken
   bool touched = false;         // listed for TakeTouched
 
@@ -43,7 +43,7 @@ struct Account {
   uint64_t ResidentBytes() const {
     return leased_bytes - evicted_bytes + unreturned_bytes;
   }
-  // Of these, what cannot be taken by force.
+  // Of these, the bytes that cannot be taken by force.
   uint64_t HardBytes() const { return ResidentBytes() - soft_bytes; }
   uint64_t ClaimBytes() const { return std::max(effective_bytes, HardBytes()); }
   uint64_t BorrowedBytes() const {
@@ -54,9 +54,9 @@ struct Account {
     const uint64_t bytes = leased_bytes - evicted_bytes;
     return bytes - std::min(bytes, requested.limit_bytes);
   }
-  // What the guarantee in force still allows, and what the limit does.
-  // Unreturned bytes count against the limit: or a tenant could keep what it
-  // released and lease as much again.
+  // The bytes that the guarantee in force still allows, and those that the
+  // limit does. Unreturned bytes count against the limit: otherwise a tenant
+  // could keep memory that it released and lease as much again.
   uint64_t GuaranteeLeftBytes() const {
     return effective_bytes - std::min(effective_bytes, ResidentBytes());
   }
@@ -64,7 +64,7 @@ struct Account {
     return requested.limit_bytes -
            std::min(requested.limit_bytes, leased_bytes + unreturned_bytes);
   }
-  // What may still come back of what was evicted: it was leased before.
+  // How much of the evicted bytes may still come back: they were leased before.
   uint64_t RestoreLeftBytes() const {
     return requested.limit_bytes -
            std::min(requested.limit_bytes, ResidentBytes());
@@ -88,8 +88,8 @@ class Ledger {
                                     const TenantQuota& quota) const;
   struct TargetRefusal {
     Refusal refusal;
-    TenantId
-        tenant;  // with kBadRequest: its guarantee would be above its limit
+    // With kBadRequest: the tenant whose guarantee would be above its limit.
+    TenantId tenant;
   };
   std::optional<TargetRefusal> CheckTarget(uint64_t target_bytes) const;
 
@@ -149,14 +149,14 @@ class Ledger {
   uint64_t leases() const { return leases_; }
   uint64_t handles() const { return handles_; }
 
-  // What hard leases can borrow: capacity - missing - committed. Below 0 when
-  // missing or unreturned bytes, or leases that became hard, have broken the
-  // sum.
+  // The bytes that hard leases can borrow: capacity - missing - committed.
+  // Below 0 when missing or unreturned bytes, or leases that became hard, have
+  // broken the sum.
   int64_t SlackBytes() const {
     return static_cast<int64_t>(capacity_bytes_) -
            static_cast<int64_t>(missing_bytes_ + committed_bytes_);
   }
-  // What is there, whoever it is kept for.
+  // The bytes that are there, kept for a guarantee or not.
   int64_t FreeBytes() const {
     return static_cast<int64_t>(capacity_bytes_) -
            static_cast<int64_t>(missing_bytes_ + ResidentBytes());

@@ -1,3 +1,4 @@
+// Eviction: which leases give way to a demand, by which step, and when.
 #include "quota/planner.h"
 
 #include <algorithm>
@@ -89,7 +90,7 @@ class Planner {
     return std::min(now_ + options_.trim_wait, demand_.deadline);
   }
 
-  // What those who are asked said that they could give back.
+  // The bytes that the asked sessions said they could give back.
   uint64_t PlanTrims(PoolId pool, uint64_t need_bytes) {
     std::vector<std::pair<bool, const LeaseRow*>> askable;
     uint64_t bytes = 0;
@@ -121,7 +122,7 @@ class Planner {
     return bytes;
   }
 
-  // What of a tenant's excess earlier victims have left.
+  // How much of a tenant's excess earlier victims have left.
   uint64_t ExcessLeft(const TenantRow& tenant) const {
     const uint64_t excess = ExcessBytes(tenant);
     const auto taken = taken_.find(&tenant);
@@ -236,7 +237,7 @@ class Planner {
       if (Sum(larger) > Sum(picked)) picked = std::move(larger);
     }
     uint64_t bytes = Sum(picked);
-    // Whom a later, larger victim has made needless is let off.
+    // A victim that a later, larger one has made needless is let off.
     for (size_t i = picked.size(); i-- > 0 && bytes > need_bytes;) {
       const uint64_t own_bytes = picked[i].lease->bytes;
       if (bytes - own_bytes < need_bytes) continue;
@@ -250,8 +251,8 @@ class Planner {
     return demand_.collects && lacking <= PossibleLater(pool);
   }
 
-  // What leases that refuse for the time being could give, as far as it is
-  // borrowed.
+  // The bytes that leases which refuse for the time being could give, as far as
+  // these are borrowed.
   uint64_t PossibleLater(PoolId pool) const {
     absl::flat_hash_map<const TenantRow*, uint64_t> possible;
     for (const LeaseRow& lease : snapshot_.leases) {
@@ -283,8 +284,8 @@ class Planner {
     for (const Candidate& candidate : picked) {
       const LeaseRow& lease = *candidate.lease;
       Say(lease, Verdict::kTaken);
-      // Trimming may make the last ones needless. They wait for it once: who
-      // says again and again that he could trim holds nobody up.
+      // Trimming may make the last ones needless. They wait for it once: a
+      // client that says again and again that it could trim holds nobody up.
       const Instant start = bytes >= at_once_bytes
                                 ? std::max(candidate.start, plan_.trim_by)
                                 : candidate.start;

@@ -14,8 +14,8 @@ namespace gmb::quota {
 
 struct PlannerOptions {
   // Whether a request above its guarantee may also be served from parked memory
-  // that lies within the guarantee of its owner (who gets it back as soon as he
-  // asks, being within his guarantee then).
+  // that lies within the guarantee of its owner. (The owner gets it back as
+  // soon as it asks, being within its guarantee then.)
   bool lend_parked_guarantees = false;
   bool pause = true;
   bool evict = true;
@@ -24,7 +24,7 @@ struct PlannerOptions {
   Nanoseconds trim_wait = std::chrono::milliseconds(20);
   // How long a client has for unmapping once its contents are copied.
   Nanoseconds unmap_grace = std::chrono::seconds(2);
-  // What a lease must have been resident for, in restores of it.
+  // How long a lease must have been resident, in restores of it.
   int64_t residency_restores = 4;
   uint64_t copy_bytes_per_second = 50'000'000'000;  // to the host pool
 };

@@ -1,3 +1,4 @@
+// The names of refusals.
 #include "quota/reason.h"
 
 namespace gmb::quota {

@@ -1,3 +1,4 @@
+// Eviction: why a lease was or was not taken, in words.
 #include "quota/reclaim.h"
 
 namespace gmb::quota {

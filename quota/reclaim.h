@@ -1,4 +1,4 @@
-// What the reclaim planner is told and what it answers: plain values.
+// The input and the answer of the reclaim planner: plain values.
 //
 // The caller keeps the snapshot's rows and changes them as it learns things;
 // the planner reads them once a plan and remembers nothing. Bytes and times as
@@ -19,7 +19,7 @@ namespace gmb::quota {
 // Sessions that are parked, evicted and restored together.
 using GroupId = Id<struct GroupTag>;
 
-// What a session's gate word says.
+// The state of a session's gate word.
 enum class Gate : uint8_t {
   kOff,     // the program does not use it
   kActive,  // a scope is open, or was too lately to be parked
@@ -56,13 +56,15 @@ struct LeaseRow {
   // Of one that was asked to unmap or map it: when it should have answered. (A
   // shared one's gate need not be closed for that.)
   Instant unmap_deadline = Instant::Max();
-  // What the client could give back at once, as it last said, on this lease's
-  // pool. Counted once a session: 0 on its other leases.
+  // The bytes that the client could give back at once, as it last said, on this
+  // lease's pool. Counted once a session: 0 on its other leases.
   uint64_t trimmable_bytes = 0;
-  // What it was asked to give back there a moment ago and may still. Likewise.
+  // The bytes that it was asked to give back there a moment ago and may still.
+  // Likewise.
   uint64_t trimming_bytes = 0;
-  // Of a shared lease, which has no session of its own: those that use it, and
-  // whoever moves together with them. `gate` is the least parked of theirs.
+  // Of a shared lease, which has no session of its own: the sessions that use
+  // it, and those that move together with them. `gate` is the least parked of
+  // theirs.
   std::vector<SessionId> users = {};
 };
 
@@ -85,7 +87,7 @@ struct Snapshot {
   uint64_t host_free_bytes = 0;  // of the host pool, not reserved
 };
 
-// What is to be had from a pool.
+// Bytes that are needed from a pool.
 struct Need {
   PoolId pool{};
   uint64_t bytes = 0;
@@ -160,8 +162,8 @@ struct Plan {
   std::vector<Victim> victims;  // in the order in which they are to be started
   uint64_t planned_bytes = 0;   // of the victims
   uint64_t copy_bytes = 0;
-  // What the demand still lacks after all of this; more than 0 also when more
-  // than kMaxVictims would be needed: plan again when this is done.
+  // The bytes that the demand still lacks after all of this; more than 0 also
+  // when more than kMaxVictims would be needed: plan again when this is done.
   uint64_t short_bytes = 0;
   // When a lease that was too young or left alone may be asked: plan again
   // then. Max: waiting alone will not help.

@@ -1,3 +1,4 @@
+// Quotas in bytes, and whether they fit into a pool.
 #include "quota/tenant_quota.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What a tenant may have on one pool, and whether a whole set of quotas fits.
+// A tenant's quota on one pool, and whether a whole set of quotas fits.
 #ifndef GMB_QUOTA_TENANT_QUOTA_H_
 #define GMB_QUOTA_TENANT_QUOTA_H_
 

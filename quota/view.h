@@ -12,9 +12,9 @@
 namespace gmb::quota {
 
 struct PoolView {
-  uint64_t target_bytes = 0;  // what the pool was asked to be
-  uint64_t capacity_bytes =
-      0;  // what it is now; above the target while a shrink is pending
+  uint64_t target_bytes = 0;  // the size that was asked for
+  // The size now; above the target while a shrink is pending.
+  uint64_t capacity_bytes = 0;
   uint64_t granularity_bytes = 0;
   uint64_t missing_bytes = 0;
   uint64_t leased_bytes = 0;
@@ -23,8 +23,8 @@ struct PoolView {
   uint64_t charged_bytes = 0;  // on the device: leased - evicted + unreturned
   uint64_t hard_bytes = 0;     // of these, what cannot be taken by force
   uint64_t guaranteed_bytes = 0;  // sum of the guarantees as asked for
-  uint64_t committed_bytes =
-      0;  // sum over tenants of max(guarantee in force, hard)
+  // Sum over tenants of max(guarantee in force, hard).
+  uint64_t committed_bytes = 0;
   // capacity - missing - committed: what hard leases can borrow. 0 when broken.
   uint64_t free_to_borrow_bytes = 0;
   // committed + missing - capacity, when missing or unreturned bytes have
@@ -40,8 +40,8 @@ struct PoolView {
 struct TenantPoolView {
   TenantQuota quota{};  // as it was asked for
   uint64_t requested_guarantee_bytes = 0;
-  uint64_t effective_guarantee_bytes =
-      0;  // in force; rises to what was asked for
+  // In force; rises to what was asked for.
+  uint64_t effective_guarantee_bytes = 0;
   uint64_t limit_bytes = 0;
   uint64_t leased_bytes = 0;
   uint64_t evicted_bytes = 0;   // of the leased ones, not on the device
@@ -50,7 +50,7 @@ struct TenantPoolView {
   uint64_t unreturned_bytes = 0;
   uint64_t borrowed_bytes = 0;    // resident above the guarantee
   uint64_t over_limit_bytes = 0;  // leased and not evicted, above the limit
-  // What an Acquire without waiting could get now, at most, of hard bytes and
+  // The most that an Acquire without waiting could get now, of hard bytes and
   // of soft ones.
   uint64_t obtainable_bytes = 0;
   uint64_t obtainable_soft_bytes = 0;
@@ -97,8 +97,8 @@ struct Shortage {
   PoolId pool{};
   uint64_t bytes = 0;  // that it asks for here
   // That have to be taken from somebody so that it, and those that are served
-  // before it, can be served. What missing and unreturned bytes have broken is
-  // not in it: nobody is evicted for those.
+  // before it, can be served. The part of the sum that missing and unreturned
+  // bytes have broken is not in it: nobody is evicted for those.
   uint64_t lacking_bytes = 0;
   bool within_guarantee = false;
   // From when on it may no longer be passed, so that what comes free stays for
@@ -117,10 +117,10 @@ struct Borrower {
 struct Explanation {
   std::vector<WaitingView> waiting;  // of this tenant, oldest first
   std::vector<Borrower> borrowers;   // other tenants, largest first, at most 8
-  uint64_t waiting_before =
-      0;  // requests of other tenants that are served first
-  uint64_t kept_for_guarantees_bytes =
-      0;  // free, but guaranteed to other tenants
+  // Requests of other tenants that are served first.
+  uint64_t waiting_before = 0;
+  // Free, but guaranteed to other tenants.
+  uint64_t kept_for_guarantees_bytes = 0;
   uint64_t missing_bytes = 0;
   uint64_t unreturned_bytes = 0;  // of all tenants
   uint64_t broken_bytes = 0;      // see PoolView

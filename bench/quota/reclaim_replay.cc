@@ -3,7 +3,7 @@
 //
 //     reclaim_replay [minutes] [seeds]
 //
-// The rows differ by one feature each; docs/reclaim.md has the table.
+// The rows differ by one feature each; docs/reclaim-study.md has the table.
 #include "tests/quota/reclaim_replay.h"
 
 #include <cstdio>

@@ -17,7 +17,8 @@
 
 namespace gmb::broker {
 
-// One device that the broker owns. What is not set here is BrokerConfig's.
+// One device that the broker owns. A value that is not set here is
+// BrokerConfig's.
 struct DeviceConfig {
   device::DeviceKind kind = device::DeviceKind::kHost;
   // "cuda:0" or "GPU-<uuid>"; "host-0", "host-1", ... in their order for host.
@@ -35,7 +36,7 @@ struct TenantConfig {
 };
 
 // All that a broker is told at its start, checked as far as that goes without
-// opening a device. What the fields mean: docs/configuration.md.
+// opening a device. docs/configuration.md says what the fields mean.
 struct BrokerConfig {
   std::vector<DeviceConfig> devices;  // at least one
   // Of each GPU: a share is of its free memory at the start less the headroom.
@@ -58,8 +59,8 @@ struct BrokerConfig {
   // Host memory for the contents of evicted leases; 0: none, and leases with
   // contents to be kept are not evicted.
   uint64_t host_pool_bytes = 0;
-  // Steps that reclaim may take beside trimming and evicting, and whom from
-  // (docs/reclaim.md, "What pays").
+  // Steps that reclaim may take beside trimming and evicting, and from whom
+  // (docs/reclaim-study.md).
   bool pause = true;
   bool lend_parked_guarantees = false;
   uint64_t back_ahead_bytes_per_second = 0;

@@ -1,3 +1,4 @@
+// The broker's start: defaults, file and flags become one configuration.
 #include "broker/config/config.h"
 
 #include <algorithm>

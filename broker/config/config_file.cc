@@ -1,3 +1,4 @@
+// The broker's start: reads the YAML file.
 #include "broker/config/config_file.h"
 
 #include <fcntl.h>

@@ -8,11 +8,11 @@
 
 namespace gmb::broker {
 
-// Reads a configuration file's text into `config`, which keeps its values
-// where the text says nothing. INVALID_ARGUMENT: all that is wrong with it, one
-// line each: "gmbd.yaml:12:5: tenants[1].guarantee: ...". Never throws,
-// whatever the text. Opens the token files that the text names, relative to the
-// directory of `path`, and asks the system for the users it names.
+// Reads a configuration file's text into `config`, which keeps its values where
+// the text says nothing. INVALID_ARGUMENT: all that is wrong with it, one line
+// each: "gmbd.yaml:12:5: tenants[1].guarantee: ...". Never throws, for any
+// text. Opens the token files that the text names, relative to the directory of
+// `path`, and asks the system for the users it names.
 [[nodiscard]] absl::Status ParseConfigFile(const std::string& text,
                                            const std::string& path,
                                            BrokerConfig* config);

@@ -1,3 +1,4 @@
+// The broker's start: the devices, as people write them.
 #include "broker/config/device_spec.h"
 
 #include <algorithm>

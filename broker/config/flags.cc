@@ -1,3 +1,4 @@
+// The broker's start: reads the command line.
 #include "broker/config/flags.h"
 
 #include <CLI/CLI.hpp>

@@ -1,3 +1,4 @@
+// The broker's start: the settings that file and flags have in common.
 #include "broker/config/settings.h"
 
 #include <algorithm>

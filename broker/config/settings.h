@@ -15,8 +15,7 @@ namespace gmb::broker {
 // file has a second flag, "--no-pause", that turns it off.
 struct Setting {
   const char* name;
-  const char*
-      placeholder;  // what stands for the value in --help; null: a switch
+  const char* placeholder;  // the value's name in --help; null: a switch
   const char* default_text;
   const char* help;
   bool flag_only;

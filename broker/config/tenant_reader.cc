@@ -1,3 +1,4 @@
+// The broker's start: reads the file's tenants.
 #include "broker/config/tenant_reader.h"
 
 #include <optional>
@@ -92,7 +93,7 @@ void TenantReader::ReadReclaim(YamlMap* map, ReclaimPolicy* reclaim) {
   map->TakeInto("host_limit", &ParseQuotaAmount, &reclaim->host_limit);
 }
 
-// What a device leaves out is as on every device.
+// A value that a device leaves out is as on every device.
 void TenantReader::ReadDeviceQuotas(const YamlValue& value,
                                     TenantPolicy* policy) {
   YamlMap map(value, errors_);

@@ -1,3 +1,4 @@
+// The broker's start: reads the secret of a tenant.
 #include "broker/config/token_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// The broker's start: single values of the file and of flags.
 #include "broker/config/values.h"
 
 #include <grp.h>

@@ -1,3 +1,4 @@
+// The broker's start: a YAML file in which every mistake has its place.
 #include "broker/config/yaml_map.h"
 
 #include <algorithm>

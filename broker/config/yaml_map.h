@@ -15,8 +15,7 @@
 
 namespace gmb::broker {
 
-// What is wrong with a file, all of it: "gmbd.yaml:12:5: tenants[1].limit:
-// ...".
+// All mistakes of a file: "gmbd.yaml:12:5: tenants[1].limit: ...".
 class ConfigErrors {
  public:
   explicit ConfigErrors(std::string file) : file_(std::move(file)) {}
@@ -40,7 +39,7 @@ struct YamlValue {
 // Reads one map key by key; what nobody asked for is an unknown key.
 class YamlMap {
  public:
-  // What is no map, or has a key twice, is an error and reads as empty.
+  // A node that is no map, or has a key twice, is an error and reads as empty.
   YamlMap(const YamlValue& value, ConfigErrors* errors);
 
   // The value of a key, if it is there.
@@ -82,7 +81,8 @@ class YamlMap {
   std::set<std::string, std::less<>> asked_for_;
 };
 
-// The elements of a list, each with its place. What is no list is an error.
+// The elements of a list, each with its place. A node that is no list is an
+// error.
 [[nodiscard]] std::vector<YamlValue> ListOf(const YamlValue& value,
                                             ConfigErrors* errors);
 // The text of a single value, or an error.

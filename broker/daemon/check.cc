@@ -1,3 +1,4 @@
+// `gmbd --check`: what would be served, without serving it.
 #include "broker/daemon/check.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Every event of the broker becomes a line of its log.
 #include "broker/daemon/event_log.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The broker's start: how many handles and sessions its open files allow.
 #include "broker/daemon/fd_setup.h"
 
 namespace gmb::broker {

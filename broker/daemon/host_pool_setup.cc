@@ -1,3 +1,4 @@
+// The broker's start: sets host memory aside for contents of evicted leases.
 #include "broker/daemon/host_pool_setup.h"
 
 #include <algorithm>

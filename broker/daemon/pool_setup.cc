@@ -1,3 +1,4 @@
+// The broker's start: opens the devices and sizes their pools.
 #include "broker/daemon/pool_setup.h"
 
 #include <algorithm>
@@ -23,8 +24,8 @@ absl::StatusOr<std::unique_ptr<device::Allocator>> OpenAllocator(
   return absl::InvalidArgumentError("unknown kind of device");
 }
 
-// What a share of the device is of. Host memory has no headroom: no process
-// needs a CUDA context there.
+// The bytes that a share of the device is a share of. Host memory has no
+// headroom: no process needs a CUDA context there.
 uint64_t ShareOfBytes(const BrokerConfig& config, const DeviceConfig& device,
                       uint64_t free_bytes) {
   if (device.kind == device::DeviceKind::kHost) return free_bytes;

@@ -27,7 +27,7 @@ struct PreparedPool {
     std::atomic<SlabId>* slab_ids);
 
 // The pool's size, as configured, on a device with this much free memory. A
-// host device's is all of it, whatever `config` says of GPUs.
+// host device's pool is all of it: `config` speaks of GPUs.
 [[nodiscard]] absl::StatusOr<uint64_t> PoolBytes(const BrokerConfig& config,
                                                  const DeviceConfig& device,
                                                  uint64_t free_bytes,

@@ -1,3 +1,4 @@
+// The broker's start: the file's tenants, with operators' changes over them.
 #include "broker/daemon/tenant_setup.h"
 
 #include <algorithm>

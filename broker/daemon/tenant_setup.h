@@ -19,17 +19,18 @@ struct StartingTenant {
 };
 
 // The tenants that a broker starts with: those of the configuration file, with
-// what operators have changed since put over them, which come first. Tokens and
-// socket access are the file's alone. A tenant that an operator deleted stays
-// deleted. What operators set for a device that is gone is left out.
+// operators' later changes put over them. Tenants that operators changed come
+// first. Tokens and socket access are the file's alone. A tenant that an
+// operator deleted stays deleted. Operators' values for a device that is gone
+// are left out.
 //
 // `uuids` maps the devices' configured names to their UUIDs.
 [[nodiscard]] std::vector<StartingTenant> MergeTenants(
     const std::vector<TenantConfig>& configured, const StoredState& stored,
     const std::map<std::string, std::string>& uuids);
 
-// What is to be said about a default tenant that is none of `tenants`; empty:
-// nothing. It is no error, since operators can make the tenant later.
+// A warning about a default tenant that is none of `tenants`; empty: none. It
+// is no error, since operators can make the tenant later.
 [[nodiscard]] std::string DefaultTenantWarning(
     const std::string& default_tenant, const std::set<std::string>& tenants);
 

@@ -1,4 +1,4 @@
-// Remembers who has greeted, so that nobody else reaches HTTP/2.
+// Remembers the processes that have greeted, so that no other reaches HTTP/2.
 #include "broker/doors/admission.h"
 
 #include <optional>

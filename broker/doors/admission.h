@@ -54,8 +54,8 @@ class Admission {
       const Door& door, const PeerProcess& process) const;
   [[nodiscard]] size_t SessionCount(const Door& door,
                                     const PeerProcess& process) const;
-  // Whose they are; the door of a tenant's directory is not the only one.
-  // Empty: it has none.
+  // The tenant of these sessions: a door need not be a tenant's directory.
+  // Empty: there are none.
   [[nodiscard]] std::string TenantOf(const Door& door,
                                      const PeerProcess& process) const;
   // Of all.

@@ -16,9 +16,9 @@
 
 namespace gmb::broker {
 
-// What an event of a server's epoll set is about: a kind and an id
-// that is never used twice, so that an event which was already on its way
-// when its object went away is recognised as stale.
+// The object of an event of a server's epoll set: a kind, and an id that is
+// never used twice, so that an event which was already on its way when its
+// object went away is recognised as stale.
 struct EpollTag {
   enum Kind : uint8_t { kNews, kListener, kSocket, kPidfd };
   Kind kind = kNews;

@@ -1,3 +1,4 @@
+// Connections before their greeting: their time, and which makes room.
 #include "broker/doors/pending_connections.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Eviction: finds a place in the host pool for the contents of a lease.
 #include "broker/hostpool/extent_set.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Grant and eviction: room for contents is reserved, placed, and made true.
 #include "broker/hostpool/host_books.h"
 
 #include <algorithm>
@@ -74,7 +75,7 @@ const std::vector<device::HostExtent>& HostBooks::Place(quota::LeaseId lease) {
   Room* const room = Find(lease);
   if (room == nullptr || room->is_true) return NoPlace();
   if (room->place.empty()) {
-    // What is placed is reserved, and no more is reserved than there is: it
+    // Only reserved bytes are placed, and no more is reserved than there is: it
     // fits.
     room->place = free_.Take(room->bytes);
     TenantOf(room->tenant).amounts.placed_bytes += room->bytes;

@@ -11,10 +11,10 @@
 
 namespace gmb::broker {
 
-// Whose bytes lie where in the host pool.
+// The books of the host pool: which lease's bytes lie where.
 //
 // A PRESERVE lease *reserves* room when it is granted, so that it can always be
-// evicted later: what is reserved never exceeds the pool, nor a tenant's limit
+// evicted later. The reserved bytes never exceed the pool, nor a tenant's limit
 // at that time. Reserved room has no place yet. An eviction, or a copy made
 // ahead of need, *places* it; a copy that was completed makes it *true*. A
 // restore, or a write to the lease by its owner, ends that.
@@ -36,7 +36,7 @@ class HostBooks {
   };
   struct Answer {
     Outcome outcome;
-    uint64_t deficit_bytes = 0;  // what is short; 0 when reserved
+    uint64_t deficit_bytes = 0;  // that are lacking; 0 when reserved
   };
 
   // The parts of a tenant's, or of all tenants', room.
@@ -89,7 +89,7 @@ class HostBooks {
   [[nodiscard]] bool HasRoom(quota::LeaseId lease) const {
     return leases_.contains(lease);
   }
-  // What Reserve would answer to a lease that has no room yet.
+  // The answer of Reserve to a lease that has no room yet.
   [[nodiscard]] Answer CheckRoom(quota::TenantId tenant, uint64_t bytes) const;
   // Whether a new lease of this size could get room now.
   [[nodiscard]] bool HasRoomFor(quota::TenantId tenant, uint64_t bytes) const {

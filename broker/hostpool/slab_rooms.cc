@@ -1,3 +1,4 @@
+// Eviction and restore: which part of the host pool is which slab's.
 #include "broker/hostpool/slab_rooms.h"
 
 #include <algorithm>

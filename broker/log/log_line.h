@@ -34,15 +34,18 @@ struct LogField {
 
   const char* key;
   std::string value;
-  bool quoted =
-      false;  // text, to be quoted and escaped where the format asks for it
+  // Text, to be quoted and escaped where the format asks for it.
+  bool quoted = false;
 };
 
 // One line without its end, whatever the values hold: control characters are
 // escaped, values above 1,000 bytes are cut, and JSON is valid UTF-8.
-//   text  2026-11-20T14:22:26.123456Z info session_opened tenant=a program="my
-//   server" json
-//   {"at":"2026-11-20T14:22:26.123456Z","level":"info","event":"session_opened",...}
+//
+//   text  2026-11-20T14:22:26.123456Z info session_opened program="my server"
+//   json  {"at":"2026-11-20T14:22:26.123456Z","level":"info",
+//          "event":"session_opened","program":"my server"}
+//
+// (JSON is one line as well.)
 [[nodiscard]] std::string FormatLogLine(LogFormat format, absl::Time at,
                                         LogLevel level, absl::string_view event,
                                         absl::Span<const LogField> fields);

@@ -1,3 +1,4 @@
+// Operators' calls: decodes them, asks the core, stores changes.
 #include "broker/server/admin_service.h"
 
 #include <utility>
@@ -196,7 +197,7 @@ grpc::ServerUnaryReactor* AdminService::ListAudit(
       });
 }
 
-// What the tenant is (or what a new one starts as) with the request's fields
+// The tenant's policy (of a new one, the defaults) with the request's fields
 // put over it.
 absl::StatusOr<TenantPolicy> AdminService::Merge(
     const v1::SetTenantRequest& request, bool* is_new) const {

@@ -24,10 +24,11 @@ struct TenantDoors {
 };
 
 // The gRPC side of operators: authenticates, decodes, asks the core, encodes.
-// Changes are made one at a time, on a thread of their own. What is stored is
-// checked by the core, stored with its audit record, made; of what is not, the
-// record is written first, and taken out again when the core refuses it. So
-// nothing of that is made that is not in the audit; what is refused is not.
+// Changes are made one at a time, on a thread of their own. A change that is
+// stored is checked by the core, stored with its audit record, and made. For an
+// action that is not stored, the record is written first, and taken out again
+// when the core refuses the action. So everything that is done is in the audit
+// log, and nothing that was refused.
 class AdminService : public v1::Admin::CallbackService {
  public:
   // All of them must outlive the service.

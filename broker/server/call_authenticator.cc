@@ -1,3 +1,4 @@
+// Every gRPC call: finds the session of the token that it carries.
 #include "broker/server/call_authenticator.h"
 
 #include <utility>

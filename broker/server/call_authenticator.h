@@ -8,8 +8,8 @@
 
 namespace gmb::broker {
 
-// Who makes a call. Keep `proof` while the call is open: its connection then
-// never has to make room for others.
+// The caller of a call. Keep `proof` while the call is open: its connection
+// then never has to make room for others.
 struct AuthenticatedCall {
   Caller caller;
   GrpcConnections::Proof proof;

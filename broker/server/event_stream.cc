@@ -1,3 +1,4 @@
+// `gmb watch`: one stream of events.
 #include "broker/server/event_stream.h"
 
 #include <utility>

@@ -12,10 +12,10 @@
 namespace gmb::broker {
 
 // How many fds lie in sockets, sent and not read. The kernel lets a user have
-// as many of them as a process of his may open (RLIMIT_NOFILE), root excepted;
-// beyond that the broker could send nobody a slab. A tenant may have as many as
-// are left to the others: however many tenants leave theirs unread, the next
-// one still finds room. Thread-safe.
+// as many of them as one of the user's processes may open (RLIMIT_NOFILE), root
+// excepted. Beyond that the broker could send nobody a slab. A tenant may have
+// as many as are left to all others together: however many tenants leave theirs
+// unread, the next one still finds room. Thread-safe.
 class FdsInFlight {
  public:
   explicit FdsInFlight(uint64_t most) : most_(most) {}

@@ -1,3 +1,4 @@
+// The first step of a session: the peer proves which process it is.
 #include "broker/server/greeting.h"
 
 #include <algorithm>

@@ -8,7 +8,8 @@
 
 namespace gmb::broker {
 
-// What a peer said of itself, once it has proved to be who the kernel says.
+// A peer's words about itself, once it has proved to be the process that the
+// kernel names.
 struct ProvedHello {
   std::string program;
   std::string tenant_token;

@@ -1,3 +1,4 @@
+// Puts the gRPC services over connections that the gateway lets through.
 #include "broker/server/grpc_server.h"
 
 #include <chrono>

@@ -28,7 +28,7 @@ class GrpcServer {
       SessionService* sessions, AdminService* admin);
   ~GrpcServer();
 
-  // What health checks are answered: SERVING until said otherwise.
+  // The answer to health checks: SERVING until said otherwise.
   void SetServing(bool serving);
   // Takes no new calls and ends those that are open after `grace`.
   void Shutdown(absl::Duration grace);

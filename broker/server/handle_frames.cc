@@ -1,3 +1,4 @@
+// Greeting and slabs: frames of the handle socket, made and judged.
 #include "broker/server/handle_frames.h"
 
 #include "broker/machine/wire_form.h"

@@ -11,8 +11,8 @@
 #include "broker/machine/peer.h"
 #include "ipc/seqpacket.h"
 
-// The frames of the handle socket (proto/gmb/v1/handle.proto) as bytes. What a
-// peer sends is judged here; nothing here touches a socket.
+// The frames of the handle socket (proto/gmb/v1/handle.proto) as bytes. A
+// peer's frames are judged here; nothing here touches a socket.
 namespace gmb::broker {
 
 inline constexpr uint32_t kHandleProtocolVersion = 1;

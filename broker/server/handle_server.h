@@ -45,7 +45,7 @@ struct HandleServerOptions {
   uint64_t fds_in_flight = FdsInFlight::MostOfThisProcess();
 };
 
-// What the handle server asks of the core. Called on the server's thread.
+// The handle server's questions to the core. Called on the server's thread.
 struct SessionCalls {
   std::function<absl::StatusOr<OpenedSession>(const PeerIdentity&)> open;
   // Exactly once for each session opened; the core may have ended it already.
@@ -68,8 +68,9 @@ class HandleServer {
   HandleServer(const HandleServer&) = delete;
   HandleServer& operator=(const HandleServer&) = delete;
 
-  // `mode`: the socket file's permission. `tenant`: whose directory `path` is
-  // in, with Origin::kTenantDirectory. ALREADY_EXISTS: somebody listens there.
+  // `mode`: the socket file's permission. `tenant`: the one whose directory
+  // `path` is in, with Origin::kTenantDirectory. ALREADY_EXISTS: somebody
+  // listens there.
   absl::Status AddListener(const std::string& path, mode_t mode, Origin origin,
                            std::string_view tenant = {});
   // Closes the socket and removes its path; sessions that came by it go on.

@@ -1,3 +1,4 @@
+// For operators: the processes that use a GPU's memory past the broker.
 #include "broker/server/outside_findings.h"
 
 #include <unistd.h>

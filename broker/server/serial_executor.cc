@@ -1,3 +1,4 @@
+// Operators' changes: one after the other, on a thread that may wait.
 #include "broker/server/serial_executor.h"
 
 #include <utility>

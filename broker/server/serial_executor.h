@@ -9,9 +9,9 @@
 
 namespace gmb::broker {
 
-// One thread that does what it is given, first in, first out: for work that
-// waits for the disk and must not hold up gRPC's threads. What is queued when
-// it is destroyed is still done.
+// One thread that carries out work, first in, first out: for work that waits
+// for the disk and must not hold up gRPC's threads. Work that is queued when it
+// is destroyed is still done.
 class SerialExecutor {
  public:
   SerialExecutor();

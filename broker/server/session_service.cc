@@ -1,3 +1,4 @@
+// Every request of a session: from its gRPC stream to the core, and back.
 #include "broker/server/session_service.h"
 
 #include <chrono>

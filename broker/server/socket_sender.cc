@@ -1,3 +1,4 @@
+// Grant and restore: slabs' handles go out on the session's handle socket.
 #include "broker/server/socket_sender.h"
 
 #include <utility>

@@ -17,13 +17,13 @@
 
 namespace gmb::broker {
 
-// What other threads have to tell the handle server's thread. Thread-safe.
+// News of other threads for the handle server's thread. Thread-safe.
 class SenderNews {
  public:
   struct Batch {
     std::vector<uint64_t> full;  // connections whose socket had no room
-    std::vector<uint64_t>
-        crowded;              // those that may have no more fds in flight now
+    // Connections that may have no more fds in flight now.
+    std::vector<uint64_t> crowded;
     bool frame_sent = false;  // some peer owes an acknowledgement
   };
 

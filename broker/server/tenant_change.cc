@@ -1,3 +1,4 @@
+// Operators' changes: the request's fields over a tenant's policy.
 #include "broker/server/tenant_change.h"
 
 #include <chrono>

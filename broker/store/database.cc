@@ -1,3 +1,4 @@
+// Operators' changes on the disk: SQLite, with errors as status.
 #include "broker/store/database.h"
 
 #include <sqlite3.h>

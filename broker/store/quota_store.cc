@@ -1,3 +1,4 @@
+// Operators' changes on the disk, each with its audit record.
 #include "broker/store/quota_store.h"
 
 #include <limits>

@@ -29,11 +29,11 @@ struct AuditRecord {
   std::string detail;
 };
 
-// What operators have set, which wins over the configuration file.
+// Operators' settings, which win over the configuration file.
 struct StoredState {
   std::vector<TenantPolicy> tenants;  // without tokens, which are never stored
-  std::vector<std::string>
-      deleted_tenants;  // though a file may still name them
+  // Although a file may still name them.
+  std::vector<std::string> deleted_tenants;
   std::map<std::string, quota::Amount> pool_targets;  // by UUID
 };
 
@@ -65,11 +65,11 @@ class QuotaStore {
   absl::Status PutPoolTarget(absl::string_view device,
                              const quota::Amount& target,
                              const AuditRecord& audit);
-  // Of what changes nothing that is stored, such as draining a pool. `act`
-  // decides and does it, once the record is on the disk, and not without: so
-  // nothing is done that is not listed. What it refuses is taken out again;
-  // that stays listed only where the disk fails, or the broker ends, in
-  // between.
+  // For an action that changes nothing stored, such as draining a pool. `act`
+  // decides and acts, once the record is on the disk, and not without: so
+  // nothing is done that is not listed. The record of an action that `act`
+  // refuses is taken out again. It stays listed only where the disk fails, or
+  // the broker ends, in between.
   absl::Status Audit(const AuditRecord& record,
                      absl::FunctionRef<absl::Status()> act);
 

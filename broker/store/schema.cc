@@ -1,3 +1,4 @@
+// Operators' changes on the disk: the tables, checked and brought up to date.
 #include "broker/store/schema.h"
 
 #include <array>

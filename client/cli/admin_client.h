@@ -11,7 +11,8 @@
 
 namespace gmb::cli {
 
-// What happens at a broker, as it does. Read() on one thread, Cancel() on any.
+// The events of a broker, as they happen. Read() on one thread, Cancel() on
+// any.
 class EventReader {
  public:
   virtual ~EventReader() = default;

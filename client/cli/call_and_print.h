@@ -10,7 +10,7 @@
 
 namespace gmb::cli {
 
-// What most commands are: one call of the Admin service, whose answer is
+// Most commands are this: one call of the Admin service, whose answer is
 // printed as JSON, or by `print(answer, client)` for people.
 template <typename Request, typename Response, typename Print>
 absl::StatusOr<ExitCode> CallAndPrint(

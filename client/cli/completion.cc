@@ -33,7 +33,7 @@ std::string Choices(const std::string& value) {
   return words ? absl::StrReplaceAll(value, {{"|", " "}}) : "";
 }
 
-// What a shell does for the value of an option.
+// How a shell completes the value of an option.
 struct ValueActions {
   const char* directories;
   const char* files;

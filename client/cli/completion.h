@@ -10,15 +10,15 @@ class App;
 
 namespace gmb::cli {
 
-// What can follow one command: the commands below it and its options.
+// The words that can follow one command: the commands below it and its options.
 struct CompletionNode {
   struct Word {
     std::string text;
     std::string description;
   };
   struct Option : Word {
-    // What its value looks like, as --help shows it: "table|json", "DIR",
-    // "SIZE"; empty for a flag.
+    // The form of its value, as --help shows it: "table|json", "DIR", "SIZE";
+    // empty for a flag.
     std::string value;
   };
   std::vector<std::string> path;  // {"tenant", "set"}; empty: gmb itself

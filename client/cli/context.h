@@ -12,8 +12,8 @@
 
 namespace gmb::cli {
 
-// What every command gets: the options that all of them share, and where its
-// words go.
+// The context of a command: the options that all commands share, and where its
+// output goes.
 struct Context {
   std::string socket_dir;  // as ClientOptions has it: may be empty
   bool json = false;       // --output json

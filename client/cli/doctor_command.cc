@@ -23,8 +23,8 @@ bool ServesGpu(const v1::GetStatusResponse& status) {
                      });
 }
 
-// What the broker answers, and what it finds itself. `*serves_gpu` is left
-// alone when it cannot be asked.
+// The broker's answer, and its own findings. `*serves_gpu` is left alone when
+// it cannot be asked.
 absl::StatusOr<Findings> AskBroker(const std::string& socket_dir,
                                    bool* serves_gpu) {
   const absl::StatusOr<AdminClient> client = AdminClient::Connect(socket_dir);

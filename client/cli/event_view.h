@@ -8,7 +8,7 @@
 
 namespace gmb::cli {
 
-// One line: time, kind, whom and what it is about.
+// One line: time, kind, and the tenant, session, lease or device of the event.
 void PrintEvent(const v1::Event& event, const Terminal& terminal,
                 std::ostream& out);
 

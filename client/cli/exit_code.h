@@ -3,7 +3,7 @@
 
 namespace gmb::cli {
 
-// What the command tells a script. docs/cli.md explains them.
+// The command's exit codes, for scripts. docs/cli.md explains them.
 enum class ExitCode : int {
   kOk = 0,
   kFailed = 1,         // the broker refused, or something was found wrong

@@ -11,11 +11,11 @@
 
 namespace gmb::cli {
 
-// What `gmb doctor` finds on this side of the sockets. Every finding says what
-// is so and, unless all is well, what to do.
+// The findings of `gmb doctor` on this side of the sockets. Every finding
+// states a fact and, unless all is well, what to do.
 using Findings = std::vector<v1::Finding>;
 
-// The directory, its sockets, who owns them and who may use them.
+// The directory and its sockets: their owners, and the users that may use them.
 [[nodiscard]] Findings CheckSockets(const std::string& socket_dir);
 // Of this process: descriptors, as handles of memory arrive as those.
 [[nodiscard]] Findings CheckLimits();

@@ -22,7 +22,7 @@ namespace gmb::cli {
 namespace {
 
 constexpr absl::Duration kSessionCheck = absl::Milliseconds(250);
-// What was taken comes back when those who took it let go.
+// Memory that was taken comes back when those that took it let go.
 constexpr absl::Duration kLeastWakeWait = absl::Minutes(1);
 
 // One run of `gmb hold`.
@@ -43,7 +43,7 @@ class Holder {
   absl::Status LeaseAndFill(uint32_t index);
   absl::Status AttachAndRead();
   absl::Status FallAsleep();
-  // Idle ones are woken for it; those that can not be are let go.
+  // Idle leases are woken for it; those that cannot be are let go.
   absl::Status Verify();
   // Returns when it is time to let go, also because the session is over. An
   // error is one of waking up in between.

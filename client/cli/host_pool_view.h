@@ -15,7 +15,7 @@ namespace gmb::cli {
 void PrintHostPool(const v1::HostPoolStatus& pool, const Terminal& terminal,
                    std::ostream& out);
 
-// What of the host pool needs somebody's attention, one sentence each.
+// Points of the host pool that need somebody's attention, one sentence each.
 [[nodiscard]] std::vector<std::string> Warnings(const v1::HostPoolStatus& pool);
 
 }  // namespace gmb::cli

@@ -12,9 +12,12 @@ namespace gmb::cli {
 // JSON for scripts: the wire's messages with the wire's field names, in the
 // order of the .proto. Unlike protobuf's own JSON, 64-bit integers are numbers,
 // every field is present, and durations are seconds: so that jq can compute.
-//   enum       its name           Timestamp  "2026-05-04T15:03:21.042Z", null
-//   when not set Amount     {"bytes": n} or {"fraction": x} Duration
-//   seconds, 1.5       message that is not set   null
+//
+//   enum                     its name
+//   Timestamp                "2026-05-04T15:03:21.042Z", null when not set
+//   Duration                 seconds, 1.5
+//   Amount                   {"bytes": n} or {"fraction": x}
+//   message that is not set  null
 using Json = nlohmann::ordered_json;
 
 [[nodiscard]] Json ToJson(const google::protobuf::Message& message);

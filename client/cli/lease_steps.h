@@ -12,8 +12,8 @@
 
 namespace gmb::cli {
 
-// What `gmb hold` does with all of its leases, one step said for each. The
-// first error ends a step.
+// The steps of `gmb hold` with all of its leases; each prints a line a lease.
+// The first error ends a step.
 
 // DATA_LOSS when a byte is not what was written.
 [[nodiscard]] absl::Status VerifyAll(const std::vector<FilledLease>& leases,
@@ -32,8 +32,8 @@ namespace gmb::cli {
                                    std::vector<FilledLease>* leases,
                                    StepLog* log);
 
-// When the session is over: verifies what is mapped. What was away is lost:
-// says so, and takes it out of `leases`.
+// When the session is over: verifies the leases that are mapped. Those that
+// were away are lost: says so, and takes them out of `leases`.
 [[nodiscard]] absl::Status VerifyMapped(Contents contents,
                                         std::vector<FilledLease>* leases,
                                         StepLog* log);

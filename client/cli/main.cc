@@ -9,7 +9,7 @@
 #include "client/cli/terminal.h"
 
 int main(int argc, char** argv) {
-  // What gRPC would log is in the errors that the commands report.
+  // The errors that the commands report have all that gRPC would log.
   // NOLINTNEXTLINE(concurrency-mt-unsafe): there are no threads yet
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const std::vector<std::string> arguments(argv + 1, argv + argc);

@@ -7,11 +7,11 @@
 
 namespace gmb::cli {
 
-// What sockets and gRPC say when a broker does not answer, as one sentence that
-// says what to do next. What the broker itself said (it has an ErrorDetail),
-// and what has nothing to do with the way to it, stays as it is. The results
-// are UNAVAILABLE or DEADLINE_EXCEEDED, which the exit code 3 stands for, or
-// PERMISSION_DENIED. `socket_dir` is the broker's, absolute.
+// Turns errors of sockets and gRPC, when a broker does not answer, into one
+// sentence that says what to do next. An error of the broker itself (it has an
+// ErrorDetail), or one that has nothing to do with the way to it, stays as it
+// is. The results are UNAVAILABLE or DEADLINE_EXCEEDED, which the exit code 3
+// stands for, or PERMISSION_DENIED. `socket_dir` is the broker's, absolute.
 
 // Connecting failed.
 [[nodiscard]] absl::Status NoBroker(const absl::Status& status,

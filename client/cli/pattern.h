@@ -19,7 +19,7 @@ class Pattern {
   // Every byte the same.
   [[nodiscard]] static Pattern OfByte(uint8_t value);
 
-  // What belongs at [offset, offset + bytes); both are multiples of
+  // The contents that belong at [offset, offset + bytes); both are multiples of
   // kBlockBytes.
   void Write(uint64_t offset, uint8_t* to, size_t bytes) const;
 

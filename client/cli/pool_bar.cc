@@ -9,8 +9,8 @@ namespace gmb::cli {
 namespace {
 
 // Characters for each part: to scale, at least one where there are bytes, in
-// all `columns` if there are any bytes. What rounding adds or takes is the
-// largest part's.
+// all `columns` if there are any bytes. The largest part takes the error of
+// rounding.
 std::vector<int> Scale(const std::vector<PoolPart>& parts, int columns) {
   double whole = 0;
   for (const PoolPart& part : parts) whole += static_cast<double>(part.bytes);

@@ -8,7 +8,7 @@
 
 namespace gmb::cli {
 
-// What came back of what `request` asked for, and why the rest stayed.
+// How much of `request` came back, and why the rest stayed.
 void PrintReclaimed(const v1::ReclaimRequest& request,
                     const v1::ReclaimResponse& answer, const Terminal& terminal,
                     std::ostream& out);

@@ -17,7 +17,7 @@ void PrintStatus(const v1::GetStatusResponse& status,
                  const std::string& socket_dir, absl::Time now,
                  const Terminal& terminal, std::ostream& out);
 
-// What of `status` needs somebody's attention, one sentence each.
+// Points of `status` that need somebody's attention, one sentence each.
 [[nodiscard]] std::vector<std::string> Warnings(const v1::PoolStatus& pool);
 
 }  // namespace gmb::cli

@@ -8,9 +8,9 @@
 
 namespace gmb::cli {
 
-// What a long-running command says about itself, one line a step, at once:
-// "17:03:21.042  leased     2.00 GiB ..." or a JSON object with "at", "step"
-// and the facts. Thread-safe.
+// The output of a long-running command, one line a step, at once: "17:03:21.042
+// leased 2.00 GiB ..." or a JSON object with "at", "step" and the facts.
+// Thread-safe.
 class StepLog {
  public:
   explicit StepLog(Context* context) : context_(context) {}

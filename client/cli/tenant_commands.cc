@@ -117,7 +117,7 @@ absl::StatusOr<ExitCode> DeleteTenant(Context& context,
   v1::DeleteTenantRequest request;
   request.set_name(options.name);
   *request.mutable_wait() = ToProto(options.wait);
-  // What was killed at its end is waited for as well.
+  // Processes that were killed at its end are waited for as well.
   return CallAndPrint(
       context, &AdminClient::DeleteTenant, request,
       [&](const v1::DeleteTenantResponse&, const AdminClient&) {

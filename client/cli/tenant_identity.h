@@ -15,7 +15,7 @@ namespace gmb::cli {
                                           const std::string& tenant);
 
 // A session as the tenant, `options` having all but the socket directory. An
-// error says what to do. An empty `tenant` is whoever the socket says we are.
+// error says what to do. An empty `tenant`: the one that the socket tells.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
     const std::string& socket_dir, const std::string& tenant,
     ClientOptions options);

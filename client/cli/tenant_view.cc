@@ -94,7 +94,7 @@ void AddReclaimRow(const v1::Tenant& tenant, Table* table) {
                  YesNo(tenant.may_terminate())});
 }
 
-// What may be done to the tenant's memory when others need it.
+// The steps that may be taken with the tenant's memory when others need it.
 void PrintReclaimPolicy(const v1::Tenant& tenant, std::ostream& out) {
   out << "reclaim: its leases stay "
       << DurationText(ToDuration(tenant.min_residency()))

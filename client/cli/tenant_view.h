@@ -18,7 +18,7 @@ void PrintTenant(const v1::Tenant& tenant, const Terminal& terminal,
 // How a change of quota or pool went: "applied", or what is still to come.
 void PrintChange(const v1::Change& change, const Terminal& terminal,
                  std::ostream& out);
-// What the tenant has, waits for, and what stands in its way.
+// The tenant's memory, its waiting requests, and what stands in their way.
 void PrintExplanation(const v1::ExplainResponse& explanation,
                       const Terminal& terminal, std::ostream& out);
 

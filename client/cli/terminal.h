@@ -7,7 +7,7 @@
 
 namespace gmb::cli {
 
-// What a piece of text means; a terminal shows it as a colour.
+// The meaning of a piece of text; a terminal shows it as a colour.
 enum class Tone { kPlain, kStrong, kFaint, kGood, kWarning, kBad, kAccent };
 
 // How output may look. A value; the default is plain ASCII for a file.

@@ -8,7 +8,7 @@
 
 namespace gmb::internal {
 
-// What a thread that wants in does next, having seen the word. Pure: the gate
+// The next step of a thread that wants in and has seen the word. Pure: the gate
 // carries it out, and so does the model in tests/client/gate.
 struct EnterStep {
   enum class Kind : uint8_t {

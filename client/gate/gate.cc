@@ -1,3 +1,4 @@
+// Scopes: where the program uses its leases. The client's side of the gate.
 #include "client/gate/gate.h"
 
 #include <algorithm>
@@ -154,7 +155,8 @@ absl::Status Gate::AskOwner(Attempt& attempt) {
   return owner_.Restore(attempt.deadline);
 }
 
-// One attempt to be in: the compare-and-swap, and who has to know of it.
+// One attempt to be in: the compare-and-swap, then the threads that have to
+// know of it.
 bool Gate::TryMove(GateWord& seen, GateWord next) {
   const GateState from = seen.state();
   if (!MoveGate(page_.cells(), seen, next)) return false;

@@ -7,7 +7,7 @@
 
 namespace gmb::internal {
 
-// What a gate needs of the session that owns it.
+// The calls that a gate makes to the session that owns it.
 class GateOwner {
  public:
   // Blocks until the broker says that the gate may be tried again: the memory

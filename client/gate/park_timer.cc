@@ -1,3 +1,4 @@
+// Parking: when a gate without scopes is parked.
 #include "client/gate/park_timer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parking: waits for a quiet GPU, and says that the memory may be taken.
 #include "client/gate/parker.h"
 
 #include <optional>

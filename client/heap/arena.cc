@@ -1,3 +1,4 @@
+// The heap's free memory: finds a block, joins free neighbours.
 #include "client/heap/arena.h"
 
 #include <algorithm>

@@ -65,7 +65,7 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
-  // What a request of `bytes` (1 to kMostBytes) takes.
+  // The bytes that a request of `bytes` (1 to kMostBytes) takes.
   [[nodiscard]] static uint64_t RoundUp(uint64_t bytes);
 
   // `bytes` is a multiple of kBlockBytes, not 0, and so is the address. The id
@@ -75,11 +75,12 @@ class Arena {
   // Takes chunks of kGeneral without a used block out, largest first, until
   // they are `bytes` together or there are no more; their ids.
   [[nodiscard]] std::vector<uint64_t> TakeEmptyChunks(uint64_t bytes);
-  // The pool's chunks are everybody's from now on. Whose its free blocks are
-  // stays so: what a stream freed after a capture it may still be at work on.
+  // The pool's chunks are everybody's from now on. Its free blocks stay their
+  // streams': a stream may still be at work on a block that it freed after a
+  // capture.
   void DissolvePool(PoolId pool);
 
-  // `bytes` is what RoundUp said. Null: nothing that fits is free for the
+  // `bytes` is a result of RoundUp. Null: nothing that fits is free for the
   // stream.
   [[nodiscard]] Block* Allocate(uint64_t bytes, void* stream,
                                 PoolId pool = kGeneral);
@@ -122,7 +123,7 @@ class Arena {
   [[nodiscard]] const Sums& sums() const { return sums_; }
   [[nodiscard]] uint64_t LargestFreeBytes() const;
 
-  // What is wrong with it, or "": walks everything, for tests.
+  // Its first fault, or "": walks everything, for tests.
   [[nodiscard]] std::string Fault() const;
   // For tests.
   [[nodiscard]] const std::map<uintptr_t, std::unique_ptr<Chunk>>& chunks()

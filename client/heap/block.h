@@ -5,16 +5,16 @@
 
 namespace gmb::internal {
 
-// Every block begins at a multiple of it, and is a multiple of it long. What
-// cudaMalloc promises is 256.
+// Every block begins at a multiple of it, and is a multiple of it long.
+// cudaMalloc promises 256.
 inline constexpr uint64_t kBlockBytes = 512;
 
 struct Chunk;
 struct Share;
 
 // A piece of a chunk. The pieces of a chunk lie one behind the other and cover
-// it. What is said of a block is kept here and never in the memory itself,
-// which is the device's, and may be evicted.
+// it. The books of a block are kept here and never in the memory itself, which
+// is the device's, and may be evicted.
 struct Block {
   enum class State : uint8_t {
     kFree,
@@ -29,7 +29,8 @@ struct Block {
   Block* after = nullptr;
   Block* previous = nullptr;  // among the free blocks of a size class
   Block* next = nullptr;
-  // Free: whose it is. Otherwise: for which stream it was allocated.
+  // Free: of the stream that it is free for. Otherwise: of the stream that it
+  // was allocated for.
   Share* share = nullptr;
   uint64_t marks = 0;  // free: its share's when it was freed
   State state = State::kFree;

@@ -1,3 +1,4 @@
+// The heap's lock, for threads that find it held.
 #include "client/heap/brief_mutex.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@ namespace gmb::internal {
 namespace {
 
 // 10 to 25 us, as the processor's pause is short or long. Looks grow apart, so
-// that the holder, who comes back soon, does several turns with the heap's
+// that the holder, which comes back soon, does several turns with the heap's
 // lines in its cache.
 constexpr int kLooks = 12;
 constexpr int kFirstPauses = 2;

@@ -8,11 +8,11 @@
 
 namespace gmb::internal {
 
-// A mutex that is held for well under a microsecond at a time. Who finds it
-// held looks again for some microseconds before it sleeps: being put to sleep
-// and woken costs tens of times what the other has left to do, and with many
-// threads everybody would be. Where there are more threads than cores they
-// sleep, after that.
+// A mutex that is held for well under a microsecond at a time. A thread that
+// finds it held looks again for some microseconds before it sleeps. To be put
+// to sleep and woken costs tens of times the work that the holder has left, and
+// with many threads all of them would be. Where there are more threads than
+// cores they sleep after that.
 class ABSL_LOCKABLE BriefMutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
@@ -32,8 +32,8 @@ class ABSL_LOCKABLE BriefMutex {
   void LockContended();
 
   std::mutex mu_;
-  // What mu_ says, but to be read without taking its cache line from the
-  // holder. A hint only.
+  // As mu_, but to be read without taking its cache line from the holder. A
+  // hint only.
   std::atomic<bool> held_ = false;
 };
 

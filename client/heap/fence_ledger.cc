@@ -1,3 +1,4 @@
+// The heap's frees: blocks that wait until streams have got there.
 #include "client/heap/fence_ledger.h"
 
 #include <algorithm>

@@ -27,15 +27,15 @@ class FenceLedger {
   // A fence behind all that streams other than `except` have freed. A stream
   // that refuses is left out.
   void MarkStreams(std::optional<void*> except);
-  // The same for one stream, whatever it has freed.
+  // The same for one stream, also if it has freed nothing.
   [[nodiscard]] absl::StatusOr<Fence> MarkStream(void* stream);
   // Takes a live block; it becomes `stream`'s when `users` have done what is on
   // them now. After an error it never does.
   [[nodiscard]] absl::Status Hold(Block* block, void* stream,
                                   std::vector<void*> users);
   // The same while captures are under way, and no fences may be made: that is
-  // left to RecordDeferred. What was freed in its own capture is held until
-  // FreeDeferred of its pool at least, also without `users`.
+  // left to RecordDeferred. A block that was freed in its own capture is held
+  // until FreeDeferred of its pool at least, also without `users`.
   void HoldDeferred(Block* block, void* stream, std::vector<void*> users,
                     bool in_its_capture);
   void RecordDeferred();
@@ -43,9 +43,9 @@ class FenceLedger {
   // The stream has done all, and does not exist any more.
   void Forget(void* stream);
 
-  // Gives the arena what fences have been reached for.
+  // Gives the arena the blocks whose fences have been reached.
   void Poll();
-  // What Poll has not seen reached.
+  // The fences that Poll has not seen reached.
   [[nodiscard]] std::vector<Fence> Open() const;
 
  private:

@@ -1,3 +1,4 @@
+// The heap's free memory by size.
 #include "client/heap/free_index.h"
 
 #include <algorithm>

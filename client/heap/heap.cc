@@ -1,3 +1,4 @@
+// The heap, as a program sees it.
 #include "gmb/heap.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 using internal::NoThrow;
 
-// What CUDA names its default streams by, in place of a pointer.
+// CUDA's names of its default streams, in place of a pointer.
 constexpr uintptr_t kLegacyStream = 1;
 constexpr uintptr_t kPerThreadStream = 2;
 

@@ -1,3 +1,4 @@
+// The heap's allocations, frees and captures.
 #include "client/heap/heap_core.h"
 
 #include <algorithm>
@@ -182,7 +183,8 @@ absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
   ipc::MutexLock quiet(&quiet_mu_);
   BriefLock lock(&mu_);
   if (captures_.empty()) ledger_.Poll();  // not in the capture itself
-  // What was freed since the last capture: the program launches in order.
+  // Blocks freed since the last capture are free for this one: the program
+  // launches in order.
   const bool first = !Captures(pool);
   const Capture capture{.pool = pool, .number = last_capture_ + 1};
   if (!captures_.emplace(stream, capture).second) {

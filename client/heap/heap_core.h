@@ -22,13 +22,14 @@
 
 namespace gmb::internal {
 
-// The heap but for its session: an arena behind a lock, its growth, and what
-// streams and captures mean for it. See gmb/heap.h for what its members
-// promise. Thread-safe.
+// The heap but for its session: an arena behind a lock, its growth, and the
+// rules of streams and captures. gmb/heap.h says what its members promise.
+// Thread-safe.
 //
-// Three locks, taken in this order: growth_mu_ by who asks for a chunk, so that
-// one lease serves all who lack memory; quiet_mu_ by who waits for the device,
-// which no capture may begin beside; mu_ for a moment.
+// Three locks, taken in this order: growth_mu_ by a thread that asks for a
+// chunk, so that one lease serves all threads that lack memory; quiet_mu_ by a
+// thread that waits for the device, beside which no capture may begin; mu_ for
+// a moment.
 class HeapCore {
  public:
   struct Options {
@@ -105,14 +106,15 @@ class HeapCore {
   uint64_t last_chunk_ ABSL_GUARDED_BY(mu_) = 0;
   Arena arena_ ABSL_GUARDED_BY(mu_);
   FenceLedger ledger_ ABSL_GUARDED_BY(mu_);
-  // Who else uses a live block.
+  // The other streams that use a live block.
   std::map<Block*, std::vector<void*>> recorded_ ABSL_GUARDED_BY(mu_);
   PoolId last_pool_ ABSL_GUARDED_BY(mu_) = kGeneral;
   uint32_t last_capture_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<void*, Capture> captures_ ABSL_GUARDED_BY(mu_);  // by stream
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // an Acquire, for others' memory
   uint64_t told_empty_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  HeapStatistics counts_ ABSL_GUARDED_BY(mu_);  // what no one else counts
+  HeapStatistics counts_
+      ABSL_GUARDED_BY(mu_);  // figures that nobody else counts
 };
 
 }  // namespace gmb::internal

@@ -20,15 +20,15 @@ bool IsShortage(const absl::Status& status) {
   return detail.has_value() && detail->reason == ErrorReason::kOvercommitted;
 }
 
-// What to ask for if so much may be had. Who needs one large block mostly needs
-// more like it: what is left over of a chunk that is no whole number of them
-// fits nobody, and is what is missing where the quota ends.
+// How much to ask for if `bytes` may be had. A program that needs one large
+// block mostly needs more like it. The rest of a chunk that is no whole number
+// of them fits no block, and is missing where the quota ends.
 uint64_t AskFor(uint64_t bytes, uint64_t need, uint64_t least_growth_bytes) {
   if (need > least_growth_bytes) bytes = bytes / need * need;
   return std::max(need, bytes);
 }
 
-// How much may be had after `asked` was refused: what fits, or half.
+// How much may be had after `asked` was refused: the bytes that fit, or half.
 uint64_t Less(uint64_t asked, const absl::Status& refusal) {
   const std::optional<ErrorDetail> detail = GetErrorDetail(refusal);
   const uint64_t deficit =
@@ -136,8 +136,8 @@ void HeapCore::AddChunk(Memory memory, PoolId pool) {
   TellEmpty();
 }
 
-// What the heap has, once its streams have come to an end; null if that does
-// not do. Empty chunks, too small as they are, then go back to make room.
+// A block of the heap's own memory, once its streams have come to an end; null
+// if none fits. Empty chunks, too small as they are, then go back to make room.
 absl::StatusOr<void*> HeapCore::TakeWhenQuiet(uint64_t bytes, void* stream) {
   ipc::MutexLock quiet(&quiet_mu_);
   std::vector<FenceLedger::Fence> open;
@@ -188,7 +188,7 @@ uint64_t HeapCore::ReleaseEmpty(uint64_t bytes) {
   uint64_t sum = 0;
   for (const Memory& memory : empty) {
     sum += memory->size_bytes();
-    // What went wrong shows at the broker, as unreturned bytes.
+    // A failure shows at the broker, as unreturned bytes.
     memory->Release().IgnoreError();
   }
   return sum;

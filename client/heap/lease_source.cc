@@ -1,3 +1,4 @@
+// The heap's chunks are leases of its client.
 #include "client/heap/lease_source.h"
 
 #include <utility>

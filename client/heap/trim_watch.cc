@@ -1,3 +1,4 @@
+// Trimming: tells the broker how much the heap could give back.
 #include "client/heap/trim_watch.h"
 
 #include <utility>
@@ -39,7 +40,8 @@ void TrimWatch::Run() {
         wake_.Wait(&mu_);
       }
       if (stopping_) return;
-      // First: who says something from here on finds it false, and wakes.
+      // First: a thread that says something from here on finds it false, and
+      // wakes this one.
       changed_.exchange(false, std::memory_order_acq_rel);
       again = std::exchange(repeat_, false);
     }

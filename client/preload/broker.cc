@@ -1,3 +1,4 @@
+// `gmb run`: the process's session, and its leases.
 #include "client/preload/broker.h"
 
 #include <fcntl.h>

@@ -19,7 +19,7 @@ struct Lease {
   uint64_t bytes = 0;
 };
 
-// What came of asking the broker.
+// The result of asking the broker.
 enum class Outcome {
   kDone,
   kNoMemory,    // it refused, or could not within the wait
@@ -28,7 +28,7 @@ enum class Outcome {
   kNotOffered,  // it has no pool of this device
 };
 
-// What the tenant could get now, and could have at most.
+// The bytes that the tenant could get now, and could have at most.
 struct Budget {
   uint64_t free_bytes = 0;
   uint64_t total_bytes = 0;

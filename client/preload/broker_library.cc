@@ -1,3 +1,4 @@
+// `gmb run`: opens libgmb.so in a scope of its own.
 #include "client/preload/broker_library.h"
 
 #include <dlfcn.h>

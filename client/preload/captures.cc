@@ -1,3 +1,4 @@
+// `gmb run`: memory goes back only while no stream is captured.
 #include "client/preload/captures.h"
 
 namespace gmb::preload {

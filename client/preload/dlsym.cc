@@ -69,8 +69,8 @@ void* gmb_preload_replacement(void* library, const char* name,
   if (name == nullptr || gmb::preload::RealSymbolsHere::Any()) return nullptr;
   const gmb::preload::EntryPoint* const ours = gmb::preload::FindBySymbol(name);
   if (ours == nullptr || IsDriver(caller)) return nullptr;
-  // What is not there is not there with us either. Those that follow the
-  // caller (RTLD_NEXT) find the driver's, behind this library.
+  // A function that is not there is not there with us either. Lookups behind
+  // the caller (RTLD_NEXT) find the driver's, behind this library.
   if (library == RTLD_NEXT || real(library, name) == nullptr) return nullptr;
   return ours->function;
 }

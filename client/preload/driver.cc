@@ -1,3 +1,4 @@
+// `gmb run`: the driver's own functions.
 #include "client/preload/driver.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// `gmb run`: the table of the driver's functions that are served.
 #include "client/preload/entry_points.h"
 
 #include <algorithm>

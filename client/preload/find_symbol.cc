@@ -1,3 +1,4 @@
+// `gmb run`: lookups that get the driver's own functions.
 #include "client/preload/find_symbol.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// `gmb run`: the free parts of leases that small blocks share.
 #include "client/preload/free_ranges.h"
 
 #include <iterator>

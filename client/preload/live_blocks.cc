@@ -1,3 +1,4 @@
+// `gmb run`: the allocations that the program has.
 #include "client/preload/live_blocks.h"
 
 #include <iterator>

@@ -1,3 +1,4 @@
+// `gmb run`: an allocation becomes a lease or a part of one.
 #include "client/preload/memory.h"
 
 #include <algorithm>

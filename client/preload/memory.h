@@ -20,7 +20,7 @@
 
 namespace gmb::preload {
 
-// What a call returns; nothing when the driver is to answer it.
+// The result of a call; nothing when the driver is to answer it.
 using Answer = std::optional<CUresult>;
 
 [[nodiscard]] Answer AnswerOf(Outcome outcome);
@@ -51,8 +51,8 @@ class Memory {
   [[nodiscard]] Answer FreeOrdered(CUdeviceptr address, CUstream stream);
 
   // Before a call that ends a context, and its events with it, which nothing
-  // may touch from then on; null for any. What was freed there goes back with
-  // a Sweep after the call. See Captures::AwaitTurn.
+  // may touch from then on; null for any. Blocks that were freed there go back
+  // with a Sweep after the call. See Captures::AwaitTurn.
   void ForgetEventsOf(CUcontext context);
 
   [[nodiscard]] Answer GetInfo(size_t* free_bytes, size_t* total_bytes);

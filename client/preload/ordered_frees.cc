@@ -1,3 +1,4 @@
+// `gmb run`: blocks that wait for their stream before they go back.
 #include "client/preload/ordered_frees.h"
 
 #include "client/preload/small_blocks.h"

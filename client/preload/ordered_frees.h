@@ -56,7 +56,7 @@ class OrderedFrees {
 // not seen here: how much of its work is done is not known then.
 [[nodiscard]] bool IsLost(CUresult of_event);
 
-// What a block keeps from others, rounding included.
+// The bytes that a block keeps from others, rounding included.
 [[nodiscard]] uint64_t HeldBytes(const Block& block);
 
 }  // namespace gmb::preload

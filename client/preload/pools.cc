@@ -1,3 +1,4 @@
+// `gmb run`: which of the driver's memory pools are served.
 #include "client/preload/pools.h"
 
 namespace gmb::preload {

@@ -1,3 +1,4 @@
+// `gmb run`: a forked child and an ending process touch no lease.
 #include "client/preload/process_life.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// `gmb run --verbose`: says why memory was refused.
 #include "client/preload/say.h"
 
 #include <unistd.h>

@@ -5,7 +5,8 @@
 #include "client/preload/entry_points.h"
 #include "client/preload/exported.h"
 
-// What programs find instead of the driver's functions: lookups, and memory.
+// The functions that programs find instead of the driver's: lookups, and
+// memory.
 
 namespace gmb::preload {
 
@@ -21,7 +22,7 @@ Pools& ThePools() {
 
 namespace {
 
-// What the driver found becomes ours, if it is one of those.
+// A function that the driver found becomes ours, if it is one of those.
 void Replace(const char* symbol, int cuda_version, cuuint64_t flags,
              void** function) {
   if (symbol == nullptr || function == nullptr || *function == nullptr) return;

@@ -11,7 +11,7 @@
 #include "client/preload/process_life.h"
 #include "client/preload/stream_context.h"
 
-// What the exported functions share.
+// Parts that the exported functions share.
 
 #define GMB_SERVED extern "C" __attribute__((visibility("default")))
 
@@ -48,7 +48,8 @@ Answer OnCurrentDevice(const Driver& driver, Serve serve) {
   return serve(device);
 }
 
-// What `serve` answers in the context of the stream; without one its error.
+// The answer of `serve` in the context of the stream; without a context, its
+// error.
 template <typename Serve>
 Answer InContextOf(const Driver& driver, CUstream stream, Serve serve) {
   const StreamContext context(driver, stream);

@@ -115,7 +115,8 @@ GMB_SERVED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
                     });
 }
 
-// What a program does to give memory back: here it is what was kept for it.
+// A program calls this to give memory back; here that is the memory that was
+// kept for it.
 GMB_SERVED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
   return AnswerCall(
       [&](const Driver& driver) -> Answer {

@@ -1,3 +1,4 @@
+// `gmb run`: the settings in the environment.
 #include "client/preload/settings.h"
 
 #include <charconv>
@@ -7,7 +8,7 @@
 namespace gmb::preload {
 namespace {
 
-constexpr int64_t kLongestMs = 3'600'000;  // what a broker allows
+constexpr int64_t kLongestMs = 3'600'000;  // the most that a broker allows
 
 std::string_view FromEnvironment(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): read once, as programs start

@@ -8,7 +8,8 @@
 
 namespace gmb::preload {
 
-// What `gmb run` hands over in the environment; docs/frameworks.md lists it.
+// The settings that `gmb run` hands over in the environment; docs/frameworks.md
+// lists them.
 struct Settings {
   // GMB_RUN_WAIT: how long an allocation may wait for memory.
   int64_t wait_ms = 1000;

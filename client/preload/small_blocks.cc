@@ -1,3 +1,4 @@
+// `gmb run`: small allocations share a lease.
 #include "client/preload/small_blocks.h"
 
 #include <algorithm>

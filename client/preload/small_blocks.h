@@ -15,7 +15,7 @@ namespace gmb::preload {
 // device. Not thread-safe.
 class SmallBlocks {
  public:
-  // What the driver's own allocations are aligned to.
+  // The alignment of the driver's own allocations.
   static constexpr uint64_t kAlignmentBytes = 512;
   [[nodiscard]] static constexpr uint64_t RoundUp(uint64_t bytes) {
     return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;

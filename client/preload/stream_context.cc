@@ -1,3 +1,4 @@
+// `gmb run`: makes the context of a stream current.
 #include "client/preload/stream_context.h"
 
 namespace gmb::preload {

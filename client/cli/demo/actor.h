@@ -11,16 +11,18 @@ namespace gmb::cli {
 // standard input and answers on standard output, a JSON object a line:
 //
 //   {"do": "lease", "name": "weights", "bytes": n, "wait": seconds,
-//   "expect_zero": bool}
+//    "expect_zero": bool}
 //       waiting?, then refused, or granted and filled
-//   {"do": "verify"}                       verified
-//   {"do": "release", "name": "weights"}   released
+//   {"do": "verify"}
+//       verified
+//   {"do": "release", "name": "weights"}
+//       released
 //   {"do": "idle"}
 //       idle: the gate is on, and no scope is in
 //   {"do": "wake", "wait": seconds}
 //       woken, with what was found within a scope
-//   {"do": "quit"}                         the process ends, its leases
-//   released
+//   {"do": "quit"}
+//       the process ends, its leases released
 //
 // Every answer has "event"; "failed" has "code" and "message". It also says
 // "connected" at the start, and "budget" when the quota was changed.

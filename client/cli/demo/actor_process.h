@@ -44,8 +44,8 @@ class ActorProcess {
   [[nodiscard]] absl::Status AskWake(absl::Duration wait);
   [[nodiscard]] absl::Status AskQuit();
 
-  // The next event that is one of `names`; others stay for later calls. What
-  // the actor failed at is returned as its status. DEADLINE_EXCEEDED when the
+  // The next event that is one of `names`; others stay for later calls. A
+  // failure of the actor is returned as its status. DEADLINE_EXCEEDED when the
   // event does not come in `patience`.
   [[nodiscard]] absl::StatusOr<Json> Await(
       std::initializer_list<absl::string_view> names,

@@ -11,7 +11,7 @@
 
 namespace gmb::cli {
 
-// What the demo claims, and what it measured.
+// The demo's claims and its measurements.
 class CheckList {
  public:
   void Record(bool passed, std::string claim, std::string measured) {

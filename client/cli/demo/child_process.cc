@@ -20,8 +20,8 @@
 namespace gmb::cli {
 namespace {
 
-// What the child needs, made before the fork: after it only system calls are
-// safe, since other threads may have held any lock.
+// Everything that the child needs, made before the fork: after it only system
+// calls are safe, since other threads may have held any lock.
 struct Launch {
   std::vector<char*> arguments;
   int stdin_fd;

@@ -19,7 +19,7 @@ constexpr int kNoteColumns = 22;
 constexpr int kLeastBarColumns = 20;
 constexpr int kMostBarColumns = 60;
 
-// A line that stops at the terminal's edge, whatever colours are in it.
+// A line that stops at the terminal's edge; its colours take no room.
 class Line {
  public:
   explicit Line(const Terminal& terminal)

@@ -48,7 +48,7 @@ class Monitor {
   struct Findings {
     uint64_t snapshots = 0;
     uint64_t unsound = 0;       // of them
-    std::string first_unsound;  // what was wrong with the first
+    std::string first_unsound;  // the fault of the first
   };
   [[nodiscard]] Findings findings() const;
 

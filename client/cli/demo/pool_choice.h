@@ -13,9 +13,9 @@ namespace gmb::cli {
 
 // On which memory the demo runs, and how much of it.
 struct PoolChoice {
-  std::vector<std::string>
-      broker_flags;  // --device ... [--pool ...] --host-pool ...
-  std::string why;   // for people
+  // --device ... [--pool ...] --host-pool ...
+  std::vector<std::string> broker_flags;
+  std::string why;  // for people
 };
 
 // Whether `device` is one of the forms that ChoosePool takes, of a size that
@@ -29,7 +29,8 @@ struct PoolChoice {
     const std::string& device, const internal::DeviceProbe& probe,
     uint64_t available_host_bytes);
 
-// What this process could still use: of the machine, within its control group.
+// The memory that this process could still use: of the machine, within its
+// control group.
 [[nodiscard]] uint64_t AvailableHostBytes();
 
 }  // namespace gmb::cli

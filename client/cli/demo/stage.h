@@ -24,10 +24,10 @@ namespace gmb::cli {
 // The same clock in every process of a machine.
 [[nodiscard]] int64_t MonotonicNanoseconds();
 
-// What all acts of the demo play on: the broker, a process for each tenant, and
-// the steps they have in common, each told on the screen. Used by one thread.
-// Statuses are for what makes it pointless to go on; what is merely wrong goes
-// on the check list.
+// The stage of all acts of the demo: the broker, a process for each tenant, and
+// the steps that the acts share, each told on the screen. Used by one thread. A
+// status ends the demo: it is pointless to go on. A result that is merely wrong
+// goes on the check list.
 class Stage {
  public:
   struct Parts {

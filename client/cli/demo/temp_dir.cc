@@ -31,7 +31,7 @@ TempDir& TempDir::operator=(TempDir&& other) noexcept {
 }
 
 TempDir::~TempDir() {
-  std::error_code ignored;  // what cannot be removed stays
+  std::error_code ignored;  // a file that cannot be removed stays
   if (!path_.empty() && !keep_) std::filesystem::remove_all(path_, ignored);
 }
 

@@ -3,7 +3,7 @@
 
 /* The C interface of libgmb: leases of device memory from a gmb broker.
  * The stable binary surface of the library; the C++ headers beside this one
- * are stable as source only. What things mean is said in docs/client.md.
+ * are stable as source only. docs/client.md says what things mean.
  *
  * Conventions.
  *
@@ -29,12 +29,12 @@
  *  8. Strings that the library returns live as long as the handle asked.
  *  9. A gmb_client, gmb_heap, gmb_graph_pool and gmb_canceller may be used by
  *     any number of threads at once. A gmb_lease may be read by several, and is
- * changed and released by one while no other uses it. Nobody may use what is
- * being ended.
+ *     changed and released by one while no other uses it. No thread may use a
+ *     handle that is being ended.
  * 10. Callbacks about the budget and draining run on one thread of the client,
  *     one at a time, never after gmb_client_close has returned, and may call
  *     this library; on_trim runs on another, beside them. A C++ exception that
- * leaves a callback is dropped; do not longjmp out of one.
+ *     leaves a callback is dropped; do not longjmp out of one.
  * 11. Nothing is thrown, logged or printed, and the process is never ended.
  * 12. In a child of fork() every call on the parent's handles fails with
  *     GMB_CODE_FAILED_PRECONDITION, and ending them does no harm.
@@ -116,7 +116,7 @@ enum {
 /* These accept NULL: GMB_CODE_OK, GMB_REASON_NONE, "" and 0. */
 GMB_EXPORT int32_t gmb_error_code(const gmb_error* error);
 GMB_EXPORT int32_t gmb_error_reason(const gmb_error* error);
-/* What is wrong and what to do; never NULL. */
+/* The fault and what to do; never NULL. */
 GMB_EXPORT const char* gmb_error_message(const gmb_error* error);
 /* The offending field with GMB_REASON_BAD_REQUEST, otherwise "". */
 GMB_EXPORT const char* gmb_error_field(const gmb_error* error);
@@ -130,7 +130,7 @@ GMB_EXPORT void gmb_error_free(gmb_error* error);
 
 typedef struct gmb_client gmb_client;
 
-/* What the tenant has and may have on one device pool. */
+/* The tenant's quota on one device pool, and its use. */
 typedef struct gmb_quota {
   char device[64]; /* UUID */
   uint64_t guarantee_bytes;
@@ -199,7 +199,7 @@ GMB_EXPORT void gmb_client_close(gmb_client* client);
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_client_status(const gmb_client* client);
 GMB_EXPORT const char* gmb_client_tenant(const gmb_client* client);
 GMB_EXPORT uint64_t gmb_client_session_id(const gmb_client* client);
-/* What was amiss at the greeting, for people to read. NULL behind the last. */
+/* Warnings of the greeting, for people to read. NULL behind the last. */
 GMB_EXPORT const char* gmb_client_warning(const gmb_client* client,
                                           size_t index);
 
@@ -362,8 +362,8 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_fill(gmb_lease* lease,
                                                    uint8_t value,
                                                    uint64_t bytes);
 
-/* --- A heap: blocks of one device's memory, cut from few large leases. What
- * gmb/heap.h says of streams, captures and errors holds here. */
+/* --- A heap: blocks of one device's memory, cut from few large leases.
+ * gmb/heap.h has the rules of streams, captures and errors. */
 
 typedef struct gmb_heap gmb_heap;
 

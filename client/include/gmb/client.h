@@ -24,11 +24,11 @@ class Session;
 [[nodiscard]] Session& SessionOf(const Client& client);
 }  // namespace internal
 
-// What AttachOrFill returns.
+// The result of AttachOrFill.
 struct SharedLease {
   Lease lease;
-  bool filled =
-      false;  // by this process, which may still write to it, and must not
+  // By this process. Its mapping is writable all the same; do not write to it.
+  bool filled = false;
 };
 
 // One session with a broker. Thread-safe: any number of threads may have
@@ -40,8 +40,9 @@ struct SharedLease {
 //   DEADLINE_EXCEEDED    the broker did not answer within answer_timeout
 //   CANCELLED            withdrawn, and the broker did not confirm it in time
 //   FAILED_PRECONDITION  this process was forked, or this build or machine
-//   lacks the device RESOURCE_EXHAUSTED   this process ran out of memory or
-//   file descriptors NOT_FOUND            this process cannot see the device
+//                        lacks the device
+//   RESOURCE_EXHAUSTED   this process ran out of memory or file descriptors
+//   NOT_FOUND            this process cannot see the device
 //   INTERNAL             the driver failed, or the broker broke the protocol
 //
 // Breaks. If the gRPC stream breaks while the handle socket lives, the library
@@ -141,7 +142,7 @@ class Client {
   [[nodiscard]] uint64_t session_id() const;
   [[nodiscard]] const std::string& broker_version() const;
   [[nodiscard]] const std::vector<Device>& devices() const;
-  // What was amiss at the greeting, for people to read; often empty.
+  // Warnings of the greeting, for people to read; often empty.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 
  private:

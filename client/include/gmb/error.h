@@ -43,7 +43,7 @@ enum class ErrorReason : int32_t {
 // not know.
 [[nodiscard]] std::string ErrorReasonName(ErrorReason reason);
 
-// What goes with every refusal of the broker.
+// The detail of every refusal of the broker.
 struct ErrorDetail {
   ErrorReason reason = ErrorReason::kUnspecified;
   // How many bytes were too many, where that is the reason; otherwise 0.

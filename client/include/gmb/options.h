@@ -28,16 +28,16 @@ enum class DeviceKind {
 
 // A device pool that the broker offers.
 struct Device {
-  std::string
-      uuid;  // "GPU-8f5c..." as NVIDIA prints it; "host-0" for host memory
+  // "GPU-8f5c..." as NVIDIA prints it; "host-0" for host memory.
+  std::string uuid;
   DeviceKind kind = DeviceKind::kUnknown;
   std::string name;
-  uint64_t granularity_bytes =
-      0;                     // every lease is rounded up to a multiple of it
+  // Every lease is rounded up to a multiple of it.
+  uint64_t granularity_bytes = 0;
   uint64_t total_bytes = 0;  // of the device, not of the pool
 };
 
-// What this tenant has and may have on one device pool.
+// This tenant's quota on one device pool, and its use.
 struct QuotaView {
   std::string device;             // UUID
   uint64_t guarantee_bytes = 0;   // always obtainable
@@ -46,18 +46,18 @@ struct QuotaView {
   uint64_t leased_bytes = 0;      // by all of the tenant's processes together
   uint64_t unreturned_bytes = 0;  // given back but still held by some process
   uint64_t pool_bytes = 0;
-  uint64_t obtainable_bytes =
-      0;  // what an Acquire without waiting could get now, at most
-  uint64_t over_limit_bytes =
-      0;  // leased above the limit; new requests are refused until 0
+  // The most that an Acquire without waiting could get now.
+  uint64_t obtainable_bytes = 0;
+  // Leased above the limit; new requests are refused until 0.
+  uint64_t over_limit_bytes = 0;
   uint64_t evicted_bytes = 0;  // of the leased ones, not on the device now
 };
 
-// Handlers run on one thread of the Client, one at a time, never after
-// ~Client has returned (unless ~Client runs inside a handler, which is
-// allowed). They may call the Client and its leases. A handler that is busy
-// delays the next notice; of several notices about one device it sees the
-// newest. What a handler throws is caught and dropped.
+// Handlers run on one thread of the Client, one at a time, never after ~Client
+// has returned (unless ~Client runs inside a handler, which is allowed). They
+// may call the Client and its leases. A handler that is busy delays the next
+// notice; of several notices about one device it sees the newest. An exception
+// that a handler throws is caught and dropped.
 //
 // An operator changed the tenant's quota, or a pending change took effect.
 using BudgetHandler = std::function<void(const QuotaView& quota)>;
@@ -65,7 +65,8 @@ using BudgetHandler = std::function<void(const QuotaView& quota)>;
 // granted; release within `remaining`, and end the session.
 using DrainHandler = std::function<void(absl::Duration remaining)>;
 // The request waits in the broker's queue, behind `ahead` others. Runs on the
-// thread that called Acquire, inside it. What it throws is caught and dropped.
+// thread that called Acquire, inside it. An exception that it throws is caught
+// and dropped.
 using WaitingHandler = std::function<void(uint64_t ahead)>;
 // Others need memory: release what is cached and not needed, `bytes` of the
 // device if that much is there, before it returns. Runs on a thread of its own
@@ -142,8 +143,8 @@ struct AttachOptions {
 
 class Lease;
 // Writes the contents of a lease that is to be shared. When it returns, the
-// device has to be done with it: wait for the streams that write. What it
-// throws is an error of the call (INTERNAL).
+// device has to be done with it: wait for the streams that write. An exception
+// that it throws is an error of the call (INTERNAL).
 using FillHandler = std::function<absl::Status(Lease& lease)>;
 
 }  // namespace gmb

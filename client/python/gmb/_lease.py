@@ -28,7 +28,7 @@ class Lease:
     """
 
     def __init__(self, owned: ctypes.c_void_p, client: Client) -> None:
-        # Whoever drops `owned` first does it for all: an interrupt may come anywhere here.
+        # The first to drop `owned` does it for all: an interrupt may come anywhere here.
         handle = owned.value
         assert handle is not None
         self._handle: int | None = handle
@@ -91,7 +91,7 @@ class Lease:
     def read(self, offset: int = 0, count: int | None = None) -> bytes:
         """Copies bytes to the host: for tools and tests, not for speed."""
         offset, count = self._range(offset, count)
-        # What is too much the library refuses; it is not to be made room for.
+        # The library refuses a count that is too large; make no room for it.
         buffer = ctypes.create_string_buffer(min(count, self._size))
         check(lib.gmb_lease_copy_to_host(self._open(), buffer, offset, count))
         return buffer.raw

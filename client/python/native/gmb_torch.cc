@@ -1,3 +1,4 @@
+// PyTorch's segments become leases: the functions that torch calls.
 #include "client/python/native/gmb_torch.h"
 
 #include <unistd.h>
@@ -16,7 +17,7 @@
 namespace gmb::python {
 namespace {
 
-// What gmb_torch_open was given.
+// The arguments of gmb_torch_open.
 struct Session {
   gmb_client* client = nullptr;      // null: not open
   std::vector<std::string> devices;  // empty: not the broker's

@@ -25,7 +25,7 @@ GMB_EXPORT void gmb_torch_open(gmb_client* client, const char* const* devices,
 /* No new segments. Those that are there stay and can be freed. */
 GMB_EXPORT void gmb_torch_close(void);
 
-/* What torch calls. Null when the broker refuses: gmb_torch_take_failure. */
+/* Torch calls these. Null: the broker refuses; see gmb_torch_take_failure. */
 GMB_EXPORT void* gmb_torch_alloc(ssize_t bytes, int device, void* stream);
 GMB_EXPORT void gmb_torch_free(void* address, ssize_t bytes, int device,
                                void* stream);
@@ -34,7 +34,7 @@ GMB_EXPORT void gmb_torch_free(void* address, ssize_t bytes, int device,
  * by gmb_torch_free, as all are. */
 GMB_EXPORT void gmb_torch_adopt(gmb_lease* lease, int32_t device);
 
-/* What the calling thread's next segments are for: a number that names them
+/* The group of the calling thread's next segments: a number that names them
  * together, and their contents (GMB_CONTENTS_...). 0 and PRESERVE at first. */
 GMB_EXPORT void gmb_torch_set_group(uint64_t group, int32_t contents);
 /* Seals all leases of the group. The first that fails ends it. */

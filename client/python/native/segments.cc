@@ -1,3 +1,4 @@
+// PyTorch's segments: the leases that torch has.
 #include "client/python/native/segments.h"
 
 #include <iterator>

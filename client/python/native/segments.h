@@ -29,7 +29,8 @@ class Segments {
   [[nodiscard]] gmb_error* Seal(uint64_t group);
 
   void BeginCapture();
-  // What can be released now: everything kept, after the last capture.
+  // The leases that can be released now: all that were kept, after the last
+  // capture.
   [[nodiscard]] std::vector<gmb_lease*> EndCapture();
   [[nodiscard]] bool capturing();
 
