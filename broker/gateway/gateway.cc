@@ -268,11 +268,13 @@ void Gateway::Admit(uint64_t id, Waiting waiting) {
     return disposer_->Dispose(std::move(waiting.socket));
   }
   ++passing_of_[waiting.guest];
+  const uint64_t grpc_id =
+      connections_->Adopt(fd, peer->pid, [socket] { socket->HangUp(); });
   passing_.emplace(id, Passing{.socket = std::move(socket),
                                .guest = waiting.guest,
                                .tenant = admission_->TenantOf(
                                    waiting.guest.first, waiting.guest.second),
-                               .grpc_id = connections_->Adopt(fd, peer->pid)});
+                               .grpc_id = grpc_id});
   calls_.hand_over(waiting.socket.release());
   if (!next_look_.has_value()) next_look_ = Clock::now() + kLook;
 }

@@ -144,14 +144,27 @@ void GrpcConnections::AddUnproved(uint64_t id, const Connection& connection) {
   ::shutdown(connections_.at(*victim).watch.get(), SHUT_RDWR);
 }
 
-uint64_t GrpcConnections::Adopt(int grpc_fd, pid_t pid) {
+uint64_t GrpcConnections::Adopt(int grpc_fd, pid_t pid,
+                                std::function<void()> hang_up) {
   ipc::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
   by_grpc_fd_[grpc_fd] = id;
   Connection& connection = connections_[id];
+  connection.hang_up = std::move(hang_up);
   connection.grpc_fd = grpc_fd;
   connection.pid = pid;
   return id;
+}
+
+void GrpcConnections::HangUp() {
+  ipc::MutexLock lock(&mu_);
+  for (const auto& [id, connection] : connections_) {
+    if (connection.watch.valid()) {
+      ::shutdown(connection.watch.get(), SHUT_RDWR);
+    } else {
+      connection.hang_up();
+    }
+  }
 }
 
 // Its end came, or we brought it about.
@@ -160,6 +173,9 @@ void GrpcConnections::Forget(uint64_t id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   if (found->second.watch.valid()) {
+    // A peer that ended its half alone and does not read would have gRPC wait
+    // for it, out of our sight.
+    ::shutdown(found->second.watch.get(), SHUT_RDWR);
     // Closing a duplicate does not take the file out of the set.
     epoll_.Remove(found->second.watch.get());
     disposer_->Dispose(std::move(found->second.watch));
