@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<GrpcConnections>> GrpcConnections::Listen(
   std::unique_ptr<GrpcConnections> connections(new GrpcConnections(
       *std::move(epoll), *std::move(stop), disposer, max_unproved));
   const absl::Status listening =
-      connections->acceptor_.Add(path, mode, Origin::kAdmin, {});
+      connections->acceptor_.Add(path, mode, {.origin = Origin::kAdmin});
   if (!listening.ok()) return listening;
   return connections;
 }
@@ -63,7 +63,7 @@ GrpcConnections::GrpcConnections(EpollSet epoll, ipc::Wakeup stop,
 GrpcConnections::~GrpcConnections() {
   StopServing();
   for (auto& [id, connection] : connections_)
-    disposer_->Dispose(std::move(connection.watch));
+    disposer_->Dispose(std::move(connection.watch), door_);
 }
 
 void GrpcConnections::Serve(std::function<void(int)> hand_over) {
@@ -120,14 +120,14 @@ ipc::UniqueFd GrpcConnections::Register(Accepted accepted) {
   connection.watch =
       ipc::UniqueFd(::fcntl(connection.grpc_fd, F_DUPFD_CLOEXEC, 0));
   if (!connection.watch.valid()) {
-    disposer_->Dispose(std::move(accepted.socket));
+    disposer_->Dispose(std::move(accepted.socket), door_);
     return {};
   }
   ipc::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
   if (!epoll_.Add(connection.watch.get(), {EpollTag::kSocket, id}, kEndEvents)
            .ok()) {
-    disposer_->Dispose(std::move(accepted.socket));
+    disposer_->Dispose(std::move(accepted.socket), door_);
     return {};
   }
   by_grpc_fd_[connection.grpc_fd] = id;
@@ -178,7 +178,7 @@ void GrpcConnections::Forget(uint64_t id) {
     ::shutdown(found->second.watch.get(), SHUT_RDWR);
     // Closing a duplicate does not take the file out of the set.
     epoll_.Remove(found->second.watch.get());
-    disposer_->Dispose(std::move(found->second.watch));
+    disposer_->Dispose(std::move(found->second.watch), door_);
   }
   unproved_.Remove(id);
   const auto named = by_grpc_fd_.find(found->second.grpc_fd);

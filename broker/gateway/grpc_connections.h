@@ -121,6 +121,7 @@ class GrpcConnections {
   void Unprove(uint64_t id);
 
   ipc::FdDisposer* const disposer_;
+  const std::string door_ = NameOf({.origin = Origin::kAdmin});
   const EpollSet epoll_;
   ipc::Wakeup stop_;
   Acceptor acceptor_;
