@@ -8,9 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -88,19 +91,25 @@ struct FdDisposer::Shared {
     std::optional<Time> closing_since;
     bool ended = false;
   };
-
-  std::atomic<size_t> waiting = 0;
+  // Where something waits. The first socket of a door is being closed, and
+  // keeps its place meanwhile, or the door's turn comes.
+  using Doors = std::map<std::string, std::deque<UniqueFd>, std::less<>>;
+  struct Job {
+    Doors::iterator door;
+    UniqueFd fd;
+  };
 
   Mutex mu;
   CondVar wake;
   CondVar ended;
-  std::deque<UniqueFd> queue ABSL_GUARDED_BY(mu);
+  Doors doors ABSL_GUARDED_BY(mu);
+  std::deque<Doors::iterator> turns ABSL_GUARDED_BY(mu);
   std::list<Worker> workers ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;
 
   // Whether only another thread could go on.
   [[nodiscard]] bool AllStuck(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    return workers.size() < kMostThreads &&
+    return !turns.empty() && workers.size() < kMostThreads &&
            std::all_of(workers.begin(), workers.end(), [&](const Worker& each) {
              return each.closing_since.has_value() &&
                     now - *each.closing_since >= kStuck;
@@ -111,26 +120,37 @@ struct FdDisposer::Shared {
     Unblock();
     // Without a timer a close lasts as long as it likes; others go on then.
     const auto interrupter = Interrupter::Create();
-    while (std::optional<UniqueFd> fd = Next(self)) {
+    while (std::optional<Job> job = Next(self)) {
       if (interrupter.ok()) (*interrupter)->Arm();
-      fd->reset();
+      job->fd.reset();
       if (interrupter.ok()) (*interrupter)->Disarm();
+      Done(job->door, self);
     }
     MutexLock lock(&mu);
     self->ended = true;
     ended.NotifyAll();
   }
 
-  // Waits for it; nullopt: stop.
-  std::optional<UniqueFd> Next(Worker* self) ABSL_LOCKS_EXCLUDED(mu) {
+  // Waits for a door's turn; nullopt: stop.
+  std::optional<Job> Next(Worker* self) ABSL_LOCKS_EXCLUDED(mu) {
     MutexLock lock(&mu);
-    if (std::exchange(self->closing_since, std::nullopt).has_value()) --waiting;
-    while (queue.empty() && !stopping) wake.Wait(&mu);
-    if (queue.empty()) return std::nullopt;
-    UniqueFd fd = std::move(queue.front());
-    queue.pop_front();
+    while (turns.empty() && !stopping) wake.Wait(&mu);
+    if (turns.empty()) return std::nullopt;
+    const Doors::iterator door = turns.front();
+    turns.pop_front();
     self->closing_since = Clock::now();
-    return fd;
+    return Job{door, std::move(door->second.front())};
+  }
+
+  void Done(Doors::iterator door, Worker* self) ABSL_LOCKS_EXCLUDED(mu) {
+    MutexLock lock(&mu);
+    self->closing_since.reset();
+    door->second.pop_front();
+    if (door->second.empty()) {
+      doors.erase(door);
+    } else {
+      turns.push_back(door);
+    }
   }
 };
 
@@ -153,7 +173,7 @@ bool FdDisposer::StartThread(const std::shared_ptr<Shared>& shared) {
 }
 
 FdDisposer::FdDisposer(std::shared_ptr<Shared> shared)
-    : shared_(std::move(shared)), waiting_(shared_->waiting) {}
+    : shared_(std::move(shared)) {}
 
 absl::StatusOr<std::unique_ptr<FdDisposer>> FdDisposer::Start() {
   if (absl::Status installed = InstallHandler(); !installed.ok())
@@ -180,8 +200,10 @@ FdDisposer::~FdDisposer() {
     while (absl::c_any_of(shared_->workers, running)) {
       if (!shared_->ended.WaitUntil(&shared_->mu, deadline)) break;
     }
-    for (UniqueFd& fd : shared_->queue) (void)fd.release();
-    shared_->queue.clear();
+    for (auto& [door, queue] : shared_->doors) {
+      for (UniqueFd& fd : queue) (void)fd.release();
+    }
+    shared_->turns.clear();
     // A thread whose close does not end keeps its entry, and is left alone.
     for (Shared::Worker& worker : shared_->workers) {
       (running(worker) ? stuck : done).push_back(std::move(worker.thread));
@@ -191,18 +213,38 @@ FdDisposer::~FdDisposer() {
   for (std::thread& thread : done) thread.join();
 }
 
-void FdDisposer::Dispose(UniqueFd fd) {
+void FdDisposer::Dispose(UniqueFd fd, absl::string_view door) {
   if (!fd.valid()) return;
-  bool start = false;
   {
     MutexLock lock(&shared_->mu);
-    shared_->queue.push_back(std::move(fd));
-    ++shared_->waiting;
-    start = shared_->AllStuck(Clock::now());
+    const auto at = shared_->doors.try_emplace(std::string(door)).first;
+    at->second.push_back(std::move(fd));
+    if (at->second.size() == 1) shared_->turns.push_back(at);
     shared_->wake.NotifyOne();
   }
-  // Without one it is tried again with the next fd.
-  if (start) (void)StartThread(shared_);
+  ReplaceStuck();
+}
+
+bool FdDisposer::IsCrowded(absl::string_view door) {
+  ReplaceStuck();
+  MutexLock lock(&shared_->mu);
+  const auto at = shared_->doors.find(door);
+  return at != shared_->doors.end() && at->second.size() > kCrowded;
+}
+
+void FdDisposer::ReplaceStuck() {
+  {
+    MutexLock lock(&shared_->mu);
+    if (!shared_->AllStuck(Clock::now())) return;
+  }
+  (void)StartThread(shared_);  // else it is tried again at the next call
+}
+
+size_t FdDisposer::waiting() const {
+  MutexLock lock(&shared_->mu);
+  size_t all = 0;
+  for (const auto& [door, queue] : shared_->doors) all += queue.size();
+  return all;
 }
 
 }  // namespace gmb::ipc

@@ -1,33 +1,37 @@
 #ifndef GMB_IPC_FD_DISPOSER_H_
 #define GMB_IPC_FD_DISPOSER_H_
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ipc/mutex.h"
 #include "ipc/unique_fd.h"
 
 namespace gmb::ipc {
 
 // Closes the sockets of untrusted peers where nobody waits. To close one drops
-// all that lies unread in it, fds of the peer's choice among it
-// (foreign_fds.h). That can take as long as the peer likes. A thread closes one
-// after another. A timer interrupts it while a close lasts, which ends the wait
-// of a lingering TCP socket. A close that no signal ends (of a FUSE server's
-// file, when the server does not answer) costs that thread, and another one
-// goes on, up to kMostThreads.
+// what lies unread in it, fds of the peer's choice among it (foreign_fds.h),
+// and that can take as long as the peer likes. A thread closes one after
+// another. A timer interrupts it while a close lasts, which ends the wait of a
+// lingering TCP socket. What no signal ends (a FUSE server that does not write
+// what was changed in its file) costs that thread until the server answers or
+// dies.
+//
+// Sockets of one door (any name) are closed one at a time, and doors take
+// turns. So a door costs one thread at the most, and what comes by it waits for
+// its own alone. Another thread goes on with the others, up to kMostThreads.
 //
 // Installs a handler for one real-time signal in the process (SIGRTMIN + 3) and
 // sends it to its own threads alone. Thread-safe.
 class FdDisposer {
  public:
-  static constexpr size_t kMostThreads = 8;
-  // So many wait only if somebody sends what is slow to close: accept no more
-  // of untrusted peers until there are fewer.
-  static constexpr size_t kCrowded = 256;
+  static constexpr size_t kMostThreads = 64;
+  // So many of a door wait only if somebody there sends what is slow to close:
+  // accept no more by it until there are fewer.
+  static constexpr size_t kCrowded = 64;
 
   // INTERNAL: the kernel gives no thread or timer.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<FdDisposer>> Start();
@@ -38,11 +42,12 @@ class FdDisposer {
   FdDisposer& operator=(const FdDisposer&) = delete;
 
   // Closes it soon. Never blocks.
-  void Dispose(UniqueFd fd);
+  void Dispose(UniqueFd fd, absl::string_view door = {});
 
-  [[nodiscard]] bool crowded() const { return waiting_ > kCrowded; }
+  // Ask before each accept: it looks after threads that are lost, too.
+  [[nodiscard]] bool IsCrowded(absl::string_view door);
   // Given to Dispose and not closed yet.
-  [[nodiscard]] size_t waiting() const { return waiting_; }
+  [[nodiscard]] size_t waiting() const;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -50,10 +55,10 @@ class FdDisposer {
 
   explicit FdDisposer(std::shared_ptr<Shared> shared);
   static bool StartThread(const std::shared_ptr<Shared>& shared);
+  void ReplaceStuck();
 
   // Outlives the disposer in threads whose close does not end.
   const std::shared_ptr<Shared> shared_;
-  std::atomic<size_t>& waiting_;
 };
 
 }  // namespace gmb::ipc

@@ -12,9 +12,9 @@
 namespace gmb::broker {
 namespace {
 
-// How long nobody is let in while there is no fd, or no room.
+// How long nobody is let in while there is no fd.
 constexpr std::chrono::milliseconds kPause{100};
-// How long a listener rests that came too fast.
+// How long a listener rests that came too fast, or is crowded.
 constexpr std::chrono::milliseconds kRest{10};
 
 ipc::UniqueFd OpenReserve() {
@@ -37,19 +37,18 @@ Acceptor::~Acceptor() {
 
 void Acceptor::Close(Listener listener) const {
   epoll_->Remove(listener.socket.fd());
-  disposer_->Dispose(std::move(listener.socket).Close());
+  disposer_->Dispose(std::move(listener.socket).Close(), NameOf(listener.door));
 }
 
 absl::Status Acceptor::Watch(uint64_t id, const Listener& listener) const {
   return epoll_->Add(listener.socket.fd(), {EpollTag::kListener, id}, EPOLLIN);
 }
 
-absl::Status Acceptor::Add(const std::string& path, mode_t mode, Origin origin,
-                           std::string_view tenant) {
+absl::Status Acceptor::Add(const std::string& path, mode_t mode, Door door) {
   absl::StatusOr<ipc::Listener> socket =
       ipc::Listener::Listen(path, mode, type_);
   if (!socket.ok()) return socket.status();
-  Listener listener{*std::move(socket), origin, std::string(tenant),
+  Listener listener{*std::move(socket), std::move(door),
                     TokenBucket(pace_.at_once, pace_.a_second)};
   ipc::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
@@ -79,11 +78,11 @@ std::vector<Accepted> Acceptor::Accept(uint64_t id, Time now) {
   ipc::MutexLock lock(&mu_);
   const auto found = listeners_.find(id);
   if (found == listeners_.end()) return accepted;
-  if (disposer_->crowded()) {
-    Pause(now);
+  Listener& listener = found->second;
+  if (disposer_->IsCrowded(NameOf(listener.door))) {
+    Rest(&listener, now);
     return accepted;
   }
-  Listener& listener = found->second;
   while (accepted.size() < kBatch) {
     if (!listener.pace.Take(now)) {
       Rest(&listener, now);
@@ -99,8 +98,7 @@ std::vector<Accepted> Acceptor::Accept(uint64_t id, Time now) {
       listener.pace.Earn(1);  // nobody was there to take it
       break;
     }
-    accepted.push_back(
-        {*std::move(*socket), id, listener.origin, listener.tenant});
+    accepted.push_back({*std::move(*socket), id, listener.door});
   }
   return accepted;
 }
@@ -112,7 +110,8 @@ void Acceptor::TurnAway(Listener* listener, Time now) {
       listener->socket.TryAccept();
   if (peer.ok() && peer->has_value() &&
       !ipc::RefusesFds(listener->socket.fd())) {
-    disposer_->Dispose(*std::move(*peer));  // its fd is free again soon
+    // Its fd is free again soon.
+    disposer_->Dispose(*std::move(*peer), NameOf(listener->door));
   }
   const bool turned_away = peer.ok();
   peer = std::nullopt;
@@ -163,7 +162,6 @@ void Acceptor::OnTime(Time now) {
 void Acceptor::Resume(Time now) {
   paused_until_.reset();
   if (!reserve_.valid()) reserve_ = OpenReserve();
-  if (disposer_->crowded()) return Pause(now);
   for (auto& [id, listener] : listeners_) {
     listener.rests_until.reset();
     if (!Watch(id, listener).ok()) return Pause(now);

@@ -8,13 +8,12 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "broker/doors/door.h"
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/token_bucket.h"
-#include "broker/machine/origin.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/listener.h"
 #include "ipc/mutex.h"
@@ -26,8 +25,7 @@ namespace gmb::broker {
 struct Accepted {
   ipc::UniqueFd socket;
   uint64_t listener;
-  Origin origin;
-  std::string tenant_directory;
+  Door door;
 };
 
 // How many connections each listener takes: so many at once, and over time.
@@ -54,16 +52,15 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
 
   // ALREADY_EXISTS when somebody listens at `path`.
-  absl::Status Add(const std::string& path, mode_t mode, Origin origin,
-                   std::string_view tenant);
+  absl::Status Add(const std::string& path, mode_t mode, Door door);
   // Removes the path too. NOT_FOUND when there is none.
   absl::Status Remove(const std::string& path);
 
   // Takes at most kBatch connections, so that a flood leaves time for others.
   [[nodiscard]] std::vector<Accepted> Accept(uint64_t id, Time now);
-  // When OnTime has something to do: a listener rests that came too fast; or
-  // all do, since even the fd in reserve is lost, or connections come faster
-  // than old ones can be closed.
+  // When OnTime has something to do: a listener rests that came too fast, or
+  // whose old connections can not be closed as fast as new ones come; or all
+  // do, since even the fd in reserve is lost.
   [[nodiscard]] std::optional<Time> wakes_at() const;
   void OnTime(Time now);
 
@@ -71,8 +68,7 @@ class Acceptor {
   static constexpr size_t kBatch = 8;
   struct Listener {
     ipc::Listener socket;
-    Origin origin;
-    std::string tenant;
+    Door door;
     TokenBucket pace;
     std::optional<Time> rests_until = std::nullopt;
   };

@@ -11,19 +11,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "broker/machine/origin.h"
+#include "broker/doors/door.h"
 #include "ipc/mutex.h"
 #include "ipc/unique_fd.h"
 
 namespace gmb::broker {
-
-// A socket directory, as the place that a peer came by.
-struct Door {
-  Origin origin = Origin::kShared;
-  std::string tenant = {};  // with Origin::kTenantDirectory
-
-  friend auto operator<=>(const Door&, const Door&) = default;
-};
 
 // A process at the other end of a connection. Where the kernel numbers
 // processes (Linux 6.9) no two of them are equal; elsewhere they are told apart

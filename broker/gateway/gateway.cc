@@ -63,7 +63,7 @@ Gateway::~Gateway() {
   news_.Notify();
   if (thread_.joinable()) thread_.join();
   for (auto& [id, waiting] : waiting_)
-    disposer_->Dispose(std::move(waiting.socket));
+    disposer_->Dispose(std::move(waiting.socket), NameOf(waiting.guest.first));
   for (auto& [id, passing] : passing_) {
     passing.socket->HangUp();
     passing.socket->Leave();
@@ -73,7 +73,7 @@ Gateway::~Gateway() {
 
 absl::Status Gateway::AddDoor(const std::string& path, mode_t mode,
                               const Door& door) {
-  return acceptor_.Add(path, mode, door.origin, door.tenant);
+  return acceptor_.Add(path, mode, door);
 }
 
 absl::Status Gateway::RemoveDoor(const std::string& path) {
@@ -209,8 +209,11 @@ void Gateway::Receive(Accepted accepted, Time now) {
       process.ok() &&
       epoll_.Add(accepted.socket.get(), {EpollTag::kSocket, id}, kEndEvents)
           .ok();
-  if (!watched) return disposer_->Dispose(std::move(accepted.socket));
-  const Guest guest{{accepted.origin, accepted.tenant_directory}, *process};
+  if (!watched) {
+    return disposer_->Dispose(std::move(accepted.socket),
+                              NameOf(accepted.door));
+  }
+  const Guest guest{accepted.door, *process};
   waiting_.emplace(id, Waiting{std::move(accepted.socket), guest});
   const std::optional<uint64_t> victim = order_.Add(
       id, accepted.listener, process->number, now + options_.greeting_timeout);
@@ -261,18 +264,21 @@ TokenBucket& Gateway::ConnectsOf(const std::string& tenant) {
 void Gateway::Admit(uint64_t id, Waiting waiting) {
   const int fd = waiting.socket.get();
   const absl::StatusOr<ipc::PeerCredentials> peer = ipc::ConnectedPeer(fd);
-  auto socket = std::make_shared<GuardedSocket>(fd, disposer_,
+  const std::string door = NameOf(waiting.guest.first);
+  auto socket = std::make_shared<GuardedSocket>(fd, disposer_, door,
                                                 [this, id] { Report(id); });
   ipc::MutexLock lock(&accepting_mu_);
   if (!peer.ok() || !accepting_ || !GuardUntilClosed(fd, socket).ok()) {
-    return disposer_->Dispose(std::move(waiting.socket));
+    return disposer_->Dispose(std::move(waiting.socket), door);
   }
   ++passing_of_[waiting.guest];
+  const uint64_t grpc_id =
+      connections_->Adopt(fd, peer->pid, [socket] { socket->HangUp(); });
   passing_.emplace(id, Passing{.socket = std::move(socket),
                                .guest = waiting.guest,
                                .tenant = admission_->TenantOf(
                                    waiting.guest.first, waiting.guest.second),
-                               .grpc_id = connections_->Adopt(fd, peer->pid)});
+                               .grpc_id = grpc_id});
   calls_.hand_over(waiting.socket.release());
   if (!next_look_.has_value()) next_look_ = Clock::now() + kLook;
 }
@@ -283,7 +289,8 @@ void Gateway::TurnAway(uint64_t id) {
   order_.Remove(id);
   epoll_.Remove(found->second.socket.get());
   ::shutdown(found->second.socket.get(), SHUT_RDWR);
-  disposer_->Dispose(std::move(found->second.socket));
+  disposer_->Dispose(std::move(found->second.socket),
+                     NameOf(found->second.guest.first));
   waiting_.erase(found);
 }
 

@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<GrpcConnections>> GrpcConnections::Listen(
   std::unique_ptr<GrpcConnections> connections(new GrpcConnections(
       *std::move(epoll), *std::move(stop), disposer, max_unproved));
   const absl::Status listening =
-      connections->acceptor_.Add(path, mode, Origin::kAdmin, {});
+      connections->acceptor_.Add(path, mode, {.origin = Origin::kAdmin});
   if (!listening.ok()) return listening;
   return connections;
 }
@@ -63,7 +63,7 @@ GrpcConnections::GrpcConnections(EpollSet epoll, ipc::Wakeup stop,
 GrpcConnections::~GrpcConnections() {
   StopServing();
   for (auto& [id, connection] : connections_)
-    disposer_->Dispose(std::move(connection.watch));
+    disposer_->Dispose(std::move(connection.watch), door_);
 }
 
 void GrpcConnections::Serve(std::function<void(int)> hand_over) {
@@ -120,14 +120,14 @@ ipc::UniqueFd GrpcConnections::Register(Accepted accepted) {
   connection.watch =
       ipc::UniqueFd(::fcntl(connection.grpc_fd, F_DUPFD_CLOEXEC, 0));
   if (!connection.watch.valid()) {
-    disposer_->Dispose(std::move(accepted.socket));
+    disposer_->Dispose(std::move(accepted.socket), door_);
     return {};
   }
   ipc::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
   if (!epoll_.Add(connection.watch.get(), {EpollTag::kSocket, id}, kEndEvents)
            .ok()) {
-    disposer_->Dispose(std::move(accepted.socket));
+    disposer_->Dispose(std::move(accepted.socket), door_);
     return {};
   }
   by_grpc_fd_[connection.grpc_fd] = id;
@@ -144,14 +144,27 @@ void GrpcConnections::AddUnproved(uint64_t id, const Connection& connection) {
   ::shutdown(connections_.at(*victim).watch.get(), SHUT_RDWR);
 }
 
-uint64_t GrpcConnections::Adopt(int grpc_fd, pid_t pid) {
+uint64_t GrpcConnections::Adopt(int grpc_fd, pid_t pid,
+                                std::function<void()> hang_up) {
   ipc::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
   by_grpc_fd_[grpc_fd] = id;
   Connection& connection = connections_[id];
+  connection.hang_up = std::move(hang_up);
   connection.grpc_fd = grpc_fd;
   connection.pid = pid;
   return id;
+}
+
+void GrpcConnections::HangUp() {
+  ipc::MutexLock lock(&mu_);
+  for (const auto& [id, connection] : connections_) {
+    if (connection.watch.valid()) {
+      ::shutdown(connection.watch.get(), SHUT_RDWR);
+    } else {
+      connection.hang_up();
+    }
+  }
 }
 
 // Its end came, or we brought it about.
@@ -160,9 +173,12 @@ void GrpcConnections::Forget(uint64_t id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   if (found->second.watch.valid()) {
+    // A peer that ended its half alone and does not read would have gRPC wait
+    // for it, out of our sight.
+    ::shutdown(found->second.watch.get(), SHUT_RDWR);
     // Closing a duplicate does not take the file out of the set.
     epoll_.Remove(found->second.watch.get());
-    disposer_->Dispose(std::move(found->second.watch));
+    disposer_->Dispose(std::move(found->second.watch), door_);
   }
   unproved_.Remove(id);
   const auto named = by_grpc_fd_.find(found->second.grpc_fd);

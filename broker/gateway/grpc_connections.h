@@ -86,9 +86,15 @@ class GrpcConnections {
 
   // Takes note of a connection that somebody else hands to gRPC as `grpc_fd`,
   // made by process `pid`. Call it before gRPC has the fd, and Forget when the
-  // connection has ended.
-  [[nodiscard]] uint64_t Adopt(int grpc_fd, pid_t pid);
+  // connection has ended. `hang_up` ends it; it is called with a lock held and
+  // must not call back.
+  [[nodiscard]] uint64_t Adopt(int grpc_fd, pid_t pid,
+                               std::function<void()> hang_up);
   void Forget(uint64_t id);
+
+  // Ends every connection, adopted ones too: gRPC closes them, and no longer
+  // waits for peers that do not read. Any thread.
+  void HangUp();
 
   // Not ended yet, as far as we have seen.
   [[nodiscard]] size_t open() const;
@@ -96,7 +102,8 @@ class GrpcConnections {
  private:
   struct Connection {
     ipc::UniqueFd watch;  // a duplicate of gRPC's fd; none of an adopted one
-    int grpc_fd = -1;     // gRPC's, which names the connection while it is open
+    std::function<void()> hang_up;  // of an adopted one
+    int grpc_fd = -1;  // gRPC's, which names the connection while it is open
     pid_t pid = 0;
     uint64_t proofs = 0;
   };
@@ -114,6 +121,7 @@ class GrpcConnections {
   void Unprove(uint64_t id);
 
   ipc::FdDisposer* const disposer_;
+  const std::string door_ = NameOf({.origin = Origin::kAdmin});
   const EpollSet epoll_;
   ipc::Wakeup stop_;
   Acceptor acceptor_;

@@ -81,8 +81,9 @@ ssize_t LookForFds(int fd, msghdr message, int flags, bool* has_fds) {
 }  // namespace
 
 GuardedSocket::GuardedSocket(int fd, ipc::FdDisposer* disposer,
-                             std::function<void()> on_news)
+                             std::string door, std::function<void()> on_news)
     : fd_(fd),
+      door_(std::move(door)),
       client_sends_no_fds_(ipc::RefusesFds(fd)),
       disposer_(disposer),
       on_news_(std::move(on_news)) {
@@ -178,7 +179,7 @@ void GuardedSocket::Close() {
   ipc::UniqueFd fd(fd_);  // closed here, after the lock, without a disposer
   ipc::MutexLock lock(&mu_);
   closed_ = true;
-  if (disposer_ != nullptr) disposer_->Dispose(std::move(fd));
+  if (disposer_ != nullptr) disposer_->Dispose(std::move(fd), door_);
   if (on_news_ != nullptr) on_news_();
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -31,9 +32,10 @@ class GuardedSocket {
   static constexpr size_t kMostUnread = size_t{64} * 1024;
 
   // `fd` is a connected Unix stream that does not block, and becomes gRPC's.
-  // `on_news` is called once the client broke a bound and once gRPC has closed
-  // the socket, on gRPC's threads, with a lock held: it must not call back.
-  GuardedSocket(int fd, ipc::FdDisposer* disposer,
+  // `door` is the disposer's name of where it came from. `on_news` is called
+  // once the client broke a bound and once gRPC has closed the socket, on
+  // gRPC's threads, with a lock held: it must not call back.
+  GuardedSocket(int fd, ipc::FdDisposer* disposer, std::string door,
                 std::function<void()> on_news);
   GuardedSocket(const GuardedSocket&) = delete;
   GuardedSocket& operator=(const GuardedSocket&) = delete;
@@ -64,6 +66,7 @@ class GuardedSocket {
   void Break(absl::Status breach) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int fd_;
+  const std::string door_;
   const bool client_sends_no_fds_;  // because the kernel refuses them
 
   mutable ipc::Mutex mu_;

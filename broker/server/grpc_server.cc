@@ -2,6 +2,10 @@
 #include "broker/server/grpc_server.h"
 
 #include <chrono>
+#include <functional>
+#include <future>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -16,6 +20,8 @@ namespace {
 constexpr int kMaxIncomingBytes = 256 * 1024;
 // One Session stream a connection, and a few calls of an operator.
 constexpr int kMaxStreamsPerConnection = 64;
+// How long peers have, after a shutdown's grace, to take what is on its way.
+constexpr std::chrono::milliseconds kLastWords{500};
 
 }  // namespace
 
@@ -55,10 +61,24 @@ void GrpcServer::SetServing(bool serving) {
 }
 
 void GrpcServer::Shutdown(absl::Duration grace) {
+  const std::chrono::nanoseconds ends_in = absl::ToChronoNanoseconds(grace);
   connections_->StopServing();
   gateway_->StopAccepting();
-  server_->Shutdown(std::chrono::system_clock::now() +
-                    std::chrono::nanoseconds(absl::ToInt64Nanoseconds(grace)));
+  // gRPC waits for what it writes: for ever, if a peer does not read.
+  std::promise<void> done;
+  const auto hang_up_late = [this, ends_in, is_done = done.get_future()] {
+    if (is_done.wait_for(ends_in + kLastWords) == std::future_status::timeout)
+      connections_->HangUp();
+  };
+  std::thread late;
+  try {
+    late = std::thread(std::cref(hang_up_late));
+  } catch (const std::system_error&) {
+    connections_->HangUp();  // no thread is left: at once, then
+  }
+  server_->Shutdown(std::chrono::system_clock::now() + ends_in);
+  done.set_value();
+  if (late.joinable()) late.join();
 }
 
 }  // namespace gmb::broker

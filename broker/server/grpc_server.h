@@ -30,7 +30,8 @@ class GrpcServer {
 
   // The answer to health checks: SERVING until said otherwise.
   void SetServing(bool serving);
-  // Takes no new calls and ends those that are open after `grace`.
+  // Takes no new calls and ends those that are open after `grace`; then hangs
+  // up on peers that do not read.
   void Shutdown(absl::Duration grace);
 
  private:

@@ -36,10 +36,11 @@ bool IsClosedByPeer(int socket) {
 
 // The disposer closes the socket, whichever thread lets go of it last.
 std::shared_ptr<ipc::SeqpacketSocket> SocketOf(ipc::UniqueFd fd,
+                                               const Door& door,
                                                ipc::FdDisposer* disposer) {
   return {new ipc::SeqpacketSocket(std::move(fd)),
-          [disposer](ipc::SeqpacketSocket* socket) {
-            disposer->Dispose(std::move(*socket).Release());
+          [disposer, door = NameOf(door)](ipc::SeqpacketSocket* socket) {
+            disposer->Dispose(std::move(*socket).Release(), door);
             delete socket;
           }};
 }
@@ -70,10 +71,11 @@ void HandleServer::OnListener(uint64_t listener) {
 void HandleServer::Challenge(Accepted accepted) {
   const uint64_t id = next_connection_++;
   auto connection = std::make_unique<Connection>();
-  connection->socket = SocketOf(std::move(accepted.socket), disposer_);
+  connection->socket =
+      SocketOf(std::move(accepted.socket), accepted.door, disposer_);
   connection->sends_no_fds = ipc::RefusesFds(connection->socket->fd());
-  connection->origin = accepted.origin;
-  connection->tenant_directory = std::move(accepted.tenant_directory);
+  connection->origin = accepted.door.origin;
+  connection->tenant_directory = std::move(accepted.door.tenant);
   Connection* const raw = connection.get();
   connections_.emplace(id, std::move(connection));
   const absl::Status sent = SendChallenge(id, raw);

@@ -56,7 +56,7 @@ HandleServer::~HandleServer() {
 
 absl::Status HandleServer::AddListener(const std::string& path, mode_t mode,
                                        Origin origin, std::string_view tenant) {
-  return acceptor_.Add(path, mode, origin, tenant);
+  return acceptor_.Add(path, mode, {origin, std::string(tenant)});
 }
 
 absl::Status HandleServer::RemoveListener(const std::string& path) {

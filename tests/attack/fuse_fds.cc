@@ -1,56 +1,57 @@
-// Files whose server does not answer, sent to the broker to be closed by it: no
-// signal ends such a wait.
+// Files whose server does not write what was changed in them, sent to the
+// broker to be closed by it: no signal ends such a wait.
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <deque>
+#include <cerrno>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/attack/attack.h"
-#include "tests/attack/fuse_file.h"
 #include "tests/attack/http_connection.h"
 #include "tests/attack/http_frames.h"
-#include "tests/attack/own_session.h"
 #include "tests/attack/send_fds.h"
+#include "tests/ipc/silent_files.h"
 
 namespace gmb::attack {
 namespace {
 
-constexpr size_t kMostFiles = 64;
+// More than the broker closes at once, and than it lets wait.
+constexpr int kMostFiles = 512;
+constexpr int kPauseMs = 5;
 
-void SendTo(Attack& attack, const ipc::UniqueFd& socket,
-            const std::string& bytes, int file) {
-  if (!socket.valid()) {
+// The broker leaves it unread: this process has not greeted.
+absl::Status SendOne(Attack& attack, testing::SilentFiles* files,
+                     const std::string& path) {
+  const ipc::UniqueFd connection = ConnectNow(path, SOCK_STREAM);
+  if (!connection.valid()) {
     attack.Count("refused");
-    return;
+    return absl::OkStatus();
   }
   std::vector<ipc::UniqueFd> sent;
-  sent.emplace_back(file);
-  const int error = SendFds(socket.get(), bytes, sent);
-  (void)sent.back().release();  // a close would wait
+  sent.push_back(files->Open());
+  if (!sent.back().valid()) return absl::ErrnoToStatus(errno, "FUSE: open");
+  const int error = SendFds(connection.get(), Opening(), sent);
   attack.Count(error == 0 ? "sent" : "not_sent");
+  sent.clear();  // the broker's is the last one now
+  if (error == 0) files->ChangeLast();
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status FuseFds(Attack& attack) {
   const std::string& dir = attack.options().socket_dir;
-  absl::StatusOr<std::unique_ptr<FuseFile>> file = FuseFile::Mount(dir);
-  if (!file.ok()) return file.status();
-  Sessions sessions(&attack);
-  std::deque<ipc::UniqueFd> connections;
-  std::vector<int> files;
+  absl::StatusOr<std::unique_ptr<testing::SilentFiles>> files =
+      testing::SilentFiles::Mount(dir);
+  if (!files.ok()) return files.status();
+  int made = 0;
   while (attack.GoesOn()) {
-    ::poll(nullptr, 0, 10);
-    if (!sessions.Ready()) continue;
-    if (files.size() < kMostFiles) files.push_back((*file)->Open());
-    if (files.back() < 0) return absl::FailedPreconditionError("FUSE: no open");
-    connections.push_back(ConnectNow(dir + "/handle.sock", SOCK_SEQPACKET));
-    SendTo(attack, connections.back(), "x", files.back());
-    connections.push_back(ConnectNow(dir + "/gmb.sock", SOCK_STREAM));
-    SendTo(attack, connections.back(), Opening(), files.back());
-    while (connections.size() > kMostFiles) connections.pop_front();
+    ::poll(nullptr, 0, kPauseMs);
+    if (made++ >= kMostFiles) continue;
+    const absl::Status sent = SendOne(attack, files->get(), dir + "/gmb.sock");
+    if (!sent.ok()) return sent;
   }
   return absl::OkStatus();
 }

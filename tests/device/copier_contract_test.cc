@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "tests/run_all.h"
+
 namespace gmb::device {
 namespace {
 
@@ -330,5 +332,5 @@ int main(int argc, char** argv) {
     return *status;
   }
   testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
+  return gmb::RunAllTests();
 }

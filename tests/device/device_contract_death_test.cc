@@ -1,4 +1,5 @@
 #include "tests/device/device_contract.h"
+#include "tests/run_all.h"
 
 // The part of the contract about clients that die, lie, and leak.
 
@@ -168,5 +169,5 @@ int main(int argc, char** argv) {
     return *status;
   }
   testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
+  return gmb::RunAllTests();
 }

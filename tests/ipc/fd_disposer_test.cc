@@ -17,6 +17,8 @@
 #include "ipc/foreign_fds.h"
 #include "ipc/seqpacket.h"
 #include "tests/ipc/open_fds.h"
+#include "tests/ipc/silent_files.h"
+#include "tests/ipc/temporary_directory.h"
 
 namespace gmb::ipc {
 namespace {
@@ -118,6 +120,44 @@ TEST(FdDisposerTest, LingeringSocketsHoldNothingUp) {
     readers.push_back(std::move(reader));
   }
   EXPECT_TRUE(Await([&] { return (*disposer)->waiting() == 0; }));
+}
+
+TEST(FdDisposerTest, WhatNoSignalEndsHoldsUpItsOwnDoorAlone) {
+  constexpr size_t kSilent = FdDisposer::kCrowded + 2;
+  const testing::TemporaryDirectory directory;
+  auto files = testing::SilentFiles::Mount(directory.path());
+  if (!files.ok()) GTEST_SKIP() << files.status();
+  auto disposer = FdDisposer::Start();
+  ASSERT_TRUE(disposer.ok()) << disposer.status();
+  for (size_t i = 0; i < kSilent; ++i) {
+    UniqueFd socket = SocketWithUnreadFd((*files)->Open());
+    (*files)->ChangeLast();
+    (*disposer)->Dispose(std::move(socket), "silent");
+  }
+  for (int i = 0; i < 100; ++i)
+    (*disposer)->Dispose(UniqueFd(::dup(STDERR_FILENO)), "other");
+  const auto only_its_own_wait = [&] {
+    return !(*disposer)->IsCrowded("other") &&
+           (*disposer)->waiting() == kSilent;
+  };
+  EXPECT_TRUE(Await(only_its_own_wait));
+  EXPECT_TRUE((*disposer)->IsCrowded("silent"));
+  (*files).reset();  // the server ends
+  EXPECT_TRUE(Await([&] { return (*disposer)->waiting() == 0; }));
+  EXPECT_FALSE((*disposer)->IsCrowded("silent"));
+}
+
+TEST(FdDisposerTest, ItEndsThoughACloseDoesNot) {
+  const testing::TemporaryDirectory directory;
+  auto files = testing::SilentFiles::Mount(directory.path());
+  if (!files.ok()) GTEST_SKIP() << files.status();
+  {
+    auto disposer = FdDisposer::Start();
+    ASSERT_TRUE(disposer.ok()) << disposer.status();
+    UniqueFd socket = SocketWithUnreadFd((*files)->Open());
+    (*files)->ChangeLast();
+    (*disposer)->Dispose(std::move(socket), "silent");
+  }
 }
 
 TEST(ForeignFdsTest, ALookTellsThatFdsComeAndLeavesThem) {

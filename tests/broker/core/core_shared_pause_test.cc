@@ -14,6 +14,17 @@ using quota::Amount;
 
 class CoreSharedPauseTest : public CoreSharedTest {
  protected:
+  // Pauses last until the test ends them.
+  void SetUp() override {
+    CoreSharedTest::SetUp();
+    for (const std::string tenant : {"idle", "busy"}) {
+      TenantPolicy policy;
+      policy.name = tenant;
+      policy.quota = {Amount::Bytes(0), Amount::Fraction(1), 1};
+      policy.reclaim.pause_grace = std::chrono::minutes(30);
+      ASSERT_TRUE(core.SetTenant(policy).ok());
+    }
+  }
   // 100 MiB that the writer has on the device, in a scope. The reader's gate is
   // closed, and it has not mapped them again.
   BothAway ReaderAway() {
@@ -37,7 +48,7 @@ class CoreSharedPauseTest : public CoreSharedTest {
         away.writer
             ->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
             .has_pausing());
-    held.restore = away.reader->Restore(10);
+    held.restore = away.reader->Restore(kPatience);
     EXPECT_FALSE(IsAskedToMap(away.reader.get()));
     return held;
   }

@@ -1,5 +1,6 @@
 // Programs that say they could give memory back: who does, who does not, and
 // who says so again and again.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <future>
@@ -204,6 +205,52 @@ TEST_F(CorePatientTrimTest, AnEvictionWaitsForATrimThatIsUnderWay) {
   const v1::Evict evict = idle->AwaitEvict();
   idle->Unmapped(evict.lease_id(), evict.move());
   EXPECT_TRUE(busy->Answer(another).has_grant());
+}
+
+// So long that the time that the test itself takes does not matter.
+constexpr std::chrono::minutes kTrimWait{10};
+
+CoreOptions VeryPatientOptions() {
+  CoreOptions options = ReclaimOptions();
+  options.planner.trim_wait = kTrimWait;
+  return options;
+}
+
+class CoreTrimsInTurnTest : public CoreTrimTest {
+ protected:
+  CoreTrimsInTurnTest() : CoreTrimTest(VeryPatientOptions()) {}
+};
+
+// Each alone could give what is lacking, and none does.
+TEST_F(CoreTrimsInTurnTest, TheFirstAskingSaysWhenTheEvictionStarts) {
+  constexpr auto kStep = kTrimWait / 3 - std::chrono::seconds(5);
+  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  std::vector<std::shared_ptr<FakePeer>> idle;
+  std::vector<uint64_t> leases;
+  // Whoever could give more is asked before.
+  for (const uint64_t bytes : {80 * kMiB, 70 * kMiB, 60 * kMiB}) {
+    idle.push_back(Holder("idle", bytes));
+    leases.push_back(lease_);
+    idle.back()->Park();
+    SayTrimmable(idle.back().get(), bytes);
+  }
+  const auto taken = [&] {
+    return std::count_if(leases.begin(), leases.end(), [&](uint64_t lease) {
+      return Lease(lease).state() != v1::LeaseInfo::MAPPED;
+    });
+  };
+  const auto owner = Connect("owner");
+  (void)owner->Acquire(90 * kMiB, /*wait_seconds=*/3600);
+  for (const auto& session : idle) {
+    const v1::Trim trim = AwaitTrim(session.get());
+    clock.Advance(kStep);
+    if (session != idle.back()) SayTrimmed(session.get(), trim.trim());
+    core.Tick();
+    EXPECT_EQ(taken(), 0);
+  }
+  clock.Advance(kTrimWait - 3 * kStep);
+  core.Tick();
+  EXPECT_TRUE(AwaitPool([&](const v1::PoolStatus&) { return taken() == 1; }));
 }
 
 TEST_F(CorePatientTrimTest, AReclaimThatOnlyTrimsIsAnsweredAfterTheTrim) {

@@ -22,9 +22,9 @@ class AcceptorTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(
-        acceptor_.Add(PathOf("a"), 0600, Origin::kTenantDirectory, "a").ok());
+        acceptor_.Add(PathOf("a"), 0600, {Origin::kTenantDirectory, "a"}).ok());
     ASSERT_TRUE(
-        acceptor_.Add(PathOf("b"), 0600, Origin::kTenantDirectory, "b").ok());
+        acceptor_.Add(PathOf("b"), 0600, {Origin::kTenantDirectory, "b"}).ok());
   }
   std::string PathOf(const std::string& tenant) const {
     return directory_.File(tenant);
@@ -48,7 +48,7 @@ class AcceptorTest : public ::testing::Test {
     while (::epoll_wait(epoll_.fd(), &event, 1, 0) == 1) {
       for (const Accepted& accepted :
            acceptor_.Accept(EpollTag::Unpack(event.data.u64).id, now_))
-        came += accepted.tenant_directory;
+        came += accepted.door.tenant;
     }
     return came;
   }

@@ -183,6 +183,34 @@ TEST_F(GrpcConnectionsTest, AShortageOfFdsPasses) {
   EXPECT_EQ(connections_->Prove(NameOf(fd)).pid(), ::getpid());
 }
 
+// gRPC would wait for a peer that has ended its half, and does not read.
+TEST_F(GrpcConnectionsTest, AHalfClosedConnectionIsEnded) {
+  const auto [client, fd] = ConnectAndFind();
+  ASSERT_EQ(::shutdown(client.get(), SHUT_WR), 0);
+  EXPECT_TRUE(Await([&client = client] { return Ended(client); }));
+  EXPECT_TRUE(Await([&] { return connections_->open() == 0; }));
+}
+
+TEST_F(GrpcConnectionsTest, AllAreHungUpOnAlsoAfterServingEnded) {
+  const auto [client, fd] = ConnectAndFind();
+  const auto proved = ConnectAndFind();
+  const GrpcConnections::Proof proof =
+      connections_->Prove(NameOf(proved.second));
+  int hung_up = 0;
+  const uint64_t adopted =
+      connections_->Adopt(99'998, ::getpid(), [&] { ++hung_up; });
+  connections_->Forget(connections_->Adopt(
+      99'999, ::getpid(), [] { ADD_FAILURE() << "it had ended"; }));
+  connections_->StopServing();
+  EXPECT_FALSE(Ended(client));
+  EXPECT_FALSE(Ended(proved.first));
+  connections_->HangUp();
+  EXPECT_TRUE(Ended(client));
+  EXPECT_TRUE(Ended(proved.first));
+  EXPECT_EQ(hung_up, 1);
+  connections_->Forget(adopted);
+}
+
 TEST_F(GrpcConnectionsTest, NobodyIsLetInAfterServingEnded) {
   connections_->StopServing();
   const ipc::UniqueFd client = Connect();

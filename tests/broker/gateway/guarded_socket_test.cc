@@ -38,7 +38,7 @@ class GuardedSocketTest : public ::testing::TestWithParam<bool> {
     grpc_.reset(ends[1]);
     refused_ = GetParam() && ipc::RefuseFds(ends[1]);
     socket_ = std::make_shared<GuardedSocket>(ends[1], disposer_.get(),
-                                              [this] { ++news_; });
+                                              "tenants/a", [this] { ++news_; });
     EXPECT_TRUE(GuardUntilClosed(ends[1], socket_).ok());
   }
   void SetUp() override {

@@ -15,6 +15,7 @@
 #include "broker/server/handle_frames.h"
 #include "broker/server/handle_server.h"
 #include "gmb/v1/handle.pb.h"
+#include "ipc/gate_page.h"
 #include "ipc/mutex.h"
 #include "ipc/seqpacket.h"
 #include "tests/ipc/temporary_directory.h"
@@ -37,6 +38,11 @@ class FakeCore {
   void RefuseWith(const absl::Status& status) {
     const ipc::MutexLock lock(&mu_);
     refusal_ = status;
+  }
+  // As the real core gives each session of a tenant.
+  void GiveGatePages() {
+    const ipc::MutexLock lock(&mu_);
+    gives_gate_pages_ = true;
   }
   // Called at the next session's opening, on the server's thread.
   void AtNextOpen(std::function<void()> hook) {
@@ -81,6 +87,11 @@ class FakeCore {
     opened.token = std::string(16, 't');
     opened.tenant = peer.tenant_directory;
     opened.outbox = std::make_shared<Outbox>();
+    if (gives_gate_pages_) {
+      absl::StatusOr<ipc::UniqueFd> page = ipc::CreateGatePage();
+      if (!page.ok()) return page.status();
+      opened.gate_page = *std::move(page);
+    }
     outboxes_[opened.id] = opened.outbox;
     peers_[opened.id] = peer;
     peers_[opened.id].pidfd = nullptr;  // a fd that the server is asked for
@@ -99,6 +110,7 @@ class FakeCore {
   ipc::CondVar closed_;
   std::function<void()> at_open_ ABSL_GUARDED_BY(mu_);
   absl::Status refusal_ ABSL_GUARDED_BY(mu_);
+  bool gives_gate_pages_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<uint64_t, std::shared_ptr<Outbox>> outboxes_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PeerIdentity> peers_ ABSL_GUARDED_BY(mu_);

@@ -1,5 +1,6 @@
 // The handle server under peers that mean ill, or are simply too many.
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,6 +21,10 @@ namespace gmb::broker {
 namespace {
 
 using ::gmb::testing::OpenFds;
+
+// Its own end, the server's, and a pidfd.
+constexpr size_t kFdsOfAPeer = 3;
+constexpr int kPatienceMs = 30'000;
 
 // Waits until no more fds are open than before: closing is another thread's.
 void ExpectFds(size_t before) {
@@ -171,6 +176,53 @@ TEST_F(HandleServerTest, SendsAFrameLaterWhenTheKernelLetsNoMoreFdsInFlight) {
   const absl::StatusOr<ipc::Packet> packet = peer.socket.Receive(kLong);
   ASSERT_TRUE(packet.ok()) << packet.status();
   EXPECT_EQ(packet->fds.size(), 1U);
+}
+
+// The answer to a proper greeting, which is left unread with its fds.
+v1::BrokerFrame GreetAndLook(ipc::SeqpacketSocket* socket) {
+  v1::BrokerFrame answer;
+  const absl::StatusOr<v1::BrokerFrame> challenge = ReceiveFrame(socket);
+  if (!challenge.ok()) return answer;
+  EXPECT_TRUE(SendFrame(socket, HelloTo(*challenge), true).ok());
+  pollfd answered{.fd = socket->fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&answered, 1, kPatienceMs), 1);
+  std::string bytes(ipc::kMaxPacketBytes, '\0');
+  const ssize_t size =
+      ::recv(socket->fd(), bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+  bytes.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  EXPECT_TRUE(answer.ParseFromString(bytes));
+  return answer;
+}
+
+// Peers that leave their gates' pages unread use up what may be in flight.
+TEST_F(HandleServerTest, GreetingsThatAreRefusedForUnreadFdsLeaveNone) {
+  constexpr int kMostInFlight = 64;
+  constexpr int kRefused = 200;
+  core_.GiveGatePages();
+  Start({.fds_in_flight = kMostInFlight});
+  const size_t at_start = OpenFds();
+  std::vector<ipc::SeqpacketSocket> silent;
+  do {
+    silent.push_back(Connect());
+    ASSERT_LE(silent.size(), kMostInFlight);
+  } while (GreetAndLook(&silent.back()).has_welcome());
+  silent.pop_back();
+  EXPECT_GE(silent.size(), 2U);
+  ExpectFds(at_start + silent.size() * kFdsOfAPeer);
+
+  std::vector<ipc::SeqpacketSocket> refused;
+  for (int i = 0; i < kRefused; ++i) {
+    refused.push_back(Connect());
+    const v1::BrokerFrame answer = GreetAndLook(&refused.back());
+    EXPECT_EQ(answer.refused().detail().reason(), v1::TOO_MANY_SESSIONS)
+        << answer.ShortDebugString();
+  }
+  // Their own ends alone, which they still have.
+  ExpectFds(at_start + silent.size() * kFdsOfAPeer + refused.size());
+  refused.clear();
+  silent.clear();
+  ExpectFds(at_start);
+  NewPeer();
 }
 
 TEST_F(HandleServerTest, SurvivesGarbageWithoutLeakingFdsOrDisturbingOthers) {
