@@ -14,6 +14,7 @@ void Ledger::AddToSums(const Account& account) {
   committed_bytes_ += account.ClaimBytes();
   leases_ += account.leases;
   handles_ += account.handles;
+  if (account.effective_bytes < account.CoveredBytes()) ++uncovered_;
 }
 
 void Ledger::TakeFromSums(const Account& account) {
@@ -25,6 +26,7 @@ void Ledger::TakeFromSums(const Account& account) {
   committed_bytes_ -= account.ClaimBytes();
   leases_ -= account.leases;
   handles_ -= account.handles;
+  if (account.effective_bytes < account.CoveredBytes()) --uncovered_;
 }
 
 template <typename Change>
@@ -32,10 +34,6 @@ void Ledger::Alter(Account& account, const Change& change) {
   const uint64_t effective_bytes = account.effective_bytes;
   TakeFromSums(account);
   change();
-  // The guarantee covers bytes that are held anyway at no cost.
-  account.effective_bytes = std::max(
-      account.effective_bytes,
-      std::min(account.requested.guarantee_bytes, account.HardBytes()));
   AddToSums(account);
   if (account.effective_bytes != effective_bytes) account.budget_changed = true;
   KeepPlace(account);
@@ -177,6 +175,7 @@ void Ledger::Settle() {
       target_bytes_,
       std::min(capacity_bytes_,
                std::max(committed_bytes_, ResidentBytes()) + missing_bytes_));
+  if (uncovered_ > 0) CoverHeld();
   while (!pending_.empty() && SlackBytes() > 0) {
     Account& account = *pending_.begin()->second;
     // A guarantee that is not yet full is above what is hard, so each byte of
@@ -186,6 +185,23 @@ void Ledger::Settle() {
     const uint64_t raise_bytes =
         std::min(short_bytes, static_cast<uint64_t>(SlackBytes()));
     Alter(account, [&] { account.effective_bytes += raise_bytes; });
+  }
+}
+
+// The guarantee covers bytes that are held anyway at no cost. Bytes that a
+// client holds against the promises to others, because it does not answer or
+// give back, are not covered: the promises would stay broken when it does.
+void Ledger::CoverHeld() {
+  const uint64_t broken_bytes =
+      SlackBytes() < 0 ? static_cast<uint64_t>(-SlackBytes()) : 0;
+  std::vector<Account*> accounts;  // altering them changes the list
+  accounts.reserve(pending_.size());
+  for (const auto& [place, account] : pending_) accounts.push_back(account);
+  for (Account* account : accounts) {
+    const uint64_t covered_bytes = account->CoveredBytes();
+    const uint64_t bytes = covered_bytes - std::min(covered_bytes, broken_bytes);
+    if (bytes > account->effective_bytes)
+      Alter(*account, [&] { account->effective_bytes = bytes; });
   }
 }
 

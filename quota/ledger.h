@@ -45,6 +45,10 @@ struct Account {
   }
   // Of these, the bytes that cannot be taken by force.
   uint64_t HardBytes() const { return ResidentBytes() - soft_bytes; }
+  // Of the guarantee that was asked for, what hard bytes hold.
+  uint64_t CoveredBytes() const {
+    return std::min(requested.guarantee_bytes, HardBytes());
+  }
   uint64_t ClaimBytes() const { return std::max(effective_bytes, HardBytes()); }
   uint64_t BorrowedBytes() const {
     return ResidentBytes() -
@@ -173,6 +177,7 @@ class Ledger {
   void Alter(Account& account, const Change& change);
   void Resolve(Account& account);
   void KeepPlace(Account& account);
+  void CoverHeld();
 
   const uint64_t granularity_bytes_;
   uint64_t target_bytes_ = 0;
@@ -187,6 +192,7 @@ class Ledger {
   uint64_t committed_bytes_ = 0;
   uint64_t leases_ = 0;
   uint64_t handles_ = 0;
+  uint64_t uncovered_ = 0;  // accounts that hold more than is in force
   uint64_t last_place_ = 0;
   absl::flat_hash_map<TenantId, std::unique_ptr<Account>> accounts_;
   absl::btree_map<uint64_t, Account*> pending_;  // by place

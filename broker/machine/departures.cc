@@ -99,13 +99,14 @@ void Machine::CheckDepartures(quota::Instant now, Turn& turn) {
   for (auto it = state_.departures.begin(); it != state_.departures.end();) {
     const Tenant& tenant = state_.TenantAt(it->first);
     Departure& departure = it->second;
-    if (tenant.sessions.empty() && !HasMoving(tenant.id)) {
-      // It stays on the list, so that nobody comes before it is gone.
-      if (departure.done != nullptr) {
-        turn.Add(Reply{
-            [done = std::move(departure.done)] { done(absl::OkStatus()); }});
-        departure.done = nullptr;
-      }
+    if (departure.done == nullptr) {
+      // Answered: it stays on the list, so that nobody comes before the tenant
+      // is deleted, or is to stay after all.
+      ++it;
+    } else if (tenant.sessions.empty() && !HasMoving(tenant.id)) {
+      turn.Add(Reply{
+          [done = std::move(departure.done)] { done(absl::OkStatus()); }});
+      departure.done = nullptr;
       ++it;
     } else if (now < departure.deadline) {
       ++it;
@@ -116,7 +117,7 @@ void Machine::CheckDepartures(quota::Instant now, Turn& turn) {
     } else {
       turn.Add(Reply{
           [done = std::move(departure.done), status = StillThere(tenant)] {
-            if (done != nullptr) done(status);
+            done(status);
           }});
       turn.Publish(NewEvent("tenant_stays", tenant.id));
       it = state_.departures.erase(it);

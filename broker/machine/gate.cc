@@ -143,6 +143,7 @@ absl::Status Machine::TurnGateOff(Session* session, Turn& turn) {
     session->gate->Withdraw();
     EndPause({session}, turn);
   }
+  ForgetPausesOf(members, turn);
   for (Session* member : members) AdvanceRestore(member, turn);
   for (const quota::LeaseId id : hardened) GiveUpRoom(&state_.LeaseAt(id));
   // The pause may have held back others who use the same leases.

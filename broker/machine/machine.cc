@@ -147,6 +147,12 @@ void Machine::Settle(Turn& turn) {
   ServeStanding(turn.now(), turn);
   CheckDepartures(turn.now(), turn);
   BackAhead(turn.now(), turn);
+  // A lease that was taken last may have made its session's Restore larger.
+  for (auto& [id, pool] : state_.pools) {
+    const bool idle = pool->replan_at == quota::Instant::Max();
+    if (idle && ShortageIn(state_, id, true, turn.now()).has_value())
+      pool->replan_at = turn.now();
+  }
 }
 
 void Machine::BeginDrain(absl::Duration deadline, Turn& turn) {

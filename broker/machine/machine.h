@@ -271,6 +271,7 @@ class Machine {
                      Turn& turn);
   void CheckPause(Session* session, quota::Instant now, Turn& turn);
   void CheckPauses(Turn& turn);
+  void ForgetPausesOf(const std::vector<Session*>& sessions, Turn& turn);
   void EndPause(const std::vector<Session*>& sessions, Turn& turn);
   bool Terminate(Session* session, Turn& turn);
 

@@ -115,6 +115,27 @@ void Machine::WithdrawPause(Session* session, const Pause& pause, bool needed,
   for (Lease* lease : pause.leases) ServeAttaches(lease, turn);
 }
 
+// A session has left them, and with it perhaps the last pause that leases of
+// theirs waited for.
+void Machine::ForgetPausesOf(const std::vector<Session*>& sessions,
+                             Turn& turn) {
+  std::vector<quota::LeaseId> freed;
+  for (const Session* session : sessions) {
+    for (const quota::LeaseId id : session->leases) {
+      Lease& lease = state_.LeaseAt(id);
+      const std::vector<Session*> users = UsersOf(state_, lease);
+      const bool paused =
+          std::any_of(users.begin(), users.end(), [this](const Session* user) {
+            return state_.pausing.contains(user->id);
+          });
+      if (paused || !lease.awaits_pause) continue;
+      lease.awaits_pause = false;
+      freed.push_back(id);
+    }
+  }
+  AdvanceUsersOf(freed, turn);
+}
+
 void Machine::EndPause(const std::vector<Session*>& sessions, Turn& turn) {
   for (const Session* session : sessions) {
     for (const quota::LeaseId id : session->leases) {

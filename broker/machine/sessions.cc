@@ -145,6 +145,7 @@ void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
   }
   if (session->restoring.has_value())
     AdvanceOthers(*session->restoring, nullptr, turn);
+  ForgetPausesOf(members, turn);
   for (Session* member : members) AdvanceRestore(member, turn);
   AdvanceUsersOf(left, turn);
 }

@@ -96,6 +96,8 @@ void Machine::Detach(Session* session, Lease* lease, bool reuse, Turn& turn) {
     lease->unused_since = turn.now();
   }
   if (lease->residence == Residence::kEvicting) {
+    // It may have been the one that did not answer.
+    Soften(lease, turn);
     TryEndEviction(lease, turn);
   } else if (lease->residence == Residence::kRestoring) {
     TryEndRestore(lease, turn);

@@ -298,8 +298,10 @@ void InvariantChecker::CheckTenantPool(PoolId id, TenantId tenant,
   Expect(view.resident_bytes == resident, "a tenant's resident_bytes");
   Expect(view.effective_guarantee_bytes <= view.requested_guarantee_bytes,
          "more guarantee in force than asked for");
+  // But for what is held against the promises to others.
+  const uint64_t held = std::min(view.requested_guarantee_bytes, hard);
   Expect(view.effective_guarantee_bytes >=
-             std::min(view.requested_guarantee_bytes, hard),
+             held - std::min(held, pool.broken_bytes),
          "a guarantee does not cover what is held");
   Expect(view.effective_guarantee_bytes == view.requested_guarantee_bytes ||
              pool.free_to_borrow_bytes == 0,

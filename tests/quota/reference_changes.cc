@@ -11,19 +11,25 @@ void ReferenceModel::Settle(PoolId id) {
   for (auto& [tenant, share] : pool.shares) {
     const uint64_t guarantee = Guarantee(id, tenant);
     share.effective = std::min(share.effective, guarantee);
-    share.effective =
-        std::max(share.effective, std::min(guarantee, Hard(id, tenant)));
-    const auto place =
-        std::find(pool.pending_order.begin(), pool.pending_order.end(), tenant);
-    if (share.effective < guarantee && place == pool.pending_order.end()) {
-      pool.pending_order.push_back(tenant);
-    }
   }
   // A pending shrink first, as far as it goes.
   const uint64_t needed =
       static_cast<uint64_t>(std::max(Committed(id), ResidentOfAll(id))) +
       pool.missing;
   pool.capacity = std::max(pool.target, std::min(pool.capacity, needed));
+  // What is held is covered, but for what is held against others' promises.
+  const int64_t broken = std::max<int64_t>(0, Committed(id) - Usable(id));
+  for (auto& [tenant, share] : pool.shares) {
+    const uint64_t guarantee = Guarantee(id, tenant);
+    const uint64_t held = std::min(guarantee, Hard(id, tenant));
+    share.effective = std::max(
+        share.effective, held - std::min(held, static_cast<uint64_t>(broken)));
+    const auto place =
+        std::find(pool.pending_order.begin(), pool.pending_order.end(), tenant);
+    if (share.effective < guarantee && place == pool.pending_order.end()) {
+      pool.pending_order.push_back(tenant);
+    }
+  }
   for (const TenantId tenant : pool.pending_order) {
     const auto share = pool.shares.find(tenant);
     if (share == pool.shares.end()) continue;

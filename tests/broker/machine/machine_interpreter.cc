@@ -237,6 +237,11 @@ class Run {
     if (lease.second.mapped && Below(12) != 0)
       world_.HoldSlabs(lease.second, false);
     client->leases.erase(lease.first);
+    // Nor are its moves answered any more: it may be attached to anew.
+    std::erase_if(client->moves, [&](const v1::BrokerMessage& move) {
+      return (move.has_evict() ? move.evict().lease_id()
+                               : move.map().lease_id()) == lease.first;
+    });
     v1::ClientMessage message;
     message.mutable_release()->set_lease_id(lease.first);
     Send(client, message);
