@@ -199,7 +199,8 @@ void Ledger::CoverHeld() {
   for (const auto& [place, account] : pending_) accounts.push_back(account);
   for (Account* account : accounts) {
     const uint64_t covered_bytes = account->CoveredBytes();
-    const uint64_t bytes = covered_bytes - std::min(covered_bytes, broken_bytes);
+    const uint64_t bytes =
+        covered_bytes - std::min(covered_bytes, broken_bytes);
     if (bytes > account->effective_bytes)
       Alter(*account, [&] { account->effective_bytes = bytes; });
   }

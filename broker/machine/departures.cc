@@ -115,10 +115,8 @@ void Machine::CheckDepartures(quota::Instant now, Turn& turn) {
       departure.deadline = now + kLastBreath;
       ++it;
     } else {
-      turn.Add(Reply{
-          [done = std::move(departure.done), status = StillThere(tenant)] {
-            done(status);
-          }});
+      turn.Add(Reply{[done = std::move(departure.done),
+                      status = StillThere(tenant)] { done(status); }});
       turn.Publish(NewEvent("tenant_stays", tenant.id));
       it = state_.departures.erase(it);
     }

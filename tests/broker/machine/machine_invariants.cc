@@ -52,8 +52,7 @@ class Checker {
     Expect(view.leased_bytes >= resident, "more is resident than is leased");
     const bool whole = pool.missing_bytes + pool.orphaned_bytes == 0 &&
                        pool.unreturned.empty();
-    if (whole && !HasLiar(pool))
-      CheckPromises(pool, view);
+    if (whole && !HasLiar(pool)) CheckPromises(pool, view);
     if (ShortageIn(state_, pool.id, true, now_).has_value()) {
       Expect(pool.replan_at != quota::Instant::Max(),
              "a request lacks bytes, and nothing is planned for it");

@@ -22,10 +22,11 @@ class MachineRestoreTest : public testing::Test {
     SetTenant("b", quota::Amount::Fraction(1));
   }
 
-  void SetTenant(const std::string& name, quota::Amount limit) {
+  void SetTenant(const std::string& name, quota::Amount limit,
+                 quota::Amount guarantee = quota::Amount::Bytes(0)) {
     TenantPolicy policy;
     policy.name = name;
-    policy.quota = {quota::Amount::Bytes(0), limit, 1};
+    policy.quota = {guarantee, limit, 1};
     world.Do("set tenant", [&](Turn& turn) {
       ASSERT_TRUE(world.machine().SetTenant(policy, turn).ok());
     });
@@ -80,10 +81,18 @@ class MachineRestoreTest : public testing::Test {
     client->restore = Send(client, message);
     return client->restore;
   }
-  // All that tenant `a` has parked leaves the device.
+  // All that tenant `a` has parked leaves the device, or so much of it.
   void EvictAll() {
+    Evict(0);
+    for (const auto& [id, lease] : world.state().leases) {
+      if (lease->tenant == world.state().tenants.Find("a")->id)
+        ASSERT_EQ(lease->residence, Residence::kEvicted);
+    }
+  }
+  void Evict(uint64_t granules) {
     v1::ReclaimRequest request;
     request.set_tenant("a");
+    request.set_bytes(granules * kGranule);
     world.Do("reclaim", [&](Turn& turn) {
       ASSERT_TRUE(world.machine()
                       .StartReclaim(
@@ -96,10 +105,12 @@ class MachineRestoreTest : public testing::Test {
     }
     for (SimClient* client : world.clients()) Unmap(client);
     RunDevice();
-    for (const auto& [id, lease] : world.state().leases) {
-      if (lease->tenant == world.state().tenants.Find("a")->id)
-        ASSERT_EQ(lease->residence, Residence::kEvicted);
-    }
+  }
+  void SetGate(SimClient* client, bool on, const std::string& group = "") {
+    v1::ClientMessage message;
+    message.mutable_set_gate()->set_on(on);
+    message.mutable_set_gate()->set_group(group);
+    Send(client, message);
   }
   void Unmap(SimClient* client) {
     for (; !client->moves.empty(); client->moves.pop_front()) {
@@ -154,6 +165,58 @@ TEST_F(MachineRestoreTest, RestoreIsAnsweredWhenItsLastEvictedLeaseWasLeft) {
   RunDevice();
   EXPECT_EQ(writer->restore, 0u) << "it still waits";
   EXPECT_EQ(world.problem(), "");
+}
+
+// A group's member was paused for a lease of another member, whose own gate was
+// closed already. Then it left the group, and nobody is paused any more.
+TEST_F(MachineRestoreTest, LeaseForgetsPauseOfOneWhoLeftTheGroup) {
+  SetTenant("b", quota::Amount::Fraction(1),
+            quota::Amount::Bytes(50 * kGranule));
+  SimClient* holder = ConnectParked("a");
+  Lease(holder, 20);
+  Lease(holder, 20);
+  Evict(20);
+  ASSERT_TRUE(world.state().SessionAt(holder->session).gate->closed());
+  SimClient* busy = ConnectParked("a");
+  SetGate(busy, true, "g");
+  SetGate(holder, true, "g");
+  busy->cells->word.store(ipc::GateWord(ipc::GateState::kOpen, 1, 2).bits());
+  SimClient* owner = world.Connect("b");
+  v1::ClientMessage acquire;
+  acquire.mutable_acquire()->set_bytes(50 * kGranule);
+  acquire.mutable_acquire()->mutable_wait()->set_seconds(10);
+  Send(owner, acquire);
+  for (int i = 0; i < 10 && world.state().pausing.empty(); ++i)
+    world.AdvanceToDue();
+  ASSERT_TRUE(world.state().pausing.contains(busy->session));
+  SetGate(busy, false);
+  EXPECT_TRUE(world.state().pausing.empty());
+  for (const auto& [id, lease] : world.state().leases)
+    EXPECT_FALSE(lease->awaits_pause) << "lease " << id.value;
+  EXPECT_EQ(world.problem(), "");
+}
+
+// It did not answer, so that the lease became hard; then it left, and the copy
+// failed.
+TEST_F(MachineRestoreTest, LeaseOfOneThatDidNotAnswerIsSoftAgainWhenItHasLeft) {
+  SimClient* writer = ConnectParked("a");
+  const quota::LeaseId lease{Lease(writer, 20, "x", /*keep=*/true)};
+  v1::ReclaimRequest request;
+  request.set_tenant("a");
+  world.Do("reclaim", [&](Turn& turn) {
+    ASSERT_TRUE(world.machine()
+                    .StartReclaim(
+                        request,
+                        [](const absl::StatusOr<v1::ReclaimResponse>&) {}, turn)
+                    .ok());
+  });
+  world.Advance(std::chrono::seconds(3));
+  ASSERT_TRUE(world.state().engine.Lease(lease)->hard);
+  world.Close(writer, "gone");
+  while (world.StepCopy(/*out=*/true, /*fail=*/true)) {
+  }
+  ASSERT_EQ(world.state().LeaseAt(lease).residence, Residence::kResident);
+  EXPECT_FALSE(world.state().engine.Lease(lease)->hard);
 }
 
 }  // namespace
