@@ -123,7 +123,6 @@ TEST_F(ReclaimAnswersTest, OneThatNeverAnswersKeepsItsMemoryAndItCountsAsHard) {
   (void)liar->AwaitEvict();
   EXPECT_TRUE(absl::IsResourceExhausted(waiting.get()));
   EXPECT_GT(absl::Now() - start, absl::Seconds(4.9));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   EXPECT_TRUE(LeaseOf(lease)->hard());
   const absl::Status left = Take(kLeftBytes, kLong);
   EXPECT_TRUE(left.ok()) << left;
@@ -140,7 +139,7 @@ TEST_F(ReclaimAnswersTest, AnEvictionThatIsRefusedIsNoEviction) {
   uint64_t lease = 0;
   const auto liar = OpenParked(&lease);
   liar->Words(lease)[7] = 7;
-  auto waiting = Wait(absl::Seconds(3));
+  auto waiting = Wait(absl::Seconds(6));
   const v1::Evict evict = liar->AwaitEvict();
   v1::ClientMessage refusal;
   refusal.mutable_unmapped()->set_lease_id(lease);

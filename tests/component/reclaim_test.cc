@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kLong = absl::Seconds(20);
+constexpr absl::Duration kLong = absl::Seconds(60);
 
 AcquireOptions Wait() { return WaitFor(kLong); }
 
@@ -267,7 +267,7 @@ TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
     EXPECT_EQ(SessionOf("idle").backed_bytes(), 0U);
   }
   auto again = busy->Acquire(200 * kMiB, Wait());
-  ASSERT_TRUE(again.ok());
+  ASSERT_TRUE(again.ok()) << again.status() << "\n" << broker().Log();
   ASSERT_TRUE(std::move(*again).Release().ok());
   auto scope = idle->Enter(kLong);
   ASSERT_TRUE(scope.ok());

@@ -81,7 +81,8 @@ TEST_F(CoreReclaimEdgesTest, APauseOfAGroupLeavesItsClosedMembersAlone) {
   Join(second.get());
   EnterScope(second.get());
   const uint64_t of_second = lease_;
-  const v1::BrokerMessage kept = busy->Answer(busy->Acquire(110 * kMiB, 1));
+  const v1::BrokerMessage kept =
+      busy->Answer(busy->Acquire(110 * kMiB, kPatience));
   ASSERT_TRUE(kept.has_grant()) << kept.ShortDebugString();
   const uint64_t restore = first->Restore(30);  // 86 MiB are free
   SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
@@ -120,7 +121,7 @@ TEST_F(CoreReclaimEdgesTest, APauseForAGuaranteeEndsWhenOnlyABorrowerIsLeft) {
   EXPECT_TRUE(
       idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());
-  const uint64_t wants_in = idle->Restore(10);
+  const uint64_t wants_in = idle->Restore(kPatience);
   v1::ClientMessage cancel;
   cancel.mutable_cancel()->set_acquire_request_id(request);
   owner->Send(cancel);

@@ -108,7 +108,7 @@ TEST_F(CoreReclaimTest, WhoMayBeTerminatedAndDoesNotAnswerIsKilled) {
   const auto idle = Holder("idle", 200 * kMiB, child.Peer());
   idle->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 10);
+  const uint64_t request = busy->Acquire(200 * kMiB, kPatience);
   idle->AwaitEvict();
   EXPECT_EQ(child.AwaitSignal(), SIGKILL);
   core.CloseSession(idle->session, "its process ended");  // the handle server's
@@ -118,22 +118,30 @@ TEST_F(CoreReclaimTest, WhoMayBeTerminatedAndDoesNotAnswerIsKilled) {
 TEST_F(CoreReclaimTest, APauseEndsWithItsGraceAndKillsNobody) {
   SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
   TenantPolicy policy = *core.GetPolicy("idle");
-  policy.reclaim.pause_grace = std::chrono::milliseconds(200);
+  // By the clock, which the test sets ahead.
+  constexpr std::chrono::minutes kGrace{10};
+  constexpr std::chrono::minutes kWait{15};
+  policy.reclaim.pause_grace = kGrace;
   policy.reclaim.may_terminate = true;
   ASSERT_TRUE(core.SetTenant(policy).ok());
   const auto idle = Holder("idle", 200 * kMiB);
   idle->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));  // in a scope
   const uint64_t above = idle->Acquire(60 * kMiB, 60);
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(100 * kMiB, 2);
+  const uint64_t request =
+      owner->Acquire(100 * kMiB, std::chrono::seconds(kWait).count());
   EXPECT_TRUE(
       idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());
   EXPECT_TRUE(idle->Word().paused());
   EXPECT_EQ(idle->Answer(above).error().detail().reason(), v1::PAUSING);
-  const uint64_t wants_in = idle->Restore(kPatience);
+  const uint64_t wants_in = idle->Restore(3600);
+  clock.Advance(kGrace);
+  core.Tick();
   EXPECT_TRUE(idle->Answer(wants_in).has_restored());  // withdrawn
   EXPECT_FALSE(idle->Word().paused());
+  clock.Advance(kWait - kGrace);
+  core.Tick();
   EXPECT_TRUE(owner->Answer(request).has_error());
   EXPECT_EQ(Lease(lease_).state(), v1::LeaseInfo::MAPPED);
 }

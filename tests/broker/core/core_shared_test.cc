@@ -358,7 +358,7 @@ TEST_F(CoreSharedTest, AllWhoUseItArePausedForAGuarantee) {
   EnterScope(reader.get());
   SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(200 * kMiB, 10);
+  const uint64_t request = owner->Acquire(200 * kMiB, kPatience);
   for (FakePeer* peer : {writer.get(), reader.get()}) {
     EXPECT_TRUE(
         peer->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
@@ -381,7 +381,7 @@ TEST_F(CoreSharedTest, WhoComesBackDuringAPauseWaitsForItsEnd) {
   EnterScope(writer.get(), 4);
   SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(200 * kMiB, 20);
+  const uint64_t request = owner->Acquire(200 * kMiB, kPatience);
   EXPECT_TRUE(
       writer->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());

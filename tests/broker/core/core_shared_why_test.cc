@@ -34,9 +34,11 @@ TEST_F(CoreSharedWhyTest, WhoWaitsForTheSealIsShownWithTheWriter) {
   ASSERT_TRUE(grant.has_grant());
   EXPECT_EQ(Why().attaching_size(), 0);
   const auto first = Connect("idle"), second = Connect("idle");
-  const uint64_t one = Attach(first.get(), "weights", 30);
-  clock.Advance(std::chrono::seconds(3));
-  Attach(second.get(), "weights", 60);
+  constexpr int kWait = 3600;
+  constexpr int kEarlier = 600;  // far more than the test itself takes
+  const uint64_t one = Attach(first.get(), "weights", kWait);
+  clock.Advance(std::chrono::seconds(kEarlier));
+  Attach(second.get(), "weights", kWait);
   const v1::ExplainResponse why = Why();
   ASSERT_EQ(why.attaching_size(), 2) << why.ShortDebugString();
   EXPECT_EQ(why.attaching(0).session_id(), first->session);
@@ -46,10 +48,10 @@ TEST_F(CoreSharedWhyTest, WhoWaitsForTheSealIsShownWithTheWriter) {
     EXPECT_EQ(attach.waits_for(), Waits::SEAL);
     EXPECT_EQ(attach.on_session_id(), writer->session);
   }
-  EXPECT_GE(why.attaching(0).waited().seconds(), 3);
-  EXPECT_LT(why.attaching(1).waited().seconds(), 3);
-  EXPECT_LE(why.attaching(0).remaining().seconds(), 27);
-  EXPECT_GT(why.attaching(1).remaining().seconds(), 27);
+  EXPECT_GE(why.attaching(0).waited().seconds(), kEarlier);
+  EXPECT_LT(why.attaching(1).waited().seconds(), kEarlier);
+  EXPECT_LE(why.attaching(0).remaining().seconds(), kWait - kEarlier);
+  EXPECT_GT(why.attaching(1).remaining().seconds(), kWait - kEarlier);
   EXPECT_THAT(
       why.findings(),
       Contains(AllOf(

@@ -219,6 +219,7 @@ TEST_F(GatewayTest, AProcessHasOneConnectionASessionAndFewToSpare) {
   EXPECT_FALSE(Ended(clients[0]));
   // One ends, and the next may pass.
   clients[0].reset();
+  ASSERT_TRUE(Await([&] { return connections_->open() == 1; }));
   const ipc::UniqueFd next = Connect("a");
   EXPECT_TRUE(Await([&] { return servers_.count() == 3; }));
 }

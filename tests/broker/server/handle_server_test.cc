@@ -201,16 +201,14 @@ TEST_F(HandleServerTest, SendsTheNextSlabsOnlyWhenTheLastAreAcknowledged) {
 TEST_F(HandleServerTest, EndsASessionThatDoesNotAcknowledgeInTime) {
   Start({.peer_timeout = absl::Milliseconds(40)});
   Peer late = NewPeer();
-  Peer prompt = NewPeer();
+  Peer quiet = NewPeer();
   Push(core_.OutboxOf(late.session).get(), FrameOf(1, 1));
-  Push(core_.OutboxOf(prompt.session).get(), FrameOf(1, 1));
-  ASSERT_TRUE(prompt.socket.Receive(kLong).ok());
-  ASSERT_TRUE(SendFrame(&prompt.socket, AckOf(1)).ok());
   EXPECT_EQ(core_.AwaitClosed(late.session),
             "it did not acknowledge its slabs within 40ms");
+  EXPECT_EQ(core_.TimesClosed(quiet.session), 0U);
   // A frame sent after a quiet time is watched too.
-  Push(core_.OutboxOf(prompt.session).get(), FrameOf(2, 1));
-  EXPECT_EQ(core_.AwaitClosed(prompt.session),
+  Push(core_.OutboxOf(quiet.session).get(), FrameOf(1, 1));
+  EXPECT_EQ(core_.AwaitClosed(quiet.session),
             "it did not acknowledge its slabs within 40ms");
 }
 
@@ -218,14 +216,21 @@ TEST_F(HandleServerTest, EndsASessionThatDoesNotAcknowledgeInTime) {
 // answered meanwhile.
 TEST_F(HandleServerTest, AfterAStallItReadsBeforeItJudges) {
   constexpr std::chrono::milliseconds kTimeout{40};
+  constexpr int kMostTries = 100;
   Start({.peer_timeout = absl::FromChrono(kTimeout)});
-  for (int round = 0; round < 5; ++round) {
+  int rounds = 0;
+  for (int tries = 0; rounds < 5; ++tries) {
+    ASSERT_LT(tries, kMostTries) << "this machine is too slow for it";
     Peer prompt = NewPeer();
     const std::shared_ptr<Outbox> outbox = core_.OutboxOf(prompt.session);
+    const auto pushed_at = std::chrono::steady_clock::now();
+    bool in_time = false;
     Push(outbox.get(), FrameOf(1, 1));
     ASSERT_TRUE(prompt.socket.Receive(kLong).ok());
     core_.AtNextOpen([&] {
-      ASSERT_TRUE(SendFrame(&prompt.socket, AckOf(1)).ok());
+      (void)SendFrame(&prompt.socket, AckOf(1)).ok();
+      // Else it was rightly judged before.
+      in_time = std::chrono::steady_clock::now() - pushed_at < kTimeout;
       const auto until = std::chrono::steady_clock::now() + 3 * kTimeout;
       while (std::chrono::steady_clock::now() < until)
         std::this_thread::yield();
@@ -233,6 +238,8 @@ TEST_F(HandleServerTest, AfterAStallItReadsBeforeItJudges) {
     const Peer other = NewPeer();
     // Whatever it judges is judged by the time that it welcomes one more.
     const Peer later = NewPeer();
+    if (!in_time) continue;
+    ++rounds;
     EXPECT_FALSE(outbox->WaitingForPeerSince().has_value());
     EXPECT_EQ(core_.TimesClosed(prompt.session), 0U);
   }
