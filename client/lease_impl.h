@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "client/mapped_lease.h"
-#include "client/session.h"
+#include "client/session/session.h"
 #include "gmb/lease.h"
 
 namespace gmb {

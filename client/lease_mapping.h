@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client/request_table.h"
-#include "client/session.h"
+#include "client/lease/early_mapping.h"
+#include "client/slab_set.h"
 #include "device/mapper.h"
 
 namespace gmb::internal {

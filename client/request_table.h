@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/lease/early_mapping.h"
 #include "client/slab_set.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
@@ -24,19 +25,13 @@ struct Granted {
   SlabSet slabs;
 };
 
-// All slabs of a lease whose grant is still to come.
-struct EarlySlabs {
-  std::vector<device::ShareableHandle> handles;
-  std::vector<uint64_t> slab_bytes;
-};
-
 // What a request was answered with; a refusal is the status instead.
 using Answer = std::variant<Granted, v1::Released, v1::QuotaReport, v1::GateSet,
                             v1::Restored, v1::Sealed, v1::Dropped>;
 
 // A session's requests: what the stream has yet to write, what is to be
 // repeated when it breaks, and what the broker answered. Pure: no threads, no
-// clock, no I/O. Not thread-safe; the Session's lock guards it.
+// clock, no I/O. Not thread-safe; the lock of Calls guards it.
 //
 // Requests are written in the order of their ids, also after a break, so an
 // answer to one shows that everything before it on the stream has arrived.
