@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "client/gate/gate.h"
+#include "client/lease/lease_mapping.h"
+#include "client/lease/mapped_lease.h"
+#include "client/lease/mapper_cache.h"
 #include "client/lease_impl.h"
-#include "client/lease_mapping.h"
-#include "client/mapped_lease.h"
-#include "client/mapper_cache.h"
 #include "client/no_throw.h"
-#include "client/notifier.h"
+#include "client/session/notifier.h"
 #include "client/session/session.h"
-#include "client/trim_hook.h"
+#include "client/session/trim_hook.h"
 #include "client/wire.h"
 
 namespace gmb {

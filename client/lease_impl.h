@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "client/mapped_lease.h"
+#include "client/lease/mapped_lease.h"
 #include "client/session/session.h"
 #include "gmb/lease.h"
 

@@ -15,14 +15,27 @@ import sys
 # Folder -> what it may include of ours: whole folders ("ipc/") or single
 # headers. The longest matching folder rules. The public headers of the client
 # are written "gmb/...", the generated ones "gmb/v1/...": see owner() below.
+CLIENT_GROUND = ["device/mapper.h", "device/devices.h", "device/handle.h",
+                 "device/stream_fences.h", "ipc/", "proto/"]
+# What every folder of the library may use of it.
+CLIENT_FLOOR = ["client/fork_guard.h", "client/no_throw.h", "client/wire.h"]
 ARROWS = {
     "proto": ["proto/"],
     "quota": ["quota/"],
     "ipc": ["ipc/"],
     "device": ["device/", "ipc/unique_fd.h"],
     "broker": ["broker/", "quota/", "device/", "ipc/", "proto/"],
-    "client": ["client/", "device/mapper.h", "device/devices.h", "device/handle.h",
-               "device/stream_fences.h", "ipc/", "proto/"],
+    # The public classes, which put the rest together.
+    "client": ["client/", *CLIENT_GROUND],
+    "client/gate": ["client/gate/", "client/fork_guard.h", "ipc/"],
+    "client/lease": ["client/lease/", *CLIENT_FLOOR, *CLIENT_GROUND],
+    "client/session": ["client/session/", "client/gate/", "client/lease/", "client/include/",
+                       *CLIENT_FLOOR, *CLIENT_GROUND],
+    "client/heap": ["client/heap/", "client/session/", "client/include/", *CLIENT_FLOOR,
+                    *CLIENT_GROUND],
+    # The C interface is made of the C++ one. Its scopes are no objects, so it
+    # calls the gate itself; its errors have the wire's names.
+    "client/c": ["client/c/", "client/gate/", "client/include/", "client/no_throw.h", "proto/"],
     # It is in every process below `gmb run`: the C interface, and headers alone.
     "client/preload": ["client/preload/", "client/include/gmb/c_api.h", "ipc/mutex.h",
                        "ipc/unique_fd.h"],
@@ -30,8 +43,14 @@ ARROWS = {
     "client/include": ["client/include/"],
     # The command uses the library as its users do, with doors of its own: the
     # operator's greeting, where the sockets are, and what `gmb doctor` asks of the devices.
-    "client/cli": ["client/cli/", "client/include/", "client/operator_session.h",
-                   "client/socket_dir.h", "client/device_probe.h", "proto/"],
+    "client/cli": ["client/cli/", "client/include/", "client/device_probe.h",
+                   "client/session/operator_session.h", "client/session/socket_dir.h", "proto/"],
+    # How things are said, and how they look, knows no command.
+    "client/cli/text": ["client/cli/text/", "client/include/", "proto/"],
+    "client/cli/views": ["client/cli/views/", "client/cli/text/", "client/include/", "proto/"],
+    "client/cli/hold": ["client/cli/hold/", "client/cli/text/", "client/cli/context.h",
+                        "client/cli/exit_code.h", "client/cli/tenant_identity.h",
+                        "client/include/"],
     # What torch calls: the C interface alone, as a program in another language would.
     "client/python": ["client/python/", "client/include/gmb/c_api.h"],
     "tests": [""],

@@ -9,10 +9,10 @@
 #include "absl/time/clock.h"
 #include "bench/device/steps.h"
 #include "client/cli/tenant_identity.h"
-#include "client/mapper_cache.h"
-#include "client/notifier.h"
+#include "client/lease/mapper_cache.h"
+#include "client/session/notifier.h"
 #include "client/session/session.h"
-#include "client/trim_hook.h"
+#include "client/session/trim_hook.h"
 
 namespace gmb::bench {
 namespace {

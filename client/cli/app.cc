@@ -5,11 +5,11 @@
 #include <ostream>
 
 #include "CLI/CLI.hpp"
-#include "client/cli/arguments.h"
-#include "client/cli/commands.h"
+#include "client/cli/commands/arguments.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/usage_error.h"
 #include "client/cli/context.h"
 #include "client/cli/error_report.h"
-#include "client/cli/usage_error.h"
 #include "gmb/version.h"
 
 namespace gmb::cli {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/cli/exit_code.h"
-#include "client/cli/terminal.h"
+#include "client/cli/text/terminal.h"
 
 namespace gmb::cli {
 

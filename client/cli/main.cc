@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/cli/app.h"
-#include "client/cli/terminal.h"
+#include "client/cli/text/terminal.h"
 
 int main(int argc, char** argv) {
   // What gRPC would log is in the errors that the commands report.

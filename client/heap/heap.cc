@@ -10,7 +10,7 @@
 #include "client/heap/trim_watch.h"
 #include "client/no_throw.h"
 #include "client/session/session.h"
-#include "client/trim_hook.h"
+#include "client/session/trim_hook.h"
 #include "client/wire.h"
 #include "device/devices.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/mapped_lease.h"
+#include "client/lease/mapped_lease.h"
 #include "client/no_throw.h"
 #include "client/wire.h"
 #include "gmb/error.h"

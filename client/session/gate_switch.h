@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "client/gate/gate.h"
 #include "client/gate/gate_owner.h"
-#include "client/mover.h"
+#include "client/lease/mover.h"
 #include "client/session/calls.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/gate_page.h"

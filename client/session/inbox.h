@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/mover.h"
-#include "client/notifier.h"
+#include "client/lease/mover.h"
 #include "client/session/calls.h"
 #include "client/session/gate_switch.h"
 #include "client/session/handle_channel.h"
+#include "client/session/notifier.h"
 #include "client/session/stream_channel.h"
-#include "client/trim_hook.h"
+#include "client/session/trim_hook.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/unique_fd.h"

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/lease/early_mapping.h"
-#include "client/mapped_lease.h"
-#include "client/mover.h"
+#include "client/lease/mapped_lease.h"
+#include "client/lease/mover.h"
 #include "client/session/calls.h"
 #include "gmb/options.h"
 

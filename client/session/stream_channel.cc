@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/channel.h"
 #include "client/no_throw.h"
+#include "client/session/channel.h"
 #include "gmb/error.h"
 #include "proto/error_status.h"
 

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/socket_dir.h"
-#include "client/stream.h"
+#include "client/session/socket_dir.h"
+#include "client/session/stream.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "grpcpp/channel.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "client/session/calls.h"
-#include "client/trim_hook.h"
+#include "client/session/trim_hook.h"
 #include "gmb/v1/handle.pb.h"
 #include "ipc/mutex.h"
 

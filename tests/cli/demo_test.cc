@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "client/cli/demo/child_process.h"
 #include "client/cli/demo/temp_dir.h"
-#include "client/cli/json.h"
+#include "client/cli/text/json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,7 +1,7 @@
 #include "client/cli/demo/frame.h"
 
 #include "client/cli/demo/check_list.h"
-#include "client/cli/text.h"
+#include "client/cli/text/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

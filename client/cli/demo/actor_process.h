@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "client/cli/demo/child_process.h"
 #include "client/cli/demo/line_channel.h"
-#include "client/cli/json.h"
+#include "client/cli/text/json.h"
 
 namespace gmb::cli {
 

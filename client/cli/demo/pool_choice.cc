@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client/cli/number_text.h"
-#include "client/cli/text.h"
+#include "client/cli/text/number_text.h"
+#include "client/cli/text/text.h"
 #include "proto/amount_text.h"
 
 namespace gmb::cli {
