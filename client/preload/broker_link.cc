@@ -1,4 +1,4 @@
-#include "client/preload/broker.h"
+#include "client/preload/broker_link.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ class Error {
 
 }  // namespace
 
-class Broker::Session {
+class BrokerLink::Session {
  public:
   explicit Session(gmb_client* client) : client_(client) {
     std::array<gmb_device, kMostDevices> devices{};
@@ -106,7 +106,7 @@ class Broker::Session {
   std::vector<std::string> devices_;
 };
 
-Outcome Broker::Connect(std::shared_ptr<Session>* session) {
+Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
   NoteUse();
   const ipc::MutexLock lock(&mu_);
   if (session_ != nullptr && session_->Lives()) {
@@ -141,8 +141,8 @@ Outcome Broker::Connect(std::shared_ptr<Session>* session) {
   return Outcome::kDone;
 }
 
-Outcome Broker::Acquire(const std::string& device, uint64_t bytes,
-                        Lease* lease) {
+Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
+                            LeaseRange* lease) {
   const RealSymbolsHere real;
   std::shared_ptr<Session> session;
   if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
@@ -166,7 +166,7 @@ Outcome Broker::Acquire(const std::string& device, uint64_t bytes,
   return Outcome::kDone;
 }
 
-Outcome Broker::Ask(const std::string& device, Budget* budget) {
+Outcome BrokerLink::Ask(const std::string& device, Budget* budget) {
   const RealSymbolsHere real;
   std::shared_ptr<Session> session;
   if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
@@ -190,7 +190,7 @@ Outcome Broker::Ask(const std::string& device, Budget* budget) {
   return Outcome::kDone;
 }
 
-void Broker::Release(const Lease& lease) {
+void BrokerLink::Release(const LeaseRange& lease) {
   const RealSymbolsHere real;
   const Error error(Library().gmb_lease_release(lease.handle));
   if (!error.ok()) Say("a lease was not released in order: " + error.message());

@@ -1,5 +1,5 @@
-#ifndef GMB_CLIENT_PRELOAD_BROKER_H_
-#define GMB_CLIENT_PRELOAD_BROKER_H_
+#ifndef GMB_CLIENT_PRELOAD_BROKER_LINK_H_
+#define GMB_CLIENT_PRELOAD_BROKER_LINK_H_
 
 #include <chrono>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace gmb::preload {
 
 // Leased memory, mapped at `start`.
-struct Lease {
+struct LeaseRange {
   gmb_lease* handle = nullptr;
   uint64_t start = 0;
   uint64_t bytes = 0;
@@ -38,14 +38,14 @@ struct Budget {
 // anew when the broker has hung up; after a failure not for a second.
 // Thread-safe; no lock is held while the broker is asked, but while others wait
 // for the same connection.
-class Broker {
+class BrokerLink {
  public:
   // `device` is a GPU's UUID as the broker writes it.
   [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
-                                Lease* lease);
+                                LeaseRange* lease);
   [[nodiscard]] Outcome Ask(const std::string& device, Budget* budget);
   // Synchronises the device, unmaps, and tells the broker.
-  static void Release(const Lease& lease);
+  static void Release(const LeaseRange& lease);
 
  private:
   class Session;
@@ -62,4 +62,4 @@ class Broker {
 
 }  // namespace gmb::preload
 
-#endif  // GMB_CLIENT_PRELOAD_BROKER_H_
+#endif  // GMB_CLIENT_PRELOAD_BROKER_LINK_H_
