@@ -58,6 +58,9 @@ ARROWS = {
 }
 # Nothing but these two includes from these two.
 LEAVES = ("tests/", "bench/")
+# A program of its own in another's folder: it uses that folder's parts, and only
+# itself and the leaves include its own.
+OWN_PROGRAMS = ("client/cli/demo/",)
 
 # Third-party headers that one file, or one folder, hides from the rest. A name
 # ends in "/" for a folder; elsewhere the file's name without its extension.
@@ -115,6 +118,9 @@ def check_arrow(path, folder, header):
         return None
     if place.startswith(LEAVES) and not path.startswith(LEAVES):
         return f"nothing includes from {place.split('/')[0]}/"
+    for program in OWN_PROGRAMS:
+        if place.startswith(program) and not path.startswith((program, *LEAVES)):
+            return f"{program} is a program of its own, {header} is not for {folder}"
     if not allowed(place, ARROWS[folder]):
         return f"{folder} may not include {header}"
     return None

@@ -119,6 +119,13 @@ class CheckLayeringTest(unittest.TestCase):
         self.assert_fault("client/cli/hold/holder.cc", '"client/cli/commands/arguments.h"',
                           "client/cli/hold may not include")
 
+    def test_the_command_has_nothing_of_the_demo(self):
+        self.assert_fine("client/cli/demo/demo.cc", '"client/cli/text/text.h"',
+                         '"client/cli/demo/stage.h"')
+        self.assert_fault("client/cli/commands/demo_command.cc", '"client/cli/demo/demo.h"',
+                          "a program of its own")
+        self.assert_fine("tests/cli/demo/demo_test.cc", '"client/cli/demo/temp_dir.h"')
+
     def test_public_headers_include_public_headers_only(self):
         self.assert_fault("client/include/gmb/client.h", '"gmb/v1/types.pb.h"',
                           "client/include may not include")

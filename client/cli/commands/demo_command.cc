@@ -1,17 +1,45 @@
+// `gmb demo` becomes gmb-demo: its broker, its processes and its screen are no
+// part of the operator's command.
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
-#include "client/cli/commands/arguments.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
-#include "client/cli/demo/actor.h"
-#include "client/cli/demo/demo.h"
-#include "client/cli/demo/pool_choice.h"
-#include "client/cli/interrupt.h"
+#include "client/cli/commands/demo_options.h"
+#include "client/cli/installed.h"
 
 namespace gmb::cli {
+namespace {
+
+constexpr char kProgram[] = "gmb-demo";
+
+// Returns only when that failed.
+absl::Status BecomeDemo(Context& context, const DemoOptions& options) {
+  std::string path = FindInstalled(kProgram, {".", GMB_LIBEXEC_FROM_BIN});
+  if (path.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "the demo is a program of its own, ", kProgram,
+        ", and is not there: build or install it with gmb (`make build`, `make "
+        "install`), or copy it beside ",
+        ThisProgram()));
+  }
+  std::vector<std::string> words = DemoArguments(options);
+  if (context.json) words.insert(words.end(), {"--output", "json"});
+  std::vector<char*> arguments = {path.data()};
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  context.out.flush();
+  execv(path.c_str(), arguments.data());
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", path));
+}
+
+}  // namespace
 
 void AddDemoCommand(CLI::App* app, Action* chosen) {
   CLI::App* const command =
@@ -19,34 +47,10 @@ void AddDemoCommand(CLI::App* app, Action* chosen) {
                           "Watch four tenants share a pool: a broker and real "
                           "processes, started for it");
   const auto options = std::make_shared<DemoOptions>();
-  AddParsedOption(
-      command, "--device",
-      [options](const std::string& device) {
-        options->device = device;
-        return CheckPoolName(device);
-      },
-      "auto, host:SIZE, cuda:N or a GPU's UUID [auto: a GPU, else host memory]")
-      ->type_name("DEVICE");
-  command->add_flag("--plain", options->plain, "One line an event, no picture");
-  command->add_flag("--keep", options->keep,
-                    "Keep the directory with configuration and logs");
-  command->footer(
-      "Needs no set-up, takes under a minute, and may run beside a real "
-      "broker. Exit code 1\n"
-      "when anything is not as it should be.\n\n"
-      "Example: gmb demo --device host:512MiB");
+  AddDemoOptions(command, options.get());
   command->callback([chosen, options] {
-    *chosen = [options](Context& context) {
-      return RunDemo(context, *options);
-    };
-  });
-
-  // The processes that the demo starts; an empty group keeps it out of --help.
-  CLI::App* const actor =
-      app->add_subcommand("demo-actor", "A process of `gmb demo`")->group("");
-  actor->callback([chosen] {
-    *chosen = [](Context& context) -> absl::StatusOr<ExitCode> {
-      return PlayActor(context.socket_dir);
+    *chosen = [options](Context& context) -> absl::StatusOr<ExitCode> {
+      return BecomeDemo(context, *options);
     };
   });
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/error_report.h"
+#include "client/cli/installed.h"
 #include "client/cli/tenant_identity.h"
 #include "client/cli/tenant_token.h"
 #include "client/session/socket_dir.h"
@@ -27,20 +28,10 @@ namespace fs = std::filesystem;
 
 constexpr char kLibrary[] = "libgmb_preload.so";
 
-// Beside this program as it was built, or as it was installed.
-std::string FindInstalled() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path folder = program.parent_path();
-  for (const char* const way : {GMB_LIB_FROM_BIN, "../lib", "."}) {
-    fs::path candidate = (folder / way / kLibrary).lexically_normal();
-    if (fs::is_regular_file(candidate, error)) return candidate.string();
-  }
-  return "";
-}
-
 absl::StatusOr<std::string> FindPreload(const std::string& asked) {
-  const std::string found = asked.empty() ? FindInstalled() : asked;
+  const std::string found =
+      asked.empty() ? FindInstalled(kLibrary, {GMB_LIB_FROM_BIN, "../lib", "."})
+                    : asked;
   if (found.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         kLibrary,

@@ -24,7 +24,7 @@ namespace gmb::cli {
 class ActorProcess {
  public:
   struct Options {
-    std::string program;     // gmb itself
+    std::string program;     // gmb-demo itself
     std::string socket_dir;  // the tenant's
     std::string tenant;
     std::string log_path;
