@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "client/gate/gate.h"
+#include "client/lease/lease_mapping.h"
+#include "client/lease/mapped_lease.h"
+#include "client/lease/mapper_cache.h"
 #include "client/lease_impl.h"
-#include "client/lease_mapping.h"
-#include "client/mapped_lease.h"
-#include "client/mapper_cache.h"
 #include "client/no_throw.h"
-#include "client/notifier.h"
-#include "client/session.h"
-#include "client/trim_hook.h"
+#include "client/session/notifier.h"
+#include "client/session/session.h"
+#include "client/session/trim_hook.h"
 #include "client/wire.h"
 
 namespace gmb {
@@ -42,7 +42,7 @@ class OwedLease {
   ~OwedLease() {
     if (session_ == nullptr) return;
     internal::NoThrow([this] {
-      session_->ReleaseLater(id_);
+      session_->leases().ReleaseLater(id_);
       return absl::OkStatus();
     }).IgnoreError();
   }
@@ -78,7 +78,7 @@ absl::StatusOr<Lease> Client::Impl::Map(internal::Granted granted,
   Lease lease(std::make_unique<Lease::Impl>(session, grant.lease_id(),
                                             grant.device(), mapped));
   owed.Keep();
-  session->Mapped(lease.id(), std::move(mapped));
+  session->leases().Mapped(lease.id(), std::move(mapped));
   return lease;
 }
 
@@ -125,7 +125,7 @@ absl::StatusOr<Lease> Client::Attach(const std::string& name,
     internal::LeaseMapping mapping(
         impl_->mappers.FindOpen(session.welcome(), how.device), 0,
         how.access_from, device::Protection::kRead);
-    absl::StatusOr<internal::Granted> granted = session.Attach(
+    absl::StatusOr<internal::Granted> granted = session.leases().Attach(
         name, how, mapping.mapper() == nullptr ? nullptr : &mapping);
     if (!granted.ok()) return granted.status();
     return impl_->Map(*std::move(granted), how, mapping);
@@ -133,7 +133,8 @@ absl::StatusOr<Lease> Client::Attach(const std::string& name,
 }
 
 absl::Status Client::Drop(const std::string& name) {
-  return internal::NoThrow([&] { return impl_->session->DropShared(name); });
+  return internal::NoThrow(
+      [&] { return impl_->session->leases().DropShared(name); });
 }
 
 absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
@@ -144,7 +145,7 @@ absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
     internal::LeaseMapping mapping(
         impl_->mappers.FindOpen(session.welcome(), options.device), bytes,
         options.access_from, device::Protection::kReadWrite);
-    absl::StatusOr<internal::Granted> granted = session.Acquire(
+    absl::StatusOr<internal::Granted> granted = session.leases().Acquire(
         bytes, options, mapping.mapper() == nullptr ? nullptr : &mapping);
     if (!granted.ok()) return granted.status();
     return impl_->Map(*std::move(granted), options, mapping);
@@ -161,12 +162,14 @@ absl::StatusOr<std::vector<QuotaView>> Client::GetQuota() {
 
 absl::Status Client::TurnGateOn(const GateOptions& options) {
   return internal::NoThrow([&] {
-    return impl_->session->TurnGateOn(options.park_after, options.group);
+    return impl_->session->gate_switch().TurnOn(options.park_after,
+                                                options.group);
   });
 }
 
 absl::Status Client::TurnGateOff(absl::Duration wait) {
-  return internal::NoThrow([&] { return impl_->session->TurnGateOff(wait); });
+  return internal::NoThrow(
+      [&] { return impl_->session->gate_switch().TurnOff(wait); });
 }
 
 absl::StatusOr<Scope> Client::Enter(absl::Duration wait) {
@@ -195,7 +198,7 @@ internal::Session& internal::SessionOf(const Client& client) {
 
 absl::Status Client::SetTrimmable(const std::string& device, uint64_t bytes) {
   return internal::NoThrow(
-      [&] { return impl_->session->SetTrimmable(device, bytes); });
+      [&] { return impl_->session->trims().SetTrimmable(device, bytes); });
 }
 
 absl::Status Client::status() const {

@@ -76,9 +76,9 @@ void Lease::Drop(std::unique_ptr<Impl> impl) noexcept {
   // A failure that cannot be reported here shows at the broker, as unreturned
   // bytes.
   internal::NoThrow([&impl] {
-    impl->session->StopMoving(impl->id);
+    impl->session->leases().StopMoving(impl->id);
     const absl::Status unmapped = impl->mapping->Release();
-    impl->session->ReleaseLater(impl->id);
+    impl->session->leases().ReleaseLater(impl->id);
     impl.reset();
     return unmapped;
   }).IgnoreError();
@@ -108,9 +108,9 @@ absl::Status Lease::Release() && {
     if (impl == nullptr) return EmptyLease();
     if (impl->session->InForkedChild())
       return impl.release()->session->CheckAlive();
-    impl->session->StopMoving(impl->id);
+    impl->session->leases().StopMoving(impl->id);
     const absl::Status unmapped = impl->mapping->Release();
-    const absl::Status released = impl->session->Release(impl->id);
+    const absl::Status released = impl->session->leases().Release(impl->id);
     return unmapped.ok() ? released : unmapped;
   });
 }
@@ -119,7 +119,7 @@ absl::Status Lease::Seal() {
   return internal::NoThrow([this] {
     if (impl_ == nullptr) return EmptyLease();
     if (attached()) return NotOurs("its writer has sealed it");
-    return impl_->session->Seal(impl_->id);
+    return impl_->session->leases().Seal(impl_->id);
   });
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "client/mapped_lease.h"
-#include "client/session.h"
+#include "client/lease/mapped_lease.h"
+#include "client/session/session.h"
 #include "gmb/lease.h"
 
 namespace gmb {

@@ -15,6 +15,10 @@ import sys
 # Folder -> what it may include of ours: whole folders ("ipc/") or single
 # headers. The longest matching folder rules. The public headers of the client
 # are written "gmb/...", the generated ones "gmb/v1/...": see owner() below.
+CLIENT_GROUND = ["device/mapper.h", "device/devices.h", "device/handle.h",
+                 "device/stream_fences.h", "ipc/", "proto/"]
+# What every folder of the library may use of it.
+CLIENT_FLOOR = ["client/fork_guard.h", "client/no_throw.h", "client/wire.h"]
 ARROWS = {
     "proto": ["proto/"],
     "quota": ["quota/"],
@@ -30,8 +34,17 @@ ARROWS = {
     # Reads what the machine knows.
     "broker/report": ["broker/report/", "broker/machine/", "broker/hostpool/", "quota/",
                       "device/handle.h", "device/host_pool.h", "device/pool_mapping.h", "proto/"],
-    "client": ["client/", "device/mapper.h", "device/devices.h", "device/handle.h",
-               "device/stream_fences.h", "ipc/", "proto/"],
+    # The public classes, which put the rest together.
+    "client": ["client/", *CLIENT_GROUND],
+    "client/gate": ["client/gate/", "client/fork_guard.h", "ipc/"],
+    "client/lease": ["client/lease/", *CLIENT_FLOOR, *CLIENT_GROUND],
+    "client/session": ["client/session/", "client/gate/", "client/lease/", "client/include/",
+                       *CLIENT_FLOOR, *CLIENT_GROUND],
+    "client/heap": ["client/heap/", "client/session/", "client/include/", *CLIENT_FLOOR,
+                    *CLIENT_GROUND],
+    # The C interface is made of the C++ one. Its scopes are no objects, so it
+    # calls the gate itself; its errors have the wire's names.
+    "client/c": ["client/c/", "client/gate/", "client/include/", "client/no_throw.h", "proto/"],
     # It is in every process below `gmb run`: the C interface, and headers alone.
     "client/preload": ["client/preload/", "client/include/gmb/c_api.h", "ipc/mutex.h",
                        "ipc/unique_fd.h"],
@@ -39,8 +52,14 @@ ARROWS = {
     "client/include": ["client/include/"],
     # The command uses the library as its users do, with doors of its own: the
     # operator's greeting, where the sockets are, and what `gmb doctor` asks of the devices.
-    "client/cli": ["client/cli/", "client/include/", "client/operator_session.h",
-                   "client/socket_dir.h", "client/device_probe.h", "proto/"],
+    "client/cli": ["client/cli/", "client/include/", "client/device_probe.h",
+                   "client/session/operator_session.h", "client/session/socket_dir.h", "proto/"],
+    # How things are said, and how they look, knows no command.
+    "client/cli/text": ["client/cli/text/", "client/include/", "proto/"],
+    "client/cli/views": ["client/cli/views/", "client/cli/text/", "client/include/", "proto/"],
+    "client/cli/hold": ["client/cli/hold/", "client/cli/text/", "client/cli/context.h",
+                        "client/cli/exit_code.h", "client/cli/tenant_identity.h",
+                        "client/include/"],
     # What torch calls: the C interface alone, as a program in another language would.
     "client/python": ["client/python/", "client/include/gmb/c_api.h"],
     "tests": [""],
@@ -48,6 +67,9 @@ ARROWS = {
 }
 # Nothing but these two includes from these two.
 LEAVES = ("tests/", "bench/")
+# A program of its own in another's folder: it uses that folder's parts, and only
+# itself and the leaves include its own.
+OWN_PROGRAMS = ("client/cli/demo/",)
 
 # Third-party headers that one file, or one folder, hides from the rest. A name
 # ends in "/" for a folder; elsewhere the file's name without its extension.
@@ -109,6 +131,9 @@ def check_arrow(path, folder, header):
         return None
     if place.startswith(LEAVES) and not path.startswith(LEAVES):
         return f"nothing includes from {place.split('/')[0]}/"
+    for program in OWN_PROGRAMS:
+        if place.startswith(program) and not path.startswith((program, *LEAVES)):
+            return f"{program} is a program of its own, {header} is not for {folder}"
     if not allowed(place, ARROWS[folder]):
         return f"{folder} may not include {header}"
     return None

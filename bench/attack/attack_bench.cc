@@ -16,6 +16,7 @@
 #include "bench/attack/figures.h"
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/temp_dir.h"
+#include "client/cli/installed.h"
 #include "tests/attack/event_listener.h"
 
 namespace gmb::bench {

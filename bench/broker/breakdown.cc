@@ -9,10 +9,10 @@
 #include "absl/time/clock.h"
 #include "bench/device/steps.h"
 #include "client/cli/tenant_identity.h"
-#include "client/mapper_cache.h"
-#include "client/notifier.h"
-#include "client/session.h"
-#include "client/trim_hook.h"
+#include "client/lease/mapper_cache.h"
+#include "client/session/notifier.h"
+#include "client/session/session.h"
+#include "client/session/trim_hook.h"
 
 namespace gmb::bench {
 namespace {
@@ -75,7 +75,7 @@ absl::Status MeasureBreakdown(const Bench& bench, uint64_t bytes, int rounds) {
     Arrivals arrivals;
     const SteadyClock::time_point start = SteadyClock::now();
     absl::StatusOr<Granted> granted =
-        (*session)->Acquire(bytes, request, nullptr, &arrivals);
+        (*session)->leases().Acquire(bytes, request, nullptr, &arrivals);
     const SteadyClock::time_point both = SteadyClock::now();
     if (!granted.ok()) return granted.status();
     const uint64_t lease_id = granted->grant.lease_id();
@@ -83,10 +83,11 @@ absl::Status MeasureBreakdown(const Bench& bench, uint64_t bytes, int rounds) {
         MapAndUnmap(**session, &mappers, *std::move(granted));
     if (!steps.ok()) return steps.status();
     const absl::Time before_mapped = absl::Now();
-    (*session)->Mapped(lease_id, nullptr);  // without a gate, nobody moves it
+    (*session)->leases().Mapped(lease_id,
+                                nullptr);  // without a gate, nobody moves it
     const absl::Time told = absl::Now();
-    (*session)->StopMoving(lease_id);
-    absl::Status released = (*session)->Release(lease_id);
+    (*session)->leases().StopMoving(lease_id);
+    absl::Status released = (*session)->leases().Release(lease_id);
     if (!released.ok()) return released;
     if (i < 0) continue;
     const auto add = [&](const std::string& step, absl::Duration time) {

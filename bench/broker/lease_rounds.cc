@@ -14,6 +14,7 @@
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/child_process.h"
 #include "client/cli/demo/line_channel.h"
+#include "client/cli/installed.h"
 #include "client/cli/tenant_identity.h"
 #include "gmb/v1/admin.pb.h"
 

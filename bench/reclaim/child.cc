@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client/cli/demo/broker_process.h"
+#include "client/cli/installed.h"
 
 namespace gmb::bench {
 namespace {

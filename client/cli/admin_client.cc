@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "client/cli/no_answer.h"
-#include "client/operator_session.h"
-#include "client/socket_dir.h"
+#include "client/session/operator_session.h"
+#include "client/session/socket_dir.h"
 #include "gmb/v1/admin.grpc.pb.h"
 
 namespace gmb::cli {

@@ -1,16 +1,7 @@
+// What gmb can do: every command, in the order of its help.
 #include "client/cli/app.h"
 
-#include <exception>
-#include <memory>
-#include <ostream>
-
-#include "CLI/CLI.hpp"
-#include "client/cli/arguments.h"
-#include "client/cli/commands.h"
-#include "client/cli/context.h"
-#include "client/cli/error_report.h"
-#include "client/cli/usage_error.h"
-#include "gmb/version.h"
+#include "client/cli/commands/commands.h"
 
 namespace gmb::cli {
 namespace {
@@ -25,77 +16,38 @@ constexpr char kFooter[] = R"(Examples:
 `gmb COMMAND --help` explains a command. Exit codes: 0 done, 1 refused or found
 wrong, 2 wrong usage, 3 no broker answers, 4 memory held wrong contents.)";
 
-std::unique_ptr<CLI::App> BuildApp(Context* context, Action* chosen) {
-  auto app = std::make_unique<CLI::App>(
-      "Look after a GPU memory broker: who holds device memory, and how much "
-      "each may have.",
-      "gmb");
-  app->require_subcommand(0, 1);
-  app->fallthrough();  // options for all commands may follow the command
-  app->set_version_flag("--version", GMB_VERSION_STRING);
-  app->footer(kFooter);
-  AddTextOption(app.get(), "--socket-dir", &context->socket_dir,
-                "The broker's socket directory [GMB_SOCKET_DIR, else /run/gmb]")
-      ->type_name("DIR");
-  app->add_option_function<std::string>(
-         "--output",
-         [context](const std::string& form) { context->json = form == "json"; },
-         "table for people, json for programs")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->default_str("table")
-      ->type_name("table|json");
-  AddStatusCommand(app.get(), chosen);
-  AddTenantCommands(app.get(), chosen);
-  AddSessionCommands(app.get(), chosen);
-  AddLeaseCommands(app.get(), chosen);
-  AddPoolCommands(app.get(), chosen);
-  AddReclaimCommand(app.get(), chosen);
-  AddWhyCommand(app.get(), chosen);
-  AddWatchCommand(app.get(), chosen);
-  AddAuditCommand(app.get(), chosen);
-  AddDoctorCommand(app.get(), chosen);
-  AddHoldCommand(app.get(), chosen);
-  AddRunCommand(app.get(), chosen);
-  AddDemoCommand(app.get(), chosen);
-  AddCompletionCommand(app.get(), chosen);
-  AddVersionCommand(app.get(), chosen);
-  return app;
-}
-
-ExitCode ParseAndRun(const std::vector<std::string>& arguments,
-                     Context& context) {
-  Action chosen;
-  const std::unique_ptr<CLI::App> app = BuildApp(&context, &chosen);
-  try {
-    RefuseEmptyValues(arguments);
-    // CLI11 takes them last first.
-    app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    return ReportUsage(error, *app, context);
-  }
-  if (chosen == nullptr) return ReportNoCommand(*app, context);
-  const absl::StatusOr<ExitCode> done = chosen(context);
-  if (!done.ok()) return ReportError(done.status(), context);
-  if (!context.out.flush())
-    return ReportError(absl::UnknownError("cannot write the output"), context);
-  return *done;
+void AddCommands(CLI::App* app, Action* chosen) {
+  AddStatusCommand(app, chosen);
+  AddTenantCommands(app, chosen);
+  AddSessionCommands(app, chosen);
+  AddLeaseCommands(app, chosen);
+  AddPoolCommands(app, chosen);
+  AddReclaimCommand(app, chosen);
+  AddWhyCommand(app, chosen);
+  AddWatchCommand(app, chosen);
+  AddAuditCommand(app, chosen);
+  AddDoctorCommand(app, chosen);
+  AddHoldCommand(app, chosen);
+  AddRunCommand(app, chosen);
+  AddDemoCommand(app, chosen);
+  AddCompletionCommand(app, chosen);
+  AddVersionCommand(app, chosen);
 }
 
 }  // namespace
 
+Program GmbProgram() {
+  return {.name = "gmb",
+          .description =
+              "Look after a GPU memory broker: who holds device memory, and "
+              "how much each may have.",
+          .footer = kFooter,
+          .add = AddCommands};
+}
+
 ExitCode Run(const std::vector<std::string>& arguments,
              const Terminal& terminal, std::ostream& out, std::ostream& err) {
-  Context context{.socket_dir = "",
-                  .json = JsonAskedFor(arguments),
-                  .terminal = terminal,
-                  .out = out,
-                  .err = err};
-  try {
-    return ParseAndRun(arguments, context);
-  } catch (const std::exception&
-               error) {  // CLI11, nlohmann and the standard library throw
-    return ReportError(absl::InternalError(error.what()), context);
-  }
+  return RunProgram(GmbProgram(), arguments, terminal, out, err);
 }
 
 }  // namespace gmb::cli

@@ -6,9 +6,13 @@
 #include <vector>
 
 #include "client/cli/exit_code.h"
-#include "client/cli/terminal.h"
+#include "client/cli/program.h"
+#include "client/cli/text/terminal.h"
 
 namespace gmb::cli {
+
+// gmb, with all of its commands.
+[[nodiscard]] Program GmbProgram();
 
 // The whole gmb command but for the process around it: parses `arguments`
 // (without the program's name), runs the command, and reports an error.

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/json.h"
-#include "client/cli/terminal.h"
+#include "client/cli/text/json.h"
+#include "client/cli/text/terminal.h"
 
 namespace gmb::cli {
 

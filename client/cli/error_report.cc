@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client/cli/json.h"
-#include "client/cli/text.h"
+#include "client/cli/text/json.h"
+#include "client/cli/text/text.h"
 #include "gmb/error.h"
 
 namespace gmb::cli {

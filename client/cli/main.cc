@@ -1,18 +1,5 @@
-#include <unistd.h>
-
-#include <cstdlib>
-#include <iostream>
-#include <string>
-#include <vector>
-
 #include "client/cli/app.h"
-#include "client/cli/terminal.h"
 
 int main(int argc, char** argv) {
-  // The errors that the commands report have all that gRPC would log.
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): there are no threads yet
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return static_cast<int>(gmb::cli::Run(
-      arguments, gmb::cli::Terminal::Of(STDOUT_FILENO), std::cout, std::cerr));
+  return gmb::cli::MainOf(gmb::cli::GmbProgram(), argc, argv);
 }

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/no_answer.h"
-#include "client/socket_dir.h"
+#include "client/session/socket_dir.h"
 
 namespace gmb::cli {
 

@@ -10,8 +10,8 @@
 #include "client/heap/lease_source.h"
 #include "client/heap/trim_watch.h"
 #include "client/no_throw.h"
-#include "client/session.h"
-#include "client/trim_hook.h"
+#include "client/session/session.h"
+#include "client/session/trim_hook.h"
 #include "client/wire.h"
 #include "device/devices.h"
 
@@ -83,10 +83,11 @@ Heap::~Heap() {
     return;
   }
   if (impl_->watch == nullptr) return;
-  impl_->session->trim_hook().RemoveHeap(impl_.get());
+  impl_->session->trims().hook().RemoveHeap(impl_.get());
   impl_->watch.reset();
   NoThrow([this] {
-    return impl_->session->SetTrimmable(impl_->info.uuid, 0, impl_.get());
+    return impl_->session->trims().SetTrimmable(impl_->info.uuid, 0,
+                                                impl_.get());
   }).IgnoreError();
 }
 
@@ -114,7 +115,8 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(Client* client,
       impl->watch =
           std::make_unique<internal::TrimWatch>([self](uint64_t bytes) {
             NoThrow([&] {
-              return self->session->SetTrimmable(self->info.uuid, bytes, self);
+              return self->session->trims().SetTrimmable(self->info.uuid, bytes,
+                                                         self);
             }).IgnoreError();
           });
       core_options.on_empty = [self](uint64_t bytes) {
@@ -130,7 +132,7 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(Client* client,
         *std::move(fences), std::move(core_options));
     std::unique_ptr<Heap> heap(new Heap(std::move(impl)));
     if (options.trim) {
-      self->session->trim_hook().AddHeap(
+      self->session->trims().hook().AddHeap(
           self, [self](const std::string& device, uint64_t bytes) {
             if (device != self->info.uuid) return uint64_t{0};
             const uint64_t given = self->core->Trim(bytes);

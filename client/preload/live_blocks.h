@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "client/preload/broker.h"
+#include "client/preload/broker_link.h"
 
 namespace gmb::preload {
 
@@ -17,7 +17,7 @@ struct Block {
   uint64_t bytes = 0;  // as asked for
   CUdevice device = 0;
   // Its own; nothing when it is part of a chunk of SmallBlocks.
-  std::optional<Lease> lease;
+  std::optional<LeaseRange> lease;
 };
 
 // The blocks that the program has, and the address ranges that are leased. Not
@@ -30,8 +30,8 @@ class LiveBlocks {
   // The block that the address is in.
   [[nodiscard]] const Block* Find(uint64_t address) const;
 
-  void AddRange(const Lease& lease) { ranges_[lease.start] = lease.bytes; }
-  void RemoveRange(const Lease& lease) { ranges_.erase(lease.start); }
+  void AddRange(const LeaseRange& lease) { ranges_[lease.start] = lease.bytes; }
+  void RemoveRange(const LeaseRange& lease) { ranges_.erase(lease.start); }
   // Whether it lies in leased memory: then it is not the driver's to free.
   [[nodiscard]] bool InRange(uint64_t address) const;
 

@@ -80,7 +80,7 @@ Answer Memory::AllocateOnce(CUdevice device, uint64_t bytes,
 
 Outcome Memory::AllocateLarge(CUdevice device, uint64_t bytes,
                               CUdeviceptr* address) {
-  Lease lease;
+  LeaseRange lease;
   if (const Outcome outcome = broker_.Acquire(UuidOf(device), bytes, &lease);
       outcome != Outcome::kDone) {
     return outcome;
@@ -106,7 +106,7 @@ Outcome Memory::AllocateSmall(CUdevice device, uint64_t bytes,
     const ipc::MutexLock lock(&mu_);
     if (take()) return Outcome::kDone;
   }
-  Lease chunk;
+  LeaseRange chunk;
   if (const Outcome outcome =
           broker_.Acquire(UuidOf(device), kChunkBytes, &chunk);
       outcome != Outcome::kDone) {
@@ -158,7 +158,7 @@ void Memory::GiveBack(const Block& block) {
     Release(*block.lease);
     return;
   }
-  std::optional<Lease> empty;
+  std::optional<LeaseRange> empty;
   {
     const ipc::MutexLock lock(&mu_);
     empty = small_[block.device].Give(block.start, block.bytes);
@@ -174,12 +174,12 @@ void Memory::GiveBack(const std::vector<OrderedFree>& freed) {
 }
 
 // Off the books first: once it is unmapped, its addresses may be another's.
-void Memory::Release(const Lease& lease) {
+void Memory::Release(const LeaseRange& lease) {
   {
     const ipc::MutexLock lock(&mu_);
     live_.RemoveRange(lease);
   }
-  Broker::Release(lease);
+  BrokerLink::Release(lease);
 }
 
 // Events as well: their streams may be of other contexts and devices.
@@ -229,7 +229,7 @@ bool Memory::ReleaseKept() {
   }
   GiveBack(ordered);
   for (const Block& block : blocks) GiveBack(block);
-  std::vector<Lease> reserves;
+  std::vector<LeaseRange> reserves;
   {
     const ipc::MutexLock lock(&mu_);
     for (auto& [device, small] : small_) {
@@ -238,7 +238,7 @@ bool Memory::ReleaseKept() {
       }
     }
   }
-  for (const Lease& reserve : reserves) Release(reserve);
+  for (const LeaseRange& reserve : reserves) Release(reserve);
   return !ordered.empty() || !blocks.empty() || !reserves.empty();
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "client/preload/broker.h"
+#include "client/preload/broker_link.h"
 #include "client/preload/captures.h"
 #include "client/preload/driver.h"
 #include "client/preload/live_blocks.h"
@@ -84,10 +84,10 @@ class Memory {
   // False when that cannot be. Takes the events away that are lost.
   [[nodiscard]] bool Await(const std::vector<CUdevice>& devices,
                            std::vector<OrderedFree>* freed);
-  void Release(const Lease& lease);
+  void Release(const LeaseRange& lease);
 
   const Driver& driver_;
-  Broker broker_;
+  BrokerLink broker_;
   Captures captures_;
   ipc::Mutex mu_;
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);

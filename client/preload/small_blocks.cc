@@ -19,15 +19,15 @@ std::optional<uint64_t> SmallBlocks::Take(uint64_t bytes) {
   return start;
 }
 
-void SmallBlocks::AddChunk(const Lease& chunk) {
+void SmallBlocks::AddChunk(const LeaseRange& chunk) {
   chunks_.emplace(chunk.start, Chunk{.lease = chunk});
   free_.Give(chunk.start, chunk.bytes, chunk.start, chunk.start + chunk.bytes);
   ++empty_chunks_;
 }
 
-std::optional<Lease> SmallBlocks::Give(uint64_t start, uint64_t bytes) {
+std::optional<LeaseRange> SmallBlocks::Give(uint64_t start, uint64_t bytes) {
   const auto chunk = ChunkOf(start);
-  const Lease& lease = chunk->second.lease;
+  const LeaseRange& lease = chunk->second.lease;
   const uint64_t rounded = RoundUp(bytes);
   free_.Give(start, rounded, lease.start, lease.start + lease.bytes);
   chunk->second.used_bytes -= rounded;
@@ -37,7 +37,7 @@ std::optional<Lease> SmallBlocks::Give(uint64_t start, uint64_t bytes) {
   return RemoveEmpty(chunk);
 }
 
-std::optional<Lease> SmallBlocks::TakeReserve() {
+std::optional<LeaseRange> SmallBlocks::TakeReserve() {
   const auto empty = std::find_if(
       chunks_.begin(), chunks_.end(),
       [](const auto& chunk) { return chunk.second.used_bytes == 0; });
@@ -45,8 +45,8 @@ std::optional<Lease> SmallBlocks::TakeReserve() {
   return RemoveEmpty(empty);
 }
 
-Lease SmallBlocks::RemoveEmpty(Chunks::iterator chunk) {
-  const Lease lease = chunk->second.lease;
+LeaseRange SmallBlocks::RemoveEmpty(Chunks::iterator chunk) {
+  const LeaseRange lease = chunk->second.lease;
   free_.Remove(lease.start, lease.bytes);
   chunks_.erase(chunk);
   --empty_chunks_;

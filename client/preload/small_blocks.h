@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "client/preload/broker.h"
+#include "client/preload/broker_link.h"
 #include "client/preload/free_ranges.h"
 
 namespace gmb::preload {
@@ -23,22 +23,22 @@ class SmallBlocks {
 
   // Nothing when no chunk has room: add one.
   [[nodiscard]] std::optional<uint64_t> Take(uint64_t bytes);
-  void AddChunk(const Lease& chunk);
+  void AddChunk(const LeaseRange& chunk);
   // A block that was taken with so many bytes. Returns a chunk to release, if
   // this one is empty now and another one is already kept in reserve.
-  [[nodiscard]] std::optional<Lease> Give(uint64_t start, uint64_t bytes);
+  [[nodiscard]] std::optional<LeaseRange> Give(uint64_t start, uint64_t bytes);
   // The empty chunk that is kept in reserve, if any.
-  [[nodiscard]] std::optional<Lease> TakeReserve();
+  [[nodiscard]] std::optional<LeaseRange> TakeReserve();
 
  private:
   struct Chunk {
-    Lease lease;
+    LeaseRange lease;
     uint64_t used_bytes = 0;
   };
   using Chunks = std::map<uint64_t, Chunk>;  // by start
 
   Chunks::iterator ChunkOf(uint64_t start);
-  Lease RemoveEmpty(Chunks::iterator chunk);
+  LeaseRange RemoveEmpty(Chunks::iterator chunk);
 
   Chunks chunks_;
   FreeRanges free_;

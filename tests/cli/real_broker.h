@@ -10,7 +10,7 @@
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/child_process.h"
 #include "client/cli/demo/temp_dir.h"
-#include "client/cli/json.h"
+#include "client/cli/text/json.h"
 #include "gtest/gtest.h"
 
 namespace gmb::cli {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "client/cli/list_view.h"
+#include "client/cli/views/list_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cli/real_broker.h"

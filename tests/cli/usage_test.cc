@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "client/cli/app.h"
-#include "client/cli/json.h"
+#include "client/cli/text/json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/move_table.h"
+#include "client/lease/move_table.h"
 #include "gmb/client.h"
 #include "proto/error_status.h"
 #include "tests/client/client_gate_fixture.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/json.h"
+#include "client/cli/text/json.h"
 #include "tests/component/component_test.h"
 
 namespace gmb::component {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "client/greeting.h"
+#include "client/session/greeting.h"
 #include "proto/error_status.h"
 
 namespace gmb::component {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/greeting.h"
-#include "client/mapper_cache.h"
-#include "client/slab_set.h"
-#include "client/socket_dir.h"
+#include "client/lease/mapper_cache.h"
+#include "client/lease/slab_set.h"
+#include "client/session/greeting.h"
+#include "client/session/socket_dir.h"
 #include "client/wire.h"
 #include "device/mapper.h"
 #include "gmb/v1/session.grpc.pb.h"

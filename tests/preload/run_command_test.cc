@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/json.h"
+#include "client/cli/text/json.h"
 #include "tests/preload/preload_fixture.h"
 
 // `gmb run` itself: what it needs, what it hands over, how it ends.

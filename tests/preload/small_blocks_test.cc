@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kChunk = uint64_t{2} << 20;
 
-Lease ChunkAt(uint64_t start) {
+LeaseRange ChunkAt(uint64_t start) {
   return {.handle = nullptr, .start = start, .bytes = kChunk};
 }
 

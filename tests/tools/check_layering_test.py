@@ -52,7 +52,7 @@ class CheckLayeringTest(unittest.TestCase):
                          '"gmb/v1/session.pb.h"', '"proto/text.h"', "<thread>")
         self.assert_fine("client/client.cc", '"gmb/client.h"', '"device/mapper.h"', '"device/handle.h"',
                          '"ipc/socket.h"', '"gmb/v1/session.grpc.pb.h"')
-        self.assert_fine("client/cli/main.cc", '"gmb/client.h"', '"client/cli/table.h"',
+        self.assert_fine("client/cli/main.cc", '"gmb/client.h"', '"client/cli/views/table.h"',
                          '"gmb/v1/admin.pb.h"', '"CLI/CLI.hpp"', '"nlohmann/json.hpp"')
         self.assert_fine("device/host.cc", '"ipc/unique_fd.h"', "<sys/mman.h>")
         self.assert_fine("quota/engine.cc", '"quota/ledger.h"', '"absl/status/status.h"', "<map>")
@@ -101,13 +101,40 @@ class CheckLayeringTest(unittest.TestCase):
             self.assert_fault("client/client.cc", header, "client may not include")
 
     def test_the_broker_never_sees_the_client(self):
-        self.assert_fault("broker/core.cc", '"client/session.h"', "broker may not include")
+        self.assert_fault("broker/core.cc", '"client/session/session.h"', "broker may not include")
         self.assert_fault("broker/core.cc", '"gmb/client.h"', "broker may not include")
 
     def test_the_command_line_uses_public_headers_only(self):
         self.assert_fine("client/cli/hold.cc", '"gmb/lease.h"')
-        for header in ('"client/session.h"', '"ipc/unique_fd.h"', '"device/mapper.h"'):
+        for header in ('"client/session/session.h"', '"ipc/unique_fd.h"', '"device/mapper.h"'):
             self.assert_fault("client/cli/hold.cc", header, "client/cli may not include")
+
+    def test_inside_the_client_arrows_run_one_way(self):
+        self.assert_fine("client/session/session.cc", '"client/lease/mover.h"', '"client/gate/gate.h"')
+        self.assert_fault("client/lease/mover.cc", '"client/session/calls.h"',
+                          "client/lease may not include")
+        self.assert_fault("client/gate/gate.cc", '"client/session/calls.h"',
+                          "client/gate may not include")
+        self.assert_fault("client/session/calls.cc", '"client/heap/heap_core.h"',
+                          "client/session may not include")
+        self.assert_fault("client/c/c_api.cc", '"client/session/session.h"',
+                          "client/c may not include")
+
+    def test_words_and_views_know_no_command(self):
+        self.assert_fine("client/cli/views/status_view.cc", '"client/cli/text/text.h"')
+        self.assert_fault("client/cli/views/status_view.cc", '"client/cli/commands/commands.h"',
+                          "client/cli/views may not include")
+        self.assert_fault("client/cli/text/text.cc", '"client/cli/views/table.h"',
+                          "client/cli/text may not include")
+        self.assert_fault("client/cli/hold/holder.cc", '"client/cli/commands/arguments.h"',
+                          "client/cli/hold may not include")
+
+    def test_the_command_has_nothing_of_the_demo(self):
+        self.assert_fine("client/cli/demo/demo.cc", '"client/cli/text/text.h"',
+                         '"client/cli/demo/stage.h"')
+        self.assert_fault("client/cli/commands/demo_command.cc", '"client/cli/demo/demo.h"',
+                          "a program of its own")
+        self.assert_fine("tests/cli/demo/demo_test.cc", '"client/cli/demo/temp_dir.h"')
 
     def test_public_headers_include_public_headers_only(self):
         self.assert_fault("client/include/gmb/client.h", '"gmb/v1/types.pb.h"',

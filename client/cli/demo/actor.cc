@@ -16,8 +16,8 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/demo/line_channel.h"
 #include "client/cli/error_report.h"
-#include "client/cli/filled_lease.h"
-#include "client/cli/json.h"
+#include "client/cli/hold/filled_lease.h"
+#include "client/cli/text/json.h"
 #include "gmb/client.h"
 #include "gmb/error.h"
 

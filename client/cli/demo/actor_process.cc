@@ -11,7 +11,7 @@ absl::StatusOr<ActorProcess> ActorProcess::Start(const Options& options) {
   absl::StatusOr<ChannelPair> pair = LineChannel::Pair();
   if (!pair.ok()) return pair.status();
   absl::StatusOr<ChildProcess> process =
-      ChildProcess::Start({.command = {options.program, "demo-actor",
+      ChildProcess::Start({.command = {options.program, "--actor",
                                        "--socket-dir", options.socket_dir},
                            .stdin_fd = pair->theirs.fd(),
                            .stdout_fd = pair->theirs.fd(),

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "client/cli/demo/child_process.h"
 #include "client/cli/demo/line_channel.h"
-#include "client/cli/json.h"
+#include "client/cli/text/json.h"
 
 namespace gmb::cli {
 
@@ -24,7 +24,7 @@ namespace gmb::cli {
 class ActorProcess {
  public:
   struct Options {
-    std::string program;     // gmb itself
+    std::string program;     // gmb-demo itself
     std::string socket_dir;  // the tenant's
     std::string tenant;
     std::string log_path;

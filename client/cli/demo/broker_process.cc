@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "client/cli/installed.h"
 
 namespace gmb::cli {
 namespace {
@@ -102,17 +103,10 @@ absl::StatusOr<std::string> BrokerProcess::Stop(absl::Duration patience) {
   return process_.Wait(absl::Now() + patience);
 }
 
-std::string ThisProgram() {
-  std::error_code error;
-  const std::filesystem::path path =
-      std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "gmb" : path.string();
-}
-
 absl::StatusOr<std::string> FindBroker() {
-  const std::filesystem::path beside =
-      std::filesystem::path(ThisProgram()).parent_path() / "gmbd";
-  if (Executable(beside)) return beside.string();
+  const std::string installed =
+      FindInstalled("gmbd", {".", GMB_BIN_FROM_LIBEXEC});
+  if (!installed.empty() && Executable(installed)) return installed;
   const char* const path = std::getenv("PATH");
   for (const absl::string_view dir :
        absl::StrSplit(path == nullptr ? "" : path, ':')) {
@@ -120,10 +114,10 @@ absl::StatusOr<std::string> FindBroker() {
         std::filesystem::path(std::string(dir)) / "gmbd";
     if (Executable(candidate)) return candidate.string();
   }
-  return absl::NotFoundError(
-      absl::StrCat("no gmbd to show: build or install it beside gmb, or add it "
-                   "to PATH; looked for ",
-                   beside.string()));
+  return absl::NotFoundError(absl::StrCat(
+      "no gmbd to show: build or install it with gmb, or add it to "
+      "PATH; looked from ",
+      ThisProgram()));
 }
 
 }  // namespace gmb::cli

@@ -45,11 +45,9 @@ class BrokerProcess {
   std::unique_ptr<AdminClient> admin_;
 };
 
-// gmbd beside this program, else in PATH. NOT_FOUND says where it was looked
-// for.
+// gmbd as it was built or installed with this program, else in PATH. NOT_FOUND
+// says what to do.
 [[nodiscard]] absl::StatusOr<std::string> FindBroker();
-// The path of this program.
-[[nodiscard]] std::string ThisProgram();
 
 }  // namespace gmb::cli
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/cli/table.h"
+#include "client/cli/views/table.h"
 
 namespace gmb::cli {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/cli/json.h"
-#include "client/cli/terminal.h"
+#include "client/cli/text/json.h"
+#include "client/cli/text/terminal.h"
 
 namespace gmb::cli {
 

@@ -1,18 +1,11 @@
 #ifndef GMB_CLIENT_CLI_DEMO_DEMO_H_
 #define GMB_CLIENT_CLI_DEMO_DEMO_H_
 
-#include <string>
-
 #include "absl/status/statusor.h"
+#include "client/cli/commands/demo_options.h"
 #include "client/cli/context.h"
 
 namespace gmb::cli {
-
-struct DemoOptions {
-  std::string device = "auto";
-  bool plain = false;
-  bool keep = false;
-};
 
 // Starts a broker and the processes of four tenants, plays the scenario, prints
 // the check list, and leaves nothing behind. kFailed when a check failed or the

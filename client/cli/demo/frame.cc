@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "client/cli/pool_bar.h"
-#include "client/cli/text.h"
+#include "client/cli/text/text.h"
+#include "client/cli/views/pool_bar.h"
 
 namespace gmb::cli {
 namespace {

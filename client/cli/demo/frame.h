@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "client/cli/demo/monitor.h"
-#include "client/cli/terminal.h"
+#include "client/cli/text/terminal.h"
 
 namespace gmb::cli {
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/cli/pool_bar.h"
-#include "client/cli/text.h"
+#include "client/cli/text/text.h"
+#include "client/cli/views/pool_bar.h"
 
 namespace gmb::cli {
 namespace {

@@ -6,13 +6,11 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client/cli/number_text.h"
-#include "client/cli/text.h"
+#include "client/cli/text/text.h"
 #include "proto/amount_text.h"
 
 namespace gmb::cli {
@@ -25,7 +23,8 @@ constexpr uint64_t kMostHostBytes = kGiB;
 constexpr uint64_t kMostGpuBytes = 8 * kGiB;
 // Twentieths of the pool are leased, in steps of 2 MiB. A multiple, so that a
 // guarantee of three twentieths is that and no more.
-constexpr uint64_t kStepBytes = 40 * kMiB;
+constexpr uint64_t kSlabStepBytes = 2 * kMiB;
+static_assert(kDemoStepBytes == 20 * kSlabStepBytes);
 
 // Of the pool: as much as is evicted in the play, and the rest of that
 // tenant's memory, which reserves its room as well (burst_act.h).
@@ -33,12 +32,12 @@ constexpr uint64_t kHostPoolTwentieths = 8;
 // So much of the memory available is left for everything else: the broker
 // takes no host pool that is larger than fifteen sixteenths of it.
 constexpr uint64_t kAvailableParts = 16;
-constexpr uint64_t kSlabStepBytes = 2 * kMiB;
 
 constexpr absl::string_view kHost = "host:";
-constexpr absl::string_view kCuda = "cuda:";
 
-uint64_t RoundDown(uint64_t bytes) { return bytes / kStepBytes * kStepBytes; }
+uint64_t RoundDown(uint64_t bytes) {
+  return bytes / kDemoStepBytes * kDemoStepBytes;
+}
 
 std::string MiBText(uint64_t bytes) {
   return absl::StrCat(bytes / kMiB, "MiB");
@@ -71,7 +70,8 @@ const Device* FindGpu(const std::string& name,
 absl::Status TooLittle(uint64_t available) {
   return absl::FailedPreconditionError(absl::StrCat(
       "too little memory is available for the demo, it takes a pool of ",
-      MiBText(kStepBytes), " and a host pool beside it: free some: available=",
+      MiBText(kDemoStepBytes),
+      " and a host pool beside it: free some: available=",
       SizeText(available)));
 }
 
@@ -139,28 +139,6 @@ uint64_t AvailableHostBytes() {
     available = std::min(available, *most > *used ? *most - *used : 0);
   }
   return available;
-}
-
-absl::Status CheckPoolName(const std::string& device) {
-  if (device == "auto" || absl::StartsWith(device, "GPU-") ||
-      absl::StartsWith(device, "MIG-"))
-    return absl::OkStatus();
-  absl::string_view rest = device;
-  if (absl::ConsumePrefix(&rest, kCuda)) {
-    constexpr uint64_t kMostDevices = 1024;
-    return ParseWhole(rest, 0, kMostDevices).status();
-  }
-  if (absl::ConsumePrefix(&rest, kHost)) {
-    const absl::StatusOr<uint64_t> bytes = proto::ParseBytes(rest);
-    if (!bytes.ok() || *bytes >= kStepBytes) return bytes.status();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the demo needs a larger pool: write host:", MiBText(kStepBytes),
-        " or more; got \"", device, "\""));
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "write auto, host:SIZE (such as host:512MiB), cuda:N or a GPU's UUID "
-      "(`nvidia-smi -L` shows them); got \"",
-      device, "\""));
 }
 
 absl::StatusOr<PoolChoice> ChoosePool(const std::string& device,

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cli/commands/demo_options.h"
 #include "client/device_probe.h"
 
 namespace gmb::cli {
@@ -18,11 +19,7 @@ struct PoolChoice {
   std::string why;  // for people
 };
 
-// Whether `device` is one of the forms that ChoosePool takes, of a size that
-// the demo fits into. INVALID_ARGUMENT says what to write.
-[[nodiscard]] absl::Status CheckPoolName(const std::string& device);
-
-// `device` is "auto", "host:SIZE", "cuda:N", "GPU-<uuid>" or "MIG-<uuid>".
+// `device` is one of the forms of CheckPoolName.
 // "auto" is the first GPU that works here, otherwise as much host memory as is
 // easily spared.
 [[nodiscard]] absl::StatusOr<PoolChoice> ChoosePool(

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "client/cli/demo/burst_act.h"
-#include "client/cli/text.h"
+#include "client/cli/text/text.h"
 
 // All amounts are twentieths of the pool. Before act 6 no process lets its
 // memory be taken (none uses the gate), so what a tenant holds above its

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "client/cli/text.h"
+#include "client/cli/text/text.h"
 
 namespace gmb::cli {
 namespace {

@@ -8,7 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/cli/text.h"
+#include "client/cli/installed.h"
+#include "client/cli/text/text.h"
 
 namespace gmb::cli {
 namespace {

@@ -1,0 +1,35 @@
+#ifndef GMB_CLIENT_CLI_COMMANDS_CALL_AND_PRINT_H_
+#define GMB_CLIENT_CLI_COMMANDS_CALL_AND_PRINT_H_
+
+#include <type_traits>
+
+#include "absl/status/statusor.h"
+#include "client/cli/admin_client.h"
+#include "client/cli/context.h"
+#include "client/cli/text/json.h"
+
+namespace gmb::cli {
+
+// Most commands are this: one call of the Admin service, whose answer is
+// printed as JSON, or by `print(answer, client)` for people.
+template <typename Request, typename Response, typename Print>
+absl::StatusOr<ExitCode> CallAndPrint(
+    Context& context, AdminClient::Method<Request, Response> method,
+    const std::type_identity_t<Request>& request, const Print& print,
+    absl::Duration wait = absl::ZeroDuration()) {
+  const absl::StatusOr<AdminClient> client =
+      AdminClient::Connect(context.socket_dir);
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<Response> answer = ((*client).*method)(request, wait);
+  if (!answer.ok()) return answer.status();
+  if (context.json) {
+    context.PrintJson(ToJson(*answer));
+  } else {
+    print(*answer, *client);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace gmb::cli
+
+#endif  // GMB_CLIENT_CLI_COMMANDS_CALL_AND_PRINT_H_

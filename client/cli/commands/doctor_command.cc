@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/cli/admin_client.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/findings.h"
+#include "client/session/socket_dir.h"
+#include "gmb/error.h"
+
+namespace gmb::cli {
+namespace {
+
+void Append(const Findings& more, Findings* findings) {
+  findings->insert(findings->end(), more.begin(), more.end());
+}
+
+bool ServesGpu(const v1::GetStatusResponse& status) {
+  return std::any_of(status.pools().begin(), status.pools().end(),
+                     [](const v1::PoolStatus& pool) {
+                       return pool.device().kind() != v1::DEVICE_KIND_HOST;
+                     });
+}
+
+// The broker's answer, and its own findings. `*serves_gpu` is left alone when
+// it cannot be asked.
+absl::StatusOr<Findings> AskBroker(const std::string& socket_dir,
+                                   bool* serves_gpu) {
+  const absl::StatusOr<AdminClient> client = AdminClient::Connect(socket_dir);
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<v1::GetStatusResponse> status =
+      client->GetStatus(v1::GetStatusRequest());
+  if (!status.ok()) return status.status();
+  *serves_gpu = ServesGpu(*status);
+  Findings findings = {MakeFinding(
+      v1::Finding::OK, "broker",
+      absl::StrCat("gmbd ", status->broker_version(), " answers, ",
+                   status->pools_size(),
+                   status->pools_size() == 1 ? " pool" : " pools"))};
+  const absl::StatusOr<v1::DiagnoseResponse> diagnosis =
+      client->Diagnose(v1::DiagnoseRequest());
+  if (!diagnosis.ok()) return diagnosis.status();
+  findings.insert(findings.end(), diagnosis->findings().begin(),
+                  diagnosis->findings().end());
+  return findings;
+}
+
+// Why the broker was not asked. That only operators may is no problem.
+v1::Finding NotAsked(const absl::Status& status) {
+  const bool no_operator =
+      absl::IsPermissionDenied(status) && !GetErrorDetail(status).has_value();
+  return MakeFinding(no_operator ? v1::Finding::WARNING : v1::Finding::PROBLEM,
+                     "broker",
+                     absl::StrCat(no_operator ? "cannot ask the broker: " : "",
+                                  status.message()));
+}
+
+absl::StatusOr<ExitCode> Doctor(Context& context) {
+  Findings findings =
+      CheckSockets(internal::ResolveSocketDir(context.socket_dir));
+  bool gpu_expected = MachineHasGpu();
+  const absl::StatusOr<Findings> of_broker =
+      AskBroker(context.socket_dir, &gpu_expected);
+  Append(of_broker.ok() ? *of_broker : Findings{NotAsked(of_broker.status())},
+         &findings);
+  Append(CheckDriver(internal::ProbeDevices(), gpu_expected), &findings);
+  Append(CheckLimits(), &findings);
+
+  if (context.json) {
+    v1::DiagnoseResponse all;
+    all.mutable_findings()->Add(findings.begin(), findings.end());
+    context.PrintJson(ToJson(all));
+  } else {
+    PrintFindings(findings, context.terminal, context.out);
+  }
+  return AnyProblem(findings) ? ExitCode::kFailed : ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App* app, Action* chosen) {
+  CLI::App* const command =
+      app->add_subcommand("doctor",
+                          "Find what is wrong with sockets, permissions, "
+                          "limits, driver and broker");
+  command->footer(
+      "Every finding says what to do. Exit code 1 when there is a problem.\n\n"
+      "Example: gmb doctor");
+  command->callback([chosen] { *chosen = &Doctor; });
+}
+
+}  // namespace gmb::cli

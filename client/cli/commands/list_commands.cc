@@ -1,0 +1,69 @@
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/time/clock.h"
+#include "client/cli/commands/arguments.h"
+#include "client/cli/commands/call_and_print.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/views/list_view.h"
+
+namespace gmb::cli {
+namespace {
+
+absl::StatusOr<ExitCode> ListSessions(Context& context,
+                                      const std::string& tenant) {
+  v1::ListSessionsRequest request;
+  request.set_tenant(tenant);
+  return CallAndPrint(
+      context, &AdminClient::ListSessions, request,
+      [&](const v1::ListSessionsResponse& sessions, const AdminClient&) {
+        PrintSessions(sessions, absl::Now(), context.terminal, context.out);
+      });
+}
+
+absl::StatusOr<ExitCode> ListAudit(Context& context, uint32_t limit) {
+  v1::ListAuditRequest request;
+  request.set_limit(limit);
+  return CallAndPrint(
+      context, &AdminClient::ListAudit, request,
+      [&](const v1::ListAuditResponse& audit, const AdminClient&) {
+        PrintAudit(audit, context.terminal, context.out);
+      });
+}
+
+}  // namespace
+
+void AddSessionCommands(CLI::App* app, Action* chosen) {
+  CLI::App* const session =
+      app->add_subcommand("session", "Show the client processes connected");
+  session->require_subcommand(0, 1);
+  session->footer("Example: gmb session list");
+  CLI::App* const list = session->add_subcommand(
+      "list", "One line a client process: who it is and what it holds");
+  const auto tenant = std::make_shared<std::string>();
+  AddTextOption(list, "--tenant", tenant.get(), "Of this tenant only")
+      ->type_name("NAME");
+  list->footer("Example: gmb session list --tenant a");
+  list->callback([chosen, tenant] {
+    *chosen = [tenant](Context& context) {
+      return ListSessions(context, *tenant);
+    };
+  });
+}
+
+void AddAuditCommand(CLI::App* app, Action* chosen) {
+  CLI::App* const audit = app->add_subcommand(
+      "audit", "Show what operators changed, the newest first");
+  const auto limit = std::make_shared<uint32_t>(100);
+  AddWholeOption(
+      audit, "--limit", 1, std::numeric_limits<uint32_t>::max(),
+      [limit](uint64_t n) { *limit = n; }, "At most so many entries [100]");
+  audit->footer("Example: gmb audit --limit 20");
+  audit->callback([chosen, limit] {
+    *chosen = [limit](Context& context) { return ListAudit(context, *limit); };
+  });
+}
+
+}  // namespace gmb::cli

@@ -1,0 +1,80 @@
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/commands/arguments.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/launcher.h"
+
+namespace gmb::cli {
+namespace {
+
+constexpr char kFooter[] =
+    R"(The program's cudaMalloc and cudaFree become leases and releases, and cudaMemGetInfo
+answers with the tenant's budget: PyTorch, CuPy, ONNX Runtime and others run
+unchanged, JAX with a setting (docs/frameworks.md). Not served, and shown by
+`gmb status` as taken past the broker: managed memory, arrays, allocations inside
+captures, a program's own VMM pools. It is a convenience, not a boundary: what holds
+the quota is that the broker owns the memory.
+
+When an allocation fails, `gmb why TENANT` says what the tenant has and lacks, and
+with --verbose the program says each refusal on standard error.
+
+The program takes the place of gmb: signals, standard streams and exit code are its
+own. Before that: 1 refused, 2 wrong usage, 3 no broker answers, 126 the program
+cannot be started, 127 there is no such program; with --output json its errors, and
+the warning of --fallback native, are JSON.
+
+Example: gmb run --tenant a -- python server.py
+         gmb run --tenant a --wait 10s --fallback native -- ./server --port 80)";
+
+}  // namespace
+
+void AddRunCommand(CLI::App* app, Action* chosen) {
+  CLI::App* const command = app->add_subcommand(
+      "run",
+      "Run a program that knows nothing of gmb, its device memory leased");
+  const auto options = std::make_shared<RunOptions>();
+  AddTextOption(
+      command, "--tenant", &options->tenant,
+      "Whose client to be: its own socket directory is used if there is one "
+      "that this user may enter")
+      ->type_name("NAME");
+  AddTextOption(command, "--tenant-token-file", &options->tenant_token_file,
+                "Be the tenant whose token this file holds, on the shared "
+                "socket")
+      ->type_name("FILE");
+  AddBoundedDurationOption(
+      command, "--wait", absl::ZeroDuration(), absl::Hours(1),
+      [options](absl::Duration wait) { options->wait = wait; },
+      "How long an allocation may wait for memory before it fails [1s]");
+  command
+      ->add_option_function<std::string>(
+          "--fallback",
+          [options](const std::string& text) {
+            options->native_without_broker = text == "native";
+          },
+          "Without a broker, now or later: allocations fail, or are the "
+          "driver's own [fail]")
+      ->check(CLI::IsMember({"fail", "native"}))
+      ->type_name("fail|native");
+  command->add_flag("--verbose", options->verbose,
+                    "The program says on standard error why memory was "
+                    "refused, or why it has no session");
+  AddTextOption(command, "--preload", &options->preload,
+                "libgmb_preload.so, if it is not where gmb was installed")
+      ->type_name("FILE");
+  command
+      ->add_option("PROGRAM", options->program,
+                   "What to run, with its arguments; after --")
+      ->type_name("")
+      ->required();
+  command->footer(kFooter);
+  command->callback([chosen, options] {
+    *chosen = [options](Context& context) {
+      return LaunchProgram(context, *options);
+    };
+  });
+}
+
+}  // namespace gmb::cli

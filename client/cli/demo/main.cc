@@ -1,0 +1,39 @@
+// gmb-demo, which `gmb demo` starts, and which starts itself once for each
+// process of a tenant.
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/commands/demo_options.h"
+#include "client/cli/demo/actor.h"
+#include "client/cli/demo/demo.h"
+#include "client/cli/program.h"
+
+namespace gmb::cli {
+namespace {
+
+void AddWhatItDoes(CLI::App* app, Action* chosen) {
+  const auto options = std::make_shared<DemoOptions>();
+  AddDemoOptions(app, options.get());
+  const auto actor = std::make_shared<bool>(false);
+  // An empty group keeps it out of --help.
+  app->add_flag("--actor", *actor, "Be a process of the demo")->group("");
+  app->callback([chosen, options, actor] {
+    *chosen = [options, actor](Context& context) -> absl::StatusOr<ExitCode> {
+      if (*actor) return PlayActor(context.socket_dir);
+      return RunDemo(context, *options);
+    };
+  });
+}
+
+}  // namespace
+}  // namespace gmb::cli
+
+int main(int argc, char** argv) {
+  return gmb::cli::MainOf(
+      {.name = "gmb-demo",
+       .description = "What `gmb demo` starts: four tenants share a pool, with "
+                      "a broker and real processes, started for it",
+       .footer = "",
+       .add = gmb::cli::AddWhatItDoes},
+      argc, argv);
+}

@@ -1,0 +1,116 @@
+#include "client/cli/hold/filled_lease.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+
+namespace gmb::cli {
+namespace {
+
+constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
+
+// Calls step(offset, bytes) for every chunk of the lease, in order.
+template <typename Step>
+absl::Status ForEachChunk(const Lease& lease, const Step& step) {
+  for (uint64_t offset = 0; offset < lease.size_bytes();
+       offset += kChunkBytes) {
+    const uint64_t bytes = std::min(kChunkBytes, lease.size_bytes() - offset);
+    if (absl::Status status = step(offset, bytes); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Wrong(const Lease& lease, uint64_t offset, uint8_t expected,
+                   uint8_t found) {
+  return absl::DataLossError(
+      absl::StrFormat("leased memory holds wrong contents: lease=%d offset=%d "
+                      "expected=0x%02X found=0x%02X",
+                      lease.id(), offset, expected, found));
+}
+
+// `found` is what the lease has at `offset`.
+absl::Status Compare(const Lease& lease, uint64_t offset,
+                     const std::vector<uint8_t>& expected,
+                     const std::vector<uint8_t>& found, uint64_t bytes) {
+  if (std::memcmp(expected.data(), found.data(), bytes) == 0)
+    return absl::OkStatus();
+  const auto [wanted, got] = std::mismatch(
+      expected.begin(), expected.begin() + static_cast<ptrdiff_t>(bytes),
+      found.begin());
+  return Wrong(lease, offset + static_cast<uint64_t>(got - found.begin()),
+               *wanted, *got);
+}
+
+}  // namespace
+
+absl::StatusOr<FilledLease> FilledLease::Fill(Lease lease, Pattern pattern) {
+  FilledLease filled(std::move(lease), std::move(pattern));
+  if (absl::Status written = filled.Write(); !written.ok()) return written;
+  return filled;
+}
+
+absl::StatusOr<FilledLease> FilledLease::Read(Lease lease,
+                                              std::optional<Pattern> pattern) {
+  FilledLease read(std::move(lease), std::move(pattern));
+  const absl::StatusOr<uint64_t> checksum = read.ReadChecksum();
+  if (!checksum.ok()) return checksum.status();
+  read.checksum_ = *checksum;
+  return read;
+}
+
+absl::Status FilledLease::Write() {
+  std::vector<uint8_t> chunk(kChunkBytes);
+  Checksum checksum;
+  const absl::Status written =
+      ForEachChunk(lease_, [&](uint64_t offset, uint64_t bytes) {
+        pattern_->Write(offset, chunk.data(), bytes);
+        checksum.Add(chunk.data(), bytes);
+        return lease_.CopyFromHost(offset, chunk.data(), bytes);
+      });
+  if (!written.ok()) return written;
+  checksum_ = checksum.value();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> FilledLease::ReadChecksum() const {
+  std::vector<uint8_t> expected(kChunkBytes);
+  std::vector<uint8_t> found(kChunkBytes);
+  Checksum checksum;
+  const absl::Status same =
+      ForEachChunk(lease_, [&](uint64_t offset, uint64_t bytes) {
+        if (absl::Status read = lease_.CopyToHost(found.data(), offset, bytes);
+            !read.ok())
+          return read;
+        checksum.Add(found.data(), bytes);
+        if (!pattern_.has_value()) return absl::OkStatus();
+        pattern_->Write(offset, expected.data(), bytes);
+        return Compare(lease_, offset, expected, found, bytes);
+      });
+  if (!same.ok()) return same;
+  return checksum.value();
+}
+
+absl::Status FilledLease::Verify() const {
+  const absl::StatusOr<uint64_t> found = ReadChecksum();
+  if (!found.ok()) return found.status();
+  if (*found == checksum_) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat(
+      "leased memory has another checksum than was written: "
+      "lease=%d expected=%s found=%s",
+      lease_.id(), Checksum::Text(checksum_), Checksum::Text(*found)));
+}
+
+absl::Status CheckZero(const Lease& lease) {
+  const std::vector<uint8_t> zeros(kChunkBytes, 0);
+  std::vector<uint8_t> found(kChunkBytes);
+  return ForEachChunk(lease, [&](uint64_t offset, uint64_t bytes) {
+    if (absl::Status read = lease.CopyToHost(found.data(), offset, bytes);
+        !read.ok())
+      return read;
+    return Compare(lease, offset, zeros, found, bytes);
+  });
+}
+
+}  // namespace gmb::cli

@@ -1,0 +1,200 @@
+// `gmb run`: the process's session, and its leases.
+#include "client/preload/broker_link.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "client/preload/find_symbol.h"
+#include "client/preload/process_life.h"
+#include "client/preload/say.h"
+#include "client/preload/settings.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::preload {
+namespace {
+
+constexpr auto kBetweenTries = std::chrono::seconds(1);
+constexpr size_t kMostDevices = 64;
+
+const BrokerLibrary& Library() { return *BrokerLibrary::Get(); }
+
+// Empty without a file. Nothing, which is said, when there is none in it:
+// without a token this process would be another tenant. The broker says what is
+// wrong with one.
+std::optional<std::string> ReadToken(const std::string& path) {
+  if (path.empty()) return "";
+  std::array<char, 512> buffer{};
+  const ipc::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t bytes = read(file.get(), buffer.data(), buffer.size());
+  std::string token(buffer.data(), bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) {
+    token.pop_back();
+  }
+  if (!token.empty()) return token;
+  Say("cannot read the tenant's token file, or it is empty: " + path);
+  return std::nullopt;
+}
+
+// An error of the library, freed at the end; null means success.
+class Error {
+ public:
+  explicit Error(gmb_error* error) : error_(error) {}
+  ~Error() { Library().gmb_error_free(error_); }
+  Error(const Error&) = delete;
+  Error& operator=(const Error&) = delete;
+
+  [[nodiscard]] bool ok() const { return error_ == nullptr; }
+  [[nodiscard]] std::string message() const {
+    return Library().gmb_error_message(error_);
+  }
+  // Of what failed: `refused`, or that there is no broker. One that refuses is
+  // there, also when it drains. UNAUTHENTICATED: the one that greeted is gone.
+  [[nodiscard]] Outcome AsOutcome(Outcome refused) const {
+    const auto reason = Library().gmb_error_reason(error_);
+    if (reason != GMB_REASON_NONE && reason != GMB_REASON_NO_SESSION)
+      return refused;
+    switch (Library().gmb_error_code(error_)) {
+      case GMB_CODE_UNAVAILABLE:
+      case GMB_CODE_DEADLINE_EXCEEDED:
+      case GMB_CODE_UNAUTHENTICATED:
+      case GMB_CODE_UNIMPLEMENTED:
+        return Outcome::kNoBroker;
+      default:
+        return refused;
+    }
+  }
+
+ private:
+  gmb_error* const error_;
+};
+
+}  // namespace
+
+class BrokerLink::Session {
+ public:
+  explicit Session(gmb_client* client) : client_(client) {
+    std::array<gmb_device, kMostDevices> devices{};
+    size_t count = 0;
+    const Error error(Library().gmb_client_devices(
+        client, devices.data(), sizeof(gmb_device), devices.size(), &count));
+    count = std::min(count, devices.size());
+    for (size_t i = 0; i < count; ++i) devices_.emplace_back(devices[i].uuid);
+  }
+  // Leases that are still held stay valid.
+  ~Session() { Library().gmb_client_close(client_); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] gmb_client* client() const { return client_; }
+  [[nodiscard]] bool Offers(const std::string& device) const {
+    return std::find(devices_.begin(), devices_.end(), device) !=
+           devices_.end();
+  }
+  [[nodiscard]] bool Lives() const {
+    const Error error(Library().gmb_client_status(client_));
+    if (!error.ok()) Say("the session is over: " + error.message());
+    return error.ok();
+  }
+
+ private:
+  gmb_client* const client_;
+  std::vector<std::string> devices_;
+};
+
+Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
+  NoteUse();
+  const ipc::MutexLock lock(&mu_);
+  if (session_ != nullptr && session_->Lives()) {
+    *session = session_;
+    return Outcome::kDone;
+  }
+  session_.reset();
+  if (BrokerLibrary::Get() == nullptr) return Outcome::kNoBroker;
+  if (std::chrono::steady_clock::now() < next_try_) return last_try_;
+  const std::optional<std::string> token = ReadToken(TheSettings().token_file);
+  if (!token.has_value()) {
+    next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
+    last_try_ = Outcome::kTurnedAway;  // as a broker would without it
+    return last_try_;
+  }
+  gmb_client_options options;
+  Library().gmb_client_options_init(&options, sizeof(options));
+  options.tenant_token = token->data();
+  options.tenant_token_bytes = token->size();
+  gmb_client* client = nullptr;
+  const Error error(Library().gmb_client_connect(&options, &client));
+  if (!error.ok()) {
+    Say(error.message());
+    next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
+    last_try_ = error.AsOutcome(Outcome::kTurnedAway);
+    return last_try_;
+  }
+  session_ = std::make_shared<Session>(client);
+  *session = session_;
+  Say(std::string("connected as tenant ") +
+      Library().gmb_client_tenant(client));
+  return Outcome::kDone;
+}
+
+Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
+                            LeaseRange* lease) {
+  const RealSymbolsHere real;
+  std::shared_ptr<Session> session;
+  if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
+    return connected;
+  if (!session->Offers(device)) return Outcome::kNotOffered;
+  gmb_acquire_options options;
+  Library().gmb_acquire_options_init(&options, sizeof(options));
+  options.device = device.c_str();
+  options.wait_ms = TheSettings().wait_ms;
+  gmb_lease* handle = nullptr;
+  const Error error(
+      Library().gmb_acquire(session->client(), bytes, &options, &handle));
+  if (!error.ok()) {
+    Say(MebibytesText(bytes) + " refused: " + error.message());
+    return error.AsOutcome(Outcome::kNoMemory);
+  }
+  *lease = {
+      .handle = handle,
+      .start = reinterpret_cast<uint64_t>(Library().gmb_lease_data(handle)),
+      .bytes = Library().gmb_lease_size_bytes(handle)};
+  return Outcome::kDone;
+}
+
+Outcome BrokerLink::Ask(const std::string& device, Budget* budget) {
+  const RealSymbolsHere real;
+  std::shared_ptr<Session> session;
+  if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
+    return connected;
+  std::array<gmb_quota, kMostDevices> quotas{};
+  size_t count = 0;
+  const Error error(Library().gmb_client_quota(session->client(), quotas.data(),
+                                               sizeof(gmb_quota), quotas.size(),
+                                               &count));
+  if (!error.ok()) {
+    Say("the broker did not say the budget: " + error.message());
+    return Outcome::kNoBroker;
+  }
+  const auto end = quotas.begin() + std::min(count, quotas.size());
+  const auto quota = std::find_if(
+      quotas.begin(), end,
+      [&device](const gmb_quota& one) { return device == one.device; });
+  if (quota == end) return Outcome::kNotOffered;
+  budget->total_bytes = std::min(quota->limit_bytes, quota->pool_bytes);
+  budget->free_bytes = std::min(quota->obtainable_bytes, budget->total_bytes);
+  return Outcome::kDone;
+}
+
+void BrokerLink::Release(const LeaseRange& lease) {
+  const RealSymbolsHere real;
+  const Error error(Library().gmb_lease_release(lease.handle));
+  if (!error.ok()) Say("a lease was not released in order: " + error.message());
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,65 @@
+#ifndef GMB_CLIENT_PRELOAD_BROKER_LINK_H_
+#define GMB_CLIENT_PRELOAD_BROKER_LINK_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "client/preload/broker_library.h"
+#include "ipc/mutex.h"
+
+namespace gmb::preload {
+
+// Leased memory, mapped at `start`.
+struct LeaseRange {
+  gmb_lease* handle = nullptr;
+  uint64_t start = 0;
+  uint64_t bytes = 0;
+};
+
+// The result of asking the broker.
+enum class Outcome {
+  kDone,
+  kNoMemory,    // it refused, or could not within the wait
+  kNoBroker,    // nobody answers, or not any more
+  kTurnedAway,  // it takes no session of this process: no token, say
+  kNotOffered,  // it has no pool of this device
+};
+
+// The bytes that the tenant could get now, and could have at most.
+struct Budget {
+  uint64_t free_bytes = 0;
+  uint64_t total_bytes = 0;
+};
+
+// The process's session with the broker. Connects at the first question, and
+// anew when the broker has hung up; after a failure not for a second.
+// Thread-safe; no lock is held while the broker is asked, but while others wait
+// for the same connection.
+class BrokerLink {
+ public:
+  // `device` is a GPU's UUID as the broker writes it.
+  [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
+                                LeaseRange* lease);
+  [[nodiscard]] Outcome Ask(const std::string& device, Budget* budget);
+  // Synchronises the device, unmaps, and tells the broker.
+  static void Release(const LeaseRange& lease);
+
+ private:
+  class Session;
+
+  // kDone, with the session; otherwise why there is none.
+  [[nodiscard]] Outcome Connect(std::shared_ptr<Session>* session);
+
+  ipc::Mutex mu_;
+  std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);
+  // Until the next try, what came of the last.
+  Outcome last_try_ ABSL_GUARDED_BY(mu_) = Outcome::kNoBroker;
+  std::chrono::steady_clock::time_point next_try_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_BROKER_LINK_H_

@@ -1,0 +1,297 @@
+// What a thread does that waits for the answer to its request.
+#include "client/session/calls.h"
+
+#include <algorithm>
+#include <stop_token>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/no_throw.h"
+
+namespace gmb::internal {
+namespace {
+
+// How long a withdrawn request waits for the broker to confirm.
+constexpr absl::Duration kCancelPatience = absl::Seconds(1);
+
+absl::Status SessionOver(const absl::Status& why) {
+  const absl::string_view what =
+      absl::IsUnavailable(why) ? "the broker hung up" : why.message();
+  absl::Status over = absl::UnavailableError(absl::StrCat(
+      "gmb: this session is over and the broker has taken its leases back; "
+      "memory that is mapped "
+      "stays usable until it is released; connect again to go on: ",
+      what));
+  why.ForEachPayload([&over](absl::string_view url, const absl::Cord& payload) {
+    over.SetPayload(url, payload);
+  });
+  return over;
+}
+
+// Clamped, so that sums stay far from the clock's end.
+std::chrono::nanoseconds ToNanoseconds(absl::Duration duration) {
+  return absl::ToChronoNanoseconds(
+      std::clamp(duration, absl::ZeroDuration(), absl::Hours(24 * 365)));
+}
+
+}  // namespace
+
+// A call that waits for an answer. Who asks for a lease waits for its slabs
+// itself, at the socket, so that no other thread has to wake it.
+struct Calls::Call {
+  uint64_t id = 0;
+  Clock::time_point deadline;
+  bool restore = false;
+  const AcquireOptions* lease = nullptr;  // of an Acquire or Attach
+  EarlyMapping* early = nullptr;
+  ipc::Wakeup* at_socket = nullptr;
+  Arrivals arrivals{};
+  bool mapped = false;  // `early` has the slabs
+  bool cancelled = false;
+  ipc::CondVar changed{};
+
+  void Wake() {
+    if (at_socket != nullptr) at_socket->Notify();
+    changed.NotifyAll();
+  }
+};
+
+// What a waiting call is to do next.
+struct Calls::Step {
+  std::optional<absl::StatusOr<Answer>> result;
+  std::optional<uint64_t> ahead;
+  std::optional<EarlySlabs> slabs;
+  bool given_up = false;  // its deadline has passed
+  bool undo = false;
+  bool poke = false;
+};
+
+Calls::Calls(absl::Duration answer_timeout, StreamChannel* stream,
+             HandleChannel* handles)
+    : answer_timeout_(answer_timeout), stream_(*stream), handles_(*handles) {}
+
+absl::Status Calls::CheckAlive() const {
+  if (absl::Status alive = fork_guard_.Check(); !alive.ok()) return alive;
+  ipc::MutexLock lock(&mu_);
+  return over_;
+}
+
+absl::StatusOr<Answer> Calls::Ask(v1::ClientMessage message) {
+  return AskWithin(std::move(message), answer_timeout_);
+}
+
+absl::StatusOr<Answer> Calls::AskWithin(v1::ClientMessage message,
+                                        absl::Duration patience) {
+  return AskUntil(std::move(message), Clock::now() + ToNanoseconds(patience));
+}
+
+absl::StatusOr<Answer> Calls::AskUntil(v1::ClientMessage message,
+                                       Clock::time_point deadline) {
+  Call call{.deadline = deadline, .restore = message.has_restore()};
+  return Wait(std::move(message), call);
+}
+
+absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
+                                           const AcquireOptions& options,
+                                           absl::Duration wait,
+                                           EarlyMapping* early,
+                                           Arrivals* arrivals) {
+  // Without a seat it is woken by whoever reads.
+  HandleChannel::Seat seat(&handles_);
+  Call call{.deadline = Clock::now() + ToNanoseconds(wait + answer_timeout_),
+            .lease = &options,
+            .early = early,
+            .at_socket = seat.wakeup()};
+  absl::StatusOr<Answer> answer = Wait(std::move(message), call);
+  if (arrivals != nullptr) *arrivals = call.arrivals;
+  if (!answer.ok()) return answer.status();
+  return std::get<Granted>(*std::move(answer));
+}
+
+absl::Status Calls::Queue(v1::ClientMessage message) {
+  ipc::MutexLock lock(&mu_);
+  if (!over_.ok()) return over_;
+  table_.AddUnwatched(std::move(message));
+  return absl::OkStatus();
+}
+
+void Calls::Send(v1::ClientMessage message) {
+  if (Queue(std::move(message)).ok()) stream_.Poke();
+}
+
+void Calls::SendSoon(v1::ClientMessage message) {
+  if (Queue(std::move(message)).ok()) stream_.PokeSoon();
+}
+
+void Calls::End(const absl::Status& why) {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!over_.ok()) return;
+    over_ = SessionOver(why);
+    for (const auto& [id, call] : waiting_) call->Wake();
+  }
+  stream_.Close();
+}
+
+absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
+  const uint64_t id = message.request_id();
+  ipc::MutexLock lock(&mu_);
+  if (absl::Status taken = table_.OnMessage(std::move(message)); !taken.ok())
+    return taken;
+  if (const auto call = waiting_.find(id); call != waiting_.end()) {
+    call->second->arrivals.grant = Clock::now();
+    call->second->Wake();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Calls::OnSlabs(const v1::Slabs& slabs,
+                            std::vector<ipc::UniqueFd> fds, uint64_t reader) {
+  const uint64_t id = slabs.request_id();
+  ipc::MutexLock lock(&mu_);
+  if (absl::Status taken = table_.OnSlabs(slabs, std::move(fds)); !taken.ok())
+    return taken;
+  if (const auto call = waiting_.find(id); call != waiting_.end()) {
+    call->second->arrivals.slabs = Clock::now();
+    if (id != reader) call->second->Wake();
+  }
+  return absl::OkStatus();
+}
+
+std::optional<v1::ClientMessage> Calls::NextToWrite() {
+  ipc::MutexLock lock(&mu_);
+  const v1::ClientMessage* const next = table_.NextToWrite();
+  if (next == nullptr) return std::nullopt;
+  return *next;
+}
+
+void Calls::Rewind() {
+  ipc::MutexLock lock(&mu_);
+  table_.Rewind();
+}
+
+absl::StatusOr<Answer> Calls::Wait(v1::ClientMessage message, Call& call) {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!over_.ok()) return over_;
+    call.id = table_.AddRequest(std::move(message));
+    waiting_.emplace(call.id, &call);
+  }
+  stream_.Poke();
+  const std::stop_callback on_cancel(
+      call.lease == nullptr ? std::stop_token() : call.lease->cancel,
+      [this, &call] {
+        ipc::MutexLock lock(&mu_);
+        call.Wake();
+      });
+  if (call.early != nullptr) call.early->Prepare();
+  for (;;) {
+    Step step = NextStep(call);
+    if (step.result.has_value()) return *std::move(step.result);
+    if (step.given_up) {
+      absl::Status why = NoAnswer(call);
+      stream_.Poke();
+      return why;
+    }
+    Carry(call, step);
+  }
+}
+
+void Calls::Carry(Call& call, Step& step) {
+  if (step.poke) {
+    stream_.Poke();
+  } else if (step.slabs.has_value()) {
+    call.early->Map(*std::move(step.slabs));
+    call.mapped = true;
+  } else if (step.undo) {
+    call.early->Undo();
+    call.mapped = false;
+  } else if (step.ahead.has_value()) {
+    if (call.lease->on_waiting != nullptr)
+      CallAndDropExceptions(call.lease->on_waiting, *step.ahead);
+  } else if (call.at_socket != nullptr) {
+    WaitAtSocket(call);
+  }
+}
+
+void Calls::WaitAtSocket(Call& call) {
+  if (!handles_.Wait(call.at_socket, call.deadline)) return;
+  const absl::Status status =
+      NoThrow([&] { return handles_.Receive(call.id); });
+  if (!status.ok()) End(status);
+}
+
+Calls::Step Calls::NextStep(Call& call) {
+  ipc::MutexLock lock(&mu_);
+  for (;;) {
+    Step step;
+    if ((step.result = table_.TakeAnswer(call.id)).has_value()) {
+      // Answered.
+    } else if (call.mapped && (!over_.ok() || Clock::now() >= call.deadline)) {
+      step.undo = true;  // before the lease is given back
+      return step;
+    } else if (!over_.ok()) {
+      table_.Abandon(call.id);  // closes slabs that came
+      step.result = over_;
+    } else if ((step.ahead = table_.TakeAhead(call.id)).has_value() ||
+               (call.early != nullptr &&
+                (step.slabs = table_.TakeSlabs(call.id)).has_value())) {
+      return step;
+    } else if (call.lease != nullptr && !call.cancelled &&
+               call.lease->cancel.stop_requested()) {
+      Withdraw(call);
+      call.cancelled = true;
+      call.deadline = std::min(call.deadline,
+                               Clock::now() + ToNanoseconds(kCancelPatience));
+      step.poke = true;
+      return step;
+    } else if (Clock::now() >= call.deadline) {
+      if (call.lease != nullptr && !call.cancelled) Withdraw(call);
+      table_.Abandon(call.id);
+      step.given_up = true;
+    }
+    if (step.result.has_value() || step.given_up) {
+      waiting_.erase(call.id);
+      return step;
+    }
+    if (call.at_socket != nullptr) return step;
+    call.changed.WaitUntil(&mu_, call.deadline);
+  }
+}
+
+void Calls::Withdraw(Call& call) {
+  v1::ClientMessage message;
+  message.mutable_cancel()->set_acquire_request_id(call.id);
+  table_.AddUnwatched(std::move(message));
+}
+
+absl::Status Calls::NoAnswer(const Call& call) const {
+  if (call.cancelled) {
+    return absl::CancelledError(
+        "gmb: the request was withdrawn; the broker has not confirmed it yet");
+  }
+  const absl::Status unreachable = stream_.error();
+  if (call.restore) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "gmb: the session's memory did not come back in time; wait longer, or "
+        "look at `gmb why`",
+        unreachable.ok() ? "" : "; the broker cannot be reached: ",
+        unreachable.message()));
+  }
+  if (!unreachable.ok()) {
+    return absl::UnavailableError(absl::StrCat(
+        "gmb: the broker could not be reached at ", stream_.dir_name(),
+        "/gmb.sock in time: that socket is crowded, or the broker "
+        "hangs; the session lives, try again: ",
+        unreachable.message()));
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      "gmb: the broker at ", stream_.dir_name(),
+      " did not answer in time: it is overloaded, or it hangs; the request was "
+      "withdrawn and the session lives"));
+}
+
+}  // namespace gmb::internal

@@ -1,0 +1,114 @@
+#ifndef GMB_CLIENT_SESSION_CALLS_H_
+#define GMB_CLIENT_SESSION_CALLS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/fork_guard.h"
+#include "client/lease/early_mapping.h"
+#include "client/session/handle_channel.h"
+#include "client/session/request_table.h"
+#include "client/session/stream_channel.h"
+#include "gmb/options.h"
+#include "gmb/v1/handle.pb.h"
+#include "gmb/v1/session.pb.h"
+#include "ipc/mutex.h"
+#include "ipc/unique_fd.h"
+
+namespace gmb::internal {
+
+// When the two parts of a lease came, for measurements.
+struct Arrivals {
+  std::chrono::steady_clock::time_point slabs{};
+  std::chrono::steady_clock::time_point grant{};
+};
+
+// What a session asks and tells its broker, and the threads that wait for the
+// answers: the lock around the RequestTable. Says what the stream is to write,
+// and takes what came over both sockets. Thread-safe. In a forked child only
+// CheckAlive and fork_guard may be called.
+class Calls final : public MessageSource {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Both channels outlive the last call; they need not be made yet.
+  Calls(absl::Duration answer_timeout, StreamChannel* stream,
+        HandleChannel* handles);
+
+  [[nodiscard]] const ForkGuard& fork_guard() const { return fork_guard_; }
+  // OK, or why calls fail: forked, or over.
+  [[nodiscard]] absl::Status CheckAlive() const;
+  [[nodiscard]] absl::Duration answer_timeout() const {
+    return answer_timeout_;
+  }
+
+  // Writes `message` and blocks until its answer is here; an error is the
+  // broker's refusal, or says that the session is over. Ask waits for the
+  // answer timeout.
+  [[nodiscard]] absl::StatusOr<Answer> Ask(v1::ClientMessage message);
+  [[nodiscard]] absl::StatusOr<Answer> AskWithin(v1::ClientMessage message,
+                                                 absl::Duration patience);
+  [[nodiscard]] absl::StatusOr<Answer> AskUntil(v1::ClientMessage message,
+                                                Clock::time_point deadline);
+  // For an Acquire or Attach, which may wait at the broker for `wait`: blocks
+  // until the lease is granted and all of its slabs are here. `early` and
+  // `arrivals` may be null.
+  [[nodiscard]] absl::StatusOr<Granted> AskForLease(
+      v1::ClientMessage message, const AcquireOptions& options,
+      absl::Duration wait, EarlyMapping* early, Arrivals* arrivals);
+
+  // Writes a message without an answer, or whose answer nobody waits for,
+  // unless the session is over: now, or soon.
+  void Send(v1::ClientMessage message);
+  void SendSoon(v1::ClientMessage message);
+  // The same for who orders messages by a lock: Queue, unlock, Flush. An error
+  // says that the session is over.
+  [[nodiscard]] absl::Status Queue(v1::ClientMessage message);
+  void Flush() { stream_.Poke(); }
+
+  // Ends the session: every call returns `why` from now on, and the stream is
+  // closed. Only the first end counts.
+  void End(const absl::Status& why);
+
+  // An answer from the stream, and slabs of a request from the handle socket.
+  // Flush afterwards: a grant that nobody waits for is released. An error says
+  // how the broker broke the protocol.
+  [[nodiscard]] absl::Status OnAnswer(v1::BrokerMessage message);
+  [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& slabs,
+                                     std::vector<ipc::UniqueFd> fds,
+                                     uint64_t reader);
+
+  std::optional<v1::ClientMessage> NextToWrite() override;
+  void Rewind() override;
+
+ private:
+  struct Call;
+  struct Step;
+
+  absl::StatusOr<Answer> Wait(v1::ClientMessage message, Call& call);
+  Step NextStep(Call& call);
+  void Carry(Call& call, Step& step);
+  void WaitAtSocket(Call& call);
+  void Withdraw(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  [[nodiscard]] absl::Status NoAnswer(const Call& call) const;
+
+  const ForkGuard fork_guard_;
+  const absl::Duration answer_timeout_;
+  StreamChannel& stream_;
+  HandleChannel& handles_;
+
+  mutable ipc::Mutex mu_;
+  RequestTable table_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Call*> waiting_ ABSL_GUARDED_BY(mu_);
+  absl::Status over_ ABSL_GUARDED_BY(mu_);  // OK while the session lives
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_SESSION_CALLS_H_

@@ -1,0 +1,98 @@
+// What a session does for its gate.
+#include "client/session/gate_switch.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "client/lease/mapped_lease.h"
+#include "client/no_throw.h"
+#include "client/wire.h"
+#include "gmb/error.h"
+
+namespace gmb::internal {
+
+GateSwitch::GateSwitch(ipc::GatePage page, bool has_gate, Calls* calls,
+                       Mover* mover)
+    : has_gate_(has_gate),
+      calls_(*calls),
+      mover_(*mover),
+      gate_(std::move(page), static_cast<GateOwner*>(this)) {}
+
+v1::ClientMessage GateSwitch::SetGate(bool on) const {
+  v1::ClientMessage message;
+  message.mutable_set_gate()->set_on(on);
+  if (on) message.mutable_set_gate()->set_group(group_);
+  return message;
+}
+
+absl::Status GateSwitch::TurnOn(absl::Duration park_after,
+                                const std::string& group) {
+  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  if (!has_gate_) {
+    return absl::FailedPreconditionError(
+        "gmb: the broker has no gates that this library knows; update the "
+        "older of the two, or leave the gate off");
+  }
+  ipc::MutexLock lock(&mu_);
+  const bool was_on = gate_.on();
+  group_ = group;
+  if (absl::Status on = gate_.TurnOn(park_after); !on.ok()) return on;
+  absl::Status told = calls_.Ask(SetGate(true)).status();
+  if (told.ok() || was_on) return told;
+  // The broker takes nothing before it has agreed, so this need not wait.
+  gate_.TurnOff(calls_.answer_timeout()).IgnoreError();
+  if (!GetErrorDetail(told).has_value()) {
+    calls_.Send(SetGate(false));  // it may agree yet
+  }
+  return told;
+}
+
+absl::Status GateSwitch::TurnOff(absl::Duration wait) {
+  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  ipc::MutexLock lock(&mu_);
+  if (!gate_.on()) return absl::OkStatus();
+  // First all of its memory is there, and stays: the broker can not promise
+  // for what is away.
+  if (absl::Status off = gate_.TurnOff(wait); !off.ok()) return off;
+  absl::Status told = calls_.Ask(SetGate(false)).status();
+  if (told.ok()) return told;
+  if (!GetErrorDetail(told).has_value()) {
+    calls_.Send(SetGate(true));  // it may have agreed
+  }
+  gate_.TurnOn().IgnoreError();  // it goes on as before
+  return told;
+}
+
+absl::Status GateSwitch::Restore(
+    std::chrono::steady_clock::time_point deadline) {
+  return NoThrow([&]() -> absl::Status {
+    v1::ClientMessage message;
+    *message.mutable_restore()->mutable_wait() = DurationToWire(
+        std::min(absl::FromChrono(deadline - std::chrono::steady_clock::now()),
+                 absl::Hours(1)));
+    return calls_.AskUntil(std::move(message), deadline).status();
+  });
+}
+
+absl::Status GateSwitch::Synchronize() {
+  return NoThrow([&]() -> absl::Status {
+    // A device once, however many leases it has.
+    std::set<
+        std::pair<std::shared_ptr<device::Mapper>, std::vector<std::string>>>
+        devices;
+    for (const std::shared_ptr<MappedLease>& lease : mover_.Leases()) {
+      devices.emplace(lease->mapper(), lease->access());
+    }
+    for (const auto& [mapper, access] : devices) {
+      if (absl::Status quiet = mapper->Synchronize(access); !quiet.ok()) {
+        return quiet;
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace gmb::internal

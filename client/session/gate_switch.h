@@ -1,0 +1,54 @@
+#ifndef GMB_CLIENT_SESSION_GATE_SWITCH_H_
+#define GMB_CLIENT_SESSION_GATE_SWITCH_H_
+
+#include <chrono>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/gate/gate.h"
+#include "client/gate/gate_owner.h"
+#include "client/lease/mover.h"
+#include "client/session/calls.h"
+#include "gmb/v1/session.pb.h"
+#include "ipc/gate_page.h"
+#include "ipc/mutex.h"
+
+namespace gmb::internal {
+
+// A session's gate, and the agreement with the broker on whether it is on.
+// Thread-safe. The gate's parker has a thread.
+class GateSwitch final : private GateOwner {
+ public:
+  // The broker's page where it `has_gate`; otherwise a page that nobody else
+  // looks at, so that scopes are only counted. Both pointers outlive it.
+  GateSwitch(ipc::GatePage page, bool has_gate, Calls* calls, Mover* mover);
+  GateSwitch(const GateSwitch&) = delete;
+  GateSwitch& operator=(const GateSwitch&) = delete;
+  ~GateSwitch() = default;
+
+  [[nodiscard]] Gate& gate() { return gate_; }
+
+  // As the Client's calls of these names; they wait for the broker's answer.
+  [[nodiscard]] absl::Status TurnOn(absl::Duration park_after,
+                                    const std::string& group);
+  [[nodiscard]] absl::Status TurnOff(absl::Duration wait);
+
+ private:
+  [[nodiscard]] v1::ClientMessage SetGate(bool on) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  absl::Status Restore(std::chrono::steady_clock::time_point deadline) override;
+  absl::Status Synchronize() override;
+
+  const bool has_gate_;  // of the broker
+  Calls& calls_;
+  Mover& mover_;
+  ipc::Mutex mu_;  // held while the gate is turned on or off
+  std::string group_ ABSL_GUARDED_BY(mu_);  // with the gate on
+  Gate gate_;  // last: its thread uses all of the above
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_SESSION_GATE_SWITCH_H_

@@ -1,0 +1,126 @@
+#include "client/session/greeting.h"
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "client/wire.h"
+#include "ipc/unique_fd.h"
+#include "proto/error_status.h"
+
+namespace gmb::internal {
+namespace {
+
+constexpr uint32_t kProtocolVersion = 1;
+constexpr size_t kNonceBytes = 16;
+constexpr size_t kTokenBytes = 16;
+constexpr size_t kMostProgramCharacters = 64;
+constexpr uint32_t kGateLayout = 1;  // ipc::GateCells
+
+std::string ProgramName(const std::string& asked) {
+  std::string name;
+  for (const char c :
+       asked.empty() ? std::string(program_invocation_short_name) : asked) {
+    if (name.size() == kMostProgramCharacters) break;
+    name.push_back(absl::ascii_isprint(static_cast<unsigned char>(c)) ? c
+                                                                      : '?');
+  }
+  return name;
+}
+
+// `fds` gets what came with the frame.
+absl::StatusOr<v1::BrokerFrame> ReceiveFrame(ipc::SeqpacketSocket& socket,
+                                             absl::Time deadline,
+                                             std::vector<ipc::UniqueFd>* fds) {
+  absl::StatusOr<ipc::Packet> packet = socket.Receive(deadline - absl::Now());
+  if (!packet.ok()) return packet.status();
+  v1::BrokerFrame frame;
+  if (!frame.ParseFromString(packet->bytes))
+    return ProtocolError("garbage in the greeting");
+  if (frame.has_refused()) return proto::FromWireError(frame.refused());
+  *fds = std::move(packet->fds);
+  return frame;
+}
+
+absl::Status CheckChallenge(const v1::BrokerFrame& frame) {
+  if (!frame.has_challenge())
+    return ProtocolError("no challenge at the greeting");
+  const v1::Challenge& challenge = frame.challenge();
+  if (challenge.protocol_version() != kProtocolVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "gmb: the broker speaks another version of the protocol; update the "
+        "older of the two: "
+        "broker=",
+        challenge.protocol_version(), " library=", kProtocolVersion));
+  }
+  if (challenge.nonce().size() != kNonceBytes)
+    return ProtocolError("a nonce of the wrong size");
+  return absl::OkStatus();
+}
+
+absl::Status CheckWelcome(const v1::BrokerFrame& frame) {
+  if (!frame.has_welcome()) return ProtocolError("no welcome at the greeting");
+  if (frame.welcome().session_id() == 0 ||
+      frame.welcome().token().size() != kTokenBytes) {
+    return ProtocolError("a welcome without session id or token");
+  }
+  return absl::OkStatus();
+}
+
+// None of a layout that is not known: the program then has no gate to turn on.
+absl::StatusOr<std::optional<ipc::GatePage>> MapGate(
+    const v1::Welcome& welcome, const std::vector<ipc::UniqueFd>& fds) {
+  if (welcome.gate_layout() != kGateLayout) return std::nullopt;
+  if (fds.size() != 1) {
+    return ProtocolError(
+        absl::StrCat("a welcome with a gate and ", fds.size(), " fds"));
+  }
+  absl::StatusOr<ipc::GatePage> page = ipc::GatePage::Map(fds[0].get());
+  if (absl::IsInvalidArgument(page.status())) {
+    return ProtocolError(page.status().message());
+  }
+  if (!page.ok()) return page.status();
+  return std::optional<ipc::GatePage>(*std::move(page));
+}
+
+}  // namespace
+
+absl::StatusOr<Greeting> Greet(const std::string& path,
+                               const std::string& program,
+                               const std::string& tenant_token,
+                               absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  absl::StatusOr<ipc::SeqpacketSocket> socket =
+      ipc::SeqpacketSocket::Connect(path, timeout);
+  if (!socket.ok()) return socket.status();
+
+  std::vector<ipc::UniqueFd> fds;
+  absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(*socket, deadline, &fds);
+  if (!frame.ok()) return frame.status();
+  if (absl::Status status = CheckChallenge(*frame); !status.ok()) return status;
+
+  v1::ClientFrame hello;
+  hello.mutable_hello()->set_protocol_version(kProtocolVersion);
+  hello.mutable_hello()->set_nonce(frame->challenge().nonce());
+  hello.mutable_hello()->set_program(ProgramName(program));
+  hello.mutable_hello()->set_tenant_token(tenant_token);
+  if (absl::Status sent =
+          socket->Send(hello.SerializeAsString(), {}, /*with_credentials=*/true,
+                       deadline - absl::Now());
+      !sent.ok()) {
+    return sent;
+  }
+
+  frame = ReceiveFrame(*socket, deadline, &fds);
+  if (!frame.ok()) return frame.status();
+  if (absl::Status status = CheckWelcome(*frame); !status.ok()) return status;
+  absl::StatusOr<std::optional<ipc::GatePage>> gate =
+      MapGate(frame->welcome(), fds);
+  if (!gate.ok()) return gate.status();
+  return Greeting{std::move(*socket), std::move(*frame->mutable_welcome()),
+                  *std::move(gate)};
+}
+
+}  // namespace gmb::internal

@@ -1,0 +1,73 @@
+// From the sockets to whom it is for. Runs on gRPC's threads, and, for slabs,
+// on whichever thread reads the handle socket.
+#include "client/session/inbox.h"
+
+#include <chrono>
+#include <utility>
+
+#include "client/no_throw.h"
+#include "client/wire.h"
+
+namespace gmb::internal {
+
+Inbox::Inbox(Calls* calls, Mover* mover, GateSwitch* gate, TrimHook* trim_hook,
+             Notifier* notifier)
+    : calls_(*calls),
+      mover_(*mover),
+      gate_(*gate),
+      trim_hook_(*trim_hook),
+      notifier_(*notifier) {}
+
+void Inbox::OnMessage(v1::BrokerMessage message) {
+  const absl::Status status = NoThrow([&] {
+    return message.request_id() == 0 ? TakeNotice(message)
+                                     : TakeAnswer(std::move(message));
+  });
+  if (!status.ok()) calls_.End(status);
+}
+
+void Inbox::OnStreamRefused(const absl::Status& why) { calls_.End(why); }
+
+absl::Status Inbox::OnSlabs(const v1::Slabs& slabs,
+                            std::vector<ipc::UniqueFd> fds, uint64_t reader) {
+  absl::Status taken = slabs.request_id() == 0
+                           ? mover_.OnSlabs(slabs, std::move(fds))
+                           : calls_.OnSlabs(slabs, std::move(fds), reader);
+  if (!taken.ok()) return taken;
+  calls_.Flush();  // what did not match its grant is released
+  return absl::OkStatus();
+}
+
+absl::Status Inbox::TakeAnswer(v1::BrokerMessage message) {
+  if (message.has_released()) mover_.OnReleased(message.released().lease_id());
+  if (absl::Status taken = calls_.OnAnswer(std::move(message)); !taken.ok())
+    return taken;
+  calls_.Flush();  // a grant that nobody waits for is released
+  return absl::OkStatus();
+}
+
+absl::Status Inbox::TakeNotice(const v1::BrokerMessage& message) {
+  switch (message.kind_case()) {
+    case v1::BrokerMessage::kBudgetChanged:
+      notifier_.BudgetChanged(QuotaFromWire(message.budget_changed().quota()));
+      break;
+    case v1::BrokerMessage::kDraining:
+      notifier_.Draining(DurationFromWire(message.draining().remaining()));
+      break;
+    case v1::BrokerMessage::kEvict:
+      return mover_.OnEvict(message.evict());
+    case v1::BrokerMessage::kMap:
+      return mover_.OnMap(message.map());
+    case v1::BrokerMessage::kPausing:
+      gate_.gate().PauseNoticed();
+      break;
+    case v1::BrokerMessage::kTrim:
+      trim_hook_.OnTrim(message.trim(), std::chrono::steady_clock::now());
+      break;
+    default:
+      break;  // a newer broker may have more to say
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gmb::internal

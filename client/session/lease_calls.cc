@@ -1,0 +1,84 @@
+// What a session says to its broker about one lease, in the order of its life.
+#include "client/session/lease_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/wire.h"
+
+namespace gmb::internal {
+namespace {
+
+constexpr absl::Duration kMostWait = absl::Hours(1);  // session.proto
+
+}  // namespace
+
+absl::StatusOr<Granted> LeaseCalls::Acquire(uint64_t bytes,
+                                            const AcquireOptions& options,
+                                            EarlyMapping* early,
+                                            Arrivals* arrivals) {
+  v1::ClientMessage message;
+  v1::Acquire& acquire = *message.mutable_acquire();
+  const absl::Duration wait =
+      std::clamp(options.wait, absl::ZeroDuration(), kMostWait);
+  acquire.set_bytes(bytes);
+  acquire.set_device(options.device);
+  acquire.set_contents(ContentsToWire(options.contents));
+  acquire.set_share_as(options.share_as);
+  acquire.set_keep(options.keep);
+  *acquire.mutable_wait() = DurationToWire(wait);
+  return calls_.AskForLease(std::move(message), options, wait, early, arrivals);
+}
+
+absl::StatusOr<Granted> LeaseCalls::Attach(const std::string& name,
+                                           const AcquireOptions& options,
+                                           EarlyMapping* early) {
+  v1::ClientMessage message;
+  const absl::Duration wait =
+      std::clamp(options.wait, absl::ZeroDuration(), kMostWait);
+  message.mutable_attach()->set_name(name);
+  *message.mutable_attach()->mutable_wait() = DurationToWire(wait);
+  return calls_.AskForLease(std::move(message), options, wait, early, nullptr);
+}
+
+absl::Status LeaseCalls::DropShared(const std::string& name) {
+  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  v1::ClientMessage message;
+  message.mutable_drop()->set_name(name);
+  return calls_.Ask(std::move(message)).status();
+}
+
+void LeaseCalls::Mapped(uint64_t lease_id, std::shared_ptr<MappedLease> lease) {
+  v1::ClientMessage message;
+  message.mutable_mapped()->set_lease_id(lease_id);
+  calls_.SendSoon(std::move(message));
+  mover_.Add(lease_id, std::move(lease));
+}
+
+absl::Status LeaseCalls::Seal(uint64_t lease_id) {
+  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  v1::ClientMessage message;
+  message.mutable_seal()->set_lease_id(lease_id);
+  return calls_.Ask(std::move(message)).status();
+}
+
+void LeaseCalls::StopMoving(uint64_t lease_id) { mover_.Remove(lease_id); }
+
+absl::Status LeaseCalls::Release(uint64_t lease_id) {
+  if (!calls_.CheckAlive().ok()) return calls_.fork_guard().Check();
+  v1::ClientMessage message;
+  message.mutable_release()->set_lease_id(lease_id);
+  const absl::Status released = calls_.Ask(std::move(message)).status();
+  // When the session has ended meanwhile, the broker took the lease back with
+  // it.
+  return released.ok() || calls_.CheckAlive().ok() ? released
+                                                   : absl::OkStatus();
+}
+
+void LeaseCalls::ReleaseLater(uint64_t lease_id) {
+  v1::ClientMessage message;
+  message.mutable_release()->set_lease_id(lease_id);
+  calls_.Send(std::move(message));
+}
+
+}  // namespace gmb::internal

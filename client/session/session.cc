@@ -1,0 +1,140 @@
+// A session's beginning, its thread, and its end.
+#include "client/session/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/fork_guard.h"
+#include "client/no_throw.h"
+#include "client/wire.h"
+#include "gmb/error.h"
+
+namespace gmb::internal {
+namespace {
+
+// For a session without a gate: scopes are counted, and nobody looks.
+absl::StatusOr<ipc::GatePage> LonePage() {
+  const absl::StatusOr<ipc::UniqueFd> fd = ipc::CreateGatePage();
+  if (!fd.ok()) return fd.status();
+  return ipc::GatePage::Map(fd->get());
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Session>> Session::Open(
+    const ClientOptions& options, std::shared_ptr<Notifier> notifier,
+    std::shared_ptr<TrimHook> trim_hook) {
+  const absl::Time deadline = absl::Now() + options.connect_timeout;
+  if (absl::Status fresh = ForkGuard::CheckFreshStart(); !fresh.ok())
+    return fresh;
+  absl::StatusOr<SocketDir> dir = SocketDir::Open(options.socket_dir);
+  if (!dir.ok()) return dir.status();
+  absl::StatusOr<Greeting> greeting =
+      Greet(dir->handle_path(), options.program, options.tenant_token,
+            deadline - absl::Now());
+  if (!greeting.ok()) {
+    if (GetErrorDetail(greeting.status()).has_value()) return greeting.status();
+    return absl::Status(
+        greeting.status().code(),
+        absl::StrCat("gmb: no greeting from a broker at ", dir->name(), ": ",
+                     greeting.status().message()));
+  }
+  absl::StatusOr<ipc::Wakeup> wakeup = ipc::Wakeup::Create();
+  if (!wakeup.ok()) return wakeup.status();
+  absl::StatusOr<ipc::GatePage> page =
+      greeting->gate.has_value() ? *std::move(greeting->gate) : LonePage();
+  if (!page.ok()) return page.status();
+
+  std::shared_ptr<Session> session(new Session(
+      options, std::move(notifier), std::move(trim_hook), *std::move(dir),
+      *std::move(greeting), *std::move(page), *std::move(wakeup)));
+  session->thread_ = std::thread([raw = session.get()] { raw->Run(); });
+
+  v1::ClientMessage probe;
+  probe.mutable_get_quota();
+  if (absl::StatusOr<Answer> answer =
+          session->calls_.AskWithin(std::move(probe), deadline - absl::Now());
+      !answer.ok()) {
+    return answer.status();
+  }
+  return session;
+}
+
+Session::Session(const ClientOptions& options,
+                 std::shared_ptr<Notifier> notifier,
+                 std::shared_ptr<TrimHook> trim_hook, SocketDir dir,
+                 Greeting greeting, ipc::GatePage page, ipc::Wakeup wakeup)
+    : notifier_(std::move(notifier)),
+      trim_hook_(std::move(trim_hook)),
+      welcome_(std::move(greeting.welcome)),
+      wakeup_(std::move(wakeup)),
+      inbox_(&calls_, &mover_, &gate_switch_, trim_hook_.get(),
+             notifier_.get()),
+      calls_(options.answer_timeout, &stream_, &handles_),
+      handles_(std::move(greeting.socket), &inbox_),
+      stream_(std::move(dir), welcome_.token(), &calls_, &inbox_, &wakeup_),
+      leases_(&calls_, &mover_),
+      trims_(&welcome_, trim_hook_, &calls_),
+      mover_(this),
+      gate_switch_(std::move(page), greeting.gate.has_value(), &calls_,
+                   &mover_) {
+  trim_hook_->SetWake([this] { wakeup_.Notify(); });
+}
+
+Session::~Session() {
+  trim_hook_->SetWake(nullptr);
+  closing_ = true;
+  wakeup_.Notify();
+  // It hangs up; from now on nobody opens a stream.
+  if (thread_.joinable()) thread_.join();
+  stream_.CloseAndWait();
+}
+
+void Session::Run() {
+  while (!closing_ && calls_.CheckAlive().ok()) {
+    const absl::Status status = NoThrow([this] {
+      stream_.OpenIfDue();
+      stream_.WriteIfDue();
+      trims_.Answer();
+      std::optional<std::chrono::steady_clock::time_point> next =
+          trim_hook_->NextDue();
+      if (const auto due = stream_.NextDue(); due.has_value())
+        next = std::min(next.value_or(*due), *due);
+      handles_.Wait(&wakeup_, next);
+      return handles_.Receive(0);
+    });
+    if (!status.ok()) calls_.End(status);
+  }
+  HangUp();
+}
+
+void Session::HangUp() {
+  handles_.HangUp();
+  mover_.Clear();
+  handles_.Drain();
+}
+
+void Session::SendMoved(v1::ClientMessage answer) {
+  calls_.Send(std::move(answer));
+}
+
+absl::StatusOr<std::vector<QuotaView>> Session::GetQuota() {
+  v1::ClientMessage message;
+  message.mutable_get_quota();
+  absl::StatusOr<Answer> answer = calls_.Ask(std::move(message));
+  if (!answer.ok()) return answer.status();
+  const auto& report = std::get<v1::QuotaReport>(*answer);
+  std::vector<QuotaView> quotas;
+  quotas.reserve(static_cast<size_t>(report.quotas_size()));
+  std::transform(report.quotas().begin(), report.quotas().end(),
+                 std::back_inserter(quotas), QuotaFromWire);
+  return quotas;
+}
+
+}  // namespace gmb::internal

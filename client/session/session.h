@@ -1,0 +1,111 @@
+#ifndef GMB_CLIENT_SESSION_SESSION_H_
+#define GMB_CLIENT_SESSION_SESSION_H_
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/gate/gate.h"
+#include "client/lease/mover.h"
+#include "client/session/calls.h"
+#include "client/session/gate_switch.h"
+#include "client/session/greeting.h"
+#include "client/session/handle_channel.h"
+#include "client/session/inbox.h"
+#include "client/session/lease_calls.h"
+#include "client/session/notifier.h"
+#include "client/session/socket_dir.h"
+#include "client/session/stream_channel.h"
+#include "client/session/trim_hook.h"
+#include "client/session/trim_reports.h"
+#include "gmb/options.h"
+#include "gmb/v1/handle.pb.h"
+#include "gmb/v1/session.pb.h"
+#include "ipc/gate_page.h"
+#include "ipc/wakeup.h"
+
+namespace gmb::internal {
+
+// One session with a broker: both sockets, from the greeting to the hang-up.
+// Shared by the Client and its leases; ends when the last of them lets go.
+//
+// It puts its parts together and has no lock. What the program says goes from
+// left to right, and what the broker says from right to left:
+//
+//   LeaseCalls, GateSwitch, TrimReports -> Calls -> StreamChannel -> broker
+//   Calls, Mover, Gate, TrimHook, Notifier <- Inbox <- StreamChannel,
+//                                                      HandleChannel
+//
+// The locks of Calls and StreamChannel are the last to be taken: nothing of the
+// session is called under them.
+//
+// Owns one thread, which reads the handle socket, acknowledges slabs, and
+// opens the stream again when it broke. Acquires read the socket beside it.
+// gRPC's threads bring the stream's messages. The gate's parker and the mover
+// have threads too. Thread-safe. In a forked child
+// only CheckAlive may be called and the object must not be destroyed.
+class Session final : private MoverOwner {
+ public:
+  // Greets, opens the stream, and waits until it has answered. `notifier`
+  // is told what the broker says by itself, `trim_hook` what it asks for.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<Session>> Open(
+      const ClientOptions& options, std::shared_ptr<Notifier> notifier,
+      std::shared_ptr<TrimHook> trim_hook);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  [[nodiscard]] const v1::Welcome& welcome() const { return welcome_; }
+  [[nodiscard]] bool InForkedChild() const {
+    return calls_.fork_guard().InChild();
+  }
+  // OK, or why calls fail: forked, or over.
+  [[nodiscard]] absl::Status CheckAlive() const { return calls_.CheckAlive(); }
+  [[nodiscard]] absl::Duration answer_timeout() const {
+    return calls_.answer_timeout();
+  }
+  [[nodiscard]] absl::StatusOr<std::vector<QuotaView>> GetQuota();
+
+  [[nodiscard]] LeaseCalls& leases() { return leases_; }
+  [[nodiscard]] TrimReports& trims() { return trims_; }
+  [[nodiscard]] GateSwitch& gate_switch() { return gate_switch_; }
+  // The session's gate; where the broker gave none, one that only counts.
+  [[nodiscard]] Gate& gate() { return gate_switch_.gate(); }
+
+ private:
+  Session(const ClientOptions& options, std::shared_ptr<Notifier> notifier,
+          std::shared_ptr<TrimHook> trim_hook, SocketDir dir, Greeting greeting,
+          ipc::GatePage page, ipc::Wakeup wakeup);
+
+  // The session's thread.
+  void Run();
+  void HangUp();
+
+  void SendMoved(v1::ClientMessage answer) override;
+  void MoverFailed(const absl::Status& why) override { calls_.End(why); }
+
+  const std::shared_ptr<Notifier> notifier_;
+  const std::shared_ptr<TrimHook> trim_hook_;
+  const v1::Welcome welcome_;
+  ipc::Wakeup wakeup_;  // wakes the session's thread
+  std::atomic<bool> closing_ = false;
+
+  Inbox inbox_;
+  Calls calls_;
+  HandleChannel handles_;
+  StreamChannel stream_;
+  LeaseCalls leases_;
+  TrimReports trims_;
+  // From here on: threads that use all of the above.
+  Mover mover_;
+  GateSwitch gate_switch_;
+  std::thread thread_;
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_SESSION_SESSION_H_

@@ -1,0 +1,73 @@
+#include "client/session/socket_dir.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ipc/socket_path.h"
+
+namespace gmb::internal {
+namespace {
+
+// A gRPC target is a URI: what is not plain in a path is escaped.
+std::string PercentEncode(const std::string& path) {
+  std::string encoded;
+  for (const char c : path) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '/' ||
+        c == '-' || c == '_' || c == '.') {
+      encoded.push_back(c);
+    } else {
+      absl::StrAppendFormat(&encoded, "%%%02X", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
+
+}  // namespace
+
+absl::StatusOr<SocketDir> SocketDir::Open(std::string dir) {
+  if (dir.empty()) {
+    const char* const from_environment = std::getenv("GMB_SOCKET_DIR");
+    const bool set = from_environment != nullptr && *from_environment != '\0';
+    dir = set ? from_environment : "/run/gmb";
+  }
+  std::error_code error;
+  SocketDir result;
+  // Absolute, so that a later chdir() does not break a reconnect.
+  result.name_ = std::filesystem::absolute(dir, error).string();
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat("gmb: no such socket directory: ", dir));
+  result.base_ = result.name_;
+  if (result.handle_path().size() <= ipc::kMaxSocketPathBytes) return result;
+
+  result.dir_ = ipc::UniqueFd(
+      open(result.name_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!result.dir_.valid()) {
+    return absl::UnavailableError(absl::StrCat(
+        "gmb: cannot open the socket directory (is the broker running?): ",
+        result.name_, ": ", std::generic_category().message(errno)));
+  }
+  result.base_ = absl::StrCat("/proc/self/fd/", result.dir_.get());
+  return result;
+}
+
+std::string SocketDir::grpc_target() const {
+  return absl::StrCat("unix:", PercentEncode(base_), "/gmb.sock");
+}
+
+std::string ResolveSocketDir(const std::string& socket_dir) {
+  // Opening does not need the directory to exist when its path is short.
+  const absl::StatusOr<SocketDir> dir = SocketDir::Open(socket_dir);
+  return dir.ok() ? dir->name() : socket_dir;
+}
+
+}  // namespace gmb::internal

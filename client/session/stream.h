@@ -1,0 +1,73 @@
+#ifndef GMB_CLIENT_SESSION_STREAM_H_
+#define GMB_CLIENT_SESSION_STREAM_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gmb/v1/session.grpc.pb.h"
+#include "gmb/v1/session.pb.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/client_callback.h"
+#include "ipc/mutex.h"
+
+namespace gmb::internal {
+
+// The session whose messages a Stream carries. Called from gRPC's threads,
+// possibly with the stream's lock held, so never call a Stream under a lock
+// that these take.
+class StreamOwner {
+ public:
+  // The next message to write, if there is any.
+  virtual std::optional<v1::ClientMessage> NextToWrite() = 0;
+  virtual void OnMessage(v1::BrokerMessage message) = 0;
+  // The last call; the stream may be destroyed from now on.
+  virtual void OnStreamEnded(const grpc::Status& status) = 0;
+
+ protected:
+  ~StreamOwner() = default;
+};
+
+// One gRPC stream of a session, from its start to its end. Thread-safe.
+//
+// Keep it until OnStreamEnded, and destroy it on a thread that is not gRPC's:
+// it may hold the last reference to its channel, whose end joins those threads.
+class Stream final
+    : public grpc::ClientBidiReactor<v1::ClientMessage, v1::BrokerMessage> {
+ public:
+  [[nodiscard]] static std::shared_ptr<Stream> Create(
+      v1::SessionService::Stub& stub, const std::string& token,
+      StreamOwner* owner);
+
+  // Call it once, always: only then the stream can end.
+  void Start();
+  // The owner has something to write.
+  void Poke();
+  // OnStreamEnded follows soon.
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  explicit Stream(StreamOwner* owner) : owner_(owner) {}
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+  StreamOwner* const owner_;
+  grpc::ClientContext context_;
+  v1::BrokerMessage incoming_;  // of the read in flight
+
+  ipc::Mutex mu_;
+  // The message in flight. Shared with the thread that starts the write: the
+  // next write can begin on another before StartWrite has returned.
+  std::shared_ptr<const v1::ClientMessage> outgoing_ ABSL_GUARDED_BY(mu_);
+  // Writes start outside of gRPC's reactions, so a hold keeps OnDone away. It
+  // is removed when reads have ended and no write is in flight.
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool write_failed_ ABSL_GUARDED_BY(mu_) = false;
+  bool reads_over_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_SESSION_STREAM_H_

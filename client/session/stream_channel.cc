@@ -1,0 +1,145 @@
+// The session's stream: opened, opened again when it broke, and told when there
+// is something to write.
+#include "client/session/stream_channel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/no_throw.h"
+#include "client/session/channel.h"
+#include "gmb/error.h"
+#include "proto/error_status.h"
+
+namespace gmb::internal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr absl::Duration kMostBackoff = absl::Seconds(1);
+// What nobody waits for goes with the next message, or after this time.
+constexpr std::chrono::milliseconds kWriteDelay{5};
+
+// Whether a new stream may do better than the one that ended so.
+bool WorthAnotherStream(const absl::Status& status) {
+  return !GetErrorDetail(status).has_value() || absl::IsUnavailable(status) ||
+         absl::IsAborted(status) || absl::IsCancelled(status);
+}
+
+}  // namespace
+
+StreamChannel::StreamChannel(SocketDir dir, std::string token,
+                             MessageSource* source, MessageSink* sink,
+                             ipc::Wakeup* wakeup)
+    : dir_(std::move(dir)),
+      token_(std::move(token)),
+      source_(*source),
+      sink_(*sink),
+      wakeup_(*wakeup),
+      channel_(MakeChannel(dir_)),
+      stub_(v1::SessionService::NewStub(channel_)),
+      reopen_at_(Clock::now()) {}
+
+void StreamChannel::OpenIfDue() {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (IsOpen() || Clock::now() < reopen_at_) return;
+  }
+  // While no stream is open nobody asks the source for messages, and nobody
+  // else opens one.
+  source_.Rewind();
+  std::shared_ptr<Stream> ended;  // destroyed here, outside of the lock
+  std::shared_ptr<Stream> stream;
+  {
+    ipc::MutexLock lock(&mu_);
+    if (closed_) return;
+    stream = Stream::Create(*stub_, token_, this);
+    ended = std::exchange(stream_, stream);
+    stream_ended_ = false;
+  }
+  stream->Start();
+}
+
+void StreamChannel::WriteIfDue() {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (!write_at_.has_value() || Clock::now() < *write_at_) return;
+    write_at_.reset();
+  }
+  Poke();
+}
+
+std::optional<StreamChannel::TimePoint> StreamChannel::NextDue() const {
+  ipc::MutexLock lock(&mu_);
+  std::optional<TimePoint> next = write_at_;
+  if (!IsOpen()) next = std::min(next.value_or(reopen_at_), reopen_at_);
+  return next;
+}
+
+void StreamChannel::Poke() {
+  std::shared_ptr<Stream> stream;
+  {
+    ipc::MutexLock lock(&mu_);
+    stream = stream_;
+  }
+  if (stream != nullptr) stream->Poke();
+}
+
+void StreamChannel::PokeSoon() {
+  {
+    ipc::MutexLock lock(&mu_);
+    if (write_at_.has_value()) return;
+    write_at_ = Clock::now() + kWriteDelay;
+  }
+  wakeup_.Notify();
+}
+
+void StreamChannel::Close() {
+  std::shared_ptr<Stream> stream;
+  {
+    ipc::MutexLock lock(&mu_);
+    closed_ = true;
+    stream = stream_;
+  }
+  if (stream != nullptr) stream->Cancel();
+  wakeup_.Notify();
+}
+
+void StreamChannel::CloseAndWait() {
+  Close();
+  ipc::MutexLock lock(&mu_);
+  while (IsOpen()) stream_changed_.Wait(&mu_);
+}
+
+absl::Status StreamChannel::error() const {
+  ipc::MutexLock lock(&mu_);
+  return error_;
+}
+
+std::optional<v1::ClientMessage> StreamChannel::NextToWrite() {
+  return source_.NextToWrite();
+}
+
+void StreamChannel::OnMessage(v1::BrokerMessage message) {
+  {
+    ipc::MutexLock lock(&mu_);
+    backoff_ = kFirstBackoff;
+    error_ = absl::OkStatus();
+  }
+  sink_.OnMessage(std::move(message));
+}
+
+void StreamChannel::OnStreamEnded(const grpc::Status& status) {
+  absl::Status why = NoThrow([&] { return proto::FromGrpcStatus(status); });
+  if (!why.ok() && !WorthAnotherStream(why)) sink_.OnStreamRefused(why);
+  ipc::MutexLock lock(&mu_);
+  error_ = why.ok() ? StatusWithoutThrowing(absl::StatusCode::kUnavailable,
+                                            "the broker closed the stream")
+                    : std::move(why);
+  stream_ended_ = true;
+  reopen_at_ = Clock::now() + absl::ToChronoNanoseconds(backoff_);
+  backoff_ = std::min(2 * backoff_, kMostBackoff);
+  wakeup_.Notify();
+  stream_changed_.NotifyAll();
+}
+
+}  // namespace gmb::internal

@@ -1,0 +1,123 @@
+#ifndef GMB_CLIENT_SESSION_STREAM_CHANNEL_H_
+#define GMB_CLIENT_SESSION_STREAM_CHANNEL_H_
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/session/socket_dir.h"
+#include "client/session/stream.h"
+#include "gmb/v1/session.grpc.pb.h"
+#include "gmb/v1/session.pb.h"
+#include "grpcpp/channel.h"
+#include "ipc/mutex.h"
+#include "ipc/wakeup.h"
+
+namespace gmb::internal {
+
+// Where a StreamChannel finds what to write. Called without the channel's lock.
+class MessageSource {
+ public:
+  // The next message for the open stream, if there is any. On any thread,
+  // possibly with the stream's lock held: do not call the channel.
+  virtual std::optional<v1::ClientMessage> NextToWrite() = 0;
+  // A new stream is about to open: what is unanswered is written again.
+  virtual void Rewind() = 0;
+
+ protected:
+  ~MessageSource() = default;
+};
+
+// Who takes what a StreamChannel brings. Called on gRPC's threads, without the
+// channel's lock.
+class MessageSink {
+ public:
+  virtual void OnMessage(v1::BrokerMessage message) = 0;
+  // The broker has ended the stream and will not have another: the session is
+  // over. The channel is to be closed.
+  virtual void OnStreamRefused(const absl::Status& why) = 0;
+
+ protected:
+  ~MessageSink() = default;
+};
+
+// A session's way to the broker's gRPC socket: one stream after the other, the
+// next when the last broke, later each time that it breaks at once.
+//
+// Thread-safe. It has no thread of its own: the session's calls OpenIfDue and
+// WriteIfDue, at NextDue() and whenever it is woken.
+class StreamChannel final : private StreamOwner {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // `token` is the session's, from the greeting. `source`, `sink`, and
+  // `wakeup`, which wakes the session's thread, outlive it.
+  StreamChannel(SocketDir dir, std::string token, MessageSource* source,
+                MessageSink* sink, ipc::Wakeup* wakeup);
+  StreamChannel(const StreamChannel&) = delete;
+  StreamChannel& operator=(const StreamChannel&) = delete;
+  // CloseAndWait() first. Never on gRPC's threads.
+  ~StreamChannel() = default;
+
+  // By the session's thread alone.
+  void OpenIfDue();
+  void WriteIfDue();
+  // When these have something to do next, unless the thread is woken before.
+  [[nodiscard]] std::optional<TimePoint> NextDue() const;
+
+  // The source has something to write: now, or within a few milliseconds,
+  // together with what comes by then. Not under a lock that the source takes.
+  void Poke();
+  void PokeSoon();
+
+  // From now on no stream opens; the open one is cancelled. Wakes the session's
+  // thread.
+  void Close();
+  // The same, and returns when the last stream has ended: the source and the
+  // sink are not called any more.
+  void CloseAndWait();
+
+  // Of the last stream that broke; OK since the broker was heard again.
+  [[nodiscard]] absl::Status error() const;
+  // For messages.
+  [[nodiscard]] const std::string& dir_name() const { return dir_.name(); }
+
+ private:
+  static constexpr absl::Duration kFirstBackoff = absl::Milliseconds(20);
+
+  [[nodiscard]] bool IsOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stream_ != nullptr && !stream_ended_;
+  }
+
+  std::optional<v1::ClientMessage> NextToWrite() override;
+  void OnMessage(v1::BrokerMessage message) override;
+  void OnStreamEnded(const grpc::Status& status) override;
+
+  const SocketDir dir_;
+  const std::string token_;
+  MessageSource& source_;
+  MessageSink& sink_;
+  ipc::Wakeup& wakeup_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::SessionService::Stub> stub_;
+
+  mutable ipc::Mutex mu_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  // The newest stream; replaced and destroyed by the session's thread and the
+  // destructor, never on gRPC's threads.
+  std::shared_ptr<Stream> stream_ ABSL_GUARDED_BY(mu_);
+  bool stream_ended_ ABSL_GUARDED_BY(mu_) = false;
+  ipc::CondVar stream_changed_;
+  absl::Status error_ ABSL_GUARDED_BY(mu_);
+  absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kFirstBackoff;
+  TimePoint reopen_at_ ABSL_GUARDED_BY(mu_);
+  // When the session's thread writes what was left to it.
+  std::optional<TimePoint> write_at_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_SESSION_STREAM_CHANNEL_H_

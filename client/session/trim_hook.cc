@@ -1,0 +1,189 @@
+#include "client/session/trim_hook.h"
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+#include "client/no_throw.h"
+#include "client/wire.h"
+
+namespace gmb::internal {
+namespace {
+
+constexpr absl::Duration kLongest = absl::Hours(1);
+
+}  // namespace
+
+TrimHook::TrimHook(TrimHandler handler)
+    : state_(std::make_shared<State>(std::move(handler))) {
+  if (state_->handler == nullptr) return;
+  ipc::MutexLock lock(&thread_mu_);
+  thread_ = std::thread([state = state_] { Run(*state); });
+}
+
+void TrimHook::AddHeap(const void* heap, HeapTrimmer trimmer) {
+  {
+    ipc::MutexLock lock(&state_->mu);
+    if (state_->stopping) return;
+    state_->heaps.emplace(heap, std::move(trimmer));
+  }
+  ipc::MutexLock lock(&thread_mu_);
+  if (thread_.joinable()) return;
+  thread_ = std::thread([state = state_] { Run(*state); });
+}
+
+void TrimHook::RemoveHeap(const void* heap) {
+  ipc::MutexLock lock(&state_->mu);
+  state_->heaps.erase(heap);
+  while (state_->running_heap == heap) state_->changed.Wait(&state_->mu);
+}
+
+void TrimHook::Stop() {
+  {
+    ipc::MutexLock lock(&state_->mu);
+    state_->stopping = true;
+    std::vector<Pending> running;
+    for (Pending& pending : state_->pending) {
+      if (pending.running) {
+        running.push_back(std::move(pending));
+      } else if (!pending.answered) {
+        state_->answers.push_back({pending.trim, false});
+      }
+    }
+    state_->pending.swap(running);
+    state_->changed.NotifyAll();
+    state_->Wake();
+  }
+  ipc::MutexLock lock(&thread_mu_);
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();  // inside the handler: it ends when that returns
+  } else {
+    thread_.join();
+  }
+}
+
+void TrimHook::SetWake(std::function<void()> wake) {
+  ipc::MutexLock lock(&state_->mu);
+  state_->wake = std::move(wake);
+}
+
+void TrimHook::OnTrim(const v1::Trim& trim, Clock::time_point now) {
+  const absl::Duration within =
+      std::min(DurationFromWire(trim.within()), kLongest);
+  ipc::MutexLock lock(&state_->mu);
+  std::vector<Pending>& pending = state_->pending;
+  if (std::any_of(pending.begin(), pending.end(), [&](const Pending& other) {
+        return other.trim == trim.trim();
+      })) {
+    return;  // repeated after a break
+  }
+  // Called for together with this one.
+  std::erase_if(pending, [&](const Pending& other) {
+    return other.answered && !other.running && other.device == trim.device();
+  });
+  if (state_->HasNobody() || state_->stopping) {
+    state_->answers.push_back({trim.trim(), false});
+  } else if (pending.size() == kMostTrims) {
+    state_->answers.push_back({trim.trim(), true});
+  } else {
+    pending.push_back({trim.trim(), trim.device(), trim.bytes(),
+                       now + absl::ToChronoNanoseconds(within)});
+    state_->changed.NotifyAll();
+  }
+  state_->Wake();
+}
+
+std::vector<TrimHook::Answer> TrimHook::TakeAnswers(Clock::time_point now) {
+  ipc::MutexLock lock(&state_->mu);
+  std::vector<Answer> answers;
+  answers.swap(state_->answers);
+  for (Pending& pending : state_->pending) {
+    if (pending.answered || pending.due > now) continue;
+    answers.push_back({pending.trim, true});
+    pending.answered = true;
+  }
+  return answers;
+}
+
+std::optional<TrimHook::Clock::time_point> TrimHook::NextDue() const {
+  ipc::MutexLock lock(&state_->mu);
+  if (!state_->answers.empty()) return Clock::time_point();
+  std::optional<Clock::time_point> next;
+  for (const Pending& pending : state_->pending) {
+    if (pending.answered) continue;
+    next = std::min(next.value_or(pending.due), pending.due);
+  }
+  return next;
+}
+
+void TrimHook::Run(State& state) {
+  for (;;) {
+    std::optional<Pending> trim;
+    {
+      ipc::MutexLock lock(&state.mu);
+      while (!state.stopping && !(trim = Begin(state)).has_value()) {
+        state.changed.Wait(&state.mu);
+      }
+      if (state.stopping) return;
+    }
+    Call(state, *trim);
+    ipc::MutexLock lock(&state.mu);
+    AnswerRunning(state);
+  }
+}
+
+void TrimHook::Call(State& state, const Pending& trim) {
+  const uint64_t given = TrimHeaps(state, trim.device, trim.bytes);
+  if (state.handler == nullptr || (given > 0 && given >= trim.bytes)) return;
+  const std::chrono::nanoseconds left =
+      std::max(std::chrono::nanoseconds::zero(),
+               std::chrono::nanoseconds(trim.due - Clock::now()));
+  CallAndDropExceptions(state.handler, trim.device, trim.bytes - given,
+                        absl::FromChrono(left));
+}
+
+uint64_t TrimHook::TrimHeaps(State& state, const std::string& device,
+                             uint64_t bytes) {
+  uint64_t given = 0;
+  const void* last = nullptr;
+  while (given < bytes) {
+    HeapTrimmer trimmer;
+    {
+      ipc::MutexLock lock(&state.mu);
+      const auto next = state.heaps.upper_bound(last);
+      if (next == state.heaps.end()) break;
+      last = state.running_heap = next->first;
+      trimmer = next->second;
+    }
+    given += trimmer(device, bytes - given);
+    ipc::MutexLock lock(&state.mu);
+    state.running_heap = nullptr;
+    state.changed.NotifyAll();
+  }
+  return given;
+}
+
+std::optional<TrimHook::Pending> TrimHook::Begin(State& state) {
+  std::optional<Pending> newest;
+  for (Pending& pending : state.pending) {
+    if (newest.has_value() && pending.device != newest->device) continue;
+    pending.running = true;
+    newest = pending;
+  }
+  return newest;
+}
+
+void TrimHook::AnswerRunning(State& state) {
+  std::vector<Pending> waiting;
+  for (Pending& pending : state.pending) {
+    if (pending.running) {
+      if (!pending.answered) state.answers.push_back({pending.trim, false});
+    } else {
+      waiting.push_back(std::move(pending));
+    }
+  }
+  state.pending.swap(waiting);
+  state.Wake();
+}
+
+}  // namespace gmb::internal
