@@ -210,8 +210,8 @@ TEST_F(CorePatientTrimTest, AnEvictionWaitsForATrimThatIsUnderWay) {
 // So long that the time that the test itself takes does not matter.
 constexpr std::chrono::minutes kTrimWait{10};
 
-CoreOptions VeryPatientOptions() {
-  CoreOptions options = ReclaimOptions();
+MachineOptions VeryPatientOptions() {
+  MachineOptions options = ReclaimOptions();
   options.planner.trim_wait = kTrimWait;
   return options;
 }
