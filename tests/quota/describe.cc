@@ -12,7 +12,8 @@ std::string Text(const Amount& amount) {
 
 std::string Text(const Refusal& refusal) {
   return absl::StrCat(ReasonName(refusal.reason),
-                      " deficit=", refusal.deficit_bytes);
+                      " deficit=", refusal.deficit_bytes,
+                      refusal.claimed ? " claimed" : "");
 }
 
 struct EventText {
@@ -27,7 +28,8 @@ struct EventText {
   }
   std::string operator()(const MissingChanged& e) const {
     return absl::StrCat("MissingChanged pool=", e.pool.value,
-                        " bytes=", e.missing_bytes);
+                        " bytes=", e.missing_bytes,
+                        " returning=", e.returning_bytes);
   }
   std::string operator()(const UnreturnedChanged& e) const {
     return absl::StrCat("UnreturnedChanged pool=", e.pool.value,
@@ -100,7 +102,8 @@ struct EffectText {
   std::string operator()(const Denied& e) const {
     return absl::StrCat(
         "Denied request=", e.request.value, " session=", e.session.value, " ",
-        Text(Refusal{e.reason, e.deficit_bytes}), e.pausing ? " pausing" : "");
+        Text(Refusal{e.reason, e.deficit_bytes, e.claimed}),
+        e.pausing ? " pausing" : "");
   }
   std::string operator()(const Restored& e) const {
     return absl::StrCat("Restored request=", e.request.value,
