@@ -151,7 +151,10 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
         static_cast<int64_t>(need_bytes) - free_bytes;
     if (lacking_bytes <= 0) return ++looked_at < kMostFronts;
     // What is under way serves it first, and then the next.
-    if (lacking_bytes <= static_cast<int64_t>(incoming_bytes)) return false;
+    if (lacking_bytes <= static_cast<int64_t>(incoming_bytes)) {
+      found.reset();
+      return false;
+    }
     const ClaimPhase phase =
         record.window ? PhaseAt(*record.window, now) : ClaimPhase{};
     const bool lets_pass =

@@ -1,6 +1,10 @@
 #include "tests/quota/describe.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace gmb::quota {
 namespace {
@@ -158,6 +162,21 @@ std::string Describe(const Event& event) {
 }
 std::string Describe(const Effect& effect) {
   return std::visit(EffectText(), effect);
+}
+
+std::string DescribeAnswers(const Effects& effects) {
+  std::vector<std::string> ordered, others;
+  for (const Effect& effect : effects) {
+    const bool of_request = std::holds_alternative<Granted>(effect) ||
+                            std::holds_alternative<Denied>(effect) ||
+                            std::holds_alternative<Restored>(effect) ||
+                            std::holds_alternative<Waiting>(effect);
+    if (std::holds_alternative<BudgetChanged>(effect)) continue;
+    (of_request ? ordered : others).push_back(Describe(effect));
+  }
+  std::sort(others.begin(), others.end());
+  return absl::StrCat(absl::StrJoin(ordered, "\n  "), "\n  ",
+                      absl::StrJoin(others, "\n  "));
 }
 
 }  // namespace gmb::quota

@@ -250,22 +250,6 @@ class Run {
     return set;
   }
 
-  // The answers to requests in order, the others as a set.
-  static std::string Comparable(const Effects& effects) {
-    std::vector<std::string> ordered, others;
-    for (const Effect& effect : effects) {
-      const bool of_request = std::holds_alternative<Granted>(effect) ||
-                              std::holds_alternative<Denied>(effect) ||
-                              std::holds_alternative<Restored>(effect) ||
-                              std::holds_alternative<Waiting>(effect);
-      if (std::holds_alternative<BudgetChanged>(effect)) continue;
-      (of_request ? ordered : others).push_back(Describe(effect));
-    }
-    std::sort(others.begin(), others.end());
-    return absl::StrCat(absl::StrJoin(ordered, "\n  "), "\n  ",
-                        absl::StrJoin(others, "\n  "));
-  }
-
   void Do(const Event& event) {
     // The checker sees an event as a whole: let what is due happen first, where
     // the order of the two matters to it.
@@ -297,8 +281,8 @@ class Run {
       }
       result_.pending += std::holds_alternative<QuotaPending>(effect);
     }
-    const std::string engine_says = Comparable(effects);
-    const std::string model_says = Comparable(model_.Handle(event, now_));
+    const std::string engine_says = DescribeAnswers(effects);
+    const std::string model_says = DescribeAnswers(model_.Handle(event, now_));
     history_.push_back("  " + engine_says);
     if (engine_says != model_says) {
       Fail(absl::StrCat("the reference model says\n  ", model_says));
