@@ -72,8 +72,8 @@ namespace {
 int64_t LackingBesideAll(const PoolState& pool, const Account& account,
                          const Ask& ask, const Claims& claims, uint64_t place) {
   const auto bytes = static_cast<int64_t>(ask.bytes);
-  const int64_t free_bytes = pool.ledger.FreeBytes() -
-                             static_cast<int64_t>(claims.guaranteed_bytes);
+  const int64_t free_bytes =
+      pool.ledger.FreeBytes() - static_cast<int64_t>(claims.guaranteed_bytes);
   int64_t lacking = bytes - free_bytes;
   for (const Claim& claim : claims.held) {
     if (claim.place == place ||
@@ -81,9 +81,9 @@ int64_t LackingBesideAll(const PoolState& pool, const Account& account,
                                 StandingOf(account))) {
       continue;
     }
-    lacking = std::max(
-        lacking, LackingBeside(claim, bytes, BeyondBytes(account, ask),
-                               free_bytes, pool.ledger.SlackBytes()));
+    lacking =
+        std::max(lacking, LackingBeside(claim, bytes, BeyondBytes(account, ask),
+                                        free_bytes, pool.ledger.SlackBytes()));
   }
   return lacking;
 }

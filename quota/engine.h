@@ -40,8 +40,8 @@ class Engine {
   // much for every effect; changes of pools and quotas take O(n).
   [[nodiscard]] Effects Handle(const Event& event, Instant now);
 
-  // When the next waiting request expires, or the next claim begins or ceases to
-  // hold: the caller sends a Tick then. None: nothing waits.
+  // When the next waiting request expires, or the next claim begins or ceases
+  // to hold: the caller sends a Tick then. None: nothing waits.
   std::optional<Instant> NextDeadline() const;
 
   // What Handle would refuse, without changing anything. To set several quotas

@@ -16,8 +16,8 @@ constexpr int kMostFronts = 16;
 void Engine::State::BeginClaim(RequestId request) {
   WaiterRecord& record = waiters.at(request);
   if (record.window) return;
-  record.window = ClaimWindow{
-      .from = now + std::max(options.pass_window, Nanoseconds(1))};
+  record.window =
+      ClaimWindow{.from = now + std::max(options.pass_window, Nanoseconds(1))};
   for (const Part& part : record.asked.parts) {
     FindPool(part.pool)->queue.SetPassableUntil(
         record.asked.tenant, record.place, record.window->from);
@@ -45,10 +45,10 @@ std::vector<PoolId> Engine::State::TurnClaims() {
     WaiterRecord& record = waiters.at(turns.begin()->request);
     UnscheduleTurn(record);
     if (record.window->first == Nanoseconds(0)) {
-      record.window->first = std::max(IsCoveredEverywhere(record.asked)
-                                          ? options.covered_hold
-                                          : options.pass_window,
-                                      Nanoseconds(1));
+      record.window->first =
+          std::max(IsCoveredEverywhere(record.asked) ? options.covered_hold
+                                                     : options.pass_window,
+                   Nanoseconds(1));
     }
     ScheduleTurn(record);
     for (const Part& part : record.asked.parts) touched.push_back(part.pool);
@@ -57,12 +57,11 @@ std::vector<PoolId> Engine::State::TurnClaims() {
 }
 
 bool Engine::State::IsCoveredEverywhere(const Request& request) const {
-  return std::all_of(request.parts.begin(), request.parts.end(),
-                     [&](const Part& part) {
-                       const PoolState& pool = *FindPool(part.pool);
-                       return IsCovered(
-                           pool, *pool.ledger.Find(request.tenant), part.ask);
-                     });
+  return std::all_of(
+      request.parts.begin(), request.parts.end(), [&](const Part& part) {
+        const PoolState& pool = *FindPool(part.pool);
+        return IsCovered(pool, *pool.ledger.Find(request.tenant), part.ask);
+      });
 }
 
 Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
@@ -79,21 +78,20 @@ Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
     if (other_id != id && request) AddClaim(id, pool, *request, claims);
   }
   // The map has no order of its own.
-  std::sort(
-      claims.held.begin(), claims.held.end(),
-      [](const Claim& a, const Claim& b) { return a.place < b.place; });
+  std::sort(claims.held.begin(), claims.held.end(),
+            [](const Claim& a, const Claim& b) { return a.place < b.place; });
   return claims;
 }
 
 void Engine::State::AddClaim(PoolId id, const PoolState& pool,
                              RequestId request, Claims& claims) const {
   const WaiterRecord& record = waiters.at(request);
-  const auto part = std::find_if(
-      record.asked.parts.begin(), record.asked.parts.end(),
-      [&](const Part& other) { return other.pool == id; });
-  const bool known = std::any_of(
-      claims.held.begin(), claims.held.end(),
-      [&](const Claim& claim) { return claim.request == request; });
+  const auto part =
+      std::find_if(record.asked.parts.begin(), record.asked.parts.end(),
+                   [&](const Part& other) { return other.pool == id; });
+  const bool known =
+      std::any_of(claims.held.begin(), claims.held.end(),
+                  [&](const Claim& claim) { return claim.request == request; });
   if (part == record.asked.parts.end() || known) return;
   if (!PhaseAt(*record.window, now).holds) return;
   const Account& account = *pool.ledger.Find(record.asked.tenant);
@@ -126,8 +124,8 @@ Instant Engine::State::CollectsFrom(const WaiterRecord& record,
 std::optional<Shortage> Engine::State::BorrowersShortage(
     PoolId id, const PoolState& pool, uint64_t incoming_bytes) const {
   const Claims claims = ClaimsIn(id, pool);
-  const int64_t free_bytes = pool.ledger.FreeBytes() -
-                             static_cast<int64_t>(claims.guaranteed_bytes);
+  const int64_t free_bytes =
+      pool.ledger.FreeBytes() - static_cast<int64_t>(claims.guaranteed_bytes);
   std::optional<Shortage> found;
   if (free_bytes < 0) return found;
   int looked_at = 0;
@@ -147,8 +145,7 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
       }
       need_bytes = std::max(need_bytes, part->ask.bytes + claim.bytes);
     }
-    const int64_t lacking_bytes =
-        static_cast<int64_t>(need_bytes) - free_bytes;
+    const int64_t lacking_bytes = static_cast<int64_t>(need_bytes) - free_bytes;
     if (lacking_bytes <= 0) return ++looked_at < kMostFronts;
     // What is under way serves it first, and then the next.
     if (lacking_bytes <= static_cast<int64_t>(incoming_bytes)) {
@@ -166,8 +163,7 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
         .tenant = asked.tenant,
         .pool = id,
         .bytes = part->ask.bytes,
-        .lacking_bytes =
-            static_cast<uint64_t>(lacking_bytes) - incoming_bytes,
+        .lacking_bytes = static_cast<uint64_t>(lacking_bytes) - incoming_bytes,
         .within_guarantee = false,
         .collects_from = CollectsFrom(record, claims),
         .deadline = asked.deadline};

@@ -146,12 +146,12 @@ void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
   const auto waiting = restores.find(leases.at(lease).session);  // 0: none
   if (waiting == restores.end()) return;
   // A Restore is one tenant's, whatever a caller takes for a session.
-  const auto joined = std::find_if(
-      waiting->second.begin(), waiting->second.end(),
-      [&](const Arrival& arrival) {
-        return waiters.at(arrival.request).asked.tenant ==
-               leases.at(lease).tenant;
-      });
+  const auto joined =
+      std::find_if(waiting->second.begin(), waiting->second.end(),
+                   [&](const Arrival& arrival) {
+                     return waiters.at(arrival.request).asked.tenant ==
+                            leases.at(lease).tenant;
+                   });
   if (joined == waiting->second.end()) return;
   WaiterRecord record = Dequeue(joined->request);
   Request& asked = record.asked;

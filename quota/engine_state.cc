@@ -114,9 +114,8 @@ std::optional<Refusal> Engine::State::Blocked(const Request& request) const {
   std::optional<Refusal> blocked;
   for (const Part& part : request.parts) {
     const PoolState& pool = *FindPool(part.pool);
-    const auto refusal =
-        CheckNow(pool, *pool.ledger.Find(request.tenant), part.ask,
-                 ClaimsIn(part.pool, pool));
+    const auto refusal = CheckNow(pool, *pool.ledger.Find(request.tenant),
+                                  part.ask, ClaimsIn(part.pool, pool));
     if (!refusal) continue;
     // Of several pools the one that lacks most speaks, the first of equals, and
     // one that has the bytes only if all have.

@@ -44,7 +44,8 @@ struct Engine::State {
     Request asked;
     uint64_t place = 0;  // in the order of arrival, over all pools
     Instant since;
-    // Of one that was the head of a queue: when it holds, and when that changes.
+    // Of one that was the head of a queue: when it holds, and when that
+    // changes.
     std::optional<ClaimWindow> window = {};
     Instant turns_at = Instant::Max();
   };

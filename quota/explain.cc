@@ -25,13 +25,13 @@ Borrowable BorrowableBy(const PoolState& pool, const Account& account,
       continue;
     }
     claimed_bytes = std::max(claimed_bytes, static_cast<int64_t>(claim.bytes));
-    claimed_slack_bytes = std::max(claimed_slack_bytes,
-                                   static_cast<int64_t>(claim.slack_bytes));
+    claimed_slack_bytes =
+        std::max(claimed_slack_bytes, static_cast<int64_t>(claim.slack_bytes));
   }
   return {.free_bytes = ledger.FreeBytes() - claimed_bytes -
                         static_cast<int64_t>(claims.guaranteed_bytes),
-          .slack_bytes = std::max<int64_t>(
-              ledger.SlackBytes() - claimed_slack_bytes, 0)};
+          .slack_bytes =
+              std::max<int64_t>(ledger.SlackBytes() - claimed_slack_bytes, 0)};
 }
 
 uint64_t Obtainable(const PoolState& pool, const Account& account,
@@ -41,16 +41,15 @@ uint64_t Obtainable(const PoolState& pool, const Account& account,
   const int64_t within_bytes =
       std::min(pool.ledger.FreeBytes(),
                static_cast<int64_t>(account.GuaranteeLeftBytes()));
-  const uint64_t bytes =
-      std::min(static_cast<uint64_t>(std::max<int64_t>(
-                   {within_bytes, borrowable_bytes, 0})),
-               account.LimitLeftBytes());
+  const uint64_t bytes = std::min(static_cast<uint64_t>(std::max<int64_t>(
+                                      {within_bytes, borrowable_bytes, 0})),
+                                  account.LimitLeftBytes());
   return bytes - bytes % pool.ledger.granularity_bytes();
 }
 
 // The requests for which bytes are kept.
 void AddClaims(const PoolState& pool, const Account& account,
-                      const Claims& claims, Explanation& explanation) {
+               const Claims& claims, Explanation& explanation) {
   const auto add = [&](const ClaimView& view) {
     explanation.claims.push_back(view);
     return explanation.claims.size() < kMaxClaims;
@@ -63,8 +62,8 @@ void AddClaims(const PoolState& pool, const Account& account,
                     .within_guarantee = true});
       });
   for (const Claim& claim : claims.held) {
-    const bool before = pool.queue.ComesBefore(
-        claim, account.tenant, kNewPlace, StandingOf(account));
+    const bool before = pool.queue.ComesBefore(claim, account.tenant, kNewPlace,
+                                               StandingOf(account));
     if (!before || explanation.claims.size() >= kMaxClaims) continue;
     add({.request = claim.request,
          .tenant = claim.tenant,
@@ -77,11 +76,10 @@ void AddClaims(const PoolState& pool, const Account& account,
 uint64_t ObtainableBytes(const PoolState& pool, const Account& account,
                          const Claims& claims) {
   const Borrowable left = BorrowableBy(pool, account, claims);
-  return Obtainable(
-      pool, account,
-      std::min(left.free_bytes,
-               left.slack_bytes +
-                   static_cast<int64_t>(account.HardRoomBytes())));
+  return Obtainable(pool, account,
+                    std::min(left.free_bytes,
+                             left.slack_bytes + static_cast<int64_t>(
+                                                    account.HardRoomBytes())));
 }
 
 uint64_t ObtainableSoftBytes(const PoolState& pool, const Account& account,

@@ -53,8 +53,8 @@ struct Account {
   // Soft bytes above the guarantee in force: what may be taken from this tenant
   // so that others can borrow.
   uint64_t LentBytes() const {
-    return std::min(soft_bytes, ResidentBytes() - std::min(ResidentBytes(),
-                                                           effective_bytes));
+    return std::min(soft_bytes, ResidentBytes() -
+                                    std::min(ResidentBytes(), effective_bytes));
   }
   uint64_t OverLimitBytes() const {
     const uint64_t bytes = leased_bytes - evicted_bytes;

@@ -14,13 +14,21 @@ int64_t Signed(uint64_t bytes) { return static_cast<int64_t>(bytes); }
 
 WaitQueue::Waiters::Figures WaitQueue::FiguresOf(const Ask& ask) {
   const int64_t bytes = Signed(ask.bytes);
-  return {bytes, ask.restore ? kNone : bytes, ask.restore ? bytes : kNone,
-          ask.hard ? bytes : kNone, 0, -bytes};
+  return {bytes,
+          ask.restore ? kNone : bytes,
+          ask.restore ? bytes : kNone,
+          ask.hard ? bytes : kNone,
+          0,
+          -bytes};
 }
 
 WaitQueue::Waiters::Figures WaitQueue::LimitBounds(const Standing& standing) {
-  return {kAny, Signed(standing.limit_left_bytes),
-          Signed(standing.restore_left_bytes), kAny, kAny, kAny};
+  return {kAny,
+          Signed(standing.limit_left_bytes),
+          Signed(standing.restore_left_bytes),
+          kAny,
+          kAny,
+          kAny};
 }
 
 void WaitQueue::Add(TenantId tenant, uint64_t place, RequestId request,
@@ -86,11 +94,11 @@ std::optional<RequestId> WaitQueue::NextWithinGuarantee(
 
 std::optional<RequestId> WaitQueue::FirstFront(Instant passable_until) const {
   const Waiter* front = nullptr;
-  borrowers_.FirstWithin(
-      {kAny, kAny, passable_until.ns}, [&](const Turn& turn) {
-        front = BorrowingFront(lines_.at(turn.tenant));
-        return front != nullptr;
-      });
+  borrowers_.FirstWithin({kAny, kAny, passable_until.ns},
+                         [&](const Turn& turn) {
+                           front = BorrowingFront(lines_.at(turn.tenant));
+                           return front != nullptr;
+                         });
   if (front == nullptr) return std::nullopt;
   return front->request;
 }
@@ -114,9 +122,8 @@ std::optional<RequestId> WaitQueue::NextBorrowing(
           return waiter != nullptr;
         });
     if (fit == nullptr) return std::nullopt;
-    const Claim* broken =
-        FirstBroken(fit->tenant, lines_.at(fit->tenant), *waiter, free_bytes,
-                    slack_bytes, claims);
+    const Claim* broken = FirstBroken(fit->tenant, lines_.at(fit->tenant),
+                                      *waiter, free_bytes, slack_bytes, claims);
     if (broken == nullptr) return waiter->request;
     // Nothing before that claim fits, and all behind it must leave it whole.
     bytes = std::min(bytes, free_bytes - Signed(broken->bytes));

@@ -63,8 +63,8 @@ class WaitQueue {
   void ForEachWithinGuarantee(const Visitor& visit) const;
 
   // The first borrowing request of at most `free_bytes` that, if hard, needs at
-  // most `slack_bytes` beyond its tenant's hard room, and that leaves the claims
-  // of those before it whole.
+  // most `slack_bytes` beyond its tenant's hard room, and that leaves the
+  // claims of those before it whole.
   std::optional<RequestId> NextBorrowing(int64_t free_bytes,
                                          int64_t slack_bytes,
                                          absl::Span<const Claim> claims) const;

@@ -70,15 +70,14 @@ class World {
 
  protected:
   void SetQuota(TenantId tenant, PoolId pool, uint64_t guarantee) {
-    Do(QuotaSet{
-        pool,
-        tenant,
-        {Amount::Bytes(guarantee), Amount::Bytes(kPoolBytes), 1}});
+    Do(QuotaSet{pool,
+                tenant,
+                {Amount::Bytes(guarantee), Amount::Bytes(kPoolBytes), 1}});
   }
   uint64_t Below(uint64_t bound) { return random_() % bound; }
   Nanoseconds Up(Nanoseconds most) {
-    return Nanoseconds(1 + static_cast<int64_t>(
-                               Below(static_cast<uint64_t>(most.count()))));
+    return Nanoseconds(
+        1 + static_cast<int64_t>(Below(static_cast<uint64_t>(most.count()))));
   }
 
   // Its lease, if it is granted at once.
@@ -212,7 +211,7 @@ class Crowded : public World {
           hard ? view.obtainable_bytes : view.obtainable_soft_bytes;
       const bool waits = Below(6) == 0;
       if (most == 0 && !waits) continue;
-      const uint64_t bytes = waits          ? 1 + Below(20)
+      const uint64_t bytes = waits           ? 1 + Below(20)
                              : Below(2) == 0 ? most
                                              : 1 + Below(most);
       Ask(tenant, pool, bytes, hard, waits ? Up(2 * t_) : Nanoseconds(0));

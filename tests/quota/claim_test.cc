@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "tests/quota/engine_fixture.h"
 
 namespace gmb::quota {
@@ -29,8 +33,7 @@ class ClaimTest : public EngineTest {
     }
   }
   void Guarantee(TenantId tenant, uint64_t bytes, PoolId pool = kPool) {
-    Do(QuotaSet{
-        pool, tenant, {Amount::Bytes(bytes), Amount::Bytes(1024), 1}});
+    Do(QuotaSet{pool, tenant, {Amount::Bytes(bytes), Amount::Bytes(1024), 1}});
   }
 
   void At(Nanoseconds since_start) { now_ = Instant{} + since_start; }
@@ -198,6 +201,39 @@ TEST_F(ClaimTest, AHoldThatCouldBeCoveredLastsForEightSeconds) {
   EXPECT_TRUE(Passes(kC));
   At(seconds(17));
   EXPECT_FALSE(Passes(kC));
+}
+
+// Somebody holds a byte for `t`, and then the next one; and takes one at the
+// last moment before each hold.
+TEST_F(ClaimTest, NobodyKeepsTheHeadWaitingByTheTimingOfHisLeases) {
+  for (Nanoseconds t = milliseconds(700); t < seconds(60);
+       t += milliseconds(700)) {
+    engine_ = Engine();
+    now_ = {};
+    SetUp();
+    std::multimap<Instant, LeaseId> ends;
+    const auto take = [&] {
+      if (const auto lease = Take(kA, 1)) ends.emplace(now_ + t, *lease);
+    };
+    take();
+    const RequestId head = WaitSoft(kB, 1024);
+    while (engine_.IsWaiting(head)) {
+      const Instant turn = *engine_.NextDeadline();
+      const Instant before = turn + Nanoseconds(-1);
+      if (!ends.empty() && ends.begin()->first < turn) {
+        now_ = ends.begin()->first;
+        take();
+        Release(ends.begin()->second);
+        ends.erase(ends.begin());
+        continue;
+      }
+      now_ = before;
+      take();
+      now_ = turn;
+      Do(Tick{});
+    }
+    EXPECT_LE(now_, Instant{} + 4 * t + seconds(4)) << t.count();
+  }
 }
 
 TEST_F(ClaimTest, OnlyWhatMayBeTakenCoversAClaim) {

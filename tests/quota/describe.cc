@@ -104,10 +104,10 @@ struct EffectText {
                         " bytes=", e.bytes, " handles=", e.handles);
   }
   std::string operator()(const Denied& e) const {
-    return absl::StrCat(
-        "Denied request=", e.request.value, " session=", e.session.value, " ",
-        Text(Refusal{e.reason, e.deficit_bytes, e.claimed}),
-        e.pausing ? " pausing" : "");
+    return absl::StrCat("Denied request=", e.request.value,
+                        " session=", e.session.value, " ",
+                        Text(Refusal{e.reason, e.deficit_bytes, e.claimed}),
+                        e.pausing ? " pausing" : "");
   }
   std::string operator()(const Restored& e) const {
     return absl::StrCat("Restored request=", e.request.value,

@@ -1,4 +1,5 @@
-// The reference model's claims: what those who wait longest hold back, and when.
+// The reference model's claims: what those who wait longest hold back, and
+// when.
 #include <algorithm>
 
 #include "tests/quota/reference_model.h"
@@ -12,10 +13,9 @@ void ReferenceModel::LearnFirstHolds() {
                         *waiter.head_since + options_.pass_window <= now_;
     if (!begins) continue;
     const auto& parts = waiter.wanted.bytes;
-    const bool covered =
-        std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
-          return IsCovered(waiter.wanted, part.first);
-        });
+    const bool covered = std::all_of(
+        parts.begin(), parts.end(),
+        [&](const auto& part) { return IsCovered(waiter.wanted, part.first); });
     waiter.first_hold = covered ? options_.covered_hold : options_.pass_window;
   }
 }
@@ -85,7 +85,7 @@ size_t ReferenceModel::ArrivalOf(const Wanted& request) const {
 }
 
 ReferenceModel::TurnRank ReferenceModel::RankOf(PoolId pool,
-                                            TenantId tenant) const {
+                                                TenantId tenant) const {
   size_t oldest = waiters_.size();
   for (size_t i = waiters_.size(); i-- > 0;) {
     const Wanted& other = waiters_[i].wanted;
@@ -98,13 +98,13 @@ const ReferenceModel::ModelWaiter* ReferenceModel::Wall(PoolId pool) const {
   const ModelWaiter* first = nullptr;
   for (const ModelWaiter& waiter : waiters_) {
     const Wanted& wanted = waiter.wanted;
-    const bool unpassable =
-        wanted.bytes.contains(pool) && waiter.head_since.has_value() &&
-        *waiter.head_since + options_.pass_window <= now_ &&
-        IsFrontOfItsTenant(wanted, pool);
+    const bool unpassable = wanted.bytes.contains(pool) &&
+                            waiter.head_since.has_value() &&
+                            *waiter.head_since + options_.pass_window <= now_ &&
+                            IsFrontOfItsTenant(wanted, pool);
     if (!unpassable) continue;
-    if (first == nullptr || RankOf(pool, wanted.tenant) <
-                                RankOf(pool, first->wanted.tenant)) {
+    if (first == nullptr ||
+        RankOf(pool, wanted.tenant) < RankOf(pool, first->wanted.tenant)) {
       first = &waiter;
     }
   }
@@ -163,8 +163,8 @@ int64_t ReferenceModel::LackingBeside(const Wanted& request, PoolId pool,
     const auto claimed = static_cast<int64_t>(owner.bytes.at(pool));
     lacking = std::max(lacking, claimed + bytes - free);
     if (beyond(owner) > 0 && beyond(request) > 0) {
-      lacking = std::max(lacking, beyond(owner) + beyond(request) -
-                                      (Usable(pool) - sum));
+      lacking = std::max(
+          lacking, beyond(owner) + beyond(request) - (Usable(pool) - sum));
     }
   }
   return lacking;

@@ -380,9 +380,9 @@ void ReferenceModel::Deny(const Wanted& request, const Refusal& refusal,
 Refusal ReferenceModel::WhyNotNow(const Wanted& request) const {
   std::optional<Refusal> most;
   const auto say = [&](Reason reason, uint64_t deficit, bool claimed) {
-    const bool louder = !most || (most->claimed && !claimed) ||
-                        (most->claimed == claimed &&
-                         deficit > most->deficit_bytes);
+    const bool louder =
+        !most || (most->claimed && !claimed) ||
+        (most->claimed == claimed && deficit > most->deficit_bytes);
     if (louder) most = Refusal{reason, deficit, claimed};
   };
   for (const auto& [pool, bytes] : request.bytes) {
