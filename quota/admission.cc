@@ -57,6 +57,15 @@ int64_t LackingBytes(const PoolState& pool, const Account& account,
   return std::max({not_free, BeyondBytes(account, ask) - slack_bytes, kept});
 }
 
+Lack LackOf(const PoolState& pool, const Account& account, const Ask& ask,
+            uint64_t kept_for_guarantees_bytes) {
+  const int64_t free_bytes =
+      std::max<int64_t>(pool.ledger.FreeBytes(), 0) -
+      static_cast<int64_t>(kept_for_guarantees_bytes);
+  if (static_cast<int64_t>(ask.bytes) > free_bytes) return Lack::kBytes;
+  return LackingBytes(pool, account, ask) > 0 ? Lack::kSum : Lack::kNothing;
+}
+
 uint64_t KeptForGuarantees(const PoolState& pool) {
   uint64_t kept_bytes = 0;
   pool.queue.ForEachWithinGuarantee([&](TenantId, RequestId, uint64_t bytes) {

@@ -41,6 +41,15 @@ std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,
 int64_t LackingBytes(const PoolState& pool, const Account& account,
                      const Ask& ask);
 
+// What a request that borrows lacks in a pool, apart from what is claimed.
+enum class Lack {
+  kNothing,
+  kBytes,  // free ones
+  kSum,    // they are free, and what others are guaranteed rests on them
+};
+Lack LackOf(const PoolState& pool, const Account& account, const Ask& ask,
+            uint64_t kept_for_guarantees_bytes);
+
 // What waiting requests within guarantees are to have of what is free.
 uint64_t KeptForGuarantees(const PoolState& pool);
 

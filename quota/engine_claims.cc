@@ -7,11 +7,46 @@
 namespace gmb::quota {
 namespace {
 
-// Of those that wait to borrow and lack nothing in a pool, so many are looked
-// past for one that does.
+// Of those that wait to borrow and are not what is looked for, so many are
+// passed over.
 constexpr int kMostFronts = 16;
 
 }  // namespace
+
+const Engine::State::Part* Engine::State::PartIn(const Request& request,
+                                                 PoolId id) {
+  const auto part =
+      std::find_if(request.parts.begin(), request.parts.end(),
+                   [&](const Part& other) { return other.pool == id; });
+  return part == request.parts.end() ? nullptr : &*part;
+}
+
+absl::InlinedVector<RequestId, 2> Engine::State::HeadsOf(
+    PoolId id, const PoolState& pool, uint64_t kept_bytes,
+    Instant passable_until) const {
+  absl::InlinedVector<RequestId, 2> heads;
+  int looked_at = 0;
+  pool.queue.ForEachFront(
+      [&](RequestId request) {
+        const Request& asked = waiters.at(request).asked;
+        const Lack lack = LackOf(pool, *pool.ledger.Find(asked.tenant),
+                                 PartIn(asked, id)->ask, kept_bytes);
+        // One that has its bytes here is no head here.
+        if (lack == Lack::kBytes || (lack == Lack::kSum && heads.empty())) {
+          heads.push_back(request);
+        }
+        return lack != Lack::kBytes && ++looked_at < kMostFronts;
+      },
+      passable_until);
+  return heads;
+}
+
+void Engine::State::BeginClaims(PoolId id, const PoolState& pool,
+                                uint64_t kept_bytes) {
+  for (const RequestId head : HeadsOf(id, pool, kept_bytes, Instant::Max())) {
+    BeginClaim(head);
+  }
+}
 
 void Engine::State::BeginClaim(RequestId request) {
   WaiterRecord& record = waiters.at(request);
@@ -68,14 +103,19 @@ Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
   Claims claims;
   if (pool.queue.waiting() == 0) return claims;
   claims.guaranteed_bytes = KeptForGuarantees(pool);
-  const auto first = pool.queue.FirstUnpassable(now);
-  if (first) AddClaim(id, pool, *first, claims);
+  for (const RequestId head :
+       HeadsOf(id, pool, claims.guaranteed_bytes, now)) {
+    AddClaim(id, pool, head, claims);
+  }
   if (pool.linked.empty()) return claims;
   // Whoever claims in one of its pools does so in all of them: or each would be
   // taken by others while it collects in the next.
   for (const auto& [other_id, other] : pools) {
-    const auto request = other->queue.FirstUnpassable(now);
-    if (other_id != id && request) AddClaim(id, pool, *request, claims);
+    if (other_id == id || other->linked.empty()) continue;
+    for (const RequestId head :
+         HeadsOf(other_id, *other, KeptForGuarantees(*other), now)) {
+      AddClaim(id, pool, head, claims);
+    }
   }
   // The map has no order of its own.
   std::sort(claims.held.begin(), claims.held.end(),
@@ -86,13 +126,11 @@ Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
 void Engine::State::AddClaim(PoolId id, const PoolState& pool,
                              RequestId request, Claims& claims) const {
   const WaiterRecord& record = waiters.at(request);
-  const auto part =
-      std::find_if(record.asked.parts.begin(), record.asked.parts.end(),
-                   [&](const Part& other) { return other.pool == id; });
+  const Part* part = PartIn(record.asked, id);
   const bool known =
       std::any_of(claims.held.begin(), claims.held.end(),
                   [&](const Claim& claim) { return claim.request == request; });
-  if (part == record.asked.parts.end() || known) return;
+  if (part == nullptr || known) return;
   if (!PhaseAt(*record.window, now).holds) return;
   const Account& account = *pool.ledger.Find(record.asked.tenant);
   const Ask& ask = part->ask;
@@ -133,9 +171,7 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
     const WaiterRecord& record = waiters.at(request);
     const Request& asked = record.asked;
     const Account& account = *pool.ledger.Find(asked.tenant);
-    const auto part =
-        std::find_if(asked.parts.begin(), asked.parts.end(),
-                     [&](const Part& other) { return other.pool == id; });
+    const Part* part = PartIn(asked, id);
     uint64_t need_bytes = part->ask.bytes;
     for (const Claim& claim : claims.held) {
       if (claim.place == record.place ||

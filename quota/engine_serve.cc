@@ -113,11 +113,9 @@ std::optional<RequestId> Engine::State::NextToBorrow(PoolId id,
   const int64_t free_bytes = std::max<int64_t>(ledger.FreeBytes(), 0) -
                              static_cast<int64_t>(claims.guaranteed_bytes);
   if (free_bytes < 0) return std::nullopt;
-  const auto next =
-      pool.queue.NextBorrowing(free_bytes, ledger.SlackBytes(), claims.held);
-  const auto head = pool.queue.Head();
-  if (head && next != head) BeginClaim(*head);
-  return next;
+  BeginClaims(id, pool, claims.guaranteed_bytes);
+  return pool.queue.NextBorrowing(free_bytes, ledger.SlackBytes(),
+                                  claims.held);
 }
 
 bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {

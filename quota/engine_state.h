@@ -75,8 +75,15 @@ struct Engine::State {
   // Time (engine_state.cc). The pools are to be settled in any case.
   void Expire(std::vector<PoolId> touched, Effects& effects);
 
-  // What the head of a queue holds back, and when (engine_claims.cc).
+  // What the heads of queues hold back, and when (engine_claims.cc).
+  void BeginClaims(PoolId id, const PoolState& pool, uint64_t kept_bytes);
   void BeginClaim(RequestId request);
+  static const Part* PartIn(const Request& request, PoolId id);
+  // The first request in order that lacks bytes in the pool, and before it the
+  // first that lacks but the sum. Of those that may not be passed at `now`.
+  absl::InlinedVector<RequestId, 2> HeadsOf(PoolId id, const PoolState& pool,
+                                            uint64_t kept_bytes,
+                                            Instant passable_until) const;
   // Brings claims up to date with the time. Answers the pools in which others
   // may be served now.
   std::vector<PoolId> TurnClaims();

@@ -92,17 +92,6 @@ std::optional<RequestId> WaitQueue::NextWithinGuarantee(
   return found->request;
 }
 
-std::optional<RequestId> WaitQueue::FirstFront(Instant passable_until) const {
-  const Waiter* front = nullptr;
-  borrowers_.FirstWithin({kAny, kAny, passable_until.ns},
-                         [&](const Turn& turn) {
-                           front = BorrowingFront(lines_.at(turn.tenant));
-                           return front != nullptr;
-                         });
-  if (front == nullptr) return std::nullopt;
-  return front->request;
-}
-
 std::optional<RequestId> WaitQueue::NextBorrowing(
     int64_t free_bytes, int64_t slack_bytes,
     absl::Span<const Claim> claims) const {

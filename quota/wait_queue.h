@@ -68,17 +68,11 @@ class WaitQueue {
   std::optional<RequestId> NextBorrowing(int64_t free_bytes,
                                          int64_t slack_bytes,
                                          absl::Span<const Claim> claims) const;
-  // The request whose turn it is to borrow, whether it fits or not.
-  std::optional<RequestId> Head() const { return FirstFront(Instant::Max()); }
-  // Of the first requests of each tenant, the first in order that borrows and
-  // may no longer be passed.
-  std::optional<RequestId> FirstUnpassable(Instant now) const {
-    return FirstFront(now);
-  }
   // Calls `visit(request)` for the first request of each tenant that borrows,
-  // those that are served first first, until it answers false.
+  // those that are served first first, until it answers false. With a time:
+  // only for those that may no longer be passed then.
   template <typename Visitor>
-  void ForEachFront(const Visitor& visit) const;
+  void ForEachFront(const Visitor& visit, Instant now = Instant::Max()) const;
 
   // Whether the waiting request that claims is served before this one; a place
   // greater than all means one that arrives now.
@@ -151,8 +145,6 @@ class WaitQueue {
   static const Waiter* Front(const Line& line);
   // The oldest of these that is above the guarantee.
   static const Waiter* BorrowingFront(const Line& line);
-  // In order, the first of these that is passable until then at most.
-  std::optional<RequestId> FirstFront(Instant passable_until) const;
   // The oldest that is within the guarantee and has its bytes.
   static const Waiter* FrontWithin(const Line& line, int64_t free_bytes);
   // The claim that the request would not leave whole; null: none.
@@ -194,8 +186,8 @@ void WaitQueue::ForEachWithinGuarantee(const Visitor& visit) const {
 }
 
 template <typename Visitor>
-void WaitQueue::ForEachFront(const Visitor& visit) const {
-  borrowers_.FirstWithin({kAny, kAny, kAny}, [&](const Turn& turn) {
+void WaitQueue::ForEachFront(const Visitor& visit, Instant now) const {
+  borrowers_.FirstWithin({kAny, kAny, now.ns}, [&](const Turn& turn) {
     const Waiter* front = BorrowingFront(lines_.at(turn.tenant));
     return front != nullptr && !visit(front->request);
   });

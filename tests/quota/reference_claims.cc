@@ -94,34 +94,46 @@ ReferenceModel::TurnRank ReferenceModel::RankOf(PoolId pool,
   return {Priority(pool, tenant), oldest};
 }
 
-const ReferenceModel::ModelWaiter* ReferenceModel::Wall(PoolId pool) const {
-  const ModelWaiter* first = nullptr;
+std::vector<const ReferenceModel::ModelWaiter*> ReferenceModel::Heads(
+    PoolId pool, bool unpassable) const {
+  std::vector<const ModelWaiter*> fronts;
   for (const ModelWaiter& waiter : waiters_) {
-    const Wanted& wanted = waiter.wanted;
-    const bool unpassable = wanted.bytes.contains(pool) &&
-                            waiter.head_since.has_value() &&
-                            *waiter.head_since + options_.pass_window <= now_ &&
-                            IsFrontOfItsTenant(wanted, pool);
-    if (!unpassable) continue;
-    if (first == nullptr ||
-        RankOf(pool, wanted.tenant) < RankOf(pool, first->wanted.tenant)) {
-      first = &waiter;
+    const bool over = waiter.head_since.has_value() &&
+                      *waiter.head_since + options_.pass_window <= now_;
+    if (waiter.wanted.bytes.contains(pool) && (over || !unpassable) &&
+        IsFrontOfItsTenant(waiter.wanted, pool)) {
+      fronts.push_back(&waiter);
     }
   }
-  return first;
+  std::sort(fronts.begin(), fronts.end(), [&](const auto* a, const auto* b) {
+    return RankOf(pool, a->wanted.tenant) < RankOf(pool, b->wanted.tenant);
+  });
+  const int64_t free = std::max<int64_t>(Free(pool), 0) -
+                       static_cast<int64_t>(KeptWithin(pool));
+  std::vector<const ModelWaiter*> heads;
+  for (const ModelWaiter* waiter : fronts) {
+    const bool lacks_bytes =
+        static_cast<int64_t>(waiter->wanted.bytes.at(pool)) > free;
+    const bool lacks_sum = !lacks_bytes && Lacking(waiter->wanted, pool) > 0;
+    if (lacks_bytes || (lacks_sum && heads.empty())) heads.push_back(waiter);
+    if (lacks_bytes) break;
+  }
+  return heads;
 }
 
 std::vector<const ReferenceModel::ModelWaiter*> ReferenceModel::Claiming(
     PoolId pool) const {
-  std::vector<const ModelWaiter*> claiming;
+  std::set<const ModelWaiter*> claiming;
   for (const auto& [other, unused] : pools_) {
-    const ModelWaiter* wall = Wall(other);
-    if (wall == nullptr || !wall->wanted.bytes.contains(pool)) continue;
-    const bool claims = HoldsNow(*wall) && HeldBack(wall->wanted, pool) == 0 &&
-                        !WithinGuarantee(wall->wanted, pool);
-    if (claims) claiming.push_back(wall);
+    for (const ModelWaiter* head : Heads(other, true)) {
+      const bool claims = head->wanted.bytes.contains(pool) &&
+                          HoldsNow(*head) &&
+                          HeldBack(head->wanted, pool) == 0 &&
+                          !WithinGuarantee(head->wanted, pool);
+      if (claims) claiming.insert(head);
+    }
   }
-  return claiming;
+  return {claiming.begin(), claiming.end()};
 }
 
 uint64_t ReferenceModel::KeptWithin(PoolId pool) const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 namespace gmb::quota {
 
@@ -264,12 +263,12 @@ std::optional<ReferenceModel::Wanted> ReferenceModel::Next(PoolId pool) {
       static_cast<int64_t>(KeptWithin(pool))) {
     return {};
   }
-  bool is_head = true;
+  for (const ModelWaiter* head : Heads(pool, false)) {
+    auto& since = WaiterOf(head->wanted.request).head_since;
+    if (!since) since = now_;
+  }
   for (const Wanted& request : order) {
-    if (WithinGuarantee(request, pool)) continue;
-    if (Fits(request, pool)) return request;
-    auto& since = WaiterOf(request.request).head_since;
-    if (std::exchange(is_head, false) && !since) since = now_;
+    if (!WithinGuarantee(request, pool) && Fits(request, pool)) return request;
   }
   return {};
 }

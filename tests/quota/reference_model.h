@@ -122,8 +122,9 @@ class ReferenceModel {
   Instant NextTurn(const ModelWaiter& waiter) const;
   // Of those that wait for the pool, the oldest of each tenant first.
   TurnRank RankOf(PoolId pool, TenantId tenant) const;
-  // The first in order that may not be passed any more; null: none.
-  const ModelWaiter* Wall(PoolId pool) const;
+  // The first in order that lacks bytes in the pool, and before it the first
+  // that lacks but the sum; `unpassable`: of those whose second is over.
+  std::vector<const ModelWaiter*> Heads(PoolId pool, bool unpassable) const;
   std::vector<const ModelWaiter*> Claiming(PoolId pool) const;
   // For waiting requests within guarantees, as far as they find it.
   uint64_t KeptWithin(PoolId pool) const;
