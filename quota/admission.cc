@@ -59,9 +59,8 @@ int64_t LackingBytes(const PoolState& pool, const Account& account,
 
 Lack LackOf(const PoolState& pool, const Account& account, const Ask& ask,
             uint64_t kept_for_guarantees_bytes) {
-  const int64_t free_bytes =
-      std::max<int64_t>(pool.ledger.FreeBytes(), 0) -
-      static_cast<int64_t>(kept_for_guarantees_bytes);
+  const int64_t free_bytes = std::max<int64_t>(pool.ledger.FreeBytes(), 0) -
+                             static_cast<int64_t>(kept_for_guarantees_bytes);
   if (static_cast<int64_t>(ask.bytes) > free_bytes) return Lack::kBytes;
   return LackingBytes(pool, account, ask) > 0 ? Lack::kSum : Lack::kNothing;
 }

@@ -103,8 +103,7 @@ Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
   Claims claims;
   if (pool.queue.waiting() == 0) return claims;
   claims.guaranteed_bytes = KeptForGuarantees(pool);
-  for (const RequestId head :
-       HeadsOf(id, pool, claims.guaranteed_bytes, now)) {
+  for (const RequestId head : HeadsOf(id, pool, claims.guaranteed_bytes, now)) {
     AddClaim(id, pool, head, claims);
   }
   if (pool.linked.empty()) return claims;

@@ -114,8 +114,7 @@ std::optional<RequestId> Engine::State::NextToBorrow(PoolId id,
                              static_cast<int64_t>(claims.guaranteed_bytes);
   if (free_bytes < 0) return std::nullopt;
   BeginClaims(id, pool, claims.guaranteed_bytes);
-  return pool.queue.NextBorrowing(free_bytes, ledger.SlackBytes(),
-                                  claims.held);
+  return pool.queue.NextBorrowing(free_bytes, ledger.SlackBytes(), claims.held);
 }
 
 bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {

@@ -288,6 +288,21 @@ TEST_F(ClaimTest, NorIsOneThatIsWithinItsGuaranteeThere) {
   EXPECT_TRUE(engine_.IsWaiting(head));
 }
 
+TEST_F(ClaimTest, ThereTheFirstThatLacksBytesIsTheHead) {
+  const auto away = Away(kB, 900, 300);
+  Take(kA, 512);
+  WaitFor(kB, away);
+  Soft(kC, 500, kOther);
+  WaitSoft(kD, 600, kOther);
+  EXPECT_TRUE(Passes(kA, kOther));
+  At(milliseconds(1500));
+  // It is not kept waiting by smaller ones that leave the Restore its bytes.
+  EXPECT_FALSE(Passes(kA, kOther));
+  EXPECT_THAT(OnlyDenied(), IsDenied(Reason::kPoolExhausted, 77));
+  At(milliseconds(2500));
+  EXPECT_FALSE(Passes(kA, kOther));  // the other could be covered
+}
+
 TEST_F(ClaimTest, WhatItCollectsInOnePoolIsNotTakenInTheOther) {
   const auto away = Away(kB, 900, 300);
   const auto here = Soft(kA, 512), there = Soft(kC, 1024, kOther);
@@ -361,6 +376,23 @@ TEST_F(ClaimTest, OneThatLacksGuaranteesLetsSoftOnesPassAndNotHardOnes) {
   EXPECT_FALSE(Soft(kC, 1));
   At(milliseconds(2500));
   EXPECT_TRUE(Take(kC, 10));
+}
+
+TEST_F(ClaimTest, BehindItTheFirstThatLacksBytesIsAHeadAsWell) {
+  Guarantee(kA, 600);
+  Take(kC, 200);
+  Do(Acquire{.request = RequestId{++last_request_},
+             .session = SessionId{kB.value},
+             .tenant = kB,
+             .pool = kPool,
+             .bytes = 300,
+             .deadline = now_ + kHour});
+  At(seconds(1) + milliseconds(100));
+  WaitSoft(kD, 900);
+  EXPECT_TRUE(Passes(kC));
+  At(seconds(2) + milliseconds(200));
+  EXPECT_FALSE(Passes(kC));
+  EXPECT_THAT(OnlyDenied(), IsDenied(Reason::kPoolExhausted, 77));
 }
 
 TEST_F(ClaimTest, TheFirstThatMayNotBePassedDecidesForAll) {

@@ -108,8 +108,8 @@ std::vector<const ReferenceModel::ModelWaiter*> ReferenceModel::Heads(
   std::sort(fronts.begin(), fronts.end(), [&](const auto* a, const auto* b) {
     return RankOf(pool, a->wanted.tenant) < RankOf(pool, b->wanted.tenant);
   });
-  const int64_t free = std::max<int64_t>(Free(pool), 0) -
-                       static_cast<int64_t>(KeptWithin(pool));
+  const int64_t free =
+      std::max<int64_t>(Free(pool), 0) - static_cast<int64_t>(KeptWithin(pool));
   std::vector<const ModelWaiter*> heads;
   for (const ModelWaiter* waiter : fronts) {
     const bool lacks_bytes =

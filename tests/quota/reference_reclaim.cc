@@ -109,9 +109,16 @@ void ReferenceModel::On(const SessionPausing& event) {
     return;
   }
   pausing_.insert(event.session);
-  for (const Wanted& request : Take([&](const Wanted& other) {
-         return other.session == event.session && !WithinGuarantee(other);
-       })) {
+  // One after the other, as in Expire.
+  const auto doomed = [&](const ModelWaiter& waiter) {
+    return waiter.wanted.session == event.session &&
+           !WithinGuarantee(waiter.wanted);
+  };
+  while (true) {
+    const auto next = std::find_if(waiters_.begin(), waiters_.end(), doomed);
+    if (next == waiters_.end()) return;
+    const Wanted request = next->wanted;
+    waiters_.erase(next);
     Deny(request, WhyNotNow(request), true);
   }
 }
