@@ -4,6 +4,17 @@
 #include <algorithm>
 
 namespace gmb::quota {
+namespace {
+
+// Hard bytes that the sum of guarantees would have to take.
+int64_t BeyondBytes(const Account& account, const Ask& ask) {
+  if (!ask.hard) return 0;
+  return std::max<int64_t>(static_cast<int64_t>(ask.bytes) -
+                               static_cast<int64_t>(account.HardRoomBytes()),
+                           0);
+}
+
+}  // namespace
 
 Standing StandingOf(const Account& account) {
   return {.guarantee_left_bytes = account.GuaranteeLeftBytes(),
@@ -44,24 +55,65 @@ int64_t LackingBytes(const PoolState& pool, const Account& account,
   // While operators wait for bytes, or the sum is broken, nobody borrows.
   const int64_t slack_bytes = ledger.SlackBytes();
   const int64_t kept = ledger.IsShrinking() ? 1 : 0;
-  int64_t beyond = 0;  // bytes that the sum would have to take
-  if (ask.hard) {
-    beyond = bytes - static_cast<int64_t>(account.HardRoomBytes());
-  }
-  return std::max({not_free, std::max<int64_t>(beyond, 0) - slack_bytes, kept});
+  return std::max({not_free, BeyondBytes(account, ask) - slack_bytes, kept});
 }
 
-bool FitsNow(const PoolState& pool, const Account& account, const Ask& ask) {
-  const uint64_t limit_left_bytes =
-      ask.restore ? account.RestoreLeftBytes() : account.LimitLeftBytes();
-  if (ask.bytes > limit_left_bytes) return false;
-  if (LackingBytes(pool, account, ask) > 0) return false;
-  return ask.bytes <= account.GuaranteeLeftBytes() ||
-         !pool.queue.AnyWithinGuarantee();
+Lack LackOf(const PoolState& pool, const Account& account, const Ask& ask,
+            uint64_t kept_for_guarantees_bytes) {
+  const int64_t free_bytes = std::max<int64_t>(pool.ledger.FreeBytes(), 0) -
+                             static_cast<int64_t>(kept_for_guarantees_bytes);
+  if (static_cast<int64_t>(ask.bytes) > free_bytes) return Lack::kBytes;
+  return LackingBytes(pool, account, ask) > 0 ? Lack::kSum : Lack::kNothing;
+}
+
+uint64_t KeptForGuarantees(const PoolState& pool) {
+  uint64_t kept_bytes = 0;
+  pool.queue.ForEachWithinGuarantee([&](TenantId, RequestId, uint64_t bytes) {
+    kept_bytes += bytes;
+    return static_cast<int64_t>(kept_bytes) <= pool.ledger.FreeBytes();
+  });
+  return kept_bytes;
+}
+
+namespace {
+
+// What a request that fits lacks because others are served first.
+int64_t LackingBesideAll(const PoolState& pool, const Account& account,
+                         const Ask& ask, const Claims& claims, uint64_t place) {
+  const auto bytes = static_cast<int64_t>(ask.bytes);
+  const int64_t free_bytes =
+      pool.ledger.FreeBytes() - static_cast<int64_t>(claims.guaranteed_bytes);
+  int64_t lacking = bytes - free_bytes;
+  for (const Claim& claim : claims.held) {
+    if (claim.place == place ||
+        !pool.queue.ComesBefore(claim, account.tenant, place,
+                                StandingOf(account))) {
+      continue;
+    }
+    lacking =
+        std::max(lacking, LackingBeside(claim, bytes, BeyondBytes(account, ask),
+                                        free_bytes, pool.ledger.SlackBytes()));
+  }
+  return lacking;
+}
+
+}  // namespace
+
+bool IsCovered(const PoolState& pool, const Account& account, const Ask& ask) {
+  const Ledger& ledger = pool.ledger;
+  // Its tenant's own soft bytes no guarantee protects from it.
+  const uint64_t coming_bytes = ledger.returning_bytes() + ledger.lent_bytes() -
+                                account.LentBytes() + account.soft_bytes;
+  return static_cast<int64_t>(ask.bytes) <=
+             ledger.FreeBytes() + static_cast<int64_t>(coming_bytes) &&
+         BeyondBytes(account, ask) <=
+             std::max<int64_t>(ledger.SlackBytes(), 0) +
+                 static_cast<int64_t>(ledger.returning_bytes());
 }
 
 std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,
-                                const Ask& ask, Instant now) {
+                                const Ask& ask, const Claims& claims,
+                                uint64_t place) {
   const uint64_t limit_left_bytes =
       ask.restore ? account.RestoreLeftBytes() : account.LimitLeftBytes();
   if (ask.bytes > limit_left_bytes) {
@@ -73,12 +125,13 @@ std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,
     return Refusal{.reason = Reason::kPoolExhausted,
                    .deficit_bytes = static_cast<uint64_t>(lacking_bytes)};
   }
-  const bool turn =
-      ask.bytes <= account.GuaranteeLeftBytes() ||
-      (!pool.queue.AnyWithinGuarantee() &&
-       pool.queue.MayPass(account.tenant, StandingOf(account), now));
-  if (turn) return std::nullopt;
-  return Refusal{.reason = Reason::kPoolExhausted};
+  if (ask.bytes <= account.GuaranteeLeftBytes()) return std::nullopt;
+  const int64_t beside_bytes =
+      LackingBesideAll(pool, account, ask, claims, place);
+  if (beside_bytes <= 0) return std::nullopt;
+  return Refusal{.reason = Reason::kPoolExhausted,
+                 .deficit_bytes = static_cast<uint64_t>(beside_bytes),
+                 .claimed = true};
 }
 
 }  // namespace gmb::quota

@@ -4,9 +4,11 @@
 #define GMB_QUOTA_ADMISSION_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "absl/container/btree_map.h"
+#include "quota/claim.h"
 #include "quota/ledger.h"
 #include "quota/tenant_quota.h"
 #include "quota/wait_queue.h"
@@ -39,14 +41,30 @@ std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,
 int64_t LackingBytes(const PoolState& pool, const Account& account,
                      const Ask& ask);
 
-// Whether a request that waits has its bytes in this pool; turns apart.
-bool FitsNow(const PoolState& pool, const Account& account, const Ask& ask);
+// What a request that borrows lacks in a pool, apart from what is claimed.
+enum class Lack {
+  kNothing,
+  kBytes,  // free ones
+  kSum,    // they are free, and what others are guaranteed rests on them
+};
+Lack LackOf(const PoolState& pool, const Account& account, const Ask& ask,
+            uint64_t kept_for_guarantees_bytes);
 
-// The obstacle that keeps a request that is not in the queue from being served
-// now: its tenant's limit, or the pool, with a deficit of 0 when it is only not
-// its turn. None: serve it.
+// What waiting requests within guarantees are to have of what is free.
+uint64_t KeptForGuarantees(const PoolState& pool);
+
+// Whether soft bytes that may be taken, and bytes that come back by themselves,
+// could serve the request together with what is free.
+bool IsCovered(const PoolState& pool, const Account& account, const Ask& ask);
+
+// A request that has just arrived is younger than all that wait.
+inline constexpr uint64_t kNewPlace = std::numeric_limits<uint64_t>::max();
+
+// What keeps a request from being served now: its tenant's limit, the pool, or
+// others that are served first (Refusal::claimed). None: serve it.
 std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,
-                                const Ask& ask, Instant now);
+                                const Ask& ask, const Claims& claims,
+                                uint64_t place = kNewPlace);
 
 }  // namespace gmb::quota
 

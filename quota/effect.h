@@ -28,6 +28,9 @@ struct Denied {
   Reason reason = Reason::kBadRequest;
   // How many bytes were too many, where bytes are the reason.
   uint64_t deficit_bytes = 0;
+  // With kPoolExhausted: the bytes are there, and are kept for requests that
+  // are served first. The deficit is what would have to come free beside those.
+  bool claimed = false;
   // When trying again may help; 0 where waiting alone will not help.
   Nanoseconds retry_after{0};
   // With kPoolExhausted and kTenantLimit: denied before its deadline, because

@@ -16,14 +16,16 @@ Engine& Engine::operator=(Engine&& other) noexcept = default;
 Effects Engine::Handle(const Event& event, Instant now) {
   Effects effects;
   state_->now = std::max(state_->now, now);
-  state_->Expire(effects);
+  state_->Expire(state_->TurnClaims(), effects);
   std::visit([&](const auto& e) { state_->On(e, effects); }, event);
   return effects;
 }
 
 std::optional<Instant> Engine::NextDeadline() const {
   if (state_->expiries.empty()) return std::nullopt;
-  return state_->expiries.begin()->deadline;
+  const Instant expiry = state_->expiries.begin()->deadline;
+  if (state_->turns.empty()) return expiry;
+  return std::min(expiry, state_->turns.begin()->deadline);
 }
 
 std::optional<Refusal> Engine::Check(const QuotaSet& change) const {
@@ -111,6 +113,7 @@ std::optional<TenantPoolView> Engine::TenantPool(TenantId tenant,
   if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
   const Account* account = pool->ledger.Find(tenant);
   if (account == nullptr) return TenantPoolView{};
+  const Claims claims = state_->ClaimsIn(id, *pool);
   return TenantPoolView{
       .quota = account->quota,
       .requested_guarantee_bytes = account->requested.guarantee_bytes,
@@ -123,8 +126,8 @@ std::optional<TenantPoolView> Engine::TenantPool(TenantId tenant,
       .unreturned_bytes = account->unreturned_bytes,
       .borrowed_bytes = account->BorrowedBytes(),
       .over_limit_bytes = account->OverLimitBytes(),
-      .obtainable_bytes = ObtainableBytes(*pool, *account),
-      .obtainable_soft_bytes = ObtainableSoftBytes(*pool, *account),
+      .obtainable_bytes = ObtainableBytes(*pool, *account, claims),
+      .obtainable_soft_bytes = ObtainableSoftBytes(*pool, *account, claims),
       .leases = account->leases,
       .handles = account->handles,
       .waiting = pool->queue.WaitingOf(tenant),
@@ -154,47 +157,40 @@ std::optional<Shortage> Engine::NextShortage(PoolId id,
   if (pool == nullptr || pool->queue.waiting() == 0) return std::nullopt;
   const Ledger& ledger = pool->ledger;
   // What is broken is not to be had from those who stayed within their rights.
-  const int64_t have_bytes = ledger.FreeBytes() +
-                             std::max<int64_t>(-ledger.SlackBytes(), 0) +
-                             static_cast<int64_t>(incoming_bytes);
+  int64_t have_bytes = ledger.FreeBytes() +
+                       std::max<int64_t>(-ledger.SlackBytes(), 0) +
+                       static_cast<int64_t>(incoming_bytes);
   std::optional<Shortage> found;
-  const auto lacks = [&](RequestId request, uint64_t bytes, int64_t need_bytes,
-                         bool within) {
-    const State::Request& asked = state_->waiters.at(request).asked;
-    found = Shortage{
-        .request = request,
-        .session = asked.session,
-        .tenant = asked.tenant,
-        .pool = id,
-        .bytes = bytes,
-        .lacking_bytes = static_cast<uint64_t>(need_bytes - have_bytes),
-        .within_guarantee = within,
-        .deadline = asked.deadline};
-  };
-  int64_t need_bytes = 0;
   pool->queue.ForEachWithinGuarantee(
-      [&](TenantId, RequestId request, uint64_t bytes) {
-        need_bytes += static_cast<int64_t>(bytes);
-        if (need_bytes <= have_bytes) return true;
-        lacks(request, bytes, need_bytes, true);
+      [&](TenantId tenant, RequestId request, uint64_t bytes) {
+        have_bytes -= static_cast<int64_t>(bytes);
+        if (have_bytes >= 0) return true;
+        const State::Request& asked = state_->waiters.at(request).asked;
+        found = Shortage{.request = request,
+                         .session = asked.session,
+                         .tenant = tenant,
+                         .pool = id,
+                         .bytes = bytes,
+                         .lacking_bytes = static_cast<uint64_t>(-have_bytes),
+                         .within_guarantee = true,
+                         .deadline = asked.deadline};
         return false;
       });
-  if (found || pool->queue.AnyWithinGuarantee()) return found;
-  const auto head = pool->queue.Head();
-  if (!head || ledger.SlackBytes() < 0 || ledger.IsShrinking()) return found;
-  for (const State::Part& part : state_->waiters.at(*head).asked.parts) {
-    const auto bytes = static_cast<int64_t>(part.ask.bytes);
-    if (part.pool != id || bytes <= have_bytes) continue;
-    lacks(*head, part.ask.bytes, bytes, false);
-    found->collects_from = pool->queue.HeadPassableUntil();
-  }
-  return found;
+  const bool lends = ledger.SlackBytes() >= 0 && !ledger.IsShrinking();
+  if (found || !lends) return found;
+  return state_->BorrowersShortage(id, *pool, incoming_bytes);
 }
 
 std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id) const {
   const PoolState* pool = state_->FindPool(id);
   if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
-  Explanation explanation = ExplainPool(*pool, tenant);
+  const Claims claims = state_->ClaimsIn(id, *pool);
+  Explanation explanation = ExplainPool(*pool, tenant, claims);
+  for (ClaimView& claim : explanation.claims) {
+    if (claim.within_guarantee) continue;
+    claim.until =
+        PhaseAt(*state_->waiters.at(claim.request).window, state_->now).until;
+  }
   const Account* account = pool->ledger.Find(tenant);
   for (const auto& [request, record] : state_->waiters) {
     const State::Request& asked = record.asked;
@@ -205,7 +201,7 @@ std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id) const {
     // It waits, so that something blocks it: its limit, the bytes, or a turn
     // that is not its.
     const Refusal blocked =
-        CheckNow(*pool, *account, part->ask, state_->now)
+        CheckNow(*pool, *account, part->ask, claims, record.place)
             .value_or(Refusal{.reason = Reason::kPoolExhausted});
     explanation.waiting.push_back({.request = request,
                                    .session = asked.session,
@@ -213,7 +209,8 @@ std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id) const {
                                    .since = record.since,
                                    .deadline = asked.deadline,
                                    .blocked_by = blocked.reason,
-                                   .deficit_bytes = blocked.deficit_bytes});
+                                   .deficit_bytes = blocked.deficit_bytes,
+                                   .claimed = blocked.claimed});
   }
   const auto place = [&](const WaitingView& view) {
     return state_->waiters.at(view.request).place;

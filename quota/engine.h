@@ -21,8 +21,11 @@ namespace gmb::quota {
 struct EngineOptions {
   uint64_t max_handles = 32768;  // of all tenants and pools together
   // How long, in all, smaller requests may pass one that waits for bytes at the
-  // head of a queue.
+  // head of a queue, and how long it then holds at first. Above 0.
   Nanoseconds pass_window = std::chrono::seconds(1);
+  // How long it holds at first where soft or returning bytes could cover its
+  // claim.
+  Nanoseconds covered_hold = std::chrono::seconds(8);
 };
 
 class Engine {
@@ -37,8 +40,8 @@ class Engine {
   // much for every effect; changes of pools and quotas take O(n).
   [[nodiscard]] Effects Handle(const Event& event, Instant now);
 
-  // When the next waiting request expires: the caller sends a Tick then. None:
-  // nothing waits.
+  // When the next waiting request expires, or the next claim begins or ceases
+  // to hold: the caller sends a Tick then. None: nothing waits.
   std::optional<Instant> NextDeadline() const;
 
   // What Handle would refuse, without changing anything. To set several quotas
@@ -63,10 +66,12 @@ class Engine {
   std::optional<RequestId> RestoreOf(LeaseId id) const;
   // Of the requests that are served first, the first whose bytes are not there
   // even when `incoming_bytes` more come free: what reclaim is for. The oldest
-  // within their guarantees, added up; and only when none of those waits, the
-  // one whose turn it is to borrow. None: nobody waits for bytes that others
-  // could give. A request of several pools is found in each. O(n) for n
-  // requests within guarantees that wait.
+  // within their guarantees, added up; and only when none of those lacks bytes,
+  // the first in the order of those that borrow, beside what is claimed before
+  // it. One that lets others pass for the time being is named when no other
+  // is. None: nobody waits for bytes that others could give. A request of
+  // several pools is found in each. O(n) for n requests within guarantees that
+  // wait; of those that borrow at most 16 are looked at.
   std::optional<Shortage> NextShortage(PoolId id,
                                        uint64_t incoming_bytes) const;
   // Takes O(n log n): for people, not for decisions.

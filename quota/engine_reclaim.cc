@@ -137,7 +137,7 @@ void Engine::State::LeaveOut(LeaseId lease, RequestId request,
         Restored{.request = request, .session = record.asked.session});
   } else {
     CollectParts(record.asked);
-    Enqueue(std::move(record.asked), record.place, record.since);
+    Enqueue(std::move(record));
   }
   SettleAll(std::move(touched), effects);
 }
@@ -145,7 +145,15 @@ void Engine::State::LeaveOut(LeaseId lease, RequestId request,
 void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
   const auto waiting = restores.find(leases.at(lease).session);  // 0: none
   if (waiting == restores.end()) return;
-  WaiterRecord record = Dequeue(waiting->second.begin()->request);
+  // A Restore is one tenant's, whatever a caller takes for a session.
+  const auto joined =
+      std::find_if(waiting->second.begin(), waiting->second.end(),
+                   [&](const Arrival& arrival) {
+                     return waiters.at(arrival.request).asked.tenant ==
+                            leases.at(lease).tenant;
+                   });
+  if (joined == waiting->second.end()) return;
+  WaiterRecord record = Dequeue(joined->request);
   Request& asked = record.asked;
   asked.leases.push_back(lease);
   std::sort(asked.leases.begin(), asked.leases.end());
@@ -164,7 +172,7 @@ void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
                              .reason = refusal->reason,
                              .deficit_bytes = refusal->deficit_bytes});
   } else {
-    Enqueue(std::move(record.asked), record.place, record.since);
+    Enqueue(std::move(record));
   }
   SettleAll(std::move(touched), effects);
 }
@@ -180,7 +188,7 @@ void Engine::State::On(const Shared& event, Effects& effects) {
   CollectParts(record.asked);
   std::vector<PoolId> touched;
   for (const Part& part : record.asked.parts) touched.push_back(part.pool);
-  Enqueue(std::move(record.asked), record.place, record.since);
+  Enqueue(std::move(record));
   SettleAll(std::move(touched), effects);
 }
 
@@ -200,12 +208,12 @@ void Engine::State::On(const SessionPausing& event, Effects& effects) {
   std::vector<PoolId> touched;
   for (const RequestId id : doomed) {
     const Request request = Dequeue(id).asked;
-    const Refusal refusal =
-        Blocked(request).value_or(Refusal{.reason = Reason::kPoolExhausted});
+    const Refusal refusal = WhyWaited(request);
     effects.push_back(Denied{.request = id,
                              .session = event.session,
                              .reason = refusal.reason,
                              .deficit_bytes = refusal.deficit_bytes,
+                             .claimed = refusal.claimed,
                              .retry_after = options.pass_window,
                              .pausing = true});
     for (const Part& part : request.parts) touched.push_back(part.pool);

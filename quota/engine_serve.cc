@@ -72,21 +72,49 @@ void Engine::State::Publish(PoolId id, PoolState& pool, Effects& effects) {
   }
 }
 
-bool Engine::State::FitsElsewhere(const Request& request, PoolId except) const {
+bool Engine::State::FitsElsewhere(const WaiterRecord& record, PoolId except,
+                                  ClaimsByPool& known) const {
+  const Request& request = record.asked;
   return std::all_of(
       request.parts.begin(), request.parts.end(), [&](const Part& part) {
         if (part.pool == except) return true;
         const PoolState& pool = *FindPool(part.pool);
-        return FitsNow(pool, *pool.ledger.Find(request.tenant), part.ask);
+        const auto [claims, fresh] = known.try_emplace(part.pool);
+        if (fresh) claims->second = ClaimsIn(part.pool, pool);
+        // Its turn in one pool is enough: of two that claim in the same pools
+        // the older one goes first, or each could wait for the other's end.
+        Claims older = claims->second;
+        older.held.erase(std::remove_if(older.held.begin(), older.held.end(),
+                                        [&](const Claim& claim) {
+                                          return claim.place > record.place;
+                                        }),
+                         older.held.end());
+        return !CheckNow(pool, *pool.ledger.Find(request.tenant), part.ask,
+                         older, record.place);
       });
 }
 
 void Engine::State::MarkLackingElsewhere(PoolId id, PoolState& pool) {
+  ClaimsByPool known;
   for (const auto& [place, request] : pool.linked) {
-    const Request& asked = waiters.at(request).asked;
-    pool.queue.SetLackingElsewhere(asked.tenant, place,
-                                   !FitsElsewhere(asked, id));
+    const WaiterRecord& record = waiters.at(request);
+    pool.queue.SetLackingElsewhere(record.asked.tenant, place,
+                                   !FitsElsewhere(record, id, known));
   }
+}
+
+std::optional<RequestId> Engine::State::NextToBorrow(PoolId id,
+                                                     PoolState& pool) {
+  const Ledger& ledger = pool.ledger;
+  if (ledger.IsShrinking() || ledger.SlackBytes() < 0) return std::nullopt;
+  const Claims claims = ClaimsIn(id, pool);
+  // A sum that is not broken may still have fewer bytes than are leased:
+  // missing ones that soft leases stand for.
+  const int64_t free_bytes = std::max<int64_t>(ledger.FreeBytes(), 0) -
+                             static_cast<int64_t>(claims.guaranteed_bytes);
+  if (free_bytes < 0) return std::nullopt;
+  BeginClaims(id, pool, claims.guaranteed_bytes);
+  return pool.queue.NextBorrowing(free_bytes, ledger.SlackBytes(), claims.held);
 }
 
 bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {
@@ -94,18 +122,7 @@ bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {
   MarkLackingElsewhere(id, pool);
   while (pool.queue.waiting() > 0) {
     auto next = pool.queue.NextWithinGuarantee(pool.ledger.FreeBytes());
-    const bool lends = !pool.queue.AnyWithinGuarantee() &&
-                       !pool.ledger.IsShrinking() &&
-                       pool.ledger.SlackBytes() >= 0;
-    if (!next && lends) {
-      // A sum that is not broken may still have fewer bytes than are leased:
-      // missing ones that soft leases stand for.
-      const int64_t free_bytes = std::max<int64_t>(pool.ledger.FreeBytes(), 0);
-      next = pool.queue.NextBorrowing(
-          static_cast<uint64_t>(free_bytes),
-          static_cast<uint64_t>(pool.ledger.SlackBytes()), now,
-          options.pass_window);
-    }
+    if (!next) next = NextToBorrow(id, pool);
     if (!next) return served;
     served = true;
     const Request request = Dequeue(*next).asked;

@@ -20,20 +20,16 @@ Denied Refuse(const Asked& request, const Refusal& refusal,
           .session = request.session,
           .reason = refusal.reason,
           .deficit_bytes = refusal.deficit_bytes,
+          .claimed = refusal.claimed,
           .retry_after = retry_after};
 }
 
 }  // namespace
 
-void Engine::State::Expire(Effects& effects) {
-  std::vector<PoolId> touched;
+void Engine::State::Expire(std::vector<PoolId> touched, Effects& effects) {
   while (!expiries.empty() && expiries.begin()->deadline <= now) {
     const Request request = Dequeue(expiries.begin()->request).asked;
-    // Without a reason of its own it was kept back by another that expires now.
-    effects.push_back(Refuse(
-        request,
-        Blocked(request).value_or(Refusal{.reason = Reason::kPoolExhausted}),
-        options.pass_window));
+    effects.push_back(Refuse(request, WhyWaited(request), options.pass_window));
     for (const Part& part : request.parts) touched.push_back(part.pool);
   }
   // What they kept back may go to others.
@@ -109,29 +105,32 @@ void Engine::State::Decide(Request request, Effects& effects) {
       ahead = std::max(ahead, FindPool(id)->queue.waiting());
     }
     effects.push_back(Waiting{.request = request.request, .ahead = ahead});
-    Enqueue(std::move(request), ++last_place, now);
+    Enqueue({.asked = std::move(request), .place = ++last_place, .since = now});
   }
   SettleAll(std::move(touched), effects);
 }
 
 std::optional<Refusal> Engine::State::Blocked(const Request& request) const {
   std::optional<Refusal> blocked;
-  bool turn = false;
   for (const Part& part : request.parts) {
     const PoolState& pool = *FindPool(part.pool);
-    const Account& account = *pool.ledger.Find(request.tenant);
-    const auto refusal = CheckNow(pool, account, part.ask, now);
-    if (!refusal) turn = true;
-    if (!refusal || FitsNow(pool, account, part.ask)) continue;
-    // Of several pools the one that lacks most speaks; the first of equals.
-    if (!blocked || refusal->deficit_bytes > blocked->deficit_bytes) {
-      blocked = refusal;
-    }
+    const auto refusal = CheckNow(pool, *pool.ledger.Find(request.tenant),
+                                  part.ask, ClaimsIn(part.pool, pool));
+    if (!refusal) continue;
+    // Of several pools the one that lacks most speaks, the first of equals, and
+    // one that has the bytes only if all have.
+    const auto speaks = [](const Refusal& r) {
+      return std::make_pair(!r.claimed, r.deficit_bytes);
+    };
+    if (!blocked || speaks(*refusal) > speaks(*blocked)) blocked = refusal;
   }
-  // With its bytes there in all pools, its turn in one of them is enough: or
-  // two requests could each wait for the other's turn.
-  if (!blocked && !turn) blocked = Refusal{.reason = Reason::kPoolExhausted};
   return blocked;
+}
+
+Refusal Engine::State::WhyWaited(const Request& request) const {
+  // Without a reason of its own it was kept back by another that ends now.
+  return Blocked(request).value_or(
+      Refusal{.reason = Reason::kPoolExhausted, .claimed = true});
 }
 
 bool Engine::State::IsWithinGuarantee(const Request& request) const {
@@ -244,7 +243,9 @@ void Engine::State::EndLease(LeaseId id, Effects& effects) {
   Settle(lease.pool, pool, effects);
 }
 
-void Engine::State::Enqueue(Request request, uint64_t place, Instant since) {
+void Engine::State::Enqueue(WaiterRecord record) {
+  const Request& request = record.asked;
+  const uint64_t place = record.place;
   sessions[request.session].insert(
       {.place = place, .request = request.request});
   expiries.insert({.deadline = request.deadline,
@@ -262,17 +263,20 @@ void Engine::State::Enqueue(Request request, uint64_t place, Instant since) {
     pool.queue.Add(request.tenant, place, request.request, part.ask,
                    StandingOf(*pool.ledger.Find(request.tenant)));
     if (request.parts.size() > 1) pool.linked.emplace(place, request.request);
+    if (record.window) {
+      pool.queue.SetPassableUntil(request.tenant, place, record.window->from);
+    }
   }
+  if (record.window) ScheduleTurn(record);
   const RequestId id = request.request;
-  waiters.emplace(
-      id, WaiterRecord{
-              .asked = std::move(request), .place = place, .since = since});
+  waiters.emplace(id, std::move(record));
 }
 
 Engine::State::WaiterRecord Engine::State::Dequeue(RequestId request) {
   const auto it = waiters.find(request);
   WaiterRecord record = std::move(it->second);
   waiters.erase(it);
+  if (record.window) UnscheduleTurn(record);
   const Request& asked = record.asked;
   const auto session = sessions.find(asked.session);
   session->second.erase({.place = record.place, .request = request});

@@ -44,8 +44,12 @@ struct Engine::State {
     Request asked;
     uint64_t place = 0;  // in the order of arrival, over all pools
     Instant since;
+    // Of one that was the head of a queue: when it holds, and when that
+    // changes.
+    std::optional<ClaimWindow> window = {};
+    Instant turns_at = Instant::Max();
   };
-  // Requests in the order of their deadlines.
+  // Requests in the order of their deadlines, or of their claims' turns.
   struct Expiry {
     Instant deadline;
     uint64_t place = 0;
@@ -68,8 +72,32 @@ struct Engine::State {
   explicit State(const EngineOptions& engine_options)
       : options(engine_options) {}
 
-  // Time (engine_state.cc).
-  void Expire(Effects& effects);
+  // Time (engine_state.cc). The pools are to be settled in any case.
+  void Expire(std::vector<PoolId> touched, Effects& effects);
+
+  // What the heads of queues hold back, and when (engine_claims.cc).
+  void BeginClaims(PoolId id, const PoolState& pool, uint64_t kept_bytes);
+  void BeginClaim(RequestId request);
+  static const Part* PartIn(const Request& request, PoolId id);
+  // The first request in order that lacks bytes in the pool, and before it the
+  // first that lacks but the sum. Of those that may not be passed at `now`.
+  absl::InlinedVector<RequestId, 2> HeadsOf(PoolId id, const PoolState& pool,
+                                            uint64_t kept_bytes,
+                                            Instant passable_until) const;
+  // Brings claims up to date with the time. Answers the pools in which others
+  // may be served now.
+  std::vector<PoolId> TurnClaims();
+  void ScheduleTurn(WaiterRecord& record);
+  void UnscheduleTurn(WaiterRecord& record);
+  // What requests that borrow have to leave in the pool at this moment.
+  Claims ClaimsIn(PoolId id, const PoolState& pool) const;
+  void AddClaim(PoolId id, const PoolState& pool, RequestId request,
+                Claims& claims) const;
+  bool IsCoveredEverywhere(const Request& request) const;
+  // See Engine::NextShortage; of those that borrow.
+  std::optional<Shortage> BorrowersShortage(PoolId id, const PoolState& pool,
+                                            uint64_t incoming_bytes) const;
+  Instant CollectsFrom(const WaiterRecord& record, const Claims& claims) const;
 
   // Requests and leases (engine_state.cc).
   void On(const Acquire& event, Effects& effects);
@@ -119,10 +147,16 @@ struct Engine::State {
   bool Serve(PoolId id, PoolState& pool, Effects& effects);
   // Tells the queue which requests of several pools lack bytes in another one.
   void MarkLackingElsewhere(PoolId id, PoolState& pool);
-  bool FitsElsewhere(const Request& request, PoolId except) const;
+  // The next that may borrow.
+  std::optional<RequestId> NextToBorrow(PoolId id, PoolState& pool);
+  using ClaimsByPool = absl::flat_hash_map<PoolId, Claims>;
+  bool FitsElsewhere(const WaiterRecord& record, PoolId except,
+                     ClaimsByPool& known) const;
 
   // What keeps a request that is not in a queue from being served now.
   std::optional<Refusal> Blocked(const Request& request) const;
+  // The same of one that has waited and is to be denied.
+  Refusal WhyWaited(const Request& request) const;
   bool IsWithinGuarantee(const Request& request) const;
   // Serves the request, lets it wait, or denies it.
   void Decide(Request request, Effects& effects);
@@ -140,7 +174,7 @@ struct Engine::State {
   // A lease joins the Restore that its session waits for: a session that waits
   // for some of its leases and kept others would hold those up who need them.
   void JoinRestore(LeaseId lease, Effects& effects);
-  void Enqueue(Request request, uint64_t place, Instant since);
+  void Enqueue(WaiterRecord record);
   // Forgets a waiting request and answers what it was. Its pools are to be
   // settled.
   WaiterRecord Dequeue(RequestId request);
@@ -170,6 +204,7 @@ struct Engine::State {
   absl::flat_hash_map<SessionId, absl::btree_set<Arrival>>
       sessions;  // that wait
   absl::btree_set<Expiry> expiries;
+  absl::btree_set<Expiry> turns;  // of claims
 };
 
 }  // namespace gmb::quota

@@ -10,13 +10,16 @@
 
 namespace gmb::quota {
 
-// The most that one request without waiting could get, were it its turn: hard
-// bytes, and soft ones.
-uint64_t ObtainableBytes(const PoolState& pool, const Account& account);
-uint64_t ObtainableSoftBytes(const PoolState& pool, const Account& account);
+// The most that one request without waiting could get: hard bytes, and soft
+// ones.
+uint64_t ObtainableBytes(const PoolState& pool, const Account& account,
+                         const Claims& claims);
+uint64_t ObtainableSoftBytes(const PoolState& pool, const Account& account,
+                             const Claims& claims);
 
-// All of an Explanation but the waiting requests. O(n).
-Explanation ExplainPool(const PoolState& pool, TenantId tenant);
+// All of an Explanation but the waiting requests and the times of claims. O(n).
+Explanation ExplainPool(const PoolState& pool, TenantId tenant,
+                        const Claims& claims);
 
 }  // namespace gmb::quota
 

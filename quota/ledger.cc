@@ -10,6 +10,7 @@ void Ledger::AddToSums(const Account& account) {
   unreturned_bytes_ += account.unreturned_bytes;
   evicted_bytes_ += account.evicted_bytes;
   soft_bytes_ += account.soft_bytes;
+  lent_bytes_ += account.LentBytes();
   requested_bytes_ += account.requested.guarantee_bytes;
   committed_bytes_ += account.ClaimBytes();
   leases_ += account.leases;
@@ -22,6 +23,7 @@ void Ledger::TakeFromSums(const Account& account) {
   unreturned_bytes_ -= account.unreturned_bytes;
   evicted_bytes_ -= account.evicted_bytes;
   soft_bytes_ -= account.soft_bytes;
+  lent_bytes_ -= account.LentBytes();
   requested_bytes_ -= account.requested.guarantee_bytes;
   committed_bytes_ -= account.ClaimBytes();
   leases_ -= account.leases;

@@ -54,6 +54,12 @@ struct Account {
     return ResidentBytes() -
            std::min(ResidentBytes(), requested.guarantee_bytes);
   }
+  // Soft bytes above the guarantee in force: what may be taken from this tenant
+  // so that others can borrow.
+  uint64_t LentBytes() const {
+    return std::min(soft_bytes, ResidentBytes() -
+                                    std::min(ResidentBytes(), effective_bytes));
+  }
   uint64_t OverLimitBytes() const {
     const uint64_t bytes = leased_bytes - evicted_bytes;
     return bytes - std::min(bytes, requested.limit_bytes);
@@ -136,10 +142,14 @@ class Ledger {
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   uint64_t missing_bytes() const { return missing_bytes_; }
   uint64_t lost_bytes() const { return missing_bytes_ - returning_bytes_; }
+  uint64_t returning_bytes() const { return returning_bytes_; }
   uint64_t leased_bytes() const { return leased_bytes_; }
   uint64_t unreturned_bytes() const { return unreturned_bytes_; }
   uint64_t evicted_bytes() const { return evicted_bytes_; }
   uint64_t soft_bytes() const { return soft_bytes_; }
+  uint64_t lent_bytes() const {
+    return lent_bytes_;
+  }  // sum over tenants of LentBytes
   uint64_t ResidentBytes() const {
     return leased_bytes_ - evicted_bytes_ + unreturned_bytes_;
   }
@@ -188,6 +198,7 @@ class Ledger {
   uint64_t unreturned_bytes_ = 0;
   uint64_t evicted_bytes_ = 0;
   uint64_t soft_bytes_ = 0;
+  uint64_t lent_bytes_ = 0;
   uint64_t requested_bytes_ = 0;
   uint64_t committed_bytes_ = 0;
   uint64_t leases_ = 0;

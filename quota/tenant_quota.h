@@ -35,6 +35,9 @@ struct Refusal {
   // kBadRequest: bytes of guarantee above the limit, or 0 when an amount or the
   // weight is not a number it may be. With kBadState: bytes still held.
   uint64_t deficit_bytes = 0;
+  // With kPoolExhausted: the bytes are there, and are kept for requests that
+  // are served first.
+  bool claimed = false;
 
   friend bool operator==(const Refusal& a, const Refusal& b) = default;
 };

@@ -83,10 +83,22 @@ struct WaitingView {
   uint64_t bytes = 0;
   Instant since{};
   Instant deadline{};
-  // kTenantLimit: its own tenant must release. kPoolExhausted: others must, or
-  // it is its turn that it waits for (deficit 0).
+  // kTenantLimit: its own tenant must release. kPoolExhausted: others must.
   Reason blocked_by = Reason::kPoolExhausted;
   uint64_t deficit_bytes = 0;
+  // Its bytes are there, and are kept for requests that are served first.
+  bool claimed = false;
+};
+
+// A waiting request for which a pool keeps bytes.
+struct ClaimView {
+  RequestId request{};
+  TenantId tenant{};
+  uint64_t bytes = 0;  // that it claims in this pool
+  bool within_guarantee = false;
+  // When it lets others pass, unless it is served before that; Max: not while
+  // it waits.
+  Instant until = Instant::Max();
 };
 
 // A waiting request whose bytes are not there, in one pool.
@@ -101,8 +113,9 @@ struct Shortage {
   // bytes have broken is not in it: nobody is evicted for those.
   uint64_t lacking_bytes = 0;
   bool within_guarantee = false;
-  // From when on it may no longer be passed, so that what comes free stays for
-  // it; Max: not known yet. Within a guarantee it never is.
+  // From when on it claims what comes free; in the past while it does. Max: not
+  // known yet, or another's claim decides. Within a guarantee it is Max: no one
+  // borrows what such a request lacks.
   Instant collects_from = Instant::Max();
   Instant deadline{};
 };
@@ -117,10 +130,13 @@ struct Borrower {
 struct Explanation {
   std::vector<WaitingView> waiting;  // of this tenant, oldest first
   std::vector<Borrower> borrowers;   // other tenants, largest first, at most 8
-  // Requests of other tenants that are served first.
-  uint64_t waiting_before = 0;
-  // Free, but guaranteed to other tenants.
-  uint64_t kept_for_guarantees_bytes = 0;
+  // What this tenant's requests to borrow have to leave whole, in the order in
+  // which it is served; at most 8.
+  std::vector<ClaimView> claims;
+  uint64_t waiting_before =
+      0;  // requests of other tenants that are served first
+  uint64_t kept_for_guarantees_bytes =
+      0;  // free, but guaranteed to other tenants
   uint64_t missing_bytes = 0;
   uint64_t unreturned_bytes = 0;  // of all tenants
   uint64_t broken_bytes = 0;      // see PoolView

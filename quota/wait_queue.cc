@@ -7,7 +7,6 @@ namespace gmb::quota {
 namespace {
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
-constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
 int64_t Signed(uint64_t bytes) { return static_cast<int64_t>(bytes); }
 
@@ -15,13 +14,21 @@ int64_t Signed(uint64_t bytes) { return static_cast<int64_t>(bytes); }
 
 WaitQueue::Waiters::Figures WaitQueue::FiguresOf(const Ask& ask) {
   const int64_t bytes = Signed(ask.bytes);
-  return {bytes, ask.restore ? kNone : bytes, ask.restore ? bytes : kNone,
-          ask.hard ? bytes : kNone, 0};
+  return {bytes,
+          ask.restore ? kNone : bytes,
+          ask.restore ? bytes : kNone,
+          ask.hard ? bytes : kNone,
+          0,
+          -bytes};
 }
 
 WaitQueue::Waiters::Figures WaitQueue::LimitBounds(const Standing& standing) {
-  return {kAny, Signed(standing.limit_left_bytes),
-          Signed(standing.restore_left_bytes), kAny, kAny};
+  return {kAny,
+          Signed(standing.limit_left_bytes),
+          Signed(standing.restore_left_bytes),
+          kAny,
+          kAny,
+          kAny};
 }
 
 void WaitQueue::Add(TenantId tenant, uint64_t place, RequestId request,
@@ -56,6 +63,13 @@ void WaitQueue::Update(TenantId tenant, const Standing& standing) {
   Refresh(tenant, it->second);
 }
 
+void WaitQueue::SetPassableUntil(TenantId tenant, uint64_t place,
+                                 Instant until) {
+  Line& line = lines_.at(tenant);
+  line.passable_until[place] = until;
+  RefreshTurn(tenant, line);
+}
+
 void WaitQueue::SetLackingElsewhere(TenantId tenant, uint64_t place,
                                     bool lacking) {
   Line& line = lines_.at(tenant);
@@ -78,65 +92,65 @@ std::optional<RequestId> WaitQueue::NextWithinGuarantee(
   return found->request;
 }
 
-std::optional<RequestId> WaitQueue::Head() const {
-  if (borrowers_.empty()) return std::nullopt;
-  return Front(lines_.at(borrowers_.First().tenant))->request;
-}
-
-Instant WaitQueue::HeadPassableUntil() const {
-  const Line& line = lines_.at(borrowers_.First().tenant);
-  const auto until = line.passable_until.find(Front(line)->place);
-  return until == line.passable_until.end() ? Instant::Max() : until->second;
-}
-
-std::optional<RequestId> WaitQueue::NextBorrowing(uint64_t free_bytes,
-                                                  uint64_t slack_bytes,
-                                                  Instant now,
-                                                  Nanoseconds pass_window) {
-  if (borrowers_.empty()) return std::nullopt;
-  const auto oldest_fit = [&](const Line& line) {
-    Waiters::Figures bounds = LimitBounds(line.standing);
-    bounds[kBytes] = Signed(free_bytes);
-    bounds[kHardBytes] = Signed(slack_bytes + line.standing.hard_room_bytes);
-    bounds[kElsewhere] = 0;
-    return line.waiters.FirstWithin(bounds);
-  };
-  const TenantId head = borrowers_.First().tenant;
-  Line& head_line = lines_.at(head);
-  const Waiter& head_front = *Front(head_line);
-  const Waiter* head_fit = oldest_fit(head_line);
-  if (head_fit != nullptr && head_fit->place == head_front.place) {
-    return head_front.request;
+std::optional<RequestId> WaitQueue::NextBorrowing(
+    int64_t free_bytes, int64_t slack_bytes,
+    absl::Span<const Claim> claims) const {
+  // What is left to be taken: less and less, as claims are met.
+  int64_t bytes = free_bytes, beyond_bytes = slack_bytes;
+  while (true) {
+    const Waiter* waiter = nullptr;
+    const Turn* fit = borrowers_.FirstWithin(
+        {bytes, beyond_bytes, kAny}, [&](const Turn& turn) {
+          const Line& line = lines_.at(turn.tenant);
+          Waiters::Figures bounds = LimitBounds(line.standing);
+          bounds[kBytes] = bytes;
+          bounds[kHardBytes] =
+              beyond_bytes + Signed(line.standing.hard_room_bytes);
+          bounds[kElsewhere] = 0;
+          waiter = line.waiters.FirstWithin(bounds);
+          return waiter != nullptr;
+        });
+    if (fit == nullptr) return std::nullopt;
+    const Claim* broken = FirstBroken(fit->tenant, lines_.at(fit->tenant),
+                                      *waiter, free_bytes, slack_bytes, claims);
+    if (broken == nullptr) return waiter->request;
+    // Nothing before that claim fits, and all behind it must leave it whole.
+    bytes = std::min(bytes, free_bytes - Signed(broken->bytes));
+    if (broken->slack_bytes > 0) {
+      beyond_bytes = std::clamp<int64_t>(
+          slack_bytes - Signed(broken->slack_bytes), 0, beyond_bytes);
+    }
   }
-  if (head_line.passable_until.try_emplace(head_front.place, now + pass_window)
-          .second) {
-    RefreshTurn(head, head_line);
-  }
-
-  const Waiter* waiter = nullptr;
-  const Turn* fit = borrowers_.FirstWithin(
-      {Signed(free_bytes), Signed(slack_bytes), kAny}, [&](const Turn& turn) {
-        waiter = oldest_fit(lines_.at(turn.tenant));
-        return waiter != nullptr;
-      });
-  if (fit == nullptr) return std::nullopt;
-  const Turn* wall = borrowers_.FirstAtMost(now.ns, kPassableUntil);
-  if (wall != nullptr && *wall < *fit) return std::nullopt;
-  // The wall may be this tenant's own older request.
-  const bool own_wall = wall != nullptr && !(*fit < *wall) &&
-                        Front(lines_.at(fit->tenant))->place < waiter->place;
-  if (own_wall) return std::nullopt;
-  return waiter->request;
 }
 
-bool WaitQueue::MayPass(TenantId tenant, const Standing& standing,
-                        Instant now) const {
-  const Turn* wall = borrowers_.FirstAtMost(now.ns, kPassableUntil);
-  if (wall == nullptr) return true;
+const Claim* WaitQueue::FirstBroken(TenantId tenant, const Line& line,
+                                    const Waiter& waiter, int64_t free_bytes,
+                                    int64_t slack_bytes,
+                                    absl::Span<const Claim> claims) const {
+  if (claims.empty()) return nullptr;
+  const Waiters::Figures& figures = line.waiters.FiguresOf(waiter);
+  const int64_t beyond_bytes =
+      figures[kHardBytes] == kNone
+          ? 0
+          : figures[kHardBytes] - Signed(line.standing.hard_room_bytes);
+  for (const Claim& claim : claims) {
+    const bool broken =
+        ComesBefore(claim, tenant, waiter.place, line.standing) &&
+        LackingBeside(claim, figures[kBytes], beyond_bytes, free_bytes,
+                      slack_bytes) > 0;
+    if (broken) return &claim;
+  }
+  return nullptr;
+}
+
+bool WaitQueue::ComesBefore(const Claim& claim, TenantId tenant, uint64_t place,
+                            const Standing& standing) const {
+  if (claim.tenant == tenant) return claim.place < place;
+  const Turn owner = TurnOf(claim.tenant, lines_.at(claim.tenant));
   const auto it = lines_.find(tenant);
-  if (it != lines_.end()) return TurnOf(tenant, it->second) < *wall;
+  if (it != lines_.end()) return owner < TurnOf(tenant, it->second);
   // It would be the youngest among equals.
-  return standing.borrowed_per_weight < wall->borrowed_per_weight;
+  return owner.borrowed_per_weight <= standing.borrowed_per_weight;
 }
 
 uint64_t WaitQueue::WaitingOf(TenantId tenant) const {
@@ -162,6 +176,12 @@ uint64_t WaitQueue::WaitingBefore(TenantId tenant) const {
 
 const WaitQueue::Waiter* WaitQueue::Front(const Line& line) {
   return line.waiters.FirstWithin(LimitBounds(line.standing));
+}
+
+const WaitQueue::Waiter* WaitQueue::BorrowingFront(const Line& line) {
+  Waiters::Figures bounds = LimitBounds(line.standing);
+  bounds[kMinusBytes] = -Signed(line.standing.guarantee_left_bytes) - 1;
+  return line.waiters.FirstWithin(bounds);
 }
 
 const WaitQueue::Waiter* WaitQueue::FrontWithin(const Line& line,
@@ -202,9 +222,11 @@ void WaitQueue::RefreshTurn(TenantId tenant, Line& line) {
     line.turn.reset();
     return;
   }
-  const auto window = line.passable_until.find(front->place);
-  const Instant until =
-      window == line.passable_until.end() ? Instant::Max() : window->second;
+  Instant until = Instant::Max();
+  if (const Waiter* borrowing = BorrowingFront(line)) {
+    const auto found = line.passable_until.find(borrowing->place);
+    if (found != line.passable_until.end()) until = found->second;
+  }
   const int64_t least_hard = line.waiters.Min(kHardBytes);
   const Borrowers::Figures figures = {
       line.waiters.Min(kBytes),

@@ -9,10 +9,13 @@
 #define GMB_QUOTA_WAIT_QUEUE_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "quota/claim.h"
 #include "quota/min_tree.h"
 #include "quota/units.h"
 
@@ -44,6 +47,8 @@ class WaitQueue {
            const Standing& standing);
   void Remove(TenantId tenant, uint64_t place, uint64_t bytes,
               const Standing& standing);
+  // From then on the waiting request may no longer be passed, while it claims.
+  void SetPassableUntil(TenantId tenant, uint64_t place, Instant until);
   // A request of several pools that another pool has no bytes for is passed
   // over, as if its bytes lacked here.
   void SetLackingElsewhere(TenantId tenant, uint64_t place, bool lacking);
@@ -52,29 +57,27 @@ class WaitQueue {
 
   // The first request within a guarantee of at most `free_bytes`.
   std::optional<RequestId> NextWithinGuarantee(int64_t free_bytes) const;
-  // While one waits, nobody borrows.
-  bool AnyWithinGuarantee() const { return !within_.empty(); }
   // Calls `visit(tenant, request, bytes)` for them, those that are served first
   // first, until it answers false.
   template <typename Visitor>
   void ForEachWithinGuarantee(const Visitor& visit) const;
 
   // The first borrowing request of at most `free_bytes` that, if hard, needs at
-  // most `slack_bytes` beyond its tenant's hard room. No request within a
-  // guarantee may be waiting. The first one in order, if blocked, may be passed
-  // until `now + pass_window`, counted once in its life; one whose time is over
-  // is passed by none.
-  std::optional<RequestId> NextBorrowing(uint64_t free_bytes,
-                                         uint64_t slack_bytes, Instant now,
-                                         Nanoseconds pass_window);
-  // The request whose turn it is to borrow, whether it fits or not.
-  std::optional<RequestId> Head() const;
-  // Until when it may be passed; Max: not known yet. There must be one.
-  Instant HeadPassableUntil() const;
+  // most `slack_bytes` beyond its tenant's hard room, and that leaves the
+  // claims of those before it whole.
+  std::optional<RequestId> NextBorrowing(int64_t free_bytes,
+                                         int64_t slack_bytes,
+                                         absl::Span<const Claim> claims) const;
+  // Calls `visit(request)` for the first request of each tenant that borrows,
+  // those that are served first first, until it answers false. With a time:
+  // only for those that may no longer be passed then.
+  template <typename Visitor>
+  void ForEachFront(const Visitor& visit, Instant now = Instant::Max()) const;
 
-  // Whether a borrowing request that arrives now may be served before all that
-  // wait.
-  bool MayPass(TenantId tenant, const Standing& standing, Instant now) const;
+  // Whether the waiting request that claims is served before this one; a place
+  // greater than all means one that arrives now.
+  bool ComesBefore(const Claim& claim, TenantId tenant, uint64_t place,
+                   const Standing& standing) const;
 
   uint64_t waiting() const { return waiting_; }
   uint64_t waiting_bytes() const { return waiting_bytes_; }
@@ -111,6 +114,7 @@ class WaitQueue {
     kRestoreBytes,  // against the limit without what is evicted
     kHardBytes,     // against hard room and slack
     kElsewhere,     // 1: another pool lacks its bytes
+    kMinusBytes,    // against the guarantee: of those above it
     kWaiterFigures
   };
   using Waiters = MinTree<Waiter, kWaiterFigures>;
@@ -132,13 +136,22 @@ class WaitQueue {
     Borrowers::Figures figures{};  // its figures there
   };
 
+  static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
   static Waiters::Figures FiguresOf(const Ask& ask);
   // Bounds that only the tenant's limit sets.
   static Waiters::Figures LimitBounds(const Standing& standing);
   // The oldest request that its tenant's limit does not hold back.
   static const Waiter* Front(const Line& line);
+  // The oldest of these that is above the guarantee.
+  static const Waiter* BorrowingFront(const Line& line);
   // The oldest that is within the guarantee and has its bytes.
   static const Waiter* FrontWithin(const Line& line, int64_t free_bytes);
+  // The claim that the request would not leave whole; null: none.
+  const Claim* FirstBroken(TenantId tenant, const Line& line,
+                           const Waiter& waiter, int64_t free_bytes,
+                           int64_t slack_bytes,
+                           absl::Span<const Claim> claims) const;
   static Turn TurnOf(TenantId tenant, const Line& line);
   void Refresh(TenantId tenant, Line& line);
   void RefreshWithin(TenantId tenant, Line& line);
@@ -156,20 +169,27 @@ class WaitQueue {
 
 template <typename Visitor>
 void WaitQueue::ForEachWithinGuarantee(const Visitor& visit) const {
-  bool more = true;
-  within_.ForEach([&](const Turn& turn, const auto&) {
+  within_.FirstWithin({kAny}, [&](const Turn& turn) {
     const Line& line = lines_.at(turn.tenant);
     uint64_t left_bytes = line.standing.guarantee_left_bytes;
-    const Waiters::Figures limits = LimitBounds(line.standing);
-    line.waiters.ForEach([&](const Waiter& waiter, const auto& figures) {
-      const auto bytes = static_cast<uint64_t>(figures[kBytes]);
-      if (!more || bytes > left_bytes ||
-          figures[kAcquireBytes] > limits[kAcquireBytes]) {
-        return;
-      }
+    Waiters::Figures bounds = LimitBounds(line.standing);
+    bounds[kBytes] = static_cast<int64_t>(left_bytes);
+    const auto stops = [&](const Waiter& waiter) {
+      const auto bytes =
+          static_cast<uint64_t>(line.waiters.FiguresOf(waiter)[kBytes]);
+      if (bytes > left_bytes) return false;
       left_bytes -= bytes;
-      more = visit(turn.tenant, waiter.request, bytes);
-    });
+      return !visit(turn.tenant, waiter.request, bytes);
+    };
+    return line.waiters.FirstWithin(bounds, stops) != nullptr;
+  });
+}
+
+template <typename Visitor>
+void WaitQueue::ForEachFront(const Visitor& visit, Instant now) const {
+  borrowers_.FirstWithin({kAny, kAny, now.ns}, [&](const Turn& turn) {
+    const Waiter* front = BorrowingFront(lines_.at(turn.tenant));
+    return front != nullptr && !visit(front->request);
   });
 }
 

@@ -1,6 +1,10 @@
 #include "tests/quota/describe.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace gmb::quota {
 namespace {
@@ -12,7 +16,8 @@ std::string Text(const Amount& amount) {
 
 std::string Text(const Refusal& refusal) {
   return absl::StrCat(ReasonName(refusal.reason),
-                      " deficit=", refusal.deficit_bytes);
+                      " deficit=", refusal.deficit_bytes,
+                      refusal.claimed ? " claimed" : "");
 }
 
 struct EventText {
@@ -27,7 +32,8 @@ struct EventText {
   }
   std::string operator()(const MissingChanged& e) const {
     return absl::StrCat("MissingChanged pool=", e.pool.value,
-                        " bytes=", e.missing_bytes);
+                        " bytes=", e.missing_bytes,
+                        " returning=", e.returning_bytes);
   }
   std::string operator()(const UnreturnedChanged& e) const {
     return absl::StrCat("UnreturnedChanged pool=", e.pool.value,
@@ -98,9 +104,10 @@ struct EffectText {
                         " bytes=", e.bytes, " handles=", e.handles);
   }
   std::string operator()(const Denied& e) const {
-    return absl::StrCat(
-        "Denied request=", e.request.value, " session=", e.session.value, " ",
-        Text(Refusal{e.reason, e.deficit_bytes}), e.pausing ? " pausing" : "");
+    return absl::StrCat("Denied request=", e.request.value,
+                        " session=", e.session.value, " ",
+                        Text(Refusal{e.reason, e.deficit_bytes, e.claimed}),
+                        e.pausing ? " pausing" : "");
   }
   std::string operator()(const Restored& e) const {
     return absl::StrCat("Restored request=", e.request.value,
@@ -155,6 +162,21 @@ std::string Describe(const Event& event) {
 }
 std::string Describe(const Effect& effect) {
   return std::visit(EffectText(), effect);
+}
+
+std::string DescribeAnswers(const Effects& effects) {
+  std::vector<std::string> ordered, others;
+  for (const Effect& effect : effects) {
+    const bool of_request = std::holds_alternative<Granted>(effect) ||
+                            std::holds_alternative<Denied>(effect) ||
+                            std::holds_alternative<Restored>(effect) ||
+                            std::holds_alternative<Waiting>(effect);
+    if (std::holds_alternative<BudgetChanged>(effect)) continue;
+    (of_request ? ordered : others).push_back(Describe(effect));
+  }
+  std::sort(others.begin(), others.end());
+  return absl::StrCat(absl::StrJoin(ordered, "\n  "), "\n  ",
+                      absl::StrJoin(others, "\n  "));
 }
 
 }  // namespace gmb::quota

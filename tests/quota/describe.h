@@ -12,6 +12,8 @@ namespace gmb::quota {
 std::string Describe(const Event& event);
 // Leaves out retry_after, which is a hint.
 std::string Describe(const Effect& effect);
+// The answers to requests in order, then the others, sorted; no BudgetChanged.
+std::string DescribeAnswers(const Effects& effects);
 
 }  // namespace gmb::quota
 

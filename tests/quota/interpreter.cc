@@ -20,7 +20,8 @@ constexpr uint64_t kTenants = 5;
 constexpr uint64_t kSessions = 6;
 constexpr uint64_t kPoolBytes = 48;
 constexpr EngineOptions kOptions = {.max_handles = 24,
-                                    .pass_window = Nanoseconds(40)};
+                                    .pass_window = Nanoseconds(40),
+                                    .covered_hold = Nanoseconds(90)};
 
 class Run {
  public:
@@ -84,9 +85,13 @@ class Run {
         return Tick{};
       case 54:
         return PoolDrain{.pool = AnyPool(), .draining = Below(8) == 0};
-      case 55:
-        return MissingChanged{.pool = AnyPool(),
-                              .missing_bytes = NextOutsideBytes()};
+      case 55: {
+        const PoolId pool = AnyPool();
+        const uint64_t bytes = NextOutsideBytes();
+        return MissingChanged{.pool = pool,
+                              .missing_bytes = bytes,
+                              .returning_bytes = Below(2) * Below(8)};
+      }
       case 56:
         return UnreturnedChanged{SomePool(), SomeTenant(), NextOutsideBytes()};
       case 57:
@@ -245,28 +250,13 @@ class Run {
     return set;
   }
 
-  // The answers to requests in order, the others as a set.
-  static std::string Comparable(const Effects& effects) {
-    std::vector<std::string> ordered, others;
-    for (const Effect& effect : effects) {
-      const bool of_request = std::holds_alternative<Granted>(effect) ||
-                              std::holds_alternative<Denied>(effect) ||
-                              std::holds_alternative<Restored>(effect) ||
-                              std::holds_alternative<Waiting>(effect);
-      if (std::holds_alternative<BudgetChanged>(effect)) continue;
-      (of_request ? ordered : others).push_back(Describe(effect));
-    }
-    std::sort(others.begin(), others.end());
-    return absl::StrCat(absl::StrJoin(ordered, "\n  "), "\n  ",
-                        absl::StrJoin(others, "\n  "));
-  }
-
   void Do(const Event& event) {
-    // The checker sees an event as a whole: let what is due expire first, where
+    // The checker sees an event as a whole: let what is due happen first, where
     // the order of the two matters to it.
     const auto due = engine_.NextDeadline();
     const bool moves = std::holds_alternative<Evicted>(event) ||
                        std::holds_alternative<Restore>(event) ||
+                       std::holds_alternative<HardChanged>(event) ||
                        std::holds_alternative<Released>(event) ||
                        std::holds_alternative<GrantFailed>(event);
     if (moves && due && *due <= now_) Do(Tick{});
@@ -282,6 +272,7 @@ class Run {
       if (const auto* denied = std::get_if<Denied>(&effect)) {
         ++result_.denied[denied->reason];
         result_.denied_pausing += denied->pausing;
+        result_.denied_claimed += denied->claimed;
       }
       if (const auto* restored = std::get_if<Restored>(&effect)) {
         const bool at_once = std::holds_alternative<Restore>(event);
@@ -290,15 +281,24 @@ class Run {
       }
       result_.pending += std::holds_alternative<QuotaPending>(effect);
     }
-    const std::string engine_says = Comparable(effects);
-    const std::string model_says = Comparable(model_.Handle(event, now_));
+    const std::string engine_says = DescribeAnswers(effects);
+    const std::string model_says = DescribeAnswers(model_.Handle(event, now_));
     history_.push_back("  " + engine_says);
     if (engine_says != model_says) {
       Fail(absl::StrCat("the reference model says\n  ", model_says));
+    } else if (engine_.NextDeadline() != model_.NextDeadline()) {
+      Fail(absl::StrCat("NextDeadline is ", DeadlineText(engine_),
+                        ", the reference model says ", DeadlineText(model_)));
     } else if (const std::string broken = checker_.Check(event, now_, effects);
                !broken.empty()) {
       Fail(broken);
     }
+  }
+
+  template <typename Told>
+  static std::string DeadlineText(const Told& told) {
+    const auto next = told.NextDeadline();
+    return next ? absl::StrCat(next->ns) : "none";
   }
 
   void Fail(const std::string& problem) {

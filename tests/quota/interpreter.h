@@ -26,6 +26,7 @@ struct InterpreterResult {
   uint64_t restored_after_waiting = 0;
   uint64_t restored_nothing = 0;
   uint64_t denied_pausing = 0;
+  uint64_t denied_claimed = 0;
 };
 
 InterpreterResult Interpret(absl::Span<const uint8_t> program);

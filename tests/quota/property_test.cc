@@ -45,13 +45,15 @@ TEST(QuotaPropertyTest,
     total.restored += result.restored;
     total.restored_after_waiting += result.restored_after_waiting;
     total.denied_pausing += result.denied_pausing;
+    total.denied_claimed += result.denied_claimed;
   }
   std::cout << total.events << " events: " << total.granted << " granted, "
             << total.granted_after_waiting << " of them after waiting, "
             << total.pending << " pending, " << total.restored
             << " restored at once, " << total.restored_after_waiting
             << " after waiting, " << total.denied_pausing
-            << " denied for a pause;";
+            << " denied for a pause, " << total.denied_claimed
+            << " for another's claim;";
   for (const auto& [reason, n] : total.denied)
     std::cout << " " << ReasonName(reason) << " " << n;
   std::cout << "\n";
@@ -62,6 +64,7 @@ TEST(QuotaPropertyTest,
   EXPECT_GT(total.restored, 5 * count);
   EXPECT_GT(total.restored_after_waiting, 2 * count);
   EXPECT_GT(total.denied_pausing, count);
+  EXPECT_GT(total.denied_claimed, count / 2);
   for (const Reason reason :
        {Reason::kBadRequest, Reason::kNoSuchTenant, Reason::kNoSuchPool,
         Reason::kTenantLimit, Reason::kTooManyHandles, Reason::kPoolExhausted,

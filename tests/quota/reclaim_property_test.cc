@@ -398,6 +398,94 @@ TEST(ReclaimProgressTest, WhatAGuaranteePromisedIsServedWithinItsDeadline) {
   EXPECT_GT(pausing_denials, 0u);
 }
 
+// One that borrows among tenants whose scopes last for `t` at most, and who
+// come back as soon as they can.
+TEST(ReclaimProgressTest, AHeadIsServedIfAllInItsWayParkInTime) {
+  int let_pass = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937_64 random(seed);
+    const Nanoseconds t = milliseconds(100 + random() % 16'000);
+    ReclaimWorld world(SlowWorld());
+    world.AddPool(kPool, 100, 1);
+    std::vector<Worker> workers(5);
+    for (uint64_t i = 0; i < workers.size(); ++i) {
+      world.AddTenant(TenantId{i + 1}, QuotaOf(0, 100));
+      workers[i].session = world.AddSession(TenantId{i + 1});
+      // They fit together, so that nobody waits before it.
+      world.Acquire(workers[i].session, kPool, 10 + random() % 10, false,
+                    Contents::kPreserve, seconds(1000), [&, i, t](bool) {
+                      // Parked for as long as the copies of all take.
+                      const Nanoseconds scope =
+                          t - milliseconds(random() % 1000) * (t / seconds(4));
+                      KeepWorking(world, workers[i], scope, milliseconds(150),
+                                  seconds(1000));
+                    });
+    }
+    world.AddTenant(TenantId{9}, QuotaOf(0, 100));
+    const SessionId head = world.AddSession(TenantId{9});
+    std::optional<Nanoseconds> waited;
+    const Instant begun =
+        Instant{} + seconds(40) + milliseconds(random() % 999);
+    world.At(begun, [&] {
+      world.Acquire(head, kPool, 60 + random() % 40, false, Contents::kPreserve,
+                    seconds(1000), [&](bool) { waited = world.now() - begun; });
+    });
+    // Those whose leases it collected in vain for 8 s are back.
+    world.RunUntil(begun + seconds(10));
+    if (!waited) {
+      EXPECT_EQ(world.engine().waiting(), 1u);
+      ++let_pass;
+    }
+    world.RunUntil(begun + 4 * t + seconds(4));
+    EXPECT_EQ(world.Check(), "");
+    EXPECT_TRUE(waited.has_value()) << "T is " << t.count();
+  }
+  EXPECT_GT(let_pass, 0);
+}
+
+// One that waits for an hour for what never comes, because a lease in its way
+// is hard, or its program is always busy.
+TEST(ReclaimProgressTest, OneThatCannotBeServedStopsNobodysReclaim) {
+  for (const bool busy : {false, true}) {
+    SCOPED_TRACE(busy);
+    ReclaimWorld world(SlowWorld());
+    world.AddPool(kPool, 100, 1);
+    for (uint64_t i = 1; i <= 4; ++i) {
+      TenantSetup setup = QuotaOf(0, 100);
+      setup.min_residency = milliseconds(200);
+      world.AddTenant(TenantId{i}, setup);
+    }
+    const SessionId keeper = world.AddSession(TenantId{1});
+    world.Acquire(
+        keeper, kPool, 30, !busy, Contents::kPreserve, seconds(1),
+        [&](bool) { world.Work(keeper, seconds(4000), seconds(1), {}); });
+    std::vector<Worker> workers(2);
+    for (uint64_t i = 0; i < 2; ++i) {
+      workers[i].session = world.AddSession(TenantId{i + 2});
+      world.Acquire(workers[i].session, kPool, 40, false, Contents::kPreserve,
+                    seconds(30), [&, i](bool) {
+                      KeepWorking(world, workers[i], milliseconds(50),
+                                  milliseconds(50), seconds(1000));
+                    });
+    }
+    const SessionId head = world.AddSession(TenantId{4});
+    world.At(Instant{} + seconds(1), [&] {
+      world.Acquire(head, kPool, 90, false, Contents::kPreserve, seconds(3600),
+                    {});
+    });
+    world.RunUntil(Instant{} + seconds(10));
+    for (Worker& worker : workers) worker.served = 0;
+    world.RunUntil(Instant{} + seconds(1600));
+    EXPECT_EQ(world.Check(), "");
+    // Both do not fit at once: each came back again and again by eviction.
+    for (const Worker& worker : workers) {
+      EXPECT_EQ(worker.denied, 0u);
+      EXPECT_GT(worker.served, 1000u);
+    }
+  }
+}
+
 TEST(ReclaimProgressTest, RestoresOfSeveralPoolsDoNotWaitForEachOther) {
   ReclaimWorld world(SlowWorld());
   world.AddPool(kPool, 100, 1);

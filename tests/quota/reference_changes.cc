@@ -108,7 +108,9 @@ void ReferenceModel::On(const PoolDrain& event) {
 
 void ReferenceModel::On(const MissingChanged& event) {
   if (pools_.contains(event.pool)) {
-    pools_[event.pool].missing = std::min(event.missing_bytes, kMaxPoolBytes);
+    ModelPool& pool = pools_[event.pool];
+    pool.missing = std::min(event.missing_bytes, kMaxPoolBytes);
+    pool.returning = std::min(event.returning_bytes, pool.missing);
   }
 }
 

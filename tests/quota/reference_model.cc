@@ -9,6 +9,7 @@ Effects ReferenceModel::Handle(const Event& event, Instant now) {
   requests_.clear();
   answers_.clear();
   now_ = std::max(now_, now);
+  LearnFirstHolds();
   Expire();
   std::visit([&](const auto& e) { On(e); }, event);
   for (const auto& [pool, unused] : pools_) Settle(pool);
@@ -117,19 +118,13 @@ uint64_t ReferenceModel::HeldBack(const Wanted& request, PoolId pool) const {
   return bytes > left ? bytes - left : 0;
 }
 
-bool ReferenceModel::AnyWithin(PoolId pool) const {
-  return std::any_of(waiters_.begin(), waiters_.end(),
-                     [&](const ModelWaiter& waiter) {
-                       return waiter.wanted.bytes.contains(pool) &&
-                              HeldBack(waiter.wanted, pool) == 0 &&
-                              WithinGuarantee(waiter.wanted, pool);
-                     });
+int64_t ReferenceModel::Free(PoolId pool) const {
+  return Usable(pool) - ResidentOfAll(pool);
 }
 
 int64_t ReferenceModel::Lacking(const Wanted& request, PoolId pool) const {
   const uint64_t bytes = request.bytes.at(pool);
-  const int64_t room =
-      ResidentOfAll(pool) + static_cast<int64_t>(bytes) - Usable(pool);
+  const int64_t room = static_cast<int64_t>(bytes) - Free(pool);
   if (WithinGuarantee(request, pool)) return room;
   const int64_t sum =
       Committed(pool, request.tenant, request.hard ? bytes : 0) - Usable(pool);
@@ -137,13 +132,14 @@ int64_t ReferenceModel::Lacking(const Wanted& request, PoolId pool) const {
   return std::max({room, sum, int64_t{shrinking}});
 }
 
-bool ReferenceModel::Fits(const Wanted& request) const {
+bool ReferenceModel::Fits(const Wanted& request, PoolId turn) const {
   return std::all_of(
       request.bytes.begin(), request.bytes.end(), [&](const auto& part) {
         const PoolId pool = part.first;
         if (HeldBack(request, pool) > 0 || Lacking(request, pool) > 0)
           return false;
-        return WithinGuarantee(request, pool) || !AnyWithin(pool);
+        return WithinGuarantee(request, pool) ||
+               LackingBeside(request, pool, pool != turn) <= 0;
       });
 }
 
@@ -170,7 +166,8 @@ std::optional<Refusal> ReferenceModel::Impossible(const Wanted& request,
   if (bytes > limit) return Refusal{Reason::kTenantLimit, bytes - limit};
   const uint64_t hard = Hard(pool, request.tenant) + bytes;
   if (hard <= Guarantee(pool, request.tenant)) return {};
-  uint64_t sum = std::min(hard, limit) + pools_.at(pool).missing;
+  uint64_t sum = std::min(hard, limit) + pools_.at(pool).missing -
+                 pools_.at(pool).returning;
   for (const auto& [tenant, share] : pools_.at(pool).shares) {
     if (request.hard && tenant != request.tenant)
       sum += Guarantee(pool, tenant);
@@ -216,7 +213,7 @@ void ReferenceModel::Arrive(const Wanted& request) {
     const auto n = std::count_if(waiters_.begin(), waiters_.end(), here);
     ahead = std::max(ahead, static_cast<size_t>(n));
   }
-  waiters_.push_back({.wanted = request, .passable_until = {}});
+  waiters_.push_back({.wanted = request, .head_since = {}});
   ServeAll();
   if (!IsWaiting(request.request)) return;
   if (request.deadline <= now_) {
@@ -256,23 +253,22 @@ std::vector<ReferenceModel::Wanted> ReferenceModel::Order(PoolId pool) const {
 }
 
 std::optional<ReferenceModel::Wanted> ReferenceModel::Next(PoolId pool) {
-  bool is_head = true;
-  for (const Wanted& request : Order(pool)) {
-    if (WithinGuarantee(request, pool)) {
-      if (Fits(request)) return request;
-      continue;
-    }
-    if (AnyWithin(pool)) return {};
-    if (Committed(pool) > Usable(pool)) return {};  // broken: nobody borrows
-    if (pools_.at(pool).capacity > pools_.at(pool).target) return {};
-    if (Fits(request)) return request;
-    auto& until = WaiterOf(request.request).passable_until;
-    if (is_head) until.try_emplace(pool, now_ + options_.pass_window);
-    if (IsFrontOfItsTenant(request, pool) && until.contains(pool) &&
-        until.at(pool) <= now_) {
-      return {};
-    }
-    is_head = false;
+  const std::vector<Wanted> order = Order(pool);
+  for (const Wanted& request : order) {
+    if (WithinGuarantee(request, pool) && Fits(request, pool)) return request;
+  }
+  if (Committed(pool) > Usable(pool)) return {};  // broken: nobody borrows
+  if (pools_.at(pool).capacity > pools_.at(pool).target) return {};
+  if (std::max<int64_t>(Free(pool), 0) <
+      static_cast<int64_t>(KeptWithin(pool))) {
+    return {};
+  }
+  for (const ModelWaiter* head : Heads(pool, false)) {
+    auto& since = WaiterOf(head->wanted.request).head_since;
+    if (!since) since = now_;
+  }
+  for (const Wanted& request : order) {
+    if (!WithinGuarantee(request, pool) && Fits(request, pool)) return request;
   }
   return {};
 }
@@ -296,7 +292,7 @@ bool ReferenceModel::IsFrontOfItsTenant(const Wanted& request,
   for (const ModelWaiter& waiter : waiters_) {
     const Wanted& other = waiter.wanted;
     if (!other.bytes.contains(pool) || other.tenant != request.tenant) continue;
-    if (HeldBack(other, pool) > 0) continue;
+    if (HeldBack(other, pool) > 0 || WithinGuarantee(other, pool)) continue;
     return other.request == request.request;
   }
   return false;
@@ -355,14 +351,18 @@ void ReferenceModel::ServeAll() {
 }
 
 void ReferenceModel::Expire() {
-  const auto due = [&](const Wanted& request) {
-    return request.deadline <= now_;
+  const auto earlier = [](const ModelWaiter& a, const ModelWaiter& b) {
+    return a.wanted.deadline < b.wanted.deadline;
   };
-  std::vector<Wanted> expired = Take(due);
-  std::stable_sort(
-      expired.begin(), expired.end(),
-      [](const Wanted& a, const Wanted& b) { return a.deadline < b.deadline; });
-  for (const Wanted& request : expired) Deny(request, WhyNotNow(request));
+  // One after the other: those that are still to go keep others back.
+  while (!waiters_.empty()) {
+    const auto next =
+        std::min_element(waiters_.begin(), waiters_.end(), earlier);
+    if (next->wanted.deadline > now_) break;
+    const Wanted request = next->wanted;
+    waiters_.erase(next);
+    Deny(request, WhyNotNow(request));
+  }
   ServeAll();
 }
 
@@ -372,21 +372,32 @@ void ReferenceModel::Deny(const Wanted& request, const Refusal& refusal,
                              .session = request.session,
                              .reason = refusal.reason,
                              .deficit_bytes = refusal.deficit_bytes,
+                             .claimed = refusal.claimed,
                              .pausing = pausing});
 }
 
 Refusal ReferenceModel::WhyNotNow(const Wanted& request) const {
-  Refusal most{.reason = Reason::kPoolExhausted};
+  std::optional<Refusal> most;
+  const auto say = [&](Reason reason, uint64_t deficit, bool claimed) {
+    const bool louder =
+        !most || (most->claimed && !claimed) ||
+        (most->claimed == claimed && deficit > most->deficit_bytes);
+    if (louder) most = Refusal{reason, deficit, claimed};
+  };
   for (const auto& [pool, bytes] : request.bytes) {
     const uint64_t held_back = HeldBack(request, pool);
-    const Refusal refusal =
-        held_back > 0 ? Refusal{Reason::kTenantLimit, held_back}
-                      : Refusal{Reason::kPoolExhausted,
-                                static_cast<uint64_t>(std::max<int64_t>(
-                                    Lacking(request, pool), 0))};
-    if (refusal.deficit_bytes > most.deficit_bytes) most = refusal;
+    const int64_t lacking = Lacking(request, pool);
+    if (held_back > 0) {
+      say(Reason::kTenantLimit, held_back, false);
+    } else if (lacking > 0) {
+      say(Reason::kPoolExhausted, static_cast<uint64_t>(lacking), false);
+    } else if (!WithinGuarantee(request, pool)) {
+      const int64_t beside = LackingBeside(request, pool, false);
+      if (beside > 0)
+        say(Reason::kPoolExhausted, static_cast<uint64_t>(beside), true);
+    }
   }
-  return most;
+  return most.value_or(Refusal{Reason::kPoolExhausted, 0, true});
 }
 
 void ReferenceModel::On(const Cancel& event) {

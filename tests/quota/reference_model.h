@@ -23,6 +23,8 @@ class ReferenceModel {
   // Granted, Denied and Waiting in order; then the answers about quotas and
   // pools, sorted. No BudgetChanged.
   Effects Handle(const Event& event, Instant now);
+  // When the next wait ends, or a claim begins or ceases to hold.
+  std::optional<Instant> NextDeadline() const;
 
  private:
   struct Share {  // of one tenant in one pool
@@ -36,6 +38,7 @@ class ReferenceModel {
     uint64_t capacity = 0;
     uint64_t granularity = 1;
     uint64_t missing = 0;
+    uint64_t returning = 0;  // of these
     bool draining = false;
     bool pending = false;
     std::map<TenantId, Share> shares;
@@ -64,9 +67,11 @@ class ReferenceModel {
   };
   struct ModelWaiter {
     Wanted wanted;
-    // By pool.
-    std::map<PoolId, Instant> passable_until;
+    std::optional<Instant> head_since;  // first the head of a queue
+    Nanoseconds first_hold{0};          // 0: not known yet
   };
+  // Of a tenant in a queue: those with less are served first.
+  using TurnRank = std::pair<double, size_t>;
 
   void On(const PoolSet& event);
   void On(const PoolDrain& event);
@@ -105,9 +110,28 @@ class ReferenceModel {
   bool WithinGuarantee(const Wanted& request) const;  // in all its pools
   // What its limit leaves less than it asks for.
   uint64_t HeldBack(const Wanted& request, PoolId pool) const;
-  bool AnyWithin(PoolId pool) const;
+  int64_t Free(PoolId pool) const;
   int64_t Lacking(const Wanted& request, PoolId pool) const;
-  bool Fits(const Wanted& request) const;
+  // Whether it may be served because it is its turn in this pool.
+  bool Fits(const Wanted& request, PoolId turn) const;
+
+  // Claims (reference_claims.cc).
+  void LearnFirstHolds();
+  bool IsCovered(const Wanted& request, PoolId pool) const;
+  bool HoldsNow(const ModelWaiter& waiter) const;
+  Instant NextTurn(const ModelWaiter& waiter) const;
+  // Of those that wait for the pool, the oldest of each tenant first.
+  TurnRank RankOf(PoolId pool, TenantId tenant) const;
+  // The first in order that lacks bytes in the pool, and before it the first
+  // that lacks but the sum; `unpassable`: of those whose second is over.
+  std::vector<const ModelWaiter*> Heads(PoolId pool, bool unpassable) const;
+  std::vector<const ModelWaiter*> Claiming(PoolId pool) const;
+  // For waiting requests within guarantees, as far as they find it.
+  uint64_t KeptWithin(PoolId pool) const;
+  // What it lacks because others are served first. `older_only`: than itself.
+  int64_t LackingBeside(const Wanted& request, PoolId pool,
+                        bool older_only) const;
+  size_t ArrivalOf(const Wanted& request) const;
   double Priority(PoolId pool, TenantId tenant) const;
   uint64_t HandlesOf(std::optional<TenantId> tenant) const;
 

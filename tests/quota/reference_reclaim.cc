@@ -14,7 +14,6 @@ void ReferenceModel::End(LeaseId id) {
     uint64_t& bytes = wanted.bytes.at(lease->second.pool);
     bytes -= lease->second.bytes;
     if (bytes == 0) wanted.bytes.erase(lease->second.pool);
-    waiter.passable_until.clear();
     if (wanted.bytes.empty()) {
       requests_.push_back(
           Restored{.request = wanted.request, .session = wanted.session});
@@ -42,10 +41,9 @@ void ReferenceModel::On(const Evicted& event) {
           return lease->second.session != SessionId{} &&
                  leases_.at(id).session == lease->second.session;
         });
-    if (!same_session) continue;
+    if (!same_session || wanted.tenant != lease->second.tenant) continue;
     wanted.leases.push_back(event.lease);
     wanted.bytes[lease->second.pool] += lease->second.bytes;
-    waiter.passable_until.clear();
     for (const auto& [pool, bytes] : wanted.bytes) {
       const auto refusal = Impossible(wanted, pool);
       if (!refusal) continue;
@@ -103,11 +101,6 @@ void ReferenceModel::On(const Shared& event) {
   const auto lease = leases_.find(event.lease);
   if (lease == leases_.end()) return;
   lease->second.session = {};
-  for (ModelWaiter& waiter : waiters_) {
-    const auto& ids = waiter.wanted.leases;
-    if (std::find(ids.begin(), ids.end(), event.lease) != ids.end())
-      waiter.passable_until.clear();
-  }
 }
 
 void ReferenceModel::On(const SessionPausing& event) {
@@ -116,9 +109,16 @@ void ReferenceModel::On(const SessionPausing& event) {
     return;
   }
   pausing_.insert(event.session);
-  for (const Wanted& request : Take([&](const Wanted& other) {
-         return other.session == event.session && !WithinGuarantee(other);
-       })) {
+  // One after the other, as in Expire.
+  const auto doomed = [&](const ModelWaiter& waiter) {
+    return waiter.wanted.session == event.session &&
+           !WithinGuarantee(waiter.wanted);
+  };
+  while (true) {
+    const auto next = std::find_if(waiters_.begin(), waiters_.end(), doomed);
+    if (next == waiters_.end()) return;
+    const Wanted request = next->wanted;
+    waiters_.erase(next);
     Deny(request, WhyNotNow(request), true);
   }
 }

@@ -54,7 +54,8 @@ TEST_F(RestoreTest, AGuaranteeWaitsForReclaimAndNobodyBorrowsMeanwhile) {
   EXPECT_TRUE(shortage->within_guarantee);
   EXPECT_FALSE(engine_.NextShortage(kPool, 50));  // it is under way
   EXPECT_FALSE(Soft(kC, 5));
-  EXPECT_THAT(OnlyDenied(), IsDenied(Reason::kPoolExhausted, 0));
+  EXPECT_THAT(OnlyDenied(), IsDenied(Reason::kPoolExhausted, 55));
+  EXPECT_TRUE(OnlyDenied().claimed);
   Evict(lease);
   EXPECT_THAT(GrantedRequests(), ElementsAre(request));
 }
@@ -176,7 +177,7 @@ TEST_F(RestoreTest, ADrainServesTheRestoresThatWaitedBehindWhatItDenies) {
   Soft(kB, 60);
   Advance(kSecond);
   Wait(kC, 90);
-  Advance(2 * kSecond);  // it may no longer be passed
+  Advance(kSecond);  // it may no longer be passed
   Back(kA, {*lease}, kSecond);
   Do(PoolDrain{kPool, true});
   EXPECT_THAT(Said(),
