@@ -24,7 +24,8 @@ struct Account {
   TenantId tenant;
   TenantQuota quota;        // as it was asked for
   ResolvedQuota requested;  // the same in bytes
-  // The guarantee in force; at least min(requested, hard).
+  // The guarantee in force; at least min(requested, hard), unless others'
+  // promises are broken: see CoverHeld.
   uint64_t effective_bytes = 0;
   uint64_t leased_bytes = 0;
   uint64_t evicted_bytes = 0;  // of the leased ones, not on the device

@@ -94,8 +94,6 @@ absl::Status Core::AddPool(PoolOptions options) {
                           .has_copier = options.copier != nullptr,
                           .target_bytes = options.target_bytes,
                           .share_of_bytes = options.share_of_bytes,
-                          .wanted = options.wanted,
-                          .headroom_bytes = options.headroom_bytes,
                           .slabs = options.slabs},
                          in.turn());
     if (!added.ok()) return added.status();
@@ -186,14 +184,17 @@ void Core::OnCopied(quota::LeaseId lease, const absl::Status& status) {
 
 // It is the ticker that calls: nothing has to wake it.
 quota::Instant Core::Tick() {
+  quota::Instant now;
   {
     Entered in(this);
+    now = in.turn().now();
     // Nobody has to wake it meanwhile.
     ticker_due_ = quota::Instant{std::numeric_limits<int64_t>::min()};
     machine_.Tick(in.turn());
   }
   ipc::MutexLock lock(&mu_);
-  ticker_due_ = machine_.NextDue(deps_.clock->Now());
+  // As of that turn: what is due since then is due now.
+  ticker_due_ = machine_.NextDue(now);
   return ticker_due_;
 }
 

@@ -58,14 +58,6 @@ void FreeAudit::OnReading(uint64_t free_bytes,
   if (before > now + tolerance_) Credit(before - now);
   ChargeHeld();
   if (unreturned_sum_ > now) Credit(unreturned_sum_ - now);
-  RaiseBaseline();
-}
-
-// More is free than before the first slab: a process that held memory then has
-// ended. It can be the pool's now.
-void FreeAudit::RaiseBaseline() {
-  const uint64_t accounted = free_ + live_ + unreturned_sum_;
-  if (accounted > baseline_ + tolerance_) baseline_ = accounted;
 }
 
 void FreeAudit::OnStrangers(uint64_t bytes) { strangers_ = bytes; }

@@ -12,11 +12,10 @@ namespace gmb::broker {
 //
 //   free = baseline - live - unreturned - outside
 //
-// baseline is the free figure before the first slab, or more once those who
-// held memory before us have given some back; live what the allocator has
-// created and not destroyed. When a tenant's slabs are destroyed and the free
-// figure does not rise by as much, that tenant still holds the rest: it is
-// unreturned, and charged to it until the free figure rises. What is short
+// baseline is the free figure before the first slab, live what the allocator
+// has created and not destroyed. When a tenant's slabs are destroyed and the
+// free figure does not rise by as much, that tenant still holds the rest: it
+// is unreturned, and charged to it until the free figure rises. What is short
 // beyond that was taken by processes past the broker: outside. Outside bytes
 // use up the headroom first; beyond it they are missing from the pool.
 //
@@ -78,9 +77,8 @@ class FreeAudit {
   [[nodiscard]] uint64_t Shortfall() const;
   void Credit(uint64_t bytes);
   void ChargeHeld();
-  void RaiseBaseline();
 
-  uint64_t baseline_;
+  const uint64_t baseline_;
   const uint64_t tolerance_;
   uint64_t live_ = 0;
   uint64_t free_;

@@ -3,12 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "broker/core/device_worker.h"
 #include "broker/machine/slab_pool.h"
 #include "device/copier.h"
-#include "quota/amount.h"
 
 namespace gmb::broker {
 
@@ -22,11 +20,6 @@ struct PoolOptions {
   // start less the headroom, as configured.
   uint64_t share_of_bytes = 0;
   SlabPool::Options slabs;
-  // What the operator asked for. The pool grows to it when memory that others
-  // held at the start comes free; not set: it stays at its target.
-  std::optional<quota::Amount> wanted = {};
-  // Kept free for processes past the broker, when a share is wanted.
-  uint64_t headroom_bytes = 0;
 };
 
 }  // namespace gmb::broker

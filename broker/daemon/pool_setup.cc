@@ -81,10 +81,8 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     absl::StatusOr<uint64_t> bytes =
         PoolBytes(config, device, free_bytes, info.granularity_bytes);
     if (!bytes.ok()) return bytes.status();
-    quota::Amount size = device.pool.value_or(config.pool);
     if (auto stored = stored_targets.find(info.uuid);
         stored != stored_targets.end()) {
-      size = stored->second;
       bytes =
           std::clamp(stored->second.Resolve(
                          stored->second.is_fraction() ? share_of : free_bytes,
@@ -96,9 +94,7 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
                                   .copier = nullptr,
                                   .target_bytes = *bytes,
                                   .share_of_bytes = share_of,
-                                  .slabs = {},
-                                  .wanted = size,
-                                  .headroom_bytes = free_bytes - share_of}};
+                                  .slabs = {}}};
     pool.options.slabs =
         SlabPool::DefaultOptions(*bytes, info.granularity_bytes);
     if (auto wanted = device.float_bytes.has_value() ? device.float_bytes

@@ -38,8 +38,6 @@ absl::StatusOr<quota::PoolId> Machine::AddPool(const NewPool& options,
   pool->baseline_bytes = options.baseline_bytes;
   pool->has_copier = options.has_copier;
   pool->share_of_bytes = options.share_of_bytes;
-  pool->wanted = options.wanted;
-  pool->wanted_headroom_bytes = options.headroom_bytes;
   pool->reading.baseline_bytes = options.baseline_bytes;
   pool->reading.free_bytes = options.baseline_bytes;
   state_.pools.emplace(set.pool, std::move(pool));
@@ -148,6 +146,7 @@ void Machine::Settle(Turn& turn) {
   CheckDepartures(turn.now(), turn);
   BackAhead(turn.now(), turn);
   // A lease that was taken last may have made its session's Restore larger.
+  if (state_.engine.waiting() == 0) return;
   for (auto& [id, pool] : state_.pools) {
     const bool idle = pool->replan_at == quota::Instant::Max();
     if (idle && ShortageIn(state_, id, true, turn.now()).has_value())

@@ -45,9 +45,7 @@ class Machine {
     uint64_t baseline_bytes = 0;  // free on the device now
     bool has_copier = false;
     uint64_t target_bytes = 0;
-    uint64_t share_of_bytes = 0;  // see PoolOptions, as the next two
-    std::optional<quota::Amount> wanted = {};
-    uint64_t headroom_bytes = 0;
+    uint64_t share_of_bytes = 0;  // see PoolOptions
     SlabPool::Options slabs;
   };
   absl::StatusOr<quota::PoolId> AddPool(const NewPool& pool, Turn& turn);
@@ -231,6 +229,8 @@ class Machine {
     std::vector<std::pair<Lease*, Session*>> unready;
   };
   Away AwayOf(const std::vector<Session*>& members) const;
+  Session* AskerOf(const std::vector<Session*>& members,
+                   quota::Instant now) const;
   void AskForRestore(const std::vector<Session*>& members,
                      std::vector<quota::LeaseId> evicted, Turn& turn);
   void AnswerMembers(Session* session, const absl::Status& status, Turn& turn);
@@ -329,7 +329,6 @@ class Machine {
   void AbandonLease(Pool* pool, Lease* lease,
                     const std::vector<uint64_t>& not_created, Turn& turn);
   void OnReading(Pool* pool, const DeviceReading& reading, Turn& turn);
-  void GrowPool(Pool* pool, Turn& turn);
   void TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,
                       Turn& turn);
   void TellMissing(Pool* pool, Turn& turn);

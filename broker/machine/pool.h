@@ -71,8 +71,6 @@ struct Pool {
   DeviceReading reading;
   std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
   uint64_t share_of_bytes = 0;                     // see PoolOptions
-  std::optional<quota::Amount> wanted;             // likewise
-  uint64_t wanted_headroom_bytes = 0;              // likewise
   uint64_t missing_bytes = 0;  // taken by processes past the broker
   // Unreturned bytes of tenants that were deleted: missing as well.
   uint64_t orphaned_bytes = 0;

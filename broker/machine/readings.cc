@@ -50,27 +50,6 @@ void Machine::OnReading(Pool* pool, const DeviceReading& reading, Turn& turn) {
   if (missing != missing_before || orphaned != orphaned_before)
     TellMissing(pool, turn);
   TellStuck(*pool, before, turn);
-  GrowPool(pool, turn);
-}
-
-// Memory that others held when the broker started is free by now: the pool
-// becomes as large as it was asked to be, or as the device allows.
-void Machine::GrowPool(Pool* pool, Turn& turn) {
-  const uint64_t baseline = pool->reading.baseline_bytes;
-  if (baseline <= pool->baseline_bytes) return;
-  pool->baseline_bytes = baseline;
-  pool->share_of_bytes =
-      baseline - std::min(baseline, pool->wanted_headroom_bytes);
-  if (!pool->wanted.has_value()) return;
-  const uint64_t bytes =
-      std::min(pool->ResolveSize(*pool->wanted),
-               RoundDown(baseline, pool->info.granularity_bytes));
-  if (bytes <= state_.engine.Pool(pool->id)->target_bytes) return;
-  v1::Event event = NewEvent("pool_grown", std::nullopt);
-  event.set_device(pool->uuid());
-  event.set_bytes(bytes);
-  turn.Publish(std::move(event));
-  Tell(quota::PoolSet{pool->id, bytes, pool->info.granularity_bytes}, turn);
 }
 
 void Machine::TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,

@@ -61,9 +61,6 @@ void Machine::AdvanceRestore(Session* session, Turn& turn) {
     return;
   }
   if (!any([](const Session* m) { return !m->restores.empty(); })) return;
-  // The engine serves nobody whose memory others want.
-  if (any([this](const Session* m) { return state_.pausing.contains(m->id); }))
-    return;
   for (const auto& [lease, user] : away.unready) MakeReady(lease, user, turn);
   // What could not even begin has answered all of them.
   const bool wanted =
@@ -128,19 +125,36 @@ void Machine::MapForUsers(Lease* lease, Turn& turn) {
   }
 }
 
-// In the name of the member that waits the longest.
-void Machine::AskForRestore(const std::vector<Session*>& members,
-                            std::vector<quota::LeaseId> evicted, Turn& turn) {
+// In whose name the engine is asked: the member that waits the longest. It
+// denies a session that is being paused at once, and one whose wait is over:
+// while one is paused, such a one is not asked for. Null: nobody.
+Session* Machine::AskerOf(const std::vector<Session*>& members,
+                          quota::Instant now) const {
   Session* asking = nullptr;
   quota::Instant deadline;
+  bool paused = false;
   for (Session* member : members) {
-    ++member->restore_attempts;
+    if (state_.pausing.contains(member->id)) {
+      paused = true;
+      continue;
+    }
     for (const auto& [id, until] : member->restores) {
       if (asking != nullptr && until <= deadline) continue;
       asking = member;
       deadline = until;
     }
   }
+  return paused && asking != nullptr && deadline <= now ? nullptr : asking;
+}
+
+void Machine::AskForRestore(const std::vector<Session*>& members,
+                            std::vector<quota::LeaseId> evicted, Turn& turn) {
+  Session* const asking = AskerOf(members, turn.now());
+  if (asking == nullptr) return;
+  quota::Instant deadline;
+  for (const auto& [id, until] : asking->restores)
+    deadline = std::max(deadline, until);
+  for (Session* member : members) ++member->restore_attempts;
   const quota::RequestId request{state_.next_request++};
   asking->restoring = request;
   state_.restoring.emplace(request, Returning{asking->id, std::nullopt});

@@ -132,20 +132,5 @@ TEST(FreeAudit, WhatAnotherWasChargedForIsTakenOffItAgain) {
   EXPECT_EQ(audit.unreturned_bytes(), 4 * kGiB);
 }
 
-// Who held memory before the first slab has ended.
-TEST(FreeAudit, MoreThanWasFreeAtTheStartRaisesTheBaseline) {
-  FreeAudit audit(/*baseline_bytes=*/600, /*tolerance_bytes=*/10);
-  audit.OnCreated(200);
-  audit.OnReading(405);  // noise
-  EXPECT_EQ(audit.baseline_bytes(), 600u);
-  audit.OnReading(700);
-  EXPECT_EQ(audit.baseline_bytes(), 900u);
-  EXPECT_EQ(audit.outside_bytes(), 0u);
-  // Taken again: past the broker, as anything else.
-  audit.OnReading(500);
-  EXPECT_EQ(audit.baseline_bytes(), 900u);
-  EXPECT_EQ(audit.outside_bytes(), 200u);
-}
-
 }  // namespace
 }  // namespace gmb::broker
