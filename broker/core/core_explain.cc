@@ -1,7 +1,9 @@
 // Why things are as they are: for `gmb why` and `gmb doctor`.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "broker/core/core.h"
 #include "broker/core/refusals.h"
 #include "broker/core/wire_form.h"
@@ -48,12 +50,36 @@ std::vector<std::string> Core::WaitFindings(
           " waits for its own limit: ",
           proto::FormatBytes(waiting.deficit_bytes),
           " of its own leases must be released, or the limit raised"));
+    } else if (waiting.claimed) {
+      findings.push_back(absl::StrCat(
+          "a request of ", proto::FormatBytes(waiting.bytes),
+          " waits for its turn: it fits what is free, and that is kept for "
+          "requests that are served first"));
     } else {
       findings.push_back(absl::StrCat(
           "a request of ", proto::FormatBytes(waiting.bytes),
           " waits for memory: ", proto::FormatBytes(waiting.deficit_bytes),
           " more must be released by others"));
     }
+  }
+  for (const quota::ClaimView& claim : explanation.claims) {
+    const Tenant* owner = tenants_.Find(claim.tenant);
+    if (owner == nullptr) continue;
+    const std::string waits = absl::StrCat(owner->policy.name, " waits for ",
+                                           proto::FormatBytes(claim.bytes));
+    if (claim.within_guarantee) {
+      findings.push_back(absl::StrCat(
+          waits, " within its guarantee: nobody borrows what that needs"));
+      continue;
+    }
+    const quota::Nanoseconds left =
+        std::max(claim.until - deps_.clock->Now(), quota::Nanoseconds(0));
+    findings.push_back(absl::StrCat(
+        waits,
+        " and claims what comes free: requests behind it that would take of "
+        "that pass again in ",
+        absl::FormatDuration(
+            absl::Ceil(absl::FromChrono(left), absl::Milliseconds(100)))));
   }
   if (!explanation.waiting.empty() && explanation.waiting_before > 0) {
     findings.push_back(
