@@ -75,11 +75,9 @@ uint64_t KeptForGuarantees(const PoolState& pool) {
   return kept_bytes;
 }
 
-namespace {
-
-// What a request that fits lacks because others are served first.
-int64_t LackingBesideAll(const PoolState& pool, const Account& account,
-                         const Ask& ask, const Claims& claims, uint64_t place) {
+int64_t LackingBesideClaims(const PoolState& pool, const Account& account,
+                            const Ask& ask, const Claims& claims,
+                            uint64_t place) {
   const auto bytes = static_cast<int64_t>(ask.bytes);
   const int64_t free_bytes =
       pool.ledger.FreeBytes() - static_cast<int64_t>(claims.guaranteed_bytes);
@@ -96,8 +94,6 @@ int64_t LackingBesideAll(const PoolState& pool, const Account& account,
   }
   return lacking;
 }
-
-}  // namespace
 
 bool IsCovered(const PoolState& pool, const Account& account, const Ask& ask) {
   const Ledger& ledger = pool.ledger;
@@ -127,7 +123,7 @@ std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,
   }
   if (ask.bytes <= account.GuaranteeLeftBytes()) return std::nullopt;
   const int64_t beside_bytes =
-      LackingBesideAll(pool, account, ask, claims, place);
+      LackingBesideClaims(pool, account, ask, claims, place);
   if (beside_bytes <= 0) return std::nullopt;
   return Refusal{.reason = Reason::kPoolExhausted,
                  .deficit_bytes = static_cast<uint64_t>(beside_bytes),

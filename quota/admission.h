@@ -53,6 +53,13 @@ Lack LackOf(const PoolState& pool, const Account& account, const Ask& ask,
 // What waiting requests within guarantees are to have of what is free.
 uint64_t KeptForGuarantees(const PoolState& pool);
 
+// How many bytes would have to come free for a request that borrows to fit
+// beside what is kept for guarantees and claimed before it; 0 or less when it
+// does.
+int64_t LackingBesideClaims(const PoolState& pool, const Account& account,
+                            const Ask& ask, const Claims& claims,
+                            uint64_t place);
+
 // Whether soft bytes that may be taken, and bytes that come back by themselves,
 // could serve the request together with what is free.
 bool IsCovered(const PoolState& pool, const Account& account, const Ask& ask);

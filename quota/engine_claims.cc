@@ -161,26 +161,20 @@ Instant Engine::State::CollectsFrom(const WaiterRecord& record,
 std::optional<Shortage> Engine::State::BorrowersShortage(
     PoolId id, const PoolState& pool, uint64_t incoming_bytes) const {
   const Claims claims = ClaimsIn(id, pool);
-  const int64_t free_bytes =
-      pool.ledger.FreeBytes() - static_cast<int64_t>(claims.guaranteed_bytes);
   std::optional<Shortage> found;
-  if (free_bytes < 0) return found;
+  const auto guaranteed_bytes = static_cast<int64_t>(claims.guaranteed_bytes);
+  if (guaranteed_bytes > 0 && guaranteed_bytes > pool.ledger.FreeBytes()) {
+    return found;  // what is under way for these comes first
+  }
   int looked_at = 0;
   pool.queue.ForEachFront([&](RequestId request) {
     const WaiterRecord& record = waiters.at(request);
     const Request& asked = record.asked;
-    const Account& account = *pool.ledger.Find(asked.tenant);
-    const Part* part = PartIn(asked, id);
-    uint64_t need_bytes = part->ask.bytes;
-    for (const Claim& claim : claims.held) {
-      if (claim.place == record.place ||
-          !pool.queue.ComesBefore(claim, asked.tenant, record.place,
-                                  StandingOf(account))) {
-        continue;
-      }
-      need_bytes = std::max(need_bytes, part->ask.bytes + claim.bytes);
-    }
-    const int64_t lacking_bytes = static_cast<int64_t>(need_bytes) - free_bytes;
+    Ask ask = PartIn(asked, id)->ask;
+    ask.hard =
+        false;  // reclaim gives free bytes, and those alone are asked for
+    const int64_t lacking_bytes = LackingBesideClaims(
+        pool, *pool.ledger.Find(asked.tenant), ask, claims, record.place);
     if (lacking_bytes <= 0) return ++looked_at < kMostFronts;
     // What is under way serves it first, and then the next.
     if (lacking_bytes <= static_cast<int64_t>(incoming_bytes)) {
@@ -197,7 +191,7 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
         .session = asked.session,
         .tenant = asked.tenant,
         .pool = id,
-        .bytes = part->ask.bytes,
+        .bytes = ask.bytes,
         .lacking_bytes = static_cast<uint64_t>(lacking_bytes) - incoming_bytes,
         .within_guarantee = false,
         .collects_from = CollectsFrom(record, claims),

@@ -76,11 +76,13 @@ struct Engine::State {
   void Expire(std::vector<PoolId> touched, Effects& effects);
 
   // What the heads of queues hold back, and when (engine_claims.cc).
+  // `kept_bytes`: for requests within guarantees.
   void BeginClaims(PoolId id, const PoolState& pool, uint64_t kept_bytes);
   void BeginClaim(RequestId request);
   static const Part* PartIn(const Request& request, PoolId id);
   // The first request in order that lacks bytes in the pool, and before it the
-  // first that lacks but the sum. Of those that may not be passed at `now`.
+  // first that lacks but the sum: of those that may be passed until then at
+  // most.
   absl::InlinedVector<RequestId, 2> HeadsOf(PoolId id, const PoolState& pool,
                                             uint64_t kept_bytes,
                                             Instant passable_until) const;

@@ -92,8 +92,11 @@ absl::Status DenialStatus(const quota::Denied& denied, uint64_t bytes) {
       return proto::MakeError(
           v1::POOL_EXHAUSTED,
           absl::StrCat(
-              "the pool has no such memory left now: wait longer, or take "
-              "less",
+              denied.claimed
+                  ? "the memory that is free is kept for a request that is "
+                    "served first: wait longer, or ask again later"
+                  : "the pool has no such memory left now: wait longer, or "
+                    "take less",
               figures),
           fields);
     case quota::Reason::kOvercommitted:

@@ -1,10 +1,12 @@
 // Why a tenant has, or lacks, its memory: for `gmb why`.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "broker/machine/reclaim_rows.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/verdict_sentences.h"
@@ -20,7 +22,8 @@ namespace {
 
 // What its waiting requests wait for, and who is before them or in their way.
 std::vector<std::string> WaitFindings(const State& state,
-                                      const quota::Explanation& explanation) {
+                                      const quota::Explanation& explanation,
+                                      quota::Instant now) {
   std::vector<std::string> findings;
   for (const quota::WaitingView& waiting : explanation.waiting) {
     if (waiting.blocked_by == quota::Reason::kTenantLimit) {
@@ -29,12 +32,36 @@ std::vector<std::string> WaitFindings(const State& state,
           " waits for its own limit: ",
           proto::FormatBytes(waiting.deficit_bytes),
           " of its own leases must be released, or the limit raised"));
+    } else if (waiting.claimed) {
+      findings.push_back(absl::StrCat(
+          "a request of ", proto::FormatBytes(waiting.bytes),
+          " waits for its turn: it fits what is free, and that is kept for "
+          "requests that are served first"));
     } else {
       findings.push_back(absl::StrCat(
           "a request of ", proto::FormatBytes(waiting.bytes),
           " waits for memory: ", proto::FormatBytes(waiting.deficit_bytes),
           " more must be released by others"));
     }
+  }
+  for (const quota::ClaimView& claim : explanation.claims) {
+    const Tenant* owner = state.tenants.Find(claim.tenant);
+    if (owner == nullptr) continue;
+    const std::string waits = absl::StrCat(owner->policy.name, " waits for ",
+                                           proto::FormatBytes(claim.bytes));
+    if (claim.within_guarantee) {
+      findings.push_back(absl::StrCat(
+          waits, " within its guarantee: nobody borrows what that needs"));
+      continue;
+    }
+    const quota::Nanoseconds left =
+        std::max(claim.until - now, quota::Nanoseconds(0));
+    findings.push_back(absl::StrCat(
+        waits,
+        " and claims what comes free: requests behind it that would take of "
+        "that pass again in ",
+        absl::FormatDuration(
+            absl::Ceil(absl::FromChrono(left), absl::Milliseconds(100)))));
   }
   if (!explanation.waiting.empty() && explanation.waiting_before > 0) {
     findings.push_back(
@@ -55,7 +82,7 @@ std::vector<std::string> WaitFindings(const State& state,
 
 // Sentences about one tenant on one pool, most important first.
 void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
-                 const quota::Explanation& explanation,
+                 quota::Instant now, const quota::Explanation& explanation,
                  v1::ExplainResponse* response) {
   const quota::TenantPoolView view =
       *state.engine.TenantPool(tenant.id, pool.id);
@@ -93,7 +120,7 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
         " in processes without a session, which took them while they changed "
         "hands; `gmb doctor` names these: end them"));
   }
-  for (const std::string& sentence : WaitFindings(state, explanation))
+  for (const std::string& sentence : WaitFindings(state, explanation, now))
     add(sentence);
   if (explanation.kept_for_guarantees_bytes > 0) {
     add(absl::StrCat(proto::FormatBytes(explanation.kept_for_guarantees_bytes),
@@ -161,7 +188,7 @@ absl::StatusOr<v1::ExplainResponse> Explain(const State& state,
       request->set_blocked_by(ToProto(waiting.blocked_by));
       request->set_deficit_bytes(waiting.deficit_bytes);
     }
-    AddFindings(state, *tenant, *pool, *explanation, &response);
+    AddFindings(state, *tenant, *pool, now, *explanation, &response);
     AddReclaimFindings(state, *tenant, *pool, now, &response);
   }
   AddAttaching(state, *tenant, now, &response);

@@ -448,6 +448,13 @@ TEST_F(ClaimTest, ReclaimServesThoseBehindItWhileItLetsThemPass) {
   EXPECT_EQ(shortage->collects_from, Instant{} + seconds(3));
 }
 
+TEST_F(ClaimTest, ReclaimMakesUpForMissingBytesThatSoftLeasesStandFor) {
+  Soft(kA, 1000);
+  Do(MissingChanged{kPool, 100});
+  WaitSoft(kB, 50);
+  EXPECT_EQ(engine_.NextShortage(kPool, 0)->lacking_bytes, 126u);
+}
+
 TEST_F(ClaimTest, ReclaimServesThoseBehindItInAPoolThatHasItsBytes) {
   const auto away = Away(kB, 900, 300);
   Take(kA, 512);
