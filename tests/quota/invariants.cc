@@ -132,7 +132,8 @@ void InvariantChecker::Follow(const Event& event, const Effects& effects) {
   // A lease that leaves the device joins its session's oldest Restore, if that
   // has not been served when another request expired.
   Waiter* oldest = nullptr;
-  for (auto& [request, waiter] : waiting_) {
+  for (auto& [request, waiting] : waiting_) {
+    Waiter& waiter = waiting;  // clang 14 captures no structured binding
     const bool same = std::any_of(
         waiter.leases.begin(), waiter.leases.end(), [&](LeaseId id) {
           return joins_ != LeaseId{} && leases_.contains(id) &&

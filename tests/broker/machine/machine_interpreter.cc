@@ -37,8 +37,7 @@ MachineOptions OptionsOf(uint64_t seed) {
 class Run {
  public:
   Run(uint64_t seed, absl::Span<const uint8_t> program)
-      : seed_(seed),
-        program_(program),
+      : program_(program),
         world_(OptionsOf(seed), 1 + seed % 2, 64 * SimWorld::kGranule,
                (seed % 5 == 0 ? 40 : 160) * SimWorld::kGranule) {}
 
@@ -592,7 +591,6 @@ class Run {
                     WhatIsLeft(world_.state()));
   }
 
-  const uint64_t seed_;
   absl::Span<const uint8_t> program_;
   SimWorld world_;
   MachineRun run_;
