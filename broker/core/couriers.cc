@@ -80,7 +80,7 @@ void Couriers::Put(SendSlabs send, Errands* errands) {
   Pump(send.session, outbox, errands);
 }
 
-void Couriers::Put(const ExpectMoves& moves, Errands* /*errands*/) {
+void Couriers::Put(const ExpectMoves& moves, Errands* /*errands*/) const {
   if (const auto outbox = OutboxOf(moves.session))
     outbox->ExpectMoves(moves.leases);
 }

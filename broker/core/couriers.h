@@ -76,7 +76,7 @@ class Couriers {
  private:
   void Put(Say say, Errands* errands);
   void Put(SendSlabs send, Errands* errands);
-  void Put(const ExpectMoves& moves, Errands* errands);
+  void Put(const ExpectMoves& moves, Errands* errands) const;
   void Put(HangUp hang_up, Errands* errands);
   void Put(Give give, Errands* errands);
   void Put(CopySlab copy, Errands* errands);

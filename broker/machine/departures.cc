@@ -99,16 +99,15 @@ void Machine::CheckDepartures(quota::Instant now, Turn& turn) {
   for (auto it = state_.departures.begin(); it != state_.departures.end();) {
     const Tenant& tenant = state_.TenantAt(it->first);
     Departure& departure = it->second;
-    if (departure.done == nullptr) {
-      // Answered: it stays on the list, so that nobody comes before the tenant
-      // is deleted, or is to stay after all.
-      ++it;
-    } else if (tenant.sessions.empty() && !HasMoving(tenant.id)) {
+    // One that was answered stays on the list, so that nobody comes before the
+    // tenant is deleted, or is to stay after all.
+    const bool waits = departure.done != nullptr;
+    if (waits && tenant.sessions.empty() && !HasMoving(tenant.id)) {
       turn.Add(Reply{
           [done = std::move(departure.done)] { done(absl::OkStatus()); }});
       departure.done = nullptr;
       ++it;
-    } else if (now < departure.deadline) {
+    } else if (!waits || now < departure.deadline) {
       ++it;
     } else if (!departure.killed && KillSessions(tenant, turn)) {
       departure.killed = true;

@@ -48,7 +48,7 @@ class Machine {
     uint64_t share_of_bytes = 0;  // see PoolOptions
     SlabPool::Options slabs;
   };
-  absl::StatusOr<quota::PoolId> AddPool(const NewPool& pool, Turn& turn);
+  absl::StatusOr<quota::PoolId> AddPool(const NewPool& options, Turn& turn);
 
   // --- Sessions.
   absl::StatusOr<Welcome> OpenSession(const PeerIdentity& peer,
@@ -68,7 +68,7 @@ class Machine {
   // --- What became of effects.
   void OnDeviceResult(quota::PoolId pool, const DeviceResult& result,
                       Turn& turn);
-  void OnCopied(quota::LeaseId lease, const absl::Status& status, Turn& turn);
+  void OnCopied(quota::LeaseId id, const absl::Status& status, Turn& turn);
 
   // --- Time.
   void Tick(Turn& turn);
