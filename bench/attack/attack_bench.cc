@@ -65,6 +65,10 @@ std::vector<AttackSpec> AllAttacks() {
       {{"linger_fd_grpc", "--connections", "24"}},
       {{"linger_fd_grpc", "--connections", "24", "--greet"}},
   };
+  // Each with a session for each of its connections.
+  for (const char* name : {"open_calls", "unread_answers"})
+    attacks.push_back({{name, "--connections", "60"}});
+  attacks.push_back({{"data_pings", "--greet"}});
   for (const char* name :
        {"continuation_flood", "endless_field", "empty_continuations",
         "cheap_frames", "unknown_token_calls", "rapid_reset", "ping_flood",

@@ -21,7 +21,9 @@ void Outbox::Push(v1::BrokerMessage message) {
   ipc::MutexLock lock(&mu_);
   if (closed_) return;
   overflowed_ = overflowed_ || items_.size() >= max_items_;
-  if (!overflowed_) items_.emplace_back(std::move(message));
+  if (overflowed_) return;
+  items_.emplace_back(std::move(message));
+  ++messages_;
 }
 
 bool Outbox::overflowed() const {
@@ -68,6 +70,7 @@ std::optional<Outbox::Work> Outbox::NextLocked() {
     if (sink_ == nullptr || writing_) return std::nullopt;
     work.sink = sink_;
     writing_ = true;
+    --messages_;
   }
   work.item = std::move(items_.front());
   items_.pop_front();
@@ -144,6 +147,7 @@ void Outbox::DropMessagesLocked() {
                        return std::holds_alternative<v1::BrokerMessage>(item);
                      }),
       items_.end());
+  messages_ = 0;
 }
 
 void Outbox::AttachStream(std::shared_ptr<StreamSink> sink) {
@@ -184,6 +188,11 @@ bool Outbox::streaming() const {
   return sink_ != nullptr;
 }
 
+bool Outbox::crowded() const {
+  ipc::MutexLock lock(&mu_);
+  return messages_ > kManyMessages;
+}
+
 void Outbox::OnWriteDone(const StreamSink* sink) {
   {
     ipc::MutexLock lock(&mu_);
@@ -203,6 +212,8 @@ void Outbox::Close(const absl::Status& status) {
     sink = std::move(sink_);
     sender = std::move(sender_);
     dropped = std::move(items_);
+    items_.clear();
+    messages_ = 0;
     waiting_since_.reset();
   }
   if (sink != nullptr) sink->Close(status);

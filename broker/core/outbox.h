@@ -53,6 +53,8 @@ class Outbox {
   // A client that lets this many items pile up does not read: Push drops
   // further ones and overflowed() turns true, on which the session is ended.
   static constexpr size_t kMaxItems = 8192;
+  // With more messages than that waiting, a client's requests are not read.
+  static constexpr size_t kManyMessages = 256;
   // For each lease that is to move: an Evict or a Map, and its handles, now and
   // once more before it has read those.
   static constexpr size_t kItemsAMove = 4;
@@ -81,6 +83,9 @@ class Outbox {
   // False when `sink` is not the stream attached.
   bool DetachStream(const StreamSink* sink);
   [[nodiscard]] bool streaming() const;
+  // So many messages wait that no more should be asked for. When one is written
+  // after this, OnWriteDone is called.
+  [[nodiscard]] bool crowded() const;
   void OnWriteDone(const StreamSink* sink);
 
   // The session is over: drops everything, closes the stream, sends no more.
@@ -100,6 +105,7 @@ class Outbox {
 
   mutable ipc::Mutex mu_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mu_);
+  size_t messages_ ABSL_GUARDED_BY(mu_) = 0;  // of the items
   size_t max_items_ ABSL_GUARDED_BY(mu_) = kMaxItems;
   std::shared_ptr<FrameSender> sender_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StreamSink> sink_ ABSL_GUARDED_BY(mu_);

@@ -172,8 +172,6 @@ absl::Status Daemon::StartServers() {
   gateway_ = *std::move(gateway);
   calls_ =
       std::make_unique<CallAuthenticator>(core_.get(), grpc_connections_.get());
-  session_service_ =
-      std::make_unique<SessionService>(core_.get(), calls_.get());
   admin_service_ = std::make_unique<AdminService>(
       core_.get(), store_.get(), &events_, &clock_, calls_.get(),
       TenantDoors{
@@ -186,7 +184,7 @@ absl::Status Daemon::StartServers() {
       [this](uint64_t session, std::string_view reason) {
         core_->CloseSession(session, {reason.data(), reason.size()});
       },
-      session_service_.get(), admin_service_.get());
+      core_.get(), calls_.get(), admin_service_.get());
   if (!grpc.ok()) return grpc.status();
   grpc_ = *std::move(grpc);
   absl::Status listening = ListenForTenantsAtStart();
@@ -278,7 +276,6 @@ Daemon::~Daemon() {
   if (grpc_ != nullptr) grpc_->Shutdown(absl::Seconds(1));
   grpc_.reset();
   admin_service_.reset();
-  session_service_.reset();
   // These remove their sockets. Tenants' directories stay: pods have them
   // mounted and see the sockets of the next broker there.
   gateway_.reset();

@@ -84,7 +84,6 @@ class Daemon {
   std::unique_ptr<GrpcConnections> grpc_connections_;
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<CallAuthenticator> calls_;
-  std::unique_ptr<SessionService> session_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<GrpcServer> grpc_;
 };

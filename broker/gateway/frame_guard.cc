@@ -10,10 +10,16 @@ namespace {
 
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-// How often each message, of the client or to it, lets it ping, or enlarge a
-// window, more than time does.
+// How often each message to a client lets it ping, or enlarge a window, more
+// than time does. What it sends itself earns it nothing.
 constexpr double kPingsAMessage = 1;
 constexpr double kWindowUpdatesAMessage = 2;
+
+// gRPC keeps some 40 bytes for each piece of a message that is not complete: a
+// frame, or what came at once of one. No honest frame of DATA is shorter than
+// the first, and none comes in many pieces that are shorter than the second.
+constexpr uint32_t kShortestData = 4;
+constexpr size_t kScrapBytes = 64;
 
 absl::Status TooOften(absl::string_view frames) {
   return absl::ResourceExhaustedError(
@@ -24,9 +30,12 @@ absl::Status TooOften(absl::string_view frames) {
 
 absl::Status FrameGuard::OnClientBytes(absl::string_view bytes, Time now) {
   if (absl::Status taken = TakePreface(&bytes); !taken.ok()) return taken;
-  return from_client_.Scan(bytes, [&](const FrameHeader& frame) {
+  const bool scrap = bytes.size() < kScrapBytes;
+  absl::Status judged = from_client_.Scan(bytes, [&](const FrameHeader& frame) {
     return OnClientFrame(frame, now);
   });
+  if (!judged.ok() || !scrap || !from_client_.within_frame()) return judged;
+  return scraps_.Take(now) ? absl::OkStatus() : TooOften("pieces of");
 }
 
 absl::Status FrameGuard::TakePreface(absl::string_view* bytes) {
@@ -71,16 +80,8 @@ absl::Status FrameGuard::OnClientFrame(const FrameHeader& frame, Time now) {
 }
 
 absl::Status FrameGuard::OnData(const FrameHeader& frame, Time now) {
-  if (frame.length > 0) {
-    EarnByMessage();
-    return absl::OkStatus();
-  }
-  return others_.Take(now) ? absl::OkStatus() : TooOften("empty DATA");
-}
-
-void FrameGuard::EarnByMessage() {
-  pings_.Earn(kPingsAMessage);
-  window_updates_.Earn(kWindowUpdatesAMessage);
+  if (frame.length >= kShortestData) return absl::OkStatus();
+  return others_.Take(now) ? absl::OkStatus() : TooOften("short DATA");
 }
 
 absl::Status FrameGuard::OnHeaders(const FrameHeader& frame, Time now) {
@@ -123,8 +124,10 @@ void FrameGuard::OnServerBytes(absl::string_view bytes) {
                   frame.type == FrameHeader::kRstStream ||
                   (carries_end && (frame.flags & FrameHeader::kEndStream) != 0);
               if (ends) streams_.erase(frame.stream);
-              if (frame.type == FrameHeader::kData && frame.length > 0)
-                EarnByMessage();
+              if (frame.type == FrameHeader::kData && frame.length > 0) {
+                pings_.Earn(kPingsAMessage);
+                window_updates_.Earn(kWindowUpdatesAMessage);
+              }
               return absl::OkStatus();
             })
       .IgnoreError();  // it judges nothing

@@ -45,7 +45,6 @@ class FrameGuard {
   [[nodiscard]] absl::Status OnData(const FrameHeader& frame, Time now);
   [[nodiscard]] absl::Status OnHeaders(const FrameHeader& frame, Time now);
   [[nodiscard]] absl::Status OnBlock(const FrameHeader& frame);
-  void EarnByMessage();
 
   FrameScanner from_client_;
   FrameScanner from_server_;
@@ -65,8 +64,10 @@ class FrameGuard {
   // gRPC the square of their number.
   TokenBucket pings_{100, 20};
   TokenBucket window_updates_{10'000, 1000};
-  // PRIORITY, GOAWAY, empty DATA and what HTTP/2 may have one day.
+  // PRIORITY, GOAWAY, short DATA and what HTTP/2 may have one day.
   TokenBucket others_{128, 20};
+  // Pieces of a frame that come one by one.
+  TokenBucket scraps_{2000, 100};
 };
 
 }  // namespace gmb::broker

@@ -43,6 +43,8 @@ class FrameScanner {
   // Calls `on_frame` for each header that is complete with these bytes, in
   // order; its first error ends the scan and is returned.
   absl::Status Scan(absl::string_view bytes, OnFrame on_frame);
+  // The frame that the last bytes were of goes on.
+  [[nodiscard]] bool within_frame() const { return have_ > 0 || payload_ > 0; }
 
  private:
   static constexpr size_t kHeaderBytes = 9;

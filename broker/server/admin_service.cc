@@ -29,6 +29,12 @@ absl::Status Fill(absl::StatusOr<T> report, T* response) {
 
 }  // namespace
 
+absl::Status NotOperator() {
+  return proto::MakeError(
+      v1::NOT_OPERATOR,
+      "this call is for operators: connect through the admin socket");
+}
+
 AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
                            const Clock* clock, const CallAuthenticator* calls,
                            TenantDoors doors)
@@ -42,11 +48,7 @@ AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
 absl::StatusOr<AuthenticatedCall> AdminService::Operator(
     grpc::CallbackServerContext* context) const {
   absl::StatusOr<AuthenticatedCall> call = calls_->Authenticate(*context);
-  if (call.ok() && !call->caller.is_operator) {
-    return proto::MakeError(
-        v1::NOT_OPERATOR,
-        "this call is for operators: connect through the admin socket");
-  }
+  if (call.ok() && !call->caller.is_operator) return NotOperator();
   return call;
 }
 

@@ -23,6 +23,9 @@ struct TenantDoors {
   std::function<absl::Status(const std::string& tenant)> close;
 };
 
+// Why a tenant's call of an operator's method fails.
+[[nodiscard]] absl::Status NotOperator();
+
 // The gRPC side of operators: authenticates, decodes, asks the core, encodes.
 // Changes are made one at a time, on a thread of their own. A change that is
 // stored is checked by the core, stored with its audit record, and made. For an

@@ -4,10 +4,13 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "grpcpp/ext/health_check_service_server_builder_option.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_builder.h"
@@ -16,48 +19,82 @@
 namespace gmb::broker {
 namespace {
 
-// No message to the broker is larger than a few hundred bytes.
-constexpr int kMaxIncomingBytes = 256 * 1024;
-// One Session stream a connection, and a few calls of an operator.
+// The most that an operator's message may have.
+constexpr int kMaxOperatorsMessageBytes = 256 * 1024;
+// One Session stream a session, and a few calls of an operator.
 constexpr int kMaxStreamsPerConnection = 64;
 // How long peers have, after a shutdown's grace, to take what is on its way.
 constexpr std::chrono::milliseconds kLastWords{500};
+
+// Takes out what is added to every server of the process.
+class NoPlugins : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
+    plugins->clear();
+  }
+};
+
+void SetCommonOptions(grpc::ServerBuilder* builder) {
+  // Pings that estimate a bandwidth have nothing to tell on a Unix socket, and
+  // wake both ends.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                              kMaxStreamsPerConnection);
+  // gRPC bounds a message as it comes, and not what it is inflated to.
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
+    builder->SetCompressionAlgorithmSupportStatus(algorithm, false);
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     GrpcConnections* connections, Gateway* gateway,
-    std::function<void(uint64_t, std::string_view)> end_session,
-    SessionService* sessions, AdminService* admin) {
+    std::function<void(uint64_t, std::string_view)> end_session, Core* core,
+    const CallAuthenticator* calls, AdminService* admin) {
+  std::unique_ptr<GrpcServer> server(
+      new GrpcServer(connections, gateway, core, calls));
+  server->StartForTenants();
+  server->StartForOperators(admin);
+  if (server->for_tenants_ == nullptr || server->for_operators_ == nullptr)
+    return absl::InternalError("the gRPC server does not start");
+  const auto hand_over_to = [](grpc::Server* to) {
+    return [to](int fd) { grpc::AddInsecureChannelFromFd(to, fd); };
+  };
+  connections->Serve(hand_over_to(server->for_operators_.get()));
+  gateway->Serve({.hand_over = hand_over_to(server->for_tenants_.get()),
+                  .end_session = std::move(end_session)});
+  return server;
+}
+
+void GrpcServer::StartForTenants() {
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&tenants_sessions_);
+  builder.RegisterCallbackGenericService(&refused_calls_);
+  builder.SetOption(std::make_unique<NoPlugins>());
+  builder.SetOption(
+      std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
+  builder.SetMaxReceiveMessageSize(SessionService::kMaxMessageBytes);
+  SetCommonOptions(&builder);
+  for_tenants_ = builder.BuildAndStart();
+}
+
+void GrpcServer::StartForOperators(AdminService* admin) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.RegisterService(sessions);
+  builder.RegisterService(&operators_sessions_);
   builder.RegisterService(admin);
-  builder.SetMaxReceiveMessageSize(kMaxIncomingBytes);
-  // Pings that estimate a bandwidth have nothing to tell on a Unix socket, and
-  // wake both ends.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             kMaxStreamsPerConnection);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) {
-    return absl::InternalError("the gRPC server does not start");
-  }
-  const auto hand_over = [raw = server.get()](int fd) {
-    grpc::AddInsecureChannelFromFd(raw, fd);
-  };
-  connections->Serve(hand_over);
-  gateway->Serve(
-      {.hand_over = hand_over, .end_session = std::move(end_session)});
-  return std::unique_ptr<GrpcServer>(
-      new GrpcServer(std::move(server), connections, gateway));
+  builder.SetMaxReceiveMessageSize(kMaxOperatorsMessageBytes);
+  SetCommonOptions(&builder);
+  for_operators_ = builder.BuildAndStart();
 }
 
 GrpcServer::~GrpcServer() { Shutdown(absl::ZeroDuration()); }
 
 void GrpcServer::SetServing(bool serving) {
-  server_->GetHealthCheckService()->SetServingStatus(serving);
+  for_operators_->GetHealthCheckService()->SetServingStatus(serving);
 }
 
 void GrpcServer::Shutdown(absl::Duration grace) {
@@ -76,9 +113,23 @@ void GrpcServer::Shutdown(absl::Duration grace) {
   } catch (const std::system_error&) {
     connections_->HangUp();  // no thread is left: at once, then
   }
-  server_->Shutdown(std::chrono::system_clock::now() + ends_in);
+  ShutDownBoth(std::chrono::system_clock::now() + ends_in);
   done.set_value();
   if (late.joinable()) late.join();
+}
+
+void GrpcServer::ShutDownBoth(std::chrono::system_clock::time_point deadline) {
+  const auto shut_down = [deadline](grpc::Server* server) {
+    if (server != nullptr) server->Shutdown(deadline);
+  };
+  std::thread tenants;
+  try {
+    tenants = std::thread(shut_down, for_tenants_.get());
+  } catch (const std::system_error&) {
+    shut_down(for_tenants_.get());  // no thread is left: one after the other
+  }
+  shut_down(for_operators_.get());
+  if (tenants.joinable()) tenants.join();
 }
 
 }  // namespace gmb::broker

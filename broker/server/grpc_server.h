@@ -1,31 +1,36 @@
 #ifndef GMB_BROKER_SERVER_GRPC_SERVER_H_
 #define GMB_BROKER_SERVER_GRPC_SERVER_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "broker/gateway/gateway.h"
 #include "broker/gateway/grpc_connections.h"
 #include "broker/server/admin_service.h"
+#include "broker/server/call_authenticator.h"
+#include "broker/server/refused_calls.h"
 #include "broker/server/session_service.h"
 #include "grpcpp/server.h"
 
 namespace gmb::broker {
 
-// The gRPC server: sessions, operators, the standard health service and
-// reflection, over the connections that it is handed.
+// gRPC over the connections that it is handed. Operators have everything: their
+// own calls, the standard health service and reflection. Tenants are served by
+// a server of its own, which knows the stream of a session alone and keeps no
+// other call open: a call that is open costs memory, one of reflection a
+// thread.
 class GrpcServer {
  public:
   // All of them must outlive the server. `end_session`: see Gateway::Calls.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
       GrpcConnections* connections, Gateway* gateway,
-      std::function<void(uint64_t, std::string_view)> end_session,
-      SessionService* sessions, AdminService* admin);
+      std::function<void(uint64_t, std::string_view)> end_session, Core* core,
+      const CallAuthenticator* calls, AdminService* admin);
   ~GrpcServer();
 
   // The answer to health checks: SERVING until said otherwise.
@@ -35,15 +40,26 @@ class GrpcServer {
   void Shutdown(absl::Duration grace);
 
  private:
-  GrpcServer(std::unique_ptr<grpc::Server> server, GrpcConnections* connections,
-             Gateway* gateway)
+  GrpcServer(GrpcConnections* connections, Gateway* gateway, Core* core,
+             const CallAuthenticator* calls)
       : connections_(connections),
         gateway_(gateway),
-        server_(std::move(server)) {}
+        tenants_sessions_(core, calls),
+        operators_sessions_(core, calls),
+        refused_calls_(calls) {}
+
+  void StartForTenants();
+  void StartForOperators(AdminService* admin);
+  void ShutDownBoth(std::chrono::system_clock::time_point deadline);
 
   GrpcConnections* const connections_;
   Gateway* const gateway_;
-  std::unique_ptr<grpc::Server> server_;
+  SessionService tenants_sessions_;
+  SessionService operators_sessions_;
+  RefusedCalls refused_calls_;
+  // Null until started.
+  std::unique_ptr<grpc::Server> for_tenants_;
+  std::unique_ptr<grpc::Server> for_operators_;
 };
 
 }  // namespace gmb::broker

@@ -100,7 +100,9 @@ class SessionStream : public Reactor,
     }
     if (!ok) Close(absl::UnavailableError("the client stopped reading"));
     FinishIfIdle();
-    if (outbox != nullptr) outbox->OnWriteDone(this);
+    if (outbox == nullptr) return;
+    outbox->OnWriteDone(this);
+    if (MayReadAgain()) ReadNext();
   }
 
   void OnCancel() override {
@@ -123,6 +125,9 @@ class SessionStream : public Reactor,
     {
       ipc::MutexLock lock(&mu_);
       if (ending_) return;
+      // A client that does not read its answers is not read either.
+      waits_for_reader_ = outbox_->crowded();
+      if (waits_for_reader_) return;
       ++starting_;
     }
     StartRead(&incoming_);
@@ -131,6 +136,14 @@ class SessionStream : public Reactor,
       --starting_;
     }
     FinishIfIdle();
+  }
+
+  bool MayReadAgain() {
+    ipc::MutexLock lock(&mu_);
+    if (!waits_for_reader_ || outbox_ == nullptr || outbox_->crowded())
+      return false;
+    waits_for_reader_ = false;
+    return true;
   }
 
   // starting_ keeps the call, and with it the context, from finishing.
@@ -171,6 +184,8 @@ class SessionStream : public Reactor,
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   int starting_ ABSL_GUARDED_BY(mu_) = 0;
+  // The next request is read once fewer answers wait.
+  bool waits_for_reader_ ABSL_GUARDED_BY(mu_) = false;
   // Written under mu_; read by gRPC while writing_ or ending_ keeps it still.
   v1::BrokerMessage outgoing_;
   grpc::Status end_;

@@ -11,6 +11,9 @@ namespace gmb::broker {
 // messages to the core and writes what the session's outbox says. No policy.
 class SessionService : public v1::SessionService::CallbackService {
  public:
+  // A client's message has some hundred bytes at the most.
+  static constexpr int kMaxMessageBytes = 8 * 1024;
+
   // Both must outlive the service.
   SessionService(Core* core, const CallAuthenticator* calls)
       : core_(core), calls_(calls) {}

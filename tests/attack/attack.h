@@ -60,6 +60,7 @@ class Attack {
 absl::Status BorrowedIdentity(Attack& attack);
 absl::Status CheapFrames(Attack& attack);
 absl::Status ContinuationFlood(Attack& attack);
+absl::Status DataPings(Attack& attack);
 absl::Status EmptyContinuations(Attack& attack);
 absl::Status EndlessField(Attack& attack);
 absl::Status FastConnects(Attack& attack);
@@ -73,6 +74,7 @@ absl::Status LingerFdHandle(Attack& attack);
 absl::Status LinkAmbush(Attack& attack);
 absl::Status LinkRaces(Attack& attack);
 absl::Status OddFds(Attack& attack);
+absl::Status OpenCalls(Attack& attack);
 absl::Status PassedOn(Attack& attack);
 absl::Status PingFlood(Attack& attack);
 absl::Status PunchSlabs(Attack& attack);
@@ -81,6 +83,7 @@ absl::Status SettingsFlood(Attack& attack);
 absl::Status SingleBytes(Attack& attack);
 absl::Status TamperSlabs(Attack& attack);
 absl::Status UnknownTokenCalls(Attack& attack);
+absl::Status UnreadAnswers(Attack& attack);
 absl::Status UnreadCalls(Attack& attack);
 absl::Status UnreadSlabs(Attack& attack);
 // No attack: takes processor time as one does, for comparison.

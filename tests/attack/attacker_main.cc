@@ -28,6 +28,7 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"cheap_frames", CheapFrames},
       {"continuation_flood", ContinuationFlood},
       {"control_burner", ControlBurner},
+      {"data_pings", DataPings},
       {"empty_continuations", EmptyContinuations},
       {"endless_field", EndlessField},
       {"fast_connects", FastConnects},
@@ -41,6 +42,7 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"link_ambush", LinkAmbush},
       {"link_races", LinkRaces},
       {"odd_fds", OddFds},
+      {"open_calls", OpenCalls},
       {"passed_on", PassedOn},
       {"ping_flood", PingFlood},
       {"punch_slabs", PunchSlabs},
@@ -49,6 +51,7 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"single_bytes", SingleBytes},
       {"tamper_slabs", TamperSlabs},
       {"unknown_token_calls", UnknownTokenCalls},
+      {"unread_answers", UnreadAnswers},
       {"unread_calls", UnreadCalls},
       {"unread_slabs", UnreadSlabs},
   };

@@ -62,7 +62,7 @@ TEST_P(BreachTest, CostsItsSenderTheSessionAndNobodyElseAnything) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Floods, BreachTest,
-                         ::testing::Values("continuation_flood",
+                         ::testing::Values("continuation_flood", "data_pings",
                                            "endless_field",
                                            "unknown_token_calls", "rapid_reset",
                                            "ping_flood", "settings_flood"),
@@ -74,6 +74,14 @@ TEST_F(HttpFloodTest, FramesThatNobodyAnswersHoldUpNobody) {
 }
 TEST_F(HttpFloodTest, EmptyContinuationsHoldUpNobody) {
   ExpectHarmless({"empty_continuations", "--greet"});
+}
+
+// Of all the sessions that a tenant may have.
+TEST_F(HttpFloodTest, CallsThatNeverEndAreNotKept) {
+  ExpectHarmless({"open_calls", "--connections", "60"});
+}
+TEST_F(HttpFloodTest, WhoTakesNoAnswersIsReadNoFurther) {
+  ExpectHarmless({"unread_answers", "--connections", "60"});
 }
 
 // Where the kernel gives no pidfd of a peer, a session of the directory lets

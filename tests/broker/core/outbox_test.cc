@@ -102,6 +102,22 @@ TEST_F(OutboxTest, APeerThatDoesNotReadOverflows) {
   EXPECT_TRUE(outbox.overflowed());
 }
 
+TEST_F(OutboxTest, IsCrowdedUntilTheMessagesAreWritten) {
+  outbox.Push(Frame(1));
+  for (uint64_t id = 1; id <= Outbox::kManyMessages + 2; ++id)
+    outbox.Push(Message(id));
+  EXPECT_TRUE(outbox.crowded());
+  outbox.Pump();  // the first one is being written
+  EXPECT_TRUE(outbox.crowded());
+  outbox.OnWriteDone(peer.get());
+  EXPECT_FALSE(outbox.crowded());
+  // A new stream starts empty.
+  outbox.Push(Message(1000));
+  EXPECT_TRUE(outbox.crowded());
+  outbox.AttachStream(std::make_shared<Peer>());
+  EXPECT_FALSE(outbox.crowded());
+}
+
 TEST_F(OutboxTest, CloseEndsBothSocketsAndSendsNothingMore) {
   outbox.Close(absl::UnavailableError("over"));
   EXPECT_TRUE(peer->hung_up);

@@ -51,6 +51,7 @@ TEST_F(FrameGuardTest, AnHonestConversationPasses) {
   EXPECT_TRUE(Send(Headers(1, 400)).ok());
   for (int i = 0; i < 100'000; ++i) {
     ASSERT_TRUE(Send(Frame(F::kData, 0, 1, 30)).ok());
+    guard_.OnServerBytes(Frame(F::kData, 0, 1, 30));
     // As clients do that estimate the bandwidth with every message.
     ASSERT_TRUE(Send(Frame(F::kPing, 0, 0, 8)).ok()) << i;
     ASSERT_TRUE(Send(Frame(F::kWindowUpdate, 0, 0, 4)).ok()) << i;
@@ -149,12 +150,32 @@ TEST_F(FrameGuardTest, FramesThatCarryNothingHaveARate) {
       {Frame(F::kWindowUpdate, 0, 1, 4), 10'000},
       {Frame(F::kPriority, 0, 1, 5), 128},
       {Frame(F::kData, 0, 1, 0), 128},
+      {Frame(F::kData, 0, 1, 3), 128},
       {Frame(0xf0, 0, 1, 5), 128}};
   for (const auto& [frame, passes] : most) {
     ConnectAnew();
     EXPECT_EQ(SendMany(frame, 100'000), passes) << int{frame[3]};
     EXPECT_THAT(std::string(last_.message()), HasSubstr("too fast"));
   }
+}
+
+TEST_F(FrameGuardTest, AFrameDoesNotComeByteForByteForEver) {
+  EXPECT_TRUE(Send(Frame(F::kData, 0, 1, 16'000).substr(0, 9)).ok());
+  EXPECT_EQ(SendMany("x", 10'000), 1999);
+  EXPECT_THAT(std::string(last_.message()), HasSubstr("too fast"));
+  // Larger pieces, and small frames as a whole, may come as often as they like.
+  ConnectAnew();
+  EXPECT_TRUE(Send(Frame(F::kData, 0, 1, 16'000).substr(0, 9)).ok());
+  EXPECT_EQ(SendMany(std::string(64, 'x'), 250), 250);
+  EXPECT_EQ(SendMany(Frame(F::kData, 0, 1, 20), 10'000), 10'000);
+}
+
+TEST_F(FrameGuardTest, WhatAClientSendsEarnsItNothing) {
+  const std::string message = Frame(F::kData, 0, 1, 30);
+  EXPECT_EQ(SendMany(message + Frame(F::kPing, 0, 0, 8), 10'000), 100);
+  ConnectAnew();
+  EXPECT_EQ(SendMany(message + Frame(F::kWindowUpdate, 0, 1, 4), 100'000),
+            10'000);
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include "broker/server/admin_service.h"
 #include "broker/server/call_authenticator.h"
 #include "broker/server/grpc_server.h"
-#include "broker/server/session_service.h"
 #include "broker/store/quota_store.h"
 #include "grpcpp/create_channel.h"
 #include "ipc/mutex.h"
@@ -41,7 +40,6 @@ class AdminAuditTest : public CoreSharedTest {
         Gateway::Create({}, &admission_, connections_.get(), disposer_.get())
             .value();
     calls_ = std::make_unique<CallAuthenticator>(&core, connections_.get());
-    session_service_ = std::make_unique<SessionService>(&core, calls_.get());
     const auto opens = [](const std::string&) { return absl::OkStatus(); };
     const auto closes = [this](const std::string& tenant) {
       if (tenant == "doorstop") ipc::MutexLock until_let_go(&doorstop_);
@@ -53,7 +51,7 @@ class AdminAuditTest : public CoreSharedTest {
     server_ = GrpcServer::Start(
                   connections_.get(), gateway_.get(),
                   [](uint64_t /*session*/, std::string_view /*reason*/) {},
-                  session_service_.get(), admin_service_.get())
+                  &core, calls_.get(), admin_service_.get())
                   .value();
     PeerIdentity peer;
     peer.origin = Origin::kAdmin;
@@ -151,7 +149,6 @@ class AdminAuditTest : public CoreSharedTest {
   std::unique_ptr<GrpcConnections> connections_;
   std::unique_ptr<Gateway> gateway_;  // nobody comes by it here
   std::unique_ptr<CallAuthenticator> calls_;
-  std::unique_ptr<SessionService> session_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<v1::Admin::Stub> stub_;
