@@ -326,6 +326,7 @@ class Machine {
   void OnPrepareFailed(Pool* pool, Lease* lease,
                        const std::vector<uint64_t>& not_created,
                        const absl::Status& status, Turn& turn);
+  absl::Status WhyGivenUp(const Lease& lease) const;
   void AbandonLease(Pool* pool, Lease* lease,
                     const std::vector<uint64_t>& not_created, Turn& turn);
   void OnReading(Pool* pool, const DeviceReading& reading, Turn& turn);

@@ -188,7 +188,14 @@ void Machine::Cancel(Session* session, const v1::Cancel& cancel, Turn& turn) {
         turn);
   auto it = session->pending.find(client_id);
   if (it == session->pending.end()) return;  // answered already
-  Tell(quota::Cancel{it->second}, turn);
+  if (state_.pending.contains(it->second))
+    return Tell(quota::Cancel{it->second}, turn);
+  // Granted, and being made: it is answered with the grant, or as withdrawn if
+  // that fails.
+  for (const quota::LeaseId id : session->leases) {
+    Lease& lease = state_.LeaseAt(id);
+    if (lease.request.id == it->second) lease.request.cancelled = true;
+  }
 }
 
 Lease* Machine::FindLease(const Session& session, uint64_t lease) {
