@@ -45,7 +45,8 @@ class Machine {
     uint64_t baseline_bytes = 0;  // free on the device now
     bool has_copier = false;
     uint64_t target_bytes = 0;
-    uint64_t share_of_bytes = 0;  // see PoolOptions
+    std::optional<quota::Amount> wanted = {};  // see PoolOptions
+    uint64_t share_of_bytes = 0;               // likewise
     SlabPool::Options slabs;
   };
   absl::StatusOr<quota::PoolId> AddPool(const NewPool& options, Turn& turn);
@@ -330,6 +331,8 @@ class Machine {
   void AbandonLease(Pool* pool, Lease* lease,
                     const std::vector<uint64_t>& not_created, Turn& turn);
   void OnReading(Pool* pool, const DeviceReading& reading, Turn& turn);
+  void WatchRise(Pool* pool, Turn& turn);
+  void GrowPool(Pool* pool, Turn& turn);
   void TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,
                       Turn& turn);
   void TellMissing(Pool* pool, Turn& turn);
