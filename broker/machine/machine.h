@@ -143,7 +143,8 @@ class Machine {
   // Gates (gate.cc).
   static bool CanBeTaken(const Session& session, const Pool& pool,
                          v1::Contents contents);
-  bool WouldFitWithGate(const PendingAcquire& request) const;
+  bool HasSoftCredit(quota::TenantId tenant) const;
+  bool WouldFitSoft(const PendingAcquire& request) const;
   bool ReserveRoom(const Lease& lease);
   void Soften(Lease* lease, Turn& turn);
   void GiveUpRoom(Lease* lease);
@@ -212,6 +213,8 @@ class Machine {
   void TryEndEviction(Lease* lease, Turn& turn);
   void OnUnresponsive(Session* session, Lease* lease, Turn& turn);
   void CheckOverdue(Turn& turn);
+  void ForgetOwed(Turn& turn);
+  void SoftenAll(quota::TenantId tenant, Turn& turn);
   void StartMapping(Lease* lease, Mapping* mapping, Turn& turn);
   void PublishMove(absl::string_view kind, const Lease& lease,
                    quota::Nanoseconds took, absl::string_view message,
