@@ -9,11 +9,16 @@ namespace gmb::quota {
 DemandRules RulesOf(Cause cause) {
   switch (cause) {
     case Cause::kWithinGuarantee:
-      return {
-          .guarantees_hold = true, .takes_young_late = true, .may_pause = true};
+      return {.guarantees_hold = true,
+              .takes_young_late = true,
+              .may_pause = true,
+              .may_choose = true,
+              .takes_forfeits = true};
     case Cause::kBorrow:
-      return {
-          .guarantees_hold = true, .borrows = true, .waits_for_young = true};
+      return {.guarantees_hold = true,
+              .borrows = true,
+              .waits_for_young = true,
+              .may_choose = true};
     case Cause::kOperator:
       return {.one_tenant = true};
     case Cause::kOverLimit:
@@ -104,10 +109,10 @@ std::optional<Verdict> Judge::Examine(const LeaseRow& lease,
   if (candidate.tenant == nullptr) return Verdict::kBusy;
   // A session that does not answer has a step under way, so ask this before
   // `busy`.
-  if (now_ >= lease.unmap_deadline) {
-    return Terminate(candidate, now_, Verdict::kMayNotTerminate);
-  }
+  if (now_ >= lease.unmap_deadline) return ExamineOverdue(candidate);
   if (lease.busy) return Verdict::kBusy;
+  if (rules_.may_choose && IsDistrusted(lease, *candidate.tenant))
+    return Verdict::kDistrusted;
   if (now_ < lease.back_off_until) {
     retry_at_ = std::min(retry_at_, lease.back_off_until);
     return Verdict::kBackOff;
@@ -119,6 +124,20 @@ std::optional<Verdict> Judge::Examine(const LeaseRow& lease,
         lease.bytes - std::min(lease.bytes, lease.backed_bytes);
   }
   return ExamineAge(candidate);
+}
+
+// It may still answer until its time is over; then it is killed. Whom a request
+// within its guarantee waits for is killed although others could be evicted:
+// these may owe their answers just as long.
+std::optional<Verdict> Judge::ExamineOverdue(Candidate& candidate) {
+  const Instant kill_at = candidate.lease->unmap_deadline + options_.kill_grace;
+  if (candidate.tenant->may_terminate && now_ < kill_at) {
+    retry_at_ = std::min(retry_at_, kill_at);
+    return Verdict::kBusy;
+  }
+  candidate.forfeit =
+      rules_.takes_forfeits && ExcessBytes(*candidate.tenant) > 0;
+  return Terminate(candidate, now_, Verdict::kMayNotTerminate);
 }
 
 std::optional<Verdict> Judge::ExamineGate(Candidate& candidate) {
@@ -171,6 +190,15 @@ std::optional<Verdict> Judge::ExamineAge(Candidate& candidate) {
   return std::nullopt;
 }
 
+bool IsDistrusted(const LeaseRow& lease, const TenantRow& tenant) {
+  return lease.owed_by_process >= kMostOwedByProcess ||
+         tenant.owed_answers >= kMostOwedByTenant;
+}
+
+int StepOrder(const Candidate& candidate) {
+  return candidate.forfeit ? -1 : static_cast<int>(candidate.step);
+}
+
 bool ComesBefore(const Candidate& a, const Candidate& b, uint64_t need_bytes) {
   const auto excess = [&](const Candidate& c) -> std::pair<bool, uint64_t> {
     if (c.lease->bytes >= need_bytes) {
@@ -178,13 +206,17 @@ bool ComesBefore(const Candidate& a, const Candidate& b, uint64_t need_bytes) {
     }
     return {true, need_bytes - c.lease->bytes};  // the largest first
   };
+  // All of one process before the next one is killed.
+  const auto process = [](const Candidate& c) {
+    return c.step == Step::kTerminate ? c.lease->session.value : 0;
+  };
   // The tenant that has borrowed most is paused first.
-  return std::make_tuple(a.step, a.young, -a.borrowed_per_weight,
-                         a.copy_bytes > 0, a.lease->idle_since, excess(a),
-                         a.lease->lease) <
-         std::make_tuple(b.step, b.young, -b.borrowed_per_weight,
-                         b.copy_bytes > 0, b.lease->idle_since, excess(b),
-                         b.lease->lease);
+  return std::make_tuple(StepOrder(a), a.young, -a.borrowed_per_weight,
+                         a.copy_bytes > 0, process(a), a.lease->idle_since,
+                         excess(a), a.lease->lease) <
+         std::make_tuple(StepOrder(b), b.young, -b.borrowed_per_weight,
+                         b.copy_bytes > 0, process(b), b.lease->idle_since,
+                         excess(b), b.lease->lease);
 }
 
 }  // namespace gmb::quota

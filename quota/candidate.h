@@ -18,6 +18,9 @@ struct Candidate {
   Instant start{};
   bool young = false;
   double borrowed_per_weight = 0;  // of its tenant, where it is to be paused
+  // Its process has had its time to answer: it is killed before others are
+  // asked, since that is sure to give these bytes.
+  bool forfeit = false;
 };
 
 // The rules of a demand, for leases of any tenant.
@@ -28,7 +31,9 @@ struct DemandRules {
   bool waits_for_young = false;   // leases that are too young are not asked
   bool takes_young_late = false;  // they are, at the last moment
   bool may_pause = false;
-  bool may_kill = false;  // also those who would answer
+  bool may_kill = false;        // also those who would answer
+  bool may_choose = false;      // those who do not answer are passed over
+  bool takes_forfeits = false;  // see Candidate::forfeit
 };
 DemandRules RulesOf(Cause cause);
 
@@ -51,6 +56,7 @@ class Judge {
   bool IsOwn(const LeaseRow& lease) const;
 
  private:
+  std::optional<Verdict> ExamineOverdue(Candidate& candidate);
   std::optional<Verdict> ExamineGate(Candidate& candidate);
   std::optional<Verdict> ExamineAge(Candidate& candidate);
   std::optional<Verdict> Terminate(Candidate& candidate, Instant start,
@@ -63,6 +69,13 @@ class Judge {
   const DemandRules rules_;
   Instant retry_at_ = Instant::Max();
 };
+
+// Whether it has shown, or its tenant has, that asking it costs time and gives
+// nothing.
+bool IsDistrusted(const LeaseRow& lease, const TenantRow& tenant);
+
+// The place of its step in a plan: the lower ones are taken first.
+int StepOrder(const Candidate& candidate);
 
 // Whether `a` is to be asked before `b` when so many bytes are needed.
 bool ComesBefore(const Candidate& a, const Candidate& b, uint64_t need_bytes);

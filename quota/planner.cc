@@ -101,6 +101,9 @@ class Planner {
       bytes += lease.trimming_bytes;
       if (lease.trimmable_bytes == 0 || now_ < lease.back_off_until) continue;
       const TenantRow* tenant = judge_.FindTenant(lease.tenant, pool);
+      if (judge_.rules().may_choose && tenant != nullptr &&
+          IsDistrusted(lease, *tenant))
+        continue;
       askable.emplace_back(tenant == nullptr || ExcessBytes(*tenant) == 0,
                            &lease);
     }
@@ -228,9 +231,9 @@ class Planner {
       Pick(
           candidates, need_bytes,
           [&](const Candidate& a, const Candidate& b) {
-            return std::make_tuple(a.step, a.young, ~a.lease->bytes,
+            return std::make_tuple(StepOrder(a), a.young, ~a.lease->bytes,
                                    a.lease->lease) <
-                   std::make_tuple(b.step, b.young, ~b.lease->bytes,
+                   std::make_tuple(StepOrder(b), b.young, ~b.lease->bytes,
                                    b.lease->lease);
           },
           larger);
@@ -260,7 +263,8 @@ class Planner {
       const bool may_come = lease.pool == pool && !lease.evicted &&
                             lease.evictable && tenant != nullptr &&
                             lease.contents != Contents::kResident &&
-                            lease.gate != Gate::kOff && !judge_.IsOwn(lease);
+                            lease.gate != Gate::kOff && !judge_.IsOwn(lease) &&
+                            !IsDistrusted(lease, *tenant);
       if (!may_come) continue;
       const bool later = lease.gate == Gate::kActive || lease.busy ||
                          now_ < lease.back_off_until ||

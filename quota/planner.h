@@ -24,6 +24,9 @@ struct PlannerOptions {
   Nanoseconds trim_wait = std::chrono::milliseconds(20);
   // How long a client has for unmapping once its contents are copied.
   Nanoseconds unmap_grace = std::chrono::seconds(2);
+  // How long one that has not answered by then, and may be terminated, has
+  // until it is.
+  Nanoseconds kill_grace = std::chrono::seconds(5);
   // How long a lease must have been resident, in restores of it.
   int64_t residency_restores = 4;
   uint64_t copy_bytes_per_second = 50'000'000'000;  // to the host pool

@@ -25,6 +25,8 @@ absl::string_view VerdictText(Verdict verdict) {
       return "active";
     case Verdict::kMayNotTerminate:
       return "does not answer, and policy forbids to terminate it";
+    case Verdict::kDistrusted:
+      return "its process, or others of its tenant, do not answer";
     case Verdict::kNoHostRoom:
       return "no room in the host pool for its contents";
     case Verdict::kYoung:

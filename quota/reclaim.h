@@ -56,6 +56,9 @@ struct LeaseRow {
   // Of one that was asked to unmap or map it: when it should have answered. (A
   // shared one's gate need not be closed for that.)
   Instant unmap_deadline = Instant::Max();
+  // Answers that its process owes, of whatever lease: they should have come by
+  // now. Of a shared one, of the user that owes most.
+  uint32_t owed_by_process = 0;
   // The bytes that the client could give back at once, as it last said, on this
   // lease's pool. Counted once a session: 0 on its other leases.
   uint64_t trimmable_bytes = 0;
@@ -76,6 +79,8 @@ struct TenantRow {
   uint64_t resident_bytes = 0;   // unreturned ones included
   double weight = 1;
   bool may_terminate = false;
+  // Answers that its processes owe, over all pools.
+  uint32_t owed_answers = 0;
   Nanoseconds min_residency{0};
   Nanoseconds pause_grace = std::chrono::seconds(5);
 };
@@ -173,6 +178,11 @@ struct Plan {
 };
 
 inline constexpr size_t kMaxVictims = 16;
+// A request takes nothing from a process that owes so many answers, and from a
+// tenant whose processes owe so many: each further try would cost it the time
+// that a client has for its answer.
+inline constexpr uint32_t kMostOwedByProcess = 1;
+inline constexpr uint32_t kMostOwedByTenant = 3;
 
 // Why a lease was or was not taken.
 enum class Verdict : uint8_t {
@@ -186,6 +196,7 @@ enum class Verdict : uint8_t {
   kGateOff,          // the program does not use the gate
   kActive,           // and this demand may not pause it
   kMayNotTerminate,  // it does not answer, and policy protects it
+  kDistrusted,       // its process, or others of its tenant, do not answer
   kNoHostRoom,       // no room for its contents
   kYoung,            // resident for too short a time
   kBackOff,          // it failed lately

@@ -64,6 +64,10 @@ struct BrokerConfig {
   bool pause = true;
   bool lend_parked_guarantees = false;
   uint64_t back_ahead_bytes_per_second = 0;
+  // How long a client has for its answer to an Evict, and after that until it
+  // is killed where that is allowed.
+  absl::Duration unmap_grace = absl::Seconds(2);
+  absl::Duration kill_grace = absl::Seconds(5);
 
   absl::Duration reuse_for = absl::Seconds(5);
   absl::Duration drain_deadline = absl::Seconds(30);

@@ -121,6 +121,20 @@ constexpr Setting kSettings[] = {
      [](Text t, Config* c) {
        return Put(ParseSize(t), &c->back_ahead_bytes_per_second);
      }},
+    {"unmap_grace", "TIME", "2s",
+     "how long a client has for unmapping what is taken from it, beside the "
+     "copying (0s to 1h)",
+     false,
+     [](Text t, Config* c) {
+       return Put(ParseTime(t, absl::Hours(1)), &c->unmap_grace);
+     }},
+    {"kill_grace", "TIME", "5s",
+     "how long a client that did not do so in time has until it is killed, "
+     "where its tenant's may_terminate allows that (0s to 1h)",
+     false,
+     [](Text t, Config* c) {
+       return Put(ParseTime(t, absl::Hours(1)), &c->kill_grace);
+     }},
     {"allow_ipc", nullptr, "off",
      "allow ipc: devices (legacy CUDA IPC), for trusted processes of one user "
      "only",

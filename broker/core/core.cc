@@ -93,6 +93,7 @@ absl::Status Core::AddPool(PoolOptions options) {
                           .baseline_bytes = worker->baseline_bytes(),
                           .has_copier = options.copier != nullptr,
                           .target_bytes = options.target_bytes,
+                          .wanted = options.wanted,
                           .share_of_bytes = options.share_of_bytes,
                           .slabs = options.slabs},
                          in.turn());

@@ -64,6 +64,7 @@ DeviceResult DeviceTasks::Do(DeviceJob job) {
       .stuck = stuck_,
       .outside_bytes = audit_.outside_bytes(),
       .unreturned_outside_bytes = audit_.unreturned_outside_bytes(),
+      .risen_bytes = audit_.risen_bytes(),
       .free_bytes = audit_.free_bytes(),
       .baseline_bytes = audit_.baseline_bytes()};
   return result;
@@ -182,6 +183,7 @@ void DeviceTasks::Destroy(const Slab& slab, LastHolder holder,
 
 void DeviceTasks::Audit(const AuditJob& job) {
   Look();
+  audit_.RaiseBaseline(job.raise_baseline_by);
   if (audit_.unreturned_bytes() == 0) return;
   absl::StatusOr<std::vector<device::ProcessUsage>> users =
       allocator_->Processes();

@@ -21,6 +21,15 @@ uint64_t FreeAudit::unreturned_outside_bytes() const {
                   strangers_ > outside ? strangers_ - outside : 0);
 }
 
+uint64_t FreeAudit::risen_bytes() const {
+  const uint64_t explained = live_ + free_ + unreturned_sum_;
+  return explained > baseline_ + tolerance_ ? explained - baseline_ : 0;
+}
+
+void FreeAudit::RaiseBaseline(uint64_t bytes) {
+  baseline_ += std::min(bytes, risen_bytes());
+}
+
 void FreeAudit::OnCreated(uint64_t bytes) {
   live_ += bytes;
   free_ -= std::min(free_, bytes);

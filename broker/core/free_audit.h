@@ -12,8 +12,8 @@ namespace gmb::broker {
 //
 //   free = baseline - live - unreturned - outside
 //
-// baseline is the free figure before the first slab, live what the allocator
-// has created and not destroyed. When a tenant's slabs are destroyed and the
+// baseline is the free figure before the first slab, or what the caller has
+// raised it to since; live what the allocator has created and not destroyed. When a tenant's slabs are destroyed and the
 // free figure does not rise by as much, that tenant still holds the rest: it
 // is unreturned, and charged to it until the free figure rises. What is short
 // beyond that was taken by processes past the broker: outside. Outside bytes
@@ -69,6 +69,11 @@ class FreeAudit {
   // hint that changes no debt: a stranger may also have been handed a slab by
   // its holder, and a tenant whose debts others can take over has no limit.
   [[nodiscard]] uint64_t unreturned_outside_bytes() const;
+  // More is free than the baseline explains: what others held at the start and
+  // have given back. 0 within the tolerance.
+  [[nodiscard]] uint64_t risen_bytes() const;
+  // From now on they are accounted for: at most the risen bytes.
+  void RaiseBaseline(uint64_t bytes);
   [[nodiscard]] uint64_t live_bytes() const { return live_; }
   [[nodiscard]] uint64_t free_bytes() const { return free_; }
   [[nodiscard]] uint64_t baseline_bytes() const { return baseline_; }
@@ -78,7 +83,7 @@ class FreeAudit {
   void Credit(uint64_t bytes);
   void ChargeHeld();
 
-  const uint64_t baseline_;
+  uint64_t baseline_;
   const uint64_t tolerance_;
   uint64_t live_ = 0;
   uint64_t free_;

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "broker/core/device_worker.h"
 #include "broker/machine/slab_pool.h"
 #include "device/copier.h"
+#include "quota/amount.h"
 
 namespace gmb::broker {
 
@@ -20,6 +22,11 @@ struct PoolOptions {
   // start less the headroom, as configured.
   uint64_t share_of_bytes = 0;
   SlabPool::Options slabs;
+  // The size that the operator asked for. The pool grows to it as others give
+  // back what they held at the start. Not set: it stays at its target.
+  std::optional<quota::Amount> wanted = {};
+  // That on the device with nobody else on it: the pool may become as large.
+  uint64_t largest_bytes = 0;
 };
 
 }  // namespace gmb::broker

@@ -89,6 +89,10 @@ absl::Status Daemon::SetUpCore() {
   options.few_files = plan->warning;
   options.default_tenant = config_.default_tenant;
   options.planner.pause = config_.pause;
+  options.planner.unmap_grace =
+      quota::Nanoseconds(absl::ToInt64Nanoseconds(config_.unmap_grace));
+  options.planner.kill_grace =
+      quota::Nanoseconds(absl::ToInt64Nanoseconds(config_.kill_grace));
   options.backing.bytes_per_second = config_.back_ahead_bytes_per_second;
   options.planner.lend_parked_guarantees = config_.lend_parked_guarantees;
   {

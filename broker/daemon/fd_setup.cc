@@ -1,6 +1,8 @@
 // The broker's start: how many handles and sessions its open files allow.
 #include "broker/daemon/fd_setup.h"
 
+#include <algorithm>
+
 namespace gmb::broker {
 
 absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
@@ -9,8 +11,10 @@ absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
                   .max_sessions = config.max_sessions};
   for (const PreparedPool& pool : pools) {
     const SlabPool::Options& slabs = pool.options.slabs;
-    wishes.kept_ready += pool.options.target_bytes / slabs.ready_slab_bytes +
-                         slabs.max_returned_slabs;
+    const uint64_t bytes =
+        std::max(pool.options.target_bytes, pool.options.largest_bytes);
+    wishes.kept_ready +=
+        bytes / slabs.ready_slab_bytes + slabs.max_returned_slabs;
     // The allocator of host memory keeps a memfd beside the exported one.
     if (pool.options.worker->info().kind == device::DeviceKind::kHost)
       wishes.fds_per_handle = 2;

@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<device::Allocator>> OpenAllocator(
   return absl::InvalidArgumentError("unknown kind of device");
 }
 
-// The bytes that a share of the device is a share of. Host memory has no
-// headroom: no process needs a CUDA context there.
+// The bytes that a share of the device is a share of, if so many are free. Host
+// memory has no headroom: no process needs a CUDA context there.
 uint64_t ShareOfBytes(const BrokerConfig& config, const DeviceConfig& device,
                       uint64_t free_bytes) {
   if (device.kind == device::DeviceKind::kHost) return free_bytes;
@@ -81,8 +81,10 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     absl::StatusOr<uint64_t> bytes =
         PoolBytes(config, device, free_bytes, info.granularity_bytes);
     if (!bytes.ok()) return bytes.status();
+    quota::Amount asked = device.pool.value_or(config.pool);
     if (auto stored = stored_targets.find(info.uuid);
         stored != stored_targets.end()) {
+      asked = stored->second;
       bytes =
           std::clamp(stored->second.Resolve(
                          stored->second.is_fraction() ? share_of : free_bytes,
@@ -94,9 +96,19 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
                                   .copier = nullptr,
                                   .target_bytes = *bytes,
                                   .share_of_bytes = share_of,
-                                  .slabs = {}}};
-    pool.options.slabs =
-        SlabPool::DefaultOptions(*bytes, info.granularity_bytes);
+                                  .slabs = {},
+                                  .wanted = asked,
+                                  .largest_bytes = *bytes}};
+    if (device.kind != device::DeviceKind::kHost) {
+      const uint64_t total = info.total_bytes;
+      pool.options.largest_bytes = std::max(
+          *bytes,
+          asked.Resolve(
+              asked.is_fraction() ? ShareOfBytes(config, device, total) : total,
+              info.granularity_bytes));
+    }
+    pool.options.slabs = SlabPool::DefaultOptions(
+        *bytes, info.granularity_bytes, pool.options.largest_bytes);
     if (auto wanted = device.float_bytes.has_value() ? device.float_bytes
                                                      : config.float_bytes) {
       pool.options.slabs.float_target_bytes = *wanted;

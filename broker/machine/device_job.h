@@ -32,6 +32,7 @@ struct DeviceReading {
   std::map<LastHolder, StuckBytes> stuck;
   uint64_t outside_bytes = 0;
   uint64_t unreturned_outside_bytes = 0;  // see FreeAudit
+  uint64_t risen_bytes = 0;               // likewise
   uint64_t free_bytes = 0;
   uint64_t baseline_bytes = 0;
 };
@@ -58,6 +59,7 @@ struct DestroyJob {
 // Only looks: the free figure, and while bytes are unreturned who holds memory.
 struct AuditJob {
   std::vector<pid_t> clients;  // processes whose memory may be unreturned slabs
+  uint64_t raise_baseline_by = 0;  // see FreeAudit
 };
 using DeviceJob = std::variant<PrepareJob, RefillJob, DestroyJob, AuditJob>;
 

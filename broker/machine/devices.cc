@@ -180,6 +180,15 @@ void Machine::OnPrepared(Pool* pool, const PrepareJob& job,
   }
 }
 
+// Why nobody is to get it any more, whatever became of its slabs.
+absl::Status Machine::WhyGivenUp(const Lease& lease) const {
+  if (lease.request.cancelled) {
+    return proto::MakeError(v1::CANCELLED_BY_CLIENT,
+                            "the request was withdrawn");
+  }
+  return CheckStays(lease.tenant);
+}
+
 // One ready slab is given up for the missing bytes; then the engine decides
 // again, now that it knows what is missing. Not more, and none while somebody
 // outside takes what is freed: that one would win every slab given up.
@@ -187,7 +196,9 @@ void Machine::OnPrepareFailed(Pool* pool, Lease* lease,
                               const std::vector<uint64_t>& not_created,
                               const absl::Status& status, Turn& turn) {
   const bool no_memory = absl::IsResourceExhausted(status);
-  if (no_memory && pool->missing_bytes == 0 && !lease->gave_up_ready) {
+  const absl::Status given_up = WhyGivenUp(*lease);
+  if (no_memory && given_up.ok() && pool->missing_bytes == 0 &&
+      !lease->gave_up_ready) {
     lease->gave_up_ready = true;
     if (std::optional<Condemned> ready = pool->slabs.GiveUpReady()) {
       lease->preparing = true;
@@ -207,6 +218,10 @@ void Machine::OnPrepareFailed(Pool* pool, Lease* lease,
   const bool unreturned = pool->missing_bytes == 0 &&
                           request.attempts < kMostAttempts &&
                           turn.now() < request.deadline;
+  if (!given_up.ok()) {
+    EndName(*session->tenant, request, turn);
+    return Refuse(session, request.client_id, given_up, turn);
+  }
   if (no_memory && (request.attempts < kMaxAttempts || unreturned)) {
     state_.pending[request.id] = request;
     return Ask(request, turn);

@@ -1,6 +1,7 @@
 // Leases that leave the device: copied out, unmapped, destroyed.
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,9 +179,48 @@ void Machine::OnUnresponsive(Session* session, Lease* lease, Turn& turn) {
   }
 }
 
+// Answers that have come, or that nobody will give any more.
+void Machine::ForgetOwed(Turn& turn) {
+  for (const OwedAnswers::Key& key : state_.owed.Keys()) {
+    const auto lease = state_.leases.find(key.lease);
+    const Mapping* mapping = lease == state_.leases.end()
+                                 ? nullptr
+                                 : lease->second->MappingOf(key.session);
+    if (mapping != nullptr && mapping->asked && mapping->overdue) continue;
+    const quota::TenantId tenant = state_.owed.Remove(key);
+    if (state_.owed.OfTenant(tenant) == 0) SoftenAll(tenant, turn);
+  }
+}
+
+// The tenant owes no answer any more: what was hard for that is soft again.
+void Machine::SoftenAll(quota::TenantId tenant_id, Turn& turn) {
+  const Tenant* tenant = state_.tenants.Find(tenant_id);
+  if (tenant == nullptr) return;
+  std::set<quota::LeaseId> hard;
+  const auto add = [&](quota::LeaseId id) {
+    if (state_.engine.Lease(id)->hard) hard.insert(id);
+  };
+  for (const uint64_t session : tenant->sessions) {
+    for (const quota::LeaseId id : state_.SessionAt(session).leases) add(id);
+  }
+  for (const quota::LeaseId id : state_.shared_leases) {
+    if (state_.LeaseAt(id).tenant == tenant_id) add(id);
+  }
+  for (const quota::LeaseId id : hard) {
+    const auto lease = state_.leases.find(id);  // others may be served by that
+    if (lease == state_.leases.end()) continue;
+    const std::vector<Mapping>& mappings = lease->second->mappings;
+    const bool refuses = std::any_of(
+        mappings.begin(), mappings.end(),
+        [](const Mapping& m) { return m.refusals >= kMostRefusals; });
+    if (!refuses) Soften(lease->second.get(), turn);
+  }
+}
+
 // Whoever does not answer keeps what he has, and it counts as hard: nobody can
 // take it but by killing him.
 void Machine::CheckOverdue(Turn& turn) {
+  ForgetOwed(turn);
   const quota::Instant now = turn.now();
   const std::vector<quota::LeaseId> moving(state_.moving.begin(),
                                            state_.moving.end());
@@ -190,6 +230,7 @@ void Machine::CheckOverdue(Turn& turn) {
       if (!mapping.asked || mapping.overdue || now < mapping.answer_by)
         continue;
       mapping.overdue = true;
+      state_.owed.Add(id, state_.SessionAt(mapping.session));
       const bool killed = MayKill(*lease, state_.SessionAt(mapping.session));
       PublishMove("client_overdue", *lease, now - lease->move_started,
                   killed ? "it does not answer and may be killed for its memory"

@@ -23,15 +23,17 @@ bool Machine::ReserveRoom(const Lease& lease) {
                  .outcome == HostBooks::Outcome::kReserved;
 }
 
-// A request of a session whose gate is off: whether it could be served, some
-// time, were it on.
-bool Machine::WouldFitWithGate(const PendingAcquire& request) const {
+// Of a tenant that owes no answer: what it is given must be there to be taken.
+bool Machine::HasSoftCredit(quota::TenantId tenant) const {
+  return state_.owed.OfTenant(tenant) == 0;
+}
+
+// A request that was judged as a hard one: whether it could be served, some
+// time, as a soft one.
+bool Machine::WouldFitSoft(const PendingAcquire& request) const {
   const Session& session = state_.SessionAt(request.session);
   const Pool& pool = state_.PoolAt(request.pool);
-  if (session.gate == nullptr || session.gate->on() ||
-      !pool.CanMove(request.contents)) {
-    return false;
-  }
+  if (session.gate == nullptr || !pool.CanMove(request.contents)) return false;
   if (request.contents == v1::PRESERVE &&
       !state_.host_books.HasRoomFor(*session.tenant, request.bytes)) {
     return false;
@@ -47,7 +49,9 @@ bool Machine::WouldFitWithGate(const PendingAcquire& request) const {
 // From all who have it.
 void Machine::Soften(Lease* lease, Turn& turn) {
   const Pool& pool = state_.PoolAt(lease->request.pool);
-  if (!pool.CanMove(lease->request.contents) || lease->overdue()) return;
+  if (!pool.CanMove(lease->request.contents) || lease->overdue() ||
+      !HasSoftCredit(lease->tenant))
+    return;
   for (const Mapping& mapping : lease->mappings) {
     const Session& session = state_.SessionAt(mapping.session);
     if (!CanBeTaken(session, pool, lease->request.contents)) return;

@@ -13,6 +13,11 @@ inline uint64_t RoundUp(uint64_t bytes, uint64_t granularity) {
   return sum / granularity * granularity;
 }
 
+// `bytes` rounded down to a multiple of `granularity` (above 0).
+inline uint64_t RoundDown(uint64_t bytes, uint64_t granularity) {
+  return bytes / granularity * granularity;
+}
+
 }  // namespace gmb::broker
 
 #endif  // GMB_BROKER_MACHINE_GRANULARITY_H_

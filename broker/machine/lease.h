@@ -29,6 +29,7 @@ struct PendingAcquire {
   quota::Instant deadline;
   uint32_t attempts = 0;  // grants whose slabs could not be created
   bool told_waiting = false;
+  bool cancelled = false;  // by its client, while the slabs were being made
   // Its bytes could be taken back by force: asked for as soft ones.
   bool soft = false;
   std::string share_as;  // empty: it is not to be shared

@@ -38,6 +38,7 @@ absl::StatusOr<quota::PoolId> Machine::AddPool(const NewPool& options,
   pool->baseline_bytes = options.baseline_bytes;
   pool->has_copier = options.has_copier;
   pool->share_of_bytes = options.share_of_bytes;
+  pool->wanted = options.wanted;
   pool->reading.baseline_bytes = options.baseline_bytes;
   pool->reading.free_bytes = options.baseline_bytes;
   state_.pools.emplace(set.pool, std::move(pool));

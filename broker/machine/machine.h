@@ -45,7 +45,8 @@ class Machine {
     uint64_t baseline_bytes = 0;  // free on the device now
     bool has_copier = false;
     uint64_t target_bytes = 0;
-    uint64_t share_of_bytes = 0;  // see PoolOptions
+    std::optional<quota::Amount> wanted = {};  // see PoolOptions
+    uint64_t share_of_bytes = 0;               // likewise
     SlabPool::Options slabs;
   };
   absl::StatusOr<quota::PoolId> AddPool(const NewPool& options, Turn& turn);
@@ -142,7 +143,8 @@ class Machine {
   // Gates (gate.cc).
   static bool CanBeTaken(const Session& session, const Pool& pool,
                          v1::Contents contents);
-  bool WouldFitWithGate(const PendingAcquire& request) const;
+  bool HasSoftCredit(quota::TenantId tenant) const;
+  bool WouldFitSoft(const PendingAcquire& request) const;
   bool ReserveRoom(const Lease& lease);
   void Soften(Lease* lease, Turn& turn);
   void GiveUpRoom(Lease* lease);
@@ -211,6 +213,8 @@ class Machine {
   void TryEndEviction(Lease* lease, Turn& turn);
   void OnUnresponsive(Session* session, Lease* lease, Turn& turn);
   void CheckOverdue(Turn& turn);
+  void ForgetOwed(Turn& turn);
+  void SoftenAll(quota::TenantId tenant, Turn& turn);
   void StartMapping(Lease* lease, Mapping* mapping, Turn& turn);
   void PublishMove(absl::string_view kind, const Lease& lease,
                    quota::Nanoseconds took, absl::string_view message,
@@ -326,9 +330,12 @@ class Machine {
   void OnPrepareFailed(Pool* pool, Lease* lease,
                        const std::vector<uint64_t>& not_created,
                        const absl::Status& status, Turn& turn);
+  absl::Status WhyGivenUp(const Lease& lease) const;
   void AbandonLease(Pool* pool, Lease* lease,
                     const std::vector<uint64_t>& not_created, Turn& turn);
   void OnReading(Pool* pool, const DeviceReading& reading, Turn& turn);
+  void WatchRise(Pool* pool, Turn& turn);
+  void GrowPool(Pool* pool, Turn& turn);
   void TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,
                       Turn& turn);
   void TellMissing(Pool* pool, Turn& turn);

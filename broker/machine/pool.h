@@ -41,7 +41,7 @@ struct Pool {
       : id(pool_id), info(std::move(device_info)), slabs(options) {}
 
   [[nodiscard]] const std::string& uuid() const { return info.uuid; }
-  // Of the device's free memory at the start, what is not the pool's.
+  // Of the device's memory that others leave, what is not the pool's.
   [[nodiscard]] uint64_t headroom_bytes() const {
     const uint64_t capacity = slabs.composition().capacity_bytes;
     return baseline_bytes - std::min(baseline_bytes, capacity);
@@ -65,12 +65,20 @@ struct Pool {
 
   quota::PoolId id;
   device::DeviceInfo info;
-  uint64_t baseline_bytes = 0;  // free when the broker started
-  bool has_copier = false;      // if not, contents stay on the device
+  // Free when the broker started, with what others have given back since.
+  uint64_t baseline_bytes = 0;
+  bool has_copier = false;  // if not, contents stay on the device
   SlabPool slabs;
   DeviceReading reading;
   std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
   uint64_t share_of_bytes = 0;                     // see PoolOptions
+  std::optional<quota::Amount> wanted;             // likewise
+  // More than the baseline has been free since then, this much at least.
+  struct Rise {
+    quota::Instant since;
+    uint64_t bytes = 0;
+  };
+  std::optional<Rise> rise;
   uint64_t missing_bytes = 0;  // taken by processes past the broker
   // Unreturned bytes of tenants that were deleted: missing as well.
   uint64_t orphaned_bytes = 0;

@@ -9,6 +9,16 @@
 #include "broker/machine/turn.h"
 
 namespace gmb::broker {
+namespace {
+
+// What others have given back is taken for good if it stays free for so long.
+constexpr quota::Nanoseconds kRiseLasts = std::chrono::seconds(5);
+// Of the device, at least this part: no pool grows because one process less
+// has a CUDA context.
+constexpr uint64_t kLeastRise = 256;
+
+}  // namespace
+
 void Machine::OnReading(Pool* pool, const DeviceReading& reading, Turn& turn) {
   const uint64_t granularity = pool->info.granularity_bytes;
   const DeviceReading before = std::exchange(pool->reading, reading);
@@ -50,6 +60,49 @@ void Machine::OnReading(Pool* pool, const DeviceReading& reading, Turn& turn) {
   if (missing != missing_before || orphaned != orphaned_before)
     TellMissing(pool, turn);
   TellStuck(*pool, before, turn);
+  GrowPool(pool, turn);
+  WatchRise(pool, turn);
+}
+
+// Who held memory when the broker started, such as a client of one that was
+// killed, has ended. Unreturned bytes that come back look the same, so that
+// nothing is concluded while there are any.
+void Machine::WatchRise(Pool* pool, Turn& turn) {
+  const DeviceReading& reading = pool->reading;
+  if (!reading.unreturned.empty()) return;
+  const uint64_t least = std::max(pool->info.granularity_bytes,
+                                  pool->info.total_bytes / kLeastRise);
+  if (reading.risen_bytes < least) return pool->rise.reset();
+  if (!pool->rise.has_value()) pool->rise = {turn.now(), reading.risen_bytes};
+  pool->rise->bytes = std::min(pool->rise->bytes, reading.risen_bytes);
+  if (turn.now() - pool->rise->since < kRiseLasts) return;
+  Give(pool,
+       AuditJob{.clients = ClientProcesses(*pool),
+                .raise_baseline_by = pool->rise->bytes},
+       turn);
+  pool->rise.reset();
+}
+
+// To the size that was asked for, or what the device allows of it.
+void Machine::GrowPool(Pool* pool, Turn& turn) {
+  const uint64_t baseline = pool->reading.baseline_bytes;
+  if (baseline <= pool->baseline_bytes) return;
+  pool->share_of_bytes += baseline - pool->baseline_bytes;
+  pool->baseline_bytes = baseline;
+  if (!pool->wanted.has_value()) return;
+  const uint64_t bytes =
+      std::min(pool->ResolveSize(*pool->wanted),
+               RoundDown(baseline, pool->info.granularity_bytes));
+  const quota::PoolSet change{pool->id, bytes, pool->info.granularity_bytes};
+  if (bytes <= state_.engine.Pool(pool->id)->target_bytes ||
+      state_.engine.Check(change).has_value()) {
+    return;
+  }
+  v1::Event event = NewEvent("pool_grown", std::nullopt);
+  event.set_device(pool->uuid());
+  event.set_bytes(bytes);
+  turn.Publish(std::move(event));
+  Tell(change, turn);
 }
 
 void Machine::TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,

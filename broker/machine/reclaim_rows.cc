@@ -24,9 +24,11 @@ quota::Contents ToQuota(v1::Contents contents) {
 }
 
 // Of a lease, what one who has it adds.
-void AddUser(const Mapping& mapping, const Session& user, quota::Instant now,
-             quota::LeaseRow* row) {
+void AddUser(const State& state, const Mapping& mapping, const Session& user,
+             quota::Instant now, quota::LeaseRow* row) {
   row->busy |= user.terminating;
+  row->owed_by_process =
+      std::max(row->owed_by_process, state.owed.OfProcess(user));
   row->idle_since =
       std::max(row->idle_since, user.gate->idle_since().value_or(now));
   if (mapping.asked && !user.terminating && user.peer.pidfd != nullptr)
@@ -85,7 +87,7 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   row.restore_time = lease.restore_time;
   row.back_off_until = lease.back_off_until;
   for (const Mapping& mapping : lease.mappings)
-    AddUser(mapping, state.SessionAt(mapping.session), now, &row);
+    AddUser(state, mapping, state.SessionAt(mapping.session), now, &row);
   if (lease.shared) {
     for (const Session* user : UsersOf(state, lease))
       row.users.push_back(quota::SessionId{user->id});
@@ -124,6 +126,7 @@ ReclaimRows BuildRows(const State& state, quota::Instant now) {
            .resident_bytes = view->resident_bytes,
            .weight = view->quota.weight,
            .may_terminate = tenant.policy.reclaim.may_terminate,
+           .owed_answers = state.owed.OfTenant(tenant_id),
            .min_residency = tenant.policy.reclaim.min_residency,
            .pause_grace = tenant.policy.reclaim.pause_grace});
     }

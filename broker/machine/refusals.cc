@@ -133,6 +133,16 @@ absl::Status GateFirst(const quota::Denied& denied, uint64_t bytes) {
       {.deficit_bytes = denied.deficit_bytes});
 }
 
+absl::Status AnswersFirst(const quota::Denied& denied, uint64_t bytes) {
+  return proto::MakeError(
+      v1::OVERCOMMITTED,
+      absl::StrCat("guarantees of others rest on this memory, and some process "
+                   "of this tenant does not answer when it is told to give "
+                   "memory back: end that process, or wait for it: bytes=",
+                   bytes, " deficit_bytes=", denied.deficit_bytes),
+      {.deficit_bytes = denied.deficit_bytes, .retry_after = absl::Seconds(1)});
+}
+
 absl::Status RefusalStatus(const quota::Refusal& refusal,
                            absl::string_view device) {
   const proto::ErrorFields fields{.deficit_bytes = refusal.deficit_bytes};

@@ -28,6 +28,9 @@ namespace gmb::broker {
 // The same of one that would be served with the session's gate on.
 [[nodiscard]] absl::Status GateFirst(const quota::Denied& denied,
                                      uint64_t bytes);
+// The same of a tenant whose processes do not answer.
+[[nodiscard]] absl::Status AnswersFirst(const quota::Denied& denied,
+                                        uint64_t bytes);
 // To a Restore, or an Attach, whose lease could not be filled or mapped.
 [[nodiscard]] absl::Status NotBroughtBack(const absl::Status& why);
 // Why the engine refuses an operator's change.

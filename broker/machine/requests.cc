@@ -160,6 +160,7 @@ void Machine::Acquire(Session* session, uint64_t client_id,
   request->id = quota::RequestId{state_.next_request++};
   request->soft =
       CanBeTaken(*session, state_.PoolAt(request->pool), request->contents) &&
+      HasSoftCredit(*session->tenant) &&
       (request->contents == v1::DISCARD ||
        state_.host_books.HasRoomFor(*session->tenant, request->bytes));
   if (!request->share_as.empty())
@@ -188,7 +189,14 @@ void Machine::Cancel(Session* session, const v1::Cancel& cancel, Turn& turn) {
         turn);
   auto it = session->pending.find(client_id);
   if (it == session->pending.end()) return;  // answered already
-  Tell(quota::Cancel{it->second}, turn);
+  if (state_.pending.contains(it->second))
+    return Tell(quota::Cancel{it->second}, turn);
+  // Granted, and being made: it is answered with the grant, or as withdrawn if
+  // that fails.
+  for (const quota::LeaseId id : session->leases) {
+    Lease& lease = state_.LeaseAt(id);
+    if (lease.request.id == it->second) lease.request.cancelled = true;
+  }
 }
 
 Lease* Machine::FindLease(const Session& session, uint64_t lease) {
@@ -294,15 +302,16 @@ void Machine::OnGranted(const quota::Granted& granted, Turn& turn) {
   if (!made->request.soft) Soften(made, turn);
 }
 
-// A lease that was asked for as soft needs a gate that is on, and room in the
-// host pool; one may have been turned off, the other reserved by others, while
-// it waited. Then it is hard, if that fits, or is asked for once more.
+// A lease that was asked for as soft needs a gate that is on, a tenant that owes
+// no answer, and room in the host pool; that may have changed while it waited.
+// Then it is hard, if that fits, or is asked for once more.
 bool Machine::KeepsItsWord(const quota::Granted& granted,
                            PendingAcquire* request, Turn& turn) {
   if (!request->soft) return true;
   const bool takable =
       CanBeTaken(state_.SessionAt(request->session),
-                 state_.PoolAt(request->pool), request->contents);
+                 state_.PoolAt(request->pool), request->contents) &&
+      HasSoftCredit(granted.tenant);
   if (takable &&
       (request->contents != v1::PRESERVE ||
        state_.host_books.Reserve(granted.tenant, granted.lease, granted.bytes)
@@ -349,10 +358,14 @@ absl::Status Machine::WhyDenied(const quota::Denied& denied,
                                 const PendingAcquire& request) const {
   const Pool& pool = state_.PoolAt(request.pool);
   if (pool.lost) return proto::MakeError(v1::DEVICE_LOST, pool.problem);
-  return denied.reason == quota::Reason::kOvercommitted &&
-                 WouldFitWithGate(request)
-             ? GateFirst(denied, request.bytes)
-             : DenialStatus(denied, request.bytes);
+  if (denied.reason == quota::Reason::kOvercommitted && !request.soft &&
+      WouldFitSoft(request)) {
+    const Session& session = state_.SessionAt(request.session);
+    if (!session.gate->on()) return GateFirst(denied, request.bytes);
+    if (!HasSoftCredit(*session.tenant))
+      return AnswersFirst(denied, request.bytes);
+  }
+  return DenialStatus(denied, request.bytes);
 }
 
 void Machine::OnWaiting(const quota::Waiting& waiting, Turn& turn) {

@@ -12,11 +12,16 @@ constexpr size_t kSlabsAStep = 16;
 }  // namespace
 
 SlabPool::Options SlabPool::DefaultOptions(uint64_t pool_bytes,
-                                           uint64_t granularity_bytes) {
+                                           uint64_t granularity_bytes,
+                                           uint64_t largest_bytes) {
   constexpr uint64_t kLargest = uint64_t{1} << 30;
   constexpr uint64_t kFewest = 32;
+  constexpr uint64_t kMost = 1024;
   uint64_t size = granularity_bytes;
-  while (size * 2 <= kLargest && size * 2 <= pool_bytes / kFewest) size *= 2;
+  while (size * 2 <= kLargest &&
+         (size * 2 <= pool_bytes / kFewest || size < largest_bytes / kMost)) {
+    size *= 2;
+  }
   return {.ready_slab_bytes = size, .float_target_bytes = size};
 }
 

@@ -67,9 +67,11 @@ class SlabPool {
         5);  // how long returned slabs wait for their tenant
   };
   // For a pool of this size: ready slabs of up to 1 GiB, small enough that the
-  // pool has at least 32; a float of one ready slab, so that any tail fits.
+  // pool has at least 32; a float of one ready slab, so that any tail fits. One
+  // that may grow to `largest_bytes` has at most 1024 then.
   [[nodiscard]] static Options DefaultOptions(uint64_t pool_bytes,
-                                              uint64_t granularity_bytes);
+                                              uint64_t granularity_bytes,
+                                              uint64_t largest_bytes = 0);
 
   explicit SlabPool(Options options) : options_(options) {}
 

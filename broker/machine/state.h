@@ -15,6 +15,7 @@
 #include "broker/machine/departure.h"
 #include "broker/machine/lease.h"
 #include "broker/machine/machine_options.h"
+#include "broker/machine/owed_answers.h"
 #include "broker/machine/pool.h"
 #include "broker/machine/session.h"
 #include "broker/machine/session_groups.h"
@@ -70,6 +71,7 @@ struct State {
   // Leases being evicted or restored; sessions being paused; sessions whose
   // Restores are not answered; the engine's requests for those.
   std::set<quota::LeaseId> moving;
+  OwedAnswers owed;
   std::set<uint64_t> pausing;
   std::set<uint64_t> waking;
   absl::flat_hash_map<quota::RequestId, Returning> restoring;

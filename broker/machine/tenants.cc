@@ -145,8 +145,8 @@ absl::Status Machine::CheckResize(const std::string& device,
     return proto::MakeError(
         v1::BAD_REQUEST,
         absl::StrCat(
-            "a pool is at least one granule and at most the device's free "
-            "memory when the broker started: bytes=",
+            "a pool is at least one granule and at most the device's memory "
+            "that others leave free: bytes=",
             bytes, " free_bytes=", pool->baseline_bytes),
         {.field = "size"});
   }
@@ -165,6 +165,7 @@ absl::StatusOr<v1::Change> Machine::ResizePool(const std::string& device,
   v1::Change change;
   Pool* pool = state_.FindPool(device);
   const uint64_t bytes = pool->ResolveSize(size);
+  pool->wanted = size;
   Tell(quota::PoolSet{pool->id, bytes, pool->info.granularity_bytes}, turn);
   v1::Event event = NewEvent("pool_resized", std::nullopt);
   event.set_device(pool->uuid());

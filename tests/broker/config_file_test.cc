@@ -57,6 +57,8 @@ host_pool: 8GiB
 pause: false
 lend_parked_guarantees: true
 back_ahead: 2GiB
+unmap_grace: 500ms
+kill_grace: 1m
 allow_ipc: false
 socket_dir: /tmp/gmb
 state_dir: /tmp/state
@@ -95,6 +97,8 @@ tenants:
   EXPECT_FALSE(config.pause);
   EXPECT_TRUE(config.lend_parked_guarantees);
   EXPECT_EQ(config.back_ahead_bytes_per_second, 2 * kGiB);
+  EXPECT_EQ(config.unmap_grace, absl::Milliseconds(500));
+  EXPECT_EQ(config.kill_grace, absl::Minutes(1));
   EXPECT_EQ(config.default_tenant, "batch");
   EXPECT_EQ(config.log.level, LogLevel::kWarning);
 

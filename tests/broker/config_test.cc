@@ -68,6 +68,8 @@ TEST(Flags, DefaultsAreThoseOfTheTable) {
   EXPECT_TRUE(config.pause);
   EXPECT_FALSE(config.lend_parked_guarantees);
   EXPECT_EQ(config.back_ahead_bytes_per_second, 0u);
+  EXPECT_EQ(config.unmap_grace, absl::Seconds(2));
+  EXPECT_EQ(config.kill_grace, absl::Seconds(5));
   // The defaults that the help names are accepted and change nothing.
   for (const Setting& setting : Settings()) {
     BrokerConfig again;

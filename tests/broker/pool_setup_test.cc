@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "broker/core/in_process_keeper.h"
+#include "broker/daemon/fd_setup.h"
 
 namespace gmb::broker {
 namespace {
@@ -142,6 +144,31 @@ TEST_F(PreparePoolsTest, WhatAnOperatorResizedItToWinsAndIsMadeToFit) {
             kGranularity);
   EXPECT_EQ(Prepare(config, {{"host-1", Amount::Bytes(kMiB)}}).target_bytes,
             kGiB);
+}
+
+TEST_F(PreparePoolsTest, WhatWasAskedForIsKeptForWhenThereIsMoreMemory) {
+  BrokerConfig config = OneHostDevice();
+  EXPECT_EQ(Prepare(config).wanted, Amount::Fraction(1));
+  EXPECT_EQ(Prepare(config).largest_bytes, kGiB);
+  config.devices[0].pool = Amount::Fraction(0.5);
+  EXPECT_EQ(Prepare(config).wanted, Amount::Fraction(0.5));
+  EXPECT_EQ(Prepare(config, {{"host-0", Amount::Bytes(2 * kGiB)}}).wanted,
+            Amount::Bytes(2 * kGiB));
+}
+
+TEST_F(PreparePoolsTest, OpenFilesAreThoseOfWhatThePoolMayBecome) {
+  BrokerConfig config = OneHostDevice();
+  config.max_handles = std::numeric_limits<uint32_t>::max();  // all there are
+  config.max_sessions = 1;
+  auto pools = PreparePools(config, {}, &keeper_, &slab_ids_);
+  ASSERT_TRUE(pools.ok()) << pools.status();
+  const auto now = PlanFds(config, *pools);
+  ASSERT_TRUE(now.ok()) << now.status();
+  PoolOptions& pool = pools->at(0).options;
+  pool.largest_bytes = pool.target_bytes + 96 * pool.slabs.ready_slab_bytes;
+  const auto grown = PlanFds(config, *pools);
+  ASSERT_TRUE(grown.ok()) << grown.status();
+  EXPECT_EQ(now->max_handles - grown->max_handles, 96u);
 }
 
 TEST_F(PreparePoolsTest, ADevicesOwnFloatWins) {

@@ -64,11 +64,14 @@ class PlanCheck {
     Expect(victim.bytes == row.bytes, who + "other bytes than it has");
     Expect(victim.start >= now_, who + "in the past");
     if (victim.step == Step::kTerminate) {
-      Expect(tenant.may_terminate && row.gate == Gate::kClosed &&
-                 row.unmap_deadline <= now_,
+      Expect(tenant.may_terminate &&
+                 row.unmap_deadline + options_.kill_grace <= now_,
              who + "is killed without need");
+      CheckKillHelps(who);
       return;
     }
+    Expect(row.owed_by_process == 0, who + "of a process that owes an answer");
+    Expect(tenant.owed_answers < 3, who + "of a tenant that owes answers");
     Expect(!row.busy, who + "is busy");
     Expect(row.back_off_until <= now_, who + "is to be left alone");
     Expect(row.contents != Contents::kResident && row.evictable,
@@ -95,6 +98,16 @@ class PlanCheck {
     } else {
       Expect(until <= now_, who + "is too young");
     }
+  }
+
+  // One who borrows has nobody killed while parked memory would do.
+  void CheckKillHelps(const std::string& who) {
+    if (demand_.cause != Cause::kBorrow || demand_.needs.size() != 1) return;
+    const Need& need = demand_.needs.front();
+    uint64_t evicted = 0;
+    for (const Victim& victim : plan_.victims)
+      evicted += victim.step == Step::kEvict ? victim.bytes : 0;
+    Expect(evicted < need.bytes, who + "is killed though others are evicted");
   }
 
   void CheckGuarantees() {

@@ -38,6 +38,16 @@ class PlannerTest : public ::testing::Test {
     return leases_.back();
   }
 
+  // One of a session that should have unmapped it by now.
+  LeaseRow& AddOverdue(TenantId tenant, uint64_t bytes) {
+    LeaseRow& lease = Add(tenant, bytes, 90);
+    lease.gate = Gate::kClosed;
+    lease.busy = true;
+    lease.unmap_deadline = now_;
+    lease.owed_by_process = 1;
+    return lease;
+  }
+
   Demand Wants(Cause cause, TenantId tenant, uint64_t bytes) {
     return {.cause = cause,
             .tenant = tenant,
@@ -262,10 +272,8 @@ TEST_F(PlannerTest, AFailedVictimIsLeftAloneForItsBackOff) {
 }
 
 TEST_F(PlannerTest, WhoDoesNotUnmapIsTerminatedIfPolicyAllows) {
-  LeaseRow& lease = Add(kA, 10, 90);
-  lease.gate = Gate::kClosed;
-  lease.busy = true;
-  lease.unmap_deadline = now_;
+  AddOverdue(kA, 10);
+  now_ = now_ + options_.kill_grace;
   Borrow(10);
   EXPECT_TRUE(plan_.empty());
   EXPECT_EQ(Why(1), Verdict::kMayNotTerminate);
@@ -274,13 +282,109 @@ TEST_F(PlannerTest, WhoDoesNotUnmapIsTerminatedIfPolicyAllows) {
   ASSERT_EQ(Victims(), Ids{1});
   EXPECT_EQ(plan_.victims[0].step, Step::kTerminate);
   // The last step of the ladder: others come first.
-  Add(kA, 10, 0);
+  Add(kB, 10, 0);
   Borrow(10);
   EXPECT_EQ(Victims(), Ids{2});
-  EXPECT_TRUE(plan_.victims[0].may_terminate);
-  now_ = now_ + -kSecond;  // it still has time
-  Borrow(20);
-  EXPECT_EQ(Why(1), Verdict::kBusy);
+  EXPECT_FALSE(plan_.victims[0].may_terminate);
+}
+
+TEST_F(PlannerTest, WhoDoesNotUnmapHasTimeUntilItIsTerminated) {
+  AddOverdue(kA, 10);
+  Tenant(kA).may_terminate = true;
+  const Instant kill_at = now_ + options_.kill_grace;
+  for (const Cause cause :
+       {Cause::kWithinGuarantee, Cause::kBorrow, Cause::kPoolDrain}) {
+    Make(Wants(cause, kC, 10));
+    EXPECT_TRUE(plan_.empty());
+    EXPECT_EQ(Why(1), Verdict::kBusy);
+    EXPECT_EQ(plan_.retry_at, kill_at) << "and is looked at again then";
+  }
+  now_ = kill_at;
+  Within(10);
+  EXPECT_EQ(Victims(), Ids{1});
+}
+
+// Others may owe their answers just as long.
+TEST_F(PlannerTest, AGuaranteeHasAProcessKilledThoughOthersAreParked) {
+  AddOverdue(kA, 10);
+  Tenant(kA).may_terminate = true;
+  Add(kB, 10, 90);
+  EXPECT_EQ(Within(10).victims.size(), 1u);
+  EXPECT_EQ(Victims(), Ids{2}) << "it still has time";
+  now_ = now_ + options_.kill_grace;
+  Within(10);
+  EXPECT_EQ(Victims(), Ids{1});
+  EXPECT_EQ(plan_.victims[0].step, Step::kTerminate);
+  Within(20);
+  EXPECT_EQ(Victims(), (Ids{1, 2})) << "and the others are evicted beside";
+  // Not of a tenant that has borrowed nothing.
+  Tenant(kA).guarantee_bytes = 10;
+  Within(10);
+  EXPECT_EQ(Victims(), Ids{2});
+}
+
+TEST_F(PlannerTest, AllOfOneProcessBeforeTheNextOneIsKilled) {
+  for (int i = 0; i < 4; ++i) AddOverdue(kA, 10).idle_since = {i};
+  leases_[3].session = leases_[0].session;
+  Tenant(kA).may_terminate = true;
+  now_ = now_ + options_.kill_grace;
+  Within(20);
+  EXPECT_EQ(Victims(), (Ids{1, 4}));
+}
+
+TEST_F(PlannerTest, NothingMoreIsTriedOfAProcessThatOwesAnAnswer) {
+  Add(kA, 10, 90).owed_by_process = 1;
+  Add(kA, 10, 10);
+  EXPECT_EQ(Borrow(10).victims.size(), 1u);
+  EXPECT_EQ(Victims(), Ids{2});
+  EXPECT_EQ(Why(1), Verdict::kDistrusted);
+  Within(20);
+  EXPECT_EQ(Victims(), Ids{2});
+  EXPECT_EQ(plan_.short_bytes, 10u);
+  // What it says it could trim is not counted on either.
+  leases_[0].trimmable_bytes = 10;
+  EXPECT_TRUE(Within(10).trims.empty());
+  // Nor is it paused.
+  leases_[0].gate = Gate::kActive;
+  Within(20);
+  EXPECT_EQ(Victims(), Ids{2});
+}
+
+TEST_F(PlannerTest, NothingMoreIsTriedOfATenantThatOwesThreeAnswers) {
+  Add(kA, 10, 90);
+  Add(kB, 10, 10);
+  Tenant(kA).owed_answers = 2;
+  Within(10);
+  EXPECT_EQ(Victims(), Ids{1});
+  Tenant(kA).owed_answers = 3;
+  Within(10);
+  EXPECT_EQ(Victims(), Ids{2});
+  EXPECT_EQ(Why(1), Verdict::kDistrusted);
+}
+
+// They have nobody else to choose, and lose nothing by trying.
+TEST_F(PlannerTest, OperatorsDemandsTryThoseWhoOweAnswers) {
+  Add(kA, 10, 90).owed_by_process = 1;
+  Tenant(kA).owed_answers = 3;
+  for (const Cause cause : {Cause::kOperator, Cause::kOverLimit,
+                            Cause::kTenantDelete, Cause::kPoolDrain}) {
+    Make(Wants(cause, kA, 10));
+    EXPECT_EQ(Victims(), Ids{1});
+  }
+}
+
+// The head of a queue does not collect piece by piece for the sake of bytes
+// that nobody will give.
+TEST_F(PlannerTest, WhatThoseWhoOweAnswersHoldIsNotCountedOn) {
+  Add(kA, 10, 90);
+  Add(kB, 10, 90).gate = Gate::kActive;
+  Demand demand = Wants(Cause::kBorrow, kC, 20);
+  demand.collects = true;
+  Make(demand);
+  EXPECT_EQ(Victims(), Ids{1});
+  leases_[1].owed_by_process = 1;
+  Make(demand);
+  EXPECT_TRUE(plan_.empty());
 }
 
 TEST_F(PlannerTest, ContentsNeedRoomInTheHostPool) {

@@ -241,7 +241,8 @@ void ReclaimWorld::TryToWork(SessionId id) {
   if (session.gate == Gate::kClosed) {
     // What is on its way out goes out first.
     for (const LeaseId lease : session.leases) {
-      if (victims_.contains(lease)) return;
+      if (victims_.contains(lease) || rows_.at(lease).unmap_deadline <= now_)
+        return;
     }
     AskToRestore(id);
     return;

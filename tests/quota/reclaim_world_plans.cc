@@ -8,8 +8,16 @@ namespace gmb::quota {
 
 Snapshot ReclaimWorld::TakeSnapshot() {
   snapshot_leases_.clear();
+  std::map<SessionId, uint32_t> owed;
+  std::map<TenantId, uint32_t> owed_by_tenant;
+  for (const auto& [id, row] : rows_) {
+    if (row.unmap_deadline > now_) continue;
+    ++owed[row.session];
+    ++owed_by_tenant[row.tenant];
+  }
   for (const auto& [id, row] : rows_) {
     snapshot_leases_.push_back(row);
+    snapshot_leases_.back().owed_by_process = owed[row.session];
     // All leases of a session that is coming back are left alone; one that
     // still waits for that may lose the others as well.
     LeaseRow& copy = snapshot_leases_.back();
@@ -26,6 +34,7 @@ Snapshot ReclaimWorld::TakeSnapshot() {
            .resident_bytes = view.resident_bytes,
            .weight = setup.quota.weight,
            .may_terminate = setup.may_terminate,
+           .owed_answers = owed_by_tenant[id],
            .min_residency = setup.min_residency,
            .pause_grace = setup.pause_grace});
     }
@@ -176,7 +185,9 @@ void ReclaimWorld::FailEviction(LeaseId lease) {
   LeaseRow& row = rows_.at(lease);
   const SessionId id = row.session;
   if (tenants_.at(row.tenant).may_terminate) {
-    Kill(id);
+    // It owes its answer: whoever lacks bytes has it killed, or else its owner.
+    Abandon(lease);
+    At(now_ + 2 * options_.planner.kill_grace, [this, id] { Kill(id); });
     return;
   }
   row.back_off_until = now_ + options_.back_off;
@@ -215,6 +226,7 @@ void ReclaimWorld::WithdrawPause(LeaseId lease) {
 }
 
 void ReclaimWorld::Kill(SessionId id) {
+  if (!IsAlive(id)) return;
   ++figures_.kills;
   At(now_ + options_.costs.death, [this, id] { Close(id); });
 }

@@ -15,6 +15,7 @@ namespace gmb::broker {
 inline MachineOptions ReclaimOptions() {
   MachineOptions options;
   options.planner.unmap_grace = std::chrono::milliseconds(100);
+  options.planner.kill_grace = std::chrono::milliseconds(100);
   return options;
 }
 

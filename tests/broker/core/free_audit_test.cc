@@ -132,5 +132,26 @@ TEST(FreeAudit, WhatAnotherWasChargedForIsTakenOffItAgain) {
   EXPECT_EQ(audit.unreturned_bytes(), 4 * kGiB);
 }
 
+// Who held memory before the first slab has ended.
+TEST(FreeAudit, WhatRisesAboveTheBaselineIsToldAndTakenWhenSaid) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(20 * kGiB);
+  audit.OnReading(80 * kGiB + kTolerance);
+  EXPECT_EQ(audit.risen_bytes(), 0U) << "noise";
+  audit.OnReading(110 * kGiB);
+  EXPECT_EQ(audit.risen_bytes(), 30 * kGiB);
+  EXPECT_EQ(audit.baseline_bytes(), 100 * kGiB);
+  audit.OnCreated(10 * kGiB);
+  EXPECT_EQ(audit.risen_bytes(), 30 * kGiB) << "what we do is no rise";
+  audit.RaiseBaseline(25 * kGiB);
+  EXPECT_EQ(audit.baseline_bytes(), 125 * kGiB);
+  EXPECT_EQ(audit.risen_bytes(), 5 * kGiB);
+  // No further than it has risen by then.
+  audit.OnReading(93 * kGiB);
+  EXPECT_EQ(audit.outside_bytes(), 2 * kGiB);
+  audit.RaiseBaseline(25 * kGiB);
+  EXPECT_EQ(audit.baseline_bytes(), 125 * kGiB);
+}
+
 }  // namespace
 }  // namespace gmb::broker

@@ -24,6 +24,7 @@ MachineOptions OptionsOf(uint64_t seed) {
   options.max_sessions = 12;
   options.max_requests_per_session = 6;
   options.planner.unmap_grace = std::chrono::milliseconds(200);
+  options.planner.kill_grace = std::chrono::milliseconds(300);
   options.planner.lend_parked_guarantees = seed % 3 == 0;
   options.planner.residency_restores = seed % 2 == 0 ? 0 : 4;
   if (seed % 4 == 0) {

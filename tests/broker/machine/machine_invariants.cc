@@ -22,6 +22,7 @@ class Checker {
     for (const auto& [id, session] : state_.sessions) CheckSession(*session);
     CheckLists();
     CheckHostBooks();
+    CheckOwed();
     return problem_;
   }
 
@@ -188,6 +189,26 @@ class Checker {
     }
     Expect(state_.engine.leases() == state_.leases.size(),
            "the engine has other leases than the machine");
+  }
+
+  // The books of answers that are owed, against the leases.
+  void CheckOwed() {
+    std::set<OwedAnswers::Key> owed;
+    std::map<quota::TenantId, uint32_t> of_tenant;
+    for (const auto& [id, lease] : state_.leases) {
+      for (const Mapping& mapping : lease->mappings) {
+        if (!mapping.asked || !mapping.overdue) continue;
+        owed.insert({id, mapping.session});
+        ++of_tenant[lease->tenant];
+      }
+    }
+    const std::vector<OwedAnswers::Key> keys = state_.owed.Keys();
+    Expect(std::set<OwedAnswers::Key>(keys.begin(), keys.end()) == owed,
+           "the books of overdue answers are wrong");
+    for (const auto& [id, tenant] : state_.tenants) {
+      Expect(state_.owed.OfTenant(id) == of_tenant[id],
+             "a tenant's overdue answers are miscounted");
+    }
   }
 
   void CheckHostBooks() {

@@ -23,13 +23,15 @@ std::string TextOf(const google::protobuf::Message& message) {
 }  // namespace
 
 SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
-                   uint64_t pool_bytes, uint64_t host_pool_bytes)
+                   uint64_t pool_bytes, uint64_t host_pool_bytes,
+                   uint64_t others_bytes)
     : machine_(options, host_pool_bytes) {
   for (uint64_t i = 1; i <= pools; ++i) {
     const std::string uuid = absl::StrCat("sim-", i);
     // Some more than the pool, as a headroom.
     auto allocator = std::make_unique<SimAllocator>(
         uuid, pool_bytes + pool_bytes / 8, kGranule);
+    allocator->SetOutside(others_bytes);
     SimDevice device;
     device.allocator = allocator.get();
     device.tasks =
@@ -38,8 +40,9 @@ SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
         .info = device.tasks->info(),
         .baseline_bytes = device.tasks->baseline_bytes(),
         .has_copier = true,
-        .target_bytes = pool_bytes,
-        .share_of_bytes = pool_bytes,
+        .target_bytes = pool_bytes - others_bytes,
+        .wanted = quota::Amount::Fraction(1),
+        .share_of_bytes = pool_bytes - others_bytes,
         .slabs = SlabPool::DefaultOptions(pool_bytes, kGranule)};
     devices_.emplace(quota::PoolId{i}, std::move(device));
     Do("add pool", [&](Turn& turn) {

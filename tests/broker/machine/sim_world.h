@@ -31,9 +31,10 @@ class SimWorld {
   static constexpr uint64_t kGranule = 2 * kMiB;
   static constexpr size_t kMostEffects = 100'000;
 
-  // Pools of so many bytes each, with one host pool.
+  // Pools of so many bytes each, with one host pool. Of each device others
+  // hold `others_bytes` at the start, which the pool lacks at first.
   SimWorld(const MachineOptions& options, uint64_t pools, uint64_t pool_bytes,
-           uint64_t host_pool_bytes);
+           uint64_t host_pool_bytes, uint64_t others_bytes = 0);
 
   Machine& machine() { return machine_; }
   [[nodiscard]] const State& state() const { return machine_.state(); }

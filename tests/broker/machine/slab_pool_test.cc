@@ -302,6 +302,19 @@ TEST(SlabPool, DefaultReadySlabsArePowersOfTwoUpTo1GiB) {
             2 * kMiB);
 }
 
+// A pool that begins small beside others must not need more handles than a
+// broker has when it has grown.
+TEST(SlabPool, ReadySizeSuitsWhatThePoolMayBecome) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  const auto size = [](uint64_t begins, uint64_t becomes) {
+    return SlabPool::DefaultOptions(begins, 2 * kMiB, becomes).ready_slab_bytes;
+  };
+  EXPECT_EQ(size(100 * kGiB, 134 * kGiB), kGiB);
+  EXPECT_EQ(size(4 * kGiB, 134 * kGiB), 256 * kMiB);
+  EXPECT_EQ(size(4 * kGiB, 8 * kGiB), 128 * kMiB);
+  EXPECT_EQ(size(16 * kMiB, 134 * kGiB), 256 * kMiB);
+}
+
 // Random leases of three tenants: the parts always add up to the pool, no slab
 // is in two places, and none changes tenant.
 class RandomLeases : public testing::TestWithParam<int> {};

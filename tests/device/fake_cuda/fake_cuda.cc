@@ -1,7 +1,9 @@
 #include "tests/device/fake_cuda/fake_cuda.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "tests/device/fake_cuda/state.h"
 
@@ -12,6 +14,13 @@ namespace fake_cuda {
 Gpu& TheGpu() {
   static Gpu& gpu = *new Gpu;
   return gpu;
+}
+
+uint64_t OthersBytes() {
+  const char* const file = std::getenv("FAKE_CUDA_OTHERS");
+  uint64_t bytes = 0;
+  if (file != nullptr) std::ifstream(file) >> bytes;
+  return bytes;
 }
 
 CUresult Enter(const char* call) {
@@ -132,7 +141,8 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
 CUresult cuMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   FAKE_ENTER();
   if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  *free_bytes = TheGpu().memory->FreeBytes().value();
+  const uint64_t left = TheGpu().memory->FreeBytes().value();
+  *free_bytes = left - std::min(left, fake_cuda::OthersBytes());
   *total_bytes = kTotalBytes;
   return CUDA_SUCCESS;
 }

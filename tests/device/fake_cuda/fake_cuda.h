@@ -6,7 +6,9 @@
 #include <cstdint>
 
 // A libcuda.so.1 over shared host memory, with one GPU of 1 GiB, or as many as
-// the environment's FAKE_CUDA_DEVICES says, which then share it: it lets the
+// the environment's FAKE_CUDA_DEVICES says, which then share it. Of it other
+// processes use as many bytes as stand in the file that FAKE_CUDA_OTHERS names,
+// since each process has a GPU of its own otherwise. It lets the
 // code of the CUDA devices run, and each driver call fail, on machines without
 // a GPU. It keeps the rules that we rely on (whole mappings, access set apart,
 // a context for copies, copies to a stream that run no earlier than somebody

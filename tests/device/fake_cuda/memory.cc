@@ -36,6 +36,9 @@ bool CoversMappings(CUdeviceptr start, uint64_t bytes) {
 }
 
 CUresult CreateMemory(size_t bytes, Memory* memory) {
+  const uint64_t others = fake_cuda::OthersBytes();
+  if (others > 0 && bytes + others > TheGpu().memory->FreeBytes().value())
+    return CUDA_ERROR_OUT_OF_MEMORY;
   auto slab = TheGpu().memory->Create(bytes);
   if (!slab.ok()) {
     return absl::IsResourceExhausted(slab.status()) ? CUDA_ERROR_OUT_OF_MEMORY

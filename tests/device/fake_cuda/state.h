@@ -73,6 +73,9 @@ struct Gpu {
 
 Gpu& TheGpu();
 
+// What other processes use of the GPU's memory, as the environment's file says.
+uint64_t OthersBytes();
+
 // Contexts that this thread has pushed, the current one last.
 std::vector<CUcontext>& Contexts();
 

@@ -1,0 +1,48 @@
+// A broker whose clients have taken every session that it has: operators come
+// in all the same, and see that.
+#include <signal.h>
+
+#include <vector>
+
+#include "gmb/error.h"
+#include "tests/component/component_test.h"
+#include "tests/component/raw_session.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::HasSubstr;
+using FullBrokerTest = ComponentTest;
+
+TEST_F(FullBrokerTest, ShutsItsOperatorsOutNeitherAtTheSocketNorInTheCommand) {
+  BrokerOptions options;
+  options.flags = {"--max-sessions", "3"};
+  StartBroker(options);
+  MakeTenant("a");
+  std::vector<RawSession> sessions;
+  for (int i = 0; i < 3; ++i) {
+    auto session = RawSession::Open(TenantDir("a"));
+    ASSERT_TRUE(session.ok()) << session.status();
+    sessions.push_back(*std::move(session));
+  }
+  const absl::Status refused = RawSession::Open(TenantDir("a")).status();
+  EXPECT_EQ(GetErrorDetail(refused).value_or(ErrorDetail()).reason,
+            ErrorReason::kTooManySessions)
+      << refused;
+  const Said probe = Gmb({"status", "--quiet"});
+  EXPECT_EQ(probe.exit_code, 0) << probe.err;
+  EXPECT_EQ(Gmb({"status"}).exit_code, 0);
+  EXPECT_EQ(Gmb({"tenant", "set", "a", "--limit", "50%"}).exit_code, 0);
+  const auto watch = StartGmb("watch", {"watch"});
+  const Said doctor = Gmb({"doctor"});
+  EXPECT_THAT(doctor.out, HasSubstr("3 of 3 sessions are open"));
+  EXPECT_TRUE(Await([&] {  // what it shows happens after it listens
+    MakeTenant("a");
+    return !watch->Out().empty();
+  })) << watch->Err();
+  watch->Signal(SIGINT);
+  EXPECT_EQ(watch->AwaitExit(), 0) << watch->Err();
+}
+
+}  // namespace
+}  // namespace gmb::component
