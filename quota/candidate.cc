@@ -195,28 +195,53 @@ bool IsDistrusted(const LeaseRow& lease, const TenantRow& tenant) {
          tenant.owed_answers >= kMostOwedByTenant;
 }
 
-int StepOrder(const Candidate& candidate) {
-  return candidate.forfeit ? -1 : static_cast<int>(candidate.step);
+bool Judge::MayComeLater(const LeaseRow& lease, const TenantRow& tenant) const {
+  const bool may_come = !lease.evicted && lease.evictable &&
+                        lease.contents != Contents::kResident &&
+                        lease.gate != Gate::kOff && !IsOwn(lease) &&
+                        !IsDistrusted(lease, tenant);
+  return may_come && (lease.gate == Gate::kActive || lease.busy ||
+                      now_ < lease.back_off_until ||
+                      now_ < ResidentUntil(lease, tenant, options_));
 }
 
-bool ComesBefore(const Candidate& a, const Candidate& b, uint64_t need_bytes) {
-  const auto excess = [&](const Candidate& c) -> std::pair<bool, uint64_t> {
-    if (c.lease->bytes >= need_bytes) {
-      return {false, c.lease->bytes - need_bytes};
-    }
-    return {true, need_bytes - c.lease->bytes};  // the largest first
-  };
+bool Judge::IsGuaranteed(const Candidate& candidate,
+                         uint64_t excess_bytes) const {
+  if (!rules_.guarantees_hold || candidate.step == Step::kTerminate)
+    return false;
+  if (!rules_.borrows) return excess_bytes == 0;
+  const LeaseRow& lease = *candidate.lease;
+  const bool parked = candidate.step == Step::kEvict;
+  const bool lent = lease.tenant == demand_.tenant ||
+                    (options_.lend_parked_guarantees && parked);
+  return !lent && excess_bytes < lease.bytes;
+}
+
+Rank RankOf(const Candidate& candidate) {
   // All of one process before the next one is killed.
-  const auto process = [](const Candidate& c) {
-    return c.step == Step::kTerminate ? c.lease->session.value : 0;
+  const bool kills = candidate.step == Step::kTerminate;
+  return {
+      .step_order = candidate.forfeit ? -1 : static_cast<int>(candidate.step),
+      .young = candidate.young,
+      .borrowed_per_weight = candidate.borrowed_per_weight,
+      .copies = candidate.copy_bytes > 0,
+      .process = kills ? candidate.lease->session.value : 0,
+      .idle_since = candidate.lease->idle_since,
+      .bytes = candidate.lease->bytes,
+      .lease = candidate.lease->lease};
+}
+
+bool ComesBefore(const Rank& a, const Rank& b, uint64_t need_bytes) {
+  const auto excess = [&](const Rank& rank) -> std::pair<bool, uint64_t> {
+    if (rank.bytes >= need_bytes) return {false, rank.bytes - need_bytes};
+    return {true, need_bytes - rank.bytes};  // the largest first
   };
   // The tenant that has borrowed most is paused first.
-  return std::make_tuple(StepOrder(a), a.young, -a.borrowed_per_weight,
-                         a.copy_bytes > 0, process(a), a.lease->idle_since,
-                         excess(a), a.lease->lease) <
-         std::make_tuple(StepOrder(b), b.young, -b.borrowed_per_weight,
-                         b.copy_bytes > 0, process(b), b.lease->idle_since,
-                         excess(b), b.lease->lease);
+  return std::make_tuple(a.step_order, a.young, -a.borrowed_per_weight,
+                         a.copies, a.process, a.idle_since, excess(a),
+                         a.lease) <
+         std::make_tuple(b.step_order, b.young, -b.borrowed_per_weight,
+                         b.copies, b.process, b.idle_since, excess(b), b.lease);
 }
 
 }  // namespace gmb::quota

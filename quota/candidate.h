@@ -51,6 +51,11 @@ class Judge {
   const DemandRules& rules() const { return rules_; }
   // Null for a tenant without a row.
   const TenantRow* FindTenant(TenantId tenant, PoolId pool) const;
+  // Whether one that refuses now may give its bytes before long.
+  bool MayComeLater(const LeaseRow& lease, const TenantRow& tenant) const;
+  // Whether the tenant's guarantee keeps the candidate, where earlier victims
+  // have left so much of its excess.
+  bool IsGuaranteed(const Candidate& candidate, uint64_t excess_bytes) const;
   // Whether it is of a tenant that this demand is for.
   bool IsAsked(const LeaseRow& lease) const;
   bool IsOwn(const LeaseRow& lease) const;
@@ -74,11 +79,21 @@ class Judge {
 // nothing.
 bool IsDistrusted(const LeaseRow& lease, const TenantRow& tenant);
 
-// The place of its step in a plan: the lower ones are taken first.
-int StepOrder(const Candidate& candidate);
-
+// What decides about a candidate's place.
+struct Rank {
+  // Of its step: the lower ones are taken first.
+  int step_order = 0;
+  bool young = false;
+  double borrowed_per_weight = 0;
+  bool copies = false;
+  uint64_t process = 0;  // that would be killed; 0: none
+  Instant idle_since{};
+  uint64_t bytes = 0;
+  LeaseId lease{};
+};
+Rank RankOf(const Candidate& candidate);
 // Whether `a` is to be asked before `b` when so many bytes are needed.
-bool ComesBefore(const Candidate& a, const Candidate& b, uint64_t need_bytes);
+bool ComesBefore(const Rank& a, const Rank& b, uint64_t need_bytes);
 
 uint64_t ExcessBytes(const TenantRow& tenant);
 Nanoseconds CopyTime(uint64_t bytes, const PlannerOptions& options);

@@ -135,6 +135,17 @@ std::optional<TenantPoolView> Engine::TenantPool(TenantId tenant,
   };
 }
 
+std::optional<Holding> Engine::HoldingOf(TenantId tenant, PoolId id) const {
+  const PoolState* pool = state_->FindPool(id);
+  if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
+  const Account* account = pool->ledger.Find(tenant);
+  if (account == nullptr) return Holding{};
+  return Holding{.guarantee_bytes = account->effective_bytes,
+                 .resident_bytes = account->ResidentBytes(),
+                 .over_limit_bytes = account->OverLimitBytes(),
+                 .weight = account->quota.weight};
+}
+
 std::optional<LeaseView> Engine::Lease(LeaseId id) const {
   const auto it = state_->leases.find(id);
   if (it == state_->leases.end()) return std::nullopt;

@@ -60,6 +60,7 @@ class Engine {
   std::optional<TenantView> Tenant(TenantId id) const;
   // A tenant without a quota in a pool has a view of zeros.
   std::optional<TenantPoolView> TenantPool(TenantId tenant, PoolId id) const;
+  std::optional<Holding> HoldingOf(TenantId tenant, PoolId id) const;
   std::optional<LeaseView> Lease(LeaseId id) const;
   bool IsWaiting(RequestId request) const;
   // The Restore that waits for this lease, if one does.

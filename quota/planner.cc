@@ -135,17 +135,8 @@ class Planner {
 
   std::optional<Verdict> MayTake(const Candidate& candidate) const {
     const LeaseRow& lease = *candidate.lease;
-    if (judge_.rules().guarantees_hold && candidate.step != Step::kTerminate) {
-      const uint64_t left = ExcessLeft(*candidate.tenant);
-      const bool own = lease.tenant == demand_.tenant;
-      const bool parked = candidate.step == Step::kEvict;
-      if (judge_.rules().borrows) {
-        const bool lent = own || (options_.lend_parked_guarantees && parked);
-        if (!lent && left < lease.bytes) return Verdict::kGuaranteed;
-      } else if (left == 0) {
-        return Verdict::kGuaranteed;
-      }
-    }
+    if (judge_.IsGuaranteed(candidate, ExcessLeft(*candidate.tenant)))
+      return Verdict::kGuaranteed;
     if (!lease.host_room && candidate.step != Step::kTerminate &&
         candidate.copy_bytes > snapshot_.host_free_bytes - host_used_) {
       return Verdict::kNoHostRoom;
@@ -220,10 +211,10 @@ class Planner {
     const uint64_t lacking = Pick(
         candidates, need_bytes,
         [&](const Candidate& a, const Candidate& b) {
-          return ComesBefore(a, b, need_bytes);
+          return ComesBefore(RankOf(a), RankOf(b), need_bytes);
         },
         picked);
-    if (lacking == 0 && Sum(picked) < need_bytes) {
+    if (lacking <= snapshot_.beyond_bytes && Sum(picked) < need_bytes) {
       // More victims than there may be: then fewer and larger ones.
       taken_ = taken;
       host_used_ = host_used;
@@ -231,10 +222,10 @@ class Planner {
       Pick(
           candidates, need_bytes,
           [&](const Candidate& a, const Candidate& b) {
-            return std::make_tuple(StepOrder(a), a.young, ~a.lease->bytes,
-                                   a.lease->lease) <
-                   std::make_tuple(StepOrder(b), b.young, ~b.lease->bytes,
-                                   b.lease->lease);
+            return std::make_tuple(RankOf(a).step_order, a.young,
+                                   ~a.lease->bytes, a.lease->lease) <
+                   std::make_tuple(RankOf(b).step_order, b.young,
+                                   ~b.lease->bytes, b.lease->lease);
           },
           larger);
       if (Sum(larger) > Sum(picked)) picked = std::move(larger);
@@ -249,7 +240,7 @@ class Planner {
     }
     plan_.short_bytes += need_bytes - std::min(need_bytes, bytes);
     Accept(picked, need_bytes, trimmed_bytes);
-    if (lacking == 0) return true;
+    if (lacking <= snapshot_.beyond_bytes) return true;
     // One that collects takes what there is if the others may come later.
     return demand_.collects && lacking <= PossibleLater(pool);
   }
@@ -260,18 +251,11 @@ class Planner {
     absl::flat_hash_map<const TenantRow*, uint64_t> possible;
     for (const LeaseRow& lease : snapshot_.leases) {
       const TenantRow* tenant = judge_.FindTenant(lease.tenant, pool);
-      const bool may_come = lease.pool == pool && !lease.evicted &&
-                            lease.evictable && tenant != nullptr &&
-                            lease.contents != Contents::kResident &&
-                            lease.gate != Gate::kOff && !judge_.IsOwn(lease) &&
-                            !IsDistrusted(lease, *tenant);
-      if (!may_come) continue;
-      const bool later = lease.gate == Gate::kActive || lease.busy ||
-                         now_ < lease.back_off_until ||
-                         now_ < ResidentUntil(lease, *tenant, options_);
+      const bool later = lease.pool == pool && tenant != nullptr &&
+                         judge_.MayComeLater(lease, *tenant);
       if (later) possible[tenant] += lease.bytes;
     }
-    uint64_t bytes = 0;
+    uint64_t bytes = snapshot_.later_bytes;
     for (const auto& [tenant, sum] : possible) {
       const bool lent =
           options_.lend_parked_guarantees || tenant->tenant == demand_.tenant;

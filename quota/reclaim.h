@@ -86,10 +86,15 @@ struct TenantRow {
 };
 
 struct Snapshot {
-  absl::Span<const LeaseRow> leases;  // in any order
+  // In any order: all of them, or those that come first (Shortlist).
+  absl::Span<const LeaseRow> leases;
   // Sorted by (tenant, pool); a tenant that holds leases has a row.
   absl::Span<const TenantRow> tenants;
   uint64_t host_free_bytes = 0;  // of the host pool, not reserved
+  // What leases that are not listed could give for a demand on one pool, now
+  // and later.
+  uint64_t beyond_bytes = 0;
+  uint64_t later_bytes = 0;
 };
 
 // Bytes that are needed from a pool.

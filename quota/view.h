@@ -101,6 +101,15 @@ struct ClaimView {
   Instant until = Instant::Max();
 };
 
+// What a plan asks of a tenant in a pool: a part of TenantPoolView that costs
+// nothing.
+struct Holding {
+  uint64_t guarantee_bytes = 0;  // in force
+  uint64_t resident_bytes = 0;
+  uint64_t over_limit_bytes = 0;
+  double weight = 1;
+};
+
 // A waiting request whose bytes are not there, in one pool.
 struct Shortage {
   RequestId request{};

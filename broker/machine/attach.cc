@@ -109,6 +109,7 @@ absl::Status Machine::AttachNow(Session* session, uint64_t client_id,
   }
   lease->mappings.push_back({.session = session->id});
   session->leases.insert(lease->id);
+  state_.reclaim.Touch(state_, *lease);
   SendSlabs(session, *lease, client_id, /*move=*/0, turn);
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);

@@ -16,6 +16,8 @@ namespace gmb::broker {
 namespace {
 
 constexpr quota::Nanoseconds kLook = std::chrono::milliseconds(100);
+// Between two slices of the leases that are looked at.
+constexpr quota::Nanoseconds kSlicePause = std::chrono::milliseconds(10);
 constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 
 }  // namespace
@@ -28,14 +30,59 @@ void Machine::BackAhead(quota::Instant now, Turn& turn) {
                              !state_.moving.empty() || !state_.pausing.empty();
   const uint64_t available = state_.backing_budget.AvailableBytes(now);
   if (anybody_waits || available == 0) return;
-  const ReclaimRows rows = BuildRows(state_, now);
-  const auto step = quota::NextToBack(
+  if (!BackingRound(now, available)) {
+    state_.backing_at = now + kSlicePause;
+    return;
+  }
+  const auto best = std::exchange(state_.backing_pass, {}).best;
+  if (!best.has_value()) return;
+  const auto step = NextToBackAmong({*best}, now, available);
+  if (step.has_value())
+    StartBacking(&state_.LeaseAt(step->lease), step->bytes, now, turn);
+}
+
+// Looks at some leases more, and remembers the best of all. Whether it has seen
+// all of them.
+bool Machine::BackingRound(quota::Instant now, uint64_t available) {
+  BackingPass& pass = state_.backing_pass;
+  std::vector<quota::LeaseId> some;
+  if (pass.best.has_value() && state_.leases.contains(*pass.best))
+    some.push_back(*pass.best);
+  bool all = true;
+  for (auto pool = state_.pools.lower_bound(pass.pool);
+       pool != state_.pools.end() && all; ++pool) {
+    if (pool->first != pass.pool)
+      pass = {
+          .pool = pool->first, .tenant = {}, .lease = {}, .best = pass.best};
+    const ReclaimIndex::Listed& listed = state_.reclaim.ListedIn(pool->first);
+    for (auto its = listed.lower_bound(pass.tenant); its != listed.end() && all;
+         ++its) {
+      if (its->first != pass.tenant) pass.lease = {};
+      pass.tenant = its->first;
+      for (auto lease = its->second.lower_bound(pass.lease);
+           lease != its->second.end(); ++lease) {
+        pass.lease = *lease;
+        all = state_.look_budget.any_left();
+        if (!all) break;
+        state_.look_budget.Spend(1);
+        some.push_back(*lease);
+      }
+    }
+  }
+  const auto step = NextToBackAmong(some, now, available);
+  pass.best = step.has_value() ? std::optional(step->lease) : std::nullopt;
+  return all;
+}
+
+std::optional<quota::BackingStep> Machine::NextToBackAmong(
+    const std::vector<quota::LeaseId>& leases, quota::Instant now,
+    uint64_t available) const {
+  const ReclaimRows rows = RowsOf(state_, leases, now);
+  return quota::NextToBack(
       {.leases = rows.leases,
        .tenants = rows.tenants,
        .host_free_bytes = state_.host_books.unreserved_bytes()},
-      now, anybody_waits, available, state_.options.backing);
-  if (step.has_value())
-    StartBacking(&state_.LeaseAt(step->lease), step->bytes, now, turn);
+      now, /*anybody_waits=*/false, available, state_.options.backing);
 }
 
 // Whole slabs, as many as the budget has, and the next as soon as it has one

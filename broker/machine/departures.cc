@@ -90,6 +90,7 @@ void Machine::SeeOff(const Tenant& tenant, quota::Nanoseconds wait,
     AddStanding({.cause = quota::Cause::kTenantDelete,
                  .tenant = tenant.id,
                  .pool = pool_id,
+                 .look = {},
                  .deadline = state_.departures.at(tenant.id).deadline},
                 turn);
   }

@@ -106,11 +106,12 @@ void Machine::EndLease(quota::LeaseId id, bool reuse, Turn& turn) {
     lease->doomed = true;  // see OnPrepared and OnCopied
     lease->mappings.clear();
     state_.moving.insert(id);
+    state_.reclaim.Touch(state_, *lease);
     if (lease->copies > 0) turn.Add(CancelCopies{pool->id, lease->copy_group});
     return;
   }
   state_.moving.erase(id);
-  state_.host_books.Release(id);
+  LeaveRoom(lease);
   turn.Add(ForgetLease{id.value});
   v1::Event event =
       NewEvent(reuse ? "lease_released" : "lease_reclaimed", lease->tenant);
@@ -126,6 +127,14 @@ void Machine::EndLease(quota::LeaseId id, bool reuse, Turn& turn) {
            turn);
   state_.leases.erase(id);
   Tell(quota::Released{id}, turn);
+}
+
+// Of a lease that has ended. Room in the host pool is for leases of all pools.
+void Machine::LeaveRoom(Lease* lease) {
+  state_.reclaim.Forget(*lease);
+  if (!state_.host_books.HasRoom(lease->id)) return;
+  state_.host_books.Release(lease->id);
+  for (const auto& [id, pool] : state_.pools) state_.reclaim.MarkChanged(id);
 }
 
 // Also slabs that nobody will ask for again are kept until others have a use
@@ -252,7 +261,7 @@ void Machine::AbandonLease(Pool* pool, Lease* lease,
   if (Session* session = state_.sessions.Find(lease->request.session))
     session->leases.erase(id);
   if (lease->state != v1::LeaseInfo::CREATING) turn.Add(ForgetLease{id.value});
-  state_.host_books.Release(id);
+  LeaveRoom(lease);
   state_.moving.erase(id);
   state_.leases.erase(id);
   Tell(quota::GrantFailed{id}, turn);
@@ -291,8 +300,7 @@ void Machine::MaintainPools(Turn& turn) {
     if (pool->lost) continue;
     std::optional<SlabPool::Refill> refill;
     if (pool->jobs == 0) refill = pool->slabs.NextShrink();
-    if (!refill.has_value() && now >= pool->refill_after &&
-        MayRefill(*pool, now))
+    if (!refill.has_value() && now >= pool->refill_after && MayRefill(*pool))
       refill = pool->slabs.NextRefill(now);
     if (refill.has_value()) {
       Give(pool.get(),

@@ -20,6 +20,8 @@ namespace {
 // After a failed step a lease is left alone for so long.
 constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 constexpr uint32_t kMostRefusals = 2;
+// Of those whose time is over, in one turn: the next goes on.
+constexpr int kMostAtOnce = 64;
 // For mapping what was restored; not a matter of others' bytes.
 constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
 
@@ -43,6 +45,7 @@ void Machine::StartEviction(Lease* lease, quota::Instant answer_by,
   lease->moved = absl::OkStatus();
   lease->may_terminate = may_terminate;
   state_.moving.insert(lease->id);
+  state_.reclaim.Touch(state_, *lease);
   if (copies) {
     state_.host_books.MarkUntrue(lease->id);
     CopyContents(lease, device::CopyDirection::kOut,
@@ -57,6 +60,7 @@ void Machine::StartEviction(Lease* lease, quota::Instant answer_by,
     mapping.overdue = false;
     if (!mapping.unmapped) AskToMove(lease, &mapping, answer_by, turn);
   }
+  state_.reclaim.Touch(state_, *lease);  // whoever was overdue is not any more
   TryEndEviction(lease, turn);
 }
 
@@ -99,6 +103,7 @@ void Machine::OnCopied(quota::LeaseId id, const absl::Status& status,
     turn.Add(CancelCopies{lease->request.pool, lease->copy_group});
   }
   if (lease->copies > 0) return;  // the others follow
+  state_.reclaim.Touch(state_, *lease);
   if (lease->doomed) {
     EndLease(id, /*reuse=*/false, turn);
   } else if (lease->residence == Residence::kResident) {
@@ -118,6 +123,7 @@ void Machine::AskToMove(Lease* lease, Mapping* mapping,
   mapping->move = ++session->last_move;
   mapping->asked = true;
   mapping->answer_by = answer_by;
+  state_.reclaim.Touch(state_, *lease);
   if (lease->residence != Residence::kEvicting)
     SendSlabs(session, *lease, /*request_id=*/0, mapping->move, turn);
   Say(session, MoveMessage(*lease, *mapping), turn);
@@ -140,6 +146,7 @@ void Machine::OnUnmapped(Session* session, const v1::Unmapped& unmapped,
     mapping->unmapped = true;
     mapping->refusals = 0;
   }
+  state_.reclaim.Touch(state_, *lease);
   TryEndEviction(lease, turn);
 }
 
@@ -152,6 +159,7 @@ void Machine::TryEndEviction(Lease* lease, Turn& turn) {
     lease->back_off_until = turn.now() + kBackOff;
     PublishMove("evict_failed", *lease, {}, lease->moved.message(), turn);
     if (lease->ForgetOverdue()) Soften(lease, turn);
+    state_.reclaim.Touch(state_, *lease);
     for (const Mapping& mapping : lease->mappings) {
       if (mapping.refusals >= kMostRefusals)
         OnUnresponsive(&state_.SessionAt(mapping.session), lease, turn);
@@ -162,6 +170,7 @@ void Machine::TryEndEviction(Lease* lease, Turn& turn) {
   lease->residence = Residence::kEvicted;
   (void)lease->ForgetOverdue();
   lease->torn = false;
+  state_.reclaim.Touch(state_, *lease);
   PublishMove("evicted", *lease, turn.now() - lease->move_started, "", turn);
   // Before the engine may grant these bytes to another: see EndLease.
   GiveBack(pool, *lease, {}, turn);
@@ -188,6 +197,9 @@ void Machine::ForgetOwed(Turn& turn) {
                                  : lease->second->MappingOf(key.session);
     if (mapping != nullptr && mapping->asked && mapping->overdue) continue;
     const quota::TenantId tenant = state_.owed.Remove(key);
+    // Others of its process and of its tenant may be asked again.
+    for (const auto& [pool, unused] : state_.pools)
+      state_.reclaim.MarkChanged(pool, tenant);
     if (state_.owed.OfTenant(tenant) == 0) SoftenAll(tenant, turn);
   }
 }
@@ -222,22 +234,21 @@ void Machine::SoftenAll(quota::TenantId tenant_id, Turn& turn) {
 void Machine::CheckOverdue(Turn& turn) {
   ForgetOwed(turn);
   const quota::Instant now = turn.now();
-  const std::vector<quota::LeaseId> moving(state_.moving.begin(),
-                                           state_.moving.end());
-  for (const quota::LeaseId id : moving) {
-    Lease* lease = &state_.LeaseAt(id);
+  for (int i = 0; i < kMostAtOnce && state_.reclaim.answers_due() <= now; ++i) {
+    Lease* lease = &state_.LeaseAt(state_.reclaim.FirstAnswer());
     for (Mapping& mapping : lease->mappings) {
       if (!mapping.asked || mapping.overdue || now < mapping.answer_by)
         continue;
       mapping.overdue = true;
-      state_.owed.Add(id, state_.SessionAt(mapping.session));
+      state_.owed.Add(lease->id, state_.SessionAt(mapping.session));
       const bool killed = MayKill(*lease, state_.SessionAt(mapping.session));
       PublishMove("client_overdue", *lease, now - lease->move_started,
                   killed ? "it does not answer and may be killed for its memory"
                          : "it does not answer; its memory stays with it",
                   turn);
-      if (!killed) Tell(quota::HardChanged{id, true}, turn);
+      if (!killed) Tell(quota::HardChanged{lease->id, true}, turn);
     }
+    state_.reclaim.Touch(state_, *lease);
   }
 }
 

@@ -89,6 +89,7 @@ absl::Status Machine::TurnGateOn(Session* session, const std::string& group,
     return joined;
   if (session->gate->on()) return absl::OkStatus();
   session->gate->SetOn(true);
+  TouchLeases(*session);
   v1::Event event = NewEvent("gate_on", session->tenant);
   event.set_session_id(session->id);
   if (!group.empty()) event.set_message(absl::StrCat("group ", group));
@@ -141,6 +142,7 @@ absl::Status Machine::TurnGateOff(Session* session, Turn& turn) {
     hardened.push_back(id);
   }
   session->gate->SetOn(false);
+  TouchLeases(*session);
   const std::vector<Session*> members = state_.groups.Members(session);
   LeaveGroup(session, turn);
   if (state_.pausing.contains(session->id)) {

@@ -60,6 +60,17 @@ struct Mapping {
   uint32_t refusals = 0;  // Evicts that the client could not follow, in a row
 };
 
+// What the ReclaimIndex, its only writer, has counted of a lease.
+struct ReclaimEntry {
+  bool listed = false;   // a demand may take it some time
+  bool comes = false;    // on its way back
+  bool awaits = false;   // a pause, and will come then
+  bool overdue = false;  // a client has not answered in time
+  quota::Instant answer_by = quota::Instant::Max();
+
+  friend bool operator==(const ReclaimEntry&, const ReclaimEntry&) = default;
+};
+
 struct Lease {
   quota::LeaseId id;
   PendingAcquire request;  // of the session that holds it; if shared, wrote it
@@ -100,6 +111,7 @@ struct Lease {
   uint64_t backed_epoch = 0;
   uint32_t backed_slabs = 0;
   uint32_t backing_slabs = 0;  // being copied ahead
+  ReclaimEntry reclaim;
 
   // --- Shared leases (docs/shared.md).
   // Sealed, and others may be attached: it is no session's own any more.

@@ -19,6 +19,10 @@ std::vector<Session*> UsersOf(const State& state, const Lease& lease) {
 
 quota::Gate GateOver(const State& state, const Lease& lease,
                      quota::Instant now) {
+  if (!lease.shared && lease.mappings.size() == 1) {
+    const Session& holder = state.SessionAt(lease.mappings.front().session);
+    if (holder.group.empty()) return holder.gate->Look(now);
+  }
   quota::Gate least =
       lease.mappings.empty() ? quota::Gate::kParked : quota::Gate::kClosed;
   for (const Session* user : UsersOf(state, lease))

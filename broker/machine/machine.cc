@@ -52,6 +52,7 @@ absl::StatusOr<quota::PoolId> Machine::AddPool(const NewPool& options,
 }
 
 void Machine::Tell(const quota::Event& event, Turn& turn) {
+  MarkChanged(event);
   const quota::Effects effects = state_.engine.Handle(event, turn.now());
   // What is granted now is planned with the capacity of now.
   SyncCapacities();
@@ -111,36 +112,59 @@ v1::Event Machine::NewEvent(absl::string_view kind,
   return event;
 }
 
+// Who could be served by that is looked at again. (What changes of a lease,
+// ReclaimIndex::Touch says.)
+void Machine::MarkChanged(const quota::Event& event) {
+  if (const auto* quota = std::get_if<quota::QuotaSet>(&event)) {
+    state_.reclaim.MarkChanged(quota->pool, quota->tenant);
+  } else if (const auto* tenant = std::get_if<quota::TenantSet>(&event)) {
+    for (const auto& [id, pool] : state_.pools)
+      state_.reclaim.MarkChanged(id, tenant->tenant);
+  } else if (const auto* owed = std::get_if<quota::UnreturnedChanged>(&event)) {
+    state_.reclaim.MarkChanged(owed->pool, owed->tenant);
+  } else if (const auto* set = std::get_if<quota::PoolSet>(&event)) {
+    state_.reclaim.MarkChanged(set->pool);
+  } else if (const auto* drain = std::get_if<quota::PoolDrain>(&event)) {
+    state_.reclaim.MarkChanged(drain->pool);
+  } else if (const auto* missing = std::get_if<quota::MissingChanged>(&event)) {
+    state_.reclaim.MarkChanged(missing->pool);
+  }
+}
+
 // One step at a time, and none beside a lease being made: the device's one
 // worker is never busy for long when a request comes. Nor while bytes come back
 // piece by piece for a request: they are its.
-bool Machine::MayRefill(const Pool& pool, quota::Instant now) const {
-  return pool.jobs == 0 && IncomingBytes(state_, pool.id, {}, false, now) == 0;
+bool Machine::MayRefill(const Pool& pool) const {
+  return pool.jobs == 0 &&
+         state_.reclaim.IncomingBytes(pool.id, {}, false) == 0;
 }
 
 quota::Instant Machine::NextDue(quota::Instant now) const {
   quota::Instant due =
       state_.engine.NextDeadline().value_or(quota::Instant::Max());
-  due = std::min(due, ReclaimDue(now));
+  due = std::min(due, ReclaimDue());
   for (const auto& [id, pool] : state_.pools) {
     if (pool->lost) continue;
     due = std::min(due, pool->next_audit);
     // What stands in the way of a refill looks again when it is over.
     const auto expiry = pool->slabs.NextExpiry();
-    if (expiry.has_value() && MayRefill(*pool, now))
+    if (expiry.has_value() && MayRefill(*pool))
       due = std::min(due, std::max(*expiry, pool->refill_after));
   }
-  return due;
+  return std::max(due, now);
 }
 
 void Machine::Tick(Turn& turn) { Tell(quota::Tick{}, turn); }
 
 void Machine::Settle(Turn& turn) {
+  state_.look_budget.BeginTurn(turn.now());
   MaintainPools(turn);
+  CheckDying(turn.now());
   CheckOverdue(turn);
   CheckPauses(turn);
   ExpireRestores(turn);
   ExpireAttaches(turn);
+  WatchGates(turn.now());
   for (auto& [id, pool] : state_.pools)
     ServeShortage(pool.get(), turn.now(), turn);
   ServeStanding(turn.now(), turn);
@@ -150,7 +174,7 @@ void Machine::Settle(Turn& turn) {
   if (state_.engine.waiting() == 0) return;
   for (auto& [id, pool] : state_.pools) {
     const bool idle = pool->replan_at == quota::Instant::Max();
-    if (idle && ShortageIn(state_, id, true, turn.now()).has_value())
+    if (idle && ShortageIn(state_, id, true).has_value())
       pool->replan_at = turn.now();
   }
 }

@@ -159,6 +159,10 @@ class Machine {
 
   // Copies ahead of need (backing.cc).
   void BackAhead(quota::Instant now, Turn& turn);
+  bool BackingRound(quota::Instant now, uint64_t available);
+  std::optional<quota::BackingStep> NextToBackAmong(
+      const std::vector<quota::LeaseId>& leases, quota::Instant now,
+      uint64_t available) const;
   void StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
                     Turn& turn);
   void OnBacked(Lease* lease, Turn& turn);
@@ -281,12 +285,17 @@ class Machine {
 
   void RememberTrims(quota::RequestId request, const quota::Plan& plan,
                      Pool* pool) const;
-  void CountTrimmed(Session* session, const Lease& lease, Turn& turn);
+  void CountTrimmed(Session* session, const Lease& lease);
   void AskToTrim(const quota::TrimTarget& target, quota::Instant by,
                  Turn& turn);
   void OnTrimmed(Session* session, const v1::Trimmed& trimmed, Turn& turn);
   void SetTrimmable(Session* session, const v1::SetTrimmable& trimmable);
-  quota::Instant ReclaimDue(quota::Instant now) const;
+  quota::Instant ReclaimDue() const;
+  void ForgetShortage(Pool* pool);
+  void CheckDying(quota::Instant now);
+  void WatchGates(quota::Instant now);
+  void TouchLeases(const Session& session);
+  bool LacksWithinGuarantee(quota::PoolId pool) const;
 
   // Tenants on their way out (departures.cc).
   absl::Status CheckStays(quota::TenantId tenant) const;
@@ -299,11 +308,15 @@ class Machine {
   void AddStanding(StandingDemand demand, Turn& turn);
   void ServeStanding(quota::Instant now, Turn& turn);
   bool ServeOne(StandingDemand* standing, quota::Instant now, Turn& turn);
+  bool CarryOutStanding(StandingDemand* standing, const quota::Demand& demand,
+                        const Look::Found& found, uint64_t incoming,
+                        Turn& turn);
   void FinishStanding(StandingDemand* standing,
                       const std::vector<quota::LeaseVerdict>& why, Turn& turn);
 
   // The engine's answers.
   void Tell(const quota::Event& event, Turn& turn);
+  void MarkChanged(const quota::Event& event);
   void Apply(const quota::Effects& effects, Turn& turn);
   void OnGranted(const quota::Granted& granted, Turn& turn);
   bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
@@ -322,6 +335,7 @@ class Machine {
   void SendSlabs(Session* session, const Lease& lease, uint64_t request_id,
                  uint64_t move, Turn& turn);
   void EndLease(quota::LeaseId id, bool reuse, Turn& turn);
+  void LeaveRoom(Lease* lease);
   // A lease's slabs, to serve its tenant for so long before they serve others.
   void GiveBack(Pool* pool, const Lease& lease, quota::Nanoseconds reuse_for,
                 Turn& turn);
@@ -346,7 +360,7 @@ class Machine {
   void MaintainPools(Turn& turn);
   std::vector<pid_t> ClientProcesses(const Pool& pool) const;
   void SyncCapacities();
-  bool MayRefill(const Pool& pool, quota::Instant now) const;
+  bool MayRefill(const Pool& pool) const;
 
   v1::Change ChangeOf(quota::TenantId tenant, const Pool& pool) const;
   // An event about a tenant (may be null), to be published.

@@ -15,6 +15,7 @@ namespace {
 
 // Who did not park in time is left alone for so long.
 constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
+constexpr quota::Nanoseconds kPauseLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -22,6 +23,8 @@ void Machine::StartPause(Lease* lease, quota::Instant until, Turn& turn) {
   for (Session* user : UsersOf(state_, *lease)) {
     if (user->gate->closed()) continue;
     lease->awaits_pause = true;  // of one at least
+    state_.reclaim.Touch(state_, *lease);
+    state_.pauses_at = std::min(state_.pauses_at, turn.now() + kPauseLook);
     if (user->gate->pausing_until().has_value()) continue;
     user->gate->Pause(until);
     state_.pausing.insert(user->id);
@@ -35,15 +38,38 @@ void Machine::StartPause(Lease* lease, quota::Instant until, Turn& turn) {
   }
 }
 
+// Every millisecond: a gate says nothing by itself. And at once when the last
+// request within a guarantee has its bytes, or another lacks some.
 void Machine::CheckPauses(Turn& turn) {
   const quota::Instant now = turn.now();
-  const std::vector<uint64_t> pausing(state_.pausing.begin(),
-                                      state_.pausing.end());
-  for (const uint64_t id : pausing) {
-    // One that it is bound to may have ended it.
-    if (state_.pausing.contains(id))
-      CheckPause(&state_.SessionAt(id), now, turn);
+  bool flipped = false;
+  for (auto& [id, pool] : state_.pools) {
+    if (!state_.reclaim.AnyAwaitsPause(id)) continue;
+    const bool lacks = LacksWithinGuarantee(id);
+    flipped |= std::exchange(pool->guarantee_lacks, lacks) != lacks;
   }
+  if (flipped) state_.next_pause = 0;
+  if (state_.pausing.empty() || (!flipped && now < state_.pauses_at)) return;
+  while (state_.look_budget.any_left()) {
+    const auto next = state_.pausing.lower_bound(state_.next_pause);
+    if (next == state_.pausing.end()) {
+      state_.next_pause = 0;
+      state_.pauses_at = now + kPauseLook;
+      return;
+    }
+    // One that it is bound to may end it as well.
+    const uint64_t id = *next;
+    state_.next_pause = id + 1;
+    CheckPause(&state_.SessionAt(id), now, turn);
+  }
+  state_.pauses_at = now;  // the next turn goes on
+}
+
+// Nobody is paused for a mere borrower, nor kept so when the one whose
+// guarantee it was for has gone.
+bool Machine::LacksWithinGuarantee(quota::PoolId pool) const {
+  const auto shortage = ShortageIn(state_, pool, false);
+  return shortage.has_value() && shortage->within_guarantee;
 }
 
 // Groups bind their members, a shared lease that is to go those who use it.
@@ -71,10 +97,7 @@ void Machine::CheckPause(Session* session, quota::Instant now, Turn& turn) {
   bool needed = false;
   bool busy = false;
   for (const Lease* lease : pause.leases) {
-    // Nobody is paused for a mere borrower, nor kept so when the one whose
-    // guarantee it was for has gone.
-    const auto shortage = ShortageIn(state_, lease->request.pool, false, now);
-    needed |= shortage.has_value() && shortage->within_guarantee;
+    needed |= LacksWithinGuarantee(lease->request.pool);
     // Copied ahead of need, or mapped by one who came back meanwhile.
     busy |= lease->copies > 0 || lease->asked() ||
             lease->residence != Residence::kResident;
@@ -130,6 +153,7 @@ void Machine::ForgetPausesOf(const std::vector<Session*>& sessions,
           });
       if (paused || !lease.awaits_pause) continue;
       lease.awaits_pause = false;
+      state_.reclaim.Touch(state_, lease);
       freed.push_back(id);
     }
   }
@@ -139,7 +163,9 @@ void Machine::ForgetPausesOf(const std::vector<Session*>& sessions,
 void Machine::EndPause(const std::vector<Session*>& sessions, Turn& turn) {
   for (const Session* session : sessions) {
     for (const quota::LeaseId id : session->leases) {
-      state_.LeaseAt(id).awaits_pause = false;
+      Lease& lease = state_.LeaseAt(id);
+      if (std::exchange(lease.awaits_pause, false))
+        state_.reclaim.Touch(state_, lease);
     }
     if (state_.pausing.erase(session->id) == 0) continue;
     Tell(quota::SessionPausing{quota::SessionId{session->id}, false}, turn);

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "broker/machine/device_job.h"
+#include "broker/machine/look.h"
 #include "broker/machine/slab_pool.h"
 #include "device/handle.h"
 #include "gmb/v1/session.pb.h"
@@ -31,7 +32,8 @@ struct Pool {
   // What the last plan was made for.
   struct Planned {
     quota::RequestId request;
-    uint64_t lacking_bytes = 0;
+    bool within_guarantee = false;
+    bool collects = false;
 
     friend bool operator==(const Planned&, const Planned&) = default;
   };
@@ -90,6 +92,10 @@ struct Pool {
   quota::Nanoseconds audit_interval{0};
   quota::Instant refill_after;  // after a failed refill
   std::optional<Planned> planned_for;
+  uint64_t planned_bytes = 0;  // that were lacking then
+  Look look;                   // of requests that lack bytes
+  // As of the last turn: one within its guarantee lacks bytes.
+  bool guarantee_lacks = false;
   quota::Instant replan_at = quota::Instant::Max();
   // Of requests that lack bytes: Demand::trim_by.
   absl::flat_hash_map<quota::RequestId, quota::Instant> trim_by;

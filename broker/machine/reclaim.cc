@@ -15,42 +15,65 @@
 namespace gmb::broker {
 namespace {
 
-// How often a pause is looked at: its gate says nothing by itself.
-constexpr quota::Nanoseconds kPauseLook = std::chrono::milliseconds(1);
-constexpr uint64_t kLeasesAPoll = 1000;
 // What a killed process held is waited for so long before others are asked.
 constexpr quota::Nanoseconds kDyingTakes = std::chrono::seconds(1);
-
-// While somebody lacks bytes, the gates are looked at this often: often enough
-// that nobody notices, and a few hundredths of a core at most.
-quota::Nanoseconds PollInterval(uint64_t leases) {
-  return std::chrono::milliseconds(5) * (1 + leases / kLeasesAPoll);
-}
+// A victim that has left its parking place meanwhile may be back soon.
+constexpr quota::Nanoseconds kMissed = std::chrono::milliseconds(5);
+constexpr quota::Nanoseconds kShortest = std::chrono::milliseconds(1);
 
 }  // namespace
 
 void Machine::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
   // Each round serves one request; what it takes is incoming for the next.
   for (int round = 0; round < 16; ++round) {
-    const auto shortage = ShortageIn(state_, pool->id, true, now);
-    if (!shortage.has_value()) {
-      pool->planned_for.reset();
-      for (auto it = pool->trim_by.begin(); it != pool->trim_by.end();) {
-        const auto entry = it++;
-        if (!state_.engine.IsWaiting(entry->first)) pool->trim_by.erase(entry);
-      }
-      pool->replan_at = quota::Instant::Max();
-      return;
-    }
-    const Pool::Planned planned{shortage->request, shortage->lacking_bytes};
-    if (pool->planned_for == planned && now < pool->replan_at) return;
+    const auto shortage = ShortageIn(state_, pool->id, true);
+    if (!shortage.has_value()) return ForgetShortage(pool);
+    const quota::Demand demand = DemandOf(state_, *shortage, now);
+    const Pool::Planned planned{shortage->request, shortage->within_guarantee,
+                                demand.collects};
+    const bool is_new = pool->planned_for != planned;
+    // More than was lacking before helps nobody.
+    const bool anew = is_new || shortage->lacking_bytes < pool->planned_bytes ||
+                      now >= pool->replan_at;
+    if (is_new) pool->look.Forget();
     pool->planned_for = planned;
-    pool->replan_at = now + PollInterval(state_.leases.size());
-    const quota::Plan plan =
-        PlanFor(state_, DemandOf(state_, *shortage, now), now, nullptr);
+    if (!pool->look.under_way() && !pool->look.plans_on()) {
+      const uint64_t changes = state_.reclaim.changes(pool->id);
+      if (!anew && !pool->look.IsDue(changes, now)) return;
+      if (!state_.look_budget.MayBegin()) {
+        pool->replan_at =
+            std::max(state_.look_budget.BeginsAt(), now + kShortest);
+        return;
+      }
+      pool->look.Begin(demand, changes);
+    }
+    pool->replan_at = now;
+    if (pool->look.under_way() && !pool->look.GoOn(state_, pool->id, now))
+      return;  // the next turn does
+    const quota::Plan plan = pool->look.MakePlan(state_, demand, now).plan;
     RememberTrims(shortage->request, plan, pool);
-    if (!CarryOut(plan, now, pool, turn)) return;
+    pool->planned_bytes = shortage->lacking_bytes;
+    pool->replan_at = quota::Instant::Max();
+    if (CarryOut(plan, now, pool, turn)) {
+      pool->look.PlanOn();
+      pool->replan_at = now + kMissed;
+      continue;
+    }
+    pool->look.Wait(now, pool->replan_at);
+    pool->replan_at = pool->look.next_at();
+    return;
   }
+}
+
+void Machine::ForgetShortage(Pool* pool) {
+  if (!pool->planned_for.has_value() && pool->trim_by.empty()) return;
+  pool->planned_for.reset();
+  pool->look.Forget();
+  for (auto it = pool->trim_by.begin(); it != pool->trim_by.end();) {
+    const auto entry = it++;
+    if (!state_.engine.IsWaiting(entry->first)) pool->trim_by.erase(entry);
+  }
+  pool->replan_at = quota::Instant::Max();
 }
 
 // Whether a victim was taken at once.
@@ -63,8 +86,10 @@ bool Machine::CarryOut(const quota::Plan& plan, quota::Instant now, Pool* pool,
   for (const quota::Victim& victim : plan.victims) {
     if (victim.start > now) {
       pool->replan_at = std::min(pool->replan_at, victim.start);
+    } else if (TakeVictim(victim, turn)) {
+      taken = true;
     } else {
-      taken |= TakeVictim(victim, turn);
+      pool->replan_at = std::min(pool->replan_at, now + kMissed);
     }
   }
   pool->replan_at = std::min(pool->replan_at, plan.retry_at);
@@ -114,7 +139,10 @@ bool Machine::TerminateUsers(const Lease& lease, Turn& turn) {
 bool Machine::Terminate(Session* session, Turn& turn) {
   if (session->terminating || session->peer.pidfd == nullptr) return false;
   session->terminating = true;
+  session->dying = true;
   state_.terminating[session->id] = turn.now() + kDyingTakes;
+  state_.dying.emplace(turn.now() + kDyingTakes, session->id);
+  TouchLeases(*session);
   v1::Event event = NewEvent("terminated", session->tenant);
   event.set_session_id(session->id);
   event.set_message(absl::StrCat("pid ", session->peer.pid));
@@ -123,33 +151,50 @@ bool Machine::Terminate(Session* session, Turn& turn) {
   return true;
 }
 
-quota::Instant Machine::ReclaimDue(quota::Instant now) const {
+// Killed processes that have not ended in time: what they have is not counted
+// on any more.
+void Machine::CheckDying(quota::Instant now) {
+  while (!state_.dying.empty() && state_.dying.begin()->first <= now) {
+    const uint64_t id = state_.dying.begin()->second;
+    state_.dying.erase(state_.dying.begin());
+    Session& session = state_.SessionAt(id);
+    session.dying = false;
+    TouchLeases(session);
+  }
+}
+
+// Sessions that were at work when somebody lacked bytes, and have parked.
+void Machine::WatchGates(quota::Instant now) {
+  const bool anybody_lacks =
+      !state_.standing.empty() ||
+      std::any_of(state_.pools.begin(), state_.pools.end(),
+                  [](const auto& p) { return p.second->planned_for; });
+  if (!anybody_lacks) return state_.gate_watch.Clear();
+  for (const uint64_t id : state_.gate_watch.Parked(state_, now))
+    TouchLeases(state_.SessionAt(id));
+}
+
+void Machine::TouchLeases(const Session& session) {
+  for (const quota::LeaseId id : session.leases)
+    state_.reclaim.Touch(state_, state_.LeaseAt(id));
+}
+
+quota::Instant Machine::ReclaimDue() const {
   quota::Instant due = quota::Instant::Max();
   for (const auto& [id, pool] : state_.pools)
     due = std::min(due, pool->replan_at);
-  for (const StandingDemand& demand : state_.standing) {
-    due = std::min(due, demand.next_look);
-  }
+  if (!state_.standing.empty()) due = std::min(due, state_.standing_at);
   for (const auto& [tenant, departure] : state_.departures) {
     if (departure.done != nullptr) due = std::min(due, departure.deadline);
   }
   if (state_.options.backing.bytes_per_second > 0)
     due = std::min(due, state_.backing_at);
-  if (!state_.pausing.empty()) due = std::min(due, now + kPauseLook);
-  for (const auto& [session, dead_by] : state_.terminating) {
-    if (now < dead_by) due = std::min(due, dead_by);
-  }
-  for (const quota::LeaseId id : state_.moving) {
-    for (const Mapping& mapping : state_.LeaseAt(id).mappings) {
-      if (mapping.asked && !mapping.overdue)
-        due = std::min(due, mapping.answer_by);
-    }
-  }
-  for (const uint64_t id : state_.waking) {
-    for (const auto& [client_id, until] : state_.SessionAt(id).restores) {
-      due = std::min(due, until);
-    }
-  }
+  if (!state_.pausing.empty()) due = std::min(due, state_.pauses_at);
+  if (!state_.dying.empty()) due = std::min(due, state_.dying.begin()->first);
+  if (!state_.restore_times.empty())
+    due = std::min(due, std::get<0>(*state_.restore_times.begin()));
+  due = std::min(due, state_.reclaim.answers_due());
+  due = std::min(due, state_.gate_watch.due());
   return std::min(due, state_.shared_names.due());
 }
 

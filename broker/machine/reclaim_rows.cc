@@ -3,14 +3,19 @@
 #include "broker/machine/reclaim_rows.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "absl/types/span.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "broker/machine/backed.h"
 #include "broker/machine/lease_users.h"
 
 namespace gmb::broker {
 
 namespace {
+
+// Of sessions that could trim, a plan sees so many.
+constexpr size_t kMostTrimmers = 128;
 
 quota::Contents ToQuota(v1::Contents contents) {
   switch (contents) {
@@ -35,30 +40,99 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
     row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
 
+// What the session says it could give back there, and what it was asked for.
 void AddTrims(const State& state, const Session& session, quota::Instant now,
-              absl::Span<quota::LeaseRow> rows) {
-  const auto row_of = [&](quota::PoolId pool) {
-    return std::find_if(
-        rows.begin(), rows.end(),
-        [pool](const quota::LeaseRow& row) { return row.pool == pool; });
-  };
+              quota::LeaseRow* row) {
   if (session.trim.has_value()) {
     const Pool* pool = state.FindPool(session.trim->device());
-    if (pool == nullptr || now >= session.trim_by) return;
-    const auto row = row_of(pool->id);
+    if (pool == nullptr || pool->id != row->pool || now >= session.trim_by)
+      return;
     const uint64_t bytes = session.trim->bytes();
-    if (row != rows.end())
-      row->trimming_bytes = bytes - std::min(bytes, session.trim_given_bytes);
+    row->trimming_bytes = bytes - std::min(bytes, session.trim_given_bytes);
     return;
   }
-  for (const auto& [pool, bytes] : session.trimmable) {
-    const auto back_off = session.trim_back_off.find(pool);
-    if (back_off != session.trim_back_off.end() && now < back_off->second.until)
-      continue;
-    const auto row = row_of(pool);
-    if (row != rows.end()) row->trimmable_bytes = bytes;
+  const auto its = session.trimmable.find(row->pool);
+  if (its == session.trimmable.end()) return;
+  const auto back_off = session.trim_back_off.find(row->pool);
+  const bool counts =
+      back_off == session.trim_back_off.end() || now >= back_off->second.until;
+  if (counts) row->trimmable_bytes = its->second;
+}
+
+// Its first there; null: it has none.
+const Lease* FirstIn(const State& state, const Session& session,
+                     quota::PoolId pool) {
+  for (const quota::LeaseId id : session.leases) {
+    const Lease& lease = state.LeaseAt(id);
+    if (!lease.shared && lease.request.pool == pool) return &lease;
+  }
+  return nullptr;
+}
+
+void AddSession(const State& state, const Session& session, quota::Instant now,
+                ReclaimRows* rows) {
+  if (session.gate == nullptr) return;
+  absl::flat_hash_set<quota::PoolId> seen;
+  for (const quota::LeaseId id : session.leases) {
+    const Lease& lease = state.LeaseAt(id);
+    if (lease.shared) continue;
+    rows->leases.push_back(RowOf(state, lease, now));
+    if (seen.insert(lease.request.pool).second)
+      AddTrims(state, session, now, &rows->leases.back());
   }
 }
+
+// Those that have not ended meanwhile.
+void AddLeases(const State& state, const std::vector<quota::LeaseId>& leases,
+               quota::Instant now, ReclaimRows* rows) {
+  for (const quota::LeaseId id : leases) {
+    const auto lease = state.leases.find(id);
+    if (lease != state.leases.end() && lease->second->reclaim.listed)
+      rows->leases.push_back(RowOf(state, *lease->second, now));
+  }
+}
+
+// Once each, in their order, of the leases that are there.
+void AddTenants(const State& state, ReclaimRows* rows) {
+  std::vector<std::pair<quota::TenantId, quota::PoolId>> keys;
+  keys.reserve(rows->leases.size());
+  for (const quota::LeaseRow& row : rows->leases)
+    keys.emplace_back(row.tenant, row.pool);
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  for (const auto& [tenant, pool] : keys) {
+    const quota::TenantRow row = TenantRowOf(state, tenant, pool);
+    if (row.resident_bytes > 0) rows->tenants.push_back(row);
+  }
+}
+
+// Sessions that say they could give something back, as rows of their own: their
+// leases are not taken by these.
+void AddTrimmers(const State& state, quota::PoolId pool, quota::Instant now,
+                 ReclaimRows* rows) {
+  absl::flat_hash_map<quota::LeaseId, size_t> row_of;
+  for (size_t i = 0; i < rows->leases.size(); ++i)
+    row_of[rows->leases[i].lease] = i;
+  size_t seen = 0;
+  for (const uint64_t id : state.trimmers) {
+    if (++seen > kMostTrimmers) break;
+    const Session* session = state.sessions.Find(id);
+    if (session == nullptr) continue;
+    const Lease* lease = FirstIn(state, *session, pool);
+    if (lease == nullptr) continue;
+    const auto known = row_of.find(lease->id);
+    if (known != row_of.end()) {
+      AddTrims(state, *session, now, &rows->leases[known->second]);
+      continue;
+    }
+    quota::LeaseRow row = RowOf(state, *lease, now);
+    row.gate = quota::Gate::kOff;
+    AddTrims(state, *session, now, &row);
+    rows->leases.push_back(std::move(row));
+  }
+}
+
+}  // namespace
 
 quota::LeaseRow RowOf(const State& state, const Lease& lease,
                       quota::Instant now) {
@@ -99,44 +173,40 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   return row;
 }
 
-}  // namespace
-
-ReclaimRows BuildRows(const State& state, quota::Instant now) {
-  ReclaimRows rows;
-  rows.leases.reserve(state.leases.size());
-  for (const auto& [session_id, session] : state.sessions) {
-    if (session->gate == nullptr) continue;
-    const size_t first = rows.leases.size();
-    for (const quota::LeaseId id : session->leases) {
-      if (!state.LeaseAt(id).shared)
-        rows.leases.push_back(RowOf(state, state.LeaseAt(id), now));
-    }
-    AddTrims(state, *session, now, absl::MakeSpan(rows.leases).subspan(first));
-  }
-  for (const quota::LeaseId id : state.shared_leases)
-    rows.leases.push_back(RowOf(state, state.LeaseAt(id), now));
-  for (const auto& [tenant_id, tenant] : state.tenants) {
-    for (const auto& [pool_id, pool] : state.pools) {
-      const auto view = state.engine.TenantPool(tenant_id, pool_id);
-      if (!view.has_value() || view->resident_bytes == 0) continue;
-      rows.tenants.push_back(
-          {.tenant = tenant_id,
-           .pool = pool_id,
-           .guarantee_bytes = view->effective_guarantee_bytes,
-           .resident_bytes = view->resident_bytes,
-           .weight = view->quota.weight,
-           .may_terminate = tenant.policy.reclaim.may_terminate,
-           .owed_answers = state.owed.OfTenant(tenant_id),
-           .min_residency = tenant.policy.reclaim.min_residency,
-           .pause_grace = tenant.policy.reclaim.pause_grace});
-    }
-  }
-  return rows;
+quota::TenantRow TenantRowOf(const State& state, quota::TenantId tenant,
+                             quota::PoolId pool) {
+  quota::TenantRow row{.tenant = tenant, .pool = pool};
+  const auto holding = state.engine.HoldingOf(tenant, pool);
+  const Tenant* known = state.tenants.Find(tenant);
+  if (!holding.has_value() || known == nullptr) return row;
+  const ReclaimPolicy& policy = known->policy.reclaim;
+  row.guarantee_bytes = holding->guarantee_bytes;
+  row.resident_bytes = holding->resident_bytes;
+  row.weight = holding->weight;
+  row.may_terminate = policy.may_terminate;
+  row.owed_answers = state.owed.OfTenant(tenant);
+  row.min_residency = policy.min_residency;
+  row.pause_grace = policy.pause_grace;
+  return row;
 }
 
 quota::Plan PlanFor(const State& state, const quota::Demand& demand,
-                    quota::Instant now, std::vector<quota::LeaseVerdict>* why) {
-  const ReclaimRows rows = BuildRows(state, now);
+                    quota::Instant now, std::vector<quota::LeaseVerdict>* why,
+                    std::optional<quota::TenantId> tenant) {
+  ReclaimRows rows;
+  if (tenant.has_value()) {
+    for (const uint64_t id : state.TenantAt(*tenant).sessions)
+      AddSession(state, state.SessionAt(id), now, &rows);
+  } else {
+    for (const auto& [id, session] : state.sessions)
+      AddSession(state, *session, now, &rows);
+  }
+  for (const quota::LeaseId id : state.shared_leases) {
+    const Lease& lease = state.LeaseAt(id);
+    if (!tenant.has_value() || lease.tenant == *tenant)
+      rows.leases.push_back(RowOf(state, lease, now));
+  }
+  AddTenants(state, &rows);
   return quota::MakePlan(
       {.leases = rows.leases,
        .tenants = rows.tenants,
@@ -144,51 +214,34 @@ quota::Plan PlanFor(const State& state, const quota::Demand& demand,
       demand, now, state.options.planner, why);
 }
 
-uint64_t IncomingBytes(const State& state, quota::PoolId pool,
-                       std::optional<quota::TenantId> tenant, bool pausing,
-                       quota::Instant now) {
-  uint64_t bytes = 0;
-  const auto add = [&](const Lease& lease) {
-    if (lease.request.pool != pool) return;
-    if (tenant.has_value() && lease.tenant != *tenant) return;
-    bytes += lease.bytes;
-  };
-  const auto comes = [](const Lease& lease) {
-    return lease.doomed ||
-           (lease.residence == Residence::kEvicting && !lease.overdue());
-  };
-  for (const quota::LeaseId id : state.moving) {
-    if (comes(state.LeaseAt(id))) add(state.LeaseAt(id));
-  }
-  for (const auto& [session, dead_by] : state.terminating) {
-    if (now >= dead_by) continue;
-    for (const quota::LeaseId id : state.SessionAt(session).leases) {
-      const Lease& lease = state.LeaseAt(id);
-      const bool stays =
-          lease.shared &&
-          (lease.mappings.size() > 1 || (lease.request.keep && !lease.dropped));
-      if (stays) continue;
-      if (!comes(lease) && lease.residence != Residence::kEvicted) add(lease);
-    }
-  }
-  if (!pausing) return bytes;
-  for (const uint64_t session : state.pausing) {
-    for (const quota::LeaseId id : state.SessionAt(session).leases) {
-      const Lease& lease = state.LeaseAt(id);
-      if (lease.awaits_pause && !lease.shared) add(lease);
-    }
-  }
-  for (const quota::LeaseId id : state.shared_leases) {
-    if (state.LeaseAt(id).awaits_pause) add(state.LeaseAt(id));
-  }
-  return bytes;
+ReclaimRows RowsOf(const State& state,
+                   const std::vector<quota::LeaseId>& leases,
+                   quota::Instant now) {
+  ReclaimRows rows;
+  AddLeases(state, leases, now, &rows);
+  AddTenants(state, &rows);
+  return rows;
+}
+
+quota::Plan PlanAmong(const State& state, const quota::Demand& demand,
+                      quota::Instant now, const Candidates& candidates) {
+  ReclaimRows rows;
+  AddLeases(state, candidates.leases, now, &rows);
+  AddTrimmers(state, demand.needs.front().pool, now, &rows);
+  AddTenants(state, &rows);
+  return quota::MakePlan(
+      {.leases = rows.leases,
+       .tenants = rows.tenants,
+       .host_free_bytes = state.host_books.unreserved_bytes(),
+       .beyond_bytes = candidates.beyond_bytes,
+       .later_bytes = candidates.later_bytes},
+      demand, now, state.options.planner);
 }
 
 std::optional<quota::Shortage> ShortageIn(const State& state,
-                                          quota::PoolId pool, bool pausing,
-                                          quota::Instant now) {
+                                          quota::PoolId pool, bool pausing) {
   return state.engine.NextShortage(
-      pool, IncomingBytes(state, pool, {}, pausing, now));
+      pool, state.reclaim.IncomingBytes(pool, {}, pausing));
 }
 
 quota::Demand DemandOf(const State& state, const quota::Shortage& shortage,

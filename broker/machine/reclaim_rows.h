@@ -13,32 +13,41 @@
 
 namespace gmb::broker {
 
-// Bytes of the pool, and of the tenant if one is named, that are on their way
-// back, those of dead sessions too. `pausing`: with what is only to be evicted
-// once its session's pause has taken effect.
-[[nodiscard]] uint64_t IncomingBytes(const State& state, quota::PoolId pool,
-                                     std::optional<quota::TenantId> tenant,
-                                     bool pausing, quota::Instant now);
-// The request that lacks bytes, and is served next; beside what is incoming.
+// The request that lacks bytes, and is served next; beside what is incoming
+// (ReclaimIndex::IncomingBytes).
 [[nodiscard]] std::optional<quota::Shortage> ShortageIn(const State& state,
                                                         quota::PoolId pool,
-                                                        bool pausing,
-                                                        quota::Instant now);
+                                                        bool pausing);
 // What that request demands of the planner.
 [[nodiscard]] quota::Demand DemandOf(const State& state,
                                      const quota::Shortage& shortage,
                                      quota::Instant now);
-// A plan over every lease. `why`, if not null: what was decided of each.
-[[nodiscard]] quota::Plan PlanFor(const State& state,
-                                  const quota::Demand& demand,
-                                  quota::Instant now,
-                                  std::vector<quota::LeaseVerdict>* why);
+// One lease, as it is now.
+[[nodiscard]] quota::LeaseRow RowOf(const State& state, const Lease& lease,
+                                    quota::Instant now);
+[[nodiscard]] quota::TenantRow TenantRowOf(const State& state,
+                                           quota::TenantId tenant,
+                                           quota::PoolId pool);
 // Whether an ahead-of-need copy may be made is decided on the same rows.
 struct ReclaimRows {
   std::vector<quota::LeaseRow> leases;
   std::vector<quota::TenantRow> tenants;
 };
-[[nodiscard]] ReclaimRows BuildRows(const State& state, quota::Instant now);
+// Those of them that still are.
+[[nodiscard]] ReclaimRows RowsOf(const State& state,
+                                 const std::vector<quota::LeaseId>& leases,
+                                 quota::Instant now);
+// A plan among those that come first; see Look.
+[[nodiscard]] quota::Plan PlanAmong(const State& state,
+                                    const quota::Demand& demand,
+                                    quota::Instant now,
+                                    const Candidates& candidates);
+// A plan over every lease, or every one of a tenant: it takes as long as these
+// are many. For people: `why` is what was decided of each.
+[[nodiscard]] quota::Plan PlanFor(
+    const State& state, const quota::Demand& demand, quota::Instant now,
+    std::vector<quota::LeaseVerdict>* why,
+    std::optional<quota::TenantId> tenant = std::nullopt);
 
 }  // namespace gmb::broker
 

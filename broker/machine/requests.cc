@@ -221,7 +221,7 @@ void Machine::Release(Session* session, uint64_t client_id,
     return Refuse(session, client_id, NoSuchLease(release.lease_id()), turn);
   }
   session->leases.erase(lease->id);
-  CountTrimmed(session, *lease, turn);
+  CountTrimmed(session, *lease);
   v1::BrokerMessage answer = AnswerTo(client_id);
   answer.mutable_released()->set_lease_id(release.lease_id());
   Answer(session, std::move(answer), turn);
@@ -289,6 +289,7 @@ void Machine::OnGranted(const quota::Granted& granted, Turn& turn) {
   Lease* made = state_.leases.emplace(granted.lease, std::move(lease))
                     .first->second.get();
   state_.SessionAt(made->request.session).leases.insert(made->id);
+  state_.reclaim.Touch(state_, *made);
   if (plan.create_bytes.empty()) {
     Announce(made, turn);
   } else {

@@ -17,6 +17,8 @@ namespace {
 constexpr uint32_t kMaxAttempts = 3;
 // While nobody outside takes what is freed.
 constexpr uint32_t kMostAttempts = 256;
+// Of those whose time is over, in one turn: the next goes on.
+constexpr int kMostAtOnce = 64;
 
 }  // namespace
 
@@ -32,7 +34,9 @@ void Machine::Restore(Session* session, uint64_t client_id,
                   TooManyRequests(state_.options.max_requests_per_session),
                   turn);
   }
-  session->restores.emplace(client_id, turn.now() + SaneWait(restore.wait()));
+  const quota::Instant until = turn.now() + SaneWait(restore.wait());
+  session->restores.emplace(client_id, until);
+  state_.restore_times.emplace(until, session->id, client_id);
   state_.waking.insert(session->id);
   AdvanceRestore(session, turn);
 }
@@ -108,6 +112,7 @@ void Machine::Refill(Lease* lease, Turn& turn) {
   lease->move_started = turn.now();
   lease->moved = absl::OkStatus();
   state_.moving.insert(lease->id);
+  state_.reclaim.Touch(state_, *lease);
   if (lease->torn) {
     CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
                  turn);
@@ -185,6 +190,8 @@ void Machine::AnswerRestores(Session* session, const absl::Status& status,
   waiting.swap(session->restores);
   session->restore_attempts = 0;
   state_.waking.erase(session->id);
+  for (const auto& [client_id, until] : waiting)
+    state_.restore_times.erase({until, session->id, client_id});
   for (const auto& [client_id, until] : waiting) {
     if (!status.ok()) {
       Refuse(session, client_id, status, turn);
@@ -274,6 +281,7 @@ void Machine::StartRestore(Lease* lease, Turn& turn) {
   lease->move_started = turn.now();
   lease->moved = absl::OkStatus();
   state_.moving.insert(lease->id);
+  state_.reclaim.Touch(state_, *lease);
   PublishMove("restore_started", *lease, {}, "", turn);
   TakePlan plan = pool->slabs.Take(lease->tenant, lease->bytes);
   lease->slabs = std::move(plan.taken);
@@ -303,6 +311,7 @@ void Machine::LoseContents(Lease* lease, Turn& turn) {
   lease->slabs.clear();
   lease->residence = Residence::kEvicted;
   state_.moving.erase(lease->id);
+  state_.reclaim.Touch(state_, *lease);
   PublishMove("restore_failed", *lease, {}, "its contents are gone", turn);
   Tell(quota::Evicted{lease->id}, turn);
   AnswerUsers(
@@ -323,6 +332,7 @@ void Machine::OnRestoreNotPrepared(Pool* pool, Lease* lease,
   lease->slabs.clear();
   lease->residence = Residence::kEvicted;
   state_.moving.erase(lease->id);
+  state_.reclaim.Touch(state_, *lease);
   PublishMove("restore_failed", *lease, {}, status.message(), turn);
   Tell(quota::Evicted{lease->id}, turn);
   // Whoever holds on to a slab for a moment costs a moment; who goes past the
@@ -353,6 +363,7 @@ void Machine::OnMapped(Session* session, const v1::Mapped& mapped, Turn& turn) {
   mapping->asked = false;
   mapping->answer_by = quota::Instant::Max();
   mapping->unmapped = mapped.has_error();
+  state_.reclaim.Touch(state_, *lease);
   absl::Status failed;
   if (mapped.has_error()) failed = proto::FromWireError(mapped.error());
   if (lease->shared) return OnSharedMapped(session, lease, failed, turn);
@@ -370,12 +381,14 @@ void Machine::TryEndRestore(Lease* lease, Turn& turn) {
     return;
   const quota::Instant now = turn.now();
   if (!mapping && lease->ForgetOverdue()) Soften(lease, turn);
+  state_.reclaim.Touch(state_, *lease);
   if (!lease->moved.ok()) return UndoRestore(lease, turn);
   if (!mapping) state_.moving.erase(lease->id);
   lease->residence = Residence::kResident;
   lease->torn = false;
   lease->resident_since = now;
   lease->restore_time = now - lease->move_started;
+  state_.reclaim.Touch(state_, *lease);
   if (!lease->shared) {
     lease->backed_epoch =
         state_.SessionAt(lease->request.session).gate->epoch();
@@ -400,29 +413,25 @@ void Machine::UndoRestore(Lease* lease, Turn& turn) {
   }
   state_.moving.erase(lease->id);
   lease->residence = Residence::kResident;
+  state_.reclaim.Touch(state_, *lease);
 }
 
 // Restores whose own deadline is over: their leases may still be on their way
 // out, their pause may last, or another of the group waits longer.
 void Machine::ExpireRestores(Turn& turn) {
   const quota::Instant now = turn.now();
-  const std::vector<uint64_t> waking(state_.waking.begin(),
-                                     state_.waking.end());
-  for (const uint64_t id : waking) {
+  for (int i = 0; i < kMostAtOnce && !state_.restore_times.empty(); ++i) {
+    const auto [until, id, client_id] = *state_.restore_times.begin();
+    if (until > now) return;
+    state_.restore_times.erase(state_.restore_times.begin());
     Session* session = &state_.SessionAt(id);
-    std::vector<uint64_t> over;
-    for (const auto& [client_id, until] : session->restores) {
-      if (until <= now) over.push_back(client_id);
-    }
-    for (const uint64_t client_id : over) {
-      session->restores.erase(client_id);
-      Refuse(session, client_id,
-             proto::MakeError(v1::POOL_EXHAUSTED,
-                              "the session's memory was not back in time: wait "
-                              "longer",
-                              {.retry_after = absl::Milliseconds(100)}),
-             turn);
-    }
+    session->restores.erase(client_id);
+    Refuse(session, client_id,
+           proto::MakeError(v1::POOL_EXHAUSTED,
+                            "the session's memory was not back in time: wait "
+                            "longer",
+                            {.retry_after = absl::Milliseconds(100)}),
+           turn);
     if (session->restores.empty()) state_.waking.erase(id);
   }
 }

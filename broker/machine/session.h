@@ -79,6 +79,7 @@ struct Session {
   };
   std::map<quota::PoolId, TrimBackOff> trim_back_off;
   bool terminating = false;  // was sent SIGKILL
+  bool dying = false;        // so lately that what it has is on its way back
   uint64_t last_trim = 0;
 };
 

@@ -114,7 +114,15 @@ void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
   LeaveShared(session);
   state_.pausing.erase(session_id);
   state_.waking.erase(session_id);
-  state_.terminating.erase(session_id);
+  if (const auto killed = state_.terminating.find(session_id);
+      killed != state_.terminating.end()) {
+    state_.dying.erase({killed->second, session_id});
+    state_.terminating.erase(killed);
+  }
+  for (const auto& [client_id, until] : session->restores)
+    state_.restore_times.erase({until, session_id, client_id});
+  state_.trimmers.erase(session_id);
+  state_.gate_watch.Remove(session_id);
   if (session->restoring.has_value())
     state_.restoring.erase(*session->restoring);
   turn.Add(HangUp{session_id, absl::UnavailableError(

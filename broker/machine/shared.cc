@@ -28,6 +28,7 @@ void Machine::Share(Lease* lease, Turn& turn) {
   lease->shared = true;
   state_.shared_names.SetLease(*name, lease->id);
   state_.shared_leases.insert(lease->id);
+  state_.reclaim.Touch(state_, *lease);
   lease->asked_back =
       state_.engine.RestoreOf(lease->id);  // its writer may wait for it
   Tell(quota::Shared{lease->id}, turn);
@@ -71,6 +72,7 @@ void Machine::OnSharedMapped(Session* session, Lease* lease,
                              const absl::Status& failed, Turn& turn) {
   if (!failed.ok()) AnswerMembers(session, NotBroughtBack(failed), turn);
   if (!lease->asked() && lease->ForgetOverdue()) Soften(lease, turn);
+  state_.reclaim.Touch(state_, *lease);
   if (lease->residence == Residence::kRestoring) {
     TryEndRestore(lease, turn);
   } else if (!lease->asked()) {
@@ -89,6 +91,7 @@ void Machine::Detach(Session* session, Lease* lease, bool reuse, Turn& turn) {
   for (const Session* user : UsersOf(state_, *lease))
     paused |= state_.pausing.contains(user->id);
   lease->awaits_pause &= paused;
+  state_.reclaim.Touch(state_, *lease);
   PublishAttached("lease_detached", *session, *lease, turn);
   if (lease->mappings.empty()) {
     if (!lease->request.keep || lease->dropped)
@@ -130,6 +133,7 @@ absl::StatusOr<uint32_t> Machine::DropName(quota::TenantId tenant,
   const auto attached = static_cast<uint32_t>(lease->mappings.size());
   EndName(tenant, lease->request, turn);
   lease->dropped = true;
+  state_.reclaim.Touch(state_, *lease);
   if (attached == 0) EndLease(lease->id, /*reuse=*/true, turn);
   return attached;
 }
@@ -152,6 +156,7 @@ void Machine::DropAll(quota::TenantId tenant, Turn& turn) {
     if (lease->tenant != tenant) continue;
     EndName(tenant, lease->request, turn);
     lease->dropped = true;
+    state_.reclaim.Touch(state_, *lease);
     if (lease->mappings.empty()) EndLease(id, /*reuse=*/false, turn);
   }
 }

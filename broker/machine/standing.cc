@@ -20,14 +20,15 @@
 namespace gmb::broker {
 namespace {
 
+// A plan has few victims; the next one is made after so long.
 constexpr quota::Nanoseconds kLook = std::chrono::milliseconds(20);
+constexpr quota::Nanoseconds kShortest = std::chrono::milliseconds(1);
 
 }  // namespace
 
 // In bytes, whatever is on its way back already.
 uint64_t Machine::StillWanted(const StandingDemand& demand) const {
-  const quota::PoolView pool = *state_.engine.Pool(demand.pool);
-  const auto tenant = state_.engine.TenantPool(demand.tenant, demand.pool);
+  const auto tenant = state_.engine.HoldingOf(demand.tenant, demand.pool);
   switch (demand.cause) {
     case quota::Cause::kOperator: {
       if (!tenant.has_value()) return 0;
@@ -42,10 +43,14 @@ uint64_t Machine::StillWanted(const StandingDemand& demand) const {
                  : 0;
     case quota::Cause::kOverLimit:
       return tenant.has_value() ? tenant->over_limit_bytes : 0;
-    case quota::Cause::kPoolShrink:
+    case quota::Cause::kPoolShrink: {
+      const quota::PoolView pool = *state_.engine.Pool(demand.pool);
       return pool.capacity_bytes - pool.target_bytes;
-    case quota::Cause::kPoolDrain:
+    }
+    case quota::Cause::kPoolDrain: {
+      const quota::PoolView pool = *state_.engine.Pool(demand.pool);
       return pool.draining ? pool.charged_bytes : 0;
+    }
     default:
       return 0;
   }
@@ -57,34 +62,48 @@ void Machine::AddStanding(StandingDemand demand, Turn& turn) {
            other.cause == demand.cause && other.tenant == demand.tenant &&
            other.pool == demand.pool;
   });
-  demand.next_look = turn.now();
+  state_.standing_at = turn.now();
   if (StillWanted(demand) > 0) state_.standing.push_back(std::move(demand));
 }
 
 void Machine::ServeStanding(quota::Instant now, Turn& turn) {
+  const bool woken = state_.reclaim.TakeWoken();
+  if (state_.standing.empty() || (!woken && now < state_.standing_at)) return;
+  state_.standing_at = quota::Instant::Max();
   for (auto it = state_.standing.begin(); it != state_.standing.end();) {
-    if (now < it->next_look || !ServeOne(&*it, now, turn)) {
-      ++it;
-    } else {
+    if (ServeOne(&*it, now, turn)) {
       it = state_.standing.erase(it);
+      continue;
     }
+    const quota::Instant next =
+        std::min(it->look.under_way() ? now : it->look.next_at(), it->deadline);
+    state_.standing_at = std::min(state_.standing_at, next);
+    if (!it->look.under_way()) state_.reclaim.Sleep(it->pool, it->tenant);
+    ++it;
   }
 }
 
 // Whether it is over.
 bool Machine::ServeOne(StandingDemand* standing, quota::Instant now,
                        Turn& turn) {
-  standing->next_look = now + kLook;
   const bool of_tenant = standing->tenant.value != 0;
+  const uint64_t changes =
+      of_tenant ? state_.reclaim.changes(standing->pool, standing->tenant)
+                : state_.reclaim.changes(standing->pool);
+  if (!standing->look.IsDue(changes, now) && now < standing->deadline)
+    return false;
   const uint64_t wanted = StillWanted(*standing);
-  const uint64_t incoming = IncomingBytes(
-      state_, standing->pool,
-      of_tenant ? std::optional(standing->tenant) : std::nullopt, true, now);
+  const uint64_t incoming = state_.reclaim.IncomingBytes(
+      standing->pool,
+      of_tenant ? std::optional(standing->tenant) : std::nullopt, true);
   if (wanted == 0 || now >= standing->deadline) {
     FinishStanding(standing, {}, turn);
     return true;
   }
-  if (wanted <= incoming) return false;
+  if (wanted <= incoming) {
+    standing->look.Skip(changes, now);
+    return false;
+  }
   quota::Demand demand;
   demand.cause = standing->cause;
   demand.tenant = standing->tenant;
@@ -92,23 +111,46 @@ bool Machine::ServeOne(StandingDemand* standing, quota::Instant now,
   demand.deadline = standing->deadline;
   demand.last_step = standing->last_step;
   demand.trim_by = standing->trim_by;
-  std::vector<quota::LeaseVerdict> why;
-  const quota::Plan plan = PlanFor(state_, demand, now, &why);
+  Look& look = standing->look;
+  if (!look.under_way() && !look.plans_on()) {
+    if (!state_.look_budget.MayBegin()) {
+      look.Postpone(std::max(state_.look_budget.BeginsAt(), now + kShortest));
+      return false;
+    }
+    look.Begin(demand, changes);
+  }
+  if (look.under_way() && !look.GoOn(state_, standing->pool, now)) return false;
+  const Look::Found found = look.MakePlan(state_, demand, now);
+  return CarryOutStanding(standing, demand, found, incoming, turn);
+}
+
+// Whether the demand is over.
+bool Machine::CarryOutStanding(StandingDemand* standing,
+                               const quota::Demand& demand,
+                               const Look::Found& found, uint64_t incoming,
+                               Turn& turn) {
+  const quota::Instant now = turn.now();
+  const quota::Plan& plan = found.plan;
   Pool* pool = &state_.PoolAt(standing->pool);
-  const quota::Instant replan_at = pool->replan_at;
+  // That of requests, which plan for themselves.
+  const quota::Instant replan_at =
+      std::exchange(pool->replan_at, quota::Instant::Max());
   standing->trim_by = std::min(standing->trim_by, plan.trim_by);
   const bool trims =
       plan.trim_by != quota::Instant::Max() && now < plan.trim_by;
   const bool taken = CarryOut(plan, now, pool, turn);
-  standing->next_look = std::min(standing->next_look, pool->replan_at);
-  pool->replan_at = replan_at;  // of requests, which plan for themselves
-  const bool in_work =
-      std::any_of(why.begin(), why.end(), [&](const auto& verdict) {
-        return verdict.verdict == quota::Verdict::kBusy;
-      });
-  if (taken || trims || incoming > 0 || !plan.empty() || in_work) return false;
+  const quota::Instant retry_at = std::exchange(pool->replan_at, replan_at);
+  if (taken) {
+    standing->look.PlanOn();
+    standing->look.Postpone(now + kLook);
+    return false;
+  }
+  standing->look.Wait(now, trims ? std::min(retry_at, plan.trim_by) : retry_at);
+  if (trims || incoming > 0 || !plan.empty() || found.any_busy) return false;
   // Whatever is parked later is not what the operator asked for now.
   if (standing->cause != quota::Cause::kOperator) return false;
+  std::vector<quota::LeaseVerdict> why;
+  (void)PlanFor(state_, demand, now, &why, standing->tenant);
   FinishStanding(standing, why, turn);
   return true;
 }
@@ -145,7 +187,6 @@ absl::Status Machine::StartReclaim(const v1::ReclaimRequest& request,
   demand.cause = quota::Cause::kOperator;
   demand.tenant = tenant->id;
   demand.pool = pool->id;
-  demand.next_look = now;
   demand.resident_before_bytes = resident;
   demand.all = request.bytes() == 0;
   demand.wanted_bytes = demand.all ? resident : request.bytes();
@@ -159,6 +200,7 @@ absl::Status Machine::StartReclaim(const v1::ReclaimRequest& request,
   event.set_device(pool->uuid());
   event.set_bytes(demand.wanted_bytes);
   turn.Publish(std::move(event));
+  state_.standing_at = now;
   state_.standing.push_back(std::move(demand));
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "broker/machine/look.h"
 #include "gmb/v1/admin.pb.h"
 #include "quota/reclaim.h"
 #include "quota/units.h"
@@ -20,7 +21,7 @@ struct StandingDemand {
   quota::Cause cause = quota::Cause::kOperator;
   quota::TenantId tenant{};  // 0 with kPoolShrink and kPoolDrain
   quota::PoolId pool{};
-  quota::Instant next_look{};
+  Look look;
   quota::Instant trim_by = quota::Instant::Max();  // see quota::Demand
   // --- Of kOperator.
   uint64_t resident_before_bytes = 0;

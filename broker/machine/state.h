@@ -7,16 +7,22 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "broker/hostpool/host_books.h"
+#include "broker/machine/backing_pass.h"
 #include "broker/machine/departure.h"
+#include "broker/machine/gate_watch_list.h"
 #include "broker/machine/lease.h"
+#include "broker/machine/look.h"
 #include "broker/machine/machine_options.h"
 #include "broker/machine/owed_answers.h"
 #include "broker/machine/pool.h"
+#include "broker/machine/reclaim_index.h"
 #include "broker/machine/session.h"
 #include "broker/machine/session_groups.h"
 #include "broker/machine/session_table.h"
@@ -74,11 +80,23 @@ struct State {
   OwedAnswers owed;
   std::set<uint64_t> pausing;
   std::set<uint64_t> waking;
+  // Until when each of those Restores waits: session and request.
+  std::set<std::tuple<quota::Instant, uint64_t, uint64_t>> restore_times;
   absl::flat_hash_map<quota::RequestId, Returning> restoring;
   // Sessions whose processes were killed, and when they should be dead.
   std::map<uint64_t, quota::Instant> terminating;
+  std::set<std::pair<quota::Instant, uint64_t>> dying;  // of these, in time
+  // What plans need of all leases, and how much of it is looked at.
+  ReclaimIndex reclaim;
+  LookBudget look_budget;
+  GateWatchList gate_watch;
+  quota::Instant pauses_at;     // the next look at sessions that are paused
+  uint64_t next_pause = 0;      // and at whom it begins
+  std::set<uint64_t> trimmers;  // who could give back, or was asked to
+  quota::Instant standing_at;   // the next look at a standing demand
   quota::BackingBudget backing_budget;
   quota::Instant backing_at;  // the next look
+  BackingPass backing_pass;
   // Shared leases that have not ended, dropped ones too.
   std::set<quota::LeaseId> shared_leases;
   std::list<StandingDemand> standing;

@@ -50,9 +50,11 @@ absl::StatusOr<std::vector<v1::Change>> Machine::SetTenant(
   for (const auto& [pool_id, pool] : state_.pools) {
     Tell(quota::QuotaSet{pool_id, id, policy.QuotaOn(pool->uuid())}, turn);
     changes.push_back(ChangeOf(id, *pool));
-    AddStanding(
-        {.cause = quota::Cause::kOverLimit, .tenant = id, .pool = pool_id},
-        turn);
+    AddStanding({.cause = quota::Cause::kOverLimit,
+                 .tenant = id,
+                 .pool = pool_id,
+                 .look = {}},
+                turn);
   }
   return changes;
 }
@@ -113,6 +115,7 @@ absl::Status Machine::DeleteTenant(absl::string_view name, Turn& turn) {
   Tell(quota::TenantRemove{id}, turn);
   state_.tenants.Remove(id);
   state_.host_books.ForgetTenant(id);
+  state_.reclaim.ForgetTenant(id);
   state_.departures.erase(id);
   return absl::OkStatus();
 }
@@ -171,7 +174,8 @@ absl::StatusOr<v1::Change> Machine::ResizePool(const std::string& device,
   event.set_device(pool->uuid());
   event.set_bytes(bytes);
   turn.Publish(std::move(event));
-  AddStanding({.cause = quota::Cause::kPoolShrink, .pool = pool->id}, turn);
+  AddStanding(
+      {.cause = quota::Cause::kPoolShrink, .pool = pool->id, .look = {}}, turn);
   // It is applied when the device has the rest back, and not before. What is
   // unreturned or missing is no part of a shrink.
   const Composition held = pool->slabs.composition();
@@ -204,7 +208,8 @@ absl::StatusOr<uint64_t> Machine::DrainPool(const std::string& device,
       NewEvent(draining ? "pool_draining" : "pool_in_service", std::nullopt);
   event.set_device(pool->uuid());
   turn.Publish(std::move(event));
-  AddStanding({.cause = quota::Cause::kPoolDrain, .pool = pool->id}, turn);
+  AddStanding({.cause = quota::Cause::kPoolDrain, .pool = pool->id, .look = {}},
+              turn);
   leased = state_.engine.Pool(pool->id)->leased_bytes;
   return leased;
 }

@@ -31,7 +31,7 @@ void Machine::RememberTrims(quota::RequestId request, const quota::Plan& plan,
 }
 
 // Of a lease that its session gives back.
-void Machine::CountTrimmed(Session* session, const Lease& lease, Turn& turn) {
+void Machine::CountTrimmed(Session* session, const Lease& lease) {
   const bool stays = lease.shared && (lease.mappings.size() > 1 ||
                                       (lease.request.keep && !lease.dropped));
   if (stays || lease.residence == Residence::kEvicted) return;
@@ -49,7 +49,7 @@ void Machine::CountTrimmed(Session* session, const Lease& lease, Turn& turn) {
   owed_bytes -= std::min(owed_bytes, lease.bytes);
   if (owed_bytes > 0) return;
   session->trim_back_off.erase(back_off);
-  state_.PoolAt(pool).replan_at = turn.now();
+  state_.reclaim.MarkChanged(pool, *session->tenant);
 }
 
 void Machine::AskToTrim(const quota::TrimTarget& target, quota::Instant by,
@@ -81,9 +81,9 @@ void Machine::OnTrimmed(Session* session, const v1::Trimmed& trimmed,
   if (!session->trim.has_value() || session->trim->trim() != trimmed.trim()) {
     return;
   }
-  if (Pool* pool = state_.FindPool(session->trim->device())) {
+  if (const Pool* pool = state_.FindPool(session->trim->device())) {
     const quota::Instant now = turn.now();
-    pool->replan_at = now;
+    state_.reclaim.MarkChanged(pool->id, *session->tenant);
     const uint64_t given_bytes = session->trim_given_bytes;
     if (given_bytes < session->trim->bytes()) {
       session->trim_back_off[pool->id] = {
@@ -97,16 +97,20 @@ void Machine::OnTrimmed(Session* session, const v1::Trimmed& trimmed,
   if (trimmed.busy()) event.set_message("it could not look after it in time");
   turn.Publish(std::move(event));
   session->trim.reset();
+  if (session->trimmable.empty()) state_.trimmers.erase(session->id);
 }
 
 void Machine::SetTrimmable(Session* session,
                            const v1::SetTrimmable& trimmable) {
   session->trimmable.clear();
+  if (!session->trim.has_value()) state_.trimmers.erase(session->id);
   for (const auto& device : trimmable.devices()) {
     const Pool* pool = state_.FindPool(device.device());
     if (pool == nullptr || device.bytes() == 0) continue;
     session->trimmable[pool->id] =
         std::min(device.bytes(), quota::kMaxPoolBytes);
+    state_.trimmers.insert(session->id);
+    state_.reclaim.MarkChanged(pool->id, *session->tenant);
   }
 }
 

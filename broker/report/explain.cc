@@ -148,7 +148,7 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
 void AddReclaimFindings(const State& state, const Tenant& tenant,
                         const Pool& pool, quota::Instant now,
                         v1::ExplainResponse* response) {
-  const auto shortage = ShortageIn(state, pool.id, true, now);
+  const auto shortage = ShortageIn(state, pool.id, true);
   if (!shortage.has_value() || shortage->tenant != tenant.id) return;
   std::vector<quota::LeaseVerdict> why;
   const quota::Plan plan =

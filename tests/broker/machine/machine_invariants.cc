@@ -54,7 +54,7 @@ class Checker {
     const bool whole = pool.missing_bytes + pool.orphaned_bytes == 0 &&
                        pool.unreturned.empty();
     if (whole && !HasLiar(pool)) CheckPromises(pool, view);
-    if (ShortageIn(state_, pool.id, true, now_).has_value()) {
+    if (ShortageIn(state_, pool.id, true).has_value()) {
       Expect(pool.replan_at != quota::Instant::Max(),
              "a request lacks bytes, and nothing is planned for it");
     }
@@ -104,6 +104,8 @@ class Checker {
     const bool away = lease.residence == Residence::kEvicted;
     Expect(view->evicted == away, name + "here and in the engine it differs");
     Expect(view->bytes == lease.bytes, name + "its size differs");
+    Expect(state_.reclaim.IsTrueOf(state_, lease),
+           name + "what reclaim knows of it is not so");
     uint64_t bytes = 0;
     for (const Slab& slab : lease.slabs) bytes += slab.bytes;
     Expect(!away || lease.slabs.empty(), name + "it is away and has slabs");

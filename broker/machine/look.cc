@@ -1,0 +1,113 @@
+// Who gives way is found in slices: no turn takes longer because there are many
+// leases.
+#include "broker/machine/look.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "broker/machine/lease_users.h"
+#include "broker/machine/reclaim_rows.h"
+#include "broker/machine/state.h"
+#include "quota/candidate.h"
+
+namespace gmb::broker {
+namespace {
+
+// If nothing is heard of a change: as a safeguard, for what nobody reports.
+constexpr quota::Nanoseconds kFirstPause = std::chrono::milliseconds(50);
+constexpr quota::Nanoseconds kLongestPause = std::chrono::seconds(10);
+
+}  // namespace
+
+void LookBudget::BeginTurn(quota::Instant now) {
+  left_ = kSlice;
+  if (now <= at_) return;
+  const int64_t earned = std::min<int64_t>((now - at_).count(), 1'000'000'000) *
+                         kASecond / 1'000'000'000;
+  // What is too short to earn anything counts later.
+  if (earned == 0) return;
+  saved_ = std::min(saved_ + earned, kMostSaved);
+  at_ = now;
+}
+
+quota::Instant LookBudget::BeginsAt() const {
+  if (saved_ > 0) return at_;
+  return at_ + quota::Nanoseconds((1 - saved_) * 1'000'000'000 / kASecond);
+}
+
+void LookBudget::Spend(uint64_t leases) {
+  left_ -= std::min(left_, leases);
+  saved_ -= static_cast<int64_t>(leases);
+}
+
+void Look::Begin(quota::Demand demand, uint64_t changes) {
+  only_ = quota::RulesOf(demand.cause).one_tenant ? demand.tenant
+                                                  : quota::TenantId{};
+  shortlist_.emplace(std::move(demand));
+  tenant_ = only_;
+  lease_ = {};
+  changes_ = changes;
+  plans_on_ = false;
+}
+
+bool Look::GoOn(State& state, quota::PoolId pool, quota::Instant now) {
+  const quota::PlannerOptions& options = state.options.planner;
+  const ReclaimIndex::Listed& listed = state.reclaim.ListedIn(pool);
+  for (auto it = listed.lower_bound(tenant_); it != listed.end(); ++it) {
+    if (only_.value != 0 && it->first != only_) break;
+    if (!state.look_budget.any_left()) return false;
+    if (it->first != tenant_) {
+      shortlist_->EndTenant();
+      lease_ = {};
+    }
+    tenant_ = it->first;
+    state.look_budget.Spend(1);
+    const quota::TenantRow tenant = TenantRowOf(state, tenant_, pool);
+    const bool skip = shortlist_->Skips(tenant, options) &&
+                      !state.reclaim.HasOverdue(pool, tenant_);
+    if (skip) continue;
+    for (auto lease = it->second.lower_bound(lease_); lease != it->second.end();
+         ++lease) {
+      lease_ = *lease;
+      if (!state.look_budget.any_left()) return false;
+      const Lease& one = state.LeaseAt(*lease);
+      state.look_budget.Spend(std::max<uint64_t>(one.mappings.size(), 1));
+      const quota::LeaseRow row = RowOf(state, one, now);
+      shortlist_->Show(row, tenant, now, options);
+      if (row.gate == quota::Gate::kActive) state.gate_watch.Add(state, one);
+    }
+    lease_ = quota::LeaseId{UINT64_MAX};
+  }
+  shortlist_->EndTenant();
+  return true;
+}
+
+Look::Found Look::MakePlan(const State& state, const quota::Demand& demand,
+                           quota::Instant now) {
+  if (shortlist_.has_value()) {
+    candidates_ = {.leases = shortlist_->Chosen(),
+                   .beyond_bytes = shortlist_->beyond_bytes(),
+                   .later_bytes = shortlist_->later_bytes(),
+                   .retry_at = shortlist_->retry_at(),
+                   .any_busy = shortlist_->any_busy()};
+    seen_ = shortlist_->shown();
+    shortlist_.reset();
+    ++times_;
+  }
+  plans_on_ = false;
+  Found found{PlanAmong(state, demand, now, candidates_), candidates_.any_busy};
+  found.plan.retry_at = std::min(found.plan.retry_at, candidates_.retry_at);
+  return found;
+}
+
+void Look::Wait(quota::Instant now, quota::Instant retry_at) {
+  const quota::Nanoseconds least = std::max(
+      kFirstPause, quota::Nanoseconds(static_cast<int64_t>(
+                       seen_ * (1'000'000'000 / LookBudget::kASecond))));
+  pause_ = std::clamp(pause_ * 2, least, std::max(least, kLongestPause));
+  next_at_ = std::min(now + pause_, retry_at);
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,120 @@
+#ifndef GMB_BROKER_MACHINE_LOOK_H_
+#define GMB_BROKER_MACHINE_LOOK_H_
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "quota/planner.h"
+#include "quota/reclaim.h"
+#include "quota/shortlist.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+struct State;
+
+// What a plan is made of: those that come first, and what the others could
+// give.
+struct Candidates {
+  std::vector<quota::LeaseId> leases;
+  uint64_t beyond_bytes = 0;
+  uint64_t later_bytes = 0;
+  quota::Instant retry_at = quota::Instant::Max();
+  bool any_busy = false;
+};
+
+// How much of the leases is looked at, in leases: so many a second in the long
+// run, and no more than a slice in one turn, so that nobody waits for it.
+class LookBudget {
+ public:
+  static constexpr uint64_t kSlice = 256;
+  static constexpr int64_t kASecond = 100'000;
+
+  // At the beginning of a turn.
+  void BeginTurn(quota::Instant now);
+  // Whether a look may begin. One that has begun goes on to its end.
+  [[nodiscard]] bool MayBegin() const { return saved_ > 0; }
+  // When one may.
+  [[nodiscard]] quota::Instant BeginsAt() const;
+  // Of the slice.
+  [[nodiscard]] bool any_left() const { return left_ > 0; }
+  void Spend(uint64_t leases);
+
+ private:
+  static constexpr int64_t kMostSaved = 4096;
+
+  quota::Instant at_{};
+  int64_t saved_ = kMostSaved;
+  uint64_t left_ = kSlice;
+};
+
+// What one demand knows of the leases that may be taken for it. They are looked
+// at tenant by tenant, slice by slice, over as many turns as that takes; then a
+// plan is made of those that come first.
+//
+// When: as soon as something has changed that could help, and no more often
+// than the budget allows. If nothing is heard of any change: after a while that
+// grows with the work, as long as a plan does not serve the demand.
+class Look {
+ public:
+  // `changes`: ReclaimIndex::changes of the demand's pool or tenant.
+  [[nodiscard]] bool IsDue(uint64_t changes, quota::Instant now) const {
+    if (under_way()) return true;
+    return now >= not_before_ && (changes > changes_ || now >= next_at_);
+  }
+  [[nodiscard]] bool under_way() const { return shortlist_.has_value(); }
+  // When the next one is due if nothing changes.
+  [[nodiscard]] quota::Instant next_at() const { return next_at_; }
+  // Then, whatever changes until then.
+  void Postpone(quota::Instant until) { next_at_ = not_before_ = until; }
+  void Forget() { *this = Look(); }
+  // There is no need to look before something changes, or a while is over.
+  void Skip(uint64_t changes, quota::Instant now) {
+    changes_ = changes;
+    Wait(now, quota::Instant::Max());
+  }
+
+  void Begin(quota::Demand demand, uint64_t changes);
+  // Whether all have been looked at. Gates that are in use are watched from now
+  // on.
+  [[nodiscard]] bool GoOn(State& state, quota::PoolId pool, quota::Instant now);
+  struct Found {
+    quota::Plan plan;
+    bool any_busy = false;
+  };
+  // Ends it. `demand`: as it is by now.
+  [[nodiscard]] Found MakePlan(const State& state, const quota::Demand& demand,
+                               quota::Instant now);
+  // Nothing of the plan could be done: when to look again.
+  void Wait(quota::Instant now, quota::Instant retry_at);
+  // Something of the plan is being done, and of those that were found more may
+  // be: further plans need no further look.
+  void PlanOn() {
+    pause_ = quota::Nanoseconds(0);
+    plans_on_ = true;
+  }
+  [[nodiscard]] bool plans_on() const { return plans_on_; }
+  // How often it was looked, to the end.
+  [[nodiscard]] uint64_t times() const { return times_; }
+
+ private:
+  std::optional<quota::Shortlist> shortlist_;  // while it is under way
+  Candidates candidates_;                      // of the last one
+  bool plans_on_ = false;
+  quota::TenantId only_{};  // 0: all
+  // The next to be looked at.
+  quota::TenantId tenant_{};
+  quota::LeaseId lease_{};
+  uint64_t changes_ = 0;
+  uint64_t seen_ = 0;  // leases, in the last one
+  quota::Instant next_at_{};
+  quota::Instant not_before_{};
+  quota::Nanoseconds pause_{0};
+  uint64_t times_ = 0;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_LOOK_H_
