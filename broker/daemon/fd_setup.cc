@@ -4,9 +4,11 @@
 namespace gmb::broker {
 
 absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
-                               const std::vector<PreparedPool>& pools) {
+                               const std::vector<PreparedPool>& pools,
+                               size_t tenants) {
   FdWishes wishes{.max_handles = config.max_handles,
-                  .max_sessions = config.max_sessions};
+                  .max_sessions = config.max_sessions,
+                  .tenants = tenants};
   for (const PreparedPool& pool : pools) {
     const SlabPool::Options& slabs = pool.options.slabs;
     wishes.kept_ready += pool.options.target_bytes / slabs.ready_slab_bytes +
