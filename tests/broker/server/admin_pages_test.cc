@@ -121,10 +121,10 @@ TEST_F(AdminPagesTest, BadTokensAndSizesAreRefused) {
            {-1, ""}, {0, "garbage"}, {0, "Y2hhbmdlcyAgeA=="}}) {
     EXPECT_EQ(ReasonOf(Page(size, token).status()), v1::BAD_REQUEST) << token;
   }
-  v1::ListSessionsRequest sessions;
-  sessions.set_page_token("garbage");
+  v1::ListSessionsRequest of_sessions;
+  of_sessions.set_page_token("garbage");
   v1::ListSessionsResponse none;
-  EXPECT_EQ(ReasonOf(Call(&v1::Admin::Stub::ListSessions, sessions, &none)),
+  EXPECT_EQ(ReasonOf(Call(&v1::Admin::Stub::ListSessions, of_sessions, &none)),
             v1::BAD_REQUEST);
 }
 
