@@ -17,6 +17,8 @@ namespace {
 constexpr uint64_t kOwnFds = 768;
 // Handle socket, pidfd, gRPC socket.
 constexpr uint64_t kFdsPerSession = 3;
+// The sockets of its directory.
+constexpr uint64_t kFdsPerTenant = 2;
 
 }  // namespace
 
@@ -40,8 +42,9 @@ FdPlan FitIntoFdLimit(const FdWishes& wishes, uint64_t limit) {
   const uint64_t sessions_wanted = std::min(wishes.max_sessions, kMost);
   const uint64_t handles_wanted = std::min(wishes.max_handles, kMost);
   const uint64_t per_handle = std::clamp<uint64_t>(wishes.fds_per_handle, 1, 4);
-  const uint64_t reserved =
-      kOwnFds + std::min(wishes.kept_ready, kMost) * per_handle;
+  const uint64_t reserved = kOwnFds +
+                            std::min(wishes.kept_ready, kMost) * per_handle +
+                            std::min(wishes.tenants, kMost) * kFdsPerTenant;
   const uint64_t usable = std::min(limit, kMost * 8) > reserved
                               ? std::min(limit, kMost * 8) - reserved
                               : 0;

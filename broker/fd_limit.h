@@ -16,6 +16,7 @@ struct FdWishes {
   uint64_t max_handles = 0;     // slabs leased at once
   uint64_t max_sessions = 0;    // three fds each
   uint64_t kept_ready = 0;      // slabs held ahead of need
+  uint64_t tenants = 0;         // that are known; two sockets each
   uint64_t fds_per_handle = 1;  // of a slab of the devices served
 };
 struct FdPlan {

@@ -192,7 +192,8 @@ std::optional<Shortage> Engine::NextShortage(PoolId id,
   return state_->BorrowersShortage(id, *pool, incoming_bytes);
 }
 
-std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id) const {
+std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id,
+                                           const WaitingPage& page) const {
   const PoolState* pool = state_->FindPool(id);
   if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
   const Claims claims = state_->ClaimsIn(id, *pool);
@@ -202,35 +203,40 @@ std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id) const {
     claim.until =
         PhaseAt(*state_->waiters.at(claim.request).window, state_->now).until;
   }
+  explanation.waiting = WaitingOf(tenant, id, page);
+  explanation.all_waiting = pool->queue.WaitingOf(tenant);
+  return explanation;
+}
+
+std::vector<WaitingView> Engine::WaitingOf(TenantId tenant, PoolId id,
+                                           const WaitingPage& page) const {
+  std::vector<WaitingView> views;
+  const PoolState* pool = state_->FindPool(id);
+  if (pool == nullptr || page.most == 0) return views;
+  const Claims claims = state_->ClaimsIn(id, *pool);
   const Account* account = pool->ledger.Find(tenant);
-  for (const auto& [request, record] : state_->waiters) {
+  const auto view = [&](RequestId request) {
+    const State::WaiterRecord& record = state_->waiters.at(request);
     const State::Request& asked = record.asked;
-    const auto part = std::find_if(
-        asked.parts.begin(), asked.parts.end(),
-        [&](const State::Part& other) { return other.pool == id; });
-    if (asked.tenant != tenant || part == asked.parts.end()) continue;
+    const Ask& ask = State::PartIn(asked, id)->ask;
     // It waits, so that something blocks it: its limit, the bytes, or a turn
     // that is not its.
     const Refusal blocked =
-        CheckNow(*pool, *account, part->ask, claims, record.place)
+        CheckNow(*pool, *account, ask, claims, record.place)
             .value_or(Refusal{.reason = Reason::kPoolExhausted});
-    explanation.waiting.push_back({.request = request,
-                                   .session = asked.session,
-                                   .bytes = part->ask.bytes,
-                                   .since = record.since,
-                                   .deadline = asked.deadline,
-                                   .blocked_by = blocked.reason,
-                                   .deficit_bytes = blocked.deficit_bytes,
-                                   .claimed = blocked.claimed});
-  }
-  const auto place = [&](const WaitingView& view) {
-    return state_->waiters.at(view.request).place;
+    views.push_back({.place = record.place,
+                     .request = request,
+                     .session = asked.session,
+                     .bytes = ask.bytes,
+                     .since = record.since,
+                     .deadline = asked.deadline,
+                     .blocked_by = blocked.reason,
+                     .deficit_bytes = blocked.deficit_bytes,
+                     .claimed = blocked.claimed});
+    return views.size() < page.most;
   };
-  std::sort(explanation.waiting.begin(), explanation.waiting.end(),
-            [&](const WaitingView& a, const WaitingView& b) {
-              return place(a) < place(b);
-            });
-  return explanation;
+  pool->queue.ForEachOf(tenant, page.after_place, view);
+  return views;
 }
 
 uint64_t Engine::handles() const { return state_->handles; }

@@ -75,8 +75,12 @@ class Engine {
   // wait; of those that borrow at most 16 are looked at.
   std::optional<Shortage> NextShortage(PoolId id,
                                        uint64_t incoming_bytes) const;
-  // Takes O(n log n): for people, not for decisions.
-  std::optional<Explanation> Explain(TenantId tenant, PoolId id) const;
+  // For people, not for decisions: O(n) for n tenants and waiting requests.
+  std::optional<Explanation> Explain(TenantId tenant, PoolId id,
+                                     const WaitingPage& page = {}) const;
+  // Its part that WaitingPage bounds, alone.
+  std::vector<WaitingView> WaitingOf(TenantId tenant, PoolId id,
+                                     const WaitingPage& page) const;
 
   uint64_t handles() const;  // in use, of all tenants and pools
   uint64_t leases() const;

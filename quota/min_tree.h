@@ -94,6 +94,13 @@ class MinTree {
     return FirstWithinAt(root_, bounds, [](const Key&) { return true; });
   }
 
+  // Calls `visit(key)` in order for those after that key, which need not be in
+  // the tree, until it answers false.
+  template <typename Visitor>
+  void ForEachAfter(const Key& key, const Visitor& visit) const {
+    (void)ForEachAfterAt(root_, key, visit);
+  }
+
   // Calls `visit(key, figures)` in order.
   template <typename Visitor>
   void ForEach(const Visitor& visit) const {
@@ -112,6 +119,18 @@ class MinTree {
     Index left = kNone;
     Index right = kNone;
   };
+
+  // False: `visit` has.
+  template <typename Visitor>
+  bool ForEachAfterAt(Index at, const Key& key, const Visitor& visit) const {
+    if (at == kNone) return true;
+    const Node& node = nodes_[at];
+    if (key < node.key) {
+      if (!ForEachAfterAt(node.left, key, visit) || !visit(node.key))
+        return false;
+    }
+    return ForEachAfterAt(node.right, key, visit);
+  }
 
   Index NewNode(const Key& key, const Figures& figures) {
     // splitmix64: well spread, and the same in every run.

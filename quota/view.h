@@ -3,7 +3,9 @@
 #ifndef GMB_QUOTA_VIEW_H_
 #define GMB_QUOTA_VIEW_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "quota/tenant_quota.h"
@@ -76,8 +78,15 @@ struct LeaseView {
   bool evicted = false;
 };
 
+// Of a tenant's waiting requests in one pool, those that are to be shown.
+struct WaitingPage {
+  uint64_t after_place = 0;  // of the last one that was shown
+  size_t most = std::numeric_limits<size_t>::max();
+};
+
 // One waiting request and what it waits for.
 struct WaitingView {
+  uint64_t place = 0;  // in the order of arrival, from 1
   RequestId request{};
   SessionId session{};
   uint64_t bytes = 0;
@@ -137,7 +146,8 @@ struct Borrower {
 
 // Why a tenant's requests wait in a pool, and what stands in their way.
 struct Explanation {
-  std::vector<WaitingView> waiting;  // of this tenant, oldest first
+  std::vector<WaitingView> waiting;  // of this tenant, oldest first: a page
+  uint64_t all_waiting = 0;          // of this tenant
   std::vector<Borrower> borrowers;   // other tenants, largest first, at most 8
   // What this tenant's requests to borrow have to leave whole, in the order in
   // which it is served; at most 8.

@@ -83,6 +83,10 @@ class WaitQueue {
   uint64_t waiting_bytes() const { return waiting_bytes_; }
   uint64_t WaitingOf(TenantId tenant) const;
   uint64_t WaitingBytesOf(TenantId tenant) const;
+  // Calls `visit(request)` for the tenant's, the oldest first, those that came
+  // after that place, until it answers false.
+  template <typename Visitor>
+  void ForEachOf(TenantId tenant, uint64_t after, const Visitor& visit) const;
   // Requests of other tenants that come before this tenant's. O(n).
   uint64_t WaitingBefore(TenantId tenant) const;
 
@@ -191,6 +195,16 @@ void WaitQueue::ForEachFront(const Visitor& visit, Instant now) const {
     const Waiter* front = BorrowingFront(lines_.at(turn.tenant));
     return front != nullptr && !visit(front->request);
   });
+}
+
+template <typename Visitor>
+void WaitQueue::ForEachOf(TenantId tenant, uint64_t after,
+                          const Visitor& visit) const {
+  const auto line = lines_.find(tenant);
+  if (line == lines_.end()) return;
+  line->second.waiters.ForEachAfter(
+      Waiter{.place = after, .request = {}},
+      [&](const Waiter& waiter) { return visit(waiter.request); });
 }
 
 }  // namespace gmb::quota

@@ -1,12 +1,8 @@
 // How many leases a broker grants and takes back a second, with many sessions
 // at once: brokers in turns, and gRPC's own empty stream beside them.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "bench/broker/echo_stream.h"
 #include "bench/broker/lease_pairs.h"
+#include "bench/cpu_seconds.h"
 #include "bench/quantile.h"
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/temp_dir.h"
@@ -74,21 +70,6 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
     options.brokers.push_back(*std::move(found));
   }
   return options;
-}
-
-// CPU time of a process so far, its threads together; of this one: "self".
-double CpuSeconds(const std::string& pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  // After the name in brackets; utime and stime are fields 14 and 15.
-  const std::vector<std::string> fields =
-      absl::StrSplit(text.substr(text.rfind(')') + 2), ' ');
-  double ticks = 0;
-  for (const size_t field : {14U, 15U}) {
-    double one = 0;
-    if (absl::SimpleAtod(fields.at(field - 3), &one)) ticks += one;
-  }
-  return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 struct Figures {

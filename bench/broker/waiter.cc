@@ -7,11 +7,12 @@
 
 namespace gmb::bench {
 
-Waiter::Waiter(Client* client, uint64_t bytes, const std::string& uuid)
-    : thread_([this, client, bytes, uuid](const std::stop_token& stop) {
+Waiter::Waiter(Client* client, uint64_t bytes, const std::string& uuid,
+               absl::Duration wait)
+    : thread_([this, client, bytes, uuid, wait](const std::stop_token& stop) {
         AcquireOptions options;
         options.device = uuid;
-        options.wait = absl::Minutes(1);
+        options.wait = wait;
         options.cancel = stop;
         options.on_waiting = [this](uint64_t) {
           if (!std::exchange(told_, true)) queued_.set_value(absl::OkStatus());

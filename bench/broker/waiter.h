@@ -17,7 +17,8 @@ namespace gmb::bench {
 // Withdrawn when destroyed.
 class Waiter {
  public:
-  Waiter(Client* client, uint64_t bytes, const std::string& uuid);
+  Waiter(Client* client, uint64_t bytes, const std::string& uuid,
+         absl::Duration wait = absl::Minutes(1));
 
   // Returns when it is in the queue. FAILED_PRECONDITION when it was answered
   // without waiting.

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "broker/machine/wire_form.h"
+#include "broker/report/page.h"
 #include "broker/report/report.h"
+#include "broker/report/unkillable.h"
 #include "ipc/gate_page.h"
 #include "ipc/random.h"
 
@@ -311,39 +313,82 @@ absl::StatusOr<v1::Tenant> Core::TenantReport(absl::string_view name) const {
   return report::OfTenant(machine_.state(), name);
 }
 
-v1::ListTenantsResponse Core::Tenants() const {
-  ipc::MutexLock lock(&mu_);
-  return report::Tenants(machine_.state());
+absl::StatusOr<v1::ListTenantsResponse> Core::Tenants(
+    const v1::ListTenantsRequest& request) const {
+  using Response = v1::ListTenantsResponse;
+  return report::FillPage<Response>(
+      {.list = "tenants", .numbers = 0}, request,
+      [](const Response& response) -> auto& { return response.tenants(); },
+      [this](report::Page* page, size_t most_rows, Response* response) {
+        ipc::MutexLock lock(&mu_);
+        report::AddTenants(machine_.state(), page, most_rows, response);
+        return absl::OkStatus();
+      });
 }
 
 absl::StatusOr<v1::ListSessionsResponse> Core::Sessions(
-    absl::string_view tenant) const {
-  ipc::MutexLock lock(&mu_);
-  absl::StatusOr<v1::ListSessionsResponse> sessions =
-      report::Sessions(machine_.state(), tenant, deps_.clock->Now());
-  if (!sessions.ok()) return sessions;
-  for (v1::SessionInfo& session : *sessions->mutable_sessions()) {
-    if (const auto outbox = couriers_.OutboxOf(session.id()))
-      session.set_streaming(outbox->streaming());
-  }
-  return sessions;
+    const v1::ListSessionsRequest& request) const {
+  using Response = v1::ListSessionsResponse;
+  report::SessionSums sums;
+  return report::FillPage<Response>(
+      {.list = "sessions", .filter = request.tenant()}, request,
+      [](const Response& response) -> auto& { return response.sessions(); },
+      [&](report::Page* page, size_t most_rows, Response* response) {
+        int row = response->sessions_size();
+        ipc::MutexLock lock(&mu_);
+        const absl::Status added = report::AddSessions(
+            machine_.state(), request.tenant(), deps_.clock->Now(), page,
+            most_rows, &sums, response);
+        for (; row < response->sessions_size(); ++row) {
+          v1::SessionInfo* const session = response->mutable_sessions(row);
+          if (const auto outbox = couriers_.OutboxOf(session->id()))
+            session->set_streaming(outbox->streaming());
+        }
+        return added;
+      });
 }
 
 absl::StatusOr<v1::ListLeasesResponse> Core::Leases(
-    absl::string_view tenant) const {
-  ipc::MutexLock lock(&mu_);
-  return report::Leases(machine_.state(), tenant);
+    const v1::ListLeasesRequest& request) const {
+  using Response = v1::ListLeasesResponse;
+  return report::FillPage<Response>(
+      {.list = "leases", .filter = request.tenant()}, request,
+      [](const Response& response) -> auto& { return response.leases(); },
+      [&](report::Page* page, size_t most_rows, Response* response) {
+        ipc::MutexLock lock(&mu_);
+        return report::AddLeases(machine_.state(), request.tenant(), page,
+                                 most_rows, response);
+      });
 }
 
 absl::StatusOr<v1::ExplainResponse> Core::Explain(
-    absl::string_view tenant) const {
-  ipc::MutexLock lock(&mu_);
-  return report::Explain(machine_.state(), tenant, deps_.clock->Now());
+    const v1::ExplainRequest& request) const {
+  using Response = v1::ExplainResponse;
+  return report::FillPage<Response>(
+      {.list = "waiting requests", .filter = request.tenant(), .numbers = 2},
+      request,
+      [](const Response& response) -> auto& { return response.waiting(); },
+      [&](report::Page* page, size_t most_rows, Response* response) {
+        ipc::MutexLock lock(&mu_);
+        return report::AddExplanation(machine_.state(), request.tenant(),
+                                      deps_.clock->Now(), page, most_rows,
+                                      response);
+      });
 }
 
 v1::DiagnoseResponse Core::Diagnose() const {
-  ipc::MutexLock lock(&mu_);
-  return report::Diagnose(machine_.state(), deps_.host_pool);
+  v1::DiagnoseResponse response;
+  {
+    ipc::MutexLock lock(&mu_);
+    response = report::Diagnose(machine_.state(), deps_.host_pool);
+  }
+  report::Unkillable unkillable;
+  for (report::Page page; page.more;) {
+    ipc::MutexLock lock(&mu_);
+    unkillable.Look(machine_.state(), &page);
+  }
+  unkillable.AddFindings(&response);
+  return response;
 }
 
 }  // namespace gmb::broker

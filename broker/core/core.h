@@ -124,15 +124,18 @@ class Core {
   // stopping.
   void RefuseWaiting();
 
-  // --- Reports (broker/report/report.h).
+  // --- Reports (broker/report/report.h). Of a list, and of an explanation,
+  // a page: the lock is taken anew for each few rows.
   v1::GetStatusResponse Status() const;
   absl::StatusOr<v1::Tenant> TenantReport(absl::string_view name) const;
-  v1::ListTenantsResponse Tenants() const;
+  absl::StatusOr<v1::ListTenantsResponse> Tenants(
+      const v1::ListTenantsRequest& request) const;
   absl::StatusOr<v1::ListSessionsResponse> Sessions(
-      absl::string_view tenant) const;
-  absl::StatusOr<v1::ListLeasesResponse> Leases(absl::string_view tenant) const;
+      const v1::ListSessionsRequest& request) const;
+  absl::StatusOr<v1::ListLeasesResponse> Leases(
+      const v1::ListLeasesRequest& request) const;
   absl::StatusOr<v1::ExplainResponse> Explain(
-      absl::string_view tenant_name) const;
+      const v1::ExplainRequest& request) const;
   v1::DiagnoseResponse Diagnose() const;
 
  private:

@@ -103,7 +103,8 @@ void PrintPools(const std::vector<PreparedPool>& pools) {
 // Few are served all the same, which a warning says.
 bool FilesCanBeOpened(const BrokerConfig& config,
                       const std::vector<PreparedPool>& pools) {
-  const absl::StatusOr<FdPlan> plan = PlanFds(config, pools);
+  const absl::StatusOr<FdPlan> plan =
+      PlanFds(config, pools, config.tenants.size());
   if (!plan.ok()) {
     std::printf("problem: %s\n", std::string(plan.status().message()).c_str());
     return false;

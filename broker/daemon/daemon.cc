@@ -78,7 +78,9 @@ absl::Status Daemon::SetUpCore() {
   host_pool_ = *std::move(host_pool);
   if (absl::Status added = AddCopiers(host_pool_.get(), &*pools); !added.ok())
     return added;
-  const absl::StatusOr<FdPlan> plan = PlanFds(config_, *pools);
+  // Some may be in both, or deleted since.
+  const absl::StatusOr<FdPlan> plan =
+      PlanFds(config_, *pools, config_.tenants.size() + stored_.tenants.size());
   if (!plan.ok()) return plan.status();
   if (!plan->warning.empty()) {
     LogEvent(LogLevel::kWarning, "few_files", {{"message", plan->warning}});

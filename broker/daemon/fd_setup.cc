@@ -6,9 +6,11 @@
 namespace gmb::broker {
 
 absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
-                               const std::vector<PreparedPool>& pools) {
+                               const std::vector<PreparedPool>& pools,
+                               size_t tenants) {
   FdWishes wishes{.max_handles = config.max_handles,
-                  .max_sessions = config.max_sessions};
+                  .max_sessions = config.max_sessions,
+                  .tenants = tenants};
   for (const PreparedPool& pool : pools) {
     const SlabPool::Options& slabs = pool.options.slabs;
     const uint64_t bytes =

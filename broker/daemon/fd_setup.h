@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_DAEMON_FD_SETUP_H_
 #define GMB_BROKER_DAEMON_FD_SETUP_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,9 +12,11 @@
 namespace gmb::broker {
 
 // How many handles and sessions a broker of these pools serves, after raising
-// this process's limit on open files as far as the system lets it.
+// this process's limit on open files as far as the system lets it. `tenants`:
+// how many there are at the start; each one made later takes two files more.
 [[nodiscard]] absl::StatusOr<FdPlan> PlanFds(
-    const BrokerConfig& config, const std::vector<PreparedPool>& pools);
+    const BrokerConfig& config, const std::vector<PreparedPool>& pools,
+    size_t tenants);
 
 }  // namespace gmb::broker
 

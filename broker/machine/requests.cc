@@ -1,6 +1,7 @@
 // What a client asks on its stream, and what the quota engine answers.
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,8 +42,12 @@ void Machine::HandleOnce(Session* session, const v1::ClientMessage& message,
                          {.field = "request_id"}),
         turn);
   }
-  if (const v1::BrokerMessage* answer = session->answers.Find(id))
-    return Say(session, *answer, turn);
+  if (std::optional<v1::BrokerMessage> answer = session->answers.Find(id))
+    return Say(session, *std::move(answer), turn);
+  const bool to_come =
+      session->pending.contains(id) || session->restores.contains(id) ||
+      state_.shared_names.WaitedFor(session->id, id) != nullptr;
+  if (to_come) return;  // however long it has waited
   if (session->answers.IsForgotten(id)) {
     // Not logged as an answer: it must not push out one that still counts.
     v1::BrokerMessage too_old = AnswerTo(id);
@@ -51,10 +56,7 @@ void Machine::HandleOnce(Session* session, const v1::ClientMessage& message,
         {.field = "request_id"}));
     return Say(session, std::move(too_old), turn);
   }
-  const bool to_come =
-      session->pending.contains(id) || session->restores.contains(id) ||
-      state_.shared_names.WaitedFor(session->id, id) != nullptr;
-  if (!to_come) HandleRequest(session, id, message, turn);
+  HandleRequest(session, id, message, turn);
 }
 
 bool Machine::HandleNotice(Session* session, const v1::ClientMessage& message,

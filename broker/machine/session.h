@@ -10,39 +10,13 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/time/time.h"
+#include "broker/machine/answer_log.h"
 #include "broker/machine/peer.h"
 #include "broker/machine/session_gate.h"
 #include "gmb/v1/session.pb.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
-
-// The answers of a session's last requests, so that a request repeated on a new
-// stream is answered alike and has no second effect.
-class AnswerLog {
- public:
-  static constexpr size_t kKept = 1024;
-
-  void Add(const v1::BrokerMessage& answer) {
-    answers_[answer.request_id()] = answer;
-    if (answers_.size() > kKept) {
-      forgotten_ = answers_.begin()->first;
-      answers_.erase(answers_.begin());
-    }
-  }
-  [[nodiscard]] const v1::BrokerMessage* Find(uint64_t request_id) const {
-    auto it = answers_.find(request_id);
-    return it == answers_.end() ? nullptr : &it->second;
-  }
-  // Whether the id is so old that its answer may have been forgotten.
-  [[nodiscard]] bool IsForgotten(uint64_t request_id) const {
-    return request_id <= forgotten_;
-  }
-
- private:
-  std::map<uint64_t, v1::BrokerMessage> answers_;
-  uint64_t forgotten_ = 0;
-};
 
 struct Session {
   uint64_t id = 0;

@@ -36,6 +36,11 @@ Session* SessionTable::Find(uint64_t id) const {
   return it == sessions_.end() ? nullptr : it->second.get();
 }
 
+const Session* SessionTable::FindAfter(uint64_t id) const {
+  const auto it = sessions_.upper_bound(id);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
 const Session* SessionTable::WithToken(absl::string_view token) const {
   const auto it = by_token_.find(token);
   return it == by_token_.end() ? nullptr : at(it->second);

@@ -32,6 +32,8 @@ class SessionTable {
   }
   // Null: there is none.
   [[nodiscard]] Session* Find(uint64_t id) const;
+  // The one with the least id above that.
+  [[nodiscard]] const Session* FindAfter(uint64_t id) const;
   [[nodiscard]] const Session* WithToken(absl::string_view token) const;
 
   // Pairs of an id and a session, by their ids.

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -68,7 +69,8 @@ struct State {
   SharedNames shared_names;
   // Acquires that the engine has not answered.
   absl::flat_hash_map<quota::RequestId, PendingAcquire> pending;
-  absl::flat_hash_map<quota::LeaseId, std::unique_ptr<Lease>> leases;
+  // By their ids, so that a report can go on where it stopped.
+  absl::btree_map<quota::LeaseId, std::unique_ptr<Lease>> leases;
   uint64_t next_request = 1;
   uint64_t next_pool = 1;
   // What is where in the host pool.

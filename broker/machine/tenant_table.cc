@@ -1,6 +1,7 @@
 #include "broker/machine/tenant_table.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ipc/random.h"
@@ -69,10 +70,9 @@ absl::StatusOr<quota::TenantId> TenantTable::Of(
           peer.uid));
 }
 
-std::vector<const Tenant*> TenantTable::ByName() const {
-  std::vector<const Tenant*> tenants;
-  for (const auto& [name, id] : ids_) tenants.push_back(&tenants_.at(id));
-  return tenants;
+const Tenant* TenantTable::FindAfter(absl::string_view name) const {
+  const auto it = ids_.upper_bound(name);
+  return it == ids_.end() ? nullptr : &tenants_.at(it->second);
 }
 
 }  // namespace gmb::broker

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -44,7 +43,8 @@ class TenantTable {
   // Pairs of an id and a tenant, by their ids.
   [[nodiscard]] auto begin() const { return tenants_.begin(); }
   [[nodiscard]] auto end() const { return tenants_.end(); }
-  [[nodiscard]] std::vector<const Tenant*> ByName() const;
+  // The first whose name comes after that one; null: there is none.
+  [[nodiscard]] const Tenant* FindAfter(absl::string_view name) const;
   [[nodiscard]] size_t size() const { return tenants_.size(); }
 
  private:

@@ -10,6 +10,10 @@
 namespace gmb::broker::report {
 namespace {
 
+// What is listed of all that waits.
+constexpr int kMostAttaches = 1000;
+constexpr size_t kMostNames = 100;
+
 std::string SessionText(const Session& session) {
   std::string pid;  // unknown, when it is of another PID namespace
   if (session.peer.pid > 0) pid = absl::StrCat(", pid ", session.peer.pid);
@@ -63,15 +67,28 @@ std::string ExplainName(const State& state, const SharedName& name,
 
 }  // namespace
 
-// A row for each that waits and, of a name, one sentence.
+// A row for each that waits and, of a name, one sentence: as many as fit into
+// an answer, and a sentence that counts the rest.
 void AddAttaching(const State& state, const Tenant& tenant, quota::Instant now,
                   v1::ExplainResponse* response) {
+  size_t names_left_out = 0;
+  size_t rows_left_out = 0;
+  size_t names = 0;
   for (const SharedName* name : state.shared_names.OfTenant(tenant.id)) {
     if (name->waiting.empty()) continue;
+    if (++names > kMostNames) {
+      ++names_left_out;
+      rows_left_out += name->waiting.size();
+      continue;
+    }
     v1::WaitingAttach shown;
     shown.set_share_name(name->name);
     const std::string what = ExplainName(state, *name, &shown);
     for (const PendingAttach& attach : name->waiting) {
+      if (response->attaching_size() == kMostAttaches) {
+        ++rows_left_out;
+        continue;
+      }
       shown.set_session_id(attach.session);
       *shown.mutable_waited() = ToProto(now - attach.asked);
       *shown.mutable_remaining() = ToProto(attach.deadline - now);
@@ -81,6 +98,10 @@ void AddAttaching(const State& state, const Tenant& tenant, quota::Instant now,
                                         " for the shared lease ", name->name,
                                         ": ", what));
   }
+  if (rows_left_out == 0) return;
+  response->add_findings(
+      absl::StrCat(rows_left_out, " more Attaches wait that are not listed, ",
+                   names_left_out, " shared leases are not told of"));
 }
 
 }  // namespace gmb::broker::report

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/report/new_finding.h"
 #include "broker/report/pool_report.h"
 #include "broker/report/report.h"
 #include "broker/report/stuck_text.h"
@@ -10,15 +11,6 @@
 
 namespace gmb::broker::report {
 namespace {
-
-v1::Finding NewFinding(v1::Finding::Severity severity,
-                       absl::string_view subject, std::string message) {
-  v1::Finding finding;
-  finding.set_severity(severity);
-  finding.set_subject(std::string(subject));
-  finding.set_message(std::move(message));
-  return finding;
-}
 
 // Of handles or sessions, which both cost files.
 v1::Finding UseOf(absl::string_view what, uint64_t used, uint64_t most,
@@ -31,6 +23,7 @@ v1::Finding UseOf(absl::string_view what, uint64_t used, uint64_t most,
 
 void AddUnreturnedDiagnosis(const State& state, const Pool& pool,
                             v1::DiagnoseResponse* response) {
+  size_t shown = 0;
   uint64_t stuck_bytes = 0;           // of tenants
   uint64_t stuck_orphaned_bytes = 0;  // of tenants that were deleted
   for (const auto& [holder, stuck] : pool.reading.stuck) {
@@ -40,14 +33,23 @@ void AddUnreturnedDiagnosis(const State& state, const Pool& pool,
                                   ? absl::StrCat("tenant ", tenant->policy.name)
                               : holder.has_value() ? "of a deleted tenant"
                                                    : "of no tenant";
-    *response->add_findings() =
-        NewFinding(v1::Finding::PROBLEM, pool.uuid(),
-                   absl::StrCat(whose, ": ", StuckText(stuck)));
+    if (shown < kMostAlike) {
+      ++shown;
+      *response->add_findings() =
+          NewFinding(v1::Finding::PROBLEM, pool.uuid(),
+                     absl::StrCat(whose, ": ", StuckText(stuck)));
+    }
     if (tenant != nullptr) {
       stuck_bytes += stuck.bytes;
     } else if (holder.has_value()) {
       stuck_orphaned_bytes += stuck.bytes;
     }
+  }
+  if (pool.reading.stuck.size() > shown) {
+    *response->add_findings() = NewFinding(
+        v1::Finding::PROBLEM, pool.uuid(),
+        absl::StrCat("likewise of ", pool.reading.stuck.size() - shown,
+                     " more tenants"));
   }
   if (pool.orphaned_bytes > stuck_orphaned_bytes) {
     *response->add_findings() = NewFinding(
@@ -70,8 +72,8 @@ void AddUnreturnedDiagnosis(const State& state, const Pool& pool,
                    " of them"));
 }
 
-void AddReclaimDiagnosis(const State& state, const device::HostPool* pool,
-                         v1::DiagnoseResponse* response) {
+void AddHostPoolDiagnosis(const State& state, const device::HostPool* pool,
+                          v1::DiagnoseResponse* response) {
   const v1::HostPoolStatus host_pool = OfHostPool(state, pool);
   if (!host_pool.problem().empty()) {
     *response->add_findings() =
@@ -86,17 +88,6 @@ void AddReclaimDiagnosis(const State& state, const device::HostPool* pool,
         v1::Finding::OK, "host pool",
         absl::StrCat(proto::FormatBytes(host_pool.reserved_bytes()), " of ",
                      proto::FormatBytes(host_pool.bytes()), " are reserved"));
-  }
-  for (const auto& [id, session] : state.sessions) {
-    if (!session->tenant.has_value() || session->peer.pidfd != nullptr)
-      continue;
-    const TenantPolicy& policy = state.TenantAt(*session->tenant).policy;
-    if (!policy.reclaim.may_terminate) continue;
-    *response->add_findings() = NewFinding(
-        v1::Finding::WARNING, policy.name,
-        absl::StrCat("session ", id,
-                     " may be terminated, but the broker has no handle "
-                     "on its process: share its PID namespace"));
   }
 }
 
@@ -138,7 +129,7 @@ v1::DiagnoseResponse Diagnose(const State& state,
                      proto::FormatBytes(status.capacity_bytes()), ", ",
                      proto::FormatBytes(status.granted_bytes()), " granted"));
   }
-  AddReclaimDiagnosis(state, host_pool, &response);
+  AddHostPoolDiagnosis(state, host_pool, &response);
   if (!state.options.few_files.empty())
     add(v1::Finding::WARNING, "open files", state.options.few_files);
   *response.add_findings() = UseOf(

@@ -20,12 +20,16 @@
 namespace gmb::broker::report {
 namespace {
 
+// Sentences about single requests; more of them are counted.
+constexpr size_t kMostSentences = 16;
+
 // What its waiting requests wait for, and who is before them or in their way.
 std::vector<std::string> WaitFindings(const State& state,
                                       const quota::Explanation& explanation,
                                       quota::Instant now) {
   std::vector<std::string> findings;
   for (const quota::WaitingView& waiting : explanation.waiting) {
+    if (findings.size() == kMostSentences) break;
     if (waiting.blocked_by == quota::Reason::kTenantLimit) {
       findings.push_back(absl::StrCat(
           "a request of ", proto::FormatBytes(waiting.bytes),
@@ -43,6 +47,11 @@ std::vector<std::string> WaitFindings(const State& state,
           " waits for memory: ", proto::FormatBytes(waiting.deficit_bytes),
           " more must be released by others"));
     }
+  }
+  if (explanation.all_waiting > findings.size()) {
+    findings.push_back(
+        absl::StrCat(explanation.all_waiting - findings.size(),
+                     " more requests of its own wait behind these"));
   }
   for (const quota::ClaimView& claim : explanation.claims) {
     const Tenant* owner = state.tenants.Find(claim.tenant);
@@ -165,34 +174,65 @@ void AddReclaimFindings(const State& state, const Tenant& tenant,
   }
 }
 
-}  // namespace
+// Rows are by pool, and within one by arrival.
+std::string KeyOf(const Pool& pool, uint64_t place) {
+  return report::KeyOf({pool.id.value, place});
+}
 
-absl::StatusOr<v1::ExplainResponse> Explain(const State& state,
-                                            absl::string_view tenant_name,
-                                            quota::Instant now) {
-  const Tenant* tenant = state.tenants.Find(tenant_name);
-  if (tenant == nullptr) return NoSuchTenant(tenant_name);
-  v1::ExplainResponse response;
-  *response.mutable_tenant() = OfTenant(state, *tenant);
+void AddWaiting(const std::vector<quota::WaitingView>& waiting,
+                const Pool& pool, quota::Instant now, Page* page,
+                v1::ExplainResponse* response) {
+  for (const quota::WaitingView& view : waiting) {
+    v1::WaitingRequest* request = response->add_waiting();
+    request->set_session_id(view.session.value);
+    request->set_device(pool.uuid());
+    request->set_bytes(view.bytes);
+    *request->mutable_waited() = ToProto(now - view.since);
+    *request->mutable_remaining() = ToProto(view.deadline - now);
+    request->set_blocked_by(ToProto(view.blocked_by));
+    request->set_deficit_bytes(view.deficit_bytes);
+    page->after = KeyOf(pool, view.place);
+  }
+}
+
+// All but the waiting requests.
+void AddFirst(const State& state, const Tenant& tenant, quota::Instant now,
+              v1::ExplainResponse* response) {
+  *response->mutable_tenant() = OfTenant(state, tenant);
   for (const auto& [id, pool] : state.pools) {
     const std::optional<quota::Explanation> explanation =
-        state.engine.Explain(tenant->id, id);
+        state.engine.Explain(tenant.id, id, {.most = kMostSentences});
     if (!explanation.has_value()) continue;
-    for (const quota::WaitingView& waiting : explanation->waiting) {
-      v1::WaitingRequest* request = response.add_waiting();
-      request->set_session_id(waiting.session.value);
-      request->set_device(pool->uuid());
-      request->set_bytes(waiting.bytes);
-      *request->mutable_waited() = ToProto(now - waiting.since);
-      *request->mutable_remaining() = ToProto(waiting.deadline - now);
-      request->set_blocked_by(ToProto(waiting.blocked_by));
-      request->set_deficit_bytes(waiting.deficit_bytes);
-    }
-    AddFindings(state, *tenant, *pool, now, *explanation, &response);
-    AddReclaimFindings(state, *tenant, *pool, now, &response);
+    AddFindings(state, tenant, *pool, now, *explanation, response);
+    AddReclaimFindings(state, tenant, *pool, now, response);
   }
-  AddAttaching(state, *tenant, now, &response);
-  return response;
+  AddAttaching(state, tenant, now, response);
+}
+
+}  // namespace
+
+absl::Status AddExplanation(const State& state, absl::string_view tenant_name,
+                            quota::Instant now, Page* page, size_t most_rows,
+                            v1::ExplainResponse* response) {
+  const Tenant* tenant = state.tenants.Find(tenant_name);
+  if (tenant == nullptr) return NoSuchTenant(tenant_name);
+  if (page->first()) AddFirst(state, *tenant, now, response);
+  const uint64_t after_pool = NumberIn(page->after, 0);
+  uint64_t after_place = NumberIn(page->after, 1);
+  const size_t before = static_cast<size_t>(response->waiting_size());
+  for (auto it = state.pools.lower_bound(quota::PoolId{after_pool});
+       it != state.pools.end(); ++it) {
+    if (it->first.value != after_pool) after_place = 0;
+    const size_t rows = static_cast<size_t>(response->waiting_size()) - before;
+    AddWaiting(state.engine.WaitingOf(
+                   tenant->id, it->first,
+                   {.after_place = after_place, .most = most_rows - rows}),
+               *it->second, now, page, response);
+    if (static_cast<size_t>(response->waiting_size()) - before == most_rows)
+      return absl::OkStatus();
+  }
+  page->more = false;
+  return absl::OkStatus();
 }
 
 }  // namespace gmb::broker::report

@@ -1,7 +1,4 @@
 // Leases: for `gmb lease list`.
-#include <algorithm>
-#include <vector>
-
 #include "broker/machine/backed.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/wire_form.h"
@@ -51,21 +48,23 @@ v1::LeaseInfo OfLease(const State& state, const Lease& lease) {
 
 }  // namespace
 
-absl::StatusOr<v1::ListLeasesResponse> Leases(const State& state,
-                                              absl::string_view tenant) {
+absl::Status AddLeases(const State& state, absl::string_view tenant, Page* page,
+                       size_t most_rows, v1::ListLeasesResponse* response) {
   const Tenant* only = state.tenants.Find(tenant);
   if (!tenant.empty() && only == nullptr) return NoSuchTenant(tenant);
-  std::vector<const Lease*> shown;
-  for (const auto& [id, lease] : state.leases) {
-    if (only == nullptr || lease->tenant == only->id)
-      shown.push_back(lease.get());
+  size_t rows = 0;
+  size_t looks = 0;
+  auto it = state.leases.upper_bound(quota::LeaseId{NumberIn(page->after)});
+  for (; it != state.leases.end(); ++it) {
+    if (rows == most_rows || looks == kLooksASlice) return absl::OkStatus();
+    ++looks;
+    page->after = KeyOf({it->first.value});
+    if (only != nullptr && it->second->tenant != only->id) continue;
+    *response->add_leases() = OfLease(state, *it->second);
+    ++rows;
   }
-  std::sort(shown.begin(), shown.end(),
-            [](const Lease* a, const Lease* b) { return a->id < b->id; });
-  v1::ListLeasesResponse response;
-  for (const Lease* lease : shown)
-    *response.add_leases() = OfLease(state, *lease);
-  return response;
+  page->more = false;
+  return absl::OkStatus();
 }
 
 }  // namespace gmb::broker::report

@@ -1,9 +1,14 @@
 #ifndef GMB_BROKER_REPORT_REPORT_H_
 #define GMB_BROKER_REPORT_REPORT_H_
 
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "broker/machine/state.h"
+#include "broker/report/page.h"
 #include "device/host_pool.h"
 #include "gmb/v1/admin.pb.h"
 #include "quota/units.h"
@@ -11,6 +16,10 @@
 namespace gmb::broker::report {
 
 // What operators see. Nothing here changes state.
+//
+// Each function is called under the core's lock and does so little that it may
+// hold it: of a list, Add... adds at most `most_rows` rows after page->after,
+// looks at no more than kLooksASlice things, and says how far it came.
 //
 // `host_pool`: null without one. An empty name of a tenant means all of them;
 // one that is not there is NO_SUCH_TENANT.
@@ -20,16 +29,38 @@ namespace gmb::broker::report {
                                            const device::HostPool* host_pool);
 [[nodiscard]] absl::StatusOr<v1::Tenant> OfTenant(const State& state,
                                                   absl::string_view name);
-[[nodiscard]] v1::ListTenantsResponse Tenants(const State& state);
+void AddTenants(const State& state, Page* page, size_t most_rows,
+                v1::ListTenantsResponse* response);
+[[nodiscard]] absl::Status AddLeases(const State& state,
+                                     absl::string_view tenant, Page* page,
+                                     size_t most_rows,
+                                     v1::ListLeasesResponse* response);
+
+// What the leases of a session come to, which may be more than one slice can
+// look at: kept from slice to slice.
+struct SessionSums {
+  uint64_t session = 0;
+  quota::LeaseId last{};  // that is in them
+  uint64_t leased_bytes = 0;
+  uint64_t evicted_bytes = 0;
+  uint64_t backed_bytes = 0;
+};
 // Without `streaming`. Looks at each session's gate.
-[[nodiscard]] absl::StatusOr<v1::ListSessionsResponse> Sessions(
-    const State& state, absl::string_view tenant, quota::Instant now);
-[[nodiscard]] absl::StatusOr<v1::ListLeasesResponse> Leases(
-    const State& state, absl::string_view tenant);
-// For `gmb why`.
-[[nodiscard]] absl::StatusOr<v1::ExplainResponse> Explain(
-    const State& state, absl::string_view tenant, quota::Instant now);
-// For `gmb doctor`.
+[[nodiscard]] absl::Status AddSessions(const State& state,
+                                       absl::string_view tenant,
+                                       quota::Instant now, Page* page,
+                                       size_t most_rows, SessionSums* sums,
+                                       v1::ListSessionsResponse* response);
+
+// For `gmb why`. The rows are the waiting requests; the first slice of the
+// first page has all the rest.
+[[nodiscard]] absl::Status AddExplanation(const State& state,
+                                          absl::string_view tenant,
+                                          quota::Instant now, Page* page,
+                                          size_t most_rows,
+                                          v1::ExplainResponse* response);
+
+// For `gmb doctor`: all but what has to be looked for session by session.
 [[nodiscard]] v1::DiagnoseResponse Diagnose(const State& state,
                                             const device::HostPool* host_pool);
 

@@ -1,6 +1,5 @@
 // Sessions: for `gmb session list`.
-#include <algorithm>
-#include <vector>
+#include <optional>
 
 #include "broker/machine/backed.h"
 #include "broker/machine/refusals.h"
@@ -25,7 +24,7 @@ v1::SessionInfo::Gate GateState(quota::Gate gate) {
 }
 
 v1::SessionInfo OfSession(const State& state, const Session& session,
-                          quota::Instant now) {
+                          const SessionSums& sums, quota::Instant now) {
   v1::SessionInfo info;
   info.set_id(session.id);
   info.set_tenant(state.TenantAt(*session.tenant).policy.name);
@@ -33,21 +32,9 @@ v1::SessionInfo OfSession(const State& state, const Session& session,
   info.set_pid(session.peer.pid);
   info.set_uid(session.peer.uid);
   *info.mutable_since() = ToProto(session.since);
-  uint64_t leased = 0;
-  uint64_t evicted = 0;
-  uint64_t backed = 0;
-  for (const quota::LeaseId id : session.leases) {
-    const Lease& lease = state.LeaseAt(id);
-    leased += lease.bytes;
-    if (lease.residence == Residence::kEvicted) {
-      evicted += lease.bytes;
-    } else {
-      backed += BackedBytes(state, lease);
-    }
-  }
-  info.set_leased_bytes(leased);
-  info.set_evicted_bytes(evicted);
-  info.set_backed_bytes(backed);
+  info.set_leased_bytes(sums.leased_bytes);
+  info.set_evicted_bytes(sums.evicted_bytes);
+  info.set_backed_bytes(sums.backed_bytes);
   info.set_leases(session.leases.size());
   info.set_waiting(session.pending.size() + session.restores.size() +
                    state.shared_names.WaitingOf(session.id));
@@ -60,24 +47,57 @@ v1::SessionInfo OfSession(const State& state, const Session& session,
   return info;
 }
 
+// The one after that id, of the tenant or, with null, of all, operators' too;
+// null: there is none.
+const Session* NextSession(const State& state, const Tenant* only,
+                           uint64_t after) {
+  if (only == nullptr) return state.sessions.FindAfter(after);
+  const auto it = only->sessions.upper_bound(after);
+  return it == only->sessions.end() ? nullptr : state.sessions.Find(*it);
+}
+
+// Adds up leases of the session after those that were, at most as many as may
+// still be looked at. False: there are more of them.
+bool AddUp(const State& state, const Session& session, size_t* looks,
+           SessionSums* sums) {
+  if (sums->session != session.id) *sums = {.session = session.id};
+  auto it = session.leases.upper_bound(sums->last);
+  for (; it != session.leases.end() && *looks < kLooksASlice; ++it, ++*looks) {
+    const Lease& lease = state.LeaseAt(*it);
+    sums->last = *it;
+    sums->leased_bytes += lease.bytes;
+    if (lease.residence == Residence::kEvicted) {
+      sums->evicted_bytes += lease.bytes;
+    } else {
+      sums->backed_bytes += BackedBytes(state, lease);
+    }
+  }
+  return it == session.leases.end();
+}
+
 }  // namespace
 
-absl::StatusOr<v1::ListSessionsResponse> Sessions(const State& state,
-                                                  absl::string_view tenant,
-                                                  quota::Instant now) {
+absl::Status AddSessions(const State& state, absl::string_view tenant,
+                         quota::Instant now, Page* page, size_t most_rows,
+                         SessionSums* sums,
+                         v1::ListSessionsResponse* response) {
   const Tenant* only = state.tenants.Find(tenant);
   if (!tenant.empty() && only == nullptr) return NoSuchTenant(tenant);
-  std::vector<const Session*> shown;
-  for (const auto& [id, session] : state.sessions) {
-    const bool wanted = only == nullptr || session->tenant == only->id;
-    if (session->tenant.has_value() && wanted) shown.push_back(session.get());
+  size_t rows = 0;
+  size_t looks = 0;
+  for (;;) {
+    const Session* session = NextSession(state, only, NumberIn(page->after));
+    page->more = session != nullptr;
+    if (!page->more || rows == most_rows || looks >= kLooksASlice)
+      return absl::OkStatus();
+    ++looks;
+    if (session->tenant.has_value()) {
+      if (!AddUp(state, *session, &looks, sums)) return absl::OkStatus();
+      *response->add_sessions() = OfSession(state, *session, *sums, now);
+      ++rows;
+    }
+    page->after = KeyOf({session->id});
   }
-  std::sort(shown.begin(), shown.end(),
-            [](const Session* a, const Session* b) { return a->id < b->id; });
-  v1::ListSessionsResponse response;
-  for (const Session* session : shown)
-    *response.add_sessions() = OfSession(state, *session, now);
-  return response;
 }
 
 }  // namespace gmb::broker::report

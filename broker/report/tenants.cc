@@ -50,11 +50,15 @@ absl::StatusOr<v1::Tenant> OfTenant(const State& state,
   return OfTenant(state, *tenant);
 }
 
-v1::ListTenantsResponse Tenants(const State& state) {
-  v1::ListTenantsResponse response;
-  for (const Tenant* tenant : state.tenants.ByName())
-    *response.add_tenants() = OfTenant(state, *tenant);
-  return response;
+void AddTenants(const State& state, Page* page, size_t most_rows,
+                v1::ListTenantsResponse* response) {
+  const Tenant* tenant = state.tenants.FindAfter(page->after);
+  for (size_t rows = 0; tenant != nullptr && rows < most_rows; ++rows) {
+    *response->add_tenants() = OfTenant(state, *tenant);
+    page->after = tenant->policy.name;
+    tenant = state.tenants.FindAfter(page->after);
+  }
+  page->more = tenant != nullptr;
 }
 
 }  // namespace gmb::broker::report

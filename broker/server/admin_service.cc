@@ -102,37 +102,32 @@ grpc::ServerUnaryReactor* AdminService::GetTenant(
 }
 
 grpc::ServerUnaryReactor* AdminService::ListTenants(
-    grpc::CallbackServerContext* context, const v1::ListTenantsRequest*,
+    grpc::CallbackServerContext* context, const v1::ListTenantsRequest* request,
     v1::ListTenantsResponse* response) {
-  return Answer(context, [&] {
-    *response = core_->Tenants();
-    return absl::OkStatus();
-  });
+  return Answer(context,
+                [&] { return Fill(core_->Tenants(*request), response); });
 }
 
 grpc::ServerUnaryReactor* AdminService::ListSessions(
     grpc::CallbackServerContext* context,
     const v1::ListSessionsRequest* request,
     v1::ListSessionsResponse* response) {
-  return Answer(context, [&] {
-    return Fill(core_->Sessions(request->tenant()), response);
-  });
+  return Answer(context,
+                [&] { return Fill(core_->Sessions(*request), response); });
 }
 
 grpc::ServerUnaryReactor* AdminService::ListLeases(
     grpc::CallbackServerContext* context, const v1::ListLeasesRequest* request,
     v1::ListLeasesResponse* response) {
-  return Answer(context, [&] {
-    return Fill(core_->Leases(request->tenant()), response);
-  });
+  return Answer(context,
+                [&] { return Fill(core_->Leases(*request), response); });
 }
 
 grpc::ServerUnaryReactor* AdminService::Explain(
     grpc::CallbackServerContext* context, const v1::ExplainRequest* request,
     v1::ExplainResponse* response) {
-  return Answer(context, [&] {
-    return Fill(core_->Explain(request->tenant()), response);
-  });
+  return Answer(context,
+                [&] { return Fill(core_->Explain(*request), response); });
 }
 
 grpc::ServerUnaryReactor* AdminService::Diagnose(
@@ -181,22 +176,9 @@ grpc::ServerUnaryReactor* AdminService::DrainPool(
 grpc::ServerUnaryReactor* AdminService::ListAudit(
     grpc::CallbackServerContext* context, const v1::ListAuditRequest* request,
     v1::ListAuditResponse* response) {
-  return OnOperatorsThread(
-      context, [=, this](const AuditRecord&) -> absl::Status {
-        constexpr uint32_t kDefault = 100;
-        absl::StatusOr<std::vector<AuditRecord>> records = store_->ListAudit(
-            request->limit() == 0 ? kDefault : request->limit());
-        if (!records.ok()) return records.status();
-        for (const AuditRecord& record : *records) {
-          v1::AuditEntry* entry = response->add_entries();
-          *entry->mutable_at() = ToProto(record.at);
-          entry->set_operator_name(record.operator_name);
-          entry->set_action(record.action);
-          entry->set_subject(record.subject);
-          entry->set_detail(record.detail);
-        }
-        return absl::OkStatus();
-      });
+  return OnOperatorsThread(context, [=, this](const AuditRecord&) {
+    return Fill(DoListAudit(*request), response);
+  });
 }
 
 // The tenant's policy (of a new one, the defaults) with the request's fields

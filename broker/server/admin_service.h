@@ -129,6 +129,8 @@ class AdminService : public v1::Admin::CallbackService {
   absl::Status DoDrainPool(AuditRecord audit,
                            const v1::DrainPoolRequest& request,
                            v1::DrainPoolResponse* response);
+  absl::StatusOr<v1::ListAuditResponse> DoListAudit(
+      const v1::ListAuditRequest& request);
   absl::Status DoDropLease(AuditRecord audit,
                            const v1::DropLeaseRequest& request,
                            v1::DropLeaseResponse* response);

@@ -264,19 +264,25 @@ absl::Status QuotaStore::LoadUids(TenantPolicy* policy) {
   }
 }
 
-absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(uint32_t limit) {
+absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(uint32_t limit,
+                                                               int64_t before) {
   ipc::MutexLock lock(&mu_);
   Statement list(&database_,
-                 "SELECT at_ns, operator_name, action, subject, detail FROM "
-                 "audit ORDER BY id DESC LIMIT ?");
-  list.Bind(static_cast<int64_t>(limit));
+                 "SELECT at_ns, operator_name, action, subject, detail, id "
+                 "FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?");
+  list.Bind(before > 0 ? before : std::numeric_limits<int64_t>::max())
+      .Bind(static_cast<int64_t>(limit));
   std::vector<AuditRecord> records;
   for (;;) {
     const absl::StatusOr<bool> row = list.Step();
     if (!row.ok()) return row.status();
     if (!*row) return records;
-    records.push_back({absl::FromUnixNanos(list.Int(0)), list.Text(1),
-                       list.Text(2), list.Text(3), list.Text(4)});
+    records.push_back({.at = absl::FromUnixNanos(list.Int(0)),
+                       .operator_name = list.Text(1),
+                       .action = list.Text(2),
+                       .subject = list.Text(3),
+                       .detail = list.Text(4),
+                       .id = list.Int(5)});
   }
 }
 

@@ -27,6 +27,7 @@ struct AuditRecord {
   std::string action;         // "set_tenant"
   std::string subject;        // the tenant's name or the device's UUID
   std::string detail;
+  int64_t id = 0;  // rises, from 1; given by the store
 };
 
 // Operators' settings, which win over the configuration file.
@@ -73,8 +74,10 @@ class QuotaStore {
   absl::Status Audit(const AuditRecord& record,
                      absl::FunctionRef<absl::Status()> act);
 
-  // Newest first. The last kKeptAuditRecords are kept.
-  absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit);
+  // The newest first: at most `limit`, of those before that id; 0: of all. The
+  // last kKeptAuditRecords are kept.
+  absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit,
+                                                     int64_t before = 0);
 
  private:
   explicit QuotaStore(Database database) : database_(std::move(database)) {}

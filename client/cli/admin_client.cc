@@ -57,6 +57,26 @@ struct AdminClient::Impl {
     return response;
   }
 
+  // The one page that is asked for, or all of them as one.
+  template <typename Request, typename Response>
+  [[nodiscard]] absl::StatusOr<Response> PageOrAll(
+      const AdminClient& client, Method<Request, Response> list,
+      grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
+                                              const Request&, Response*),
+      const Request& request, absl::Duration wait) const {
+    if (request.page_size() != 0 || !request.page_token().empty())
+      return Call(method, request, wait);
+    Response all;
+    const auto add = [&](Response&& page) {
+      all.MergeFrom(page);
+      return true;
+    };
+    const absl::Status done = client.EachPage(list, request, add);
+    if (!done.ok()) return done;
+    all.clear_next_page_token();
+    return all;
+  }
+
   class Events;
 
   internal::OperatorSession session;
@@ -124,7 +144,8 @@ absl::StatusOr<v1::Tenant> AdminClient::GetTenant(
 
 absl::StatusOr<v1::ListTenantsResponse> AdminClient::ListTenants(
     const v1::ListTenantsRequest& request, absl::Duration wait) const {
-  return impl_->Call(&v1::Admin::Stub::ListTenants, request, wait);
+  return impl_->PageOrAll(*this, &AdminClient::ListTenants,
+                          &v1::Admin::Stub::ListTenants, request, wait);
 }
 
 absl::StatusOr<v1::DeleteTenantResponse> AdminClient::DeleteTenant(
@@ -134,12 +155,14 @@ absl::StatusOr<v1::DeleteTenantResponse> AdminClient::DeleteTenant(
 
 absl::StatusOr<v1::ListSessionsResponse> AdminClient::ListSessions(
     const v1::ListSessionsRequest& request, absl::Duration wait) const {
-  return impl_->Call(&v1::Admin::Stub::ListSessions, request, wait);
+  return impl_->PageOrAll(*this, &AdminClient::ListSessions,
+                          &v1::Admin::Stub::ListSessions, request, wait);
 }
 
 absl::StatusOr<v1::ListLeasesResponse> AdminClient::ListLeases(
     const v1::ListLeasesRequest& request, absl::Duration wait) const {
-  return impl_->Call(&v1::Admin::Stub::ListLeases, request, wait);
+  return impl_->PageOrAll(*this, &AdminClient::ListLeases,
+                          &v1::Admin::Stub::ListLeases, request, wait);
 }
 
 absl::StatusOr<v1::DropLeaseResponse> AdminClient::DropLease(
@@ -164,7 +187,8 @@ absl::StatusOr<v1::ReclaimResponse> AdminClient::Reclaim(
 
 absl::StatusOr<v1::ExplainResponse> AdminClient::Explain(
     const v1::ExplainRequest& request, absl::Duration wait) const {
-  return impl_->Call(&v1::Admin::Stub::Explain, request, wait);
+  return impl_->PageOrAll(*this, &AdminClient::Explain,
+                          &v1::Admin::Stub::Explain, request, wait);
 }
 
 absl::StatusOr<v1::DiagnoseResponse> AdminClient::Diagnose(
@@ -174,7 +198,8 @@ absl::StatusOr<v1::DiagnoseResponse> AdminClient::Diagnose(
 
 absl::StatusOr<v1::ListAuditResponse> AdminClient::ListAudit(
     const v1::ListAuditRequest& request, absl::Duration wait) const {
-  return impl_->Call(&v1::Admin::Stub::ListAudit, request, wait);
+  return impl_->PageOrAll(*this, &AdminClient::ListAudit,
+                          &v1::Admin::Stub::ListAudit, request, wait);
 }
 
 std::unique_ptr<EventReader> AdminClient::Watch() const {

@@ -3,7 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -40,6 +43,9 @@ class AdminClient {
 
   // The calls of the service. `wait` is how long the broker itself may take
   // over one, beside its answer.
+  //
+  // A list, or an explanation, that names neither a page's size nor a token is
+  // asked for page after page, and all of it is the answer.
   template <typename Request, typename Response>
   using Method = absl::StatusOr<Response> (AdminClient::*)(
       const Request&, absl::Duration) const;
@@ -87,10 +93,18 @@ class AdminClient {
       const v1::ListAuditRequest& request,
       absl::Duration wait = absl::ZeroDuration()) const;
 
+  // One page after the other, each as it comes, until `on_page` answers false.
+  template <typename Request, typename Response>
+  [[nodiscard]] absl::Status EachPage(
+      Method<Request, Response> method, Request request,
+      std::type_identity_t<absl::FunctionRef<bool(Response&&)>> on_page) const;
+
   // Connects first, as calls do. The reader does not outlive this client.
   [[nodiscard]] std::unique_ptr<EventReader> Watch() const;
 
   [[nodiscard]] const std::string& socket_dir() const;
+
+  static constexpr int kRowsAPage = 1000;
 
  private:
   struct Impl;
@@ -98,6 +112,24 @@ class AdminClient {
 
   std::unique_ptr<Impl> impl_;
 };
+
+template <typename Request, typename Response>
+absl::Status AdminClient::EachPage(
+    Method<Request, Response> method, Request request,
+    std::type_identity_t<absl::FunctionRef<bool(Response&&)>> on_page) const {
+  // The most that the broker allows.
+  if (request.page_size() == 0) request.set_page_size(kRowsAPage);
+  for (;;) {
+    absl::StatusOr<Response> page =
+        (this->*method)(request, absl::ZeroDuration());
+    if (!page.ok()) return page.status();
+    const std::string next = page->next_page_token();
+    if (!on_page(*std::move(page)) || next.empty()) return absl::OkStatus();
+    if (next == request.page_token())
+      return absl::InternalError("the broker's list does not get on");
+    request.set_page_token(next);
+  }
+}
 
 }  // namespace gmb::cli
 

@@ -50,6 +50,16 @@ TEST(FdLimit, TheExactNeedFitsAndOneLessDoesNot) {
   EXPECT_THAT(plan.warning, HasSubstr("999 of 1000 handles and 100 of 100 "));
 }
 
+TEST(FdLimit, TheSocketsOfTenantsTakeTheirPart) {
+  const FdWishes wishes{.max_handles = 8'000,
+                        .max_sessions = 1'010,
+                        .tenants = 1'000,
+                        .fds_per_handle = 2};
+  const FdPlan plan = FitIntoFdLimit(wishes, 20'000);
+  EXPECT_EQ(plan.max_sessions, 1'010u);
+  EXPECT_EQ(plan.max_handles, (20'000u - 768u - 2'000u - 3u * 1'010u) / 2);
+}
+
 TEST(FdLimit, ALowLimitIsSharedBetweenSessionsAndHandles) {
   const FdPlan plan =
       FitIntoFdLimit({.max_handles = 32'768, .max_sessions = 1'024}, 1'024);

@@ -23,7 +23,7 @@ absl::StatusOr<ExitCode> CallAndPrint(
   const absl::StatusOr<Response> answer = ((*client).*method)(request, wait);
   if (!answer.ok()) return answer.status();
   if (context.json) {
-    context.PrintJson(ToJson(*answer));
+    context.PrintJson(ListToJson(*answer));
   } else {
     print(*answer, *client);
   }

@@ -7,6 +7,7 @@
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/list_and_print.h"
 #include "client/cli/views/list_view.h"
 
 namespace gmb::cli {
@@ -16,10 +17,10 @@ absl::StatusOr<ExitCode> ListLeases(Context& context,
                                     const std::string& tenant) {
   v1::ListLeasesRequest request;
   request.set_tenant(tenant);
-  return CallAndPrint(
+  return ListAndPrint(
       context, &AdminClient::ListLeases, request,
-      [&](const v1::ListLeasesResponse& leases, const AdminClient&) {
-        PrintLeases(leases, absl::Now(), context.terminal, context.out);
+      [&](const v1::ListLeasesResponse& leases, Table::Flow* flow) {
+        PrintLeases(leases, absl::Now(), context.terminal, context.out, flow);
       });
 }
 

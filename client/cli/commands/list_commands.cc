@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <string>
@@ -5,8 +6,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/time/clock.h"
 #include "client/cli/commands/arguments.h"
-#include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/list_and_print.h"
 #include "client/cli/views/list_view.h"
 
 namespace gmb::cli {
@@ -16,21 +17,34 @@ absl::StatusOr<ExitCode> ListSessions(Context& context,
                                       const std::string& tenant) {
   v1::ListSessionsRequest request;
   request.set_tenant(tenant);
-  return CallAndPrint(
+  return ListAndPrint(
       context, &AdminClient::ListSessions, request,
-      [&](const v1::ListSessionsResponse& sessions, const AdminClient&) {
-        PrintSessions(sessions, absl::Now(), context.terminal, context.out);
+      [&](const v1::ListSessionsResponse& sessions, Table::Flow* flow) {
+        PrintSessions(sessions, absl::Now(), context.terminal, context.out,
+                      flow);
       });
 }
 
 absl::StatusOr<ExitCode> ListAudit(Context& context, uint32_t limit) {
   v1::ListAuditRequest request;
-  request.set_limit(limit);
-  return CallAndPrint(
+  request.set_page_size(
+      static_cast<int32_t>(std::min<uint32_t>(limit, AdminClient::kRowsAPage)));
+  uint32_t left = limit;
+  const auto keep = [&left](v1::ListAuditResponse* page) {
+    const auto rows = static_cast<uint32_t>(page->entries_size());
+    if (rows > left) {
+      page->mutable_entries()->DeleteSubrange(static_cast<int>(left),
+                                              static_cast<int>(rows - left));
+    }
+    left -= std::min(rows, left);
+    return left > 0;
+  };
+  return ListAndPrint(
       context, &AdminClient::ListAudit, request,
-      [&](const v1::ListAuditResponse& audit, const AdminClient&) {
-        PrintAudit(audit, context.terminal, context.out);
-      });
+      [&](const v1::ListAuditResponse& audit, Table::Flow* flow) {
+        PrintAudit(audit, context.terminal, context.out, flow);
+      },
+      keep);
 }
 
 }  // namespace

@@ -136,6 +136,12 @@ Json ToJson(const Message& message) {
   return json;
 }
 
+Json ListToJson(const Message& all) {
+  Json json = ToJson(all);
+  json.erase("next_page_token");
+  return json;
+}
+
 Json ErrorToJson(const absl::Status& status) {
   Json error;
   error["code"] = absl::StatusCodeToString(status.code());

@@ -22,6 +22,9 @@ using Json = nlohmann::ordered_json;
 
 [[nodiscard]] Json ToJson(const google::protobuf::Message& message);
 
+// Of all pages of a list, put together: nothing is said of pages.
+[[nodiscard]] Json ListToJson(const google::protobuf::Message& all);
+
 // {"error": {"code", "message", "reason", "deficit_bytes", "retry_after",
 // "field"}}
 [[nodiscard]] Json ErrorToJson(const absl::Status& status);

@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client/cli/text/text.h"
-#include "client/cli/views/table.h"
 
 namespace gmb::cli {
 namespace {
@@ -86,12 +85,20 @@ std::string SessionNotes(const v1::SessionInfo& session) {
   return absl::StrJoin(notes, ", ");
 }
 
+// The page has no rows. That says something when it is the only one.
+template <typename Response>
+void SayNone(const Response& page, const char* sentence,
+             const Table::Flow& flow, std::ostream& out) {
+  if (!flow.begun && page.next_page_token().empty()) out << sentence << '\n';
+}
+
 }  // namespace
 
 void PrintSessions(const v1::ListSessionsResponse& sessions, absl::Time now,
-                   const Terminal& terminal, std::ostream& out) {
+                   const Terminal& terminal, std::ostream& out,
+                   Table::Flow* flow) {
   if (sessions.sessions().empty()) {
-    out << "no sessions\n";
+    SayNone(sessions, "no sessions", *flow, out);
     return;
   }
   Table table({{"session", Align::kRight},
@@ -118,13 +125,14 @@ void PrintSessions(const v1::ListSessionsResponse& sessions, absl::Time now,
                   BytesOrDash(session.backed_bytes()),
                   {SessionNotes(session), Tone::kWarning}});
   }
-  table.Print(out, terminal);
+  table.Print(out, terminal, flow);
 }
 
 void PrintLeases(const v1::ListLeasesResponse& leases, absl::Time now,
-                 const Terminal& terminal, std::ostream& out) {
+                 const Terminal& terminal, std::ostream& out,
+                 Table::Flow* flow) {
   if (leases.leases().empty()) {
-    out << "no leases\n";
+    SayNone(leases, "no leases", *flow, out);
     return;
   }
   Table table({{"lease", Align::kRight},
@@ -149,13 +157,13 @@ void PrintLeases(const v1::ListLeasesResponse& leases, absl::Time now,
                   AgeText(lease.since(), now),
                   LeaseNotes(lease)});
   }
-  table.Print(out, terminal);
+  table.Print(out, terminal, flow);
 }
 
 void PrintAudit(const v1::ListAuditResponse& audit, const Terminal& terminal,
-                std::ostream& out) {
+                std::ostream& out, Table::Flow* flow) {
   if (audit.entries().empty()) {
-    out << "no changes by operators yet\n";
+    SayNone(audit, "no changes by operators yet", *flow, out);
     return;
   }
   Table table({{"at"}, {"operator"}, {"action"}, {"subject"}, {"detail"}});
@@ -166,7 +174,7 @@ void PrintAudit(const v1::ListAuditResponse& audit, const Terminal& terminal,
                   entry.subject(),
                   entry.detail()});
   }
-  table.Print(out, terminal);
+  table.Print(out, terminal, flow);
 }
 
 }  // namespace gmb::cli

@@ -5,17 +5,21 @@
 
 #include "absl/time/time.h"
 #include "client/cli/text/terminal.h"
+#include "client/cli/views/table.h"
 #include "gmb/v1/admin.pb.h"
 
 namespace gmb::cli {
 
-// Lists for people, one row an item; a sentence when there is none.
+// Lists for people, one row an item; a sentence when there is none. `flow`: of
+// the pages before this one.
 void PrintSessions(const v1::ListSessionsResponse& sessions, absl::Time now,
-                   const Terminal& terminal, std::ostream& out);
+                   const Terminal& terminal, std::ostream& out,
+                   Table::Flow* flow);
 void PrintLeases(const v1::ListLeasesResponse& leases, absl::Time now,
-                 const Terminal& terminal, std::ostream& out);
+                 const Terminal& terminal, std::ostream& out,
+                 Table::Flow* flow);
 void PrintAudit(const v1::ListAuditResponse& audit, const Terminal& terminal,
-                std::ostream& out);
+                std::ostream& out, Table::Flow* flow);
 
 }  // namespace gmb::cli
 

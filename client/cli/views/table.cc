@@ -13,15 +13,16 @@ void Table::AddRow(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void Table::Print(std::ostream& out, const Terminal& terminal) const {
-  std::vector<size_t> widths;
+void Table::Print(std::ostream& out, const Terminal& terminal,
+                  Flow* flow) const {
+  std::vector<size_t>& widths = flow->widths;
+  widths.resize(columns_.size());
   std::vector<Cell> titles;
   for (size_t i = 0; i < columns_.size(); ++i) {
     titles.emplace_back(columns_[i].title, Tone::kFaint);
-    size_t width = DisplayWidth(columns_[i].title);
+    widths[i] = std::max(widths[i], DisplayWidth(columns_[i].title));
     for (const auto& row : rows_)
-      width = std::max(width, DisplayWidth(row[i].text));
-    widths.push_back(width);
+      widths[i] = std::max(widths[i], DisplayWidth(row[i].text));
   }
   const auto print_row = [&](const std::vector<Cell>& row) {
     // Spaces are held back until something follows them.
@@ -38,7 +39,8 @@ void Table::Print(std::ostream& out, const Terminal& terminal) const {
     }
     out << '\n';
   };
-  print_row(titles);
+  if (!flow->begun) print_row(titles);
+  flow->begun = true;
   for (const auto& row : rows_) print_row(row);
 }
 

@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_CLI_VIEWS_TABLE_H_
 #define GMB_CLIENT_CLI_VIEWS_TABLE_H_
 
+#include <cstddef>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -30,6 +31,12 @@ class Table {
     Tone tone = Tone::kPlain;
   };
 
+  // What was printed of it so far, when it comes part by part.
+  struct Flow {
+    bool begun = false;
+    std::vector<size_t> widths;
+  };
+
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   // Missing cells at the end stay empty.
@@ -37,7 +44,13 @@ class Table {
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
   // Two spaces between columns, none at a line's end.
-  void Print(std::ostream& out, const Terminal& terminal) const;
+  void Print(std::ostream& out, const Terminal& terminal) const {
+    Flow alone;
+    Print(out, terminal, &alone);
+  }
+  // As a further part of a table that is printed part by part: one title for
+  // all, and columns that grow only.
+  void Print(std::ostream& out, const Terminal& terminal, Flow* flow) const;
 
  private:
   std::vector<Column> columns_;

@@ -36,7 +36,9 @@ class CoreClaimTest : public CoreFixture {
     hasty = Connect("hasty");
   }
   std::vector<std::string> Why(const std::string& tenant) {
-    const auto why = core.Explain(tenant);
+    v1::ExplainRequest request;
+    request.set_tenant(tenant);
+    const auto why = core.Explain(request);
     EXPECT_TRUE(why.ok()) << why.status();
     return {why->findings().begin(), why->findings().end()};
   }

@@ -353,7 +353,9 @@ TEST_F(CoreBackingEdgesTest, AGateTurnedOffForgetsWhatWasBacked) {
   const uint64_t slabs = Lease(lease_).slabs();
   idle->Park();
   const auto backed = [&] {
-    return core.Sessions("idle")->sessions(0).backed_bytes();
+    v1::ListSessionsRequest request;
+    request.set_tenant("idle");
+    return core.Sessions(request)->sessions(0).backed_bytes();
   };
   ASSERT_TRUE(AwaitPool([&](const v1::PoolStatus&) { return backed() > 0; }));
   ASSERT_LT(backed(), 200 * kMiB) << "too fast to see it half done";

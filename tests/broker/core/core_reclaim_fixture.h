@@ -46,7 +46,7 @@ class CoreReclaimTest : public CoreFixture {
     return holder;
   }
   v1::LeaseInfo Lease(uint64_t id) {
-    const auto leases = core.Leases("");
+    const auto leases = core.Leases(v1::ListLeasesRequest());
     for (const v1::LeaseInfo& lease : leases->leases()) {
       if (lease.id() == id) return lease;
     }

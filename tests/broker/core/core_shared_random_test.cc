@@ -265,7 +265,7 @@ TEST_P(CoreSharedRandomTest, WhoIsInAScopeHasAllAndNothingIsLeft) {
   EXPECT_TRUE(AwaitPool([this](const v1::PoolStatus& pool) {
     return pool.granted_bytes() == 0 && core.Status().leases() == 0 &&
            core.Status().handles() == 0;
-  })) << core.Leases("")->ShortDebugString();
+  })) << core.Leases(v1::ListLeasesRequest())->ShortDebugString();
   EXPECT_TRUE(journal.Records().empty());
   // How much happens depends on how fast the copies are. The machine's own
   // runs count it (tests/broker/machine).

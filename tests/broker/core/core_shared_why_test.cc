@@ -18,7 +18,9 @@ using Waits = v1::WaitingAttach;
 class CoreSharedWhyTest : public CoreSharedTest {
  protected:
   v1::ExplainResponse Why(const std::string& tenant = "idle") {
-    const auto why = core.Explain(tenant);
+    v1::ExplainRequest request;
+    request.set_tenant(tenant);
+    const auto why = core.Explain(request);
     EXPECT_TRUE(why.ok()) << why.status();
     return why.ok() ? *why : v1::ExplainResponse();
   }

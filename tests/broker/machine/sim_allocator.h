@@ -37,7 +37,10 @@ class SimAllocator final : public device::Allocator {
   void LetGo(device::SlabKey key) {
     if (--holders_[key] > 0) return;
     holders_.erase(key);
-    held_.erase(key);
+    const auto held = held_.find(key);
+    if (held == held_.end()) return;
+    used_ -= held->second;
+    held_.erase(held);
   }
   [[nodiscard]] bool IsAlive(device::SlabKey key) const {
     return live_.contains(key);
@@ -53,6 +56,7 @@ class SimAllocator final : public device::Allocator {
       return absl::ResourceExhaustedError("the simulated device is full");
     }
     live_[++last_key_] = bytes;
+    used_ += bytes;
     device::IpcHandle handle{};
     std::memcpy(handle.data(), &last_key_, sizeof(last_key_));
     return device::CreatedSlab{last_key_, handle};
@@ -60,7 +64,11 @@ class SimAllocator final : public device::Allocator {
   absl::Status Destroy(device::SlabKey key) override {
     const auto slab = live_.find(key);
     if (slab == live_.end()) return absl::NotFoundError("no such slab");
-    if (holders_.contains(key)) held_.insert(*slab);
+    if (holders_.contains(key)) {
+      held_.insert(*slab);
+    } else {
+      used_ -= slab->second;
+    }
     live_.erase(slab);
     return absl::OkStatus();
   }
@@ -71,15 +79,13 @@ class SimAllocator final : public device::Allocator {
 
  private:
   [[nodiscard]] uint64_t Free() const {
-    uint64_t used = outside_;
-    for (const auto& [key, bytes] : live_) used += bytes;
-    for (const auto& [key, bytes] : held_) used += bytes;
-    return bytes_ - std::min(bytes_, used);
+    return bytes_ - std::min(bytes_, outside_ + used_);
   }
 
   const uint64_t bytes_;
   const device::DeviceInfo info_;
   uint64_t outside_ = 0;
+  uint64_t used_ = 0;  // of the live and the held ones
   bool fail_next_ = false;
   device::SlabKey last_key_ = 0;
   std::map<device::SlabKey, uint64_t> live_;

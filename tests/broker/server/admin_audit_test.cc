@@ -1,6 +1,5 @@
 // What operators ask of a core that refuses it, over the real service.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,16 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "broker/gateway/grpc_connections.h"
-#include "broker/server/admin_service.h"
-#include "broker/server/call_authenticator.h"
-#include "broker/server/grpc_server.h"
-#include "broker/store/quota_store.h"
-#include "grpcpp/create_channel.h"
-#include "ipc/mutex.h"
-#include "proto/error_status.h"
-#include "tests/broker/core/core_shared_fixture.h"
-#include "tests/broker/temp_directory.h"
+#include "tests/broker/server/admin_fixture.h"
 
 namespace gmb::broker {
 namespace {
@@ -28,51 +18,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class AdminAuditTest : public CoreSharedTest {
+class AdminAuditTest : public AdminFixture {
  protected:
-  void SetUp() override {
-    CoreSharedTest::SetUp();
-    store_ = QuotaStore::Open(directory_.path()).value();
-    connections_ =
-        GrpcConnections::Listen(directory_ / "gmb.sock", 0600, disposer_.get())
-            .value();
-    gateway_ =
-        Gateway::Create({}, &admission_, connections_.get(), disposer_.get())
-            .value();
-    calls_ = std::make_unique<CallAuthenticator>(&core, connections_.get());
-    const auto opens = [](const std::string&) { return absl::OkStatus(); };
-    const auto closes = [this](const std::string& tenant) {
-      if (tenant == "doorstop") ipc::MutexLock until_let_go(&doorstop_);
-      return absl::OkStatus();
-    };
-    admin_service_ = std::make_unique<AdminService>(
-        &core, store_.get(), &events, &clock, calls_.get(),
-        TenantDoors{opens, closes});
-    server_ = GrpcServer::Start(
-                  connections_.get(), gateway_.get(),
-                  [](uint64_t /*session*/, std::string_view /*reason*/) {},
-                  &core, calls_.get(), admin_service_.get())
-                  .value();
-    PeerIdentity peer;
-    peer.origin = Origin::kAdmin;
-    peer.pid = ::getpid();
-    const OpenedSession operators = core.OpenSession(peer).value();
-    sessions.push_back(operators.id);
-    token_ = operators.token;
-    stub_ = v1::Admin::NewStub(
-        grpc::CreateChannel("unix:" + (directory_ / "gmb.sock"),
-                            grpc::InsecureChannelCredentials()));
-  }
-
-  template <typename Request, typename Response>
-  absl::Status Call(grpc::Status (v1::Admin::Stub::*method)(
-                        grpc::ClientContext*, const Request&, Response*),
-                    const Request& request, Response* response) {
-    grpc::ClientContext context;
-    context.AddMetadata("gmb-session-bin", token_);
-    return proto::FromGrpcStatus(
-        (stub_.get()->*method)(&context, request, response));
-  }
   absl::Status Drop(const std::string& name) {
     v1::DropLeaseRequest request;
     request.set_tenant("idle");
@@ -135,23 +82,6 @@ class AdminAuditTest : public CoreSharedTest {
       actions.push_back(entry.action());
     return actions;
   }
-  static v1::ErrorReason ReasonOf(const absl::Status& status) {
-    return proto::ToWireError(status).detail().reason();
-  }
-
- private:
-  ipc::Mutex doorstop_;  // the operators' thread waits for it
-  const TempDirectory directory_;
-  std::string token_;
-  std::unique_ptr<QuotaStore> store_;
-  const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
-  Admission admission_;
-  std::unique_ptr<GrpcConnections> connections_;
-  std::unique_ptr<Gateway> gateway_;  // nobody comes by it here
-  std::unique_ptr<CallAuthenticator> calls_;
-  std::unique_ptr<AdminService> admin_service_;
-  std::unique_ptr<GrpcServer> server_;
-  std::unique_ptr<v1::Admin::Stub> stub_;
 };
 
 TEST_F(AdminAuditTest, WhatABrokerThatStopsRefusesIsNotListed) {

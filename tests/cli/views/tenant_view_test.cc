@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -166,6 +167,13 @@ TEST(TenantViewTest, WhoWaitsToAttachIsShownWithWhatForAndOnWhom) {
   EXPECT_THAT(away.str(), HasSubstr("its return to the device           -\n"));
 }
 
+// Of a list that is one page.
+Table::Flow* Alone() {
+  static Table::Flow flow;
+  flow = {};
+  return &flow;
+}
+
 TEST(ListViewTest, APeerOfAnotherPidNamespaceHasNoPid) {
   v1::ListSessionsResponse sessions;
   v1::SessionInfo* const session = sessions.add_sessions();
@@ -173,7 +181,7 @@ TEST(ListViewTest, APeerOfAnotherPidNamespaceHasNoPid) {
   session->set_tenant("a");
   session->set_program("server\x1b[31m");
   std::ostringstream out;
-  PrintSessions(sessions, absl::Now(), Terminal(), out);
+  PrintSessions(sessions, absl::Now(), Terminal(), out, Alone());
   EXPECT_THAT(out.str(), HasSubstr("server?[31m    -    0"));
 }
 
@@ -193,13 +201,13 @@ TEST(ListViewTest, ASessionShowsItsGateAndWhatOfItIsEvictedOrBacked) {
   session->set_waiting(1);
   session->set_streaming(true);
   std::ostringstream out;
-  PrintSessions(sessions, absl::Now(), Terminal(), out);
+  PrintSessions(sessions, absl::Now(), Terminal(), out, Alone());
   EXPECT_THAT(out.str(), HasSubstr("parked 1m 35s  30.00 GiB  20.00 "
                                    "GiB  10.00 GiB  1 waiting\n"));
 
   session->set_waiting(0);
   std::ostringstream quiet;
-  PrintSessions(sessions, absl::Now(), Terminal(), quiet);
+  PrintSessions(sessions, absl::Now(), Terminal(), quiet, Alone());
   EXPECT_LE(WidestLine(quiet.str()), 100U) << quiet.str();
 }
 
@@ -214,7 +222,7 @@ TEST(ListViewTest, EveryGateHasAWord) {
     v1::ListSessionsResponse sessions;
     sessions.add_sessions()->set_gate(gate);
     std::ostringstream out;
-    PrintSessions(sessions, absl::Now(), Terminal(), out);
+    PrintSessions(sessions, absl::Now(), Terminal(), out, Alone());
     EXPECT_THAT(out.str(), HasSubstr("  " + word + " ")) << word;
     EXPECT_THAT(out.str(), HasSubstr("no stream"));
   }
@@ -230,7 +238,7 @@ TEST(ListViewTest, ALeaseShowsItsStateAndWhatKeepsItOrSparesACopy) {
   hard->set_state(v1::LeaseInfo::RESTORING);
   hard->set_hard(true);
   std::ostringstream out;
-  PrintLeases(leases, absl::Now(), Terminal(), out);
+  PrintLeases(leases, absl::Now(), Terminal(), out, Alone());
   EXPECT_THAT(out.str(), HasSubstr("evicted      -  backed, sealed\n"));
   EXPECT_THAT(out.str(), HasSubstr("restoring    -  hard\n"));
   EXPECT_LE(WidestLine(out.str()), 100U);
@@ -276,10 +284,31 @@ TEST(ReclaimViewTest, WhatIsLackingIsSaidWithTheReasons) {
 
 TEST(ListViewTest, EmptyListsAreSentences) {
   std::ostringstream out;
-  PrintSessions({}, absl::Now(), Terminal(), out);
-  PrintLeases({}, absl::Now(), Terminal(), out);
-  PrintAudit({}, Terminal(), out);
+  PrintSessions({}, absl::Now(), Terminal(), out, Alone());
+  PrintLeases({}, absl::Now(), Terminal(), out, Alone());
+  PrintAudit({}, Terminal(), out, Alone());
   EXPECT_EQ(out.str(), "no sessions\nno leases\nno changes by operators yet\n");
+}
+
+TEST(ListViewTest, PagesAreOneTable) {
+  std::ostringstream out;
+  Table::Flow flow;
+  v1::ListLeasesResponse page;
+  page.set_next_page_token("more");
+  PrintLeases(page, absl::Now(), Terminal(), out, &flow);
+  EXPECT_EQ(out.str(), "") << "there may be rows on the next page";
+  page.add_leases()->set_tenant("a-tenant-with-a-long-name");
+  PrintLeases(page, absl::Now(), Terminal(), out, &flow);
+  page.mutable_leases(0)->set_tenant("b");
+  page.clear_next_page_token();
+  PrintLeases(page, absl::Now(), Terminal(), out, &flow);
+  page.clear_leases();
+  PrintLeases(page, absl::Now(), Terminal(), out, &flow);
+  const std::vector<std::string> lines = absl::StrSplit(out.str(), '\n');
+  ASSERT_THAT(lines, testing::SizeIs(4)) << out.str();
+  EXPECT_THAT(lines[0], HasSubstr("tenant"));
+  EXPECT_EQ(lines[1].find("preserve"), lines[2].find("preserve"));
+  EXPECT_EQ(lines[3], "");
 }
 
 TEST(EventViewTest, AnEventIsOneLineAndSaysWhatWasMissed) {

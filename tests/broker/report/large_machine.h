@@ -1,0 +1,55 @@
+#ifndef GMB_TESTS_BROKER_REPORT_LARGE_MACHINE_H_
+#define GMB_TESTS_BROKER_REPORT_LARGE_MACHINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "broker/core/device_tasks.h"
+#include "broker/core/in_process_keeper.h"
+#include "broker/machine/machine.h"
+#include "ipc/gate_page.h"
+
+namespace gmb::broker {
+
+// A machine with a simulated device that has done all it was given when a call
+// returns. Nothing is checked in between, so that it can be made large.
+class LargeMachine {
+ public:
+  static constexpr uint64_t kGranule = uint64_t{2} << 20;
+
+  explicit LargeMachine(uint64_t pool_bytes);
+
+  [[nodiscard]] const State& state() const { return machine_.state(); }
+  [[nodiscard]] quota::Instant now() const { return now_; }
+
+  void SetTenant(const std::string& name, bool may_terminate = false);
+  // Its id. It has no pidfd.
+  uint64_t Connect(const std::string& tenant);
+  void Close(uint64_t session);
+  // Of one granule, or of so many that it waits, for an hour. The request's id.
+  uint64_t Acquire(uint64_t session, uint64_t granules = 1);
+  void Release(uint64_t session, uint64_t lease);
+  void Cancel(uint64_t session, uint64_t request);
+
+ private:
+  template <typename Work>
+  void Do(const Work& work);
+  void Send(uint64_t session, v1::ClientMessage message);
+
+  Machine machine_;
+  InProcessKeeper keeper_;
+  std::atomic<SlabId> slab_ids_{1};
+  std::unique_ptr<DeviceTasks> device_;
+  quota::PoolId pool_;
+  quota::Instant now_{1'000'000'000};
+  std::map<uint64_t, std::shared_ptr<ipc::GateCells>> gates_;  // by session
+  uint64_t last_request_ = 0;
+  int last_pid_ = 0;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_TESTS_BROKER_REPORT_LARGE_MACHINE_H_
