@@ -29,10 +29,10 @@ struct Arrivals {
   std::chrono::steady_clock::time_point grant{};
 };
 
-// What a session asks and tells its broker, and the threads that wait for the
-// answers: the lock around the RequestTable. Says what the stream is to write,
-// and takes what came over both sockets. Thread-safe. In a forked child only
-// CheckAlive and fork_guard may be called.
+// The requests of a session, and the threads that wait for the answers: the
+// lock around the RequestTable. It says what the stream is to write, and takes
+// what came over both sockets. Thread-safe. In a forked child only CheckAlive
+// and fork_guard may be called.
 class Calls final : public MessageSource {
  public:
   using Clock = std::chrono::steady_clock;

@@ -1,4 +1,5 @@
-// What a session does for its gate.
+// A session's gate: tells the broker that it is on or off, and asks for memory
+// that is away.
 #include "client/session/gate_switch.h"
 
 #include <algorithm>

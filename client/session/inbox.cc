@@ -34,7 +34,7 @@ absl::Status Inbox::OnSlabs(const v1::Slabs& slabs,
                            ? mover_.OnSlabs(slabs, std::move(fds))
                            : calls_.OnSlabs(slabs, std::move(fds), reader);
   if (!taken.ok()) return taken;
-  calls_.Flush();  // what did not match its grant is released
+  calls_.Flush();  // slabs that did not match their grant are released
   return absl::OkStatus();
 }
 

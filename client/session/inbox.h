@@ -37,7 +37,7 @@ class Inbox final : public MessageSink, public SlabSink {
 
  private:
   absl::Status TakeAnswer(v1::BrokerMessage message);
-  // What the broker says by itself.
+  // Takes messages that the broker sends unasked.
   absl::Status TakeNotice(const v1::BrokerMessage& message);
 
   Calls& calls_;
