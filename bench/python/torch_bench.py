@@ -97,7 +97,7 @@ def throughput(options: argparse.Namespace) -> dict[str, Any]:
                     rounds, first = measure_cell(workers, mode, options.seconds)
                     first_s += first
                     cells.setdefault((size, mode), Cell()).launches.append(rounds)
-        # What the first one compiles the others find in a cache: half of it, to be careful.
+        # The others find in a cache what the first one compiles: half of it, to be careful.
         next_s = time.monotonic() - at - first_s / 2
     print_throughput(cells)
     return {f"{size}, {mode}": cell.launches for (size, mode), cell in cells.items()}

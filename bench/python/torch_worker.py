@@ -197,7 +197,7 @@ class Bench:
 
 
 def main() -> None:
-    # What libraries print is no answer.
+    # Output of libraries is no answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     kind = sys.argv[1]

@@ -10,9 +10,9 @@
 namespace gmb::attack {
 
 struct HttpFlood {
-  // What comes first on a connection, after HTTP/2's own opening; may be empty.
+  // Sent first on a connection, after HTTP/2's own opening; may be empty.
   std::function<std::string(HttpConnection&, const std::string& token)> begin;
-  // What comes next, again and again: some KiB.
+  // Sent next, again and again: some KiB.
   std::function<std::string(HttpConnection&, const std::string& token)> next;
   // Whether it takes the answers; otherwise the broker has to keep them, or to
   // stop.

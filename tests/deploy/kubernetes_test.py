@@ -124,7 +124,7 @@ class ShapeTest(unittest.TestCase):
                 self.assertIn("exec", broker[probe])
 
     def test_a_draining_broker_is_not_ready_and_not_killed(self):
-        # What the commands then say is tried in tests/component/health_test.cc.
+        # tests/component/health_test.cc tries what the commands then say.
         for spec in self.each():
             [broker] = spec["initContainers"]
             self.assertEqual(broker["readinessProbe"]["exec"]["command"], ["gmb", "status", "-q"])

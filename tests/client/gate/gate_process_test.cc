@@ -133,7 +133,7 @@ class GateProcessTest : public ::testing::TestWithParam<unsigned> {
     clients_[i] = std::make_unique<ClientProcess>(random_());
   }
 
-  // What a broker may do, and what may befall a client.
+  // Does one of the things that a broker may do, or that may befall a client.
   void Befall(ClientProcess& client) {
     switch (random_() % 10) {
       case 0:
@@ -154,7 +154,8 @@ class GateProcessTest : public ::testing::TestWithParam<unsigned> {
     }
   }
 
-  // Whoever runs, and has its memory, gets on, whatever became of the others.
+  // A client that runs, and has its memory, gets on, whatever became of the
+  // others.
   void OthersGetOn(size_t i) {
     ClientProcess& other = *clients_[(i + 1) % kClients];
     if (other.taken) other.GiveBack();
