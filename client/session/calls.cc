@@ -100,7 +100,7 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
                                            absl::Duration wait,
                                            EarlyMapping* early,
                                            Arrivals* arrivals) {
-  // Without a seat it is woken by whoever reads.
+  // Without a seat it is woken by the thread that reads.
   HandleChannel::Seat seat(&handles_);
   Call call{.deadline = Clock::now() + ToNanoseconds(wait + answer_timeout_),
             .lease = &options,

@@ -67,8 +67,8 @@ class Calls final : public MessageSource {
   // unless the session is over: now, or soon.
   void Send(v1::ClientMessage message);
   void SendSoon(v1::ClientMessage message);
-  // The same for who orders messages by a lock: Queue, unlock, Flush. An error
-  // says that the session is over.
+  // The same for a caller that orders messages by a lock: Queue, unlock, Flush.
+  // An error says that the session is over.
   [[nodiscard]] absl::Status Queue(v1::ClientMessage message);
   void Flush() { stream_.Poke(); }
 

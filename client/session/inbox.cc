@@ -1,5 +1,5 @@
-// From the sockets to whom it is for. Runs on gRPC's threads, and, for slabs,
-// on whichever thread reads the handle socket.
+// Hands what comes over the sockets to the parts that it is for. Runs on gRPC's
+// threads, and, for slabs, on the thread that reads the handle socket.
 #include "client/session/inbox.h"
 
 #include <chrono>

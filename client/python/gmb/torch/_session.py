@@ -232,7 +232,7 @@ def _end_with_process() -> None:
     session, _session = _session, None
     if session.standing:
         with contextlib.suppress(Error, RuntimeError):
-            session.client.leave()  # on another thread it can not be left any more
+            session.client.leave()  # on another thread it cannot be left any more
     session.end()
 
 
