@@ -45,7 +45,7 @@ def launched(options: argparse.Namespace, kinds: dict[str, str]) -> Any:
 
 
 class Cell:
-    """What was measured of one size in one mode: rounds of times by program, a launch each."""
+    """The measurements of one size in one mode: rounds of times by program, a launch each."""
 
     def __init__(self) -> None:
         self.launches: list[list[dict[str, dict[str, float]]]] = []

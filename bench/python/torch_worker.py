@@ -64,7 +64,7 @@ def seconds(work: Any) -> float:
 
 
 class Bench:
-    """What it can be told to do. Answers are what the functions return."""
+    """The orders that it takes. Answers are what the functions return."""
 
     def __init__(self, memory: Plain | Leased) -> None:
         self._memory = memory

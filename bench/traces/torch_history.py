@@ -1,4 +1,4 @@
-"""What PyTorch's memory history says was asked of its allocator, as lines of a trace (README.md)."""
+"""The requests to PyTorch's allocator, from its memory history, as lines of a trace (README.md)."""
 
 # Actions of the allocator by itself, and its notes.
 _NOT_ASKED_FOR = frozenset((

@@ -20,7 +20,7 @@ from load.trace import Request, Trace
 
 @dataclass(frozen=True)
 class Shape:
-    """What a trace is made from; all of it goes into the trace's header."""
+    """The parameters of a trace; all of them go into its header."""
 
     seed: int = 1
     models: int = 24

@@ -20,8 +20,8 @@ struct HttpFlood {
 };
 
 // Keeps as many connections to gmb.sock as the options say full of it, with a
-// session of this process where they ask for one. What the broker closes, or
-// does not read for some seconds, is opened anew.
+// session of this process where they ask for one. A connection that the broker
+// closes, or does not read for some seconds, is opened anew.
 void Run(const HttpFlood& flood, Attack& attack);
 
 }  // namespace gmb::attack

@@ -1,4 +1,4 @@
-"""What deploy/kubernetes renders to is valid, and says what the design says."""
+"""deploy/kubernetes renders to files that are valid, and say what the design says."""
 
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tests/gpu/run-shared runs: one safetensors file in N processes, shared and plain.
+"""Run by tests/gpu/run-shared: one safetensors file in N processes, shared and plain.
 
     torch_shared.py FILE GIB            writes FILE, and drives workers
     torch_shared.py FILE GIB worker plain|shared

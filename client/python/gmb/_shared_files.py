@@ -230,7 +230,7 @@ def load(
 
 
 def drop(client: Client, name: str, source: Source, *, device: str) -> None:
-    """What load() made with `keep` ends with its last session. `device` is a UUID."""
+    """The lease that load() made with `keep` ends with its last session. `device` is a UUID."""
     client.drop(source.shared_name(name, device))
 
 

@@ -1,6 +1,6 @@
 // Real processes that are stopped, continued and killed at any moment, and a
-// broker that pauses, closes and reopens their gates meanwhile. What happens to
-// one of them is nothing to the others, nor to the broker.
+// broker that pauses, closes and reopens their gates meanwhile. Nothing that
+// happens to one of them matters to the others, or to the broker.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
