@@ -1,3 +1,4 @@
+// `gmb hold`: its options.
 #include <cstdint>
 #include <limits>
 #include <memory>

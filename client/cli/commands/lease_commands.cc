@@ -1,3 +1,4 @@
+// `gmb lease`: lists leases, and drops shared ones.
 #include <memory>
 #include <string>
 

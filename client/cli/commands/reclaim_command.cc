@@ -1,3 +1,4 @@
+// `gmb reclaim`: takes memory back from a tenant by hand.
 #include <memory>
 #include <string>
 

@@ -1,3 +1,4 @@
+// `gmb run`: its options.
 #include <memory>
 #include <string>
 

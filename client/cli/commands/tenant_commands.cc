@@ -1,3 +1,4 @@
+// `gmb tenant`: sets, shows and deletes tenants.
 #include <limits>
 #include <memory>
 #include <optional>
