@@ -1,3 +1,4 @@
+// The broker's start: fits handles and sessions into the limit on open files.
 #include "broker/fd_limit.h"
 
 #include <sys/resource.h>

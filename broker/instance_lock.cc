@@ -1,3 +1,4 @@
+// The broker's start: one broker a directory.
 #include "broker/instance_lock.h"
 
 #include <fcntl.h>

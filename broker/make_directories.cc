@@ -1,3 +1,4 @@
+// The broker's start: makes directories with the right mode.
 #include "broker/make_directories.h"
 
 #include <sys/stat.h>

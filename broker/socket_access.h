@@ -7,7 +7,7 @@
 
 namespace gmb::broker {
 
-// Who may reach a tenant's directory, and so be that tenant.
+// Says who may reach a tenant's directory, and so be that tenant.
 struct SocketAccess {
   std::optional<uid_t> owner = std::nullopt;  // none: the broker's own user
   std::optional<gid_t> group = std::nullopt;

@@ -1,3 +1,4 @@
+// The broker's start: the directories whose access says who a client is.
 #include "broker/socket_directory.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// The C++ interface: one session, its leases and its gate.
 #include "gmb/client.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `gmb doctor`'s and the demo's view of this machine's GPUs.
 #include "client/device_probe.h"
 
 #include <utility>

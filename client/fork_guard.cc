@@ -1,3 +1,4 @@
+// A forked child has no session: this knows that it is one.
 #include "client/fork_guard.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// The C++ interface: one lease, from its grant to its release.
 #include "gmb/lease.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// The wire's types, as the public interface and the devices have them.
 #include "client/wire.h"
 
 #include <algorithm>

@@ -118,7 +118,7 @@ absl::Status CheckVmmSupport(const CudaDriver& driver,
       return absl::FailedPreconditionError(absl::StrCat(
           attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
               ? "GPU has no virtual memory management"
-              : "GPU can not export memory as file descriptors",
+              : "GPU cannot export memory as file descriptors",
           " (Pascal or newer on Linux has): use an ipc device: ", device.uuid,
           " ", device.name));
     }

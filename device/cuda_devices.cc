@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<CopyEngine>> OpenCudaCopyEngine(
     const DeviceInfo& info, unsigned streams) {
   if (info.kind != DeviceKind::kVmm) {
     return absl::FailedPreconditionError(
-        "contents of an ipc device can not be evicted: its slabs would not "
+        "contents of an ipc device cannot be evicted: its slabs would not "
         "come "
         "back at the same address; use a vmm device");
   }

@@ -43,14 +43,14 @@ constexpr Meaning kMeanings[] = {
      "no GPU is visible here: check CUDA_VISIBLE_DEVICES and the container's "
      "GPU request"},
     {CUDA_ERROR_INVALID_DEVICE, StatusCode::kNotFound,
-     "this process can not see the GPU: give it the same GPU as the broker, "
+     "this process cannot see the GPU: give it the same GPU as the broker, "
      "by UUID"},
     {CUDA_ERROR_INVALID_CONTEXT, StatusCode::kFailedPrecondition,
      "for ipc devices: broker and client must share PID and IPC namespaces "
      "and the user, and be different processes; use a vmm device otherwise"},
     {CUDA_ERROR_ECC_UNCORRECTABLE, StatusCode::kUnavailable, kMemoryError},
     {CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, StatusCode::kFailedPrecondition,
-     "these GPUs can not access each other's memory: lease from each alone"},
+     "these GPUs cannot access each other's memory: lease from each alone"},
     {CUDA_ERROR_NVLINK_UNCORRECTABLE, StatusCode::kUnavailable, kMemoryError},
     {CUDA_ERROR_CONTAINED, StatusCode::kUnavailable, kMemoryError},
     {CUDA_ERROR_OPERATING_SYSTEM, StatusCode::kInternal,
@@ -70,7 +70,7 @@ constexpr Meaning kMeanings[] = {
     {CUDA_ERROR_NOT_PERMITTED, StatusCode::kPermissionDenied,
      "the driver does not permit this here"},
     {CUDA_ERROR_NOT_SUPPORTED, StatusCode::kFailedPrecondition,
-     "this GPU or driver can not do it: try a device of another kind"},
+     "this GPU or driver cannot do it: try a device of another kind"},
     {CUDA_ERROR_SYSTEM_NOT_READY, StatusCode::kUnavailable,
      "the GPU is starting: check nvidia-fabricmanager and nvidia-persistenced, "
      "and try again"},

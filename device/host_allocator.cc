@@ -25,7 +25,7 @@ absl::Status TryLeases() {
   absl::StatusOr<bool> alone = SomebodyHolds(*anchor, kHostGranularityBytes);
   if (held.ok() && alone.ok() && *held && !*alone) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the host device can not tell here who holds a memfd (fcntl "
+      "the host device cannot tell here who holds a memfd (fcntl "
       "F_SETLEASE): run on Linux 5.10 or newer, outside such a sandbox: ",
       held.ok() ? alone.status().message() : held.status().message()));
 }

@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<MappedRange>> HostMapper::Reserve(
   for (const std::string& device : access) {
     if (absl::StartsWith(device, "GPU-")) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "a GPU can not access a range of the host device: ", device));
+          "a GPU cannot access a range of the host device: ", device));
     }
   }
   void* const start = mmap(nullptr, bytes, PROT_NONE, kReserveFlags, -1, 0);

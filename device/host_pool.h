@@ -46,7 +46,7 @@ class HostPool {
     uint64_t bytes = 0;
     uint64_t prepared_bytes = 0;  // in use; the rest of them follows
     uint64_t locked_bytes = 0;    // page-locked, of the prepared
-    uint64_t failed_bytes = 0;    // can not be used: no memory
+    uint64_t failed_bytes = 0;    // cannot be used: no memory
     bool done = false;
     // The first failure, empty when all is well. Memory that could not be
     // page-locked is used nevertheless; copies there are slower.

@@ -87,7 +87,7 @@ absl::StatusOr<AvailableMemory> ReadAvailableMemory(const std::string& root) {
   const std::optional<uint64_t> kilobytes = ReadKey(meminfo, "MemAvailable:");
   if (!kilobytes.has_value()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "can not tell how much memory is available: mount /proc: no "
+        "cannot tell how much memory is available: mount /proc: no "
         "MemAvailable in ",
         meminfo));
   }

@@ -157,7 +157,7 @@ absl::StatusOr<std::unique_ptr<MappedRange>> VmmMapper::Reserve(
     }
     if (reachable == 0) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "these GPUs can not access each other's memory: lease from each "
+          "these GPUs cannot access each other's memory: lease from each "
           "alone: ",
           info().uuid, " ", uuid));
     }

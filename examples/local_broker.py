@@ -23,7 +23,7 @@ def mib(nbytes: float) -> str:
 
 
 class Problem(Exception):
-    """What an example cannot go on with; the message is for people."""
+    """An example cannot go on; the message is for people."""
 
 
 def need_packages(*names: str) -> None:
@@ -42,7 +42,7 @@ class Programs:
         self._folders = folders
 
     def command(self, name: str) -> list[str]:
-        """What starts it, as a list."""
+        """The command that starts it, as a list."""
         bundle = pathlib.Path(self._folders or "", "run")
         if self._folders and os.access(bundle, os.X_OK):
             return [str(bundle), name]
@@ -144,7 +144,7 @@ class Broker:
         )
 
     def ask(self, *arguments: str) -> Any:
-        """What the gmb command says, as JSON."""
+        """The answer of the gmb command, as JSON."""
         done = self.run("--output", "json", *arguments)
         if done.returncode != 0:
             raise Problem(f"gmb {' '.join(arguments)}: {done.stdout}{done.stderr}".strip())
@@ -156,13 +156,13 @@ class Broker:
         return pool
 
     def free_bytes(self) -> int:
-        """What nobody holds."""
+        """The bytes that nobody holds."""
         pool = self.pool()
         free: int = pool["capacity_bytes"] - pool["granted_bytes"] - pool["unreturned_bytes"]
         return free
 
     def tenant(self, name: str) -> dict[str, Any]:
-        """What the tenant has of the device pool."""
+        """The tenant's quota and use of the device pool."""
         pool: dict[str, Any] = self.ask("tenant", "get", name)["pools"][0]
         return pool
 

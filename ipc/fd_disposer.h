@@ -16,9 +16,9 @@ namespace gmb::ipc {
 // what lies unread in it, fds of the peer's choice among it (foreign_fds.h),
 // and that can take as long as the peer likes. A thread closes one after
 // another. A timer interrupts it while a close lasts, which ends the wait of a
-// lingering TCP socket. What no signal ends (a FUSE server that does not write
-// what was changed in its file) costs that thread until the server answers or
-// dies.
+// lingering TCP socket. A close that no signal ends (of a file whose FUSE
+// server does not write the changes in it) costs that thread until the server
+// answers or dies.
 //
 // Sockets of one door (any name) are closed one at a time, and doors take
 // turns. So a door costs one thread at the most, and what comes by it waits for

@@ -27,7 +27,7 @@ absl::StatusOr<UniqueFd> HoldOwnSocket(const std::string& path,
                                        struct stat* info) {
   UniqueFd held(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!held.valid() || ::fstat(held.get(), info) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("can not look at ", path));
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot look at ", path));
   if (!S_ISSOCK(info->st_mode) || info->st_uid != ::geteuid() ||
       info->st_nlink != 1) {
     return absl::AlreadyExistsError(absl::StrCat(
@@ -41,7 +41,7 @@ absl::Status SetMode(const UniqueFd& held, mode_t mode,
                      const std::string& path) {
   const std::string name = absl::StrCat("/proc/self/fd/", held.get());
   if (::chmod(name.c_str(), mode) == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat("can not set the mode of ",
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot set the mode of ",
                                                  path, " (is /proc mounted?)"));
 }
 
@@ -58,8 +58,8 @@ absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "socket");
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
              sizeof(*address)) != 0) {
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat("can not create the socket ", path));
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("cannot create the socket ", path));
   }
   struct stat info {};
   const absl::StatusOr<UniqueFd> held = HoldOwnSocket(path, &info);
@@ -69,7 +69,7 @@ absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
   if (absl::Status set = SetMode(*held, mode, path); !set.ok()) return set;
   RefuseFds(listener.fd());
   if (::listen(listener.fd(), kBacklog) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("can not listen at ", path));
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at ", path));
   }
   return listener;
 }
@@ -124,10 +124,10 @@ absl::StatusOr<std::optional<UniqueFd>> Listener::TryAccept() {
       case ENOBUFS:
       case ENOMEM:
         return absl::ResourceExhaustedError(absl::StrCat(
-            "can not accept a connection: raise RLIMIT_NOFILE: ", path_));
+            "cannot accept a connection: raise RLIMIT_NOFILE: ", path_));
       default:
         return absl::ErrnoToStatus(
-            errno, absl::StrCat("can not accept a connection at ", path_));
+            errno, absl::StrCat("cannot accept a connection at ", path_));
     }
   }
 }

@@ -86,7 +86,7 @@ absl::Status ConnectBlocking(int fd, const sockaddr_un& address,
         return absl::UnavailableError(absl::StrCat("nobody listens at ", path));
       default:
         return absl::ErrnoToStatus(errno,
-                                   absl::StrCat("can not connect to ", path));
+                                   absl::StrCat("cannot connect to ", path));
     }
   }
 }

@@ -44,7 +44,7 @@ absl::StatusOr<PathState> InspectSocketPath(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return PathState::kFree;
-    return absl::ErrnoToStatus(errno, absl::StrCat("can not look at ", path));
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot look at ", path));
   }
   if (!S_ISSOCK(info.st_mode)) return PathState::kOther;
   const UniqueFd probe(
@@ -64,7 +64,7 @@ absl::StatusOr<PathState> InspectSocketPath(const std::string& path) {
       return PathState::kFree;
     default:
       return absl::ErrnoToStatus(errno,
-                                 absl::StrCat("can not try the socket ", path));
+                                 absl::StrCat("cannot try the socket ", path));
   }
 }
 
@@ -86,7 +86,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   }
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     return absl::ErrnoToStatus(
-        errno, absl::StrCat("can not remove the stale socket ", path));
+        errno, absl::StrCat("cannot remove the stale socket ", path));
   }
   return absl::OkStatus();
 }

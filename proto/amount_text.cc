@@ -1,3 +1,4 @@
+// Quantities of memory, as people write and read them.
 #include "proto/amount_text.h"
 
 #include <algorithm>

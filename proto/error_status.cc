@@ -1,3 +1,4 @@
+// Errors on the wire, and as statuses.
 #include "proto/error_status.h"
 
 #include <string>

@@ -9,7 +9,7 @@ namespace gmb {
 // skipped then, and not as passed.
 inline constexpr int kAllSkipped = 77;
 
-// What main returns, once GoogleTest or GoogleMock has its flags.
+// The result of main, once GoogleTest or GoogleMock has its flags.
 [[nodiscard]] inline int RunAllTests() {
   const int failed = RUN_ALL_TESTS();
   const testing::UnitTest& tests = *testing::UnitTest::GetInstance();

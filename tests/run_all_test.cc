@@ -1,4 +1,4 @@
-// What a program of tests says about itself when it ends: this one, run anew.
+// A program of tests says about itself how it ended: this one, run anew.
 #include "tests/run_all.h"
 
 #include <gtest/gtest.h>

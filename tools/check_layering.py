@@ -17,7 +17,7 @@ import sys
 # are written "gmb/...", the generated ones "gmb/v1/...": see owner() below.
 CLIENT_GROUND = ["device/mapper.h", "device/devices.h", "device/handle.h",
                  "device/stream_fences.h", "ipc/", "proto/"]
-# What every folder of the library may use of it.
+# Every folder of the library may use these parts of it.
 CLIENT_FLOOR = ["client/fork_guard.h", "client/no_throw.h", "client/wire.h"]
 ARROWS = {
     "proto": ["proto/"],
@@ -48,7 +48,7 @@ ARROWS = {
     # It is in every process below `gmb run`: the C interface, and headers alone.
     "client/preload": ["client/preload/", "client/include/gmb/c_api.h", "ipc/mutex.h",
                        "ipc/unique_fd.h"],
-    # What a program of a user would see, and what its users need nothing else for.
+    # The headers that a user's program sees. They need nothing else of ours.
     "client/include": ["client/include/"],
     # The command uses the library as its users do, with doors of its own: the
     # operator's greeting, where the sockets are, and what `gmb doctor` asks of the devices.
@@ -60,7 +60,7 @@ ARROWS = {
     "client/cli/hold": ["client/cli/hold/", "client/cli/text/", "client/cli/context.h",
                         "client/cli/exit_code.h", "client/cli/tenant_identity.h",
                         "client/include/"],
-    # What torch calls: the C interface alone, as a program in another language would.
+    # torch calls the C interface alone, as a program in another language would.
     "client/python": ["client/python/", "client/include/gmb/c_api.h"],
     "tests": [""],
     "bench": [""],

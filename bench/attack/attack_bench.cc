@@ -1,5 +1,5 @@
-// What others of a broker notice of an attack, beside what they notice of
-// processes that take the same processor time and leave it alone.
+// Measures how much an attack on a broker costs its other clients, beside
+// processes that take the same processor time and leave the broker alone.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

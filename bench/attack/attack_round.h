@@ -13,7 +13,7 @@ namespace gmb::bench {
 
 inline constexpr char kMallory[] = "mallory";  // attacks
 
-// What a broker holds.
+// A broker's memory, fds and threads.
 struct Held {
   int64_t anonymous_kib = 0;
   int64_t fds = 0;

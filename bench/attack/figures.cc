@@ -1,4 +1,4 @@
-// What the rounds of one attack come to.
+// The figures of one attack, over its rounds.
 #include "bench/attack/figures.h"
 
 #include <algorithm>

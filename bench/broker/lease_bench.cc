@@ -22,8 +22,8 @@
 #include "client/cli/tenant_identity.h"
 #include "device/devices.h"
 
-// What a lease costs a process that asks a real broker for it, beside what it
-// would pay for memory of its own in the same run.
+// Measures the cost of a lease to a process that asks a real broker for it,
+// beside memory of its own in the same run.
 
 namespace gmb::bench {
 namespace {

@@ -30,7 +30,7 @@ struct Bench {
 inline constexpr char kTenantA[] = "a";
 inline constexpr char kTenantB[] = "b";
 
-// What the pool could lease now, all in all.
+// How much the pool could lease now, all in all.
 [[nodiscard]] absl::StatusOr<uint64_t> PoolBytes(const Bench& bench);
 
 // Waits until nothing is left of the round before, and all free slabs are

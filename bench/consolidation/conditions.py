@@ -1,4 +1,4 @@
-"""What a run of the figure is made with."""
+"""The conditions of a run of the figure."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def most_served(trials: list[Trial], mode: str) -> int:
 
 
 def goals(alone: Alone, trials: list[Trial]) -> list[dict[str, Any]]:
-    """What was to be reached by what was run, and whether it was."""
+    """The goals of what was run, and whether they were reached."""
     found: list[dict[str, Any]] = []
     # A goal about modes that were not run (--modes) is neither reached nor missed.
     modes = {trial.mode for trial in trials}

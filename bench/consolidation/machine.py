@@ -19,7 +19,7 @@ def _nvidia_smi(what: str) -> str:
 
 
 def device_memory(conditions: Conditions) -> str:
-    """What the device's driver says, contexts and all."""
+    """The bytes in use as the device's driver says, contexts and all."""
     if conditions.device == "host":
         return "host memory"
     return f"device memory used, of: {_nvidia_smi('memory.used,memory.total')}"

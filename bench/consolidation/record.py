@@ -1,4 +1,4 @@
-"""What a run has found so far: what a later phase needs of an earlier one, and the result."""
+"""The record of a run so far: what a later phase needs of an earlier one, and the result."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@
 #include "device/devices.h"
 #include "tests/device/remote_mapper.h"
 
-// What a lease costs on a device: created and destroyed here, mapped and
-// unmapped in another process, beside what a program would do by itself.
+// Measures the steps of a lease on a device: created and destroyed here, mapped
+// and unmapped in another process, beside what a program would do by itself.
 
 namespace gmb::bench {
 namespace {
@@ -182,7 +182,7 @@ absl::Status RunSize(Allocator* allocator, RemoteMapper* client,
   Table table;
   absl::StatusOr<uint64_t> free_bytes = allocator->FreeBytes();
   if (!free_bytes.ok()) return free_bytes.status();
-  // What else runs on the device may take a little meanwhile.
+  // Other programs on the device may take a little meanwhile.
   const uint64_t settled = *free_bytes - std::min(*free_bytes, 64 * kMiB);
   for (int i = 0; i < options.repetitions; ++i) {
     absl::Status status = RunLease(allocator, client, slabs, &table);

@@ -12,8 +12,8 @@
 
 namespace gmb::bench {
 
-// What a program would do without a broker: allocate and free in its own
-// process. Measured in the same run, since absolute times differ by machine.
+// A program without a broker: allocates and frees in its own process. Measured
+// in the same run, since absolute times differ by machine.
 class Peer {
  public:
   struct Times {

@@ -11,8 +11,8 @@
 
 namespace gmb::bench {
 
-// What a program would do by itself: copy its own device memory to page-locked
-// memory of its own and back. Measured in the same run.
+// A program by itself: copies its own device memory to page-locked memory of
+// its own and back. Measured in the same run.
 class PlainCopy {
  public:
   virtual ~PlainCopy() = default;

@@ -1,5 +1,5 @@
-// What a scope costs, beside an uncontended pthread mutex in the same run: the
-// peer that everybody knows, and no kernel in it either.
+// Measures the cost of a scope, beside an uncontended pthread mutex in the same
+// run: the peer that everybody knows, and no kernel in it either.
 //
 //   gate_bench [--rounds N]
 //

@@ -13,7 +13,7 @@
 namespace gmb::bench {
 namespace {
 
-// What device/ does not use and a pool of the driver's needs.
+// Functions that a pool of the driver's needs and device/ does not use.
 struct PoolFunctions {
   decltype(&::cuMemPoolCreate) create = nullptr;
   decltype(&::cuMemPoolDestroy) destroy = nullptr;

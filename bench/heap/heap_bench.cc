@@ -1,6 +1,6 @@
-// What allocating and freeing costs, and how much memory a trace of a program's
-// allocations needs: a heap over leases of a gmbd of its own, beside the
-// device's own stream-ordered allocator in the same run.
+// Measures the cost of allocating and freeing, and the memory that a trace of a
+// program's allocations needs: a heap over leases of a gmbd of its own, beside
+// the device's own stream-ordered allocator in the same run.
 #include <stdlib.h>
 
 #include <algorithm>

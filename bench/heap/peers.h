@@ -25,7 +25,7 @@ class Peer {
   [[nodiscard]] virtual uint64_t PeakReservedBytes() = 0;
 };
 
-// What `count` streams of the device are called; on the host, numbers.
+// The names of `count` streams of the device; on the host, numbers.
 class Streams {
  public:
   virtual ~Streams() = default;

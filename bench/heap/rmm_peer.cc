@@ -11,7 +11,7 @@
 namespace gmb::bench {
 namespace {
 
-// What a heap of gmb takes at least. From there on RMM's pool doubles.
+// As much as a heap of gmb takes at least. From there on RMM's pool doubles.
 constexpr uint64_t kFirstBytes = uint64_t{64} << 20;
 constexpr size_t kAlignment = 256;  // cudaMalloc's
 

@@ -10,8 +10,8 @@
 
 namespace gmb::bench {
 
-// What a program asked its allocator for, in order. bench/traces/README.md says
-// how a file of it is written.
+// A program's requests to its allocator, in order. bench/traces/README.md says
+// how a file of them is written.
 struct Trace {
   struct Event {
     bool allocates;

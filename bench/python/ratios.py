@@ -1,4 +1,4 @@
-"""What rounds that were measured in turn say: medians, and how sure their ratio is."""
+"""Figures of rounds that were measured in turn: medians, and how sure their ratio is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the parts of a scope of gmb.torch add to a step of a small model, in turns of one process.
+"""Measures what the parts of a scope of gmb.torch add to a step, in turns of one process.
 
     scope_parts.py [--rounds 60] [--steps 25]
 

@@ -45,7 +45,7 @@ def launched(options: argparse.Namespace, kinds: dict[str, str]) -> Any:
 
 
 class Cell:
-    """What was measured of one size in one mode: rounds of times by program, a launch each."""
+    """The measurements of one size in one mode: rounds of times by program, a launch each."""
 
     def __init__(self) -> None:
         self.launches: list[list[dict[str, dict[str, float]]]] = []
@@ -97,7 +97,7 @@ def throughput(options: argparse.Namespace) -> dict[str, Any]:
                     rounds, first = measure_cell(workers, mode, options.seconds)
                     first_s += first
                     cells.setdefault((size, mode), Cell()).launches.append(rounds)
-        # What the first one compiles the others find in a cache: half of it, to be careful.
+        # The others find in a cache what the first one compiles: half of it, to be careful.
         next_s = time.monotonic() - at - first_s / 2
     print_throughput(cells)
     return {f"{size}, {mode}": cell.launches for (size, mode), cell in cells.items()}

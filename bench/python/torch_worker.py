@@ -64,7 +64,7 @@ def seconds(work: Any) -> float:
 
 
 class Bench:
-    """What it can be told to do. Answers are what the functions return."""
+    """The orders that it takes. Answers are what the functions return."""
 
     def __init__(self, memory: Plain | Leased) -> None:
         self._memory = memory
@@ -197,7 +197,7 @@ class Bench:
 
 
 def main() -> None:
-    # What libraries print is no answer.
+    # Output of libraries is no answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     kind = sys.argv[1]

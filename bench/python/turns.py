@@ -39,7 +39,7 @@ class Worker:
             self._died()
 
     def answer(self) -> dict[str, Any]:
-        """What it has to say to the oldest thing it was told."""
+        """Its answer to the oldest order."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:

@@ -76,8 +76,8 @@ void EmptyQueue(benchmark::State& state) {
   }
 }
 
-// Every tenant waits to borrow and nothing can be borrowed. What comes and goes
-// is within a guarantee; each release looks for somebody to serve.
+// Every tenant waits to borrow and nothing can be borrowed. Leases come and go
+// within a guarantee; each release looks for somebody to serve.
 void FullQueue(benchmark::State& state) {
   const auto tenants = static_cast<uint64_t>(state.range(0));
   Driver driver(tenants, 2);

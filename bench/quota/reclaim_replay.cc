@@ -1,5 +1,5 @@
-// What each feature of reclaim does to traces of four classes, in simulated
-// time:
+// Shows what each feature of reclaim does to traces of four classes, in
+// simulated time:
 //
 //     reclaim_replay [minutes] [seeds]
 //

@@ -7,13 +7,13 @@
 
 namespace gmb::bench {
 
-// What a figure is held to; none unless one of the two is set.
+// The goal of a figure; none unless one of the two is set.
 struct Goal {
   double at_most = 0;                   // in the figure's own unit
   double at_least_percent_of_peer = 0;  // median by median
 };
 
-// What is said about a figure beside its values.
+// The words about a figure beside its values.
 struct Meaning {
   const char* unit;    // "ms", "GB/s", "%"
   std::string beside;  // a figure of the same section; empty: none

@@ -14,7 +14,7 @@
 
 namespace gmb::bench {
 
-// What is measured, with what beside it, and where it goes.
+// One run: what is measured, with what beside it, and where it goes.
 struct Run {
   Stage* stage;
   PlainCopy* plain;

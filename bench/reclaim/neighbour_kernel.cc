@@ -94,7 +94,7 @@ STEP:
 }
 )";
 
-// What only kernels need of the driver.
+// A function of the driver that only kernels need.
 template <typename Function>
 Function* FindInDriver(const char* name) {
   static void* const kLibrary = dlopen("libcuda.so.1", RTLD_NOW);

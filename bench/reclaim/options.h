@@ -26,8 +26,8 @@ struct ReclaimOptions {
 
 extern const char kReclaimUsage[];
 
-// What is left out is chosen for the machine: a GPU if there is one. The error
-// says which argument was not understood.
+// Options that are left out are chosen for the machine: a GPU if there is one.
+// The error says which argument was not understood.
 [[nodiscard]] absl::StatusOr<ReclaimOptions> ParseReclaimOptions(int argc,
                                                                  char** argv);
 

@@ -1,6 +1,6 @@
-// What it costs to take memory from one tenant for another and to bring it
-// back, through a real broker with real processes, beside what programs would
-// do by themselves in the same run.
+// Measures the cost of taking memory from one tenant for another and bringing
+// it back, through a real broker with real processes, beside what programs
+// would do by themselves in the same run.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

@@ -71,7 +71,7 @@ absl::Status Stage::Start(const ReclaimOptions& options,
   if (!program.ok()) return program.status();
   cli::BrokerProcess::Options broker;
   broker.program = *program;
-  // What was released is to be clear before the next round.
+  // Released memory is to be clear before the next round.
   broker.device_flags = {"--device",    options.device,     "--reuse-for",
                          "0s",          "--drain-deadline", "1s",
                          "--host-pool", options.host_pool};
@@ -90,7 +90,7 @@ absl::Status Stage::Start(const ReclaimOptions& options,
 absl::Status Stage::Connect(const std::string& dir) {
   log_ = dir + "/tenants.log";
   events_ = std::make_unique<EventLog>(&broker_->admin());
-  // Whoever connects is an event: when one comes, the others will.
+  // A connection is an event: when one comes, the others will.
   const absl::Status watched =
       Await("the broker's events", kPatience, [this]() -> absl::StatusOr<bool> {
         auto taker = ConnectTo(SocketDir(kTaker));

@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 class Nothing:
-    """What the replay itself costs."""
+    """The cost of the replay itself."""
 
     name = "an empty call from Python"
 

@@ -1,6 +1,6 @@
-"""What PyTorch's memory history says was asked of its allocator, as lines of a trace (README.md)."""
+"""The requests to PyTorch's allocator, from its memory history, as lines of a trace (README.md)."""
 
-# What the allocator does by itself, and what it notes.
+# Actions of the allocator by itself, and its notes.
 _NOT_ASKED_FOR = frozenset((
     "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "snapshot", "oom",
     "user_defined"))

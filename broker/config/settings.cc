@@ -105,8 +105,8 @@ constexpr Setting kSettings[] = {
      "none, and what is to be kept stays on the device",
      false, PutHostPool},
     {"pause", nullptr, "on",
-     "let no new scope into sessions above their guarantee when somebody lacks "
-     "bytes within his",
+     "let no new scope into sessions above their guarantee when a tenant lacks "
+     "bytes within its own",
      false, [](Text t, Config* c) { return Put(ParseTruth(t), &c->pause); }},
     {"lend_parked_guarantees", nullptr, "off",
      "let requests above a guarantee have parked memory within another's",

@@ -59,7 +59,7 @@ class Acceptor {
   // Takes at most kBatch connections, so that a flood leaves time for others.
   [[nodiscard]] std::vector<Accepted> Accept(uint64_t id, Time now);
   // When OnTime has something to do: a listener rests that came too fast, or
-  // whose old connections can not be closed as fast as new ones come; or all
+  // whose old connections cannot be closed as fast as new ones come; or all
   // do, since even the fd in reserve is lost.
   [[nodiscard]] std::optional<Time> wakes_at() const;
   void OnTime(Time now);

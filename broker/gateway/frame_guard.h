@@ -13,10 +13,11 @@
 
 namespace gmb::broker {
 
-// What a tenant's client may do to gRPC's HTTP/2: bounds that no honest client
-// comes near, judged by the frames' headers alone. gRPC has no bound of its own
-// for the length of a header block, and none that holds for a client that does
-// not acknowledge its settings. docs/protocol.md, section 10, has the figures.
+// Bounds what a tenant's client may do to gRPC's HTTP/2. No honest client comes
+// near the bounds, which are judged by the frames' headers alone. gRPC has no
+// bound of its own for the length of a header block, and none that holds for a
+// client that does not acknowledge its settings. docs/protocol.md, section 5,
+// has the figures.
 // A value; one for each connection.
 class FrameGuard {
  public:
@@ -27,10 +28,11 @@ class FrameGuard {
   static constexpr size_t kMaxContinuations = 16;
   static constexpr size_t kMaxStreams = 64;
 
-  // What the client sent next, before gRPC sees any of it. RESOURCE_EXHAUSTED:
-  // the bound that it broke; INVALID_ARGUMENT: it does not speak HTTP/2.
+  // Takes the client's next bytes, before gRPC sees any of them.
+  // RESOURCE_EXHAUSTED: the bound that it broke; INVALID_ARGUMENT: it does not
+  // speak HTTP/2.
   [[nodiscard]] absl::Status OnClientBytes(absl::string_view bytes, Time now);
-  // What gRPC answered.
+  // Takes the bytes that gRPC answered.
   void OnServerBytes(absl::string_view bytes);
 
   [[nodiscard]] size_t open_streams() const { return streams_.size(); }

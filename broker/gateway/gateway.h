@@ -41,10 +41,10 @@ struct GatewayOptions {
   // Connections of all processes beyond one for each session; a client that
   // connects anew needs one for a moment.
   size_t spare_connections = 32;
-  // How often a tenant's processes may connect; beyond it they wait. What a
-  // connection may do is bounded, and so has to be how many come after each
-  // other. One that made many calls of late counts as more than one when it
-  // ends, and so does one that broke a bound.
+  // How often a tenant's processes may connect; beyond it they wait. A
+  // connection has bounds, so the number of connections that follow each other
+  // has to have one as well. A connection that made many calls of late counts as
+  // more than one when it ends, and so does one that broke a bound.
   double connects_at_once = 512;
   double connects_a_second = 64;
   double calls_a_connect = 8;
@@ -84,7 +84,7 @@ class Gateway {
   // `calls` are made on a thread of ours, hand_over until StopAccepting
   // returns.
   void Serve(Calls calls);
-  // Lets nobody in any more. What passes already goes on until the end.
+  // Lets nobody in any more. Connections that are in go on until the end.
   void StopAccepting();
 
  private:

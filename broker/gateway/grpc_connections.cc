@@ -107,7 +107,7 @@ void GrpcConnections::Run() {
 }
 
 void GrpcConnections::Admit(Accepted accepted) {
-  // Closed by the disposer where it can not be had in the books.
+  // Closed by the disposer where it cannot be had in the books.
   ipc::UniqueFd fd = Register(std::move(accepted));
   if (fd.valid()) hand_over_(fd.release());
 }

@@ -58,7 +58,8 @@ class GuardedSocket {
   [[nodiscard]] double CallsOfBurst(FrameGuard::Time now) const;
 
  private:
-  // What stands against a read now: a hang-up, answers that nobody reads.
+  // Whether something stands against a read now: a hang-up, or answers that
+  // nobody reads.
   enum class Readiness { kRead, kNotNow, kOver };
   [[nodiscard]] Readiness MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Judge(const msghdr& message, size_t received)

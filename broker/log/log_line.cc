@@ -1,3 +1,4 @@
+// The log: one event as a line of text or JSON.
 #include "broker/log/log_line.h"
 
 #include <algorithm>

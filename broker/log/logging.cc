@@ -1,3 +1,4 @@
+// The log: writes the lines, and holds back those of noisy clients.
 #include "broker/log/logging.h"
 
 #include <spdlog/sinks/stdout_sinks.h>

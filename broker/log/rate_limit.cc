@@ -1,3 +1,4 @@
+// The log: how many lines of a kind clients may cause.
 #include "broker/log/rate_limit.h"
 
 #include <algorithm>

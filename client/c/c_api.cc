@@ -1,3 +1,4 @@
+// The C interface: sessions, leases and the gate, over the C++ library.
 #include "gmb/c_api.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// The C interface: errors as objects of the caller's.
 #include "client/c/c_error.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The C interface: options of callers that know fewer or more fields.
 #include "client/c/c_options.h"
 
 #include <string>

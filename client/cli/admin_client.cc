@@ -1,3 +1,4 @@
+// The command's calls to the broker, and what it says when none answers.
 #include "client/cli/admin_client.h"
 
 #include <utility>

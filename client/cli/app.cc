@@ -1,4 +1,4 @@
-// What gmb can do: every command, in the order of its help.
+// The commands of gmb, in the order of its help.
 #include "client/cli/app.h"
 
 #include "client/cli/commands/commands.h"

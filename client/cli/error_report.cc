@@ -1,3 +1,4 @@
+// Errors of a command for people and programs, with the next command to try.
 #include "client/cli/error_report.h"
 
 #include <optional>

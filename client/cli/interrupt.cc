@@ -1,3 +1,4 @@
+// Signals that end a command in order.
 #include "client/cli/interrupt.h"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+// gmb, the operator's command.
 #include "client/cli/app.h"
 
 int main(int argc, char** argv) {

@@ -1,3 +1,4 @@
+// Why no broker answers, in a sentence that says what to do.
 #include "client/cli/no_answer.h"
 
 #include "absl/strings/match.h"

@@ -78,7 +78,7 @@ ExitCode RunProgram(const Program& program,
 }
 
 int MainOf(const Program& program, int argc, char** argv) {
-  // What gRPC would log is in the errors that the commands report.
+  // gRPC need not log: its errors are in those that the commands report.
   // NOLINTNEXTLINE(concurrency-mt-unsafe): there are no threads yet
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const std::vector<std::string> arguments(argv + 1, argv + argc);

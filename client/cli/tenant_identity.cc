@@ -1,3 +1,4 @@
+// How `gmb hold` and `gmb run` become a tenant.
 #include "client/cli/tenant_identity.h"
 
 #include <unistd.h>

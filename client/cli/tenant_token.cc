@@ -1,3 +1,4 @@
+// A tenant's token, read from a file.
 #include "client/cli/tenant_token.h"
 
 #include <array>

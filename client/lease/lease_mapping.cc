@@ -1,3 +1,4 @@
+// A lease arrives: reserves its addresses and maps its slabs.
 #include "client/lease/lease_mapping.h"
 
 #include <limits>

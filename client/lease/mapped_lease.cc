@@ -1,3 +1,4 @@
+// A lease's addresses, and what is mapped there, until its release.
 #include "client/lease/mapped_lease.h"
 
 namespace gmb::internal {

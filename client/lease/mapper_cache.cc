@@ -1,3 +1,4 @@
+// Opens a device when the first lease on it arrives.
 #include "client/lease/mapper_cache.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A lease leaves and comes back: which move of which lease is asked for.
 #include "client/lease/move_table.h"
 
 #include <algorithm>

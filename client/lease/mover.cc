@@ -1,3 +1,4 @@
+// A lease leaves and comes back: the thread that unmaps and maps it.
 #include "client/lease/mover.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// A lease arrives: collects its slabs, and believes no frame.
 #include "client/lease/slab_set.h"
 
 #include <algorithm>

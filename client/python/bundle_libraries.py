@@ -23,7 +23,7 @@ SYSTEM = re.compile(
 
 
 def needed(library):
-    """What the loader finds for it and its like: name to path, without the system's."""
+    """The libraries that the loader finds for it: name to path, without the system's."""
     said = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
     found = {}
     for line in said.splitlines():

@@ -1,4 +1,5 @@
-// What a thread does that waits for the answer to its request.
+// A thread that waits for the answer to its request: how it sleeps, wakes and
+// gives up.
 #include "client/session/calls.h"
 
 #include <algorithm>
@@ -39,8 +40,8 @@ std::chrono::nanoseconds ToNanoseconds(absl::Duration duration) {
 
 }  // namespace
 
-// A call that waits for an answer. Who asks for a lease waits for its slabs
-// itself, at the socket, so that no other thread has to wake it.
+// A call that waits for an answer. A thread that asks for a lease waits for its
+// slabs itself, at the socket, so that no other thread has to wake it.
 struct Calls::Call {
   uint64_t id = 0;
   Clock::time_point deadline;
@@ -59,7 +60,7 @@ struct Calls::Call {
   }
 };
 
-// What a waiting call is to do next.
+// The next step of a call that waits.
 struct Calls::Step {
   std::optional<absl::StatusOr<Answer>> result;
   std::optional<uint64_t> ahead;
@@ -99,7 +100,7 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
                                            absl::Duration wait,
                                            EarlyMapping* early,
                                            Arrivals* arrivals) {
-  // Without a seat it is woken by whoever reads.
+  // Without a seat it is woken by the thread that reads.
   HandleChannel::Seat seat(&handles_);
   Call call{.deadline = Clock::now() + ToNanoseconds(wait + answer_timeout_),
             .lease = &options,

@@ -29,10 +29,10 @@ struct Arrivals {
   std::chrono::steady_clock::time_point grant{};
 };
 
-// What a session asks and tells its broker, and the threads that wait for the
-// answers: the lock around the RequestTable. Says what the stream is to write,
-// and takes what came over both sockets. Thread-safe. In a forked child only
-// CheckAlive and fork_guard may be called.
+// The requests of a session, and the threads that wait for the answers: the
+// lock around the RequestTable. It says what the stream is to write, and takes
+// what came over both sockets. Thread-safe. In a forked child only CheckAlive
+// and fork_guard may be called.
 class Calls final : public MessageSource {
  public:
   using Clock = std::chrono::steady_clock;
@@ -67,8 +67,8 @@ class Calls final : public MessageSource {
   // unless the session is over: now, or soon.
   void Send(v1::ClientMessage message);
   void SendSoon(v1::ClientMessage message);
-  // The same for who orders messages by a lock: Queue, unlock, Flush. An error
-  // says that the session is over.
+  // The same for a caller that orders messages by a lock: Queue, unlock, Flush.
+  // An error says that the session is over.
   [[nodiscard]] absl::Status Queue(v1::ClientMessage message);
   void Flush() { stream_.Poke(); }
 

@@ -1,4 +1,5 @@
-// What a session does for its gate.
+// A session's gate: tells the broker that it is on or off, and asks for memory
+// that is away.
 #include "client/session/gate_switch.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ absl::Status GateSwitch::TurnOff(absl::Duration wait) {
   if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
   ipc::MutexLock lock(&mu_);
   if (!gate_.on()) return absl::OkStatus();
-  // First all of its memory is there, and stays: the broker can not promise
+  // First all of its memory is there, and stays: the broker cannot promise
   // for what is away.
   if (absl::Status off = gate_.TurnOff(wait); !off.ok()) return off;
   absl::Status told = calls_.Ask(SetGate(false)).status();

@@ -1,3 +1,4 @@
+// A session begins: connects, and proves who this process is.
 #include "client/session/greeting.h"
 
 #include <cerrno>

@@ -16,7 +16,7 @@
 
 namespace gmb::internal {
 
-// Who takes the slabs that a HandleChannel reads. Called with its lock held.
+// Takes the slabs that a HandleChannel reads. Called with its lock held.
 class SlabSink {
  public:
   // `reader`: the request whose call reads on this thread, or 0. An error says
@@ -46,8 +46,7 @@ class HandleChannel {
     Seat& operator=(const Seat&) = delete;
     ~Seat();
 
-    // What wakes the one who waits; null: there was no place, or no fd to
-    // spare.
+    // Wakes the thread that waits; null: there was no place, or no fd to spare.
     [[nodiscard]] ipc::Wakeup* wakeup() {
       return wakeup_.has_value() ? &*wakeup_ : nullptr;
     }

@@ -1,5 +1,5 @@
-// From the sockets to whom it is for. Runs on gRPC's threads, and, for slabs,
-// on whichever thread reads the handle socket.
+// Hands what comes over the sockets to the parts that it is for. Runs on gRPC's
+// threads, and, for slabs, on the thread that reads the handle socket.
 #include "client/session/inbox.h"
 
 #include <chrono>
@@ -34,7 +34,7 @@ absl::Status Inbox::OnSlabs(const v1::Slabs& slabs,
                            ? mover_.OnSlabs(slabs, std::move(fds))
                            : calls_.OnSlabs(slabs, std::move(fds), reader);
   if (!taken.ok()) return taken;
-  calls_.Flush();  // what did not match its grant is released
+  calls_.Flush();  // slabs that did not match their grant are released
   return absl::OkStatus();
 }
 

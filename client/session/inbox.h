@@ -18,8 +18,8 @@
 
 namespace gmb::internal {
 
-// Where all that the broker sends arrives: the one place that says who takes
-// what. Has no lock and no state. When the broker breaks the protocol, or
+// All that the broker sends arrives here: the one place that says which part
+// takes it. Has no lock and no state. When the broker breaks the protocol, or
 // memory is lacking, it ends the session.
 class Inbox final : public MessageSink, public SlabSink {
  public:
@@ -37,7 +37,7 @@ class Inbox final : public MessageSink, public SlabSink {
 
  private:
   absl::Status TakeAnswer(v1::BrokerMessage message);
-  // What the broker says by itself.
+  // Takes messages that the broker sends unasked.
   absl::Status TakeNotice(const v1::BrokerMessage& message);
 
   Calls& calls_;

@@ -1,4 +1,4 @@
-// What a session says to its broker about one lease, in the order of its life.
+// A session's calls about one lease, in the order of the lease's life.
 #include "client/session/lease_calls.h"
 
 #include <algorithm>

@@ -22,8 +22,8 @@ class LeaseCalls {
   // Both outlive it.
   LeaseCalls(Calls* calls, Mover* mover) : calls_(*calls), mover_(*mover) {}
 
-  // Blocks until the lease is granted and all of its slabs are here. Whoever
-  // gets it owes the broker Mapped or Release. `early` may be null; if it
+  // Blocks until the lease is granted and all of its slabs are here. The caller
+  // that gets it owes the broker Mapped or Release. `early` may be null; if it
   // was given slabs, those granted are without handles.
   [[nodiscard]] absl::StatusOr<Granted> Acquire(uint64_t bytes,
                                                 const AcquireOptions& options,

@@ -1,3 +1,4 @@
+// Calls the application's handlers, on a thread of their own.
 #include "client/session/notifier.h"
 
 #include <utility>

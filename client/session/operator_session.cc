@@ -1,3 +1,4 @@
+// An operator's session, for the command.
 #include "client/session/operator_session.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Unanswered requests, to be repeated when the stream breaks.
 #include "client/session/request_table.h"
 
 #include <utility>

@@ -33,8 +33,8 @@ namespace gmb::internal {
 // One session with a broker: both sockets, from the greeting to the hang-up.
 // Shared by the Client and its leases; ends when the last of them lets go.
 //
-// It puts its parts together and has no lock. What the program says goes from
-// left to right, and what the broker says from right to left:
+// It puts its parts together and has no lock. The program's words go from left
+// to right, the broker's from right to left:
 //
 //   LeaseCalls, GateSwitch, TrimReports -> Calls -> StreamChannel -> broker
 //   Calls, Mover, Gate, TrimHook, Notifier <- Inbox <- StreamChannel,

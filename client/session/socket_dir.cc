@@ -1,3 +1,4 @@
+// Finds the broker's sockets.
 #include "client/session/socket_dir.h"
 
 #include <fcntl.h>

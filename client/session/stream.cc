@@ -1,3 +1,4 @@
+// One gRPC stream of a session.
 #include "client/session/stream.h"
 
 #include <utility>

@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr absl::Duration kMostBackoff = absl::Seconds(1);
-// What nobody waits for goes with the next message, or after this time.
+// A message that nobody waits for goes with the next one, or after this time.
 constexpr std::chrono::milliseconds kWriteDelay{5};
 
 // Whether a new stream may do better than the one that ended so.

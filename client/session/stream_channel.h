@@ -31,8 +31,8 @@ class MessageSource {
   ~MessageSource() = default;
 };
 
-// Who takes what a StreamChannel brings. Called on gRPC's threads, without the
-// channel's lock.
+// Takes the messages that a StreamChannel brings. Called on gRPC's threads,
+// without the channel's lock.
 class MessageSink {
  public:
   virtual void OnMessage(v1::BrokerMessage message) = 0;

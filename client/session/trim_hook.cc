@@ -1,3 +1,4 @@
+// Trims: calls heaps and the application's handler, and answers in time.
 #include "client/session/trim_hook.h"
 
 #include <algorithm>

@@ -15,15 +15,15 @@
 
 namespace gmb::internal {
 
-// What a session tells its broker about trims: how much it could give back, and
-// what each Trim is answered with. Thread-safe.
+// A session's reports to its broker about trims: how much it could give back,
+// and the answer to each Trim. Thread-safe.
 class TrimReports {
  public:
   // `welcome`, which names the devices, and `calls` outlive it.
   TrimReports(const v1::Welcome* welcome, std::shared_ptr<TrimHook> hook,
               Calls* calls);
 
-  // What the broker's Trims call.
+  // The hook that the broker's Trims call.
   [[nodiscard]] TrimHook& hook() { return *hook_; }
   // Does not wait. The device's sum counts: of the application's, which has no
   // heap, and its heaps'.

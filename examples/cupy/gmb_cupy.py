@@ -68,7 +68,7 @@ def _load(path):
 
 
 class GmbError(RuntimeError):
-    """What the library says that is no lack of memory."""
+    """An error of the library that is no lack of memory."""
 
 
 class Heap:

@@ -21,7 +21,7 @@ class Outcome:
 
 
 def call(port, method, path, body=None):
-    """What the server answers, as JSON."""
+    """The server's answer, as JSON."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
         connection.request(method, path, None if body is None else json.dumps(body))

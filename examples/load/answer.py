@@ -1,4 +1,4 @@
-"""What became of one request."""
+"""The outcome of one request."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from load.trace import Request, Trace
 
 @dataclass(frozen=True)
 class Shape:
-    """What a trace is made from; all of it goes into the trace's header."""
+    """The parameters of a trace; all of them go into its header."""
 
     seed: int = 1
     models: int = 24
@@ -63,7 +63,7 @@ def _model_requests(shape: Shape, number: int) -> list[Request]:
     while True:
         now += chance.expovariate(shape.burst_rate)
         while now >= on_until:
-            # What is left of the step falls into the next burst: it has no memory.
+            # The rest of the step falls into the next burst: a Poisson process has no memory.
             now += chance.expovariate(1 / off_seconds) if off_seconds else 0.0
             begins = now
             on_until = begins + chance.expovariate(1 / shape.burst_seconds)

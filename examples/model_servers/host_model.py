@@ -34,7 +34,7 @@ def _fill(view: memoryview, pattern: bytes) -> None:
 
 
 def expected_sum(sizes: HostSizes, seed: int, batch: int) -> str:
-    """What a server answers, worked out without a broker."""
+    """The right answer of a server, worked out without a broker."""
     total = 0
     for count, pattern in (
         (sizes.weights_bytes, _pattern("weights", seed)),

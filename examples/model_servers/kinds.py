@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class HostSizes:
-    """What a kind takes where there is no GPU: as bytes, for the host device."""
+    """The sizes of a kind where there is no GPU: as bytes, for the host device."""
 
     weights_bytes: int
     bytes_per_item: int  # of activations, for each of a batch

@@ -1,4 +1,4 @@
-"""What the server asks of a model, on whatever device it is."""
+"""The server's interface to a model, on any device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Model(Protocol):
     max_batch: int
 
     def warm(self) -> None:
-        """What a process needs once, whatever is loaded; on memory that is given back."""
+        """Makes what a process needs once, whatever is loaded; on memory that is given back."""
 
     def load(self, share_bytes: int | None) -> None:
         """Makes the weights. `share_bytes`: of the device, when it is split. May raise Refused."""

@@ -19,7 +19,7 @@ from typing import Any
 from model_servers.model import Model, Refused
 
 # Entering an open gate takes microseconds, and up to 1 ms beside a parker that waits for the
-# GPU. What takes longer waited for memory to come back: the package does not say it otherwise.
+# GPU. One that takes longer waited for memory to come back: the package has no other way to tell.
 RESTORED_SECONDS = 0.002
 
 # For how long memory is waited for inside a scope, and how often a request tries.

@@ -11,8 +11,8 @@
 
 namespace model_servers {
 
-// What host and GPU compute alike: whole numbers, so that sums are the same to
-// the bit whoever added them up, and in whatever order.
+// Arithmetic that host and GPU do alike: on whole numbers, so that sums are the
+// same to the bit on either of them, and in any order.
 
 MODEL_SERVERS_HOST_AND_GPU inline uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;

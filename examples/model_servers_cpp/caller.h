@@ -12,7 +12,7 @@
 
 namespace model_servers {
 
-// What came of one request.
+// The outcome of one request.
 struct Reply {
   enum class Kind { kServed, kRefused, kFailed };
   Kind kind = Kind::kFailed;

@@ -105,7 +105,7 @@ class Report {
     std::fflush(stdout);
   }
 
-  // What the servers held, beside their share, and the checks.
+  // Prints how much the servers held, beside their share, and the checks.
   bool Conclude(const std::vector<Target>& targets, uint64_t share_bytes) {
     std::printf("\n  %-11s %12s %14s %12s\n", "model", "share", "peak held",
                 "holds now");

@@ -177,9 +177,9 @@ absl::StatusOr<Answer> Engine::Infer(uint64_t rows) {
 
 // Batches that each hold a part of what they need, and wait for the rest, would
 // wait for each other. So one that has waited a little gives all back, stays
-// out of the gate until others can have its memory, and begins anew. What is
-// above the tenant's limit may be so because of what the heap keeps for batches
-// of other sizes; without that it stays so.
+// out of the gate until others can have its memory, and begins anew. A batch
+// may be above the tenant's limit because of memory that the heap keeps for
+// batches of other sizes; without that it stays above.
 absl::StatusOr<Answer> Engine::InferPatiently(uint64_t rows) {
   const absl::Time deadline = absl::Now() + wait_;
   absl::BitGen random;

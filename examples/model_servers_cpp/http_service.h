@@ -14,7 +14,7 @@ namespace model_servers {
 //   GET /healthz   200 "ok"; 503 when the session with the broker is over
 //   POST /infer    {"batch": N}; 400, or 503 with the broker's reason
 //   GET /stats
-// What it answers is JSON, errors are {"error": "...", "reason": "..."}.
+// Answers are JSON, errors are {"error": "...", "reason": "..."}.
 class HttpService {
  public:
   // The engine has to outlive it.

@@ -24,7 +24,7 @@ struct LoadOptions {
   uint64_t seed = 1;
 };
 
-// What the requests to one server came to.
+// The outcomes of the requests to one server.
 struct Tally {
   uint64_t requests = 0;
   uint64_t served = 0;

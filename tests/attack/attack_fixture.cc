@@ -1,4 +1,4 @@
-// What every attack is measured by: others are served meanwhile, and nothing is
+// Every attack is measured by this: others are served meanwhile, and nothing is
 // left of it.
 #include "tests/attack/attack_fixture.h"
 

@@ -1,4 +1,4 @@
-// What the broker tells its operators while it is attacked.
+// The events that the broker tells its operators while it is attacked.
 #include "tests/attack/event_listener.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-// What others do while somebody attacks.
+// A tenant that works as usual while somebody attacks.
 #include "tests/attack/honest_tenant.h"
 
 #include <cstring>

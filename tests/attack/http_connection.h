@@ -9,8 +9,8 @@
 
 namespace gmb::attack {
 
-// A connection of a Unix stream socket that never waits. What is to be written
-// stays in it until the peer takes it.
+// A connection of a Unix stream socket that never waits. Bytes to be written
+// stay in it until the peer takes them.
 class HttpConnection {
  public:
   // False: the backlog is full, nobody listens, or no fd is left.

@@ -10,9 +10,9 @@
 namespace gmb::attack {
 
 struct HttpFlood {
-  // What comes first on a connection, after HTTP/2's own opening; may be empty.
+  // Sent first on a connection, after HTTP/2's own opening; may be empty.
   std::function<std::string(HttpConnection&, const std::string& token)> begin;
-  // What comes next, again and again: some KiB.
+  // Sent next, again and again: some KiB.
   std::function<std::string(HttpConnection&, const std::string& token)> next;
   // Whether it takes the answers; otherwise the broker has to keep them, or to
   // stop.
@@ -20,8 +20,8 @@ struct HttpFlood {
 };
 
 // Keeps as many connections to gmb.sock as the options say full of it, with a
-// session of this process where they ask for one. What the broker closes, or
-// does not read for some seconds, is opened anew.
+// session of this process where they ask for one. A connection that the broker
+// closes, or does not read for some seconds, is opened anew.
 void Run(const HttpFlood& flood, Attack& attack);
 
 }  // namespace gmb::attack

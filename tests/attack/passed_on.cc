@@ -21,7 +21,7 @@ constexpr absl::Duration kReply = absl::Milliseconds(300);
 constexpr int kAnswered = 10;
 constexpr int kNotEnded = 11;
 
-// What the heir does with the dead process's sockets; how it went.
+// The heir's use of the dead process's sockets; how it went.
 int Inherit(OwnSession* session, HandStream* stream,
             const std::string& socket_dir) {
   const absl::Time deadline = absl::Now() + kPatience;

@@ -6,7 +6,7 @@
 
 namespace gmb::cli {
 
-// What `say` returns in a process of a user for whom a directory of mode 0 is
+// The answer of `say` in a process of a user for whom a directory of mode 0 is
 // closed: root would enter it all the same. Not once there are threads.
 std::string AsOrdinaryUser(const std::function<std::string()>& say);
 

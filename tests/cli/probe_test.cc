@@ -12,7 +12,7 @@
 namespace gmb::cli {
 namespace {
 
-// What `gmb status --quiet` said, and its exit code, as one line.
+// The output of `gmb status --quiet`, and its exit code, as one line.
 std::string Probe(const std::string& socket_dir) {
   std::ostringstream out;
   std::ostringstream err;

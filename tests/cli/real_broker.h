@@ -15,7 +15,7 @@
 
 namespace gmb::cli {
 
-// What a run of the command said.
+// The output of a run of the command.
 struct Said {
   ExitCode code;
   std::string out;

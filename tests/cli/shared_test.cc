@@ -92,7 +92,7 @@ TEST_F(SharedTest, TheListShowsWhoHasItAndDropEndsIt) {
   const Said dropped = Gmb({"lease", "drop", "--tenant", "a", "llm"});
   EXPECT_EQ(dropped.code, ExitCode::kOk) << dropped.err;
   EXPECT_EQ(dropped.out,
-            "dropped llm of tenant a: nobody had it, it is gone\n");
+            "dropped llm of tenant a: no session had it, so it is gone\n");
   EXPECT_EQ(Gmb({"lease", "list"}).out, "no leases\n");
   const Said again = Gmb({"lease", "drop", "--tenant", "a", "llm"});
   EXPECT_EQ(again.code, ExitCode::kFailed);

@@ -49,7 +49,7 @@ class ClientTest : public ::testing::Test {
   // With a short patience, for brokers that do not answer.
   ClientOptions ImpatientOptions() const {
     ClientOptions options = Options();
-    // What is answered has to come within it, on a loaded machine, too.
+    // Answers have to come within it, on a loaded machine, too.
     options.answer_timeout = absl::Seconds(1);
     return options;
   }

@@ -16,7 +16,7 @@ class ClientGateTest : public ClientTest {
  protected:
   static constexpr absl::Duration kWait = absl::Seconds(20);
 
-  // What comes of one kind goes to `handler`, everything else is served.
+  // Messages of one kind go to `handler`, everything else is served.
   void On(v1::ClientMessage::KindCase kind,
           std::function<void(const v1::ClientMessage&)> handler) {
     broker().OnMessage([this, kind, handler = std::move(handler)](

@@ -250,7 +250,7 @@ TEST_F(ClientMovesTest, ManyLeasesMoveWhileThreadsComeAndGo) {
           ++wrong;
           return;
         }
-        // What is there was brought back whole.
+        // The lease was brought back whole.
         const Lease& lease = leases[static_cast<size_t>(t)];
         const char* const bytes = static_cast<const char*>(lease.data());
         if (bytes[0] != bytes[lease.size_bytes() - 1]) ++wrong;

@@ -1,5 +1,5 @@
-// What takes a second process: forked children, and brokers that are stopped
-// or killed.
+// Tests that take a second process: forked children, and brokers that are
+// stopped or killed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

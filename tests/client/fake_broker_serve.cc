@@ -1,4 +1,4 @@
-// What the fake broker does with a session: well, or as it is told.
+// How the fake broker serves a session: well, or as it is told.
 #include <sys/socket.h>
 
 #include <algorithm>

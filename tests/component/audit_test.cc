@@ -1,4 +1,4 @@
-// What the audit lists: what operators did, and nothing that was refused.
+// The audit lists what operators did, and nothing that was refused.
 #include <memory>
 #include <string>
 #include <utility>

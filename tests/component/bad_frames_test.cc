@@ -42,7 +42,7 @@ class BadFramesTest : public ComponentTest {
     EXPECT_TRUE(session.TakeSlabs().ok());
     return session;
   }
-  // What a session says instead of SlabsAck ends it, and nothing else.
+  // Bytes that a session sends instead of SlabsAck end it, and nothing else.
   void ExpectEnds(const std::string& bytes, const std::vector<int>& fds = {}) {
     std::unique_ptr<RawStream> stream;
     RawSession session = OpenWithLease(&stream);

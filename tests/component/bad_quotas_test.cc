@@ -1,4 +1,4 @@
-// What an operator may get wrong: quotas, names, and deleting what is in use.
+// Mistakes of an operator: in quotas, in names, and deleting what is in use.
 #include <cmath>
 #include <filesystem>
 #include <functional>

@@ -3,8 +3,8 @@
 //
 //   churn_tenant SOCKET_DIR TAG SEED ROUNDS
 //
-// All it writes carries its tag. What it leases must hold zeros or its own
-// tag, and stay as written. Ends with 0 and "rounds=N granted=M", or with 4
+// All it writes carries its tag. Its leases must hold zeros or its own tag, and
+// stay as written. Ends with 0 and "rounds=N granted=M", or with 4
 // and what it found.
 #include <cstdint>
 #include <cstdio>

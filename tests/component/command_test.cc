@@ -1,5 +1,5 @@
 // Every command of the real gmb on the real gmbd: for people, as JSON, and used
-// wrongly. What each says in detail is tested in tests/cli.
+// wrongly. tests/cli tests what each says in detail.
 #include <signal.h>
 
 #include <sstream>

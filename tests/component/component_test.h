@@ -26,7 +26,8 @@ inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 // Allocators keep some of what was freed.
 inline constexpr uint64_t kKeptByAllocators = 64 * kMiB;
 
-// What clients make a broker hold. Once they are gone it has to be as before.
+// All that clients make a broker hold. Once they are gone it has to be as
+// before.
 struct Footprint {
   size_t fds = 0;
   uint64_t sessions = 0;
@@ -46,7 +47,7 @@ std::ostream& operator<<(std::ostream& out, const Footprint& footprint);
 [[nodiscard]] ClientOptions OptionsFor(const std::string& socket_dir);
 [[nodiscard]] AcquireOptions WaitFor(absl::Duration wait);
 
-// What a run of the gmb command said.
+// The output of a run of the gmb command.
 struct Said {
   int exit_code;
   std::string out;

@@ -134,7 +134,7 @@ TEST_F(DeathTest, AKilledBrokerLeavesBytesReadableAndASuccessorServes) {
   EXPECT_TRUE(std::move(*lease).Release().ok());
 }
 
-// What this process writes to standard error, while it lives.
+// Keeps what this process writes to standard error, while it lives.
 class StandardError {
  public:
   explicit StandardError(const std::string& file)

@@ -1,5 +1,5 @@
-// Who a process is: by the directory it came through, its token, its uid, or by
-// default.
+// A process is known by the directory it came through, its token, its uid, or
+// by default.
 #include <unistd.h>
 
 #include <filesystem>

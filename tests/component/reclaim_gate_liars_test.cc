@@ -46,7 +46,7 @@ TEST_F(ReclaimGateLiarsTest, OneThatNeverParksIsPausedAndLeftAlone) {
   EXPECT_TRUE(left.ok()) << left;
 }
 
-// What it pays with is its own: a scope that the pause kept out.
+// It pays with its own: a scope that the pause kept out.
 TEST_F(ReclaimGateLiarsTest, OneThatClearsItsPauseGainsNothing) {
   const auto liar = OpenLiar();
   liar->TurnGateOn();

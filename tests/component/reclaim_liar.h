@@ -18,8 +18,8 @@
 namespace gmb::component {
 
 // A session spoken by hand that has a gate and leases of host memory, and does
-// with both what the test says. Of one thread. What the broker should have
-// said and did not is thrown as std::runtime_error, which fails the test.
+// with both what the test says. Of one thread. A word that the broker should
+// have said and did not is thrown as std::runtime_error, which fails the test.
 class Liar {
  public:
   // `tenant_dir` is the tenant's socket directory.

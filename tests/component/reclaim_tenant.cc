@@ -5,7 +5,7 @@
 //
 // All it writes carries its tag. Kept contents must be as written and at the
 // same address; new memory, and what may be lost, must be zero or carry its
-// tag. What lies within GUARANTEE_BYTES must not be denied. Ends with 0 and a
+// tag. A request within GUARANTEE_BYTES must not be denied. Ends with 0 and a
 // line of counts, or with 4 and what it found.
 #include <algorithm>
 #include <cstdint>

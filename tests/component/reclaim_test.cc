@@ -263,7 +263,7 @@ TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
     ASSERT_TRUE(scope.ok());
     EXPECT_TRUE(Holds(lease, 4));
     Write(lease, 5);
-    // What was written since is not what was copied.
+    // Bytes were written since the copy.
     EXPECT_EQ(SessionOf("idle").backed_bytes(), 0U);
   }
   auto again = busy->Acquire(200 * kMiB, Wait());
@@ -304,7 +304,7 @@ TEST_F(ReclaimTest, ALoweredLimitTakesWhatIsParked) {
   MakeTenant("idle", 0, 64 * kMiB);
   EXPECT_TRUE(
       Await([&] { return SessionOf("idle").evicted_bytes() == 128 * kMiB; }));
-  // What can never fit is refused at the gate.
+  // A request that can never fit is refused at the gate.
   const absl::Status refused = idle->Enter(kLong).status();
   ASSERT_TRUE(GetErrorDetail(refused).has_value()) << refused;
   EXPECT_EQ(GetErrorDetail(refused)->reason, ErrorReason::kTenantLimit);

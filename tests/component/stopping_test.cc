@@ -10,8 +10,8 @@ namespace {
 
 using StoppingTest = ComponentTest;
 
-// What `gmb watch` does not read fills its connection, and gRPC waits for its
-// writes.
+// Events that `gmb watch` does not read fill its connection, and gRPC waits for
+// its writes.
 TEST_F(StoppingTest, AnOperatorThatNeverReadsDoesNotKeepTheBrokerFromEnding) {
   constexpr int kRounds = 1000;  // of two events each
   StartBroker();

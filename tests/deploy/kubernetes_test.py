@@ -1,4 +1,4 @@
-"""What deploy/kubernetes renders to is valid, and says what the design says."""
+"""deploy/kubernetes renders to files that are valid, and say what the design says."""
 
 import pathlib
 import re
@@ -124,7 +124,7 @@ class ShapeTest(unittest.TestCase):
                 self.assertIn("exec", broker[probe])
 
     def test_a_draining_broker_is_not_ready_and_not_killed(self):
-        # What the commands then say is tried in tests/component/health_test.cc.
+        # tests/component/health_test.cc tries what the commands then say.
         for spec in self.each():
             [broker] = spec["initContainers"]
             self.assertEqual(broker["readinessProbe"]["exec"]["command"], ["gmb", "status", "-q"])

@@ -81,7 +81,7 @@ class TestLease {
   std::unique_ptr<MappedRange> range_;
 };
 
-// What a copier must do on every kind of device that can be evicted, with the
+// The duties of a copier on every kind of device that can be evicted, with the
 // same choice of devices as DeviceContract. The host pool and the pieces are
 // small, so that a few slabs cross all their borders.
 class CopierContract : public DeviceContract {

@@ -14,7 +14,7 @@
 #include "tests/device/copier_contract.h"
 #include "tests/device/fake_cuda/fake_cuda.h"
 
-// What copies of a vmm device do when driver calls fail, on the fake driver.
+// Copies of a vmm device when driver calls fail, on the fake driver.
 
 namespace gmb::device {
 namespace {
@@ -88,8 +88,8 @@ TEST(CudaCopyFaults, EveryCallMayFailAndLeavesNothingBehind) {
       EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
       EXPECT_NE(status.message().find("FAKE_ERROR"), std::string::npos);
     } else {
-      // What has nobody to tell: giving back at the end, contexts that are
-      // left, and page-locking, without which copies are made all the same.
+      // Nobody is told of these failures: giving back at the end, contexts that
+      // are left, and page-locking, without which copies are made all the same.
       EXPECT_TRUE(failed.empty() ||
                   failed.find("Destroy") != std::string::npos ||
                   failed.find("Release") != std::string::npos ||

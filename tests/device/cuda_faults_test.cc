@@ -10,7 +10,7 @@
 #include "tests/device/fake_cuda/fake_cuda.h"
 #include "tests/device/remote_mapper.h"
 
-// What the CUDA devices do when driver calls fail, on the fake driver.
+// The CUDA devices when driver calls fail, on the fake driver.
 
 namespace gmb::device {
 namespace {

@@ -32,7 +32,7 @@ absl::Status StatusOf(const absl::StatusOr<T>& value) {
 inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 inline constexpr uint64_t kSlab = 2 * kMiB;  // granularity of every kind
 
-// What every kind of device must do, checked with the broker's side in this
+// The duties of every kind of device, checked with the broker's side in this
 // process and clients in processes of their own. The parameter is the kind; a
 // CUDA kind without a GPU is skipped. GMB_TEST_GPU names a GPU other than the
 // first.

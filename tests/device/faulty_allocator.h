@@ -28,7 +28,7 @@ class FaultyAllocator final : public Allocator {
   explicit FaultyAllocator(std::unique_ptr<Allocator> real)
       : real_(std::move(real)), info_(real_->info()) {}
 
-  // What it says that it is, from its start on. Before others use it.
+  // Sets the kind that it says it is. Before others use it.
   void SetKind(DeviceKind kind) { info_.kind = kind; }
 
   // `k` is 1 for the next call. A later setting for the same op replaces an
@@ -60,7 +60,7 @@ class FaultyAllocator final : public Allocator {
     thief_ = pid;
   }
 
-  // What the driver says of other processes.
+  // Sets what the driver says of other processes.
   void SetProcesses(std::vector<ProcessUsage> users) {
     const ipc::MutexLock lock(&mutex_);
     users_ = std::move(users);

@@ -172,7 +172,7 @@ TEST_F(HostDevice, HeldSlabsCountAgainstTheCapacity) {
   EXPECT_TRUE(allocator_->Create(kSlab).ok()) << "found without FreeBytes()";
 }
 
-// The kernel does not count an O_PATH descriptor, so it can not keep memory
+// The kernel does not count an O_PATH descriptor, so it cannot keep memory
 // from us; and it must not keep a tenant's bytes either.
 TEST_F(HostDevice, PathDescriptorKeepsNeitherMemoryNorBytes) {
   CreatedSlab slab = Create(kSlab);

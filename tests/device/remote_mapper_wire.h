@@ -6,8 +6,8 @@
 
 #include "device/handle.h"
 
-// What the two ends of a RemoteMapper say to each other: one request, with at
-// most one fd, and one reply, each a packet. Both ends are the same binary.
+// The packets between the two ends of a RemoteMapper: one request, with at most
+// one fd, and one reply. Both ends are the same binary.
 
 namespace gmb::device::remote {
 

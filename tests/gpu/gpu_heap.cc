@@ -38,7 +38,7 @@ CUdeviceptr Pointer(void* address) {
   return reinterpret_cast<CUdeviceptr>(address);
 }
 
-// What device/ has no use for.
+// Functions of the driver that device/ has no use for.
 struct Functions {
   decltype(&::cuLaunchHostFunc) launch_host_function;
   decltype(&::cuMemsetD8Async) set;
@@ -215,7 +215,7 @@ CUgraph Trial::Capture(GraphPool& pool, void** output) {
   return graph;
 }
 
-// What other threads may do with the heap meanwhile.
+// Another thread uses the heap meanwhile, as it may.
 void Trial::DisturbFromAnotherThread() {
   std::thread([this] {
     void* const large = Get(3 * kChunk, streams_[1]);  // grows

@@ -119,8 +119,8 @@ pool_is() {
   value=$(pool "$1" "${4:-}")
   [ -n "$value" ] && test "$value" "$2" "$3"
 }
-# At rest: nothing granted or coming back. What contexts took, which count as
-# outside, is its own affair.
+# At rest: nothing granted or coming back. Memory of contexts, which counts as
+# outside, does not matter.
 at_rest() {
   pool_is granted_bytes -eq 0 && pool_is scrubbing_bytes -eq 0 &&
     pool_is unreturned_bytes -eq 0

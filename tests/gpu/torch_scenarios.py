@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tests/gpu/run-python runs: PyTorch with the broker's memory, one scenario a process.
+"""Run by tests/gpu/run-python: PyTorch with the broker's memory, one scenario a process.
 
     torch_scenarios.py SCENARIO
 
@@ -134,7 +134,7 @@ def batch(rows=4, length=256, width=1024):
 
 
 def reference(model, x):
-    """What torch makes of it with its own memory."""
+    """torch's result with its own memory."""
     native = type(model)(*(Block(1024) for _ in model)).half().eval()
     native.load_state_dict(model.state_dict())
     with torch.inference_mode():

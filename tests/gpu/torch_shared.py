@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tests/gpu/run-shared runs: one safetensors file in N processes, shared and plain.
+"""Run by tests/gpu/run-shared: one safetensors file in N processes, shared and plain.
 
     torch_shared.py FILE GIB            writes FILE, and drives workers
     torch_shared.py FILE GIB worker plain|shared
@@ -342,7 +342,7 @@ def drive():
             ask_all(some, "drop")
             check("without tensors it goes back", wait_until(lambda: not shared_leases()))
     lease = shared_leases()[0]
-    # What each computes with comes from leases as well.
+    # The memory that each computes with comes from leases as well.
     others = sum(int(one["bytes"]) for one in all_leases() if not one["share_name"])
     check("it is charged once", int(lease["bytes"]) <= SIZE + 64 * MIB
           and granted() == int(lease["bytes"]) + others,
@@ -371,7 +371,7 @@ def drive():
         lease["state"] in ("EVICTED", "EVICTING") for lease in shared_leases()))
     readers[2].ask("leave")
     for turn in ("first", "second"):
-        # What else they hold is taken as well.
+        # The rest of their memory is taken as well.
         taken = wait_until(lambda: reclaim(SIZE) or shared_leases()[0]["state"] == "EVICTED")
         check(f"with all parked it is taken, {turn} time", taken and evicted() >= SIZE,
               f"{evicted() // MIB} MiB away, {granted() // MIB} granted")

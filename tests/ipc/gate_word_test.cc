@@ -60,7 +60,7 @@ TEST(GateWord, ACopyIsTrueInItsEpochWhileNoScopeCanBeIn) {
   EXPECT_FALSE(CopyIsTrue(GateWord(GateState::kParked, 1, 5), 5));
 }
 
-// Whatever 64 bits lie in the page, nobody's move breaks what others rely on.
+// With any 64 bits in the page, nobody's move breaks what others rely on.
 TEST(GateWord, MovesKeepTheirRulesOnAnyBits) {
   constexpr uint64_t kSeed = 20240611;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);

@@ -73,8 +73,8 @@ TEST(ListenerTest, GivesItsSocketTheModeAskedFor) {
   }
 }
 
-// A stranger who owns the directory puts links where sockets are made. Whatever
-// comes of that, nothing but a socket of ours gets another mode.
+// A stranger who owns the directory puts links where sockets are made. In every
+// case nothing but a socket of ours gets another mode.
 TEST(ListenerTest, DoesNotFollowALinkThatIsSwappedIn) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("s");

@@ -15,8 +15,8 @@
 namespace gmb::testing {
 
 // Files of a FUSE server, a process of its own, that never writes what was
-// changed in them. Whoever drops the last reference to such a file waits for
-// the server, and no signal ends that, SIGKILL neither. The process must be
+// changed in them. A process that drops the last reference to such a file waits
+// for the server, and no signal ends that, SIGKILL neither. The process must be
 // root's. Mount gives the calling thread a mount namespace of its own; nothing
 // stays mounted.
 class SilentFiles {

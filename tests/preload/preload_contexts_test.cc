@@ -24,7 +24,7 @@ class PreloadContextsTest : public PreloadTest {
     all.insert(all.end(), steps.begin(), steps.end());
     return all;
   }
-  // What it printed for the steps.
+  // The lines that it printed for the steps.
   Words RunWithStreamOfOther(const Words& steps) const {
     Words lines = Run(
         {.steps = WithStreamOfOther(steps), .run_options = {"--wait", "0s"}});
@@ -98,8 +98,8 @@ TEST_F(PreloadContextsTest, AStreamNeedsNoCurrentContext) {
                   absl::StrCat("alloc-async z ", kInvalidContext), "end"));
 }
 
-// Whatever ends the context that memory was freed in: it goes back at once, and
-// the program goes on.
+// In each way in which the context can end that memory was freed in, the memory
+// goes back at once, and the program goes on.
 struct End {
   std::string name;
   Words before;  // makes the stream 4, of the context that ends

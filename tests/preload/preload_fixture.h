@@ -11,7 +11,7 @@ namespace gmb::component {
 
 using Words = std::vector<std::string>;
 
-// What `program_main.cc` is told to do, and how it finds the driver.
+// The orders to `program_main.cc`, and how it finds the driver.
 struct ProgramRun {
   std::string how = "proc";
   Words steps;

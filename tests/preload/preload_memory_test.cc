@@ -59,7 +59,7 @@ TEST_F(PreloadTest, SizesFromNothingToAllThereIs) {
                                      absl::StrCat("alloc y ", kMiB),
                                      "write x 1048575", "write y 1048576"},
                            .run_options = {"--wait", "0s"}});
-  // What the fake driver says of 0 bytes is its own affair, but no success.
+  // The fake driver may say of 0 bytes what it likes, except success.
   EXPECT_THAT(lines[0], ::testing::Not(StartsWith("alloc x 0")));
   EXPECT_THAT(
       Words(lines.begin() + 1, lines.end()),

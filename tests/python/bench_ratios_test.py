@@ -1,4 +1,4 @@
-"""What bench/python says of rounds: it finds a difference that is there, and no other."""
+"""bench/python finds a difference between rounds that is there, and no other."""
 
 import pathlib
 import random

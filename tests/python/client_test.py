@@ -347,7 +347,7 @@ def test_a_broker_that_dies_leaves_the_memory(broker, client):
 
 
 def in_child(work):
-    """What work() returns in a forked child, as text."""
+    """The result of work() in a forked child, as text."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

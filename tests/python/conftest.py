@@ -60,7 +60,7 @@ class Broker:
         )
 
     def gmb(self, *arguments):
-        """What the command printed, as JSON."""
+        """The output of the command, as JSON."""
         done = self._run("--output", "json", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout) if done.stdout.strip() else None

@@ -10,7 +10,7 @@ import sys
 import pytest
 from conftest import MIB, Broker, wait_until
 
-# What programs have from the CUDA runtime, and what gmb.torch does of its own.
+# Memory that programs have from the CUDA runtime, and gmb.torch's own.
 PROGRAM = """
 import ctypes, sys
 
@@ -48,7 +48,7 @@ client = gmb.connect(tenant="a")
 if sys.argv[1] == "gmb first":
     native = Native(32 << 20)
 lease = client.acquire(8 << 20)
-# What torch calls works on handles that the other library made.
+# torch's calls work on handles that the other library made.
 assert address(_segments.lib.gmb_lease_data) == address(_native.lib.gmb_lease_data)
 print("holds", holds(native.pointer.value, b"native"), holds(lease.address, b"leased"), flush=True)
 sys.stdin.readline()

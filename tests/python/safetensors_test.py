@@ -30,7 +30,7 @@ def write(path, tensors, metadata=None):
 
 
 def contents(source):
-    """What a lease holds that is filled from it, and gaps as they were."""
+    """The contents of a lease that is filled from it, and gaps as they were."""
     image = bytearray(b"\xee" * source.nbytes)
     with memoryview(image) as view:
         source.read_into(view, 0)

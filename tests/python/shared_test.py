@@ -51,7 +51,7 @@ class Worker:
         return self.expect(step)
 
     def loaded(self):
-        """What it says once it has it, and whether it filled it."""
+        """Its report once it has the lease, and whether it filled it."""
         heard = self.hear()
         filled = heard["step"] == "filling"
         if filled:

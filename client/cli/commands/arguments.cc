@@ -1,3 +1,4 @@
+// The command line: options whose values have a form of their own.
 #include "client/cli/commands/arguments.h"
 
 #include <utility>

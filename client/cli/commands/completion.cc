@@ -1,3 +1,4 @@
+// Completion: the scripts for bash, zsh and fish.
 #include "client/cli/commands/completion.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `gmb completion`: prints a shell's script.
 #include <memory>
 #include <string>
 

@@ -1,3 +1,4 @@
+// Completion: the tree of commands and options, from the command line itself.
 #include <algorithm>
 
 #include "CLI/CLI.hpp"

@@ -13,7 +13,7 @@ class App;
 
 namespace gmb::cli {
 
-// What `gmb demo` is asked for, and passes on to gmb-demo.
+// The options of `gmb demo`, which it passes on to gmb-demo.
 struct DemoOptions {
   std::string device = "auto";
   bool plain = false;

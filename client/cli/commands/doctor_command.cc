@@ -1,3 +1,4 @@
+// `gmb doctor`: says what is wrong here and in the broker, and what to do.
 #include <algorithm>
 #include <string>
 

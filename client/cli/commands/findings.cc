@@ -1,3 +1,4 @@
+// `gmb doctor`: looks at sockets, permissions, limits and the driver.
 #include "client/cli/commands/findings.h"
 
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// `gmb hold`: its options.
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -69,7 +70,7 @@ void AddContents(CLI::App* command, HoldOptions* options) {
                                 : text == "resident" ? Contents::kResident
                                                      : Contents::kPreserve;
           },
-          "What may become of the contents when the bytes are needed elsewhere "
+          "Whether the contents are kept when the bytes are needed elsewhere "
           "[preserve]")
       ->check(CLI::IsMember({"preserve", "discard", "resident"}))
       ->type_name("preserve|discard|resident");

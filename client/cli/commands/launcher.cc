@@ -1,3 +1,4 @@
+// `gmb run`: becomes the program, with the preload library in it.
 #include "client/cli/commands/launcher.h"
 
 #include <unistd.h>

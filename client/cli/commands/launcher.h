@@ -12,7 +12,7 @@
 namespace gmb::cli {
 
 struct RunOptions {
-  std::string tenant;             // empty: whoever the socket says we are
+  std::string tenant;             // empty: the one that the socket says
   std::string tenant_token_file;  // empty: none
   std::optional<absl::Duration> wait;
   std::optional<bool> native_without_broker;

@@ -1,3 +1,4 @@
+// `gmb lease`: lists leases, and drops shared ones.
 #include <memory>
 #include <string>
 
@@ -40,7 +41,7 @@ absl::StatusOr<ExitCode> DropLease(Context& context,
         context.out << "dropped " << options.name << " of tenant "
                     << options.tenant << ": "
                     << (dropped.attached() == 0
-                            ? std::string("nobody had it, it is gone")
+                            ? std::string("no session had it, so it is gone")
                             : absl::StrCat("sessions that have it still: ",
                                            dropped.attached(),
                                            "; it ends with the last"))
@@ -51,18 +52,18 @@ absl::StatusOr<ExitCode> DropLease(Context& context,
 void AddDrop(CLI::App* lease, Action* chosen) {
   CLI::App* const drop = lease->add_subcommand(
       "drop",
-      "Let nobody attach to a shared lease any more, and free its name");
+      "Free the name of a shared lease: no further session can attach to it");
   const auto options = std::make_shared<DropOptions>();
   AddTextOption(drop, "--tenant", &options->tenant, "Whose it is")
       ->type_name("NAME")
       ->required();
-  AddTextOption(drop, "NAME", &options->name, "What it is shared as")
+  AddTextOption(drop, "NAME", &options->name, "The name it is shared under")
       ->type_name("")
       ->required();
   drop->footer(
-      "It ends when the last session that is attached releases it; a kept one "
-      "that nobody has ends\n"
-      "at once.\n\n"
+      "The lease ends when the last attached session releases it; a kept one "
+      "without a session\n"
+      "ends at once.\n\n"
       "Example: gmb lease drop --tenant a llm-7b");
   drop->callback([chosen, options] {
     *chosen = [options](Context& context) {

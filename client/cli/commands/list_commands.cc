@@ -1,3 +1,4 @@
+// `gmb session list` and `gmb audit`.
 #include <algorithm>
 #include <limits>
 #include <memory>

@@ -1,3 +1,4 @@
+// `gmb pool`: resizes a pool, drains it, and takes it back into service.
 #include <memory>
 #include <optional>
 #include <string>

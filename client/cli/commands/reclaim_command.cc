@@ -1,3 +1,4 @@
+// `gmb reclaim`: takes memory back from a tenant by hand.
 #include <memory>
 #include <string>
 
@@ -98,10 +99,10 @@ void AddReclaimCommand(CLI::App* app, Action* chosen) {
       ->required();
   AddLimits(command, options.get());
   command->footer(
-      "What is evicted is kept, unless its program said that it may be lost, "
-      "and comes back when it\n"
-      "is wanted. Exit code 1: not all of --bytes came back; the output says "
-      "why.\n\n"
+      "Evicted contents are kept, unless their program said that they may be "
+      "lost, and come back\n"
+      "when the program wants them. Exit code 1: not all of --bytes came back; "
+      "the output says why.\n\n"
       "Example: gmb reclaim a --bytes 8GiB --wait 30s");
   command->callback([chosen, options] {
     *chosen = [options](Context& context) {

@@ -1,3 +1,4 @@
+// `gmb run`: its options.
 #include <memory>
 #include <string>
 
@@ -66,7 +67,7 @@ void AddRunCommand(CLI::App* app, Action* chosen) {
       ->type_name("FILE");
   command
       ->add_option("PROGRAM", options->program,
-                   "What to run, with its arguments; after --")
+                   "The program to run, with its arguments; after --")
       ->type_name("")
       ->required();
   command->footer(kFooter);

@@ -1,3 +1,4 @@
+// `gmb status`: the pools, and a probe without output.
 #include <memory>
 #include <optional>
 

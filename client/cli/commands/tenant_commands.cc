@@ -1,3 +1,4 @@
+// `gmb tenant`: sets, shows and deletes tenants.
 #include <limits>
 #include <memory>
 #include <optional>
@@ -211,9 +212,9 @@ void AddSet(CLI::App* tenant, Action* chosen) {
   AddAdmissionOptions(command, options.get());
   AddReclaimOptions(command, options.get());
   command->footer(
-      "What is left out keeps its value. The answer says applied, or pending "
-      "with the bytes\n"
-      "still to come when the tenant holds more than it may.\n\n"
+      "An option that is left out keeps its value. The answer says applied, or "
+      "pending with\n"
+      "the bytes still to come when the tenant holds more than it may.\n\n"
       "Example: gmb tenant set a --guarantee 25% --limit 60GiB --weight 2");
   command->callback([chosen, options] {
     *chosen = [options](Context& context) {

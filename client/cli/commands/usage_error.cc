@@ -1,3 +1,4 @@
+// The command line: mistakes in it, as text or JSON.
 #include "client/cli/commands/usage_error.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `gmb version`.
 #include "CLI/CLI.hpp"
 #include "client/cli/commands/commands.h"
 #include "gmb/version.h"

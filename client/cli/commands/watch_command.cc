@@ -1,3 +1,4 @@
+// `gmb watch`: prints events as they happen.
 #include <memory>
 #include <ostream>
 #include <stop_token>

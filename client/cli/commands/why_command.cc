@@ -1,3 +1,4 @@
+// `gmb why`: says what stands in a tenant's way.
 #include <memory>
 #include <string>
 

@@ -1,3 +1,4 @@
+// The demo: a tenant's process, which leases for real as it is told.
 #include "client/cli/demo/actor.h"
 
 #include <time.h>

@@ -1,3 +1,4 @@
+// The demo: starts a tenant's process and talks to it.
 #include "client/cli/demo/actor_process.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The demo: starts a gmbd of its own and asks it as an operator.
 #include "client/cli/demo/broker_process.h"
 
 #include <poll.h>

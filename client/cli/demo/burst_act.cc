@@ -1,3 +1,4 @@
+// The demo: the act in which an idle tenant's memory serves a burst.
 #include "client/cli/demo/burst_act.h"
 
 #include <cstdint>

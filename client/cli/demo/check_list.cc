@@ -1,3 +1,4 @@
+// The demo: its checks, and the table at its end.
 #include "client/cli/demo/check_list.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The demo: programs that it starts and does not leave behind.
 #include "client/cli/demo/child_process.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// The demo from start to end.
 #include "client/cli/demo/demo.h"
 
 #include <unistd.h>

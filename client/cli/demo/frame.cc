@@ -1,3 +1,4 @@
+// The demo: one picture of the live screen.
 #include "client/cli/demo/frame.h"
 
 #include <algorithm>

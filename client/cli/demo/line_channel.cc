@@ -1,3 +1,4 @@
+// The demo: lines of text between it and its actors.
 #include "client/cli/demo/line_channel.h"
 
 #include <poll.h>

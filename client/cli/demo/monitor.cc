@@ -1,3 +1,4 @@
+// The demo: looks at the broker all the time, and checks what it says.
 #include "client/cli/demo/monitor.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// The demo: on which memory it runs, and how much of it.
 #include "client/cli/demo/pool_choice.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The demo: its tenants, and the acts before the burst.
 #include "client/cli/demo/scenario.h"
 
 #include <cstdint>

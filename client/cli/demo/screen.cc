@@ -1,3 +1,4 @@
+// The demo: tells its story, on a live screen or line by line.
 #include "client/cli/demo/screen.h"
 
 #include <condition_variable>

@@ -1,3 +1,4 @@
+// The demo: the steps that acts are made of.
 #include "client/cli/demo/stage.h"
 
 #include <time.h>

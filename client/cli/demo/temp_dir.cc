@@ -1,3 +1,4 @@
+// The demo: a directory that is gone afterwards.
 #include "client/cli/demo/temp_dir.h"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// `gmb hold`: a lease, and what was written to it.
 #include "client/cli/hold/filled_lease.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `gmb hold`: one run from the connection to the release.
 #include "client/cli/hold/holder.h"
 
 #include <algorithm>

@@ -14,7 +14,7 @@
 namespace gmb::cli {
 
 struct HoldOptions {
-  std::string tenant;        // empty: whoever the socket says we are
+  std::string tenant;        // empty: the one that the socket says
   std::string tenant_token;  // secret; empty: none
   uint64_t bytes = 0;
   uint32_t count = 1;

@@ -1,3 +1,4 @@
+// `gmb hold`: what is done with all of its leases, a line each.
 #include "client/cli/hold/lease_steps.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// `gmb hold`: contents that can be made again, to be compared.
 #include "client/cli/hold/pattern.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// `gmb hold`: its output, one line a step.
 #include "client/cli/hold/step_log.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// The broker's answers as JSON, for programs.
 #include "client/cli/text/json.h"
 
 #include <optional>

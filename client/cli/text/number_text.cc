@@ -1,3 +1,4 @@
+// Numbers of the command line, strictly read.
 #include "client/cli/text/number_text.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Colours and widths, where there is a terminal.
 #include "client/cli/text/terminal.h"
 
 #include <sys/ioctl.h>

@@ -1,3 +1,4 @@
+// Sizes, times and names as people read them.
 #include "client/cli/text/text.h"
 
 #include <algorithm>

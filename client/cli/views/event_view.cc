@@ -1,3 +1,4 @@
+// Events for people, one line each.
 #include "client/cli/views/event_view.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// The host pool for people.
 #include "client/cli/views/host_pool_view.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,3 +1,4 @@
+// Sessions, leases and the audit log for people.
 #include "client/cli/views/list_view.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// A pool as a bar.
 #include "client/cli/views/pool_bar.h"
 
 #include <algorithm>

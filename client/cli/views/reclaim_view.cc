@@ -1,3 +1,4 @@
+// The answer to `gmb reclaim` for people.
 #include "client/cli/views/reclaim_view.h"
 
 #include <string>

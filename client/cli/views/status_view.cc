@@ -1,3 +1,4 @@
+// `gmb status` for people.
 #include "client/cli/views/status_view.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Aligned tables for people.
 #include "client/cli/views/table.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tenants, their quotas and use, for people.
 #include "client/cli/views/tenant_view.h"
 
 #include <string>

@@ -246,8 +246,8 @@ GMB_EXPORT GMB_NODISCARD gmb_error* gmb_enter_capture(gmb_client* client,
  * GMB_CODE_FAILED_PRECONDITION when it is in none. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_leave(gmb_client* client);
 
-/* How many bytes on_trim could release at once, on the device (UUID; NULL: the
- * broker's only one), so that those are asked who have something. Does not wait
+/* Says how many bytes on_trim could release at once, on the device (UUID; NULL:
+ * the broker's only one): the broker asks sessions that have some. Does not wait
  * for the broker. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_set_trimmable(gmb_client* client,
                                                       const char* device,

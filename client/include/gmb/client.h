@@ -127,8 +127,8 @@ class Client {
   // library is not synchronising the device, which would destroy the capture.
   [[nodiscard]] absl::StatusOr<Scope> EnterCapture(absl::Duration wait);
 
-  // How many bytes on_trim could release at once, on the device (UUID; empty:
-  // the broker's only one), so that those are asked who have something. A
+  // Says how many bytes on_trim could release at once, on the device (UUID;
+  // empty: the broker's only one): the broker asks sessions that have some. A
   // number, not a promise; 0 at first. Does not wait for the broker. NOT_FOUND
   // for a device that the broker does not have.
   [[nodiscard]] absl::Status SetTrimmable(const std::string& device,

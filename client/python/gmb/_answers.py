@@ -1,4 +1,4 @@
-"""What the library says of a session, from the structs and texts of the C interface."""
+"""Facts of a session, from the structs and texts of the C interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What withdraws requests."""
+"""Withdraws requests."""
 
 from __future__ import annotations
 

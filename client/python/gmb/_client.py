@@ -30,7 +30,7 @@ class _Thread(threading.local):
 
 
 class ScopeHooks(Protocol):
-    """What happens beside a thread's outermost scope."""
+    """Hooks around a thread's outermost scope."""
 
     def entered(self) -> None: ...
 
@@ -100,7 +100,7 @@ class Client:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was amiss at the greeting, for people to read."""
+        """Warnings of the greeting, for people to read."""
         with self._session as handle:
             return warnings_of(handle)
 

@@ -1,4 +1,4 @@
-"""What holds a session open."""
+"""Holds a session open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of the library: a call's arguments as the structs of the C interface.
+"""The arguments of a call, as the structs of the C interface.
 
 A struct keeps the texts, arrays and callbacks that it points to alive.
 """
@@ -107,7 +107,7 @@ def _set_common(
     on_waiting: Callable[[int], None] | None,
     cancel: Canceller | None,
 ) -> None:
-    """What acquire and attach have in common."""
+    """The options that acquire and attach have in common."""
     if access_from:
         uuids = (ctypes.c_char_p * len(access_from))(*(encode(u) for u in access_from))
         options.access_from, options.access_from_count = uuids, len(access_from)

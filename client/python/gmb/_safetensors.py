@@ -118,7 +118,7 @@ def _is_count(value: object) -> bool:
 
 
 def _problem(value: object, data_bytes: int) -> str:
-    """What is wrong with an entry of the header; empty: nothing."""
+    """The fault of an entry of the header; empty: none."""
     if not isinstance(value, dict):
         return "is no object"
     dtype, shape, offsets = (value.get(key) for key in ("dtype", "shape", "data_offsets"))

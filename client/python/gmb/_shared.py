@@ -1,4 +1,4 @@
-"""Who of several processes fills a shared lease."""
+"""Of several processes one fills a shared lease, the others attach."""
 
 from __future__ import annotations
 

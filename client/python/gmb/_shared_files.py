@@ -128,7 +128,7 @@ class Source:
                 self._pieces.append(_Piece(fd, entry.begin, offset, entry.nbytes))
 
     def shared_name(self, name: str, device: str) -> str:
-        """Of the lease: who has another file, or device, has another one."""
+        """The lease's name: another file, or device, gives another name."""
         if not 1 <= len(name) <= MOST_NAME or not (name.isascii() and name.isprintable()):
             raise ValueError(
                 f"gmb: a name has 1 to {MOST_NAME} printable ASCII characters: {name!r:.150}"
@@ -230,7 +230,7 @@ def load(
 
 
 def drop(client: Client, name: str, source: Source, *, device: str) -> None:
-    """What load() made with `keep` ends with its last session. `device` is a UUID."""
+    """The lease that load() made with `keep` ends with its last session. `device` is a UUID."""
     client.drop(source.shared_name(name, device))
 
 

@@ -34,7 +34,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Quota:
-    """What the tenant has and may have on one device pool."""
+    """The tenant's quota on one device pool, and its use."""
 
     device: str
     guarantee_bytes: int

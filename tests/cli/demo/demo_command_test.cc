@@ -36,7 +36,7 @@ class DemoCommandTest : public ::testing::Test {
 
   [[nodiscard]] fs::path Bin() const { return fs::path(dir_->path()) / "bin"; }
 
-  // What `gmb demo` said, and how it ended.
+  // The output of `gmb demo`, and how it ended.
   std::string Demo(std::vector<std::string> words) {
     words.insert(words.begin(), {(Bin() / "gmb").string(), "demo"});
     const std::string log = dir_->path() + "/log";

@@ -11,7 +11,7 @@ namespace gmb::internal {
 inline constexpr int kGateFd = 3;
 inline constexpr int kSharedFd = 4;
 
-// What both share beside the gate: the leased memory, and what they tell each
+// Shared by both beside the gate: the leased memory, and what they tell each
 // other about it.
 struct SharedMemory {
   std::atomic<uint64_t> scopes;      // that came in

@@ -65,7 +65,7 @@ class TestOwner final : public GateOwner {
     ipc::MutexLock lock(&mu_);
     gpu_ = std::move(status);
   }
-  // What Restore returns from now on; nothing: it waits.
+  // Sets what Restore returns from now on; nothing: it waits.
   void SetAnswer(std::optional<absl::Status> answer) {
     ipc::MutexLock lock(&mu_);
     answer_ = std::move(answer);

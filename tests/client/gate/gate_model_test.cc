@@ -96,7 +96,7 @@ TEST(GateModel, EveryInterleavingIsSafeAndNoStateIsATrap) {
   EXPECT_FALSE(broker.has_value()) << *broker;
 }
 
-// What is never reached is not checked either.
+// A situation that is never reached is not checked either.
 TEST(GateModel, EverySituationThatMattersIsReached) {
   Explorer explorer{Rules{}};
   ASSERT_FALSE(explorer.Reach().has_value());
@@ -148,7 +148,7 @@ TEST(GateModel, EverySituationThatMattersIsReached) {
   }
 }
 
-// What the explorer has to say about rules of which one is broken.
+// Expects the explorer to report rules of which one is broken.
 void ExpectUnsafe(const Rules& rules, const std::string& what) {
   Explorer explorer(rules);
   const auto unsafe = explorer.Reach();

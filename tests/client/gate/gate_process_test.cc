@@ -1,6 +1,6 @@
 // Real processes that are stopped, continued and killed at any moment, and a
-// broker that pauses, closes and reopens their gates meanwhile. What happens to
-// one of them is nothing to the others, nor to the broker.
+// broker that pauses, closes and reopens their gates meanwhile. Nothing that
+// happens to one of them matters to the others, or to the broker.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -133,7 +133,7 @@ class GateProcessTest : public ::testing::TestWithParam<unsigned> {
     clients_[i] = std::make_unique<ClientProcess>(random_());
   }
 
-  // What a broker may do, and what may befall a client.
+  // Does one of the things that a broker may do, or that may befall a client.
   void Befall(ClientProcess& client) {
     switch (random_() % 10) {
       case 0:
@@ -154,7 +154,8 @@ class GateProcessTest : public ::testing::TestWithParam<unsigned> {
     }
   }
 
-  // Whoever runs, and has its memory, gets on, whatever became of the others.
+  // A client that runs, and has its memory, gets on, whatever became of the
+  // others.
   void OthersGetOn(size_t i) {
     ClientProcess& other = *clients_[(i + 1) % kClients];
     if (other.taken) other.GiveBack();

@@ -69,7 +69,7 @@ class Gpu {
     ++submitted_;
     changed_.NotifyAll();
   }
-  // What was submitted before the call, like cuCtxSynchronize.
+  // Waits for work that was submitted before the call, like cuCtxSynchronize.
   void Synchronize() {
     ipc::MutexLock lock(&mu_);
     const uint64_t until = submitted_;

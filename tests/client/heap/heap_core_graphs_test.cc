@@ -107,7 +107,7 @@ class HeapCoreGraphsTest : public HeapCoreTest {
     EXPECT_EQ(heap_->RecordStream(block, StreamNumber(stream)),
               absl::OkStatus());
   }
-  // What a capture of its own finds.
+  // The block that a capture of its own gets.
   void* GetInACapture() {
     Begin(7);
     void* const block =

@@ -13,7 +13,7 @@
 namespace gmb::internal {
 namespace {
 
-// What was told.
+// The figures that were told.
 class Told {
  public:
   void Add(uint64_t bytes) {

@@ -1,5 +1,5 @@
-// What a session says without being asked: repeated after a break, but not
-// what it has said anew since.
+// Messages that a session sends without being asked: repeated after a break,
+// unless it has said them anew since.
 #include <gtest/gtest.h>
 
 #include <vector>

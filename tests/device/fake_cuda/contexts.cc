@@ -1,7 +1,7 @@
 #include "tests/device/fake_cuda/state.h"
 
-// The fake driver's contexts. What belongs to one ends with it, and work that
-// was not done then is never done.
+// The fake driver's contexts. Everything of a context ends with it, and work
+// that was not done then is never done.
 
 using fake_cuda::Contexts;
 using fake_cuda::EndContext;

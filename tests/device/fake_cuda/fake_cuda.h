@@ -13,8 +13,8 @@
 // a GPU. It keeps the rules that we rely on (whole mappings, access set apart,
 // a context for copies, copies to a stream that run no earlier than somebody
 // waits for them, events and streams of one context that end with it) and
-// nothing else. What CUDA leaves undefined aborts. What is true of CUDA is
-// decided on a GPU, by the same contract suite.
+// nothing else. Uses that CUDA leaves undefined abort. Whether CUDA is like
+// this is decided on a GPU, by the same contract suite.
 
 extern "C" {
 

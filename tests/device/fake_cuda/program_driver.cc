@@ -5,7 +5,7 @@
 
 #include "tests/device/fake_cuda/state.h"
 
-// What programs use of a driver and our own code does not, for the fake one:
+// The part of a driver that programs use and our own code does not:
 // lookups, captures, memory in a stream's order, pools.
 
 using fake_cuda::Enter;

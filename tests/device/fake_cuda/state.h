@@ -14,7 +14,7 @@
 #include "device/devices.h"
 #include "ipc/unique_fd.h"
 
-// What the fake driver's functions share; fake_cuda.h says what it is for.
+// Shared by the fake driver's functions; fake_cuda.h says what it is for.
 
 namespace fake_cuda {
 

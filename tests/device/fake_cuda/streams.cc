@@ -65,9 +65,9 @@ CUresult ContextOf(CUstream name, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-// What the event of a stream waits for. The legacy default stream waits for
-// the others of its context; work of its own, or of a thread's default stream,
-// there is none here.
+// The work that the event of a stream waits for. The legacy default stream
+// waits for the others of its context; work of its own, or of a thread's
+// default stream, there is none here.
 std::map<CUstream, uint64_t> SubmittedTo(CUstream name, CUcontext context) {
   std::map<CUstream, uint64_t> submitted;
   const bool legacy = name == nullptr || name == CU_STREAM_LEGACY;

@@ -1,4 +1,4 @@
-"""What cudaMalloc, cudaFree and their stream-ordered forms cost, as JSON lines."""
+"""Measures cudaMalloc, cudaFree and their stream-ordered forms, as JSON lines."""
 
 import json
 import time

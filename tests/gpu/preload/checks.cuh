@@ -1,4 +1,4 @@
-// What the CUDA programs here have in common.
+// Shared by the CUDA programs here.
 #ifndef GMB_TESTS_GPU_PRELOAD_CHECKS_CUH_
 #define GMB_TESTS_GPU_PRELOAD_CHECKS_CUH_
 

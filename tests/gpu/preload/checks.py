@@ -1,4 +1,4 @@
-"""What the programs of tests/gpu/run-preload share: checks, and the broker's books.
+"""Shared by the programs of tests/gpu/run-preload: checks, and the broker's books.
 
 GMB_COMMAND is the gmb command with the broker's socket directory, GMB_TENANT the
 tenant; without them (a native run) nothing is asked of a broker.
@@ -18,7 +18,7 @@ _failed = 0
 
 
 def asked(*words):
-    """What the gmb command answers."""
+    """The answer of the gmb command."""
     # The command is no program to be run on leases.
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     command = shlex.split(os.environ["GMB_COMMAND"]) + ["--output", "json", *words]

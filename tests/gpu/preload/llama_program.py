@@ -27,7 +27,7 @@ def command(name, *arguments):
 
 
 def words(environment, *arguments):
-    """What the model goes on with, always the likeliest byte."""
+    """The model's continuation, always the likeliest byte."""
     return subprocess.run(
         command("llama-completion", "-p", "Once upon a time", "-n", 64, "--temp", 0, "--ignore-eos",
                 "-no-cnv", "--no-warmup", "-c", 4096, *arguments),
@@ -59,7 +59,7 @@ def what_is_leased():
 
 
 def outside():
-    """What the broker says is taken past it on the GPU."""
+    """The bytes of the GPU that are taken past the broker, as it says."""
     return sum(pool["outside_bytes"] for pool in asked("status")["pools"])
 
 

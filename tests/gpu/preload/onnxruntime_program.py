@@ -24,7 +24,7 @@ def ones(count):
 
 
 def gone(what, base):
-    """What the sessions of a step had is the pool's again."""
+    """The memory of a step's sessions is the pool's again."""
     gc.collect()
     after = await_leased(lambda now: now <= base + 64 * MIB)
     check(f"{what} gave its memory back", after <= base + 64 * MIB, mib(after))
@@ -80,7 +80,7 @@ def graph():
 
 
 def grown(options):
-    """What the arena has leased for an input of 600 MiB beyond what was there before."""
+    """The bytes that the arena has leased for an input of 600 MiB beyond those from before."""
     base = leased()
     session = opened(square_model(), options=options)
     x = ones(150 << 20)

@@ -87,7 +87,7 @@ class Disposal:
         graphs.capture_end = capture_end  # type: ignore
 
     def remove(self) -> None:
-        """What could not be destroyed by now stays until the process has ended."""
+        """Pools that could not be destroyed by now stay until the process has ended."""
         torch.cuda.CUDAGraph.capture_begin = self._begin  # type: ignore
         torch.cuda.CUDAGraph.capture_end = self._end  # type: ignore
         with self._lock:

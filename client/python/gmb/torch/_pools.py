@@ -105,7 +105,7 @@ class Pool:
 
 
 class _Routes(threading.local):
-    """What a thread allocates from, innermost last, and its route. None: torch's own."""
+    """The pools that a thread allocates from, innermost last, and its route. None: torch's own."""
 
     def __init__(self) -> None:
         self.pools: list[Pool | None] = []

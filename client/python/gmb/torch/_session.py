@@ -24,7 +24,7 @@ OLDEST_TORCH = (2, 11)
 
 @dataclass(frozen=True)
 class Stats:
-    """What torch holds of the broker's memory, on all devices."""
+    """The broker's memory that torch holds, on all devices."""
 
     segments: int
     leased_bytes: int
@@ -32,7 +32,7 @@ class Stats:
 
 
 class Session:
-    """What enable() made. Its parts go in the reverse order."""
+    """Made by enable(). Its parts go in the reverse order."""
 
     def __init__(self, client: Client, uuids: dict[int, str], wait: float | None) -> None:
         self.client = client
@@ -232,7 +232,7 @@ def _end_with_process() -> None:
     session, _session = _session, None
     if session.standing:
         with contextlib.suppress(Error, RuntimeError):
-            session.client.leave()  # on another thread it can not be left any more
+            session.client.leave()  # on another thread it cannot be left any more
     session.end()
 
 

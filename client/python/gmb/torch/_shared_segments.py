@@ -45,7 +45,7 @@ class SharedSegments:
 
 
 class _Bytes:
-    """What torch keeps for as long as it has the storage."""
+    """Kept by torch for as long as it has the storage."""
 
     def __init__(self, owner: object, address: int, nbytes: int) -> None:
         self._owner = owner
