@@ -29,28 +29,26 @@ quota::Nanoseconds PollInterval(uint64_t leases) {
 
 }  // namespace
 
-void Machine::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
-  // Each round serves one request; what it takes is incoming for the next.
-  for (int round = 0; round < 16; ++round) {
-    const auto shortage = ShortageIn(state_, pool->id, true, now);
-    if (!shortage.has_value()) {
-      pool->planned_for.reset();
-      for (auto it = pool->trim_by.begin(); it != pool->trim_by.end();) {
-        const auto entry = it++;
-        if (!state_.engine.IsWaiting(entry->first)) pool->trim_by.erase(entry);
-      }
-      pool->replan_at = quota::Instant::Max();
-      return;
+// Whether something was taken, and the next request may lack bytes beside it.
+bool Machine::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
+  const auto shortage = ShortageIn(state_, pool->id, true, now);
+  if (!shortage.has_value()) {
+    pool->planned_for.reset();
+    for (auto it = pool->trim_by.begin(); it != pool->trim_by.end();) {
+      const auto entry = it++;
+      if (!state_.engine.IsWaiting(entry->first)) pool->trim_by.erase(entry);
     }
-    const Pool::Planned planned{shortage->request, shortage->lacking_bytes};
-    if (pool->planned_for == planned && now < pool->replan_at) return;
-    pool->planned_for = planned;
-    pool->replan_at = now + PollInterval(state_.leases.size());
-    const quota::Plan plan =
-        PlanFor(state_, DemandOf(state_, *shortage, now), now, nullptr);
-    RememberTrims(shortage->request, plan, pool);
-    if (!CarryOut(plan, now, pool, turn)) return;
+    pool->replan_at = quota::Instant::Max();
+    return false;
   }
+  const Pool::Planned planned{shortage->request, shortage->lacking_bytes};
+  if (pool->planned_for == planned && now < pool->replan_at) return false;
+  pool->planned_for = planned;
+  pool->replan_at = now + PollInterval(state_.leases.size());
+  const quota::Plan plan =
+      PlanFor(state_, DemandOf(state_, *shortage, now), now, nullptr);
+  RememberTrims(shortage->request, plan, pool);
+  return CarryOut(plan, now, pool, turn);
 }
 
 // Whether a victim was taken at once.
