@@ -92,8 +92,8 @@ absl::Status Machine::AttachNow(Session* session, uint64_t client_id,
   if (pool.lost) return proto::MakeError(v1::DEVICE_LOST, pool.problem);
   if (!CanBeTaken(*session, pool, lease->request.contents) &&
       !state_.engine.Lease(lease->id)->hard) {
-    const quota::HardChanged change{lease->id, true};
-    if (const auto refusal = state_.engine.Check(change)) {
+    if (const auto refusal =
+            TryToTell(quota::HardChanged{lease->id, true}, turn)) {
       if (refusal->reason != quota::Reason::kOvercommitted)
         return RefusalStatus(*refusal, pool.uuid());
       return proto::MakeError(
@@ -104,7 +104,6 @@ absl::Status Machine::AttachNow(Session* session, uint64_t client_id,
                        lease->bytes),
           {.deficit_bytes = refusal->deficit_bytes});
     }
-    Tell(change, turn);
     GiveUpRoom(lease);
   }
   lease->mappings.push_back({.session = session->id});

@@ -164,7 +164,7 @@ void Machine::TryEndEviction(Lease* lease, Turn& turn) {
       if (mapping.refusals >= kMostRefusals)
         OnUnresponsive(&state_.SessionAt(mapping.session), lease, turn);
     }
-    return AdvanceUsers(lease, turn);
+    return turn.Queue(LeaseSettled{lease->id});
   }
   Pool* pool = &state_.PoolAt(lease->request.pool);
   lease->residence = Residence::kEvicted;
@@ -176,7 +176,7 @@ void Machine::TryEndEviction(Lease* lease, Turn& turn) {
   GiveBack(pool, *lease, {}, turn);
   lease->slabs.clear();
   Tell(quota::Evicted{lease->id}, turn);
-  AdvanceUsers(lease, turn);
+  turn.Queue(LeaseSettled{lease->id});
 }
 
 // Who says again and again that he can not unmap is as one who says nothing.

@@ -131,14 +131,12 @@ absl::Status Machine::TurnGateOff(Session* session, Turn& turn) {
   for (const quota::LeaseId id : leases) {
     const quota::LeaseView lease = *state_.engine.Lease(id);
     if (lease.hard) continue;
-    const quota::HardChanged change{id, true};
-    if (const auto refusal = state_.engine.Check(change)) {
+    if (const auto refusal = TryToTell(quota::HardChanged{id, true}, turn)) {
       for (const quota::LeaseId undo : hardened) {
         Tell(quota::HardChanged{undo, false}, turn);
       }
       return RefusalStatus(*refusal, state_.PoolAt(lease.pool).uuid());
     }
-    Tell(change, turn);
     hardened.push_back(id);
   }
   session->gate->SetOn(false);

@@ -8,6 +8,18 @@
 #include "broker/machine/reclaim_rows.h"
 
 namespace gmb::broker {
+namespace {
+
+bool IsTold(const quota::QuotaApplied& applied, const quota::Effects& effects) {
+  return std::any_of(
+      effects.begin(), effects.end(), [&](const quota::Effect& effect) {
+        const auto* changed = std::get_if<quota::BudgetChanged>(&effect);
+        return changed != nullptr && changed->tenant == applied.tenant &&
+               changed->pool == applied.pool;
+      });
+}
+
+}  // namespace
 
 absl::StatusOr<quota::PoolId> Machine::AddPool(const NewPool& options,
                                                Turn& turn) {
@@ -51,54 +63,86 @@ absl::StatusOr<quota::PoolId> Machine::AddPool(const NewPool& options,
   return set.pool;
 }
 
+// The engine decides at once. What follows for others is queued.
 void Machine::Tell(const quota::Event& event, Turn& turn) {
   MarkChanged(event);
   const quota::Effects effects = state_.engine.Handle(event, turn.now());
   // What is granted now is planned with the capacity of now.
   SyncCapacities();
-  Apply(effects, turn);
-}
-
-void Machine::Apply(const quota::Effects& effects, Turn& turn) {
   for (const quota::Effect& effect : effects) {
-    if (const auto* granted = std::get_if<quota::Granted>(&effect)) {
-      OnGranted(*granted, turn);
-    } else if (const auto* denied = std::get_if<quota::Denied>(&effect)) {
-      OnDenied(*denied, turn);
-    } else if (const auto* waiting = std::get_if<quota::Waiting>(&effect)) {
-      OnWaiting(*waiting, turn);
-    } else if (const auto* restored = std::get_if<quota::Restored>(&effect)) {
-      OnRestored(*restored, turn);
-    } else if (const auto* changed =
-                   std::get_if<quota::BudgetChanged>(&effect)) {
-      OnBudgetChanged(*changed, turn);
-    } else if (const auto* applied =
-                   std::get_if<quota::QuotaApplied>(&effect)) {
-      v1::Event event = NewEvent("quota_applied", applied->tenant);
-      event.set_device(state_.PoolAt(applied->pool).uuid());
-      turn.Publish(std::move(event));
-      OnQuotaApplied(*applied, effects, turn);
-    } else if (const auto* pending =
-                   std::get_if<quota::QuotaPending>(&effect)) {
-      v1::Event event = NewEvent("quota_pending", pending->tenant);
-      event.set_device(state_.PoolAt(pending->pool).uuid());
-      event.set_bytes(pending->remaining_bytes);
-      turn.Publish(std::move(event));
-    }
+    turn.Queue(effect);
+    // A change that was pending has taken effect: the sessions are told, unless
+    // they are told of this very change anyway.
+    const auto* applied = std::get_if<quota::QuotaApplied>(&effect);
+    if (applied != nullptr && !IsTold(*applied, effects))
+      turn.Queue(quota::BudgetChanged{applied->tenant, applied->pool});
   }
 }
 
-// A change that was pending has taken effect: the sessions are told, unless
-// they are told of this very change anyway.
-void Machine::OnQuotaApplied(const quota::QuotaApplied& applied,
-                             const quota::Effects& effects, Turn& turn) {
-  const bool told = std::any_of(
-      effects.begin(), effects.end(), [&](const quota::Effect& effect) {
-        const auto* changed = std::get_if<quota::BudgetChanged>(&effect);
-        return changed != nullptr && changed->tenant == applied.tenant &&
-               changed->pool == applied.pool;
-      });
-  if (!told) OnBudgetChanged({applied.tenant, applied.pool}, turn);
+// Nothing comes between the question and the change.
+std::optional<quota::Refusal> Machine::TryToTell(
+    const quota::HardChanged& event, Turn& turn) {
+  if (auto refusal = state_.engine.Check(event)) return refusal;
+  Tell(event, turn);
+  return std::nullopt;
+}
+
+void Machine::Drain(Turn& turn) {
+  while (const Work* work = turn.NextWork()) {
+    std::visit([&](const auto& piece) { React(piece, turn); }, *work);
+  }
+}
+
+void Machine::React(const quota::Effect& effect, Turn& turn) {
+  if (const auto* granted = std::get_if<quota::Granted>(&effect)) {
+    OnGranted(*granted, turn);
+  } else if (const auto* denied = std::get_if<quota::Denied>(&effect)) {
+    OnDenied(*denied, turn);
+  } else if (const auto* waiting = std::get_if<quota::Waiting>(&effect)) {
+    OnWaiting(*waiting, turn);
+  } else if (const auto* restored = std::get_if<quota::Restored>(&effect)) {
+    OnRestored(*restored, turn);
+  } else if (const auto* changed = std::get_if<quota::BudgetChanged>(&effect)) {
+    OnBudgetChanged(*changed, turn);
+  } else if (const auto* applied = std::get_if<quota::QuotaApplied>(&effect)) {
+    v1::Event event = NewEvent("quota_applied", applied->tenant);
+    event.set_device(state_.PoolAt(applied->pool).uuid());
+    turn.Publish(std::move(event));
+  } else if (const auto* pending = std::get_if<quota::QuotaPending>(&effect)) {
+    v1::Event event = NewEvent("quota_pending", pending->tenant);
+    event.set_device(state_.PoolAt(pending->pool).uuid());
+    event.set_bytes(pending->remaining_bytes);
+    turn.Publish(std::move(event));
+  }
+}
+
+void Machine::React(const Fact& fact, Turn& turn) {
+  if (const auto* settled = std::get_if<LeaseSettled>(&fact)) {
+    AdvanceUsersOf({&settled->lease, 1}, turn);
+  } else if (const auto* failed = std::get_if<MoveFailed>(&fact)) {
+    const auto lease = state_.leases.find(failed->lease);
+    if (lease != state_.leases.end())
+      AnswerUsers(lease->second.get(), failed->why, turn);
+  } else if (const auto* left = std::get_if<LeaseLeft>(&fact)) {
+    AdvanceUsersOf({&left->lease, 1}, turn);
+    // It may have been the last one away.
+    if (Session* session = state_.sessions.Find(left->session))
+      AdvanceRestore(session, turn);
+  } else if (const auto* ended = std::get_if<SessionEnded>(&fact)) {
+    OnSessionEnded(*ended, turn);
+  }
+}
+
+void Machine::OnSessionEnded(const SessionEnded& ended, Turn& turn) {
+  if (ended.restoring.has_value())
+    AdvanceOthers(*ended.restoring, nullptr, turn);
+  std::vector<Session*> members;
+  for (const uint64_t id : ended.members) {
+    if (Session* member = state_.sessions.Find(id)) members.push_back(member);
+  }
+  ForgetPausesOf(members, turn);
+  for (Session* member : members) AdvanceRestore(member, turn);
+  AdvanceUsersOf(ended.left, turn);
 }
 
 v1::Event Machine::NewEvent(absl::string_view kind,
@@ -157,19 +201,32 @@ quota::Instant Machine::NextDue(quota::Instant now) const {
 void Machine::Tick(Turn& turn) { Tell(quota::Tick{}, turn); }
 
 void Machine::Settle(Turn& turn) {
-  state_.look_budget.BeginTurn(turn.now());
+  const quota::Instant now = turn.now();
+  state_.look_budget.BeginTurn(now);
+  Drain(turn);
   MaintainPools(turn);
-  CheckDying(turn.now());
+  CheckDying(now);
   CheckOverdue(turn);
+  Drain(turn);
   CheckPauses(turn);
+  Drain(turn);
   ExpireRestores(turn);
   ExpireAttaches(turn);
-  WatchGates(turn.now());
-  for (auto& [id, pool] : state_.pools)
-    ServeShortage(pool.get(), turn.now(), turn);
-  ServeStanding(turn.now(), turn);
-  CheckDepartures(turn.now(), turn);
-  BackAhead(turn.now(), turn);
+  WatchGates(now);
+  Drain(turn);
+  for (auto& [id, pool] : state_.pools) {
+    // Each round serves one request; what it takes is incoming for the next.
+    for (int round = 0; round < 16; ++round) {
+      const bool more = ServeShortage(pool.get(), now, turn);
+      Drain(turn);
+      if (!more) break;
+    }
+  }
+  ServeStanding(now, turn);
+  Drain(turn);
+  CheckDepartures(now, turn);
+  BackAhead(now, turn);
+  Drain(turn);
   // A lease that was taken last may have made its session's Restore larger.
   if (state_.engine.waiting() == 0) return;
   for (auto& [id, pool] : state_.pools) {

@@ -196,7 +196,6 @@ class Machine {
   void PublishAttached(absl::string_view kind, const Session& session,
                        const Lease& lease, Turn& turn) const;
 
-  void AdvanceUsers(Lease* lease, Turn& turn);
   void AdvanceUsersOf(absl::Span<const quota::LeaseId> leases, Turn& turn);
   void AnswerUsers(Lease* lease, const absl::Status& status, Turn& turn);
   void AdvanceOthers(quota::RequestId request, Session* but_for, Turn& turn);
@@ -245,6 +244,7 @@ class Machine {
   void Reopen(Session* session, Turn& turn);
   void AnswerRestores(Session* session, const absl::Status& status, Turn& turn);
   void OnRestored(const quota::Restored& restored, Turn& turn);
+  void OnRestoredForNobody(Turn& turn);
   bool WaitsOn(Session* session, const Turn& turn) const;
   void OnRestoreDenied(const quota::Denied& denied, Session* session,
                        Turn& turn);
@@ -256,14 +256,14 @@ class Machine {
   void OnMapped(Session* session, const v1::Mapped& mapped, Turn& turn);
   void TryEndRestore(Lease* lease, Turn& turn);
   void LoseContents(Lease* lease, Turn& turn);
-  void MakeReady(Lease* lease, Session* session, Turn& turn);
-  void Refill(Lease* lease, Turn& turn);
+  bool MakeReady(Lease* lease, Session* session, Turn& turn);
+  bool Refill(Lease* lease, Turn& turn);
   void MapForUsers(Lease* lease, Turn& turn);
   void UndoRestore(Lease* lease, Turn& turn);
   void ExpireRestores(Turn& turn);
 
   // Who lacks bytes, and what is done about it (reclaim.cc).
-  void ServeShortage(Pool* pool, quota::Instant now, Turn& turn);
+  bool ServeShortage(Pool* pool, quota::Instant now, Turn& turn);
   bool CarryOut(const quota::Plan& plan, quota::Instant now, Pool* pool,
                 Turn& turn);
   bool TakeVictim(const quota::Victim& victim, Turn& turn);
@@ -317,7 +317,12 @@ class Machine {
   // The engine's answers.
   void Tell(const quota::Event& event, Turn& turn);
   void MarkChanged(const quota::Event& event);
-  void Apply(const quota::Effects& effects, Turn& turn);
+  std::optional<quota::Refusal> TryToTell(const quota::HardChanged& event,
+                                          Turn& turn);
+  void Drain(Turn& turn);
+  void React(const quota::Effect& effect, Turn& turn);
+  void React(const Fact& fact, Turn& turn);
+  void OnSessionEnded(const SessionEnded& ended, Turn& turn);
   void OnGranted(const quota::Granted& granted, Turn& turn);
   bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
                     Turn& turn);
@@ -325,8 +330,6 @@ class Machine {
   absl::Status WhyDenied(const quota::Denied& denied,
                          const PendingAcquire& request) const;
   void OnWaiting(const quota::Waiting& waiting, Turn& turn);
-  void OnQuotaApplied(const quota::QuotaApplied& applied,
-                      const quota::Effects& effects, Turn& turn);
   void OnBudgetChanged(const quota::BudgetChanged& changed, Turn& turn);
 
   // Leases and devices.

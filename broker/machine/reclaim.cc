@@ -23,46 +23,48 @@ constexpr quota::Nanoseconds kShortest = std::chrono::milliseconds(1);
 
 }  // namespace
 
-void Machine::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
-  // Each round serves one request; what it takes is incoming for the next.
-  for (int round = 0; round < 16; ++round) {
-    const auto shortage = ShortageIn(state_, pool->id, true);
-    if (!shortage.has_value()) return ForgetShortage(pool);
-    const quota::Demand demand = DemandOf(state_, *shortage, now);
-    const Pool::Planned planned{shortage->request, shortage->within_guarantee,
-                                demand.collects};
-    const bool is_new = pool->planned_for != planned;
-    // More than was lacking before helps nobody.
-    const bool anew = is_new || shortage->lacking_bytes < pool->planned_bytes ||
-                      now >= pool->replan_at;
-    if (is_new) pool->look.Forget();
-    pool->planned_for = planned;
-    if (!pool->look.under_way() && !pool->look.plans_on()) {
-      const uint64_t changes = state_.reclaim.changes(pool->id);
-      if (!anew && !pool->look.IsDue(changes, now)) return;
-      if (!state_.look_budget.MayBegin()) {
-        pool->replan_at =
-            std::max(state_.look_budget.BeginsAt(), now + kShortest);
-        return;
-      }
-      pool->look.Begin(demand, changes);
-    }
-    pool->replan_at = now;
-    if (pool->look.under_way() && !pool->look.GoOn(state_, pool->id, now))
-      return;  // the next turn does
-    const quota::Plan plan = pool->look.MakePlan(state_, demand, now).plan;
-    RememberTrims(shortage->request, plan, pool);
-    pool->planned_bytes = shortage->lacking_bytes;
-    pool->replan_at = quota::Instant::Max();
-    if (CarryOut(plan, now, pool, turn)) {
-      pool->look.PlanOn();
-      pool->replan_at = now + kMissed;
-      continue;
-    }
-    pool->look.Wait(now, pool->replan_at);
-    pool->replan_at = pool->look.next_at();
-    return;
+// One round: whether something was taken, and the next request may lack bytes
+// beside it.
+bool Machine::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
+  const auto shortage = ShortageIn(state_, pool->id, true);
+  if (!shortage.has_value()) {
+    ForgetShortage(pool);
+    return false;
   }
+  const quota::Demand demand = DemandOf(state_, *shortage, now);
+  const Pool::Planned planned{shortage->request, shortage->within_guarantee,
+                              demand.collects};
+  const bool is_new = pool->planned_for != planned;
+  // More than was lacking before helps nobody.
+  const bool anew = is_new || shortage->lacking_bytes < pool->planned_bytes ||
+                    now >= pool->replan_at;
+  if (is_new) pool->look.Forget();
+  pool->planned_for = planned;
+  if (!pool->look.under_way() && !pool->look.plans_on()) {
+    const uint64_t changes = state_.reclaim.changes(pool->id);
+    if (!anew && !pool->look.IsDue(changes, now)) return false;
+    if (!state_.look_budget.MayBegin()) {
+      pool->replan_at =
+          std::max(state_.look_budget.BeginsAt(), now + kShortest);
+      return false;
+    }
+    pool->look.Begin(demand, changes);
+  }
+  pool->replan_at = now;
+  if (pool->look.under_way() && !pool->look.GoOn(state_, pool->id, now))
+    return false;  // the next turn does
+  const quota::Plan plan = pool->look.MakePlan(state_, demand, now).plan;
+  RememberTrims(shortage->request, plan, pool);
+  pool->planned_bytes = shortage->lacking_bytes;
+  pool->replan_at = quota::Instant::Max();
+  if (CarryOut(plan, now, pool, turn)) {
+    pool->look.PlanOn();
+    pool->replan_at = now + kMissed;
+    return true;
+  }
+  pool->look.Wait(now, pool->replan_at);
+  pool->replan_at = pool->look.next_at();
+  return false;
 }
 
 void Machine::ForgetShortage(Pool* pool) {

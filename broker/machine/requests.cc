@@ -228,15 +228,13 @@ void Machine::Release(Session* session, uint64_t client_id,
   answer.mutable_released()->set_lease_id(release.lease_id());
   Answer(session, std::move(answer), turn);
   if (lease->shared) {
-    const quota::LeaseId id = lease->id;
     Detach(session, lease, /*reuse=*/true, turn);
-    // Other users may have waited for the end of this one's use of it, or of
-    // the pause that ends with it.
-    AdvanceUsersOf({&id, 1}, turn);
   } else {
     EndLease(lease->id, /*reuse=*/true, turn);
   }
-  AdvanceRestore(session, turn);  // it may have been the last one away
+  // Other users may have waited for the end of this one's use of it, or of the
+  // pause that ends with it.
+  turn.Queue(LeaseLeft{session->id, quota::LeaseId{release.lease_id()}});
 }
 
 void Machine::ReportQuota(Session* session, uint64_t client_id, Turn& turn) {
@@ -270,12 +268,10 @@ void Machine::Say(Session* session, v1::BrokerMessage message, Turn& turn) {
 
 void Machine::OnGranted(const quota::Granted& granted, Turn& turn) {
   auto request = state_.pending.find(granted.request);
-  // Answered in this very turn: nobody will ever release it.
+  // Given up since the engine decided: nobody will ever release it.
   if (request == state_.pending.end())
     return Tell(quota::GrantFailed{granted.lease}, turn);
   if (!KeepsItsWord(granted, &request->second, turn)) return;
-  request =
-      state_.pending.find(granted.request);  // others may have been served
   auto lease = std::make_unique<Lease>();
   lease->id = granted.lease;
   lease->request = request->second;
@@ -322,11 +318,8 @@ bool Machine::KeepsItsWord(const quota::Granted& granted,
     return true;
   }
   request->soft = false;
-  const quota::HardChanged hard{granted.lease, true};
-  if (!state_.engine.Check(hard).has_value()) {
-    Tell(hard, turn);
+  if (!TryToTell(quota::HardChanged{granted.lease, true}, turn).has_value())
     return true;
-  }
   const PendingAcquire again = *request;
   Tell(quota::GrantFailed{granted.lease}, turn);
   Ask(again, turn);

@@ -65,11 +65,11 @@ void Machine::AdvanceRestore(Session* session, Turn& turn) {
     return;
   }
   if (!any([](const Session* m) { return !m->restores.empty(); })) return;
-  for (const auto& [lease, user] : away.unready) MakeReady(lease, user, turn);
-  // What could not even begin has answered all of them.
-  const bool wanted =
-      any([](const Session* m) { return !m->restores.empty(); });
-  if (wanted && !away.evicted.empty())
+  // What could not even begin is answered to all of them.
+  bool began = true;
+  for (const auto& [lease, user] : away.unready)
+    began &= MakeReady(lease, user, turn);
+  if (began && !away.evicted.empty())
     AskForRestore(members, std::move(away.evicted), turn);
 }
 
@@ -100,14 +100,16 @@ Machine::Away Machine::AwayOf(const std::vector<Session*>& members) const {
 
 // What an eviction that failed, or a restore, has left on the device; of a
 // shared lease, what others have brought back.
-void Machine::MakeReady(Lease* lease, Session* session, Turn& turn) {
-  if (lease->residence == Residence::kRestoring) return;  // of the same group
+// Whether that could begin.
+bool Machine::MakeReady(Lease* lease, Session* session, Turn& turn) {
+  if (lease->residence == Residence::kRestoring) return true;  // of the group
   if (!lease->shared || lease->torn) return Refill(lease, turn);
   state_.moving.insert(lease->id);
   StartMapping(lease, lease->MappingOf(session->id), turn);
+  return true;
 }
 
-void Machine::Refill(Lease* lease, Turn& turn) {
+bool Machine::Refill(Lease* lease, Turn& turn) {
   lease->residence = Residence::kRestoring;
   lease->move_started = turn.now();
   lease->moved = absl::OkStatus();
@@ -117,8 +119,10 @@ void Machine::Refill(Lease* lease, Turn& turn) {
     CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
                  turn);
   }
+  const bool began = lease->moved.ok();
   MapForUsers(lease, turn);
   TryEndRestore(lease, turn);
+  return began;
 }
 
 // Of those who share it, the ones that want it; the others map it when they do.
@@ -212,7 +216,7 @@ void Machine::AnswerMembers(Session* session, const absl::Status& status,
 
 void Machine::OnRestored(const quota::Restored& restored, Turn& turn) {
   auto it = state_.restoring.find(restored.request);
-  if (it == state_.restoring.end()) return;
+  if (it == state_.restoring.end()) return OnRestoredForNobody(turn);
   const Returning returning = it->second;
   state_.restoring.erase(it);
   if (returning.for_attach.has_value())
@@ -238,6 +242,21 @@ void Machine::OnRestored(const quota::Restored& restored, Turn& turn) {
   }
   // It may have left the only one that it waited for.
   AdvanceRestore(session, turn);
+}
+
+// Who asked has left, or withdrawn it, since the engine decided. The bytes are
+// charged already: what was asked for comes back, for others or to be released.
+void Machine::OnRestoredForNobody(Turn& turn) {
+  std::vector<quota::LeaseId> charged;
+  for (const auto& [id, lease] : state_.leases) {
+    if (lease->residence == Residence::kEvicted &&
+        !state_.engine.Lease(id)->evicted) {
+      charged.push_back(id);
+    }
+  }
+  std::sort(charged.begin(), charged.end());
+  for (const quota::LeaseId id : charged)
+    StartRestore(&state_.LeaseAt(id), turn);
 }
 
 // Denied: of the engine's request; each of the client's has its own deadline.
@@ -314,13 +333,12 @@ void Machine::LoseContents(Lease* lease, Turn& turn) {
   state_.reclaim.Touch(state_, *lease);
   PublishMove("restore_failed", *lease, {}, "its contents are gone", turn);
   Tell(quota::Evicted{lease->id}, turn);
-  AnswerUsers(
-      lease,
+  turn.Queue(MoveFailed{
+      lease->id,
       proto::MakeError(v1::CONTENTS_LOST,
                        absl::StrCat("a lease's contents are gone: release it "
                                     "and make them anew: lease=",
-                                    lease->id.value)),
-      turn);
+                                    lease->id.value))});
 }
 
 // Not all of its slabs could be created: it stays evicted.
@@ -341,18 +359,17 @@ void Machine::OnRestoreNotPrepared(Pool* pool, Lease* lease,
       absl::IsResourceExhausted(status) && pool->missing_bytes == 0;
   if (RestoreAttempts(state_, *lease) >=
       (passing ? kMostAttempts : kMaxAttempts)) {
-    AnswerUsers(
-        lease,
+    turn.Queue(MoveFailed{
+        lease->id,
         proto::MakeError(
             absl::IsResourceExhausted(status) ? v1::POOL_EXHAUSTED
                                               : v1::DEVICE_ERROR,
             absl::StrCat("the device could not make the slabs again; contents "
                          "are kept, try again: ",
                          status.message()),
-            {.retry_after = absl::Milliseconds(500)}),
-        turn);
+            {.retry_after = absl::Milliseconds(500)})});
   }
-  AdvanceUsers(lease, turn);
+  turn.Queue(LeaseSettled{lease->id});
 }
 
 void Machine::OnMapped(Session* session, const v1::Mapped& mapped, Turn& turn) {
@@ -394,7 +411,7 @@ void Machine::TryEndRestore(Lease* lease, Turn& turn) {
         state_.SessionAt(lease->request.session).gate->epoch();
   }
   PublishMove("restored", *lease, lease->restore_time, "", turn);
-  AdvanceUsers(lease, turn);
+  turn.Queue(LeaseSettled{lease->id});
 }
 
 // What was asked for fails; its contents are where they are authoritative.
@@ -403,7 +420,7 @@ void Machine::UndoRestore(Lease* lease, Turn& turn) {
   PublishMove("restore_failed", *lease, {}, why.message(), turn);
   const bool in_host_pool = lease->request.contents != v1::PRESERVE ||
                             state_.host_books.TrueCopy(lease->id) != nullptr;
-  AnswerUsers(lease, NotBroughtBack(why), turn);
+  turn.Queue(MoveFailed{lease->id, NotBroughtBack(why)});
   if (in_host_pool) {
     lease->torn = lease->request.contents == v1::PRESERVE;
     return StartEviction(

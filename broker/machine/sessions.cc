@@ -151,11 +151,11 @@ void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
       EndLease(id, /*reuse=*/false, turn);
     }
   }
-  if (session->restoring.has_value())
-    AdvanceOthers(*session->restoring, nullptr, turn);
-  ForgetPausesOf(members, turn);
-  for (Session* member : members) AdvanceRestore(member, turn);
-  AdvanceUsersOf(left, turn);
+  SessionEnded ended{.members = {},
+                     .left = std::move(left),
+                     .restoring = session->restoring};
+  for (const Session* member : members) ended.members.push_back(member->id);
+  turn.Queue(std::move(ended));
 }
 
 absl::StatusOr<Caller> Machine::Authenticate(absl::string_view token,

@@ -10,4 +10,13 @@ void Turn::Publish(v1::Event event) {
   Add(broker::Publish{std::move(event)});
 }
 
+const Work* Turn::NextWork() {
+  work_.splice(work_.begin(), fresh_);
+  doing_.clear();
+  if (work_.empty() || exhausted()) return nullptr;
+  ++steps_;
+  doing_.splice(doing_.begin(), work_, work_.begin());
+  return &doing_.front();
+}
+
 }  // namespace gmb::broker

@@ -1,19 +1,24 @@
 #ifndef GMB_BROKER_MACHINE_TURN_H_
 #define GMB_BROKER_MACHINE_TURN_H_
 
+#include <cstdint>
+#include <limits>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "broker/machine/effect.h"
+#include "broker/machine/fact.h"
 #include "broker/machine/session.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
 
 // One turn of the machine: when it happens, and what is to be done because of
-// it, in order. Time stands still within a turn.
+// it, in order: effects for others, and work of the machine's own, which it
+// drains before the turn ends. Time stands still within a turn.
 //
 // The machine has no lock of its own. Who makes a Turn holds the lock that
 // guards the machine: so a function that is given one may change the state.
@@ -35,6 +40,16 @@ class Turn {
     buried_.push_back(std::move(session));
   }
 
+  // The machine's own work goes depth first: what a piece of it queues comes, in
+  // its order, before everything that was queued earlier.
+  void Queue(Work work) { fresh_.push_back(std::move(work)); }
+  // The next piece, until the next call; null when all is done, or the turn has
+  // done too much.
+  [[nodiscard]] const Work* NextWork();
+  // A turn that does more fails its test: it goes round in circles.
+  void LimitSteps(uint64_t steps) { most_steps_ = steps; }
+  [[nodiscard]] bool exhausted() const { return steps_ >= most_steps_; }
+
   [[nodiscard]] std::vector<Effect> TakeEffects() {
     return std::exchange(effects_, {});
   }
@@ -46,6 +61,11 @@ class Turn {
   const quota::Instant now_;
   const absl::Time wall_;
   std::vector<Effect> effects_;
+  std::list<Work> work_;
+  std::list<Work> fresh_;  // queued by the piece that is being done
+  std::list<Work> doing_;
+  uint64_t steps_ = 0;
+  uint64_t most_steps_ = std::numeric_limits<uint64_t>::max();
   std::vector<std::unique_ptr<Session>> buried_;
 };
 

@@ -10,11 +10,6 @@
 
 namespace gmb::broker {
 
-void Machine::AdvanceUsers(Lease* lease, Turn& turn) {
-  const quota::LeaseId id = lease->id;
-  AdvanceUsersOf({&id, 1}, turn);
-}
-
 // Each user once, however many of the leases it uses: that looks at all of its
 // own.
 void Machine::AdvanceUsersOf(absl::Span<const quota::LeaseId> leases,

@@ -272,6 +272,7 @@ void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
     if (lease != machine->state_.leases.end())
       machine->ServeAttaches(lease->second.get(), turn);
   }
+  machine->Drain(turn);
 }
 
 }  // namespace gmb::broker

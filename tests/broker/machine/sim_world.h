@@ -51,8 +51,10 @@ class SimWorld {
     if (!problem_.empty()) return;
     Note(absl::StrCat("> ", what));
     Turn turn(now_, absl::FromUnixNanos(now_.ns));
+    turn.LimitSteps(kMostEffects);
     work(turn);
     machine_.Settle(turn);
+    Expect(!turn.exhausted(), "a turn goes round in circles");
     Deliver(turn.TakeEffects());
     Check();
   }
