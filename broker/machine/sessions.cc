@@ -151,9 +151,8 @@ void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
       EndLease(id, /*reuse=*/false, turn);
     }
   }
-  SessionEnded ended{.members = {},
-                     .left = std::move(left),
-                     .restoring = session->restoring};
+  SessionEnded ended{
+      .members = {}, .left = std::move(left), .restoring = session->restoring};
   for (const Session* member : members) ended.members.push_back(member->id);
   turn.Queue(std::move(ended));
 }
