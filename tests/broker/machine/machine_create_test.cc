@@ -47,10 +47,10 @@ class MachineCreateTest : public testing::Test {
     world_.device(kId).SetOutside(18 * kGranule);
     const uint64_t id = Ask(client_, 14);
     EXPECT_EQ(world_.state().pending.size(), 0u) << "it is granted";
-    EXPECT_EQ(AnswerTo(id), nullptr) << "and not made";
+    EXPECT_FALSE(AnswerTo(id).has_value()) << "and not made";
     return id;
   }
-  const v1::BrokerMessage* AnswerTo(uint64_t id) {
+  std::optional<v1::BrokerMessage> AnswerTo(uint64_t id) {
     return world_.state().SessionAt(client_->session).answers.Find(id);
   }
   void RunDevice() {
@@ -68,7 +68,7 @@ TEST_F(MachineCreateTest, ACancelWhileSlabsAreMadeCountsWhenThatFails) {
   cancel.mutable_cancel()->set_acquire_request_id(id);
   Send(client_, cancel);
   RunDevice();
-  ASSERT_NE(AnswerTo(id), nullptr) << "it waits on for what nobody wants";
+  ASSERT_TRUE(AnswerTo(id).has_value()) << "it waits on for what nobody wants";
   EXPECT_EQ(AnswerTo(id)->error().detail().reason(), v1::CANCELLED_BY_CLIENT);
   EXPECT_EQ(world_.state().engine.waiting(), 0u);
   EXPECT_EQ(world_.problem(), "");
@@ -81,7 +81,7 @@ TEST_F(MachineCreateTest, ACancelWhileSlabsAreMadeIsTooLateWhenThatSucceeds) {
   cancel.mutable_cancel()->set_acquire_request_id(id);
   Send(client_, cancel);
   RunDevice();
-  ASSERT_NE(AnswerTo(id), nullptr);
+  ASSERT_TRUE(AnswerTo(id).has_value());
   EXPECT_TRUE(AnswerTo(id)->has_grant());
   EXPECT_EQ(world_.problem(), "");
 }
@@ -96,7 +96,7 @@ TEST_F(MachineCreateTest, ATenantThatLeavesWhileSlabsAreMadeWaitsForNothing) {
             .ok());
   });
   RunDevice();
-  ASSERT_NE(AnswerTo(id), nullptr) << "it waits on, and keeps its tenant";
+  ASSERT_TRUE(AnswerTo(id).has_value()) << "it waits on, and keeps its tenant";
   EXPECT_EQ(AnswerTo(id)->error().detail().reason(), v1::DRAINING);
   EXPECT_EQ(world_.problem(), "");
 }

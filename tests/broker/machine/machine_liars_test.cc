@@ -316,9 +316,9 @@ TEST_F(MachineDebtTest, ARefusalSaysThatAnAnswerIsOwed) {
   v1::ClientMessage message;
   message.mutable_acquire()->set_bytes(8 * kLease * kGranule);
   const uint64_t id = Send(third, message);
-  const v1::BrokerMessage* answer =
+  const std::optional<v1::BrokerMessage> answer =
       world_.state().SessionAt(third->session).answers.Find(id);
-  ASSERT_NE(answer, nullptr);
+  ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->error().detail().reason(), v1::OVERCOMMITTED);
   EXPECT_NE(answer->error().message().find("does not answer"),
             std::string::npos)
