@@ -73,6 +73,10 @@ struct Gpu {
 
 Gpu& TheGpu();
 
+inline void* At(CUdeviceptr pointer) {
+  return reinterpret_cast<void*>(pointer);
+}
+
 // Contexts that this thread has pushed, the current one last.
 std::vector<CUcontext>& Contexts();
 
