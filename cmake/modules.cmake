@@ -7,12 +7,16 @@ function(gmb_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gmb_warnings>)
 endfunction()
 
-# gmb_test(<name> SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [NO_MAIN]):
+# Builds the tests with threads, which CI runs once more under ThreadSanitizer.
+add_custom_target(threaded_tests)
+
+# gmb_test(<name> SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [NO_MAIN] [THREADS]):
 # a GoogleTest binary, registered with CTest as one test. The timeout ends what
 # hangs, and is far more than a test takes on a loaded machine of 2 cores. It is
-# skipped where all of its cases are (tests/run_all.h).
+# skipped where all of its cases are (tests/run_all.h). THREADS gives it the label
+# "threads": it has more than one thread, or talks to a program that has.
 function(gmb_test name)
-  cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL;THREADS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   if(ARG_NO_MAIN)
@@ -23,6 +27,10 @@ function(gmb_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock ${main} gmb_warnings)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
+  if(ARG_THREADS)
+    list(APPEND ARG_LABELS threads)
+    add_dependencies(threaded_tests ${name})
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

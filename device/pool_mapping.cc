@@ -25,7 +25,7 @@
 namespace gmb::device {
 namespace {
 
-absl::Status SystemError(int error, absl::string_view what) {
+absl::Status PoolError(int error, absl::string_view what) {
   if (error == ENOMEM || error == ENOSPC) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "host pool: ", what, ": the machine has no memory for it"));
@@ -49,18 +49,19 @@ absl::Status CheckFits(uint64_t bytes) {
       "): make the host pool smaller, or give the broker more memory"));
 }
 
-absl::StatusOr<ipc::UniqueFd> CreateMemfd(uint64_t bytes, unsigned more_flags) {
+absl::StatusOr<ipc::UniqueFd> CreatePoolMemfd(uint64_t bytes,
+                                              unsigned more_flags) {
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | more_flags;
   int fd = memfd_create("gmb-host-pool", flags | MFD_NOEXEC_SEAL);
   if (fd < 0 && errno == EINVAL) fd = memfd_create("gmb-host-pool", flags);
   ipc::UniqueFd memfd(fd);
-  if (!memfd.valid()) return SystemError(errno, "memfd_create");
+  if (!memfd.valid()) return PoolError(errno, "memfd_create");
   if (ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) {
-    return SystemError(errno, "ftruncate");
+    return PoolError(errno, "ftruncate");
   }
   if (fcntl(memfd.get(), F_ADD_SEALS,
             F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return SystemError(errno, "seal");
+    return PoolError(errno, "seal");
   }
   return memfd;
 }
@@ -68,12 +69,12 @@ absl::StatusOr<ipc::UniqueFd> CreateMemfd(uint64_t bytes, unsigned more_flags) {
 absl::StatusOr<char*> Map(const ipc::UniqueFd& memfd, uint64_t bytes) {
   void* const start =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (start == MAP_FAILED) return SystemError(errno, "mmap");
+  if (start == MAP_FAILED) return PoolError(errno, "mmap");
   if (madvise(start, bytes, MADV_DONTDUMP) != 0 ||
       madvise(start, bytes, MADV_DONTFORK) != 0) {
     const int error = errno;
     munmap(start, bytes);
-    return SystemError(error, "madvise");
+    return PoolError(error, "madvise");
   }
   return static_cast<char*>(start);
 }
@@ -113,14 +114,14 @@ absl::StatusOr<PoolMapping> PoolMapping::Create(uint64_t bytes) {
   }
   // Reserved pages are no part of the available memory, and mmap fails when
   // there are too few, so they need no other check.
-  if (auto memfd = CreateMemfd(bytes, MFD_HUGETLB); memfd.ok()) {
+  if (auto memfd = CreatePoolMemfd(bytes, MFD_HUGETLB); memfd.ok()) {
     if (absl::StatusOr<char*> start = Map(*memfd, bytes); start.ok()) {
       return PoolMapping(*std::move(memfd), *start, bytes, PageKind::kHugetlb,
                          "");
     }
   }
   if (absl::Status status = CheckFits(bytes); !status.ok()) return status;
-  absl::StatusOr<ipc::UniqueFd> memfd = CreateMemfd(bytes, 0);
+  absl::StatusOr<ipc::UniqueFd> memfd = CreatePoolMemfd(bytes, 0);
   if (!memfd.ok()) return memfd.status();
   absl::StatusOr<char*> start = Map(*memfd, bytes);
   if (!start.ok()) return start.status();
@@ -154,8 +155,7 @@ absl::Status PoolMapping::Populate(const HostExtent& piece) const {
   } while (error == EAGAIN || error == EINTR);
   if (error == 0) return absl::OkStatus();
   if (error != EINVAL) {  // EFAULT stands for what would have been a SIGBUS
-    return SystemError(error == EFAULT ? ENOMEM : error,
-                       "bring pages into use");
+    return PoolError(error == EFAULT ? ENOMEM : error, "bring pages into use");
   }
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   for (uint64_t i = 0; i < piece.bytes; i += page) {  // an older kernel

@@ -64,7 +64,7 @@ absl::Status PunchError(int error) {
       "have them back");
 }
 
-ipc::UniqueFd CreateMemfd() {
+ipc::UniqueFd CreateSlabMemfd() {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   int fd = memfd_create("gmb-slab", kFlags | MFD_NOEXEC_SEAL);
   if (fd < 0 && errno == EINVAL) fd = memfd_create("gmb-slab", kFlags);
@@ -86,7 +86,7 @@ absl::StatusOr<ipc::UniqueFd> ReopenSealedMemory(const ipc::UniqueFd& anchor) {
 }
 
 absl::StatusOr<ipc::UniqueFd> CreateSealedMemory(uint64_t bytes) {
-  const ipc::UniqueFd memfd = CreateMemfd();
+  const ipc::UniqueFd memfd = CreateSlabMemfd();
   if (!memfd.valid()) return SystemError(errno, "memfd_create");
   if (ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) {
     return SystemError(errno, "ftruncate of a memfd");

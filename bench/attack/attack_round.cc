@@ -22,7 +22,7 @@ namespace gmb::bench {
 namespace {
 
 constexpr absl::Duration kSample = absl::Milliseconds(100);
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kRoundPatience = absl::Seconds(30);
 constexpr char kLongEnough[] = "600";  // it is stopped before
 
 // Of the children that have been waited for.
@@ -90,7 +90,7 @@ absl::StatusOr<Round> Run(const RoundSetup& setup, const Commands& commands) {
   round.broker_cores = (BrokerSeconds(setup.broker) - broker_before) / gone;
   for (const cli::ChildProcess& process : *processes) process.Signal(SIGTERM);
   for (cli::ChildProcess& process : *processes) {
-    const auto ended = process.Wait(absl::Now() + kPatience);
+    const auto ended = process.Wait(absl::Now() + kRoundPatience);
     if (!ended.ok()) return ended.status();
     if (*ended != "exit code 0") {
       return absl::UnavailableError(

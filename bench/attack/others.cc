@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kBytes = uint64_t{2} << 20;
 // An attack that locks out is seen as a long wait, not as a failure.
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kOthersPatience = absl::Seconds(30);
 constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(200);
 constexpr int kWarmUp = 20;
 
@@ -22,14 +22,14 @@ absl::StatusOr<std::unique_ptr<Client>> Greet(const std::string& socket_dir,
                                               const char* tenant) {
   ClientOptions options;
   options.socket_dir = cli::TenantSocketDir(socket_dir, tenant);
-  options.connect_timeout = kPatience;
+  options.connect_timeout = kOthersPatience;
   return Client::Connect(std::move(options));
 }
 
 // How long the acquire took.
 absl::StatusOr<double> LeaseOnce(Client* client) {
   AcquireOptions options;
-  options.wait = kPatience;
+  options.wait = kOthersPatience;
   const absl::Time start = absl::Now();
   absl::StatusOr<gmb::Lease> lease = client->Acquire(kBytes, options);
   const double ms = absl::ToDoubleMilliseconds(absl::Now() - start);

@@ -1,8 +1,12 @@
 #include "bench/heap/trace.h"
 
+#include <zlib.h>
+
 #include <algorithm>
-#include <fstream>
+#include <array>
 #include <limits>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace gmb::bench {
 namespace {
@@ -28,6 +33,21 @@ struct Block {
 bool ReadNumber(const std::string& word, uint64_t* number) {
   return word.find_first_not_of("0123456789") == std::string::npos &&
          absl::SimpleAtoi(word, number);
+}
+
+// A file's text, compressed with gzip or as it stands; nullopt if it cannot be
+// read to its end.
+std::optional<std::string> ReadText(const std::string& path) {
+  const gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) return std::nullopt;
+  std::string text;
+  std::array<char, 65536> piece;
+  int bytes = 0;
+  while ((bytes = gzread(file, piece.data(), piece.size())) > 0)
+    text.append(piece.data(), static_cast<size_t>(bytes));
+  // A compressed file that was cut off is only told of when it is closed.
+  const bool whole = gzclose_r(file) == Z_OK && bytes == 0;
+  return whole ? std::optional(std::move(text)) : std::nullopt;
 }
 
 class Reader {
@@ -88,14 +108,15 @@ class Reader {
 }  // namespace
 
 absl::StatusOr<Trace> ReadTrace(const std::string& path) {
-  std::ifstream file(path);
+  std::istringstream file(ReadText(path).value_or(""));
   std::string line;
   if (!std::getline(file, line) || line != kFirstLine) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": cannot be read, or does not begin with \"", kFirstLine, "\""));
   }
   Trace trace;
-  trace.name = path.substr(path.find_last_of('/') + 1);
+  trace.name = std::string(
+      absl::StripSuffix(path.substr(path.find_last_of('/') + 1), ".gz"));
   Reader reader(&trace);
   for (int number = 2; std::getline(file, line); ++number) {
     if (absl::StartsWith(line, "# source: ")) trace.source = line.substr(10);

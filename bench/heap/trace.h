@@ -20,7 +20,7 @@ struct Trace {
     uint64_t stream;  // from 0
   };
 
-  std::string name;
+  std::string name;    // of the file, without ".gz"
   std::string source;  // what it was recorded from
   std::vector<Event> events;
   uint64_t blocks = 0;

@@ -15,7 +15,7 @@
 namespace gmb::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(2);
+constexpr absl::Duration kChildPatience = absl::Minutes(2);
 constexpr char kWell[] = "ok ";
 
 }  // namespace
@@ -41,7 +41,8 @@ absl::StatusOr<Child> Child::Start(const std::vector<std::string>& arguments,
 }
 
 absl::StatusOr<std::string> Child::ReadAnswer() {
-  absl::StatusOr<std::string> line = lines_.Receive(absl::Now() + kPatience);
+  absl::StatusOr<std::string> line =
+      lines_.Receive(absl::Now() + kChildPatience);
   if (!line.ok()) return line.status();
   absl::string_view answer = *line;
   if (absl::ConsumePrefix(&answer, kWell)) return std::string(answer);

@@ -8,7 +8,7 @@
 namespace gmb::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kEventPatience(60);
 
 absl::Time At(const v1::Event& event) {
   return absl::FromUnixSeconds(event.at().seconds()) +
@@ -87,7 +87,7 @@ absl::StatusOr<Moves> EventLog::Await(const std::string& kind, uint64_t bytes) {
   };
   std::unique_lock<std::mutex> lock(mutex_);
   const bool came = changed_.wait_for(
-      lock, kPatience, [&] { return ended_ || missed_ || count(); });
+      lock, kEventPatience, [&] { return ended_ || missed_ || count(); });
   if (missed_) return absl::DataLossError("the broker dropped events");
   if (!came || seen < bytes) {
     return absl::DeadlineExceededError(

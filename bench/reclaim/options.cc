@@ -14,14 +14,14 @@
 namespace gmb::bench {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kOptionMiB = uint64_t{1} << 20;
+constexpr uint64_t kOptionGiB = uint64_t{1} << 30;
 constexpr char kAllSections[] = "moves,small,backed,neighbours,large";
 
 absl::Status ReadBytes(const std::string& text, uint64_t* bytes) {
   const absl::StatusOr<uint64_t> parsed = proto::ParseBytes(text);
   if (!parsed.ok()) return parsed.status();
-  if (*parsed == 0 || *parsed % (2 * kMiB) != 0) {
+  if (*parsed == 0 || *parsed % (2 * kOptionMiB) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("write a multiple of 2MiB; got ", text));
   }
@@ -77,8 +77,9 @@ void ChooseTheRest(ReclaimOptions* options) {
         device::ProbeCuda().gpus.empty() ? "host:512MiB" : "cuda:0";
   }
   const bool on_host = absl::StartsWith(options->device, "host:");
-  if (options->bytes == 0) options->bytes = on_host ? 64 * kMiB : 8 * kGiB;
-  if (options->large_bytes == 0) options->large_bytes = 100 * kGiB;
+  if (options->bytes == 0)
+    options->bytes = on_host ? 64 * kOptionMiB : 8 * kOptionGiB;
+  if (options->large_bytes == 0) options->large_bytes = 100 * kOptionGiB;
   if (options->host_pool.empty())
     options->host_pool = on_host ? "512MiB" : "16GiB";
 }

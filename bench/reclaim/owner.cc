@@ -12,7 +12,7 @@
 namespace gmb::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(1);
+constexpr absl::Duration kOwnerPatience = absl::Minutes(1);
 constexpr uint64_t kCheckedBytes = 4096;
 
 uint8_t ValueOf(size_t lease) { return static_cast<uint8_t>(lease * 37 + 1); }
@@ -47,7 +47,7 @@ absl::Status OwnerProcess::Open(const std::string& socket_dir,
   if (status.ok()) status = Enter().status();
   AcquireOptions request;
   request.device = uuid;
-  request.wait = kPatience;
+  request.wait = kOwnerPatience;
   for (uint64_t i = 0; i < leases.count && status.ok(); ++i) {
     absl::StatusOr<Lease> lease = client_->Acquire(leases.bytes_each, request);
     if (!lease.ok()) return lease.status();
@@ -59,7 +59,7 @@ absl::Status OwnerProcess::Open(const std::string& socket_dir,
 
 absl::StatusOr<std::string> OwnerProcess::Enter() {
   const absl::Time start = absl::Now();
-  absl::StatusOr<Scope> scope = client_->Enter(kPatience);
+  absl::StatusOr<Scope> scope = client_->Enter(kOwnerPatience);
   const absl::Duration took = absl::Now() - start;
   if (!scope.ok()) return scope.status();
   scope_ = *std::move(scope);

@@ -14,7 +14,7 @@
 namespace gmb::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(1);
+constexpr absl::Duration kStagePatience = absl::Minutes(1);
 constexpr absl::Duration kPageLocking = absl::Minutes(3);
 constexpr char kOwner[] = "owner";
 constexpr char kTaker[] = "taker";
@@ -91,8 +91,8 @@ absl::Status Stage::Connect(const std::string& dir) {
   log_ = dir + "/tenants.log";
   events_ = std::make_unique<EventLog>(&broker_->admin());
   // A connection is an event: when one comes, the others will.
-  const absl::Status watched =
-      Await("the broker's events", kPatience, [this]() -> absl::StatusOr<bool> {
+  const absl::Status watched = Await(
+      "the broker's events", kStagePatience, [this]() -> absl::StatusOr<bool> {
         auto taker = ConnectTo(SocketDir(kTaker));
         if (!taker.ok()) return taker.status();
         taker_ = *std::move(taker);
@@ -154,7 +154,7 @@ absl::Status Stage::Fill() {
   AcquireOptions request;
   request.device = uuid_;
   request.contents = Contents::kResident;
-  request.wait = kPatience;
+  request.wait = kStagePatience;
   absl::StatusOr<Lease> lease = filler_->Acquire(free_bytes, request);
   if (!lease.ok()) return lease.status();
   filling_ = *std::move(lease);
@@ -167,8 +167,8 @@ absl::Status Stage::Unfill() {
     if (!released.ok()) return released;
   }
   // The processes of the section are gone; the broker sees it a little later.
-  absl::Status gone =
-      Await("all leases to end", kPatience, [this]() -> absl::StatusOr<bool> {
+  absl::Status gone = Await(
+      "all leases to end", kStagePatience, [this]() -> absl::StatusOr<bool> {
         const absl::StatusOr<v1::GetStatusResponse> status = Status();
         if (!status.ok()) return status.status();
         return status->pools(0).granted_bytes() == 0;
@@ -180,7 +180,7 @@ absl::StatusOr<Stage::Taken> Stage::Take(uint64_t bytes) {
   AcquireOptions request;
   request.device = uuid_;
   request.contents = Contents::kResident;  // needs no room in the host pool
-  request.wait = kPatience;
+  request.wait = kStagePatience;
   const absl::Time start = absl::Now();
   absl::StatusOr<Lease> lease = taker_->Acquire(bytes, request);
   const absl::Duration took = absl::Now() - start;
@@ -203,12 +203,13 @@ absl::Status Stage::AwaitParked(const absl::Duration& last_restore,
                                 absl::Time restored) {
   constexpr absl::Duration kMargin = absl::Milliseconds(30);
   const absl::Time young_until = restored + 4 * last_restore + kMargin;
-  return Await("the owner to park", kPatience, [&]() -> absl::StatusOr<bool> {
-    if (absl::Now() < young_until) return false;
-    const absl::StatusOr<v1::SessionInfo> session = OwnersSession();
-    if (!session.ok()) return session.status();
-    return session->gate() == v1::SessionInfo::GATE_PARKED;
-  });
+  return Await(
+      "the owner to park", kStagePatience, [&]() -> absl::StatusOr<bool> {
+        if (absl::Now() < young_until) return false;
+        const absl::StatusOr<v1::SessionInfo> session = OwnersSession();
+        if (!session.ok()) return session.status();
+        return session->gate() == v1::SessionInfo::GATE_PARKED;
+      });
 }
 
 absl::StatusOr<uint64_t> Stage::BackedBytes() const {
@@ -218,14 +219,15 @@ absl::StatusOr<uint64_t> Stage::BackedBytes() const {
 }
 
 absl::Status Stage::AwaitRest() const {
-  return Await("the pool to rest", kPatience, [this]() -> absl::StatusOr<bool> {
-    const absl::StatusOr<v1::GetStatusResponse> status = Status();
-    if (!status.ok()) return status.status();
-    const v1::PoolStatus& pool = status->pools(0);
-    return pool.returned_bytes() == 0 && pool.scrubbing_bytes() == 0 &&
-           pool.unreturned_bytes() == 0 &&
-           pool.float_bytes() <= 2 * pool.ready_slab_bytes();
-  });
+  return Await(
+      "the pool to rest", kStagePatience, [this]() -> absl::StatusOr<bool> {
+        const absl::StatusOr<v1::GetStatusResponse> status = Status();
+        if (!status.ok()) return status.status();
+        const v1::PoolStatus& pool = status->pools(0);
+        return pool.returned_bytes() == 0 && pool.scrubbing_bytes() == 0 &&
+               pool.unreturned_bytes() == 0 &&
+               pool.float_bytes() <= 2 * pool.ready_slab_bytes();
+      });
 }
 
 }  // namespace gmb::bench

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the traces that are made up (README.md): the same ones every time.
 
-    make_synthetic.py [--out DIR]
+    make_synthetic.py --out DIR
 """
 
 import argparse
@@ -80,8 +80,9 @@ def images(seed):
 
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
     out = parser.parse_args(argv).out
+    out.mkdir(parents=True, exist_ok=True)
     for name, make in (("synthetic-decode", decode), ("synthetic-images", images)):
         trace_file.write(out / f"{name}.trace", f"synthetic, seed 1: {make.__doc__}", make(1))
     return 0

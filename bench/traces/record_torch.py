@@ -172,7 +172,7 @@ def main(argv):
             sys.exit(f"{name}: {error}")
         source = (f"torch {torch.__version__}, {torch.cuda.get_device_name()}, seed {options.seed}: "
                   f"{program.__doc__}")
-        path = options.out / f"{name}.trace"
+        path = options.out / f"{name}.trace.gz"
         trace_file.write(path, source, lines)
         print(f"{path}: {len(lines)} events")
     return 0

@@ -1,6 +1,8 @@
 """Trace files (README.md): what records or makes traces writes them, what replays them reads them."""
 
+import gzip
 import pathlib
+import zlib
 
 FIRST_LINE = "# gmb allocation trace 1"
 MOST_STREAMS = 1024
@@ -12,16 +14,24 @@ class TraceError(Exception):
 
 
 def write(path, source, lines):
-    """`source`: what it was recorded from, in one line."""
-    text = "\n".join([FIRST_LINE, f"# source: {source}", *lines, ""])
-    pathlib.Path(path).write_text(text, encoding="utf-8")
+    """`source`: what it was recorded from, in one line. A path that ends in .gz is compressed."""
+    path = pathlib.Path(path)
+    text = "\n".join([FIRST_LINE, f"# source: {source}", *lines, ""]).encode()
+    path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+
+
+def _text(path):
+    content = pathlib.Path(path).read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    return content.decode("utf-8")
 
 
 def read(path):
     """(events, most live bytes, streams); an event is (bytes or None, block, stream)."""
     try:
-        lines = pathlib.Path(path).read_bytes().decode("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = _text(path).split("\n")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise TraceError(f"{path}: cannot be read: {error}") from error
     if lines[0] != FIRST_LINE:
         raise TraceError(f'{path}: does not begin with "{FIRST_LINE}"')

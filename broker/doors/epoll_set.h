@@ -30,6 +30,9 @@ struct EpollTag {
   }
 };
 
+// The other side has closed, or the socket has failed.
+inline constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
 // How long epoll_wait may last; nullopt: for ever.
 inline int MillisecondsUntil(
     std::optional<std::chrono::steady_clock::time_point> time) {

@@ -18,7 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 // How often connections are looked at whose sessions may have ended, and how
 // long the last words of a session may take to its client.
 constexpr std::chrono::seconds kLook{1};

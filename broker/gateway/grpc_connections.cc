@@ -17,7 +17,6 @@ namespace {
 
 // Operators come as fast as they like.
 constexpr AcceptPace kAnyPace{.at_once = 1e9, .a_second = 1e9};
-constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 // Nobody has to prove anything by a time: an operator's idle connection, or a
 // health check's, does no harm while there is room.
 constexpr PendingConnections::Time kNever = PendingConnections::Time::max();

@@ -41,7 +41,7 @@ void* Open() {
   return library;
 }
 
-const BrokerLibrary* Load() {
+const BrokerLibrary* LoadLibrary() {
   const RealSymbolsHere real;
   void* const library = Open();
   if (library == nullptr) return nullptr;
@@ -61,7 +61,7 @@ const BrokerLibrary* Load() {
 }  // namespace
 
 const BrokerLibrary* BrokerLibrary::Get() {
-  static const BrokerLibrary* const kLibrary = Load();
+  static const BrokerLibrary* const kLibrary = LoadLibrary();
   return kLibrary;
 }
 

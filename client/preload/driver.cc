@@ -9,7 +9,7 @@
 namespace gmb::preload {
 namespace {
 
-const Driver* Load() {
+const Driver* LoadDriver() {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
   auto* const driver = new Driver;  // lives as long as the process
@@ -30,7 +30,7 @@ const Driver* Load() {
 }  // namespace
 
 const Driver* Driver::Get() {
-  static const Driver* const kDriver = Load();
+  static const Driver* const kDriver = LoadDriver();
   return kDriver;
 }
 

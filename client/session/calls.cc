@@ -33,7 +33,7 @@ absl::Status SessionOver(const absl::Status& why) {
 }
 
 // Clamped, so that sums stay far from the clock's end.
-std::chrono::nanoseconds ToNanoseconds(absl::Duration duration) {
+std::chrono::nanoseconds AsNanoseconds(absl::Duration duration) {
   return absl::ToChronoNanoseconds(
       std::clamp(duration, absl::ZeroDuration(), absl::Hours(24 * 365)));
 }
@@ -86,7 +86,7 @@ absl::StatusOr<Answer> Calls::Ask(v1::ClientMessage message) {
 
 absl::StatusOr<Answer> Calls::AskWithin(v1::ClientMessage message,
                                         absl::Duration patience) {
-  return AskUntil(std::move(message), Clock::now() + ToNanoseconds(patience));
+  return AskUntil(std::move(message), Clock::now() + AsNanoseconds(patience));
 }
 
 absl::StatusOr<Answer> Calls::AskUntil(v1::ClientMessage message,
@@ -102,7 +102,7 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
                                            Arrivals* arrivals) {
   // Without a seat it is woken by the thread that reads.
   HandleChannel::Seat seat(&handles_);
-  Call call{.deadline = Clock::now() + ToNanoseconds(wait + answer_timeout_),
+  Call call{.deadline = Clock::now() + AsNanoseconds(wait + answer_timeout_),
             .lease = &options,
             .early = early,
             .at_socket = seat.wakeup()};
@@ -246,7 +246,7 @@ Calls::Step Calls::NextStep(Call& call) {
       Withdraw(call);
       call.cancelled = true;
       call.deadline = std::min(call.deadline,
-                               Clock::now() + ToNanoseconds(kCancelPatience));
+                               Clock::now() + AsNanoseconds(kCancelPatience));
       step.poke = true;
       return step;
     } else if (Clock::now() >= call.deadline) {

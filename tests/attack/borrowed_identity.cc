@@ -15,7 +15,7 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr absl::Duration kLoanPatience = absl::Seconds(5);
 
 // 0, or errno: the kernel lets only root say what is not so.
 int SendAs(int socket, const std::string& bytes, const ucred& who) {
@@ -41,7 +41,7 @@ class Impostor {
 
   void GreetAs(const ucred& who, const std::string& as) {
     auto socket = ipc::SeqpacketSocket::Connect(
-        attack_->options().socket_dir + "/handle.sock", kPatience);
+        attack_->options().socket_dir + "/handle.sock", kLoanPatience);
     if (!socket.ok()) return;
     const absl::StatusOr<std::string> nonce = ReceiveNonce(*socket);
     if (!nonce.ok()) return;
@@ -56,7 +56,7 @@ class Impostor {
   // A child says Hello on a connection of its parent's.
   void GreetByChild() {
     auto socket = ipc::SeqpacketSocket::Connect(
-        attack_->options().socket_dir + "/handle.sock", kPatience);
+        attack_->options().socket_dir + "/handle.sock", kLoanPatience);
     if (!socket.ok()) return;
     const absl::StatusOr<std::string> nonce = ReceiveNonce(*socket);
     if (!nonce.ok()) return;
@@ -71,7 +71,7 @@ class Impostor {
 
  private:
   void Judge(ipc::SeqpacketSocket& socket, const std::string& as) {
-    const absl::StatusOr<ipc::Packet> answer = socket.Receive(kPatience);
+    const absl::StatusOr<ipc::Packet> answer = socket.Receive(kLoanPatience);
     v1::BrokerFrame frame;
     const bool welcomed = answer.ok() && frame.ParseFromString(answer->bytes) &&
                           frame.has_welcome();

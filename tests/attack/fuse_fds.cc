@@ -19,7 +19,7 @@ namespace {
 
 // More than the broker closes at once, and than it lets wait.
 constexpr int kMostFiles = 512;
-constexpr int kPauseMs = 5;
+constexpr int kFusePauseMs = 5;
 
 // The broker leaves it unread: this process has not greeted.
 absl::Status SendOne(Attack& attack, testing::SilentFiles* files,
@@ -48,7 +48,7 @@ absl::Status FuseFds(Attack& attack) {
   if (!files.ok()) return files.status();
   int made = 0;
   while (attack.GoesOn()) {
-    ::poll(nullptr, 0, kPauseMs);
+    ::poll(nullptr, 0, kFusePauseMs);
     if (made++ >= kMostFiles) continue;
     const absl::Status sent = SendOne(attack, files->get(), dir + "/gmb.sock");
     if (!sent.ok()) return sent;

@@ -14,9 +14,9 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(2);
+constexpr absl::Duration kGuessPatience = absl::Seconds(2);
 // Below the bound of calls, so that every guess is looked at.
-constexpr int kPauseMs = 70;
+constexpr int kGuessPauseMs = 70;
 
 // Whether the broker answers a stream that is opened with it.
 bool Opens(const std::string& socket_dir, const std::string& token) {
@@ -24,13 +24,13 @@ bool Opens(const std::string& socket_dir, const std::string& token) {
   if (!stream.Open(socket_dir, token)) return false;
   v1::ClientMessage ask;
   ask.mutable_get_quota();
-  return stream.Ask(ask, kPatience).has_value();
+  return stream.Ask(ask, kGuessPatience).has_value();
 }
 
 // Asks to release leases 1, 2, ... that are not its own.
 void Release(Attack& attack, HandStream* stream, uint64_t first) {
   for (uint64_t lease = first; lease < first + 100; ++lease) {
-    const auto answer = stream->Ask(ReleaseOf(lease), kPatience);
+    const auto answer = stream->Ask(ReleaseOf(lease), kGuessPatience);
     if (!answer.has_value()) return;
     attack.Count(answer->has_released() ? "released" : "no_such_lease");
   }
@@ -45,7 +45,7 @@ absl::Status Guessing(Attack& attack) {
   HandStream own;
   uint64_t turn = 0;
   while (attack.GoesOn()) {
-    ::poll(nullptr, 0, kPauseMs);
+    ::poll(nullptr, 0, kGuessPauseMs);
     if (!sessions.Ready()) continue;
     std::string guess = absl::HexStringToBytes(options.token);
     attack.Count("guesses");

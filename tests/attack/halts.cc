@@ -13,8 +13,8 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr uint64_t kBytes = uint64_t{8} << 20;
+constexpr absl::Duration kHaltPatience = absl::Seconds(30);
+constexpr uint64_t kHaltBytes = uint64_t{8} << 20;
 
 class Life {
  public:
@@ -22,14 +22,14 @@ class Life {
 
   absl::Status Live() {
     auto socket = ipc::SeqpacketSocket::Connect(
-        options_.socket_dir + "/handle.sock", kPatience);
+        options_.socket_dir + "/handle.sock", kHaltPatience);
     if (!socket.ok()) return socket.status();
     At("connected");
     const absl::StatusOr<std::string> nonce = ReceiveNonce(*socket);
     if (!nonce.ok()) return nonce.status();
     At("challenged");
     const absl::Status sent =
-        socket->Send(HelloFrame(*nonce), {}, true, kPatience);
+        socket->Send(HelloFrame(*nonce), {}, true, kHaltPatience);
     if (!sent.ok()) return sent;
     At("hello_sent");
     socket = absl::UnavailableError("done");  // the rest with a session
@@ -45,9 +45,9 @@ class Life {
     if (!stream.Open(options_.socket_dir, session->welcome().token()))
       return absl::UnavailableError("no stream");
     At("stream_opened");
-    const uint64_t acquire = stream.Send(AcquireOf(kBytes));
+    const uint64_t acquire = stream.Send(AcquireOf(kHaltBytes));
     At("acquire_sent");
-    const auto grant = stream.Answer(acquire, kPatience);
+    const auto grant = stream.Answer(acquire, kHaltPatience);
     if (!grant.has_value() || !grant->has_grant())
       return absl::UnavailableError("no grant");
     At("granted");

@@ -25,7 +25,7 @@ namespace {
 // Enough to hold up whoever closes them for as long as the attack goes on.
 constexpr size_t kMostReaders = 4'096;
 constexpr absl::Duration kKept = absl::Seconds(1);
-constexpr int kPauseMs = 5;
+constexpr int kLingerPauseMs = 5;
 
 class Lingering {
  public:
@@ -116,7 +116,7 @@ absl::Status Run(Attack& attack, int type, const std::string& name,
   Lingering lingering(&attack, type, attack.options().socket_dir + "/" + name,
                       bytes);
   while (attack.GoesOn()) {
-    ::poll(nullptr, 0, kPauseMs);
+    ::poll(nullptr, 0, kLingerPauseMs);
     if (!sessions.Ready()) continue;
     const absl::Status turned = lingering.Turn();
     if (!turned.ok()) return turned;

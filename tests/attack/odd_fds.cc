@@ -17,7 +17,7 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr absl::Duration kOddFdsPatience = absl::Seconds(5);
 constexpr int kHangUpMs = 1'000;
 
 std::vector<ipc::UniqueFd> CopyOf(const ipc::UniqueFd& fd) {
@@ -43,7 +43,7 @@ class Sending {
   }
   void WithHello() {
     auto socket =
-        ipc::SeqpacketSocket::Connect(dir_ + "/handle.sock", kPatience);
+        ipc::SeqpacketSocket::Connect(dir_ + "/handle.sock", kOddFdsPatience);
     if (!socket.ok()) return;
     const absl::StatusOr<std::string> nonce = ReceiveNonce(*socket);
     if (nonce.ok()) Send(socket->fd(), HelloFrame(*nonce));

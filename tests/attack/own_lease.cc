@@ -10,7 +10,7 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kLeasePatience = absl::Seconds(10);
 
 }  // namespace
 
@@ -56,7 +56,8 @@ absl::StatusOr<std::vector<Slab>> TakeSlabs(OwnSession* session,
                                             uint32_t count) {
   std::vector<Slab> slabs;
   while (slabs.size() < count) {
-    absl::StatusOr<ipc::Packet> packet = session->socket().Receive(kPatience);
+    absl::StatusOr<ipc::Packet> packet =
+        session->socket().Receive(kLeasePatience);
     if (!packet.ok()) return packet.status();
     v1::BrokerFrame frame;
     if (!frame.ParseFromString(packet->bytes) || !frame.has_slabs())
@@ -67,8 +68,9 @@ absl::StatusOr<std::vector<Slab>> TakeSlabs(OwnSession* session,
     }
     v1::ClientFrame ack;
     ack.mutable_slabs_ack()->set_frame_id(frame.slabs().frame_id());
-    const absl::Status sent = session->socket().Send(
-        ack.SerializeAsString(), {}, /*with_credentials=*/false, kPatience);
+    const absl::Status sent =
+        session->socket().Send(ack.SerializeAsString(), {},
+                               /*with_credentials=*/false, kLeasePatience);
     if (!sent.ok()) return sent;
   }
   return slabs;

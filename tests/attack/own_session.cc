@@ -11,12 +11,12 @@ namespace gmb::attack {
 namespace {
 
 // The broker may be under attack from others like this one.
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kSessionPatience = absl::Seconds(10);
 constexpr size_t kTokenBytes = 16;
 
 absl::StatusOr<v1::BrokerFrame> ReceiveFrame(
     ipc::SeqpacketSocket& socket, std::vector<ipc::UniqueFd>* fds = nullptr) {
-  absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
+  absl::StatusOr<ipc::Packet> packet = socket.Receive(kSessionPatience);
   if (!packet.ok()) return packet.status();
   v1::BrokerFrame frame;
   if (!frame.ParseFromString(packet->bytes))
@@ -44,13 +44,14 @@ std::string HelloFrame(const std::string& nonce) {
 }
 
 absl::StatusOr<OwnSession> OwnSession::Greet(const std::string& socket_dir) {
-  auto socket =
-      ipc::SeqpacketSocket::Connect(socket_dir + "/handle.sock", kPatience);
+  auto socket = ipc::SeqpacketSocket::Connect(socket_dir + "/handle.sock",
+                                              kSessionPatience);
   if (!socket.ok()) return socket.status();
   const absl::StatusOr<std::string> nonce = ReceiveNonce(*socket);
   if (!nonce.ok()) return nonce.status();
-  const absl::Status sent = socket->Send(HelloFrame(*nonce), {},
-                                         /*with_credentials=*/true, kPatience);
+  const absl::Status sent =
+      socket->Send(HelloFrame(*nonce), {},
+                   /*with_credentials=*/true, kSessionPatience);
   if (!sent.ok()) return sent;
   std::vector<ipc::UniqueFd> fds;
   absl::StatusOr<v1::BrokerFrame> welcome = ReceiveFrame(*socket, &fds);

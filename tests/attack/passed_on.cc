@@ -16,7 +16,7 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kPassPatience = absl::Seconds(10);
 constexpr absl::Duration kReply = absl::Milliseconds(300);
 constexpr int kAnswered = 10;
 constexpr int kNotEnded = 11;
@@ -24,7 +24,7 @@ constexpr int kNotEnded = 11;
 // The heir's use of the dead process's sockets; how it went.
 int Inherit(OwnSession* session, HandStream* stream,
             const std::string& socket_dir) {
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = absl::Now() + kPassPatience;
   while (session->Lives()) {
     if (absl::Now() > deadline) return kNotEnded;
     ::poll(nullptr, 0, 2);
@@ -53,7 +53,7 @@ int Inherit(OwnSession* session, HandStream* stream,
   v1::ClientMessage ask;
   ask.mutable_get_quota();
   if (!session.ok() || !stream.Open(socket_dir, session->welcome().token()) ||
-      !stream.Ask(ask, kPatience).has_value()) {
+      !stream.Ask(ask, kPassPatience).has_value()) {
     ::_exit(1);
   }
   if (::fork() == 0) {

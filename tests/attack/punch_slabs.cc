@@ -18,7 +18,7 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kPunchPatience = absl::Seconds(10);
 constexpr absl::Duration kWhileCopied = absl::Milliseconds(30);
 constexpr off_t kPage = 4'096;
 
@@ -34,12 +34,12 @@ class Puncher {
     }
     v1::ClientMessage gate;
     gate.mutable_set_gate()->set_on(true);
-    const auto set = stream_.Ask(gate, kPatience);
+    const auto set = stream_.Ask(gate, kPunchPatience);
     if (!set.has_value() || !set->has_gate_set())
       return absl::UnavailableError("no gate");
     v1::ClientMessage acquire = AcquireOf(attack_->options().bytes);
     acquire.mutable_acquire()->set_contents(v1::PRESERVE);
-    const auto grant = stream_.Ask(acquire, kPatience);
+    const auto grant = stream_.Ask(acquire, kPunchPatience);
     if (!grant.has_value() || !grant->has_grant())
       return absl::UnavailableError("no lease");
     const absl::Status taken =

@@ -17,8 +17,8 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
-constexpr uint64_t kBytes = uint64_t{8} << 20;
+constexpr absl::Duration kTamperPatience = absl::Seconds(10);
+constexpr uint64_t kTamperBytes = uint64_t{8} << 20;
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -55,7 +55,7 @@ absl::Status TamperSlabs(Attack& attack) {
       ::poll(nullptr, 0, 10);
       continue;
     }
-    const auto grant = stream.Ask(AcquireOf(kBytes), kPatience);
+    const auto grant = stream.Ask(AcquireOf(kTamperBytes), kTamperPatience);
     if (!grant.has_value() || !grant->has_grant()) {
       attack.Count("no_lease");
       continue;
@@ -66,7 +66,7 @@ absl::Status TamperSlabs(Attack& attack) {
     slabs->clear();
     attack.Count("tampered");
     const auto released =
-        stream.Ask(ReleaseOf(grant->grant().lease_id()), kPatience);
+        stream.Ask(ReleaseOf(grant->grant().lease_id()), kTamperPatience);
     attack.Count(released.has_value() ? "released" : "not_released");
     ::poll(nullptr, 0, 10);
   }

@@ -13,7 +13,7 @@
 namespace gmb::attack {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kUnreadPatience = absl::Seconds(10);
 constexpr char kName[] = "unread";
 
 struct Reader {
@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<Reader>> Open(const std::string& socket_dir) {
 absl::StatusOr<std::vector<Slab>> Share(Reader* writer, uint64_t bytes) {
   v1::ClientMessage acquire = AcquireOf(bytes);
   acquire.mutable_acquire()->set_share_as(kName);
-  const auto grant = writer->stream.Ask(acquire, kPatience);
+  const auto grant = writer->stream.Ask(acquire, kUnreadPatience);
   if (!grant.has_value() || !grant->has_grant())
     return absl::UnavailableError("no lease to share");
   absl::StatusOr<std::vector<Slab>> slabs =
@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<Slab>> Share(Reader* writer, uint64_t bytes) {
   writer->stream.Send(MappedOf(grant->grant().lease_id(), 0));
   v1::ClientMessage seal;
   seal.mutable_seal()->set_lease_id(grant->grant().lease_id());
-  const auto sealed = writer->stream.Ask(seal, kPatience);
+  const auto sealed = writer->stream.Ask(seal, kUnreadPatience);
   if (!sealed.has_value() || !sealed->has_sealed())
     return absl::UnavailableError("not sealed");
   return slabs;

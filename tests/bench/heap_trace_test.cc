@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "bench/heap/trace.h"
 #include "tests/ipc/temporary_directory.h"
@@ -14,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kFirstLine[] = "# gmb allocation trace 1\n";
+constexpr char kHeader[] = "# gmb allocation trace 1\n";
 
 class HeapTraceTest : public ::testing::Test {
  protected:
@@ -36,7 +38,7 @@ class HeapTraceTest : public ::testing::Test {
 
 TEST_F(HeapTraceTest, BlocksAreFreedInAnyOrderAndNeedNotBe) {
   const absl::StatusOr<Trace> trace =
-      Read(absl::StrCat(kFirstLine,
+      Read(absl::StrCat(kHeader,
                         "# source: a test\n+ 100\n+ 200 3\n# a comment\n\n"
                         "+ 0\n- 1\n- 0 2\n+ 50"));
   ASSERT_TRUE(trace.ok()) << trace.status();
@@ -60,7 +62,7 @@ TEST_F(HeapTraceTest, WhatIsNoTraceIsRefused) {
         "# gmb allocation trace 1\r\n+ 100\r\n"}) {
     ExpectRefused(text, ": cannot be read, or does not begin with");
   }
-  ExpectRefused(kFirstLine, ": has no events");
+  ExpectRefused(kHeader, ": has no events");
   EXPECT_THAT(
       std::string(ReadTrace(directory_.File("none")).status().message()),
       HasSubstr("none: cannot be read"));
@@ -72,34 +74,56 @@ TEST_F(HeapTraceTest, AWrongLineIsNamed) {
        {"+", "-", "* 4", "alloc 4", "+ 4 0 0", "+ x", "+ -4", "+ 1.5", "- -1",
         "+ 99999999999999999999", "+ 4 -1", "+ 4 x", "+ +5", "+ 4\t", "+\t4",
         "+ 4 99999999999999999999"}) {
-    ExpectRefused(absl::StrCat(kFirstLine, "+ 1\n", line, "\n+ 2\n"),
+    ExpectRefused(absl::StrCat(kHeader, "+ 1\n", line, "\n+ 2\n"),
                   absl::StrCat(":3: not understood: ", line));
   }
-  ExpectRefused(absl::StrCat(kFirstLine, "+ 4 1024\n"),
+  ExpectRefused(absl::StrCat(kHeader, "+ 4 1024\n"),
                 ":2: streams are below 1024: + 4 1024");
 }
 
 TEST_F(HeapTraceTest, OnlyALiveBlockCanBeFreed) {
-  ExpectRefused(absl::StrCat(kFirstLine, "- 0\n+ 1\n"),
+  ExpectRefused(absl::StrCat(kHeader, "- 0\n+ 1\n"),
                 ":2: no such block is live: - 0");
-  ExpectRefused(absl::StrCat(kFirstLine, "+ 1\n- 0\n- 0\n"),
+  ExpectRefused(absl::StrCat(kHeader, "+ 1\n- 0\n- 0\n"),
                 ":4: no such block is live: - 0");
 }
 
 TEST_F(HeapTraceTest, BytesThatDoNotFitAreRefused) {
-  ExpectRefused(absl::StrCat(kFirstLine, "+ 18446744073709551615\n+ 1\n"),
+  ExpectRefused(absl::StrCat(kHeader, "+ 18446744073709551615\n+ 1\n"),
                 ":3: more is live than 64 bits can count: + 1");
 }
 
 TEST_F(HeapTraceTest, EveryTraceOfTheRepositoryIsRead) {
   int traces = 0;
   for (const auto& entry : std::filesystem::directory_iterator(GMB_TRACES)) {
-    if (entry.path().extension() != ".trace") continue;
+    if (!absl::EndsWith(entry.path().string(), ".trace.gz")) continue;
     const absl::StatusOr<Trace> trace = ReadTrace(entry.path().string());
     EXPECT_TRUE(trace.ok()) << trace.status();
     ++traces;
   }
-  EXPECT_GE(traces, 6);
+  EXPECT_GE(traces, 4);
+}
+
+TEST_F(HeapTraceTest, ACompressedTraceIsReadToItsEndOrRefused) {
+  const std::string packed = directory_.File("packed.trace.gz");
+  const gzFile file = gzopen(packed.c_str(), "wb");
+  ASSERT_NE(file, nullptr);
+  const std::string text = absl::StrCat(kHeader, "+ 100\n- 0\n");
+  ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+            static_cast<int>(text.size()));
+  ASSERT_EQ(gzclose(file), Z_OK);
+  const absl::StatusOr<Trace> trace = ReadTrace(packed);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_EQ(trace->name, "packed.trace");
+  EXPECT_EQ(trace->events.size(), 2);
+
+  for (uint64_t cut : {1, 8, 20}) {
+    std::filesystem::resize_file(packed,
+                                 std::filesystem::file_size(packed) - cut);
+    EXPECT_THAT(std::string(ReadTrace(packed).status().message()),
+                HasSubstr("packed.trace.gz: cannot be read"))
+        << "cut off";
+  }
 }
 
 }  // namespace

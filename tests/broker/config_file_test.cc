@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kFileGiB = uint64_t{1} << 30;
 
 BrokerConfig FromFile(const std::string& text) {
   BrokerConfig config;
@@ -88,15 +88,15 @@ tenants:
   - name: batch
 )");
   ASSERT_THAT(config.devices, SizeIs(3));
-  EXPECT_EQ(config.devices[1].pool, Amount::Bytes(120 * kGiB));
-  EXPECT_EQ(config.devices[1].headroom_bytes, 2 * kGiB);
-  EXPECT_EQ(config.devices[1].float_bytes, kGiB / 2);
+  EXPECT_EQ(config.devices[1].pool, Amount::Bytes(120 * kFileGiB));
+  EXPECT_EQ(config.devices[1].headroom_bytes, 2 * kFileGiB);
+  EXPECT_EQ(config.devices[1].float_bytes, kFileGiB / 2);
   EXPECT_EQ(config.devices[0].pool, std::nullopt);
   EXPECT_EQ(config.pool, Amount::Fraction(0.9));
-  EXPECT_EQ(config.host_pool_bytes, 8 * kGiB);
+  EXPECT_EQ(config.host_pool_bytes, 8 * kFileGiB);
   EXPECT_FALSE(config.pause);
   EXPECT_TRUE(config.lend_parked_guarantees);
-  EXPECT_EQ(config.back_ahead_bytes_per_second, 2 * kGiB);
+  EXPECT_EQ(config.back_ahead_bytes_per_second, 2 * kFileGiB);
   EXPECT_EQ(config.unmap_grace, absl::Milliseconds(500));
   EXPECT_EQ(config.kill_grace, absl::Minutes(1));
   EXPECT_EQ(config.default_tenant, "batch");
@@ -106,17 +106,17 @@ tenants:
   const TenantConfig& a = config.tenants[0];
   EXPECT_EQ(a.policy.quota,
             (quota::TenantQuota{Amount::Fraction(0.25),
-                                Amount::Bytes(60 * kGiB), 2.5}));
+                                Amount::Bytes(60 * kFileGiB), 2.5}));
   EXPECT_EQ(a.policy.device_quotas.at("cuda:1"),
-            (quota::TenantQuota{Amount::Bytes(10 * kGiB),
-                                Amount::Bytes(60 * kGiB), 2.5}));
+            (quota::TenantQuota{Amount::Bytes(10 * kFileGiB),
+                                Amount::Bytes(60 * kFileGiB), 2.5}));
   EXPECT_EQ(a.policy.max_handles, 100u);
   EXPECT_EQ(a.policy.max_sessions, 5u);
   EXPECT_EQ(a.policy.reclaim,
             (ReclaimPolicy{.may_terminate = true,
                            .min_residency = std::chrono::seconds(30),
                            .pause_grace = std::chrono::milliseconds(500),
-                           .host_limit = Amount::Bytes(2 * kGiB)}));
+                           .host_limit = Amount::Bytes(2 * kFileGiB)}));
   EXPECT_THAT(a.policy.uids, ElementsAre(1000u, 0u));
   EXPECT_EQ(a.socket.owner, uid_t{1000});
   EXPECT_EQ(a.socket.mode, mode_t{0750});

@@ -19,7 +19,7 @@
 namespace gmb::broker {
 namespace {
 
-AuditRecord Record(const std::string& action, const std::string& subject) {
+AuditRecord RecordOf(const std::string& action, const std::string& subject) {
   return {absl::UnixEpoch(), "uid 0, pid 4711 (gmb)", action, subject, ""};
 }
 
@@ -46,7 +46,7 @@ int InChild(const std::function<std::string()>& body) {
 // Fills the disk through the store itself until it refuses; then nothing may
 // be lost, and the store works again when there is room.
 std::string FillUntilRefused(QuotaStore* store, int* stored) {
-  AuditRecord record = Record("set_tenant", "x");
+  AuditRecord record = RecordOf("set_tenant", "x");
   record.detail = std::string(2'000, 'x');
   for (int i = 0; i < 2'000; ++i) {
     TenantPolicy policy;
@@ -95,7 +95,7 @@ TEST_F(QuotaStoreOnFullDisk, AFullDiskIsSaidAndLosesNothing) {
     TenantPolicy policy;
     policy.name = "later";
     return std::string(
-        (*store)->PutTenant(policy, Record("set_tenant", "later")).message());
+        (*store)->PutTenant(policy, RecordOf("set_tenant", "later")).message());
   });
   if (code == 77) GTEST_SKIP() << "mounting a tmpfs needs root";
   EXPECT_EQ(code, 0);

@@ -11,6 +11,7 @@
 #include "device/devices.h"
 #include "ipc/random.h"
 #include "proto/error_status.h"
+#include "tests/client/or_throw.h"
 
 namespace gmb::test {
 namespace {
@@ -19,12 +20,6 @@ namespace {
 thread_local std::shared_ptr<void> serving;
 
 constexpr absl::Duration kPatience = absl::Seconds(10);
-
-template <typename T>
-T OrThrow(absl::StatusOr<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.status().ToString());
-  return *std::move(result);
-}
 
 }  // namespace
 

@@ -9,17 +9,12 @@
 
 #include "proto/error_status.h"
 #include "tests/client/fake_broker.h"
+#include "tests/client/or_throw.h"
 
 namespace gmb::test {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
-
-template <typename T>
-T OrThrow(absl::StatusOr<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.status().ToString());
-  return *std::move(result);
-}
+constexpr absl::Duration kServePatience = absl::Seconds(10);
 
 }  // namespace
 
@@ -185,7 +180,7 @@ void FakeBroker::SendBytes(const std::string& bytes,
                            const std::vector<int>& fds) {
   const std::shared_ptr<Peer> peer = current();
   if (peer == nullptr) return;
-  peer->socket.Send(bytes, fds, false, kPatience).IgnoreError();
+  peer->socket.Send(bytes, fds, false, kServePatience).IgnoreError();
 }
 
 void FakeBroker::BreakStream() {

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMostBytes = std::numeric_limits<uint64_t>::max();
 
 class BadQuotasTest : public ComponentTest {
  protected:
@@ -117,7 +117,7 @@ TEST_F(BadQuotasTest, AGuaranteeAboveTheLimitIsABadRequest) {
 }
 
 TEST_F(BadQuotasTest, BytesBeyondEverythingAreRefusedWithAReason) {
-  for (const uint64_t bytes : {kMax, uint64_t{1} << 63}) {
+  for (const uint64_t bytes : {kMostBytes, uint64_t{1} << 63}) {
     v1::SetTenantRequest request = For("a");
     request.mutable_guarantee()->set_bytes(bytes);
     request.mutable_limit()->set_bytes(bytes);

@@ -16,7 +16,7 @@ namespace {
 
 using ReclaimGateLiarsTest = ReclaimLiarsTest;
 
-v1::ClientMessage RestoreMessage() {
+v1::ClientMessage PatientRestore() {
   v1::ClientMessage message;
   message.mutable_restore()->mutable_wait()->set_seconds(20);
   return message;
@@ -108,7 +108,7 @@ TEST_F(ReclaimGateLiarsTest, GarbageOverAClosedGateFailsItsOwnRestore) {
   EXPECT_TRUE(served.ok()) << served;
   EXPECT_EQ(Session(liar->session_id())->evicted_bytes(), kLiarBytes);
   liar->cells().word = ~uint64_t{0};
-  const uint64_t id = liar->Send(RestoreMessage());
+  const uint64_t id = liar->Send(PatientRestore());
   const v1::Map map = liar->AwaitMap();
   liar->SayMapped(lease, map.move());
   const v1::BrokerMessage answer = liar->AwaitAnswer(id);

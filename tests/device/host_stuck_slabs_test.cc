@@ -30,7 +30,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr uint64_t kSlab = uint64_t{2} << 20;
+constexpr uint64_t kStuckSlab = uint64_t{2} << 20;
 constexpr uint64_t kSlabs = 8;
 constexpr uid_t kBroker = 65534;
 
@@ -56,7 +56,8 @@ class HostStuckSlabs : public testing::Test {
  protected:
   void SetUp() override {
     const AsBroker broker;
-    allocator_ = OpenHostAllocator({.capacity_bytes = kSlabs * kSlab}).value();
+    allocator_ =
+        OpenHostAllocator({.capacity_bytes = kSlabs * kStuckSlab}).value();
   }
 
   struct Slab {
@@ -65,7 +66,7 @@ class HostStuckSlabs : public testing::Test {
   };
   Slab Create() {
     const AsBroker broker;
-    CreatedSlab slab = allocator_->Create(kSlab).value();
+    CreatedSlab slab = allocator_->Create(kStuckSlab).value();
     return {slab.key, std::get<ipc::UniqueFd>(std::move(slab.exported))};
   }
   absl::Status Destroy(const Slab& slab) {
@@ -74,7 +75,7 @@ class HostStuckSlabs : public testing::Test {
   }
   uint64_t FreeSlabs() {
     const AsBroker broker;
-    return allocator_->FreeBytes().value() / kSlab;
+    return allocator_->FreeBytes().value() / kStuckSlab;
   }
   // Those that are stuck, of all that are held.
   std::vector<HeldSlab> Stuck() {
@@ -117,7 +118,7 @@ TEST_F(HostStuckSlabs,
   EXPECT_EQ(FreeSlabs(), kSlabs - 1) << "the other one's are back";
   ASSERT_EQ(Stuck().size(), 1);
   EXPECT_EQ(Stuck()[0].key, stuck.key);
-  EXPECT_EQ(Stuck()[0].bytes, kSlab);
+  EXPECT_EQ(Stuck()[0].bytes, kStuckSlab);
   EXPECT_THAT(Stuck()[0].stuck, HasSubstr(absl::StrCat("chown ", kBroker)));
   std::vector<Slab> all;
   while (all.size() < kSlabs - 1) all.push_back(Create());

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kNotReady[] = "802";
+constexpr char kError[] = "802";
 
 // Starts, is granted memory, and goes on when its broker is gone.
 ProgramRun Survivor(const std::string& await, Words run_options) {
@@ -27,8 +27,8 @@ TEST_F(PreloadTest, WhenTheBrokerDiesMemoryStaysAndNoneIsAdded) {
   Touch("dead");
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
   EXPECT_THAT(program->Out(), HasSubstr("write x 0"));
-  EXPECT_THAT(program->Out(), HasSubstr(absl::StrCat("alloc y ", kNotReady)));
-  EXPECT_THAT(program->Out(), HasSubstr(absl::StrCat("info ", kNotReady)));
+  EXPECT_THAT(program->Out(), HasSubstr(absl::StrCat("alloc y ", kError)));
+  EXPECT_THAT(program->Out(), HasSubstr(absl::StrCat("info ", kError)));
   EXPECT_THAT(program->Out(), HasSubstr("free x 0"));
   EXPECT_THAT(program->Err(), HasSubstr("the session is over"));
 }
@@ -56,7 +56,7 @@ TEST_F(PreloadTest, ATokenFileThatHoldsNoTokenIsNoSession) {
                         "LD_PRELOAD=" PRELOAD_LIBRARY, PRELOAD_PROGRAM, "proc",
                         "alloc x 4096"}));
     EXPECT_EQ(program.AwaitExit(), 0) << program.Err();
-    EXPECT_EQ(program.Out(), absl::StrCat("alloc x ", kNotReady, "\nend\n"));
+    EXPECT_EQ(program.Out(), absl::StrCat("alloc x ", kError, "\nend\n"));
     EXPECT_THAT(program.Err(), HasSubstr(named));
   }
 }

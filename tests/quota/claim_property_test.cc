@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <random>
 #include <set>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tests/quota/describe.h"
+#include "tests/quota/from_environment.h"
 #include "tests/quota/reference_model.h"
 
 namespace gmb::quota {
@@ -25,12 +24,6 @@ constexpr PoolId kPools[] = {PoolId{1}, PoolId{2}};
 constexpr TenantId kHead{1}, kKeeper{2}, kOwner{3}, kSecond{4};
 constexpr uint64_t kFirstOfCrowd = 5, kCrowd = 3;
 constexpr uint64_t kPoolBytes = 100;
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  uint64_t value = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
-}
 
 // The engine and the reference model, which must say the same.
 class Both {

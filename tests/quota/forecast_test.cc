@@ -7,45 +7,45 @@
 namespace gmb::quota {
 namespace {
 
-constexpr Nanoseconds kSecond = std::chrono::seconds(1);
+constexpr Nanoseconds kOneSecond = std::chrono::seconds(1);
 
-Instant At(int64_t seconds) { return Instant{} + seconds * kSecond; }
+Instant At(int64_t seconds) { return Instant{} + seconds * kOneSecond; }
 
 TEST(DemandForecastTest, AConstantNeedIsForecastAsItself) {
-  DemandForecast forecast({.interval = kSecond});
+  DemandForecast forecast({.interval = kOneSecond});
   forecast.Observe(100, At(0));
   EXPECT_EQ(forecast.PeakBytes(At(0)), 100u);
   EXPECT_EQ(forecast.PeakBytes(At(50)), 100u);
-  EXPECT_EQ(forecast.PeakBytes(At(50), 20 * kSecond), 100u);
+  EXPECT_EQ(forecast.PeakBytes(At(50), 20 * kOneSecond), 100u);
   EXPECT_EQ(forecast.intervals(), 50u);
 }
 
 TEST(DemandForecastTest, ATrendIsCarriedOn) {
-  DemandForecast forecast({.interval = kSecond});
+  DemandForecast forecast({.interval = kOneSecond});
   for (int64_t i = 0; i <= 60; ++i) {
     forecast.Observe(static_cast<uint64_t>(1000 + 10 * i), At(i));
   }
   EXPECT_NEAR(static_cast<double>(forecast.PeakBytes(At(60))), 1600, 15);
-  EXPECT_NEAR(static_cast<double>(forecast.PeakBytes(At(60), 10 * kSecond)),
+  EXPECT_NEAR(static_cast<double>(forecast.PeakBytes(At(60), 10 * kOneSecond)),
               1700, 25);
 }
 
 TEST(DemandForecastTest, ThePeakOfAnIntervalCountsNotItsEnd) {
-  DemandForecast forecast({.interval = kSecond, .level_gain = 1});
+  DemandForecast forecast({.interval = kOneSecond, .level_gain = 1});
   forecast.Observe(0, At(0));
   for (int64_t i = 0; i < 20; ++i) {
-    forecast.Observe(500, At(i) + kSecond / 4);
-    forecast.Observe(0, At(i) + kSecond / 2);
+    forecast.Observe(500, At(i) + kOneSecond / 4);
+    forecast.Observe(0, At(i) + kOneSecond / 2);
   }
   EXPECT_GT(forecast.PeakBytes(At(20)), 400u);
 }
 
 TEST(DemandForecastTest, AFallingTrendEndsAtZero) {
-  DemandForecast forecast({.interval = kSecond});
+  DemandForecast forecast({.interval = kOneSecond});
   for (int64_t i = 0; i < 20; ++i) {
     forecast.Observe(static_cast<uint64_t>(2000 - 100 * i), At(i));
   }
-  EXPECT_EQ(forecast.PeakBytes(At(20), 1000 * kSecond), 0u);
+  EXPECT_EQ(forecast.PeakBytes(At(20), 1000 * kOneSecond), 0u);
 }
 
 TEST(DemandForecastTest, ALongSilenceIsWalkedThroughQuickly) {
@@ -128,7 +128,7 @@ TEST(BackingBudgetTest, NoMoreThanTheRateOverAnyTime) {
   BackingBudget budget(options);
   uint64_t spent = 0;
   for (int64_t ms = 0; ms <= 10'000; ms += 7) {
-    const Instant now = Instant{} + ms * (kSecond / 1000);
+    const Instant now = Instant{} + ms * (kOneSecond / 1000);
     const uint64_t bytes = budget.AvailableBytes(now);
     budget.Spend(bytes, now);
     spent += bytes;

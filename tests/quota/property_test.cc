@@ -2,24 +2,17 @@
 // GMB_QUOTA_SEEDS how many: a failure prints the seed to repeat it with.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <vector>
 
-#include "absl/strings/numbers.h"
+#include "tests/quota/from_environment.h"
 #include "tests/quota/interpreter.h"
 
 namespace gmb::quota {
 namespace {
 
 constexpr size_t kProgramBytes = 6000;
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  uint64_t value = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
-}
 
 std::vector<uint8_t> RandomProgram(uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -2,12 +2,11 @@
 // sets the first seed, GMB_QUOTA_SEEDS how many.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <random>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tests/quota/from_environment.h"
 #include "tests/quota/plan_check.h"
 #include "tests/quota/reclaim_world.h"
 
@@ -18,12 +17,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr PoolId kPool{1}, kOther{2};
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  uint64_t value = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
-}
 
 // Bytes are few and slow: 100 of them take 100 ms.
 WorldOptions SlowWorld() {

@@ -10,7 +10,7 @@
 namespace gmb::cli {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kRunFooter[] =
     R"(The program's cudaMalloc and cudaFree become leases and releases, and cudaMemGetInfo
 answers with the tenant's budget: PyTorch, CuPy, ONNX Runtime and others run
 unchanged, JAX with a setting (docs/frameworks.md). Not served, and shown by
@@ -70,7 +70,7 @@ void AddRunCommand(CLI::App* app, Action* chosen) {
                    "The program to run, with its arguments; after --")
       ->type_name("")
       ->required();
-  command->footer(kFooter);
+  command->footer(kRunFooter);
   command->callback([chosen, options] {
     *chosen = [options](Context& context) {
       return LaunchProgram(context, *options);

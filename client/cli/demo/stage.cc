@@ -18,7 +18,7 @@ namespace {
 constexpr absl::Duration kReadingTime = absl::Milliseconds(900);
 constexpr absl::Duration kGlance = absl::Milliseconds(350);
 // How long a request may wait; the story never needs it all.
-constexpr absl::Duration kWait = absl::Seconds(30);
+constexpr absl::Duration kGrantWait = absl::Seconds(30);
 
 std::string Text(const Json& event, const char* key) {
   return event.contains(key) ? event.at(key).get<std::string>() : "";
@@ -146,9 +146,9 @@ absl::Status Stage::LeaseWaits(const std::string& tenant,
                                bool expect_zero) {
   Say(Tone::kPlain,
       absl::StrCat(tenant, " asks for ", SizeText(bytes),
-                   " more and is ready to wait ", DurationText(kWait)));
+                   " more and is ready to wait ", DurationText(kGrantWait)));
   if (absl::Status status =
-          actor(tenant).AskLease(name, bytes, kWait, expect_zero);
+          actor(tenant).AskLease(name, bytes, kGrantWait, expect_zero);
       !status.ok()) {
     return status;
   }
@@ -178,7 +178,7 @@ absl::Status Stage::LeaseWaits(const std::string& tenant,
 
 absl::StatusOr<Json> Stage::AwaitGrant(const std::string& tenant) {
   absl::StatusOr<Json> answer =
-      actor(tenant).Await({"granted", "refused"}, kWait + kWait);
+      actor(tenant).Await({"granted", "refused"}, kGrantWait + kGrantWait);
   if (!answer.ok()) return answer.status();
   if (answer->at("event") == "refused") {
     return absl::ResourceExhaustedError(absl::StrCat(

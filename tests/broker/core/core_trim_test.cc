@@ -163,7 +163,7 @@ TEST_F(CoreTrimTest, WhatIsGivenLateCountsAsGiven) {
   EXPECT_GT(AwaitTrim(idle.get(), first.trim()).trim(), first.trim());
 }
 
-MachineOptions PatientOptions() {
+MachineOptions TrimOptions() {
   MachineOptions options = ReclaimOptions();
   options.planner.trim_wait = std::chrono::seconds(30);
   return options;
@@ -171,7 +171,7 @@ MachineOptions PatientOptions() {
 
 class CorePatientTrimTest : public CoreTrimTest {
  protected:
-  CorePatientTrimTest() : CoreTrimTest(PatientOptions()) {}
+  CorePatientTrimTest() : CoreTrimTest(TrimOptions()) {}
 };
 
 TEST_F(CorePatientTrimTest, AnEvictionWaitsForATrimThatIsUnderWay) {

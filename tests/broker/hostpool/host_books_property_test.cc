@@ -18,9 +18,9 @@ namespace {
 using device::HostExtent;
 using Outcome = HostBooks::Outcome;
 
-constexpr uint64_t kGranule = device::kHostPoolGranularityBytes;
+constexpr uint64_t kGranuleBytes = device::kHostPoolGranularityBytes;
 constexpr uint64_t kGranules = 64;
-constexpr uint64_t kCapacity = kGranules * kGranule;
+constexpr uint64_t kCapacity = kGranules * kGranuleBytes;
 constexpr uint64_t kTenants = 3;
 constexpr uint64_t kLeases = 12;
 
@@ -68,7 +68,7 @@ class Model {
     HostBooks::Amounts total;
     std::vector<HostBooks::Amounts> of(kTenants);
     for (const auto& [id, lease] : leases_) {
-      const uint64_t bytes = lease.granules * kGranule;
+      const uint64_t bytes = lease.granules * kGranuleBytes;
       for (HostBooks::Amounts* sum : {&total, &of[lease.tenant]}) {
         sum->reserved_bytes += bytes;
         if (!lease.place.empty()) sum->placed_bytes += bytes;
@@ -79,7 +79,7 @@ class Model {
     ExpectSame(books_.total(), total);
     for (uint64_t i = 0; i < kTenants; ++i) {
       ExpectSame(books_.of({i}), of[i]);
-      EXPECT_EQ(books_.limit_bytes({i}), limits_[i] * kGranule);
+      EXPECT_EQ(books_.limit_bytes({i}), limits_[i] * kGranuleBytes);
     }
     EXPECT_LE(total.reserved_bytes, kCapacity);
     EXPECT_EQ(books_.unreserved_bytes(), kCapacity - total.reserved_bytes);
@@ -100,9 +100,9 @@ class Model {
   void Reserve(quota::LeaseId id) {
     const uint64_t tenant = Below(kTenants);
     const uint64_t granules = 1 + Below(20);
-    const bool fits = books_.HasRoomFor({tenant}, granules * kGranule);
+    const bool fits = books_.HasRoomFor({tenant}, granules * kGranuleBytes);
     const HostBooks::Answer answer =
-        books_.Reserve({tenant}, id, granules * kGranule);
+        books_.Reserve({tenant}, id, granules * kGranuleBytes);
     if (Has(id)) {
       EXPECT_EQ(answer.outcome, Outcome::kReserved);
       return;
@@ -114,10 +114,11 @@ class Model {
     for (uint64_t i = 0; i < kTenants; ++i) left -= ReservedBy(i);
     if (granules > left_of_limit) {
       EXPECT_EQ(answer.outcome, Outcome::kTenantLimit);
-      EXPECT_EQ(answer.deficit_bytes, (granules - left_of_limit) * kGranule);
+      EXPECT_EQ(answer.deficit_bytes,
+                (granules - left_of_limit) * kGranuleBytes);
     } else if (granules > left) {
       EXPECT_EQ(answer.outcome, Outcome::kPoolFull);
-      EXPECT_EQ(answer.deficit_bytes, (granules - left) * kGranule);
+      EXPECT_EQ(answer.deficit_bytes, (granules - left) * kGranuleBytes);
     } else {
       EXPECT_EQ(answer.outcome, Outcome::kReserved);
       EXPECT_EQ(answer.deficit_bytes, 0u);
@@ -140,17 +141,17 @@ class Model {
     uint64_t bytes = 0;
     lease.place = place;
     for (const HostExtent& extent : place) {
-      ASSERT_EQ(extent.offset % kGranule, 0u);
-      ASSERT_EQ(extent.bytes % kGranule, 0u);
+      ASSERT_EQ(extent.offset % kGranuleBytes, 0u);
+      ASSERT_EQ(extent.bytes % kGranuleBytes, 0u);
       ASSERT_LE(extent.offset + extent.bytes, kCapacity);
       bytes += extent.bytes;
-      for (uint64_t i = 0; i < extent.bytes / kGranule; ++i) {
-        uint64_t& owner = owners_[extent.offset / kGranule + i];
+      for (uint64_t i = 0; i < extent.bytes / kGranuleBytes; ++i) {
+        uint64_t& owner = owners_[extent.offset / kGranuleBytes + i];
         EXPECT_EQ(owner, 0u) << "two leases in one place";
         owner = id.value;
       }
     }
-    EXPECT_EQ(bytes, lease.granules * kGranule);
+    EXPECT_EQ(bytes, lease.granules * kGranuleBytes);
   }
 
   void MarkTrue(quota::LeaseId id) {
@@ -158,15 +159,15 @@ class Model {
     if (!Has(id) || leases_[id].place.empty()) return;
     leases_[id].fills = ++fills_;
     for (const HostExtent& extent : leases_[id].place) {
-      std::fill_n(filled_.begin() + extent.offset / kGranule,
-                  extent.bytes / kGranule, fills_);
+      std::fill_n(filled_.begin() + extent.offset / kGranuleBytes,
+                  extent.bytes / kGranuleBytes, fills_);
     }
   }
 
   void Unplace(ModelLease* lease) {
     for (const HostExtent& extent : lease->place) {
-      std::fill_n(owners_.begin() + extent.offset / kGranule,
-                  extent.bytes / kGranule, 0);
+      std::fill_n(owners_.begin() + extent.offset / kGranuleBytes,
+                  extent.bytes / kGranuleBytes, 0);
     }
     lease->place.clear();
     lease->fills = 0;
@@ -175,7 +176,7 @@ class Model {
   void SetLimit() {
     const uint64_t tenant = Below(kTenants);
     limits_[tenant] = Below(kGranules + 1);
-    books_.SetLimit({tenant}, limits_[tenant] * kGranule);
+    books_.SetLimit({tenant}, limits_[tenant] * kGranuleBytes);
   }
 
   // What the books call a true copy holds what this lease filled in last.
@@ -185,8 +186,8 @@ class Model {
     if (copy == nullptr) return;
     EXPECT_EQ(*copy, lease.place);
     for (const HostExtent& extent : *copy) {
-      for (uint64_t i = 0; i < extent.bytes / kGranule; ++i) {
-        EXPECT_EQ(filled_[extent.offset / kGranule + i], lease.fills);
+      for (uint64_t i = 0; i < extent.bytes / kGranuleBytes; ++i) {
+        EXPECT_EQ(filled_[extent.offset / kGranuleBytes + i], lease.fills);
       }
     }
   }

@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kChoiceMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 internal::DeviceProbe NoGpu() {
@@ -32,12 +32,13 @@ TEST(PoolChoiceTest, WithoutAGpuAGigabyteOfHostMemoryIsShared) {
 }
 
 TEST(PoolChoiceTest, OnASmallMachineHalfOfWhatIsAvailable) {
-  EXPECT_THAT(ChoosePool("auto", NoGpu(), 700 * kMiB)->broker_flags,
+  EXPECT_THAT(ChoosePool("auto", NoGpu(), 700 * kChoiceMiB)->broker_flags,
               ElementsAre("--device", "host:320MiB", "--host-pool", "128MiB"));
 }
 
 TEST(PoolChoiceTest, WithTooLittleMemoryItSaysHowMuchItTakes) {
-  const absl::Status status = ChoosePool("auto", NoGpu(), 70 * kMiB).status();
+  const absl::Status status =
+      ChoosePool("auto", NoGpu(), 70 * kChoiceMiB).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("40MiB"));
   EXPECT_FALSE(ChoosePool("host:2GiB", NoGpu(), kGiB).ok());
@@ -80,7 +81,7 @@ TEST(PoolChoiceTest, AGpusPoolIsNotLargerThanItsHostPoolAllows) {
               ElementsAre("--device", "GPU-1", "--pool", "4800MiB",
                           "--host-pool", "1920MiB"));
   EXPECT_TRUE(absl::IsFailedPrecondition(
-      ChoosePool("auto", OneGpu(141 * kGiB), 8 * kMiB).status()));
+      ChoosePool("auto", OneGpu(141 * kGiB), 8 * kChoiceMiB).status()));
 }
 
 TEST(PoolChoiceTest, HostMemoryHasToHoldBothPools) {

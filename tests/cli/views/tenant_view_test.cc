@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kViewMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 v1::Tenant TenantOverItsLimit() {
@@ -31,14 +31,14 @@ v1::Tenant TenantOverItsLimit() {
   tenant.set_socket_dir("/run/gmb/tenants/a");
   v1::TenantPool* const pool = tenant.add_pools();
   pool->mutable_quota()->mutable_guarantee()->set_fraction(0.25);
-  pool->mutable_quota()->mutable_limit()->set_bytes(512 * kMiB);
+  pool->mutable_quota()->mutable_limit()->set_bytes(512 * kViewMiB);
   pool->mutable_view()->set_device("host-0");
-  pool->mutable_view()->set_guarantee_bytes(256 * kMiB);
-  pool->mutable_view()->set_limit_bytes(512 * kMiB);
-  pool->mutable_view()->set_leased_bytes(600 * kMiB);
-  pool->mutable_view()->set_over_limit_bytes(88 * kMiB);
+  pool->mutable_view()->set_guarantee_bytes(256 * kViewMiB);
+  pool->mutable_view()->set_limit_bytes(512 * kViewMiB);
+  pool->mutable_view()->set_leased_bytes(600 * kViewMiB);
+  pool->mutable_view()->set_over_limit_bytes(88 * kViewMiB);
   pool->set_waiting(2);
-  pool->set_waiting_bytes(64 * kMiB);
+  pool->set_waiting_bytes(64 * kViewMiB);
   return tenant;
 }
 
@@ -119,7 +119,7 @@ TEST(TenantViewTest, APendingChangeSaysWhatIsStillToCome) {
   v1::Change change;
   change.set_device("host-0");
   change.set_state(v1::Change::PENDING);
-  change.set_remaining_bytes(88 * kMiB);
+  change.set_remaining_bytes(88 * kViewMiB);
   std::ostringstream out;
   PrintChange(change, Terminal(), out);
   EXPECT_THAT(out.str(), HasSubstr("host-0: pending, 88.00 MiB still to come"));
@@ -130,9 +130,9 @@ TEST(TenantViewTest, AnExplanationNamesWhatBlocksAndByHowMuch) {
   *explanation.mutable_tenant() = TenantOverItsLimit();
   v1::WaitingRequest* const request = explanation.add_waiting();
   request->set_session_id(7);
-  request->set_bytes(64 * kMiB);
+  request->set_bytes(64 * kViewMiB);
   request->set_blocked_by(v1::POOL_EXHAUSTED);
-  request->set_deficit_bytes(32 * kMiB);
+  request->set_deficit_bytes(32 * kViewMiB);
   explanation.add_findings("others hold it");
   std::ostringstream out;
   PrintExplanation(explanation, Terminal(), out);
@@ -316,7 +316,7 @@ TEST(EventViewTest, AnEventIsOneLineAndSaysWhatWasMissed) {
   event.set_kind("lease_granted");
   event.set_tenant("a");
   event.set_lease_id(7);
-  event.set_bytes(2 * kMiB);
+  event.set_bytes(2 * kViewMiB);
   event.set_message("two\nlines");
   event.set_missed(3);
   std::ostringstream out;

@@ -45,8 +45,6 @@ using fake_cuda::TheGpu;
 
 namespace {
 
-void* At(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
-
 void FailFrom(uint64_t k, CUresult result, bool on) {
   FAKE_LOCK();
   TheGpu().calls_until_failure = k;

@@ -22,8 +22,6 @@ using gmb::ipc::UniqueFd;
 
 namespace {
 
-void* At(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
-
 // The mappings from `start` on cover exactly `bytes`.
 bool CoversMappings(CUdeviceptr start, uint64_t bytes) {
   const CUdeviceptr end = start + bytes;

@@ -73,6 +73,10 @@ struct Gpu {
 
 Gpu& TheGpu();
 
+inline void* At(CUdeviceptr pointer) {
+  return reinterpret_cast<void*>(pointer);
+}
+
 // What other processes use of the GPU's memory, as the environment's file says.
 uint64_t OthersBytes();
 
