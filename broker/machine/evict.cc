@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "broker/hostpool/slab_rooms.h"
 #include "broker/machine/backed.h"
@@ -265,7 +266,10 @@ void Machine::PublishMove(absl::string_view kind, const Lease& lease,
   event.set_device(state_.PoolAt(lease.request.pool).uuid());
   event.set_bytes(lease.bytes);
   if (took.count() > 0) *event.mutable_took() = ToProto(took);
-  event.set_message(std::string(message));
+  // It may be a client's words, which end up on an operator's terminal.
+  std::string printable(message);
+  std::replace_if(printable.begin(), printable.end(), absl::ascii_iscntrl, ' ');
+  event.set_message(std::move(printable));
   turn.Publish(std::move(event));
 }
 

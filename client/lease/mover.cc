@@ -3,10 +3,27 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "client/no_throw.h"
 #include "proto/error_status.h"
 
 namespace gmb::internal {
+namespace {
+
+// The broker takes messages of 8 KiB at most.
+constexpr size_t kLongestMessage = 1024;
+
+v1::Error ShortError(const absl::Status& status) {
+  v1::Error error = proto::ToWireError(status);
+  if (error.message().size() > kLongestMessage) {
+    // A cut may go through a character.
+    error.set_message(absl::CHexEscape(
+        absl::string_view(error.message()).substr(0, kLongestMessage)));
+  }
+  return error;
+}
+
+}  // namespace
 
 Mover::~Mover() {
   std::thread thread;
@@ -126,13 +143,13 @@ v1::ClientMessage Mover::CarryOut(MoveTable::Task& task) {
     message.mutable_mapped()->set_lease_id(task.lease_id);
     message.mutable_mapped()->set_move(task.move);
     if (!status.ok()) {
-      *message.mutable_mapped()->mutable_error() = proto::ToWireError(status);
+      *message.mutable_mapped()->mutable_error() = ShortError(status);
     }
   } else {
     message.mutable_unmapped()->set_lease_id(task.lease_id);
     message.mutable_unmapped()->set_move(task.move);
     if (!status.ok()) {
-      *message.mutable_unmapped()->mutable_error() = proto::ToWireError(status);
+      *message.mutable_unmapped()->mutable_error() = ShortError(status);
     }
   }
   return message;

@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -32,12 +33,13 @@ class CoreReclaimEdgesTest : public CoreReclaimTest {
   static void EnterScope(FakePeer* peer) {
     peer->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));
   }
-  static void RefuseToUnmap(FakePeer* peer, const v1::Evict& evict) {
+  static void RefuseToUnmap(FakePeer* peer, const v1::Evict& evict,
+                            const std::string& why = "it will not") {
     v1::ClientMessage message;
     message.mutable_unmapped()->set_lease_id(evict.lease_id());
     message.mutable_unmapped()->set_move(evict.move());
     message.mutable_unmapped()->mutable_error()->set_code(13);
-    message.mutable_unmapped()->mutable_error()->set_message("it will not");
+    message.mutable_unmapped()->mutable_error()->set_message(why);
     peer->Send(message);
   }
   // Takes `holder`'s parked lease for a request of `busy`, which is answered.
@@ -105,6 +107,22 @@ TEST_F(CoreReclaimEdgesTest, APauseOfAGroupLeavesItsClosedMembersAlone) {
   second->Mapped(of_second, second->AwaitMap(of_pause.move()).move());
   EXPECT_TRUE(first->Answer(restore).has_restored());
   EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
+}
+
+TEST_F(CoreReclaimEdgesTest, AClientsWordsCannotSteerAnOperatorsTerminal) {
+  std::promise<std::string> said;
+  bool failed = false;
+  const uint64_t subscription = events.Subscribe([&](const v1::Event& event) {
+    if (event.kind() != "evict_failed" || std::exchange(failed, true)) return;
+    said.set_value(event.message());
+  });
+  const auto idle = Holder("idle", 200 * kMiB);
+  idle->Park();
+  const auto busy = Connect("busy");
+  busy->Acquire(200 * kMiB, kPatience);
+  RefuseToUnmap(idle.get(), idle->AwaitEvict(), "\x1b[2J\nbusy");
+  EXPECT_EQ(said.get_future().get(), " [2J busy");
+  events.Unsubscribe(subscription);
 }
 
 TEST_F(CoreReclaimEdgesTest, APauseForAGuaranteeEndsWhenOnlyABorrowerIsLeft) {
