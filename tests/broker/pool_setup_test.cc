@@ -162,11 +162,11 @@ TEST_F(PreparePoolsTest, OpenFilesAreThoseOfWhatThePoolMayBecome) {
   config.max_sessions = 1;
   auto pools = PreparePools(config, {}, &keeper_, &slab_ids_);
   ASSERT_TRUE(pools.ok()) << pools.status();
-  const auto now = PlanFds(config, *pools);
+  const auto now = PlanFds(config, *pools, 1);
   ASSERT_TRUE(now.ok()) << now.status();
   PoolOptions& pool = pools->at(0).options;
   pool.largest_bytes = pool.target_bytes + 96 * pool.slabs.ready_slab_bytes;
-  const auto grown = PlanFds(config, *pools);
+  const auto grown = PlanFds(config, *pools, 1);
   ASSERT_TRUE(grown.ok()) << grown.status();
   EXPECT_EQ(now->max_handles - grown->max_handles, 96u);
 }
