@@ -22,7 +22,7 @@
 namespace gmb::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(5);
+constexpr absl::Duration kFleetPatience = absl::Minutes(5);
 
 // How many of `all` fall to the one of that number.
 uint32_t ShareOf(uint32_t all, uint32_t number, uint32_t of) {
@@ -39,7 +39,7 @@ absl::Status Hold(Client* client, const std::string& device, uint32_t leases,
   AcquireOptions options;
   options.device = device;
   options.contents = Contents::kResident;
-  options.wait = kPatience;
+  options.wait = kFleetPatience;
   for (uint32_t i = 0; i < leases; ++i) {
     absl::StatusOr<Lease> lease = client->Acquire(kScaleLeaseBytes, options);
     if (!lease.ok()) return lease.status();
@@ -52,7 +52,7 @@ absl::StatusOr<Held> OpenOne(const FleetPlan& plan, uint32_t session) {
   ClientOptions options;
   options.socket_dir = cli::TenantSocketDir(
       plan.socket_dir, ScaleTenant(session % plan.tenants));
-  options.connect_timeout = kPatience;
+  options.connect_timeout = kFleetPatience;
   Held held;
   absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Connect(std::move(options));
@@ -86,7 +86,7 @@ absl::StatusOr<Fleet> Fleet::Start(const FleetPlan& plan) {
   }
   for (Ship& ship : fleet.ships_) {
     const absl::StatusOr<std::string> line =
-        ship.lines.Receive(absl::Now() + kPatience);
+        ship.lines.Receive(absl::Now() + kFleetPatience);
     if (!line.ok()) return line.status();
     if (*line != "held") return absl::InternalError(*line);
   }

@@ -11,7 +11,7 @@ namespace gmb::bench {
 namespace {
 
 // A broker that works over everything for each call may need minutes.
-constexpr absl::Duration kPatience = absl::Minutes(5);
+constexpr absl::Duration kStagePatience = absl::Minutes(5);
 constexpr uint32_t kMostSecondLeases = 64;
 // For the tenants that are measured and that wait.
 constexpr uint32_t kHandlesKept = 40;
@@ -113,9 +113,10 @@ absl::Status ScaleStage::StartFleet(const std::string& dir) {
   probe.set_name(kProbe);
   probe.set_device(device_);
   *probe.mutable_guarantee() = Bytes(MiB(64));
-  if (const auto set = broker_->admin().SetTenant(probe, kPatience); !set.ok())
+  if (const auto set = broker_->admin().SetTenant(probe, kStagePatience);
+      !set.ok())
     return set.status();
-  status = broker_->admin().GetStatus(v1::GetStatusRequest(), kPatience);
+  status = broker_->admin().GetStatus(v1::GetStatusRequest(), kStagePatience);
   if (!status.ok()) return status.status();
   at_first_ = *std::move(status);
   return absl::OkStatus();
@@ -125,7 +126,7 @@ absl::StatusOr<std::unique_ptr<Client>> ScaleStage::Connect(
     const char* tenant) const {
   ClientOptions options;
   options.socket_dir = cli::TenantSocketDir(broker_->socket_dir(), tenant);
-  options.connect_timeout = kPatience;
+  options.connect_timeout = kStagePatience;
   return Client::Connect(std::move(options));
 }
 
@@ -139,7 +140,7 @@ absl::Status ScaleStage::SetLimits(const v1::Amount& limit) const {
     request.set_name(ScaleTenant(options_.tenants - 1 - i));
     request.set_device(device_);
     *request.mutable_limit() = limit;
-    const auto set = broker_->admin().SetTenant(request, kPatience);
+    const auto set = broker_->admin().SetTenant(request, kStagePatience);
     if (!set.ok()) return set.status();
   }
   return absl::OkStatus();
@@ -150,12 +151,12 @@ absl::Status ScaleStage::PressSecondPool(bool on) const {
   v1::ResizePoolRequest resize;
   resize.set_device(second_device_);
   *resize.mutable_size() = Bytes(on ? kScaleLeaseBytes : second_bytes_);
-  const auto resized = broker_->admin().ResizePool(resize, kPatience);
+  const auto resized = broker_->admin().ResizePool(resize, kStagePatience);
   if (!resized.ok()) return resized.status();
   v1::DrainPoolRequest drain;
   drain.set_device(second_device_);
   drain.set_draining(on);
-  return broker_->admin().DrainPool(drain, kPatience).status();
+  return broker_->admin().DrainPool(drain, kStagePatience).status();
 }
 
 absl::Status ScaleStage::Load() {
@@ -180,7 +181,7 @@ absl::Status ScaleStage::Unload() {
 
 absl::StatusOr<uint64_t> ScaleStage::BytesOut() const {
   const absl::StatusOr<v1::GetStatusResponse> status =
-      broker_->admin().GetStatus(v1::GetStatusRequest(), kPatience);
+      broker_->admin().GetStatus(v1::GetStatusRequest(), kStagePatience);
   if (!status.ok()) return status.status();
   uint64_t bytes = 0;
   for (const v1::PoolStatus& pool : status->pools()) {

@@ -17,7 +17,7 @@
 namespace gmb::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(3);
+constexpr absl::Duration kTurnPatience = absl::Minutes(3);
 constexpr int kWarmUp = 20;
 
 double Milliseconds(absl::Time since) {
@@ -28,7 +28,7 @@ double Milliseconds(absl::Time since) {
 absl::StatusOr<double> LeaseOnce(const ScaleStage& stage) {
   AcquireOptions options;
   options.device = stage.device();
-  options.wait = kPatience;
+  options.wait = kTurnPatience;
   const absl::Time start = absl::Now();
   absl::StatusOr<Lease> lease =
       stage.probe().Acquire(kScaleLeaseBytes, options);
@@ -67,7 +67,7 @@ std::optional<double> RunCommand(const ScaleOptions& options,
   const absl::Time start = absl::Now();
   absl::StatusOr<cli::ChildProcess> process = cli::ChildProcess::Start(command);
   if (!process.ok()) return std::nullopt;
-  const absl::StatusOr<std::string> end = process->Wait(start + kPatience);
+  const absl::StatusOr<std::string> end = process->Wait(start + kTurnPatience);
   if (!end.ok() || *end != "exit code 0") return std::nullopt;
   return Milliseconds(start);
 }
@@ -132,7 +132,7 @@ AfterKill KillFleet(const ScaleOptions& options, ScaleStage* stage) {
     }
   });
   stage->EndWaiting();
-  while (absl::Now() < killed + kPatience) {
+  while (absl::Now() < killed + kTurnPatience) {
     const absl::StatusOr<uint64_t> bytes = stage->BytesOut();
     if (bytes.ok() && *bytes == 0) {
       after.back_s = absl::ToDoubleSeconds(absl::Now() - killed);

@@ -14,7 +14,7 @@
 namespace gmb::attack {
 namespace {
 
-constexpr int kTurnMs = 10;
+constexpr int kUnreadTurnMs = 10;
 constexpr int kAtOnce = 400;
 
 struct Asker {
@@ -62,7 +62,7 @@ void Turn(Asker* asker, Attack* attack) {
 absl::Status UnreadAnswers(Attack& attack) {
   std::vector<Asker> askers;
   while (attack.GoesOn()) {
-    ::poll(nullptr, 0, kTurnMs);
+    ::poll(nullptr, 0, kUnreadTurnMs);
     if (askers.size() < static_cast<size_t>(attack.options().connections)) {
       absl::StatusOr<OwnSession> greeted =
           OwnSession::Greet(attack.options().socket_dir);

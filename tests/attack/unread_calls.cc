@@ -11,7 +11,7 @@
 namespace gmb::attack {
 namespace {
 
-constexpr int kCallsAConnection = 20;
+constexpr int kUnreadCalls = 20;
 
 void Call(HttpConnection* connection, const std::string& method,
           const std::string& token) {
@@ -44,7 +44,7 @@ absl::Status UnreadCalls(Attack& attack) {
       if (!connection.Connect(options.socket_dir + "/gmb.sock")) continue;
       attack.Count("connections");
       connection.Append(Opening());
-      for (size_t i = 0; i < kCallsAConnection; ++i)
+      for (size_t i = 0; i < kUnreadCalls; ++i)
         Call(&connection, methods[i % methods.size()], sessions.Token());
     }
   }

@@ -9,7 +9,7 @@
 namespace gmb::component {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kRawPatience = absl::Seconds(60);
 
 }  // namespace
 
@@ -64,7 +64,7 @@ absl::Status RawStream::Finish() {
 absl::StatusOr<RawSession> RawSession::Open(const std::string& socket_dir,
                                             const std::string& tenant_token) {
   absl::StatusOr<internal::Greeting> greeting = internal::Greet(
-      socket_dir + "/handle.sock", "raw", tenant_token, kPatience);
+      socket_dir + "/handle.sock", "raw", tenant_token, kRawPatience);
   if (!greeting.ok()) return greeting.status();
   return RawSession{std::move(greeting->socket), std::move(greeting->welcome)};
 }
@@ -76,14 +76,14 @@ std::unique_ptr<RawStream> RawSession::OpenStream(
 
 absl::StatusOr<v1::Slabs> RawSession::TakeSlabs(
     std::vector<ipc::UniqueFd>* fds) {
-  absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
+  absl::StatusOr<ipc::Packet> packet = socket.Receive(kRawPatience);
   if (!packet.ok()) return packet.status();
   v1::BrokerFrame frame;
   if (!frame.ParseFromString(packet->bytes) || !frame.has_slabs())
     return absl::InternalError("not a Slabs frame");
   const absl::Status acknowledged =
       socket.Send(AckFrame(frame.slabs().frame_id()).SerializeAsString(), {},
-                  /*with_credentials=*/false, kPatience);
+                  /*with_credentials=*/false, kRawPatience);
   if (!acknowledged.ok()) return acknowledged;
   if (fds != nullptr) *fds = std::move(packet->fds);
   return frame.slabs();
@@ -91,7 +91,7 @@ absl::StatusOr<v1::Slabs> RawSession::TakeSlabs(
 
 absl::Status RawSession::AwaitHangUp() {
   while (true) {
-    const absl::StatusOr<ipc::Packet> packet = socket.Receive(kPatience);
+    const absl::StatusOr<ipc::Packet> packet = socket.Receive(kRawPatience);
     if (absl::IsUnavailable(packet.status())) return absl::OkStatus();
     if (!packet.ok()) return packet.status();
   }

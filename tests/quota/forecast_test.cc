@@ -9,7 +9,7 @@ namespace {
 
 constexpr Nanoseconds kOneSecond = std::chrono::seconds(1);
 
-Instant At(int64_t second) { return Instant{} + second * kOneSecond; }
+Instant At(int64_t count) { return Instant{} + count * kOneSecond; }
 
 TEST(DemandForecastTest, AConstantNeedIsForecastAsItself) {
   DemandForecast forecast({.interval = kOneSecond});

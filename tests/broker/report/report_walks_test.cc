@@ -19,11 +19,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr uint64_t kGranule = LargeMachine::kGranule;
+constexpr uint64_t kWalkGranule = LargeMachine::kGranule;
 
 class ReportWalksTest : public testing::Test {
  protected:
-  ReportWalksTest() : machine(4'000 * kGranule), walk(&machine) {
+  ReportWalksTest() : machine(4'000 * kWalkGranule), walk(&machine) {
     machine.SetTenant("a");
     machine.SetTenant("b");
   }

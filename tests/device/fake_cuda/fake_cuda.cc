@@ -37,6 +37,7 @@ CUresult Enter(const char* call) {
 
 }  // namespace fake_cuda
 
+using fake_cuda::At;
 using fake_cuda::Contexts;
 using fake_cuda::Enter;
 using fake_cuda::Gpu;

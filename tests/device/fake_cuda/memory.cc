@@ -13,6 +13,7 @@
 
 // The fake driver's memory: handles, mappings, allocations, legacy IPC.
 
+using fake_cuda::At;
 using fake_cuda::Contexts;
 using fake_cuda::Enter;
 using fake_cuda::kGranularityBytes;
