@@ -81,7 +81,8 @@ absl::Status FrameGuard::OnClientFrame(const FrameHeader& frame, Time now) {
 
 absl::Status FrameGuard::OnData(const FrameHeader& frame, Time now) {
   if (frame.length >= kShortestData) return absl::OkStatus();
-  return others_.Take(now) ? absl::OkStatus() : TooOften("short DATA");
+  TokenBucket& bucket = frame.length == 0 ? others_ : short_data_;
+  return bucket.Take(now) ? absl::OkStatus() : TooOften("short DATA");
 }
 
 absl::Status FrameGuard::OnHeaders(const FrameHeader& frame, Time now) {

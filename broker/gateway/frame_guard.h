@@ -66,7 +66,10 @@ class FrameGuard {
   // gRPC the square of their number.
   TokenBucket pings_{100, 20};
   TokenBucket window_updates_{10'000, 1000};
-  // PRIORITY, GOAWAY, short DATA and what HTTP/2 may have one day.
+  // An honest client cuts a message wherever its window ends, which is anywhere
+  // while the broker reads no further.
+  TokenBucket short_data_{2000, 200};
+  // PRIORITY, GOAWAY, empty DATA and what HTTP/2 may have one day.
   TokenBucket others_{128, 20};
   // Pieces of a frame that come one by one.
   TokenBucket scraps_{2000, 100};

@@ -291,7 +291,7 @@ class Machine {
   void OnTrimmed(Session* session, const v1::Trimmed& trimmed, Turn& turn);
   void SetTrimmable(Session* session, const v1::SetTrimmable& trimmable);
   quota::Instant ReclaimDue() const;
-  void ForgetShortage(Pool* pool);
+  void ForgetShortage(Pool* pool) const;
   void CheckDying(quota::Instant now);
   void WatchGates(quota::Instant now);
   void TouchLeases(const Session& session);

@@ -67,7 +67,7 @@ bool Machine::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
   return false;
 }
 
-void Machine::ForgetShortage(Pool* pool) {
+void Machine::ForgetShortage(Pool* pool) const {
   if (!pool->planned_for.has_value() && pool->trim_by.empty()) return;
   pool->planned_for.reset();
   pool->look.Forget();

@@ -40,6 +40,7 @@ class SilentClientsTest : public ComponentTest {
 
 TEST_F(SilentClientsTest, OneThatDoesNotReadItsStreamIsReadNoFurther) {
   constexpr uint64_t kMany = 100'000;
+  const auto watch = StartGmb("watch", {"watch"});
   RawSession session = RawSession::Open(TenantDir("a")).value();
   const auto stream = session.OpenStream(TenantDir("a"));
   const uint64_t resident = broker().ResidentBytes();
@@ -57,17 +58,19 @@ TEST_F(SilentClientsTest, OneThatDoesNotReadItsStreamIsReadNoFurther) {
     return std::exchange(before, asked) == asked && asked > 0;
   }));
   EXPECT_LT(asked, kMany);
-  EXPECT_FALSE(HasEnded(session));
+  EXPECT_FALSE(HasEnded(session)) << watch->Out();
   if (!kInstrumented) {
     EXPECT_LT(broker().ResidentBytes(), resident + 16 * kMiB);
   }
   // All is answered once it reads.
-  for (uint64_t id = 1; id <= kMany; ++id) {
+  uint64_t answered = 0;
+  while (answered < kMany) {
     const auto answer = stream->Receive();
-    ASSERT_TRUE(answer.has_value() && answer->has_quota_report()) << id;
-    ASSERT_EQ(answer->request_id(), id);
+    if (!answer.has_value() || answer->request_id() != answered + 1) break;
+    ++answered;
   }
   asks.join();
+  EXPECT_EQ(answered, kMany);
 }
 
 // The broker waits 10 s for an acknowledgement: all who owe one at once.

@@ -150,7 +150,7 @@ TEST_F(FrameGuardTest, FramesThatCarryNothingHaveARate) {
       {Frame(F::kWindowUpdate, 0, 1, 4), 10'000},
       {Frame(F::kPriority, 0, 1, 5), 128},
       {Frame(F::kData, 0, 1, 0), 128},
-      {Frame(F::kData, 0, 1, 3), 128},
+      {Frame(F::kData, 0, 1, 3), 2000},
       {Frame(0xf0, 0, 1, 5), 128}};
   for (const auto& [frame, passes] : most) {
     ConnectAnew();
