@@ -15,7 +15,6 @@ namespace gmb::component {
 namespace {
 
 constexpr int kProcesses = 10;
-constexpr uint64_t kEach = 24 * kMiB;
 constexpr absl::Duration kUnmapGrace = absl::Seconds(1);
 constexpr absl::Duration kKillGrace = absl::Seconds(2);
 
