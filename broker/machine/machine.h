@@ -223,7 +223,7 @@ class Machine {
                    quota::Nanoseconds took, absl::string_view message,
                    Turn& turn) const;
 
-  // Leases that come back (restore.cc).
+  // Leases that come back (wake.cc: sessions; restore.cc: leases).
   void Restore(Session* session, uint64_t client_id, const v1::Restore& restore,
                Turn& turn);
   void AdvanceRestore(Session* session, Turn& turn);
