@@ -13,7 +13,6 @@ using ipc::GateWord;
 using ipc::LookAtGate;
 using ipc::MoveGate;
 using ipc::MutexLock;
-using Clock = std::chrono::steady_clock;
 
 Parker::Parker(ipc::GateCells* cells, GateOwner* owner,
                std::chrono::nanoseconds park_after)
@@ -72,8 +71,8 @@ void Parker::Run() {
     const GateWord word = LookAtGate(cells_);
     const std::chrono::nanoseconds left_at(static_cast<int64_t>(
         cells_.left_at_ns.load(std::memory_order_relaxed)));
-    const std::optional<TimePoint> next =
-        timer_.NextLook(word, TimePoint(left_at), Clock::now());
+    const std::optional<TimePoint> next = timer_.NextLook(
+        word, TimePoint(left_at), std::chrono::steady_clock::now());
     if (!next.has_value()) {
       mu_.Unlock();
       Park();
@@ -118,7 +117,7 @@ void Parker::Park() {
   }
   MutexLock lock(&mu_);
   if (began && quiet) timer_.ParkDone();
-  if (began && !quiet) timer_.ParkFailed(Clock::now());
+  if (began && !quiet) timer_.ParkFailed(std::chrono::steady_clock::now());
   sync_cv_.NotifyAll();
 }
 
