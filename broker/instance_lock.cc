@@ -34,8 +34,8 @@ std::string ReadSome(int fd) {
 std::string CommandLine(const std::string& pid) {
   if (pid.empty() || !std::all_of(pid.begin(), pid.end(), absl::ascii_isdigit))
     return "";
-  const ipc::UniqueFd fd(::open(absl::StrCat("/proc/", pid, "/cmdline").c_str(),
-                                O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd fd(::open(
+      absl::StrCat("/proc/", pid, "/cmdline").c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return "";
   const std::string raw = ReadSome(fd.get());
   const std::vector<std::string> words =
@@ -72,7 +72,7 @@ absl::Status WriteHolder(int fd) {
 absl::StatusOr<InstanceLock> InstanceLock::Acquire(
     const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/gmbd.lock");
-  ipc::UniqueFd fd(::open(
+  base::UniqueFd fd(::open(
       path.c_str(),
       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
   if (!fd.valid()) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::broker {
 
@@ -23,9 +23,9 @@ class InstanceLock {
   InstanceLock& operator=(InstanceLock&&) = default;
 
  private:
-  explicit InstanceLock(ipc::UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit InstanceLock(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
-  ipc::UniqueFd fd_;
+  base::UniqueFd fd_;
 };
 
 }  // namespace gmb::broker

@@ -53,15 +53,16 @@ absl::Status SetAccess(int fd, const std::string& path,
 }
 
 // Makes `name` below `parent`, or takes the one that is there.
-absl::StatusOr<ipc::UniqueFd> OpenDirectory(int parent, const std::string& name,
-                                            const std::string& path,
-                                            const SocketAccess& access) {
+absl::StatusOr<base::UniqueFd> OpenDirectory(int parent,
+                                             const std::string& name,
+                                             const std::string& path,
+                                             const SocketAccess& access) {
   // Closed to others until its owner and mode are right.
   if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot make the directory ", path));
   }
-  ipc::UniqueFd fd(::openat(parent, name.c_str(), kOpenDirectory));
+  base::UniqueFd fd(::openat(parent, name.c_str(), kOpenDirectory));
   if (!fd.valid()) {
     return absl::ErrnoToStatus(
         errno,
@@ -91,7 +92,7 @@ absl::StatusOr<SocketDirectory> SocketDirectory::Open(
   if (!made.ok()) return made;
   made = MakeDirectories(path, 0755);
   if (!made.ok()) return made;
-  ipc::UniqueFd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  base::UniqueFd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid())
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot open the directory ", path));
@@ -126,7 +127,7 @@ absl::Status SocketDirectory::AddTenant(absl::string_view name,
 
 absl::Status SocketDirectory::RemoveTenant(absl::string_view name) {
   const std::string entry(name);
-  const ipc::UniqueFd directory(
+  const base::UniqueFd directory(
       ::openat(tenants_.get(), entry.c_str(), kOpenDirectory));
   if (!directory.valid()) {
     if (errno == ENOENT) return absl::OkStatus();

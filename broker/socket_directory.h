@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/unique_fd.h"
 #include "broker/instance_lock.h"
 #include "broker/socket_access.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 
@@ -63,14 +63,14 @@ class SocketDirectory {
   [[nodiscard]] std::string TenantHandleSocket(absl::string_view name) const;
 
  private:
-  SocketDirectory(std::string path, InstanceLock lock, ipc::UniqueFd tenants)
+  SocketDirectory(std::string path, InstanceLock lock, base::UniqueFd tenants)
       : path_(std::move(path)),
         lock_(std::move(lock)),
         tenants_(std::move(tenants)) {}
 
   std::string path_;
   InstanceLock lock_;
-  ipc::UniqueFd tenants_;
+  base::UniqueFd tenants_;
 };
 
 }  // namespace gmb::broker

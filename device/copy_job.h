@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "device/copy_engine.h"
 #include "device/handle.h"
-#include "device/host_extent.h"
+#include "device/hostpool/host_extent.h"
 
 namespace gmb::device {
 

@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include "device/cuda_devices.h"
-#include "device/host_allocator.h"
-#include "device/host_mapper.h"
-#include "device/host_stream_fences.h"
+#include "device/cuda/cuda_devices.h"
+#include "device/host/host_allocator.h"
+#include "device/host/host_mapper.h"
+#include "device/host/host_stream_fences.h"
 
 namespace gmb::device {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <variant>
 
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::device {
 
@@ -20,7 +20,7 @@ using IpcHandle = std::array<std::byte, 64>;
 // descriptor for vmm and host (by SCM_RIGHTS), 64 bytes for ipc (in the frame
 // itself). An fd here owns its own open file description where the kind allows
 // it.
-using ShareableHandle = std::variant<ipc::UniqueFd, IpcHandle>;
+using ShareableHandle = std::variant<base::UniqueFd, IpcHandle>;
 
 // Names one device: what a broker says to a client and an operator types.
 struct DeviceInfo {

@@ -93,15 +93,15 @@ struct FdDisposer::Shared {
   };
   // Where something waits. The first socket of a door is being closed, and
   // keeps its place meanwhile, or the door's turn comes.
-  using Doors = std::map<std::string, std::deque<UniqueFd>, std::less<>>;
+  using Doors = std::map<std::string, std::deque<base::UniqueFd>, std::less<>>;
   struct Job {
     Doors::iterator door;
-    UniqueFd fd;
+    base::UniqueFd fd;
   };
 
-  Mutex mu;
-  CondVar wake;
-  CondVar ended;
+  base::Mutex mu;
+  base::CondVar wake;
+  base::CondVar ended;
   Doors doors ABSL_GUARDED_BY(mu);
   std::deque<Doors::iterator> turns ABSL_GUARDED_BY(mu);
   std::list<Worker> workers ABSL_GUARDED_BY(mu);
@@ -126,14 +126,14 @@ struct FdDisposer::Shared {
       if (interrupter.ok()) (*interrupter)->Disarm();
       Done(job->door, self);
     }
-    MutexLock lock(&mu);
+    base::MutexLock lock(&mu);
     self->ended = true;
     ended.NotifyAll();
   }
 
   // Waits for a door's turn; nullopt: stop.
   std::optional<Job> Next(Worker* self) ABSL_LOCKS_EXCLUDED(mu) {
-    MutexLock lock(&mu);
+    base::MutexLock lock(&mu);
     while (turns.empty() && !stopping) wake.Wait(&mu);
     if (turns.empty()) return std::nullopt;
     const Doors::iterator door = turns.front();
@@ -143,7 +143,7 @@ struct FdDisposer::Shared {
   }
 
   void Done(Doors::iterator door, Worker* self) ABSL_LOCKS_EXCLUDED(mu) {
-    MutexLock lock(&mu);
+    base::MutexLock lock(&mu);
     self->closing_since.reset();
     door->second.pop_front();
     if (door->second.empty()) {
@@ -158,7 +158,7 @@ struct FdDisposer::Shared {
 bool FdDisposer::StartThread(const std::shared_ptr<Shared>& shared) {
   std::list<Shared::Worker>::iterator worker;
   {
-    MutexLock lock(&shared->mu);
+    base::MutexLock lock(&shared->mu);
     worker = shared->workers.emplace(shared->workers.end());
   }
   try {
@@ -166,7 +166,7 @@ bool FdDisposer::StartThread(const std::shared_ptr<Shared>& shared) {
         std::thread([shared, self = &*worker] { shared->Run(self); });
     return true;
   } catch (const std::system_error&) {
-    MutexLock lock(&shared->mu);
+    base::MutexLock lock(&shared->mu);
     shared->workers.erase(worker);
     return false;
   }
@@ -193,7 +193,7 @@ FdDisposer::~FdDisposer() {
   std::vector<std::thread> done;
   std::vector<std::thread> stuck;
   {
-    MutexLock lock(&shared_->mu);
+    base::MutexLock lock(&shared_->mu);
     shared_->stopping = true;
     shared_->wake.NotifyAll();
     const auto running = [](const auto& worker) { return !worker.ended; };
@@ -201,7 +201,7 @@ FdDisposer::~FdDisposer() {
       if (!shared_->ended.WaitUntil(&shared_->mu, deadline)) break;
     }
     for (auto& [door, queue] : shared_->doors) {
-      for (UniqueFd& fd : queue) (void)fd.release();
+      for (base::UniqueFd& fd : queue) (void)fd.release();
     }
     shared_->turns.clear();
     // A thread whose close does not end keeps its entry, and is left alone.
@@ -213,10 +213,10 @@ FdDisposer::~FdDisposer() {
   for (std::thread& thread : done) thread.join();
 }
 
-void FdDisposer::Dispose(UniqueFd fd, absl::string_view door) {
+void FdDisposer::Dispose(base::UniqueFd fd, absl::string_view door) {
   if (!fd.valid()) return;
   {
-    MutexLock lock(&shared_->mu);
+    base::MutexLock lock(&shared_->mu);
     const auto at = shared_->doors.try_emplace(std::string(door)).first;
     at->second.push_back(std::move(fd));
     if (at->second.size() == 1) shared_->turns.push_back(at);
@@ -227,21 +227,21 @@ void FdDisposer::Dispose(UniqueFd fd, absl::string_view door) {
 
 bool FdDisposer::IsCrowded(absl::string_view door) {
   ReplaceStuck();
-  MutexLock lock(&shared_->mu);
+  base::MutexLock lock(&shared_->mu);
   const auto at = shared_->doors.find(door);
   return at != shared_->doors.end() && at->second.size() > kCrowded;
 }
 
 void FdDisposer::ReplaceStuck() {
   {
-    MutexLock lock(&shared_->mu);
+    base::MutexLock lock(&shared_->mu);
     if (!shared_->AllStuck(Clock::now())) return;
   }
   (void)StartThread(shared_);  // else it is tried again at the next call
 }
 
 size_t FdDisposer::waiting() const {
-  MutexLock lock(&shared_->mu);
+  base::MutexLock lock(&shared_->mu);
   size_t all = 0;
   for (const auto& [door, queue] : shared_->doors) all += queue.size();
   return all;

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "ipc/mutex.h"
-#include "ipc/unique_fd.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
 
 namespace gmb::ipc {
 
@@ -42,7 +42,7 @@ class FdDisposer {
   FdDisposer& operator=(const FdDisposer&) = delete;
 
   // Closes it soon. Never blocks.
-  void Dispose(UniqueFd fd, absl::string_view door = {});
+  void Dispose(base::UniqueFd fd, absl::string_view door = {});
 
   // Ask before each accept: it looks after threads that are lost, too.
   [[nodiscard]] bool IsCrowded(absl::string_view door);

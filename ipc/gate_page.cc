@@ -31,8 +31,9 @@ absl::Status CheckMemory(int fd) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> CreateGatePage() {
-  UniqueFd fd(::memfd_create("gmb-gate", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+absl::StatusOr<base::UniqueFd> CreateGatePage() {
+  base::UniqueFd fd(
+      ::memfd_create("gmb-gate", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "gate page");
   // Backed now: a page that is made at first touch is made, or not, then.
   if (const int error =

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "ipc/gate_word.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::ipc {
 
@@ -40,7 +40,7 @@ inline bool MoveGate(GateCells& cells, GateWord& seen, GateWord next) {
 // For the broker: the memory of a new page, holding kGateOff. Its size is
 // sealed, so that no access to a mapping of it can fault. RESOURCE_EXHAUSTED
 // when the system is out of memory or fds.
-[[nodiscard]] absl::StatusOr<UniqueFd> CreateGatePage();
+[[nodiscard]] absl::StatusOr<base::UniqueFd> CreateGatePage();
 
 // A gate's page in this process's address space; unmapped when destroyed.
 // Move-only. Not inherited by forked children, and kept out of core dumps.

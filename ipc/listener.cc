@@ -23,9 +23,9 @@ constexpr int kBacklog = 1024;
 // The file at `path`, held, so that nobody can put something else in its place.
 // Only a socket of ours with no other name: a tenant that owns the directory
 // might have put one of another service there.
-absl::StatusOr<UniqueFd> HoldOwnSocket(const std::string& path,
-                                       struct stat* info) {
-  UniqueFd held(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+absl::StatusOr<base::UniqueFd> HoldOwnSocket(const std::string& path,
+                                             struct stat* info) {
+  base::UniqueFd held(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!held.valid() || ::fstat(held.get(), info) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot look at ", path));
   if (!S_ISSOCK(info->st_mode) || info->st_uid != ::geteuid() ||
@@ -37,7 +37,7 @@ absl::StatusOr<UniqueFd> HoldOwnSocket(const std::string& path,
 }
 
 // chmod does not take an O_PATH fd before Linux 6.6, but follows its name.
-absl::Status SetMode(const UniqueFd& held, mode_t mode,
+absl::Status SetMode(const base::UniqueFd& held, mode_t mode,
                      const std::string& path) {
   const std::string name = absl::StrCat("/proc/self/fd/", held.get());
   if (::chmod(name.c_str(), mode) == 0) return absl::OkStatus();
@@ -54,7 +54,7 @@ absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
   const absl::Status removed = RemoveStaleSocket(path);
   if (!removed.ok()) return removed;
   const int kind = type == SocketType::kStream ? SOCK_STREAM : SOCK_SEQPACKET;
-  UniqueFd fd(::socket(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  base::UniqueFd fd(::socket(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "socket");
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
              sizeof(*address)) != 0) {
@@ -62,7 +62,7 @@ absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
                                absl::StrCat("cannot create the socket ", path));
   }
   struct stat info {};
-  const absl::StatusOr<UniqueFd> held = HoldOwnSocket(path, &info);
+  const absl::StatusOr<base::UniqueFd> held = HoldOwnSocket(path, &info);
   if (!held.ok()) return held.status();
   Listener listener(std::move(fd), path, info.st_dev, info.st_ino);
   // Nobody can connect before listen, so the mode is never wider than asked.
@@ -74,7 +74,8 @@ absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
   return listener;
 }
 
-Listener::Listener(UniqueFd fd, std::string path, dev_t device, ino_t inode)
+Listener::Listener(base::UniqueFd fd, std::string path, dev_t device,
+                   ino_t inode)
     : fd_(std::move(fd)),
       path_(std::move(path)),
       device_(device),
@@ -95,7 +96,7 @@ Listener& Listener::operator=(Listener&& other) noexcept {
 
 Listener::~Listener() { RemovePath(); }
 
-UniqueFd Listener::Close() && {
+base::UniqueFd Listener::Close() && {
   RemovePath();
   ::shutdown(fd_.get(), SHUT_RDWR);
   return std::move(fd_);
@@ -108,9 +109,9 @@ void Listener::RemovePath() {
   if (info.st_dev == device_ && info.st_ino == inode_) ::unlink(path_.c_str());
 }
 
-absl::StatusOr<std::optional<UniqueFd>> Listener::TryAccept() {
+absl::StatusOr<std::optional<base::UniqueFd>> Listener::TryAccept() {
   while (true) {
-    UniqueFd fd(
+    base::UniqueFd fd(
         ::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.valid()) return fd;
     switch (errno) {

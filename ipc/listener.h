@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::ipc {
 
@@ -35,20 +35,20 @@ class Listener {
   // A connection, non-blocking and close-on-exec. nullopt: nobody waits now.
   // RESOURCE_EXHAUSTED: this process or the system
   // has no fds or memory left; the connection stays in the backlog.
-  [[nodiscard]] absl::StatusOr<std::optional<UniqueFd>> TryAccept();
+  [[nodiscard]] absl::StatusOr<std::optional<base::UniqueFd>> TryAccept();
 
   // Removes the path and ends listening. The fd is the caller's: to close it
   // drops what waits in the backlog, fds of strangers among it.
-  [[nodiscard]] UniqueFd Close() &&;
+  [[nodiscard]] base::UniqueFd Close() &&;
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  Listener(UniqueFd fd, std::string path, dev_t device, ino_t inode);
+  Listener(base::UniqueFd fd, std::string path, dev_t device, ino_t inode);
   void RemovePath();
 
-  UniqueFd fd_;
+  base::UniqueFd fd_;
   std::string path_;
   dev_t device_;  // with inode_: the socket file that is ours
   ino_t inode_;

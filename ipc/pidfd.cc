@@ -28,7 +28,7 @@ absl::Status Died() {
   return absl::UnavailableError("the peer's process has died");
 }
 
-absl::StatusOr<UniqueFd> AliveOnly(UniqueFd pidfd) {
+absl::StatusOr<base::UniqueFd> AliveOnly(base::UniqueFd pidfd) {
   if (!IsAlive(pidfd)) return Died();
   return pidfd;
 }
@@ -49,11 +49,11 @@ absl::Status PidfdError(int error, absl::string_view call) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid) {
+absl::StatusOr<base::UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid) {
   int peer = -1;
   socklen_t size = sizeof(peer);
   if (::getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &peer, &size) == 0) {
-    UniqueFd pidfd(peer);
+    base::UniqueFd pidfd(peer);
     ::fcntl(pidfd.get(), F_SETFD, FD_CLOEXEC);
     return AliveOnly(std::move(pidfd));
   }
@@ -62,12 +62,12 @@ absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid) {
     return absl::NotFoundError(
         "the peer is not visible from this process's pid namespace");
   }
-  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  base::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) return PidfdError(errno, "pidfd_open");
   return AliveOnly(std::move(pidfd));
 }
 
-bool IsAlive(const UniqueFd& pidfd) {
+bool IsAlive(const base::UniqueFd& pidfd) {
   pollfd entry{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
   int ready = -1;
   do {
@@ -76,7 +76,7 @@ bool IsAlive(const UniqueFd& pidfd) {
   return ready == 0;
 }
 
-std::optional<uint64_t> ProcessNumber(const UniqueFd& pidfd) {
+std::optional<uint64_t> ProcessNumber(const base::UniqueFd& pidfd) {
   // Older kernels give all pidfds one and the same inode.
   struct statfs system {};
   struct stat info {};
@@ -87,7 +87,7 @@ std::optional<uint64_t> ProcessNumber(const UniqueFd& pidfd) {
   return info.st_ino;
 }
 
-absl::Status Kill(const UniqueFd& pidfd) {
+absl::Status Kill(const base::UniqueFd& pidfd) {
   if (::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0) {
     return absl::OkStatus();
   }

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::ipc {
 
@@ -18,19 +18,20 @@ namespace gmb::ipc {
 // with the same pid arrive on the socket while the pidfd is alive, and only
 // then trust it. UNAVAILABLE: the process has died. NOT_FOUND: the process is
 // not visible from our pid namespace and the kernel offers no other way.
-absl::StatusOr<UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid);
+absl::StatusOr<base::UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid);
 
 // False once the process has died, even before it is reaped. Becomes readable
 // for poll at that moment.
-[[nodiscard]] bool IsAlive(const UniqueFd& pidfd);
+[[nodiscard]] bool IsAlive(const base::UniqueFd& pidfd);
 
 // A number that no other process of this boot has, live or dead: the pidfd's
 // inode (Linux 6.9). nullopt: this kernel has none.
-[[nodiscard]] std::optional<uint64_t> ProcessNumber(const UniqueFd& pidfd);
+[[nodiscard]] std::optional<uint64_t> ProcessNumber(
+    const base::UniqueFd& pidfd);
 
 // Sends SIGKILL. PERMISSION_DENIED without the right to; UNAVAILABLE when it
 // has died already. Never blocks.
-absl::Status Kill(const UniqueFd& pidfd);
+absl::Status Kill(const base::UniqueFd& pidfd);
 
 }  // namespace gmb::ipc
 

@@ -158,7 +158,7 @@ absl::StatusOr<SeqpacketSocket> SeqpacketSocket::Connect(
     const std::string& path, absl::Duration timeout) {
   const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
   if (!address.ok()) return address.status();
-  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  base::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "socket");
   const absl::Status connected =
       ConnectBlocking(fd.get(), *address, path, timeout);
@@ -166,7 +166,7 @@ absl::StatusOr<SeqpacketSocket> SeqpacketSocket::Connect(
   return SeqpacketSocket(std::move(fd));
 }
 
-SeqpacketSocket::SeqpacketSocket(UniqueFd fd) : fd_(std::move(fd)) {
+SeqpacketSocket::SeqpacketSocket(base::UniqueFd fd) : fd_(std::move(fd)) {
   ::fcntl(fd_.get(), F_SETFD, FD_CLOEXEC);
   ::fcntl(fd_.get(), F_SETFL, ::fcntl(fd_.get(), F_GETFL) | O_NONBLOCK);
 }

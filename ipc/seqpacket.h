@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::ipc {
 
@@ -34,7 +34,7 @@ struct PeerCredentials {
 
 struct Packet {
   std::string bytes;
-  std::vector<UniqueFd> fds;  // all close-on-exec
+  std::vector<base::UniqueFd> fds;  // all close-on-exec
   // Of the process that sent this packet. Absent unless EnableCredentials was
   // called on the receiving socket.
   std::optional<PeerCredentials> credentials;
@@ -56,7 +56,7 @@ class SeqpacketSocket {
 
   // Takes a connected socket (accepted, inherited, of a socketpair) and makes
   // it non-blocking and close-on-exec.
-  explicit SeqpacketSocket(UniqueFd fd);
+  explicit SeqpacketSocket(base::UniqueFd fd);
 
   // true: sent; false: the socket is full. UNAVAILABLE: the peer is gone.
   // INVALID_ARGUMENT: empty, more than kMaxPacketBytes or more than kMaxFds.
@@ -96,7 +96,7 @@ class SeqpacketSocket {
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   // The socket is the caller's from now on.
-  [[nodiscard]] UniqueFd Release() && { return std::move(fd_); }
+  [[nodiscard]] base::UniqueFd Release() && { return std::move(fd_); }
 
   // See ConnectedPeer; compare with the credentials of a packet.
   [[nodiscard]] absl::StatusOr<PeerCredentials> peer() const {
@@ -108,7 +108,7 @@ class SeqpacketSocket {
   [[nodiscard]] absl::Status EnableCredentials();
 
  private:
-  UniqueFd fd_;
+  base::UniqueFd fd_;
 };
 
 }  // namespace gmb::ipc

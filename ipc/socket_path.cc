@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::ipc {
 
@@ -47,7 +47,7 @@ absl::StatusOr<PathState> InspectSocketPath(const std::string& path) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot look at ", path));
   }
   if (!S_ISSOCK(info.st_mode)) return PathState::kOther;
-  const UniqueFd probe(
+  const base::UniqueFd probe(
       ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe.valid()) return absl::ErrnoToStatus(errno, "socket");
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&*address),

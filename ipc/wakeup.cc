@@ -12,7 +12,7 @@
 namespace gmb::ipc {
 
 absl::StatusOr<Wakeup> Wakeup::Create() {
-  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  base::UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "eventfd");
   return Wakeup(std::move(fd));
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::ipc {
 
@@ -20,9 +20,9 @@ class Wakeup {
   [[nodiscard]] int fd() const { return fd_.get(); }
 
  private:
-  explicit Wakeup(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit Wakeup(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
-  UniqueFd fd_;  // an eventfd
+  base::UniqueFd fd_;  // an eventfd
 };
 
 }  // namespace gmb::ipc

@@ -16,27 +16,29 @@ import sys
 # headers. The longest matching folder rules. The public headers of the client
 # are written "gmb/...", the generated ones "gmb/v1/...": see owner() below.
 CLIENT_GROUND = ["device/mapper.h", "device/devices.h", "device/handle.h",
-                 "device/stream_fences.h", "ipc/", "proto/"]
+                 "device/stream_fences.h", "base/", "ipc/", "proto/"]
 # Every folder of the library may use these parts of it.
 CLIENT_FLOOR = ["client/fork_guard.h", "client/no_throw.h", "client/wire.h"]
 ARROWS = {
     "proto": ["proto/"],
     "quota": ["quota/"],
-    "ipc": ["ipc/"],
-    "device": ["device/", "ipc/unique_fd.h"],
-    "broker": ["broker/", "quota/", "device/", "ipc/", "proto/"],
+    "base": ["base/"],
+    "ipc": ["ipc/", "base/"],
+    "device": ["device/", "base/"],
+    "broker": ["broker/", "base/", "quota/", "device/", "ipc/", "proto/"],
     # Decides, and touches nothing: values of the device, the gate's word, ids.
     "broker/machine": ["broker/machine/", "broker/hostpool/", "broker/tenant_name.h", "quota/",
                        "device/allocator.h", "device/copy_job.h", "device/handle.h",
-                       "device/host_extent.h", "ipc/gate_control.h", "ipc/gate_page.h",
-                       "ipc/gate_watch.h", "ipc/random.h", "ipc/seqpacket.h", "ipc/unique_fd.h",
+                       "device/hostpool/host_extent.h", "ipc/gate_control.h", "ipc/gate_page.h",
+                       "ipc/gate_watch.h", "ipc/random.h", "ipc/seqpacket.h", "base/",
                        "proto/"],
     # Reads what the machine knows.
     "broker/report": ["broker/report/", "broker/machine/", "broker/hostpool/", "quota/",
-                      "device/handle.h", "device/host_pool.h", "device/pool_mapping.h", "proto/"],
+                      "device/handle.h", "device/hostpool/host_pool.h",
+                      "device/hostpool/pool_mapping.h", "proto/"],
     # The public classes, which put the rest together.
     "client": ["client/", *CLIENT_GROUND],
-    "client/gate": ["client/gate/", "client/fork_guard.h", "ipc/"],
+    "client/gate": ["client/gate/", "base/", "client/fork_guard.h", "ipc/"],
     "client/lease": ["client/lease/", *CLIENT_FLOOR, *CLIENT_GROUND],
     "client/session": ["client/session/", "client/gate/", "client/lease/", "client/include/",
                        *CLIENT_FLOOR, *CLIENT_GROUND],
@@ -46,8 +48,7 @@ ARROWS = {
     # calls the gate itself; its errors have the wire's names.
     "client/c": ["client/c/", "client/gate/", "client/include/", "client/no_throw.h", "proto/"],
     # It is in every process below `gmb run`: the C interface, and headers alone.
-    "client/preload": ["client/preload/", "client/include/gmb/c_api.h", "ipc/mutex.h",
-                       "ipc/unique_fd.h"],
+    "client/preload": ["client/preload/", "client/include/gmb/c_api.h", "base/"],
     # The headers that a user's program sees. They need nothing else of ours.
     "client/include": ["client/include/"],
     # The command uses the library as its users do, with doors of its own: the
@@ -79,7 +80,7 @@ ONE_PLACE = {
     r"spdlog/.*": ["broker/log/logging"],
     r"CLI/.*": ["broker/config/", "client/cli/"],
     r"nlohmann/.*": ["client/cli/"],
-    r"cuda\.h": ["device/", "client/preload/"],
+    r"cuda\.h": ["device/cuda/", "client/preload/"],
 }
 
 # The policy and the machine are pure: they are told the time and never wait, log
@@ -88,7 +89,7 @@ PURE = ("quota", "broker/machine", "broker/report")
 PURE_BANNED = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|stop_token|semaphore|ctime"
     r"|iostream|fstream|filesystem|random"
-    r"|absl/synchronization/.*|absl/time/clock\.h|ipc/mutex\.h"
+    r"|absl/synchronization/.*|absl/time/clock\.h|base/mutex\.h"
     r"|(unistd|pthread|time|sys/(?!types\.h).*)\.h)"
 )
 # The policy has no atomics either, and prints nothing.

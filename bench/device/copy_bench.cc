@@ -24,10 +24,10 @@
 #include "absl/time/time.h"
 #include "bench/device/destroyer.h"
 #include "bench/device/plain_copy.h"
-#include "device/copier.h"
 #include "device/devices.h"
-#include "device/host_pool.h"
-#include "device/page_locker.h"
+#include "device/hostpool/copier.h"
+#include "device/hostpool/host_pool.h"
+#include "device/hostpool/page_locker.h"
 
 // Evicts and restores leases through the copier, with the slabs destroyed and
 // created as the copies go, beside plain copies of the same bytes between
@@ -140,10 +140,10 @@ class CopyBench {
   }
 
   device::CopyJob Job(CopyDirection direction, size_t i, uint64_t offset) {
-    const auto& fd = std::get<ipc::UniqueFd>(slabs_[i].exported);
+    const auto& fd = std::get<base::UniqueFd>(slabs_[i].exported);
     return {.direction = direction,
             .slab = std::make_shared<const device::ShareableHandle>(
-                ipc::UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0))),
+                base::UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0))),
             .slab_bytes = sizes_[i],
             .room = {{offset, sizes_[i]}},
             .done = {}};

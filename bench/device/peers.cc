@@ -9,9 +9,9 @@
 #include "absl/time/clock.h"
 
 #ifdef GMB_BENCH_CUDA
-#include "device/cuda_context.h"
-#include "device/cuda_device.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_driver.h"
 #endif
 
 namespace gmb::bench {

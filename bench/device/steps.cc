@@ -4,10 +4,10 @@
 #include <variant>
 
 #include "absl/time/clock.h"
-#include "device/cuda_context.h"
-#include "device/cuda_device.h"
-#include "device/cuda_driver.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_driver.h"
 
 namespace gmb::bench {
 namespace {
@@ -105,7 +105,7 @@ class Lease {
     if (handles.size() != fds_.size())
       return absl::InternalError("as many handles as slabs");
     for (size_t i = 0; i < handles.size(); ++i) {
-      auto* const fd = std::get_if<ipc::UniqueFd>(&handles[i]);
+      auto* const fd = std::get_if<base::UniqueFd>(&handles[i]);
       if (fd == nullptr) return absl::InternalError("a slab without an fd");
       fds_[i] = std::move(*fd);
     }
@@ -149,7 +149,7 @@ class Lease {
   CUdeviceptr mapped_ = 0;
   std::vector<CUmemGenericAllocationHandle> created_;
   std::vector<CUmemGenericAllocationHandle> imported_;
-  std::vector<ipc::UniqueFd> fds_;
+  std::vector<base::UniqueFd> fds_;
   std::vector<Step> steps_;
 };
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "device/cuda_context.h"
-#include "device/cuda_device.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_driver.h"
 
 namespace gmb::bench {
 namespace {

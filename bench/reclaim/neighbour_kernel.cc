@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "device/cuda_device.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_driver.h"
 
 namespace gmb::bench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda_context.h"
+#include "device/cuda/cuda_context.h"
 
 namespace gmb::bench {
 

@@ -16,12 +16,12 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "broker/config/device_spec.h"
 #include "broker/config/settings.h"
 #include "broker/config/tenant_reader.h"
 #include "broker/config/values.h"
 #include "broker/config/yaml_map.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 namespace {
@@ -126,7 +126,8 @@ void ParseInto(const std::string& text, const std::string& directory,
 }
 
 absl::StatusOr<std::string> ReadWhole(const std::string& path) {
-  const ipc::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  const base::UniqueFd fd(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd.valid())
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot open the configuration file ", path));

@@ -10,13 +10,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::broker {
 
 absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
   // Not to wait where somebody put a pipe.
-  const ipc::UniqueFd fd(
+  const base::UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid())
     return absl::ErrnoToStatus(

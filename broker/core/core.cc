@@ -66,7 +66,7 @@ Core::Core(const MachineOptions& options, const Deps& deps)
 Core::~Core() {
   std::map<quota::PoolId, Couriers::Device> devices;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stopped_ = true;
     devices = couriers_.TakeDevices();
   }
@@ -120,7 +120,7 @@ absl::StatusOr<OpenedSession> Core::OpenSession(const PeerIdentity& peer) {
   OpenedSession opened;
   std::unique_ptr<SessionGate> gate;
   if (peer.origin != Origin::kAdmin) {
-    absl::StatusOr<ipc::UniqueFd> fd = ipc::CreateGatePage();
+    absl::StatusOr<base::UniqueFd> fd = ipc::CreateGatePage();
     if (!fd.ok()) return fd.status();
     absl::StatusOr<ipc::GatePage> page = ipc::GatePage::Map(fd->get());
     if (!page.ok()) return page.status();
@@ -151,7 +151,7 @@ void Core::CloseSession(uint64_t session, absl::string_view reason) {
 
 absl::StatusOr<Caller> Core::Authenticate(absl::string_view token,
                                           pid_t pid) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return machine_.Authenticate(token, pid);
 }
 
@@ -160,7 +160,7 @@ absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
     uint64_t session, std::shared_ptr<StreamSink> sink) {
   std::shared_ptr<Outbox> outbox;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (absl::Status may = machine_.CheckStream(session); !may.ok()) return may;
     outbox = couriers_.OutboxOf(session);
   }
@@ -195,7 +195,7 @@ quota::Instant Core::Tick() {
     ticker_due_ = quota::Instant{std::numeric_limits<int64_t>::min()};
     machine_.Tick(in.turn());
   }
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   // As of that turn: what is due since then is due now.
   ticker_due_ = machine_.NextDue(now);
   return ticker_due_;
@@ -207,12 +207,12 @@ void Core::BeginDrain(absl::Duration deadline) {
 }
 
 uint64_t Core::TenantSessions() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return machine_.state().sessions.clients();
 }
 
 absl::Status Core::CheckTenant(const TenantPolicy& policy) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return machine_.CheckTenant(policy);
 }
 
@@ -223,7 +223,7 @@ absl::StatusOr<std::vector<v1::Change>> Core::SetTenant(
 }
 
 absl::Status Core::CheckDeleteTenant(absl::string_view name) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return machine_.CheckDeleteTenant(name);
 }
 
@@ -240,7 +240,7 @@ absl::Status Core::StartDeparture(absl::string_view name,
 }
 
 void Core::EndDeparture(absl::string_view name) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   machine_.EndDeparture(name);
 }
 
@@ -256,24 +256,24 @@ absl::StatusOr<uint32_t> Core::DropLease(absl::string_view tenant,
 }
 
 absl::StatusOr<TenantPolicy> Core::GetPolicy(absl::string_view name) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return machine_.GetPolicy(name);
 }
 
 absl::StatusOr<quota::TenantId> Core::IdOf(absl::string_view name) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return machine_.IdOf(name);
 }
 
 absl::StatusOr<std::string> Core::ResolveDevice(
     absl::string_view device) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return machine_.ResolveDevice(device);
 }
 
 absl::Status Core::CheckResize(const std::string& device,
                                const quota::Amount& size) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return machine_.CheckResize(device, size);
 }
 
@@ -301,7 +301,7 @@ void Core::RefuseWaiting() {
 }
 
 v1::GetStatusResponse Core::Status() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   v1::GetStatusResponse status =
       report::Status(machine_.state(), deps_.host_pool);
   *status.mutable_started() = ToProto(started_);
@@ -309,7 +309,7 @@ v1::GetStatusResponse Core::Status() const {
 }
 
 absl::StatusOr<v1::Tenant> Core::TenantReport(absl::string_view name) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return report::OfTenant(machine_.state(), name);
 }
 
@@ -320,7 +320,7 @@ absl::StatusOr<v1::ListTenantsResponse> Core::Tenants(
       {.list = "tenants", .numbers = 0}, request,
       [](const Response& response) -> auto& { return response.tenants(); },
       [this](report::Page* page, size_t most_rows, Response* response) {
-        ipc::MutexLock lock(&mu_);
+        base::MutexLock lock(&mu_);
         report::AddTenants(machine_.state(), page, most_rows, response);
         return absl::OkStatus();
       });
@@ -335,7 +335,7 @@ absl::StatusOr<v1::ListSessionsResponse> Core::Sessions(
       [](const Response& response) -> auto& { return response.sessions(); },
       [&](report::Page* page, size_t most_rows, Response* response) {
         int row = response->sessions_size();
-        ipc::MutexLock lock(&mu_);
+        base::MutexLock lock(&mu_);
         const absl::Status added = report::AddSessions(
             machine_.state(), request.tenant(), deps_.clock->Now(), page,
             most_rows, &sums, response);
@@ -355,7 +355,7 @@ absl::StatusOr<v1::ListLeasesResponse> Core::Leases(
       {.list = "leases", .filter = request.tenant()}, request,
       [](const Response& response) -> auto& { return response.leases(); },
       [&](report::Page* page, size_t most_rows, Response* response) {
-        ipc::MutexLock lock(&mu_);
+        base::MutexLock lock(&mu_);
         return report::AddLeases(machine_.state(), request.tenant(), page,
                                  most_rows, response);
       });
@@ -369,7 +369,7 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
       request,
       [](const Response& response) -> auto& { return response.waiting(); },
       [&](report::Page* page, size_t most_rows, Response* response) {
-        ipc::MutexLock lock(&mu_);
+        base::MutexLock lock(&mu_);
         return report::AddExplanation(machine_.state(), request.tenant(),
                                       deps_.clock->Now(), page, most_rows,
                                       response);
@@ -379,12 +379,12 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
 v1::DiagnoseResponse Core::Diagnose() const {
   v1::DiagnoseResponse response;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     response = report::Diagnose(machine_.state(), deps_.host_pool);
   }
   report::Unkillable unkillable;
   for (report::Page page; page.more;) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     unkillable.Look(machine_.state(), &page);
   }
   unkillable.AddFindings(&response);

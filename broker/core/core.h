@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "broker/core/clock.h"
 #include "broker/core/couriers.h"
 #include "broker/core/event_bus.h"
@@ -27,10 +28,9 @@
 #include "broker/machine/peer.h"
 #include "broker/machine/standing_demand.h"
 #include "broker/machine/tenant.h"
-#include "device/host_pool.h"
+#include "device/hostpool/host_pool.h"
 #include "gmb/v1/admin.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/mutex.h"
 #include "quota/amount.h"
 #include "quota/units.h"
 
@@ -149,7 +149,7 @@ class Core {
   const absl::Time started_;
   std::function<void()> wake_ticker_;  // set once, before the servers start
 
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   Machine machine_ ABSL_GUARDED_BY(mu_);
   Couriers couriers_ ABSL_GUARDED_BY(mu_);
   // Ids of devices, which is more than mu_ guards: none is added once their

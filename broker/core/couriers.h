@@ -17,7 +17,7 @@
 #include "broker/core/outbox.h"
 #include "broker/machine/effect.h"
 #include "broker/machine/session.h"
-#include "device/copier.h"
+#include "device/hostpool/copier.h"
 #include "quota/units.h"
 
 namespace gmb::broker {

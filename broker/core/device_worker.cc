@@ -24,7 +24,7 @@ void DeviceWorker::Start(Done done) {
 
 void DeviceWorker::Stop() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stopping_ = true;
     wake_.NotifyAll();
   }
@@ -32,7 +32,7 @@ void DeviceWorker::Stop() {
 }
 
 void DeviceWorker::Push(DeviceJob job) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   jobs_.push_back(std::move(job));
 }
 
@@ -42,7 +42,7 @@ void DeviceWorker::Run() {
   while (true) {
     DeviceJob job;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       while (jobs_.empty() && !stopping_) wake_.Wait(&mu_);
       if (stopping_) return;
       job = std::move(jobs_.front());

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "broker/core/device_tasks.h"
 #include "broker/core/keeper.h"
 #include "broker/machine/device_job.h"
 #include "broker/machine/slab.h"
 #include "device/allocator.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 
@@ -56,8 +56,8 @@ class DeviceWorker {
   const std::unique_ptr<DeviceTasks> tasks_;  // by the worker's thread only
   Done done_;
 
-  ipc::Mutex mu_;
-  ipc::CondVar wake_;
+  base::Mutex mu_;
+  base::CondVar wake_;
   std::deque<DeviceJob> jobs_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

@@ -8,7 +8,7 @@ EventBus::EventBus() : thread_([this] { Run(); }) {}
 
 EventBus::~EventBus() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stopping_ = true;
     wake_.NotifyAll();
   }
@@ -16,7 +16,7 @@ EventBus::~EventBus() {
 }
 
 void EventBus::Publish(v1::Event event) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (queue_.size() >= kMaxQueued) {
     ++missed_;
     return;
@@ -26,19 +26,19 @@ void EventBus::Publish(v1::Event event) {
 }
 
 void EventBus::Wake() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (asleep_ && !queue_.empty()) wake_.NotifyOne();
 }
 
 uint64_t EventBus::Subscribe(Listener listener) {
-  ipc::MutexLock lock(&listeners_mu_);
+  base::MutexLock lock(&listeners_mu_);
   const uint64_t id = next_listener_++;
   listeners_.emplace(id, std::move(listener));
   return id;
 }
 
 void EventBus::Unsubscribe(uint64_t id) {
-  ipc::MutexLock lock(&listeners_mu_);
+  base::MutexLock lock(&listeners_mu_);
   listeners_.erase(id);
 }
 
@@ -46,7 +46,7 @@ void EventBus::Run() {
   while (true) {
     std::deque<v1::Event> batch;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       while (queue_.empty() && !stopping_) {
         asleep_ = true;
         wake_.Wait(&mu_);
@@ -55,7 +55,7 @@ void EventBus::Run() {
       if (queue_.empty()) return;
       batch.swap(queue_);
     }
-    ipc::MutexLock lock(&listeners_mu_);
+    base::MutexLock lock(&listeners_mu_);
     for (const v1::Event& event : batch) {
       for (const auto& [id, listener] : listeners_) listener(event);
     }

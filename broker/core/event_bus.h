@@ -8,8 +8,8 @@
 #include <memory>
 #include <thread>
 
+#include "base/mutex.h"
 #include "gmb/v1/admin.pb.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 
@@ -39,14 +39,14 @@ class EventBus {
  private:
   void Run();
 
-  ipc::Mutex mu_;
-  ipc::CondVar wake_;
+  base::Mutex mu_;
+  base::CondVar wake_;
   std::deque<v1::Event> queue_ ABSL_GUARDED_BY(mu_);
   uint64_t missed_ ABSL_GUARDED_BY(mu_) = 0;
   bool asleep_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 
-  ipc::Mutex
+  base::Mutex
       listeners_mu_;  // held while listeners run; never together with mu_
   std::map<uint64_t, Listener> listeners_ ABSL_GUARDED_BY(listeners_mu_);
   uint64_t next_listener_ ABSL_GUARDED_BY(listeners_mu_) = 1;

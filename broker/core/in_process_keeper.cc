@@ -9,7 +9,7 @@ namespace gmb::broker {
 absl::Status InProcessKeeper::Put(SlabId slab, device::ShareableHandle handle) {
   auto shared =
       std::make_shared<const device::ShareableHandle>(std::move(handle));
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (!handles_.try_emplace(slab, std::move(shared)).second) {
     return absl::AlreadyExistsError(
         absl::StrCat("slab is already kept: slab=", slab));
@@ -19,7 +19,7 @@ absl::Status InProcessKeeper::Put(SlabId slab, device::ShareableHandle handle) {
 
 absl::Status InProcessKeeper::Remove(SlabId slab) {
   SharedHandle removed;  // closed after the lock is given up
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   auto it = handles_.find(slab);
   if (it == handles_.end()) {
     return absl::NotFoundError(absl::StrCat("slab is not kept: slab=", slab));
@@ -30,13 +30,13 @@ absl::Status InProcessKeeper::Remove(SlabId slab) {
 }
 
 SharedHandle InProcessKeeper::Get(SlabId slab) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   auto it = handles_.find(slab);
   return it == handles_.end() ? nullptr : it->second;
 }
 
 std::vector<SlabId> InProcessKeeper::List() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   std::vector<SlabId> slabs;
   slabs.reserve(handles_.size());
   for (const auto& [slab, handle] : handles_) slabs.push_back(slab);

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/mutex.h"
 #include "broker/core/keeper.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 
@@ -18,7 +18,7 @@ class InProcessKeeper : public Keeper {
   std::vector<SlabId> List() const override;
 
  private:
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   absl::flat_hash_map<SlabId, SharedHandle> handles_ ABSL_GUARDED_BY(mu_);
 };
 

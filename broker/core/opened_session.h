@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "broker/core/outbox.h"
 #include "device/handle.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 
@@ -19,7 +19,7 @@ struct OpenedSession {
   std::string tenant;  // empty for an operator
   std::vector<device::DeviceInfo> devices;
   std::vector<std::string> warnings;
-  ipc::UniqueFd gate_page;  // to be sent; none for an operator
+  base::UniqueFd gate_page;  // to be sent; none for an operator
   std::shared_ptr<Outbox> outbox;
 };
 

@@ -6,19 +6,19 @@
 namespace gmb::broker {
 
 void Outbox::ExpectMoves(size_t leases) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   max_items_ = kMaxItems + kItemsAMove * leases;
 }
 
 void Outbox::Push(SlabFrame frame) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (closed_) return;
   overflowed_ = overflowed_ || items_.size() >= max_items_;
   if (!overflowed_) items_.emplace_back(std::move(frame));
 }
 
 void Outbox::Push(v1::BrokerMessage message) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (closed_) return;
   overflowed_ = overflowed_ || items_.size() >= max_items_;
   if (overflowed_) return;
@@ -27,7 +27,7 @@ void Outbox::Push(v1::BrokerMessage message) {
 }
 
 bool Outbox::overflowed() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return overflowed_;
 }
 
@@ -36,14 +36,14 @@ bool Outbox::overflowed() const {
 // looks again after each step.
 void Outbox::Pump() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (pumping_) return;
     pumping_ = true;
   }
   while (true) {
     std::optional<Work> work;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       work = NextLocked();
       if (!work.has_value()) {
         pumping_ = false;
@@ -88,11 +88,11 @@ void Outbox::Carry(Work work) {
   std::vector<int> fds;
   fds.reserve(frame.handles.size());
   for (const SharedHandle& handle : frame.handles) {
-    if (const auto* fd = std::get_if<ipc::UniqueFd>(handle.get()))
+    if (const auto* fd = std::get_if<base::UniqueFd>(handle.get()))
       fds.push_back(fd->get());
   }
   const absl::StatusOr<bool> sent = work.sender->TrySend(frame.bytes, fds);
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (closed_) return;
   if (sent.ok() && *sent) {
     socket_full_ = false;
@@ -108,7 +108,7 @@ void Outbox::Carry(Work work) {
 
 void Outbox::AttachSocket(std::shared_ptr<FrameSender> sender) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (closed_) return;
     sender_ = std::move(sender);
   }
@@ -117,7 +117,7 @@ void Outbox::AttachSocket(std::shared_ptr<FrameSender> sender) {
 
 void Outbox::OnSocketWritable() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     socket_full_ = false;
   }
   Pump();
@@ -125,7 +125,7 @@ void Outbox::OnSocketWritable() {
 
 bool Outbox::OnAck(uint64_t frame_id) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (unacknowledged_ != frame_id) return false;
     unacknowledged_.reset();
     waiting_since_.reset();
@@ -136,7 +136,7 @@ bool Outbox::OnAck(uint64_t frame_id) {
 
 std::optional<std::chrono::steady_clock::time_point>
 Outbox::WaitingForPeerSince() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return waiting_since_;
 }
 
@@ -154,7 +154,7 @@ void Outbox::AttachStream(std::shared_ptr<StreamSink> sink) {
   std::shared_ptr<StreamSink> replaced;
   bool closed = false;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     closed = closed_;
     if (!closed) {
       replaced = std::exchange(sink_, sink);
@@ -175,7 +175,7 @@ void Outbox::AttachStream(std::shared_ptr<StreamSink> sink) {
 }
 
 bool Outbox::DetachStream(const StreamSink* sink) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (sink_.get() != sink) return false;
   sink_ = nullptr;
   writing_ = false;
@@ -184,18 +184,18 @@ bool Outbox::DetachStream(const StreamSink* sink) {
 }
 
 bool Outbox::streaming() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return sink_ != nullptr;
 }
 
 bool Outbox::crowded() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return messages_ > kManyMessages;
 }
 
 void Outbox::OnWriteDone(const StreamSink* sink) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (sink_.get() != sink) return;
     writing_ = false;
   }
@@ -207,7 +207,7 @@ void Outbox::Close(const absl::Status& status) {
   std::shared_ptr<FrameSender> sender;
   std::deque<Item> dropped;  // its fds close after the lock is given up
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     closed_ = true;
     sink = std::move(sink_);
     sender = std::move(sender_);

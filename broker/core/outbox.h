@@ -12,10 +12,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/mutex.h"
 #include "broker/core/keeper.h"
 #include "broker/core/stream_sink.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 
@@ -103,7 +103,7 @@ class Outbox {
   void Carry(Work work) ABSL_LOCKS_EXCLUDED(mu_);
   void DropMessagesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mu_);
   size_t messages_ ABSL_GUARDED_BY(mu_) = 0;  // of the items
   size_t max_items_ ABSL_GUARDED_BY(mu_) = kMaxItems;

@@ -7,7 +7,7 @@
 
 #include "broker/core/device_worker.h"
 #include "broker/machine/slab_pool.h"
-#include "device/copier.h"
+#include "device/hostpool/copier.h"
 #include "quota/amount.h"
 
 namespace gmb::broker {

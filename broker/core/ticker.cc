@@ -11,7 +11,7 @@ Ticker::Ticker(std::function<quota::Instant()> tick)
 
 void Ticker::Stop() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stopping_ = true;
     wake_.NotifyAll();
   }
@@ -19,7 +19,7 @@ void Ticker::Stop() {
 }
 
 void Ticker::Wake() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   woken_ = true;
   wake_.NotifyOne();
 }
@@ -33,7 +33,7 @@ void Ticker::Run() {
     const std::chrono::steady_clock::time_point wanted{
         std::chrono::nanoseconds(due.ns)};
     const auto until = std::min(wanted, now + kLongest);
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     while (!woken_ && !stopping_ && std::chrono::steady_clock::now() < until) {
       wake_.WaitUntil(&mu_, until);
     }

@@ -4,7 +4,7 @@
 #include <functional>
 #include <thread>
 
-#include "ipc/mutex.h"
+#include "base/mutex.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
@@ -24,8 +24,8 @@ class Ticker {
   void Run();
 
   const std::function<quota::Instant()> tick_;
-  ipc::Mutex mu_;
-  ipc::CondVar wake_;
+  base::Mutex mu_;
+  base::CondVar wake_;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

@@ -11,7 +11,7 @@
 #include "broker/daemon/pool_setup.h"
 #include "broker/daemon/tenant_setup.h"
 #include "device/devices.h"
-#include "device/pool_mapping.h"
+#include "device/hostpool/pool_mapping.h"
 #include "proto/amount_text.h"
 #include "quota/tenant_quota.h"
 

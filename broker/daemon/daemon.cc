@@ -98,7 +98,7 @@ absl::Status Daemon::SetUpCore() {
   options.backing.bytes_per_second = config_.back_ahead_bytes_per_second;
   options.planner.lend_parked_guarantees = config_.lend_parked_guarantees;
   {
-    ipc::MutexLock lock(&sockets_mu_);
+    base::MutexLock lock(&sockets_mu_);
     options.tenants_dir = sockets_.TenantsDirectory();
   }
   event_log_ = std::make_unique<EventLog>(&events_);
@@ -165,7 +165,7 @@ absl::Status Daemon::StartServers() {
   if (absl::Status started = StartHandleServer(); !started.ok()) return started;
   std::string admin;
   {
-    ipc::MutexLock lock(&sockets_mu_);
+    base::MutexLock lock(&sockets_mu_);
     admin = sockets_.AdminGrpcSocket();
   }
   absl::StatusOr<std::unique_ptr<GrpcConnections>> connections =
@@ -205,7 +205,7 @@ absl::Status Daemon::ListenForEverybody() {
   std::string shared;
   std::string admin;
   {
-    ipc::MutexLock lock(&sockets_mu_);
+    base::MutexLock lock(&sockets_mu_);
     grpc = sockets_.GrpcSocket();
     shared = sockets_.HandleSocket();
     admin = sockets_.AdminHandleSocket();
@@ -233,7 +233,7 @@ absl::Status Daemon::ListenForTenantsAtStart() {
 
 absl::Status Daemon::MakeTenantDirectory(const std::string& tenant) {
   const auto access = access_.find(tenant);
-  ipc::MutexLock lock(&sockets_mu_);
+  base::MutexLock lock(&sockets_mu_);
   return sockets_.AddTenant(
       tenant, access == access_.end() ? SocketAccess{} : access->second);
 }
@@ -242,7 +242,7 @@ absl::Status Daemon::ListenForTenant(const std::string& tenant) {
   std::string grpc;
   std::string handles;
   {
-    ipc::MutexLock lock(&sockets_mu_);
+    base::MutexLock lock(&sockets_mu_);
     grpc = sockets_.TenantGrpcSocket(tenant);
     handles = sockets_.TenantHandleSocket(tenant);
   }
@@ -262,7 +262,7 @@ absl::Status Daemon::OpenDoor(const std::string& tenant) {
 }
 
 absl::Status Daemon::CloseDoor(const std::string& tenant) {
-  ipc::MutexLock lock(&sockets_mu_);
+  base::MutexLock lock(&sockets_mu_);
   absl::Status closed =
       handles_->RemoveListener(sockets_.TenantHandleSocket(tenant));
   closed.Update(gateway_->RemoveDoor(sockets_.TenantGrpcSocket(tenant)));

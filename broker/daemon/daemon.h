@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "broker/config/broker_config.h"
 #include "broker/core/core.h"
 #include "broker/core/in_process_keeper.h"
@@ -23,9 +24,8 @@
 #include "broker/server/handle_server.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
-#include "device/host_pool.h"
+#include "device/hostpool/host_pool.h"
 #include "ipc/fd_disposer.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 
@@ -64,7 +64,7 @@ class Daemon {
   // Before all that close peers' sockets.
   std::unique_ptr<ipc::FdDisposer> disposer_;
   Admission admission_;
-  ipc::Mutex sockets_mu_;  // never together with another lock
+  base::Mutex sockets_mu_;  // never together with another lock
   SocketDirectory sockets_ ABSL_GUARDED_BY(sockets_mu_);
   std::map<std::string, SocketAccess> access_;  // constant after the start
   std::optional<InstanceLock> state_lock_;

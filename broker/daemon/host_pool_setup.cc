@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "device/copier.h"
-#include "device/page_locker.h"
+#include "device/hostpool/copier.h"
+#include "device/hostpool/page_locker.h"
 
 namespace gmb::broker {
 

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "broker/config/broker_config.h"
 #include "broker/daemon/pool_setup.h"
-#include "device/host_pool.h"
+#include "device/hostpool/host_pool.h"
 
 namespace gmb::broker {
 

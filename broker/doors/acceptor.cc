@@ -17,8 +17,8 @@ constexpr std::chrono::milliseconds kPause{100};
 // How long a listener rests that came too fast, or is crowded.
 constexpr std::chrono::milliseconds kRest{10};
 
-ipc::UniqueFd OpenReserve() {
-  return ipc::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+base::UniqueFd OpenReserve() {
+  return base::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ absl::Status Acceptor::Add(const std::string& path, mode_t mode, Door door) {
   if (!socket.ok()) return socket.status();
   Listener listener{*std::move(socket), std::move(door),
                     TokenBucket(pace_.at_once, pace_.a_second)};
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
   if (!paused_until_.has_value()) {
     const absl::Status watched = Watch(id, listener);
@@ -61,7 +61,7 @@ absl::Status Acceptor::Add(const std::string& path, mode_t mode, Door door) {
 }
 
 absl::Status Acceptor::Remove(const std::string& path) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto found = std::find_if(
       listeners_.begin(), listeners_.end(),
       [&](const auto& entry) { return entry.second.socket.path() == path; });
@@ -75,7 +75,7 @@ absl::Status Acceptor::Remove(const std::string& path) {
 
 std::vector<Accepted> Acceptor::Accept(uint64_t id, Time now) {
   std::vector<Accepted> accepted;
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto found = listeners_.find(id);
   if (found == listeners_.end()) return accepted;
   Listener& listener = found->second;
@@ -88,7 +88,7 @@ std::vector<Accepted> Acceptor::Accept(uint64_t id, Time now) {
       Rest(&listener, now);
       break;
     }
-    absl::StatusOr<std::optional<ipc::UniqueFd>> socket =
+    absl::StatusOr<std::optional<base::UniqueFd>> socket =
         listener.socket.TryAccept();
     if (!socket.ok()) {
       TurnAway(&listener, now);
@@ -106,7 +106,7 @@ std::vector<Accepted> Acceptor::Accept(uint64_t id, Time now) {
 void Acceptor::TurnAway(Listener* listener, Time now) {
   reserve_.reset();
   // Accepted and closed at once: the peer sees a hang-up.
-  absl::StatusOr<std::optional<ipc::UniqueFd>> peer =
+  absl::StatusOr<std::optional<base::UniqueFd>> peer =
       listener->socket.TryAccept();
   if (peer.ok() && peer->has_value() &&
       !ipc::RefusesFds(listener->socket.fd())) {
@@ -130,7 +130,7 @@ void Acceptor::Pause(Time now) {
 }
 
 std::optional<Acceptor::Time> Acceptor::wakes_at() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (paused_until_.has_value()) return paused_until_;
   std::optional<Time> first;
   for (const auto& [id, listener] : listeners_) {
@@ -143,7 +143,7 @@ std::optional<Acceptor::Time> Acceptor::wakes_at() const {
 }
 
 void Acceptor::OnTime(Time now) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (paused_until_.has_value()) {
     if (*paused_until_ <= now) Resume(now);
     return;

@@ -11,19 +11,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "broker/doors/door.h"
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/token_bucket.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/listener.h"
-#include "ipc/mutex.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 
 // A connection that nobody knows anything about yet, but by which door it came.
 struct Accepted {
-  ipc::UniqueFd socket;
+  base::UniqueFd socket;
   uint64_t listener;
   Door door;
 };
@@ -85,10 +85,10 @@ class Acceptor {
   const ipc::SocketType type_;
   ipc::FdDisposer* const disposer_;
   const AcceptPace pace_;
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   std::map<uint64_t, Listener> listeners_ ABSL_GUARDED_BY(mu_);
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;
-  ipc::UniqueFd reserve_ ABSL_GUARDED_BY(mu_);
+  base::UniqueFd reserve_ ABSL_GUARDED_BY(mu_);
   std::optional<Time> paused_until_ ABSL_GUARDED_BY(mu_);
 };
 

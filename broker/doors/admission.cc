@@ -9,7 +9,7 @@
 
 namespace gmb::broker {
 
-PeerProcess ProcessOf(const ipc::UniqueFd* pidfd, pid_t pid) {
+PeerProcess ProcessOf(const base::UniqueFd* pidfd, pid_t pid) {
   const std::optional<uint64_t> number =
       pidfd == nullptr ? std::nullopt : ipc::ProcessNumber(*pidfd);
   return {.numbered = number.has_value(),
@@ -19,7 +19,8 @@ PeerProcess ProcessOf(const ipc::UniqueFd* pidfd, pid_t pid) {
 absl::StatusOr<PeerProcess> ConnectedProcess(int fd) {
   const absl::StatusOr<ipc::PeerCredentials> peer = ipc::ConnectedPeer(fd);
   if (!peer.ok()) return peer.status();
-  const absl::StatusOr<ipc::UniqueFd> pidfd = ipc::OpenPeerPidfd(fd, peer->pid);
+  const absl::StatusOr<base::UniqueFd> pidfd =
+      ipc::OpenPeerPidfd(fd, peer->pid);
   if (absl::IsNotFound(pidfd.status())) return ProcessOf(nullptr, peer->pid);
   if (!pidfd.ok()) return pidfd.status();
   return ProcessOf(&*pidfd, peer->pid);
@@ -29,7 +30,7 @@ void Admission::Add(uint64_t session, const Door& door,
                     const PeerProcess& process, const std::string& tenant) {
   std::function<void()> on_add;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     const Guest guest{door, process};
     guests_[session] = guest;
     sessions_of_[guest][session] = tenant;
@@ -39,7 +40,7 @@ void Admission::Add(uint64_t session, const Door& door,
 }
 
 void Admission::Remove(uint64_t session) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto guest = guests_.find(session);
   if (guest == guests_.end()) return;
   const auto sessions = sessions_of_.find(guest->second);
@@ -50,7 +51,7 @@ void Admission::Remove(uint64_t session) {
 
 std::vector<uint64_t> Admission::SessionsOf(const Door& door,
                                             const PeerProcess& process) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto found = sessions_of_.find({door, process});
   if (found == sessions_of_.end()) return {};
   std::vector<uint64_t> sessions;
@@ -61,25 +62,25 @@ std::vector<uint64_t> Admission::SessionsOf(const Door& door,
 
 std::string Admission::TenantOf(const Door& door,
                                 const PeerProcess& process) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto found = sessions_of_.find({door, process});
   return found == sessions_of_.end() ? "" : found->second.begin()->second;
 }
 
 size_t Admission::SessionCount(const Door& door,
                                const PeerProcess& process) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto found = sessions_of_.find({door, process});
   return found == sessions_of_.end() ? 0 : found->second.size();
 }
 
 size_t Admission::sessions() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return guests_.size();
 }
 
 void Admission::SetOnAdd(std::function<void()> on_add) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   on_add_ = std::move(on_add);
 }
 

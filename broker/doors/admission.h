@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "broker/doors/door.h"
-#include "ipc/mutex.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 
@@ -28,7 +28,7 @@ struct PeerProcess {
 };
 
 // Of a peer whose greeting was proved; `pidfd` null: the kernel has none.
-[[nodiscard]] PeerProcess ProcessOf(const ipc::UniqueFd* pidfd, pid_t pid);
+[[nodiscard]] PeerProcess ProcessOf(const base::UniqueFd* pidfd, pid_t pid);
 // The process that connected the Unix socket `fd`. UNAVAILABLE: it has died.
 // RESOURCE_EXHAUSTED: no fd is left to look with.
 [[nodiscard]] absl::StatusOr<PeerProcess> ConnectedProcess(int fd);
@@ -64,7 +64,7 @@ class Admission {
     friend auto operator<=>(const Guest&, const Guest&) = default;
   };
 
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   // Their tenants, by session.
   std::map<Guest, std::map<uint64_t, std::string>> sessions_of_
       ABSL_GUARDED_BY(mu_);

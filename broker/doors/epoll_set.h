@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::broker {
 
@@ -46,7 +46,7 @@ inline int MillisecondsUntil(
 class EpollSet {
  public:
   static absl::StatusOr<EpollSet> Create() {
-    ipc::UniqueFd fd(::epoll_create1(EPOLL_CLOEXEC));
+    base::UniqueFd fd(::epoll_create1(EPOLL_CLOEXEC));
     if (!fd.valid()) return absl::ErrnoToStatus(errno, "epoll_create1");
     return EpollSet(std::move(fd));
   }
@@ -65,7 +65,7 @@ class EpollSet {
   [[nodiscard]] int fd() const { return fd_.get(); }
 
  private:
-  explicit EpollSet(ipc::UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit EpollSet(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
   [[nodiscard]] absl::Status Control(int operation, int fd, EpollTag tag,
                                      uint32_t events) const {
@@ -77,7 +77,7 @@ class EpollSet {
     return absl::ErrnoToStatus(errno, "epoll_ctl");
   }
 
-  ipc::UniqueFd fd_;
+  base::UniqueFd fd_;
 };
 
 }  // namespace gmb::broker

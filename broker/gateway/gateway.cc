@@ -82,7 +82,7 @@ absl::Status Gateway::RemoveDoor(const std::string& path) {
 void Gateway::Serve(Calls calls) {
   calls_ = std::move(calls);
   {
-    ipc::MutexLock lock(&accepting_mu_);
+    base::MutexLock lock(&accepting_mu_);
     accepting_ = true;
   }
   admission_->SetOnAdd([this] { news_.Notify(); });
@@ -90,7 +90,7 @@ void Gateway::Serve(Calls calls) {
 }
 
 void Gateway::StopAccepting() {
-  ipc::MutexLock lock(&accepting_mu_);
+  base::MutexLock lock(&accepting_mu_);
   accepting_ = false;
 }
 
@@ -153,7 +153,7 @@ void Gateway::LookForStrangers(Time now) {
 // On a thread of gRPC.
 void Gateway::Report(uint64_t id) {
   {
-    ipc::MutexLock lock(&reports_mu_);
+    base::MutexLock lock(&reports_mu_);
     reports_.push_back(id);
   }
   news_.Notify();
@@ -162,7 +162,7 @@ void Gateway::Report(uint64_t id) {
 void Gateway::OnReports() {
   std::vector<uint64_t> reports;
   {
-    ipc::MutexLock lock(&reports_mu_);
+    base::MutexLock lock(&reports_mu_);
     reports.swap(reports_);
   }
   for (const uint64_t id : reports) {
@@ -266,7 +266,7 @@ void Gateway::Admit(uint64_t id, Waiting waiting) {
   const std::string door = NameOf(waiting.guest.first);
   auto socket = std::make_shared<GuardedSocket>(fd, disposer_, door,
                                                 [this, id] { Report(id); });
-  ipc::MutexLock lock(&accepting_mu_);
+  base::MutexLock lock(&accepting_mu_);
   if (!peer.ok() || !accepting_ || !GuardUntilClosed(fd, socket).ok()) {
     return disposer_->Dispose(std::move(waiting.socket), door);
   }

@@ -19,6 +19,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "broker/doors/acceptor.h"
 #include "broker/doors/admission.h"
 #include "broker/doors/epoll_set.h"
@@ -27,8 +29,6 @@
 #include "broker/gateway/grpc_connections.h"
 #include "broker/gateway/guarded_socket.h"
 #include "ipc/fd_disposer.h"
-#include "ipc/mutex.h"
-#include "ipc/unique_fd.h"
 #include "ipc/wakeup.h"
 
 namespace gmb::broker {
@@ -91,7 +91,7 @@ class Gateway {
   using Time = FrameGuard::Time;
   using Guest = std::pair<Door, PeerProcess>;
   struct Waiting {  // its bytes unread
-    ipc::UniqueFd socket;
+    base::UniqueFd socket;
     Guest guest;
   };
   struct Passing {  // until gRPC has closed it
@@ -135,11 +135,11 @@ class Gateway {
   std::atomic<bool> stopping_ = false;
 
   // Keeps hand_over from being called after StopAccepting.
-  ipc::Mutex accepting_mu_;
+  base::Mutex accepting_mu_;
   bool accepting_ ABSL_GUARDED_BY(accepting_mu_) = false;
 
   // Those that pass and broke a bound, or are closed.
-  ipc::Mutex reports_mu_;
+  base::Mutex reports_mu_;
   std::vector<uint64_t> reports_ ABSL_GUARDED_BY(reports_mu_);
 
   // The gateway's thread alone.

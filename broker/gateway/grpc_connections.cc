@@ -68,7 +68,7 @@ GrpcConnections::~GrpcConnections() {
 void GrpcConnections::Serve(std::function<void(int)> hand_over) {
   hand_over_ = std::move(hand_over);
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     serving_ = true;
   }
   thread_ = std::thread([this] { Run(); });
@@ -76,7 +76,7 @@ void GrpcConnections::Serve(std::function<void(int)> hand_over) {
 
 void GrpcConnections::StopServing() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     serving_ = false;
   }
   stop_.Notify();
@@ -86,7 +86,7 @@ void GrpcConnections::StopServing() {
 void GrpcConnections::Run() {
   std::array<epoll_event, 64> events{};
   const auto serving = [this] {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return serving_;
   };
   while (serving()) {
@@ -107,22 +107,22 @@ void GrpcConnections::Run() {
 
 void GrpcConnections::Admit(Accepted accepted) {
   // Closed by the disposer where it cannot be had in the books.
-  ipc::UniqueFd fd = Register(std::move(accepted));
+  base::UniqueFd fd = Register(std::move(accepted));
   if (fd.valid()) hand_over_(fd.release());
 }
 
-ipc::UniqueFd GrpcConnections::Register(Accepted accepted) {
+base::UniqueFd GrpcConnections::Register(Accepted accepted) {
   Connection connection;
   connection.grpc_fd = accepted.socket.get();
   if (const auto peer = ipc::ConnectedPeer(connection.grpc_fd); peer.ok())
     connection.pid = peer->pid;
   connection.watch =
-      ipc::UniqueFd(::fcntl(connection.grpc_fd, F_DUPFD_CLOEXEC, 0));
+      base::UniqueFd(::fcntl(connection.grpc_fd, F_DUPFD_CLOEXEC, 0));
   if (!connection.watch.valid()) {
     disposer_->Dispose(std::move(accepted.socket), door_);
     return {};
   }
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
   if (!epoll_.Add(connection.watch.get(), {EpollTag::kSocket, id}, kEndEvents)
            .ok()) {
@@ -145,7 +145,7 @@ void GrpcConnections::AddUnproved(uint64_t id, const Connection& connection) {
 
 uint64_t GrpcConnections::Adopt(int grpc_fd, pid_t pid,
                                 std::function<void()> hang_up) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
   by_grpc_fd_[grpc_fd] = id;
   Connection& connection = connections_[id];
@@ -156,7 +156,7 @@ uint64_t GrpcConnections::Adopt(int grpc_fd, pid_t pid,
 }
 
 void GrpcConnections::HangUp() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   for (const auto& [id, connection] : connections_) {
     if (connection.watch.valid()) {
       ::shutdown(connection.watch.get(), SHUT_RDWR);
@@ -168,7 +168,7 @@ void GrpcConnections::HangUp() {
 
 // Its end came, or we brought it about.
 void GrpcConnections::Forget(uint64_t id) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   if (found->second.watch.valid()) {
@@ -189,7 +189,7 @@ void GrpcConnections::Forget(uint64_t id) {
 GrpcConnections::Proof GrpcConnections::Prove(absl::string_view grpc_peer) {
   const std::optional<int> fd = FdOf(grpc_peer);
   if (!fd.has_value()) return {};
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto named = by_grpc_fd_.find(*fd);
   if (named == by_grpc_fd_.end()) return {};
   Connection& connection = connections_.at(named->second);
@@ -198,14 +198,14 @@ GrpcConnections::Proof GrpcConnections::Prove(absl::string_view grpc_peer) {
 }
 
 void GrpcConnections::Unprove(uint64_t id) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   if (--found->second.proofs == 0) AddUnproved(id, found->second);
 }
 
 size_t GrpcConnections::open() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return connections_.size();
 }
 

@@ -15,12 +15,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "broker/doors/acceptor.h"
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
 #include "ipc/fd_disposer.h"
-#include "ipc/mutex.h"
-#include "ipc/unique_fd.h"
 #include "ipc/wakeup.h"
 
 namespace gmb::broker {
@@ -101,7 +101,7 @@ class GrpcConnections {
 
  private:
   struct Connection {
-    ipc::UniqueFd watch;  // a duplicate of gRPC's fd; none of an adopted one
+    base::UniqueFd watch;  // a duplicate of gRPC's fd; none of an adopted one
     std::function<void()> hang_up;  // of an adopted one
     int grpc_fd = -1;  // gRPC's, which names the connection while it is open
     pid_t pid = 0;
@@ -115,7 +115,7 @@ class GrpcConnections {
   void Admit(Accepted accepted);
   // The fd to hand over, once the connection is in the books. Invalid: there is
   // no fd left to watch it with.
-  ipc::UniqueFd Register(Accepted accepted) ABSL_LOCKS_EXCLUDED(mu_);
+  base::UniqueFd Register(Accepted accepted) ABSL_LOCKS_EXCLUDED(mu_);
   void AddUnproved(uint64_t id, const Connection& connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Unprove(uint64_t id);
@@ -128,7 +128,7 @@ class GrpcConnections {
   std::function<void(int)> hand_over_;
   std::thread thread_;
 
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   std::map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mu_);
   std::map<int, uint64_t> by_grpc_fd_ ABSL_GUARDED_BY(mu_);
   PendingConnections unproved_ ABSL_GUARDED_BY(mu_);

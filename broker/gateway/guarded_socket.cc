@@ -11,9 +11,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
+#include "base/unique_fd.h"
 #include "broker/gateway/kernel_calls.h"
 #include "ipc/foreign_fds.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 namespace {
@@ -97,7 +97,7 @@ GuardedSocket::GuardedSocket(int fd, ipc::FdDisposer* disposer,
 }
 
 ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   switch (MayRead()) {
     case Readiness::kRead:
       break;
@@ -165,7 +165,7 @@ void GuardedSocket::Break(absl::Status breach) {
 ssize_t GuardedSocket::Send(const msghdr* message, int flags) {
   // The lock is held throughout: whatever the client answers is judged after
   // the guard knows what it answers.
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const ssize_t sent = KernelSend(fd_, message, flags | MSG_DONTWAIT);
   if (sent <= 0) return sent;
   for (const absl::string_view bytes :
@@ -176,37 +176,37 @@ ssize_t GuardedSocket::Send(const msghdr* message, int flags) {
 }
 
 void GuardedSocket::Close() {
-  ipc::UniqueFd fd(fd_);  // closed here, after the lock, without a disposer
-  ipc::MutexLock lock(&mu_);
+  base::UniqueFd fd(fd_);  // closed here, after the lock, without a disposer
+  base::MutexLock lock(&mu_);
   closed_ = true;
   if (disposer_ != nullptr) disposer_->Dispose(std::move(fd), door_);
   if (on_news_ != nullptr) on_news_();
 }
 
 void GuardedSocket::HangUp() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   hung_up_ = true;
   if (!closed_) ::shutdown(fd_, SHUT_RDWR);
 }
 
 void GuardedSocket::Leave() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   on_news_ = nullptr;
   disposer_ = nullptr;
 }
 
 absl::Status GuardedSocket::breach() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return breach_;
 }
 
 double GuardedSocket::CallsOfBurst(FrameGuard::Time now) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return guard_.CallsOfBurst(now);
 }
 
 bool GuardedSocket::closed() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return closed_;
 }
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "broker/gateway/frame_guard.h"
 #include "ipc/fd_disposer.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 
@@ -70,7 +70,7 @@ class GuardedSocket {
   const std::string door_;
   const bool client_sends_no_fds_;  // because the kernel refuses them
 
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   FrameGuard guard_ ABSL_GUARDED_BY(mu_);
   ipc::FdDisposer* disposer_ ABSL_GUARDED_BY(mu_);
   std::function<void()> on_news_ ABSL_GUARDED_BY(mu_);

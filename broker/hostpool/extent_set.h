@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/host_extent.h"
+#include "device/hostpool/host_extent.h"
 
 namespace gmb::broker {
 

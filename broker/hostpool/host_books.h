@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "broker/hostpool/extent_set.h"
-#include "device/host_extent.h"
+#include "device/hostpool/host_extent.h"
 #include "quota/units.h"
 
 namespace gmb::broker {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/host_extent.h"
+#include "device/hostpool/host_extent.h"
 
 namespace gmb::broker {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "base/mutex.h"
 #include "broker/log/rate_limit.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 namespace {
@@ -57,14 +57,14 @@ class Log {
   }
 
   std::optional<uint64_t> Admit(absl::string_view event) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return limit_.Admit(event, absl::Now());
   }
 
  private:
   spdlog::logger logger_;
   LogFormat format_ = LogFormat::kText;
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   RateLimit limit_ ABSL_GUARDED_BY(mu_){/*burst=*/20, /*per_second=*/2};
 };
 

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/unique_fd.h"
 #include "broker/machine/device_job.h"
 #include "broker/machine/lease_record.h"
 #include "broker/machine/slab.h"
 #include "device/copy_job.h"
-#include "device/host_extent.h"
+#include "device/hostpool/host_extent.h"
 #include "gmb/v1/admin.pb.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/unique_fd.h"
 #include "quota/units.h"
 
 // What the machine decides that others carry out. Sessions, pools and slabs are
@@ -76,7 +76,7 @@ struct CancelCopies {
 
 // SIGKILL to a process.
 struct Kill {
-  std::shared_ptr<const ipc::UniqueFd> process;
+  std::shared_ptr<const base::UniqueFd> process;
 };
 
 // An operator's call that waited gets its answer.

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "broker/machine/origin.h"
 #include "device/handle.h"
-#include "ipc/unique_fd.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
@@ -25,7 +25,7 @@ struct PeerIdentity {
   std::string program;       // as the peer calls itself; printable, at most 64
   std::string tenant_token;  // as the peer sent it; secret
   // By which it can be killed; null where the kernel has none for it.
-  std::shared_ptr<const ipc::UniqueFd> pidfd;
+  std::shared_ptr<const base::UniqueFd> pidfd;
 };
 
 // What the machine tells a peer whose session it has opened.

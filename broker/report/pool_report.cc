@@ -2,7 +2,7 @@
 #include "broker/report/pool_report.h"
 
 #include "broker/machine/wire_form.h"
-#include "device/pool_mapping.h"
+#include "device/hostpool/pool_mapping.h"
 
 namespace gmb::broker::report {
 

@@ -3,7 +3,7 @@
 
 #include "broker/machine/pool.h"
 #include "broker/machine/state.h"
-#include "device/host_pool.h"
+#include "device/hostpool/host_pool.h"
 #include "gmb/v1/admin.pb.h"
 
 namespace gmb::broker::report {

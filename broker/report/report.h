@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "broker/machine/state.h"
 #include "broker/report/page.h"
-#include "device/host_pool.h"
+#include "device/hostpool/host_pool.h"
 #include "gmb/v1/admin.pb.h"
 #include "quota/units.h"
 

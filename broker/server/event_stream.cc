@@ -14,7 +14,7 @@ EventStream::EventStream(EventBus* bus, GrpcConnections::Proof proof)
 
 void EventStream::OnEvent(const v1::Event& event) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (ending_) return;
     if (queue_.size() >= kMaxQueued) {
       missed_ += 1 + event.missed();
@@ -28,7 +28,7 @@ void EventStream::OnEvent(const v1::Event& event) {
 
 void EventStream::WriteNext() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (busy_ || ending_ || queue_.empty()) return;
     current_ = std::move(queue_.front());
     queue_.pop_front();
@@ -39,7 +39,7 @@ void EventStream::WriteNext() {
 
 void EventStream::OnWriteDone(bool ok) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     busy_ = false;
     if (!ok) ending_ = true;
   }
@@ -49,7 +49,7 @@ void EventStream::OnWriteDone(bool ok) {
 
 void EventStream::OnCancel() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     ending_ = true;
   }
   End();
@@ -58,7 +58,7 @@ void EventStream::OnCancel() {
 // Finishes once, when the end has come and no write is in flight.
 void EventStream::End() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (!ending_ || busy_ || finished_) return;
     finished_ = true;
   }

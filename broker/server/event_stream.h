@@ -3,11 +3,11 @@
 
 #include <deque>
 
+#include "base/mutex.h"
 #include "broker/core/event_bus.h"
 #include "broker/gateway/grpc_connections.h"
 #include "gmb/v1/admin.pb.h"
 #include "grpcpp/support/server_callback.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 
@@ -33,7 +33,7 @@ class EventStream : public grpc::ServerWriteReactor<v1::Event> {
   const GrpcConnections::Proof proof_;
   uint64_t subscription_ = 0;
 
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   std::deque<v1::Event> queue_ ABSL_GUARDED_BY(mu_);
   uint64_t missed_ ABSL_GUARDED_BY(mu_) = 0;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;  // a write is in flight or starting

@@ -28,7 +28,7 @@ uint64_t FdsInFlight::MostOfThisProcess() {
 }
 
 bool FdsInFlight::Take(const std::string& tenant, uint64_t fds) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   uint64_t& held = by_tenant_[tenant];
   // A single frame always passes: the kernel decides.
   if (held > 0 && held + fds > most_ - std::min(most_, total_)) return false;
@@ -38,7 +38,7 @@ bool FdsInFlight::Take(const std::string& tenant, uint64_t fds) {
 }
 
 void FdsInFlight::GiveBack(const std::string& tenant, uint64_t fds) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto held = by_tenant_.find(tenant);
   total_ -= fds;
   held->second -= fds;
@@ -46,12 +46,12 @@ void FdsInFlight::GiveBack(const std::string& tenant, uint64_t fds) {
 }
 
 UnreadFds::~UnreadFds() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (taken_ > 0) all_->GiveBack(tenant_, taken_);
 }
 
 bool UnreadFds::Take(uint64_t fds) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const uint64_t counted = std::max(fds, kLeast);
   if (!all_->Take(tenant_, counted)) return false;
   taken_ += counted;
@@ -60,18 +60,18 @@ bool UnreadFds::Take(uint64_t fds) {
 }
 
 void UnreadFds::Sent() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   sending_ = 0;
 }
 
 void UnreadFds::NotSent() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (sending_ > 0) all_->GiveBack(tenant_, sending_);
   taken_ -= std::exchange(sending_, 0);
 }
 
 bool UnreadFds::GiveBackIfRead(int socket) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (taken_ == 0) return true;
   if (sending_ > 0 || HasUnread(socket)) return false;
   all_->GiveBack(tenant_, std::exchange(taken_, 0));

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "ipc/mutex.h"
+#include "base/mutex.h"
 
 namespace gmb::broker {
 
@@ -28,7 +28,7 @@ class FdsInFlight {
 
  private:
   const uint64_t most_;
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   uint64_t total_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::string, uint64_t> by_tenant_ ABSL_GUARDED_BY(mu_);
 };
@@ -53,7 +53,7 @@ class UnreadFds {
  private:
   const std::shared_ptr<FdsInFlight> all_;
   const std::string tenant_;
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   uint64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t sending_ ABSL_GUARDED_BY(mu_) = 0;  // of those taken
 };

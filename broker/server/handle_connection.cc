@@ -35,7 +35,7 @@ bool IsClosedByPeer(int socket) {
 }
 
 // The disposer closes the socket, whichever thread lets go of it last.
-std::shared_ptr<ipc::SeqpacketSocket> SocketOf(ipc::UniqueFd fd,
+std::shared_ptr<ipc::SeqpacketSocket> SocketOf(base::UniqueFd fd,
                                                const Door& door,
                                                ipc::FdDisposer* disposer) {
   return {new ipc::SeqpacketSocket(std::move(fd)),
@@ -99,12 +99,12 @@ absl::Status HandleServer::SendChallenge(uint64_t id, Connection* connection) {
   if (!credentials.ok()) return credentials;
   const absl::StatusOr<ipc::PeerCredentials> peer = socket.peer();
   if (!peer.ok()) return peer.status();
-  absl::StatusOr<ipc::UniqueFd> pidfd =
+  absl::StatusOr<base::UniqueFd> pidfd =
       ipc::OpenPeerPidfd(socket.fd(), peer->pid);
   if (absl::IsResourceExhausted(pidfd.status())) return NoFdsLeft();
   if (pidfd.ok()) {
     connection->pidfd =
-        std::make_shared<const ipc::UniqueFd>(*std::move(pidfd));
+        std::make_shared<const base::UniqueFd>(*std::move(pidfd));
   } else if (!absl::IsNotFound(pidfd.status())) {
     return pidfd.status();  // without a pidfd only a peer that no pid names
   }

@@ -17,7 +17,7 @@ struct HandleServer::Connection {
   std::shared_ptr<ipc::SeqpacketSocket> socket;
   // Shared with the session; null where the kernel has none for a peer of
   // another pid namespace.
-  std::shared_ptr<const ipc::UniqueFd> pidfd;
+  std::shared_ptr<const base::UniqueFd> pidfd;
   bool sends_no_fds = false;  // because the kernel refuses them
   Origin origin = Origin::kShared;
   std::string tenant_directory;

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/unique_fd.h"
 #include "broker/core/opened_session.h"
 #include "broker/doors/acceptor.h"
 #include "broker/doors/epoll_set.h"
@@ -30,7 +31,6 @@
 #include "broker/server/socket_sender.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/seqpacket.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 

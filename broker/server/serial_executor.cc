@@ -9,7 +9,7 @@ SerialExecutor::SerialExecutor() : thread_([this] { Run(); }) {}
 
 SerialExecutor::~SerialExecutor() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stopping_ = true;
     wake_.NotifyAll();
   }
@@ -17,7 +17,7 @@ SerialExecutor::~SerialExecutor() {
 }
 
 void SerialExecutor::Post(std::function<void()> work) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   queue_.push_back(std::move(work));
   wake_.NotifyOne();
 }
@@ -26,7 +26,7 @@ void SerialExecutor::Run() {
   while (true) {
     std::function<void()> work;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       while (queue_.empty() && !stopping_) wake_.Wait(&mu_);
       if (queue_.empty()) return;
       work = std::move(queue_.front());

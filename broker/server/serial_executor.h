@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "ipc/mutex.h"
+#include "base/mutex.h"
 
 namespace gmb::broker {
 
@@ -21,8 +21,8 @@ class SerialExecutor {
  private:
   void Run();
 
-  ipc::Mutex mu_;
-  ipc::CondVar wake_;
+  base::Mutex mu_;
+  base::CondVar wake_;
   std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

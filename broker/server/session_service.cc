@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/mutex.h"
 #include "grpcpp/alarm.h"
-#include "ipc/mutex.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -46,7 +46,7 @@ class SessionStream : public Reactor,
         core_->AttachStream(session_, self_);
     if (!outbox.ok()) return Close(outbox.status());
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       outbox_ = *std::move(outbox);
     }
     StartSendInitialMetadata();
@@ -55,7 +55,7 @@ class SessionStream : public Reactor,
 
   bool Write(v1::BrokerMessage message) override {
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       if (ending_) return false;
       outgoing_ = std::move(message);
       writing_ = true;
@@ -67,7 +67,7 @@ class SessionStream : public Reactor,
   void Close(const absl::Status& status) override {
     bool writing = false;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       if (ending_) return;
       ending_ = true;
       end_ = proto::ToGrpcStatus(status);
@@ -94,7 +94,7 @@ class SessionStream : public Reactor,
   void OnWriteDone(bool ok) override {
     std::shared_ptr<Outbox> outbox;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       writing_ = false;
       outbox = outbox_;
     }
@@ -112,7 +112,7 @@ class SessionStream : public Reactor,
   void OnDone() override {
     std::shared_ptr<Outbox> outbox;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       outbox = std::move(outbox_);
     }
     if (outbox != nullptr) (void)outbox->DetachStream(this);
@@ -123,7 +123,7 @@ class SessionStream : public Reactor,
   // Without the lock: a read may complete, and be handled, at once.
   void ReadNext() {
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       if (ending_) return;
       // A client that does not read its answers is not read either.
       waits_for_reader_ = outbox_->crowded();
@@ -132,14 +132,14 @@ class SessionStream : public Reactor,
     }
     StartRead(&incoming_);
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       --starting_;
     }
     FinishIfIdle();
   }
 
   bool MayReadAgain() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (!waits_for_reader_ || outbox_ == nullptr || outbox_->crowded())
       return false;
     waits_for_reader_ = false;
@@ -149,13 +149,13 @@ class SessionStream : public Reactor,
   // starting_ keeps the call, and with it the context, from finishing.
   void AbandonWrite() {
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       if (finished_ || !writing_) return;
       ++starting_;
     }
     context_->TryCancel();  // without the lock: it may call OnCancel
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       --starting_;
     }
     FinishIfIdle();
@@ -163,7 +163,7 @@ class SessionStream : public Reactor,
 
   void FinishIfIdle() {
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       if (!ending_ || finished_ || writing_ || starting_ > 0) return;
       finished_ = true;
     }
@@ -178,7 +178,7 @@ class SessionStream : public Reactor,
   std::shared_ptr<SessionStream> self_;
   v1::ClientMessage incoming_;  // one read at a time
 
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   std::shared_ptr<Outbox> outbox_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;

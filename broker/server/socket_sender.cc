@@ -9,7 +9,7 @@ namespace gmb::broker {
 
 void SenderNews::Push(std::vector<uint64_t> Batch::*list, uint64_t connection) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     (batch_.*list).push_back(connection);
   }
   wakeup_.Notify();
@@ -22,7 +22,7 @@ void SenderNews::Crowded(uint64_t connection) {
 
 void SenderNews::FrameSent() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (batch_.frame_sent) return;
     batch_.frame_sent = true;
   }
@@ -31,14 +31,14 @@ void SenderNews::FrameSent() {
 
 SenderNews::Batch SenderNews::Take() {
   wakeup_.Clear();
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   Batch taken = std::exchange(batch_, {});
   batch_.frame_sent = taken.frame_sent;
   return taken;
 }
 
 void SenderNews::ForgetFrameSent() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   batch_.frame_sent = false;
 }
 

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/mutex.h"
 #include "broker/core/outbox.h"
 #include "broker/server/fds_in_flight.h"
-#include "ipc/mutex.h"
 #include "ipc/seqpacket.h"
 #include "ipc/wakeup.h"
 
@@ -45,7 +45,7 @@ class SenderNews {
   void Push(std::vector<uint64_t> Batch::*list, uint64_t connection);
 
   ipc::Wakeup wakeup_;
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   Batch batch_ ABSL_GUARDED_BY(mu_);
 };
 

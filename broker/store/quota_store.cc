@@ -35,7 +35,7 @@ absl::Status TooLarge() {
 template <typename Change>
 absl::Status QuotaStore::Commit(const AuditRecord& audit,
                                 const Change& change) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   absl::StatusOr<Transaction> transaction = Transaction::Begin(&database_);
   if (!transaction.ok()) return transaction.status();
   absl::Status done = change();
@@ -85,7 +85,7 @@ absl::Status QuotaStore::Audit(const AuditRecord& record,
 }
 
 absl::StatusOr<int64_t> QuotaStore::WriteAudit(const AuditRecord& record) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   absl::StatusOr<Transaction> transaction = Transaction::Begin(&database_);
   if (!transaction.ok()) return transaction.status();
   absl::Status done = AddAudit(record);
@@ -101,7 +101,7 @@ absl::StatusOr<int64_t> QuotaStore::WriteAudit(const AuditRecord& record) {
 // Its number is used again, so that what is refused does not shorten the list,
 // which is kept by numbers.
 absl::Status QuotaStore::TakeOutAudit(int64_t id) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   absl::StatusOr<Transaction> transaction = Transaction::Begin(&database_);
   if (!transaction.ok()) return transaction.status();
   Statement take_out(&database_, "DELETE FROM audit WHERE id = ?");
@@ -188,7 +188,7 @@ absl::Status QuotaStore::PutTenantRows(const TenantPolicy& policy) {
 }
 
 absl::StatusOr<StoredState> QuotaStore::Load() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   StoredState state;
   const absl::Status tenants = LoadTenants(&state);
   if (!tenants.ok()) return tenants;
@@ -266,7 +266,7 @@ absl::Status QuotaStore::LoadUids(TenantPolicy* policy) {
 
 absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(uint32_t limit,
                                                                int64_t before) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   Statement list(&database_,
                  "SELECT at_ns, operator_name, action, subject, detail, id "
                  "FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?");

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "broker/machine/tenant.h"
 #include "broker/store/database.h"
-#include "ipc/mutex.h"
 #include "quota/amount.h"
 
 namespace gmb::broker {
@@ -107,7 +107,7 @@ class QuotaStore {
   absl::Status LoadUids(TenantPolicy* policy)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   Database database_ ABSL_GUARDED_BY(mu_);
 };
 

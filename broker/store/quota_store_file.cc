@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "broker/store/quota_store.h"
 #include "broker/store/schema.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 namespace {
@@ -19,7 +19,7 @@ constexpr char kFile[] = "/gmb.db";
 // Made here, not by SQLite, so that nobody else can read it from the first
 // byte.
 absl::Status MakeFile(const std::string& path) {
-  const ipc::UniqueFd fd(
+  const base::UniqueFd fd(
       ::open(path.c_str(),
              O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!fd.valid())

@@ -199,13 +199,13 @@ uint32_t Gate::depth() const {
 
 bool Gate::on() {
   if (fork_guard_.InChild()) return false;
-  ipc::MutexLock lock(&switch_mu_);
+  base::MutexLock lock(&switch_mu_);
   return on_;
 }
 
 absl::Status Gate::TurnOn(std::optional<absl::Duration> park_after) {
   if (fork_guard_.InChild()) return fork_guard_.Check();
-  ipc::MutexLock lock(&switch_mu_);
+  base::MutexLock lock(&switch_mu_);
   if (park_after.has_value()) {
     parker_.SetParkAfter(ToNanoseconds(*park_after));
   }
@@ -217,7 +217,7 @@ absl::Status Gate::TurnOn(std::optional<absl::Duration> park_after) {
 
 absl::Status Gate::TurnOff(absl::Duration wait) {
   if (fork_guard_.InChild()) return fork_guard_.Check();
-  ipc::MutexLock lock(&switch_mu_);
+  base::MutexLock lock(&switch_mu_);
   if (!on_) return absl::OkStatus();
   absl::Status status = EnterOutermost(false, wait);
   if (status.ok()) on_ = false;

@@ -8,11 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "client/fork_guard.h"
 #include "client/gate/gate_owner.h"
 #include "client/gate/parker.h"
 #include "ipc/gate_page.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -93,7 +93,7 @@ class Gate {
   GateOwner& owner_;
   Parker parker_;
 
-  ipc::Mutex switch_mu_;  // held while the gate is turned on or off
+  base::Mutex switch_mu_;  // held while the gate is turned on or off
   bool on_ ABSL_GUARDED_BY(switch_mu_) = false;
 };
 

@@ -8,11 +8,11 @@
 
 namespace gmb::internal {
 
+using base::MutexLock;
 using ipc::GateState;
 using ipc::GateWord;
 using ipc::LookAtGate;
 using ipc::MoveGate;
-using ipc::MutexLock;
 
 Parker::Parker(ipc::GateCells* cells, GateOwner* owner,
                std::chrono::nanoseconds park_after)

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <thread>
 
+#include "base/mutex.h"
 #include "client/gate/gate_owner.h"
 #include "client/gate/park_timer.h"
 #include "ipc/gate_page.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -48,13 +48,13 @@ class Parker {
 
   ipc::GateCells& cells_;
   GateOwner& owner_;
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   ParkTimer timer_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
   bool synchronizing_ ABSL_GUARDED_BY(mu_) = false;
-  ipc::CondVar parker_cv_;
-  ipc::CondVar sync_cv_;  // waited on by threads that want in
+  base::CondVar parker_cv_;
+  base::CondVar sync_cv_;  // waited on by threads that want in
 
   std::thread thread_;  // last: it uses all of the above
 };

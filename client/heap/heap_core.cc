@@ -142,7 +142,7 @@ absl::Status HeapCore::RecordStream(void* address, void* stream) {
 
 absl::Status HeapCore::DetachStream(void* stream) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
-  ipc::MutexLock quiet(&quiet_mu_);
+  base::MutexLock quiet(&quiet_mu_);
   FenceLedger::Fence fence;
   {
     BriefLock lock(&mu_);
@@ -180,7 +180,7 @@ HeapStatistics HeapCore::statistics() const {
 
 absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
-  ipc::MutexLock quiet(&quiet_mu_);
+  base::MutexLock quiet(&quiet_mu_);
   BriefLock lock(&mu_);
   if (captures_.empty()) ledger_.Poll();  // not in the capture itself
   // Blocks freed since the last capture are free for this one: the program

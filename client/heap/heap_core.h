@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "client/fork_guard.h"
 #include "client/heap/arena.h"
 #include "client/heap/brief_mutex.h"
@@ -18,7 +19,6 @@
 #include "client/heap/fence_ledger.h"
 #include "device/stream_fences.h"
 #include "gmb/heap.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -99,8 +99,8 @@ class HeapCore {
   const std::unique_ptr<ChunkSource> source_;
   const std::unique_ptr<device::StreamFences> fences_;
 
-  ipc::Mutex growth_mu_;
-  ipc::Mutex quiet_mu_;
+  base::Mutex growth_mu_;
+  base::Mutex quiet_mu_;
   mutable BriefMutex mu_;
   std::map<uint64_t, Memory> memory_ ABSL_GUARDED_BY(mu_);  // by chunk
   uint64_t last_chunk_ ABSL_GUARDED_BY(mu_) = 0;

@@ -54,7 +54,7 @@ absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
         return taken;
     }
   }
-  ipc::MutexLock growing(&growth_mu_);
+  base::MutexLock growing(&growth_mu_);
   {
     BriefLock lock(&mu_);
     // Another thread may have grown it meanwhile.
@@ -139,7 +139,7 @@ void HeapCore::AddChunk(Memory memory, PoolId pool) {
 // A block of the heap's own memory, once its streams have come to an end; null
 // if none fits. Empty chunks, too small as they are, then go back to make room.
 absl::StatusOr<void*> HeapCore::TakeWhenQuiet(uint64_t bytes, void* stream) {
-  ipc::MutexLock quiet(&quiet_mu_);
+  base::MutexLock quiet(&quiet_mu_);
   std::vector<FenceLedger::Fence> open;
   {
     BriefLock lock(&mu_);
@@ -162,7 +162,7 @@ absl::StatusOr<void*> HeapCore::TakeWhenQuiet(uint64_t bytes, void* stream) {
 
 uint64_t HeapCore::Trim(uint64_t bytes) {
   if (fork_guard_.InChild()) return 0;
-  ipc::MutexLock quiet(&quiet_mu_);
+  base::MutexLock quiet(&quiet_mu_);
   {
     BriefLock lock(&mu_);
     if (!captures_.empty() || waiting_) return 0;
@@ -198,7 +198,7 @@ absl::Status HeapCore::Prepare(uint64_t bytes) {
   if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
   if (bytes == 0) return absl::OkStatus();
   const uint64_t rounded = Arena::RoundUp(std::min(bytes, Arena::kMostBytes));
-  ipc::MutexLock growing(&growth_mu_);
+  base::MutexLock growing(&growth_mu_);
   {
     BriefLock lock(&mu_);
     if (arena_.HasForAnyone(rounded)) return absl::OkStatus();
@@ -218,7 +218,7 @@ absl::StatusOr<PoolId> HeapCore::OpenPool(uint64_t bytes) {
         "allocates");
   }
   const uint64_t rounded = Arena::RoundUp(std::min(bytes, Arena::kMostBytes));
-  ipc::MutexLock growing(&growth_mu_);
+  base::MutexLock growing(&growth_mu_);
   absl::StatusOr<Memory> memory = Acquire(rounded, options_.wait);
   if (!memory.ok()) return OutOfMemory(memory.status(), rounded);
   BriefLock lock(&mu_);

@@ -10,7 +10,7 @@ TrimWatch::TrimWatch(std::function<void(uint64_t bytes)> tell)
 
 TrimWatch::~TrimWatch() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stopping_ = true;
     wake_.NotifyAll();
   }
@@ -19,14 +19,14 @@ TrimWatch::~TrimWatch() {
 
 void TrimWatch::Repeat() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     repeat_ = true;
   }
   if (!changed_.exchange(true, std::memory_order_acq_rel)) Wake();
 }
 
 void TrimWatch::Wake() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   wake_.NotifyAll();
 }
 
@@ -35,7 +35,7 @@ void TrimWatch::Run() {
   for (;;) {
     bool again = false;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       while (!stopping_ && !changed_.load(std::memory_order_acquire)) {
         wake_.Wait(&mu_);
       }
@@ -50,7 +50,7 @@ void TrimWatch::Run() {
       told = bytes;
       tell_(bytes);
     }
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     const auto due = std::chrono::steady_clock::now() + kPause;
     while (!stopping_ && wake_.WaitUntil(&mu_, due)) {
     }

@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "ipc/mutex.h"
+#include "base/mutex.h"
 
 namespace gmb::internal {
 
@@ -39,8 +39,8 @@ class TrimWatch {
   const std::function<void(uint64_t bytes)> tell_;
   std::atomic<uint64_t> bytes_ = 0;
   std::atomic<bool> changed_ = false;
-  ipc::Mutex mu_;
-  ipc::CondVar wake_;
+  base::Mutex mu_;
+  base::CondVar wake_;
   bool repeat_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

@@ -14,7 +14,7 @@ MappedLease::MappedLease(std::shared_ptr<device::Mapper> mapper,
       range_(std::move(range)) {}
 
 absl::Status MappedLease::Evict() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (!mapped_) return absl::OkStatus();
   if (mapper_->info().kind == device::DeviceKind::kIpc) {
     return absl::FailedPreconditionError(
@@ -28,7 +28,7 @@ absl::Status MappedLease::Evict() {
 
 absl::Status MappedLease::Map(std::vector<device::ShareableHandle> handles,
                               absl::Span<const uint64_t> slab_bytes) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (range_ == nullptr) {
     return absl::NotFoundError("the lease was released meanwhile");
   }
@@ -42,7 +42,7 @@ absl::Status MappedLease::Map(std::vector<device::ShareableHandle> handles,
 }
 
 absl::Status MappedLease::Release() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (range_ == nullptr) return absl::OkStatus();
   absl::Status unmapped = range_->Unmap();
   range_.reset();
@@ -51,7 +51,7 @@ absl::Status MappedLease::Release() {
 }
 
 bool MappedLease::mapped() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return mapped_;
 }
 

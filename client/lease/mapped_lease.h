@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "base/mutex.h"
 #include "device/mapper.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -55,7 +55,7 @@ class MappedLease {
   // unmapped. FAILED_PRECONDITION when nothing is mapped.
   template <typename Use>
   [[nodiscard]] absl::Status WhileMapped(Use use) const {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (!mapped_) return Evicted();
     return use(*mapper_, static_cast<char*>(data_));
   }
@@ -69,7 +69,7 @@ class MappedLease {
   void* const data_;
   const uint64_t size_bytes_;
 
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   // Null: released.
   std::unique_ptr<device::MappedRange> range_ ABSL_GUARDED_BY(mu_);
   bool mapped_ ABSL_GUARDED_BY(mu_) = true;

@@ -12,7 +12,7 @@ namespace gmb::internal {
 
 absl::StatusOr<std::shared_ptr<device::Mapper>> MapperCache::Get(
     const v1::Welcome& welcome, const std::string& uuid) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (const auto it = mappers_.find(uuid); it != mappers_.end())
     return it->second;
   const auto& devices = welcome.devices();
@@ -37,7 +37,7 @@ absl::StatusOr<std::shared_ptr<device::Mapper>> MapperCache::Get(
 std::shared_ptr<device::Mapper> MapperCache::FindOpen(
     const v1::Welcome& welcome, const std::string& uuid) {
   if (uuid.empty() && welcome.devices_size() != 1) return nullptr;
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto it =
       mappers_.find(uuid.empty() ? welcome.devices(0).uuid() : uuid);
   return it == mappers_.end() ? nullptr : it->second;

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "device/mapper.h"
 #include "gmb/v1/handle.pb.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -26,7 +26,7 @@ class MapperCache {
       const v1::Welcome& welcome, const std::string& uuid);
 
  private:
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   std::map<std::string, std::shared_ptr<device::Mapper>> mappers_
       ABSL_GUARDED_BY(mu_);
 };

@@ -113,7 +113,7 @@ absl::StatusOr<std::optional<ClientMessage>> MoveTable::OnMap(
 }
 
 absl::Status MoveTable::OnSlabs(const v1::Slabs& frame,
-                                std::vector<ipc::UniqueFd> fds) {
+                                std::vector<base::UniqueFd> fds) {
   if (absl::Status sound = SlabSet::CheckFrame(frame, fds.size()); !sound.ok())
     return sound;
   if (frame.move() == 0) return ProtocolError("slabs that nobody asked for");

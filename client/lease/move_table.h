@@ -10,11 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "client/lease/mapped_lease.h"
 #include "client/lease/slab_set.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::internal {
 
@@ -55,7 +55,7 @@ class MoveTable {
       const v1::Map& map);
   // Slabs of a Map; closes those that nobody waits for.
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& frame,
-                                     std::vector<ipc::UniqueFd> fds);
+                                     std::vector<base::UniqueFd> fds);
 
   [[nodiscard]] bool has_task() const { return !ready_.empty(); }
   // The next move to carry out, in the order in which they could be.

@@ -28,7 +28,7 @@ v1::Error ShortError(const absl::Status& status) {
 Mover::~Mover() {
   std::thread thread;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stop_ = true;
     thread.swap(thread_);
     changed_.NotifyAll();
@@ -37,25 +37,25 @@ Mover::~Mover() {
 }
 
 void Mover::Add(uint64_t lease_id, std::shared_ptr<MappedLease> lease) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   table_.Add(lease_id, std::move(lease));
   if (table_.has_task()) WakeThread();
 }
 
 void Mover::Remove(uint64_t lease_id) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   table_.Remove(lease_id);
 }
 
 std::vector<std::shared_ptr<MappedLease>> Mover::Leases() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return table_.Leases();
 }
 
 absl::Status Mover::OnEvict(const v1::Evict& evict) {
   Repeated repeated = std::nullopt;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (over_) return absl::OkStatus();
     repeated = table_.OnEvict(evict);
     if (table_.has_task()) WakeThread();
@@ -64,14 +64,14 @@ absl::Status Mover::OnEvict(const v1::Evict& evict) {
 }
 
 void Mover::OnReleased(uint64_t lease_id) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   table_.OnReleased(lease_id);
 }
 
 absl::Status Mover::OnMap(const v1::Map& map) {
   Repeated repeated = std::nullopt;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (over_) return absl::OkStatus();
     repeated = table_.OnMap(map);
     if (table_.has_task()) WakeThread();
@@ -80,8 +80,8 @@ absl::Status Mover::OnMap(const v1::Map& map) {
 }
 
 absl::Status Mover::OnSlabs(const v1::Slabs& frame,
-                            std::vector<ipc::UniqueFd> fds) {
-  ipc::MutexLock lock(&mu_);
+                            std::vector<base::UniqueFd> fds) {
+  base::MutexLock lock(&mu_);
   if (over_) return absl::OkStatus();
   absl::Status taken = table_.OnSlabs(frame, std::move(fds));
   if (table_.has_task()) WakeThread();
@@ -89,7 +89,7 @@ absl::Status Mover::OnSlabs(const v1::Slabs& frame,
 }
 
 void Mover::Clear() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   over_ = true;
   table_.Clear();
 }
@@ -109,7 +109,7 @@ void Mover::Run() {
   for (;;) {
     std::optional<MoveTable::Task> task;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       while (!stop_ && !(task = table_.TakeTask()).has_value()) {
         changed_.Wait(&mu_);
       }
@@ -126,7 +126,7 @@ void Mover::Run() {
 void Mover::DoTask(MoveTable::Task task) {
   v1::ClientMessage answer = CarryOut(task);
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (over_ || !table_.Done(task, answer)) return;
   }
   owner_.SendMoved(std::move(answer));

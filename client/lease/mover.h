@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "client/lease/mapped_lease.h"
 #include "client/lease/move_table.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/mutex.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::internal {
 
@@ -53,7 +53,7 @@ class Mover {
   [[nodiscard]] absl::Status OnMap(const v1::Map& map);
   void OnReleased(uint64_t lease_id);
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& frame,
-                                     std::vector<ipc::UniqueFd> fds);
+                                     std::vector<base::UniqueFd> fds);
 
   // The session is over: what is not mapped stays so, and slabs that came are
   // closed.
@@ -69,8 +69,8 @@ class Mover {
   static v1::ClientMessage CarryOut(MoveTable::Task& task);
 
   MoverOwner& owner_;
-  ipc::Mutex mu_;
-  ipc::CondVar changed_;
+  base::Mutex mu_;
+  base::CondVar changed_;
   MoveTable table_ ABSL_GUARDED_BY(mu_);
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;

@@ -44,7 +44,7 @@ absl::Status SlabSet::CheckFrame(const v1::Slabs& frame, size_t fds) {
 }
 
 absl::Status SlabSet::Add(const v1::Slabs& frame,
-                          std::vector<ipc::UniqueFd> fds) {
+                          std::vector<base::UniqueFd> fds) {
   if (expected_ == 0) {
     if (frame.slabs_in_lease() == 0 || frame.slabs_in_lease() > kMostSlabs) {
       return ProtocolError(
@@ -69,7 +69,7 @@ absl::Status SlabSet::Add(const v1::Slabs& frame,
     total_bytes_ += bytes;
     slab_bytes_.push_back(bytes);
   }
-  for (ipc::UniqueFd& fd : fds) handles_.emplace_back(std::move(fd));
+  for (base::UniqueFd& fd : fds) handles_.emplace_back(std::move(fd));
   for (const std::string& bytes : frame.ipc_handles()) {
     handles_.emplace_back(IpcHandleFromWire(bytes));
   }

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/unique_fd.h"
 #include "device/handle.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::internal {
 
@@ -27,7 +27,7 @@ class SlabSet {
   // Takes over the handles of the next frame of the lease; `frame` is sound.
   // An error, when the frame does not continue the lease, closes them.
   [[nodiscard]] absl::Status Add(const v1::Slabs& frame,
-                                 std::vector<ipc::UniqueFd> fds);
+                                 std::vector<base::UniqueFd> fds);
 
   // All slabs of the lease are here.
   [[nodiscard]] bool complete() const {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "client/preload/find_symbol.h"
 #include "client/preload/process_life.h"
 #include "client/preload/say.h"
 #include "client/preload/settings.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::preload {
 namespace {
@@ -30,7 +30,7 @@ const BrokerLibrary& Library() { return *BrokerLibrary::Get(); }
 std::optional<std::string> ReadToken(const std::string& path) {
   if (path.empty()) return "";
   std::array<char, 512> buffer{};
-  const ipc::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t bytes = read(file.get(), buffer.data(), buffer.size());
   std::string token(buffer.data(), bytes > 0 ? static_cast<size_t>(bytes) : 0);
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) {
@@ -109,7 +109,7 @@ class BrokerLink::Session {
 
 Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
   NoteUse();
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   if (session_ != nullptr && session_->Lives()) {
     *session = session_;
     return Outcome::kDone;

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "client/preload/broker_library.h"
-#include "ipc/mutex.h"
 
 namespace gmb::preload {
 
@@ -53,7 +53,7 @@ class BrokerLink {
   // kDone, with the session; otherwise why there is none.
   [[nodiscard]] Outcome Connect(std::shared_ptr<Session>* session);
 
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);
   // Until the next try, what came of the last.
   Outcome last_try_ ABSL_GUARDED_BY(mu_) = Outcome::kNoBroker;

@@ -4,43 +4,43 @@
 namespace gmb::preload {
 
 void Captures::AwaitTurn() {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   // Counted first, so that a stream of frees cannot keep it waiting for ever.
   ++beginning_;
   while (synchronizing_ > 0) quiet_.Wait(&mu_);
 }
 
 void Captures::Began(CUstream stream) {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   --beginning_;
   streams_.insert(stream);
 }
 
 void Captures::DidNotBegin() {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   --beginning_;
 }
 
 void Captures::Ended(CUstream stream) {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   const auto found = streams_.find(stream);
   if (found != streams_.end()) streams_.erase(found);
 }
 
 bool Captures::BeginSynchronizing() {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   if (Capturing()) return false;
   ++synchronizing_;
   return true;
 }
 
 void Captures::EndSynchronizing() {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   if (--synchronizing_ == 0) quiet_.NotifyAll();
 }
 
 bool Captures::Any() {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   return Capturing();
 }
 

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "absl/base/thread_annotations.h"
-#include "ipc/mutex.h"
+#include "base/mutex.h"
 
 namespace gmb::preload {
 
@@ -35,8 +35,8 @@ class Captures {
     return beginning_ > 0 || !streams_.empty();
   }
 
-  ipc::Mutex mu_;
-  ipc::CondVar quiet_;
+  base::Mutex mu_;
+  base::CondVar quiet_;
   int synchronizing_ ABSL_GUARDED_BY(mu_) = 0;
   int beginning_ ABSL_GUARDED_BY(mu_) = 0;
   // CU_STREAM_PER_THREAD once for each thread that captures its own.

@@ -52,13 +52,13 @@ Answer AnswerOf(Outcome outcome) {
 const std::string& Memory::UuidOf(CUdevice device) {
   CUuuid uuid{};
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     if (const auto known = uuids_.find(device); known != uuids_.end()) {
       return known->second;
     }
   }
   const bool found = driver_.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS;
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   return uuids_.emplace(device, found ? UuidText(uuid) : "").first->second;
 }
 
@@ -85,7 +85,7 @@ Outcome Memory::AllocateLarge(CUdevice device, uint64_t bytes,
       outcome != Outcome::kDone) {
     return outcome;
   }
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   live_.AddRange(lease);
   live_.Add(
       {.start = lease.start, .bytes = bytes, .device = device, .lease = lease});
@@ -103,7 +103,7 @@ Outcome Memory::AllocateSmall(CUdevice device, uint64_t bytes,
     return true;
   };
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     if (take()) return Outcome::kDone;
   }
   LeaseRange chunk;
@@ -112,7 +112,7 @@ Outcome Memory::AllocateSmall(CUdevice device, uint64_t bytes,
       outcome != Outcome::kDone) {
     return outcome;
   }
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   live_.AddRange(chunk);
   small_[device].AddChunk(chunk);
   take();
@@ -120,7 +120,7 @@ Outcome Memory::AllocateSmall(CUdevice device, uint64_t bytes,
 }
 
 std::optional<Block> Memory::TakeLive(CUdeviceptr address, bool* ours) {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   std::optional<Block> block = live_.Take(address);
   *ours = block.has_value() || live_.InRange(address);
   return block;
@@ -137,13 +137,13 @@ Answer Memory::Free(CUdeviceptr address) {
   {
     const SynchronizingTurn turn(&captures_);
     if (!turn.granted()) {
-      const ipc::MutexLock lock(&mu_);
+      const base::MutexLock lock(&mu_);
       unordered_.push_back(*block);
       return CUDA_SUCCESS;
     }
     if (const CUresult result = driver_.Synchronize(block->device);
         result != CUDA_SUCCESS) {
-      const ipc::MutexLock lock(&mu_);
+      const base::MutexLock lock(&mu_);
       live_.Add(*block);
       return result;
     }
@@ -160,7 +160,7 @@ void Memory::GiveBack(const Block& block) {
   }
   std::optional<LeaseRange> empty;
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     empty = small_[block.device].Give(block.start, block.bytes);
   }
   if (empty.has_value()) Release(*empty);
@@ -176,7 +176,7 @@ void Memory::GiveBack(const std::vector<OrderedFree>& freed) {
 // Off the books first: once it is unmapped, its addresses may be another's.
 void Memory::Release(const LeaseRange& lease) {
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     live_.RemoveRange(lease);
   }
   BrokerLink::Release(lease);
@@ -206,7 +206,7 @@ bool Memory::ReleaseKept() {
   std::vector<OrderedFree> ordered;
   std::vector<CUdevice> devices;
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     blocks = std::exchange(unordered_, {});
     ordered = ordered_.TakeAll();
     for (const auto& [device, blocks_of_it] : small_) devices.push_back(device);
@@ -216,7 +216,7 @@ bool Memory::ReleaseKept() {
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   if (!Await(devices, &ordered)) {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     for (const OrderedFree& one : ordered) {
       if (one.event != nullptr) {
         ordered_.Add(one);
@@ -231,7 +231,7 @@ bool Memory::ReleaseKept() {
   for (const Block& block : blocks) GiveBack(block);
   std::vector<LeaseRange> reserves;
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     for (auto& [device, small] : small_) {
       if (const auto reserve = small.TakeReserve()) {
         reserves.push_back(*reserve);
@@ -249,7 +249,7 @@ void Memory::Sweep() {
   std::vector<Block> blocks;
   std::vector<OrderedFree> old;
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     blocks = std::exchange(unordered_, {});
     old = ordered_.TakeOld(driver_, std::chrono::steady_clock::now());
   }
@@ -262,7 +262,7 @@ void Memory::Sweep() {
     if (driver_.Synchronize(block.device) == CUDA_SUCCESS) {
       GiveBack(block);
     } else {
-      const ipc::MutexLock lock(&mu_);
+      const base::MutexLock lock(&mu_);
       unordered_.push_back(block);
     }
   }

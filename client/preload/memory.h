@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "client/preload/broker_link.h"
 #include "client/preload/captures.h"
 #include "client/preload/driver.h"
 #include "client/preload/live_blocks.h"
 #include "client/preload/ordered_frees.h"
 #include "client/preload/small_blocks.h"
-#include "ipc/mutex.h"
 
 namespace gmb::preload {
 
@@ -89,7 +89,7 @@ class Memory {
   const Driver& driver_;
   BrokerLink broker_;
   Captures captures_;
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);
   OrderedFrees ordered_ ABSL_GUARDED_BY(mu_);
   // Freed while a capture was under way, or in the order of a context that is

@@ -32,7 +32,7 @@ Answer Memory::AllocateOrdered(CUdevice device, uint64_t bytes, CUstream stream,
   {
     // Whether an event is done must not be asked during a capture.
     const SynchronizingTurn turn(&captures_);
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     std::optional<OrderedFree> fit;
     if (turn.granted()) {
       fit = ordered_.TakeFit(driver_, device, WouldHold(bytes), stream);
@@ -76,7 +76,7 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
     }
   }
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     if (result == CUDA_SUCCESS) {
       ordered_.Add(freed);
     } else {
@@ -90,7 +90,7 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
 // Work that uses a block may be on other streams too, which the one that it was
 // freed on was to wait for: so the device is synchronised.
 void Memory::ForgetEventsOf(CUcontext context) {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   for (const OrderedFree& one :
        context == nullptr ? ordered_.TakeAll() : ordered_.TakeOf(context)) {
     unordered_.push_back(one.block);
@@ -110,7 +110,7 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
     return AnswerOf(outcome);
   }
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     budget.free_bytes += ordered_.HeldBytes(device);
   }
   // The driver takes null for either.
@@ -123,7 +123,7 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
 
 bool Memory::GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
                              size_t* bytes) {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   const Block* const block = live_.Find(address);
   if (block == nullptr) return false;
   if (start != nullptr) *start = block->start;

@@ -9,19 +9,19 @@ void Pools::Created(CUmemoryPool pool, const CUmemPoolProps& properties) {
       properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return;
   }
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   served_[pool] = properties.location.id;
 }
 
 void Pools::Destroyed(CUmemoryPool pool) {
-  const ipc::MutexLock lock(&mu_);
+  const base::MutexLock lock(&mu_);
   served_.erase(pool);
 }
 
 std::optional<CUdevice> Pools::DeviceOf(const Driver& driver,
                                         CUmemoryPool pool) {
   {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     if (const auto found = served_.find(pool); found != served_.end()) {
       return found->second;
     }

@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "client/preload/driver.h"
-#include "ipc/mutex.h"
 
 namespace gmb::preload {
 
@@ -24,7 +24,7 @@ class Pools {
                                                  CUmemoryPool pool);
 
  private:
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   std::unordered_map<CUmemoryPool, CUdevice> served_ ABSL_GUARDED_BY(mu_);
 };
 

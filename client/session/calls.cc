@@ -52,7 +52,7 @@ struct Calls::Call {
   Arrivals arrivals{};
   bool mapped = false;  // `early` has the slabs
   bool cancelled = false;
-  ipc::CondVar changed{};
+  base::CondVar changed{};
 
   void Wake() {
     if (at_socket != nullptr) at_socket->Notify();
@@ -76,7 +76,7 @@ Calls::Calls(absl::Duration answer_timeout, StreamChannel* stream,
 
 absl::Status Calls::CheckAlive() const {
   if (absl::Status alive = fork_guard_.Check(); !alive.ok()) return alive;
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return over_;
 }
 
@@ -113,7 +113,7 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
 }
 
 absl::Status Calls::Queue(v1::ClientMessage message) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (!over_.ok()) return over_;
   table_.AddUnwatched(std::move(message));
   return absl::OkStatus();
@@ -129,7 +129,7 @@ void Calls::SendSoon(v1::ClientMessage message) {
 
 void Calls::End(const absl::Status& why) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (!over_.ok()) return;
     over_ = SessionOver(why);
     for (const auto& [id, call] : waiting_) call->Wake();
@@ -139,7 +139,7 @@ void Calls::End(const absl::Status& why) {
 
 absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
   const uint64_t id = message.request_id();
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (absl::Status taken = table_.OnMessage(std::move(message)); !taken.ok())
     return taken;
   if (const auto call = waiting_.find(id); call != waiting_.end()) {
@@ -150,9 +150,9 @@ absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
 }
 
 absl::Status Calls::OnSlabs(const v1::Slabs& slabs,
-                            std::vector<ipc::UniqueFd> fds, uint64_t reader) {
+                            std::vector<base::UniqueFd> fds, uint64_t reader) {
   const uint64_t id = slabs.request_id();
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (absl::Status taken = table_.OnSlabs(slabs, std::move(fds)); !taken.ok())
     return taken;
   if (const auto call = waiting_.find(id); call != waiting_.end()) {
@@ -163,20 +163,20 @@ absl::Status Calls::OnSlabs(const v1::Slabs& slabs,
 }
 
 std::optional<v1::ClientMessage> Calls::NextToWrite() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const v1::ClientMessage* const next = table_.NextToWrite();
   if (next == nullptr) return std::nullopt;
   return *next;
 }
 
 void Calls::Rewind() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   table_.Rewind();
 }
 
 absl::StatusOr<Answer> Calls::Wait(v1::ClientMessage message, Call& call) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (!over_.ok()) return over_;
     call.id = table_.AddRequest(std::move(message));
     waiting_.emplace(call.id, &call);
@@ -185,7 +185,7 @@ absl::StatusOr<Answer> Calls::Wait(v1::ClientMessage message, Call& call) {
   const std::stop_callback on_cancel(
       call.lease == nullptr ? std::stop_token() : call.lease->cancel,
       [this, &call] {
-        ipc::MutexLock lock(&mu_);
+        base::MutexLock lock(&mu_);
         call.Wake();
       });
   if (call.early != nullptr) call.early->Prepare();
@@ -226,7 +226,7 @@ void Calls::WaitAtSocket(Call& call) {
 }
 
 Calls::Step Calls::NextStep(Call& call) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   for (;;) {
     Step step;
     if ((step.result = table_.TakeAnswer(call.id)).has_value()) {

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "client/fork_guard.h"
 #include "client/lease/early_mapping.h"
 #include "client/session/handle_channel.h"
@@ -18,8 +20,6 @@
 #include "gmb/options.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/mutex.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::internal {
 
@@ -81,7 +81,7 @@ class Calls final : public MessageSource {
   // how the broker broke the protocol.
   [[nodiscard]] absl::Status OnAnswer(v1::BrokerMessage message);
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& slabs,
-                                     std::vector<ipc::UniqueFd> fds,
+                                     std::vector<base::UniqueFd> fds,
                                      uint64_t reader);
 
   std::optional<v1::ClientMessage> NextToWrite() override;
@@ -103,7 +103,7 @@ class Calls final : public MessageSource {
   StreamChannel& stream_;
   HandleChannel& handles_;
 
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   RequestTable table_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Call*> waiting_ ABSL_GUARDED_BY(mu_);
   absl::Status over_ ABSL_GUARDED_BY(mu_);  // OK while the session lives

@@ -37,7 +37,7 @@ absl::Status GateSwitch::TurnOn(absl::Duration park_after,
         "gmb: the broker has no gates that this library knows; update the "
         "older of the two, or leave the gate off");
   }
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const bool was_on = gate_.on();
   group_ = group;
   if (absl::Status on = gate_.TurnOn(park_after); !on.ok()) return on;
@@ -53,7 +53,7 @@ absl::Status GateSwitch::TurnOn(absl::Duration park_after,
 
 absl::Status GateSwitch::TurnOff(absl::Duration wait) {
   if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (!gate_.on()) return absl::OkStatus();
   // First all of its memory is there, and stays: the broker cannot promise
   // for what is away.

@@ -6,13 +6,13 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "client/gate/gate.h"
 #include "client/gate/gate_owner.h"
 #include "client/lease/mover.h"
 #include "client/session/calls.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/gate_page.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -44,7 +44,7 @@ class GateSwitch final : private GateOwner {
   const bool has_gate_;  // of the broker
   Calls& calls_;
   Mover& mover_;
-  ipc::Mutex mu_;  // held while the gate is turned on or off
+  base::Mutex mu_;  // held while the gate is turned on or off
   std::string group_ ABSL_GUARDED_BY(mu_);  // with the gate on
   Gate gate_;  // last: its thread uses all of the above
 };

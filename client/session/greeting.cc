@@ -7,8 +7,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "client/wire.h"
-#include "ipc/unique_fd.h"
 #include "proto/error_status.h"
 
 namespace gmb::internal {
@@ -34,7 +34,7 @@ std::string ProgramName(const std::string& asked) {
 // `fds` gets what came with the frame.
 absl::StatusOr<v1::BrokerFrame> ReceiveFrame(ipc::SeqpacketSocket& socket,
                                              absl::Time deadline,
-                                             std::vector<ipc::UniqueFd>* fds) {
+                                             std::vector<base::UniqueFd>* fds) {
   absl::StatusOr<ipc::Packet> packet = socket.Receive(deadline - absl::Now());
   if (!packet.ok()) return packet.status();
   v1::BrokerFrame frame;
@@ -72,7 +72,7 @@ absl::Status CheckWelcome(const v1::BrokerFrame& frame) {
 
 // None of a layout that is not known: the program then has no gate to turn on.
 absl::StatusOr<std::optional<ipc::GatePage>> MapGate(
-    const v1::Welcome& welcome, const std::vector<ipc::UniqueFd>& fds) {
+    const v1::Welcome& welcome, const std::vector<base::UniqueFd>& fds) {
   if (welcome.gate_layout() != kGateLayout) return std::nullopt;
   if (fds.size() != 1) {
     return ProtocolError(
@@ -97,7 +97,7 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
       ipc::SeqpacketSocket::Connect(path, timeout);
   if (!socket.ok()) return socket.status();
 
-  std::vector<ipc::UniqueFd> fds;
+  std::vector<base::UniqueFd> fds;
   absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(*socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
   if (absl::Status status = CheckChallenge(*frame); !status.ok()) return status;

@@ -52,7 +52,7 @@ bool HandleChannel::Wait(ipc::Wakeup* wakeup,
 }
 
 absl::Status HandleChannel::Receive(uint64_t reader) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   for (;;) {
     absl::StatusOr<std::optional<ipc::Packet>> packet = socket_.TryReceive();
     if (absl::IsInvalidArgument(packet.status())) {
@@ -98,7 +98,7 @@ absl::Status HandleChannel::OnFrame(ipc::Packet packet, uint64_t reader) {
 void HandleChannel::HangUp() const { shutdown(socket_.fd(), SHUT_RDWR); }
 
 void HandleChannel::Drain() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   // Leases may keep the session for long; slabs in its socket would be held as
   // long.
   NoThrow([this] {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "gmb/v1/handle.pb.h"
-#include "ipc/mutex.h"
 #include "ipc/seqpacket.h"
-#include "ipc/unique_fd.h"
 #include "ipc/wakeup.h"
 
 namespace gmb::internal {
@@ -22,7 +22,7 @@ class SlabSink {
   // `reader`: the request whose call reads on this thread, or 0. An error says
   // how the broker broke the protocol.
   [[nodiscard]] virtual absl::Status OnSlabs(const v1::Slabs& slabs,
-                                             std::vector<ipc::UniqueFd> fds,
+                                             std::vector<base::UniqueFd> fds,
                                              uint64_t reader) = 0;
 
  protected:
@@ -83,7 +83,7 @@ class HandleChannel {
   ipc::SeqpacketSocket socket_;
   std::atomic<int> seats_taken_ = 0;
   // One thread receives at a time, so that frames are taken in their order.
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   uint64_t last_frame_id_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -29,7 +29,7 @@ void Inbox::OnMessage(v1::BrokerMessage message) {
 void Inbox::OnStreamRefused(const absl::Status& why) { calls_.End(why); }
 
 absl::Status Inbox::OnSlabs(const v1::Slabs& slabs,
-                            std::vector<ipc::UniqueFd> fds, uint64_t reader) {
+                            std::vector<base::UniqueFd> fds, uint64_t reader) {
   absl::Status taken = slabs.request_id() == 0
                            ? mover_.OnSlabs(slabs, std::move(fds))
                            : calls_.OnSlabs(slabs, std::move(fds), reader);

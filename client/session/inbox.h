@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/unique_fd.h"
 #include "client/lease/mover.h"
 #include "client/session/calls.h"
 #include "client/session/gate_switch.h"
@@ -14,7 +15,6 @@
 #include "client/session/trim_hook.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::internal {
 
@@ -32,7 +32,7 @@ class Inbox final : public MessageSink, public SlabSink {
 
   void OnMessage(v1::BrokerMessage message) override;
   void OnStreamRefused(const absl::Status& why) override;
-  absl::Status OnSlabs(const v1::Slabs& slabs, std::vector<ipc::UniqueFd> fds,
+  absl::Status OnSlabs(const v1::Slabs& slabs, std::vector<base::UniqueFd> fds,
                        uint64_t reader) override;
 
  private:

@@ -17,7 +17,7 @@ Notifier::Notifier(BudgetHandler on_budget_changed, DrainHandler on_draining)
 
 void Notifier::Stop() {
   {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     state_->stopping = true;
     state_->changed.NotifyAll();
   }
@@ -31,7 +31,7 @@ void Notifier::Stop() {
 
 void Notifier::BudgetChanged(QuotaView quota) {
   if (state_->on_budget_changed == nullptr) return;
-  ipc::MutexLock lock(&state_->mu);
+  base::MutexLock lock(&state_->mu);
   if (state_->stopping || state_->budgets.size() >= kMostDevices) return;
   state_->budgets[quota.device] = std::move(quota);
   state_->changed.NotifyAll();
@@ -39,7 +39,7 @@ void Notifier::BudgetChanged(QuotaView quota) {
 
 void Notifier::Draining(absl::Duration remaining) {
   if (state_->on_draining == nullptr) return;
-  ipc::MutexLock lock(&state_->mu);
+  base::MutexLock lock(&state_->mu);
   state_->draining = remaining;
   state_->changed.NotifyAll();
 }
@@ -49,7 +49,7 @@ void Notifier::Run(State& state) {
     std::map<std::string, QuotaView> budgets;
     std::optional<absl::Duration> draining;
     {
-      ipc::MutexLock lock(&state.mu);
+      base::MutexLock lock(&state.mu);
       while (!state.stopping && state.budgets.empty() &&
              !state.draining.has_value()) {
         state.changed.Wait(&state.mu);
@@ -62,7 +62,7 @@ void Notifier::Run(State& state) {
       CallAndDropExceptions(state.on_draining, *draining);
     for (const auto& [device, quota] : budgets) {
       {
-        ipc::MutexLock lock(&state.mu);
+        base::MutexLock lock(&state.mu);
         if (state.stopping) return;
       }
       CallAndDropExceptions(state.on_budget_changed, quota);

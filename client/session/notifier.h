@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "gmb/options.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -42,8 +42,8 @@ class Notifier {
 
     const BudgetHandler on_budget_changed;
     const DrainHandler on_draining;
-    ipc::Mutex mu;
-    ipc::CondVar changed;
+    base::Mutex mu;
+    base::CondVar changed;
     bool stopping ABSL_GUARDED_BY(mu) = false;
     std::map<std::string, QuotaView> budgets ABSL_GUARDED_BY(mu);
     std::optional<absl::Duration> draining ABSL_GUARDED_BY(mu);

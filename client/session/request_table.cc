@@ -257,7 +257,7 @@ void RequestTable::FinishIfComplete(uint64_t id, Request& request) {
 }
 
 absl::Status RequestTable::OnSlabs(const v1::Slabs& frame,
-                                   std::vector<ipc::UniqueFd> fds) {
+                                   std::vector<base::UniqueFd> fds) {
   if (absl::Status sound = SlabSet::CheckFrame(frame, fds.size()); !sound.ok())
     return sound;
   if (frame.move() != 0) return ProtocolError("slabs of two requests at once");

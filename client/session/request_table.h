@@ -10,11 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "client/lease/early_mapping.h"
 #include "client/lease/slab_set.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::internal {
 
@@ -60,7 +60,7 @@ class RequestTable {
   [[nodiscard]] absl::Status OnMessage(v1::BrokerMessage message);
   // Slabs from the handle socket; closes what belongs to no request.
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& frame,
-                                     std::vector<ipc::UniqueFd> fds);
+                                     std::vector<base::UniqueFd> fds);
 
   // The answer, once; none yet while the request is unanswered, or a lease
   // has its grant and not yet its slabs.

@@ -20,7 +20,7 @@ namespace {
 
 // For a session without a gate: scopes are counted, and nobody looks.
 absl::StatusOr<ipc::GatePage> LonePage() {
-  const absl::StatusOr<ipc::UniqueFd> fd = ipc::CreateGatePage();
+  const absl::StatusOr<base::UniqueFd> fd = ipc::CreateGatePage();
   if (!fd.ok()) return fd.status();
   return ipc::GatePage::Map(fd->get());
 }

@@ -50,7 +50,7 @@ absl::StatusOr<SocketDir> SocketDir::Open(std::string dir) {
   result.base_ = result.name_;
   if (result.handle_path().size() <= ipc::kMaxSocketPathBytes) return result;
 
-  result.dir_ = ipc::UniqueFd(
+  result.dir_ = base::UniqueFd(
       open(result.name_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!result.dir_.valid()) {
     return absl::UnavailableError(absl::StrCat(

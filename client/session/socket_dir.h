@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::internal {
 
@@ -29,8 +29,8 @@ class SocketDir {
   SocketDir() = default;
 
   std::string name_;
-  std::string base_;   // name_, or a short way to it
-  ipc::UniqueFd dir_;  // open when base_ is the short way
+  std::string base_;    // name_, or a short way to it
+  base::UniqueFd dir_;  // open when base_ is the short way
 };
 
 // The directory that `socket_dir` means: itself, else GMB_SOCKET_DIR, else

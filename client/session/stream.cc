@@ -24,7 +24,7 @@ void Stream::Start() {
 void Stream::Poke() {
   std::shared_ptr<const v1::ClientMessage> message;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (writing_ || write_failed_ || reads_over_) return;
     std::optional<v1::ClientMessage> next = owner_->NextToWrite();
     if (!next.has_value()) return;
@@ -38,7 +38,7 @@ void Stream::Poke() {
 void Stream::OnWriteDone(bool ok) {
   bool over = false;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     writing_ = false;
     write_failed_ = !ok;
     over = reads_over_;
@@ -58,7 +58,7 @@ void Stream::OnReadDone(bool ok) {
     {
       // Reads follow each other, on different threads; this shows it to
       // ThreadSanitizer, which does not see inside gRPC.
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       message.Swap(&incoming_);
     }
     owner_->OnMessage(std::move(message));
@@ -67,7 +67,7 @@ void Stream::OnReadDone(bool ok) {
   }
   bool last = false;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     reads_over_ = true;
     last = !writing_;
   }
@@ -77,7 +77,7 @@ void Stream::OnReadDone(bool ok) {
 void Stream::OnDone(const grpc::Status& status) {
   {
     // After all that other threads did with this stream; see OnReadDone.
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
   }
   owner_->OnStreamEnded(status);
 }

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/client_callback.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -57,7 +57,7 @@ class Stream final
   grpc::ClientContext context_;
   v1::BrokerMessage incoming_;  // of the read in flight
 
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   // The message in flight. Shared with the thread that starts the write: the
   // next write can begin on another before StartWrite has returned.
   std::shared_ptr<const v1::ClientMessage> outgoing_ ABSL_GUARDED_BY(mu_);

@@ -41,7 +41,7 @@ StreamChannel::StreamChannel(SocketDir dir, std::string token,
 
 void StreamChannel::OpenIfDue() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (IsOpen() || Clock::now() < reopen_at_) return;
   }
   // While no stream is open nobody asks the source for messages, and nobody
@@ -50,7 +50,7 @@ void StreamChannel::OpenIfDue() {
   std::shared_ptr<Stream> ended;  // destroyed here, outside of the lock
   std::shared_ptr<Stream> stream;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (closed_) return;
     stream = Stream::Create(*stub_, token_, this);
     ended = std::exchange(stream_, stream);
@@ -61,7 +61,7 @@ void StreamChannel::OpenIfDue() {
 
 void StreamChannel::WriteIfDue() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (!write_at_.has_value() || Clock::now() < *write_at_) return;
     write_at_.reset();
   }
@@ -69,7 +69,7 @@ void StreamChannel::WriteIfDue() {
 }
 
 std::optional<StreamChannel::TimePoint> StreamChannel::NextDue() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   std::optional<TimePoint> next = write_at_;
   if (!IsOpen()) next = std::min(next.value_or(reopen_at_), reopen_at_);
   return next;
@@ -78,7 +78,7 @@ std::optional<StreamChannel::TimePoint> StreamChannel::NextDue() const {
 void StreamChannel::Poke() {
   std::shared_ptr<Stream> stream;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stream = stream_;
   }
   if (stream != nullptr) stream->Poke();
@@ -86,7 +86,7 @@ void StreamChannel::Poke() {
 
 void StreamChannel::PokeSoon() {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (write_at_.has_value()) return;
     write_at_ = Clock::now() + kWriteDelay;
   }
@@ -96,7 +96,7 @@ void StreamChannel::PokeSoon() {
 void StreamChannel::Close() {
   std::shared_ptr<Stream> stream;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     closed_ = true;
     stream = stream_;
   }
@@ -106,12 +106,12 @@ void StreamChannel::Close() {
 
 void StreamChannel::CloseAndWait() {
   Close();
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   while (IsOpen()) stream_changed_.Wait(&mu_);
 }
 
 absl::Status StreamChannel::error() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return error_;
 }
 
@@ -121,7 +121,7 @@ std::optional<v1::ClientMessage> StreamChannel::NextToWrite() {
 
 void StreamChannel::OnMessage(v1::BrokerMessage message) {
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     backoff_ = kFirstBackoff;
     error_ = absl::OkStatus();
   }
@@ -131,7 +131,7 @@ void StreamChannel::OnMessage(v1::BrokerMessage message) {
 void StreamChannel::OnStreamEnded(const grpc::Status& status) {
   absl::Status why = NoThrow([&] { return proto::FromGrpcStatus(status); });
   if (!why.ok() && !WorthAnotherStream(why)) sink_.OnStreamRefused(why);
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   error_ = why.ok() ? StatusWithoutThrowing(absl::StatusCode::kUnavailable,
                                             "the broker closed the stream")
                     : std::move(why);

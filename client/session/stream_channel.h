@@ -8,12 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "client/session/socket_dir.h"
 #include "client/session/stream.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "grpcpp/channel.h"
-#include "ipc/mutex.h"
 #include "ipc/wakeup.h"
 
 namespace gmb::internal {
@@ -104,13 +104,13 @@ class StreamChannel final : private StreamOwner {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::SessionService::Stub> stub_;
 
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   // The newest stream; replaced and destroyed by the session's thread and the
   // destructor, never on gRPC's threads.
   std::shared_ptr<Stream> stream_ ABSL_GUARDED_BY(mu_);
   bool stream_ended_ ABSL_GUARDED_BY(mu_) = false;
-  ipc::CondVar stream_changed_;
+  base::CondVar stream_changed_;
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kFirstBackoff;
   TimePoint reopen_at_ ABSL_GUARDED_BY(mu_);

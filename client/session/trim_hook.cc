@@ -17,30 +17,30 @@ constexpr absl::Duration kLongest = absl::Hours(1);
 TrimHook::TrimHook(TrimHandler handler)
     : state_(std::make_shared<State>(std::move(handler))) {
   if (state_->handler == nullptr) return;
-  ipc::MutexLock lock(&thread_mu_);
+  base::MutexLock lock(&thread_mu_);
   thread_ = std::thread([state = state_] { Run(*state); });
 }
 
 void TrimHook::AddHeap(const void* heap, HeapTrimmer trimmer) {
   {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     if (state_->stopping) return;
     state_->heaps.emplace(heap, std::move(trimmer));
   }
-  ipc::MutexLock lock(&thread_mu_);
+  base::MutexLock lock(&thread_mu_);
   if (thread_.joinable()) return;
   thread_ = std::thread([state = state_] { Run(*state); });
 }
 
 void TrimHook::RemoveHeap(const void* heap) {
-  ipc::MutexLock lock(&state_->mu);
+  base::MutexLock lock(&state_->mu);
   state_->heaps.erase(heap);
   while (state_->running_heap == heap) state_->changed.Wait(&state_->mu);
 }
 
 void TrimHook::Stop() {
   {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     state_->stopping = true;
     std::vector<Pending> running;
     for (Pending& pending : state_->pending) {
@@ -54,7 +54,7 @@ void TrimHook::Stop() {
     state_->changed.NotifyAll();
     state_->Wake();
   }
-  ipc::MutexLock lock(&thread_mu_);
+  base::MutexLock lock(&thread_mu_);
   if (!thread_.joinable()) return;
   if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();  // inside the handler: it ends when that returns
@@ -64,14 +64,14 @@ void TrimHook::Stop() {
 }
 
 void TrimHook::SetWake(std::function<void()> wake) {
-  ipc::MutexLock lock(&state_->mu);
+  base::MutexLock lock(&state_->mu);
   state_->wake = std::move(wake);
 }
 
 void TrimHook::OnTrim(const v1::Trim& trim, Clock::time_point now) {
   const absl::Duration within =
       std::min(DurationFromWire(trim.within()), kLongest);
-  ipc::MutexLock lock(&state_->mu);
+  base::MutexLock lock(&state_->mu);
   std::vector<Pending>& pending = state_->pending;
   if (std::any_of(pending.begin(), pending.end(), [&](const Pending& other) {
         return other.trim == trim.trim();
@@ -95,7 +95,7 @@ void TrimHook::OnTrim(const v1::Trim& trim, Clock::time_point now) {
 }
 
 std::vector<TrimHook::Answer> TrimHook::TakeAnswers(Clock::time_point now) {
-  ipc::MutexLock lock(&state_->mu);
+  base::MutexLock lock(&state_->mu);
   std::vector<Answer> answers;
   answers.swap(state_->answers);
   for (Pending& pending : state_->pending) {
@@ -107,7 +107,7 @@ std::vector<TrimHook::Answer> TrimHook::TakeAnswers(Clock::time_point now) {
 }
 
 std::optional<TrimHook::Clock::time_point> TrimHook::NextDue() const {
-  ipc::MutexLock lock(&state_->mu);
+  base::MutexLock lock(&state_->mu);
   if (!state_->answers.empty()) return Clock::time_point();
   std::optional<Clock::time_point> next;
   for (const Pending& pending : state_->pending) {
@@ -121,14 +121,14 @@ void TrimHook::Run(State& state) {
   for (;;) {
     std::optional<Pending> trim;
     {
-      ipc::MutexLock lock(&state.mu);
+      base::MutexLock lock(&state.mu);
       while (!state.stopping && !(trim = Begin(state)).has_value()) {
         state.changed.Wait(&state.mu);
       }
       if (state.stopping) return;
     }
     Call(state, *trim);
-    ipc::MutexLock lock(&state.mu);
+    base::MutexLock lock(&state.mu);
     AnswerRunning(state);
   }
 }
@@ -150,14 +150,14 @@ uint64_t TrimHook::TrimHeaps(State& state, const std::string& device,
   while (given < bytes) {
     HeapTrimmer trimmer;
     {
-      ipc::MutexLock lock(&state.mu);
+      base::MutexLock lock(&state.mu);
       const auto next = state.heaps.upper_bound(last);
       if (next == state.heaps.end()) break;
       last = state.running_heap = next->first;
       trimmer = next->second;
     }
     given += trimmer(device, bytes - given);
-    ipc::MutexLock lock(&state.mu);
+    base::MutexLock lock(&state.mu);
     state.running_heap = nullptr;
     state.changed.NotifyAll();
   }

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "gmb/options.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -95,8 +95,8 @@ class TrimHook {
     }
 
     const TrimHandler handler;
-    ipc::Mutex mu;
-    ipc::CondVar changed;
+    base::Mutex mu;
+    base::CondVar changed;
     std::function<void()> wake ABSL_GUARDED_BY(mu);
     bool stopping ABSL_GUARDED_BY(mu) = false;
     std::map<const void*, HeapTrimmer> heaps ABSL_GUARDED_BY(mu);
@@ -117,7 +117,7 @@ class TrimHook {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu);
 
   const std::shared_ptr<State> state_;
-  ipc::Mutex thread_mu_;  // while the thread is started or ended
+  base::Mutex thread_mu_;  // while the thread is started or ended
   std::thread thread_ ABSL_GUARDED_BY(thread_mu_);
 };
 

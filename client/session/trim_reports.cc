@@ -42,7 +42,7 @@ absl::Status TrimReports::SetTrimmable(const std::string& device,
   }
   v1::ClientMessage message;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     std::map<const void*, uint64_t>& on_uuid = trimmable_[uuid];
     on_uuid[heap] = bytes;
     if (heap != nullptr && bytes == 0) on_uuid.erase(heap);

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "client/session/calls.h"
 #include "client/session/trim_hook.h"
 #include "gmb/v1/handle.pb.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -39,7 +39,7 @@ class TrimReports {
   Calls& calls_;
 
   // Held while a report is queued, so that the newest is the last.
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   // By device, and there by heap.
   std::map<std::string, std::map<const void*, uint64_t>> trimmable_
       ABSL_GUARDED_BY(mu_);

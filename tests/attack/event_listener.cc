@@ -25,13 +25,13 @@ void EventListener::Listen() {
   v1::Event event;
   while (reader_->Read(&event)) {
     if (event.kind() != "session_closed") continue;
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     ended_.push_back(event);
   }
 }
 
 std::vector<std::string> EventListener::Ended(const std::string& tenant) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   std::vector<std::string> reasons;
   for (const v1::Event& event : ended_) {
     if (event.tenant() == tenant) reasons.push_back(event.message());
@@ -41,7 +41,7 @@ std::vector<std::string> EventListener::Ended(const std::string& tenant) const {
 
 std::vector<std::string> EventListener::EndedByOthers(
     const std::string& attacker) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   std::vector<std::string> sessions;
   for (const v1::Event& event : ended_) {
     if (event.tenant() != attacker && event.message() != kByItself) {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "client/cli/admin_client.h"
 #include "gmb/v1/admin.pb.h"
-#include "ipc/mutex.h"
 
 namespace gmb::attack {
 
@@ -33,7 +33,7 @@ class EventListener {
 
   cli::AdminClient admin_;
   std::unique_ptr<cli::EventReader> reader_;
-  mutable ipc::Mutex mu_;
+  mutable base::Mutex mu_;
   std::vector<v1::Event> ended_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };

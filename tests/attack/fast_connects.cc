@@ -34,7 +34,7 @@ absl::Status FastConnects(Attack& attack) {
   const std::string path = options.socket_dir + "/" + options.socket;
   const int type = options.socket == "gmb.sock" ? SOCK_STREAM : SOCK_SEQPACKET;
   const size_t most = FdsForConnections();
-  std::deque<ipc::UniqueFd> kept;
+  std::deque<base::UniqueFd> kept;
   const absl::Time start = absl::Now();
   uint64_t made = 0;
   while (attack.GoesOn()) {
@@ -44,7 +44,7 @@ absl::Status FastConnects(Attack& attack) {
       continue;
     }
     ++made;
-    ipc::UniqueFd fd = ConnectNow(path, type);
+    base::UniqueFd fd = ConnectNow(path, type);
     if (!fd.valid()) {
       attack.Count(errno == EAGAIN ? "backlog_full" : "failed");
       continue;

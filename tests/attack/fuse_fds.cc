@@ -24,12 +24,12 @@ constexpr int kFusePauseMs = 5;
 // The broker leaves it unread: this process has not greeted.
 absl::Status SendOne(Attack& attack, testing::SilentFiles* files,
                      const std::string& path) {
-  const ipc::UniqueFd connection = ConnectNow(path, SOCK_STREAM);
+  const base::UniqueFd connection = ConnectNow(path, SOCK_STREAM);
   if (!connection.valid()) {
     attack.Count("refused");
     return absl::OkStatus();
   }
-  std::vector<ipc::UniqueFd> sent;
+  std::vector<base::UniqueFd> sent;
   sent.push_back(files->Open());
   if (!sent.back().valid()) return absl::ErrnoToStatus(errno, "FUSE: open");
   const int error = SendFds(connection.get(), Opening(), sent);

@@ -10,13 +10,13 @@
 
 namespace gmb::attack {
 
-ipc::UniqueFd ConnectNow(const std::string& path, int type) {
+base::UniqueFd ConnectNow(const std::string& path, int type) {
   const absl::StatusOr<sockaddr_un> address = ipc::SocketAddress(path);
   if (!address.ok()) {
     errno = EINVAL;
     return {};
   }
-  ipc::UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  base::UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return {};
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
                 sizeof(*address)) != 0) {

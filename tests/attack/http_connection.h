@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::attack {
 
@@ -36,7 +36,7 @@ class HttpConnection {
   }
 
  private:
-  ipc::UniqueFd fd_;
+  base::UniqueFd fd_;
   std::string unwritten_;
   size_t at_ = 0;  // what of it is written already
   uint32_t next_stream_ = 1;
@@ -44,7 +44,7 @@ class HttpConnection {
 
 // A non-blocking socket of that type (SOCK_STREAM, SOCK_SEQPACKET) that is
 // connected to `path`; empty when that fails, and then errno says why.
-[[nodiscard]] ipc::UniqueFd ConnectNow(const std::string& path, int type);
+[[nodiscard]] base::UniqueFd ConnectNow(const std::string& path, int type);
 
 }  // namespace gmb::attack
 

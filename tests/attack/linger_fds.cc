@@ -38,8 +38,8 @@ class Lingering {
   // One connection more with as many sockets as the options say.
   absl::Status Turn() {
     if (readers_.size() >= kMostReaders) return absl::OkStatus();
-    std::vector<ipc::UniqueFd> readers;
-    std::vector<ipc::UniqueFd> poison;
+    std::vector<base::UniqueFd> readers;
+    std::vector<base::UniqueFd> poison;
     for (int i = 0; i < attack_->options().fds; ++i) {
       absl::StatusOr<LingeringSocket> made = MakeLingeringSocket();
       if (!made.ok()) return made.status();
@@ -47,21 +47,21 @@ class Lingering {
       readers.push_back(std::move(made->reader));
     }
     // Sent at once and then closed, so that the broker's are the last ones.
-    ipc::UniqueFd connection = ConnectNow(path_, type_);
+    base::UniqueFd connection = ConnectNow(path_, type_);
     if (!connection.valid()) {
       attack_->Count("refused");
-      for (const ipc::UniqueFd& fd : poison) DoNotLinger(fd);
+      for (const base::UniqueFd& fd : poison) DoNotLinger(fd);
       return absl::OkStatus();
     }
     attack_->Count("connections");
     const int error = SendFds(connection.get(), bytes_, poison);
     if (error == 0) {
       poison.clear();
-      for (ipc::UniqueFd& reader : readers)
+      for (base::UniqueFd& reader : readers)
         readers_.push_back(std::move(reader));
     }
     attack_->Count(error == 0 ? "sent" : "not_sent");
-    for (const ipc::UniqueFd& fd : poison) DoNotLinger(fd);
+    for (const base::UniqueFd& fd : poison) DoNotLinger(fd);
     if (error != 0 && error != EPERM && error != EAGAIN && error != EPIPE &&
         error != ECONNRESET && error != ETOOMANYREFS) {
       return absl::ErrnoToStatus(error, "cannot send fds");
@@ -71,13 +71,13 @@ class Lingering {
   }
 
  private:
-  static void DoNotLinger(const ipc::UniqueFd& fd) {
+  static void DoNotLinger(const base::UniqueFd& fd) {
     const linger none{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof(none));
   }
 
   // The broker reads it meanwhile.
-  void Keep(ipc::UniqueFd connection) {
+  void Keep(base::UniqueFd connection) {
     open_.push_back({absl::Now(), std::move(connection)});
     const auto most = static_cast<size_t>(attack_->options().connections);
     if (open_.size() <= most) return;
@@ -87,14 +87,14 @@ class Lingering {
 
   struct Open {
     absl::Time since;
-    ipc::UniqueFd connection;
+    base::UniqueFd connection;
   };
   Attack* const attack_;
   const int type_;
   const std::string path_;
   const std::string bytes_;
   std::deque<Open> open_;
-  std::vector<ipc::UniqueFd> readers_;  // of what was sent
+  std::vector<base::UniqueFd> readers_;  // of what was sent
 };
 
 // Where the broker was quicker, this process is the last to close, and sleeps

@@ -17,8 +17,8 @@ constexpr int kLingerSeconds = 60;
 constexpr int kSmallBuffer = 4'096;
 
 // At a port that the kernel chooses.
-absl::StatusOr<ipc::UniqueFd> ListenSomewhere(sockaddr_in* address) {
-  ipc::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+absl::StatusOr<base::UniqueFd> ListenSomewhere(sockaddr_in* address) {
+  base::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &kSmallBuffer,
                sizeof(kSmallBuffer));
   address->sin_family = AF_INET;
@@ -37,7 +37,7 @@ absl::StatusOr<ipc::UniqueFd> ListenSomewhere(sockaddr_in* address) {
 
 absl::StatusOr<LingeringSocket> MakeLingeringSocket() {
   sockaddr_in address{};
-  const absl::StatusOr<ipc::UniqueFd> listener = ListenSomewhere(&address);
+  const absl::StatusOr<base::UniqueFd> listener = ListenSomewhere(&address);
   if (!listener.ok()) return listener.status();
   LingeringSocket pair;
   pair.poison.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -2,7 +2,7 @@
 #define GMB_TESTS_ATTACK_LINGERING_SOCKET_H_
 
 #include "absl/status/statusor.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::attack {
 
@@ -10,8 +10,8 @@ namespace gmb::attack {
 // other one does not read, with SO_LINGER: whoever drops the last reference to
 // it sleeps for a minute, or until the `reader` is closed.
 struct LingeringSocket {
-  ipc::UniqueFd poison;
-  ipc::UniqueFd reader;
+  base::UniqueFd poison;
+  base::UniqueFd reader;
 };
 
 absl::StatusOr<LingeringSocket> MakeLingeringSocket();

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 #include "tests/attack/attack.h"
 
 namespace gmb::attack {
@@ -73,7 +73,7 @@ absl::Status LinkRaces(Attack& attack) {
 // broker makes their sockets.
 absl::Status LinkAmbush(Attack& attack) {
   const AttackOptions& options = attack.options();
-  std::vector<ipc::UniqueFd> directories;
+  std::vector<base::UniqueFd> directories;
   for (int i = 0; i < options.connections; ++i) {
     const std::string path = absl::StrCat(options.socket_dir, i);
     directories.emplace_back(
@@ -83,13 +83,13 @@ absl::Status LinkAmbush(Attack& attack) {
     LieInWait(directories.back().get(), options.socket, options.path);
   }
   while (attack.GoesOn()) {
-    for (const ipc::UniqueFd& directory : directories) {
+    for (const base::UniqueFd& directory : directories) {
       if (!Ambush(attack, directory.get(), options.socket))
         return absl::OkStatus();
     }
     attack.Count("rounds");
     ::poll(nullptr, 0, 100);  // for as long as the broker starts
-    for (const ipc::UniqueFd& directory : directories)
+    for (const base::UniqueFd& directory : directories)
       LieInWait(directory.get(), options.socket, options.path);
   }
   return absl::OkStatus();

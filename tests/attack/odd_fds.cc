@@ -20,8 +20,8 @@ namespace {
 constexpr absl::Duration kOddFdsPatience = absl::Seconds(5);
 constexpr int kHangUpMs = 1'000;
 
-std::vector<ipc::UniqueFd> CopyOf(const ipc::UniqueFd& fd) {
-  std::vector<ipc::UniqueFd> copy;
+std::vector<base::UniqueFd> CopyOf(const base::UniqueFd& fd) {
+  std::vector<base::UniqueFd> copy;
   copy.emplace_back(::dup(fd.get()));
   return copy;
 }
@@ -37,7 +37,7 @@ class Sending {
       : attack_(attack), file_(file), dir_(attack->options().socket_dir) {}
 
   void BeforeTheGreeting() {
-    const ipc::UniqueFd handle =
+    const base::UniqueFd handle =
         ConnectNow(dir_ + "/handle.sock", SOCK_SEQPACKET);
     if (handle.valid()) Send(handle.get(), "x");
   }
@@ -64,7 +64,7 @@ class Sending {
   }
   // The connection lies unread in itself.
   void ItsOwnConnection() {
-    const ipc::UniqueFd handle =
+    const base::UniqueFd handle =
         ConnectNow(dir_ + "/handle.sock", SOCK_SEQPACKET);
     if (handle.valid()) (void)SendFds(handle.get(), "x", CopyOf(handle));
   }
@@ -112,7 +112,7 @@ absl::Status InflightCycles(Attack& attack) {
     (void)SendFds(pair.ends[1].get(), "x", CopyOf(pair.ends[0]));
     attack.Count("cycles");
     if (made % 16 == 0) {
-      const ipc::UniqueFd handle = ConnectNow(
+      const base::UniqueFd handle = ConnectNow(
           attack.options().socket_dir + "/handle.sock", SOCK_SEQPACKET);
       if (handle.valid())
         (void)SendFds(handle.get(), "x", CopyOf(pair.ends[0]));

@@ -24,8 +24,8 @@ namespace {
 // One set watches another one, which watches an eventfd.
 int NestedEpoll() {
   const int outer = ::epoll_create1(EPOLL_CLOEXEC);
-  const ipc::UniqueFd inner(::epoll_create1(EPOLL_CLOEXEC));
-  const ipc::UniqueFd event(::eventfd(1, EFD_CLOEXEC));
+  const base::UniqueFd inner(::epoll_create1(EPOLL_CLOEXEC));
+  const base::UniqueFd event(::eventfd(1, EFD_CLOEXEC));
   epoll_event wanted{.events = EPOLLIN, .data = {}};
   ::epoll_ctl(inner.get(), EPOLL_CTL_ADD, event.get(), &wanted);
   ::epoll_ctl(outer, EPOLL_CTL_ADD, inner.get(), &wanted);
@@ -54,7 +54,7 @@ int OpenRing() {
 // One end of a pair that lies unread in that very pair.
 int SocketInItself() {
   SocketPair pair = MakeSocketPair(SOCK_DGRAM);
-  std::vector<ipc::UniqueFd> sent;
+  std::vector<base::UniqueFd> sent;
   sent.emplace_back(::dup(pair.ends[1].get()));
   (void)SendFds(pair.ends[0].get(), "x", sent);
   return pair.ends[0].release();
@@ -107,7 +107,7 @@ std::vector<OddFile> MakeOddFiles() {
   };
   std::vector<OddFile> files;
   for (const auto& [kind, fd] : made) {
-    if (fd >= 0) files.push_back({kind, ipc::UniqueFd(fd)});
+    if (fd >= 0) files.push_back({kind, base::UniqueFd(fd)});
   }
   return files;
 }

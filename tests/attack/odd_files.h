@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::attack {
 
 struct OddFile {
   std::string kind;
-  ipc::UniqueFd fd;
+  base::UniqueFd fd;
 };
 
 // A file of every odd kind that this machine makes. Those that it does not make
@@ -21,7 +21,7 @@ struct OddFile {
 // only the kernel's collector finds. One that is not such a cycle yet is in
 // `ends`, both of them.
 struct SocketPair {
-  ipc::UniqueFd ends[2];
+  base::UniqueFd ends[2];
 };
 [[nodiscard]] SocketPair MakeSocketPair(int type);
 

@@ -14,7 +14,7 @@ constexpr absl::Duration kLeasePatience = absl::Seconds(10);
 
 }  // namespace
 
-Slab::Slab(ipc::UniqueFd memory, uint64_t size)
+Slab::Slab(base::UniqueFd memory, uint64_t size)
     : fd(std::move(memory)),
       bytes(size),
       at(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(),

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/unique_fd.h"
 #include "tests/attack/hand_stream.h"
 #include "tests/attack/own_session.h"
 
@@ -15,11 +15,11 @@ namespace gmb::attack {
 
 // A slab of the `host` device: its memfd, kept, and a mapping of it.
 struct Slab {
-  ipc::UniqueFd fd;
+  base::UniqueFd fd;
   uint64_t bytes = 0;
   void* at = nullptr;
 
-  Slab(ipc::UniqueFd memory, uint64_t size);
+  Slab(base::UniqueFd memory, uint64_t size);
   Slab(Slab&& other) noexcept;
   Slab& operator=(Slab&&) = delete;
   ~Slab();

@@ -15,7 +15,7 @@ constexpr absl::Duration kSessionPatience = absl::Seconds(10);
 constexpr size_t kTokenBytes = 16;
 
 absl::StatusOr<v1::BrokerFrame> ReceiveFrame(
-    ipc::SeqpacketSocket& socket, std::vector<ipc::UniqueFd>* fds = nullptr) {
+    ipc::SeqpacketSocket& socket, std::vector<base::UniqueFd>* fds = nullptr) {
   absl::StatusOr<ipc::Packet> packet = socket.Receive(kSessionPatience);
   if (!packet.ok()) return packet.status();
   v1::BrokerFrame frame;
@@ -53,11 +53,11 @@ absl::StatusOr<OwnSession> OwnSession::Greet(const std::string& socket_dir) {
       socket->Send(HelloFrame(*nonce), {},
                    /*with_credentials=*/true, kSessionPatience);
   if (!sent.ok()) return sent;
-  std::vector<ipc::UniqueFd> fds;
+  std::vector<base::UniqueFd> fds;
   absl::StatusOr<v1::BrokerFrame> welcome = ReceiveFrame(*socket, &fds);
   if (!welcome.ok()) return welcome.status();
   return OwnSession(*std::move(socket), std::move(*welcome->mutable_welcome()),
-                    fds.empty() ? ipc::UniqueFd() : std::move(fds.front()));
+                    fds.empty() ? base::UniqueFd() : std::move(fds.front()));
 }
 
 bool OwnSession::Lives() {

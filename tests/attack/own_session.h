@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "gmb/v1/handle.pb.h"
 #include "ipc/seqpacket.h"
-#include "ipc/unique_fd.h"
 #include "tests/attack/attack.h"
 
 namespace gmb::attack {
@@ -26,20 +26,20 @@ class OwnSession {
   [[nodiscard]] const v1::Welcome& welcome() const { return welcome_; }
   [[nodiscard]] ipc::SeqpacketSocket& socket() { return socket_; }
   // The memfd of its gate's page.
-  [[nodiscard]] const ipc::UniqueFd& gate() const { return gate_; }
+  [[nodiscard]] const base::UniqueFd& gate() const { return gate_; }
   // False once the broker has hung up. Drops what it has sent.
   [[nodiscard]] bool Lives();
 
  private:
   OwnSession(ipc::SeqpacketSocket socket, v1::Welcome welcome,
-             ipc::UniqueFd gate)
+             base::UniqueFd gate)
       : socket_(std::move(socket)),
         welcome_(std::move(welcome)),
         gate_(std::move(gate)) {}
 
   ipc::SeqpacketSocket socket_;
   v1::Welcome welcome_;
-  ipc::UniqueFd gate_;
+  base::UniqueFd gate_;
 };
 
 // Keeps a session as long as the attack asks for one: greets anew when the

@@ -9,7 +9,7 @@
 namespace gmb::attack {
 
 int SendFds(int socket, const std::string& bytes,
-            const std::vector<ipc::UniqueFd>& fds) {
+            const std::vector<base::UniqueFd>& fds) {
   iovec part{.iov_base = const_cast<char*>(bytes.data()),
              .iov_len = bytes.size()};
   std::vector<char> control(CMSG_SPACE(fds.size() * sizeof(int)));

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::attack {
 
 // Sends bytes with fds over any Unix socket, without waiting. 0, or errno.
 [[nodiscard]] int SendFds(int socket, const std::string& bytes,
-                          const std::vector<ipc::UniqueFd>& fds);
+                          const std::vector<base::UniqueFd>& fds);
 
 }  // namespace gmb::attack
 

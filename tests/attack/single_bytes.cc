@@ -14,7 +14,7 @@ namespace gmb::attack {
 namespace {
 
 struct Writer {
-  ipc::UniqueFd socket;
+  base::UniqueFd socket;
   size_t at = 0;
 };
 

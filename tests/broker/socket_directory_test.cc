@@ -29,8 +29,8 @@ ino_t InodeOf(const std::string& path) {
 bool Exists(const std::string& path) { return InodeOf(path) != 0; }
 
 // Leaves a socket at a path, as a server does.
-ipc::UniqueFd Listen(const std::string& path) {
-  ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+base::UniqueFd Listen(const std::string& path) {
+  base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_un address = *ipc::SocketAddress(path);
   EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
                    sizeof(address)),
@@ -39,7 +39,7 @@ ipc::UniqueFd Listen(const std::string& path) {
   return fd;
 }
 bool CanConnect(const std::string& path) {
-  const ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_un address = *ipc::SocketAddress(path);
   return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
                    sizeof(address)) == 0;
@@ -102,8 +102,8 @@ TEST_F(SocketDirectoryTest, RemovingATenantRemovesItsDirectoryAndNothingElse) {
   SocketDirectory sockets = Open();
   ASSERT_TRUE(sockets.AddTenant("a", {}).ok());
   ASSERT_TRUE(sockets.AddTenant("b", {}).ok());
-  const ipc::UniqueFd of_a = Listen(sockets.TenantGrpcSocket("a"));
-  const ipc::UniqueFd of_b = Listen(sockets.TenantGrpcSocket("b"));
+  const base::UniqueFd of_a = Listen(sockets.TenantGrpcSocket("a"));
+  const base::UniqueFd of_b = Listen(sockets.TenantGrpcSocket("b"));
   EXPECT_TRUE(sockets.RemoveTenant("a").ok());
   EXPECT_TRUE(sockets.RemoveTenant("a").ok());  // already gone
   EXPECT_FALSE(Exists(path_ + "/tenants/a"));

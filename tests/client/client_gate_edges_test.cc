@@ -58,8 +58,8 @@ TEST_F(ClientGateEdgesTest, AGateThatIsNoneIsRefused) {
     });
     return Client::Connect(Options()).status();
   };
-  const ipc::UniqueFd good = *ipc::CreateGatePage();
-  const ipc::UniqueFd loose(memfd_create("page", MFD_CLOEXEC));
+  const base::UniqueFd good = *ipc::CreateGatePage();
+  const base::UniqueFd loose(memfd_create("page", MFD_CLOEXEC));
   EXPECT_TRUE(absl::IsInternal(greet({})));
   EXPECT_TRUE(absl::IsInternal(greet({good.get(), good.get()})));
   EXPECT_TRUE(absl::IsInternal(greet({loose.get()})));

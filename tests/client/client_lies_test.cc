@@ -90,7 +90,7 @@ TEST_F(ClientLiesTest, MemoryThatCannotBeMappedIsReleased) {
     slabs.set_slabs_in_lease(1);
     slabs.add_slab_bytes(grant.grant().bytes());
     // Shorter than it says, and not sealed: touching it would be a SIGBUS.
-    const ipc::UniqueFd fd(memfd_create("short", MFD_CLOEXEC));
+    const base::UniqueFd fd(memfd_create("short", MFD_CLOEXEC));
     broker().SendFrame(frame, {fd.get()});
     broker().Say(grant);
   });
@@ -151,7 +151,7 @@ TEST_F(ClientLiesTest, BrokenFramesEndTheSession) {
       {"a refusal", refusal.SerializeAsString(), 0},
       {"a truncated frame", valid.SerializeAsString().substr(0, 5), 1},
   };
-  const ipc::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
+  const base::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
   size_t settled = 0;
   for (const Case& c : cases) {
     SCOPED_TRACE(c.what);
@@ -186,7 +186,7 @@ TEST_F(ClientLiesTest, RunningOutOfFileDescriptorsEndsTheSessionAndSaysSo) {
     frame.mutable_slabs()->set_slabs_in_lease(100);
     for (int i = 0; i < 100; ++i)
       frame.mutable_slabs()->add_slab_bytes(2 * kMiB);
-    const ipc::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
+    const base::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
     rlimit few = before;
     few.rlim_cur = static_cast<rlim_t>(fd.get()) + 50;
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -208,7 +208,7 @@ TEST_F(ClientLiesTest, FramesOutOfOrderEndTheSession) {
     frame.mutable_slabs()->set_request_id(message.request_id());
     frame.mutable_slabs()->set_slabs_in_lease(1);
     frame.mutable_slabs()->add_slab_bytes(2 * kMiB);
-    const ipc::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
+    const base::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
     broker().SendFrame(frame, {fd.get()});
   });
   const absl::Status status = client->Acquire(2 * kMiB).status();

@@ -43,7 +43,7 @@ class ClientMovesLiesTest : public test::ClientGateTest {
     frame.mutable_slabs()->set_first_slab(first);
     frame.mutable_slabs()->set_slabs_in_lease(of);
     frame.mutable_slabs()->add_slab_bytes(2 * kMiB);
-    const ipc::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
+    const base::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
     broker().SendFrame(frame, {fd.get()});
   }
   void ExpectOver(const std::string& why) {

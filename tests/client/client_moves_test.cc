@@ -233,9 +233,9 @@ TEST_F(ClientMovesTest, ManyLeasesMoveWhileThreadsComeAndGo) {
   for (int i = 0; i < kLeases; ++i)
     leases.push_back(*client->Acquire(10 * kMiB));
   ASSERT_TRUE(client->TurnGateOn(AtOnce()).ok());
-  ipc::Mutex mu;  // so that no Restore is missed
+  base::Mutex mu;  // so that no Restore is missed
   On(ClientMessage::kRestore, [&](const ClientMessage& message) {
-    ipc::MutexLock lock(&mu);
+    base::MutexLock lock(&mu);
     const ipc::GateWord word = Word();
     if (word.state() != ipc::GateState::kClosed && !word.paused())
       broker().Serve(message);
@@ -272,7 +272,7 @@ TEST_F(ClientMovesTest, ManyLeasesMoveWhileThreadsComeAndGo) {
                                       static_cast<char>(round)));
     }
     for (uint64_t m = second; m <= move; ++m) ASSERT_TRUE(AwaitMoved(m));
-    ipc::MutexLock lock(&mu);
+    base::MutexLock lock(&mu);
     ASSERT_TRUE(Reopen());
     ServeRestores();
   }

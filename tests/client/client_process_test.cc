@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/unique_fd.h"
 #include "gmb/client.h"
-#include "ipc/unique_fd.h"
 #include "tests/client/client_fixture.h"
 
 namespace gmb {
@@ -44,7 +44,7 @@ class ClientProcessTest : public test::ClientTest {
     close(in[0]);
     close(out[1]);
     input_.reset(in[1]);
-    const ipc::UniqueFd ready(out[0]);
+    const base::UniqueFd ready(out[0]);
     std::array<char, 6> line{};
     ASSERT_EQ(read(ready.get(), line.data(), line.size()), 6);  // "ready\n"
   }
@@ -77,7 +77,7 @@ class ClientProcessTest : public test::ClientTest {
 
  private:
   pid_t pid_ = 0;
-  ipc::UniqueFd input_;  // the broker's; it ends when this closes
+  base::UniqueFd input_;  // the broker's; it ends when this closes
 };
 
 TEST_F(ClientProcessTest, EveryCallFailsInAForkedChildAndNothingIsHarmed) {

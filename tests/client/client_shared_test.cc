@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "gmb/client.h"
-#include "ipc/unique_fd.h"
 #include "proto/error_status.h"
 #include "tests/client/client_gate_fixture.h"
 
@@ -35,7 +35,7 @@ bool Holds(const Lease& lease, char value) {
 
 // Whether this process may write there, as the kernel sees it.
 bool Writable(const Lease& lease, uint64_t offset) {
-  const ipc::UniqueFd zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
   return read(zero.get(), static_cast<char*>(lease.data()) + offset, 1) == 1;
 }
 

@@ -42,7 +42,7 @@ FakeBroker::FakeBroker(const std::string& dir, Options options)
 FakeBroker::~FakeBroker() {
   std::vector<std::thread> connections;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     stopping_ = true;
     for (const auto& [token, peer] : peers_)
       shutdown(peer->socket.fd(), SHUT_RDWR);
@@ -52,24 +52,24 @@ FakeBroker::~FakeBroker() {
   acceptor_.join();
   server_->Shutdown(std::chrono::system_clock::now());
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     connections.swap(connections_);
   }
   for (std::thread& connection : connections) connection.join();
 }
 
 void FakeBroker::OnMessage(MessageHandler handler) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   on_message_ = std::move(handler);
 }
 
 void FakeBroker::OnGreet(GreetHandler handler) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   on_greet_ = std::move(handler);
 }
 
 void FakeBroker::RefuseStreams(grpc::Status status) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   refuse_ = std::move(status);
 }
 
@@ -78,7 +78,7 @@ void FakeBroker::Accept() {
     std::array<pollfd, 2> fds = {
         {{listener_->fd(), POLLIN, 0}, {stop_->fd(), POLLIN, 0}}};
     poll(fds.data(), fds.size(), -1);
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (stopping_) return;
     auto accepted = listener_->TryAccept();
     if (!accepted.ok() || !accepted->has_value()) continue;
@@ -91,7 +91,7 @@ void FakeBroker::Accept() {
 void FakeBroker::Converse(ipc::SeqpacketSocket socket) {
   GreetHandler greet;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     greet = on_greet_;
   }
   if (greet != nullptr) return greet(socket);
@@ -117,7 +117,7 @@ std::shared_ptr<FakeBroker::Peer> FakeBroker::Greet(
     return nullptr;
   }
   std::vector<int> fds;
-  ipc::UniqueFd page;
+  base::UniqueFd page;
   if (options_.gate_layout != 0) {
     page = OrThrow(ipc::CreateGatePage());
     fds.push_back(page.get());
@@ -127,7 +127,7 @@ std::shared_ptr<FakeBroker::Peer> FakeBroker::Greet(
                                   .token = OrThrow(ipc::RandomToken(16)),
                                   .socket = std::move(socket)});
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     if (stopping_) return nullptr;
     peer->id = ++last_session_;
     v1::Welcome& welcome = *frame.mutable_welcome();
@@ -160,14 +160,14 @@ void FakeBroker::ReadAcks(Peer& peer) {
     auto packet = peer.socket.Receive(absl::InfiniteDuration());
     if (!packet.ok()) return;
     ++acknowledged_;
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     changed_.NotifyAll();
   }
 }
 
 void FakeBroker::EndSession(const std::shared_ptr<Peer>& peer) {
   --open_sessions_;
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   peers_.erase(peer->token);
   if (current_ == peer) current_ = nullptr;
   for (const auto& [id, keys] : peer->leases) {
@@ -185,7 +185,7 @@ grpc::Status FakeBroker::Session(
   const auto token = context->client_metadata().find("gmb-session-bin");
   std::shared_ptr<Peer> peer;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     ++streams_;
     changed_.NotifyAll();
     if (!refuse_.ok()) return refuse_;
@@ -206,7 +206,7 @@ grpc::Status FakeBroker::Session(
   while (stream->Read(&message)) {
     MessageHandler handler;
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       messages_.push_back(message);
       handler = on_message_;
       changed_.NotifyAll();
@@ -218,7 +218,7 @@ grpc::Status FakeBroker::Session(
     }
   }
   serving.reset();
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (peer->stream == stream) {
     peer->stream = nullptr;
     peer->context = nullptr;
@@ -228,7 +228,7 @@ grpc::Status FakeBroker::Session(
 
 std::shared_ptr<FakeBroker::Peer> FakeBroker::current() const {
   if (serving != nullptr) return std::static_pointer_cast<Peer>(serving);
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return current_;
 }
 

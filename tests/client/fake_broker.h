@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "device/allocator.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.grpc.pb.h"
@@ -19,7 +20,6 @@
 #include "grpcpp/grpcpp.h"
 #include "ipc/gate_page.h"
 #include "ipc/listener.h"
-#include "ipc/mutex.h"
 #include "ipc/seqpacket.h"
 #include "ipc/wakeup.h"
 
@@ -133,12 +133,12 @@ class FakeBroker final : private v1::SessionService::Service {
   void EndSession(const std::shared_ptr<Peer>& peer);
   v1::BrokerMessage Answer(const v1::ClientMessage& message);
   v1::BrokerMessage ReleaseLease(uint64_t lease_id);
-  std::vector<std::pair<uint64_t, ipc::UniqueFd>> MakeSlabs(uint64_t lease_id,
-                                                            uint64_t bytes);
-  static void FillSlab(const ipc::UniqueFd& fd, uint64_t bytes, char fill);
+  std::vector<std::pair<uint64_t, base::UniqueFd>> MakeSlabs(uint64_t lease_id,
+                                                             uint64_t bytes);
+  static void FillSlab(const base::UniqueFd& fd, uint64_t bytes, char fill);
   // Sends slabs in frames of Options::slabs_in_frame; `frame` has all but them.
   void SendInFrames(const v1::Slabs& frame,
-                    std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs);
+                    std::vector<std::pair<uint64_t, base::UniqueFd>> slabs);
   std::shared_ptr<Peer> current() const;
   uint64_t granularity_bytes() const;
 
@@ -149,8 +149,8 @@ class FakeBroker final : private v1::SessionService::Service {
   std::unique_ptr<grpc::Server> server_;
   std::thread acceptor_;
 
-  mutable ipc::Mutex mu_;
-  mutable ipc::CondVar changed_;
+  mutable base::Mutex mu_;
+  mutable base::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   MessageHandler on_message_ ABSL_GUARDED_BY(mu_);
   GreetHandler on_greet_ ABSL_GUARDED_BY(mu_);

@@ -19,7 +19,7 @@ uint64_t MoveOf(const v1::ClientMessage& message) {
 }  // namespace
 
 ipc::GateCells& FakeBroker::gate() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (current_ == nullptr || !current_->gate.has_value())
     throw std::runtime_error("no session with a gate");
   return current_->gate->cells();
@@ -32,7 +32,7 @@ void FakeBroker::Evict(uint64_t lease_id, uint64_t move) {
   Say(message);
 }
 
-void FakeBroker::FillSlab(const ipc::UniqueFd& fd, uint64_t bytes, char fill) {
+void FakeBroker::FillSlab(const base::UniqueFd& fd, uint64_t bytes, char fill) {
   const std::string contents(bytes, fill);
   if (pwrite(fd.get(), contents.data(), bytes, 0) !=
       static_cast<ssize_t>(bytes)) {
@@ -43,7 +43,7 @@ void FakeBroker::FillSlab(const ipc::UniqueFd& fd, uint64_t bytes, char fill) {
 void FakeBroker::DropSlabs(uint64_t lease_id) {
   const std::shared_ptr<Peer> peer = current();
   if (peer == nullptr) return;
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   for (const device::SlabKey key : peer->leases[lease_id])
     allocator_->Destroy(key).IgnoreError();
   peer->leases[lease_id].clear();
@@ -51,7 +51,7 @@ void FakeBroker::DropSlabs(uint64_t lease_id) {
 
 v1::BrokerMessage FakeBroker::SendSlabs(uint64_t lease_id, uint64_t move,
                                         uint64_t bytes, char fill) {
-  std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs =
+  std::vector<std::pair<uint64_t, base::UniqueFd>> slabs =
       MakeSlabs(lease_id, bytes);
   for (const auto& [slab_bytes, fd] : slabs) FillSlab(fd, slab_bytes, fill);
   v1::BrokerMessage message;

@@ -27,13 +27,13 @@ void FakeBroker::Serve(const v1::ClientMessage& message) {
   if (peer == nullptr) return;
   std::optional<v1::BrokerMessage> answer;
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     const auto it = peer->answers.find(message.request_id());
     if (it != peer->answers.end()) answer = it->second;
   }
   if (!answer.has_value()) {
     answer = Answer(message);
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     peer->answers[message.request_id()] = *answer;
   }
   Say(*answer);
@@ -82,7 +82,7 @@ v1::BrokerMessage FakeBroker::MakeLease(const v1::ClientMessage& request,
   grant.set_slabs(static_cast<uint32_t>((left + options_.slab_bytes - 1) /
                                         options_.slab_bytes));
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     grant.set_lease_id(++last_lease_);
     if (left == 0 || left > *allocator_->FreeBytes()) {
       *answer.mutable_error() = proto::ToWireError(
@@ -106,17 +106,17 @@ v1::BrokerMessage FakeBroker::MakeLease(const v1::ClientMessage& request,
   return answer;
 }
 
-std::vector<std::pair<uint64_t, ipc::UniqueFd>> FakeBroker::MakeSlabs(
+std::vector<std::pair<uint64_t, base::UniqueFd>> FakeBroker::MakeSlabs(
     uint64_t lease_id, uint64_t left) {
   const std::shared_ptr<Peer> peer = current();
-  std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs;
+  std::vector<std::pair<uint64_t, base::UniqueFd>> slabs;
   while (left > 0) {
     const uint64_t bytes = std::min(left, options_.slab_bytes);
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     device::CreatedSlab slab = OrThrow(allocator_->Create(bytes));
     peer->leases[lease_id].push_back(slab.key);
     slabs.emplace_back(bytes,
-                       std::move(std::get<ipc::UniqueFd>(slab.exported)));
+                       std::move(std::get<base::UniqueFd>(slab.exported)));
     left -= bytes;
   }
   return slabs;
@@ -124,7 +124,7 @@ std::vector<std::pair<uint64_t, ipc::UniqueFd>> FakeBroker::MakeSlabs(
 
 void FakeBroker::SendInFrames(
     const v1::Slabs& frame,
-    std::vector<std::pair<uint64_t, ipc::UniqueFd>> slabs) {
+    std::vector<std::pair<uint64_t, base::UniqueFd>> slabs) {
   const auto in_frame = static_cast<size_t>(options_.slabs_in_frame);
   for (size_t first = 0; first < slabs.size(); first += in_frame) {
     v1::BrokerFrame next;
@@ -144,7 +144,7 @@ void FakeBroker::SendInFrames(
 v1::BrokerMessage FakeBroker::ReleaseLease(uint64_t lease_id) {
   const std::shared_ptr<Peer> peer = current();
   v1::BrokerMessage answer;
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   const auto it = peer->leases.find(lease_id);
   if (it == peer->leases.end()) {
     *answer.mutable_error() = proto::ToWireError(proto::MakeError(
@@ -160,7 +160,7 @@ v1::BrokerMessage FakeBroker::ReleaseLease(uint64_t lease_id) {
 
 void FakeBroker::Say(const v1::BrokerMessage& message) {
   const std::shared_ptr<Peer> peer = current();
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (peer != nullptr && peer->stream != nullptr) peer->stream->Write(message);
 }
 
@@ -170,7 +170,7 @@ void FakeBroker::SendFrame(const v1::BrokerFrame& frame,
   if (peer == nullptr) return;
   v1::BrokerFrame numbered = frame;
   if (numbered.has_slabs() && numbered.slabs().frame_id() == 0) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     numbered.mutable_slabs()->set_frame_id(++peer->last_frame);
   }
   SendBytes(numbered.SerializeAsString(), fds);
@@ -184,13 +184,13 @@ void FakeBroker::SendBytes(const std::string& bytes,
 }
 
 void FakeBroker::BreakStream() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (current_ != nullptr && current_->context != nullptr)
     current_->context->TryCancel();
 }
 
 void FakeBroker::HangUp() {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   if (current_ != nullptr) shutdown(current_->socket.fd(), SHUT_RDWR);
 }
 
@@ -199,7 +199,7 @@ bool FakeBroker::WaitUntil(const std::function<bool()>& done) {
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!done()) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     // Not everything that a test looks at notifies.
     changed_.WaitUntil(
         &mu_, std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
@@ -208,31 +208,31 @@ bool FakeBroker::WaitUntil(const std::function<bool()>& done) {
 }
 
 std::vector<v1::ClientMessage> FakeBroker::messages() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return messages_;
 }
 
 int FakeBroker::Count(v1::ClientMessage::KindCase kind) const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return static_cast<int>(std::count_if(
       messages_.begin(), messages_.end(),
       [kind](const v1::ClientMessage& m) { return m.kind_case() == kind; }));
 }
 
 uint64_t FakeBroker::granularity_bytes() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return allocator_->info().granularity_bytes;
 }
 
 int FakeBroker::leases() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   size_t leases = 0;
   for (const auto& [token, peer] : peers_) leases += peer->leases.size();
   return static_cast<int>(leases);
 }
 
 uint64_t FakeBroker::FreeBytes() const {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   return OrThrow(allocator_->FreeBytes());
 }
 

@@ -94,14 +94,14 @@ TEST_F(BadFramesTest, AcknowledgingWhatWasNotSentEndsTheSession) {
 }
 
 TEST_F(BadFramesTest, AnyFdEndsTheSessionAlsoWithAGoodFrame) {
-  const ipc::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ExpectEnds("x", {null.get()});
   ExpectEnds(Ack(1), {null.get()});
   ExpectEnds("x", std::vector<int>(ipc::kMaxFds, null.get()));
 }
 
 TEST_F(BadFramesTest, BadGreetingsAreRefused) {
-  const ipc::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   v1::ClientFrame hello;
   hello.mutable_hello()->set_protocol_version(1);
   hello.mutable_hello()->set_nonce(std::string(16, 'n'));
@@ -139,7 +139,7 @@ TEST_F(BadFramesTest, RandomPacketsOfManySessionsLeaveNothingBehind) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  const ipc::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (int i = 0; i < 50; ++i) {
     auto session = RawSession::Open(TenantDir("a"));
     ASSERT_TRUE(session.ok()) << session.status();

@@ -14,8 +14,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
+#include "base/unique_fd.h"
 #include "gmb/error.h"
-#include "ipc/unique_fd.h"
 #include "tests/component/component_test.h"
 
 namespace gmb::component {
@@ -139,7 +139,7 @@ class StandardError {
  public:
   explicit StandardError(const std::string& file)
       : file_(file), saved_(::dup(STDERR_FILENO)) {
-    const ipc::UniqueFd to(
+    const base::UniqueFd to(
         ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     ::dup2(to.get(), STDERR_FILENO);
   }
@@ -151,7 +151,7 @@ class StandardError {
 
  private:
   const std::string file_;
-  const ipc::UniqueFd saved_;
+  const base::UniqueFd saved_;
 };
 
 TEST_F(DeathTest, TheLibraryWritesNothingToStandardErrorWhateverHappens) {

@@ -18,7 +18,7 @@ constexpr int kPatienceMs = 20'000;
 // Both outputs of the child go into the pipe.
 pid_t Spawn(const std::string& program,
             const std::vector<std::string>& arguments, unsigned fd_limit,
-            ipc::UniqueFd* output) {
+            base::UniqueFd* output) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
   std::vector<std::string> words = {std::string(GMB_PROGRAM_DIR) + "/" +
@@ -92,7 +92,7 @@ int GmbdProcess::WaitForExit() {
 
 CommandResult RunGmb(const std::vector<std::string>& arguments) {
   CommandResult result{-1, ""};
-  ipc::UniqueFd output;
+  base::UniqueFd output;
   const pid_t pid = Spawn("gmb", arguments, 0, &output);
   std::array<char, 4096> buffer{};
   ssize_t n = 0;

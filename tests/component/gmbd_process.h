@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb {
 
@@ -34,7 +34,7 @@ class GmbdProcess {
  private:
   bool ReadMore();
 
-  ipc::UniqueFd stderr_;
+  base::UniqueFd stderr_;
   pid_t pid_;  // after stderr_, which its making fills
   std::string log_;
 };

@@ -2,8 +2,8 @@
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "gmb/error.h"
-#include "ipc/mutex.h"
 #include "tests/component/component_test.h"
 
 namespace gmb::component {
@@ -24,16 +24,16 @@ class LiveChangeTest : public ComponentTest {
 TEST_F(LiveChangeTest, AClientHearsOfItsBudgetAndIsHeldToItAtOnce) {
   StartBroker();
   MakeTenant("a");
-  ipc::Mutex mu;
+  base::Mutex mu;
   QuotaView last;
   ClientOptions options = OptionsFor(TenantDir("a"));
   options.on_budget_changed = [&](const QuotaView& quota) {
-    const ipc::MutexLock lock(&mu);
+    const base::MutexLock lock(&mu);
     last = quota;
   };
   const auto hears = [&](uint64_t limit_bytes, uint64_t over_bytes) {
     return Await([&] {
-      const ipc::MutexLock lock(&mu);
+      const base::MutexLock lock(&mu);
       return last.limit_bytes == limit_bytes &&
              last.over_limit_bytes == over_bytes;
     });

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "gmb/error.h"
 #include "ipc/seqpacket.h"
 #include "ipc/socket_path.h"
-#include "ipc/unique_fd.h"
 #include "tests/component/component_test.h"
 #include "tests/component/raw_session.h"
 
@@ -84,9 +84,9 @@ TEST_F(ManyConnectionsTest, AFloodOfTheGrpcSocketDisturbsNobody) {
   // One that has a session before it, and keeps it.
   auto before = RawSession::Open(TenantDir("a"));
   ASSERT_TRUE(before.ok()) << before.status();
-  std::vector<ipc::UniqueFd> flood;
+  std::vector<base::UniqueFd> flood;
   for (size_t i = 0; i < kConnections; ++i) {
-    ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_TRUE(fd.valid()) << i;
     ASSERT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
                         sizeof(*address)),

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "ipc/mutex.h"
+#include "base/mutex.h"
 #include "tests/component/component_test.h"
 #include "tests/component/raw_session.h"
 
@@ -20,25 +20,25 @@ class Window {
  public:
   // False once there will be no more answers.
   bool Enter() {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     while (used_ >= 500 && !closed_) left_.Wait(&mu_);
     ++used_;
     return !closed_;
   }
   void Leave() {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     --used_;
     left_.NotifyAll();
   }
   void Close() {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     closed_ = true;
     left_.NotifyAll();
   }
 
  private:
-  ipc::Mutex mu_;
-  ipc::CondVar left_;
+  base::Mutex mu_;
+  base::CondVar left_;
   int used_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -75,7 +75,7 @@ std::unique_ptr<RawStream> RawSession::OpenStream(
 }
 
 absl::StatusOr<v1::Slabs> RawSession::TakeSlabs(
-    std::vector<ipc::UniqueFd>* fds) {
+    std::vector<base::UniqueFd>* fds) {
   absl::StatusOr<ipc::Packet> packet = socket.Receive(kRawPatience);
   if (!packet.ok()) return packet.status();
   v1::BrokerFrame frame;

@@ -9,12 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "ipc/seqpacket.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::component {
 
@@ -64,7 +64,7 @@ struct RawSession {
   // Receives one Slabs frame, keeps its fds in `fds` or closes them, and
   // acknowledges it.
   absl::StatusOr<v1::Slabs> TakeSlabs(
-      std::vector<ipc::UniqueFd>* fds = nullptr);
+      std::vector<base::UniqueFd>* fds = nullptr);
   // OK when the broker hangs up, whatever it says before.
   absl::Status AwaitHangUp();
 };

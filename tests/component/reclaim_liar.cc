@@ -26,7 +26,7 @@ Liar::Liar(const std::string& tenant_dir) : tenant_dir_(tenant_dir) {
       ipc::SeqpacketSocket::Connect(tenant_dir + "/handle.sock", kLong);
   Require(socket.ok(), "no broker");
   socket_.emplace(*std::move(socket));
-  std::vector<ipc::UniqueFd> fds;
+  std::vector<base::UniqueFd> fds;
   const v1::BrokerFrame challenge = ReceiveFrame(&fds);
   v1::ClientFrame hello;
   hello.mutable_hello()->set_protocol_version(1);
@@ -41,7 +41,7 @@ Liar::Liar(const std::string& tenant_dir) : tenant_dir_(tenant_dir) {
   stream_ = std::make_unique<RawStream>(tenant_dir_, welcome_.token());
 }
 
-v1::BrokerFrame Liar::ReceiveFrame(std::vector<ipc::UniqueFd>* fds) {
+v1::BrokerFrame Liar::ReceiveFrame(std::vector<base::UniqueFd>* fds) {
   absl::StatusOr<ipc::Packet> packet = socket_->Receive(kLong);
   Require(packet.ok(), "no frame");
   v1::BrokerFrame frame;
@@ -105,7 +105,7 @@ void Liar::BreakStream() {
 void Liar::TakeSlabs(uint64_t lease, uint32_t slabs) {
   Memory& memory = memory_[lease];
   while (memory.slabs.size() < slabs) {
-    std::vector<ipc::UniqueFd> fds;
+    std::vector<base::UniqueFd> fds;
     const v1::BrokerFrame frame = ReceiveFrame(&fds);
     Require(frame.has_slabs() && frame.slabs().lease_id() == lease,
             "not this lease's slabs");

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/gate_page.h"
 #include "ipc/seqpacket.h"
-#include "ipc/unique_fd.h"
 #include "tests/component/raw_session.h"
 
 namespace gmb::component {
@@ -73,14 +73,14 @@ class Liar {
     std::vector<std::unique_ptr<Mapping>> slabs;
   };
 
-  v1::BrokerFrame ReceiveFrame(std::vector<ipc::UniqueFd>* fds);
+  v1::BrokerFrame ReceiveFrame(std::vector<base::UniqueFd>* fds);
   void TakeSlabs(uint64_t lease, uint32_t slabs);
   v1::BrokerMessage Receive();
 
   const std::string tenant_dir_;
   std::optional<ipc::SeqpacketSocket> socket_;
   v1::Welcome welcome_;
-  ipc::UniqueFd gate_fd_;
+  base::UniqueFd gate_fd_;
   std::optional<ipc::GatePage> gate_;
   std::unique_ptr<RawStream> stream_;
   uint64_t last_id_ = 0;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 #include "tests/component/component_test.h"
 
 namespace gmb::component {
@@ -47,7 +47,7 @@ bool Holds(const Lease& lease, char value) {
 
 // Whether the kernel lets this process write there; if so, it has.
 bool Writable(const Lease& lease) {
-  const ipc::UniqueFd zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
   return read(zero.get(), lease.data(), 1) == 1;
 }
 

@@ -13,8 +13,8 @@
 namespace gmb::component {
 namespace {
 
-ipc::UniqueFd StreamSocket() {
-  return ipc::UniqueFd(
+base::UniqueFd StreamSocket() {
+  return base::UniqueFd(
       ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
@@ -41,7 +41,7 @@ StandIn::~StandIn() {
 void StandIn::Crowd() {
   const sockaddr_un address = ipc::SocketAddress(path_).value();
   while (true) {
-    ipc::UniqueFd fd = StreamSocket();
+    base::UniqueFd fd = StreamSocket();
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
                   sizeof(address)) != 0) {
       if (errno == EAGAIN) return;
@@ -57,13 +57,13 @@ bool StandIn::TurnOneAway() {
 }
 
 size_t StandIn::TakeAll() {
-  for (ipc::UniqueFd fd = Accept(); fd.valid(); fd = Accept())
+  for (base::UniqueFd fd = Accept(); fd.valid(); fd = Accept())
     taken_.push_back(std::move(fd));
   return taken_.size();
 }
 
-ipc::UniqueFd StandIn::Accept() const {
-  return ipc::UniqueFd(
+base::UniqueFd StandIn::Accept() const {
+  return base::UniqueFd(
       ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::component {
 
@@ -28,13 +28,13 @@ class StandIn {
   [[nodiscard]] size_t TakeAll();
 
  private:
-  [[nodiscard]] ipc::UniqueFd Accept() const;
+  [[nodiscard]] base::UniqueFd Accept() const;
 
   const std::string path_;
   const std::string aside_;
-  ipc::UniqueFd listener_;
-  std::vector<ipc::UniqueFd> crowd_;
-  std::vector<ipc::UniqueFd> taken_;
+  base::UniqueFd listener_;
+  std::vector<base::UniqueFd> crowd_;
+  std::vector<base::UniqueFd> taken_;
 };
 
 }  // namespace gmb::component

@@ -53,7 +53,7 @@ class Holder {
   }
   // As a program may that was given rights over other users' files.
   void GiveSlabsTo(uid_t owner) const {
-    for (const ipc::UniqueFd& slab : slabs_)
+    for (const base::UniqueFd& slab : slabs_)
       EXPECT_EQ(fchown(slab.get(), owner, static_cast<gid_t>(-1)), 0);
   }
   void CloseSlabs() { slabs_.clear(); }
@@ -61,7 +61,7 @@ class Holder {
  private:
   RawSession session_;
   std::unique_ptr<RawStream> stream_;
-  std::vector<ipc::UniqueFd> slabs_;
+  std::vector<base::UniqueFd> slabs_;
   uint64_t lease_ = 0;
 };
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "device/cuda_device.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_driver.h"
 
 namespace gmb::device {
 namespace {

@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "broker/hostpool/slab_rooms.h"
-#include "device/cuda_devices.h"
-#include "device/host_copy_engine.h"
-#include "device/page_locker.h"
+#include "device/cuda/cuda_devices.h"
+#include "device/host/host_copy_engine.h"
+#include "device/hostpool/page_locker.h"
 
 namespace gmb::device {
 namespace {
@@ -105,8 +105,8 @@ absl::Status TestLease::DestroyAll() {
 }
 
 ShareableHandle TestLease::Duplicate(size_t i) const {
-  const auto& fd = std::get<ipc::UniqueFd>(slabs_[i].exported);
-  return ipc::UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  const auto& fd = std::get<base::UniqueFd>(slabs_[i].exported);
+  return base::UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
 }
 
 absl::Status TestLease::Map() {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "device/copier.h"
-#include "device/host_pool.h"
+#include "device/hostpool/copier.h"
+#include "device/hostpool/host_pool.h"
 #include "device/mapper.h"
 #include "tests/device/device_contract.h"
 #include "tests/device/faulty_copy_engine.h"

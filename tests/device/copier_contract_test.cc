@@ -116,8 +116,8 @@ TEST_P(CopierContract, ContentsOutliveTheClientThatWroteThem) {
   absl::StatusOr<Slab> slab = Create(8 * kMiB);
   ASSERT_OK(slab);
   const auto duplicate = [](const Slab& of) {
-    return std::make_shared<const ShareableHandle>(ipc::UniqueFd(
-        fcntl(std::get<ipc::UniqueFd>(of.handle).get(), F_DUPFD_CLOEXEC, 0)));
+    return std::make_shared<const ShareableHandle>(base::UniqueFd(
+        fcntl(std::get<base::UniqueFd>(of.handle).get(), F_DUPFD_CLOEXEC, 0)));
   };
   std::unique_ptr<RemoteMapper> writer = StartClient();
   ASSERT_OK(Lease(writer.get(), {&*slab}));
@@ -242,9 +242,9 @@ TEST_P(CopierContract, RoomThatDoesNotFitTheSlabIsRefused) {
 TEST_P(CopierContract, AHandleThatIsNoSlabIsRefusedAndClosed) {
   const uint64_t fds = CountOpenFds();
   std::vector<ShareableHandle> bad;
-  bad.emplace_back(ipc::UniqueFd());
+  bad.emplace_back(base::UniqueFd());
   bad.emplace_back(IpcHandle{});
-  bad.emplace_back(ipc::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)));
+  bad.emplace_back(base::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)));
   for (ShareableHandle& handle : bad) {
     CopyAnswers answers;
     copier_->Push(

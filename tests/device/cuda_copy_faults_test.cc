@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "device/copier.h"
 #include "device/devices.h"
-#include "device/host_pool.h"
-#include "device/page_locker.h"
+#include "device/hostpool/copier.h"
+#include "device/hostpool/host_pool.h"
+#include "device/hostpool/page_locker.h"
 #include "tests/device/copier_contract.h"
 #include "tests/device/fake_cuda/fake_cuda.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/cuda_status.h"
+#include "device/cuda/cuda_status.h"
 #include "device/devices.h"
 #include "tests/device/fake_cuda/fake_cuda.h"
 #include "tests/device/remote_mapper.h"

@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/unique_fd.h"
 #include "device/allocator.h"
 #include "device/devices.h"
 #include "device/handle.h"
-#include "ipc/unique_fd.h"
 #include "tests/device/remote_mapper.h"
 
 #define ASSERT_OK(expression) ASSERT_EQ(StatusOf(expression), absl::OkStatus())

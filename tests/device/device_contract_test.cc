@@ -148,7 +148,7 @@ TEST_P(DeviceContract, MapWithABadHandleMapsNothing) {
   }
   Slab bad{.bytes = kSlab, .handle = IpcHandle{}};
   if (!is_ipc()) {
-    bad.handle = ipc::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC));
+    bad.handle = base::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC));
   }
   std::vector<Slab*> good;
   for (Slab& slab : slabs) good.push_back(&slab);

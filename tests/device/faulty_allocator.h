@@ -12,8 +12,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "device/allocator.h"
-#include "ipc/mutex.h"
 
 namespace gmb::device {
 
@@ -40,7 +40,7 @@ class FaultyAllocator final : public Allocator {
     Set(op, k, UINT64_MAX, std::move(status));
   }
   void Heal() {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     for (Fault& fault : faults_) fault.last = 0;
     outside_bytes_ = 0;
     users_.clear();
@@ -49,26 +49,26 @@ class FaultyAllocator final : public Allocator {
   // Another process holds this much: FreeBytes is lower by it, and a Create
   // that does not fit beside it is RESOURCE_EXHAUSTED.
   void SetOutsideBytes(uint64_t bytes) {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     outside_bytes_ = bytes;
   }
 
   // A process `pid` takes the bytes of the next slab that is destroyed, before
   // anybody else can, and the driver says so.
   void StealNextDestroyed(pid_t pid) {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     thief_ = pid;
   }
 
   // Sets what the driver says of other processes.
   void SetProcesses(std::vector<ProcessUsage> users) {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     users_ = std::move(users);
   }
 
   // Calls so far, failed ones included.
   [[nodiscard]] uint64_t calls(Op op) const {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     return faults_[static_cast<size_t>(op)].calls;
   }
 
@@ -91,7 +91,7 @@ class FaultyAllocator final : public Allocator {
     const absl::StatusOr<uint64_t> before = real_->FreeBytes();
     const absl::Status destroyed = real_->Destroy(key);
     const absl::StatusOr<uint64_t> after = real_->FreeBytes();
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     if (thief_ != 0 && before.ok() && after.ok() && *after > *before) {
       outside_bytes_ += *after - *before;
       users_.push_back({std::exchange(thief_, 0), *after - *before});
@@ -111,7 +111,7 @@ class FaultyAllocator final : public Allocator {
   }
 
   [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> Processes() override {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     return users_;
   }
 
@@ -124,7 +124,7 @@ class FaultyAllocator final : public Allocator {
   };
 
   void Set(Op op, uint64_t k, uint64_t last, absl::Status status) {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     Fault& fault = faults_[static_cast<size_t>(op)];
     fault.first = fault.calls + k;
     fault.last = last == UINT64_MAX ? last : fault.calls + last;
@@ -132,7 +132,7 @@ class FaultyAllocator final : public Allocator {
   }
 
   absl::Status Count(Op op) {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     Fault& fault = faults_[static_cast<size_t>(op)];
     ++fault.calls;
     const bool fails = fault.first <= fault.calls && fault.calls <= fault.last;
@@ -140,7 +140,7 @@ class FaultyAllocator final : public Allocator {
   }
 
   uint64_t outside_bytes() const {
-    const ipc::MutexLock lock(&mutex_);
+    const base::MutexLock lock(&mutex_);
     return outside_bytes_;
   }
 
@@ -152,7 +152,7 @@ class FaultyAllocator final : public Allocator {
 
   const std::unique_ptr<Allocator> real_;
   DeviceInfo info_;
-  mutable ipc::Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::array<Fault, 3> faults_ ABSL_GUARDED_BY(mutex_);
   uint64_t outside_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<ProcessUsage> users_ ABSL_GUARDED_BY(mutex_);

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "device/devices.h"
-#include "ipc/unique_fd.h"
 #include "tests/device/faulty_allocator.h"
 
 namespace gmb::device {
@@ -45,7 +45,7 @@ class HostDevice : public testing::Test {
   }
 
   static int FdOf(const CreatedSlab& slab) {
-    return std::get<ipc::UniqueFd>(slab.exported).get();
+    return std::get<base::UniqueFd>(slab.exported).get();
   }
 
   std::unique_ptr<MappedRange> MapOne(ShareableHandle handle, uint64_t bytes) {
@@ -87,7 +87,7 @@ TEST_F(HostDevice, SlabsAreSealedBeforeTheyLeave) {
 }
 
 TEST_F(HostDevice, UnsealedMemfdIsRefused) {
-  ipc::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  base::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(memfd.get(), kSlab), 0);
   MapOne(std::move(memfd), kSlab);
   EXPECT_EQ(map_status_.code(), absl::StatusCode::kInvalidArgument);
@@ -95,7 +95,7 @@ TEST_F(HostDevice, UnsealedMemfdIsRefused) {
 }
 
 TEST_F(HostDevice, MemfdSealedAgainstShrinkingAloneIsRefused) {
-  ipc::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  base::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(memfd.get(), kSlab), 0);
   ASSERT_EQ(fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   MapOne(std::move(memfd), kSlab);
@@ -103,7 +103,7 @@ TEST_F(HostDevice, MemfdSealedAgainstShrinkingAloneIsRefused) {
 }
 
 TEST_F(HostDevice, SealedMemfdThatIsTooSmallIsRefused) {
-  ipc::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  base::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(memfd.get(), kSlab - 4096), 0);
   ASSERT_EQ(fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
   MapOne(std::move(memfd), kSlab);
@@ -112,7 +112,7 @@ TEST_F(HostDevice, SealedMemfdThatIsTooSmallIsRefused) {
 }
 
 TEST_F(HostDevice, WriteProtectedMemfdIsRefusedAndNothingStaysMapped) {
-  ipc::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  base::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(memfd.get(), kSlab), 0);
   ASSERT_EQ(fcntl(memfd.get(), F_ADD_SEALS,
                   F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
@@ -131,8 +131,8 @@ TEST_F(HostDevice, WriteProtectedMemfdIsRefusedAndNothingStaysMapped) {
 TEST_F(HostDevice, FdInAnUnreadSocketCountsAsHeld) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-  ipc::UniqueFd sender(pair[0]);
-  ipc::UniqueFd receiver(pair[1]);
+  base::UniqueFd sender(pair[0]);
+  base::UniqueFd receiver(pair[1]);
   CreatedSlab slab = Create(kSlab);
   char byte = 0;
   iovec part = {&byte, 1};
@@ -177,13 +177,13 @@ TEST_F(HostDevice, HeldSlabsCountAgainstTheCapacity) {
 TEST_F(HostDevice, PathDescriptorKeepsNeitherMemoryNorBytes) {
   CreatedSlab slab = Create(kSlab);
   ASSERT_EQ(pwrite(FdOf(slab), "secret", 6, 0), 6);
-  ipc::UniqueFd path(
+  base::UniqueFd path(
       open(absl::StrCat("/proc/self/fd/", FdOf(slab)).c_str(), O_PATH));
   ASSERT_TRUE(path.valid());
   slab.exported = ShareableHandle();
   ASSERT_TRUE(allocator_->Destroy(slab.key).ok());
   EXPECT_EQ(FreeBytes(), 8 * kSlab);
-  ipc::UniqueFd again(
+  base::UniqueFd again(
       open(absl::StrCat("/proc/self/fd/", path.get()).c_str(), O_RDWR));
   ASSERT_TRUE(again.valid());
   char bytes[6];
@@ -216,7 +216,7 @@ TEST_F(HostDevice, TooFewDescriptorsIsNotTakenForAFullDevice) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   const rlim_t saved = limit.rlim_cur;
   for (rlim_t room = 0; room < 3; ++room) {
-    const ipc::UniqueFd probe(dup(0));
+    const base::UniqueFd probe(dup(0));
     limit.rlim_cur = static_cast<rlim_t>(probe.get()) + room;
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     const absl::Status refused = allocator_->Create(kSlab).status();

@@ -1,4 +1,4 @@
-#include "device/host_pool.h"
+#include "device/hostpool/host_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "device/machine_memory.h"
+#include "device/hostpool/machine_memory.h"
 
 namespace gmb::device {
 namespace {

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "device/devices.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::device {
 namespace {
@@ -62,12 +62,12 @@ class HostStuckSlabs : public testing::Test {
 
   struct Slab {
     SlabKey key;
-    ipc::UniqueFd fd;  // the client's
+    base::UniqueFd fd;  // the client's
   };
   Slab Create() {
     const AsBroker broker;
     CreatedSlab slab = allocator_->Create(kStuckSlab).value();
-    return {slab.key, std::get<ipc::UniqueFd>(std::move(slab.exported))};
+    return {slab.key, std::get<base::UniqueFd>(std::move(slab.exported))};
   }
   absl::Status Destroy(const Slab& slab) {
     const AsBroker broker;
@@ -87,11 +87,11 @@ class HostStuckSlabs : public testing::Test {
   }
   // Of a slab that nobody has open any more: through what the kernel does not
   // count.
-  static ipc::UniqueFd PathOf(const Slab& slab) {
-    return ipc::UniqueFd(
+  static base::UniqueFd PathOf(const Slab& slab) {
+    return base::UniqueFd(
         open(absl::StrCat("/proc/self/fd/", slab.fd.get()).c_str(), O_PATH));
   }
-  static void GiveTo(uid_t owner, const ipc::UniqueFd& path) {
+  static void GiveTo(uid_t owner, const base::UniqueFd& path) {
     ASSERT_EQ(
         fchownat(path.get(), "", owner, static_cast<gid_t>(-1), AT_EMPTY_PATH),
         0);
@@ -105,7 +105,7 @@ TEST_F(HostStuckSlabs,
   if (geteuid() != 0) GTEST_SKIP() << "only root changes a file's owner";
   Slab stuck = Create();
   Slab other = Create();
-  const ipc::UniqueFd path = PathOf(stuck);
+  const base::UniqueFd path = PathOf(stuck);
   ASSERT_TRUE(Destroy(stuck).ok());
   ASSERT_TRUE(Destroy(other).ok());
   EXPECT_EQ(FreeSlabs(), kSlabs - 2);
@@ -149,14 +149,14 @@ TEST_F(HostStuckSlabs, AnImmutableOneHoldsUpNoOther) {
   int flags = FS_IMMUTABLE_FL;
   if (ioctl(stuck.fd.get(), FS_IOC_SETFLAGS, &flags) != 0)
     GTEST_SKIP() << "no memfd can be made immutable here: " << strerror(errno);
-  const ipc::UniqueFd path = PathOf(stuck);
+  const base::UniqueFd path = PathOf(stuck);
   stuck.fd.reset();
   other.fd.reset();
   EXPECT_EQ(FreeSlabs(), kSlabs - 1);
   ASSERT_EQ(Stuck().size(), 1);
   EXPECT_THAT(Stuck()[0].stuck, HasSubstr("immutable"));
 
-  ipc::UniqueFd again(
+  base::UniqueFd again(
       open(absl::StrCat("/proc/self/fd/", path.get()).c_str(), O_RDONLY));
   flags = 0;
   ASSERT_EQ(ioctl(again.get(), FS_IOC_SETFLAGS, &flags), 0);
@@ -202,7 +202,7 @@ class AbsentPage {
   [[nodiscard]] uffdio_range Range() const {
     return {reinterpret_cast<uintptr_t>(page_), kPage};
   }
-  const ipc::UniqueFd faults_;
+  const base::UniqueFd faults_;
   void* const page_;
   bool ready_ = false;
 };

@@ -37,8 +37,8 @@ absl::StatusOr<std::unique_ptr<RemoteMapper>> RemoteMapper::Start(
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return absl::ErrnoToStatus(errno, "socketpair");
   }
-  ipc::UniqueFd ours(pair[0]);
-  ipc::UniqueFd theirs(pair[1]);
+  base::UniqueFd ours(pair[0]);
+  base::UniqueFd theirs(pair[1]);
   std::array<std::string, 7> args = {
       program_invocation_short_name,
       remote::kRole,
@@ -130,7 +130,7 @@ absl::Status RemoteMapper::AddSlab(const ShareableHandle& handle,
     request.ipc_handle = *ipc_handle;
     return Call(request).status();
   }
-  return Call(request, std::get<ipc::UniqueFd>(handle).get()).status();
+  return Call(request, std::get<base::UniqueFd>(handle).get()).status();
 }
 
 absl::Status RemoteMapper::Map() { return Call({.op = Op::kMap}).status(); }

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/unique_fd.h"
 #include "device/handle.h"
 #include "device/mapper.h"
-#include "ipc/unique_fd.h"
 #include "tests/device/remote_mapper_wire.h"
 
 namespace gmb::device {
@@ -81,13 +81,13 @@ class RemoteMapper {
   void Kill();
 
  private:
-  RemoteMapper(pid_t pid, ipc::UniqueFd socket)
+  RemoteMapper(pid_t pid, base::UniqueFd socket)
       : pid_(pid), socket_(std::move(socket)) {}
 
   absl::StatusOr<uint64_t> Call(const remote::Request& request, int fd = -1);
 
   pid_t pid_;
-  ipc::UniqueFd socket_;
+  base::UniqueFd socket_;
   uint64_t address_ = 0;
   absl::Duration elapsed_;
 };

@@ -63,7 +63,7 @@ class RemoteMapperProcess {
  private:
   bool ServeOne() {
     Request request;
-    ipc::UniqueFd fd;
+    base::UniqueFd fd;
     if (!Receive(&request, &fd)) return false;
     Reply reply;
     const absl::Time start = absl::Now();
@@ -77,7 +77,7 @@ class RemoteMapperProcess {
     return true;
   }
 
-  static bool Receive(Request* request, ipc::UniqueFd* fd) {
+  static bool Receive(Request* request, base::UniqueFd* fd) {
     iovec part = {request, sizeof(*request)};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     msghdr message = {};
@@ -96,7 +96,7 @@ class RemoteMapperProcess {
     return true;
   }
 
-  absl::StatusOr<uint64_t> Do(const Request& request, ipc::UniqueFd fd) {
+  absl::StatusOr<uint64_t> Do(const Request& request, base::UniqueFd fd) {
     if (request.op == Op::kReserve) return Reserve(request);
     if (request.op == Op::kAddSlab) return AddSlab(request, std::move(fd));
     if (request.op == Op::kCountOpenFds) return CountOpenFds();
@@ -133,7 +133,7 @@ class RemoteMapperProcess {
     return 0;
   }
 
-  absl::StatusOr<uint64_t> AddSlab(const Request& request, ipc::UniqueFd fd) {
+  absl::StatusOr<uint64_t> AddSlab(const Request& request, base::UniqueFd fd) {
     if (request.keep_fd) {
       kept_.emplace_back(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
     }
@@ -197,7 +197,7 @@ class RemoteMapperProcess {
   std::unique_ptr<MappedRange> range_;
   std::vector<ShareableHandle> handles_;
   std::vector<uint64_t> slab_bytes_;
-  std::vector<ipc::UniqueFd> kept_;
+  std::vector<base::UniqueFd> kept_;
   std::vector<uint64_t> buffer_;
 };
 

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "device/cuda_context.h"
-#include "device/cuda_device.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_driver.h"
 #include "gmb/client.h"
 #include "gmb/heap.h"
 

@@ -44,8 +44,8 @@ std::vector<device::ShareableHandle> Duplicate(
     const std::vector<device::ShareableHandle>& handles) {
   std::vector<device::ShareableHandle> copies;
   for (const device::ShareableHandle& handle : handles) {
-    if (const auto* fd = std::get_if<ipc::UniqueFd>(&handle)) {
-      copies.emplace_back(ipc::UniqueFd(fcntl(fd->get(), F_DUPFD_CLOEXEC, 3)));
+    if (const auto* fd = std::get_if<base::UniqueFd>(&handle)) {
+      copies.emplace_back(base::UniqueFd(fcntl(fd->get(), F_DUPFD_CLOEXEC, 3)));
     } else {
       copies.push_back(std::get<device::IpcHandle>(handle));
     }

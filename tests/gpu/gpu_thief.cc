@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
-#include "device/cuda_context.h"
-#include "device/cuda_device.h"
-#include "device/cuda_driver.h"
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_driver.h"
 #include "device/devices.h"
 
 // A process that takes device memory past the broker and keeps it until it is

@@ -40,8 +40,9 @@ bool Await(Predicate wanted) {
 }
 
 // A TCP connection of which closing the first end waits for the second to read.
-std::pair<UniqueFd, UniqueFd> LingeringConnection() {
-  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+std::pair<base::UniqueFd, base::UniqueFd> LingeringConnection() {
+  const base::UniqueFd listener(
+      ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -52,10 +53,10 @@ std::pair<UniqueFd, UniqueFd> LingeringConnection() {
   EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address),
                           &size),
             0);
-  UniqueFd sender(
+  base::UniqueFd sender(
       ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   (void)::connect(sender.get(), reinterpret_cast<sockaddr*>(&address), size);
-  UniqueFd reader(::accept(listener.get(), nullptr, nullptr));
+  base::UniqueFd reader(::accept(listener.get(), nullptr, nullptr));
   const linger wait{.l_onoff = 1, .l_linger = kLingerSeconds};
   EXPECT_EQ(
       ::setsockopt(sender.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof(wait)),
@@ -67,12 +68,12 @@ std::pair<UniqueFd, UniqueFd> LingeringConnection() {
 }
 
 // A socket with `fd` unread in it; `fd` is nowhere else.
-UniqueFd SocketWithUnreadFd(UniqueFd fd) {
+base::UniqueFd SocketWithUnreadFd(base::UniqueFd fd) {
   std::array<int, 2> ends{};
   EXPECT_EQ(
       ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-  UniqueFd mine(ends[0]);
-  SeqpacketSocket theirs((UniqueFd(ends[1])));
+  base::UniqueFd mine(ends[0]);
+  SeqpacketSocket theirs((base::UniqueFd(ends[1])));
   const int sent = fd.get();
   EXPECT_TRUE(theirs.Send("x", {&sent, 1}, false, absl::Seconds(20)).ok());
   return mine;
@@ -84,8 +85,8 @@ TEST(FdDisposerTest, ClosesWhatItIsGiven) {
     auto disposer = FdDisposer::Start();
     ASSERT_TRUE(disposer.ok()) << disposer.status();
     for (int i = 0; i < 100; ++i)
-      (*disposer)->Dispose(UniqueFd(::dup(STDERR_FILENO)));
-    (*disposer)->Dispose(UniqueFd());
+      (*disposer)->Dispose(base::UniqueFd(::dup(STDERR_FILENO)));
+    (*disposer)->Dispose(base::UniqueFd());
     EXPECT_TRUE(Await([&] { return (*disposer)->waiting() == 0; }));
   }
   EXPECT_EQ(gmb::testing::OpenFds(), before);
@@ -94,7 +95,7 @@ TEST(FdDisposerTest, ClosesWhatItIsGiven) {
 // To see that the test's sockets do what they are for.
 TEST(FdDisposerTest, ALingeringSocketInAClosedSocketBlocksWhoClosesIt) {
   auto [sender, reader] = LingeringConnection();
-  UniqueFd socket = SocketWithUnreadFd(std::move(sender));
+  base::UniqueFd socket = SocketWithUnreadFd(std::move(sender));
   std::atomic<bool> closed = false;
   std::thread closer([&] {
     socket.reset();
@@ -110,11 +111,11 @@ TEST(FdDisposerTest, ALingeringSocketInAClosedSocketBlocksWhoClosesIt) {
 TEST(FdDisposerTest, LingeringSocketsHoldNothingUp) {
   auto disposer = FdDisposer::Start();
   ASSERT_TRUE(disposer.ok()) << disposer.status();
-  std::vector<UniqueFd> readers;
+  std::vector<base::UniqueFd> readers;
   for (int i = 0; i < 50; ++i) {
     auto [sender, reader] = LingeringConnection();
     // In two steps: our own copy of the fd has to be closed by then.
-    UniqueFd slow =
+    base::UniqueFd slow =
         i % 2 == 0 ? SocketWithUnreadFd(std::move(sender)) : std::move(sender);
     (*disposer)->Dispose(std::move(slow));
     readers.push_back(std::move(reader));
@@ -130,12 +131,12 @@ TEST(FdDisposerTest, WhatNoSignalEndsHoldsUpItsOwnDoorAlone) {
   auto disposer = FdDisposer::Start();
   ASSERT_TRUE(disposer.ok()) << disposer.status();
   for (size_t i = 0; i < kSilent; ++i) {
-    UniqueFd socket = SocketWithUnreadFd((*files)->Open());
+    base::UniqueFd socket = SocketWithUnreadFd((*files)->Open());
     (*files)->ChangeLast();
     (*disposer)->Dispose(std::move(socket), "silent");
   }
   for (int i = 0; i < 100; ++i)
-    (*disposer)->Dispose(UniqueFd(::dup(STDERR_FILENO)), "other");
+    (*disposer)->Dispose(base::UniqueFd(::dup(STDERR_FILENO)), "other");
   const auto only_its_own_wait = [&] {
     return !(*disposer)->IsCrowded("other") &&
            (*disposer)->waiting() == kSilent;
@@ -154,7 +155,7 @@ TEST(FdDisposerTest, ItEndsThoughACloseDoesNot) {
   {
     auto disposer = FdDisposer::Start();
     ASSERT_TRUE(disposer.ok()) << disposer.status();
-    UniqueFd socket = SocketWithUnreadFd((*files)->Open());
+    base::UniqueFd socket = SocketWithUnreadFd((*files)->Open());
     (*files)->ChangeLast();
     (*disposer)->Dispose(std::move(socket), "silent");
   }
@@ -164,8 +165,8 @@ TEST(ForeignFdsTest, ALookTellsThatFdsComeAndLeavesThem) {
   std::array<int, 2> ends{};
   ASSERT_EQ(
       ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-  SeqpacketSocket mine((UniqueFd(ends[0])));
-  SeqpacketSocket theirs((UniqueFd(ends[1])));
+  SeqpacketSocket mine((base::UniqueFd(ends[0])));
+  SeqpacketSocket theirs((base::UniqueFd(ends[1])));
   for (const bool credentials : {false, true}) {
     ASSERT_TRUE(!credentials || mine.EnableCredentials().ok());
     EXPECT_FALSE(*NextPacketHasFds(mine.fd()));
@@ -192,8 +193,8 @@ TEST(ForeignFdsTest, ASocketThatRefusesFdsSendsThem) {
   std::array<int, 2> ends{};
   ASSERT_EQ(
       ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-  SeqpacketSocket mine((UniqueFd(ends[0])));
-  SeqpacketSocket theirs((UniqueFd(ends[1])));
+  SeqpacketSocket mine((base::UniqueFd(ends[0])));
+  SeqpacketSocket theirs((base::UniqueFd(ends[1])));
   EXPECT_FALSE(RefusesFds(mine.fd()));
   if (!RefuseFds(mine.fd())) GTEST_SKIP() << "SO_PASSRIGHTS needs Linux 6.16";
   EXPECT_TRUE(RefusesFds(mine.fd()));

@@ -30,7 +30,7 @@ class GatePageTest : public ::testing::Test {
     EXPECT_TRUE(page.ok()) << page.status();
     return *std::move(page);
   }
-  UniqueFd fd_;
+  base::UniqueFd fd_;
 };
 
 TEST_F(GatePageTest, StartsOffAndIsTheSameMemoryForBothSides) {
@@ -72,14 +72,14 @@ TEST_F(GatePageTest, AHoleIsAGateThatTheBrokerLetsAlone) {
 TEST(GatePageMap, OtherMemoryIsRefused) {
   const size_t before = gmb::testing::OpenFds();
   {
-    const UniqueFd unsealed(::memfd_create("x", MFD_ALLOW_SEALING));
+    const base::UniqueFd unsealed(::memfd_create("x", MFD_ALLOW_SEALING));
     ASSERT_EQ(::ftruncate(unsealed.get(), GatePage::kBytes), 0);
     EXPECT_EQ(GatePage::Map(unsealed.get()).status().code(),
               absl::StatusCode::kInvalidArgument);
     ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
     EXPECT_FALSE(GatePage::Map(unsealed.get()).ok());
 
-    const UniqueFd small(::memfd_create("x", MFD_ALLOW_SEALING));
+    const base::UniqueFd small(::memfd_create("x", MFD_ALLOW_SEALING));
     ASSERT_EQ(::ftruncate(small.get(), 64), 0);
     ASSERT_EQ(::fcntl(small.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW),
               0);
@@ -87,8 +87,8 @@ TEST(GatePageMap, OtherMemoryIsRefused) {
 
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
-    const UniqueFd in(ends[0]);
-    const UniqueFd out(ends[1]);
+    const base::UniqueFd in(ends[0]);
+    const base::UniqueFd out(ends[1]);
     EXPECT_FALSE(GatePage::Map(in.get()).ok());
     EXPECT_FALSE(GatePage::Map(-1).ok());
   }

@@ -51,7 +51,8 @@ TEST(ListenerTest, AcceptsAPeerAndKnowsItsCredentials) {
   absl::StatusOr<SeqpacketSocket> client =
       SeqpacketSocket::Connect(directory.File("s"), kLong);
   ASSERT_TRUE(client.ok()) << client.status();
-  absl::StatusOr<std::optional<UniqueFd>> accepted = listener->TryAccept();
+  absl::StatusOr<std::optional<base::UniqueFd>> accepted =
+      listener->TryAccept();
   ASSERT_TRUE(accepted.ok() && accepted->has_value());
   SeqpacketSocket socket(*std::move(*accepted));
   const absl::StatusOr<PeerCredentials> peer = socket.peer();
@@ -108,7 +109,7 @@ TEST(ListenerTest, AClosedListenerHangsUpOnItsBacklog) {
   absl::StatusOr<SeqpacketSocket> waiting =
       SeqpacketSocket::Connect(directory.File("s"), kLong);
   ASSERT_TRUE(waiting.ok());
-  { const UniqueFd closed = std::move(*listener).Close(); }
+  { const base::UniqueFd closed = std::move(*listener).Close(); }
   EXPECT_TRUE(absl::IsUnavailable(waiting->Receive(kLong).status()));
   EXPECT_EQ(*InspectSocketPath(directory.File("s")), PathState::kFree);
 }
@@ -155,7 +156,7 @@ TEST(ListenerTest, LeavesALivingListenerAlone) {
 TEST(ListenerTest, LeavesAListenerOfAnotherSocketTypeAlone) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("s");
-  const UniqueFd stream(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const base::UniqueFd stream(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
   ASSERT_EQ(::bind(stream.get(), reinterpret_cast<const sockaddr*>(&*address),
                    sizeof(*address)),
@@ -220,14 +221,14 @@ class FullListener {
     }
   }
   void AcceptOne() const {
-    const UniqueFd accepted(::accept(fd_.get(), nullptr, nullptr));
+    const base::UniqueFd accepted(::accept(fd_.get(), nullptr, nullptr));
     EXPECT_TRUE(accepted.valid());
   }
   // Of the one there was no room for.
   [[nodiscard]] const absl::Status& last() const { return last_; }
 
  private:
-  const UniqueFd fd_;
+  const base::UniqueFd fd_;
   std::vector<SeqpacketSocket> waiting_;
   absl::Status last_;
 };

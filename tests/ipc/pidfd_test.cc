@@ -34,7 +34,8 @@ class PidfdTest : public ::testing::Test {
     }
     pollfd entry{.fd = listener->fd(), .events = POLLIN, .revents = 0};
     ASSERT_EQ(::poll(&entry, 1, 30'000), 1);
-    absl::StatusOr<std::optional<UniqueFd>> accepted = listener->TryAccept();
+    absl::StatusOr<std::optional<base::UniqueFd>> accepted =
+        listener->TryAccept();
     ASSERT_TRUE(accepted.ok() && accepted->has_value());
     peer_ = SeqpacketSocket(*std::move(*accepted));
     ASSERT_TRUE(peer_.Receive(kLong).ok());
@@ -50,11 +51,12 @@ class PidfdTest : public ::testing::Test {
 
   const gmb::testing::TemporaryDirectory directory_;
   pid_t child_ = -1;
-  SeqpacketSocket peer_{UniqueFd()};
+  SeqpacketSocket peer_{base::UniqueFd()};
 };
 
 TEST_F(PidfdTest, APeersPidfdTurnsReadableWhenItDies) {
-  const absl::StatusOr<UniqueFd> pidfd = OpenPeerPidfd(peer_.fd(), child_);
+  const absl::StatusOr<base::UniqueFd> pidfd =
+      OpenPeerPidfd(peer_.fd(), child_);
   ASSERT_TRUE(pidfd.ok()) << pidfd.status();
   EXPECT_TRUE(IsAlive(*pidfd));
   EXPECT_NE(::fcntl(pidfd->get(), F_GETFD) & FD_CLOEXEC, 0);

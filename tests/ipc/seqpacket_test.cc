@@ -33,7 +33,8 @@ struct Pair {
 Pair MakePair() {
   int fds[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
-  return {SeqpacketSocket(UniqueFd(fds[0])), SeqpacketSocket(UniqueFd(fds[1]))};
+  return {SeqpacketSocket(base::UniqueFd(fds[0])),
+          SeqpacketSocket(base::UniqueFd(fds[1]))};
 }
 
 std::vector<int> Repeat(int fd, size_t times) {
@@ -78,7 +79,7 @@ class FdLimit {
 };
 
 int LowestFreeFd() {
-  const UniqueFd probe(::dup(STDERR_FILENO));
+  const base::UniqueFd probe(::dup(STDERR_FILENO));
   return probe.get();
 }
 
@@ -93,7 +94,7 @@ TEST(SeqpacketSocketTest, CarriesPacketsWholeAndInOrder) {
 
 TEST(SeqpacketSocketTest, CarriesFdsThatAreCloseOnExecAndTheSameFile) {
   Pair pair = MakePair();
-  const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
+  const base::UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
   ASSERT_TRUE(*pair.left.TrySend("x", {file.get()}));
   const absl::StatusOr<Packet> packet = pair.right.Receive(kLong);
   ASSERT_TRUE(packet.ok()) << packet.status();
@@ -273,7 +274,7 @@ TEST(SeqpacketSocketTest, ShowsWhichProcessSentAPacketAlsoWithoutItsHelp) {
 TEST(SeqpacketSocketTest, AKilledProcessHangsUp) {
   Pair pair = MakePair();
   const pid_t child = Fork([&] {
-    pair.right = SeqpacketSocket(UniqueFd());
+    pair.right = SeqpacketSocket(base::UniqueFd());
     ::pause();
     return 0;
   });

@@ -128,12 +128,12 @@ absl::StatusOr<std::unique_ptr<SilentFiles>> SilentFiles::Mount(
   // closes it before them.
   int alive[2];
   if (::pipe2(alive, O_CLOEXEC) != 0) return Impossible("pipe");
-  ipc::UniqueFd theirs(alive[0]);
-  ipc::UniqueFd ours(alive[1]);
+  base::UniqueFd theirs(alive[0]);
+  base::UniqueFd ours(alive[1]);
   if (::unshare(CLONE_NEWNS) != 0) return Impossible("unshare");
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return Impossible("private mounts");
-  ipc::UniqueFd fuse(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  base::UniqueFd fuse(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!fuse.valid()) return Impossible("/dev/fuse");
   const std::string path = absl::StrCat(directory, "/silent-", ::getpid());
   (void)::mkdir(path.c_str(), 0700);
@@ -149,7 +149,7 @@ absl::StatusOr<std::unique_ptr<SilentFiles>> SilentFiles::Mount(
     ours.reset();
     Serve(fuse.get(), theirs.get());
   }
-  ipc::UniqueFd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  base::UniqueFd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   (void)::umount2(path.c_str(), MNT_DETACH);
   (void)::rmdir(path.c_str());
   if (server < 0 || !root.valid()) return Impossible("fork or open");
@@ -162,12 +162,12 @@ SilentFiles::~SilentFiles() {
   ::waitpid(server_, nullptr, 0);
 }
 
-ipc::UniqueFd SilentFiles::OpenLast() const {
-  return ipc::UniqueFd(
+base::UniqueFd SilentFiles::OpenLast() const {
+  return base::UniqueFd(
       ::openat(root_.get(), absl::StrCat(last_).c_str(), O_RDWR | O_CLOEXEC));
 }
 
-ipc::UniqueFd SilentFiles::Open() {
+base::UniqueFd SilentFiles::Open() {
   ++last_;
   return OpenLast();
 }

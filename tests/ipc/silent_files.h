@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace gmb::testing {
 
@@ -32,20 +32,20 @@ class SilentFiles {
 
   // A new file, for which nobody waits yet: send it, and close it here.
   // Invalid: errno says why.
-  [[nodiscard]] ipc::UniqueFd Open();
+  [[nodiscard]] base::UniqueFd Open();
   // Changes something in that file, by another fd.
   void ChangeLast();
 
  private:
-  SilentFiles(ipc::UniqueFd root, pid_t server, ipc::UniqueFd alive)
+  SilentFiles(base::UniqueFd root, pid_t server, base::UniqueFd alive)
       : root_(std::move(root)), server_(server), alive_(std::move(alive)) {}
-  [[nodiscard]] ipc::UniqueFd OpenLast() const;
+  [[nodiscard]] base::UniqueFd OpenLast() const;
 
-  const ipc::UniqueFd root_;
+  const base::UniqueFd root_;
   const pid_t server_;
-  ipc::UniqueFd alive_;  // the server ends with it
+  base::UniqueFd alive_;  // the server ends with it
   uint64_t last_ = 0;
-  std::vector<ipc::UniqueFd> changed_;
+  std::vector<base::UniqueFd> changed_;
 };
 
 }  // namespace gmb::testing

@@ -54,7 +54,7 @@ class CheckLayeringTest(unittest.TestCase):
                          '"ipc/socket.h"', '"gmb/v1/session.grpc.pb.h"')
         self.assert_fine("client/cli/main.cc", '"gmb/client.h"', '"client/cli/views/table.h"',
                          '"gmb/v1/admin.pb.h"', '"CLI/CLI.hpp"', '"nlohmann/json.hpp"')
-        self.assert_fine("device/host.cc", '"ipc/unique_fd.h"', "<sys/mman.h>")
+        self.assert_fine("device/host.cc", '"base/unique_fd.h"', "<sys/mman.h>")
         self.assert_fine("quota/engine.cc", '"quota/ledger.h"', '"absl/status/status.h"', "<map>")
         self.assert_fine("tests/quota/engine_test.cc", '"quota/engine.h"', '"tests/support/x.h"')
 
@@ -81,7 +81,7 @@ class CheckLayeringTest(unittest.TestCase):
                          '"ipc/gate_page.h"', "<sys/types.h>")
         for header in ("<thread>", "<mutex>", "<sys/mman.h>", '"absl/time/clock.h"'):
             self.assert_fault("broker/machine/evict.cc", header, "broker/machine is pure")
-        for header in ('"broker/core/outbox.h"', '"device/copier.h"', '"ipc/mutex.h"'):
+        for header in ('"broker/core/outbox.h"', '"device/hostpool/copier.h"', '"ipc/mutex.h"'):
             self.assert_fault("broker/machine/evict.cc", header, "broker/machine may not include")
         self.assert_fault("broker/report/status.cc", '"broker/core/core.h"',
                           "broker/report may not include")

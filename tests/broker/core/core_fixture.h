@@ -10,10 +10,10 @@
 #include "broker/core/core.h"
 #include "broker/core/in_process_keeper.h"
 #include "broker/core/ticker.h"
-#include "device/copier.h"
 #include "device/devices.h"
-#include "device/host_copy_engine.h"
-#include "device/host_pool.h"
+#include "device/host/host_copy_engine.h"
+#include "device/hostpool/copier.h"
+#include "device/hostpool/host_pool.h"
 #include "gtest/gtest.h"
 #include "tests/broker/core/fake_peer.h"
 #include "tests/device/faulty_allocator.h"
@@ -111,7 +111,7 @@ class CoreFixture : public testing::Test {
     identity.pid = pid;
     const absl::Status opened = peer->Open(identity);
     {
-      ipc::MutexLock lock(&sessions_mu);
+      base::MutexLock lock(&sessions_mu);
       sessions.push_back(peer->session);
     }
     EXPECT_TRUE(opened.ok()) << opened;
@@ -157,7 +157,7 @@ class CoreFixture : public testing::Test {
         device::CopyPacing{});
   }
 
-  ipc::Mutex sessions_mu;  // tests connect from several threads
+  base::Mutex sessions_mu;  // tests connect from several threads
   std::vector<uint64_t> sessions;
   AdvancedClock clock;
   InProcessKeeper keeper;

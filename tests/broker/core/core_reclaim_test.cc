@@ -169,7 +169,7 @@ TEST_F(CoreReclaimTest, APausedSessionThatParksIsEvicted) {
 TEST_F(CoreReclaimTest, WhatIsNotAnsweredIsRepeatedOnANewStream) {
   const auto [idle, busy, request, evict] = Take(kPatience);
   {
-    ipc::MutexLock lock(&idle->mu);
+    base::MutexLock lock(&idle->mu);
     idle->messages.clear();
   }
   ASSERT_TRUE(core.AttachStream(idle->session, idle).ok());

@@ -118,7 +118,7 @@ class CoreSharedTest : public CoreReclaimTest {
     peer->Mapped(shared_, moves_[peer] = map.move());
   }
   bool IsAskedToMap(FakePeer* peer) {
-    ipc::MutexLock lock(&peer->mu);
+    base::MutexLock lock(&peer->mu);
     for (const v1::BrokerMessage& message : peer->messages) {
       if (message.has_map() && message.map().move() > moves_[peer]) return true;
     }

@@ -92,7 +92,7 @@ class Player {
   void Read() {
     std::vector<v1::BrokerMessage> fresh;
     {
-      ipc::MutexLock lock(&peer_->mu);
+      base::MutexLock lock(&peer_->mu);
       fresh.assign(peer_->messages.begin() + static_cast<std::ptrdiff_t>(read_),
                    peer_->messages.end());
       read_ = peer_->messages.size();

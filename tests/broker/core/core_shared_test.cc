@@ -39,7 +39,7 @@ TEST_F(CoreSharedTest, TheNameIsTakenFromTheAcquireOnAndOpenOnceItIsSealed) {
   EXPECT_EQ(attached.grant().bytes(), grant.grant().bytes());
   EXPECT_TRUE(attached.grant().attached());
   {
-    ipc::MutexLock lock(&reader->mu);
+    base::MutexLock lock(&reader->mu);
     ASSERT_EQ(reader->frames.size(), 1u);
     EXPECT_EQ(reader->frames[0].request_id(), waiting);
     EXPECT_EQ(reader->frames[0].lease_id(), grant.grant().lease_id());

@@ -138,7 +138,7 @@ TEST_F(CoreTest, ARepeatedRequestIsAnsweredAlikeWithoutDoubleEffect) {
   const v1::BrokerMessage first = a->Answer(a->Acquire(4 * kMiB));
   ASSERT_TRUE(first.has_grant());
   {
-    ipc::MutexLock lock(&a->mu);
+    base::MutexLock lock(&a->mu);
     a->messages.clear();
   }
   v1::ClientMessage again;
@@ -527,18 +527,18 @@ TEST_F(CoreTest, HostMemoryNeedsNoHeadroomAndWarnsOfNone) {
 
 TEST_F(CoreTest, ADrainedPoolAndItsReturnToServiceAreEvents) {
   AddHostPool(64 * kMiB);
-  ipc::Mutex mu;
-  ipc::CondVar changed;
+  base::Mutex mu;
+  base::CondVar changed;
   std::vector<std::string> seen;
   const uint64_t subscription = events.Subscribe([&](const v1::Event& event) {
-    const ipc::MutexLock lock(&mu);
+    const base::MutexLock lock(&mu);
     seen.push_back(absl::StrCat(event.kind(), " ", event.device()));
     changed.NotifyAll();
   });
   ASSERT_TRUE(core.DrainPool("host-0", true).ok());
   ASSERT_TRUE(core.DrainPool("host-0", false).ok());
   {
-    const ipc::MutexLock lock(&mu);
+    const base::MutexLock lock(&mu);
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (seen.size() < 2 && std::chrono::steady_clock::now() < deadline)

@@ -44,7 +44,7 @@ class CoreTrimTest : public CoreReclaimTest {
         .trim();
   }
   static uint64_t Trims(FakePeer* peer) {
-    ipc::MutexLock lock(&peer->mu);
+    base::MutexLock lock(&peer->mu);
     uint64_t trims = 0;
     for (const v1::BrokerMessage& message : peer->messages)
       trims += message.has_trim() ? 1 : 0;
@@ -67,7 +67,7 @@ class Liar {
   void Step() {
     std::vector<v1::BrokerMessage> fresh;
     {
-      ipc::MutexLock lock(&peer_->mu);
+      base::MutexLock lock(&peer_->mu);
       fresh.assign(peer_->messages.begin() + static_cast<std::ptrdiff_t>(read_),
                    peer_->messages.end());
       read_ = peer_->messages.size();
@@ -110,7 +110,7 @@ TEST_F(CoreTrimTest, TrimsThatGiveNothingPutOffNoEviction) {
   // 16 MiB are free: each liar by itself could give what is lacking.
   const uint64_t request = owner->Acquire(24 * kMiB, 60);
   const auto answered = [&] {
-    ipc::MutexLock lock(&owner->mu);
+    base::MutexLock lock(&owner->mu);
     for (const v1::BrokerMessage& message : owner->messages) {
       if (message.request_id() == request && !message.has_waiting())
         return true;

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "broker/core/core.h"
 #include "gmb/v1/handle.pb.h"
 #include "ipc/gate_page.h"
 #include "ipc/gate_word.h"
-#include "ipc/mutex.h"
 
 namespace gmb::broker {
 
@@ -112,7 +112,7 @@ class FakePeer : public StreamSink,
   v1::BrokerMessage Await(Predicate wanted) {
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
-    ipc::MutexLock lock(&mu);
+    base::MutexLock lock(&mu);
     while (true) {
       for (const v1::BrokerMessage& message : messages) {
         if (wanted(message)) return message;
@@ -124,7 +124,7 @@ class FakePeer : public StreamSink,
 
   bool Write(v1::BrokerMessage message) override {
     {
-      ipc::MutexLock lock(&mu);
+      base::MutexLock lock(&mu);
       messages.push_back(std::move(message));
       order.push_back("message");
       changed.NotifyAll();
@@ -133,7 +133,7 @@ class FakePeer : public StreamSink,
     return true;
   }
   void Close(const absl::Status& status) override {
-    ipc::MutexLock lock(&mu);
+    base::MutexLock lock(&mu);
     closed = status;
     changed.NotifyAll();
   }
@@ -143,7 +143,7 @@ class FakePeer : public StreamSink,
     if (!parsed.ParseFromString(frame))
       return absl::InternalError("not a frame");
     {
-      ipc::MutexLock lock(&mu);
+      base::MutexLock lock(&mu);
       if (socket_full) return false;
       frames.push_back(parsed.slabs());
       fds_sent += fds.size();
@@ -153,7 +153,7 @@ class FakePeer : public StreamSink,
     return true;
   }
   void Hangup() override {
-    ipc::MutexLock lock(&mu);
+    base::MutexLock lock(&mu);
     hung_up = true;
   }
 
@@ -164,8 +164,8 @@ class FakePeer : public StreamSink,
   uint64_t last_request = 0;
   bool acknowledge = true;
 
-  ipc::Mutex mu;
-  ipc::CondVar changed;
+  base::Mutex mu;
+  base::CondVar changed;
   std::vector<v1::BrokerMessage> messages;
   std::vector<v1::Slabs> frames;
   std::vector<std::string> order;

@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "broker/machine/peer.h"
-#include "ipc/unique_fd.h"
 
 namespace gmb::broker {
 
@@ -33,7 +33,7 @@ class KillableChild {
   [[nodiscard]] PeerIdentity Peer() const {
     PeerIdentity peer;
     peer.pid = pid_;
-    peer.pidfd = std::make_shared<const ipc::UniqueFd>(
+    peer.pidfd = std::make_shared<const base::UniqueFd>(
         static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
     return peer;
   }

@@ -33,7 +33,7 @@ class AcceptorTest : public ::testing::Test {
     const auto address = ipc::SocketAddress(PathOf(tenant));
     ASSERT_TRUE(address.ok());
     for (int i = 0; i < times; ++i) {
-      ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
       ASSERT_EQ(
           ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
                     sizeof(*address)),
@@ -59,7 +59,7 @@ class AcceptorTest : public ::testing::Test {
   Acceptor acceptor_{&epoll_, ipc::SocketType::kStream, disposer_.get(),
                      AcceptPace{.at_once = 20, .a_second = 100}};
   Acceptor::Time now_{std::chrono::hours(1)};
-  std::vector<ipc::UniqueFd> clients_;
+  std::vector<base::UniqueFd> clients_;
 };
 
 TEST_F(AcceptorTest, AListenerRestsThatCameTooFastAndNoOther) {

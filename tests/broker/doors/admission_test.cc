@@ -64,8 +64,8 @@ TEST(AdmissionTest, APeerIsTheSameByItsConnectionAndByItsPidfd) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()),
             0);
-  const ipc::UniqueFd one(ends[0]);
-  const ipc::UniqueFd two(ends[1]);
+  const base::UniqueFd one(ends[0]);
+  const base::UniqueFd two(ends[1]);
   const auto connected = ConnectedProcess(one.get());
   ASSERT_TRUE(connected.ok()) << connected.status();
   const auto pidfd = ipc::OpenPeerPidfd(one.get(), ::getpid());

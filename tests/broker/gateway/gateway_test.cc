@@ -32,43 +32,43 @@ class Servers {
   Gateway::Calls Calls() {
     return {.hand_over =
                 [this](int fd) {
-                  ipc::MutexLock lock(&mu_);
-                  connections_.push_back({ipc::UniqueFd(fd), ""});
+                  base::MutexLock lock(&mu_);
+                  connections_.push_back({base::UniqueFd(fd), ""});
                 },
             .end_session =
                 [this](uint64_t session, std::string_view reason) {
-                  ipc::MutexLock lock(&mu_);
+                  base::MutexLock lock(&mu_);
                   ended_.emplace_back(std::to_string(session) + ": " +
                                       std::string(reason));
                 }};
   }
   void Turn() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     for (Connection& connection : connections_) {
       if (connection.fd.valid()) Read(&connection);
     }
   }
   // Handed over so far.
   size_t count() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return connections_.size();
   }
   int fd(size_t i) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return connections_.at(i).fd.get();
   }
   std::string read(size_t i) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return connections_.at(i).read;
   }
   std::vector<std::string> ended() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return ended_;
   }
 
  private:
   struct Connection {
-    ipc::UniqueFd fd;
+    base::UniqueFd fd;
     std::string read;
   };
   static void Read(Connection* connection) {
@@ -85,7 +85,7 @@ class Servers {
     }
   }
 
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   std::vector<Connection> connections_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> ended_ ABSL_GUARDED_BY(mu_);
 };
@@ -115,8 +115,8 @@ class GatewayTest : public ::testing::Test {
   std::string PathOf(const std::string& tenant) const {
     return directory_.File(tenant);
   }
-  ipc::UniqueFd Connect(const std::string& tenant) const {
-    ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  base::UniqueFd Connect(const std::string& tenant) const {
+    base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const auto address = ipc::SocketAddress(PathOf(tenant));
     EXPECT_TRUE(address.ok());
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
@@ -134,15 +134,15 @@ class GatewayTest : public ::testing::Test {
   PeerProcess Self() const {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-    const ipc::UniqueFd one(ends[0]);
-    const ipc::UniqueFd two(ends[1]);
+    const base::UniqueFd one(ends[0]);
+    const base::UniqueFd two(ends[1]);
     return *ConnectedProcess(one.get());
   }
-  static void Send(const ipc::UniqueFd& client, const std::string& bytes) {
+  static void Send(const base::UniqueFd& client, const std::string& bytes) {
     EXPECT_EQ(::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  static bool Ended(const ipc::UniqueFd& client) {
+  static bool Ended(const base::UniqueFd& client) {
     char byte = 0;
     const ssize_t got = ::recv(client.get(), &byte, 1, MSG_DONTWAIT);
     return got == 0 || (got < 0 && errno == ECONNRESET);
@@ -158,9 +158,9 @@ class GatewayTest : public ::testing::Test {
 
 TEST_F(GatewayTest, AConnectionPassesOnceItsProcessHasGreetedAtThatDoor) {
   Start();
-  const ipc::UniqueFd client = Connect("a");
+  const base::UniqueFd client = Connect("a");
   Send(client, kPreface + Headers(1));
-  const ipc::UniqueFd other_door = Connect("b");
+  const base::UniqueFd other_door = Connect("b");
   admission_.Add(1, kDoorOfA, Self(), "a");
   ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
   ASSERT_TRUE(Await([&] { return !servers_.read(0).empty(); }));
@@ -174,7 +174,7 @@ TEST_F(GatewayTest, AConnectionPassesOnceItsProcessHasGreetedAtThatDoor) {
 
 TEST_F(GatewayTest, AStrangerIsTurnedAwayUnread) {
   Start({.greeting_timeout = std::chrono::milliseconds(50)});
-  const ipc::UniqueFd client = Connect("a");
+  const base::UniqueFd client = Connect("a");
   Send(client, kPreface);
   EXPECT_TRUE(Await([&] { return Ended(client); }));
   EXPECT_EQ(servers_.count(), 0U);
@@ -182,10 +182,10 @@ TEST_F(GatewayTest, AStrangerIsTurnedAwayUnread) {
 
 TEST_F(GatewayTest, AFloodOfStrangersDrownsItself) {
   Start({.greeting_timeout = std::chrono::hours(1), .max_waiting = 8});
-  std::vector<ipc::UniqueFd> flood;
+  std::vector<base::UniqueFd> flood;
   for (int i = 0; i < 500; ++i) flood.push_back(Connect("a"));
   EXPECT_TRUE(Await([&] { return Ended(flood[491]); }));
-  const ipc::UniqueFd honest = Connect("b");
+  const base::UniqueFd honest = Connect("b");
   admission_.Add(1, kDoorOfB, Self(), "b");
   EXPECT_TRUE(Await([&] { return servers_.count() == 1; }));
   EXPECT_FALSE(Ended(honest));
@@ -196,8 +196,8 @@ TEST_F(GatewayTest, WhoBreaksABoundLosesConnectionAndSessions) {
   admission_.Add(1, kDoorOfA, Self(), "a");
   admission_.Add(2, kDoorOfA, Self(), "a");
   admission_.Add(3, kDoorOfB, Self(), "b");
-  const ipc::UniqueFd client = Connect("a");
-  const ipc::UniqueFd other = Connect("b");
+  const base::UniqueFd client = Connect("a");
+  const base::UniqueFd other = Connect("b");
   ASSERT_TRUE(Await([&] { return servers_.count() == 2; }));
   Send(client, kPreface + Frame(FrameHeader::kHeaders, 0, 1, 20'000));
   EXPECT_TRUE(Await([&] { return Ended(client); }));
@@ -212,7 +212,7 @@ TEST_F(GatewayTest, AProcessHasOneConnectionASessionAndFewToSpare) {
   Start({.greeting_timeout = std::chrono::milliseconds(100),
          .spare_connections = 1});
   admission_.Add(1, kDoorOfA, Self(), "a");
-  std::vector<ipc::UniqueFd> clients;
+  std::vector<base::UniqueFd> clients;
   for (int i = 0; i < 5; ++i) clients.push_back(Connect("a"));
   ASSERT_TRUE(Await([&] { return Ended(clients[4]); }));
   EXPECT_EQ(servers_.count(), 2U);
@@ -220,7 +220,7 @@ TEST_F(GatewayTest, AProcessHasOneConnectionASessionAndFewToSpare) {
   // One ends, and the next may pass.
   clients[0].reset();
   ASSERT_TRUE(Await([&] { return connections_->open() == 1; }));
-  const ipc::UniqueFd next = Connect("a");
+  const base::UniqueFd next = Connect("a");
   EXPECT_TRUE(Await([&] { return servers_.count() == 3; }));
 }
 
@@ -231,7 +231,7 @@ TEST_F(GatewayTest, ATenantConnectsSoOftenAndNoOtherTenantWaitsForIt) {
          .connects_at_once = 5,
          .connects_a_second = 0});
   for (int i = 0; i < 10; ++i) admission_.Add(i, kDoorOfA, Self(), "a");
-  std::vector<ipc::UniqueFd> clients;
+  std::vector<base::UniqueFd> clients;
   for (int i = 0; i < 10; ++i) clients.push_back(Connect("a"));
   ASSERT_TRUE(Await([&] { return servers_.count() == 5; }));
   admission_.Add(10, kDoorOfB, Self(), "b");
@@ -239,7 +239,7 @@ TEST_F(GatewayTest, ATenantConnectsSoOftenAndNoOtherTenantWaitsForIt) {
   Send(clients.back(), kPreface);
   ASSERT_TRUE(Await([&] { return AnyRead(kPreface); }));
   EXPECT_EQ(servers_.count(), 6U);
-  for (const ipc::UniqueFd& client : clients) EXPECT_FALSE(Ended(client));
+  for (const base::UniqueFd& client : clients) EXPECT_FALSE(Ended(client));
 }
 
 TEST_F(GatewayTest, AConnectionThatMadeManyCallsCountsAsMoreThanOne) {
@@ -253,18 +253,18 @@ TEST_F(GatewayTest, AConnectionThatMadeManyCallsCountsAsMoreThanOne) {
   std::string calls = kPreface;
   for (uint32_t i = 0; i < 9; ++i) calls += Headers(2 * i + 1);
   {
-    const ipc::UniqueFd busy = Connect("a");
+    const base::UniqueFd busy = Connect("a");
     Send(busy, calls);
     ASSERT_TRUE(Await(
         [&] { return servers_.count() == 1 && servers_.read(0) == calls; }));
   }
   ASSERT_TRUE(Await([&] { return connections_->open() == 0; }));
   // Itself, and two for its nine calls.
-  std::vector<ipc::UniqueFd> clients;
+  std::vector<base::UniqueFd> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(Connect("a"));
   ASSERT_TRUE(Await([&] { return servers_.count() == 3; }));
   admission_.Add(10, kDoorOfB, Self(), "b");
-  const ipc::UniqueFd other = Connect("b");
+  const base::UniqueFd other = Connect("b");
   Send(other, kPreface);
   ASSERT_TRUE(Await([&] { return AnyRead(kPreface); }));
   EXPECT_EQ(servers_.count(), 4U);
@@ -275,7 +275,7 @@ TEST_F(GatewayTest, AConnectionThatCameTooOftenPassesLater) {
          .connects_at_once = 1,
          .connects_a_second = 50});
   for (int i = 0; i < 10; ++i) admission_.Add(i, kDoorOfA, Self(), "a");
-  std::vector<ipc::UniqueFd> clients;
+  std::vector<base::UniqueFd> clients;
   for (int i = 0; i < 10; ++i) clients.push_back(Connect("a"));
   EXPECT_TRUE(Await([&] { return servers_.count() == 10; }));
 }
@@ -283,7 +283,7 @@ TEST_F(GatewayTest, AConnectionThatCameTooOftenPassesLater) {
 TEST_F(GatewayTest, AConnectionEndsAfterItsSessionWithItsLastWords) {
   Start();
   admission_.Add(1, kDoorOfA, Self(), "a");
-  const ipc::UniqueFd client = Connect("a");
+  const base::UniqueFd client = Connect("a");
   ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
   admission_.Remove(1);
   ASSERT_EQ(::send(servers_.fd(0), "bye", 3, 0), 3);
@@ -298,7 +298,7 @@ TEST_F(GatewayTest, AConnectionEndsAfterItsSessionWithItsLastWords) {
 TEST_F(GatewayTest, NothingIsLeftOfConnectionsThatEnded) {
   Start();
   admission_.Add(1, kDoorOfA, Self(), "a");
-  { const ipc::UniqueFd warm_up = Connect("a"); }
+  { const base::UniqueFd warm_up = Connect("a"); }
   const auto nothing_is_open = [&] {
     return connections_->open() == 0 && disposer_->waiting() == 0;
   };
@@ -307,7 +307,7 @@ TEST_F(GatewayTest, NothingIsLeftOfConnectionsThatEnded) {
   ASSERT_TRUE(Await(nothing_is_open));
   const size_t before = gmb::testing::OpenFds();
   for (int i = 0; i < 50; ++i) {
-    { const ipc::UniqueFd client = Connect("a"); }
+    { const base::UniqueFd client = Connect("a"); }
     ++count;
     ASSERT_TRUE(Await([&] { return servers_.count() == count; }));
     ASSERT_TRUE(Await(nothing_is_open));
@@ -318,10 +318,10 @@ TEST_F(GatewayTest, NothingIsLeftOfConnectionsThatEnded) {
 TEST_F(GatewayTest, NobodyIsLetInOnceItStops) {
   Start();
   admission_.Add(1, kDoorOfA, Self(), "a");
-  const ipc::UniqueFd before = Connect("a");
+  const base::UniqueFd before = Connect("a");
   ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
   gateway_->StopAccepting();
-  const ipc::UniqueFd late = Connect("a");
+  const base::UniqueFd late = Connect("a");
   EXPECT_TRUE(Await([&] { return Ended(late); }));
   EXPECT_EQ(servers_.count(), 1U);
   EXPECT_FALSE(Ended(before));
@@ -336,7 +336,7 @@ TEST_F(GatewayTest, ADoorThatIsRemovedIsGone) {
   EXPECT_TRUE(absl::IsNotFound(gateway_->RemoveDoor(PathOf("a"))));
   EXPECT_NE(::access(PathOf("a").c_str(), F_OK), 0);
   admission_.Add(1, kDoorOfB, Self(), "b");
-  const ipc::UniqueFd client = Connect("b");
+  const base::UniqueFd client = Connect("b");
   EXPECT_TRUE(Await([&] { return servers_.count() == 1; }));
 }
 

@@ -20,26 +20,26 @@ namespace {
 class Owner {
  public:
   void Take(int fd) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     fds_.emplace_back(fd);
   }
   std::vector<int> fds() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     std::vector<int> all;
-    for (const ipc::UniqueFd& fd : fds_) all.push_back(fd.get());
+    for (const base::UniqueFd& fd : fds_) all.push_back(fd.get());
     return all;
   }
   void CloseEnded() {
-    ipc::MutexLock lock(&mu_);
-    std::erase_if(fds_, [](const ipc::UniqueFd& fd) {
+    base::MutexLock lock(&mu_);
+    std::erase_if(fds_, [](const base::UniqueFd& fd) {
       char byte = 0;
       return ::recv(fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
     });
   }
 
  private:
-  ipc::Mutex mu_;
-  std::vector<ipc::UniqueFd> fds_ ABSL_GUARDED_BY(mu_);
+  base::Mutex mu_;
+  std::vector<base::UniqueFd> fds_ ABSL_GUARDED_BY(mu_);
 };
 
 template <typename Predicate>
@@ -66,8 +66,8 @@ class GrpcConnectionsTest : public ::testing::Test {
     connections_->Serve([this](int fd) { owner_.Take(fd); });
   }
 
-  ipc::UniqueFd Connect() {
-    ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  base::UniqueFd Connect() {
+    base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const auto address = ipc::SocketAddress(path_);
     EXPECT_TRUE(address.ok());
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
@@ -77,9 +77,9 @@ class GrpcConnectionsTest : public ::testing::Test {
     return fd;
   }
   // Connects, and waits until the owner has it. Its fd there.
-  std::pair<ipc::UniqueFd, int> ConnectAndFind() {
+  std::pair<base::UniqueFd, int> ConnectAndFind() {
     const std::vector<int> before = owner_.fds();
-    ipc::UniqueFd client = Connect();
+    base::UniqueFd client = Connect();
     int found = -1;
     EXPECT_TRUE(Await([&] {
       for (const int fd : owner_.fds()) {
@@ -90,7 +90,7 @@ class GrpcConnectionsTest : public ::testing::Test {
     }));
     return {std::move(client), found};
   }
-  static bool Ended(const ipc::UniqueFd& client) {
+  static bool Ended(const base::UniqueFd& client) {
     char byte = 0;
     return ::recv(client.get(), &byte, 1, MSG_DONTWAIT) == 0;
   }
@@ -111,7 +111,7 @@ TEST_F(GrpcConnectionsTest, AProofTellsTheProcessThatConnected) {
 }
 
 TEST_F(GrpcConnectionsTest, OneTooManyEndsTheOldestOfTheUnproved) {
-  std::vector<ipc::UniqueFd> clients;
+  std::vector<base::UniqueFd> clients;
   for (size_t i = 0; i < kMost; ++i) clients.push_back(ConnectAndFind().first);
   EXPECT_FALSE(Ended(clients[0]));
   clients.push_back(ConnectAndFind().first);
@@ -123,21 +123,21 @@ TEST_F(GrpcConnectionsTest, AProvedConnectionOutlivesAFlood) {
   const auto proved = ConnectAndFind();
   GrpcConnections::Proof proof = connections_->Prove(NameOf(proved.second));
   for (size_t i = 0; i < 20 * kMost; ++i) {
-    const ipc::UniqueFd flood = Connect();
+    const base::UniqueFd flood = Connect();
     owner_.CloseEnded();
   }
   const auto last = ConnectAndFind();
   EXPECT_FALSE(Ended(proved.first));
   // Once its call has ended it is one of the others.
   proof = {};
-  std::vector<ipc::UniqueFd> more;
+  std::vector<base::UniqueFd> more;
   for (size_t i = 0; i < kMost + 1; ++i) more.push_back(Connect());
   EXPECT_TRUE(Await([&] { return Ended(last.first); }));
   EXPECT_TRUE(Await([&] { return Ended(proved.first); }));
 }
 
 TEST_F(GrpcConnectionsTest, EndedConnectionsAreForgotten) {
-  std::vector<ipc::UniqueFd> clients;
+  std::vector<base::UniqueFd> clients;
   for (size_t i = 0; i < kMost / 2; ++i)
     clients.push_back(ConnectAndFind().first);
   EXPECT_EQ(connections_->open(), clients.size());
@@ -152,7 +152,7 @@ TEST_F(GrpcConnectionsTest, AConnectionIsProvedWhileAnyProofLives) {
   GrpcConnections::Proof two = connections_->Prove(NameOf(fd));
   GrpcConnections::Proof moved = std::move(one);
   two = GrpcConnections::Proof();
-  std::vector<ipc::UniqueFd> others;
+  std::vector<base::UniqueFd> others;
   for (size_t i = 0; i < 2 * kMost; ++i) others.push_back(Connect());
   EXPECT_TRUE(Await([&] { return Ended(others[0]); }));
   EXPECT_FALSE(Ended(client));
@@ -163,18 +163,18 @@ TEST_F(GrpcConnectionsTest, AConnectionIsProvedWhileAnyProofLives) {
 TEST_F(GrpcConnectionsTest, AShortageOfFdsPasses) {
   rlimit limits{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limits), 0);
-  std::vector<ipc::UniqueFd> clients;
+  std::vector<base::UniqueFd> clients;
   for (int i = 0; i < 4; ++i)
     clients.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto address = ipc::SocketAddress(path_);
   ASSERT_TRUE(address.ok());
   const rlimit few{.rlim_cur = 256, .rlim_max = limits.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  std::vector<ipc::UniqueFd> rest;
+  std::vector<base::UniqueFd> rest;
   do {
     rest.emplace_back(::dup(STDERR_FILENO));
   } while (rest.back().valid());
-  for (const ipc::UniqueFd& client : clients) {
+  for (const base::UniqueFd& client : clients) {
     EXPECT_EQ(
         ::connect(client.get(), reinterpret_cast<const sockaddr*>(&*address),
                   sizeof(*address)),
@@ -219,7 +219,7 @@ TEST_F(GrpcConnectionsTest, AllAreHungUpOnAlsoAfterServingEnded) {
 
 TEST_F(GrpcConnectionsTest, NobodyIsLetInAfterServingEnded) {
   connections_->StopServing();
-  const ipc::UniqueFd client = Connect();
+  const base::UniqueFd client = Connect();
   EXPECT_TRUE(owner_.fds().empty());
   connections_.reset();
   EXPECT_NE(::access(path_.c_str(), F_OK), 0);

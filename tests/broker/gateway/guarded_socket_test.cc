@@ -46,7 +46,7 @@ class GuardedSocketTest : public ::testing::TestWithParam<bool> {
       GTEST_SKIP() << "SO_PASSRIGHTS needs Linux 6.16";
   }
 
-  static bool Write(const ipc::UniqueFd& fd, const std::string& bytes) {
+  static bool Write(const base::UniqueFd& fd, const std::string& bytes) {
     return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
   }
@@ -86,7 +86,7 @@ class GuardedSocketTest : public ::testing::TestWithParam<bool> {
     return {buffer.data(), got > 0 ? static_cast<size_t>(got) : 0};
   }
   void SendWithFd(const std::string& bytes) const {
-    ipc::SeqpacketSocket sender(ipc::UniqueFd(::dup(client_.get())));
+    ipc::SeqpacketSocket sender(base::UniqueFd(::dup(client_.get())));
     const int fd = STDERR_FILENO;
     (void)sender.TrySend(bytes, {&fd, 1});
   }
@@ -95,8 +95,8 @@ class GuardedSocketTest : public ::testing::TestWithParam<bool> {
   int news_ = 0;
   bool refused_ = false;
   std::shared_ptr<GuardedSocket> socket_;
-  ipc::UniqueFd client_;
-  ipc::UniqueFd grpc_;
+  base::UniqueFd client_;
+  base::UniqueFd grpc_;
 };
 
 TEST_P(GuardedSocketTest, BytesPassWhateverTheirSize) {
@@ -133,7 +133,7 @@ TEST_P(GuardedSocketTest, AClientThatDoesNotReadIsNotReadEither) {
   EXPECT_EQ(errno, EAGAIN);
 
   // Once the client reads on, an edge of epoll tells gRPC to try again.
-  const ipc::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  const base::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event wanted{};
   wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
   ASSERT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, grpc_.get(), &wanted), 0);
@@ -257,8 +257,8 @@ TEST_P(GuardedSocketTest, ItOutlivesDisposerAndGateway) {
 TEST_P(GuardedSocketTest, OtherFdsAreLeftAlone) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  const ipc::UniqueFd here(ends[0]);
-  const ipc::UniqueFd there(ends[1]);
+  const base::UniqueFd here(ends[0]);
+  const base::UniqueFd there(ends[1]);
   ASSERT_TRUE(Write(here, "not HTTP/2"));
   std::array<char, 32> bytes{};
   iovec buffer{bytes.data(), bytes.size()};

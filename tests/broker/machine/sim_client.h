@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "broker/machine/effect.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/gate_page.h"
-#include "ipc/unique_fd.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
@@ -42,7 +42,7 @@ struct SimClient {
   uint64_t session = 0;
   std::string tenant;
   pid_t pid = 0;
-  std::shared_ptr<const ipc::UniqueFd> process;
+  std::shared_ptr<const base::UniqueFd> process;
   std::shared_ptr<ipc::GateCells> cells;
   uint64_t last_request = 0;
   bool ended = false;

@@ -144,7 +144,7 @@ SimClient* SimWorld::Connect(const std::string& tenant) {
   auto client = std::make_unique<SimClient>();
   client->tenant = tenant;
   client->pid = ++last_pid_;
-  client->process = std::make_shared<const ipc::UniqueFd>();
+  client->process = std::make_shared<const base::UniqueFd>();
   client->cells = std::make_shared<ipc::GateCells>();
   client->cells->word.store(ipc::kGateOff.bits());
   client->cells->left_at_ns.store(0);

@@ -129,7 +129,7 @@ class SimWorld {
   std::map<SlabId, std::vector<uint64_t>> device_bytes_;
   std::map<uint64_t, uint64_t> host_bytes_;  // by offset of the granule
   std::set<uint64_t> journal_;
-  std::vector<std::shared_ptr<const ipc::UniqueFd>> killed_;
+  std::vector<std::shared_ptr<const base::UniqueFd>> killed_;
   pid_t last_pid_ = 100;
   std::string problem_;
   uint64_t trace_sum_ = 14695981039346656037u;

@@ -54,7 +54,7 @@ class AdminAuditTest : public AdminFixture {
     EXPECT_TRUE(Make("doorstop").ok());
     std::vector<std::future<absl::Status>> answers;
     {
-      const ipc::MutexLock hold(&doorstop_);
+      const base::MutexLock hold(&doorstop_);
       std::vector<std::function<absl::Status()>> all = calls;
       all.insert(all.begin(), [this] { return Delete("doorstop", 0); });
       for (const auto& call : all) {

@@ -6,13 +6,13 @@
 #include <memory>
 #include <string>
 
+#include "base/mutex.h"
 #include "broker/gateway/grpc_connections.h"
 #include "broker/server/admin_service.h"
 #include "broker/server/call_authenticator.h"
 #include "broker/server/grpc_server.h"
 #include "broker/store/quota_store.h"
 #include "grpcpp/create_channel.h"
-#include "ipc/mutex.h"
 #include "proto/error_status.h"
 #include "tests/broker/core/core_shared_fixture.h"
 #include "tests/broker/temp_directory.h"
@@ -35,7 +35,7 @@ class AdminFixture : public CoreSharedTest {
     calls_ = std::make_unique<CallAuthenticator>(&core, connections_.get());
     const auto opens = [](const std::string&) { return absl::OkStatus(); };
     const auto closes = [this](const std::string& tenant) {
-      if (tenant == "doorstop") ipc::MutexLock until_let_go(&doorstop_);
+      if (tenant == "doorstop") base::MutexLock until_let_go(&doorstop_);
       return absl::OkStatus();
     };
     admin_service_ = std::make_unique<AdminService>(
@@ -74,7 +74,7 @@ class AdminFixture : public CoreSharedTest {
     return proto::ToWireError(status).detail().reason();
   }
 
-  ipc::Mutex doorstop_;  // the operators' thread waits for it
+  base::Mutex doorstop_;  // the operators' thread waits for it
   const TempDirectory directory_;
   std::string token_;
   std::unique_ptr<QuotaStore> store_;

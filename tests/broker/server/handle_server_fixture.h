@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "broker/server/handle_frames.h"
 #include "broker/server/handle_server.h"
 #include "gmb/v1/handle.pb.h"
 #include "ipc/gate_page.h"
-#include "ipc/mutex.h"
 #include "ipc/seqpacket.h"
 #include "tests/ipc/temporary_directory.h"
 
@@ -36,39 +36,39 @@ class FakeCore {
   }
 
   void RefuseWith(const absl::Status& status) {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     refusal_ = status;
   }
   // As the real core gives each session of a tenant.
   void GiveGatePages() {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     gives_gate_pages_ = true;
   }
   // Called at the next session's opening, on the server's thread.
   void AtNextOpen(std::function<void()> hook) {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     at_open_ = std::move(hook);
   }
   std::shared_ptr<Outbox> OutboxOf(uint64_t session) {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     return outboxes_.at(session);
   }
   PeerIdentity PeerOf(uint64_t session) {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     return peers_.at(session);
   }
   // Why the handle server closed the session; waits for it.
   std::string AwaitClosed(uint64_t session) {
     const auto deadline =
         std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kLong);
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     while (reasons_[session].empty()) {
       if (!closed_.WaitUntil(&mu_, deadline)) return "still open";
     }
     return reasons_[session].front();
   }
   size_t TimesClosed(uint64_t session) {
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     return reasons_[session].size();
   }
 
@@ -76,11 +76,11 @@ class FakeCore {
   absl::StatusOr<OpenedSession> Open(const PeerIdentity& peer) {
     std::function<void()> hook;
     {
-      const ipc::MutexLock lock(&mu_);
+      const base::MutexLock lock(&mu_);
       hook = std::exchange(at_open_, nullptr);
     }
     if (hook) hook();
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     if (!refusal_.ok()) return refusal_;
     OpenedSession opened;
     opened.id = ++last_;
@@ -88,7 +88,7 @@ class FakeCore {
     opened.tenant = peer.tenant_directory;
     opened.outbox = std::make_shared<Outbox>();
     if (gives_gate_pages_) {
-      absl::StatusOr<ipc::UniqueFd> page = ipc::CreateGatePage();
+      absl::StatusOr<base::UniqueFd> page = ipc::CreateGatePage();
       if (!page.ok()) return page.status();
       opened.gate_page = *std::move(page);
     }
@@ -100,14 +100,14 @@ class FakeCore {
   void Close(uint64_t session, std::string_view reason) {
     std::shared_ptr<Outbox> outbox = OutboxOf(session);
     outbox->Close(absl::UnavailableError(std::string(reason)));
-    const ipc::MutexLock lock(&mu_);
+    const base::MutexLock lock(&mu_);
     outboxes_.erase(session);
     reasons_[session].emplace_back(reason);
     closed_.NotifyAll();
   }
 
-  ipc::Mutex mu_;
-  ipc::CondVar closed_;
+  base::Mutex mu_;
+  base::CondVar closed_;
   std::function<void()> at_open_ ABSL_GUARDED_BY(mu_);
   absl::Status refusal_ ABSL_GUARDED_BY(mu_);
   bool gives_gate_pages_ ABSL_GUARDED_BY(mu_) = false;

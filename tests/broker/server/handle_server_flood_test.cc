@@ -86,7 +86,7 @@ std::vector<ipc::SeqpacketSocket> UnconnectedSockets(size_t count) {
   std::vector<ipc::SeqpacketSocket> sockets;
   while (sockets.size() < count) {
     sockets.emplace_back(
-        ipc::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
+        base::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
   }
   return sockets;
 }
@@ -120,7 +120,7 @@ TEST_F(HandleServerTest, TurnsPeersAwayWhenNoFdIsLeft) {
   std::vector<ipc::SeqpacketSocket> sockets = UnconnectedSockets(50);
   {
     const FdLimit limit(512);
-    std::vector<ipc::UniqueFd> rest;
+    std::vector<base::UniqueFd> rest;
     do {
       rest.emplace_back(::dup(STDERR_FILENO));
     } while (rest.back().valid());
@@ -154,8 +154,8 @@ TEST_F(HandleServerTest, SendsAFrameLaterWhenTheKernelLetsNoMoreFdsInFlight) {
   Peer peer = NewPeer();
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-  ipc::SeqpacketSocket hoarder{ipc::UniqueFd(ends[0])};
-  ipc::SeqpacketSocket idle{ipc::UniqueFd(ends[1])};
+  ipc::SeqpacketSocket hoarder{base::UniqueFd(ends[0])};
+  ipc::SeqpacketSocket idle{base::UniqueFd(ends[1])};
   {
     const FdLimit limit(100);
     const std::vector<int> fds(ipc::kMaxFds, STDERR_FILENO);
@@ -167,7 +167,7 @@ TEST_F(HandleServerTest, SendsAFrameLaterWhenTheKernelLetsNoMoreFdsInFlight) {
     frame.frame_id = 1;
     frame.bytes = "slabs";
     frame.handles.push_back(std::make_shared<const device::ShareableHandle>(
-        ipc::UniqueFd(::dup(STDERR_FILENO))));
+        base::UniqueFd(::dup(STDERR_FILENO))));
     const std::shared_ptr<Outbox> outbox = core_.OutboxOf(peer.session);
     outbox->Push(std::move(frame));
     outbox->Pump();

@@ -29,7 +29,7 @@ SlabFrame FrameOf(uint64_t frame_id, size_t fds) {
   frame.bytes = wire.SerializeAsString();
   for (size_t i = 0; i < fds; ++i) {
     frame.handles.push_back(std::make_shared<const device::ShareableHandle>(
-        ipc::UniqueFd(::dup(STDERR_FILENO))));
+        base::UniqueFd(::dup(STDERR_FILENO))));
   }
   return frame;
 }
@@ -164,11 +164,11 @@ TEST_F(HandleServerTest,
   const pid_t child = ::fork();
   if (child == 0) {
     const Peer peer = NewPeer();
-    ipc::SeqpacketSocket parent{ipc::UniqueFd(ends[1])};
+    ipc::SeqpacketSocket parent{base::UniqueFd(ends[1])};
     if (parent.Send("x", {peer.socket.fd()}, false, kLong).ok()) ::pause();
     ::_exit(1);
   }
-  ipc::SeqpacketSocket to_child{ipc::UniqueFd(ends[0])};
+  ipc::SeqpacketSocket to_child{base::UniqueFd(ends[0])};
   ::close(ends[1]);
   const absl::StatusOr<ipc::Packet> kept = to_child.Receive(kLong);
   ASSERT_TRUE(kept.ok());
@@ -312,7 +312,7 @@ TEST_F(HandleServerTest, LeavesOtherTenantsRoomForTheirFds) {
   EXPECT_EQ(sent->fds.size(), 90U);
   EXPECT_FALSE(second.socket.TryReceive()->has_value());
 
-  hoarder.socket = ipc::SeqpacketSocket(ipc::UniqueFd());
+  hoarder.socket = ipc::SeqpacketSocket(base::UniqueFd());
   const absl::StatusOr<ipc::Packet> later = second.socket.Receive(kLong);
   ASSERT_TRUE(later.ok()) << later.status();
   EXPECT_EQ(later->fds.size(), 90U);

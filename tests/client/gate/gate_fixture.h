@@ -12,11 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "client/gate/gate.h"
 #include "client/gate/gate_owner.h"
 #include "ipc/gate_control.h"
 #include "ipc/gate_page.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 
@@ -38,7 +38,7 @@ class TestOwner final : public GateOwner {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   absl::Status Restore(TimePoint deadline) override {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     ++restores_;
     while (!answer_.has_value()) {
       if (!changed_.WaitUntil(&mu_, deadline)) {
@@ -48,7 +48,7 @@ class TestOwner final : public GateOwner {
     return *answer_;
   }
   absl::Status Synchronize() override {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     ++synchronizing_;
     while (busy_) changed_.Wait(&mu_);
     --synchronizing_;
@@ -57,36 +57,36 @@ class TestOwner final : public GateOwner {
   }
 
   void SetBusy(bool busy) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     busy_ = busy;
     changed_.NotifyAll();
   }
   void SetGpu(absl::Status status) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     gpu_ = std::move(status);
   }
   // Sets what Restore returns from now on; nothing: it waits.
   void SetAnswer(std::optional<absl::Status> answer) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     answer_ = std::move(answer);
     changed_.NotifyAll();
   }
   int restores() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return restores_;
   }
   int synchronizing() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return synchronizing_;
   }
   int synchronized() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return synchronized_;
   }
 
  private:
-  ipc::Mutex mu_;
-  ipc::CondVar changed_;
+  base::Mutex mu_;
+  base::CondVar changed_;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status gpu_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Status> answer_ ABSL_GUARDED_BY(mu_);

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "ipc/unique_fd.h"
+#include "base/unique_fd.h"
 #include "tests/client/gate/gate_client_wire.h"
 #include "tests/client/gate/gate_fixture.h"
 
@@ -45,7 +45,7 @@ class ClientProcess {
     auto page = ipc::GatePage::Map(fd->get());
     EXPECT_TRUE(page.ok());
     page_ = std::make_unique<ipc::GatePage>(*std::move(page));
-    const ipc::UniqueFd memory(::memfd_create("shared", MFD_CLOEXEC));
+    const base::UniqueFd memory(::memfd_create("shared", MFD_CLOEXEC));
     EXPECT_EQ(::ftruncate(memory.get(), sizeof(SharedMemory)), 0);
     shared_ = static_cast<SharedMemory*>(::mmap(nullptr, sizeof(SharedMemory),
                                                 PROT_READ | PROT_WRITE,
@@ -105,8 +105,8 @@ class ClientProcess {
  private:
   void Spawn(int gate, int memory, std::string seed) {
     // Moved away first: the numbers may be taken by one of the two.
-    const ipc::UniqueFd gate_high(::fcntl(gate, F_DUPFD_CLOEXEC, 100));
-    const ipc::UniqueFd memory_high(::fcntl(memory, F_DUPFD_CLOEXEC, 100));
+    const base::UniqueFd gate_high(::fcntl(gate, F_DUPFD_CLOEXEC, 100));
+    const base::UniqueFd memory_high(::fcntl(memory, F_DUPFD_CLOEXEC, 100));
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, gate_high.get(), kGateFd);

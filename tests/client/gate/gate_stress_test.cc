@@ -56,7 +56,7 @@ class Gpu {
   explicit Gpu(Memory* memory) : memory_(*memory), thread_([this] { Run(); }) {}
   ~Gpu() {
     {
-      ipc::MutexLock lock(&mu_);
+      base::MutexLock lock(&mu_);
       stop_ = true;
       changed_.NotifyAll();
     }
@@ -64,14 +64,14 @@ class Gpu {
   }
 
   void Submit(unsigned value) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     work_.push_back(value);
     ++submitted_;
     changed_.NotifyAll();
   }
   // Waits for work that was submitted before the call, like cuCtxSynchronize.
   void Synchronize() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     const uint64_t until = submitted_;
     while (done_ < until) changed_.Wait(&mu_);
   }
@@ -98,8 +98,8 @@ class Gpu {
   }
 
   Memory& memory_;
-  ipc::Mutex mu_;
-  ipc::CondVar changed_;
+  base::Mutex mu_;
+  base::CondVar changed_;
   std::deque<unsigned> work_ ABSL_GUARDED_BY(mu_);
   uint64_t submitted_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t done_ ABSL_GUARDED_BY(mu_) = 0;
@@ -114,7 +114,7 @@ class StressedOwner final : public GateOwner {
 
   absl::Status Restore(
       std::chrono::steady_clock::time_point deadline) override {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     ++waiting_;
     const uint64_t asked = answers_;
     while (asked == answers_) {
@@ -144,12 +144,12 @@ class StressedOwner final : public GateOwner {
   void Answer() {
     const ipc::GateWord word = LookAtGate(cells_);
     if (word.paused() || word.state() == ipc::GateState::kClosed) return;
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     ++answers_;
     changed_.NotifyAll();
   }
   bool wanted() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return waiting_ > 0;
   }
 
@@ -159,8 +159,8 @@ class StressedOwner final : public GateOwner {
   std::atomic<bool> synchronizing_{false};
   std::atomic<int> captures_{0};
   int calls_ = 0;  // on the parker's thread
-  ipc::Mutex mu_;
-  ipc::CondVar changed_;
+  base::Mutex mu_;
+  base::CondVar changed_;
   int waiting_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t answers_ ABSL_GUARDED_BY(mu_) = 0;
 };

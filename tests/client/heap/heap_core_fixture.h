@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/heap/heap_core.h"
-#include "ipc/mutex.h"
 
 // The heap with streams that come to an end when the test says so, and a source
 // of chunks that can refuse.
@@ -29,32 +29,32 @@ class TestStreams final : public device::StreamFences {
  public:
   absl::StatusOr<std::unique_ptr<device::StreamFence>> Record(
       void* stream) override {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     ++state_->records;
     if (state_->broken == stream)
       return absl::InvalidArgumentError("no such stream");
     return std::make_unique<Fence>(state_, stream, ++state_->submitted[stream]);
   }
   void FinishAll(void* stream) {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     state_->done[stream] = state_->submitted[stream];
   }
   void Break(void* stream) {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     state_->broken = stream;
   }
   int records() const {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     return state_->records;
   }
   int waits() const {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     return state_->waits;
   }
 
  private:
   struct State {
-    ipc::Mutex mu;
+    base::Mutex mu;
     std::map<void*, int> submitted ABSL_GUARDED_BY(mu);
     std::map<void*, int> done ABSL_GUARDED_BY(mu);
     std::optional<void*> broken ABSL_GUARDED_BY(mu);
@@ -66,12 +66,12 @@ class TestStreams final : public device::StreamFences {
     Fence(std::shared_ptr<State> state, void* stream, int point)
         : state_(std::move(state)), stream_(stream), point_(point) {}
     absl::StatusOr<bool> Reached() override {
-      ipc::MutexLock lock(&state_->mu);
+      base::MutexLock lock(&state_->mu);
       return state_->done[stream_] >= point_;
     }
     // As if the stream got there meanwhile.
     absl::Status Wait() override {
-      ipc::MutexLock lock(&state_->mu);
+      base::MutexLock lock(&state_->mu);
       ++state_->waits;
       state_->done[stream_] = std::max(state_->done[stream_], point_);
       return absl::OkStatus();
@@ -89,7 +89,7 @@ class TestStreams final : public device::StreamFences {
 class TestSource final : public ChunkSource {
  public:
   struct State {
-    ipc::Mutex mu;
+    base::Mutex mu;
     uint64_t limit_bytes ABSL_GUARDED_BY(mu) = ~uint64_t{0};
     uint64_t leased_bytes ABSL_GUARDED_BY(mu) = 0;
     absl::Status refusal ABSL_GUARDED_BY(mu) =
@@ -103,7 +103,7 @@ class TestSource final : public ChunkSource {
 
   absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
       uint64_t bytes, absl::Duration wait) override {
-    ipc::MutexLock lock(&state_->mu);
+    base::MutexLock lock(&state_->mu);
     EXPECT_EQ(bytes % kBlockBytes, 0U) << bytes;
     state_->asked.push_back(bytes);
     state_->waits.push_back(wait);
@@ -128,7 +128,7 @@ class TestSource final : public ChunkSource {
     }
     uint64_t size_bytes() const override { return bytes_; }
     absl::Status Release() override {
-      ipc::MutexLock lock(&state_->mu);
+      base::MutexLock lock(&state_->mu);
       state_->leased_bytes -= std::exchange(bytes_, 0);
       return absl::OkStatus();
     }
@@ -152,19 +152,19 @@ class HeapCoreTest : public ::testing::Test {
                                        std::move(streams), std::move(options));
   }
   void LimitTo(uint64_t bytes) {
-    ipc::MutexLock lock(&source_->mu);
+    base::MutexLock lock(&source_->mu);
     source_->limit_bytes = bytes;
   }
   void RefuseWith(absl::Status status) {
-    ipc::MutexLock lock(&source_->mu);
+    base::MutexLock lock(&source_->mu);
     source_->refusal = std::move(status);
   }
   std::vector<uint64_t> Asked() {
-    ipc::MutexLock lock(&source_->mu);
+    base::MutexLock lock(&source_->mu);
     return std::exchange(source_->asked, {});
   }
   uint64_t LeasedBytes() {
-    ipc::MutexLock lock(&source_->mu);
+    base::MutexLock lock(&source_->mu);
     return source_->leased_bytes;
   }
   void* Get(uint64_t bytes, uintptr_t stream = 1) {

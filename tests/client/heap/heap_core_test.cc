@@ -120,7 +120,7 @@ TEST_F(HeapCoreTest, TheWaitIsForTheLastResort) {
   Make({64 * kMiB, 1024 * kMiB, absl::Seconds(3)});
   LimitTo(0);
   Refused(1).IgnoreError();
-  ipc::MutexLock lock(&source_->mu);
+  base::MutexLock lock(&source_->mu);
   ASSERT_FALSE(source_->waits.empty());
   EXPECT_EQ(source_->waits.back(), absl::Seconds(3));
   source_->waits.pop_back();

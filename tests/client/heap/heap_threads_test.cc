@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/heap/brief_mutex.h"
 #include "client/heap/heap_core.h"
 #include "device/devices.h"
-#include "ipc/mutex.h"
 
 namespace gmb::internal {
 namespace {
@@ -116,7 +116,7 @@ class HeapThreadsTest : public ::testing::TestWithParam<uint64_t> {
   std::unique_ptr<HeapCore> heap_;
   std::atomic<uint64_t> marks_ = 0;
   std::atomic<int> failed_ = 0;
-  ipc::Mutex mu_;
+  base::Mutex mu_;
   std::vector<Marked> given_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -143,7 +143,7 @@ void HeapThreadsTest::Free(uintptr_t thread, const Marked& block,
 }
 
 void HeapThreadsTest::Exchange(std::vector<Marked>* live, bool give) {
-  ipc::MutexLock lock(&mu_);
+  base::MutexLock lock(&mu_);
   std::vector<Marked>& from = give ? *live : given_;
   std::vector<Marked>& to = give ? given_ : *live;
   if (from.empty()) return;
@@ -209,7 +209,7 @@ TEST_P(HeapThreadsTest, NobodyHasAnothersBytes) {
     threads.emplace_back([this, t] { Work(t); });
   for (std::thread& thread : threads) thread.join();
   {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     std::mt19937_64 random(GetParam());
     for (const Marked& block : given_) Free(1, block, random);
   }

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "ipc/mutex.h"
+#include "base/mutex.h"
 
 namespace gmb::internal {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 class Told {
  public:
   void Add(uint64_t bytes) {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     told_.push_back(bytes);
     changed_.NotifyAll();
   }
@@ -25,7 +25,7 @@ class Told {
   bool Await(size_t count) {
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     while (told_.size() < count) {
       if (!changed_.WaitUntil(&mu_, deadline)) return false;
     }
@@ -34,20 +34,20 @@ class Told {
   bool AwaitLast(uint64_t bytes) {
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     while (told_.empty() || told_.back() != bytes) {
       if (!changed_.WaitUntil(&mu_, deadline)) return false;
     }
     return true;
   }
   size_t count() {
-    ipc::MutexLock lock(&mu_);
+    base::MutexLock lock(&mu_);
     return told_.size();
   }
 
  private:
-  ipc::Mutex mu_;
-  ipc::CondVar changed_;
+  base::Mutex mu_;
+  base::CondVar changed_;
   std::vector<uint64_t> told_ ABSL_GUARDED_BY(mu_);
 };
 

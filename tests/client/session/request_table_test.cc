@@ -67,8 +67,9 @@ v1::Slabs SlabsFrame(uint64_t request_id) {
 }
 
 // File descriptors whose closing can be seen.
-std::vector<ipc::UniqueFd> Fds(int count, std::vector<int>* numbers = nullptr) {
-  std::vector<ipc::UniqueFd> fds;
+std::vector<base::UniqueFd> Fds(int count,
+                                std::vector<int>* numbers = nullptr) {
+  std::vector<base::UniqueFd> fds;
   for (int i = 0; i < count; ++i) {
     fds.emplace_back(memfd_create("slab", MFD_CLOEXEC));
     if (numbers != nullptr) numbers->push_back(fds.back().get());

@@ -19,7 +19,7 @@ using fake_cuda::Enter;
 using fake_cuda::kGranularityBytes;
 using fake_cuda::Memory;
 using fake_cuda::TheGpu;
-using gmb::ipc::UniqueFd;
+using gmb::base::UniqueFd;
 
 namespace {
 

@@ -11,16 +11,16 @@
 #include <set>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "device/devices.h"
-#include "ipc/unique_fd.h"
 
 // Shared by the fake driver's functions; fake_cuda.h says what it is for.
 
 namespace fake_cuda {
 
+using gmb::base::UniqueFd;
 using gmb::device::Allocator;
 using gmb::device::SlabKey;
-using gmb::ipc::UniqueFd;
 
 inline constexpr uint64_t kTotalBytes = uint64_t{1} << 30;
 inline constexpr uint64_t kGranularityBytes = uint64_t{2} << 20;

@@ -1,0 +1,64 @@
+// Loads the NVIDIA driver at run time.
+#include "device/cuda/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "device/cuda/cuda_status.h"
+
+namespace gmb::device {
+
+absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no NVIDIA driver here: install it, or give the container its "
+        "libraries, or use a host device: ",
+        dlerror()));
+  }
+  std::unique_ptr<CudaDriver> driver(new CudaDriver);
+#define GMB_CUDA_LOAD(name)                                                  \
+  driver->name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name)); \
+  if (driver->name == nullptr) {                                             \
+    return absl::FailedPreconditionError(                                    \
+        "the NVIDIA driver is older than CUDA 11.4: install a newer one: "   \
+        "libcuda.so.1 lacks " #name);                                        \
+  }
+  GMB_CUDA_FUNCTIONS(GMB_CUDA_LOAD)
+#undef GMB_CUDA_LOAD
+  if (absl::Status status = GMB_CUDA(*driver, cuInit, 0); !status.ok()) {
+    return status;
+  }
+  return driver.release();  // lives as long as the process
+}
+
+absl::StatusOr<const CudaDriver*> CudaDriver::Get() {
+  static std::mutex& mutex = *new std::mutex;
+  static const CudaDriver* loaded = nullptr;
+  static pid_t loaded_by = 0;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (loaded == nullptr) {
+    absl::StatusOr<const CudaDriver*> driver = Load();
+    if (!driver.ok()) return driver;
+    loaded = *driver;
+    loaded_by = getpid();
+  }
+  if (loaded_by != getpid()) {
+    return absl::FailedPreconditionError(
+        "CUDA does not work in a forked child: start the program with exec");
+  }
+  return loaded;
+}
+
+absl::Status CudaDriver::Check(CUresult result, absl::string_view call) const {
+  if (result == CUDA_SUCCESS) return absl::OkStatus();
+  const char* name = nullptr;
+  cuGetErrorName(result, &name);
+  return CudaStatus(result, call, name == nullptr ? "unknown error" : name);
+}
+
+}  // namespace gmb::device

@@ -1,0 +1,106 @@
+// The heap's frees: events that show how far a stream has got.
+#include "device/cuda/cuda_stream_fences.h"
+
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace gmb::device {
+
+class CudaStreamFences::Events {
+ public:
+  explicit Events(std::shared_ptr<const CudaContext> context)
+      : context_(std::move(context)) {}
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+  ~Events() {
+    const ScopedContext scope(*context_);
+    if (!scope.status().ok()) return;
+    for (CUevent event : idle_) driver().cuEventDestroy_v2(event);
+  }
+
+  [[nodiscard]] const CudaContext& context() const { return *context_; }
+  [[nodiscard]] const CudaDriver& driver() const { return context_->driver(); }
+
+  absl::StatusOr<CUevent> Take() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!idle_.empty()) {
+        CUevent event = idle_.back();
+        idle_.pop_back();
+        return event;
+      }
+    }
+    CUevent event = nullptr;
+    absl::Status made =
+        GMB_CUDA(driver(), cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    if (!made.ok()) return made;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.reserve(++made_);  // so that Return cannot fail
+    return event;
+  }
+
+  void Return(CUevent event) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(event);
+  }
+
+ private:
+  const std::shared_ptr<const CudaContext> context_;
+  std::mutex mutex_;
+  std::vector<CUevent> idle_;  // under mutex_
+  size_t made_ = 0;            // under mutex_
+};
+
+class CudaStreamFences::Fence final : public StreamFence {
+ public:
+  Fence(std::shared_ptr<Events> events, CUevent event)
+      : events_(std::move(events)), event_(event) {}
+  Fence(const Fence&) = delete;
+  Fence& operator=(const Fence&) = delete;
+  ~Fence() override { events_->Return(event_); }
+
+  absl::StatusOr<bool> Reached() override {
+    const ScopedContext scope(events_->context());
+    if (!scope.status().ok()) return scope.status();
+    const CUresult result = events_->driver().cuEventQuery(event_);
+    if (result == CUDA_ERROR_NOT_READY) return false;
+    absl::Status reached = events_->driver().Check(result, "cuEventQuery");
+    if (!reached.ok()) return reached;
+    return true;
+  }
+
+  absl::Status Wait() override {
+    const ScopedContext scope(events_->context());
+    if (!scope.status().ok()) return scope.status();
+    return GMB_CUDA(events_->driver(), cuEventSynchronize, event_);
+  }
+
+ private:
+  const std::shared_ptr<Events> events_;
+  CUevent event_;
+};
+
+CudaStreamFences::CudaStreamFences(std::shared_ptr<const CudaContext> context)
+    : events_(std::make_shared<Events>(std::move(context))) {}
+CudaStreamFences::~CudaStreamFences() = default;
+
+absl::StatusOr<std::unique_ptr<StreamFence>> CudaStreamFences::Record(
+    void* stream) {
+  const ScopedContext scope(events_->context());
+  if (!scope.status().ok()) return scope.status();
+  absl::StatusOr<CUevent> event = events_->Take();
+  if (!event.ok()) return event.status();
+  auto fence = std::make_unique<Fence>(events_, *event);
+  if (absl::Status recorded = GMB_CUDA(events_->driver(), cuEventRecord, *event,
+                                       static_cast<CUstream>(stream));
+      !recorded.ok()) {
+    return recorded;
+  }
+  return fence;
+}
+
+}  // namespace gmb::device

@@ -1,0 +1,216 @@
+// After a release: free memory of a GPU, without a CUDA context.
+#include "device/cuda/nvml.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace gmb::device::nvml {
+namespace {
+
+// NVML's header does not come with the CUDA toolkit's, so the little that is
+// used is declared here, after nvml.h of CUDA 12 and 13 (its binary interface
+// is stable: names carry a version instead of changing).
+using Device = struct DeviceTag*;
+
+constexpr int kSuccess = 0;
+constexpr int kInvalidArgument = 2;
+constexpr int kNotSupported = 3;
+constexpr int kNoPermission = 4;
+constexpr int kNotFound = 6;
+constexpr int kInsufficientSize = 7;
+constexpr int kDriverNotLoaded = 9;
+constexpr int kGpuIsLost = 15;
+constexpr int kLibraryMismatch = 18;
+
+struct MemoryV1 {  // nvmlMemory_t
+  unsigned long long total, free, used;
+};
+
+struct MemoryV2 {  // nvmlMemory_v2_t
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+};
+constexpr unsigned kMemoryV2 = sizeof(MemoryV2) | (2U << 24);
+
+struct ProcessInfo {  // nvmlProcessInfo_v2_t, also what the _v3 call fills in
+  unsigned pid;
+  unsigned long long used_bytes;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+constexpr unsigned long long kNotAvailable = ~0ULL;
+
+struct Library {
+  int (*nvmlInit_v2)();
+  const char* (*nvmlErrorString)(int);
+  int (*nvmlSystemGetDriverVersion)(char*, unsigned);
+  int (*nvmlDeviceGetHandleByUUID)(const char*, Device*);
+  int (*nvmlDeviceGetMemoryInfo)(Device, MemoryV1*);
+  int (*nvmlDeviceGetMemoryInfo_v2)(Device, MemoryV2*);  // null before 510
+  int (*nvmlDeviceGetComputeRunningProcesses_v3)(Device, unsigned*,
+                                                 ProcessInfo*);
+};
+
+absl::Status Check(const Library& library, int result, absl::string_view call) {
+  if (result == kSuccess) return absl::OkStatus();
+  const std::string message =
+      absl::StrCat(call, ": ", library.nvmlErrorString(result));
+  switch (result) {
+    case kNoPermission:
+      return absl::PermissionDeniedError(message);
+    case kInvalidArgument:  // a UUID that is no physical GPU's
+    case kNotFound:
+      return absl::NotFoundError(message);
+    case kGpuIsLost:
+      return absl::UnavailableError(message);
+    case kNotSupported:
+    case kDriverNotLoaded:
+      return absl::FailedPreconditionError(message);
+    case kLibraryMismatch:
+      return absl::FailedPreconditionError(absl::StrCat(
+          "libnvidia-ml and the kernel driver differ in version: reload the "
+          "driver: ",
+          message));
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+template <typename Function>
+bool Find(void* handle, const char* name, Function** function) {
+  *function = reinterpret_cast<Function*>(dlsym(handle, name));
+  return *function != nullptr;
+}
+
+absl::StatusOr<const Library*> Load() {
+  void* const handle = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "NVML is missing: install it with the driver, or give the container "
+        "the \"utility\" capability: ",
+        dlerror()));
+  }
+  auto library = std::make_unique<Library>();
+  if (!Find(handle, "nvmlInit_v2", &library->nvmlInit_v2) ||
+      !Find(handle, "nvmlErrorString", &library->nvmlErrorString) ||
+      !Find(handle, "nvmlSystemGetDriverVersion",
+            &library->nvmlSystemGetDriverVersion) ||
+      !Find(handle, "nvmlDeviceGetHandleByUUID",
+            &library->nvmlDeviceGetHandleByUUID) ||
+      !Find(handle, "nvmlDeviceGetMemoryInfo",
+            &library->nvmlDeviceGetMemoryInfo)) {
+    return absl::FailedPreconditionError("NVML lacks functions we need");
+  }
+  Find(handle, "nvmlDeviceGetMemoryInfo_v2",
+       &library->nvmlDeviceGetMemoryInfo_v2);
+  Find(handle, "nvmlDeviceGetComputeRunningProcesses_v3",
+       &library->nvmlDeviceGetComputeRunningProcesses_v3);
+  if (absl::Status status =
+          Check(*library, library->nvmlInit_v2(), "nvmlInit_v2");
+      !status.ok()) {
+    return status;
+  }
+  return library.release();  // lives as long as the process
+}
+
+absl::StatusOr<const Library*> Get() {
+  static std::mutex& mutex = *new std::mutex;
+  static const Library* loaded = nullptr;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (loaded == nullptr) {
+    absl::StatusOr<const Library*> library = Load();
+    if (!library.ok()) return library;
+    loaded = *library;
+  }
+  return loaded;
+}
+
+absl::StatusOr<Device> FindDevice(const Library& library,
+                                  const std::string& uuid) {
+  Device device = nullptr;
+  if (absl::Status status = Check(
+          library, library.nvmlDeviceGetHandleByUUID(uuid.c_str(), &device),
+          "nvmlDeviceGetHandleByUUID");
+      !status.ok()) {
+    return status;
+  }
+  return device;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DriverVersion() {
+  absl::StatusOr<const Library*> library = Get();
+  if (!library.ok()) return library.status();
+  std::array<char, 96> version = {};
+  if (absl::Status status = Check(**library,
+                                  (*library)->nvmlSystemGetDriverVersion(
+                                      version.data(), version.size() - 1),
+                                  "nvmlSystemGetDriverVersion");
+      !status.ok()) {
+    return status;
+  }
+  return std::string(version.data());
+}
+
+absl::StatusOr<uint64_t> FreeBytes(const std::string& uuid) {
+  absl::StatusOr<const Library*> library = Get();
+  if (!library.ok()) return library.status();
+  absl::StatusOr<Device> device = FindDevice(**library, uuid);
+  if (!device.ok()) return device.status();
+  if ((*library)->nvmlDeviceGetMemoryInfo_v2 != nullptr) {
+    MemoryV2 memory = {};
+    memory.version = kMemoryV2;
+    if ((*library)->nvmlDeviceGetMemoryInfo_v2(*device, &memory) == kSuccess) {
+      return memory.free;
+    }
+  }
+  MemoryV1 memory = {};
+  if (absl::Status status = Check(
+          **library, (*library)->nvmlDeviceGetMemoryInfo(*device, &memory),
+          "nvmlDeviceGetMemoryInfo");
+      !status.ok()) {
+    return status;
+  }
+  return memory.free;
+}
+
+absl::StatusOr<std::vector<ProcessUsage>> Processes(const std::string& uuid) {
+  absl::StatusOr<const Library*> library = Get();
+  if (!library.ok()) return library.status();
+  const auto list = (*library)->nvmlDeviceGetComputeRunningProcesses_v3;
+  if (list == nullptr) {
+    return absl::FailedPreconditionError(
+        "NVML is older than driver 510 and does not list processes");
+  }
+  absl::StatusOr<Device> device = FindDevice(**library, uuid);
+  if (!device.ok()) return device.status();
+  std::vector<ProcessInfo> infos(64);
+  unsigned count = static_cast<unsigned>(infos.size());
+  int result = list(*device, &count, infos.data());
+  for (int tries = 0; result == kInsufficientSize && tries < 4; ++tries) {
+    infos.resize(count + 64);  // more may start meanwhile
+    count = static_cast<unsigned>(infos.size());
+    result = list(*device, &count, infos.data());
+  }
+  if (absl::Status status =
+          Check(**library, result, "nvmlDeviceGetComputeRunningProcesses_v3");
+      !status.ok()) {
+    return status;
+  }
+  std::vector<ProcessUsage> usages;
+  for (unsigned i = 0; i < count; ++i) {
+    if (infos[i].used_bytes == kNotAvailable) continue;
+    usages.push_back({.pid = static_cast<pid_t>(infos[i].pid),
+                      .used_bytes = infos[i].used_bytes});
+  }
+  return usages;
+}
+
+}  // namespace gmb::device::nvml

@@ -1,0 +1,154 @@
+// Eviction and restore on a GPU: maps slabs and copies them.
+#include "device/cuda/vmm_copy_engine.h"
+
+#include <utility>
+#include <variant>
+
+#include "base/unique_fd.h"
+
+namespace gmb::device {
+
+VmmCopyEngine::~VmmCopyEngine() {
+  if (context_ == nullptr) return;
+  const ScopedContext scope(*context_);
+  for (const Flight& flight : flights_) {
+    driver_.cuStreamSynchronize(flight.stream);
+    driver_.cuEventDestroy_v2(flight.event);
+  }
+  for (CUevent event : idle_events_) driver_.cuEventDestroy_v2(event);
+  for (CUstream stream : streams_) driver_.cuStreamDestroy_v2(stream);
+}
+
+absl::Status VmmCopyEngine::MakeReady() {
+  if (context_ == nullptr) {
+    auto context = CudaContext::Retain(&driver_, device_);
+    if (!context.ok()) return context.status();
+    context_ = *std::move(context);
+  }
+  if (streams_.size() == num_streams_) return absl::OkStatus();
+  const ScopedContext scope(*context_);
+  if (!scope.status().ok()) return scope.status();
+  while (streams_.size() < num_streams_) {
+    CUstream stream = nullptr;
+    if (absl::Status status =
+            GMB_CUDA(driver_, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+        !status.ok()) {
+      return status;
+    }
+    streams_.push_back(stream);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<void*> VmmCopyEngine::Map(const ShareableHandle& slab,
+                                         uint64_t bytes) {
+  if (absl::Status status = MakeReady(); !status.ok()) return status;
+  const ScopedContext scope(*context_);
+  if (!scope.status().ok()) return scope.status();
+  CUdeviceptr start = 0;
+  if (absl::Status status =
+          GMB_CUDA(driver_, cuMemAddressReserve, &start, bytes, 0, 0, 0);
+      !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = MapAt(start, slab, bytes); !status.ok()) {
+    driver_.cuMemAddressFree(start, bytes);
+    return status;
+  }
+  return reinterpret_cast<void*>(start);
+}
+
+absl::Status VmmCopyEngine::MapAt(CUdeviceptr start,
+                                  const ShareableHandle& slab, uint64_t bytes) {
+  const auto* fd = std::get_if<base::UniqueFd>(&slab);
+  if (fd == nullptr || !fd->valid()) {
+    return absl::InvalidArgumentError(
+        "a slab of a vmm device comes as a file descriptor; got none");
+  }
+  CUmemGenericAllocationHandle imported = 0;
+  if (absl::Status status =
+          GMB_CUDA(driver_, cuMemImportFromShareableHandle, &imported,
+                   reinterpret_cast<void*>(static_cast<intptr_t>(fd->get())),
+                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+      !status.ok()) {
+    return status;
+  }
+  absl::Status status =
+      GMB_CUDA(driver_, cuMemMap, start, bytes, 0, imported, 0);
+  const bool mapped = status.ok();
+  // The mapping keeps the memory from here on.
+  status.Update(GMB_CUDA(driver_, cuMemRelease, imported));
+  if (status.ok()) {
+    CUmemAccessDesc access = {};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device_;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    status = GMB_CUDA(driver_, cuMemSetAccess, start, bytes, &access, 1);
+  }
+  if (!status.ok() && mapped) driver_.cuMemUnmap(start, bytes);
+  return status;
+}
+
+absl::Status VmmCopyEngine::Unmap(void* slab, uint64_t bytes) {
+  const ScopedContext scope(*context_);
+  const auto start = reinterpret_cast<CUdeviceptr>(slab);
+  absl::Status status = scope.status();
+  // Without the context too: it is wanted by copies alone.
+  status.Update(GMB_CUDA(driver_, cuMemUnmap, start, bytes));
+  status.Update(GMB_CUDA(driver_, cuMemAddressFree, start, bytes));
+  return status;
+}
+
+absl::StatusOr<CUevent> VmmCopyEngine::TakeEvent() {
+  CUevent event = nullptr;
+  if (!idle_events_.empty()) {
+    event = idle_events_.back();
+    idle_events_.pop_back();
+    return event;
+  }
+  if (absl::Status status =
+          GMB_CUDA(driver_, cuEventCreate, &event,
+                   CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+      !status.ok()) {
+    return status;
+  }
+  return event;
+}
+
+absl::Status VmmCopyEngine::Begin(CopyDirection direction, void* slab,
+                                  void* host, uint64_t bytes) {
+  const ScopedContext scope(*context_);
+  if (!scope.status().ok()) return scope.status();
+  absl::StatusOr<CUevent> event = TakeEvent();
+  if (!event.ok()) return event.status();
+  CUstream stream = streams_[next_stream_++ % streams_.size()];
+  const auto device = reinterpret_cast<CUdeviceptr>(slab);
+  absl::Status status =
+      direction == CopyDirection::kOut
+          ? GMB_CUDA(driver_, cuMemcpyDtoHAsync_v2, host, device, bytes, stream)
+          : GMB_CUDA(driver_, cuMemcpyHtoDAsync_v2, device, host, bytes,
+                     stream);
+  if (status.ok()) {
+    status = GMB_CUDA(driver_, cuEventRecord, *event, stream);
+  }
+  if (!status.ok()) {
+    driver_.cuStreamSynchronize(stream);  // the copy may be under way
+    idle_events_.push_back(*event);
+    return status;
+  }
+  flights_.push_back({stream, *event});
+  return absl::OkStatus();
+}
+
+absl::Status VmmCopyEngine::FinishOldest() {
+  const Flight oldest = flights_.front();
+  flights_.pop_front();
+  idle_events_.push_back(oldest.event);
+  const ScopedContext scope(*context_);
+  absl::Status status = scope.status();
+  if (status.ok()) status = GMB_CUDA(driver_, cuEventSynchronize, oldest.event);
+  if (!status.ok()) driver_.cuStreamSynchronize(oldest.stream);
+  return status;
+}
+
+}  // namespace gmb::device

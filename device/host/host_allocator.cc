@@ -1,0 +1,129 @@
+// Grant: slabs of the host device are created, and found again when kept.
+#include "device/host/host_allocator.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "device/host/sealed_memory.h"
+#include "device/sizes.h"
+
+namespace gmb::device {
+namespace {
+
+// Fails where leases on memfds do not tell who holds them (another owner in a
+// user namespace, a sandbox that emulates Linux), rather than hand out memory
+// that could never be found again.
+absl::Status TryLeases() {
+  absl::StatusOr<base::UniqueFd> anchor =
+      CreateSealedMemory(kHostGranularityBytes);
+  if (!anchor.ok()) return anchor.status();
+  absl::StatusOr<base::UniqueFd> exported = ReopenSealedMemory(*anchor);
+  if (!exported.ok()) return exported.status();
+  absl::StatusOr<bool> held = SomebodyHolds(*anchor, kHostGranularityBytes);
+  exported->reset();
+  absl::StatusOr<bool> alone = SomebodyHolds(*anchor, kHostGranularityBytes);
+  if (held.ok() && alone.ok() && *held && !*alone) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the host device cannot tell here who holds a memfd (fcntl "
+      "F_SETLEASE): run on Linux 5.10 or newer, outside such a sandbox: ",
+      held.ok() ? alone.status().message() : held.status().message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Allocator>> HostAllocator::Open(
+    HostOptions options) {
+  constexpr uint64_t kLargest = uint64_t{1} << 62;  // files count in off_t
+  if (options.capacity_bytes < kHostGranularityBytes ||
+      options.capacity_bytes > kLargest) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "capacity of a host device must be between 2 MiB and 4 EiB: bytes=",
+        options.capacity_bytes));
+  }
+  if (absl::Status status = TryLeases(); !status.ok()) return status;
+  DeviceInfo info{.kind = DeviceKind::kHost,
+                  .uuid = std::move(options.uuid),
+                  .name = "host memory",
+                  .total_bytes = options.capacity_bytes -
+                                 options.capacity_bytes % kHostGranularityBytes,
+                  .granularity_bytes = kHostGranularityBytes};
+  return std::unique_ptr<Allocator>(new HostAllocator(std::move(info)));
+}
+
+// A slab about which the kernel does not answer holds up no other: it is left
+// counted as held, and asked about again at every look.
+bool HostAllocator::IsReturned(Unreturned* unreturned) {
+  const absl::StatusOr<bool> held =
+      SomebodyHolds(unreturned->slab.anchor, unreturned->slab.bytes);
+  unreturned->stuck = std::string(held.status().message());
+  return held.ok() && !*held;
+}
+
+void HostAllocator::CollectReturned() {
+  for (size_t i = 0; i < unreturned_.size();) {
+    if (!IsReturned(&unreturned_[i])) {
+      ++i;
+      continue;
+    }
+    used_bytes_ -= unreturned_[i].slab.bytes;
+    std::swap(unreturned_[i], unreturned_.back());
+    unreturned_.pop_back();
+  }
+}
+
+absl::StatusOr<CreatedSlab> HostAllocator::Create(uint64_t bytes) {
+  if (absl::Status status = CheckSize(bytes, kHostGranularityBytes);
+      !status.ok()) {
+    return status;
+  }
+  if (bytes > info_.total_bytes - used_bytes_) {
+    CollectReturned();
+  }
+  const uint64_t free_bytes = info_.total_bytes - used_bytes_;
+  if (bytes > free_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("host device is full: requested=", bytes,
+                     " free=", free_bytes, " capacity=", info_.total_bytes));
+  }
+  absl::StatusOr<base::UniqueFd> anchor = CreateSealedMemory(bytes);
+  if (!anchor.ok()) return anchor.status();
+  absl::StatusOr<base::UniqueFd> exported = ReopenSealedMemory(*anchor);
+  if (!exported.ok()) return exported.status();
+  const SlabKey key = next_key_++;
+  live_.emplace(key, Slab{.anchor = *std::move(anchor), .bytes = bytes});
+  used_bytes_ += bytes;
+  return CreatedSlab{.key = key, .exported = *std::move(exported)};
+}
+
+absl::Status HostAllocator::Destroy(SlabKey key) {
+  const auto slab = live_.find(key);
+  if (slab == live_.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("no such slab on ", info_.uuid, ": key=", key));
+  }
+  Unreturned destroyed{
+      .key = key, .slab = std::move(slab->second), .stuck = {}};
+  live_.erase(slab);
+  if (IsReturned(&destroyed)) {
+    used_bytes_ -= destroyed.slab.bytes;
+  } else {
+    unreturned_.push_back(std::move(destroyed));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> HostAllocator::FreeBytes() {
+  CollectReturned();
+  return info_.total_bytes - used_bytes_;
+}
+
+std::vector<HeldSlab> HostAllocator::Held() const {
+  std::vector<HeldSlab> held;
+  held.reserve(unreturned_.size());
+  for (const Unreturned& unreturned : unreturned_)
+    held.push_back({unreturned.key, unreturned.slab.bytes, unreturned.stuck});
+  return held;
+}
+
+}  // namespace gmb::device

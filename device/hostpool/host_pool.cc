@@ -1,0 +1,158 @@
+// The host pool: memory for the contents of evicted leases.
+#include "device/hostpool/host_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gmb::device {
+
+absl::StatusOr<std::unique_ptr<HostPool>> HostPool::Create(
+    const Options& options, std::unique_ptr<PageLocker> locker) {
+  if (options.chunk_bytes == 0 ||
+      options.chunk_bytes % kHostPoolGranularityBytes != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("chunks of a host pool must be a positive multiple of 2 "
+                     "MiB: bytes=",
+                     options.chunk_bytes));
+  }
+  absl::StatusOr<PoolMapping> mapping = PoolMapping::Create(options.bytes);
+  if (!mapping.ok()) return mapping.status();
+  return std::unique_ptr<HostPool>(
+      new HostPool(options, *std::move(mapping), std::move(locker)));
+}
+
+HostPool::HostPool(const Options& options, PoolMapping mapping,
+                   std::unique_ptr<PageLocker> locker)
+    : options_(options),
+      mapping_(std::move(mapping)),
+      locker_(std::move(locker)),
+      chunks_((options.bytes + options.chunk_bytes - 1) / options.chunk_bytes,
+              State::kWaiting) {
+  progress_.bytes = options_.bytes;
+  const unsigned quarter = std::thread::hardware_concurrency() / 4;
+  const size_t wanted =
+      options_.threads != 0 ? options_.threads : std::clamp(quarter, 1U, 8U);
+  for (size_t i = 0; i < std::min(wanted, chunks_.size()); ++i) {
+    threads_.emplace_back([this] { PrepareChunks(); });
+  }
+}
+
+HostPool::~HostPool() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  for (std::thread& thread : threads_) thread.join();
+  for (size_t i = 0; i < chunks_.size(); ++i) {
+    if (chunks_[i] == State::kLocked)
+      locker_->Unlock(At(ChunkExtent(i).offset));
+  }
+}
+
+HostExtent HostPool::ChunkExtent(size_t chunk) const {
+  const uint64_t offset = chunk * options_.chunk_bytes;
+  return {offset, std::min(options_.chunk_bytes, options_.bytes - offset)};
+}
+
+size_t HostPool::NextChunk() {
+  while (!wanted_.empty()) {
+    const size_t chunk = wanted_.front();
+    wanted_.pop_front();
+    if (chunks_[chunk] == State::kWaiting) return chunk;
+  }
+  while (next_ < chunks_.size() && chunks_[next_] != State::kWaiting) ++next_;
+  return next_;
+}
+
+void HostPool::PrepareChunks() {
+  while (true) {
+    size_t chunk = 0;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      chunk = stopping_ ? chunks_.size() : NextChunk();
+      if (chunk == chunks_.size()) return;
+      chunks_[chunk] = State::kInHand;
+    }
+    const HostExtent extent = ChunkExtent(chunk);
+    const absl::Status populated = mapping_.Populate(extent);
+    absl::Status locked;
+    if (populated.ok() && locker_ != nullptr) {
+      locked = locker_->Lock(At(extent.offset), extent.bytes);
+    }
+    Record(chunk, populated, locked);
+  }
+}
+
+void HostPool::Record(size_t chunk, const absl::Status& populated,
+                      const absl::Status& locked) {
+  const uint64_t bytes = ChunkExtent(chunk).bytes;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!populated.ok()) {
+    chunks_[chunk] = State::kFailed;
+    progress_.failed_bytes += bytes;
+  } else {
+    const bool is_locked = locker_ != nullptr && locked.ok();
+    chunks_[chunk] = is_locked ? State::kLocked : State::kPrepared;
+    progress_.prepared_bytes += bytes;
+    if (is_locked) progress_.locked_bytes += bytes;
+  }
+  const absl::Status& problem = populated.ok() ? locked : populated;
+  if (!problem.ok() && progress_.problem.empty()) {
+    progress_.problem = std::string(problem.message());
+  }
+  progress_.done =
+      progress_.prepared_bytes + progress_.failed_bytes == progress_.bytes;
+  changed_.notify_all();
+}
+
+HostPool::Progress HostPool::progress() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return progress_;
+}
+
+bool HostPool::Contains(const HostExtent& piece) const {
+  return piece.bytes <= size_bytes() &&
+         piece.offset <= size_bytes() - piece.bytes;
+}
+
+HostPool::Chunks HostPool::ChunksOf(const HostExtent& piece) const {
+  return {piece.offset / options_.chunk_bytes,
+          (piece.offset + piece.bytes - 1) / options_.chunk_bytes};
+}
+
+void HostPool::Want(const HostExtent& piece) {
+  if (piece.bytes == 0 || !Contains(piece)) return;
+  const Chunks chunks = ChunksOf(piece);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = chunks.first; i <= chunks.last; ++i) {
+    if (chunks_[i] == State::kWaiting) wanted_.push_back(i);
+  }
+}
+
+absl::Status HostPool::AwaitPrepared(const HostExtent& piece) {
+  if (!Contains(piece)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("beyond the host pool: offset=", piece.offset,
+                     " bytes=", piece.bytes, " pool=", size_bytes()));
+  }
+  if (piece.bytes == 0) return absl::OkStatus();
+  Want(piece);
+  const Chunks chunks = ChunksOf(piece);
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (size_t i = chunks.first; i <= chunks.last; ++i) {
+    changed_.wait(lock, [&] {
+      return chunks_[i] != State::kWaiting && chunks_[i] != State::kInHand;
+    });
+    if (chunks_[i] == State::kFailed) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the machine has no memory for this part of the host pool: make the "
+          "host pool smaller: ",
+          progress_.problem));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gmb::device

@@ -1,0 +1,122 @@
+#ifndef GMB_DEVICE_HOSTPOOL_HOST_POOL_H_
+#define GMB_DEVICE_HOSTPOOL_HOST_POOL_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "device/hostpool/host_extent.h"
+#include "device/hostpool/page_locker.h"
+#include "device/hostpool/pool_mapping.h"
+
+namespace gmb::device {
+
+// The memory of the host pool: host memory for the contents of evicted and
+// backed leases, of one fixed size, for all devices of a broker. It does not
+// know which lease has which bytes: the books are kept apart from it
+// (broker/hostpool), so that they can be asked under a lock.
+//
+// Creating it is quick. Threads of its own then *prepare* it, chunk by chunk
+// from the start: bring its pages into use (so that an eviction later cannot
+// fail for lack of memory) and page-lock them for GPUs. A thread that needs a
+// piece earlier calls AwaitPrepared, and its chunks come next.
+//
+// Thread-safe. Copiers must be destroyed before it.
+class HostPool {
+ public:
+  struct Options {
+    // A positive multiple of 2 MiB; a broker without a host pool (size 0) has
+    // no such object.
+    uint64_t bytes = 0;
+    // Prepared in one go; a multiple of 2 MiB. Large enough that the calls cost
+    // nothing, small enough that a restore after a restart need not wait long.
+    uint64_t chunk_bytes = uint64_t{256} << 20;
+    // 0: a quarter of the processors, 1 to 8.
+    unsigned threads = 0;
+  };
+
+  struct Progress {
+    uint64_t bytes = 0;
+    uint64_t prepared_bytes = 0;  // in use; the rest of them follows
+    uint64_t locked_bytes = 0;    // page-locked, of the prepared
+    uint64_t failed_bytes = 0;    // cannot be used: no memory
+    bool done = false;
+    // The first failure, empty when all is well. Memory that could not be
+    // page-locked is used nevertheless; copies there are slower.
+    std::string problem;
+  };
+
+  // `locker` may be null: without GPUs nothing needs page-locking. Errors as
+  // PoolMapping::Create.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<HostPool>> Create(
+      const Options& options, std::unique_ptr<PageLocker> locker);
+
+  HostPool(const HostPool&) = delete;
+  HostPool& operator=(const HostPool&) = delete;
+  // Waits for chunks in hand; unlocks and gives back everything.
+  ~HostPool();
+
+  [[nodiscard]] uint64_t size_bytes() const { return mapping_.size_bytes(); }
+  // No copy may cross from one chunk to another: they are page-locked apart.
+  [[nodiscard]] uint64_t chunk_bytes() const { return options_.chunk_bytes; }
+  [[nodiscard]] char* At(uint64_t offset) const {
+    return mapping_.data() + offset;
+  }
+  [[nodiscard]] PageKind page_kind() const { return mapping_.page_kind(); }
+  [[nodiscard]] const std::string& page_note() const {
+    return mapping_.page_note();
+  }
+  [[nodiscard]] Progress progress() const;
+
+  // Has the chunks that `piece` touches prepared next. Does not wait.
+  void Want(const HostExtent& piece);
+  // The same, and blocks until every chunk that `piece` touches is prepared;
+  // for those that are it takes a lock and no more. RESOURCE_EXHAUSTED when the
+  // machine had no memory for one: do not touch it. INVALID_ARGUMENT beyond the
+  // pool's end.
+  [[nodiscard]] absl::Status AwaitPrepared(const HostExtent& piece);
+
+ private:
+  enum class State { kWaiting, kInHand, kPrepared, kLocked, kFailed };
+
+  HostPool(const Options& options, PoolMapping mapping,
+           std::unique_ptr<PageLocker> locker);
+
+  // The first and the last chunk that `piece`, not empty, touches.
+  struct Chunks {
+    size_t first;
+    size_t last;
+  };
+  [[nodiscard]] Chunks ChunksOf(const HostExtent& piece) const;
+  [[nodiscard]] bool Contains(const HostExtent& piece) const;
+  void PrepareChunks();
+  // The next chunk to prepare, or chunks_.size(). Called with mutex_ held.
+  size_t NextChunk();
+  [[nodiscard]] HostExtent ChunkExtent(size_t chunk) const;
+  void Record(size_t chunk, const absl::Status& populated,
+              const absl::Status& locked);
+
+  const Options options_;
+  const PoolMapping mapping_;
+  const std::unique_ptr<PageLocker> locker_;
+
+  mutable std::mutex mutex_;  // guards what follows, but for the threads
+  std::condition_variable changed_;
+  std::vector<State> chunks_;
+  std::deque<size_t> wanted_;  // asked for by AwaitPrepared
+  size_t next_ = 0;            // all before it are begun
+  Progress progress_;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace gmb::device
+
+#endif  // GMB_DEVICE_HOSTPOOL_HOST_POOL_H_
