@@ -4,6 +4,7 @@
 
 #include "quota/engine_state.h"
 #include "quota/explain.h"
+#include "quota/must_find.h"
 
 namespace gmb::quota {
 
@@ -176,7 +177,8 @@ std::optional<Shortage> Engine::NextShortage(PoolId id,
       [&](TenantId tenant, RequestId request, uint64_t bytes) {
         have_bytes -= static_cast<int64_t>(bytes);
         if (have_bytes >= 0) return true;
-        const State::Request& asked = state_->waiters.at(request).asked;
+        const State::Request& asked =
+            MustFind(state_->waiters, request, "request").asked;
         found = Shortage{.request = request,
                          .session = asked.session,
                          .tenant = tenant,
@@ -201,7 +203,9 @@ std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id,
   for (ClaimView& claim : explanation.claims) {
     if (claim.within_guarantee) continue;
     claim.until =
-        PhaseAt(*state_->waiters.at(claim.request).window, state_->now).until;
+        PhaseAt(*MustFind(state_->waiters, claim.request, "request").window,
+                state_->now)
+            .until;
   }
   explanation.waiting = WaitingOf(tenant, id, page);
   explanation.all_waiting = pool->queue.WaitingOf(tenant);
@@ -216,7 +220,8 @@ std::vector<WaitingView> Engine::WaitingOf(TenantId tenant, PoolId id,
   const Claims claims = state_->ClaimsIn(id, *pool);
   const Account* account = pool->ledger.Find(tenant);
   const auto view = [&](RequestId request) {
-    const State::WaiterRecord& record = state_->waiters.at(request);
+    const State::WaiterRecord& record =
+        MustFind(state_->waiters, request, "request");
     const State::Request& asked = record.asked;
     const Ask& ask = State::PartIn(asked, id)->ask;
     // It waits, so that something blocks it: its limit, the bytes, or a turn

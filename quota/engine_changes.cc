@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "quota/engine_state.h"
+#include "quota/must_find.h"
 
 namespace gmb::quota {
 
@@ -157,10 +158,12 @@ std::vector<PoolId> Engine::State::DenyWhere(PoolId id, const Refuse& refuse,
   }
   std::sort(doomed.begin(), doomed.end());
   for (const Arrival& arrival : doomed) {
-    for (const Part& part : waiters.at(arrival.request).asked.parts) {
+    for (const Part& part :
+         MustFind(waiters, arrival.request, "request").asked.parts) {
       touched.push_back(part.pool);
     }
-    DenyWaiting(arrival.request, *refuse(waiters.at(arrival.request).asked),
+    DenyWaiting(arrival.request,
+                *refuse(MustFind(waiters, arrival.request, "request").asked),
                 effects);
   }
   return touched;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "quota/engine_state.h"
+#include "quota/must_find.h"
 
 namespace gmb::quota {
 namespace {
@@ -28,7 +29,7 @@ absl::InlinedVector<RequestId, 2> Engine::State::HeadsOf(
   int looked_at = 0;
   pool.queue.ForEachFront(
       [&](RequestId request) {
-        const Request& asked = waiters.at(request).asked;
+        const Request& asked = MustFind(waiters, request, "request").asked;
         const Lack lack = LackOf(pool, *pool.ledger.Find(asked.tenant),
                                  PartIn(asked, id)->ask, kept_bytes);
         // One that has its bytes here is no head here.
@@ -49,7 +50,7 @@ void Engine::State::BeginClaims(PoolId id, const PoolState& pool,
 }
 
 void Engine::State::BeginClaim(RequestId request) {
-  WaiterRecord& record = waiters.at(request);
+  WaiterRecord& record = MustFind(waiters, request, "request");
   if (record.window) return;
   record.window =
       ClaimWindow{.from = now + std::max(options.pass_window, Nanoseconds(1))};
@@ -77,7 +78,7 @@ void Engine::State::UnscheduleTurn(WaiterRecord& record) {
 std::vector<PoolId> Engine::State::TurnClaims() {
   std::vector<PoolId> touched;
   while (!turns.empty() && turns.begin()->deadline <= now) {
-    WaiterRecord& record = waiters.at(turns.begin()->request);
+    WaiterRecord& record = MustFind(waiters, turns.begin()->request, "request");
     UnscheduleTurn(record);
     if (record.window->first == Nanoseconds(0)) {
       record.window->first =
@@ -124,7 +125,7 @@ Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
 
 void Engine::State::AddClaim(PoolId id, const PoolState& pool,
                              RequestId request, Claims& claims) const {
-  const WaiterRecord& record = waiters.at(request);
+  const WaiterRecord& record = MustFind(waiters, request, "request");
   const Part* part = PartIn(record.asked, id);
   const bool known =
       std::any_of(claims.held.begin(), claims.held.end(),
@@ -168,7 +169,7 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
   }
   int looked_at = 0;
   pool.queue.ForEachFront([&](RequestId request) {
-    const WaiterRecord& record = waiters.at(request);
+    const WaiterRecord& record = MustFind(waiters, request, "request");
     const Request& asked = record.asked;
     Ask ask = PartIn(asked, id)->ask;
     ask.hard =

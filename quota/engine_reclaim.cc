@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "quota/engine_state.h"
+#include "quota/must_find.h"
 
 namespace gmb::quota {
 
@@ -42,7 +43,7 @@ void Engine::State::CollectParts(Request& request) const {
   request.parts.clear();
   request.sessions.clear();
   for (const LeaseId id : request.leases) {
-    const LeaseView& lease = leases.at(id);
+    const LeaseView& lease = MustFind(leases, id, "lease");
     if (lease.session != SessionId{}) request.sessions.push_back(lease.session);
     auto part = std::find_if(
         request.parts.begin(), request.parts.end(),
@@ -86,11 +87,11 @@ void Engine::State::On(const Restore& event, Effects& effects) {
         Restored{.request = event.request, .session = event.session});
     return;
   }
-  request.tenant = leases.at(request.leases.front()).tenant;
+  request.tenant = MustFind(leases, request.leases.front(), "lease").tenant;
   std::optional<Refusal> refusal;
   for (const LeaseId id : request.leases) {
     if (restoring.contains(id)) refusal = {.reason = Reason::kBadState};
-    if (leases.at(id).tenant != request.tenant) {
+    if (MustFind(leases, id, "lease").tenant != request.tenant) {
       refusal = {.reason = Reason::kBadRequest};
       break;
     }
@@ -116,7 +117,7 @@ void Engine::State::On(const Restore& event, Effects& effects) {
 void Engine::State::BringBack(const Request& request, Effects& effects) {
   uint64_t bytes = 0;
   for (const LeaseId id : request.leases) {
-    LeaseView& lease = leases.at(id);
+    LeaseView& lease = MustFind(leases, id, "lease");
     Move(lease, false, false);
     bytes += lease.bytes;
   }
@@ -143,15 +144,16 @@ void Engine::State::LeaveOut(LeaseId lease, RequestId request,
 }
 
 void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
-  const auto waiting = restores.find(leases.at(lease).session);  // 0: none
+  const auto waiting =
+      restores.find(MustFind(leases, lease, "lease").session);  // 0: none
   if (waiting == restores.end()) return;
   // A Restore is one tenant's, whatever a caller takes for a session.
-  const auto joined =
-      std::find_if(waiting->second.begin(), waiting->second.end(),
-                   [&](const Arrival& arrival) {
-                     return waiters.at(arrival.request).asked.tenant ==
-                            leases.at(lease).tenant;
-                   });
+  const auto joined = std::find_if(
+      waiting->second.begin(), waiting->second.end(),
+      [&](const Arrival& arrival) {
+        return MustFind(waiters, arrival.request, "request").asked.tenant ==
+               MustFind(leases, lease, "lease").tenant;
+      });
   if (joined == waiting->second.end()) return;
   WaiterRecord record = Dequeue(joined->request);
   Request& asked = record.asked;
@@ -202,7 +204,7 @@ void Engine::State::On(const SessionPausing& event, Effects& effects) {
   if (session == sessions.end()) return;
   std::vector<RequestId> doomed;
   for (const Arrival& arrival : session->second) {
-    const Request& asked = waiters.at(arrival.request).asked;
+    const Request& asked = MustFind(waiters, arrival.request, "request").asked;
     if (!IsWithinGuarantee(asked)) doomed.push_back(arrival.request);
   }
   std::vector<PoolId> touched;

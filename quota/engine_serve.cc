@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "quota/engine_state.h"
+#include "quota/must_find.h"
 
 namespace gmb::quota {
 
@@ -26,7 +27,8 @@ void Engine::State::SettleAll(std::vector<PoolId> ids, Effects& effects) {
 void Engine::State::AddLinked(std::vector<PoolId>& ids) const {
   for (size_t i = 0; i < ids.size(); ++i) {
     for (const auto& [place, request] : FindPool(ids[i])->linked) {
-      for (const Part& part : waiters.at(request).asked.parts) {
+      for (const Part& part :
+           MustFind(waiters, request, "request").asked.parts) {
         if (std::find(ids.begin(), ids.end(), part.pool) == ids.end()) {
           ids.push_back(part.pool);
         }
@@ -97,7 +99,7 @@ bool Engine::State::FitsElsewhere(const WaiterRecord& record, PoolId except,
 void Engine::State::MarkLackingElsewhere(PoolId id, PoolState& pool) {
   ClaimsByPool known;
   for (const auto& [place, request] : pool.linked) {
-    const WaiterRecord& record = waiters.at(request);
+    const WaiterRecord& record = MustFind(waiters, request, "request");
     pool.queue.SetLackingElsewhere(record.asked.tenant, place,
                                    !FitsElsewhere(record, id, known));
   }
@@ -127,7 +129,8 @@ bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {
     served = true;
     const Request request = Dequeue(*next).asked;
     if (!request.IsRestore() &&
-        !HandlesFit(tenants.at(request.tenant), request.handles)) {
+        !HandlesFit(MustFind(tenants, request.tenant, "tenant"),
+                    request.handles)) {
       effects.push_back(Denied{.request = request.request,
                                .session = request.session,
                                .reason = Reason::kTooManyHandles,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "quota/must_find.h"
+
 namespace gmb::quota {
 namespace {
 
@@ -165,7 +167,7 @@ void Engine::State::On(const SessionClosed& event, Effects& effects) {
   for (auto it = sessions.find(event.session); it != sessions.end();
        it = sessions.find(event.session)) {
     const RequestId request = it->second.begin()->request;
-    for (const Part& part : waiters.at(request).asked.parts) {
+    for (const Part& part : MustFind(waiters, request, "request").asked.parts) {
       touched.push_back(part.pool);
     }
     DenyWaiting(request, {.reason = Reason::kCancelled}, effects);
@@ -215,7 +217,7 @@ void Engine::State::Grant(const Request& request, Effects& effects) {
                        .hard = part.ask.hard};
   pool.ledger.AddLease(*pool.ledger.Find(request.tenant), view.bytes,
                        view.handles, PlaceOf(view));
-  tenants.at(request.tenant).handles += request.handles;
+  MustFind(tenants, request.tenant, "tenant").handles += request.handles;
   handles += request.handles;
   const LeaseId lease{++last_lease};
   leases.emplace(lease, view);
@@ -236,7 +238,7 @@ void Engine::State::EndLease(LeaseId id, Effects& effects) {
   PoolState& pool = *FindPool(lease.pool);
   pool.ledger.RemoveLease(*pool.ledger.Find(lease.tenant), lease.bytes,
                           lease.handles, PlaceOf(lease));
-  tenants.at(lease.tenant).handles -= lease.handles;
+  MustFind(tenants, lease.tenant, "tenant").handles -= lease.handles;
   handles -= lease.handles;
   const auto waits = restoring.find(id);
   if (waits != restoring.end()) LeaveOut(id, waits->second, effects);
@@ -251,7 +253,7 @@ void Engine::State::Enqueue(WaiterRecord record) {
   expiries.insert({.deadline = request.deadline,
                    .place = place,
                    .request = request.request});
-  ++tenants.at(request.tenant).waiting;
+  ++MustFind(tenants, request.tenant, "tenant").waiting;
   for (const LeaseId lease : request.leases) {
     restoring.emplace(lease, request.request);
   }
@@ -283,7 +285,7 @@ Engine::State::WaiterRecord Engine::State::Dequeue(RequestId request) {
   if (session->second.empty()) sessions.erase(session);
   expiries.erase(
       {.deadline = asked.deadline, .place = record.place, .request = request});
-  --tenants.at(asked.tenant).waiting;
+  --MustFind(tenants, asked.tenant, "tenant").waiting;
   for (const LeaseId lease : asked.leases) restoring.erase(lease);
   for (const SessionId owner : asked.sessions) {
     const auto entry = restores.find(owner);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "quota/must_find.h"
+
 namespace gmb::quota {
 namespace {
 
@@ -65,14 +67,14 @@ void WaitQueue::Update(TenantId tenant, const Standing& standing) {
 
 void WaitQueue::SetPassableUntil(TenantId tenant, uint64_t place,
                                  Instant until) {
-  Line& line = lines_.at(tenant);
+  Line& line = MustFind(lines_, tenant, "queue of tenant");
   line.passable_until[place] = until;
   RefreshTurn(tenant, line);
 }
 
 void WaitQueue::SetLackingElsewhere(TenantId tenant, uint64_t place,
                                     bool lacking) {
-  Line& line = lines_.at(tenant);
+  Line& line = MustFind(lines_, tenant, "queue of tenant");
   const Waiter key{.place = place, .request = {}};
   Waiters::Figures figures = line.waiters.FiguresOf(key);
   const int64_t figure = lacking ? 1 : 0;
@@ -85,7 +87,8 @@ std::optional<RequestId> WaitQueue::NextWithinGuarantee(
     int64_t free_bytes) const {
   const Waiter* found = nullptr;
   within_.FirstWithin({free_bytes}, [&](const Turn& turn) {
-    found = FrontWithin(lines_.at(turn.tenant), free_bytes);
+    found = FrontWithin(MustFind(lines_, turn.tenant, "queue of tenant"),
+                        free_bytes);
     return found != nullptr;
   });
   if (found == nullptr) return std::nullopt;
@@ -101,7 +104,7 @@ std::optional<RequestId> WaitQueue::NextBorrowing(
     const Waiter* waiter = nullptr;
     const Turn* fit = borrowers_.FirstWithin(
         {bytes, beyond_bytes, kAny}, [&](const Turn& turn) {
-          const Line& line = lines_.at(turn.tenant);
+          const Line& line = MustFind(lines_, turn.tenant, "queue of tenant");
           Waiters::Figures bounds = LimitBounds(line.standing);
           bounds[kBytes] = bytes;
           bounds[kHardBytes] =
@@ -111,8 +114,9 @@ std::optional<RequestId> WaitQueue::NextBorrowing(
           return waiter != nullptr;
         });
     if (fit == nullptr) return std::nullopt;
-    const Claim* broken = FirstBroken(fit->tenant, lines_.at(fit->tenant),
-                                      *waiter, free_bytes, slack_bytes, claims);
+    const Claim* broken = FirstBroken(
+        fit->tenant, MustFind(lines_, fit->tenant, "queue of tenant"), *waiter,
+        free_bytes, slack_bytes, claims);
     if (broken == nullptr) return waiter->request;
     // Nothing before that claim fits, and all behind it must leave it whole.
     bytes = std::min(bytes, free_bytes - Signed(broken->bytes));
@@ -146,7 +150,8 @@ const Claim* WaitQueue::FirstBroken(TenantId tenant, const Line& line,
 bool WaitQueue::ComesBefore(const Claim& claim, TenantId tenant, uint64_t place,
                             const Standing& standing) const {
   if (claim.tenant == tenant) return claim.place < place;
-  const Turn owner = TurnOf(claim.tenant, lines_.at(claim.tenant));
+  const Turn owner =
+      TurnOf(claim.tenant, MustFind(lines_, claim.tenant, "queue of tenant"));
   const auto it = lines_.find(tenant);
   if (it != lines_.end()) return owner < TurnOf(tenant, it->second);
   // It would be the youngest among equals.
@@ -169,7 +174,9 @@ uint64_t WaitQueue::WaitingBefore(TenantId tenant) const {
   const Turn turn = TurnOf(tenant, it->second);
   uint64_t before = 0;
   borrowers_.ForEach([&](const Turn& other, const Borrowers::Figures&) {
-    if (other < turn) before += lines_.at(other.tenant).waiters.size();
+    if (other < turn)
+      before +=
+          MustFind(lines_, other.tenant, "queue of tenant").waiters.size();
   });
   return before;
 }

@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "quota/claim.h"
 #include "quota/min_tree.h"
+#include "quota/must_find.h"
 #include "quota/units.h"
 
 namespace gmb::quota {
@@ -174,7 +175,7 @@ class WaitQueue {
 template <typename Visitor>
 void WaitQueue::ForEachWithinGuarantee(const Visitor& visit) const {
   within_.FirstWithin({kAny}, [&](const Turn& turn) {
-    const Line& line = lines_.at(turn.tenant);
+    const Line& line = MustFind(lines_, turn.tenant, "queue of tenant");
     uint64_t left_bytes = line.standing.guarantee_left_bytes;
     Waiters::Figures bounds = LimitBounds(line.standing);
     bounds[kBytes] = static_cast<int64_t>(left_bytes);
@@ -192,7 +193,8 @@ void WaitQueue::ForEachWithinGuarantee(const Visitor& visit) const {
 template <typename Visitor>
 void WaitQueue::ForEachFront(const Visitor& visit, Instant now) const {
   borrowers_.FirstWithin({kAny, kAny, now.ns}, [&](const Turn& turn) {
-    const Waiter* front = BorrowingFront(lines_.at(turn.tenant));
+    const Waiter* front =
+        BorrowingFront(MustFind(lines_, turn.tenant, "queue of tenant"));
     return front != nullptr && !visit(front->request);
   });
 }
