@@ -179,7 +179,7 @@ class Model {
     books_.SetLimit({tenant}, limits_[tenant] * kGranuleBytes);
   }
 
-  // What the books call a true copy holds what this lease filled in last.
+  // A copy that the books call true holds what this lease filled in last.
   void CheckCopy(quota::LeaseId id, const ModelLease& lease) {
     const std::vector<HostExtent>* const copy = books_.TrueCopy(id);
     ASSERT_EQ(copy != nullptr, lease.fills != 0);
