@@ -211,7 +211,6 @@ enum class Verdict : uint8_t {
 };
 // "taken", "resident for too short a time" and so on.
 absl::string_view VerdictText(Verdict verdict);
-absl::string_view StepName(Step step);  // "trim" and so on
 
 }  // namespace gmb::quota
 

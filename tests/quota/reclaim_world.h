@@ -17,8 +17,8 @@
 
 #include "quota/backing.h"
 #include "quota/engine.h"
-#include "quota/forecast.h"
 #include "quota/planner.h"
+#include "tests/quota/forecast.h"
 
 namespace gmb::quota {
 
