@@ -6,7 +6,7 @@ if(GMB_SANITIZE)
   add_link_options(-fsanitize=${GMB_SANITIZE})
 endif()
 if(GMB_SANITIZE MATCHES "thread")
-  # What the distribution's gRPC orders, made visible, in every program.
+  # Shows the sanitizer what the distribution's gRPC orders, in every program.
   add_library(gmb_tsan_grpc OBJECT ${CMAKE_SOURCE_DIR}/tools/tsan_grpc.cc)
   target_link_libraries(gmb_tsan_grpc PRIVATE gmb_warnings)
   link_libraries(

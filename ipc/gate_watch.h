@@ -26,9 +26,6 @@ class GateWatch {
   [[nodiscard]] std::optional<absl::Time> idle_since() const {
     return idle_since_;
   }
-  [[nodiscard]] absl::Duration IdleFor(absl::Time now) const {
-    return idle_since_ ? now - *idle_since_ : absl::ZeroDuration();
-  }
 
  private:
   absl::Time looked_at_;

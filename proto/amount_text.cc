@@ -180,16 +180,4 @@ std::string FormatBytes(uint64_t bytes) {
   return absl::StrFormat("%.1f %s", value, kNames[name]);
 }
 
-std::string FormatAmount(const v1::Amount& amount) {
-  switch (amount.kind_case()) {
-    case v1::Amount::kBytes:
-      return FormatBytes(amount.bytes());
-    case v1::Amount::kFraction:
-      return absl::StrFormat("%g%%", amount.fraction() * 100);
-    case v1::Amount::KIND_NOT_SET:
-      return "";
-  }
-  return "";
-}
-
 }  // namespace gmb::proto

@@ -28,9 +28,6 @@ namespace gmb::proto {
 // "60.0 GiB", "512.0 MiB", "17 B": for tables, rounded to one decimal.
 [[nodiscard]] std::string FormatBytes(uint64_t bytes);
 
-// "25%" or FormatBytes; "" when the amount is not set.
-[[nodiscard]] std::string FormatAmount(const v1::Amount& amount);
-
 }  // namespace gmb::proto
 
 #endif  // GMB_PROTO_AMOUNT_TEXT_H_

@@ -41,7 +41,7 @@ std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,
 int64_t LackingBytes(const PoolState& pool, const Account& account,
                      const Ask& ask);
 
-// What a request that borrows lacks in a pool, apart from what is claimed.
+// Says what a request that borrows lacks in a pool, apart from what is claimed.
 enum class Lack {
   kNothing,
   kBytes,  // free ones
@@ -50,7 +50,7 @@ enum class Lack {
 Lack LackOf(const PoolState& pool, const Account& account, const Ask& ask,
             uint64_t kept_for_guarantees_bytes);
 
-// What waiting requests within guarantees are to have of what is free.
+// The free bytes that waiting requests within guarantees are to have.
 uint64_t KeptForGuarantees(const PoolState& pool);
 
 // How many bytes would have to come free for a request that borrows to fit
@@ -67,8 +67,8 @@ bool IsCovered(const PoolState& pool, const Account& account, const Ask& ask);
 // A request that has just arrived is younger than all that wait.
 inline constexpr uint64_t kNewPlace = std::numeric_limits<uint64_t>::max();
 
-// What keeps a request from being served now: its tenant's limit, the pool, or
-// others that are served first (Refusal::claimed). None: serve it.
+// Says what keeps a request from being served now: its tenant's limit, the
+// pool, or others that are served first (Refusal::claimed). None: serve it.
 std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,
                                 const Ask& ask, const Claims& claims,
                                 uint64_t place = kNewPlace);

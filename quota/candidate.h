@@ -79,7 +79,7 @@ class Judge {
 // nothing.
 bool IsDistrusted(const LeaseRow& lease, const TenantRow& tenant);
 
-// What decides about a candidate's place.
+// Decides about a candidate's place.
 struct Rank {
   // Of its step: the lower ones are taken first.
   int step_order = 0;

@@ -18,7 +18,7 @@ struct ClaimWindow {
   Nanoseconds first{0};
 };
 
-// What a window says of one moment.
+// A window's answer for one moment.
 struct ClaimPhase {
   bool holds = false;
   Instant since{};
@@ -31,7 +31,8 @@ struct ClaimPhase {
 // beginning, and the claim costs others no more time than it leaves them.
 ClaimPhase PhaseAt(const ClaimWindow& window, Instant now);
 
-// What one waiting request claims of one pool while it holds: its own bytes.
+// The bytes that one waiting request claims of one pool while it holds: its
+// own.
 struct Claim {
   RequestId request{};
   TenantId tenant{};
@@ -41,7 +42,7 @@ struct Claim {
   uint64_t slack_bytes = 0;
 };
 
-// What a request that borrows has to leave in a pool.
+// The bytes that a request that borrows has to leave in a pool.
 struct Claims {
   // For waiting requests within guarantees. Where these lack bytes it is more
   // than is free, and counts no further.

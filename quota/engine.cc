@@ -168,7 +168,7 @@ std::optional<Shortage> Engine::NextShortage(PoolId id,
   const PoolState* pool = state_->FindPool(id);
   if (pool == nullptr || pool->queue.waiting() == 0) return std::nullopt;
   const Ledger& ledger = pool->ledger;
-  // What is broken is not to be had from those who stayed within their rights.
+  // Those who stayed within their rights do not pay for a broken promise.
   int64_t have_bytes = ledger.FreeBytes() +
                        std::max<int64_t>(-ledger.SlackBytes(), 0) +
                        static_cast<int64_t>(incoming_bytes);

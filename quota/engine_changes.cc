@@ -1,4 +1,4 @@
-// What operators and the device change: pools, quotas, tenants, lost bytes.
+// Changes by operators and the device: pools, quotas, tenants, lost bytes.
 #include <algorithm>
 #include <utility>
 
@@ -39,7 +39,7 @@ void Engine::State::On(const PoolDrain& event, Effects& effects) {
   pool->draining = event.draining;
   if (!event.draining) return;
   const auto refuse_all = [](const Request& request) {
-    // What was evicted may come back, to be saved.
+    // An evicted lease may come back, to be saved.
     if (request.IsRestore()) return std::optional<Refusal>();
     return std::optional<Refusal>({.reason = Reason::kDraining});
   };

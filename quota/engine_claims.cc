@@ -1,5 +1,5 @@
-// What the head of a queue holds back: when its claim begins, holds and lets
-// others pass, and who is next for reclaim because of it.
+// The claim of a queue's head: when it begins, holds and lets others pass, and
+// who is next for reclaim because of it.
 #include <algorithm>
 
 #include "quota/engine_state.h"
@@ -108,8 +108,8 @@ Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
     AddClaim(id, pool, head, claims);
   }
   if (pool.linked.empty()) return claims;
-  // Whoever claims in one of its pools does so in all of them: or each would be
-  // taken by others while it collects in the next.
+  // A request that claims in one of its pools does so in all of them: or each
+  // would be taken by others while it collects in the next.
   for (const auto& [other_id, other] : pools) {
     if (other_id == id || other->linked.empty()) continue;
     for (const RequestId head :
@@ -177,7 +177,7 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
     const int64_t lacking_bytes = LackingBesideClaims(
         pool, *pool.ledger.Find(asked.tenant), ask, claims, record.place);
     if (lacking_bytes <= 0) return ++looked_at < kMostFronts;
-    // What is under way serves it first, and then the next.
+    // The bytes under way serve it first, and then the next.
     if (lacking_bytes <= static_cast<int64_t>(incoming_bytes)) {
       found.reset();
       return false;

@@ -185,7 +185,7 @@ void Engine::State::On(const Shared& event, Effects& effects) {
   it->second.session = {};
   const auto waits = restoring.find(event.lease);
   if (waits == restoring.end()) return;
-  // What else its session loses does not join this Restore for its sake.
+  // Its session's other losses do not join this Restore for its sake.
   WaiterRecord record = Dequeue(waits->second);
   CollectParts(record.asked);
   std::vector<PoolId> touched;

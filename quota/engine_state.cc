@@ -34,7 +34,7 @@ void Engine::State::Expire(std::vector<PoolId> touched, Effects& effects) {
     effects.push_back(Refuse(request, WhyWaited(request), options.pass_window));
     for (const Part& part : request.parts) touched.push_back(part.pool);
   }
-  // What they kept back may go to others.
+  // The bytes they kept back may go to others.
   SettleAll(std::move(touched), effects);
 }
 

@@ -23,7 +23,7 @@ struct Engine::State {
     uint64_t handles = 0;
     uint64_t waiting = 0;
   };
-  // What a request asks of one pool, rounded up.
+  // The part of a request that concerns one pool, rounded up.
   struct Part {
     PoolId pool;
     Ask ask;
@@ -75,7 +75,7 @@ struct Engine::State {
   // Time (engine_state.cc). The pools are to be settled in any case.
   void Expire(std::vector<PoolId> touched, Effects& effects);
 
-  // What the heads of queues hold back, and when (engine_claims.cc).
+  // Claims of the heads of queues (engine_claims.cc).
   // `kept_bytes`: for requests within guarantees.
   void BeginClaims(PoolId id, const PoolState& pool, uint64_t kept_bytes);
   void BeginClaim(RequestId request);
@@ -91,7 +91,8 @@ struct Engine::State {
   std::vector<PoolId> TurnClaims();
   void ScheduleTurn(WaiterRecord& record);
   void UnscheduleTurn(WaiterRecord& record);
-  // What requests that borrow have to leave in the pool at this moment.
+  // The bytes that requests that borrow have to leave in the pool at this
+  // moment.
   Claims ClaimsIn(PoolId id, const PoolState& pool) const;
   void AddClaim(PoolId id, const PoolState& pool, RequestId request,
                 Claims& claims) const;
@@ -109,14 +110,14 @@ struct Engine::State {
   void On(const SessionClosed& event, Effects& effects);
   void On(const Tick& event, Effects& effects);
 
-  // What reclaim changes (engine_reclaim.cc).
+  // Changes by reclaim (engine_reclaim.cc).
   void On(const HardChanged& event, Effects& effects);
   void On(const Evicted& event, Effects& effects);
   void On(const Restore& event, Effects& effects);
   void On(const SessionPausing& event, Effects& effects);
   void On(const Shared& event, Effects& effects);
 
-  // What operators and the device change (engine_changes.cc).
+  // Changes by operators and the device (engine_changes.cc).
   void On(const PoolSet& event, Effects& effects);
   void On(const PoolDrain& event, Effects& effects);
   void On(const MissingChanged& event, Effects& effects);
@@ -155,7 +156,7 @@ struct Engine::State {
   bool FitsElsewhere(const WaiterRecord& record, PoolId except,
                      ClaimsByPool& known) const;
 
-  // What keeps a request that is not in a queue from being served now.
+  // Says what keeps a request that is not in a queue from being served now.
   std::optional<Refusal> Blocked(const Request& request) const;
   // The same of one that has waited and is to be denied.
   Refusal WhyWaited(const Request& request) const;

@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kMaxBorrowers = 8;
 constexpr size_t kMaxClaims = 8;
 
-// What a tenant may borrow of what is free.
+// How much of the free bytes a tenant may borrow.
 struct Borrowable {
   int64_t free_bytes = 0;
   int64_t slack_bytes = 0;  // hard bytes, beyond its hard room

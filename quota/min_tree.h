@@ -66,23 +66,6 @@ class MinTree {
   // The least value of a figure. The tree must not be empty.
   int64_t Min(size_t figure = 0) const { return nodes_[root_].least[figure]; }
 
-  // The first key whose figure is at most `bound`; null when there is none.
-  // Valid until the tree changes.
-  const Key* FirstAtMost(int64_t bound, size_t figure = 0) const {
-    Index at = root_;
-    if (at == kNone || nodes_[at].least[figure] > bound) return nullptr;
-    while (true) {
-      const Node& node = nodes_[at];
-      if (node.left != kNone && nodes_[node.left].least[figure] <= bound) {
-        at = node.left;
-      } else if (node.figures[figure] <= bound) {
-        return &node.key;
-      } else {
-        at = node.right;
-      }
-    }
-  }
-
   // The first key none of whose figures is above its bound and that `accept`
   // takes; null when there is none. Valid until the tree changes. O(log n) when
   // the first key whose subtree's least figures are within the bounds is it.

@@ -43,18 +43,4 @@ absl::string_view VerdictText(Verdict verdict) {
   return "unknown";
 }
 
-absl::string_view StepName(Step step) {
-  switch (step) {
-    case Step::kTrim:
-      return "trim";
-    case Step::kEvict:
-      return "evict";
-    case Step::kPause:
-      return "pause";
-    case Step::kTerminate:
-      return "terminate";
-  }
-  return "unknown";
-}
-
 }  // namespace gmb::quota

@@ -91,8 +91,8 @@ struct Snapshot {
   // Sorted by (tenant, pool); a tenant that holds leases has a row.
   absl::Span<const TenantRow> tenants;
   uint64_t host_free_bytes = 0;  // of the host pool, not reserved
-  // What leases that are not listed could give for a demand on one pool, now
-  // and later.
+  // The bytes that leases that are not listed could give for a demand on one
+  // pool, now and later.
   uint64_t beyond_bytes = 0;
   uint64_t later_bytes = 0;
 };
@@ -211,7 +211,6 @@ enum class Verdict : uint8_t {
 };
 // "taken", "resident for too short a time" and so on.
 absl::string_view VerdictText(Verdict verdict);
-absl::string_view StepName(Step step);  // "trim" and so on
 
 }  // namespace gmb::quota
 

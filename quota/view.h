@@ -110,8 +110,7 @@ struct ClaimView {
   Instant until = Instant::Max();
 };
 
-// What a plan asks of a tenant in a pool: a part of TenantPoolView that costs
-// nothing.
+// The part of TenantPoolView that a plan asks for, and that costs nothing.
 struct Holding {
   uint64_t guarantee_bytes = 0;  // in force
   uint64_t resident_bytes = 0;
@@ -149,8 +148,8 @@ struct Explanation {
   std::vector<WaitingView> waiting;  // of this tenant, oldest first: a page
   uint64_t all_waiting = 0;          // of this tenant
   std::vector<Borrower> borrowers;   // other tenants, largest first, at most 8
-  // What this tenant's requests to borrow have to leave whole, in the order in
-  // which it is served; at most 8.
+  // The claims that this tenant's requests to borrow have to leave whole, in
+  // the order in which they are served; at most 8.
   std::vector<ClaimView> claims;
   uint64_t waiting_before =
       0;  // requests of other tenants that are served first

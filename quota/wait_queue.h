@@ -22,14 +22,14 @@
 
 namespace gmb::quota {
 
-// What one request asks of one pool.
+// The part of a request that concerns one pool.
 struct Ask {
   uint64_t bytes = 0;
   bool hard = true;      // could not be taken back by force
   bool restore = false;  // was leased before, and does not count again
 };
 
-// What a tenant's place in a queue depends on.
+// A tenant's place in a queue depends on this.
 struct Standing {
   uint64_t guarantee_left_bytes =
       0;  // requests up to this are within the guarantee

@@ -33,7 +33,7 @@ class ScaleStage {
   void KillFleet() const { fleet_->Kill(); }
   // Nobody waits any more: whoever does would get what comes back.
   void EndWaiting() { waiter_.reset(); }
-  // What is not back of the fleet's bytes.
+  // The fleet's bytes that are not back.
   [[nodiscard]] absl::StatusOr<uint64_t> BytesOut() const;
 
   // The tenant within its guarantee.
@@ -67,7 +67,7 @@ class ScaleStage {
   v1::GetStatusResponse at_first_;
 };
 
-// Who is measured, and who waits.
+// The tenant that is measured, and the one that waits.
 inline constexpr char kProbe[] = "probe";
 inline constexpr char kGreedy[] = "greedy";
 

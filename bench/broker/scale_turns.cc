@@ -1,4 +1,4 @@
-// What is measured of a large broker.
+// The figures that are taken of a large broker.
 #include "bench/broker/scale_turns.h"
 
 #include <atomic>

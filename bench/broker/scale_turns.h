@@ -11,7 +11,7 @@
 
 namespace gmb::bench {
 
-// What a turn was like for those who use the broker.
+// The times that users of the broker saw in one turn.
 struct Turn {
   std::vector<double> acquire_ms;
   std::vector<double> tenant_set_ms;  // of the command

@@ -1,5 +1,5 @@
-// What everybody's leases, limits and waiting requests cost those who ask for
-// something else: the Machine alone, in thread CPU time.
+// Measures how much everybody's leases, limits and waiting requests cost those
+// who ask for something else: the Machine alone, in thread CPU time.
 //
 // A third of the tenants has gates that are off, a third is at work, a third is
 // parked within its guarantee: nothing of theirs can be taken.

@@ -1,7 +1,6 @@
 // The broker's start: the settings that file and flags have in common.
 #include "broker/config/settings.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -190,12 +189,5 @@ std::string Setting::Flag() const {
 }
 
 absl::Span<const Setting> Settings() { return kSettings; }
-
-const Setting* FindSetting(absl::string_view name) {
-  const auto found =
-      std::find_if(std::begin(kSettings), std::end(kSettings),
-                   [name](const Setting& s) { return name == s.name; });
-  return found == std::end(kSettings) ? nullptr : found;
-}
 
 }  // namespace gmb::broker

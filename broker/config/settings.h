@@ -27,7 +27,6 @@ struct Setting {
 };
 
 [[nodiscard]] absl::Span<const Setting> Settings();
-[[nodiscard]] const Setting* FindSetting(absl::string_view name);
 
 }  // namespace gmb::broker
 

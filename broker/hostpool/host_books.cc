@@ -109,24 +109,17 @@ const std::vector<device::HostExtent>* HostBooks::TrueCopy(
   return &room->second.place;
 }
 
-void HostBooks::VacateRoom(Room* room) {
-  SetTrue(room, false);
-  if (room->place.empty()) return;
-  free_.Give(room->place);
-  room->place.clear();
-  TenantOf(room->tenant).amounts.placed_bytes -= room->bytes;
-  total_.placed_bytes -= room->bytes;
-}
-
-void HostBooks::Vacate(quota::LeaseId lease) {
-  if (Room* const room = Find(lease)) VacateRoom(room);
-}
-
 void HostBooks::Release(quota::LeaseId lease) {
   Room* const room = Find(lease);
   if (room == nullptr) return;
-  VacateRoom(room);
-  TenantOf(room->tenant).amounts.reserved_bytes -= room->bytes;
+  SetTrue(room, false);
+  Amounts& tenant = TenantOf(room->tenant).amounts;
+  if (!room->place.empty()) {
+    free_.Give(room->place);
+    tenant.placed_bytes -= room->bytes;
+    total_.placed_bytes -= room->bytes;
+  }
+  tenant.reserved_bytes -= room->bytes;
   total_.reserved_bytes -= room->bytes;
   leases_.erase(lease);
 }

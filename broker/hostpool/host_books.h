@@ -75,11 +75,9 @@ class HostBooks {
   [[nodiscard]] const std::vector<device::HostExtent>* TrueCopy(
       quota::LeaseId lease) const;
 
-  // The place is given up, the room stays reserved. No copier may use the place
-  // any more: while a copy is in flight the lease is kept as it is (its end can
-  // wait for the copier's answer).
-  void Vacate(quota::LeaseId lease);
-  // The lease is over: Vacate, and its room is nobody's.
+  // The lease is over: its place and its room are nobody's. No copier may use
+  // the place any more: while a copy is in flight the lease is kept as it is
+  // (its end can wait for the copier's answer).
   void Release(quota::LeaseId lease);
 
   [[nodiscard]] uint64_t capacity_bytes() const { return capacity_; }
@@ -114,7 +112,6 @@ class HostBooks {
   Tenant& TenantOf(quota::TenantId tenant);
   Room* Find(quota::LeaseId lease);
   void SetTrue(Room* room, bool is_true);
-  void VacateRoom(Room* room);
 
   const uint64_t capacity_;
   ExtentSet free_;

@@ -10,7 +10,7 @@
 namespace gmb::broker::report {
 namespace {
 
-// What is listed of all that waits.
+// How many of those that wait are listed.
 constexpr int kMostAttaches = 1000;
 constexpr size_t kMostNames = 100;
 
@@ -45,8 +45,8 @@ std::string ExplainReturn(const State& state, const Lease& lease,
   return "it is on its way back to the device";
 }
 
-// What those who attach to it wait for and on whom, and what an operator can
-// do.
+// Says what those who attach to it wait for and on whom, and what an operator
+// can do.
 std::string ExplainName(const State& state, const SharedName& name,
                         v1::WaitingAttach* shown) {
   if (name.lease.has_value())

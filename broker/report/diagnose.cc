@@ -1,4 +1,4 @@
-// What is wrong, or could be better: for `gmb doctor`.
+// Finds what is wrong, or could be better: for `gmb doctor`.
 #include <string>
 #include <utility>
 

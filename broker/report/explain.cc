@@ -23,7 +23,8 @@ namespace {
 // Sentences about single requests; more of them are counted.
 constexpr size_t kMostSentences = 16;
 
-// What its waiting requests wait for, and who is before them or in their way.
+// Says what its waiting requests wait for, and who is before them or in their
+// way.
 std::vector<std::string> WaitFindings(const State& state,
                                       const quota::Explanation& explanation,
                                       quota::Instant now) {

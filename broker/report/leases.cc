@@ -24,7 +24,7 @@ v1::LeaseInfo::State StateOf(const Lease& lease) {
 v1::LeaseInfo OfLease(const State& state, const Lease& lease) {
   v1::LeaseInfo info;
   info.set_id(lease.id.value);
-  // What is kept outlives its writer.
+  // A kept lease outlives its writer.
   if (state.sessions.Find(lease.request.session) != nullptr)
     info.set_session_id(lease.request.session);
   info.set_tenant(state.TenantAt(lease.tenant).policy.name);

@@ -16,7 +16,7 @@
 namespace gmb::broker::report {
 namespace {
 
-// What every token of the list begins with. Names and filters have no spaces.
+// Every token of the list begins with this. Names and filters have no spaces.
 std::string PrefixOf(const ListName& name) {
   return absl::StrCat(name.list, " ", name.filter, " ");
 }

@@ -18,8 +18,8 @@ namespace gmb::broker::report {
 // receives no message above 4 MiB.
 inline constexpr size_t kMostRows = 1000;
 inline constexpr size_t kMostPageBytes = size_t{1} << 20;
-// What a report may do while it holds the core's lock once: build so many rows,
-// and look at so many things.
+// A report may do so much while it holds the core's lock once: build so many
+// rows, and look at so many things.
 inline constexpr size_t kRowsASlice = 64;
 inline constexpr size_t kLooksASlice = 2048;
 
@@ -45,7 +45,7 @@ struct ListName {
   size_t numbers = 1;
 };
 
-// What the caller asks for. BAD_REQUEST: a negative size, or a token that
+// Reads what the caller asks for. BAD_REQUEST: a negative size, or a token that
 // NextToken has not made for this list.
 [[nodiscard]] absl::StatusOr<Page> ReadPage(const ListName& name, int32_t size,
                                             absl::string_view token,

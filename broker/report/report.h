@@ -15,7 +15,7 @@
 
 namespace gmb::broker::report {
 
-// What operators see. Nothing here changes state.
+// Reports for operators. Nothing here changes state.
 //
 // Each function is called under the core's lock and does so little that it may
 // hold it: of a list, Add... adds at most `most_rows` rows after page->after,
@@ -36,8 +36,8 @@ void AddTenants(const State& state, Page* page, size_t most_rows,
                                      size_t most_rows,
                                      v1::ListLeasesResponse* response);
 
-// What the leases of a session come to, which may be more than one slice can
-// look at: kept from slice to slice.
+// The sums over a session's leases, which may be more than one slice can look
+// at: kept from slice to slice.
 struct SessionSums {
   uint64_t session = 0;
   quota::LeaseId last{};  // that is in them

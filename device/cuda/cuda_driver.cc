@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <memory>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "device/cuda/cuda_status.h"
 
 namespace gmb::device {
@@ -37,10 +38,10 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
 }
 
 absl::StatusOr<const CudaDriver*> CudaDriver::Get() {
-  static std::mutex& mutex = *new std::mutex;
-  static const CudaDriver* loaded = nullptr;
-  static pid_t loaded_by = 0;
-  const std::lock_guard<std::mutex> lock(mutex);
+  static base::Mutex& mu = *new base::Mutex;
+  static const CudaDriver* loaded ABSL_GUARDED_BY(mu) = nullptr;
+  static pid_t loaded_by ABSL_GUARDED_BY(mu) = 0;
+  const base::MutexLock lock(&mu);
   if (loaded == nullptr) {
     absl::StatusOr<const CudaDriver*> driver = Load();
     if (!driver.ok()) return driver;

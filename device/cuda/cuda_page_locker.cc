@@ -1,7 +1,8 @@
 // The host pool: page-locks its memory for GPUs.
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"
@@ -33,7 +34,7 @@ class CudaPageLocker final : public PageLocker {
 
  private:
   absl::StatusOr<std::shared_ptr<const CudaContext>> Context() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(&mu_);
     if (context_ == nullptr) {
       auto context = CudaContext::Retain(driver_, device_);
       if (!context.ok()) return context.status();
@@ -44,8 +45,8 @@ class CudaPageLocker final : public PageLocker {
 
   const CudaDriver* const driver_;
   const CUdevice device_;
-  std::mutex mutex_;
-  std::shared_ptr<const CudaContext> context_;  // guarded by mutex_
+  base::Mutex mu_;
+  std::shared_ptr<const CudaContext> context_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

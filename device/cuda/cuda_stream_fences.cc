@@ -2,11 +2,12 @@
 #include "device/cuda/cuda_stream_fences.h"
 
 #include <cstddef>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 
 namespace gmb::device {
 
@@ -27,7 +28,7 @@ class CudaStreamFences::Events {
 
   absl::StatusOr<CUevent> Take() {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const base::MutexLock lock(&mu_);
       if (!idle_.empty()) {
         CUevent event = idle_.back();
         idle_.pop_back();
@@ -38,21 +39,21 @@ class CudaStreamFences::Events {
     absl::Status made =
         GMB_CUDA(driver(), cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     if (!made.ok()) return made;
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(&mu_);
     idle_.reserve(++made_);  // so that Return cannot fail
     return event;
   }
 
   void Return(CUevent event) noexcept {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(&mu_);
     idle_.push_back(event);
   }
 
  private:
   const std::shared_ptr<const CudaContext> context_;
-  std::mutex mutex_;
-  std::vector<CUevent> idle_;  // under mutex_
-  size_t made_ = 0;            // under mutex_
+  base::Mutex mu_;
+  std::vector<CUevent> idle_ ABSL_GUARDED_BY(mu_);
+  size_t made_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 class CudaStreamFences::Fence final : public StreamFence {

@@ -5,10 +5,11 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 
 namespace gmb::device::nvml {
 namespace {
@@ -120,9 +121,9 @@ absl::StatusOr<const Library*> Load() {
 }
 
 absl::StatusOr<const Library*> Get() {
-  static std::mutex& mutex = *new std::mutex;
-  static const Library* loaded = nullptr;
-  const std::lock_guard<std::mutex> lock(mutex);
+  static base::Mutex& mu = *new base::Mutex;
+  static const Library* loaded ABSL_GUARDED_BY(mu) = nullptr;
+  const base::MutexLock lock(&mu);
   if (loaded == nullptr) {
     absl::StatusOr<const Library*> library = Load();
     if (!library.ok()) return library;

@@ -34,12 +34,12 @@ CopyLane::CopyLane(HostPool* pool, std::unique_ptr<CopyEngine> engine,
 
 void CopyLane::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(&mu_);
     stopping_ = true;
     for (const auto& task : waiting_) task->cancelled = true;
     for (const auto& task : active_) task->cancelled = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -54,13 +54,13 @@ CopyLane::~CopyLane() {
 void CopyLane::Push(CopyJob job) {
   auto task = std::make_unique<Task>();
   task->job = std::move(job);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(&mu_);
   task->cancelled = stopping_;
   waiting_.push_back(std::move(task));
 }
 
 void CopyLane::Cancel(uint64_t group) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(&mu_);
   for (const auto* tasks : {&waiting_, &active_}) {
     for (const auto& task : *tasks) {
       if (task->job.group == group) task->cancelled = true;
@@ -82,10 +82,8 @@ void CopyLane::Run() {
 }
 
 CopyLane::Task* CopyLane::NextTask(bool wait) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (wait) {
-    wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-  }
+  const base::MutexLock lock(&mu_);
+  while (wait && !stopping_ && waiting_.empty()) wake_.Wait(&mu_);
   if (waiting_.empty()) return nullptr;
   active_.push_back(std::move(waiting_.front()));
   waiting_.pop_front();
@@ -159,7 +157,7 @@ void CopyLane::End(Task* task) {
   task->job.slab.reset();  // where it was never mapped
   std::unique_ptr<Task> ended;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(&mu_);
     ended = std::move(active_.front());  // tasks end in order
     active_.pop_front();
   }

@@ -2,15 +2,15 @@
 #define GMB_DEVICE_HOSTPOOL_COPY_LANE_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "device/copy_engine.h"
 #include "device/copy_job.h"
 #include "device/hostpool/host_pool.h"
@@ -32,7 +32,7 @@ class CopyLane {
   // Ends all jobs, those not done with CANCELLED, and the thread.
   void Stop();
   void Push(CopyJob job);
-  void Wake() { wake_.notify_one(); }
+  void Wake() { wake_.NotifyOne(); }
   void Cancel(uint64_t group);
 
  private:
@@ -71,11 +71,12 @@ class CopyLane {
   std::deque<Piece> flight_;
   uint64_t flight_bytes_ = 0;
 
-  std::mutex mutex_;  // guards the following
-  std::condition_variable wake_;
-  std::deque<std::unique_ptr<Task>> waiting_;
-  std::deque<std::unique_ptr<Task>> active_;  // begun and not ended, in order
-  bool stopping_ = false;
+  base::Mutex mu_;
+  base::CondVar wake_;
+  std::deque<std::unique_ptr<Task>> waiting_ ABSL_GUARDED_BY(mu_);
+  // Begun and not ended, in order.
+  std::deque<std::unique_ptr<Task>> active_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;
 };

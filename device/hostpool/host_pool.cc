@@ -41,7 +41,7 @@ HostPool::HostPool(const Options& options, PoolMapping mapping,
 
 HostPool::~HostPool() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(&mu_);
     stopping_ = true;
   }
   for (std::thread& thread : threads_) thread.join();
@@ -70,7 +70,7 @@ void HostPool::PrepareChunks() {
   while (true) {
     size_t chunk = 0;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const base::MutexLock lock(&mu_);
       chunk = stopping_ ? chunks_.size() : NextChunk();
       if (chunk == chunks_.size()) return;
       chunks_[chunk] = State::kInHand;
@@ -88,7 +88,7 @@ void HostPool::PrepareChunks() {
 void HostPool::Record(size_t chunk, const absl::Status& populated,
                       const absl::Status& locked) {
   const uint64_t bytes = ChunkExtent(chunk).bytes;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(&mu_);
   if (!populated.ok()) {
     chunks_[chunk] = State::kFailed;
     progress_.failed_bytes += bytes;
@@ -104,11 +104,11 @@ void HostPool::Record(size_t chunk, const absl::Status& populated,
   }
   progress_.done =
       progress_.prepared_bytes + progress_.failed_bytes == progress_.bytes;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 HostPool::Progress HostPool::progress() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(&mu_);
   return progress_;
 }
 
@@ -125,7 +125,7 @@ HostPool::Chunks HostPool::ChunksOf(const HostExtent& piece) const {
 void HostPool::Want(const HostExtent& piece) {
   if (piece.bytes == 0 || !Contains(piece)) return;
   const Chunks chunks = ChunksOf(piece);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(&mu_);
   for (size_t i = chunks.first; i <= chunks.last; ++i) {
     if (chunks_[i] == State::kWaiting) wanted_.push_back(i);
   }
@@ -140,11 +140,11 @@ absl::Status HostPool::AwaitPrepared(const HostExtent& piece) {
   if (piece.bytes == 0) return absl::OkStatus();
   Want(piece);
   const Chunks chunks = ChunksOf(piece);
-  std::unique_lock<std::mutex> lock(mutex_);
+  const base::MutexLock lock(&mu_);
   for (size_t i = chunks.first; i <= chunks.last; ++i) {
-    changed_.wait(lock, [&] {
-      return chunks_[i] != State::kWaiting && chunks_[i] != State::kInHand;
-    });
+    while (chunks_[i] == State::kWaiting || chunks_[i] == State::kInHand) {
+      changed_.Wait(&mu_);
+    }
     if (chunks_[i] == State::kFailed) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "the machine has no memory for this part of the host pool: make the "

@@ -1,17 +1,17 @@
 #ifndef GMB_DEVICE_HOSTPOOL_HOST_POOL_H_
 #define GMB_DEVICE_HOSTPOOL_HOST_POOL_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "device/hostpool/host_extent.h"
 #include "device/hostpool/page_locker.h"
 #include "device/hostpool/pool_mapping.h"
@@ -97,8 +97,8 @@ class HostPool {
   [[nodiscard]] Chunks ChunksOf(const HostExtent& piece) const;
   [[nodiscard]] bool Contains(const HostExtent& piece) const;
   void PrepareChunks();
-  // The next chunk to prepare, or chunks_.size(). Called with mutex_ held.
-  size_t NextChunk();
+  // The next chunk to prepare, or chunks_.size().
+  size_t NextChunk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] HostExtent ChunkExtent(size_t chunk) const;
   void Record(size_t chunk, const absl::Status& populated,
               const absl::Status& locked);
@@ -107,13 +107,13 @@ class HostPool {
   const PoolMapping mapping_;
   const std::unique_ptr<PageLocker> locker_;
 
-  mutable std::mutex mutex_;  // guards what follows, but for the threads
-  std::condition_variable changed_;
-  std::vector<State> chunks_;
-  std::deque<size_t> wanted_;  // asked for by AwaitPrepared
-  size_t next_ = 0;            // all before it are begun
-  Progress progress_;
-  bool stopping_ = false;
+  mutable base::Mutex mu_;
+  base::CondVar changed_;
+  std::vector<State> chunks_ ABSL_GUARDED_BY(mu_);
+  std::deque<size_t> wanted_ ABSL_GUARDED_BY(mu_);  // by AwaitPrepared
+  size_t next_ ABSL_GUARDED_BY(mu_) = 0;            // all before it are begun
+  Progress progress_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;
 };
 

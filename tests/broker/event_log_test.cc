@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What is written of such an event when only warnings are.
+// Returns what is written of such an event when only warnings are.
 std::string LoggedAsWarning(const std::string& kind) {
   ConfigureLog({.level = LogLevel::kWarning});
   testing::internal::CaptureStderr();

@@ -159,11 +159,11 @@ class RandomBroker {
       }
       ++restores_;
       lease->evicted = false;
-      if (Below(2) == 0) books_.Vacate(lease->id);
+      if (Below(2) == 0) books_.MarkUntrue(lease->id);
       return Check(lease, /*map=*/true);
     }
     if (!status.ok()) {
-      books_.Vacate(lease->id);
+      books_.MarkUntrue(lease->id);
       return Check(lease, /*map=*/flight == Flight::kEvicting);
     }
     books_.MarkTrue(lease->id);

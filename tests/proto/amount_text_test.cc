@@ -120,14 +120,6 @@ TEST(AmountText, TablesShowOneDecimal) {
   EXPECT_EQ(FormatBytes(kGiB - 1), "1.0 GiB");
   EXPECT_EQ(FormatBytes(2048 * kGiB), "2.0 TiB");
   EXPECT_EQ(FormatBytes(std::numeric_limits<uint64_t>::max()), "16.0 EiB");
-  v1::Amount amount;
-  EXPECT_EQ(FormatAmount(amount), "");
-  amount.set_fraction(0.25);
-  EXPECT_EQ(FormatAmount(amount), "25%");
-  amount.set_fraction(0.333);
-  EXPECT_EQ(FormatAmount(amount), "33.3%");
-  amount.set_bytes(kGiB);
-  EXPECT_EQ(FormatAmount(amount), "1.0 GiB");
 }
 
 TEST(AmountText, AnyTextIsAnAmountWithinBoundsOrRefused) {

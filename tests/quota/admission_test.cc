@@ -1,4 +1,4 @@
-// What a request is answered at once.
+// The answers that requests get at once.
 #include <limits>
 
 #include "tests/quota/engine_fixture.h"

@@ -1,4 +1,4 @@
-// What a claim promises to the head of a queue, and to those behind it, among
+// A claim's promises to the head of a queue, and to those behind it, among
 // crowds that take whatever they get. The engine and the reference model run
 // side by side. GMB_QUOTA_SEED sets the first seed, GMB_QUOTA_SEEDS how many.
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ class Crowded : public World {
  public:
   explicit Crowded(uint64_t seed)
       : World(seed), t_(milliseconds(50) + Up(seconds(1 << Below(7)))) {
-    // What stays: those of the crowd have borrowed more than the head, always.
+    // These bytes stay: the crowd has always borrowed more than the head.
     const uint64_t kept = Below(30), owned = Below(30);
     for (const PoolId pool : kPools) {
       SetQuota(kOwner, pool, owned);
@@ -134,7 +134,7 @@ class Crowded : public World {
     most_hard_ = most_ - owned;
   }
 
-  // What went wrong.
+  // Returns what went wrong.
   std::string Run() {
     AskForHead();
     begun_ = now_;
@@ -265,7 +265,7 @@ class Hopeless : public World {
  public:
   explicit Hopeless(uint64_t seed) : World(seed) {
     const uint64_t kept = 10 + Below(40);
-    // What can be taken, and is not: its program is busy for ever.
+    // Bytes that can be taken, and are not: their program is busy for ever.
     const uint64_t busy = Below(2) * Below(30);
     Ask(kKeeper, kPools[0], kept, true);
     if (busy > 0) Ask(kOwner, kPools[0], busy, false);
@@ -278,7 +278,7 @@ class Hopeless : public World {
     free_ = free;
   }
 
-  // What went wrong, over so many windows in which others passed.
+  // Returns what went wrong, over so many windows in which others passed.
   std::string Run(int windows) {
     constexpr Nanoseconds kStep = milliseconds(125);
     int64_t passed = 0, refused = 0, hold = 0, open = 0;

@@ -1,5 +1,5 @@
-// What the head of a queue holds back, from whom and when: an example for each
-// rule.
+// The head of a queue holds bytes back from some, at some times: an example for
+// each rule.
 #include "quota/claim.h"
 
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ TEST_F(ClaimTest, ARefusalForAClaimSaysSoAndWhatIsLacking) {
   // 388 for the head, and these.
   EXPECT_THAT(OnlyDenied(), IsDenied(Reason::kPoolExhausted, 452));
   EXPECT_TRUE(OnlyDenied().claimed);
-  // What is not there is not there, whoever claims.
+  // Missing bytes are missing, whoever claims.
   EXPECT_FALSE(Take(kC, 600));
   EXPECT_THAT(OnlyDenied(), IsDenied(Reason::kPoolExhausted, 88));
   EXPECT_FALSE(OnlyDenied().claimed);
@@ -237,7 +237,7 @@ TEST_F(ClaimTest, NobodyKeepsTheHeadWaitingByTheTimingOfHisLeases) {
 }
 
 TEST_F(ClaimTest, OnlyWhatMayBeTakenCoversAClaim) {
-  // What is left to be had above guarantees, or comes back by itself.
+  // Only bytes above guarantees, or that come back by themselves, count.
   Guarantee(kA, 200);
   Soft(kA, 512);
   WaitSoft(kB, 900);
@@ -281,7 +281,7 @@ TEST_F(ClaimTest, NorIsOneThatIsWithinItsGuaranteeThere) {
   EXPECT_THAT(OnlyDenied(), IsDenied(Reason::kPoolExhausted, 1));
   EXPECT_TRUE(OnlyDenied().claimed);
   EXPECT_TRUE(Soft(kC, 700, kOther));
-  // What it may have by its guarantee is never lent.
+  // The bytes it may have by its guarantee are never lent.
   At(milliseconds(2500));
   EXPECT_FALSE(Soft(kC, 25, kOther));
   EXPECT_TRUE(Soft(kC, 24, kOther));

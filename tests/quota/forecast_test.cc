@@ -1,4 +1,4 @@
-#include "quota/forecast.h"
+#include "tests/quota/forecast.h"
 
 #include <gtest/gtest.h>
 

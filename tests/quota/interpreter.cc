@@ -173,7 +173,7 @@ class Run {
     return it->first;
   }
 
-  // What a broker's reclaim tells the engine.
+  // An event that a broker's reclaim tells the engine.
   Event NextReclaim(uint64_t kind) {
     if (kind < 9) return Evicted{SomeLease()};
     if (kind < 16) return NextRestore();

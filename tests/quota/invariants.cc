@@ -260,7 +260,7 @@ void InvariantChecker::CheckPool(PoolId id, bool from_outside) {
   Expect(from_outside || broken <= broken_bytes_[id],
          "the sum of guarantees and hard bytes broke");
   broken_bytes_[id] = broken;
-  // What is resident fits; only what comes from outside may change that.
+  // Resident bytes fit; only a change from outside may break that.
   const int64_t overdrawn =
       static_cast<int64_t>(pool.charged_bytes + pool.missing_bytes) -
       static_cast<int64_t>(pool.capacity_bytes);

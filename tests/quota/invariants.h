@@ -43,7 +43,7 @@ class InvariantChecker {
 
   void Follow(const Event& event, const Effects& effects);
   void FollowEvent(const Event& event);
-  // What it asks for in a pool now; 0: nothing.
+  // The bytes it asks for in a pool now; 0: nothing.
   uint64_t BytesIn(const Waiter& waiter, PoolId pool) const;
   void CheckAnswers(const Event& event, const Effects& effects);
   void CheckWaiters(Instant now);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 
@@ -29,16 +31,23 @@ TEST(MinTreeTest, AnswersLikeASortedMap) {
     }
     ASSERT_EQ(tree.size(), map.size());
     ASSERT_EQ(tree.empty(), map.empty());
-    for (size_t i = 0; i < 2; ++i) {
-      const int64_t bound = figure() - 10;
-      const int* found = tree.FirstAtMost(bound, i);
-      auto it = map.begin();
-      while (it != map.end() && it->second[i] > bound) ++it;
-      ASSERT_EQ(found == nullptr, it == map.end());
-      if (found != nullptr) {
-        ASSERT_EQ(*found, it->first);
-      }
+    const std::array<int64_t, 2> bounds = {figure() - 10, figure() - 10};
+    const int* found = tree.FirstWithin(bounds);
+    const auto first =
+        std::find_if(map.begin(), map.end(), [&](const auto& entry) {
+          return entry.second[0] <= bounds[0] && entry.second[1] <= bounds[1];
+        });
+    ASSERT_EQ(found == nullptr, first == map.end());
+    if (found != nullptr) {
+      ASSERT_EQ(*found, first->first);
     }
+    const int after = static_cast<int>(random() % 200);
+    auto next = map.upper_bound(after);
+    tree.ForEachAfter(after, [&](int visited) {
+      EXPECT_EQ(visited, next->first);
+      return ++next != map.end();
+    });
+    ASSERT_EQ(next, map.end());
     if (!map.empty()) {
       ASSERT_EQ(tree.First(), map.begin()->first);
       ASSERT_EQ(tree.FiguresOf(map.begin()->first), map.begin()->second);

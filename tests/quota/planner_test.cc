@@ -341,7 +341,7 @@ TEST_F(PlannerTest, NothingMoreIsTriedOfAProcessThatOwesAnAnswer) {
   Within(20);
   EXPECT_EQ(Victims(), Ids{2});
   EXPECT_EQ(plan_.short_bytes, 10u);
-  // What it says it could trim is not counted on either.
+  // The bytes it says it could trim are not counted on either.
   leases_[0].trimmable_bytes = 10;
   EXPECT_TRUE(Within(10).trims.empty());
   // Nor is it paused.

@@ -1,4 +1,4 @@
-// Who waits, for how long, and who is served first.
+// Which requests wait, for how long, and which is served first.
 #include "tests/quota/engine_fixture.h"
 
 namespace gmb::quota {

@@ -145,7 +145,7 @@ class RandomWorld {
   std::string problem_;
 };
 
-// What the runs of all seeds found; stops at the first problem.
+// Returns what the runs of all seeds found; stops at the first problem.
 std::string RunSeeds(const WorldOptions& options, uint64_t first,
                      uint64_t count, ReclaimWorld::Figures* total = nullptr) {
   for (uint64_t seed = first; seed < first + count; ++seed) {

@@ -239,7 +239,7 @@ void ReclaimWorld::TryToWork(SessionId id) {
   Session& session = it->second;
   if (session.pending.empty() || session.pausing || session.restoring) return;
   if (session.gate == Gate::kClosed) {
-    // What is on its way out goes out first.
+    // Leases on their way out go out first.
     for (const LeaseId lease : session.leases) {
       if (victims_.contains(lease) || rows_.at(lease).unmap_deadline <= now_)
         return;

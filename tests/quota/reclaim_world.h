@@ -17,8 +17,8 @@
 
 #include "quota/backing.h"
 #include "quota/engine.h"
-#include "quota/forecast.h"
 #include "quota/planner.h"
+#include "tests/quota/forecast.h"
 
 namespace gmb::quota {
 
@@ -53,7 +53,7 @@ struct TenantSetup {
   Nanoseconds pause_grace = std::chrono::seconds(5);
 };
 
-// What a session does when it is asked to.
+// How a session answers when it is asked to.
 enum class Manners { kAnswers, kNeverUnmaps, kNeverParks };
 
 class ReclaimWorld {
@@ -112,7 +112,7 @@ class ReclaimWorld {
   bool IsAlive(SessionId session) const { return sessions_.contains(session); }
   bool IsWorking(SessionId session) const;
   std::vector<LeaseId> LeasesOf(SessionId session) const;
-  // What does not fit together; empty if all is well.
+  // Says what does not fit together; empty if all is well.
   std::string Check() const;
 
  private:

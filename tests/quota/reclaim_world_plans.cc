@@ -244,7 +244,7 @@ void ReclaimWorld::BackAhead(PoolId pool) {
   const Snapshot snapshot = TakeSnapshot();
   uint64_t wanted = ~uint64_t{0};
   if (options_.use_forecast) {
-    // What tenants will want beyond what they have, and beyond what is free.
+    // Tenants will want this much beyond what they have, and what is free.
     const PoolView view = *engine_.Pool(pool);
     uint64_t lacking = 0;
     for (auto& [tenant, forecast] : forecasts_) {

@@ -17,7 +17,7 @@ void ReferenceModel::Settle(PoolId id) {
       static_cast<uint64_t>(std::max(Committed(id), ResidentOfAll(id))) +
       pool.missing;
   pool.capacity = std::max(pool.target, std::min(pool.capacity, needed));
-  // What is held is covered, but for what is held against others' promises.
+  // Held bytes are covered, but for those held against others' promises.
   const int64_t broken = std::max<int64_t>(0, Committed(id) - Usable(id));
   for (auto& [tenant, share] : pool.shares) {
     const uint64_t guarantee = Guarantee(id, tenant);

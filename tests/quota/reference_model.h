@@ -108,7 +108,7 @@ class ReferenceModel {
   int64_t Usable(PoolId pool) const;  // capacity - missing
   bool WithinGuarantee(const Wanted& request, PoolId pool) const;
   bool WithinGuarantee(const Wanted& request) const;  // in all its pools
-  // What its limit leaves less than it asks for.
+  // The bytes that it asks for above its limit.
   uint64_t HeldBack(const Wanted& request, PoolId pool) const;
   int64_t Free(PoolId pool) const;
   int64_t Lacking(const Wanted& request, PoolId pool) const;
@@ -128,7 +128,8 @@ class ReferenceModel {
   std::vector<const ModelWaiter*> Claiming(PoolId pool) const;
   // For waiting requests within guarantees, as far as they find it.
   uint64_t KeptWithin(PoolId pool) const;
-  // What it lacks because others are served first. `older_only`: than itself.
+  // The bytes it lacks because others are served first. `older_only`: than
+  // itself.
   int64_t LackingBeside(const Wanted& request, PoolId pool,
                         bool older_only) const;
   size_t ArrivalOf(const Wanted& request) const;
@@ -153,7 +154,7 @@ class ReferenceModel {
   void Announce();
   void Deny(const Wanted& request, const Refusal& refusal,
             bool pausing = false);
-  // What keeps a request back at this moment.
+  // Says what keeps a request back at this moment.
   Refusal WhyNotNow(const Wanted& request) const;
   // Takes the waiting requests that the predicate names out of the list.
   template <typename Predicate>

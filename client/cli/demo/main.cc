@@ -31,8 +31,8 @@ void AddWhatItDoes(CLI::App* app, Action* chosen) {
 int main(int argc, char** argv) {
   return gmb::cli::MainOf(
       {.name = "gmb-demo",
-       .description = "What `gmb demo` starts: four tenants share a pool, with "
-                      "a broker and real processes, started for it",
+       .description = "The part that `gmb demo` starts: four tenants share a "
+                      "pool, with a broker and real processes",
        .footer = "",
        .add = gmb::cli::AddWhatItDoes},
       argc, argv);

@@ -31,7 +31,7 @@ class Table {
     Tone tone = Tone::kPlain;
   };
 
-  // What was printed of it so far, when it comes part by part.
+  // How much of it was printed so far, when it comes part by part.
   struct Flow {
     bool begun = false;
     std::vector<size_t> widths;

@@ -1,5 +1,5 @@
-// What those are told whose bytes are kept for somebody else, and what
-// operators see of it.
+// The answers to those whose bytes are kept for somebody else, and how
+// operators see it.
 #include <chrono>
 #include <memory>
 #include <string>

@@ -122,7 +122,7 @@ class CoreFixture : public testing::Test {
     CheckSums();
     return core.Status().pools(index);
   }
-  // What holds in every answer.
+  // These sums hold in every answer.
   void CheckSums() const {
     const v1::GetStatusResponse status = core.Status();
     for (const v1::PoolStatus& pool : status.pools()) {

@@ -73,7 +73,8 @@ TEST_F(CoreReclaimTest, AFailedRestoreIsAnAnswerAndKeepsTheContents) {
   const v1::Map map = idle->AwaitMap(evict.move());
   idle->Mapped(lease_, map.move());
   EXPECT_EQ(idle->Answer(failing).error().detail().reason(), v1::DEVICE_ERROR);
-  // What it mapped is taken again; the copy in the host pool is the true one.
+  // The memory it mapped is taken again; the copy in the host pool is the true
+  // one.
   const v1::Evict again = idle->AwaitEvict(map.move());
   idle->Unmapped(lease_, again.move());
   ASSERT_TRUE(AwaitLease(lease_, v1::LeaseInfo::EVICTED));

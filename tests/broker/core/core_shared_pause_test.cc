@@ -59,7 +59,7 @@ TEST_F(CoreSharedPauseTest, WhoWasHeldBackComesInWhenThePausedOneEnds) {
   ASSERT_TRUE(away.writer->Answer(away.writer->Acquire(60 * kMiB)).has_grant());
   // 96 MiB are free. The shared lease needs no copy, so that it is chosen.
   const HeldBack held = HoldBack(away, 150 * kMiB);
-  // What the writer had for itself is enough.
+  // The bytes that the writer had for itself are enough.
   core.CloseSession(away.writer->session, "killed");
   EXPECT_TRUE(held.owner->Answer(held.request).has_grant());
   Map(away.reader.get());

@@ -22,7 +22,7 @@ constexpr int kPeers = 6;
 constexpr int kSteps = 4000;
 const std::string kNames[] = {"x", "y"};
 
-// What happened, so that a run in which nothing did is noticed.
+// Counts what happened, so that a run in which nothing did is noticed.
 struct Seen {
   int attached = 0;
   int evicted = 0;
@@ -72,7 +72,7 @@ class Player {
     }
   }
 
-  // Whoever is in a scope can not be closed, so that this holds at any time.
+  // A session in a scope cannot be closed, so that this holds at any time.
   void CheckMapped(int step) {
     if (!in_scope_) return;
     for (const auto& [lease, mapped] : leases_)

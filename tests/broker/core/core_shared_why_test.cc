@@ -1,4 +1,4 @@
-// What operators see of sessions that wait to attach to a shared lease.
+// Operators see which sessions wait to attach to a shared lease, and why.
 #include <chrono>
 #include <memory>
 #include <string>

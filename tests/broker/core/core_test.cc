@@ -26,7 +26,7 @@ class CoreTest : public CoreFixture {
                  p.ready_bytes() / p.ready_slab_bytes();
     });
   }
-  // What a session that opens now is told.
+  // The warnings that a session is told when it opens now.
   std::vector<std::string> WarningsAtHello() {
     PeerIdentity peer;
     peer.origin = Origin::kTenantDirectory;
@@ -283,7 +283,7 @@ TEST_F(CoreTest, AThiefWinsOneSlabOfAHandOverAndIsNamed) {
   faults->StealNextDestroyed(kThief);
   auto b = Connect("b");
   EXPECT_TRUE(b->Answer(b->Acquire(256 * kMiB)).has_error());
-  // What is short is a's debt; the driver names the thief.
+  // The bytes that are short are a's debt; the driver names the thief.
   EXPECT_TRUE(AwaitPool([](const auto& p) {
     return p.unreturned_bytes() > 0 &&
            p.unreturned_outside_bytes() == p.unreturned_bytes();
@@ -394,7 +394,7 @@ TEST_F(CoreTest, AResizedPoolShrinksAsMemoryIsReleased) {
   ASSERT_TRUE(change.ok()) << change.status();
   EXPECT_EQ(change->state(), v1::Change::PENDING);
   EXPECT_GE(change->remaining_bytes(), 72 * kMiB);
-  // What no lease has goes at once.
+  // Memory that no lease has goes at once.
   EXPECT_TRUE(AwaitPool(
       [](const auto& p) { return p.capacity_bytes() == 200 * kMiB; }));
   EXPECT_EQ(resize()->remaining_bytes(), 72 * kMiB);

@@ -199,7 +199,8 @@ TEST_F(CorePatientTrimTest, AnEvictionWaitsForATrimThatIsUnderWay) {
   SayTrimmable(idle.get(), 100 * kMiB);
   const uint64_t another = busy->Acquire(100 * kMiB, 60);
   AwaitTrim(idle.get(), trim.trim());
-  // Whoever does not answer is waited for until the first asking's time is up.
+  // A session that does not answer is waited for until the first asking's time
+  // is up.
   clock.Advance(std::chrono::seconds(31));
   core.Tick();
   const v1::Evict evict = idle->AwaitEvict();
@@ -227,7 +228,7 @@ TEST_F(CoreTrimsInTurnTest, TheFirstAskingSaysWhenTheEvictionStarts) {
   SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
   std::vector<std::shared_ptr<FakePeer>> idle;
   std::vector<uint64_t> leases;
-  // Whoever could give more is asked before.
+  // A session that could give more is asked before.
   for (const uint64_t bytes : {80 * kMiB, 70 * kMiB, 60 * kMiB}) {
     idle.push_back(Holder("idle", bytes));
     leases.push_back(lease_);

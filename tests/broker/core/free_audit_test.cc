@@ -120,7 +120,7 @@ TEST(FreeAudit, WhatIsKnownToBeHeldIsChargedToItsHolderHoweverSmall) {
   EXPECT_EQ(audit.outside_bytes(), 0u);
 }
 
-// What the free figure suggested before the slabs' holders were known.
+// The free figure suggested this before the slabs' holders were known.
 TEST(FreeAudit, WhatAnotherWasChargedForIsTakenOffItAgain) {
   FreeAudit audit(100 * kGiB, kTolerance);
   audit.OnCreated(8 * kGiB);
@@ -132,7 +132,7 @@ TEST(FreeAudit, WhatAnotherWasChargedForIsTakenOffItAgain) {
   EXPECT_EQ(audit.unreturned_bytes(), 4 * kGiB);
 }
 
-// Who held memory before the first slab has ended.
+// Somebody who held memory before the first slab has ended.
 TEST(FreeAudit, WhatRisesAboveTheBaselineIsToldAndTakenWhenSaid) {
   FreeAudit audit(100 * kGiB, kTolerance);
   audit.OnCreated(20 * kGiB);

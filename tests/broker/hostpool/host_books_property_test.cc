@@ -39,7 +39,7 @@ class Model {
 
   void Step() {
     const quota::LeaseId id{1 + Below(kLeases)};
-    switch (Below(7)) {
+    switch (Below(6)) {
       case 0:
         return Reserve(id);
       case 1:
@@ -51,10 +51,6 @@ class Model {
         if (Has(id)) leases_[id].fills = 0;
         return;
       case 4:
-        books_.Vacate(id);
-        if (Has(id)) Unplace(&leases_[id]);
-        return;
-      case 5:
         books_.Release(id);
         if (Has(id)) Unplace(&leases_[id]);
         leases_.erase(id);
@@ -179,7 +175,7 @@ class Model {
     books_.SetLimit({tenant}, limits_[tenant] * kGranuleBytes);
   }
 
-  // What the books call a true copy holds what this lease filled in last.
+  // A copy that the books call true holds what this lease filled in last.
   void CheckCopy(quota::LeaseId id, const ModelLease& lease) {
     const std::vector<HostExtent>* const copy = books_.TrueCopy(id);
     ASSERT_EQ(copy != nullptr, lease.fills != 0);

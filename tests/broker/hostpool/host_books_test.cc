@@ -83,7 +83,7 @@ TEST(HostBooks, ReservingTwiceReservesOnce) {
   EXPECT_EQ(books.total().reserved_bytes, 6 * kMiB);
 }
 
-TEST(HostBooks, ACopyIsTrueFromItsCompletionUntilItIsSpoiltOrVacated) {
+TEST(HostBooks, ACopyIsTrueFromItsCompletionUntilItIsSpoiltOrReleased) {
   HostBooks books(10 * kMiB);
   ASSERT_EQ(books.Reserve(kA, kFirst, 4 * kMiB).outcome, Outcome::kReserved);
   books.MarkTrue(kFirst);  // nowhere yet
@@ -100,10 +100,10 @@ TEST(HostBooks, ACopyIsTrueFromItsCompletionUntilItIsSpoiltOrVacated) {
   EXPECT_EQ(books.of(kA).true_bytes, 0u);
   EXPECT_THAT(books.Place(kFirst), ElementsAre(HostExtent{0, 4 * kMiB}));
   books.MarkTrue(kFirst);
-  books.Vacate(kFirst);
+  books.Release(kFirst);
   EXPECT_THAT(books.TrueCopy(kFirst), IsNull());
   EXPECT_EQ(books.total().placed_bytes, 0u);
-  EXPECT_TRUE(books.HasRoom(kFirst));
+  EXPECT_FALSE(books.HasRoom(kFirst));
 }
 
 TEST(HostBooks, BytesThatAnotherTenantLeftAreNobodysCopy) {
@@ -181,7 +181,6 @@ TEST(HostBooks, LeasesThatAreNotKnownHaveNoRoom) {
   EXPECT_THAT(books.TrueCopy(kFirst), IsNull());
   books.MarkTrue(kFirst);
   books.MarkUntrue(kFirst);
-  books.Vacate(kFirst);
   books.Release(kFirst);
   EXPECT_EQ(books.total().reserved_bytes, 0u);
 }

@@ -1,5 +1,5 @@
-// What happens while a lease's slabs are being made, or before its client has
-// mapped them.
+// Cancels, departures and evictions while a lease's slabs are being made, or
+// before its client has mapped them.
 #include <chrono>
 #include <string>
 

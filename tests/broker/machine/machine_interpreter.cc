@@ -538,7 +538,7 @@ class Run {
                          });
       case 13:
         return world_.Do(absl::StrCat("stay ", tenant), [&](Turn& turn) {
-          // Who saw it off has been answered, and lets it stay.
+          // The operator who saw it off has been answered, and lets it stay.
           if (seen_off_.erase(tenant) > 0) machine.EndDeparture(tenant);
           machine.EndKept(tenant, turn);
         });

@@ -19,7 +19,7 @@ struct MachineRun {
   std::vector<std::string> last_lines;
   uint64_t trace_sum = 0;
   uint64_t steps = 0;
-  // What happened, so that a run in which nothing did is noticed.
+  // Counts what happened, so that a run in which nothing did is noticed.
   uint64_t granted = 0;
   uint64_t attached = 0;
   uint64_t evicted = 0;

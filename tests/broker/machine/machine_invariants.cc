@@ -60,8 +60,8 @@ class Checker {
     }
   }
 
-  // What a client does not give back counts as hard, whatever was promised to
-  // others.
+  // Bytes that a client does not give back count as hard, whatever was promised
+  // to others.
   [[nodiscard]] bool HasLiar(const Pool& pool) const {
     for (const auto& [id, lease] : state_.leases) {
       if (lease->request.pool != pool.id) continue;

@@ -9,9 +9,9 @@
 
 namespace gmb::broker {
 
-// What must hold after every turn. Empty, or what does not.
+// Checks what must hold after every turn. Empty, or what does not.
 std::string WhatIsWrong(const State& state, quota::Instant now);
-// What must hold when every session and every lease has ended.
+// Checks what must hold when every session and every lease has ended.
 std::string WhatIsLeft(const State& state);
 
 // Reaches into the machine, for tests alone.

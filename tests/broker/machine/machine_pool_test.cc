@@ -102,7 +102,7 @@ TEST_F(MachinePoolTest, ItGrowsByWhatStayedFreeAllTheTime) {
   EXPECT_EQ(world_.problem(), "");
 }
 
-// What is taken after that is taken from the pool, past the broker.
+// Memory taken after that is taken from the pool, past the broker.
 TEST_F(MachinePoolTest, WhatOthersTakeAgainIsOutside) {
   OthersHold(0);
   RunFor(seconds(8));

@@ -1,5 +1,5 @@
-// Restores of sessions that share leases, step by step. What the random runs
-// found is written down here.
+// Restores of sessions that share leases, step by step: the cases that random
+// runs found.
 #include <chrono>
 #include <string>
 

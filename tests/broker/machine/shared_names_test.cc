@@ -81,7 +81,7 @@ TEST(SharedNamesTest, WhoWaitsIsKnownByNameBySessionAndByDeadline) {
   EXPECT_EQ(names.due(), quota::Instant::Max());
 }
 
-// Whatever is done in whatever order: each stands in all three places or none.
+// After any steps in any order, each stands in all three places or none.
 TEST(SharedNamesTest, AtRandomNobodyIsForgottenOrLeftBehind) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

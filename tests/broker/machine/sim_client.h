@@ -34,7 +34,7 @@ struct SimLease {
   bool mapped = true;
   bool reader = false;
   bool sealed = false;
-  // What each granule should hold; empty: unknown (a reader's).
+  // The tag that each granule should hold; empty: unknown (a reader's).
   std::vector<uint64_t> tags;
 };
 
@@ -59,7 +59,7 @@ struct SimClient {
   bool in_scope = false;
   bool breaks_rules = false;  // it has written garbage into its gate
 
-  // What happened, so that a run in which nothing did is noticed.
+  // Counts what happened, so that a run in which nothing did is noticed.
   uint64_t granted = 0;
   uint64_t attached = 0;
   uint64_t evicted = 0;

@@ -68,7 +68,7 @@ void SimWorld::Check() {
   if (!problem_.empty()) return;
   problem_ = WhatIsWrong(machine_.state(), now_);
   if (!problem_.empty()) return;
-  // Whoever waits asks again: what would be done now had been forgotten.
+  // All that wait ask again: what would be done now had been forgotten.
   Turn turn(now_, absl::FromUnixNanos(now_.ns));
   MachineProbe::AskAgain(&machine_, turn);
   for (const Effect& effect : turn.TakeEffects()) {

@@ -77,7 +77,7 @@ class SimWorld {
   void Close(SimClient* client, const std::string& why);
   void Send(SimClient* client, v1::ClientMessage message);
   [[nodiscard]] std::vector<SimClient*> clients();
-  // What lies in a slab, granule by granule: zeros, until it is written.
+  // The contents of a slab, granule by granule: zeros, until it is written.
   std::vector<uint64_t>& Bytes(const SimSlab& slab);
   [[nodiscard]] bool IsAlive(quota::PoolId pool, SlabId slab) const;
   void HoldSlabs(const SimLease& lease, bool hold);
@@ -85,7 +85,7 @@ class SimWorld {
   // Everything that is under way goes on until nothing is left to do.
   void RunOut();
 
-  // What the machine has said and done, as text, and a sum over it.
+  // Notes what the machine has said and done, as text, and a sum over it.
   void Note(const std::string& line);
   [[nodiscard]] uint64_t trace_sum() const { return trace_sum_; }
   [[nodiscard]] const std::deque<std::string>& last_lines() const {

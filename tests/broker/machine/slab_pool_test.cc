@@ -227,7 +227,7 @@ TEST(SlabPool, AShrinkingPoolDoesNotWaitForReturnedSlabsToExpire) {
   pool.SetCapacity(320 * kMiB);
   Refill(&pool, {0}, &next);
   EXPECT_EQ(Sum(pool.composition()), 320 * kMiB);
-  // What fits stays with its tenant.
+  // The part that fits stays with its tenant.
   EXPECT_EQ(pool.composition().returned_bytes, 320 * kMiB);
 }
 

@@ -1,4 +1,4 @@
-// What operators ask of a core that refuses it, over the real service.
+// Operators ask things of a core that refuses them, over the real service.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class AdminAuditTest : public AdminFixture {
     return Call(&v1::Admin::Stub::SetTenant, request, &response);
   }
   // Calls that wait behind one that is being carried out, in this order unless
-  // one is slow on its way. What each was answered.
+  // one is slow on its way. Returns the answer to each.
   std::vector<absl::Status> Queue(
       const std::vector<std::function<absl::Status()>>& calls) {
     EXPECT_TRUE(Make("doorstop").ok());

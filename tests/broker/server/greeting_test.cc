@@ -171,7 +171,7 @@ TEST(WelcomeFrameTest, SaysWhatTheSessionIs) {
   EXPECT_FALSE(frame.welcome().broker_version().empty());
 }
 
-// Valid frames with bytes changed, cut and added. What is accepted must be a
+// Valid frames with bytes changed, cut and added. An accepted one must be a
 // Hello with this nonce; nothing may crash.
 TEST(GreetingTest, SurvivesFramesChangedAtRandom) {
   google::protobuf::SetLogHandler(nullptr);  // it complains of bad UTF-8

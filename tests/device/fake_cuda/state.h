@@ -77,7 +77,8 @@ inline void* At(CUdeviceptr pointer) {
   return reinterpret_cast<void*>(pointer);
 }
 
-// What other processes use of the GPU's memory, as the environment's file says.
+// The bytes of GPU memory that other processes use, as the environment's file
+// says.
 uint64_t OthersBytes();
 
 // Contexts that this thread has pushed, the current one last.

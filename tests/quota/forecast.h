@@ -1,8 +1,8 @@
 // How much a tenant will need soon, from its needs so far: Holt's method (a
 // level and a trend, both smoothed exponentially) over the peaks of fixed
 // intervals. Pure; a few words of memory a tenant.
-#ifndef GMB_QUOTA_FORECAST_H_
-#define GMB_QUOTA_FORECAST_H_
+#ifndef GMB_TESTS_QUOTA_FORECAST_H_
+#define GMB_TESTS_QUOTA_FORECAST_H_
 
 #include <cstdint>
 
@@ -46,4 +46,4 @@ class DemandForecast {
 
 }  // namespace gmb::quota
 
-#endif  // GMB_QUOTA_FORECAST_H_
+#endif  // GMB_TESTS_QUOTA_FORECAST_H_

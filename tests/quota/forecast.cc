@@ -1,5 +1,5 @@
 // How much a tenant will need soon.
-#include "quota/forecast.h"
+#include "tests/quota/forecast.h"
 
 #include <algorithm>
 #include <cmath>
