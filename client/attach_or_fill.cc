@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/no_throw.h"
 #include "gmb/client.h"
 #include "gmb/error.h"
@@ -89,11 +90,10 @@ class Election {
 
   absl::StatusOr<SharedLease> FillAndSeal(Lease lease) {
     {
-      const absl::StatusOr<Scope> scope = client_.Enter(Left());
-      if (!scope.ok()) return scope.status();
-      if (absl::Status filled = fill_(lease); !filled.ok()) return filled;
+      GMB_ASSIGN_OR_RETURN(const Scope scope, client_.Enter(Left()));
+      GMB_RETURN_IF_ERROR(fill_(lease));
     }
-    if (absl::Status sealed = lease.Seal(); !sealed.ok()) return sealed;
+    GMB_RETURN_IF_ERROR(lease.Seal());
     return SharedLease{std::move(lease), true};
   }
 

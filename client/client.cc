@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "client/gate/gate.h"
 #include "client/lease/lease_mapping.h"
 #include "client/lease/mapped_lease.h"
@@ -67,14 +68,12 @@ absl::StatusOr<Lease> Client::Impl::Map(internal::Granted granted,
     mapping.Undo();
     return internal::ProtocolError("a lease on another device than asked for");
   }
-  absl::StatusOr<std::shared_ptr<device::Mapper>> mapper =
-      mappers.Get(session->welcome(), grant.device());
-  if (!mapper.ok()) return mapper.status();
-  absl::StatusOr<std::unique_ptr<device::MappedRange>> range =
-      mapping.Finish(*mapper, std::move(granted.slabs));
-  if (!range.ok()) return range.status();
+  GMB_ASSIGN_OR_RETURN(std::shared_ptr<device::Mapper> mapper,
+                       mappers.Get(session->welcome(), grant.device()));
+  GMB_ASSIGN_OR_RETURN(std::unique_ptr<device::MappedRange> range,
+                       mapping.Finish(mapper, std::move(granted.slabs)));
   auto mapped = std::make_shared<internal::MappedLease>(
-      *std::move(mapper), *std::move(range), options.access_from,
+      std::move(mapper), std::move(range), options.access_from,
       grant.attached());
   Lease lease(std::make_unique<Lease::Impl>(session, grant.lease_id(),
                                             grant.device(), mapped));
@@ -101,10 +100,9 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
         std::move(options.on_budget_changed), std::move(options.on_draining));
     impl->trim_hook =
         std::make_shared<internal::TrimHook>(std::move(options.on_trim));
-    absl::StatusOr<std::shared_ptr<internal::Session>> session =
-        internal::Session::Open(options, impl->notifier, impl->trim_hook);
-    if (!session.ok()) return session.status();
-    impl->session = *std::move(session);
+    GMB_ASSIGN_OR_RETURN(
+        impl->session,
+        internal::Session::Open(options, impl->notifier, impl->trim_hook));
     const v1::Welcome& welcome = impl->session->welcome();
     std::transform(welcome.devices().begin(), welcome.devices().end(),
                    std::back_inserter(impl->devices), internal::DeviceFromWire);
@@ -117,7 +115,7 @@ absl::StatusOr<Lease> Client::Attach(const std::string& name,
                                      const AttachOptions& options) {
   return internal::NoThrow([&]() -> absl::StatusOr<Lease> {
     internal::Session& session = *impl_->session;
-    if (absl::Status alive = session.CheckAlive(); !alive.ok()) return alive;
+    GMB_RETURN_IF_ERROR(session.CheckAlive());
     AcquireOptions how;
     how.wait = options.wait;
     how.access_from = options.access_from;
@@ -126,10 +124,11 @@ absl::StatusOr<Lease> Client::Attach(const std::string& name,
     internal::LeaseMapping mapping(
         impl_->mappers.FindOpen(session.welcome(), how.device), 0,
         how.access_from, device::Protection::kRead);
-    absl::StatusOr<internal::Granted> granted = session.leases().Attach(
-        name, how, mapping.mapper() == nullptr ? nullptr : &mapping);
-    if (!granted.ok()) return granted.status();
-    return impl_->Map(*std::move(granted), how, mapping);
+    GMB_ASSIGN_OR_RETURN(
+        internal::Granted granted,
+        session.leases().Attach(
+            name, how, mapping.mapper() == nullptr ? nullptr : &mapping));
+    return impl_->Map(std::move(granted), how, mapping);
   });
 }
 
@@ -142,21 +141,21 @@ absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
                                       const AcquireOptions& options) {
   return internal::NoThrow([&]() -> absl::StatusOr<Lease> {
     internal::Session& session = *impl_->session;
-    if (absl::Status alive = session.CheckAlive(); !alive.ok()) return alive;
+    GMB_RETURN_IF_ERROR(session.CheckAlive());
     internal::LeaseMapping mapping(
         impl_->mappers.FindOpen(session.welcome(), options.device), bytes,
         options.access_from, device::Protection::kReadWrite);
-    absl::StatusOr<internal::Granted> granted = session.leases().Acquire(
-        bytes, options, mapping.mapper() == nullptr ? nullptr : &mapping);
-    if (!granted.ok()) return granted.status();
-    return impl_->Map(*std::move(granted), options, mapping);
+    GMB_ASSIGN_OR_RETURN(
+        internal::Granted granted,
+        session.leases().Acquire(
+            bytes, options, mapping.mapper() == nullptr ? nullptr : &mapping));
+    return impl_->Map(std::move(granted), options, mapping);
   });
 }
 
 absl::StatusOr<std::vector<QuotaView>> Client::GetQuota() {
   return internal::NoThrow([&]() -> absl::StatusOr<std::vector<QuotaView>> {
-    if (absl::Status alive = impl_->session->CheckAlive(); !alive.ok())
-      return alive;
+    GMB_RETURN_IF_ERROR(impl_->session->CheckAlive());
     return impl_->session->GetQuota();
   });
 }
@@ -175,15 +174,14 @@ absl::Status Client::TurnGateOff(absl::Duration wait) {
 
 absl::StatusOr<Scope> Client::Enter(absl::Duration wait) {
   internal::Gate& gate = impl_->session->gate();
-  absl::Status in = internal::NoThrow([&] { return gate.Enter(wait); });
-  if (!in.ok()) return in;
+  GMB_RETURN_IF_ERROR(internal::NoThrow([&] { return gate.Enter(wait); }));
   return Scope(&gate);
 }
 
 absl::StatusOr<Scope> Client::EnterCapture(absl::Duration wait) {
   internal::Gate& gate = impl_->session->gate();
-  absl::Status in = internal::NoThrow([&] { return gate.EnterCapture(wait); });
-  if (!in.ok()) return in;
+  GMB_RETURN_IF_ERROR(
+      internal::NoThrow([&] { return gate.EnterCapture(wait); }));
   return Scope(&gate);
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/gate/gate_scope.h"
 #include "client/lease_impl.h"
 #include "client/no_throw.h"
@@ -41,11 +42,8 @@ absl::Status WithRange(Impl* impl, uint64_t offset_bytes, uint64_t bytes,
     if (impl == nullptr) return EmptyLease();
     internal::Session& session = *impl->session;
     if (session.InForkedChild()) return session.CheckAlive();
-    if (absl::Status inside =
-            CheckRange(impl->mapping->size_bytes(), offset_bytes, bytes);
-        !inside.ok()) {
-      return inside;
-    }
+    GMB_RETURN_IF_ERROR(
+        CheckRange(impl->mapping->size_bytes(), offset_bytes, bytes));
     const absl::StatusOr<internal::GateScope> scope =
         internal::GateScope::Enter(session.gate(), session.answer_timeout());
     if (!scope.ok() && session.CheckAlive().ok()) return scope.status();

@@ -2,6 +2,7 @@
 #include "device/sizes.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace gmb::device {
 
@@ -27,10 +28,7 @@ absl::Status CheckSlabs(size_t num_handles,
   }
   uint64_t left_bytes = range_bytes;
   for (const uint64_t bytes : slab_bytes) {
-    if (absl::Status status = CheckSize(bytes, granularity_bytes);
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(CheckSize(bytes, granularity_bytes));
     if (bytes > left_bytes) {
       return absl::InvalidArgumentError(absl::StrCat(
           "slabs are larger than the range they go into: range=", range_bytes));

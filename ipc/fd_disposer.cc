@@ -21,6 +21,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 
 namespace gmb::ipc {
 namespace {
@@ -176,8 +177,7 @@ FdDisposer::FdDisposer(std::shared_ptr<Shared> shared)
     : shared_(std::move(shared)) {}
 
 absl::StatusOr<std::unique_ptr<FdDisposer>> FdDisposer::Start() {
-  if (absl::Status installed = InstallHandler(); !installed.ok())
-    return installed;
+  GMB_RETURN_IF_ERROR(InstallHandler());
   if (const auto tried = Interrupter::Create(); !tried.ok())
     return tried.status();
   auto shared = std::make_shared<Shared>();

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 
 namespace gmb::ipc {
 namespace {
@@ -50,7 +51,7 @@ absl::StatusOr<base::UniqueFd> CreateGatePage() {
 }
 
 absl::StatusOr<GatePage> GatePage::Map(int fd) {
-  if (absl::Status status = CheckMemory(fd); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(CheckMemory(fd));
   void* const at =
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return absl::ErrnoToStatus(errno, "gate page");

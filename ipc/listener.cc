@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "ipc/foreign_fds.h"
 #include "ipc/socket_path.h"
 
@@ -49,24 +50,21 @@ absl::Status SetMode(const base::UniqueFd& held, mode_t mode,
 
 absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
                                           SocketType type) {
-  const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
-  if (!address.ok()) return address.status();
-  const absl::Status removed = RemoveStaleSocket(path);
-  if (!removed.ok()) return removed;
+  GMB_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
+  GMB_RETURN_IF_ERROR(RemoveStaleSocket(path));
   const int kind = type == SocketType::kStream ? SOCK_STREAM : SOCK_SEQPACKET;
   base::UniqueFd fd(::socket(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "socket");
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
-             sizeof(*address)) != 0) {
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+             sizeof(address)) != 0) {
     return absl::ErrnoToStatus(errno,
                                absl::StrCat("cannot create the socket ", path));
   }
   struct stat info {};
-  const absl::StatusOr<base::UniqueFd> held = HoldOwnSocket(path, &info);
-  if (!held.ok()) return held.status();
+  GMB_ASSIGN_OR_RETURN(const base::UniqueFd held, HoldOwnSocket(path, &info));
   Listener listener(std::move(fd), path, info.st_dev, info.st_ino);
   // Nobody can connect before listen, so the mode is never wider than asked.
-  if (absl::Status set = SetMode(*held, mode, path); !set.ok()) return set;
+  GMB_RETURN_IF_ERROR(SetMode(held, mode, path));
   RefuseFds(listener.fd());
   if (::listen(listener.fd(), kBacklog) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at ", path));

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "ipc/foreign_fds.h"
 #include "ipc/socket_path.h"
 
@@ -156,13 +157,10 @@ absl::Status SendError(int error) {
 
 absl::StatusOr<SeqpacketSocket> SeqpacketSocket::Connect(
     const std::string& path, absl::Duration timeout) {
-  const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
-  if (!address.ok()) return address.status();
+  GMB_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
   base::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "socket");
-  const absl::Status connected =
-      ConnectBlocking(fd.get(), *address, path, timeout);
-  if (!connected.ok()) return connected;
+  GMB_RETURN_IF_ERROR(ConnectBlocking(fd.get(), address, path, timeout));
   return SeqpacketSocket(std::move(fd));
 }
 
@@ -256,22 +254,19 @@ absl::Status SeqpacketSocket::Send(absl::string_view bytes,
                                    absl::Duration timeout) {
   const SteadyTime deadline = DeadlineAfter(timeout);
   while (true) {
-    const absl::StatusOr<bool> sent = TrySend(bytes, fds, with_credentials);
-    if (!sent.ok()) return sent.status();
-    if (*sent) return absl::OkStatus();
-    const absl::Status writable = WaitFor(fd_.get(), POLLOUT, deadline);
-    if (!writable.ok()) return writable;
+    GMB_ASSIGN_OR_RETURN(const bool sent,
+                         TrySend(bytes, fds, with_credentials));
+    if (sent) return absl::OkStatus();
+    GMB_RETURN_IF_ERROR(WaitFor(fd_.get(), POLLOUT, deadline));
   }
 }
 
 absl::StatusOr<Packet> SeqpacketSocket::Receive(absl::Duration timeout) {
   const SteadyTime deadline = DeadlineAfter(timeout);
   while (true) {
-    absl::StatusOr<std::optional<Packet>> packet = TryReceive();
-    if (!packet.ok()) return packet.status();
-    if (packet->has_value()) return *std::move(*packet);
-    const absl::Status readable = WaitFor(fd_.get(), POLLIN, deadline);
-    if (!readable.ok()) return readable;
+    GMB_ASSIGN_OR_RETURN(std::optional<Packet> packet, TryReceive());
+    if (packet.has_value()) return *std::move(packet);
+    GMB_RETURN_IF_ERROR(WaitFor(fd_.get(), POLLIN, deadline));
   }
 }
 

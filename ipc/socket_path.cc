@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 
 namespace gmb::ipc {
@@ -30,8 +31,7 @@ absl::Status CheckSocketPath(const std::string& path) {
 }
 
 absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
-  const absl::Status checked = CheckSocketPath(path);
-  if (!checked.ok()) return checked;
+  GMB_RETURN_IF_ERROR(CheckSocketPath(path));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
@@ -39,8 +39,7 @@ absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
 }
 
 absl::StatusOr<PathState> InspectSocketPath(const std::string& path) {
-  const absl::StatusOr<sockaddr_un> address = SocketAddress(path);
-  if (!address.ok()) return address.status();
+  GMB_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return PathState::kFree;
@@ -50,8 +49,8 @@ absl::StatusOr<PathState> InspectSocketPath(const std::string& path) {
   const base::UniqueFd probe(
       ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe.valid()) return absl::ErrnoToStatus(errno, "socket");
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&*address),
-                sizeof(*address)) == 0) {
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address),
+                sizeof(address)) == 0) {
     return PathState::kListening;
   }
   switch (errno) {
@@ -69,9 +68,8 @@ absl::StatusOr<PathState> InspectSocketPath(const std::string& path) {
 }
 
 absl::Status RemoveStaleSocket(const std::string& path) {
-  const absl::StatusOr<PathState> state = InspectSocketPath(path);
-  if (!state.ok()) return state.status();
-  switch (*state) {
+  GMB_ASSIGN_OR_RETURN(const PathState state, InspectSocketPath(path));
+  switch (state) {
     case PathState::kFree:
       return absl::OkStatus();
     case PathState::kListening:

@@ -46,7 +46,8 @@ ARROWS = {
                     *CLIENT_GROUND],
     # The C interface is made of the C++ one. Its scopes are no objects, so it
     # calls the gate itself; its errors have the wire's names.
-    "client/c": ["client/c/", "client/gate/", "client/include/", "client/no_throw.h", "proto/"],
+    "client/c": ["client/c/", "client/gate/", "client/include/", "client/no_throw.h",
+                 "base/status_macros.h", "proto/"],
     # It is in every process below `gmb run`: the C interface, and headers alone.
     "client/preload": ["client/preload/", "client/include/gmb/c_api.h", "base/"],
     # The headers that a user's program sees. They need nothing else of ours.
@@ -54,13 +55,14 @@ ARROWS = {
     # The command uses the library as its users do, with doors of its own: the
     # operator's greeting, where the sockets are, and what `gmb doctor` asks of the devices.
     "client/cli": ["client/cli/", "client/include/", "client/device_probe.h",
-                   "client/session/operator_session.h", "client/session/socket_dir.h", "proto/"],
+                   "client/session/operator_session.h", "client/session/socket_dir.h",
+                   "base/status_macros.h", "proto/"],
     # How things are said, and how they look, knows no command.
     "client/cli/text": ["client/cli/text/", "client/include/", "proto/"],
     "client/cli/views": ["client/cli/views/", "client/cli/text/", "client/include/", "proto/"],
     "client/cli/hold": ["client/cli/hold/", "client/cli/text/", "client/cli/context.h",
                         "client/cli/exit_code.h", "client/cli/tenant_identity.h",
-                        "client/include/"],
+                        "client/include/", "base/status_macros.h"],
     # torch calls the C interface alone, as a program in another language would.
     "client/python": ["client/python/", "client/include/gmb/c_api.h"],
     "tests": [""],

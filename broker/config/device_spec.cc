@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "broker/config/values.h"
 
 namespace gmb::broker {
@@ -36,14 +37,13 @@ absl::StatusOr<DeviceConfig> ParseDeviceSpec(absl::string_view text) {
   DeviceConfig device;
   absl::string_view rest = text;
   if (absl::ConsumePrefix(&rest, "host:")) {
-    const absl::StatusOr<uint64_t> bytes = ParseSize(rest);
-    if (!bytes.ok()) return bytes.status();
-    if (*bytes < uint64_t{2} << 20) {
+    GMB_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(rest));
+    if (bytes < uint64_t{2} << 20) {
       return absl::InvalidArgumentError(
           absl::StrCat("a host device has at least 2MiB; got ", Shown(text)));
     }
     device.kind = device::DeviceKind::kHost;
-    device.host_bytes = *bytes;
+    device.host_bytes = bytes;
     return device;
   }
   device.kind = absl::ConsumePrefix(&rest, "ipc:") ? device::DeviceKind::kIpc

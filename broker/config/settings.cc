@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
 #include "broker/config/values.h"
 #include "broker/tenant_name.h"
 #include "proto/tenant_bounds.h"
@@ -64,10 +65,9 @@ absl::Status PutLogLevel(absl::string_view text, BrokerConfig* config) {
 absl::Status PutHostPool(absl::string_view text, BrokerConfig* config) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   constexpr uint64_t kPage = 2 * kMiB;
-  const absl::StatusOr<uint64_t> bytes = ParseSize(text);
-  if (!bytes.ok()) return bytes.status();
-  if (*bytes % kPage != 0) {
-    const uint64_t below = *bytes / kPage * (kPage / kMiB);
+  GMB_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
+  if (bytes % kPage != 0) {
+    const uint64_t below = bytes / kPage * (kPage / kMiB);
     const std::string near =
         below == 0
             ? "2MiB, or 0 for none"
@@ -76,7 +76,7 @@ absl::Status PutHostPool(absl::string_view text, BrokerConfig* config) {
         absl::StrCat("the size of the host pool is a multiple of 2MiB: write ",
                      near, "; got ", Shown(text)));
   }
-  config->host_pool_bytes = *bytes;
+  config->host_pool_bytes = bytes;
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "broker/config/token_file.h"
 #include "broker/config/values.h"
 #include "broker/tenant_name.h"
@@ -22,9 +23,9 @@ absl::StatusOr<uint32_t> ParseSessions(absl::string_view text) {
 }
 
 absl::StatusOr<quota::Nanoseconds> ParseUpToAnHour(absl::string_view text) {
-  const absl::StatusOr<absl::Duration> time = ParseTime(text, absl::Hours(1));
-  if (!time.ok()) return time.status();
-  return absl::ToChronoNanoseconds(*time);
+  GMB_ASSIGN_OR_RETURN(const absl::Duration time,
+                       ParseTime(text, absl::Hours(1)));
+  return absl::ToChronoNanoseconds(time);
 }
 
 absl::StatusOr<std::string> ParseName(absl::string_view text) {

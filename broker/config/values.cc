@@ -14,6 +14,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "proto/amount_text.h"
 #include "quota/units.h"
 
@@ -50,13 +51,12 @@ std::string Shown(absl::string_view text) {
 }
 
 absl::StatusOr<quota::Amount> ParseQuotaAmount(absl::string_view text) {
-  const absl::StatusOr<v1::Amount> amount = proto::ParseAmount(text);
-  if (!amount.ok()) return amount.status();
-  if (amount->kind_case() == v1::Amount::kFraction)
-    return quota::Amount::Fraction(amount->fraction());
-  if (amount->bytes() > quota::kMaxPoolBytes)
+  GMB_ASSIGN_OR_RETURN(const v1::Amount amount, proto::ParseAmount(text));
+  if (amount.kind_case() == v1::Amount::kFraction)
+    return quota::Amount::Fraction(amount.fraction());
+  if (amount.bytes() > quota::kMaxPoolBytes)
     return Refuse(text, "an amount is at most 64TiB");
-  return quota::Amount::Bytes(amount->bytes());
+  return quota::Amount::Bytes(amount.bytes());
 }
 
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/host_pool_setup.h"
 #include "broker/daemon/tenant_setup.h"
@@ -25,21 +26,20 @@ Daemon::Daemon(BrokerConfig config, SocketDirectory sockets)
     : config_(std::move(config)), sockets_(std::move(sockets)) {}
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config) {
-  absl::StatusOr<SocketDirectory> sockets =
-      SocketDirectory::Open(config.socket_dir, config.admin_group);
-  if (!sockets.ok()) return sockets.status();
+  GMB_ASSIGN_OR_RETURN(
+      SocketDirectory sockets,
+      SocketDirectory::Open(config.socket_dir, config.admin_group));
   std::unique_ptr<Daemon> daemon(
-      new Daemon(std::move(config), *std::move(sockets)));
+      new Daemon(std::move(config), std::move(sockets)));
   for (auto step :
        {&Daemon::OpenStore, &Daemon::SetUpCore, &Daemon::StartServers}) {
-    if (absl::Status done = (daemon.get()->*step)(); !done.ok()) return done;
+    GMB_RETURN_IF_ERROR((daemon.get()->*step)());
   }
   return daemon;
 }
 
 absl::Status Daemon::OpenStore() {
-  const absl::Status made = MakeDirectories(config_.state_dir, 0700);
-  if (!made.ok()) return made;
+  GMB_RETURN_IF_ERROR(MakeDirectories(config_.state_dir, 0700));
   absl::StatusOr<InstanceLock> lock = InstanceLock::Acquire(config_.state_dir);
   // The two directories may be one: then the lock is held already.
   if (lock.ok()) {
@@ -50,45 +50,38 @@ absl::Status Daemon::OpenStore() {
   absl::StatusOr<std::unique_ptr<QuotaStore>> store =
       QuotaStore::Open(config_.state_dir);
   if (absl::IsDataLoss(store.status()) && config_.fresh_state) {
-    absl::StatusOr<std::string> aside =
-        QuotaStore::SetAside(config_.state_dir, absl::Now());
-    if (!aside.ok()) return aside.status();
+    GMB_ASSIGN_OR_RETURN(std::string aside,
+                         QuotaStore::SetAside(config_.state_dir, absl::Now()));
     LogEvent(
         LogLevel::kWarning, "state_set_aside",
-        {{"path", *aside},
+        {{"path", aside},
          {"message",
           "the database was damaged; starting without operators' changes"}});
     store = QuotaStore::Open(config_.state_dir);
   }
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
-  absl::StatusOr<StoredState> stored = store_->Load();
-  if (!stored.ok()) return stored.status();
-  stored_ = *std::move(stored);
+  GMB_ASSIGN_OR_RETURN(stored_, store_->Load());
   return absl::OkStatus();
 }
 
 absl::Status Daemon::SetUpCore() {
-  absl::StatusOr<std::vector<PreparedPool>> pools =
-      PreparePools(config_, stored_.pool_targets, &keeper_, &slab_ids_);
-  if (!pools.ok()) return pools.status();
-  absl::StatusOr<std::unique_ptr<device::HostPool>> host_pool =
-      OpenHostPool(config_);
-  if (!host_pool.ok()) return host_pool.status();
-  host_pool_ = *std::move(host_pool);
-  if (absl::Status added = AddCopiers(host_pool_.get(), &*pools); !added.ok())
-    return added;
+  GMB_ASSIGN_OR_RETURN(
+      std::vector<PreparedPool> pools,
+      PreparePools(config_, stored_.pool_targets, &keeper_, &slab_ids_));
+  GMB_ASSIGN_OR_RETURN(host_pool_, OpenHostPool(config_));
+  GMB_RETURN_IF_ERROR(AddCopiers(host_pool_.get(), &pools));
   // Some may be in both, or deleted since.
-  const absl::StatusOr<FdPlan> plan =
-      PlanFds(config_, *pools, config_.tenants.size() + stored_.tenants.size());
-  if (!plan.ok()) return plan.status();
-  if (!plan->warning.empty()) {
-    LogEvent(LogLevel::kWarning, "few_files", {{"message", plan->warning}});
+  GMB_ASSIGN_OR_RETURN(
+      const FdPlan plan,
+      PlanFds(config_, pools, config_.tenants.size() + stored_.tenants.size()));
+  if (!plan.warning.empty()) {
+    LogEvent(LogLevel::kWarning, "few_files", {{"message", plan.warning}});
   }
   MachineOptions options;
-  options.max_handles = plan->max_handles;
-  options.max_sessions = static_cast<uint32_t>(plan->max_sessions);
-  options.few_files = plan->warning;
+  options.max_handles = plan.max_handles;
+  options.max_sessions = static_cast<uint32_t>(plan.max_sessions);
+  options.few_files = plan.warning;
   options.default_tenant = config_.default_tenant;
   options.planner.pause = config_.pause;
   options.planner.unmap_grace =
@@ -110,16 +103,14 @@ absl::Status Daemon::SetUpCore() {
   });
   ticker_ = std::make_unique<Ticker>([this] { return core_->Tick(); });
   std::map<std::string, std::string> uuids;
-  for (PreparedPool& pool : *pools) {
+  for (PreparedPool& pool : pools) {
     const device::DeviceInfo& info = pool.options.worker->info();
     uuids[pool.name] = info.uuid;
     LogEvent(LogLevel::kInfo, "pool",
              {{"device", info.uuid},
               {"name", info.name},
               {"bytes", pool.options.target_bytes}});
-    if (absl::Status added = core_->AddPool(std::move(pool.options));
-        !added.ok())
-      return added;
+    GMB_RETURN_IF_ERROR(core_->AddPool(std::move(pool.options)));
   }
   const std::vector<StartingTenant> tenants =
       MergeTenants(config_.tenants, stored_, uuids);
@@ -136,10 +127,7 @@ absl::Status Daemon::SetUpCore() {
 }
 
 absl::Status Daemon::StartHandleServer() {
-  absl::StatusOr<std::unique_ptr<ipc::FdDisposer>> disposer =
-      ipc::FdDisposer::Start();
-  if (!disposer.ok()) return disposer.status();
-  disposer_ = *std::move(disposer);
+  GMB_ASSIGN_OR_RETURN(disposer_, ipc::FdDisposer::Start());
   const auto open =
       [this](const PeerIdentity& peer) -> absl::StatusOr<OpenedSession> {
     absl::StatusOr<OpenedSession> opened = core_->OpenSession(peer);
@@ -154,28 +142,25 @@ absl::Status Daemon::StartHandleServer() {
     admission_.Remove(session);
     core_->CloseSession(session, {reason.data(), reason.size()});
   };
-  absl::StatusOr<std::unique_ptr<HandleServer>> handles =
-      HandleServer::Start({}, {.open = open, .close = close}, disposer_.get());
-  if (!handles.ok()) return handles.status();
-  handles_ = *std::move(handles);
+  GMB_ASSIGN_OR_RETURN(
+      handles_,
+      HandleServer::Start({}, {.open = open, .close = close}, disposer_.get()));
   return absl::OkStatus();
 }
 
 absl::Status Daemon::StartServers() {
-  if (absl::Status started = StartHandleServer(); !started.ok()) return started;
+  GMB_RETURN_IF_ERROR(StartHandleServer());
   std::string admin;
   {
     base::MutexLock lock(&sockets_mu_);
     admin = sockets_.AdminGrpcSocket();
   }
-  absl::StatusOr<std::unique_ptr<GrpcConnections>> connections =
-      GrpcConnections::Listen(admin, kSocketMode, disposer_.get());
-  if (!connections.ok()) return connections.status();
-  grpc_connections_ = *std::move(connections);
-  absl::StatusOr<std::unique_ptr<Gateway>> gateway = Gateway::Create(
-      {}, &admission_, grpc_connections_.get(), disposer_.get());
-  if (!gateway.ok()) return gateway.status();
-  gateway_ = *std::move(gateway);
+  GMB_ASSIGN_OR_RETURN(
+      grpc_connections_,
+      GrpcConnections::Listen(admin, kSocketMode, disposer_.get()));
+  GMB_ASSIGN_OR_RETURN(gateway_,
+                       Gateway::Create({}, &admission_, grpc_connections_.get(),
+                                       disposer_.get()));
   calls_ =
       std::make_unique<CallAuthenticator>(core_.get(), grpc_connections_.get());
   admin_service_ = std::make_unique<AdminService>(
@@ -185,14 +170,15 @@ absl::Status Daemon::StartServers() {
               [this](const std::string& tenant) { return OpenDoor(tenant); },
           .close =
               [this](const std::string& tenant) { return CloseDoor(tenant); }});
-  absl::StatusOr<std::unique_ptr<GrpcServer>> grpc = GrpcServer::Start(
-      grpc_connections_.get(), gateway_.get(),
-      [this](uint64_t session, std::string_view reason) {
-        core_->CloseSession(session, {reason.data(), reason.size()});
-      },
-      core_.get(), calls_.get(), admin_service_.get());
-  if (!grpc.ok()) return grpc.status();
-  grpc_ = *std::move(grpc);
+  GMB_ASSIGN_OR_RETURN(
+      std::unique_ptr<GrpcServer> grpc,
+      GrpcServer::Start(
+          grpc_connections_.get(), gateway_.get(),
+          [this](uint64_t session, std::string_view reason) {
+            core_->CloseSession(session, {reason.data(), reason.size()});
+          },
+          core_.get(), calls_.get(), admin_service_.get()));
+  grpc_ = std::move(grpc);
   absl::Status listening = ListenForTenantsAtStart();
   if (listening.ok()) listening = ListenForEverybody();
   if (!listening.ok()) return listening;
@@ -220,8 +206,7 @@ absl::Status Daemon::ListenForEverybody() {
 // A tenant can fill its directory with anything; that is its own loss alone.
 absl::Status Daemon::ListenForTenantsAtStart() {
   for (const auto& [tenant, access] : access_) {
-    if (absl::Status made = MakeTenantDirectory(tenant); !made.ok())
-      return made;
+    GMB_RETURN_IF_ERROR(MakeTenantDirectory(tenant));
     if (absl::Status listening = ListenForTenant(tenant); !listening.ok()) {
       LogEvent(
           LogLevel::kWarning, "tenant_directory",

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/status_macros.h"
+
 namespace gmb::broker {
 
 absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
@@ -21,9 +23,8 @@ absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
     if (pool.options.worker->info().kind == device::DeviceKind::kHost)
       wishes.fds_per_handle = 2;
   }
-  const absl::StatusOr<uint64_t> limit = RaiseFdLimit();
-  if (!limit.ok()) return limit.status();
-  return FitIntoFdLimit(wishes, *limit);
+  GMB_ASSIGN_OR_RETURN(const uint64_t limit, RaiseFdLimit());
+  return FitIntoFdLimit(wishes, limit);
 }
 
 }  // namespace gmb::broker

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace gmb::broker {
 namespace {
@@ -89,16 +90,14 @@ absl::Status Database::Execute(const char* sql) {
 
 absl::StatusOr<int64_t> Database::QueryInt(const char* sql) {
   Statement query(this, sql);
-  const absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  return *row ? query.Int(0) : 0;
+  GMB_ASSIGN_OR_RETURN(const bool row, query.Step());
+  return row ? query.Int(0) : 0;
 }
 
 absl::StatusOr<std::string> Database::QueryText(const char* sql) {
   Statement query(this, sql);
-  const absl::StatusOr<bool> row = query.Step();
-  if (!row.ok()) return row.status();
-  return *row ? query.Text(0) : std::string();
+  GMB_ASSIGN_OR_RETURN(const bool row, query.Step());
+  return row ? query.Text(0) : std::string();
 }
 
 Statement::Statement(Database* database, const char* sql)
@@ -159,8 +158,7 @@ bool Statement::IsNull(int column) const {
 }
 
 absl::StatusOr<Transaction> Transaction::Begin(Database* database) {
-  const absl::Status begun = database->Execute("BEGIN IMMEDIATE");
-  if (!begun.ok()) return begun;
+  GMB_RETURN_IF_ERROR(database->Execute("BEGIN IMMEDIATE"));
   return Transaction(database);
 }
 

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "base/status_macros.h"
+
 namespace gmb::broker {
 namespace {
 
@@ -36,13 +38,12 @@ template <typename Change>
 absl::Status QuotaStore::Commit(const AuditRecord& audit,
                                 const Change& change) {
   base::MutexLock lock(&mu_);
-  absl::StatusOr<Transaction> transaction = Transaction::Begin(&database_);
-  if (!transaction.ok()) return transaction.status();
+  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
   absl::Status done = change();
   if (!done.ok()) return done;
   done = AddAudit(audit);
   if (!done.ok()) return done;
-  return transaction->Commit();
+  return transaction.Commit();
 }
 
 absl::Status QuotaStore::PutTenant(const TenantPolicy& policy,
@@ -77,23 +78,21 @@ absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
 
 absl::Status QuotaStore::Audit(const AuditRecord& record,
                                absl::FunctionRef<absl::Status()> act) {
-  const absl::StatusOr<int64_t> id = WriteAudit(record);
-  if (!id.ok()) return id.status();
+  GMB_ASSIGN_OR_RETURN(const int64_t id, WriteAudit(record));
   absl::Status done = act();
-  if (!done.ok()) TakeOutAudit(*id).IgnoreError();
+  if (!done.ok()) TakeOutAudit(id).IgnoreError();
   return done;
 }
 
 absl::StatusOr<int64_t> QuotaStore::WriteAudit(const AuditRecord& record) {
   base::MutexLock lock(&mu_);
-  absl::StatusOr<Transaction> transaction = Transaction::Begin(&database_);
-  if (!transaction.ok()) return transaction.status();
+  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
   absl::Status done = AddAudit(record);
   if (!done.ok()) return done;
   const absl::StatusOr<int64_t> id =
       database_.QueryInt("SELECT MAX(id) FROM audit");
   if (!id.ok()) return id;
-  done = transaction->Commit();
+  done = transaction.Commit();
   if (!done.ok()) return done;
   return id;
 }
@@ -102,8 +101,7 @@ absl::StatusOr<int64_t> QuotaStore::WriteAudit(const AuditRecord& record) {
 // which is kept by numbers.
 absl::Status QuotaStore::TakeOutAudit(int64_t id) {
   base::MutexLock lock(&mu_);
-  absl::StatusOr<Transaction> transaction = Transaction::Begin(&database_);
-  if (!transaction.ok()) return transaction.status();
+  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
   Statement take_out(&database_, "DELETE FROM audit WHERE id = ?");
   absl::Status done = take_out.Bind(id).Run();
   if (!done.ok()) return done;
@@ -111,7 +109,7 @@ absl::Status QuotaStore::TakeOutAudit(int64_t id) {
       "UPDATE sqlite_sequence SET seq = (SELECT IFNULL(MAX(id), 0) FROM audit) "
       "WHERE name = 'audit'");
   if (!done.ok()) return done;
-  return transaction->Commit();
+  return transaction.Commit();
 }
 
 absl::Status QuotaStore::AddAudit(const AuditRecord& record) {
@@ -123,8 +121,7 @@ absl::Status QuotaStore::AddAudit(const AuditRecord& record) {
       .Bind(record.action)
       .Bind(record.subject)
       .Bind(record.detail);
-  absl::Status done = add.Run();
-  if (!done.ok()) return done;
+  GMB_RETURN_IF_ERROR(add.Run());
   Statement forget(
       &database_,
       "DELETE FROM audit WHERE id <= (SELECT MAX(id) FROM audit) - ?");
@@ -138,8 +135,7 @@ absl::Status QuotaStore::PutTenantRow(const TenantPolicy& policy,
   const ReclaimPolicy& reclaim = policy.reclaim;
   if (!Storable(reclaim.host_limit)) return TooLarge();
   Statement remove(&database_, "DELETE FROM tenants WHERE name = ?");
-  absl::Status done = remove.Bind(policy.name).Run();
-  if (!done.ok()) return done;
+  GMB_RETURN_IF_ERROR(remove.Bind(policy.name).Run());
   Statement add(&database_,
                 "INSERT INTO tenants(name, deleted, max_handles, max_sessions, "
                 "may_terminate, min_residency_ns, pause_grace_ns, "
@@ -190,14 +186,12 @@ absl::Status QuotaStore::PutTenantRows(const TenantPolicy& policy) {
 absl::StatusOr<StoredState> QuotaStore::Load() {
   base::MutexLock lock(&mu_);
   StoredState state;
-  const absl::Status tenants = LoadTenants(&state);
-  if (!tenants.ok()) return tenants;
+  GMB_RETURN_IF_ERROR(LoadTenants(&state));
   Statement pools(&database_,
                   "SELECT device, target_bytes, target_fraction FROM pools");
   for (;;) {
-    const absl::StatusOr<bool> row = pools.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return state;
+    GMB_ASSIGN_OR_RETURN(const bool row, pools.Step());
+    if (!row) return state;
     state.pool_targets[pools.Text(0)] = ReadAmount(pools, 1);
   }
 }
@@ -209,9 +203,8 @@ absl::Status QuotaStore::LoadTenants(StoredState* state) {
                     "host_limit_bytes, host_limit_fraction "
                     "FROM tenants ORDER BY name");
   for (;;) {
-    const absl::StatusOr<bool> row = tenants.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    GMB_ASSIGN_OR_RETURN(const bool row, tenants.Step());
+    if (!row) return absl::OkStatus();
     if (tenants.Int(1) != 0) {
       state->deleted_tenants.push_back(tenants.Text(0));
       continue;
@@ -238,9 +231,8 @@ absl::Status QuotaStore::LoadQuotas(TenantPolicy* policy) {
                    "FROM quotas WHERE tenant = ?");
   quotas.Bind(policy->name);
   for (;;) {
-    const absl::StatusOr<bool> row = quotas.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    GMB_ASSIGN_OR_RETURN(const bool row, quotas.Step());
+    if (!row) return absl::OkStatus();
     const quota::TenantQuota quota{ReadAmount(quotas, 1), ReadAmount(quotas, 3),
                                    quotas.Double(5)};
     const std::string device = quotas.Text(0);
@@ -257,9 +249,8 @@ absl::Status QuotaStore::LoadUids(TenantPolicy* policy) {
                  "SELECT uid FROM uids WHERE tenant = ? ORDER BY uid");
   uids.Bind(policy->name);
   for (;;) {
-    const absl::StatusOr<bool> row = uids.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return absl::OkStatus();
+    GMB_ASSIGN_OR_RETURN(const bool row, uids.Step());
+    if (!row) return absl::OkStatus();
     policy->uids.push_back(static_cast<uint32_t>(uids.Int(0)));
   }
 }
@@ -274,9 +265,8 @@ absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(uint32_t limit,
       .Bind(static_cast<int64_t>(limit));
   std::vector<AuditRecord> records;
   for (;;) {
-    const absl::StatusOr<bool> row = list.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return records;
+    GMB_ASSIGN_OR_RETURN(const bool row, list.Step());
+    if (!row) return records;
     records.push_back({.at = absl::FromUnixNanos(list.Int(0)),
                        .operator_name = list.Text(1),
                        .action = list.Text(2),

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "broker/store/quota_store.h"
 #include "broker/store/schema.h"
@@ -57,9 +58,8 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
   const std::string path = directory + kFile;
   absl::Status ready = MakeFile(path);
   if (!ready.ok()) return ready;
-  absl::StatusOr<Database> database = Database::Open(path);
-  if (!database.ok()) return database.status();
-  ready = PrepareSchema(&*database);
+  GMB_ASSIGN_OR_RETURN(Database database, Database::Open(path));
+  ready = PrepareSchema(&database);
   if (absl::IsDataLoss(ready)) {
     return absl::DataLossError(
         absl::StrCat("the broker does not start without the quotas that "
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
                      ready.message()));
   }
   if (!ready.ok()) return ready;
-  return std::unique_ptr<QuotaStore>(new QuotaStore(*std::move(database)));
+  return std::unique_ptr<QuotaStore>(new QuotaStore(std::move(database)));
 }
 
 absl::StatusOr<std::string> QuotaStore::SetAside(const std::string& directory,
@@ -82,11 +82,9 @@ absl::StatusOr<std::string> QuotaStore::SetAside(const std::string& directory,
       absl::FormatTime("%Y%m%dT%H%M%E6SZ", now, absl::UTCTimeZone()));
   // The journal first: it must not be taken for the new database's.
   if (::access((path + "-journal").c_str(), F_OK) == 0) {
-    const absl::Status moved = Rename(path + "-journal", aside + "-journal");
-    if (!moved.ok()) return moved;
+    GMB_RETURN_IF_ERROR(Rename(path + "-journal", aside + "-journal"));
   }
-  const absl::Status moved = Rename(path, aside);
-  if (!moved.ok()) return moved;
+  GMB_RETURN_IF_ERROR(Rename(path, aside));
   return aside;
 }
 

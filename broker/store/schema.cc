@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace gmb::broker {
 namespace {
@@ -61,19 +62,15 @@ constexpr std::array<const char*, 2> kSteps = {kTables, kReclaimColumns};
 constexpr int64_t kVersion = kSteps.size();
 
 absl::Status Upgrade(Database* database, int64_t version) {
-  absl::StatusOr<Transaction> transaction = Transaction::Begin(database);
-  if (!transaction.ok()) return transaction.status();
+  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
   for (int64_t step = version; step < kVersion; ++step) {
-    const absl::Status made =
-        database->Execute(kSteps[static_cast<size_t>(step)]);
-    if (!made.ok()) return made;
+    GMB_RETURN_IF_ERROR(database->Execute(kSteps[static_cast<size_t>(step)]));
   }
   const std::string marks =
       absl::StrCat("PRAGMA application_id=", kApplicationId,
                    "; PRAGMA user_version=", kVersion);
-  const absl::Status marked = database->Execute(marks.c_str());
-  if (!marked.ok()) return marked;
-  return transaction->Commit();
+  GMB_RETURN_IF_ERROR(database->Execute(marks.c_str()));
+  return transaction.Commit();
 }
 
 }  // namespace
@@ -85,33 +82,30 @@ absl::Status PrepareSchema(Database* database) {
       "PRAGMA journal_mode=DELETE; PRAGMA synchronous=EXTRA; PRAGMA "
       "foreign_keys=ON");
   if (!set.ok()) return set;
-  const absl::StatusOr<std::string> integrity =
-      database->QueryText("PRAGMA integrity_check(1)");
-  if (!integrity.ok()) return integrity.status();
-  if (*integrity != "ok") {
+  GMB_ASSIGN_OR_RETURN(const std::string integrity,
+                       database->QueryText("PRAGMA integrity_check(1)"));
+  if (integrity != "ok") {
     return absl::DataLossError(
-        absl::StrCat("the state database is damaged: ", *integrity));
+        absl::StrCat("the state database is damaged: ", integrity));
   }
-  const absl::StatusOr<int64_t> tables =
-      database->QueryInt("SELECT COUNT(*) FROM sqlite_schema");
-  if (!tables.ok()) return tables.status();
-  const absl::StatusOr<int64_t> application =
-      database->QueryInt("PRAGMA application_id");
-  if (!application.ok()) return application.status();
-  if (*tables == 0 && *application == 0) return Upgrade(database, 0);
-  if (*application != kApplicationId)
+  GMB_ASSIGN_OR_RETURN(
+      const int64_t tables,
+      database->QueryInt("SELECT COUNT(*) FROM sqlite_schema"));
+  GMB_ASSIGN_OR_RETURN(const int64_t application,
+                       database->QueryInt("PRAGMA application_id"));
+  if (tables == 0 && application == 0) return Upgrade(database, 0);
+  if (application != kApplicationId)
     return absl::DataLossError("the state database is not one of gmbd");
-  const absl::StatusOr<int64_t> version =
-      database->QueryInt("PRAGMA user_version");
-  if (!version.ok()) return version.status();
-  if (*version < 1 || *version > kVersion) {
+  GMB_ASSIGN_OR_RETURN(const int64_t version,
+                       database->QueryInt("PRAGMA user_version"));
+  if (version < 1 || version > kVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("the state database was written by another version of "
                      "gmbd: use that version, or another state "
                      "directory: its format is ",
-                     *version, ", this one reads 1 to ", kVersion));
+                     version, ", this one reads 1 to ", kVersion));
   }
-  return *version == kVersion ? absl::OkStatus() : Upgrade(database, *version);
+  return version == kVersion ? absl::OkStatus() : Upgrade(database, version);
 }
 
 }  // namespace gmb::broker

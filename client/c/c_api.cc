@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "client/c/c_error.h"
 #include "client/c/c_handles.h"
 #include "client/c/c_options.h"
@@ -40,12 +41,10 @@ gmb_error* gmb_client_connect(const gmb_client_options* options,
                               gmb_client** client) {
   *client = nullptr;
   return CEdge([&]() -> absl::Status {
-    absl::StatusOr<gmb::ClientOptions> read = FromC(options);
-    if (!read.ok()) return read.status();
-    absl::StatusOr<std::unique_ptr<gmb::Client>> connected =
-        gmb::Client::Connect(*std::move(read));
-    if (!connected.ok()) return connected.status();
-    *client = new gmb_client{*std::move(connected)};
+    GMB_ASSIGN_OR_RETURN(gmb::ClientOptions read, FromC(options));
+    GMB_ASSIGN_OR_RETURN(std::unique_ptr<gmb::Client> connected,
+                         gmb::Client::Connect(std::move(read)));
+    *client = new gmb_client{std::move(connected)};
     return absl::OkStatus();
   });
 }
@@ -86,11 +85,10 @@ gmb_error* gmb_client_quota(gmb_client* client, gmb_quota* quotas,
                             size_t* count) {
   *count = 0;
   return CEdge([&]() -> absl::Status {
-    const absl::StatusOr<std::vector<gmb::QuotaView>> views =
-        client->client->GetQuota();
-    if (!views.ok()) return views.status();
+    GMB_ASSIGN_OR_RETURN(const std::vector<gmb::QuotaView> views,
+                         client->client->GetQuota());
     std::vector<gmb_quota> all;
-    for (const gmb::QuotaView& view : *views) all.push_back(ToC(view));
+    for (const gmb::QuotaView& view : views) all.push_back(ToC(view));
     return CopyOut(all, quotas, element_size, capacity, count);
   });
 }
@@ -164,12 +162,9 @@ gmb_error* gmb_acquire(gmb_client* client, uint64_t bytes,
                        const gmb_acquire_options* options, gmb_lease** lease) {
   *lease = nullptr;
   return CEdge([&]() -> absl::Status {
-    const absl::StatusOr<gmb::AcquireOptions> read = FromC(options);
-    if (!read.ok()) return read.status();
+    GMB_ASSIGN_OR_RETURN(const gmb::AcquireOptions read, FromC(options));
     auto made = std::make_unique<gmb_lease>();
-    absl::StatusOr<gmb::Lease> acquired = client->client->Acquire(bytes, *read);
-    if (!acquired.ok()) return acquired.status();
-    made->lease = *std::move(acquired);
+    GMB_ASSIGN_OR_RETURN(made->lease, client->client->Acquire(bytes, read));
     *lease = made.release();
     return absl::OkStatus();
   });
@@ -184,13 +179,10 @@ gmb_error* gmb_attach(gmb_client* client, const char* name,
                       const gmb_attach_options* options, gmb_lease** lease) {
   *lease = nullptr;
   return CEdge([&]() -> absl::Status {
-    const absl::StatusOr<gmb::AttachOptions> read = FromC(options);
-    if (!read.ok()) return read.status();
+    GMB_ASSIGN_OR_RETURN(const gmb::AttachOptions read, FromC(options));
     auto made = std::make_unique<gmb_lease>();
-    absl::StatusOr<gmb::Lease> attached =
-        client->client->Attach(name == nullptr ? "" : name, *read);
-    if (!attached.ok()) return attached.status();
-    made->lease = *std::move(attached);
+    GMB_ASSIGN_OR_RETURN(
+        made->lease, client->client->Attach(name == nullptr ? "" : name, read));
     *lease = made.release();
     return absl::OkStatus();
   });

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "client/c/c_error.h"
 #include "client/c/c_handles.h"
 #include "client/c/c_options.h"
@@ -52,13 +53,10 @@ gmb_error* gmb_heap_create(gmb_client* client, const gmb_heap_options* options,
                            gmb_heap** heap) {
   *heap = nullptr;
   return CEdge([&]() -> absl::Status {
-    absl::StatusOr<gmb::HeapOptions> read = FromC(options);
-    if (!read.ok()) return read.status();
+    GMB_ASSIGN_OR_RETURN(gmb::HeapOptions read, FromC(options));
     auto made = std::make_unique<gmb_heap>();
-    absl::StatusOr<std::unique_ptr<gmb::Heap>> created =
-        gmb::Heap::Create(client->client.get(), *std::move(read));
-    if (!created.ok()) return created.status();
-    made->heap = *std::move(created);
+    GMB_ASSIGN_OR_RETURN(
+        made->heap, gmb::Heap::Create(client->client.get(), std::move(read)));
     *heap = made.release();
     return absl::OkStatus();
   });
@@ -111,10 +109,7 @@ gmb_error* gmb_heap_prepare_graphs(gmb_heap* heap, uint64_t bytes,
   *pool = nullptr;
   return CEdge([&]() -> absl::Status {
     auto made = std::make_unique<gmb_graph_pool>();
-    absl::StatusOr<std::unique_ptr<gmb::GraphPool>> prepared =
-        heap->heap->PrepareGraphs(bytes);
-    if (!prepared.ok()) return prepared.status();
-    made->pool = *std::move(prepared);
+    GMB_ASSIGN_OR_RETURN(made->pool, heap->heap->PrepareGraphs(bytes));
     *pool = made.release();
     return absl::OkStatus();
   });

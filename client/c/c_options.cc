@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status_macros.h"
+
 namespace gmb::internal {
 namespace {
 
@@ -64,36 +66,36 @@ absl::Duration WaitFromC(int64_t wait_ms) {
 }
 
 absl::StatusOr<ClientOptions> FromC(const gmb_client_options* given) {
-  absl::StatusOr<gmb_client_options> read =
-      ReadOptions(given, offsetof(gmb_client_options, user) + sizeof(void*));
-  if (!read.ok()) return read.status();
+  GMB_ASSIGN_OR_RETURN(
+      gmb_client_options read,
+      ReadOptions(given, offsetof(gmb_client_options, user) + sizeof(void*)));
   ClientOptions options;
-  options.socket_dir = FromCString(read->socket_dir);
-  options.program = FromCString(read->program);
-  if (read->tenant_token != nullptr) {
-    options.tenant_token.assign(static_cast<const char*>(read->tenant_token),
-                                read->tenant_token_bytes);
+  options.socket_dir = FromCString(read.socket_dir);
+  options.program = FromCString(read.program);
+  if (read.tenant_token != nullptr) {
+    options.tenant_token.assign(static_cast<const char*>(read.tenant_token),
+                                read.tenant_token_bytes);
   }
-  absl::Status valid = SetTimeout(
-      read->connect_timeout_ms, "connect_timeout_ms", options.connect_timeout);
-  valid.Update(SetTimeout(read->answer_timeout_ms, "answer_timeout_ms",
+  absl::Status valid = SetTimeout(read.connect_timeout_ms, "connect_timeout_ms",
+                                  options.connect_timeout);
+  valid.Update(SetTimeout(read.answer_timeout_ms, "answer_timeout_ms",
                           options.answer_timeout));
   if (!valid.ok()) return valid;
-  if (read->on_budget_changed != nullptr) {
-    options.on_budget_changed = [call = read->on_budget_changed,
-                                 user = read->user](const QuotaView& quota) {
+  if (read.on_budget_changed != nullptr) {
+    options.on_budget_changed = [call = read.on_budget_changed,
+                                 user = read.user](const QuotaView& quota) {
       const gmb_quota view = ToC(quota);
       call(&view, user);
     };
   }
-  if (read->on_draining != nullptr) {
-    options.on_draining = [call = read->on_draining,
-                           user = read->user](absl::Duration remaining) {
+  if (read.on_draining != nullptr) {
+    options.on_draining = [call = read.on_draining,
+                           user = read.user](absl::Duration remaining) {
       call(absl::ToInt64Milliseconds(remaining), user);
     };
   }
-  if (read->on_trim != nullptr) {
-    options.on_trim = [call = read->on_trim, user = read->user](
+  if (read.on_trim != nullptr) {
+    options.on_trim = [call = read.on_trim, user = read.user](
                           const std::string& device, uint64_t bytes,
                           absl::Duration within) {
       call(device.c_str(), bytes, absl::ToInt64Milliseconds(within), user);
@@ -103,50 +105,47 @@ absl::StatusOr<ClientOptions> FromC(const gmb_client_options* given) {
 }
 
 absl::StatusOr<AcquireOptions> FromC(const gmb_acquire_options* given) {
-  absl::StatusOr<gmb_acquire_options> read =
-      ReadOptions(given, offsetof(gmb_acquire_options, user) + sizeof(void*));
-  if (!read.ok()) return read.status();
+  GMB_ASSIGN_OR_RETURN(
+      gmb_acquire_options read,
+      ReadOptions(given, offsetof(gmb_acquire_options, user) + sizeof(void*)));
   AcquireOptions options;
-  options.device = FromCString(read->device);
-  const absl::StatusOr<Contents> contents = ContentsFromC(read->contents);
-  if (!contents.ok()) return contents.status();
-  options.contents = *contents;
-  options.share_as = FromCString(read->share_as);
-  options.keep = read->keep != 0;
-  ReadWaiting(*read, &options);
+  options.device = FromCString(read.device);
+  GMB_ASSIGN_OR_RETURN(options.contents, ContentsFromC(read.contents));
+  options.share_as = FromCString(read.share_as);
+  options.keep = read.keep != 0;
+  ReadWaiting(read, &options);
   return options;
 }
 
 absl::StatusOr<AttachOptions> FromC(const gmb_attach_options* given) {
-  const absl::StatusOr<gmb_attach_options> read =
-      ReadOptions(given, offsetof(gmb_attach_options, user) + sizeof(void*));
-  if (!read.ok()) return read.status();
+  GMB_ASSIGN_OR_RETURN(
+      const gmb_attach_options read,
+      ReadOptions(given, offsetof(gmb_attach_options, user) + sizeof(void*)));
   AttachOptions options;
-  ReadWaiting(*read, &options);
+  ReadWaiting(read, &options);
   return options;
 }
 
 absl::StatusOr<HeapOptions> FromC(const gmb_heap_options* given) {
-  const absl::StatusOr<gmb_heap_options> read = ReadOptions(
-      given, offsetof(gmb_heap_options, access_from_count) + sizeof(size_t));
-  if (!read.ok()) return read.status();
+  GMB_ASSIGN_OR_RETURN(
+      const gmb_heap_options read,
+      ReadOptions(given, offsetof(gmb_heap_options, access_from_count) +
+                             sizeof(size_t)));
   HeapOptions options;
-  options.device = FromCString(read->device);
-  if (read->least_growth_bytes > 0)
-    options.least_growth_bytes = read->least_growth_bytes;
-  if (read->most_growth_bytes > 0)
-    options.most_growth_bytes = read->most_growth_bytes;
-  if (read->wait_ms == GMB_WAIT_NONE) {
+  options.device = FromCString(read.device);
+  if (read.least_growth_bytes > 0)
+    options.least_growth_bytes = read.least_growth_bytes;
+  if (read.most_growth_bytes > 0)
+    options.most_growth_bytes = read.most_growth_bytes;
+  if (read.wait_ms == GMB_WAIT_NONE) {
     options.wait = absl::ZeroDuration();
-  } else if (read->wait_ms != 0) {
-    options.wait = WaitFromC(read->wait_ms);
+  } else if (read.wait_ms != 0) {
+    options.wait = WaitFromC(read.wait_ms);
   }
-  const absl::StatusOr<Contents> contents = ContentsFromC(read->contents);
-  if (!contents.ok()) return contents.status();
-  options.contents = *contents;
-  options.trim = read->keep_empty == 0;
-  for (size_t i = 0; i < read->access_from_count; ++i) {
-    options.access_from.push_back(FromCString(read->access_from[i]));
+  GMB_ASSIGN_OR_RETURN(options.contents, ContentsFromC(read.contents));
+  options.trim = read.keep_empty == 0;
+  for (size_t i = 0; i < read.access_from_count; ++i) {
+    options.access_from.push_back(FromCString(read.access_from[i]));
   }
   return options;
 }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/status_macros.h"
 #include "client/cli/no_answer.h"
 #include "client/session/operator_session.h"
 #include "client/session/socket_dir.h"
@@ -46,8 +47,7 @@ struct AdminClient::Impl {
                                               const Request&, Response*),
       const Request& request, absl::Duration wait) const {
     const absl::Time deadline = absl::Now() + kTimeout;
-    if (absl::Status connected = Connect(deadline); !connected.ok())
-      return connected;
+    GMB_RETURN_IF_ERROR(Connect(deadline));
     grpc::ClientContext context;
     session.Authorize(&context);
     context.set_deadline(absl::ToChronoTime(deadline + wait));
@@ -72,8 +72,7 @@ struct AdminClient::Impl {
       all.MergeFrom(page);
       return true;
     };
-    const absl::Status done = client.EachPage(list, request, add);
-    if (!done.ok()) return done;
+    GMB_RETURN_IF_ERROR(client.EachPage(list, request, add));
     all.clear_next_page_token();
     return all;
   }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "gmb/v1/admin.pb.h"
 
 namespace gmb::cli {
@@ -120,11 +121,10 @@ absl::Status AdminClient::EachPage(
   // The most that the broker allows.
   if (request.page_size() == 0) request.set_page_size(kRowsAPage);
   for (;;) {
-    absl::StatusOr<Response> page =
-        (this->*method)(request, absl::ZeroDuration());
-    if (!page.ok()) return page.status();
-    const std::string next = page->next_page_token();
-    if (!on_page(*std::move(page)) || next.empty()) return absl::OkStatus();
+    GMB_ASSIGN_OR_RETURN(Response page,
+                         (this->*method)(request, absl::ZeroDuration()));
+    const std::string next = page.next_page_token();
+    if (!on_page(std::move(page)) || next.empty()) return absl::OkStatus();
     if (next == request.page_token())
       return absl::InternalError("the broker's list does not get on");
     request.set_page_token(next);

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "client/gate/enter_step.h"
 #include "client/gate/nesting.h"
 #include "ipc/gate_word.h"
@@ -84,12 +85,12 @@ absl::Status Gate::EnterCapture(absl::Duration wait) {
   if (fork_guard_.InChild()) return fork_guard_.Check();
   if (depth() > 0) {
     // A scope that took the gate back is in beside the parker's call.
-    if (absl::Status safe = AwaitCaptureSafe(deadline); !safe.ok()) return safe;
+    GMB_RETURN_IF_ERROR(AwaitCaptureSafe(deadline));
     return Enter(wait);
   }
   uint32_t* const depth = Nesting::Depth(id_);
   if (depth == nullptr) return Enter(wait);  // which says why not
-  if (absl::Status in = EnterOutermost(true, wait); !in.ok()) return in;
+  GMB_RETURN_IF_ERROR(EnterOutermost(true, wait));
   if (absl::Status safe = AwaitCaptureSafe(deadline); !safe.ok()) {
     LeaveOutermost();
     return safe;
@@ -136,9 +137,7 @@ absl::Status Gate::EnterSlowly(Attempt& attempt) {
                                              : *attempt.patience_until);
         break;
       case EnterStep::Kind::kRestore:
-        if (absl::Status status = AskOwner(attempt); !status.ok()) {
-          return status;
-        }
+        GMB_RETURN_IF_ERROR(AskOwner(attempt));
         break;
       case EnterStep::Kind::kFull:
         return absl::ResourceExhaustedError("gmb: too many scopes are in");

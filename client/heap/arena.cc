@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/round_up.h"
+
 namespace gmb::internal {
 namespace {
 
@@ -20,7 +22,7 @@ Arena::~Arena() = default;
 
 uint64_t Arena::RoundUp(uint64_t bytes) {
   const uint64_t step = bytes < kSmallBytes ? kBlockBytes : kLargeStep;
-  return (bytes + step - 1) / step * step;
+  return base::RoundUp(bytes, step);
 }
 
 Share* Arena::ShareOf(PoolId pool, void* stream) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status_macros.h"
+
 namespace gmb::internal {
 namespace {
 
@@ -15,10 +17,9 @@ bool Reached(const FenceLedger::Fence& fence) {
 }  // namespace
 
 absl::StatusOr<FenceLedger::Fence> FenceLedger::MarkStream(void* stream) {
-  absl::StatusOr<std::unique_ptr<device::StreamFence>> fence =
-      fences_->Record(stream);
-  if (!fence.ok()) return fence.status();
-  marks_.push_back({stream, 0, *std::move(fence)});
+  GMB_ASSIGN_OR_RETURN(std::unique_ptr<device::StreamFence> fence,
+                       fences_->Record(stream));
+  marks_.push_back({stream, 0, std::move(fence)});
   marks_.back().mark = arena_->Mark(stream);
   return marks_.back().fence;
 }
@@ -32,10 +33,9 @@ void FenceLedger::MarkStreams(std::optional<void*> except) {
 absl::Status FenceLedger::RecordUsers(Held* held) {
   held->fences.reserve(held->fences.size() + held->unrecorded.size());
   while (!held->unrecorded.empty()) {
-    absl::StatusOr<std::unique_ptr<device::StreamFence>> fence =
-        fences_->Record(held->unrecorded.back());
-    if (!fence.ok()) return fence.status();
-    held->fences.emplace_back(*std::move(fence));
+    GMB_ASSIGN_OR_RETURN(std::unique_ptr<device::StreamFence> fence,
+                         fences_->Record(held->unrecorded.back()));
+    held->fences.emplace_back(std::move(fence));
     held->unrecorded.pop_back();
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/heap/heap_core.h"
 #include "client/heap/lease_source.h"
 #include "client/heap/trim_watch.h"
@@ -94,17 +95,14 @@ Heap::~Heap() {
 absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(Client* client,
                                                    HeapOptions options) {
   return NoThrow([&]() -> absl::StatusOr<std::unique_ptr<Heap>> {
-    if (absl::Status valid = CheckGrowth(options); !valid.ok()) return valid;
-    if (absl::Status alive = client->status(); !alive.ok()) return alive;
+    GMB_RETURN_IF_ERROR(CheckGrowth(options));
+    GMB_RETURN_IF_ERROR(client->status());
     auto impl = std::make_unique<Impl>();
     impl->session = &internal::SessionOf(*client);
-    absl::StatusOr<device::DeviceInfo> info =
-        FindDevice(impl->session->welcome(), options.device);
-    if (!info.ok()) return info.status();
-    impl->info = *std::move(info);
-    absl::StatusOr<std::unique_ptr<device::StreamFences>> fences =
-        device::OpenStreamFences(impl->info);
-    if (!fences.ok()) return fences.status();
+    GMB_ASSIGN_OR_RETURN(impl->info,
+                         FindDevice(impl->session->welcome(), options.device));
+    GMB_ASSIGN_OR_RETURN(std::unique_ptr<device::StreamFences> fences,
+                         device::OpenStreamFences(impl->info));
 
     Impl* const self = impl.get();
     internal::HeapCore::Options core_options{
@@ -129,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(Client* client,
     like.access_from = std::move(options.access_from);
     impl->core = std::make_unique<internal::HeapCore>(
         std::make_unique<internal::LeaseSource>(client, std::move(like)),
-        *std::move(fences), std::move(core_options));
+        std::move(fences), std::move(core_options));
     std::unique_ptr<Heap> heap(new Heap(std::move(impl)));
     if (options.trim) {
       self->session->trims().hook().AddHeap(
@@ -195,9 +193,8 @@ const std::string& Heap::device() const { return impl_->info.uuid; }
 
 absl::StatusOr<std::unique_ptr<GraphPool>> Heap::PrepareGraphs(uint64_t bytes) {
   return NoThrow([&]() -> absl::StatusOr<std::unique_ptr<GraphPool>> {
-    absl::StatusOr<internal::PoolId> pool = impl_->core->OpenPool(bytes);
-    if (!pool.ok()) return pool.status();
-    return std::unique_ptr<GraphPool>(new GraphPool(this, *pool));
+    GMB_ASSIGN_OR_RETURN(internal::PoolId pool, impl_->core->OpenPool(bytes));
+    return std::unique_ptr<GraphPool>(new GraphPool(this, pool));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace gmb::internal {
 namespace {
@@ -24,7 +25,7 @@ HeapCore::HeapCore(std::unique_ptr<ChunkSource> source,
       ledger_(fences_.get(), &arena_) {}
 
 absl::StatusOr<void*> HeapCore::Allocate(uint64_t bytes, void* stream) {
-  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   if (bytes == 0) return nullptr;
   if (bytes > Arena::kMostBytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -65,7 +66,7 @@ void HeapCore::TellEmpty() {
 }
 
 absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
-  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   if (address == nullptr) return absl::OkStatus();
   BriefLock lock(&mu_);
   Block* const block = arena_.Find(AddressOf(address));
@@ -128,7 +129,7 @@ absl::Status HeapCore::NotLive(void* address) const {
 }
 
 absl::Status HeapCore::RecordStream(void* address, void* stream) {
-  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   if (address == nullptr) return absl::OkStatus();
   BriefLock lock(&mu_);
   Block* const block = arena_.Find(AddressOf(address));
@@ -141,7 +142,7 @@ absl::Status HeapCore::RecordStream(void* address, void* stream) {
 }
 
 absl::Status HeapCore::DetachStream(void* stream) {
-  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   base::MutexLock quiet(&quiet_mu_);
   FenceLedger::Fence fence;
   {
@@ -150,11 +151,9 @@ absl::Status HeapCore::DetachStream(void* stream) {
       return absl::FailedPreconditionError(
           "gmb: a capture is under way: detach streams before or after it");
     }
-    absl::StatusOr<FenceLedger::Fence> marked = ledger_.MarkStream(stream);
-    if (!marked.ok()) return marked.status();
-    fence = *std::move(marked);
+    GMB_ASSIGN_OR_RETURN(fence, ledger_.MarkStream(stream));
   }
-  if (absl::Status ended = fence->Wait(); !ended.ok()) return ended;
+  GMB_RETURN_IF_ERROR(fence->Wait());
   BriefLock lock(&mu_);
   ledger_.Poll();
   ledger_.Forget(stream);
@@ -179,7 +178,7 @@ HeapStatistics HeapCore::statistics() const {
 }
 
 absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
-  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   base::MutexLock quiet(&quiet_mu_);
   BriefLock lock(&mu_);
   if (captures_.empty()) ledger_.Poll();  // not in the capture itself
@@ -198,7 +197,7 @@ absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
 }
 
 absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
-  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   BriefLock lock(&mu_);
   const auto capture = captures_.find(stream);
   if (capture == captures_.end() || capture->second.pool != pool) {

@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/heap/heap_core.h"
 #include "gmb/error.h"
 
@@ -105,10 +106,9 @@ void HeapCore::SetWaiting(bool waiting) {
 absl::StatusOr<void*> HeapCore::AcquireAndTake(uint64_t chunk_bytes,
                                                uint64_t bytes, void* stream,
                                                absl::Duration wait) {
-  absl::StatusOr<Memory> memory = Acquire(chunk_bytes, wait);
-  if (!memory.ok()) return memory.status();
+  GMB_ASSIGN_OR_RETURN(Memory memory, Acquire(chunk_bytes, wait));
   BriefLock lock(&mu_);
-  AddChunk(*std::move(memory), kGeneral);
+  AddChunk(std::move(memory), kGeneral);
   void* const taken = Take(bytes, stream);
   if (taken == nullptr) {
     return absl::ResourceExhaustedError(
@@ -149,7 +149,7 @@ absl::StatusOr<void*> HeapCore::TakeWhenQuiet(uint64_t bytes, void* stream) {
     open = ledger_.Open();
   }
   for (const FenceLedger::Fence& fence : open) {
-    if (absl::Status ended = fence->Wait(); !ended.ok()) return ended;
+    GMB_RETURN_IF_ERROR(fence->Wait());
   }
   {
     BriefLock lock(&mu_);
@@ -195,7 +195,7 @@ uint64_t HeapCore::ReleaseEmpty(uint64_t bytes) {
 }
 
 absl::Status HeapCore::Prepare(uint64_t bytes) {
-  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   if (bytes == 0) return absl::OkStatus();
   const uint64_t rounded = Arena::RoundUp(std::min(bytes, Arena::kMostBytes));
   base::MutexLock growing(&growth_mu_);
@@ -211,7 +211,7 @@ absl::Status HeapCore::Prepare(uint64_t bytes) {
 }
 
 absl::StatusOr<PoolId> HeapCore::OpenPool(uint64_t bytes) {
-  if (absl::Status forked = fork_guard_.Check(); !forked.ok()) return forked;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   if (bytes == 0) {
     return absl::InvalidArgumentError(
         "gmb: a graph pool of 0 bytes serves nothing: say how many the capture "

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/status_macros.h"
 #include "gmb/lease.h"
 
 namespace gmb::internal {
@@ -29,9 +30,8 @@ absl::StatusOr<std::unique_ptr<ChunkMemory>> LeaseSource::Acquire(
     uint64_t bytes, absl::Duration wait) {
   AcquireOptions options = like_;
   options.wait = wait;
-  absl::StatusOr<Lease> lease = client_->Acquire(bytes, options);
-  if (!lease.ok()) return lease.status();
-  return std::make_unique<LeaseMemory>(*std::move(lease));
+  GMB_ASSIGN_OR_RETURN(Lease lease, client_->Acquire(bytes, options));
+  return std::make_unique<LeaseMemory>(std::move(lease));
 }
 
 }  // namespace gmb::internal

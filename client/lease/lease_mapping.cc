@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/round_up.h"
+#include "base/status_macros.h"
 #include "client/no_throw.h"
 
 namespace gmb::internal {
@@ -18,11 +20,9 @@ void LeaseMapping::Prepare() {
   // A step that fails here is tried again, and reported, when the slabs are
   // here.
   NoThrow([&] {
-    auto range = mapper_->Reserve(
-        (asked_bytes_ + granularity - 1) / granularity * granularity, access_,
-        protection_);
-    if (!range.ok()) return range.status();
-    range_ = *std::move(range);
+    GMB_ASSIGN_OR_RETURN(
+        range_, mapper_->Reserve(base::RoundUp(asked_bytes_, granularity),
+                                 access_, protection_));
     return absl::OkStatus();
   }).IgnoreError();
 }
@@ -60,9 +60,7 @@ absl::Status LeaseMapping::ReserveAndMap(
       std::accumulate(slab_bytes.begin(), slab_bytes.end(), uint64_t{0});
   if (range_ == nullptr || range_->size_bytes() != bytes) {
     range_.reset();
-    auto range = mapper_->Reserve(bytes, access_, protection_);
-    if (!range.ok()) return range.status();
-    range_ = *std::move(range);
+    GMB_ASSIGN_OR_RETURN(range_, mapper_->Reserve(bytes, access_, protection_));
   }
   return range_->Map(std::move(handles), slab_bytes);
 }

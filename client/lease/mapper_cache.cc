@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/wire.h"
 #include "device/devices.h"
 
@@ -26,12 +27,10 @@ absl::StatusOr<std::shared_ptr<device::Mapper>> MapperCache::Get(
                      "again: device=",
                      uuid));
   }
-  absl::StatusOr<device::DeviceInfo> info = MappableDevice(*named);
-  if (!info.ok()) return info.status();
-  absl::StatusOr<std::unique_ptr<device::Mapper>> mapper =
-      device::OpenMapper(*info);
-  if (!mapper.ok()) return mapper.status();
-  return mappers_.emplace(uuid, *std::move(mapper)).first->second;
+  GMB_ASSIGN_OR_RETURN(device::DeviceInfo info, MappableDevice(*named));
+  GMB_ASSIGN_OR_RETURN(std::unique_ptr<device::Mapper> mapper,
+                       device::OpenMapper(info));
+  return mappers_.emplace(uuid, std::move(mapper)).first->second;
 }
 
 std::shared_ptr<device::Mapper> MapperCache::FindOpen(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/wire.h"
 
 namespace gmb::internal {
@@ -99,10 +100,7 @@ absl::StatusOr<std::optional<ClientMessage>> MoveTable::OnMap(
                                         entry.lease->size_bytes()));
     }
     entry.map = map;
-    if (absl::Status sound = QueueIfComplete(map.lease_id(), entry);
-        !sound.ok()) {
-      return sound;
-    }
+    GMB_RETURN_IF_ERROR(QueueIfComplete(map.lease_id(), entry));
     return std::nullopt;
   }
   if (map.move() < entry.move) return std::nullopt;
@@ -114,8 +112,7 @@ absl::StatusOr<std::optional<ClientMessage>> MoveTable::OnMap(
 
 absl::Status MoveTable::OnSlabs(const v1::Slabs& frame,
                                 std::vector<base::UniqueFd> fds) {
-  if (absl::Status sound = SlabSet::CheckFrame(frame, fds.size()); !sound.ok())
-    return sound;
+  GMB_RETURN_IF_ERROR(SlabSet::CheckFrame(frame, fds.size()));
   if (frame.move() == 0) return ProtocolError("slabs that nobody asked for");
   const auto it = entries_.find(frame.lease_id());
   if (it == entries_.end() || it->second.lease == nullptr)
@@ -130,8 +127,7 @@ absl::Status MoveTable::OnSlabs(const v1::Slabs& frame,
     entry.slabs_move = frame.move();
     entry.slabs = SlabSet();
   }
-  if (absl::Status added = entry.slabs.Add(frame, std::move(fds)); !added.ok())
-    return added;
+  GMB_RETURN_IF_ERROR(entry.slabs.Add(frame, std::move(fds)));
   return QueueIfComplete(frame.lease_id(), entry);
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/round_up.h"
 #include "client/preload/memory.h"
 #include "client/preload/process_life.h"
 
@@ -13,7 +14,7 @@ constexpr uint64_t kLeaseUnitBytes = uint64_t{2} << 20;
 
 uint64_t WouldHold(uint64_t bytes) {
   if (bytes < Memory::kSmallestLeaseBytes) return SmallBlocks::RoundUp(bytes);
-  return (bytes + kLeaseUnitBytes - 1) / kLeaseUnitBytes * kLeaseUnitBytes;
+  return base::RoundUp(bytes, kLeaseUnitBytes);
 }
 
 // Also when the driver would refuse to say: then it is to refuse the call.

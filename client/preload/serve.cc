@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "base/round_up.h"
 #include "client/preload/entry_points.h"
 #include "client/preload/exported.h"
 
@@ -99,8 +100,7 @@ GMB_SERVED CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch,
             !gmb::preload::CanServePitch(width, height, element)) {
           return std::nullopt;
         }
-        const size_t row =
-            (width + kPitchBytes - 1) / kPitchBytes * kPitchBytes;
+        const size_t row = gmb::base::RoundUp(width, kPitchBytes);
         return OnCurrentDevice(driver, [&](CUdevice device) {
           const Answer answer =
               TheMemory(driver).Allocate(device, row * height, address);

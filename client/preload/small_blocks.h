@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "base/round_up.h"
 #include "client/preload/broker_link.h"
 #include "client/preload/free_ranges.h"
 
@@ -18,7 +19,7 @@ class SmallBlocks {
   // The alignment of the driver's own allocations.
   static constexpr uint64_t kAlignmentBytes = 512;
   [[nodiscard]] static constexpr uint64_t RoundUp(uint64_t bytes) {
-    return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+    return base::RoundUp(bytes, kAlignmentBytes);
   }
 
   // Nothing when no chunk has room: add one.

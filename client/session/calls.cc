@@ -10,6 +10,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "client/no_throw.h"
 
 namespace gmb::internal {
@@ -75,7 +76,7 @@ Calls::Calls(absl::Duration answer_timeout, StreamChannel* stream,
     : answer_timeout_(answer_timeout), stream_(*stream), handles_(*handles) {}
 
 absl::Status Calls::CheckAlive() const {
-  if (absl::Status alive = fork_guard_.Check(); !alive.ok()) return alive;
+  GMB_RETURN_IF_ERROR(fork_guard_.Check());
   base::MutexLock lock(&mu_);
   return over_;
 }
@@ -140,8 +141,7 @@ void Calls::End(const absl::Status& why) {
 absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
   const uint64_t id = message.request_id();
   base::MutexLock lock(&mu_);
-  if (absl::Status taken = table_.OnMessage(std::move(message)); !taken.ok())
-    return taken;
+  GMB_RETURN_IF_ERROR(table_.OnMessage(std::move(message)));
   if (const auto call = waiting_.find(id); call != waiting_.end()) {
     call->second->arrivals.grant = Clock::now();
     call->second->Wake();
@@ -153,8 +153,7 @@ absl::Status Calls::OnSlabs(const v1::Slabs& slabs,
                             std::vector<base::UniqueFd> fds, uint64_t reader) {
   const uint64_t id = slabs.request_id();
   base::MutexLock lock(&mu_);
-  if (absl::Status taken = table_.OnSlabs(slabs, std::move(fds)); !taken.ok())
-    return taken;
+  GMB_RETURN_IF_ERROR(table_.OnSlabs(slabs, std::move(fds)));
   if (const auto call = waiting_.find(id); call != waiting_.end()) {
     call->second->arrivals.slabs = Clock::now();
     if (id != reader) call->second->Wake();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "client/lease/mapped_lease.h"
 #include "client/no_throw.h"
 #include "client/wire.h"
@@ -31,7 +32,7 @@ v1::ClientMessage GateSwitch::SetGate(bool on) const {
 
 absl::Status GateSwitch::TurnOn(absl::Duration park_after,
                                 const std::string& group) {
-  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  GMB_RETURN_IF_ERROR(calls_.CheckAlive());
   if (!has_gate_) {
     return absl::FailedPreconditionError(
         "gmb: the broker has no gates that this library knows; update the "
@@ -40,7 +41,7 @@ absl::Status GateSwitch::TurnOn(absl::Duration park_after,
   base::MutexLock lock(&mu_);
   const bool was_on = gate_.on();
   group_ = group;
-  if (absl::Status on = gate_.TurnOn(park_after); !on.ok()) return on;
+  GMB_RETURN_IF_ERROR(gate_.TurnOn(park_after));
   absl::Status told = calls_.Ask(SetGate(true)).status();
   if (told.ok() || was_on) return told;
   // The broker takes nothing before it has agreed, so this need not wait.
@@ -52,12 +53,12 @@ absl::Status GateSwitch::TurnOn(absl::Duration park_after,
 }
 
 absl::Status GateSwitch::TurnOff(absl::Duration wait) {
-  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  GMB_RETURN_IF_ERROR(calls_.CheckAlive());
   base::MutexLock lock(&mu_);
   if (!gate_.on()) return absl::OkStatus();
   // First all of its memory is there, and stays: the broker cannot promise
   // for what is away.
-  if (absl::Status off = gate_.TurnOff(wait); !off.ok()) return off;
+  GMB_RETURN_IF_ERROR(gate_.TurnOff(wait));
   absl::Status told = calls_.Ask(SetGate(false)).status();
   if (told.ok()) return told;
   if (!GetErrorDetail(told).has_value()) {
@@ -88,9 +89,7 @@ absl::Status GateSwitch::Synchronize() {
       devices.emplace(lease->mapper(), lease->access());
     }
     for (const auto& [mapper, access] : devices) {
-      if (absl::Status quiet = mapper->Synchronize(access); !quiet.ok()) {
-        return quiet;
-      }
+      GMB_RETURN_IF_ERROR(mapper->Synchronize(access));
     }
     return absl::OkStatus();
   });

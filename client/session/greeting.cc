@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "client/wire.h"
 #include "proto/error_status.h"
@@ -35,13 +36,13 @@ std::string ProgramName(const std::string& asked) {
 absl::StatusOr<v1::BrokerFrame> ReceiveFrame(ipc::SeqpacketSocket& socket,
                                              absl::Time deadline,
                                              std::vector<base::UniqueFd>* fds) {
-  absl::StatusOr<ipc::Packet> packet = socket.Receive(deadline - absl::Now());
-  if (!packet.ok()) return packet.status();
+  GMB_ASSIGN_OR_RETURN(ipc::Packet packet,
+                       socket.Receive(deadline - absl::Now()));
   v1::BrokerFrame frame;
-  if (!frame.ParseFromString(packet->bytes))
+  if (!frame.ParseFromString(packet.bytes))
     return ProtocolError("garbage in the greeting");
   if (frame.has_refused()) return proto::FromWireError(frame.refused());
-  *fds = std::move(packet->fds);
+  *fds = std::move(packet.fds);
   return frame;
 }
 
@@ -93,35 +94,30 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
                                const std::string& tenant_token,
                                absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
-  absl::StatusOr<ipc::SeqpacketSocket> socket =
-      ipc::SeqpacketSocket::Connect(path, timeout);
-  if (!socket.ok()) return socket.status();
+  GMB_ASSIGN_OR_RETURN(ipc::SeqpacketSocket socket,
+                       ipc::SeqpacketSocket::Connect(path, timeout));
 
   std::vector<base::UniqueFd> fds;
-  absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(*socket, deadline, &fds);
+  absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
-  if (absl::Status status = CheckChallenge(*frame); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(CheckChallenge(*frame));
 
   v1::ClientFrame hello;
   hello.mutable_hello()->set_protocol_version(kProtocolVersion);
   hello.mutable_hello()->set_nonce(frame->challenge().nonce());
   hello.mutable_hello()->set_program(ProgramName(program));
   hello.mutable_hello()->set_tenant_token(tenant_token);
-  if (absl::Status sent =
-          socket->Send(hello.SerializeAsString(), {}, /*with_credentials=*/true,
-                       deadline - absl::Now());
-      !sent.ok()) {
-    return sent;
-  }
+  GMB_RETURN_IF_ERROR(socket.Send(hello.SerializeAsString(), {},
+                                  /*with_credentials=*/true,
+                                  deadline - absl::Now()));
 
-  frame = ReceiveFrame(*socket, deadline, &fds);
+  frame = ReceiveFrame(socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
-  if (absl::Status status = CheckWelcome(*frame); !status.ok()) return status;
-  absl::StatusOr<std::optional<ipc::GatePage>> gate =
-      MapGate(frame->welcome(), fds);
-  if (!gate.ok()) return gate.status();
-  return Greeting{std::move(*socket), std::move(*frame->mutable_welcome()),
-                  *std::move(gate)};
+  GMB_RETURN_IF_ERROR(CheckWelcome(*frame));
+  GMB_ASSIGN_OR_RETURN(std::optional<ipc::GatePage> gate,
+                       MapGate(frame->welcome(), fds));
+  return Greeting{std::move(socket), std::move(*frame->mutable_welcome()),
+                  std::move(gate)};
 }
 
 }  // namespace gmb::internal

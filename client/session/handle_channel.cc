@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/no_throw.h"
 #include "client/wire.h"
 #include "proto/error_status.h"
@@ -63,9 +64,7 @@ absl::Status HandleChannel::Receive(uint64_t reader) {
     }
     if (!packet.ok()) return packet.status();
     if (!packet->has_value()) return absl::OkStatus();
-    if (absl::Status status = OnFrame(**std::move(packet), reader);
-        !status.ok())
-      return status;
+    GMB_RETURN_IF_ERROR(OnFrame(**std::move(packet), reader));
   }
 }
 
@@ -82,17 +81,13 @@ absl::Status HandleChannel::OnFrame(ipc::Packet packet, uint64_t reader) {
                                       " after ", last_frame_id_));
   }
   last_frame_id_ = slabs.frame_id();
-  if (absl::Status taken = sink_.OnSlabs(slabs, std::move(packet.fds), reader);
-      !taken.ok()) {
-    return taken;
-  }
+  GMB_RETURN_IF_ERROR(sink_.OnSlabs(slabs, std::move(packet.fds), reader));
   v1::ClientFrame ack;
   ack.mutable_slabs_ack()->set_frame_id(slabs.frame_id());
-  const absl::StatusOr<bool> sent =
-      socket_.TrySend(ack.SerializeAsString(), {});
-  if (!sent.ok()) return sent.status();
-  return *sent ? absl::OkStatus()
-               : ProtocolError("the broker does not read the handle socket");
+  GMB_ASSIGN_OR_RETURN(const bool sent,
+                       socket_.TrySend(ack.SerializeAsString(), {}));
+  return sent ? absl::OkStatus()
+              : ProtocolError("the broker does not read the handle socket");
 }
 
 void HandleChannel::HangUp() const { shutdown(socket_.fd(), SHUT_RDWR); }

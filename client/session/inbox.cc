@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "client/no_throw.h"
 #include "client/wire.h"
 
@@ -30,18 +31,16 @@ void Inbox::OnStreamRefused(const absl::Status& why) { calls_.End(why); }
 
 absl::Status Inbox::OnSlabs(const v1::Slabs& slabs,
                             std::vector<base::UniqueFd> fds, uint64_t reader) {
-  absl::Status taken = slabs.request_id() == 0
-                           ? mover_.OnSlabs(slabs, std::move(fds))
-                           : calls_.OnSlabs(slabs, std::move(fds), reader);
-  if (!taken.ok()) return taken;
+  GMB_RETURN_IF_ERROR(slabs.request_id() == 0
+                          ? mover_.OnSlabs(slabs, std::move(fds))
+                          : calls_.OnSlabs(slabs, std::move(fds), reader));
   calls_.Flush();  // slabs that did not match their grant are released
   return absl::OkStatus();
 }
 
 absl::Status Inbox::TakeAnswer(v1::BrokerMessage message) {
   if (message.has_released()) mover_.OnReleased(message.released().lease_id());
-  if (absl::Status taken = calls_.OnAnswer(std::move(message)); !taken.ok())
-    return taken;
+  GMB_RETURN_IF_ERROR(calls_.OnAnswer(std::move(message)));
   calls_.Flush();  // a grant that nobody waits for is released
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "client/wire.h"
 
 namespace gmb::internal {
@@ -42,7 +43,7 @@ absl::StatusOr<Granted> LeaseCalls::Attach(const std::string& name,
 }
 
 absl::Status LeaseCalls::DropShared(const std::string& name) {
-  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  GMB_RETURN_IF_ERROR(calls_.CheckAlive());
   v1::ClientMessage message;
   message.mutable_drop()->set_name(name);
   return calls_.Ask(std::move(message)).status();
@@ -56,7 +57,7 @@ void LeaseCalls::Mapped(uint64_t lease_id, std::shared_ptr<MappedLease> lease) {
 }
 
 absl::Status LeaseCalls::Seal(uint64_t lease_id) {
-  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  GMB_RETURN_IF_ERROR(calls_.CheckAlive());
   v1::ClientMessage message;
   message.mutable_seal()->set_lease_id(lease_id);
   return calls_.Ask(std::move(message)).status();

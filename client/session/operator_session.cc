@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/session/channel.h"
 #include "client/session/greeting.h"
 #include "client/session/socket_dir.h"
@@ -43,17 +44,15 @@ OperatorSession::~OperatorSession() = default;
 absl::StatusOr<OperatorSession> OperatorSession::Open(
     const std::string& socket_dir, absl::Duration timeout) {
   const std::string name = ResolveSocketDir(socket_dir);
-  absl::StatusOr<SocketDir> dir = SocketDir::Open(absl::StrCat(name, "/admin"));
-  if (!dir.ok()) return dir.status();
-  absl::StatusOr<Greeting> greeting =
-      Greet(dir->handle_path(), kProgram, "", timeout);
-  if (!greeting.ok()) return greeting.status();
-  if (!greeting->welcome.tenant().empty()) {
+  GMB_ASSIGN_OR_RETURN(SocketDir dir,
+                       SocketDir::Open(absl::StrCat(name, "/admin")));
+  GMB_ASSIGN_OR_RETURN(Greeting greeting,
+                       Greet(dir.handle_path(), kProgram, "", timeout));
+  if (!greeting.welcome.tenant().empty()) {
     return absl::PermissionDeniedError(absl::StrCat(
         "the socket in ", name, "/admin is a tenant's, not an operator's"));
   }
-  auto impl =
-      std::make_unique<Impl>(name, *std::move(dir), *std::move(greeting));
+  auto impl = std::make_unique<Impl>(name, std::move(dir), std::move(greeting));
   impl->channel = MakeChannel(impl->dir);
   return OperatorSession(std::move(impl));
 }

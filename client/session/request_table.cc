@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/wire.h"
 #include "proto/error_status.h"
 
@@ -258,8 +259,7 @@ void RequestTable::FinishIfComplete(uint64_t id, Request& request) {
 
 absl::Status RequestTable::OnSlabs(const v1::Slabs& frame,
                                    std::vector<base::UniqueFd> fds) {
-  if (absl::Status sound = SlabSet::CheckFrame(frame, fds.size()); !sound.ok())
-    return sound;
+  GMB_RETURN_IF_ERROR(SlabSet::CheckFrame(frame, fds.size()));
   if (frame.move() != 0) return ProtocolError("slabs of two requests at once");
   const auto it = requests_.find(frame.request_id());
   if (it == requests_.end() || !it->second.watched ||

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/fork_guard.h"
 #include "client/no_throw.h"
 #include "client/wire.h"
@@ -20,9 +21,8 @@ namespace {
 
 // For a session without a gate: scopes are counted, and nobody looks.
 absl::StatusOr<ipc::GatePage> LonePage() {
-  const absl::StatusOr<base::UniqueFd> fd = ipc::CreateGatePage();
-  if (!fd.ok()) return fd.status();
-  return ipc::GatePage::Map(fd->get());
+  GMB_ASSIGN_OR_RETURN(const base::UniqueFd fd, ipc::CreateGatePage());
+  return ipc::GatePage::Map(fd.get());
 }
 
 }  // namespace
@@ -31,29 +31,26 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
     const ClientOptions& options, std::shared_ptr<Notifier> notifier,
     std::shared_ptr<TrimHook> trim_hook) {
   const absl::Time deadline = absl::Now() + options.connect_timeout;
-  if (absl::Status fresh = ForkGuard::CheckFreshStart(); !fresh.ok())
-    return fresh;
-  absl::StatusOr<SocketDir> dir = SocketDir::Open(options.socket_dir);
-  if (!dir.ok()) return dir.status();
+  GMB_RETURN_IF_ERROR(ForkGuard::CheckFreshStart());
+  GMB_ASSIGN_OR_RETURN(SocketDir dir, SocketDir::Open(options.socket_dir));
   absl::StatusOr<Greeting> greeting =
-      Greet(dir->handle_path(), options.program, options.tenant_token,
+      Greet(dir.handle_path(), options.program, options.tenant_token,
             deadline - absl::Now());
   if (!greeting.ok()) {
     if (GetErrorDetail(greeting.status()).has_value()) return greeting.status();
     return absl::Status(
         greeting.status().code(),
-        absl::StrCat("gmb: no greeting from a broker at ", dir->name(), ": ",
+        absl::StrCat("gmb: no greeting from a broker at ", dir.name(), ": ",
                      greeting.status().message()));
   }
-  absl::StatusOr<ipc::Wakeup> wakeup = ipc::Wakeup::Create();
-  if (!wakeup.ok()) return wakeup.status();
-  absl::StatusOr<ipc::GatePage> page =
-      greeting->gate.has_value() ? *std::move(greeting->gate) : LonePage();
-  if (!page.ok()) return page.status();
+  GMB_ASSIGN_OR_RETURN(ipc::Wakeup wakeup, ipc::Wakeup::Create());
+  GMB_ASSIGN_OR_RETURN(ipc::GatePage page, greeting->gate.has_value()
+                                               ? *std::move(greeting->gate)
+                                               : LonePage());
 
   std::shared_ptr<Session> session(new Session(
-      options, std::move(notifier), std::move(trim_hook), *std::move(dir),
-      *std::move(greeting), *std::move(page), *std::move(wakeup)));
+      options, std::move(notifier), std::move(trim_hook), std::move(dir),
+      *std::move(greeting), std::move(page), std::move(wakeup)));
   session->thread_ = std::thread([raw = session.get()] { raw->Run(); });
 
   v1::ClientMessage probe;
@@ -127,9 +124,8 @@ void Session::SendMoved(v1::ClientMessage answer) {
 absl::StatusOr<std::vector<QuotaView>> Session::GetQuota() {
   v1::ClientMessage message;
   message.mutable_get_quota();
-  absl::StatusOr<Answer> answer = calls_.Ask(std::move(message));
-  if (!answer.ok()) return answer.status();
-  const auto& report = std::get<v1::QuotaReport>(*answer);
+  GMB_ASSIGN_OR_RETURN(Answer answer, calls_.Ask(std::move(message)));
+  const auto& report = std::get<v1::QuotaReport>(answer);
   std::vector<QuotaView> quotas;
   quotas.reserve(static_cast<size_t>(report.quotas_size()));
   std::transform(report.quotas().begin(), report.quotas().end(),

@@ -2,31 +2,16 @@
 #define GMB_CLIENT_SESSION_STREAM_H_
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/mutex.h"
+#include "client/session/stream_owner.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/client_callback.h"
 
 namespace gmb::internal {
-
-// The session whose messages a Stream carries. Called from gRPC's threads,
-// possibly with the stream's lock held, so never call a Stream under a lock
-// that these take.
-class StreamOwner {
- public:
-  // The next message to write, if there is any.
-  virtual std::optional<v1::ClientMessage> NextToWrite() = 0;
-  virtual void OnMessage(v1::BrokerMessage message) = 0;
-  // The last call; the stream may be destroyed from now on.
-  virtual void OnStreamEnded(const grpc::Status& status) = 0;
-
- protected:
-  ~StreamOwner() = default;
-};
 
 // One gRPC stream of a session, from its start to its end. Thread-safe.
 //

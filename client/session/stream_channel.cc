@@ -7,7 +7,10 @@
 
 #include "client/no_throw.h"
 #include "client/session/channel.h"
+#include "client/session/stream.h"
 #include "gmb/error.h"
+#include "gmb/v1/session.grpc.pb.h"
+#include "grpcpp/channel.h"
 #include "proto/error_status.h"
 
 namespace gmb::internal {
@@ -27,6 +30,14 @@ bool WorthAnotherStream(const absl::Status& status) {
 
 }  // namespace
 
+struct StreamChannel::Service {
+  explicit Service(const SocketDir& dir)
+      : channel(MakeChannel(dir)), stub(v1::SessionService::NewStub(channel)) {}
+
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<v1::SessionService::Stub> stub;
+};
+
 StreamChannel::StreamChannel(SocketDir dir, std::string token,
                              MessageSource* source, MessageSink* sink,
                              ipc::Wakeup* wakeup)
@@ -35,9 +46,10 @@ StreamChannel::StreamChannel(SocketDir dir, std::string token,
       source_(*source),
       sink_(*sink),
       wakeup_(*wakeup),
-      channel_(MakeChannel(dir_)),
-      stub_(v1::SessionService::NewStub(channel_)),
+      service_(std::make_unique<const Service>(dir_)),
       reopen_at_(Clock::now()) {}
+
+StreamChannel::~StreamChannel() = default;
 
 void StreamChannel::OpenIfDue() {
   {
@@ -52,7 +64,7 @@ void StreamChannel::OpenIfDue() {
   {
     base::MutexLock lock(&mu_);
     if (closed_) return;
-    stream = Stream::Create(*stub_, token_, this);
+    stream = Stream::Create(*service_->stub, token_, this);
     ended = std::exchange(stream_, stream);
     stream_ended_ = false;
   }

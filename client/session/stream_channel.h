@@ -10,13 +10,13 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "client/session/socket_dir.h"
-#include "client/session/stream.h"
-#include "gmb/v1/session.grpc.pb.h"
+#include "client/session/stream_owner.h"
 #include "gmb/v1/session.pb.h"
-#include "grpcpp/channel.h"
 #include "ipc/wakeup.h"
 
 namespace gmb::internal {
+
+class Stream;
 
 // Where a StreamChannel finds what to write. Called without the channel's lock.
 class MessageSource {
@@ -60,7 +60,7 @@ class StreamChannel final : private StreamOwner {
   StreamChannel(const StreamChannel&) = delete;
   StreamChannel& operator=(const StreamChannel&) = delete;
   // CloseAndWait() first. Never on gRPC's threads.
-  ~StreamChannel() = default;
+  ~StreamChannel();
 
   // By the session's thread alone.
   void OpenIfDue();
@@ -101,8 +101,8 @@ class StreamChannel final : private StreamOwner {
   MessageSource& source_;
   MessageSink& sink_;
   ipc::Wakeup& wakeup_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::SessionService::Stub> stub_;
+  struct Service;  // gRPC's part, whose headers stay out of this one
+  const std::unique_ptr<const Service> service_;
 
   mutable base::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

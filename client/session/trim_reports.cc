@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace gmb::internal {
 namespace {
@@ -26,7 +27,7 @@ TrimReports::TrimReports(const v1::Welcome* welcome,
 
 absl::Status TrimReports::SetTrimmable(const std::string& device,
                                        uint64_t bytes, const void* heap) {
-  if (absl::Status alive = calls_.CheckAlive(); !alive.ok()) return alive;
+  GMB_RETURN_IF_ERROR(calls_.CheckAlive());
   const auto& devices = welcome_.devices();
   if (device.empty() && devices.size() != 1) {
     return absl::InvalidArgumentError(
@@ -52,8 +53,7 @@ absl::Status TrimReports::SetTrimmable(const std::string& device,
       on.set_device(name);
       on.set_bytes(Sum(parts));
     }
-    if (absl::Status queued = calls_.Queue(std::move(message)); !queued.ok())
-      return queued;
+    GMB_RETURN_IF_ERROR(calls_.Queue(std::move(message)));
   }
   calls_.Flush();
   return absl::OkStatus();

@@ -1,16 +1,15 @@
 // A GPU's primary context, current for the time of a call.
 #include "device/cuda/cuda_context.h"
 
+#include "base/status_macros.h"
+
 namespace gmb::device {
 
 absl::StatusOr<std::shared_ptr<const CudaContext>> CudaContext::Retain(
     const CudaDriver* driver, CUdevice device) {
   CUcontext context = nullptr;
-  if (absl::Status status =
-          GMB_CUDA(*driver, cuDevicePrimaryCtxRetain, &context, device);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(*driver, cuDevicePrimaryCtxRetain, &context, device));
   return std::shared_ptr<const CudaContext>(
       new CudaContext(driver, device, context));
 }
@@ -34,11 +33,10 @@ absl::Status SynchronizeDevice(const CudaDriver& driver, CUdevice device) {
       !status.ok() || active == 0) {
     return status;
   }
-  absl::StatusOr<std::shared_ptr<const CudaContext>> context =
-      CudaContext::Retain(&driver, device);
-  if (!context.ok()) return context.status();
-  const ScopedContext scope(**context);
-  if (!scope.status().ok()) return scope.status();
+  GMB_ASSIGN_OR_RETURN(std::shared_ptr<const CudaContext> context,
+                       CudaContext::Retain(&driver, device));
+  const ScopedContext scope(*context);
+  GMB_RETURN_IF_ERROR(scope.status());
   return GMB_CUDA(driver, cuCtxSynchronize);
 }
 

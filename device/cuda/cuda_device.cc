@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 
 namespace gmb::device {
 namespace {
@@ -26,31 +27,18 @@ std::string FormatUuid(const CUuuid& uuid) {
 
 absl::StatusOr<CudaDevice> Inspect(const CudaDriver& driver, int ordinal) {
   CudaDevice device;
-  if (absl::Status status =
-          GMB_CUDA(driver, cuDeviceGet, &device.device, ordinal);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(GMB_CUDA(driver, cuDeviceGet, &device.device, ordinal));
   CUuuid uuid;
-  if (absl::Status status =
-          GMB_CUDA(driver, cuDeviceGetUuid_v2, &uuid, device.device);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver, cuDeviceGetUuid_v2, &uuid, device.device));
   device.uuid = FormatUuid(uuid);
   std::array<char, 128> name = {};
-  if (absl::Status status = GMB_CUDA(driver, cuDeviceGetName, name.data(),
-                                     name.size() - 1, device.device);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(GMB_CUDA(driver, cuDeviceGetName, name.data(),
+                               name.size() - 1, device.device));
   device.name = name.data();
   size_t bytes = 0;
-  if (absl::Status status =
-          GMB_CUDA(driver, cuDeviceTotalMem_v2, &bytes, device.device);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver, cuDeviceTotalMem_v2, &bytes, device.device));
   device.total_bytes = bytes;
   return device;
 }
@@ -59,11 +47,8 @@ absl::StatusOr<bool> HasAttribute(const CudaDriver& driver,
                                   const CudaDevice& device,
                                   CUdevice_attribute attribute) {
   int value = 0;
-  if (absl::Status status = GMB_CUDA(driver, cuDeviceGetAttribute, &value,
-                                     attribute, device.device);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver, cuDeviceGetAttribute, &value, attribute, device.device));
   return value != 0;
 }
 
@@ -72,37 +57,33 @@ absl::StatusOr<bool> HasAttribute(const CudaDriver& driver,
 absl::StatusOr<std::vector<CudaDevice>> ListCudaDevices(
     const CudaDriver& driver) {
   int count = 0;
-  if (absl::Status status = GMB_CUDA(driver, cuDeviceGetCount, &count);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(GMB_CUDA(driver, cuDeviceGetCount, &count));
   std::vector<CudaDevice> devices;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    absl::StatusOr<CudaDevice> device = Inspect(driver, ordinal);
-    if (!device.ok()) return device.status();
-    devices.push_back(*std::move(device));
+    GMB_ASSIGN_OR_RETURN(CudaDevice device, Inspect(driver, ordinal));
+    devices.push_back(std::move(device));
   }
   return devices;
 }
 
 absl::StatusOr<CudaDevice> FindCudaDevice(const CudaDriver& driver,
                                           absl::string_view name) {
-  absl::StatusOr<std::vector<CudaDevice>> devices = ListCudaDevices(driver);
-  if (!devices.ok()) return devices.status();
+  GMB_ASSIGN_OR_RETURN(std::vector<CudaDevice> devices,
+                       ListCudaDevices(driver));
   absl::string_view digits = name;
   size_t ordinal = 0;
   if (absl::ConsumePrefix(&digits, "cuda:") &&
-      absl::SimpleAtoi(digits, &ordinal) && ordinal < devices->size()) {
-    return (*devices)[ordinal];
+      absl::SimpleAtoi(digits, &ordinal) && ordinal < devices.size()) {
+    return devices[ordinal];
   }
-  for (CudaDevice& device : *devices) {
+  for (CudaDevice& device : devices) {
     if (absl::EqualsIgnoreCase(device.uuid, name)) return std::move(device);
   }
   return absl::NotFoundError(absl::StrCat(
       "this process sees no such GPU (name one by UUID or as cuda:<ordinal>, "
       "and check CUDA_VISIBLE_DEVICES): ",
       name, "; visible: ",
-      absl::StrJoin(*devices, " ", [](std::string* out, const CudaDevice& d) {
+      absl::StrJoin(devices, " ", [](std::string* out, const CudaDevice& d) {
         out->append(d.uuid);
       })));
 }
@@ -112,9 +93,9 @@ absl::Status CheckVmmSupport(const CudaDriver& driver,
   for (const CUdevice_attribute attribute :
        {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED}) {
-    const absl::StatusOr<bool> has = HasAttribute(driver, device, attribute);
-    if (!has.ok()) return has.status();
-    if (!*has) {
+    GMB_ASSIGN_OR_RETURN(const bool has,
+                         HasAttribute(driver, device, attribute));
+    if (!has) {
       return absl::FailedPreconditionError(absl::StrCat(
           attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
               ? "GPU has no virtual memory management"
@@ -128,17 +109,18 @@ absl::Status CheckVmmSupport(const CudaDriver& driver,
 
 absl::StatusOr<CUmemAllocationProp> VmmProperties(const CudaDriver& driver,
                                                   const CudaDevice& device) {
-  const absl::StatusOr<bool> rdma =
-      HasAttribute(driver, device,
-                   CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
-  if (!rdma.ok()) return rdma.status();
+  GMB_ASSIGN_OR_RETURN(
+      const bool rdma,
+      HasAttribute(
+          driver, device,
+          CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED));
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device.device;
   // NCCL and UCX refuse VMM memory without it.
-  properties.allocFlags.gpuDirectRDMACapable = *rdma ? 1 : 0;
+  properties.allocFlags.gpuDirectRDMACapable = rdma ? 1 : 0;
   return properties;
 }
 
@@ -147,15 +129,11 @@ absl::StatusOr<DeviceInfo> DescribeCudaDevice(const CudaDriver& driver,
                                               DeviceKind kind) {
   size_t granularity = kIpcGranularityBytes;
   if (kind == DeviceKind::kVmm) {
-    const absl::StatusOr<CUmemAllocationProp> properties =
-        VmmProperties(driver, device);
-    if (!properties.ok()) return properties.status();
-    if (absl::Status status =
-            GMB_CUDA(driver, cuMemGetAllocationGranularity, &granularity,
-                     &*properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-        !status.ok()) {
-      return status;
-    }
+    GMB_ASSIGN_OR_RETURN(const CUmemAllocationProp properties,
+                         VmmProperties(driver, device));
+    GMB_RETURN_IF_ERROR(GMB_CUDA(driver, cuMemGetAllocationGranularity,
+                                 &granularity, &properties,
+                                 CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   }
   return DeviceInfo{.kind = kind,
                     .uuid = device.uuid,

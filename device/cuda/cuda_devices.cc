@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"
@@ -36,17 +37,14 @@ std::string DriverVersion() {
 }
 
 absl::Status FindGpus(std::vector<DeviceInfo>* gpus) {
-  const absl::StatusOr<const CudaDriver*> driver = CudaDriver::Get();
-  if (!driver.ok()) return driver.status();
-  const absl::StatusOr<std::vector<CudaDevice>> devices =
-      ListCudaDevices(**driver);
-  if (!devices.ok()) return devices.status();
+  GMB_ASSIGN_OR_RETURN(const CudaDriver* const driver, CudaDriver::Get());
+  GMB_ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices,
+                       ListCudaDevices(*driver));
   absl::Status problem;
-  for (const CudaDevice& device : *devices) {
-    const absl::Status support = CheckVmmSupport(**driver, device);
+  for (const CudaDevice& device : devices) {
+    const absl::Status support = CheckVmmSupport(*driver, device);
     const DeviceKind kind = support.ok() ? DeviceKind::kVmm : DeviceKind::kIpc;
-    absl::StatusOr<DeviceInfo> info =
-        DescribeCudaDevice(**driver, device, kind);
+    absl::StatusOr<DeviceInfo> info = DescribeCudaDevice(*driver, device, kind);
     problem.Update(support);
     problem.Update(info.status());
     if (info.ok()) gpus->push_back(*std::move(info));
@@ -67,20 +65,16 @@ absl::StatusOr<std::unique_ptr<Allocator>> OpenIpcAllocator(
 }
 
 absl::StatusOr<std::unique_ptr<Mapper>> OpenCudaMapper(const DeviceInfo& info) {
-  absl::StatusOr<const CudaDriver*> driver = CudaDriver::Get();
-  if (!driver.ok()) return driver.status();
-  absl::StatusOr<CudaDevice> device = FindCudaDevice(**driver, info.uuid);
-  if (!device.ok()) return device.status();
-  absl::StatusOr<DeviceInfo> ours =
-      DescribeCudaDevice(**driver, *device, info.kind);
-  if (!ours.ok()) return ours.status();
-  absl::StatusOr<std::shared_ptr<const CudaContext>> context =
-      CudaContext::Retain(*driver, device->device);
-  if (!context.ok()) return context.status();
+  GMB_ASSIGN_OR_RETURN(const CudaDriver* driver, CudaDriver::Get());
+  GMB_ASSIGN_OR_RETURN(CudaDevice device, FindCudaDevice(*driver, info.uuid));
+  GMB_ASSIGN_OR_RETURN(DeviceInfo ours,
+                       DescribeCudaDevice(*driver, device, info.kind));
+  GMB_ASSIGN_OR_RETURN(std::shared_ptr<const CudaContext> context,
+                       CudaContext::Retain(driver, device.device));
   if (info.kind == DeviceKind::kIpc) {
-    return std::make_unique<IpcMapper>(*std::move(ours), *std::move(context));
+    return std::make_unique<IpcMapper>(std::move(ours), std::move(context));
   }
-  return std::make_unique<VmmMapper>(*std::move(ours), *std::move(context));
+  return std::make_unique<VmmMapper>(std::move(ours), std::move(context));
 }
 
 absl::StatusOr<std::unique_ptr<CopyEngine>> OpenCudaCopyEngine(
@@ -91,23 +85,18 @@ absl::StatusOr<std::unique_ptr<CopyEngine>> OpenCudaCopyEngine(
         "come "
         "back at the same address; use a vmm device");
   }
-  absl::StatusOr<const CudaDriver*> driver = CudaDriver::Get();
-  if (!driver.ok()) return driver.status();
-  absl::StatusOr<CudaDevice> device = FindCudaDevice(**driver, info.uuid);
-  if (!device.ok()) return device.status();
-  return std::make_unique<VmmCopyEngine>(*driver, device->device, streams);
+  GMB_ASSIGN_OR_RETURN(const CudaDriver* driver, CudaDriver::Get());
+  GMB_ASSIGN_OR_RETURN(CudaDevice device, FindCudaDevice(*driver, info.uuid));
+  return std::make_unique<VmmCopyEngine>(driver, device.device, streams);
 }
 
 absl::StatusOr<std::unique_ptr<StreamFences>> OpenCudaStreamFences(
     const DeviceInfo& info) {
-  absl::StatusOr<const CudaDriver*> driver = CudaDriver::Get();
-  if (!driver.ok()) return driver.status();
-  absl::StatusOr<CudaDevice> device = FindCudaDevice(**driver, info.uuid);
-  if (!device.ok()) return device.status();
-  absl::StatusOr<std::shared_ptr<const CudaContext>> context =
-      CudaContext::Retain(*driver, device->device);
-  if (!context.ok()) return context.status();
-  return std::make_unique<CudaStreamFences>(*std::move(context));
+  GMB_ASSIGN_OR_RETURN(const CudaDriver* driver, CudaDriver::Get());
+  GMB_ASSIGN_OR_RETURN(CudaDevice device, FindCudaDevice(*driver, info.uuid));
+  GMB_ASSIGN_OR_RETURN(std::shared_ptr<const CudaContext> context,
+                       CudaContext::Retain(driver, device.device));
+  return std::make_unique<CudaStreamFences>(std::move(context));
 }
 
 absl::StatusOr<std::vector<ProcessUsage>> DeviceProcesses(

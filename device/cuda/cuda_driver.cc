@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 #include "device/cuda/cuda_status.h"
 
 namespace gmb::device {
@@ -31,9 +32,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   }
   GMB_CUDA_FUNCTIONS(GMB_CUDA_LOAD)
 #undef GMB_CUDA_LOAD
-  if (absl::Status status = GMB_CUDA(*driver, cuInit, 0); !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(GMB_CUDA(*driver, cuInit, 0));
   return driver.release();  // lives as long as the process
 }
 
@@ -43,9 +42,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Get() {
   static pid_t loaded_by ABSL_GUARDED_BY(mu) = 0;
   const base::MutexLock lock(&mu);
   if (loaded == nullptr) {
-    absl::StatusOr<const CudaDriver*> driver = Load();
-    if (!driver.ok()) return driver;
-    loaded = *driver;
+    GMB_ASSIGN_OR_RETURN(loaded, Load());
     loaded_by = getpid();
   }
   if (loaded_by != getpid()) {

@@ -3,6 +3,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"
@@ -17,10 +18,9 @@ class CudaPageLocker final : public PageLocker {
       : driver_(driver), device_(device) {}
 
   [[nodiscard]] absl::Status Lock(void* start, uint64_t bytes) override {
-    absl::StatusOr<std::shared_ptr<const CudaContext>> context = Context();
-    if (!context.ok()) return context.status();
-    const ScopedContext scope(**context);
-    if (!scope.status().ok()) return scope.status();
+    GMB_ASSIGN_OR_RETURN(std::shared_ptr<const CudaContext> context, Context());
+    const ScopedContext scope(*context);
+    GMB_RETURN_IF_ERROR(scope.status());
     return GMB_CUDA(*driver_, cuMemHostRegister_v2, start, bytes,
                     CU_MEMHOSTREGISTER_PORTABLE);
   }
@@ -36,9 +36,7 @@ class CudaPageLocker final : public PageLocker {
   absl::StatusOr<std::shared_ptr<const CudaContext>> Context() {
     const base::MutexLock lock(&mu_);
     if (context_ == nullptr) {
-      auto context = CudaContext::Retain(driver_, device_);
-      if (!context.ok()) return context.status();
-      context_ = *std::move(context);
+      GMB_ASSIGN_OR_RETURN(context_, CudaContext::Retain(driver_, device_));
     }
     return context_;
   }
@@ -53,11 +51,9 @@ class CudaPageLocker final : public PageLocker {
 
 absl::StatusOr<std::unique_ptr<PageLocker>> OpenCudaPageLocker(
     absl::string_view name) {
-  absl::StatusOr<const CudaDriver*> driver = CudaDriver::Get();
-  if (!driver.ok()) return driver.status();
-  absl::StatusOr<CudaDevice> device = FindCudaDevice(**driver, name);
-  if (!device.ok()) return device.status();
-  return std::make_unique<CudaPageLocker>(*driver, device->device);
+  GMB_ASSIGN_OR_RETURN(const CudaDriver* driver, CudaDriver::Get());
+  GMB_ASSIGN_OR_RETURN(CudaDevice device, FindCudaDevice(*driver, name));
+  return std::make_unique<CudaPageLocker>(driver, device.device);
 }
 
 }  // namespace gmb::device

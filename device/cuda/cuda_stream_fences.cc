@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 
 namespace gmb::device {
 
@@ -36,9 +37,8 @@ class CudaStreamFences::Events {
       }
     }
     CUevent event = nullptr;
-    absl::Status made =
-        GMB_CUDA(driver(), cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-    if (!made.ok()) return made;
+    GMB_RETURN_IF_ERROR(
+        GMB_CUDA(driver(), cuEventCreate, &event, CU_EVENT_DISABLE_TIMING));
     const base::MutexLock lock(&mu_);
     idle_.reserve(++made_);  // so that Return cannot fail
     return event;
@@ -66,17 +66,16 @@ class CudaStreamFences::Fence final : public StreamFence {
 
   absl::StatusOr<bool> Reached() override {
     const ScopedContext scope(events_->context());
-    if (!scope.status().ok()) return scope.status();
+    GMB_RETURN_IF_ERROR(scope.status());
     const CUresult result = events_->driver().cuEventQuery(event_);
     if (result == CUDA_ERROR_NOT_READY) return false;
-    absl::Status reached = events_->driver().Check(result, "cuEventQuery");
-    if (!reached.ok()) return reached;
+    GMB_RETURN_IF_ERROR(events_->driver().Check(result, "cuEventQuery"));
     return true;
   }
 
   absl::Status Wait() override {
     const ScopedContext scope(events_->context());
-    if (!scope.status().ok()) return scope.status();
+    GMB_RETURN_IF_ERROR(scope.status());
     return GMB_CUDA(events_->driver(), cuEventSynchronize, event_);
   }
 
@@ -92,15 +91,11 @@ CudaStreamFences::~CudaStreamFences() = default;
 absl::StatusOr<std::unique_ptr<StreamFence>> CudaStreamFences::Record(
     void* stream) {
   const ScopedContext scope(events_->context());
-  if (!scope.status().ok()) return scope.status();
-  absl::StatusOr<CUevent> event = events_->Take();
-  if (!event.ok()) return event.status();
-  auto fence = std::make_unique<Fence>(events_, *event);
-  if (absl::Status recorded = GMB_CUDA(events_->driver(), cuEventRecord, *event,
-                                       static_cast<CUstream>(stream));
-      !recorded.ok()) {
-    return recorded;
-  }
+  GMB_RETURN_IF_ERROR(scope.status());
+  GMB_ASSIGN_OR_RETURN(CUevent event, events_->Take());
+  auto fence = std::make_unique<Fence>(events_, event);
+  GMB_RETURN_IF_ERROR(GMB_CUDA(events_->driver(), cuEventRecord, event,
+                               static_cast<CUstream>(stream)));
   return fence;
 }
 

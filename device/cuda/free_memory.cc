@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "base/status_macros.h"
 #include "device/cuda/nvml.h"
 
 namespace gmb::device {
@@ -15,20 +16,14 @@ absl::StatusOr<uint64_t> FreeMemory::Bytes() {
                               absl::IsNotFound(bytes.status()) ||
                               absl::IsPermissionDenied(bytes.status());
     if (!can_not_tell) return bytes;
-    absl::StatusOr<std::shared_ptr<const CudaContext>> context =
-        CudaContext::Retain(driver_, device_);
-    if (!context.ok()) return context.status();
-    context_ = *std::move(context);
+    GMB_ASSIGN_OR_RETURN(context_, CudaContext::Retain(driver_, device_));
   }
   const ScopedContext scope(*context_);
-  if (!scope.status().ok()) return scope.status();
+  GMB_RETURN_IF_ERROR(scope.status());
   size_t free_bytes = 0;
   size_t total_bytes = 0;
-  if (absl::Status status =
-          GMB_CUDA(*driver_, cuMemGetInfo_v2, &free_bytes, &total_bytes);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(*driver_, cuMemGetInfo_v2, &free_bytes, &total_bytes));
   return free_bytes;
 }
 

@@ -7,15 +7,13 @@
 #include <memory>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "device/allocator.h"
+#include "device/cuda/cuda_allocator.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
-#include "device/cuda/free_memory.h"
-#include "device/cuda/nvml.h"
 
 namespace gmb::device {
 
@@ -23,7 +21,7 @@ namespace gmb::device {
 // with a legacy IPC handle. It lives in this process's context, so it dies with
 // the broker, and freeing one that a client still has open is undefined by
 // CUDA's documentation (measured: the client reads on). See docs/devices.md.
-class IpcAllocator final : public Allocator {
+class IpcAllocator final : public CudaAllocator {
  public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Allocator>> Open(
       absl::string_view name);
@@ -32,32 +30,19 @@ class IpcAllocator final : public Allocator {
   IpcAllocator& operator=(const IpcAllocator&) = delete;
   ~IpcAllocator() override;
 
-  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] absl::StatusOr<CreatedSlab> Create(uint64_t bytes) override;
   [[nodiscard]] absl::Status Destroy(SlabKey key) override;
-  [[nodiscard]] absl::StatusOr<uint64_t> FreeBytes() override {
-    return free_memory_.Bytes();
-  }
-  [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> Processes() override {
-    return nvml::Processes(info_.uuid);
-  }
 
  private:
   IpcAllocator(std::shared_ptr<const CudaContext> context,
                const CudaDevice& device, DeviceInfo info)
-      : context_(std::move(context)),
-        info_(std::move(info)),
-        free_memory_(&context_->driver(), device) {}
+      : CudaAllocator(&context->driver(), device, std::move(info)),
+        context_(std::move(context)) {}
 
-  const CudaDriver& driver() const { return context_->driver(); }
   // Clears the memory and returns its handle.
   absl::StatusOr<IpcHandle> Prepare(CUdeviceptr memory, uint64_t bytes);
 
   const std::shared_ptr<const CudaContext> context_;
-  const DeviceInfo info_;
-  FreeMemory free_memory_;
-  SlabKey next_key_ = 1;
-  absl::flat_hash_map<SlabKey, CUdeviceptr> slabs_;
 };
 
 }  // namespace gmb::device

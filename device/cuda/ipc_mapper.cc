@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "device/sizes.h"
 
 namespace gmb::device {
@@ -37,11 +38,8 @@ class IpcRange final : public MappedRange {
     if (start_ != 0) {
       return absl::FailedPreconditionError("range is mapped: unmap it first");
     }
-    if (absl::Status status =
-            CheckSlabs(handles.size(), slab_bytes, bytes_, granularity_bytes_);
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(
+        CheckSlabs(handles.size(), slab_bytes, bytes_, granularity_bytes_));
     if (handles.size() != 1) {
       return absl::InvalidArgumentError(
           "a range of an ipc device holds one slab: ask for one, or use vmm");
@@ -54,7 +52,7 @@ class IpcRange final : public MappedRange {
     CUipcMemHandle imported;
     std::memcpy(&imported, handle->data(), handle->size());
     const ScopedContext scope(*context_);
-    if (!scope.status().ok()) return scope.status();
+    GMB_RETURN_IF_ERROR(scope.status());
     CUdeviceptr start = 0;
     absl::Status status =
         GMB_CUDA(driver(), cuIpcOpenMemHandle_v2, &start, imported,
@@ -66,11 +64,8 @@ class IpcRange final : public MappedRange {
   [[nodiscard]] absl::Status Unmap() override {
     if (start_ == 0) return absl::OkStatus();
     const ScopedContext scope(*context_);
-    if (!scope.status().ok()) return scope.status();
-    if (absl::Status status = GMB_CUDA(driver(), cuCtxSynchronize);
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(scope.status());
+    GMB_RETURN_IF_ERROR(GMB_CUDA(driver(), cuCtxSynchronize));
     absl::Status status = GMB_CUDA(driver(), cuIpcCloseMemHandle, start_);
     if (status.ok()) start_ = 0;
     return status;
@@ -90,10 +85,7 @@ class IpcRange final : public MappedRange {
 absl::StatusOr<std::unique_ptr<MappedRange>> IpcMapper::Reserve(
     uint64_t bytes, absl::Span<const std::string> access,
     Protection /*protection*/) {
-  if (absl::Status status = CheckSize(bytes, info().granularity_bytes);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(CheckSize(bytes, info().granularity_bytes));
   for (const std::string& uuid : access) {
     if (uuid == info().uuid) continue;
     return absl::InvalidArgumentError(

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 
 namespace gmb::device::nvml {
 namespace {
@@ -112,11 +113,7 @@ absl::StatusOr<const Library*> Load() {
        &library->nvmlDeviceGetMemoryInfo_v2);
   Find(handle, "nvmlDeviceGetComputeRunningProcesses_v3",
        &library->nvmlDeviceGetComputeRunningProcesses_v3);
-  if (absl::Status status =
-          Check(*library, library->nvmlInit_v2(), "nvmlInit_v2");
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(Check(*library, library->nvmlInit_v2(), "nvmlInit_v2"));
   return library.release();  // lives as long as the process
 }
 
@@ -125,9 +122,7 @@ absl::StatusOr<const Library*> Get() {
   static const Library* loaded ABSL_GUARDED_BY(mu) = nullptr;
   const base::MutexLock lock(&mu);
   if (loaded == nullptr) {
-    absl::StatusOr<const Library*> library = Load();
-    if (!library.ok()) return library;
-    loaded = *library;
+    GMB_ASSIGN_OR_RETURN(loaded, Load());
   }
   return loaded;
 }
@@ -135,76 +130,59 @@ absl::StatusOr<const Library*> Get() {
 absl::StatusOr<Device> FindDevice(const Library& library,
                                   const std::string& uuid) {
   Device device = nullptr;
-  if (absl::Status status = Check(
-          library, library.nvmlDeviceGetHandleByUUID(uuid.c_str(), &device),
-          "nvmlDeviceGetHandleByUUID");
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      Check(library, library.nvmlDeviceGetHandleByUUID(uuid.c_str(), &device),
+            "nvmlDeviceGetHandleByUUID"));
   return device;
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> DriverVersion() {
-  absl::StatusOr<const Library*> library = Get();
-  if (!library.ok()) return library.status();
+  GMB_ASSIGN_OR_RETURN(const Library* library, Get());
   std::array<char, 96> version = {};
-  if (absl::Status status = Check(**library,
-                                  (*library)->nvmlSystemGetDriverVersion(
-                                      version.data(), version.size() - 1),
-                                  "nvmlSystemGetDriverVersion");
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(Check(
+      *library,
+      library->nvmlSystemGetDriverVersion(version.data(), version.size() - 1),
+      "nvmlSystemGetDriverVersion"));
   return std::string(version.data());
 }
 
 absl::StatusOr<uint64_t> FreeBytes(const std::string& uuid) {
-  absl::StatusOr<const Library*> library = Get();
-  if (!library.ok()) return library.status();
-  absl::StatusOr<Device> device = FindDevice(**library, uuid);
-  if (!device.ok()) return device.status();
-  if ((*library)->nvmlDeviceGetMemoryInfo_v2 != nullptr) {
+  GMB_ASSIGN_OR_RETURN(const Library* library, Get());
+  GMB_ASSIGN_OR_RETURN(Device device, FindDevice(*library, uuid));
+  if (library->nvmlDeviceGetMemoryInfo_v2 != nullptr) {
     MemoryV2 memory = {};
     memory.version = kMemoryV2;
-    if ((*library)->nvmlDeviceGetMemoryInfo_v2(*device, &memory) == kSuccess) {
+    if (library->nvmlDeviceGetMemoryInfo_v2(device, &memory) == kSuccess) {
       return memory.free;
     }
   }
   MemoryV1 memory = {};
-  if (absl::Status status = Check(
-          **library, (*library)->nvmlDeviceGetMemoryInfo(*device, &memory),
-          "nvmlDeviceGetMemoryInfo");
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(Check(*library,
+                            library->nvmlDeviceGetMemoryInfo(device, &memory),
+                            "nvmlDeviceGetMemoryInfo"));
   return memory.free;
 }
 
 absl::StatusOr<std::vector<ProcessUsage>> Processes(const std::string& uuid) {
-  absl::StatusOr<const Library*> library = Get();
-  if (!library.ok()) return library.status();
-  const auto list = (*library)->nvmlDeviceGetComputeRunningProcesses_v3;
+  GMB_ASSIGN_OR_RETURN(const Library* library, Get());
+  const auto list = library->nvmlDeviceGetComputeRunningProcesses_v3;
   if (list == nullptr) {
     return absl::FailedPreconditionError(
         "NVML is older than driver 510 and does not list processes");
   }
-  absl::StatusOr<Device> device = FindDevice(**library, uuid);
-  if (!device.ok()) return device.status();
+  GMB_ASSIGN_OR_RETURN(Device device, FindDevice(*library, uuid));
   std::vector<ProcessInfo> infos(64);
   unsigned count = static_cast<unsigned>(infos.size());
-  int result = list(*device, &count, infos.data());
+  int result = list(device, &count, infos.data());
   for (int tries = 0; result == kInsufficientSize && tries < 4; ++tries) {
     infos.resize(count + 64);  // more may start meanwhile
     count = static_cast<unsigned>(infos.size());
-    result = list(*device, &count, infos.data());
+    result = list(device, &count, infos.data());
   }
-  if (absl::Status status =
-          Check(**library, result, "nvmlDeviceGetComputeRunningProcesses_v3");
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      Check(*library, result, "nvmlDeviceGetComputeRunningProcesses_v3"));
   std::vector<ProcessUsage> usages;
   for (unsigned i = 0; i < count; ++i) {
     if (infos[i].used_bytes == kNotAvailable) continue;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 
 namespace gmb::device {
@@ -21,20 +22,15 @@ VmmCopyEngine::~VmmCopyEngine() {
 
 absl::Status VmmCopyEngine::MakeReady() {
   if (context_ == nullptr) {
-    auto context = CudaContext::Retain(&driver_, device_);
-    if (!context.ok()) return context.status();
-    context_ = *std::move(context);
+    GMB_ASSIGN_OR_RETURN(context_, CudaContext::Retain(&driver_, device_));
   }
   if (streams_.size() == num_streams_) return absl::OkStatus();
   const ScopedContext scope(*context_);
-  if (!scope.status().ok()) return scope.status();
+  GMB_RETURN_IF_ERROR(scope.status());
   while (streams_.size() < num_streams_) {
     CUstream stream = nullptr;
-    if (absl::Status status =
-            GMB_CUDA(driver_, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(
+        GMB_CUDA(driver_, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING));
     streams_.push_back(stream);
   }
   return absl::OkStatus();
@@ -42,15 +38,12 @@ absl::Status VmmCopyEngine::MakeReady() {
 
 absl::StatusOr<void*> VmmCopyEngine::Map(const ShareableHandle& slab,
                                          uint64_t bytes) {
-  if (absl::Status status = MakeReady(); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(MakeReady());
   const ScopedContext scope(*context_);
-  if (!scope.status().ok()) return scope.status();
+  GMB_RETURN_IF_ERROR(scope.status());
   CUdeviceptr start = 0;
-  if (absl::Status status =
-          GMB_CUDA(driver_, cuMemAddressReserve, &start, bytes, 0, 0, 0);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver_, cuMemAddressReserve, &start, bytes, 0, 0, 0));
   if (absl::Status status = MapAt(start, slab, bytes); !status.ok()) {
     driver_.cuMemAddressFree(start, bytes);
     return status;
@@ -66,13 +59,10 @@ absl::Status VmmCopyEngine::MapAt(CUdeviceptr start,
         "a slab of a vmm device comes as a file descriptor; got none");
   }
   CUmemGenericAllocationHandle imported = 0;
-  if (absl::Status status =
-          GMB_CUDA(driver_, cuMemImportFromShareableHandle, &imported,
-                   reinterpret_cast<void*>(static_cast<intptr_t>(fd->get())),
-                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver_, cuMemImportFromShareableHandle, &imported,
+               reinterpret_cast<void*>(static_cast<intptr_t>(fd->get())),
+               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   absl::Status status =
       GMB_CUDA(driver_, cuMemMap, start, bytes, 0, imported, 0);
   const bool mapped = status.ok();
@@ -106,21 +96,17 @@ absl::StatusOr<CUevent> VmmCopyEngine::TakeEvent() {
     idle_events_.pop_back();
     return event;
   }
-  if (absl::Status status =
-          GMB_CUDA(driver_, cuEventCreate, &event,
-                   CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver_, cuEventCreate, &event,
+               CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING));
   return event;
 }
 
 absl::Status VmmCopyEngine::Begin(CopyDirection direction, void* slab,
                                   void* host, uint64_t bytes) {
   const ScopedContext scope(*context_);
-  if (!scope.status().ok()) return scope.status();
-  absl::StatusOr<CUevent> event = TakeEvent();
-  if (!event.ok()) return event.status();
+  GMB_RETURN_IF_ERROR(scope.status());
+  GMB_ASSIGN_OR_RETURN(CUevent event, TakeEvent());
   CUstream stream = streams_[next_stream_++ % streams_.size()];
   const auto device = reinterpret_cast<CUdeviceptr>(slab);
   absl::Status status =
@@ -129,14 +115,14 @@ absl::Status VmmCopyEngine::Begin(CopyDirection direction, void* slab,
           : GMB_CUDA(driver_, cuMemcpyHtoDAsync_v2, device, host, bytes,
                      stream);
   if (status.ok()) {
-    status = GMB_CUDA(driver_, cuEventRecord, *event, stream);
+    status = GMB_CUDA(driver_, cuEventRecord, event, stream);
   }
   if (!status.ok()) {
     driver_.cuStreamSynchronize(stream);  // the copy may be under way
-    idle_events_.push_back(*event);
+    idle_events_.push_back(event);
     return status;
   }
-  flights_.push_back({stream, *event});
+  flights_.push_back({stream, event});
   return absl::OkStatus();
 }
 

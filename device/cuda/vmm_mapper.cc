@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "device/cuda/cuda_device.h"
 #include "device/sizes.h"
@@ -49,13 +50,10 @@ class VmmRange final : public MappedRange {
     if (mapped_bytes_ != 0) {
       return absl::FailedPreconditionError("range is mapped: unmap it first");
     }
-    if (absl::Status status =
-            CheckSlabs(handles.size(), slab_bytes, bytes_, granularity_bytes_);
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(
+        CheckSlabs(handles.size(), slab_bytes, bytes_, granularity_bytes_));
     const ScopedContext scope(*context_);
-    if (!scope.status().ok()) return scope.status();
+    GMB_RETURN_IF_ERROR(scope.status());
     absl::Status status;
     for (size_t i = 0; i < handles.size() && status.ok(); ++i) {
       status = MapNext(std::move(handles[i]), slab_bytes[i]);
@@ -69,12 +67,9 @@ class VmmRange final : public MappedRange {
   [[nodiscard]] absl::Status Unmap() override {
     if (mapped_bytes_ == 0) return absl::OkStatus();
     const ScopedContext scope(*context_);
-    if (!scope.status().ok()) return scope.status();
+    GMB_RETURN_IF_ERROR(scope.status());
     for (const CUdevice device : devices_) {
-      if (absl::Status status = SynchronizeDevice(driver(), device);
-          !status.ok()) {
-        return status;
-      }
+      GMB_RETURN_IF_ERROR(SynchronizeDevice(driver(), device));
     }
     return UnmapMapped();
   }
@@ -90,13 +85,10 @@ class VmmRange final : public MappedRange {
           "a slab of a vmm device comes as a file descriptor; got none");
     }
     CUmemGenericAllocationHandle imported = 0;
-    if (absl::Status status =
-            GMB_CUDA(driver(), cuMemImportFromShareableHandle, &imported,
-                     reinterpret_cast<void*>(static_cast<intptr_t>(fd->get())),
-                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(
+        GMB_CUDA(driver(), cuMemImportFromShareableHandle, &imported,
+                 reinterpret_cast<void*>(static_cast<intptr_t>(fd->get())),
+                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     const absl::Status mapped = GMB_CUDA(
         driver(), cuMemMap, start_ + mapped_bytes_, bytes, 0, imported, 0);
     if (mapped.ok()) mapped_bytes_ += bytes;
@@ -139,38 +131,27 @@ class VmmRange final : public MappedRange {
 absl::StatusOr<std::unique_ptr<MappedRange>> VmmMapper::Reserve(
     uint64_t bytes, absl::Span<const std::string> access,
     Protection protection) {
-  if (absl::Status status = CheckSize(bytes, info().granularity_bytes);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(CheckSize(bytes, info().granularity_bytes));
   std::vector<CUdevice> devices = {context()->device()};
   for (const std::string& uuid : access) {
-    absl::StatusOr<CudaDevice> device = FindCudaDevice(driver(), uuid);
-    if (!device.ok()) return device.status();
-    if (device->device == context()->device()) continue;
+    GMB_ASSIGN_OR_RETURN(CudaDevice device, FindCudaDevice(driver(), uuid));
+    if (device.device == context()->device()) continue;
     int reachable = 0;
-    if (absl::Status status =
-            GMB_CUDA(driver(), cuDeviceCanAccessPeer, &reachable,
-                     device->device, context()->device());
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(GMB_CUDA(driver(), cuDeviceCanAccessPeer, &reachable,
+                                 device.device, context()->device()));
     if (reachable == 0) {
       return absl::FailedPreconditionError(absl::StrCat(
           "these GPUs cannot access each other's memory: lease from each "
           "alone: ",
           info().uuid, " ", uuid));
     }
-    devices.push_back(device->device);
+    devices.push_back(device.device);
   }
   const ScopedContext scope(*context());
-  if (!scope.status().ok()) return scope.status();
+  GMB_RETURN_IF_ERROR(scope.status());
   CUdeviceptr start = 0;
-  if (absl::Status status =
-          GMB_CUDA(driver(), cuMemAddressReserve, &start, bytes, 0, 0, 0);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver(), cuMemAddressReserve, &start, bytes, 0, 0, 0));
   return std::make_unique<VmmRange>(context(), start, bytes,
                                     info().granularity_bytes,
                                     std::move(devices), protection);

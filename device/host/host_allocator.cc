@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "device/host/sealed_memory.h"
 #include "device/sizes.h"
 
@@ -15,14 +16,12 @@ namespace {
 // user namespace, a sandbox that emulates Linux), rather than hand out memory
 // that could never be found again.
 absl::Status TryLeases() {
-  absl::StatusOr<base::UniqueFd> anchor =
-      CreateSealedMemory(kHostGranularityBytes);
-  if (!anchor.ok()) return anchor.status();
-  absl::StatusOr<base::UniqueFd> exported = ReopenSealedMemory(*anchor);
-  if (!exported.ok()) return exported.status();
-  absl::StatusOr<bool> held = SomebodyHolds(*anchor, kHostGranularityBytes);
-  exported->reset();
-  absl::StatusOr<bool> alone = SomebodyHolds(*anchor, kHostGranularityBytes);
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd anchor,
+                       CreateSealedMemory(kHostGranularityBytes));
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd exported, ReopenSealedMemory(anchor));
+  absl::StatusOr<bool> held = SomebodyHolds(anchor, kHostGranularityBytes);
+  exported.reset();
+  absl::StatusOr<bool> alone = SomebodyHolds(anchor, kHostGranularityBytes);
   if (held.ok() && alone.ok() && *held && !*alone) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "the host device cannot tell here who holds a memfd (fcntl "
@@ -41,7 +40,7 @@ absl::StatusOr<std::unique_ptr<Allocator>> HostAllocator::Open(
         "capacity of a host device must be between 2 MiB and 4 EiB: bytes=",
         options.capacity_bytes));
   }
-  if (absl::Status status = TryLeases(); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(TryLeases());
   DeviceInfo info{.kind = DeviceKind::kHost,
                   .uuid = std::move(options.uuid),
                   .name = "host memory",
@@ -73,10 +72,7 @@ void HostAllocator::CollectReturned() {
 }
 
 absl::StatusOr<CreatedSlab> HostAllocator::Create(uint64_t bytes) {
-  if (absl::Status status = CheckSize(bytes, kHostGranularityBytes);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(CheckSize(bytes, kHostGranularityBytes));
   if (bytes > info_.total_bytes - used_bytes_) {
     CollectReturned();
   }
@@ -86,14 +82,12 @@ absl::StatusOr<CreatedSlab> HostAllocator::Create(uint64_t bytes) {
         absl::StrCat("host device is full: requested=", bytes,
                      " free=", free_bytes, " capacity=", info_.total_bytes));
   }
-  absl::StatusOr<base::UniqueFd> anchor = CreateSealedMemory(bytes);
-  if (!anchor.ok()) return anchor.status();
-  absl::StatusOr<base::UniqueFd> exported = ReopenSealedMemory(*anchor);
-  if (!exported.ok()) return exported.status();
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd anchor, CreateSealedMemory(bytes));
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd exported, ReopenSealedMemory(anchor));
   const SlabKey key = next_key_++;
-  live_.emplace(key, Slab{.anchor = *std::move(anchor), .bytes = bytes});
+  live_.emplace(key, Slab{.anchor = std::move(anchor), .bytes = bytes});
   used_bytes_ += bytes;
-  return CreatedSlab{.key = key, .exported = *std::move(exported)};
+  return CreatedSlab{.key = key, .exported = std::move(exported)};
 }
 
 absl::Status HostAllocator::Destroy(SlabKey key) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <variant>
 
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "device/host/sealed_memory.h"
 
@@ -19,9 +20,7 @@ absl::StatusOr<void*> HostCopyEngine::Map(const ShareableHandle& slab,
     return absl::InvalidArgumentError(
         "a slab of the host device comes as a file descriptor; got none");
   }
-  if (absl::Status status = CheckSealedMemory(*fd, bytes); !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(CheckSealedMemory(*fd, bytes));
   void* const start =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
   if (start == MAP_FAILED) {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "device/host/host_allocator.h"
 #include "device/host/sealed_memory.h"
@@ -48,16 +49,10 @@ class HostRange final : public MappedRange {
     if (mapped_) {
       return absl::FailedPreconditionError("range is mapped: unmap it first");
     }
-    if (absl::Status status = CheckSlabs(handles.size(), slab_bytes, bytes_,
-                                         kHostGranularityBytes);
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(
+        CheckSlabs(handles.size(), slab_bytes, bytes_, kHostGranularityBytes));
     for (size_t i = 0; i < handles.size(); ++i) {
-      if (absl::Status status = CheckHandle(handles[i], slab_bytes[i]);
-          !status.ok()) {
-        return status;
-      }
+      GMB_RETURN_IF_ERROR(CheckHandle(handles[i], slab_bytes[i]));
     }
     mapped_ = true;
     absl::Status status = MapAll(handles, slab_bytes);
@@ -108,10 +103,7 @@ class HostRange final : public MappedRange {
 absl::StatusOr<std::unique_ptr<MappedRange>> HostMapper::Reserve(
     uint64_t bytes, absl::Span<const std::string> access,
     Protection protection) {
-  if (absl::Status status = CheckSize(bytes, kHostGranularityBytes);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(CheckSize(bytes, kHostGranularityBytes));
   for (const std::string& device : access) {
     if (absl::StartsWith(device, "GPU-")) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 #include "device/cuda/cuda_devices.h"
 #include "device/host/host_copy_engine.h"
 
@@ -26,12 +27,9 @@ absl::StatusOr<std::unique_ptr<Copier>> OpenCopier(const DeviceInfo& info,
     return absl::InvalidArgumentError(
         "pieces, window and streams of a copier must not be 0");
   }
-  auto out = OpenEngine(info, pacing);
-  if (!out.ok()) return out.status();
-  auto in = OpenEngine(info, pacing);
-  if (!in.ok()) return in.status();
-  return std::make_unique<Copier>(pool, *std::move(out), *std::move(in),
-                                  pacing);
+  GMB_ASSIGN_OR_RETURN(auto out, OpenEngine(info, pacing));
+  GMB_ASSIGN_OR_RETURN(auto in, OpenEngine(info, pacing));
+  return std::make_unique<Copier>(pool, std::move(out), std::move(in), pacing);
 }
 
 }  // namespace gmb::device

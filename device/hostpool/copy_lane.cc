@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace gmb::device {
 namespace {
@@ -106,13 +107,13 @@ bool CopyLane::BeginPiece(Task* task) {
 absl::Status CopyLane::BeginCopy(Task* task, uint64_t* bytes) {
   CopyJob& job = task->job;
   if (task->mapped == nullptr) {
-    if (absl::Status status = CheckRoom(job); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(CheckRoom(job));
     if (job.slab == nullptr)
       return absl::InternalError("the slab has no handle");
-    absl::StatusOr<void*> mapped =
-        engine_->Map(*std::exchange(job.slab, nullptr), job.slab_bytes);
-    if (!mapped.ok()) return mapped.status();
-    task->mapped = static_cast<char*>(*mapped);
+    GMB_ASSIGN_OR_RETURN(
+        void* mapped,
+        engine_->Map(*std::exchange(job.slab, nullptr), job.slab_bytes));
+    task->mapped = static_cast<char*>(mapped);
   }
   const HostExtent& extent = job.room[task->extent];
   const uint64_t offset = extent.offset + task->extent_offset;
@@ -120,16 +121,10 @@ absl::Status CopyLane::BeginCopy(Task* task, uint64_t* bytes) {
       pool_->chunk_bytes() - offset % pool_->chunk_bytes();
   const uint64_t piece = std::min(
       {pacing_.piece_bytes, extent.bytes - task->extent_offset, left_in_chunk});
-  if (absl::Status status = pool_->AwaitPrepared({offset, piece});
-      !status.ok()) {
-    return status;
-  }
-  if (absl::Status status =
-          engine_->Begin(job.direction, task->mapped + task->begun_bytes,
-                         pool_->At(offset), piece);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(pool_->AwaitPrepared({offset, piece}));
+  GMB_RETURN_IF_ERROR(engine_->Begin(job.direction,
+                                     task->mapped + task->begun_bytes,
+                                     pool_->At(offset), piece));
   *bytes = piece;
   task->begun_bytes += piece;
   task->extent_offset += piece;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace gmb::device {
 
@@ -17,10 +18,9 @@ absl::StatusOr<std::unique_ptr<HostPool>> HostPool::Create(
                      "MiB: bytes=",
                      options.chunk_bytes));
   }
-  absl::StatusOr<PoolMapping> mapping = PoolMapping::Create(options.bytes);
-  if (!mapping.ok()) return mapping.status();
+  GMB_ASSIGN_OR_RETURN(PoolMapping mapping, PoolMapping::Create(options.bytes));
   return std::unique_ptr<HostPool>(
-      new HostPool(options, *std::move(mapping), std::move(locker)));
+      new HostPool(options, std::move(mapping), std::move(locker)));
 }
 
 HostPool::HostPool(const Options& options, PoolMapping mapping,

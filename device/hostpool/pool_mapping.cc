@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "device/hostpool/machine_memory.h"
 
 // Since Linux 5.14 and 6.3; older C libraries do not name them.
@@ -37,15 +38,14 @@ absl::Status PoolError(int error, absl::string_view what) {
 // One sixteenth is left for everything else: a pool that uses up the last page
 // brings the kernel's out-of-memory killer.
 absl::Status CheckFits(uint64_t bytes) {
-  const absl::StatusOr<AvailableMemory> available = ReadAvailableMemory();
-  if (!available.ok()) return available.status();
-  const uint64_t usable = available->bytes - available->bytes / 16;
+  GMB_ASSIGN_OR_RETURN(const AvailableMemory available, ReadAvailableMemory());
+  const uint64_t usable = available.bytes - available.bytes / 16;
   if (bytes <= usable) return absl::OkStatus();
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   return absl::FailedPreconditionError(absl::StrCat(
       "host pool is larger than the memory available here: asked for ",
       bytes / kMiB, " MiB, at most ", usable / kMiB, " MiB are possible (",
-      available->source,
+      available.source,
       "): make the host pool smaller, or give the broker more memory"));
 }
 
@@ -120,18 +120,16 @@ absl::StatusOr<PoolMapping> PoolMapping::Create(uint64_t bytes) {
                          "");
     }
   }
-  if (absl::Status status = CheckFits(bytes); !status.ok()) return status;
-  absl::StatusOr<base::UniqueFd> memfd = CreatePoolMemfd(bytes, 0);
-  if (!memfd.ok()) return memfd.status();
-  absl::StatusOr<char*> start = Map(*memfd, bytes);
-  if (!start.ok()) return start.status();
+  GMB_RETURN_IF_ERROR(CheckFits(bytes));
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd memfd, CreatePoolMemfd(bytes, 0));
+  GMB_ASSIGN_OR_RETURN(char* start, Map(memfd, bytes));
   if (TransparentHugePagesForMemfds() &&
-      madvise(*start, bytes, MADV_HUGEPAGE) == 0) {
-    return PoolMapping(*std::move(memfd), *start, bytes, PageKind::kTransparent,
+      madvise(start, bytes, MADV_HUGEPAGE) == 0) {
+    return PoolMapping(std::move(memfd), start, bytes, PageKind::kTransparent,
                        "");
   }
   return PoolMapping(
-      *std::move(memfd), *start, bytes, PageKind::kSmall,
+      std::move(memfd), start, bytes, PageKind::kSmall,
       "for huge pages set vm.nr_hugepages before the start, or write advise to "
       "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }

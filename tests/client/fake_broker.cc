@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "device/devices.h"
+#include "gmb/v1/session.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
 #include "ipc/random.h"
 #include "proto/error_status.h"
 #include "tests/client/or_throw.h"
@@ -23,17 +25,33 @@ constexpr absl::Duration kPatience = absl::Seconds(10);
 
 }  // namespace
 
+class FakeBroker::Service final : public v1::SessionService::Service {
+ public:
+  explicit Service(FakeBroker* broker) : broker_(*broker) {}
+
+  grpc::Status Session(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream)
+      override {
+    return broker_.Session(context, stream);
+  }
+
+ private:
+  FakeBroker& broker_;
+};
+
 FakeBroker::FakeBroker(const std::string& dir, Options options)
     : options_(std::move(options)),
       allocator_(OrThrow(device::OpenHostAllocator(
           {.capacity_bytes = options_.capacity_bytes, .uuid = "host-0"}))),
       listener_(OrThrow(ipc::Listener::Listen(dir + "/handle.sock", 0600,
                                               ipc::SocketType::kSeqpacket))),
-      stop_(OrThrow(ipc::Wakeup::Create())) {
+      stop_(OrThrow(ipc::Wakeup::Create())),
+      service_(std::make_unique<Service>(this)) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + dir + "/gmb.sock",
                            grpc::InsecureServerCredentials());
-  builder.RegisterService(this);
+  builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) throw std::runtime_error("no gRPC server in " + dir);
   acceptor_ = std::thread([this] { Accept(); });

@@ -15,20 +15,26 @@
 #include "base/mutex.h"
 #include "device/allocator.h"
 #include "gmb/v1/handle.pb.h"
-#include "gmb/v1/session.grpc.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "grpcpp/grpcpp.h"
+#include "grpcpp/support/status.h"
 #include "ipc/gate_page.h"
 #include "ipc/listener.h"
 #include "ipc/seqpacket.h"
 #include "ipc/wakeup.h"
+
+namespace grpc {
+class Server;
+class ServerContext;
+template <class W, class R>
+class ServerReaderWriter;
+}  // namespace grpc
 
 namespace gmb::test {
 
 // A broker in few lines, with the two real sockets and real sealed memory,
 // that behaves well until a test tells it not to. It has no quotas: it grants
 // until its memory is gone. Thread-safe.
-class FakeBroker final : private v1::SessionService::Service {
+class FakeBroker final {
  public:
   static constexpr uint64_t kMiB = uint64_t{1} << 20;
   static constexpr uint64_t kSharedBytes = 36 * kMiB;  // 5 slabs, 2 frames
@@ -47,7 +53,7 @@ class FakeBroker final : private v1::SessionService::Service {
   FakeBroker(const std::string& dir, Options options);
   FakeBroker(const FakeBroker&) = delete;
   FakeBroker& operator=(const FakeBroker&) = delete;
-  ~FakeBroker() override;
+  ~FakeBroker();
 
   // --- To misbehave.
 
@@ -108,6 +114,8 @@ class FakeBroker final : private v1::SessionService::Service {
   uint64_t FreeBytes() const;
 
  private:
+  class Service;  // hands the streams on; gRPC's headers stay out of this one
+
   // A session, as the broker has it. Guarded by mu_, but for the socket.
   struct Peer {
     uint64_t id;
@@ -124,8 +132,7 @@ class FakeBroker final : private v1::SessionService::Service {
 
   grpc::Status Session(
       grpc::ServerContext* context,
-      grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream)
-      override;
+      grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream);
   void Accept();
   void Converse(ipc::SeqpacketSocket socket);
   std::shared_ptr<Peer> Greet(ipc::SeqpacketSocket socket);
@@ -146,6 +153,7 @@ class FakeBroker final : private v1::SessionService::Service {
   std::unique_ptr<device::Allocator> allocator_ ABSL_GUARDED_BY(mu_);
   std::optional<ipc::Listener> listener_;
   std::optional<ipc::Wakeup> stop_;
+  std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::thread acceptor_;
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/sync_stream.h"
 #include "proto/error_status.h"
 #include "tests/client/fake_broker.h"
 #include "tests/client/or_throw.h"

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "gmb/v1/session.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
 #include "tests/component/component_test.h"
 #include "tests/component/raw_session.h"
 

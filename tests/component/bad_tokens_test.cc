@@ -4,6 +4,7 @@
 
 #include "gmb/error.h"
 #include "gmb/v1/admin.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
 #include "ipc/random.h"
 #include "proto/error_status.h"
 #include "tests/component/component_test.h"

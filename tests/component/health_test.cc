@@ -4,6 +4,7 @@
 #include <string>
 
 #include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
 #include "tests/component/component_test.h"
 #include "tests/component/raw_session.h"
 

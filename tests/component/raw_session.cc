@@ -4,6 +4,8 @@
 
 #include "absl/time/time.h"
 #include "client/session/greeting.h"
+#include "gmb/v1/session.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
 #include "proto/error_status.h"
 
 namespace gmb::component {
@@ -21,27 +23,37 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& socket_dir) {
                                    arguments);
 }
 
+struct RawStream::Call {
+  std::shared_ptr<grpc::Channel> channel;
+  grpc::ClientContext context;
+  std::unique_ptr<v1::SessionService::Stub> stub;
+  std::unique_ptr<
+      grpc::ClientReaderWriter<v1::ClientMessage, v1::BrokerMessage>>
+      stream;
+};
+
 RawStream::RawStream(const std::string& socket_dir,
                      const std::optional<std::string>& token)
-    : channel_(OpenChannel(socket_dir)),
-      stub_(v1::SessionService::NewStub(channel_)) {
-  if (token.has_value()) context_.AddMetadata(kTokenKey, *token);
-  stream_ = stub_->Session(&context_);
+    : call_(std::make_unique<Call>()) {
+  call_->channel = OpenChannel(socket_dir);
+  call_->stub = v1::SessionService::NewStub(call_->channel);
+  if (token.has_value()) call_->context.AddMetadata(kTokenKey, *token);
+  call_->stream = call_->stub->Session(&call_->context);
 }
 
 RawStream::~RawStream() {
   if (finished_) return;
-  context_.TryCancel();
+  call_->context.TryCancel();
   (void)Finish();
 }
 
 bool RawStream::Send(const v1::ClientMessage& message) {
-  return stream_->Write(message);
+  return call_->stream->Write(message);
 }
 
 std::optional<v1::BrokerMessage> RawStream::Receive() {
   v1::BrokerMessage message;
-  if (!stream_->Read(&message)) return std::nullopt;
+  if (!call_->stream->Read(&message)) return std::nullopt;
   return message;
 }
 
@@ -56,9 +68,9 @@ std::optional<v1::BrokerMessage> RawStream::ReceiveAnswer(uint64_t request_id) {
 absl::Status RawStream::Finish() {
   finished_ = true;
   v1::BrokerMessage dropped;
-  while (stream_->Read(&dropped)) {
+  while (call_->stream->Read(&dropped)) {
   }
-  return proto::FromGrpcStatus(stream_->Finish());
+  return proto::FromGrpcStatus(call_->stream->Finish());
 }
 
 absl::StatusOr<RawSession> RawSession::Open(const std::string& socket_dir,

@@ -11,10 +11,12 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 #include "gmb/v1/handle.pb.h"
-#include "gmb/v1/session.grpc.pb.h"
 #include "gmb/v1/session.pb.h"
-#include "grpcpp/grpcpp.h"
 #include "ipc/seqpacket.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
 
 namespace gmb::component {
 
@@ -42,12 +44,8 @@ class RawStream {
   absl::Status Finish();
 
  private:
-  std::shared_ptr<grpc::Channel> channel_;
-  grpc::ClientContext context_;
-  std::unique_ptr<v1::SessionService::Stub> stub_;
-  std::unique_ptr<
-      grpc::ClientReaderWriter<v1::ClientMessage, v1::BrokerMessage>>
-      stream_;
+  struct Call;  // gRPC's part, whose headers stay out of this one
+  const std::unique_ptr<Call> call_;
   bool finished_ = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/text/number_text.h"
 #include "proto/amount_text.h"
 
@@ -117,14 +118,14 @@ CLI::Option* AddBoundedDurationOption(CLI::App* app, const std::string& name,
   return AddParsedOption(
              app, name,
              [least, most, take = std::move(take)](const std::string& text) {
-               const absl::StatusOr<absl::Duration> value = ParseDuration(text);
-               if (!value.ok()) return value.status();
-               if (*value < least || *value > most) {
+               GMB_ASSIGN_OR_RETURN(const absl::Duration value,
+                                    ParseDuration(text));
+               if (value < least || value > most) {
                  return absl::InvalidArgumentError(absl::StrCat(
                      "write a time from ", absl::FormatDuration(least), " to ",
                      absl::FormatDuration(most), "; got \"", text, "\""));
                }
-               take(*value);
+               take(value);
                return absl::OkStatus();
              },
              description)

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "absl/status/statusor.h"
+#include "base/status_macros.h"
 #include "client/cli/admin_client.h"
 #include "client/cli/context.h"
 #include "client/cli/text/json.h"
@@ -17,15 +18,13 @@ absl::StatusOr<ExitCode> CallAndPrint(
     Context& context, AdminClient::Method<Request, Response> method,
     const std::type_identity_t<Request>& request, const Print& print,
     absl::Duration wait = absl::ZeroDuration()) {
-  const absl::StatusOr<AdminClient> client =
-      AdminClient::Connect(context.socket_dir);
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<Response> answer = ((*client).*method)(request, wait);
-  if (!answer.ok()) return answer.status();
+  GMB_ASSIGN_OR_RETURN(const AdminClient client,
+                       AdminClient::Connect(context.socket_dir));
+  GMB_ASSIGN_OR_RETURN(const Response answer, (client.*method)(request, wait));
   if (context.json) {
-    context.PrintJson(ListToJson(*answer));
+    context.PrintJson(ListToJson(answer));
   } else {
-    print(*answer, *client);
+    print(answer, client);
   }
   return ExitCode::kOk;
 }

@@ -4,6 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/admin_client.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/findings.h"
@@ -28,22 +29,20 @@ bool ServesGpu(const v1::GetStatusResponse& status) {
 // it cannot be asked.
 absl::StatusOr<Findings> AskBroker(const std::string& socket_dir,
                                    bool* serves_gpu) {
-  const absl::StatusOr<AdminClient> client = AdminClient::Connect(socket_dir);
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<v1::GetStatusResponse> status =
-      client->GetStatus(v1::GetStatusRequest());
-  if (!status.ok()) return status.status();
-  *serves_gpu = ServesGpu(*status);
-  Findings findings = {MakeFinding(
-      v1::Finding::OK, "broker",
-      absl::StrCat("gmbd ", status->broker_version(), " answers, ",
-                   status->pools_size(),
-                   status->pools_size() == 1 ? " pool" : " pools"))};
-  const absl::StatusOr<v1::DiagnoseResponse> diagnosis =
-      client->Diagnose(v1::DiagnoseRequest());
-  if (!diagnosis.ok()) return diagnosis.status();
-  findings.insert(findings.end(), diagnosis->findings().begin(),
-                  diagnosis->findings().end());
+  GMB_ASSIGN_OR_RETURN(const AdminClient client,
+                       AdminClient::Connect(socket_dir));
+  GMB_ASSIGN_OR_RETURN(const v1::GetStatusResponse status,
+                       client.GetStatus(v1::GetStatusRequest()));
+  *serves_gpu = ServesGpu(status);
+  Findings findings = {
+      MakeFinding(v1::Finding::OK, "broker",
+                  absl::StrCat("gmbd ", status.broker_version(), " answers, ",
+                               status.pools_size(),
+                               status.pools_size() == 1 ? " pool" : " pools"))};
+  GMB_ASSIGN_OR_RETURN(const v1::DiagnoseResponse diagnosis,
+                       client.Diagnose(v1::DiagnoseRequest()));
+  findings.insert(findings.end(), diagnosis.findings().begin(),
+                  diagnosis.findings().end());
   return findings;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/error_report.h"
 #include "client/cli/installed.h"
 #include "client/cli/tenant_identity.h"
@@ -59,10 +60,8 @@ absl::Status CheckBroker(const Context& context, const RunOptions& options) {
   ClientOptions session;
   session.program = "gmb run";
   if (!options.tenant_token_file.empty()) {
-    absl::StatusOr<std::string> token =
-        ReadTenantToken(options.tenant_token_file);
-    if (!token.ok()) return token.status();
-    session.tenant_token = *std::move(token);
+    GMB_ASSIGN_OR_RETURN(session.tenant_token,
+                         ReadTenantToken(options.tenant_token_file));
   }
   return ConnectAsTenant(context.socket_dir, options.tenant, std::move(session))
       .status();
@@ -174,12 +173,11 @@ absl::StatusOr<ExitCode> LaunchProgram(Context& context,
       !GetErrorDetail(broker).has_value() &&
       (absl::IsUnavailable(broker) || absl::IsDeadlineExceeded(broker));
   if (!broker.ok() && !may_do_without) return broker;
-  const absl::StatusOr<std::string> preload = FindPreload(options.preload);
-  if (!preload.ok()) return preload.status();
+  GMB_ASSIGN_OR_RETURN(const std::string preload, FindPreload(options.preload));
   if (!broker.ok()) {
     ReportWarning(broker, "going on with the driver's own memory", context);
   }
-  const Environment environment = EnvironmentFor(context, options, *preload);
+  const Environment environment = EnvironmentFor(context, options, preload);
   context.out.flush();
   return Become(context, options.program, environment.Entries());
 }

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/status_macros.h"
 #include "client/cli/admin_client.h"
 #include "client/cli/context.h"
 #include "client/cli/text/json.h"
@@ -20,9 +21,8 @@ absl::StatusOr<ExitCode> ListAndPrint(
     Context& context, AdminClient::Method<Request, Response> method,
     const std::type_identity_t<Request>& request, const Print& print,
     const Keep& keep) {
-  const absl::StatusOr<AdminClient> client =
-      AdminClient::Connect(context.socket_dir);
-  if (!client.ok()) return client.status();
+  GMB_ASSIGN_OR_RETURN(const AdminClient client,
+                       AdminClient::Connect(context.socket_dir));
   Response all;
   Table::Flow flow;
   const auto on_page = [&](Response&& page) {
@@ -34,8 +34,7 @@ absl::StatusOr<ExitCode> ListAndPrint(
     }
     return more && !context.out.fail();
   };
-  const absl::Status done = client->EachPage(method, request, on_page);
-  if (!done.ok()) return done;
+  GMB_RETURN_IF_ERROR(client.EachPage(method, request, on_page));
   if (context.json) context.PrintJson(ListToJson(all));
   return ExitCode::kOk;
 }

@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "client/cli/admin_client.h"
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/commands.h"
@@ -31,31 +32,28 @@ absl::StatusOr<ExitCode> Reclaim(Context& context,
   request.set_bytes(options.bytes);
   request.set_to(options.to);
   *request.mutable_wait() = ToProto(options.wait);
-  const absl::StatusOr<AdminClient> client =
-      AdminClient::Connect(context.socket_dir);
-  if (!client.ok()) return client.status();
-  const absl::StatusOr<v1::ReclaimResponse> answer =
-      client->Reclaim(request, options.wait);
-  if (!answer.ok()) return answer.status();
+  GMB_ASSIGN_OR_RETURN(const AdminClient client,
+                       AdminClient::Connect(context.socket_dir));
+  GMB_ASSIGN_OR_RETURN(const v1::ReclaimResponse answer,
+                       client.Reclaim(request, options.wait));
   if (context.json) {
-    context.PrintJson(ToJson(*answer));
+    context.PrintJson(ToJson(answer));
   } else {
-    PrintReclaimed(request, *answer, context.terminal, context.out);
+    PrintReclaimed(request, answer, context.terminal, context.out);
   }
-  return answer->lacking_bytes() == 0 ? ExitCode::kOk : ExitCode::kFailed;
+  return answer.lacking_bytes() == 0 ? ExitCode::kOk : ExitCode::kFailed;
 }
 
 // 0 would mean all that can be had, which a script's empty sum must not.
 absl::Status ParseSomeBytes(const std::string& text, uint64_t* bytes) {
-  const absl::StatusOr<uint64_t> parsed = proto::ParseBytes(text);
-  if (!parsed.ok()) return parsed.status();
-  if (*parsed == 0) {
+  GMB_ASSIGN_OR_RETURN(const uint64_t parsed, proto::ParseBytes(text));
+  if (parsed == 0) {
     return absl::InvalidArgumentError(
         "write a size above 0, or leave the option out for all that can be "
         "had; got \"" +
         text + "\"");
   }
-  *bytes = *parsed;
+  *bytes = parsed;
   return absl::OkStatus();
 }
 

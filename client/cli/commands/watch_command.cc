@@ -5,6 +5,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "base/status_macros.h"
 #include "client/cli/admin_client.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/interrupt.h"
@@ -15,10 +16,9 @@ namespace {
 
 absl::StatusOr<ExitCode> Watch(Context& context) {
   const Interrupt interrupt;
-  const absl::StatusOr<AdminClient> client =
-      AdminClient::Connect(context.socket_dir);
-  if (!client.ok()) return client.status();
-  const std::unique_ptr<EventReader> reader = client->Watch();
+  GMB_ASSIGN_OR_RETURN(const AdminClient client,
+                       AdminClient::Connect(context.socket_dir));
+  const std::unique_ptr<EventReader> reader = client.Watch();
   const std::stop_callback cancel(interrupt.token(),
                                   [&reader] { reader->Cancel(); });
   v1::Event event;

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "client/cli/demo/line_channel.h"
 #include "client/cli/error_report.h"
 #include "client/cli/hold/filled_lease.h"
@@ -86,10 +87,7 @@ absl::Status Actor::Connect(const std::string& socket_dir) {
     Say("budget", {{"limit_bytes", quota.limit_bytes},
                    {"over_limit_bytes", quota.over_limit_bytes}});
   };
-  absl::StatusOr<std::unique_ptr<Client>> client =
-      Client::Connect(std::move(options));
-  if (!client.ok()) return client.status();
-  client_ = *std::move(client);
+  GMB_ASSIGN_OR_RETURN(client_, Client::Connect(std::move(options)));
   Say("connected",
       {{"tenant", client_->tenant()}, {"session_id", client_->session_id()}});
   return absl::OkStatus();
@@ -113,21 +111,22 @@ absl::Status Actor::LeaseMemory(const Json& command) {
                   {"bytes", lease->size_bytes()},
                   {"monotonic_ns", MonotonicNanoseconds()}});
   if (command.at("expect_zero").get<bool>()) {
-    if (absl::Status zero = CheckZero(*lease); !zero.ok()) return zero;
+    GMB_RETURN_IF_ERROR(CheckZero(*lease));
   }
-  absl::StatusOr<FilledLease> filled = FilledLease::Fill(
-      *std::move(lease), Pattern::Seeded(std::random_device{}()));
-  if (!filled.ok()) return filled.status();
-  Say("filled", {{"checksum", Checksum::Text(filled->checksum())}});
+  GMB_ASSIGN_OR_RETURN(
+      FilledLease filled,
+      FilledLease::Fill(*std::move(lease),
+                        Pattern::Seeded(std::random_device{}())));
+  Say("filled", {{"checksum", Checksum::Text(filled.checksum())}});
   leases_.insert_or_assign(command.at("name").get<std::string>(),
-                           *std::move(filled));
+                           std::move(filled));
   return absl::OkStatus();
 }
 
 absl::Status Actor::VerifyAll() {
   uint64_t bytes = 0;
   for (const auto& [name, filled] : leases_) {
-    if (absl::Status status = filled.Verify(); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(filled.Verify());
     bytes += filled.lease().size_bytes();
   }
   Say("verified", {{"leases", leases_.size()}, {"bytes", bytes}});
@@ -148,21 +147,20 @@ absl::Status Actor::FallAsleep() {
   places_.clear();
   for (const auto& [name, filled] : leases_)
     places_[name] = filled.lease().data();
-  if (absl::Status on = client_->TurnGateOn(); !on.ok()) return on;
+  GMB_RETURN_IF_ERROR(client_->TurnGateOn());
   Say("idle");
   return absl::OkStatus();
 }
 
 absl::Status Actor::WakeUp(absl::Duration wait) {
   const int64_t asked = MonotonicNanoseconds();
-  const absl::StatusOr<Scope> scope = client_->Enter(wait);
-  if (!scope.ok()) return scope.status();
+  GMB_ASSIGN_OR_RETURN(const Scope scope, client_->Enter(wait));
   const int64_t took = MonotonicNanoseconds() - asked;
   uint64_t bytes = 0;
   Json places = Json::object();
   bool same_places = true;
   for (const auto& [name, filled] : leases_) {
-    if (absl::Status same = filled.Verify(); !same.ok()) return same;
+    GMB_RETURN_IF_ERROR(filled.Verify());
     bytes += filled.lease().size_bytes();
     places[name] = absl::StrFormat("%p", filled.lease().data());
     same_places &= places_.at(name) == filled.lease().data();

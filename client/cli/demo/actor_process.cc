@@ -5,23 +5,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 
 namespace gmb::cli {
 
 absl::StatusOr<ActorProcess> ActorProcess::Start(const Options& options) {
-  absl::StatusOr<ChannelPair> pair = LineChannel::Pair();
-  if (!pair.ok()) return pair.status();
-  absl::StatusOr<ChildProcess> process =
+  GMB_ASSIGN_OR_RETURN(ChannelPair pair, LineChannel::Pair());
+  GMB_ASSIGN_OR_RETURN(
+      ChildProcess process,
       ChildProcess::Start({.command = {options.program, "--actor",
                                        "--socket-dir", options.socket_dir},
-                           .stdin_fd = pair->theirs.fd(),
-                           .stdout_fd = pair->theirs.fd(),
+                           .stdin_fd = pair.theirs.fd(),
+                           .stdout_fd = pair.theirs.fd(),
                            .log_path = options.log_path,
-                           .group = options.group});
-  if (!process.ok()) return process.status();
-  ActorProcess actor(options, *std::move(process), std::move(pair->ours));
-  const absl::StatusOr<Json> connected = actor.Await({"connected"});
-  if (!connected.ok()) return connected.status();
+                           .group = options.group}));
+  ActorProcess actor(options, std::move(process), std::move(pair.ours));
+  GMB_RETURN_IF_ERROR(actor.Await({"connected"}).status());
   return actor;
 }
 

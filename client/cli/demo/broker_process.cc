@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/cli/installed.h"
 
 namespace gmb::cli {
@@ -82,10 +83,9 @@ absl::StatusOr<std::unique_ptr<BrokerProcess>> BrokerProcess::Start(
   child.command.insert(child.command.end(), options.device_flags.begin(),
                        options.device_flags.end());
   child.log_path = log_path;
-  absl::StatusOr<ChildProcess> process = ChildProcess::Start(child);
-  if (!process.ok()) return process.status();
+  GMB_ASSIGN_OR_RETURN(ChildProcess process, ChildProcess::Start(child));
   std::unique_ptr<BrokerProcess> broker(
-      new BrokerProcess(*std::move(process), socket_dir));
+      new BrokerProcess(std::move(process), socket_dir));
   absl::StatusOr<AdminClient> admin =
       ConnectWhenReady(socket_dir, &broker->process_, options.interrupt_fd);
   if (!admin.ok()) {

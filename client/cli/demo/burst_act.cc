@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/cli/text/text.h"
 
 namespace gmb::cli {
@@ -26,10 +27,8 @@ constexpr absl::Duration kWait = absl::Seconds(30);
 uint64_t IdleBytes(const Stage& stage) { return stage.Twentieths(kIdleHolds); }
 
 absl::Status FallAsleep(Stage& stage) {
-  if (absl::Status status = stage.actor(kIdle).AskIdle(); !status.ok())
-    return status;
-  const absl::StatusOr<Json> idle = stage.actor(kIdle).Await({"idle"});
-  if (!idle.ok()) return idle.status();
+  GMB_RETURN_IF_ERROR(stage.actor(kIdle).AskIdle());
+  GMB_RETURN_IF_ERROR(stage.actor(kIdle).Await({"idle"}).status());
   stage.Say(
       Tone::kPlain,
       absl::StrCat(kIdle, " turns its gate on and does nothing: it holds ",
@@ -46,22 +45,16 @@ absl::StatusOr<absl::Duration> Burst(Stage& stage) {
             absl::StrCat(kBusy, " needs ", SizeText(bytes), " for a while; ",
                          SizeText(stage.Twentieths(kFree)), " are free"));
   const int64_t asked_at = MonotonicNanoseconds();
-  if (absl::Status asked = stage.actor(kBusy).AskLease("burst", bytes, kWait,
-                                                       /*expect_zero=*/true);
-      !asked.ok()) {
-    return asked;
-  }
-  const absl::StatusOr<Json> grant = stage.AwaitGrant(kBusy);
-  if (!grant.ok()) return grant.status();
-  return absl::Nanoseconds(grant->value("monotonic_ns", int64_t{0}) - asked_at);
+  GMB_RETURN_IF_ERROR(stage.actor(kBusy).AskLease("burst", bytes, kWait,
+                                                  /*expect_zero=*/true));
+  GMB_ASSIGN_OR_RETURN(const Json grant, stage.AwaitGrant(kBusy));
+  return absl::Nanoseconds(grant.value("monotonic_ns", int64_t{0}) - asked_at);
 }
 
 absl::Status EndBurst(Stage& stage) {
   // Its bytes are right to the end, too.
-  if (absl::Status status = stage.actor(kBusy).AskVerify(); !status.ok())
-    return status;
-  const absl::StatusOr<Json> verified = stage.actor(kBusy).Await({"verified"});
-  if (!verified.ok()) return verified.status();
+  GMB_RETURN_IF_ERROR(stage.actor(kBusy).AskVerify());
+  GMB_RETURN_IF_ERROR(stage.actor(kBusy).Await({"verified"}).status());
   return stage.Release(kBusy, "burst");
 }
 
@@ -70,8 +63,7 @@ absl::StatusOr<Json> WakeUp(Stage& stage) {
             absl::StrCat(kIdle,
                          " wakes: it enters a scope, and waits until "
                          "its memory is back"));
-  if (absl::Status status = stage.actor(kIdle).AskWake(kWait); !status.ok())
-    return status;
+  GMB_RETURN_IF_ERROR(stage.actor(kIdle).AskWake(kWait));
   return stage.actor(kIdle).Await({"woken"}, kWait + kWait);
 }
 
@@ -96,38 +88,39 @@ void CheckWoken(const Stage& stage, const Json& woken, uint64_t evicted) {
 }  // namespace
 
 absl::Status LendIdleMemory(Stage& stage) {
-  if (absl::Status status = FallAsleep(stage); !status.ok()) return status;
-  const absl::StatusOr<absl::Duration> took = Burst(stage);
-  if (!took.ok()) return took.status();
-  const absl::StatusOr<Snapshot> during = stage.monitor().Await(
-      "batch has its burst, and what it took of vision's is off the device",
-      [&](const Snapshot& s) {
-        return s.tenant(kBusy).resident_bytes() ==
-                   stage.Twentieths(kBurst + 1) &&
-               s.tenant(kIdle).evicted_bytes() >=
-                   stage.Twentieths(kBurst - kFree);
-      });
-  if (!during.ok()) return during.status();
-  const uint64_t evicted = during->tenant(kIdle).evicted_bytes();
+  GMB_RETURN_IF_ERROR(FallAsleep(stage));
+  GMB_ASSIGN_OR_RETURN(const absl::Duration took, Burst(stage));
+  GMB_ASSIGN_OR_RETURN(
+      const Snapshot during,
+      stage.monitor().Await(
+          "batch has its burst, and what it took of vision's is off the device",
+          [&](const Snapshot& s) {
+            return s.tenant(kBusy).resident_bytes() ==
+                       stage.Twentieths(kBurst + 1) &&
+                   s.tenant(kIdle).evicted_bytes() >=
+                       stage.Twentieths(kBurst - kFree);
+          }));
+  const uint64_t evicted = during.tenant(kIdle).evicted_bytes();
   stage.Check(
-      during->tenant(kIdle).resident_bytes() + evicted == IdleBytes(stage) &&
-          during->status.host_pool().held_bytes() == evicted,
+      during.tenant(kIdle).resident_bytes() + evicted == IdleBytes(stage) &&
+          during.status.host_pool().held_bytes() == evicted,
       "an idle tenant's memory serves another's burst; its bytes are off the "
       "device",
       absl::StrCat(SizeText(stage.Twentieths(kBurst)), " granted to batch in ",
-                   DurationText(*took), ", ", SizeText(evicted),
+                   DurationText(took), ", ", SizeText(evicted),
                    " of vision's in the host pool"));
   stage.LetPeopleLook();
-  if (absl::Status status = EndBurst(stage); !status.ok()) return status;
-  const absl::StatusOr<Json> woken = WakeUp(stage);
-  if (!woken.ok()) return woken.status();
-  const absl::StatusOr<Snapshot> after = stage.monitor().Await(
-      "vision's memory is on the device again", [&](const Snapshot& s) {
-        return s.tenant(kIdle).evicted_bytes() == 0 &&
-               s.tenant(kIdle).resident_bytes() == IdleBytes(stage);
-      });
-  if (!after.ok()) return after.status();
-  CheckWoken(stage, *woken, evicted);
+  GMB_RETURN_IF_ERROR(EndBurst(stage));
+  GMB_ASSIGN_OR_RETURN(const Json woken, WakeUp(stage));
+  GMB_RETURN_IF_ERROR(
+      stage.monitor()
+          .Await("vision's memory is on the device again",
+                 [&](const Snapshot& s) {
+                   return s.tenant(kIdle).evicted_bytes() == 0 &&
+                          s.tenant(kIdle).resident_bytes() == IdleBytes(stage);
+                 })
+          .status());
+  CheckWoken(stage, woken, evicted);
   return stage.VerifyAll();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/check_list.h"
 #include "client/cli/demo/pool_choice.h"
@@ -99,29 +100,27 @@ void PrintSummary(const CheckList& checks, const std::string& kept_dir,
 
 absl::StatusOr<ExitCode> RunDemo(Context& context, const DemoOptions& options) {
   const Interrupt interrupt;
-  const absl::StatusOr<std::string> program = FindBroker();
-  if (!program.ok()) return program.status();
-  const absl::StatusOr<PoolChoice> choice = ChoosePool(
-      options.device, internal::ProbeDevices(), AvailableHostBytes());
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<TempDir> dir = TempDir::Make();
-  if (!dir.ok()) return dir.status();
-  if (options.keep) dir->Keep();
+  GMB_ASSIGN_OR_RETURN(const std::string program, FindBroker());
+  GMB_ASSIGN_OR_RETURN(const PoolChoice choice,
+                       ChoosePool(options.device, internal::ProbeDevices(),
+                                  AvailableHostBytes()));
+  GMB_ASSIGN_OR_RETURN(TempDir dir, TempDir::Make());
+  if (options.keep) dir.Keep();
 
   CheckList checks;
   {
     const std::unique_ptr<Screen> screen = MakeScreen(&context, options);
     screen->BeginAct(
-        absl::StrCat("A broker starts with a pool of ", choice->why));
-    Play({.program = *program,
-          .device_flags = choice->broker_flags,
+        absl::StrCat("A broker starts with a pool of ", choice.why));
+    Play({.program = program,
+          .device_flags = choice.broker_flags,
           .config = ScenarioConfig(),
-          .dir = dir->path(),
+          .dir = dir.path(),
           .interrupt_fd = interrupt.fd()},
          interrupt.token(), screen.get(), &checks);
     screen->End();
   }
-  PrintSummary(checks, options.keep ? dir->path() : "", context);
+  PrintSummary(checks, options.keep ? dir.path() : "", context);
   return checks.passed() ? ExitCode::kOk : ExitCode::kFailed;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 
 namespace gmb::cli {
 namespace {
@@ -91,7 +92,7 @@ absl::StatusOr<std::string> LineChannel::Receive(absl::Time deadline,
       return absl::DeadlineExceededError("the other process does not answer");
     }
     if (fds[0].revents == 0) continue;
-    if (absl::Status status = ReadMore(); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(ReadMore());
   }
 }
 

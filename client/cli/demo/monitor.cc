@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/cli/text/text.h"
 #include "client/cli/views/pool_bar.h"
 
@@ -39,15 +40,13 @@ Monitor::~Monitor() {
 }
 
 absl::StatusOr<Snapshot> Monitor::Take() const {
-  absl::StatusOr<v1::GetStatusResponse> status =
-      admin_->GetStatus(v1::GetStatusRequest());
-  if (!status.ok()) return status.status();
-  absl::StatusOr<v1::ListTenantsResponse> tenants =
-      admin_->ListTenants(v1::ListTenantsRequest());
-  if (!tenants.ok()) return tenants.status();
-  if (status->pools().empty())
+  GMB_ASSIGN_OR_RETURN(v1::GetStatusResponse status,
+                       admin_->GetStatus(v1::GetStatusRequest()));
+  GMB_ASSIGN_OR_RETURN(v1::ListTenantsResponse tenants,
+                       admin_->ListTenants(v1::ListTenantsRequest()));
+  if (status.pools().empty())
     return absl::InternalError("the broker shows no pool");
-  return Snapshot{*std::move(status), *std::move(tenants)};
+  return Snapshot{std::move(status), std::move(tenants)};
 }
 
 void Monitor::Run() {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "client/cli/text/text.h"
 #include "proto/amount_text.h"
 
@@ -145,12 +146,11 @@ uint64_t AvailableHostBytes() {
 absl::StatusOr<PoolChoice> ChoosePool(const std::string& device,
                                       const internal::DeviceProbe& probe,
                                       uint64_t available_host_bytes) {
-  if (absl::Status named = CheckPoolName(device); !named.ok()) return named;
+  GMB_RETURN_IF_ERROR(CheckPoolName(device));
   absl::string_view size = device;
   if (absl::ConsumePrefix(&size, kHost)) {
-    const absl::StatusOr<uint64_t> bytes = proto::ParseBytes(size);
-    if (!bytes.ok()) return bytes.status();
-    return Host(*bytes, available_host_bytes, "");
+    GMB_ASSIGN_OR_RETURN(const uint64_t bytes, proto::ParseBytes(size));
+    return Host(bytes, available_host_bytes, "");
   }
   if (device != "auto")
     return Gpu(device, FindGpu(device, probe.gpus), available_host_bytes);

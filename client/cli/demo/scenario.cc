@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/cli/demo/burst_act.h"
 #include "client/cli/text/text.h"
 
@@ -31,7 +32,7 @@ absl::Status LeaseUnderFractions(Stage& stage) {
   stage.BeginAct(
       "Act 1 of 7: four tenants lease under their fractions of the pool");
   for (const char* const tenant : {"chat", "search", "vision", "batch"}) {
-    if (absl::Status status = stage.Enter(tenant); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(stage.Enter(tenant));
   }
   struct Wish {
     const char* tenant;
@@ -43,39 +44,36 @@ absl::Status LeaseUnderFractions(Stage& stage) {
         Wish{"vision", "weights", 3}, Wish{"batch", "large", 5},
         Wish{"batch", "small", 1}}) {
     const uint64_t bytes = stage.Twentieths(wish.twentieths);
-    if (absl::Status status = stage.Lease(wish.tenant, wish.name, bytes);
-        !status.ok()) {
-      return status;
-    }
+    GMB_RETURN_IF_ERROR(stage.Lease(wish.tenant, wish.name, bytes));
   }
   const uint64_t expected = stage.Twentieths(18);
-  const absl::StatusOr<Snapshot> seen = stage.monitor().Await(
-      "90% of the pool is granted",
-      [&](const Snapshot& s) { return s.pool().granted_bytes() == expected; });
-  if (!seen.ok()) return seen.status();
-  stage.Check(true,
-              "four processes lease under guarantees of 25%, 20%, 15% and none",
-              absl::StrCat(SizeText(expected), " granted in ",
-                           CountText(seen->status.leases(), "lease"),
-                           ", batch borrows ",
-                           SizeText(seen->tenant("batch").borrowed_bytes())));
+  GMB_ASSIGN_OR_RETURN(
+      const Snapshot seen,
+      stage.monitor().Await("90% of the pool is granted",
+                            [&](const Snapshot& s) {
+                              return s.pool().granted_bytes() == expected;
+                            }));
+  stage.Check(
+      true, "four processes lease under guarantees of 25%, 20%, 15% and none",
+      absl::StrCat(SizeText(expected), " granted in ",
+                   CountText(seen.status.leases(), "lease"), ", batch borrows ",
+                   SizeText(seen.tenant("batch").borrowed_bytes())));
   return stage.VerifyAll();
 }
 
 absl::Status RefuseAtLimit(Stage& stage) {
   stage.BeginAct("Act 2 of 7: a tenant is refused at its limit");
-  const absl::StatusOr<Json> refusal =
-      stage.LeaseRefused("chat", stage.Twentieths(2));
-  if (!refusal.ok()) return refusal.status();
-  const absl::StatusOr<Snapshot> seen =
-      stage.monitor().Await("a snapshot", [](const Snapshot&) { return true; });
-  if (!seen.ok()) return seen.status();
-  const uint64_t limit = seen->tenant("chat").view().limit_bytes();
-  const uint64_t deficit = refusal->value("deficit_bytes", uint64_t{0});
-  const std::string reason = refusal->value("reason", "none");
+  GMB_ASSIGN_OR_RETURN(const Json refusal,
+                       stage.LeaseRefused("chat", stage.Twentieths(2)));
+  GMB_ASSIGN_OR_RETURN(const Snapshot seen,
+                       stage.monitor().Await(
+                           "a snapshot", [](const Snapshot&) { return true; }));
+  const uint64_t limit = seen.tenant("chat").view().limit_bytes();
+  const uint64_t deficit = refusal.value("deficit_bytes", uint64_t{0});
+  const std::string reason = refusal.value("reason", "none");
   stage.Check(reason == "TENANT_LIMIT" &&
                   deficit == stage.Twentieths(7) - limit &&
-                  seen->pool().granted_bytes() == stage.Twentieths(18),
+                  seen.pool().granted_bytes() == stage.Twentieths(18),
               "a request above the limit is refused, with the reason and the "
               "bytes too many",
               absl::StrCat(reason, ", ", SizeText(deficit),
@@ -85,18 +83,12 @@ absl::Status RefuseAtLimit(Stage& stage) {
 
 absl::Status WaitForRelease(Stage& stage) {
   stage.BeginAct("Act 3 of 7: a request waits until another tenant releases");
-  if (absl::Status status =
-          stage.LeaseWaits("search", "cache", stage.Twentieths(4));
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(stage.LeaseWaits("search", "cache", stage.Twentieths(4)));
   const int64_t released_at = MonotonicNanoseconds();
-  if (absl::Status status = stage.Release("batch", "large"); !status.ok())
-    return status;
-  const absl::StatusOr<Json> grant = stage.AwaitGrant("search");
-  if (!grant.ok()) return grant.status();
+  GMB_RETURN_IF_ERROR(stage.Release("batch", "large"));
+  GMB_ASSIGN_OR_RETURN(const Json grant, stage.AwaitGrant("search"));
   const absl::Duration after =
-      absl::Nanoseconds(grant->value("monotonic_ns", int64_t{0}) - released_at);
+      absl::Nanoseconds(grant.value("monotonic_ns", int64_t{0}) - released_at);
   stage.Check(
       after > absl::ZeroDuration(),
       "a request waits in the queue and is granted when another tenant "
@@ -107,79 +99,68 @@ absl::Status WaitForRelease(Stage& stage) {
 }
 
 absl::Status RaiseLimit(Stage& stage) {
-  const absl::StatusOr<v1::Change> raised = stage.SetLimit("chat", 0.40);
-  if (!raised.ok()) return raised.status();
-  if (absl::Status status = stage.Lease("chat", "cache", stage.Twentieths(2));
-      !status.ok()) {
-    return status;
-  }
+  GMB_ASSIGN_OR_RETURN(const v1::Change raised, stage.SetLimit("chat", 0.40));
+  GMB_RETURN_IF_ERROR(stage.Lease("chat", "cache", stage.Twentieths(2)));
   stage.Check(
-      raised->state() == v1::Change::APPLIED,
+      raised.state() == v1::Change::APPLIED,
       "a limit raised while processes run serves what was refused before",
       absl::StrCat(
-          "chat's limit 30% to 40%: ", v1::Change::State_Name(raised->state()),
+          "chat's limit 30% to 40%: ", v1::Change::State_Name(raised.state()),
           ", ", SizeText(stage.Twentieths(2)), " granted"));
   return absl::OkStatus();
 }
 
 absl::Status LowerLimit(Stage& stage) {
-  const absl::StatusOr<v1::Change> lowered = stage.SetLimit("search", 0.30);
-  if (!lowered.ok()) return lowered.status();
-  const absl::StatusOr<Json> refusal =
-      stage.LeaseRefused("search", stage.Twentieths(1));
-  if (!refusal.ok()) return refusal.status();
-  if (absl::Status status = stage.VerifyAll(); !status.ok()) return status;
-  if (absl::Status status = stage.Release("search", "cache"); !status.ok())
-    return status;
-  const absl::StatusOr<Snapshot> within = stage.monitor().Await(
-      "search is within its limit again", [&](const Snapshot& s) {
-        const v1::TenantPool pool = s.tenant("search");
-        const v1::QuotaView& view = pool.view();
-        return view.over_limit_bytes() == 0 &&
-               view.leased_bytes() == stage.Twentieths(4);
-      });
-  if (!within.ok()) return within.status();
-  stage.Check(lowered->state() == v1::Change::PENDING &&
-                  lowered->remaining_bytes() > 0 &&
-                  refusal->value("reason", "") == "TENANT_LIMIT",
+  GMB_ASSIGN_OR_RETURN(const v1::Change lowered,
+                       stage.SetLimit("search", 0.30));
+  GMB_ASSIGN_OR_RETURN(const Json refusal,
+                       stage.LeaseRefused("search", stage.Twentieths(1)));
+  GMB_RETURN_IF_ERROR(stage.VerifyAll());
+  GMB_RETURN_IF_ERROR(stage.Release("search", "cache"));
+  GMB_RETURN_IF_ERROR(
+      stage.monitor()
+          .Await("search is within its limit again",
+                 [&](const Snapshot& s) {
+                   const v1::TenantPool pool = s.tenant("search");
+                   const v1::QuotaView& view = pool.view();
+                   return view.over_limit_bytes() == 0 &&
+                          view.leased_bytes() == stage.Twentieths(4);
+                 })
+          .status());
+  stage.Check(lowered.state() == v1::Change::PENDING &&
+                  lowered.remaining_bytes() > 0 &&
+                  refusal.value("reason", "") == "TENANT_LIMIT",
               "a limit lowered below what is held takes nothing away, and "
               "holds for new requests",
               absl::StrCat("search's limit 50% to 30%: ",
-                           v1::Change::State_Name(lowered->state()), " with ",
-                           SizeText(lowered->remaining_bytes()),
+                           v1::Change::State_Name(lowered.state()), " with ",
+                           SizeText(lowered.remaining_bytes()),
                            " over, 0 B after search released"));
   return stage.VerifyAll();
 }
 
 absl::Status ChangeLimits(Stage& stage) {
   stage.BeginAct("Act 4 of 7: limits change while the processes run");
-  if (absl::Status status = RaiseLimit(stage); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(RaiseLimit(stage));
   return LowerLimit(stage);
 }
 
 absl::Status KillAndRegrant(Stage& stage) {
   stage.BeginAct(
       "Act 5 of 7: a process is killed, and its memory is granted again");
-  if (absl::Status status = stage.Lease("batch", "large", stage.Twentieths(4));
-      !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = stage.LeaseWaits(
-          "vision", "cache", stage.Twentieths(4), /*expect_zero=*/true);
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(stage.Lease("batch", "large", stage.Twentieths(4)));
+  GMB_RETURN_IF_ERROR(stage.LeaseWaits("vision", "cache", stage.Twentieths(4),
+                                       /*expect_zero=*/true));
   const int64_t killed_at = MonotonicNanoseconds();
   stage.Kill("batch");
-  const absl::StatusOr<Json> grant = stage.AwaitGrant("vision");
-  if (!grant.ok()) return grant.status();
+  GMB_ASSIGN_OR_RETURN(const Json grant, stage.AwaitGrant("vision"));
   const absl::Duration after =
-      absl::Nanoseconds(grant->value("monotonic_ns", int64_t{0}) - killed_at);
-  const absl::StatusOr<std::string> ended =
-      stage.actor("batch").process().Wait(absl::Now() + absl::Seconds(10));
-  if (!ended.ok()) return ended.status();
+      absl::Nanoseconds(grant.value("monotonic_ns", int64_t{0}) - killed_at);
+  GMB_ASSIGN_OR_RETURN(
+      const std::string ended,
+      stage.actor("batch").process().Wait(absl::Now() + absl::Seconds(10)));
   stage.Check(
-      *ended == "signal 9" && after > absl::ZeroDuration() &&
+      ended == "signal 9" && after > absl::ZeroDuration() &&
           after < kSlowestRegrant,
       "memory of a process killed with SIGKILL is granted to a tenant that "
       "waits",
@@ -188,11 +169,8 @@ absl::Status KillAndRegrant(Stage& stage) {
   stage.Check(
       true, "no byte of the dead process is seen by the next tenant",
       absl::StrCat("all ", SizeText(stage.Twentieths(4)), " read as zero"));
-  if (absl::Status status = stage.Enter("batch"); !status.ok()) return status;
-  if (absl::Status status = stage.Lease("batch", "small", stage.Twentieths(1));
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(stage.Enter("batch"));
+  GMB_RETURN_IF_ERROR(stage.Lease("batch", "small", stage.Twentieths(1)));
   return stage.VerifyAll();
 }
 
@@ -205,19 +183,20 @@ absl::Status ServeBurst(Stage& stage) {
 absl::Status LeaveCleanly(Stage& stage) {
   stage.BeginAct("Act 7 of 7: everybody leaves, and nothing is left behind");
   for (const std::string& tenant : stage.Tenants()) {
-    if (absl::Status status = stage.Quit(tenant); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(stage.Quit(tenant));
   }
-  const absl::StatusOr<Snapshot> empty = stage.monitor().Await(
-      "nothing is leased, unreturned or missing", [](const Snapshot& s) {
-        return s.status.leases() == 0 && s.pool().granted_bytes() == 0 &&
-               s.pool().unreturned_bytes() == 0 &&
-               s.pool().missing_bytes() == 0 && s.pool().waiting() == 0;
-      });
-  if (!empty.ok()) return empty.status();
-  stage.Check(empty->pool().capacity_bytes() == stage.capacity_bytes(),
+  GMB_ASSIGN_OR_RETURN(
+      const Snapshot empty,
+      stage.monitor().Await(
+          "nothing is leased, unreturned or missing", [](const Snapshot& s) {
+            return s.status.leases() == 0 && s.pool().granted_bytes() == 0 &&
+                   s.pool().unreturned_bytes() == 0 &&
+                   s.pool().missing_bytes() == 0 && s.pool().waiting() == 0;
+          }));
+  stage.Check(empty.pool().capacity_bytes() == stage.capacity_bytes(),
               "the pool is whole again when all have left",
               absl::StrCat("0 B granted, unreturned or missing of ",
-                           SizeText(empty->pool().capacity_bytes())));
+                           SizeText(empty.pool().capacity_bytes())));
   return absl::OkStatus();
 }
 
@@ -232,11 +211,11 @@ std::string ScenarioConfig() {
 }
 
 absl::Status PlayScenario(Stage& stage) {
-  if (absl::Status status = stage.Open(); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(stage.Open());
   for (const auto act :
        {&LeaseUnderFractions, &RefuseAtLimit, &WaitForRelease, &ChangeLimits,
         &KillAndRegrant, &ServeBurst, &LeaveCleanly}) {
-    if (absl::Status status = act(stage); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(act(stage));
   }
   stage.Check(
       stage.verifications() > 0,

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/cli/installed.h"
 #include "client/cli/text/text.h"
 
@@ -38,10 +39,10 @@ absl::Status Stage::Open() {
   monitor_ = std::make_unique<Monitor>(
       &admin(), parts_.stop,
       [screen = parts_.screen](const Snapshot& s) { screen->Show(s); });
-  const absl::StatusOr<Snapshot> first =
-      monitor_->Await("a first answer", [](const Snapshot&) { return true; });
-  if (!first.ok()) return first.status();
-  const v1::PoolStatus& pool = first->pool();
+  GMB_ASSIGN_OR_RETURN(
+      const Snapshot first,
+      monitor_->Await("a first answer", [](const Snapshot&) { return true; }));
+  const v1::PoolStatus& pool = first.pool();
   const uint64_t granularity =
       std::max<uint64_t>(1, pool.device().granularity_bytes());
   capacity_ = pool.capacity_bytes();
@@ -73,40 +74,36 @@ void Stage::Check(bool passed, const std::string& claim,
 
 absl::Status Stage::Enter(const std::string& tenant) {
   actors_.erase(tenant);
-  absl::StatusOr<ActorProcess> actor = ActorProcess::Start(
-      {.program = ThisProgram(),
-       .socket_dir =
-           absl::StrCat(parts_.broker->socket_dir(), "/tenants/", tenant),
-       .tenant = tenant,
-       .log_path = absl::StrCat(parts_.dir, "/", tenant, ".log"),
-       .group = parts_.broker->pid(),
-       .interrupt_fd = parts_.interrupt_fd});
-  if (!actor.ok()) return actor.status();
-  parts_.screen->Note(tenant, absl::StrCat("process ", actor->process().pid()));
-  actors_.emplace(tenant, *std::move(actor));
+  GMB_ASSIGN_OR_RETURN(
+      ActorProcess actor,
+      ActorProcess::Start(
+          {.program = ThisProgram(),
+           .socket_dir =
+               absl::StrCat(parts_.broker->socket_dir(), "/tenants/", tenant),
+           .tenant = tenant,
+           .log_path = absl::StrCat(parts_.dir, "/", tenant, ".log"),
+           .group = parts_.broker->pid(),
+           .interrupt_fd = parts_.interrupt_fd}));
+  parts_.screen->Note(tenant, absl::StrCat("process ", actor.process().pid()));
+  actors_.emplace(tenant, std::move(actor));
   return absl::OkStatus();
 }
 
 absl::Status Stage::Lease(const std::string& tenant, const std::string& name,
                           uint64_t bytes) {
-  if (absl::Status status =
-          actor(tenant).AskLease(name, bytes, absl::ZeroDuration());
-      !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<Json> answer =
-      actor(tenant).Await({"granted", "refused"});
-  if (!answer.ok()) return answer.status();
-  if (answer->at("event") == "refused") {
+  GMB_RETURN_IF_ERROR(
+      actor(tenant).AskLease(name, bytes, absl::ZeroDuration()));
+  GMB_ASSIGN_OR_RETURN(const Json answer,
+                       actor(tenant).Await({"granted", "refused"}));
+  if (answer.at("event") == "refused") {
     return absl::ResourceExhaustedError(absl::StrCat(tenant, " was refused ",
                                                      SizeText(bytes), ": ",
-                                                     Text(*answer, "message")));
+                                                     Text(answer, "message")));
   }
-  const absl::StatusOr<Json> filled = actor(tenant).Await({"filled"});
-  if (!filled.ok()) return filled.status();
+  GMB_ASSIGN_OR_RETURN(const Json filled, actor(tenant).Await({"filled"}));
   Say(Tone::kPlain,
       absl::StrCat(tenant, " leases ", SizeText(bytes), " (", name,
-                   ") and fills it, checksum ", Text(*filled, "checksum")));
+                   ") and fills it, checksum ", Text(filled, "checksum")));
   parts_.screen->LetPeopleLook(kGlance, parts_.stop);
   return absl::OkStatus();
 }
@@ -114,8 +111,7 @@ absl::Status Stage::Lease(const std::string& tenant, const std::string& name,
 absl::Status Stage::Release(const std::string& tenant,
                             const std::string& name) {
   Say(Tone::kPlain, absl::StrCat(tenant, " releases ", name));
-  if (absl::Status status = actor(tenant).AskRelease(name); !status.ok())
-    return status;
+  GMB_RETURN_IF_ERROR(actor(tenant).AskRelease(name));
   return actor(tenant).Await({"released"}).status();
 }
 
@@ -123,11 +119,8 @@ absl::StatusOr<Json> Stage::LeaseRefused(const std::string& tenant,
                                          uint64_t bytes) {
   Say(Tone::kPlain,
       absl::StrCat(tenant, " asks for ", SizeText(bytes), " more"));
-  if (absl::Status status =
-          actor(tenant).AskLease("more", bytes, absl::ZeroDuration());
-      !status.ok()) {
-    return status;
-  }
+  GMB_RETURN_IF_ERROR(
+      actor(tenant).AskLease("more", bytes, absl::ZeroDuration()));
   absl::StatusOr<Json> answer = actor(tenant).Await({"granted", "refused"});
   if (!answer.ok()) return answer.status();
   if (answer->at("event") == "granted") {
@@ -147,30 +140,27 @@ absl::Status Stage::LeaseWaits(const std::string& tenant,
   Say(Tone::kPlain,
       absl::StrCat(tenant, " asks for ", SizeText(bytes),
                    " more and is ready to wait ", DurationText(kGrantWait)));
-  if (absl::Status status =
-          actor(tenant).AskLease(name, bytes, kGrantWait, expect_zero);
-      !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<Json> told =
-      actor(tenant).Await({"waiting", "granted", "refused"});
-  if (!told.ok()) return told.status();
-  if (told->at("event") != "waiting") {
+  GMB_RETURN_IF_ERROR(
+      actor(tenant).AskLease(name, bytes, kGrantWait, expect_zero));
+  GMB_ASSIGN_OR_RETURN(const Json told,
+                       actor(tenant).Await({"waiting", "granted", "refused"}));
+  if (told.at("event") != "waiting") {
     return absl::FailedPreconditionError(
-        absl::StrCat(tenant, " was answered \"", Text(*told, "event"),
+        absl::StrCat(tenant, " was answered \"", Text(told, "event"),
                      "\" where it should wait"));
   }
-  const absl::StatusOr<Snapshot> seen = monitor_->Await(
-      absl::StrCat(tenant, " waits"), [&](const Snapshot& snapshot) {
-        return snapshot.tenant(tenant).waiting() == 1;
-      });
-  if (!seen.ok()) return seen.status();
+  GMB_RETURN_IF_ERROR(monitor_
+                          ->Await(absl::StrCat(tenant, " waits"),
+                                  [&](const Snapshot& snapshot) {
+                                    return snapshot.tenant(tenant).waiting() ==
+                                           1;
+                                  })
+                          .status());
   v1::ExplainRequest request;
   request.set_tenant(tenant);
-  const absl::StatusOr<v1::ExplainResponse> why = admin().Explain(request);
-  if (!why.ok()) return why.status();
-  if (!why->findings().empty()) {
-    Say(Tone::kFaint, absl::StrCat("gmb why ", tenant, ": ", why->findings(0)));
+  GMB_ASSIGN_OR_RETURN(const v1::ExplainResponse why, admin().Explain(request));
+  if (!why.findings().empty()) {
+    Say(Tone::kFaint, absl::StrCat("gmb why ", tenant, ": ", why.findings(0)));
   }
   parts_.screen->LetPeopleLook(kReadingTime, parts_.stop);
   return absl::OkStatus();
@@ -185,20 +175,18 @@ absl::StatusOr<Json> Stage::AwaitGrant(const std::string& tenant) {
         tenant,
         " was refused after it had waited: ", Text(*answer, "message")));
   }
-  const absl::StatusOr<Json> filled = actor(tenant).Await({"filled"});
-  if (!filled.ok()) return filled.status();
+  GMB_RETURN_IF_ERROR(actor(tenant).Await({"filled"}).status());
   return answer;
 }
 
 absl::Status Stage::VerifyAll() {
   for (auto& [tenant, actor] : actors_) {
-    if (absl::Status status = actor.AskVerify(); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(actor.AskVerify());
   }
   uint64_t bytes = 0;
   for (auto& [tenant, actor] : actors_) {
-    const absl::StatusOr<Json> verified = actor.Await({"verified"});
-    if (!verified.ok()) return verified.status();
-    bytes += verified->at("bytes").get<uint64_t>();
+    GMB_ASSIGN_OR_RETURN(const Json verified, actor.Await({"verified"}));
+    bytes += verified.at("bytes").get<uint64_t>();
     ++verifications_;
   }
   verified_bytes_ += bytes;
@@ -215,29 +203,26 @@ absl::StatusOr<v1::Change> Stage::SetLimit(const std::string& tenant,
   request.mutable_limit()->set_fraction(fraction);
   Say(Tone::kPlain, absl::StrCat("the operator: gmb tenant set ", tenant,
                                  " --limit ", AmountText(request.limit())));
-  const absl::StatusOr<v1::SetTenantResponse> answer =
-      admin().SetTenant(request);
-  if (!answer.ok()) return answer.status();
-  if (answer->changes().empty())
+  GMB_ASSIGN_OR_RETURN(const v1::SetTenantResponse answer,
+                       admin().SetTenant(request));
+  if (answer.changes().empty())
     return absl::InternalError("the broker named no change");
   // The process is told as well.
-  const absl::StatusOr<Json> notice = actor(tenant).Await({"budget"});
-  if (!notice.ok()) return notice.status();
-  return answer->changes(0);
+  GMB_RETURN_IF_ERROR(actor(tenant).Await({"budget"}).status());
+  return answer.changes(0);
 }
 
 absl::Status Stage::Quit(const std::string& tenant) {
-  if (absl::Status status = actor(tenant).AskQuit(); !status.ok())
-    return status;
+  GMB_RETURN_IF_ERROR(actor(tenant).AskQuit());
   // A failure on the way out is said before the process ends.
   const absl::StatusOr<Json> last = actor(tenant).Await({"never"});
   if (!absl::IsUnavailable(last.status())) return last.status();
-  const absl::StatusOr<std::string> ended =
-      actor(tenant).process().Wait(absl::Now() + absl::Seconds(10));
-  if (!ended.ok()) return ended.status();
-  if (*ended != "exit code 0") {
+  GMB_ASSIGN_OR_RETURN(
+      const std::string ended,
+      actor(tenant).process().Wait(absl::Now() + absl::Seconds(10)));
+  if (ended != "exit code 0") {
     return absl::InternalError(
-        absl::StrCat("the process of ", tenant, " ended with ", *ended));
+        absl::StrCat("the process of ", tenant, " ended with ", ended));
   }
   actors_.erase(tenant);
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 
 namespace gmb::cli {
 namespace {
@@ -18,7 +19,7 @@ absl::Status ForEachChunk(const Lease& lease, const Step& step) {
   for (uint64_t offset = 0; offset < lease.size_bytes();
        offset += kChunkBytes) {
     const uint64_t bytes = std::min(kChunkBytes, lease.size_bytes() - offset);
-    if (absl::Status status = step(offset, bytes); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(step(offset, bytes));
   }
   return absl::OkStatus();
 }
@@ -48,16 +49,14 @@ absl::Status Compare(const Lease& lease, uint64_t offset,
 
 absl::StatusOr<FilledLease> FilledLease::Fill(Lease lease, Pattern pattern) {
   FilledLease filled(std::move(lease), std::move(pattern));
-  if (absl::Status written = filled.Write(); !written.ok()) return written;
+  GMB_RETURN_IF_ERROR(filled.Write());
   return filled;
 }
 
 absl::StatusOr<FilledLease> FilledLease::Read(Lease lease,
                                               std::optional<Pattern> pattern) {
   FilledLease read(std::move(lease), std::move(pattern));
-  const absl::StatusOr<uint64_t> checksum = read.ReadChecksum();
-  if (!checksum.ok()) return checksum.status();
-  read.checksum_ = *checksum;
+  GMB_ASSIGN_OR_RETURN(read.checksum_, read.ReadChecksum());
   return read;
 }
 
@@ -81,9 +80,7 @@ absl::StatusOr<uint64_t> FilledLease::ReadChecksum() const {
   Checksum checksum;
   const absl::Status same =
       ForEachChunk(lease_, [&](uint64_t offset, uint64_t bytes) {
-        if (absl::Status read = lease_.CopyToHost(found.data(), offset, bytes);
-            !read.ok())
-          return read;
+        GMB_RETURN_IF_ERROR(lease_.CopyToHost(found.data(), offset, bytes));
         checksum.Add(found.data(), bytes);
         if (!pattern_.has_value()) return absl::OkStatus();
         pattern_->Write(offset, expected.data(), bytes);
@@ -94,22 +91,19 @@ absl::StatusOr<uint64_t> FilledLease::ReadChecksum() const {
 }
 
 absl::Status FilledLease::Verify() const {
-  const absl::StatusOr<uint64_t> found = ReadChecksum();
-  if (!found.ok()) return found.status();
-  if (*found == checksum_) return absl::OkStatus();
+  GMB_ASSIGN_OR_RETURN(const uint64_t found, ReadChecksum());
+  if (found == checksum_) return absl::OkStatus();
   return absl::DataLossError(absl::StrFormat(
       "leased memory has another checksum than was written: "
       "lease=%d expected=%s found=%s",
-      lease_.id(), Checksum::Text(checksum_), Checksum::Text(*found)));
+      lease_.id(), Checksum::Text(checksum_), Checksum::Text(found)));
 }
 
 absl::Status CheckZero(const Lease& lease) {
   const std::vector<uint8_t> zeros(kChunkBytes, 0);
   std::vector<uint8_t> found(kChunkBytes);
   return ForEachChunk(lease, [&](uint64_t offset, uint64_t bytes) {
-    if (absl::Status read = lease.CopyToHost(found.data(), offset, bytes);
-        !read.ok())
-      return read;
+    GMB_RETURN_IF_ERROR(lease.CopyToHost(found.data(), offset, bytes));
     return Compare(lease, offset, zeros, found, bytes);
   });
 }

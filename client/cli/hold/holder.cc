@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/cli/hold/filled_lease.h"
 #include "client/cli/hold/lease_steps.h"
 #include "client/cli/hold/step_log.h"
@@ -78,10 +79,8 @@ absl::Status Holder::Connect() {
   options.on_draining = [this](absl::Duration remaining) {
     OnDraining(remaining);
   };
-  absl::StatusOr<std::unique_ptr<Client>> client =
-      ConnectAsTenant(socket_dir_, options_.tenant, std::move(options));
-  if (!client.ok()) return client.status();
-  client_ = *std::move(client);
+  GMB_ASSIGN_OR_RETURN(client_, ConnectAsTenant(socket_dir_, options_.tenant,
+                                                std::move(options)));
   log_.Say(
       "connected",
       absl::StrCat("as tenant ", client_->tenant(), ", session ",
@@ -117,36 +116,34 @@ Pattern Holder::NextPattern(uint32_t index) {
 
 absl::Status Holder::LeaseAndFill(uint32_t index) {
   const absl::Time asked = absl::Now();
-  absl::StatusOr<Lease> lease =
-      client_->Acquire(options_.bytes, RequestOptions());
-  if (!lease.ok()) return lease.status();
+  GMB_ASSIGN_OR_RETURN(Lease lease,
+                       client_->Acquire(options_.bytes, RequestOptions()));
   const absl::Duration took = absl::Now() - asked;
   const std::string rounded =
-      lease->size_bytes() == options_.bytes
+      lease.size_bytes() == options_.bytes
           ? ""
           : absl::StrCat(" (rounded up from ", options_.bytes, " B)");
   log_.Say("leased",
-           absl::StrCat(SizeText(lease->size_bytes()), rounded, " on ",
-                        lease->device(), ", lease ", lease->id(), ", in ",
+           absl::StrCat(SizeText(lease.size_bytes()), rounded, " on ",
+                        lease.device(), ", lease ", lease.id(), ", in ",
                         DurationText(took)),
-           {{"lease_id", lease->id()},
-            {"bytes", lease->size_bytes()},
+           {{"lease_id", lease.id()},
+            {"bytes", lease.size_bytes()},
             {"asked_bytes", options_.bytes},
-            {"device", lease->device()},
+            {"device", lease.device()},
             {"took", absl::ToDoubleSeconds(took)}});
   Pattern pattern = NextPattern(index);
   const std::string name = pattern.name();
-  absl::StatusOr<FilledLease> filled =
-      FilledLease::Fill(*std::move(lease), std::move(pattern));
-  if (!filled.ok()) return filled.status();
+  GMB_ASSIGN_OR_RETURN(FilledLease filled,
+                       FilledLease::Fill(std::move(lease), std::move(pattern)));
   log_.Say("filled",
-           absl::StrCat("lease ", filled->lease().id(), " with ", name,
-                        ", checksum ", Checksum::Text(filled->checksum())),
-           {{"lease_id", filled->lease().id()},
+           absl::StrCat("lease ", filled.lease().id(), " with ", name,
+                        ", checksum ", Checksum::Text(filled.checksum())),
+           {{"lease_id", filled.lease().id()},
             {"byte", options_.fill ? Json(*options_.fill) : Json()},
             {"seed", options_.fill ? Json() : Json(seed_ + index)},
-            {"checksum", Checksum::Text(filled->checksum())}});
-  leases_.push_back(*std::move(filled));
+            {"checksum", Checksum::Text(filled.checksum())}});
+  leases_.push_back(std::move(filled));
   return absl::OkStatus();
 }
 
@@ -155,30 +152,30 @@ absl::Status Holder::AttachAndRead() {
   AttachOptions request;
   request.wait = options_.wait;
   request.cancel = stop_;
-  absl::StatusOr<Lease> lease = client_->Attach(options_.attach, request);
-  if (!lease.ok()) return lease.status();
+  GMB_ASSIGN_OR_RETURN(Lease lease, client_->Attach(options_.attach, request));
   const absl::Duration took = absl::Now() - asked;
   log_.Say("attached",
            absl::StrCat("to ", options_.attach, ": ",
-                        SizeText(lease->size_bytes()), " on ", lease->device(),
-                        ", lease ", lease->id(), ", in ", DurationText(took)),
+                        SizeText(lease.size_bytes()), " on ", lease.device(),
+                        ", lease ", lease.id(), ", in ", DurationText(took)),
            {{"name", options_.attach},
-            {"lease_id", lease->id()},
-            {"bytes", lease->size_bytes()},
-            {"device", lease->device()},
+            {"lease_id", lease.id()},
+            {"bytes", lease.size_bytes()},
+            {"device", lease.device()},
             {"took", absl::ToDoubleSeconds(took)}});
   const bool known = options_.fill.has_value() || options_.seed.has_value();
-  absl::StatusOr<FilledLease> read = FilledLease::Read(
-      *std::move(lease), known ? std::optional(NextPattern(0)) : std::nullopt);
-  if (!read.ok()) return read.status();
-  leases_.push_back(*std::move(read));
+  GMB_ASSIGN_OR_RETURN(
+      FilledLease read,
+      FilledLease::Read(std::move(lease),
+                        known ? std::optional(NextPattern(0)) : std::nullopt));
+  leases_.push_back(std::move(read));
   return absl::OkStatus();
 }
 
 absl::Status Holder::GetLeases() {
   if (!options_.attach.empty()) return AttachAndRead();
   for (uint32_t index = 0; index < options_.count; ++index) {
-    if (absl::Status status = LeaseAndFill(index); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(LeaseAndFill(index));
   }
   return absl::OkStatus();
 }
@@ -186,7 +183,7 @@ absl::Status Holder::GetLeases() {
 // The gate is on last: what was done before needs no scope.
 absl::Status Holder::FallAsleep() {
   if (!options_.idle.has_value()) return absl::OkStatus();
-  if (absl::Status on = client_->TurnGateOn(); !on.ok()) return on;
+  GMB_RETURN_IF_ERROR(client_->TurnGateOn());
   const bool wakes = *options_.idle < absl::InfiniteDuration();
   log_.Say("idle",
            absl::StrCat("the gate is on, the memory may be taken",
@@ -220,7 +217,7 @@ absl::Status Holder::WaitForTheEnd() {
     if (session_ = client_->status(); !session_.ok()) return absl::OkStatus();
     if (absl::Now() >= wake) {
       lock.unlock();
-      if (absl::Status woken = Verify(); !woken.ok()) return woken;
+      GMB_RETURN_IF_ERROR(Verify());
       lock.lock();
       wake = absl::Now() + idle;
       continue;
@@ -264,20 +261,17 @@ void Holder::OnDraining(absl::Duration remaining) {
 
 absl::Status Holder::Run() {
   seed_ = options_.seed.has_value() ? *options_.seed : std::random_device{}();
-  if (absl::Status status = Connect(); !status.ok()) return status;
-  if (absl::Status status = GetLeases(); !status.ok()) return status;
-  if (absl::Status status = VerifyAll(leases_, &log_); !status.ok())
-    return status;
+  GMB_RETURN_IF_ERROR(Connect());
+  GMB_RETURN_IF_ERROR(GetLeases());
+  GMB_RETURN_IF_ERROR(VerifyAll(leases_, &log_));
   if (options_.seal || !options_.share_as.empty()) {
-    if (absl::Status status = SealAll(&leases_, &log_); !status.ok())
-      return status;
+    GMB_RETURN_IF_ERROR(SealAll(&leases_, &log_));
   }
-  if (absl::Status status = FallAsleep(); !status.ok()) return status;
-  if (absl::Status status = WaitForTheEnd(); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(FallAsleep());
+  GMB_RETURN_IF_ERROR(WaitForTheEnd());
   // Memory stays mapped when the broker is gone, so it can be judged still.
-  if (absl::Status status = Verify(); !status.ok()) return status;
-  if (absl::Status status = ReleaseAll(&leases_, &log_); !status.ok())
-    return status;
+  GMB_RETURN_IF_ERROR(Verify());
+  GMB_RETURN_IF_ERROR(ReleaseAll(&leases_, &log_));
   return session_;
 }
 
@@ -286,7 +280,7 @@ absl::Status Holder::Run() {
 absl::StatusOr<ExitCode> Hold(Context& context, const HoldOptions& options,
                               std::stop_token stop) {
   Holder holder(&context, options, std::move(stop));
-  if (absl::Status status = holder.Run(); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(holder.Run());
   return ExitCode::kOk;
 }
 

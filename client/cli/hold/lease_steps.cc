@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "client/cli/text/text.h"
 #include "gmb/error.h"
 
@@ -13,7 +14,7 @@ namespace gmb::cli {
 namespace {
 
 absl::Status VerifyOne(const FilledLease& filled, StepLog* log) {
-  if (absl::Status status = filled.Verify(); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(filled.Verify());
   log->Say("verified",
            absl::StrCat(SizeText(filled.lease().size_bytes()), " of lease ",
                         filled.lease().id(), ", checksum ",
@@ -25,7 +26,7 @@ absl::Status VerifyOne(const FilledLease& filled, StepLog* log) {
 }
 
 absl::Status FillAgain(FilledLease* filled, StepLog* log) {
-  if (absl::Status status = filled->Write(); !status.ok()) return status;
+  GMB_RETURN_IF_ERROR(filled->Write());
   log->Say("discarded",
            absl::StrCat("the contents of lease ", filled->lease().id(),
                         ", as they may be; written anew"),
@@ -49,8 +50,7 @@ absl::Status NotWoken(const absl::Status& status, absl::Duration wait) {
 
 absl::Status VerifyAll(const std::vector<FilledLease>& leases, StepLog* log) {
   for (const FilledLease& filled : leases) {
-    if (absl::Status status = VerifyOne(filled, log); !status.ok())
-      return status;
+    GMB_RETURN_IF_ERROR(VerifyOne(filled, log));
   }
   return absl::OkStatus();
 }
@@ -77,7 +77,7 @@ absl::Status VerifyMapped(Contents contents, std::vector<FilledLease>* leases,
 
 absl::Status SealAll(std::vector<FilledLease>* leases, StepLog* log) {
   for (FilledLease& filled : *leases) {
-    if (absl::Status status = filled.Seal(); !status.ok()) return status;
+    GMB_RETURN_IF_ERROR(filled.Seal());
     const uint64_t id = filled.lease().id();
     log->Say("sealed", absl::StrCat("lease ", id), {{"lease_id", id}});
   }
@@ -87,8 +87,7 @@ absl::Status SealAll(std::vector<FilledLease>* leases, StepLog* log) {
 absl::Status ReleaseAll(std::vector<FilledLease>* leases, StepLog* log) {
   for (FilledLease& filled : *leases) {
     const uint64_t id = filled.lease().id();
-    if (absl::Status status = std::move(filled).Release(); !status.ok())
-      return status;
+    GMB_RETURN_IF_ERROR(std::move(filled).Release());
     log->Say("released", absl::StrCat("lease ", id), {{"lease_id", id}});
   }
   leases->clear();
