@@ -145,6 +145,7 @@ absl::Status LentSockets(Attack& attack) {
     SocketPair report = MakeSocketPair(SOCK_SEQPACKET);
     const pid_t lender = ::fork();
     if (lender == 0) {
+      ::signal(SIGTERM, SIG_IGN);  // the attack ends between two loans
       between.ends[1].reset();
       Lend(attack.options().socket_dir,
            ipc::SeqpacketSocket(std::move(between.ends[0])));
@@ -152,6 +153,7 @@ absl::Status LentSockets(Attack& attack) {
     between.ends[0].reset();
     const pid_t borrower = ::fork();
     if (borrower == 0) {
+      ::signal(SIGTERM, SIG_IGN);
       const std::string told =
           Borrow(attack.options(), lender,
                  ipc::SeqpacketSocket(std::move(between.ends[1])), by_breach);
