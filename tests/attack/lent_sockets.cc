@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <utility>
 #include <vector>
@@ -161,7 +162,8 @@ absl::Status LentSockets(Attack& attack) {
       ::_exit(0);
     }
     between.ends[1].reset();
-    ::waitpid(borrower, nullptr, 0);
+    while (::waitpid(borrower, nullptr, 0) < 0 && errno == EINTR) {
+    }
     ::kill(lender, SIGKILL);
     ::waitpid(lender, nullptr, 0);
     report.ends[1].reset();
