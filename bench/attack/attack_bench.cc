@@ -66,7 +66,8 @@ std::vector<AttackSpec> AllAttacks() {
       {{"linger_fd_grpc", "--connections", "24", "--greet"}},
   };
   // Each with a session for each of its connections.
-  for (const char* name : {"open_calls", "unread_answers"})
+  for (const char* name : {"open_calls", "unread_answers", "quota_questions",
+                           "notices", "hopeless_requests"})
     attacks.push_back({{name, "--connections", "60"}});
   attacks.push_back({{"data_pings", "--greet"}});
   for (const char* name :

@@ -10,9 +10,10 @@ namespace {
 
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-// How often each message to a client lets it ping, or enlarge a window, more
-// than time does. What it sends itself earns it nothing.
+// How often each message to a client lets it ping, enlarge a window, or cut a
+// message, more than time does. What it sends itself earns it nothing.
 constexpr double kPingsAMessage = 1;
+constexpr double kShortDataAMessage = 1;
 constexpr double kWindowUpdatesAMessage = 2;
 
 // gRPC keeps some 40 bytes for each piece of a message that is not complete: a
@@ -127,6 +128,7 @@ void FrameGuard::OnServerBytes(absl::string_view bytes) {
               if (ends) streams_.erase(frame.stream);
               if (frame.type == FrameHeader::kData && frame.length > 0) {
                 pings_.Earn(kPingsAMessage);
+                short_data_.Earn(kShortDataAMessage);
                 window_updates_.Earn(kWindowUpdatesAMessage);
               }
               return absl::OkStatus();

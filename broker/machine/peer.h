@@ -40,7 +40,8 @@ struct Welcome {
 struct Caller {
   uint64_t session = 0;
   bool is_operator = false;
-  std::string name;  // for the audit log: "uid 0, pid 4711 (gmb)"
+  quota::TenantId tenant{};  // not an operator's
+  std::string name;          // for the audit log: "uid 0, pid 4711 (gmb)"
 };
 
 }  // namespace gmb::broker

@@ -166,8 +166,10 @@ absl::StatusOr<Caller> Machine::Authenticate(absl::string_view token,
                             "greet on the handle socket first and send its "
                             "token as metadata gmb-session-bin");
   }
-  return Caller{session->id, !session->tenant.has_value(),
-                CallerName(session->peer)};
+  return Caller{.session = session->id,
+                .is_operator = !session->tenant.has_value(),
+                .tenant = session->tenant.value_or(quota::TenantId{}),
+                .name = CallerName(session->peer)};
 }
 
 absl::Status Machine::CheckStream(uint64_t session_id) const {

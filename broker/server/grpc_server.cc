@@ -52,9 +52,10 @@ void SetCommonOptions(grpc::ServerBuilder* builder) {
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     GrpcConnections* connections, Gateway* gateway,
     std::function<void(uint64_t, std::string_view)> end_session, Core* core,
-    const CallAuthenticator* calls, AdminService* admin) {
+    const CallAuthenticator* calls, AdminService* admin,
+    const RequestPace::Options& pace) {
   std::unique_ptr<GrpcServer> server(
-      new GrpcServer(connections, gateway, core, calls));
+      new GrpcServer(connections, gateway, core, calls, pace));
   server->StartForTenants();
   server->StartForOperators(admin);
   if (server->for_tenants_ == nullptr || server->for_operators_ == nullptr)

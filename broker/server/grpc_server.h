@@ -14,6 +14,7 @@
 #include "broker/server/admin_service.h"
 #include "broker/server/call_authenticator.h"
 #include "broker/server/refused_calls.h"
+#include "broker/server/request_pace.h"
 #include "broker/server/session_service.h"
 #include "grpcpp/server.h"
 
@@ -27,10 +28,12 @@ namespace gmb::broker {
 class GrpcServer {
  public:
   // All of them must outlive the server. `end_session`: see Gateway::Calls.
+  // `pace`: of tenants' requests.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
       GrpcConnections* connections, Gateway* gateway,
       std::function<void(uint64_t, std::string_view)> end_session, Core* core,
-      const CallAuthenticator* calls, AdminService* admin);
+      const CallAuthenticator* calls, AdminService* admin,
+      const RequestPace::Options& pace = {});
   ~GrpcServer();
 
   // The answer to health checks: SERVING until said otherwise.
@@ -41,11 +44,12 @@ class GrpcServer {
 
  private:
   GrpcServer(GrpcConnections* connections, Gateway* gateway, Core* core,
-             const CallAuthenticator* calls)
+             const CallAuthenticator* calls, const RequestPace::Options& pace)
       : connections_(connections),
         gateway_(gateway),
-        tenants_sessions_(core, calls),
-        operators_sessions_(core, calls),
+        pace_(pace),
+        tenants_sessions_(core, calls, &pace_),
+        operators_sessions_(core, calls, &pace_),
         refused_calls_(calls) {}
 
   void StartForTenants();
@@ -54,6 +58,7 @@ class GrpcServer {
 
   GrpcConnections* const connections_;
   Gateway* const gateway_;
+  RequestPace pace_;
   SessionService tenants_sessions_;
   SessionService operators_sessions_;
   RefusedCalls refused_calls_;

@@ -18,6 +18,16 @@ using Reactor = grpc::ServerBidiReactor<v1::ClientMessage, v1::BrokerMessage>;
 // written. A write to one that never reads would not end before its connection.
 constexpr std::chrono::seconds kLastWrite{1};
 
+// What an answer cost more than a message that nobody answers, in messages.
+// Nobody who means well is refused often.
+constexpr int kRefusal = 16;
+constexpr int kQuotaReport = 1;
+
+int CostOf(const v1::BrokerMessage& answer) {
+  if (answer.has_error()) return kRefusal;
+  return answer.has_quota_report() ? kQuotaReport : 0;
+}
+
 // A stream refused before it began.
 class RefusedStream : public Reactor {
  public:
@@ -32,11 +42,13 @@ class SessionStream : public Reactor,
                       public StreamSink,
                       public std::enable_shared_from_this<SessionStream> {
  public:
-  SessionStream(Core* core, grpc::CallbackServerContext* context,
-                AuthenticatedCall call)
+  SessionStream(Core* core, RequestPace* pace,
+                grpc::CallbackServerContext* context, AuthenticatedCall call)
       : core_(core),
+        pace_(pace),
         context_(context),
         session_(call.caller.session),
+        tenant_(call.caller.tenant),
         proof_(std::move(call.proof)) {}
 
   // Nothing is read before the outbox is attached: answers need it.
@@ -54,6 +66,8 @@ class SessionStream : public Reactor,
   }
 
   bool Write(v1::BrokerMessage message) override {
+    if (const int cost = CostOf(message); cost > 0)
+      pace_->Count(tenant_, cost, std::chrono::steady_clock::now());
     {
       base::MutexLock lock(&mu_);
       if (ending_) return false;
@@ -122,20 +136,44 @@ class SessionStream : public Reactor,
  private:
   // Without the lock: a read may complete, and be handled, at once.
   void ReadNext() {
+    grpc::Alarm* pause = nullptr;
+    std::chrono::nanoseconds wait{0};
     {
       base::MutexLock lock(&mu_);
       if (ending_) return;
       // A client that does not read its answers is not read either.
       waits_for_reader_ = outbox_->crowded();
       if (waits_for_reader_) return;
+      wait = WaitForTurn();
+      if (wait.count() > 0) {
+        pause_ = std::make_unique<grpc::Alarm>();
+        pause = pause_.get();
+      } else {
+        --let_in_;
+      }
       ++starting_;
     }
-    StartRead(&incoming_);
+    if (pause == nullptr) {
+      StartRead(&incoming_);
+    } else {
+      pause->Set(std::chrono::system_clock::now() + wait,
+                 [weak = weak_from_this()](bool /*ok*/) {
+                   if (auto self = weak.lock()) self->ReadNext();
+                 });
+    }
     {
       base::MutexLock lock(&mu_);
       --starting_;
     }
     FinishIfIdle();
+  }
+
+  // A turn is waited for once; then all of it may be read.
+  std::chrono::nanoseconds WaitForTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (let_in_ > 0) return std::chrono::nanoseconds(0);
+    let_in_ = RequestPace::kTurn;
+    const auto now = std::chrono::steady_clock::now();
+    return pace_->NextTurn(tenant_, now) - now;
   }
 
   bool MayReadAgain() {
@@ -171,8 +209,10 @@ class SessionStream : public Reactor,
   }
 
   Core* const core_;
+  RequestPace* const pace_;
   grpc::CallbackServerContext* const context_;
   const uint64_t session_;
+  const quota::TenantId tenant_;
   const GrpcConnections::Proof proof_;
   grpc::Alarm last_write_;
   std::shared_ptr<SessionStream> self_;
@@ -184,6 +224,9 @@ class SessionStream : public Reactor,
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   int starting_ ABSL_GUARDED_BY(mu_) = 0;
+  uint32_t let_in_ ABSL_GUARDED_BY(mu_) = 0;  // of its turn, not read yet
+  // A new one each time: the last one may still be on its way out.
+  std::unique_ptr<grpc::Alarm> pause_ ABSL_GUARDED_BY(mu_);
   // The next request is read once fewer answers wait.
   bool waits_for_reader_ ABSL_GUARDED_BY(mu_) = false;
   // Written under mu_; read by gRPC while writing_ or ending_ keeps it still.
@@ -197,7 +240,7 @@ Reactor* SessionService::Session(grpc::CallbackServerContext* context) {
   absl::StatusOr<AuthenticatedCall> call = calls_->Authenticate(*context);
   if (!call.ok()) return new RefusedStream(proto::ToGrpcStatus(call.status()));
   auto stream =
-      std::make_shared<SessionStream>(core_, context, *std::move(call));
+      std::make_shared<SessionStream>(core_, pace_, context, *std::move(call));
   stream->Begin();
   return stream.get();
 }

@@ -3,6 +3,7 @@
 
 #include "broker/core/core.h"
 #include "broker/server/call_authenticator.h"
+#include "broker/server/request_pace.h"
 #include "gmb/v1/session.grpc.pb.h"
 
 namespace gmb::broker {
@@ -14,9 +15,9 @@ class SessionService : public v1::SessionService::CallbackService {
   // A client's message has some hundred bytes at the most.
   static constexpr int kMaxMessageBytes = 8 * 1024;
 
-  // Both must outlive the service.
-  SessionService(Core* core, const CallAuthenticator* calls)
-      : core_(core), calls_(calls) {}
+  // All must outlive the service.
+  SessionService(Core* core, const CallAuthenticator* calls, RequestPace* pace)
+      : core_(core), calls_(calls), pace_(pace) {}
 
   grpc::ServerBidiReactor<v1::ClientMessage, v1::BrokerMessage>* Session(
       grpc::CallbackServerContext* context) override;
@@ -24,6 +25,7 @@ class SessionService : public v1::SessionService::CallbackService {
  private:
   Core* const core_;
   const CallAuthenticator* const calls_;
+  RequestPace* const pace_;
 };
 
 }  // namespace gmb::broker

@@ -25,6 +25,7 @@ struct AttackOptions {
   uint64_t bytes = uint64_t{64} << 20;  // to lease
   int pid = 1;                          // in whose name
   std::string token;                    // stolen, in hexadecimals
+  std::string other_dir;                // of another tenant
   std::string path;                     // what is not to be touched
   std::string step;                     // where it stops
   std::string then = "stop";            // or kill
@@ -68,16 +69,20 @@ absl::Status FuseFds(Attack& attack);
 absl::Status Guessing(Attack& attack);
 absl::Status Halts(Attack& attack);
 absl::Status HoldSessions(Attack& attack);
+absl::Status HopelessRequests(Attack& attack);
 absl::Status InflightCycles(Attack& attack);
+absl::Status LentSockets(Attack& attack);
 absl::Status LingerFdGrpc(Attack& attack);
 absl::Status LingerFdHandle(Attack& attack);
 absl::Status LinkAmbush(Attack& attack);
 absl::Status LinkRaces(Attack& attack);
+absl::Status Notices(Attack& attack);
 absl::Status OddFds(Attack& attack);
 absl::Status OpenCalls(Attack& attack);
 absl::Status PassedOn(Attack& attack);
 absl::Status PingFlood(Attack& attack);
 absl::Status PunchSlabs(Attack& attack);
+absl::Status QuotaQuestions(Attack& attack);
 absl::Status RapidReset(Attack& attack);
 absl::Status SettingsFlood(Attack& attack);
 absl::Status SingleBytes(Attack& attack);
@@ -86,6 +91,7 @@ absl::Status UnknownTokenCalls(Attack& attack);
 absl::Status UnreadAnswers(Attack& attack);
 absl::Status UnreadCalls(Attack& attack);
 absl::Status UnreadSlabs(Attack& attack);
+absl::Status WaitingRequests(Attack& attack);
 // No attack: takes processor time as one does, for comparison.
 absl::Status ControlBurner(Attack& attack);
 

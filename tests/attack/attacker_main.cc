@@ -36,16 +36,20 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"guessing", Guessing},
       {"halts", Halts},
       {"hold_sessions", HoldSessions},
+      {"hopeless_requests", HopelessRequests},
       {"inflight_cycles", InflightCycles},
+      {"lent_sockets", LentSockets},
       {"linger_fd_grpc", LingerFdGrpc},
       {"linger_fd_handle", LingerFdHandle},
       {"link_ambush", LinkAmbush},
       {"link_races", LinkRaces},
+      {"notices", Notices},
       {"odd_fds", OddFds},
       {"open_calls", OpenCalls},
       {"passed_on", PassedOn},
       {"ping_flood", PingFlood},
       {"punch_slabs", PunchSlabs},
+      {"quota_questions", QuotaQuestions},
       {"rapid_reset", RapidReset},
       {"settings_flood", SettingsFlood},
       {"single_bytes", SingleBytes},
@@ -54,6 +58,7 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"unread_answers", UnreadAnswers},
       {"unread_calls", UnreadCalls},
       {"unread_slabs", UnreadSlabs},
+      {"waiting_requests", WaitingRequests},
   };
   return *attacks;
 }
@@ -61,6 +66,7 @@ const std::map<std::string, AttackFunction>& Attacks() {
 bool Set(const std::string& name, const std::string& value,
          AttackOptions* options) {
   const std::map<std::string, std::string*> texts = {
+      {"--other-dir", &options->other_dir},
       {"--path", &options->path},
       {"--socket", &options->socket},
       {"--socket-dir", &options->socket_dir},

@@ -52,7 +52,7 @@ class Life {
       return absl::UnavailableError("no grant");
     At("granted");
     const uint64_t lease = grant->grant().lease_id();
-    auto slabs = TakeSlabs(&*session, grant->grant().slabs());
+    auto slabs = TakeSlabs(session->socket(), grant->grant().slabs());
     if (!slabs.ok()) return slabs.status();
     At("acknowledged");
     stream.Send(MappedOf(lease, 0));

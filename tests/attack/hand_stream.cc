@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/attack/http_frames.h"
 
@@ -13,13 +14,6 @@ namespace {
 
 constexpr absl::Duration kWrite = absl::Seconds(5);
 constexpr size_t kMessageHeaderBytes = 5;
-
-size_t BigEndian(const std::string& bytes, size_t at, size_t count) {
-  size_t value = 0;
-  for (size_t i = 0; i < count; ++i)
-    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  return value;
-}
 
 bool Await(int fd, short events, absl::Time deadline) {
   const absl::Duration rest = deadline - absl::Now();
@@ -37,6 +31,13 @@ bool HandStream::Open(const std::string& socket_dir, const std::string& token) {
   connection_.Append(Opening());
   OpenCall(token);
   return is_open();
+}
+
+void HandStream::OpenOn(base::UniqueFd connection, uint32_t next_stream,
+                        const std::string& token) {
+  frames_.clear();
+  connection_.Adopt(std::move(connection), next_stream);
+  OpenCall(token);
 }
 
 void HandStream::OpenCall(const std::string& token) {
@@ -101,33 +102,31 @@ bool HandStream::ReadMore(absl::Time deadline) {
 }
 
 void HandStream::TakeFrames() {
-  while (frames_.size() >= kFrameHeaderBytes) {
-    const size_t payload = BigEndian(frames_, 0, 3);
-    if (frames_.size() < kFrameHeaderBytes + payload) return;
-    const auto type = static_cast<FrameType>(frames_[3]);
-    const auto flags = static_cast<uint8_t>(frames_[4]);
-    const size_t stream = BigEndian(frames_, 5, 4);
-    if (type == FrameType::kData && stream == stream_)
-      messages_ += frames_.substr(kFrameHeaderBytes, payload);
-    if (type == FrameType::kSettings && (flags & kAck) == 0)
-      connection_.Append(Frame(FrameType::kSettings, kAck, 0));
-    if (type == FrameType::kPing && (flags & kAck) == 0) {
-      connection_.Append(Frame(FrameType::kPing, kAck, 0,
-                               frames_.substr(kFrameHeaderBytes, payload)));
-    }
-    frames_.erase(0, kFrameHeaderBytes + payload);
-    // The trailers of the call, or its end before it began.
-    const bool over = (type == FrameType::kHeaders && stream == stream_ &&
-                       (flags & kEndStream) != 0) ||
-                      (type == FrameType::kRstStream && stream == stream_);
-    if (over) connection_.Close();
-  }
+  absl::string_view bytes = frames_;
+  while (const std::optional<ReceivedFrame> frame = TakeFrame(&bytes))
+    Take(*frame);
+  frames_.erase(0, frames_.size() - bytes.size());
   if (is_open()) connection_.Write();
+}
+
+void HandStream::Take(const ReceivedFrame& frame) {
+  if (frame.type == FrameType::kData && frame.stream == stream_)
+    absl::StrAppend(&messages_, frame.payload);
+  const bool asks_for_ack = (frame.flags & kAck) == 0;
+  if (frame.type == FrameType::kSettings && asks_for_ack)
+    connection_.Append(Frame(FrameType::kSettings, kAck, 0));
+  if (frame.type == FrameType::kPing && asks_for_ack)
+    connection_.Append(Frame(FrameType::kPing, kAck, 0, frame.payload));
+  // The trailers of the call, or its end before it began.
+  const bool over =
+      (frame.type == FrameType::kHeaders && (frame.flags & kEndStream) != 0) ||
+      frame.type == FrameType::kRstStream;
+  if (over && frame.stream == stream_) connection_.Close();
 }
 
 void HandStream::TakeMessages() {
   while (messages_.size() >= kMessageHeaderBytes) {
-    const size_t bytes = BigEndian(messages_, 1, 4);
+    const size_t bytes = ReadBigEndian(messages_.substr(1, 4));
     if (messages_.size() < kMessageHeaderBytes + bytes) return;
     v1::BrokerMessage message;
     if (message.ParseFromString(messages_.substr(kMessageHeaderBytes, bytes)))

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "gmb/v1/session.pb.h"
 #include "tests/attack/http_connection.h"
+#include "tests/attack/http_frames.h"
 
 namespace gmb::attack {
 
@@ -22,6 +23,10 @@ class HandStream {
   [[nodiscard]] bool is_open() const { return connection_.is_open(); }
   void Close() { connection_.Close(); }
   [[nodiscard]] int fd() const { return connection_.fd(); }
+  // As Open, on a connection that another stream has made, and no longer uses.
+  // Its calls so far had streams before `next_stream`.
+  void OpenOn(base::UniqueFd connection, uint32_t next_stream,
+              const std::string& token);
   // Takes an open connection over as it is: a new call on it.
   void OpenCall(const std::string& token);
 
@@ -41,6 +46,7 @@ class HandStream {
   // False when nothing came in time, or the stream is over.
   bool ReadMore(absl::Time deadline);
   void TakeFrames();
+  void Take(const ReceivedFrame& frame);
   void TakeMessages();
 
   HttpConnection connection_;

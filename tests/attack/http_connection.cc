@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "ipc/socket_path.h"
 
@@ -31,6 +32,12 @@ bool HttpConnection::Connect(const std::string& path) {
   Close();
   fd_ = ConnectNow(path, SOCK_STREAM);
   return is_open();
+}
+
+void HttpConnection::Adopt(base::UniqueFd fd, uint32_t next_stream) {
+  Close();
+  fd_ = std::move(fd);
+  next_stream_ = next_stream;
 }
 
 void HttpConnection::Close() {

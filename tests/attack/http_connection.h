@@ -15,6 +15,8 @@ class HttpConnection {
  public:
   // False: the backlog is full, nobody listens, or no fd is left.
   [[nodiscard]] bool Connect(const std::string& path);
+  // Goes on with one that another process made.
+  void Adopt(base::UniqueFd fd, uint32_t next_stream);
   void Close();
 
   [[nodiscard]] bool is_open() const { return fd_.valid(); }

@@ -7,6 +7,12 @@
 namespace gmb::attack {
 namespace {
 
+// Entries of HPACK's static table, as the first byte of a field.
+constexpr char kMethodPost = '\x83';
+constexpr char kSchemeHttp = '\x86';
+
+}  // namespace
+
 std::string BigEndian(uint64_t value, int bytes) {
   std::string text;
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
@@ -14,11 +20,25 @@ std::string BigEndian(uint64_t value, int bytes) {
   return text;
 }
 
-// Entries of HPACK's static table, as the first byte of a field.
-constexpr char kMethodPost = '\x83';
-constexpr char kSchemeHttp = '\x86';
+uint64_t ReadBigEndian(absl::string_view bytes) {
+  uint64_t value = 0;
+  for (const char byte : bytes)
+    value = value << 8 | static_cast<unsigned char>(byte);
+  return value;
+}
 
-}  // namespace
+std::optional<ReceivedFrame> TakeFrame(absl::string_view* bytes) {
+  if (bytes->size() < kFrameHeaderBytes) return std::nullopt;
+  const uint64_t payload = ReadBigEndian(bytes->substr(0, 3));
+  if (bytes->size() - kFrameHeaderBytes < payload) return std::nullopt;
+  const ReceivedFrame frame{
+      .type = static_cast<FrameType>((*bytes)[3]),
+      .flags = static_cast<uint8_t>((*bytes)[4]),
+      .stream = static_cast<uint32_t>(ReadBigEndian(bytes->substr(5, 4))),
+      .payload = bytes->substr(kFrameHeaderBytes, payload)};
+  bytes->remove_prefix(kFrameHeaderBytes + payload);
+  return frame;
+}
 
 std::string Frame(FrameType type, uint8_t flags, uint32_t stream,
                   absl::string_view payload) {
@@ -57,10 +77,12 @@ std::string CallHeaders(absl::string_view method, absl::string_view token) {
                       Field("gmb-session-bin", absl::Base64Escape(token)));
 }
 
+std::string MessageBytes(absl::string_view bytes) {
+  return absl::StrCat(BigEndian(0, 1), BigEndian(bytes.size(), 4), bytes);
+}
+
 std::string Message(uint32_t stream, absl::string_view bytes) {
-  const std::string payload =
-      absl::StrCat(BigEndian(0, 1), BigEndian(bytes.size(), 4), bytes);
-  return Frame(FrameType::kData, 0, stream, payload);
+  return Frame(FrameType::kData, 0, stream, MessageBytes(bytes));
 }
 
 }  // namespace gmb::attack

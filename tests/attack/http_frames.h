@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -32,6 +33,19 @@ inline constexpr size_t kMostFrameBytes = 16'384;
 [[nodiscard]] std::string Frame(FrameType type, uint8_t flags, uint32_t stream,
                                 absl::string_view payload = {});
 
+struct ReceivedFrame {
+  FrameType type;
+  uint8_t flags;
+  uint32_t stream;
+  absl::string_view payload;
+};
+// Takes the frame in front of `bytes`; none: it is not whole yet.
+[[nodiscard]] std::optional<ReceivedFrame> TakeFrame(absl::string_view* bytes);
+
+[[nodiscard]] std::string BigEndian(uint64_t value, int bytes);
+// At most 8 bytes.
+[[nodiscard]] uint64_t ReadBigEndian(absl::string_view bytes);
+
 // The preface and empty settings: how every connection starts.
 [[nodiscard]] std::string Opening();
 
@@ -46,7 +60,9 @@ inline constexpr size_t kMostFrameBytes = 16'384;
                                       absl::string_view token);
 inline constexpr char kSessionMethod[] = "/gmb.v1.SessionService/Session";
 
-// A message of a gRPC call as a DATA frame.
+// A message of a gRPC call as a DATA frame has it, one of several or alone.
+[[nodiscard]] std::string MessageBytes(absl::string_view bytes);
+// A DATA frame of one message.
 [[nodiscard]] std::string Message(uint32_t stream, absl::string_view bytes);
 
 }  // namespace gmb::attack

@@ -80,8 +80,17 @@ TEST_F(HttpFloodTest, EmptyContinuationsHoldUpNobody) {
 TEST_F(HttpFloodTest, CallsThatNeverEndAreNotKept) {
   ExpectHarmless({"open_calls", "--connections", "60"});
 }
-TEST_F(HttpFloodTest, WhoTakesNoAnswersIsReadNoFurther) {
+TEST_F(HttpFloodTest, SessionsThatTakeNoAnswersAreReadNoFurther) {
   ExpectHarmless({"unread_answers", "--connections", "60"});
+}
+TEST_F(HttpFloodTest, QuestionsWithoutEndHoldUpNobody) {
+  ExpectHarmless({"quota_questions", "--connections", "60"});
+}
+TEST_F(HttpFloodTest, RequestsWithoutEndHoldUpNobody) {
+  ExpectHarmless({"hopeless_requests", "--connections", "60"});
+}
+TEST_F(HttpFloodTest, NoticesWithoutEndHoldUpNobody) {
+  ExpectHarmless({"notices", "--connections", "60"});
 }
 
 // Where the kernel gives no pidfd of a peer, a session of the directory lets

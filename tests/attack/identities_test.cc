@@ -82,6 +82,31 @@ TEST_F(IdentitiesTest, WhatADeadProcessLeavesIsWorthNothing) {
   }
 }
 
+TEST_F(IdentitiesTest, BorrowersOfASessionsSocketsActForItsOwner) {
+  for (const Kernel kernel : {Kernel::kNewest, Kernel::kNoPassRightsNoPidfd}) {
+    SCOPED_TRACE(kernel);
+    Start(kernel);
+    const auto attacker =
+        StartAttacker({"lent_sockets", "--other-dir", TenantDir("other")});
+    ServeDuring(*attacker, 2);
+    EXPECT_TRUE(attacker->AwaitOut(" ended_by_breach="));
+    EXPECT_TRUE(attacker->AwaitOut(" ended_by_death="));
+    Stop(*attacker);
+    for (const std::string well :
+         {"served_as_lender=", "leased=", "own_session_lives="}) {
+      EXPECT_THAT(attacker->Out(), HasSubstr(well));
+    }
+    for (const std::string ill :
+         {"served_as_itself=", "own_token_served=", "stolen=", "not_ended=",
+          "own_session_lost=", "not_lent=", "not_served="}) {
+      EXPECT_THAT(attacker->Out(), Not(HasSubstr(ill)));
+    }
+    ExpectCalmAgain();
+    ExpectAllReturned();
+    TearDown();
+  }
+}
+
 // An ordinary user's, who may enter both tenants' directories.
 constexpr unsigned kUser = 64'322;
 

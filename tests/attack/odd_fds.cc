@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/attack/attack.h"
+#include "tests/attack/hand_stream.h"
 #include "tests/attack/http_connection.h"
 #include "tests/attack/http_frames.h"
 #include "tests/attack/odd_files.h"
@@ -52,15 +53,27 @@ class Sending {
     absl::StatusOr<OwnSession> session = OwnSession::Greet(dir_);
     if (session.ok()) Send(session->socket().fd(), "x");
   }
-  void ToGrpc(bool with_session) {
-    std::optional<OwnSession> session;
-    if (with_session) {
-      absl::StatusOr<OwnSession> greeted = OwnSession::Greet(dir_);
-      if (greeted.ok()) session.emplace(*std::move(greeted));
-    }
+  // The fd is still there, unread, when the connection ends.
+  void ToGrpcWithoutASession() {
     HttpConnection connection;
     if (connection.Connect(dir_ + "/gmb.sock"))
+      (void)SendOnly(connection.fd(), Opening());
+  }
+  void ToGrpcAtFirst() {
+    absl::StatusOr<OwnSession> session = OwnSession::Greet(dir_);
+    HttpConnection connection;
+    if (session.ok() && connection.Connect(dir_ + "/gmb.sock"))
       Send(connection.fd(), Opening());
+  }
+  void ToGrpcDuringACall() {
+    absl::StatusOr<OwnSession> session = OwnSession::Greet(dir_);
+    HandStream stream;
+    v1::ClientMessage ask;
+    ask.mutable_get_quota();
+    if (session.ok() && stream.Open(dir_, session->welcome().token()) &&
+        stream.Ask(ask, kOddFdsPatience).has_value()) {
+      Send(stream.fd(), Frame(FrameType::kPing, 0, 0, "12345678"));
+    }
   }
   // The connection lies unread in itself.
   void ItsOwnConnection() {
@@ -70,10 +83,13 @@ class Sending {
   }
 
  private:
-  void Send(int socket, const std::string& bytes) {
+  bool SendOnly(int socket, const std::string& bytes) {
     const int error = SendFds(socket, bytes, CopyOf(file_.fd));
     attack_->Count(file_.kind + (error == 0 ? "" : "_not_sent"));
-    if (error == 0) AwaitHangUp(socket);
+    return error == 0;
+  }
+  void Send(int socket, const std::string& bytes) {
+    if (SendOnly(socket, bytes)) AwaitHangUp(socket);
   }
 
   Attack* const attack_;
@@ -90,7 +106,9 @@ absl::Status OddFds(Attack& attack) {
     sending.BeforeTheGreeting();
     sending.WithHello();
     sending.AfterTheGreeting();
-    sending.ToGrpc(/*with_session=*/turn % 2 == 0);
+    sending.ToGrpcWithoutASession();
+    sending.ToGrpcAtFirst();
+    sending.ToGrpcDuringACall();
     sending.ItsOwnConnection();
     if (turn >= files.size()) ::poll(nullptr, 0, 1);
     if (turn == files.size()) attack.Count("all_kinds");

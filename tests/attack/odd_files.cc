@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <utility>
 
 #include "tests/attack/send_fds.h"
@@ -44,6 +47,34 @@ int HugeMemory() {
   const int memory = ::memfd_create("odd", MFD_CLOEXEC);
   if (memory >= 0) (void)::ftruncate(memory, off_t{1} << 46);
   return memory;
+}
+
+int SecretMemory() {
+  const int memory = static_cast<int>(::syscall(SYS_memfd_secret, O_CLOEXEC));
+  if (memory >= 0) (void)::ftruncate(memory, 4096);
+  return memory;
+}
+
+// Whoever touches its page waits for the one who reads the fd.
+int WatchedMemory() {
+  const int watch = static_cast<int>(
+      ::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+  uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
+  if (watch < 0 || ::ioctl(watch, UFFDIO_API, &api) != 0) return watch;
+  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  uffdio_register whole{};
+  whole.range = {.start = reinterpret_cast<uintptr_t>(page), .len = 4096};
+  whole.mode = UFFDIO_REGISTER_MODE_MISSING;
+  (void)::ioctl(watch, UFFDIO_REGISTER, &whole);
+  return watch;
+}
+
+// Of a process that has ended, and is not waited for.
+int PidfdOfTheDead() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  return static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
 }
 
 int OpenRing() {
@@ -99,6 +130,9 @@ std::vector<OddFile> MakeOddFiles() {
       {"huge_memory", HugeMemory()},
       {"huge_pages", ::memfd_create("odd", MFD_CLOEXEC | MFD_HUGETLB)},
       {"pidfd", static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))},
+      {"pidfd_of_the_dead", PidfdOfTheDead()},
+      {"secret_memory", SecretMemory()},
+      {"watched_memory", WatchedMemory()},
       {"path", ::open("/proc", O_PATH | O_CLOEXEC)},
       {"directory", ::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)},
       {"device", ::open("/dev/zero", O_RDWR | O_CLOEXEC)},

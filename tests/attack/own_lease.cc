@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "gmb/v1/handle.pb.h"
 
 namespace gmb::attack {
 namespace {
@@ -52,12 +53,11 @@ v1::ClientMessage MappedOf(uint64_t lease, uint64_t move) {
   return message;
 }
 
-absl::StatusOr<std::vector<Slab>> TakeSlabs(OwnSession* session,
+absl::StatusOr<std::vector<Slab>> TakeSlabs(ipc::SeqpacketSocket& socket,
                                             uint32_t count) {
   std::vector<Slab> slabs;
   while (slabs.size() < count) {
-    absl::StatusOr<ipc::Packet> packet =
-        session->socket().Receive(kLeasePatience);
+    absl::StatusOr<ipc::Packet> packet = socket.Receive(kLeasePatience);
     if (!packet.ok()) return packet.status();
     v1::BrokerFrame frame;
     if (!frame.ParseFromString(packet->bytes) || !frame.has_slabs())
@@ -69,8 +69,8 @@ absl::StatusOr<std::vector<Slab>> TakeSlabs(OwnSession* session,
     v1::ClientFrame ack;
     ack.mutable_slabs_ack()->set_frame_id(frame.slabs().frame_id());
     const absl::Status sent =
-        session->socket().Send(ack.SerializeAsString(), {},
-                               /*with_credentials=*/false, kLeasePatience);
+        socket.Send(ack.SerializeAsString(), {},
+                    /*with_credentials=*/false, kLeasePatience);
     if (!sent.ok()) return sent;
   }
   return slabs;

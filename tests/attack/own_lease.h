@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 #include "gmb/v1/session.pb.h"
+#include "ipc/seqpacket.h"
 #include "tests/attack/hand_stream.h"
-#include "tests/attack/own_session.h"
 
 namespace gmb::attack {
 
@@ -31,8 +31,8 @@ struct Slab {
 [[nodiscard]] v1::ClientMessage MappedOf(uint64_t lease, uint64_t move);
 
 // Receives Slabs frames until `count` slabs are here, acknowledging each.
-[[nodiscard]] absl::StatusOr<std::vector<Slab>> TakeSlabs(OwnSession* session,
-                                                          uint32_t count);
+[[nodiscard]] absl::StatusOr<std::vector<Slab>> TakeSlabs(
+    ipc::SeqpacketSocket& socket, uint32_t count);
 
 }  // namespace gmb::attack
 

@@ -69,7 +69,7 @@ class Puncher {
 
  private:
   absl::Status Take(uint64_t lease, uint64_t move, uint32_t count) {
-    auto slabs = TakeSlabs(&session_, count);
+    auto slabs = TakeSlabs(session_.socket(), count);
     if (!slabs.ok()) return slabs.status();
     slabs_ = *std::move(slabs);
     for (const Slab& slab : slabs_) std::memset(slab.at, 0x66, slab.bytes);

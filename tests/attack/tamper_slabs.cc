@@ -60,7 +60,7 @@ absl::Status TamperSlabs(Attack& attack) {
       attack.Count("no_lease");
       continue;
     }
-    auto slabs = TakeSlabs(&*session, grant->grant().slabs());
+    auto slabs = TakeSlabs(session->socket(), grant->grant().slabs());
     if (!slabs.ok()) continue;
     for (const Slab& slab : *slabs) Tamper(slab, options.keep);
     slabs->clear();

@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<Slab>> Share(Reader* writer, uint64_t bytes) {
   if (!grant.has_value() || !grant->has_grant())
     return absl::UnavailableError("no lease to share");
   absl::StatusOr<std::vector<Slab>> slabs =
-      TakeSlabs(&writer->session, grant->grant().slabs());
+      TakeSlabs(writer->session.socket(), grant->grant().slabs());
   if (!slabs.ok()) return slabs;
   writer->stream.Send(MappedOf(grant->grant().lease_id(), 0));
   v1::ClientMessage seal;

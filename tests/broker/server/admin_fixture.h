@@ -44,7 +44,7 @@ class AdminFixture : public CoreSharedTest {
     server_ = GrpcServer::Start(
                   connections_.get(), gateway_.get(),
                   [](uint64_t /*session*/, std::string_view /*reason*/) {},
-                  &core, calls_.get(), admin_service_.get())
+                  &core, calls_.get(), admin_service_.get(), Pace())
                   .value();
     PeerIdentity peer;
     peer.origin = Origin::kAdmin;
@@ -56,6 +56,8 @@ class AdminFixture : public CoreSharedTest {
         grpc::CreateChannel("unix:" + (directory_ / "gmb.sock"),
                             grpc::InsecureChannelCredentials()));
   }
+
+  [[nodiscard]] virtual RequestPace::Options Pace() const { return {}; }
 
   virtual void OpenStore() {
     store_ = QuotaStore::Open(directory_.path()).value();
@@ -81,7 +83,7 @@ class AdminFixture : public CoreSharedTest {
   const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
   Admission admission_;
   std::unique_ptr<GrpcConnections> connections_;
-  std::unique_ptr<Gateway> gateway_;  // nobody comes by it here
+  std::unique_ptr<Gateway> gateway_;  // nobody comes by it unless let in
   std::unique_ptr<CallAuthenticator> calls_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<GrpcServer> server_;

@@ -1,0 +1,43 @@
+// Leaves time for others when a tenant asks without end.
+#include "broker/server/request_pace.h"
+
+#include <algorithm>
+
+namespace gmb::broker {
+namespace {
+
+constexpr std::chrono::seconds kMostOwed{1};
+
+std::chrono::nanoseconds TimeOf(double messages, double a_second) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(messages / a_second));
+}
+
+}  // namespace
+
+RequestPace::RequestPace(const Options& options)
+    : a_message_(TimeOf(1, options.a_second)),
+      ahead_(TimeOf(options.at_once - kTurn, options.a_second)) {}
+
+RequestPace::Time& RequestPace::NextOf(quota::TenantId tenant, Time now) {
+  Time& next = next_.try_emplace(tenant, now - ahead_).first->second;
+  next = std::max(next, now - ahead_);
+  return next;
+}
+
+void RequestPace::Count(quota::TenantId tenant, int messages, Time now) {
+  base::MutexLock lock(&mu_);
+  Time& next = NextOf(tenant, now);
+  next =
+      std::max(next, std::min(next + messages * a_message_, now + kMostOwed));
+}
+
+RequestPace::Time RequestPace::NextTurn(quota::TenantId tenant, Time now) {
+  base::MutexLock lock(&mu_);
+  Time& next = NextOf(tenant, now);
+  const Time turn = std::max(next, now);
+  next += kTurn * a_message_;
+  return turn;
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,49 @@
+#ifndef GMB_BROKER_SERVER_REQUEST_PACE_H_
+#define GMB_BROKER_SERVER_REQUEST_PACE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+
+#include "base/mutex.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// How fast a tenant's processes are read, all of them together. What they send
+// costs the broker far more than them: a frame of 16 KiB holds more than a
+// thousand messages, and all who come later wait for them. No honest tenant
+// comes near the pace. Beyond it the tenant's streams take turns, one after the
+// other, so that the broker is never busy with it for long. Thread-safe.
+class RequestPace {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Options {
+    double at_once = 10'000;
+    double a_second = 20'000;
+  };
+  // So many messages are read in a turn.
+  static constexpr uint32_t kTurn = 16;
+
+  explicit RequestPace(const Options& options);
+
+  // A message to the tenant counts as so many further ones of it, up to a
+  // second's worth ahead: many waits may end together.
+  void Count(quota::TenantId tenant, int messages, Time now);
+
+  // When a stream of the tenant may read its next kTurn messages: now, or then.
+  [[nodiscard]] Time NextTurn(quota::TenantId tenant, Time now);
+
+ private:
+  [[nodiscard]] Time& NextOf(quota::TenantId tenant, Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::chrono::nanoseconds a_message_;
+  const std::chrono::nanoseconds ahead_;  // of them, at once
+  base::Mutex mu_;
+  std::map<quota::TenantId, Time> next_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_REQUEST_PACE_H_

@@ -1,0 +1,151 @@
+// A tenant that asks without end is read at a pace, and others are not.
+#include "broker/server/request_pace.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "broker/doors/admission.h"
+#include "gmb/v1/session.grpc.pb.h"
+#include "tests/broker/server/admin_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr quota::TenantId kEager{1};
+constexpr quota::TenantId kCalm{2};
+constexpr RequestPace::Time kDawn{std::chrono::hours(1)};
+
+// How many turns a tenant has at once. Takes one more.
+int TurnsAtOnce(RequestPace* pace, quota::TenantId tenant,
+                RequestPace::Time now) {
+  int turns = 0;
+  while (pace->NextTurn(tenant, now) == now) ++turns;
+  return turns;
+}
+
+TEST(RequestPaceTest, GivesSomeTurnsAtOnceAndThenOneAfterTheOther) {
+  RequestPace pace({.at_once = 160, .a_second = 1600});
+  EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn), 10);
+  EXPECT_EQ(pace.NextTurn(kEager, kDawn), kDawn + milliseconds(20));
+  EXPECT_EQ(pace.NextTurn(kEager, kDawn), kDawn + milliseconds(30));
+  EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn + milliseconds(70)), 4);
+  EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn + std::chrono::hours(1)), 10);
+}
+
+TEST(RequestPaceTest, AnswersThatCostMuchCountAsFurtherMessages) {
+  RequestPace pace({.at_once = 160, .a_second = 1600});
+  pace.Count(kEager, 80, kDawn);
+  EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn), 5);
+  pace.Count(kEager, 1'000'000, kDawn);
+  EXPECT_EQ(pace.NextTurn(kEager, kDawn), kDawn + std::chrono::seconds(1));
+  EXPECT_EQ(TurnsAtOnce(&pace, kCalm, kDawn), 10);
+}
+
+TEST(RequestPaceTest, EachTenantHasItsOwnTurns) {
+  RequestPace pace({.at_once = 160, .a_second = 1600});
+  EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn), 10);
+  EXPECT_EQ(TurnsAtOnce(&pace, kCalm, kDawn), 10);
+}
+
+// Over the real service.
+class PacedStreamsTest : public AdminFixture {
+ protected:
+  using Stream = grpc::ClientReaderWriter<v1::ClientMessage, v1::BrokerMessage>;
+  struct Client {
+    std::unique_ptr<v1::SessionService::Stub> stub;
+    grpc::ClientContext context;
+    std::unique_ptr<Stream> stream;
+  };
+
+  // A session of this process, by a door of the tenant's.
+  std::unique_ptr<Client> Connect(const std::string& tenant) {
+    const Door door{.origin = Origin::kTenantDirectory, .tenant = tenant};
+    const std::string path = directory_ / (tenant + ".sock");
+    EXPECT_TRUE(gateway_->AddDoor(path, 0600, door).ok());
+    PeerIdentity peer;
+    peer.origin = door.origin;
+    peer.tenant_directory = tenant;
+    peer.pid = ::getpid();
+    const OpenedSession opened = core.OpenSession(peer).value();
+    sessions.push_back(opened.id);
+    int pair[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    const base::UniqueFd ends[] = {base::UniqueFd(pair[0]),
+                                   base::UniqueFd(pair[1])};
+    admission_.Add(opened.id, door, ConnectedProcess(pair[0]).value(), tenant);
+    auto client = std::make_unique<Client>();
+    client->stub = v1::SessionService::NewStub(grpc::CreateChannel(
+        "unix:" + path, grpc::InsecureChannelCredentials()));
+    client->context.AddMetadata("gmb-session-bin", opened.token);
+    client->stream = client->stub->Session(&client->context);
+    return client;
+  }
+  static bool Ask(Client* client, uint64_t id) {
+    v1::ClientMessage ask;
+    ask.set_request_id(id);
+    ask.mutable_get_quota();
+    return client->stream->Write(ask);
+  }
+  static bool Answered(Client* client, uint64_t id) {
+    v1::BrokerMessage answer;
+    return client->stream->Read(&answer) && answer.request_id() == id;
+  }
+};
+
+class StoppedTenantTest : public PacedStreamsTest {
+ protected:
+  [[nodiscard]] RequestPace::Options Pace() const override {
+    return {.at_once = 256, .a_second = 0.001};
+  }
+};
+
+TEST_F(StoppedTenantTest, IsReadNoFurtherAndAnotherOneIs) {
+  constexpr uint64_t kMany = 2000;
+  const auto eager = Connect("busy");
+  for (uint64_t id = 1; id <= kMany; ++id) ASSERT_TRUE(Ask(eager.get(), id));
+  std::atomic<uint64_t> answered = 0;
+  std::thread reads([&] {
+    while (Answered(eager.get(), answered + 1)) ++answered;
+  });
+  const auto calm = Connect("idle");
+  for (uint64_t id = 1; id <= 64; ++id) {
+    EXPECT_TRUE(Ask(calm.get(), id) && Answered(calm.get(), id));
+  }
+  EXPECT_TRUE(AwaitPool([&](const auto& /*pool*/) { return answered > 0; }))
+      << answered;
+  eager->context.TryCancel();
+  reads.join();
+  EXPECT_FALSE(eager->stream->Finish().ok());
+  EXPECT_TRUE(calm->stream->WritesDone() && calm->stream->Finish().ok());
+  EXPECT_LE(answered, 256U);
+}
+
+class PacedTenantTest : public PacedStreamsTest {
+ protected:
+  [[nodiscard]] RequestPace::Options Pace() const override {
+    return {.at_once = 64, .a_second = 6400};
+  }
+};
+
+TEST_F(PacedTenantTest, IsAnsweredToTheEndAllTheSame) {
+  constexpr uint64_t kMany = 1000;
+  const auto eager = Connect("busy");
+  for (uint64_t id = 1; id <= kMany; ++id) ASSERT_TRUE(Ask(eager.get(), id));
+  EXPECT_TRUE(eager->stream->WritesDone());
+  for (uint64_t id = 1; id <= kMany; ++id)
+    ASSERT_TRUE(Answered(eager.get(), id));
+  v1::BrokerMessage none;
+  EXPECT_FALSE(eager->stream->Read(&none));
+  EXPECT_TRUE(eager->stream->Finish().ok());
+}
+
+}  // namespace
+}  // namespace gmb::broker
