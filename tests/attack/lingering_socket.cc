@@ -3,12 +3,14 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
 
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 
 namespace gmb::attack {
 namespace {
@@ -33,6 +35,24 @@ absl::StatusOr<base::UniqueFd> ListenSomewhere(sockaddr_in* address) {
   return listener;
 }
 
+// A connect that a signal interrupts goes on without its caller.
+absl::Status Connect(int fd, const sockaddr_in& address) {
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address),
+                sizeof(address)) == 0) {
+    return absl::OkStatus();
+  }
+  int error = errno;
+  if (error == EINTR) {
+    pollfd connected{.fd = fd, .events = POLLOUT, .revents = 0};
+    while (::poll(&connected, 1, -1) < 0 && errno == EINTR) {
+    }
+    socklen_t size = sizeof(error);
+    ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  }
+  return error == 0 ? absl::OkStatus()
+                    : absl::ErrnoToStatus(error, "cannot connect to 127.0.0.1");
+}
+
 }  // namespace
 
 absl::StatusOr<LingeringSocket> MakeLingeringSocket() {
@@ -43,10 +63,7 @@ absl::StatusOr<LingeringSocket> MakeLingeringSocket() {
   pair.poison.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ::setsockopt(pair.poison.get(), SOL_SOCKET, SO_SNDBUF, &kSmallBuffer,
                sizeof(kSmallBuffer));
-  if (::connect(pair.poison.get(), reinterpret_cast<sockaddr*>(&address),
-                sizeof(address)) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot connect to 127.0.0.1");
-  }
+  GMB_RETURN_IF_ERROR(Connect(pair.poison.get(), address));
   pair.reader.reset(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!pair.reader.valid()) return absl::ErrnoToStatus(errno, "accept4");
   const linger wait{.l_onoff = 1, .l_linger = kLingerSeconds};
