@@ -18,6 +18,17 @@
 namespace gmb::quota {
 
 struct Engine::State {
+  // A pool stays where it is while its table moves; it is copied with it.
+  struct PlacedPool : std::unique_ptr<PoolState> {
+    PlacedPool() = default;
+    PlacedPool(const PlacedPool& other)
+        : unique_ptr(other == nullptr ? nullptr
+                                      : std::make_unique<PoolState>(*other)) {}
+    PlacedPool(PlacedPool&&) noexcept = default;
+    PlacedPool& operator=(const PlacedPool&) = delete;
+    PlacedPool& operator=(PlacedPool&&) noexcept = default;
+    using unique_ptr::operator=;
+  };
   struct TenantRecord {
     uint32_t max_handles = 0;
     uint64_t handles = 0;
@@ -196,7 +207,7 @@ struct Engine::State {
   uint64_t handles = 0;
   uint64_t last_place = 0;
   uint64_t last_lease = 0;
-  absl::flat_hash_map<PoolId, std::unique_ptr<PoolState>> pools;
+  absl::flat_hash_map<PoolId, PlacedPool> pools;
   absl::flat_hash_map<TenantId, TenantRecord> tenants;
   absl::flat_hash_map<LeaseId, LeaseView> leases;
   absl::flat_hash_map<RequestId, WaiterRecord> waiters;
