@@ -34,7 +34,7 @@ struct Errands {
   std::vector<Kill> kill;
   std::vector<Reply> replies;
   std::vector<uint64_t> overflowed;  // sessions that do not read
-  std::vector<std::unique_ptr<Session>> buried;
+  std::vector<Placed<Session>> buried;
 
   // But for `overflowed`, which the core closes.
   void Run();

@@ -22,13 +22,14 @@ void GateWatchList::Add(const State& state, const Lease& lease) {
   for (const Session* user : UsersOf(state, lease)) sessions_.insert(user->id);
 }
 
-std::vector<uint64_t> GateWatchList::Parked(State& state, quota::Instant now) {
+std::vector<uint64_t> GateWatchList::Parked(const State& state,
+                                            quota::Instant now) {
   std::vector<uint64_t> parked;
   if (now < due()) return parked;
   auto it = sessions_.lower_bound(next_);
   for (size_t seen = std::min(kAtOnce, sessions_.size()); seen > 0; --seen) {
     if (it == sessions_.end()) it = sessions_.begin();
-    const Session* session = state.sessions.Find(*it);
+    const Session* session = state.sessions->Find(*it);
     const quota::Gate gate =
         session == nullptr ? quota::Gate::kOff : session->gate->Look(now);
     if (gate == quota::Gate::kActive) {

@@ -27,7 +27,8 @@ class GateWatchList {
     return sessions_.empty() ? quota::Instant::Max() : due_;
   }
   // Reads the next ones; those that have parked are not watched any more.
-  [[nodiscard]] std::vector<uint64_t> Parked(State& state, quota::Instant now);
+  [[nodiscard]] std::vector<uint64_t> Parked(const State& state,
+                                             quota::Instant now);
 
  private:
   absl::btree_set<uint64_t> sessions_;

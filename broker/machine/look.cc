@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/machine/gate_watch_list.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/reclaim_rows.h"
 #include "broker/machine/state.h"
@@ -52,31 +53,32 @@ void Look::Begin(quota::Demand demand, uint64_t changes) {
   plans_on_ = false;
 }
 
-bool Look::GoOn(State& state, quota::PoolId pool, quota::Instant now) {
+bool Look::GoOn(const State& state, quota::PoolId pool, quota::Instant now,
+                Costs costs) {
   const quota::PlannerOptions& options = state.options.planner;
-  const ReclaimIndex::Listed& listed = state.reclaim.ListedIn(pool);
+  const ReclaimIndex::Listed& listed = state.reclaim->ListedIn(pool);
   for (auto it = listed.lower_bound(tenant_); it != listed.end(); ++it) {
     if (only_.value != 0 && it->first != only_) break;
-    if (!state.look_budget.any_left()) return false;
+    if (!costs.budget.any_left()) return false;
     if (it->first != tenant_) {
       shortlist_->EndTenant();
       lease_ = {};
     }
     tenant_ = it->first;
-    state.look_budget.Spend(1);
+    costs.budget.Spend(1);
     const quota::TenantRow tenant = TenantRowOf(state, tenant_, pool);
     const bool skip = shortlist_->Skips(tenant, options) &&
-                      !state.reclaim.HasOverdue(pool, tenant_);
+                      !state.reclaim->HasOverdue(pool, tenant_);
     if (skip) continue;
     for (auto lease = it->second.lower_bound(lease_); lease != it->second.end();
          ++lease) {
       lease_ = *lease;
-      if (!state.look_budget.any_left()) return false;
+      if (!costs.budget.any_left()) return false;
       const Lease& one = state.LeaseAt(*lease);
-      state.look_budget.Spend(std::max<uint64_t>(one.mappings.size(), 1));
+      costs.budget.Spend(std::max<uint64_t>(one.move->mappings.size(), 1));
       const quota::LeaseRow row = RowOf(state, one, now);
       shortlist_->Show(row, tenant, now, options);
-      if (row.gate == quota::Gate::kActive) state.gate_watch.Add(state, one);
+      if (row.gate == quota::Gate::kActive) costs.watch.Add(state, one);
     }
     lease_ = quota::LeaseId{UINT64_MAX};
   }

@@ -13,6 +13,7 @@
 
 namespace gmb::broker {
 
+class GateWatchList;
 struct State;
 
 // What a plan is made of: those that come first, and what the others could
@@ -77,9 +78,14 @@ class Look {
   }
 
   void Begin(quota::Demand demand, uint64_t changes);
-  // Whether all have been looked at. Gates that are in use are watched from now
-  // on.
-  [[nodiscard]] bool GoOn(State& state, quota::PoolId pool, quota::Instant now);
+  // What a look spends, and the gates in use that it is to have watched.
+  struct Costs {
+    LookBudget& budget;
+    GateWatchList& watch;
+  };
+  // Whether all have been looked at.
+  [[nodiscard]] bool GoOn(const State& state, quota::PoolId pool,
+                          quota::Instant now, Costs costs);
   struct Found {
     quota::Plan plan;
     bool any_busy = false;

@@ -103,7 +103,7 @@ class SharedNames {
   // Deadlines, sessions and requests of those who wait.
   std::set<std::tuple<quota::Instant, uint64_t, uint64_t>> due_;
   // By session and request.
-  std::map<uint64_t, std::map<uint64_t, const SharedName*>> by_session_;
+  std::map<uint64_t, std::map<uint64_t, Key>> by_session_;
 };
 
 }  // namespace gmb::broker

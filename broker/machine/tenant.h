@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "quota/amount.h"
 #include "quota/tenant_quota.h"
 #include "quota/units.h"
@@ -50,7 +49,6 @@ struct TenantPolicy {
 struct Tenant {
   quota::TenantId id;
   TenantPolicy policy;
-  absl::btree_set<uint64_t> sessions;
 };
 
 }  // namespace gmb::broker

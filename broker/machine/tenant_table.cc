@@ -1,7 +1,6 @@
 #include "broker/machine/tenant_table.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ipc/random.h"
@@ -21,7 +20,9 @@ Tenant& TenantTable::Set(const TenantPolicy& policy) {
 }
 
 void TenantTable::Remove(quota::TenantId id) {
-  ids_.erase(tenants_.at(id).policy.name);
+  const Tenant* tenant = Find(id);
+  if (tenant == nullptr) return;
+  ids_.erase(tenant->policy.name);
   tenants_.erase(id);
 }
 
@@ -32,7 +33,7 @@ const Tenant* TenantTable::Find(quota::TenantId id) const {
 
 const Tenant* TenantTable::Find(absl::string_view name) const {
   const auto it = ids_.find(name);
-  return it == ids_.end() ? nullptr : &tenants_.at(it->second);
+  return it == ids_.end() ? nullptr : Find(it->second);
 }
 
 absl::StatusOr<quota::TenantId> TenantTable::Of(
@@ -72,7 +73,7 @@ absl::StatusOr<quota::TenantId> TenantTable::Of(
 
 const Tenant* TenantTable::FindAfter(absl::string_view name) const {
   const auto it = ids_.upper_bound(name);
-  return it == ids_.end() ? nullptr : &tenants_.at(it->second);
+  return it == ids_.end() ? nullptr : Find(it->second);
 }
 
 }  // namespace gmb::broker

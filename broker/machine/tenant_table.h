@@ -22,16 +22,11 @@ class TenantTable {
  public:
   // Makes the tenant of that name if it is new. Ids are used once.
   Tenant& Set(const TenantPolicy& policy);
-  // It must be there.
+  // Does nothing without it.
   void Remove(quota::TenantId id);
   // Of the next tenant that is new.
   [[nodiscard]] quota::TenantId next_id() const { return {next_id_}; }
 
-  // They must be there.
-  [[nodiscard]] Tenant& at(quota::TenantId id) { return tenants_.at(id); }
-  [[nodiscard]] const Tenant& at(quota::TenantId id) const {
-    return tenants_.at(id);
-  }
   // Null: there is none.
   [[nodiscard]] const Tenant* Find(quota::TenantId id) const;
   [[nodiscard]] const Tenant* Find(absl::string_view name) const;

@@ -21,9 +21,9 @@ std::vector<std::string> VerdictSentences(
     std::optional<quota::TenantId> tenant) {
   std::map<quota::Verdict, std::pair<uint64_t, uint64_t>> stayed;
   for (const quota::LeaseVerdict& verdict : why) {
-    const auto lease = state.leases.find(verdict.lease);
+    const auto lease = state.leases->find(verdict.lease);
     const bool meant =
-        lease != state.leases.end() &&
+        lease != state.leases->end() &&
         (!tenant.has_value() || lease->second->tenant == *tenant);
     if (!meant || verdict.verdict == quota::Verdict::kTaken ||
         verdict.verdict == quota::Verdict::kEvicted) {

@@ -55,7 +55,7 @@ std::vector<std::string> WaitFindings(const State& state,
                      " more requests of its own wait behind these"));
   }
   for (const quota::ClaimView& claim : explanation.claims) {
-    const Tenant* owner = state.tenants.Find(claim.tenant);
+    const Tenant* owner = state.tenants->Find(claim.tenant);
     if (owner == nullptr) continue;
     const std::string waits = absl::StrCat(owner->policy.name, " waits for ",
                                            proto::FormatBytes(claim.bytes));
@@ -80,7 +80,7 @@ std::vector<std::string> WaitFindings(const State& state,
   }
   if (!explanation.waiting.empty()) {
     for (const quota::Borrower& borrower : explanation.borrowers) {
-      const Tenant* other = state.tenants.Find(borrower.tenant);
+      const Tenant* other = state.tenants->Find(borrower.tenant);
       if (other == nullptr) continue;
       findings.push_back(absl::StrCat(
           other->policy.name, " borrows ",
@@ -95,11 +95,11 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
                  quota::Instant now, const quota::Explanation& explanation,
                  v1::ExplainResponse* response) {
   const quota::TenantPoolView view =
-      *state.engine.TenantPool(tenant.id, pool.id);
+      *state.engine->TenantPool(tenant.id, pool.id);
   auto add = [&](const std::string& sentence) {
     response->add_findings(absl::StrCat(pool.uuid(), ": ", sentence));
   };
-  if (!pool.problem.empty()) add(pool.problem);
+  if (!pool.device->problem.empty()) add(pool.device->problem);
   if (explanation.draining) add("the pool is draining and makes no new grants");
   if (view.over_limit_bytes > 0) {
     add(absl::StrCat("over its limit by ",
@@ -113,9 +113,9 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
         proto::FormatBytes(view.requested_guarantee_bytes),
         " are in force; the rest is held by others and comes as they release"));
   }
-  const auto stuck = pool.reading.stuck.find(tenant.id);
+  const auto stuck = pool.device->reading.stuck.find(tenant.id);
   const uint64_t stuck_bytes =
-      stuck == pool.reading.stuck.end() ? 0 : stuck->second.bytes;
+      stuck == pool.device->reading.stuck.end() ? 0 : stuck->second.bytes;
   if (stuck_bytes > 0) add(StuckText(stuck->second));
   if (view.unreturned_bytes > stuck_bytes) {
     add(absl::StrCat(proto::FormatBytes(view.unreturned_bytes - stuck_bytes),
@@ -123,10 +123,11 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
                      "processes; they are charged "
                      "to it and come back when that process lets go or dies"));
   }
-  if (view.unreturned_bytes > 0 && pool.reading.unreturned_outside_bytes > 0) {
+  if (view.unreturned_bytes > 0 &&
+      pool.device->reading.unreturned_outside_bytes > 0) {
     add(absl::StrCat(
         "of all unreturned bytes the driver shows ",
-        proto::FormatBytes(pool.reading.unreturned_outside_bytes),
+        proto::FormatBytes(pool.device->reading.unreturned_outside_bytes),
         " in processes without a session, which took them while they changed "
         "hands; `gmb doctor` names these: end them"));
   }
@@ -200,9 +201,9 @@ void AddWaiting(const std::vector<quota::WaitingView>& waiting,
 void AddFirst(const State& state, const Tenant& tenant, quota::Instant now,
               v1::ExplainResponse* response) {
   *response->mutable_tenant() = OfTenant(state, tenant);
-  for (const auto& [id, pool] : state.pools) {
+  for (const auto& [id, pool] : *state.pools) {
     const std::optional<quota::Explanation> explanation =
-        state.engine.Explain(tenant.id, id, {.most = kMostSentences});
+        state.engine->Explain(tenant.id, id, {.most = kMostSentences});
     if (!explanation.has_value()) continue;
     AddFindings(state, tenant, *pool, now, *explanation, response);
     AddReclaimFindings(state, tenant, *pool, now, response);
@@ -215,17 +216,17 @@ void AddFirst(const State& state, const Tenant& tenant, quota::Instant now,
 absl::Status AddExplanation(const State& state, absl::string_view tenant_name,
                             quota::Instant now, Page* page, size_t most_rows,
                             v1::ExplainResponse* response) {
-  const Tenant* tenant = state.tenants.Find(tenant_name);
+  const Tenant* tenant = state.tenants->Find(tenant_name);
   if (tenant == nullptr) return NoSuchTenant(tenant_name);
   if (page->first()) AddFirst(state, *tenant, now, response);
   const uint64_t after_pool = NumberIn(page->after, 0);
   uint64_t after_place = NumberIn(page->after, 1);
   const size_t before = static_cast<size_t>(response->waiting_size());
-  for (auto it = state.pools.lower_bound(quota::PoolId{after_pool});
-       it != state.pools.end(); ++it) {
+  for (auto it = state.pools->lower_bound(quota::PoolId{after_pool});
+       it != state.pools->end(); ++it) {
     if (it->first.value != after_pool) after_place = 0;
     const size_t rows = static_cast<size_t>(response->waiting_size()) - before;
-    AddWaiting(state.engine.WaitingOf(
+    AddWaiting(state.engine->WaitingOf(
                    tenant->id, it->first,
                    {.after_place = after_place, .most = most_rows - rows}),
                *it->second, now, page, response);

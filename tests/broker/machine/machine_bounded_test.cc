@@ -34,7 +34,7 @@ class MachineBoundedTest : public testing::Test {
     policy.quota = {quota::Amount::Bytes(guarantee * kGranule),
                     quota::Amount::Bytes(limit * kGranule), 1};
     world.Do("set tenant", [&](Turn& turn) {
-      ASSERT_TRUE(world.machine().SetTenant(policy, turn).ok());
+      ASSERT_TRUE(world.machine().operators().SetTenant(policy, turn).ok());
     });
   }
   uint64_t Send(SimClient* client, v1::ClientMessage message) {
@@ -97,8 +97,8 @@ TEST_F(MachineBoundedTest, WhoCannotBeServedIsPlannedForSomeTimesOnly) {
   Worker("a", 16);
   Count count;
   Acquire(world.Connect("b"), 8);
-  Wait(std::chrono::seconds(60), [&] { count.See(pool().look); });
-  ASSERT_EQ(world.state().engine.waiting(), 1u);
+  Wait(std::chrono::seconds(60), [&] { count.See(pool().plan->look); });
+  ASSERT_EQ(world.state().engine->waiting(), 1u);
   EXPECT_GE(count.all, 1u);
   EXPECT_LE(count.all, 100u) << "60 s, of which each look could be 5 ms apart";
   EXPECT_EQ(world.problem(), "");
@@ -108,10 +108,10 @@ TEST_F(MachineBoundedTest, ALimitWithNothingToTakeSleepsAndWakes) {
   SetTenant("a", 0, 16);
   SimClient* worker = Worker("a", 16);
   SetTenant("a", 0, 8);
-  ASSERT_EQ(world.state().standing.size(), 1u);
+  ASSERT_EQ(world.state().standing->size(), 1u);
   Count count;
   Wait(std::chrono::seconds(60),
-       [&] { count.See(world.state().standing.front().look); });
+       [&] { count.See(world.state().standing->front().look); });
   EXPECT_LE(count.all, 20u);
   Park(worker);
   const quota::Instant parked = world.now();

@@ -21,7 +21,7 @@ class MachineCreateTest : public testing::Test {
       policy.name = name;
       policy.quota = {quota::Amount::Bytes(0), quota::Amount::Fraction(1), 1};
       world_.Do("set tenant", [&](Turn& turn) {
-        ASSERT_TRUE(world_.machine().SetTenant(policy, turn).ok());
+        ASSERT_TRUE(world_.machine().operators().SetTenant(policy, turn).ok());
       });
     }
     client_ = world_.Connect("a");
@@ -46,12 +46,12 @@ class MachineCreateTest : public testing::Test {
     EXPECT_EQ(other->granted, 1u);
     world_.device(kId).SetOutside(18 * kGranule);
     const uint64_t id = Ask(client_, 14);
-    EXPECT_EQ(world_.state().pending.size(), 0u) << "it is granted";
+    EXPECT_EQ(world_.state().pending->size(), 0u) << "it is granted";
     EXPECT_FALSE(AnswerTo(id).has_value()) << "and not made";
     return id;
   }
   std::optional<v1::BrokerMessage> AnswerTo(uint64_t id) {
-    return world_.state().SessionAt(client_->session).answers.Find(id);
+    return world_.state().SessionAt(client_->session).talk->answers.Find(id);
   }
   void RunDevice() {
     while (world_.StepDevice(kId)) {
@@ -70,7 +70,7 @@ TEST_F(MachineCreateTest, ACancelWhileSlabsAreMadeCountsWhenThatFails) {
   RunDevice();
   ASSERT_TRUE(AnswerTo(id).has_value()) << "it waits on for what nobody wants";
   EXPECT_EQ(AnswerTo(id)->error().detail().reason(), v1::CANCELLED_BY_CLIENT);
-  EXPECT_EQ(world_.state().engine.waiting(), 0u);
+  EXPECT_EQ(world_.state().engine->waiting(), 0u);
   EXPECT_EQ(world_.problem(), "");
 }
 
@@ -91,6 +91,7 @@ TEST_F(MachineCreateTest, ATenantThatLeavesWhileSlabsAreMadeWaitsForNothing) {
   world_.Do("see off", [&](Turn& turn) {
     ASSERT_TRUE(
         world_.machine()
+            .operators()
             .StartDeparture(
                 "a", std::chrono::seconds(60), [](const absl::Status&) {}, turn)
             .ok());
@@ -105,8 +106,8 @@ TEST_F(MachineCreateTest, ASessionThatEndsWhileSlabsAreMadeLeavesNothing) {
   AskForWhatCannotBeMade();
   world_.Close(client_, "gone");
   RunDevice();
-  EXPECT_EQ(world_.state().leases.size(), 1u);
-  EXPECT_EQ(world_.state().engine.waiting(), 0u);
+  EXPECT_EQ(world_.state().leases->size(), 1u);
+  EXPECT_EQ(world_.state().engine->waiting(), 0u);
   EXPECT_EQ(world_.problem(), "");
 }
 
@@ -122,7 +123,7 @@ TEST_F(MachineCreateTest, ALeaseThatIsEvictedBeforeItWasMappedLosesNothing) {
   RunDevice();
   ASSERT_EQ(client_->granted, 1u);
   const quota::LeaseId id{client_->leases.begin()->first};
-  ASSERT_EQ(world_.state().LeaseAt(id).state, v1::LeaseInfo::GRANTED);
+  ASSERT_EQ(world_.state().LeaseAt(id).life->state, v1::LeaseInfo::GRANTED);
   SimClient* other = world_.Connect("b");
   Ask(other, 40);
   while (world_.StepCopy(/*out=*/true, /*fail=*/false)) {
@@ -134,7 +135,7 @@ TEST_F(MachineCreateTest, ALeaseThatIsEvictedBeforeItWasMappedLosesNothing) {
   v1::ClientMessage mapped;
   mapped.mutable_mapped()->set_lease_id(id.value);
   world_.Send(client_, mapped);
-  EXPECT_EQ(world_.state().LeaseAt(id).residence, Residence::kEvicting);
+  EXPECT_EQ(world_.state().LeaseAt(id).move->residence, Residence::kEvicting);
   world_.HoldSlabs(client_->leases.at(id.value), false);
   v1::ClientMessage unmapped;
   unmapped.mutable_unmapped()->set_lease_id(id.value);
@@ -142,9 +143,9 @@ TEST_F(MachineCreateTest, ALeaseThatIsEvictedBeforeItWasMappedLosesNothing) {
   world_.Send(client_, unmapped);
   RunDevice();
   EXPECT_EQ(other->granted, 1u);
-  EXPECT_EQ(world_.state().LeaseAt(id).residence, Residence::kEvicted);
-  EXPECT_NE(world_.state().host_books.TrueCopy(id), nullptr);
-  EXPECT_EQ(world_.state().LeaseAt(id).state, v1::LeaseInfo::MAPPED);
+  EXPECT_EQ(world_.state().LeaseAt(id).move->residence, Residence::kEvicted);
+  EXPECT_NE(world_.state().host_books->TrueCopy(id), nullptr);
+  EXPECT_EQ(world_.state().LeaseAt(id).life->state, v1::LeaseInfo::MAPPED);
   EXPECT_EQ(world_.problem(), "");
 }
 

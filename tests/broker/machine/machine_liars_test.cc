@@ -35,7 +35,7 @@ class MachineLiarsTest : public testing::Test {
     policy.max_sessions = 200;
     policy.reclaim.may_terminate = may_terminate;
     world_.Do("set tenant", [&](Turn& turn) {
-      ASSERT_TRUE(world_.machine().SetTenant(policy, turn).ok());
+      ASSERT_TRUE(world_.machine().operators().SetTenant(policy, turn).ok());
     });
   }
   // One that the broker can kill. Its gate is on, and parked.
@@ -118,7 +118,7 @@ class MachineLiarsTest : public testing::Test {
     return moves;
   }
   [[nodiscard]] bool IsHard(quota::LeaseId lease) const {
-    return world_.state().engine.Lease(lease)->hard;
+    return world_.state().engine->Lease(lease)->hard;
   }
 
   SimWorld world_;
@@ -211,7 +211,7 @@ class MachineDebtTest : public MachineLiarsTest {
     Reclaim(kLease);
     Unmap(other_);  // in time
     RunDevice();
-    ASSERT_TRUE(world_.state().engine.Lease(away_)->evicted);
+    ASSERT_TRUE(world_.state().engine->Lease(away_)->evicted);
     kept_ = Lease(debtor_, kLease);
     ASSERT_FALSE(IsHard(kept_));
     Reclaim(kLease);
@@ -225,6 +225,7 @@ class MachineDebtTest : public MachineLiarsTest {
     request.set_bytes(granules * kGranule);
     world_.Do("reclaim", [&](Turn& turn) {
       ASSERT_TRUE(world_.machine()
+                      .operators()
                       .StartReclaim(
                           request,
                           [](const absl::StatusOr<v1::ReclaimResponse>&) {},
@@ -286,7 +287,7 @@ TEST_F(MachineDebtTest, WhatWaitedSoftIsJudgedAgainWhenItIsGranted) {
   if (third->granted == 1) {
     EXPECT_TRUE(IsHard(quota::LeaseId{third->leases.rbegin()->first}));
   } else {
-    EXPECT_EQ(world_.state().engine.waiting(), 1u) << "it waits as a hard one";
+    EXPECT_EQ(world_.state().engine->waiting(), 1u) << "it waits as a hard one";
   }
   EXPECT_EQ(world_.problem(), "");
 }
@@ -296,7 +297,7 @@ TEST_F(MachineDebtTest, ItsRestoresStaySoft) {
   restore.mutable_restore()->mutable_wait()->set_seconds(10);
   other_->restore = Send(other_, restore);
   RunDevice();
-  EXPECT_FALSE(world_.state().engine.Lease(away_)->evicted);
+  EXPECT_FALSE(world_.state().engine->Lease(away_)->evicted);
   EXPECT_FALSE(IsHard(away_));
   EXPECT_EQ(world_.problem(), "");
 }
@@ -317,7 +318,7 @@ TEST_F(MachineDebtTest, ARefusalSaysThatAnAnswerIsOwed) {
   message.mutable_acquire()->set_bytes(8 * kLease * kGranule);
   const uint64_t id = Send(third, message);
   const std::optional<v1::BrokerMessage> answer =
-      world_.state().SessionAt(third->session).answers.Find(id);
+      world_.state().SessionAt(third->session).talk->answers.Find(id);
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->error().detail().reason(), v1::OVERCOMMITTED);
   EXPECT_NE(answer->error().message().find("does not answer"),

@@ -24,7 +24,7 @@ class MachinePoolTest : public testing::Test {
     policy.name = "a";
     policy.quota = {quota::Amount::Bytes(0), quota::Amount::Fraction(1), 1};
     world_.Do("set tenant", [&](Turn& turn) {
-      ASSERT_TRUE(world_.machine().SetTenant(policy, turn).ok());
+      ASSERT_TRUE(world_.machine().operators().SetTenant(policy, turn).ok());
     });
     RunFor(seconds(1));
   }
@@ -43,10 +43,10 @@ class MachinePoolTest : public testing::Test {
     world_.device(kId).SetOutside(granules * kGranule);
   }
   [[nodiscard]] uint64_t Target() const {
-    return world_.state().engine.Pool(kId)->target_bytes / kGranule;
+    return world_.state().engine->Pool(kId)->target_bytes / kGranule;
   }
   [[nodiscard]] uint64_t Outside() const {
-    return world_.state().PoolAt(kId).reading.outside_bytes / kGranule;
+    return world_.state().PoolAt(kId).device->reading.outside_bytes / kGranule;
   }
   // What `a` is granted of it at once.
   bool IsGranted(SimClient* client, uint64_t granules) {
@@ -110,7 +110,7 @@ TEST_F(MachinePoolTest, WhatOthersTakeAgainIsOutside) {
   OthersHold(12);
   RunFor(seconds(2));
   EXPECT_EQ(Outside(), 12u);
-  EXPECT_EQ(world_.state().PoolAt(kId).missing_bytes, 4 * kGranule);
+  EXPECT_EQ(world_.state().PoolAt(kId).device->missing_bytes, 4 * kGranule);
   OthersHold(0);
   RunFor(seconds(10));
   EXPECT_EQ(Target(), kPool) << "it is the same memory";
@@ -127,7 +127,7 @@ TEST_F(MachinePoolTest, WhatIsUnreturnedIsNoGrowth) {
     world_.machine().CloseSession(client->session, "it hung up", turn);
   });
   RunFor(seconds(10));
-  ASSERT_FALSE(world_.state().PoolAt(kId).unreturned.empty());
+  ASSERT_FALSE(world_.state().PoolAt(kId).device->unreturned.empty());
   OthersHold(0);
   RunFor(seconds(10));
   world_.HoldSlabs(held, false);
@@ -141,7 +141,7 @@ TEST_F(MachinePoolTest, AnOperatorsSizeStaysAndMayBeRaisedToWhatIsFreeNow) {
   const auto resize = [&](quota::Amount size) {
     bool ok = false;
     world_.Do("resize", [&](Turn& turn) {
-      ok = world_.machine().ResizePool("sim-1", size, turn).ok();
+      ok = world_.machine().operators().ResizePool("sim-1", size, turn).ok();
     });
     return ok;
   };

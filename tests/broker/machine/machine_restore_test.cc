@@ -28,7 +28,7 @@ class MachineRestoreTest : public testing::Test {
     policy.name = name;
     policy.quota = {guarantee, limit, 1};
     world.Do("set tenant", [&](Turn& turn) {
-      ASSERT_TRUE(world.machine().SetTenant(policy, turn).ok());
+      ASSERT_TRUE(world.machine().operators().SetTenant(policy, turn).ok());
     });
   }
   void RunDevice() {
@@ -84,9 +84,9 @@ class MachineRestoreTest : public testing::Test {
   // All that tenant `a` has parked leaves the device, or so much of it.
   void EvictAll() {
     Evict(0);
-    for (const auto& [id, lease] : world.state().leases) {
-      const bool its = lease->tenant == world.state().tenants.Find("a")->id;
-      ASSERT_TRUE(!its || lease->residence == Residence::kEvicted);
+    for (const auto& [id, lease] : *world.state().leases) {
+      const bool its = lease->tenant == world.state().tenants->Find("a")->id;
+      ASSERT_TRUE(!its || lease->move->residence == Residence::kEvicted);
     }
   }
   void Evict(uint64_t granules) {
@@ -95,6 +95,7 @@ class MachineRestoreTest : public testing::Test {
     request.set_bytes(granules * kGranule);
     world.Do("reclaim", [&](Turn& turn) {
       ASSERT_TRUE(world.machine()
+                      .operators()
                       .StartReclaim(
                           request,
                           [](const absl::StatusOr<v1::ReclaimResponse>&) {},
@@ -137,11 +138,11 @@ TEST_F(MachineRestoreTest, RestoresOfOneLeaseThatAreDeniedAtOnceAllEnd) {
   Lease(other, 60);
   Restore(writer);
   Restore(reader);
-  ASSERT_EQ(world.state().engine.waiting(), 1u);
+  ASSERT_EQ(world.state().engine->waiting(), 1u);
   SetTenant("a", quota::Amount::Bytes(5 * kGranule));
   EXPECT_EQ(writer->restore, 0u) << "it still waits";
   EXPECT_EQ(reader->restore, 0u) << "it still waits";
-  EXPECT_EQ(world.state().engine.waiting(), 0u);
+  EXPECT_EQ(world.state().engine->waiting(), 0u);
   EXPECT_EQ(world.problem(), "");
 }
 
@@ -186,13 +187,13 @@ TEST_F(MachineRestoreTest, LeaseForgetsPauseOfOneWhoLeftTheGroup) {
   acquire.mutable_acquire()->set_bytes(50 * kGranule);
   acquire.mutable_acquire()->mutable_wait()->set_seconds(10);
   Send(owner, acquire);
-  for (int i = 0; i < 10 && world.state().pausing.empty(); ++i)
+  for (int i = 0; i < 10 && world.state().pausing->empty(); ++i)
     world.AdvanceToDue();
-  ASSERT_TRUE(world.state().pausing.contains(busy->session));
+  ASSERT_TRUE(world.state().pausing->contains(busy->session));
   SetGate(busy, false);
-  EXPECT_TRUE(world.state().pausing.empty());
-  for (const auto& [id, lease] : world.state().leases)
-    EXPECT_FALSE(lease->awaits_pause) << "lease " << id.value;
+  EXPECT_TRUE(world.state().pausing->empty());
+  for (const auto& [id, lease] : *world.state().leases)
+    EXPECT_FALSE(*lease->awaits_pause) << "lease " << id.value;
   EXPECT_EQ(world.problem(), "");
 }
 
@@ -205,18 +206,19 @@ TEST_F(MachineRestoreTest, LeaseOfOneThatDidNotAnswerIsSoftAgainWhenItHasLeft) {
   request.set_tenant("a");
   world.Do("reclaim", [&](Turn& turn) {
     ASSERT_TRUE(world.machine()
+                    .operators()
                     .StartReclaim(
                         request,
                         [](const absl::StatusOr<v1::ReclaimResponse>&) {}, turn)
                     .ok());
   });
   world.Advance(std::chrono::seconds(3));
-  ASSERT_TRUE(world.state().engine.Lease(lease)->hard);
+  ASSERT_TRUE(world.state().engine->Lease(lease)->hard);
   world.Close(writer, "gone");
   while (world.StepCopy(/*out=*/true, /*fail=*/true)) {
   }
-  ASSERT_EQ(world.state().LeaseAt(lease).residence, Residence::kResident);
-  EXPECT_FALSE(world.state().engine.Lease(lease)->hard);
+  ASSERT_EQ(world.state().LeaseAt(lease).move->residence, Residence::kResident);
+  EXPECT_FALSE(world.state().engine->Lease(lease)->hard);
 }
 
 }  // namespace

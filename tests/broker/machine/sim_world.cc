@@ -36,14 +36,13 @@ SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
     device.allocator = allocator.get();
     device.tasks =
         *DeviceTasks::Create(std::move(allocator), &keeper_, &slab_ids_);
-    const Machine::NewPool pool{
-        .info = device.tasks->info(),
-        .baseline_bytes = device.tasks->baseline_bytes(),
-        .has_copier = true,
-        .target_bytes = pool_bytes - others_bytes,
-        .wanted = quota::Amount::Fraction(1),
-        .share_of_bytes = pool_bytes - others_bytes,
-        .slabs = SlabPool::DefaultOptions(pool_bytes, kGranule)};
+    const NewPool pool{.info = device.tasks->info(),
+                       .baseline_bytes = device.tasks->baseline_bytes(),
+                       .has_copier = true,
+                       .target_bytes = pool_bytes - others_bytes,
+                       .wanted = quota::Amount::Fraction(1),
+                       .share_of_bytes = pool_bytes - others_bytes,
+                       .slabs = SlabPool::DefaultOptions(pool_bytes, kGranule)};
     devices_.emplace(quota::PoolId{i}, std::move(device));
     Do("add pool", [&](Turn& turn) {
       Expect(machine_.AddPool(pool, turn).ok(), "the pool was not added");
@@ -70,7 +69,8 @@ void SimWorld::Check() {
   if (!problem_.empty()) return;
   // All that wait ask again: what would be done now had been forgotten.
   Turn turn(now_, absl::FromUnixNanos(now_.ns));
-  MachineProbe::AskAgain(&machine_, turn);
+  Machine copy(machine_);
+  MachineProbe::AskAgain(&copy, turn);
   for (const Effect& effect : turn.TakeEffects()) {
     const auto* say = std::get_if<Say>(&effect);
     Expect(false, absl::StrCat("a wake-up was lost: asked again, effect ",
@@ -347,7 +347,7 @@ void SimWorld::RunOut() {
     busy |= StepCopy(true, false);
     busy |= StepCopy(false, false);
     if (!busy) Advance(std::chrono::milliseconds(100));
-    if (!busy && state().leases.empty() && copies_.empty()) break;
+    if (!busy && state().leases->empty() && copies_.empty()) break;
   }
   for (int i = 0; i < 20; ++i) {
     Advance(std::chrono::seconds(2));

@@ -72,7 +72,9 @@ void LargeMachine::SetTenant(const std::string& name, bool may_terminate) {
   policy.max_handles = 1'000'000;
   policy.max_sessions = 100'000;
   policy.reclaim.may_terminate = may_terminate;
-  Do([&](Turn& turn) { ASSERT_TRUE(machine_.SetTenant(policy, turn).ok()); });
+  Do([&](Turn& turn) {
+    ASSERT_TRUE(machine_.operators().SetTenant(policy, turn).ok());
+  });
 }
 
 uint64_t LargeMachine::Connect(const std::string& tenant) {
