@@ -22,7 +22,7 @@
 
 namespace gmb::broker {
 
-// What is left to be done, outside the core's lock, of effects that are in
+// Work that is left, outside the core's lock, of effects that are in
 // their queues. The order of things is fixed by the queues: this only sets them
 // going.
 struct Errands {
@@ -40,7 +40,7 @@ struct Errands {
   void Run();
 };
 
-// Who carries the machine's effects out: the outboxes of sessions, the workers
+// Carries the machine's effects out: the outboxes of sessions, the workers
 // and copiers of devices, the event bus, the journal.
 //
 // Guarded by the core's lock, under which effects enter the queues in their

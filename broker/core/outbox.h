@@ -40,9 +40,9 @@ struct SlabFrame {
       handles;  // its fds; shared so that they outlive a removal
 };
 
-// What the broker has to say to one session, in order: handles on the handle
-// socket, messages on the stream. First in, first out over both sockets, so
-// that no announcement overtakes its handles and no event another.
+// All that the broker has to say to one session, in order: handles on the
+// handle socket, messages on the stream. First in, first out over both sockets,
+// so that no announcement overtakes its handles and no event another.
 //
 // Push is cheap and is called under the core's lock, which orders it; Pump
 // sends what can be sent and is called after that lock is given up. At most

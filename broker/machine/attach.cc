@@ -1,4 +1,4 @@
-// Who attaches to a shared lease, and who waits for that (docs/shared.md).
+// Attaching to shared leases, and waiting for that (docs/shared.md).
 #include <string>
 #include <utility>
 #include <vector>

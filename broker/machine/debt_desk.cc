@@ -1,4 +1,4 @@
-// Who owes an answer, and what is his again once he has given it.
+// A tenant that owes an answer has no soft credit until it has given it.
 #include "broker/machine/debt_desk.h"
 
 #include <algorithm>

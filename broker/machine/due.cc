@@ -35,7 +35,7 @@ quota::Instant Machine::NextDue(quota::Instant now) const {
   for (const auto& [id, pool] : *state_.pools) {
     if (pool->device->lost) continue;
     due = std::min(due, pool->device->next_audit);
-    // What stands in the way of a refill looks again when it is over.
+    // Whatever keeps a refill back looks again when it is over.
     const auto expiry = pool->slabs->NextExpiry();
     if (expiry.has_value() && MayRefill(state_, *pool))
       due = std::min(due, std::max(*expiry, pool->device->refill_after));

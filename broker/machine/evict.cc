@@ -20,7 +20,7 @@ constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 // Of those whose time is over, in one turn: the next goes on.
 constexpr int kMostAtOnce = 64;
 
-// Whom nobody can kill is as one whom nobody may.
+// A process that nobody can kill is as one that nobody may.
 bool MayKill(const Lease& lease, const Session& session) {
   return lease.move->may_terminate && session.peer.pidfd != nullptr;
 }
@@ -179,7 +179,8 @@ void LeaseMover::TryEndEviction(Lease* lease, Turn& turn) {
   turn.Queue(LeaseSettled{lease->id});
 }
 
-// Who says again and again that he can not unmap is as one who says nothing.
+// A client that says again and again that it cannot unmap is as one that says
+// nothing.
 void LeaseMover::OnUnresponsive(Session* session, const Lease& lease,
                                 Turn& turn) {
   if (MayKill(lease, *session)) {
@@ -189,8 +190,8 @@ void LeaseMover::OnUnresponsive(Session* session, const Lease& lease,
   }
 }
 
-// Whoever does not answer keeps what he has, and it counts as hard: nobody can
-// take it but by killing him.
+// A client that does not answer keeps its memory, which counts as hard: nobody
+// can take it but by killing the process.
 void LeaseMover::CheckOverdue(Turn& turn) {
   const quota::Instant now = turn.now();
   for (int i = 0; i < kMostAtOnce && state_.reclaim->answers_due() <= now;

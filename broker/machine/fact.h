@@ -11,7 +11,7 @@
 #include "quota/effect.h"
 #include "quota/units.h"
 
-// What has happened within a turn and others have to look at. It is queued
+// Something that has happened within a turn and concerns others. It is queued
 // behind what it follows from; Machine::Settle says who reacts to it.
 namespace gmb::broker {
 
@@ -56,7 +56,8 @@ struct CopiesOver {
   quota::LeaseId lease;
 };
 
-// The slabs of what was granted could not be made: the grant is to be given back.
+// The slabs of what was granted could not be made: the grant is to be given
+// back.
 struct NotMade {
   quota::LeaseId lease;
   PendingAcquire request;

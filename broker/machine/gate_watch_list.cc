@@ -1,4 +1,4 @@
-// Who parks while somebody waits for memory.
+// Sessions that park while somebody waits for memory.
 #include "broker/machine/gate_watch_list.h"
 
 #include <algorithm>

@@ -50,7 +50,7 @@ class Gatekeeper {
 
   void SetGate(Session* session, uint64_t client_id, const v1::SetGate& message,
                Turn& turn);
-  // What waits for leases of all members is asked for anew.
+  // Requests that wait for leases of all members are made anew.
   void LeaveGroup(Session* session, Turn& turn);
   // The session has ended.
   void Forget(const Session& session);

@@ -1,4 +1,4 @@
-// What the broker does to the words of gates, and who is of one group.
+// The broker's writes to the words of gates; groups of sessions.
 #include "broker/machine/gates.h"
 
 #include <algorithm>

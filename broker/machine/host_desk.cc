@@ -20,7 +20,7 @@ bool HasSoftCredit(const State& state, quota::TenantId tenant) {
 }
 
 bool NeedsCopy(const State& state, const Lease& lease) {
-  // What is only half restored must not go over its true copy.
+  // A lease that is only half restored must not go over its true copy.
   return lease.request.contents == v1::PRESERVE && !lease.move->torn &&
          !IsBacked(state, lease);
 }

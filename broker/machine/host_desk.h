@@ -42,7 +42,8 @@ class HostDesk {
                                     uint64_t bytes);
   // Its bytes can be taken from now on, if all who have it allow that.
   void Soften(const Lease& lease, Turn& turn);
-  // Of a lease that is hard now. What is being copied keeps it until then.
+  // Of a lease that is hard now. A lease that is being copied keeps it until
+  // then.
   void GiveUpRoom(Lease* lease);
   // Of a lease that has ended. Room is for leases of all pools.
   void Release(quota::LeaseId lease);
@@ -64,7 +65,7 @@ class HostDesk {
   // The device has what the host pool has, as of now.
   void MarkFilled(Lease* lease);
   void LeaveAlone(Lease* lease, quota::Instant until);
-  // What was copied before its last writes does not become true by sealing.
+  // A copy from before the last writes does not become true by sealing.
   void BeforeSeal(const Session& session, Lease* lease);
 
   // --- Ahead of need.

@@ -66,7 +66,7 @@ struct Mapping {
   [[nodiscard]] bool refuses() const { return refusals >= kMostRefusals; }
 };
 
-// What the ReclaimIndex, its only writer, has counted of a lease.
+// A lease as the ReclaimIndex, the only writer, has counted it.
 struct ReclaimEntry {
   bool listed = false;   // a demand may take it some time
   bool comes = false;    // on its way back

@@ -56,8 +56,9 @@ class LeaseMover {
   void StartEviction(Lease* lease, quota::Instant answer_by, bool may_terminate,
                      Turn& turn);
   void StartRestore(Lease* lease, Turn& turn);
-  // What a failed move has left on the device, or others have brought back, is
-  // filled and mapped for the session. Whether that could begin.
+  // The lease is on the device, after a failed move or because others have
+  // brought it back: it is filled and mapped for the session. Whether that
+  // could begin.
   bool MakeReady(Lease* lease, Session* session, Turn& turn);
   bool Refill(Lease* lease, Turn& turn);
 

@@ -1,4 +1,4 @@
-// Who uses a lease: its session or, of a shared one, all who are attached.
+// The users of a lease: its session or, of a shared one, all who are attached.
 #include "broker/machine/lease_users.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Who gives way is found in slices: no turn takes longer because there are many
-// leases.
+// Leases that give way are found in slices: no turn takes longer because there
+// are many leases.
 #include "broker/machine/look.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void LookBudget::BeginTurn(quota::Instant now) {
   if (now <= at_) return;
   const int64_t earned = std::min<int64_t>((now - at_).count(), 1'000'000'000) *
                          kASecond / 1'000'000'000;
-  // What is too short to earn anything counts later.
+  // A time that is too short to earn anything counts later.
   if (earned == 0) return;
   saved_ = std::min(saved_ + earned, kMostSaved);
   at_ = now;

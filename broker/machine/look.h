@@ -16,8 +16,8 @@ namespace gmb::broker {
 class GateWatchList;
 struct State;
 
-// What a plan is made of: those that come first, and what the others could
-// give.
+// A plan is made of these: the leases that come first, and the bytes that the
+// others could give.
 struct Candidates {
   std::vector<quota::LeaseId> leases;
   uint64_t beyond_bytes = 0;
@@ -51,9 +51,9 @@ class LookBudget {
   uint64_t left_ = kSlice;
 };
 
-// What one demand knows of the leases that may be taken for it. They are looked
-// at tenant by tenant, slice by slice, over as many turns as that takes; then a
-// plan is made of those that come first.
+// One demand's knowledge of the leases that may be taken for it. They are
+// looked at tenant by tenant, slice by slice, over as many turns as that takes;
+// then a plan is made of those that come first.
 //
 // When: as soon as something has changed that could help, and no more often
 // than the budget allows. If nothing is heard of any change: after a while that
@@ -78,7 +78,7 @@ class Look {
   }
 
   void Begin(quota::Demand demand, uint64_t changes);
-  // What a look spends, and the gates in use that it is to have watched.
+  // The budget that a look spends, and where it puts gates that are in use.
   struct Costs {
     LookBudget& budget;
     GateWatchList& watch;

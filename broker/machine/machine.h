@@ -36,17 +36,17 @@ namespace gmb::broker {
 // with the time at which they happen; effects come out, in the Turn.
 //
 // It has no thread, no lock and no clock, and makes no system call: the core
-// guards it, and carries its effects out in their order. Its state is changed by
-// owners, each of which may call those that are declared before it; what goes
-// the other way is a fact (settle.cc).
+// guards it, and carries its effects out in their order. Its state is changed
+// by owners, each of which may call those that are declared before it; what
+// goes the other way is a fact (settle.cc).
 //
 // Refusals are absl::Status with an ErrorDetail (proto/error_status.h).
 class Machine {
  public:
   Machine(const MachineOptions& options, uint64_t host_pool_bytes)
       : state_(options, host_pool_bytes) {}
-  // A machine of its own, but for the pages of gates and whom operators' answers
-  // go to.
+  // A machine of its own, but for the pages of gates and whom operators'
+  // answers go to.
   Machine(const Machine& other) : state_(other.state_) {}
   Machine& operator=(const Machine&) = delete;
 

@@ -1,4 +1,4 @@
-// What is told to the log and to who watches.
+// Events for the log and for operators that watch.
 #include "broker/machine/news.h"
 
 #include <algorithm>

@@ -27,8 +27,9 @@
 
 namespace gmb::broker {
 
-// What operators change: tenants and pools (tenants.cc), tenants on their way
-// out, and the broker's own end (departures.cc). See Core for what each does.
+// The changes that operators make: tenants and pools (tenants.cc), tenants on
+// their way out, and the broker's own end (departures.cc). See Core for what
+// each does.
 class OperatorDesk {
  public:
   struct Below {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-// Who may change what: each part of the machine's state has one owner, and the
-// compiler holds everybody else to reading it.
+// Each part of the machine's state has one owner, and the compiler holds
+// everybody else to reading it.
 namespace gmb::broker {
 
 // Made by its owner alone; shown to whatever only the owner may change.

@@ -13,7 +13,7 @@
 namespace gmb::broker {
 namespace {
 
-// Who did not park in time is left alone for so long.
+// A session that did not park in time is left alone for so long.
 constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 constexpr quota::Nanoseconds kPauseLook = std::chrono::milliseconds(1);
 

@@ -22,7 +22,7 @@
 
 namespace gmb::broker {
 
-// What is known of the device around a pool. The pool keeper's.
+// The device around a pool, as far as it is known. The pool keeper's.
 struct PoolDevice {
   // Free when the broker started, with what others have given back since.
   uint64_t baseline_bytes = 0;
@@ -48,7 +48,7 @@ struct PoolDevice {
   quota::Instant refill_after;  // after a failed refill
 };
 
-// What the last plan for its requests was made for. The reclaimer's.
+// The last plan for its requests, and when the next is due. The reclaimer's.
 struct PoolPlan {
   struct Planned {
     quota::RequestId request;

@@ -58,7 +58,7 @@ class PoolKeeper {
 
   void OnDeviceResult(quota::PoolId pool, const DeviceResult& result,
                       Turn& turn);
-  // What the engine says the pools may hold.
+  // Every pool may hold from now on as much as the engine says.
   void SyncCapacities();
   // Keeps every pool's ready slabs, float and audits going.
   void MaintainPools(Turn& turn);

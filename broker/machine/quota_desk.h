@@ -11,8 +11,8 @@
 
 namespace gmb::broker {
 
-// What the quota engine is told. It decides at once; its answers are queued in
-// the turn. Owns the engine.
+// Tells the quota engine what happens. The engine decides at once; its answers
+// are queued in the turn. Owns the engine.
 class QuotaDesk {
  public:
   QuotaDesk(State& state, IndexKeeper& index) : state_(state), index_(index) {}

@@ -1,4 +1,4 @@
-// What the device's free figure says: unreturned, outside and missing bytes.
+// The device's free figure tells of unreturned, outside and missing bytes.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -11,7 +11,8 @@
 namespace gmb::broker {
 namespace {
 
-// What others have given back is taken for good if it stays free for so long.
+// Memory that others have given back is taken for good if it stays free for so
+// long.
 constexpr quota::Nanoseconds kRiseLasts = std::chrono::seconds(5);
 // Of the device, at least this part: no pool grows because one process less
 // has a CUDA context.

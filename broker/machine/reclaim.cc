@@ -1,4 +1,5 @@
-// Who lacks bytes, and the steps that are taken for him (docs/reclaim.md).
+// Requests that lack bytes, and the steps that are taken for them
+// (docs/reclaim.md).
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -112,7 +113,7 @@ bool Reclaimer::TakeVictim(const quota::Victim& victim, Turn& turn) {
           lease->copy->copies > 0 || lease->asked()) {
         return false;
       }
-      // What had no room at its grant may have some now.
+      // A lease that had no room at its grant may have some now.
       if (!host_.ReserveRoom(*lease)) return false;
       if (!gates_.CloseAll(UsersOf(state_, *lease))) return false;
       mover_.StartEviction(lease, victim.deadline, victim.may_terminate, turn);

@@ -1,5 +1,5 @@
-// What the planner is told: who lacks bytes, and every lease that might give
-// some.
+// The planner's view: the request that lacks bytes, and every lease that might
+// give some.
 #include "broker/machine/reclaim_rows.h"
 
 #include <algorithm>
@@ -40,7 +40,8 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
     row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
 
-// What the session says it could give back there, and what it was asked for.
+// The bytes that the session could give back there, as it says, and those that
+// it was asked for.
 void AddTrims(const State& state, const Session& session, quota::Instant now,
               quota::LeaseRow* row) {
   if (session.trims->trim.has_value()) {

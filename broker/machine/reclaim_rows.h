@@ -18,7 +18,7 @@ namespace gmb::broker {
 [[nodiscard]] std::optional<quota::Shortage> ShortageIn(const State& state,
                                                         quota::PoolId pool,
                                                         bool pausing);
-// What that request demands of the planner.
+// The demand of that request, for the planner.
 [[nodiscard]] quota::Demand DemandOf(const State& state,
                                      const quota::Shortage& shortage,
                                      quota::Instant now);

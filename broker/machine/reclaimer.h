@@ -47,7 +47,8 @@ class Reclaimer {
         mover_(below.mover),
         gatekeeper_(below.gatekeeper) {}
 
-  // One round: whether something was taken, and the next request may lack bytes beside it.
+  // One round: whether something was taken, and the next request may lack bytes
+  // beside it.
   bool ServeShortage(Pool* pool, quota::Instant now, Turn& turn);
   // A request lacks bytes that did not when it was looked at last.
   void NoticeShortages(quota::Instant now);

@@ -180,9 +180,9 @@ void RequestDesk::OnGranted(const quota::Granted& granted, Turn& turn) {
   leases_.Make(granted, request, turn);
 }
 
-// A lease that was asked for as soft needs a gate that is on, a tenant that owes
-// no answer, and room in the host pool; that may have changed while it waited.
-// Then it is hard, if that fits, or is asked for once more.
+// A lease that was asked for as soft needs a gate that is on, a tenant that
+// owes no answer, and room in the host pool; that may have changed while it
+// waited. Then it is hard, if that fits, or is asked for once more.
 bool RequestDesk::KeepsItsWord(const quota::Granted& granted,
                                PendingAcquire* request, Turn& turn) {
   if (!request->soft) return true;

@@ -107,8 +107,8 @@ void LeaseMover::OnRestoreNotPrepared(Lease* lease, const SlabsMade& made,
   const absl::Status& status = made.status;
   pools_.GiveUp(lease, made.not_created, turn);
   StayEvicted(lease, status.message(), turn);
-  // Whoever holds on to a slab for a moment costs a moment; who goes past the
-  // broker takes whatever is freed.
+  // A client that holds on to a slab for a moment costs a moment; a process
+  // that goes past the broker takes whatever is freed.
   const bool passing =
       absl::IsResourceExhausted(status) &&
       state_.PoolAt(lease->request.pool).device->missing_bytes == 0;
@@ -164,7 +164,7 @@ void LeaseMover::OnSharedMapped(Session* session, Lease* lease,
 }
 
 void LeaseMover::TryEndRestore(Lease* lease, Turn& turn) {
-  // Who shares it may leave at any time.
+  // A session that shares it may leave at any time.
   if (lease->held->preparing) return;
   // A shared one is back once it is filled: who maps it does so on his own
   // account.
@@ -189,7 +189,7 @@ void LeaseMover::TryEndRestore(Lease* lease, Turn& turn) {
   turn.Queue(LeaseSettled{lease->id});
 }
 
-// What was asked for fails; its contents are where they are authoritative.
+// The restore has failed; the contents are where they are authoritative.
 void LeaseMover::UndoRestore(Lease* lease, Turn& turn) {
   const absl::Status why = host_.TakeError(lease);
   PublishMove(state_, "restore_failed", *lease, {}, why.message(), turn);

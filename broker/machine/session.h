@@ -20,7 +20,8 @@
 
 namespace gmb::broker {
 
-// What is said to it, and what it waits for. The session desk's.
+// The talk with its client: answers, and requests that wait. The session
+// desk's.
 struct SessionTalk {
   uint64_t last_frame = 0;
   // Acquires that are not answered, by the client's request id.
@@ -40,9 +41,9 @@ struct SessionWaking {
   uint32_t restore_attempts = 0;  // since the last answer
 };
 
-// What its program could give back by itself. The reclaimer's.
+// Memory that its program could give back by itself. The reclaimer's.
 struct SessionTrims {
-  // What it says it could give back at once.
+  // So much, it says, it could give back at once.
   std::map<quota::PoolId, uint64_t> trimmable;
   std::optional<v1::Trim> trim;   // not answered yet
   quota::Instant trim_by;         // until when its answer is waited for

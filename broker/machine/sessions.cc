@@ -19,7 +19,7 @@
 namespace gmb::broker {
 namespace {
 
-// What a killed process held is waited for so long before others are asked.
+// Memory of a killed process is waited for so long before others are asked.
 constexpr quota::Nanoseconds kDyingTakes = std::chrono::seconds(1);
 
 // Commands and monitors that are connected at once.
@@ -173,8 +173,8 @@ absl::Status SessionDesk::CheckStream(uint64_t session_id) const {
   return absl::OkStatus();
 }
 
-// What the last stream may have lost: Evicts and Maps that are not answered, a
-// Trim, a pause. The client knows them by their numbers.
+// The last stream may have lost some of these: Evicts and Maps that are not
+// answered, a Trim, a pause. The client knows them by their numbers.
 void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {
   Session* session = state_.sessions->Find(session_id);
   if (session == nullptr) return;
@@ -206,7 +206,7 @@ void SessionDesk::Expect(Session* session, uint64_t client_id,
   session->talk.Edit({}).pending[client_id] = request;
 }
 
-// What is repeated on a new stream has no second effect.
+// A request that is repeated on a new stream has no second effect.
 bool SessionDesk::AnswerAgain(Session* session, uint64_t client_id,
                               Turn& turn) {
   if (client_id == 0) {

@@ -19,12 +19,12 @@ void Machine::Drain(Turn& turn) {
   pools_.SyncCapacities();
   while (const Work* work = turn.NextWork()) {
     std::visit([&](const auto& piece) { React(piece, turn); }, *work);
-    // What is granted is planned with the capacity of now.
+    // A grant is planned with the capacity of now.
     pools_.SyncCapacities();
   }
 }
 
-// What was asked for may have been given up since the engine decided. Of such:
+// A request may have been given up since the engine decided. Of such:
 // Granted is given back (OnGranted), Restored is carried out, for it is charged
 // (OnRestored), Denied and Waiting have nobody left to be told.
 void Machine::React(const quota::Effect& effect, Turn& turn) {

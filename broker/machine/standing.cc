@@ -1,4 +1,4 @@
-// What operators want back, by asking for it or by making room smaller.
+// Memory that operators want back, by asking for it or by making room smaller.
 #include <algorithm>
 #include <chrono>
 #include <map>

@@ -1,4 +1,4 @@
-// What the machine knows, and how its parts are found by their ids.
+// The machine's knowledge, and how its parts are found by their ids.
 #include "broker/machine/state.h"
 
 #include <cstdio>

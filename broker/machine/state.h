@@ -63,7 +63,7 @@ struct State {
   [[nodiscard]] Pool* FindPool(absl::string_view device) const;
 
   const MachineOptions options;
-  // What plans need to know of all leases.
+  // All that plans need to know of all leases.
   Owned<ReclaimIndex, IndexKeeper> reclaim;
 
   Owned<quota::Engine, QuotaDesk> engine;
@@ -82,7 +82,7 @@ struct State {
   Owned<LookBudget, Lookout> look_budget;
   Owned<GateWatchList, Lookout> gate_watch;
 
-  // What is where in the host pool.
+  // The places of leases in the host pool.
   Owned<HostBooks, HostDesk> host_books;
   Owned<uint64_t, HostDesk> last_copy_group;
   Owned<quota::BackingBudget, HostDesk> backing_budget;

@@ -13,7 +13,7 @@
 
 namespace gmb::broker {
 
-// What may be done to a tenant's memory when others need it
+// The steps that may be taken on a tenant's memory when others need it
 // (docs/reclaim.md).
 struct ReclaimPolicy {
   // Whether a session that was closed and does not unmap may be killed.

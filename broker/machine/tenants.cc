@@ -1,4 +1,4 @@
-// What operators change: tenants and pools.
+// Changes by operators: tenants and pools.
 #include <algorithm>
 #include <utility>
 
@@ -177,8 +177,8 @@ absl::StatusOr<v1::Change> OperatorDesk::ResizePool(const std::string& device,
   turn.Publish(std::move(event));
   reclaimer_.AddStanding(
       {.cause = quota::Cause::kPoolShrink, .pool = pool->id, .look = {}}, turn);
-  // It is applied when the device has the rest back, and not before. What is
-  // unreturned or missing is no part of a shrink.
+  // It is applied when the device has the rest back, and not before. Bytes that
+  // are unreturned or missing are no part of a shrink.
   const Composition held = pool->slabs->composition();
   const quota::PoolView view = *state_.engine->Pool(pool->id);
   const uint64_t held_bytes = std::max(

@@ -19,7 +19,7 @@ namespace gmb::broker {
 // it, in order: effects for others, and work of the machine's own, which it
 // drains before the turn ends. Time stands still within a turn.
 //
-// The machine has no lock of its own. Who makes a Turn holds the lock that
+// The machine has no lock of its own. The maker of a Turn holds the lock that
 // guards the machine: so a function that is given one may change the state.
 class Turn {
  public:
@@ -37,8 +37,8 @@ class Turn {
   // page is unmapped then, and its process's fd closed.
   void Bury(Placed<Session> session) { buried_.push_back(std::move(session)); }
 
-  // The machine's own work goes depth first: what a piece of it queues comes, in
-  // its order, before everything that was queued earlier.
+  // The machine's own work goes depth first: what a piece of it queues comes,
+  // in its order, before everything that was queued earlier.
   void Queue(Work work) { fresh_.push_back(std::move(work)); }
   // The next piece, until the next call; null when all is done, or the turn has
   // done too much.

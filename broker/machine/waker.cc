@@ -21,7 +21,7 @@ namespace {
 // Of those whose time is over, in one turn: the next goes on.
 constexpr int kMostAtOnce = 64;
 
-// What has to come back before the gates of these sessions can be opened.
+// Leases that have to come back before the gates of these sessions can open.
 struct Away {
   bool moving = false;      // on the way in or out
   bool asked_back = false;  // shared, and another asks for it
@@ -135,7 +135,7 @@ void Waker::AdvanceRestore(Session* session, Turn& turn) {
   }
   if (!any([](const Session* m) { return !m->waking->restores.empty(); }))
     return;
-  // What could not even begin is answered to all of them.
+  // A step that could not even begin is answered to all of them.
   bool began = true;
   for (const auto& [lease, user] : away.unready)
     began &= mover_.MakeReady(lease, user, turn);
@@ -205,7 +205,8 @@ void Waker::OnRestored(const quota::Restored& restored, Turn& turn) {
        AwayOf(state_, MembersOf(state_, session)).evicted) {
     if (!state_.engine->Lease(id)->evicted) back.push_back(&state_.LeaseAt(id));
   }
-  // What was asked for and has been left meanwhile: it is charged, so it comes.
+  // Leases that were asked for and have been left meanwhile are charged, so
+  // they come.
   for (const quota::LeaseId id : *state_.shared_leases) {
     Lease* lease = &state_.LeaseAt(id);
     if (*lease->asked_back == restored.request &&
@@ -222,8 +223,9 @@ void Waker::OnRestored(const quota::Restored& restored, Turn& turn) {
   AdvanceRestore(session, turn);
 }
 
-// Who asked has left, or withdrawn it, since the engine decided. The bytes are
-// charged already: what was asked for comes back, for others or to be released.
+// The session that asked has left, or withdrawn it, since the engine decided.
+// The bytes are charged already: the leases come back, for others or to be
+// released.
 void Waker::OnRestoredForNobody(Turn& turn) {
   std::vector<quota::LeaseId> charged;
   for (const auto& [id, lease] : *state_.leases) {
@@ -269,7 +271,7 @@ void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
     AnswerMembers(session, DenialStatus(denied, bytes), turn);
   }
   AdvanceOthers(denied.request, MembersOf(state_, session), turn);
-  // What ends a pause comes back to it; so does its deadline.
+  // The end of a pause comes back to it; so does its deadline.
   if (waits_on) AdvanceRestore(session, turn);
 }
 

@@ -47,8 +47,8 @@ class Waker {
   void AdvanceRestore(Session* session, Turn& turn);
   // The same of all who use the leases, or wait to attach to them.
   void AdvanceUsersOf(absl::Span<const quota::LeaseId> leases, Turn& turn);
-  // What the engine was asked for in these sessions' names is asked for anew,
-  // by others at once, by them when they advance.
+  // The engine's Restores in these sessions' names are cancelled. Others who
+  // need the same leases ask anew at once, these sessions when they advance.
   void CancelFor(const std::vector<Session*>& members, Turn& turn);
   // The session has ended.
   void Forget(const Session& session);
