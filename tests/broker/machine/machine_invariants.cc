@@ -281,4 +281,22 @@ void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
   machine->Drain(turn);
 }
 
+bool MachineProbe::IsRefusedAgain(Machine* machine, uint64_t session,
+                                  v1::Acquire acquire, Turn& turn) {
+  v1::ClientMessage message;
+  message.set_request_id(UINT64_MAX);
+  acquire.clear_wait();
+  *message.mutable_acquire() = std::move(acquire);
+  machine->HandleMessage(session, message, turn);
+  machine->Drain(turn);
+  for (const Effect& effect : turn.TakeEffects()) {
+    const auto* say = std::get_if<Say>(&effect);
+    if (say != nullptr && say->session == session &&
+        say->message.request_id() == UINT64_MAX) {
+      return say->message.has_error();
+    }
+  }
+  return false;
+}
+
 }  // namespace gmb::broker

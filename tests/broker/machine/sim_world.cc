@@ -77,18 +77,37 @@ void SimWorld::Check() {
                                effect.index(), " follows ",
                                say == nullptr ? "" : TextOf(say->message)));
   }
+  AskForWhatWasRefused();
+}
+
+// At its deadline a request is refused only if it would be refused now as well.
+void SimWorld::AskForWhatWasRefused() {
+  for (const auto& [session, acquire] : std::exchange(refused_, {})) {
+    Turn turn(now_, absl::FromUnixNanos(now_.ns));
+    Machine copy(machine_);
+    Expect(MachineProbe::IsRefusedAgain(&copy, session, acquire, turn),
+           absl::StrCat("a request was refused, and is served when it is made "
+                        "again at once: session=",
+                        session, " ", TextOf(acquire)));
+  }
+}
+
+void SimWorld::Tick() {
+  ticking_ = true;
+  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+  ticking_ = false;
 }
 
 void SimWorld::Advance(quota::Nanoseconds by) {
   now_ = now_ + by;
-  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+  Tick();
 }
 
 void SimWorld::AdvanceToDue() {
   const quota::Instant due = machine_.NextDue(now_);
   if (due == quota::Instant::Max()) return;
   now_ = std::max(now_, due);
-  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+  Tick();
 }
 
 bool SimWorld::StepDevice(quota::PoolId pool) {
@@ -266,6 +285,11 @@ void SimWorld::Put(const Say& say) {
     Expect(client->leases.emplace(message.grant().lease_id(), lease).second,
            "a lease was granted twice");
   } else if (message.has_error() || message.has_restored()) {
+    const auto asked = client->acquires.find(request);
+    if (ticking_ && asked != client->acquires.end() &&
+        message.error().code() == v1::POOL_EXHAUSTED) {
+      refused_.emplace_back(say.session, asked->second);
+    }
     client->acquires.erase(request);
     client->attaches.erase(request);
     if (client->restore == request) client->restore = 0;

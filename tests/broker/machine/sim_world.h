@@ -116,6 +116,8 @@ class SimWorld {
   void Put(const ForgetLease& lease);
   void CopyBytes(const CopySlab& copy, bool out);
   void Check();
+  void AskForWhatWasRefused();
+  void Tick();
   SimClient* Find(uint64_t session);
 
   InProcessKeeper keeper_;
@@ -130,6 +132,9 @@ class SimWorld {
   std::map<uint64_t, uint64_t> host_bytes_;  // by offset of the granule
   std::set<uint64_t> journal_;
   std::vector<std::shared_ptr<const base::UniqueFd>> killed_;
+  // Acquires that were refused at their deadlines in this turn, by session.
+  bool ticking_ = false;
+  std::vector<std::pair<uint64_t, v1::Acquire>> refused_;
   pid_t last_pid_ = 100;
   std::string problem_;
   uint64_t trace_sum_ = 14695981039346656037u;
