@@ -50,9 +50,9 @@ void PoolKeeper::OnReading(Pool* pool, const DeviceReading& reading,
   // The slabs' books first: what the engine is told may make it grant.
   uint64_t sum = 0;
   for (const auto& [tenant, bytes] : owed) sum += bytes;
-  pool->slabs.Edit({}).SetUnreturned(sum);
-  pool->slabs.Edit({}).SetMissing(missing);
-  pool->slabs.Edit({}).SetOrphaned(orphaned);
+  pool->slabs.Edit({}).SetLost({.unreturned_bytes = sum,
+                                .missing_bytes = missing,
+                                .orphaned_bytes = orphaned});
   for (const auto& [tenant, bytes] : owed) {
     auto it = owed_before.find(tenant);
     if (it == owed_before.end() || it->second != bytes) {

@@ -24,7 +24,7 @@ v1::PoolStatus OfPool(const State& state, const Pool& pool) {
   status.set_headroom_bytes(pool.headroom_bytes());
   status.set_headroom_left_bytes(pool.headroom_left_bytes());
   status.set_guaranteed_bytes(view.guaranteed_bytes);
-  status.set_slabs(pool.slabs->slabs());
+  status.set_slabs(parts.slabs);
   status.set_ready_slab_bytes(pool.slabs->options().ready_slab_bytes);
   status.set_waiting(view.waiting);
   status.set_waiting_bytes(view.waiting_bytes);
