@@ -99,6 +99,14 @@ class Outbox {
     Item item;
   };
 
+  struct Progress {
+    bool pumping = false;  // a thread carries items
+    bool writing = false;  // to the stream
+    bool socket_full = false;
+    bool closed = false;
+    bool overflowed = false;
+  };
+
   std::optional<Work> NextLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(Work work) ABSL_LOCKS_EXCLUDED(mu_);
   void DropMessagesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -109,11 +117,7 @@ class Outbox {
   size_t max_items_ ABSL_GUARDED_BY(mu_) = kMaxItems;
   std::shared_ptr<FrameSender> sender_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StreamSink> sink_ ABSL_GUARDED_BY(mu_);
-  bool pumping_ ABSL_GUARDED_BY(mu_) = false;
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool socket_full_ ABSL_GUARDED_BY(mu_) = false;
-  bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  bool overflowed_ ABSL_GUARDED_BY(mu_) = false;
+  Progress progress_ ABSL_GUARDED_BY(mu_);
   std::optional<uint64_t> unacknowledged_ ABSL_GUARDED_BY(mu_);
   std::optional<std::chrono::steady_clock::time_point> waiting_since_
       ABSL_GUARDED_BY(mu_);
