@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "absl/container/btree_map.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "broker/hostpool/host_books.h"
@@ -67,8 +66,9 @@ struct State {
   SessionTable sessions;
   SessionGroups groups;
   SharedNames shared_names;
-  // Acquires that the engine has not answered.
-  absl::flat_hash_map<quota::RequestId, PendingAcquire> pending;
+  // Acquires that the engine has not answered. (A tree, as whatever tenants
+  // make many of: a hash table would move all of them when it grows.)
+  absl::btree_map<quota::RequestId, PendingAcquire> pending;
   // By their ids, so that a report can go on where it stopped.
   absl::btree_map<quota::LeaseId, std::unique_ptr<Lease>> leases;
   uint64_t next_request = 1;
@@ -84,7 +84,7 @@ struct State {
   std::set<uint64_t> waking;
   // Until when each of those Restores waits: session and request.
   std::set<std::tuple<quota::Instant, uint64_t, uint64_t>> restore_times;
-  absl::flat_hash_map<quota::RequestId, Returning> restoring;
+  absl::btree_map<quota::RequestId, Returning> restoring;
   // Sessions whose processes were killed, and when they should be dead.
   std::map<uint64_t, quota::Instant> terminating;
   std::set<std::pair<quota::Instant, uint64_t>> dying;  // of these, in time
