@@ -140,6 +140,7 @@ absl::Status Machine::TurnGateOff(Session* session, Turn& turn) {
     hardened.push_back(id);
   }
   session->gate->SetOn(false);
+  state_.gate_watch.Remove(session->id);
   TouchLeases(*session);
   const std::vector<Session*> members = state_.groups.Members(session);
   LeaveGroup(session, turn);

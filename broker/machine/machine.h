@@ -294,6 +294,7 @@ class Machine {
   void ForgetShortage(Pool* pool) const;
   void CheckDying(quota::Instant now);
   void WatchGates(quota::Instant now);
+  void OnParked(const Session& session, quota::Instant now);
   void TouchLeases(const Session& session);
   bool LacksWithinGuarantee(quota::PoolId pool) const;
 

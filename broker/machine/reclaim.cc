@@ -1,6 +1,7 @@
 // Who lacks bytes, and the steps that are taken for him (docs/reclaim.md).
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "broker/machine/turn.h"
 #include "broker/machine/wire_form.h"
 #include "quota/planner.h"
+#include "quota/shortlist.h"
 
 namespace gmb::broker {
 namespace {
@@ -172,8 +174,37 @@ void Machine::WatchGates(quota::Instant now) {
       std::any_of(state_.pools.begin(), state_.pools.end(),
                   [](const auto& p) { return p.second->planned_for; });
   if (!anybody_lacks) return state_.gate_watch.Clear();
+  state_.gate_watch.SetUrgent(
+      std::any_of(state_.pools.begin(), state_.pools.end(),
+                  [](const auto& p) {
+                    return p.second->planned_for &&
+                           p.second->planned_for->within_guarantee;
+                  }),
+      now);
   for (const uint64_t id : state_.gate_watch.Parked(state_, now))
-    TouchLeases(state_.SessionAt(id));
+    OnParked(state_.SessionAt(id), now);
+}
+
+// What it has may be taken now: for the requests that lack bytes, plans are
+// made with it beside what the last look has found. Others are woken.
+void Machine::OnParked(const Session& session, quota::Instant now) {
+  std::map<quota::PoolId, uint64_t> before;
+  for (const auto& [id, pool] : state_.pools)
+    before[id] = state_.reclaim.changes(id);
+  TouchLeases(session);
+  // It may have been the last of its group: then leases of others go as well.
+  if (!session.group.empty()) return;
+  for (auto& [id, pool] : state_.pools) {
+    if (!pool->planned_for.has_value()) continue;
+    std::vector<quota::LeaseId> its;
+    for (const quota::LeaseId lease : session.leases) {
+      if (its.size() > quota::Shortlist::kLongest) break;
+      if (state_.LeaseAt(lease).request.pool == id) its.push_back(lease);
+    }
+    const bool known =
+        pool->look.Add(its, {before.at(id), state_.reclaim.changes(id)}, now);
+    if (known) pool->replan_at = std::min(pool->replan_at, now);
+  }
 }
 
 void Machine::TouchLeases(const Session& session) {
