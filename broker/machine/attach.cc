@@ -70,7 +70,7 @@ void Machine::ServeAttaches(Lease* lease, Turn& turn) {
     const PendingAttach first = name->waiting.front();
     const quota::RequestId request{state_.next_request++};
     state_.shared_names.CountAttempt(*name);
-    lease->asked_back = request;
+    state_.asked_back.Set(*lease, request);
     state_.restoring.emplace(request, Returning{first.session, lease->id});
     Tell(quota::Restore{request,
                         quota::SessionId{first.session},

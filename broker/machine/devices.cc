@@ -100,7 +100,8 @@ void Machine::SendSlabs(Session* session, const Lease& lease,
 void Machine::EndLease(quota::LeaseId id, bool reuse, Turn& turn) {
   Lease* lease = &state_.LeaseAt(id);
   Pool* pool = &state_.PoolAt(lease->request.pool);
-  state_.shared_leases.erase(id);
+  state_.shared_leases.erase({lease->tenant, id});
+  state_.asked_back.Forget(*lease);
   EndName(lease->tenant, lease->request, turn);
   if (lease->preparing || lease->copies > 0) {
     lease->doomed = true;  // see OnPrepared and OnCopied
@@ -289,8 +290,8 @@ std::vector<pid_t> Machine::ClientProcesses(const Pool& pool) const {
   if (pool.reading.unreturned.empty()) return {};
   std::vector<pid_t> pids(state_.sessions.ended_clients().begin(),
                           state_.sessions.ended_clients().end());
-  for (const auto& [id, session] : state_.sessions)
-    pids.push_back(session->peer.pid);
+  for (const auto& [pid, sessions] : state_.sessions.processes())
+    pids.push_back(pid);
   return pids;
 }
 

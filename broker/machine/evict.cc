@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/hostpool/slab_rooms.h"
 #include "broker/machine/backed.h"
+#include "broker/machine/lease_users.h"
 #include "broker/machine/machine.h"
 #include "broker/machine/turn.h"
 #include "broker/machine/wire_form.h"
@@ -216,9 +217,7 @@ void Machine::SoftenAll(quota::TenantId tenant_id, Turn& turn) {
   for (const uint64_t session : tenant->sessions) {
     for (const quota::LeaseId id : state_.SessionAt(session).leases) add(id);
   }
-  for (const quota::LeaseId id : state_.shared_leases) {
-    if (state_.LeaseAt(id).tenant == tenant_id) add(id);
-  }
+  for (const quota::LeaseId id : SharedOf(state_, tenant_id)) add(id);
   for (const quota::LeaseId id : hard) {
     const auto lease = state_.leases.find(id);  // others may be served by that
     if (lease == state_.leases.end()) continue;

@@ -117,7 +117,8 @@ struct Lease {
   // Sealed, and others may be attached: it is no session's own any more.
   bool shared = false;
   bool dropped = false;  // nobody attaches to it any more
-  // The engine's Restore that last asked for it; who else needs it waits.
+  // The engine's Restore that last asked for it; who else needs it waits. Set
+  // by AskedBack.
   std::optional<quota::RequestId> asked_back;
   // Of one that is kept: since when nobody is attached.
   quota::Instant unused_since;

@@ -244,7 +244,7 @@ class Machine {
   void Reopen(Session* session, Turn& turn);
   void AnswerRestores(Session* session, const absl::Status& status, Turn& turn);
   void OnRestored(const quota::Restored& restored, Turn& turn);
-  void OnRestoredForNobody(Turn& turn);
+  void BringBack(const std::vector<quota::LeaseId>& leases, Turn& turn);
   bool WaitsOn(Session* session, const Turn& turn) const;
   void OnRestoreDenied(const quota::Denied& denied, Session* session,
                        Turn& turn);

@@ -201,7 +201,7 @@ quota::Plan PlanFor(const State& state, const quota::Demand& demand,
     for (const auto& [id, session] : state.sessions)
       AddSession(state, *session, now, &rows);
   }
-  for (const quota::LeaseId id : state.shared_leases) {
+  for (const auto& [owner, id] : state.shared_leases) {
     const Lease& lease = state.LeaseAt(id);
     if (!tenant.has_value() || lease.tenant == *tenant)
       rows.leases.push_back(RowOf(state, lease, now));

@@ -13,6 +13,7 @@ Session* SessionTable::Add(std::unique_ptr<Session> session) {
   session->id = next_id_++;
   if (!session->tenant.has_value()) ++operators_;
   by_token_.emplace(session->token, session->id);
+  ++processes_[session->peer.pid];
   const uint64_t id = session->id;
   return sessions_.emplace(id, std::move(session)).first->second.get();
 }
@@ -22,6 +23,8 @@ std::unique_ptr<Session> SessionTable::Remove(uint64_t id) {
   std::unique_ptr<Session> session = std::move(it->second);
   sessions_.erase(it);
   by_token_.erase(session->token);
+  const auto process = processes_.find(session->peer.pid);
+  if (--process->second == 0) processes_.erase(process);
   if (session->tenant.has_value()) {
     ended_clients_.push_back(session->peer.pid);
     if (ended_clients_.size() > kEndedClients) ended_clients_.pop_front();

@@ -27,10 +27,10 @@ void Machine::Share(Lease* lease, Turn& turn) {
   if (lease->shared || name == nullptr) return;
   lease->shared = true;
   state_.shared_names.SetLease(*name, lease->id);
-  state_.shared_leases.insert(lease->id);
+  state_.shared_leases.emplace(lease->tenant, lease->id);
   state_.reclaim.Touch(state_, *lease);
-  lease->asked_back =
-      state_.engine.RestoreOf(lease->id);  // its writer may wait for it
+  // Its writer may wait for it.
+  state_.asked_back.Set(*lease, state_.engine.RestoreOf(lease->id));
   Tell(quota::Shared{lease->id}, turn);
   v1::Event event = NewEvent("lease_shared", lease->tenant);
   event.set_session_id(lease->request.session);
@@ -149,11 +149,8 @@ absl::StatusOr<uint32_t> Machine::DropLease(absl::string_view tenant_name,
 
 // Of a tenant that is being deleted: none outlives its sessions.
 void Machine::DropAll(quota::TenantId tenant, Turn& turn) {
-  const std::vector<quota::LeaseId> shared(state_.shared_leases.begin(),
-                                           state_.shared_leases.end());
-  for (const quota::LeaseId id : shared) {
+  for (const quota::LeaseId id : SharedOf(state_, tenant)) {
     Lease* lease = &state_.LeaseAt(id);
-    if (lease->tenant != tenant) continue;
     EndName(tenant, lease->request, turn);
     lease->dropped = true;
     state_.reclaim.Touch(state_, *lease);

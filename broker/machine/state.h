@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "broker/hostpool/host_books.h"
+#include "broker/machine/asked_back.h"
 #include "broker/machine/backing_pass.h"
 #include "broker/machine/departure.h"
 #include "broker/machine/gate_watch_list.h"
@@ -99,8 +100,9 @@ struct State {
   quota::BackingBudget backing_budget;
   quota::Instant backing_at;  // the next look
   BackingPass backing_pass;
-  // Shared leases that have not ended, dropped ones too.
-  std::set<quota::LeaseId> shared_leases;
+  // Shared leases that have not ended, dropped ones too; by tenant.
+  std::set<std::pair<quota::TenantId, quota::LeaseId>> shared_leases;
+  AskedBack asked_back;
   std::list<StandingDemand> standing;
   std::map<quota::TenantId, Departure> departures;
   bool stopping = false;

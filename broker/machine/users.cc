@@ -49,14 +49,12 @@ void Machine::AdvanceOthers(quota::RequestId request, Session* but_for,
                             Turn& turn) {
   std::vector<Session*> not_these;
   if (but_for != nullptr) not_these = state_.groups.Members(but_for);
-  const std::vector<quota::LeaseId> shared(state_.shared_leases.begin(),
-                                           state_.shared_leases.end());
-  for (const quota::LeaseId id : shared) {
+  for (const quota::LeaseId id : state_.asked_back.By(request)) {
     const auto found = state_.leases.find(id);
     if (found == state_.leases.end() || found->second->asked_back != request)
       continue;
     Lease* lease = found->second.get();  // the table may move its entries
-    lease->asked_back.reset();
+    state_.asked_back.Forget(*lease);
     for (Session* user : UsersOf(state_, *lease)) {
       if (std::find(not_these.begin(), not_these.end(), user) ==
           not_these.end()) {

@@ -129,7 +129,7 @@ void Machine::AskForRestore(const std::vector<Session*>& members,
   state_.restoring.emplace(request, Returning{asking->id, std::nullopt});
   for (const quota::LeaseId id : evicted) {
     Lease* lease = &state_.LeaseAt(id);
-    if (lease->shared) lease->asked_back = request;
+    if (lease->shared) state_.asked_back.Set(*lease, request);
   }
   Tell(quota::Restore{request, quota::SessionId{asking->id}, std::move(evicted),
                       deadline},
@@ -176,48 +176,35 @@ void Machine::AnswerMembers(Session* session, const absl::Status& status,
 
 void Machine::OnRestored(const quota::Restored& restored, Turn& turn) {
   auto it = state_.restoring.find(restored.request);
-  if (it == state_.restoring.end()) return OnRestoredForNobody(turn);
+  if (it == state_.restoring.end()) return BringBack(restored.leases, turn);
   const Returning returning = it->second;
   state_.restoring.erase(it);
   if (returning.for_attach.has_value())
     return OnBackForAttach(*returning.for_attach, turn);
   Session* session = &state_.SessionAt(returning.session);
   session->restoring.reset();
-  std::vector<Lease*> back;
-  for (const quota::LeaseId id :
-       AwayOf(state_.groups.Members(session)).evicted) {
-    if (!state_.engine.Lease(id)->evicted) back.push_back(&state_.LeaseAt(id));
-  }
+  std::vector<quota::LeaseId> back =
+      AwayOf(state_.groups.Members(session)).evicted;
   // What was asked for and has been left meanwhile: it is charged, so it comes.
-  for (const quota::LeaseId id : state_.shared_leases) {
-    Lease* lease = &state_.LeaseAt(id);
-    if (lease->asked_back == restored.request &&
-        !state_.engine.Lease(id)->evicted) {
-      back.push_back(lease);
-    }
-  }
-  for (Lease* lease : back) {
-    // A group's members may share one.
-    if (lease->residence == Residence::kEvicted) StartRestore(lease, turn);
-  }
+  back.insert(back.end(), restored.leases.begin(), restored.leases.end());
+  BringBack(back, turn);
   // It may have left the only one that it waited for.
   AdvanceRestore(session, turn);
 }
 
-// The session that asked has left, or has withdrawn its Restore, since the
-// engine decided. The bytes are charged already: the leases come back all the
-// same, for others or to be released.
-void Machine::OnRestoredForNobody(Turn& turn) {
-  std::vector<quota::LeaseId> charged;
-  for (const auto& [id, lease] : state_.leases) {
-    if (lease->residence == Residence::kEvicted &&
+// Those of them that are charged to the device. Also for a session that has
+// left, or has withdrawn its Restore, since the engine decided: the leases come
+// back all the same, for others or to be released.
+void Machine::BringBack(const std::vector<quota::LeaseId>& leases, Turn& turn) {
+  for (const quota::LeaseId id : leases) {
+    const auto lease = state_.leases.find(id);
+    // A group's members may share one.
+    if (lease != state_.leases.end() &&
+        lease->second->residence == Residence::kEvicted &&
         !state_.engine.Lease(id)->evicted) {
-      charged.push_back(id);
+      StartRestore(lease->second.get(), turn);
     }
   }
-  std::sort(charged.begin(), charged.end());
-  for (const quota::LeaseId id : charged)
-    StartRestore(&state_.LeaseAt(id), turn);
 }
 
 // Denied: of the engine's request; each of the client's has its own deadline.

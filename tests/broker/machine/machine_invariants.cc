@@ -174,8 +174,14 @@ class Checker {
   void CheckLists() {
     for (const quota::LeaseId id : state_.moving)
       Expect(state_.leases.contains(id), "a lease moves that has ended");
-    for (const quota::LeaseId id : state_.shared_leases)
+    for (const auto& [tenant, id] : state_.shared_leases)
       Expect(state_.leases.contains(id), "a shared lease is listed, and ended");
+    for (const auto& [id, lease] : state_.leases) {
+      if (!lease->asked_back.has_value()) continue;
+      const auto its = state_.asked_back.By(*lease->asked_back);
+      Expect(std::find(its.begin(), its.end(), id) != its.end(),
+             "a lease is asked back by a request that does not list it");
+    }
     for (const auto& ids : {state_.pausing, state_.waking}) {
       for (const uint64_t id : ids)
         Expect(state_.sessions.Find(id) != nullptr,
@@ -264,10 +270,8 @@ void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
     if (Session* session = machine->state_.sessions.Find(id))
       machine->AdvanceRestore(session, turn);
   }
-  const std::vector<quota::LeaseId> shared(
-      machine->state_.shared_leases.begin(),
-      machine->state_.shared_leases.end());
-  for (const quota::LeaseId id : shared) {
+  const auto shared = machine->state_.shared_leases;
+  for (const auto& [tenant, id] : shared) {
     const auto lease = machine->state_.leases.find(id);
     if (lease != machine->state_.leases.end())
       machine->ServeAttaches(lease->second.get(), turn);
