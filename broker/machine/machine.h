@@ -312,8 +312,9 @@ class Machine {
   bool CarryOutStanding(StandingDemand* standing, const quota::Demand& demand,
                         const Look::Found& found, uint64_t incoming,
                         Turn& turn);
-  void FinishStanding(StandingDemand* standing,
-                      const std::vector<quota::LeaseVerdict>& why, Turn& turn);
+  bool FindWhy(StandingDemand* standing, Turn& turn);
+  void FinishStanding(StandingDemand* standing, std::vector<std::string> why,
+                      Turn& turn);
 
   // The engine's answers.
   void Tell(const quota::Event& event, Turn& turn);

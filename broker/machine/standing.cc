@@ -8,10 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/machine/machine.h"
-#include "broker/machine/reclaim_rows.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/turn.h"
-#include "broker/machine/verdict_sentences.h"
+#include "broker/machine/verdict_walk.h"
 #include "broker/machine/wire_form.h"
 #include "proto/amount_text.h"
 #include "proto/error_status.h"
@@ -75,10 +74,11 @@ void Machine::ServeStanding(quota::Instant now, Turn& turn) {
       it = state_.standing.erase(it);
       continue;
     }
+    const bool goes_on = it->look.under_way() || it->why.has_value();
     const quota::Instant next =
-        std::min(it->look.under_way() ? now : it->look.next_at(), it->deadline);
+        std::min(goes_on ? now : it->look.next_at(), it->deadline);
     state_.standing_at = std::min(state_.standing_at, next);
-    if (!it->look.under_way()) state_.reclaim.Sleep(it->pool, it->tenant);
+    if (!goes_on) state_.reclaim.Sleep(it->pool, it->tenant);
     ++it;
   }
 }
@@ -86,6 +86,8 @@ void Machine::ServeStanding(quota::Instant now, Turn& turn) {
 // Whether it is over.
 bool Machine::ServeOne(StandingDemand* standing, quota::Instant now,
                        Turn& turn) {
+  if (standing->why.has_value() && now < standing->deadline)
+    return FindWhy(standing, turn);
   const bool of_tenant = standing->tenant.value != 0;
   const uint64_t changes =
       of_tenant ? state_.reclaim.changes(standing->pool, standing->tenant)
@@ -149,22 +151,30 @@ bool Machine::CarryOutStanding(StandingDemand* standing,
   if (trims || incoming > 0 || !plan.empty() || found.any_busy) return false;
   // Whatever is parked later is not what the operator asked for now.
   if (standing->cause != quota::Cause::kOperator) return false;
-  std::vector<quota::LeaseVerdict> why;
-  (void)PlanFor(state_, demand, now, &why, standing->tenant);
-  FinishStanding(standing, why, turn);
+  standing->why.emplace(demand);
+  return FindWhy(standing, turn);
+}
+
+// Whether the demand is over.
+bool Machine::FindWhy(StandingDemand* standing, Turn& turn) {
+  if (!state_.look_budget.any_left()) return false;
+  const uint64_t before = standing->why->looked_at();
+  const bool all = standing->why->GoOn(state_, turn.now(), LookBudget::kSlice);
+  state_.look_budget.Spend(standing->why->looked_at() - before);
+  if (!all) return false;
+  FinishStanding(standing, standing->why->Finish(state_, turn.now()).sentences,
+                 turn);
   return true;
 }
 
 void Machine::FinishStanding(StandingDemand* standing,
-                             const std::vector<quota::LeaseVerdict>& why,
-                             Turn& turn) {
+                             std::vector<std::string> why, Turn& turn) {
   if (standing->done == nullptr) return;
   v1::ReclaimResponse response;
   const uint64_t short_bytes = StillWanted(*standing);
   response.set_reclaimed_bytes(standing->wanted_bytes - short_bytes);
   response.set_lacking_bytes(standing->all ? 0 : short_bytes);
-  for (std::string& text : VerdictSentences(state_, why, standing->tenant))
-    response.add_findings(std::move(text));
+  for (std::string& text : why) response.add_findings(std::move(text));
   turn.Add(
       Reply{[done = std::move(standing->done), response] { done(response); }});
 }
