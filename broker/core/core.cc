@@ -366,6 +366,7 @@ absl::StatusOr<v1::ListLeasesResponse> Core::Leases(
 absl::StatusOr<v1::ExplainResponse> Core::Explain(
     const v1::ExplainRequest& request) const {
   using Response = v1::ExplainResponse;
+  report::WhyTheyStay why;
   return report::FillPage<Response>(
       {.list = "waiting requests", .filter = request.tenant(), .numbers = 2},
       request,
@@ -373,7 +374,7 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
       [&](report::Page* page, size_t most_rows, Response* response) {
         base::MutexLock lock(&mu_);
         return report::AddExplanation(machine_.state(), request.tenant(),
-                                      deps_.clock->Now(), page, most_rows,
+                                      deps_.clock->Now(), page, most_rows, &why,
                                       response);
       });
 }

@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "broker/machine/lease_users.h"
+
 namespace gmb::broker {
 
 void DebtDesk::Add(const Lease& lease, const Session& session) {
@@ -35,9 +37,7 @@ void DebtDesk::SoftenAll(quota::TenantId tenant_id, Turn& turn) {
   for (const uint64_t session : state_.sessions->OfTenant(tenant_id)) {
     for (const quota::LeaseId id : *state_.SessionAt(session).leases) add(id);
   }
-  for (const quota::LeaseId id : *state_.shared_leases) {
-    if (state_.LeaseAt(id).tenant == tenant_id) add(id);
-  }
+  for (const quota::LeaseId id : SharedOf(state_, tenant_id)) add(id);
   for (const quota::LeaseId id : hard) {
     const Lease& lease = state_.LeaseAt(id);
     const std::vector<Mapping>& mappings = lease.move->mappings;

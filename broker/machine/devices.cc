@@ -25,8 +25,8 @@ std::vector<pid_t> ClientProcesses(const State& state, const Pool& pool) {
   if (pool.device->reading.unreturned.empty()) return {};
   std::vector<pid_t> pids(state.sessions->ended_clients().begin(),
                           state.sessions->ended_clients().end());
-  for (const auto& [id, session] : *state.sessions)
-    pids.push_back(session->peer.pid);
+  for (const auto& [pid, sessions] : state.sessions->processes())
+    pids.push_back(pid);
   return pids;
 }
 

@@ -76,6 +76,7 @@ absl::Status Gatekeeper::TurnGateOff(Session* session, Turn& turn) {
     hardened.push_back(id);
   }
   gates_.SetOn(session, false);
+  lookout_.Forget(*session);
   index_.TouchLeasesOf(*session);
   const std::vector<Session*> members = MembersOf(state_, session);
   LeaveGroup(session, turn);

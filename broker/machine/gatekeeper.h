@@ -11,6 +11,7 @@
 #include "broker/machine/index_keeper.h"
 #include "broker/machine/lease.h"
 #include "broker/machine/lease_mover.h"
+#include "broker/machine/lookout.h"
 #include "broker/machine/quota_desk.h"
 #include "broker/machine/session.h"
 #include "broker/machine/session_desk.h"
@@ -32,6 +33,7 @@ class Gatekeeper {
     QuotaDesk& quota;
     SessionDesk& sessions;
     Gates& gates;
+    Lookout& lookout;
     HostDesk& host;
     LeaseMover& mover;
     Sharing& sharing;
@@ -43,6 +45,7 @@ class Gatekeeper {
         quota_(below.quota),
         sessions_(below.sessions),
         gates_(below.gates),
+        lookout_(below.lookout),
         host_(below.host),
         mover_(below.mover),
         sharing_(below.sharing),
@@ -84,6 +87,7 @@ class Gatekeeper {
   QuotaDesk& quota_;
   SessionDesk& sessions_;
   Gates& gates_;
+  Lookout& lookout_;
   HostDesk& host_;
   LeaseMover& mover_;
   Sharing& sharing_;

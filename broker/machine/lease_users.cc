@@ -69,6 +69,16 @@ uint32_t RestoreAttempts(const State& state, const Lease& lease) {
   return named ? std::max(attempts, name->attempts) : attempts;
 }
 
+std::vector<quota::LeaseId> SharedOf(const State& state,
+                                     quota::TenantId tenant) {
+  std::vector<quota::LeaseId> leases;
+  for (auto it = state.shared_leases->lower_bound({tenant, quota::LeaseId{}});
+       it != state.shared_leases->end() && it->first == tenant; ++it) {
+    leases.push_back(it->second);
+  }
+  return leases;
+}
+
 bool IsAskedBack(const State& state, const Lease& lease) {
   return lease.asked_back->has_value() &&
          state.restoring->contains(**lease.asked_back);

@@ -33,6 +33,9 @@ namespace gmb::broker {
 [[nodiscard]] bool WantsIn(const State& state, Session* session);
 // How often the lease was asked back since the last of them was answered.
 [[nodiscard]] uint32_t RestoreAttempts(const State& state, const Lease& lease);
+// The tenant's shared leases, dropped ones too.
+[[nodiscard]] std::vector<quota::LeaseId> SharedOf(const State& state,
+                                                   quota::TenantId tenant);
 // Whether a Restore that is not answered names the lease, which is shared.
 [[nodiscard]] bool IsAskedBack(const State& state, const Lease& lease);
 

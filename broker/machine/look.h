@@ -86,6 +86,16 @@ class Look {
   // Whether all have been looked at.
   [[nodiscard]] bool GoOn(const State& state, quota::PoolId pool,
                           quota::Instant now, Costs costs);
+  // Leases whose session has parked since the last look, or during this one: a
+  // further plan sees them beside what that has found, and so many changes more
+  // are known. False: there was none, or they are too many; then all of them
+  // are looked at anew.
+  struct Changes {
+    uint64_t before = 0;
+    uint64_t after = 0;
+  };
+  bool Add(const std::vector<quota::LeaseId>& leases, Changes changes,
+           quota::Instant now);
   struct Found {
     quota::Plan plan;
     bool any_busy = false;
@@ -108,6 +118,7 @@ class Look {
  private:
   std::optional<quota::Shortlist> shortlist_;  // while it is under way
   Candidates candidates_;                      // of the last one
+  std::vector<quota::LeaseId> added_;          // for the next plan
   bool plans_on_ = false;
   quota::TenantId only_{};  // 0: all
   // The next to be looked at.

@@ -1,8 +1,6 @@
 // The bounded work of a turn: how much of it there is, and who parks meanwhile.
 #include "broker/machine/lookout.h"
 
-#include <algorithm>
-
 namespace gmb::broker {
 
 void Lookout::BeginTurn(quota::Instant now) {
@@ -18,17 +16,21 @@ bool Lookout::GoOn(Look* look, quota::PoolId pool, quota::Instant now) {
                     {state_.look_budget.Edit({}), state_.gate_watch.Edit({})});
 }
 
-void Lookout::WatchGates(quota::Instant now) {
-  const bool anybody_lacks =
-      !state_.standing->empty() ||
-      std::any_of(state_.pools->begin(), state_.pools->end(),
-                  [](const auto& p) {
-                    return p.second->plan->planned_for.has_value();
-                  });
+std::vector<uint64_t> Lookout::Parked(quota::Instant now) {
+  bool anybody_lacks = !state_.standing->empty();
+  bool within_guarantee = false;
+  for (const auto& [id, pool] : *state_.pools) {
+    const auto& planned = pool->plan->planned_for;
+    anybody_lacks |= planned.has_value();
+    within_guarantee |= planned.has_value() && planned->within_guarantee;
+  }
   GateWatchList& watch = state_.gate_watch.Edit({});
-  if (!anybody_lacks) return watch.Clear();
-  for (const uint64_t id : watch.Parked(state_, now))
-    index_.TouchLeasesOf(state_.SessionAt(id));
+  if (!anybody_lacks) {
+    watch.Clear();
+    return {};
+  }
+  watch.SetUrgent(within_guarantee, now);
+  return watch.Parked(state_, now);
 }
 
 void Lookout::Forget(const Session& session) {

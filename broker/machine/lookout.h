@@ -2,8 +2,8 @@
 #define GMB_BROKER_MACHINE_LOOKOUT_H_
 
 #include <cstdint>
+#include <vector>
 
-#include "broker/machine/index_keeper.h"
 #include "broker/machine/look.h"
 #include "broker/machine/session.h"
 #include "broker/machine/state.h"
@@ -15,20 +15,19 @@ namespace gmb::broker {
 // while somebody lacks bytes.
 class Lookout {
  public:
-  Lookout(State& state, IndexKeeper& index) : state_(state), index_(index) {}
+  explicit Lookout(State& state) : state_(state) {}
 
   void BeginTurn(quota::Instant now);
   void Spend(uint64_t leases);
   // Whether all have been looked at: see Look::GoOn.
   [[nodiscard]] bool GoOn(Look* look, quota::PoolId pool, quota::Instant now);
   // Sessions that were at work when somebody lacked bytes, and have parked.
-  void WatchGates(quota::Instant now);
-  // The session has ended.
+  [[nodiscard]] std::vector<uint64_t> Parked(quota::Instant now);
+  // The session has ended, or turned its gate off.
   void Forget(const Session& session);
 
  private:
   State& state_;
-  IndexKeeper& index_;
 };
 
 }  // namespace gmb::broker

@@ -105,7 +105,7 @@ class Machine {
   SessionDesk sessions_{state_, index_};
   Gates gates_{state_};
   PoolKeeper pools_{state_, quota_};
-  Lookout lookout_{state_, index_};
+  Lookout lookout_{state_};
   HostDesk host_{state_, {index_, quota_, lookout_}};
   DebtDesk debts_{state_, {index_, host_}};
   LeaseMover mover_{state_, {index_, quota_, sessions_, pools_, host_, debts_}};
@@ -115,9 +115,9 @@ class Machine {
       state_, {index_, quota_, sessions_, host_, mover_, leases_, recalls_}};
   RequestDesk requests_{state_, {quota_, sessions_, host_, leases_, sharing_}};
   Waker waker_{state_, {sessions_, gates_, mover_, recalls_, sharing_}};
-  Gatekeeper gatekeeper_{
-      state_,
-      {index_, quota_, sessions_, gates_, host_, mover_, sharing_, waker_}};
+  Gatekeeper gatekeeper_{state_,
+                         {index_, quota_, sessions_, gates_, lookout_, host_,
+                          mover_, sharing_, waker_}};
   Reclaimer reclaimer_{
       state_,
       {index_, sessions_, gates_, lookout_, host_, mover_, gatekeeper_}};

@@ -13,8 +13,8 @@ quota::RequestId Recalls::AskBack(uint64_t session,
   const quota::RequestId request = quota_.NextRequest();
   state_.restoring.Edit({}).emplace(request, Returning{session, for_attach});
   for (const quota::LeaseId id : leases) {
-    Lease& lease = state_.LeaseAt(id);
-    if (lease.sharing->shared) lease.asked_back.Edit({}) = request;
+    Lease* lease = &state_.LeaseAt(id);
+    if (lease->sharing->shared) SetAskedBack(lease, request);
   }
   quota_.Tell(quota::Restore{request, quota::SessionId{session},
                              std::move(leases), deadline},
@@ -36,10 +36,17 @@ void Recalls::Cancel(quota::RequestId request, Turn& turn) {
 }
 
 void Recalls::Adopt(Lease* lease) {
-  lease->asked_back.Edit({}) = state_.engine->RestoreOf(lease->id);
+  SetAskedBack(lease, state_.engine->RestoreOf(lease->id));
 }
 
-void Recalls::Forget(Lease* lease) { lease->asked_back.Edit({}).reset(); }
+void Recalls::Forget(Lease* lease) { SetAskedBack(lease, std::nullopt); }
+
+void Recalls::SetAskedBack(Lease* lease,
+                           std::optional<quota::RequestId> request) {
+  std::optional<quota::RequestId>& asked_back = lease->asked_back.Edit({});
+  state_.asked_back.Edit({}).Move(lease->id, asked_back, request);
+  asked_back = request;
+}
 
 const Returning* ReturningOf(const State& state, const Lease& lease) {
   if (!lease.asked_back->has_value()) return nullptr;

@@ -30,10 +30,12 @@ class Recalls {
   void Cancel(quota::RequestId request, Turn& turn);
   // Of a lease that others share from now on: its writer may wait for it.
   void Adopt(Lease* lease);
-  // The Restore that asked for it has come to nothing.
+  // The Restore that asked for it has come to nothing, or the lease has ended.
   void Forget(Lease* lease);
 
  private:
+  void SetAskedBack(Lease* lease, std::optional<quota::RequestId> request);
+
   State& state_;
   QuotaDesk& quota_;
 };

@@ -2,6 +2,7 @@
 // (docs/reclaim.md).
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "broker/machine/reclaim_rows.h"
 #include "broker/machine/reclaimer.h"
 #include "quota/planner.h"
+#include "quota/shortlist.h"
 
 namespace gmb::broker {
 namespace {
@@ -76,6 +78,34 @@ void Reclaimer::NoticeShortages(quota::Instant now) {
     const bool idle = pool->plan->replan_at == quota::Instant::Max();
     if (idle && ShortageIn(state_, id, true).has_value())
       pool->plan.Edit({}).replan_at = now;
+  }
+}
+
+void Reclaimer::WatchGates(quota::Instant now) {
+  for (const uint64_t id : lookout_.Parked(now))
+    OnParked(state_.SessionAt(id), now);
+}
+
+// What it has may be taken now: for the requests that lack bytes, plans are
+// made with it beside what the last look has found. Others are woken.
+void Reclaimer::OnParked(const Session& session, quota::Instant now) {
+  std::map<quota::PoolId, uint64_t> before;
+  for (const auto& [id, pool] : *state_.pools)
+    before[id] = state_.reclaim->changes(id);
+  index_.TouchLeasesOf(session);
+  // It may have been the last of its group: then leases of others go as well.
+  if (!session.group->empty()) return;
+  for (const auto& [id, pool] : *state_.pools) {
+    if (!pool->plan->planned_for.has_value()) continue;
+    std::vector<quota::LeaseId> its;
+    for (const quota::LeaseId lease : *session.leases) {
+      if (its.size() > quota::Shortlist::kLongest) break;
+      if (state_.LeaseAt(lease).request.pool == id) its.push_back(lease);
+    }
+    PoolPlan& plan = pool->plan.Edit({});
+    const bool known =
+        plan.look.Add(its, {before.at(id), state_.reclaim->changes(id)}, now);
+    if (known) plan.replan_at = std::min(plan.replan_at, now);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "broker/machine/backed.h"
 #include "broker/machine/lease_users.h"
 
@@ -70,19 +69,6 @@ const Lease* FirstIn(const State& state, const Session& session,
     if (!lease.sharing->shared && lease.request.pool == pool) return &lease;
   }
   return nullptr;
-}
-
-void AddSession(const State& state, const Session& session, quota::Instant now,
-                ReclaimRows* rows) {
-  if (session.gate == nullptr) return;
-  absl::flat_hash_set<quota::PoolId> seen;
-  for (const quota::LeaseId id : *session.leases) {
-    const Lease& lease = state.LeaseAt(id);
-    if (lease.sharing->shared) continue;
-    rows->leases.push_back(RowOf(state, lease, now));
-    if (seen.insert(lease.request.pool).second)
-      AddTrims(state, session, now, &rows->leases.back());
-  }
 }
 
 // Those that have not ended meanwhile.
@@ -193,30 +179,6 @@ quota::TenantRow TenantRowOf(const State& state, quota::TenantId tenant,
   return row;
 }
 
-quota::Plan PlanFor(const State& state, const quota::Demand& demand,
-                    quota::Instant now, std::vector<quota::LeaseVerdict>* why,
-                    std::optional<quota::TenantId> tenant) {
-  ReclaimRows rows;
-  if (tenant.has_value()) {
-    for (const uint64_t id : state.sessions->OfTenant(*tenant))
-      AddSession(state, state.SessionAt(id), now, &rows);
-  } else {
-    for (const auto& [id, session] : *state.sessions)
-      AddSession(state, *session, now, &rows);
-  }
-  for (const quota::LeaseId id : *state.shared_leases) {
-    const Lease& lease = state.LeaseAt(id);
-    if (!tenant.has_value() || lease.tenant == *tenant)
-      rows.leases.push_back(RowOf(state, lease, now));
-  }
-  AddTenants(state, &rows);
-  return quota::MakePlan(
-      {.leases = rows.leases,
-       .tenants = rows.tenants,
-       .host_free_bytes = state.host_books->unreserved_bytes()},
-      demand, now, state.options.planner, why);
-}
-
 ReclaimRows RowsOf(const State& state,
                    const std::vector<quota::LeaseId>& leases,
                    quota::Instant now) {
@@ -227,7 +189,8 @@ ReclaimRows RowsOf(const State& state,
 }
 
 quota::Plan PlanAmong(const State& state, const quota::Demand& demand,
-                      quota::Instant now, const Candidates& candidates) {
+                      quota::Instant now, const Candidates& candidates,
+                      std::vector<quota::LeaseVerdict>* why) {
   ReclaimRows rows;
   AddLeases(state, candidates.leases, now, &rows);
   AddTrimmers(state, demand.needs.front().pool, now, &rows);
@@ -238,7 +201,7 @@ quota::Plan PlanAmong(const State& state, const quota::Demand& demand,
        .host_free_bytes = state.host_books->unreserved_bytes(),
        .beyond_bytes = candidates.beyond_bytes,
        .later_bytes = candidates.later_bytes},
-      demand, now, state.options.planner);
+      demand, now, state.options.planner, why);
 }
 
 std::optional<quota::Shortage> ShortageIn(const State& state,

@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_MACHINE_RECLAIMER_H_
 #define GMB_BROKER_MACHINE_RECLAIMER_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -52,6 +53,8 @@ class Reclaimer {
   bool ServeShortage(Pool* pool, quota::Instant now, Turn& turn);
   // A request lacks bytes that did not when it was looked at last.
   void NoticeShortages(quota::Instant now);
+  // Sessions that were at work when somebody lacked bytes, and have parked.
+  void WatchGates(quota::Instant now);
 
   // --- Operators, and room that was made smaller.
   absl::Status StartReclaim(const v1::ReclaimRequest& request,
@@ -77,12 +80,14 @@ class Reclaimer {
   bool TakeVictim(const quota::Victim& victim, Turn& turn);
   bool TerminateUsers(const Lease& lease, Turn& turn);
   void ForgetShortage(Pool* pool);
+  void OnParked(const Session& session, quota::Instant now);
   bool ServeOne(StandingDemand* standing, quota::Instant now, Turn& turn);
   bool CarryOutStanding(StandingDemand* standing, const quota::Demand& demand,
                         const Look::Found& found, uint64_t incoming,
                         Turn& turn);
-  void FinishStanding(StandingDemand* standing,
-                      const std::vector<quota::LeaseVerdict>& why, Turn& turn);
+  bool FindWhy(StandingDemand* standing, Turn& turn);
+  void FinishStanding(StandingDemand* standing, std::vector<std::string> why,
+                      Turn& turn);
   void RememberTrims(quota::RequestId request, const quota::Plan& plan,
                      Pool* pool);
   void ForgetTrims(Pool* pool);

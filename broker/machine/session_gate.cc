@@ -27,6 +27,10 @@ SessionGate::SessionGate(std::shared_ptr<ipc::GateCells> cells,
                          quota::Instant now)
     : cells_(std::move(cells)), watch_(TimeOf(now)) {}
 
+bool SessionGate::IsOpen(const ipc::GateCells& cells) {
+  return ipc::LookAtGate(cells).state() == ipc::GateState::kOpen;
+}
+
 quota::Gate SessionGate::Look(quota::Instant now) const {
   if (closed_.has_value()) return quota::Gate::kClosed;
   // The stamp after the word: that of a scope which left in between is newer,

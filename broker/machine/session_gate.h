@@ -26,6 +26,11 @@ class SessionGate {
   [[nodiscard]] bool on() const { return on_; }
   void SetOn(bool on, Key<Gates> /*key*/) { on_ = on; }
 
+  [[nodiscard]] const std::shared_ptr<ipc::GateCells>& cells() const {
+    return cells_;
+  }
+  // Whether scopes may be in, by the word alone: not a look.
+  [[nodiscard]] static bool IsOpen(const ipc::GateCells& cells);
   // Looks at the word. kClosed while it is closed by us, whatever it says.
   // Everybody may look: that changes nothing but what was seen last.
   quota::Gate Look(quota::Instant now) const;

@@ -18,6 +18,7 @@ Session* SessionTable::Add(std::unique_ptr<Session> session) {
     ++operators_;
   }
   by_token_.emplace(session->token, id);
+  ++processes_[session->peer.pid];
   return sessions_.emplace(id, std::move(session)).first->second.get();
 }
 
@@ -26,6 +27,8 @@ Placed<Session> SessionTable::Remove(uint64_t id) {
   Placed<Session> session = std::move(it->second);
   sessions_.erase(it);
   by_token_.erase(session->token);
+  const auto process = processes_.find(session->peer.pid);
+  if (--process->second == 0) processes_.erase(process);
   if (session->tenant.has_value()) {
     const auto its = by_tenant_.find(*session->tenant);
     its->second.erase(id);

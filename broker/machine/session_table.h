@@ -50,12 +50,17 @@ class SessionTable {
   [[nodiscard]] const std::deque<pid_t>& ended_clients() const {
     return ended_clients_;
   }
+  // Those of the sessions that are open, and of how many.
+  [[nodiscard]] const absl::btree_map<pid_t, uint32_t>& processes() const {
+    return processes_;
+  }
 
  private:
   absl::btree_map<uint64_t, Placed<Session>> sessions_;
   absl::flat_hash_map<quota::TenantId, absl::btree_set<uint64_t>> by_tenant_;
   absl::flat_hash_map<std::string, uint64_t> by_token_;
   std::deque<pid_t> ended_clients_;
+  absl::btree_map<pid_t, uint32_t> processes_;
   size_t operators_ = 0;
   uint64_t next_id_ = 1;
 };

@@ -90,7 +90,7 @@ void Machine::DoWhatIsDue(Turn& turn) {
   Drain(turn);
   waker_.ExpireRestores(turn);
   sharing_.ExpireAttaches(turn);
-  lookout_.WatchGates(now);
+  reclaimer_.WatchGates(now);
   Drain(turn);
   for (const auto& [id, pool] : *state_.pools) {
     // Each round serves one request; what it takes is incoming for the next.

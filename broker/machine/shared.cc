@@ -60,7 +60,7 @@ void Sharing::Share(Lease* lease, Turn& turn) {
   if (lease->sharing->shared || name == nullptr) return;
   lease->sharing.Edit({}).shared = true;
   state_.shared_names.Edit({}).SetLease(*name, lease->id);
-  state_.shared_leases.Edit({}).insert(lease->id);
+  state_.shared_leases.Edit({}).emplace(lease->tenant, lease->id);
   index_.Touch(lease);
   recalls_.Adopt(lease);
   quota_.Tell(quota::Shared{lease->id}, turn);
@@ -71,7 +71,8 @@ void Sharing::Share(Lease* lease, Turn& turn) {
 }
 
 void Sharing::EndLease(Lease* lease, bool reuse, Turn& turn) {
-  state_.shared_leases.Edit({}).erase(lease->id);
+  state_.shared_leases.Edit({}).erase({lease->tenant, lease->id});
+  recalls_.Forget(lease);
   EndName(lease->tenant, lease->request, turn);
   leases_.EndLease(lease->id, reuse, turn);
 }
@@ -127,11 +128,8 @@ absl::StatusOr<uint32_t> Sharing::DropName(quota::TenantId tenant,
 
 // Of a tenant that is being deleted: none outlives its sessions.
 void Sharing::DropAll(quota::TenantId tenant, Turn& turn) {
-  const std::vector<quota::LeaseId> shared(state_.shared_leases->begin(),
-                                           state_.shared_leases->end());
-  for (const quota::LeaseId id : shared) {
+  for (const quota::LeaseId id : SharedOf(state_, tenant)) {
     Lease* lease = &state_.LeaseAt(id);
-    if (lease->tenant != tenant) continue;
     EndName(tenant, lease->request, turn);
     lease->sharing.Edit({}).dropped = true;
     index_.Touch(lease);

@@ -8,10 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/machine/news.h"
-#include "broker/machine/reclaim_rows.h"
 #include "broker/machine/reclaimer.h"
 #include "broker/machine/refusals.h"
-#include "broker/machine/verdict_sentences.h"
+#include "broker/machine/verdict_walk.h"
 #include "broker/machine/wire_form.h"
 #include "proto/amount_text.h"
 #include "proto/error_status.h"
@@ -74,7 +73,7 @@ void Reclaimer::ServeStanding(quota::Instant now, Turn& turn) {
   standing_at = quota::Instant::Max();
   state_.standing.Edit({}).remove_if([&](StandingDemand& demand) {
     if (ServeOne(&demand, now, turn)) return true;
-    const bool goes_on = demand.look.under_way();
+    const bool goes_on = demand.look.under_way() || demand.why.has_value();
     const quota::Instant next =
         std::min(goes_on ? now : demand.look.next_at(), demand.deadline);
     standing_at = std::min(standing_at, next);
@@ -86,6 +85,8 @@ void Reclaimer::ServeStanding(quota::Instant now, Turn& turn) {
 // Whether it is over.
 bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
                          Turn& turn) {
+  if (standing->why.has_value() && now < standing->deadline)
+    return FindWhy(standing, turn);
   const bool of_tenant = standing->tenant.value != 0;
   const uint64_t changes =
       of_tenant ? state_.reclaim->changes(standing->pool, standing->tenant)
@@ -151,22 +152,30 @@ bool Reclaimer::CarryOutStanding(StandingDemand* standing,
   if (trims || incoming > 0 || !plan.empty() || found.any_busy) return false;
   // Whatever is parked later is not what the operator asked for now.
   if (standing->cause != quota::Cause::kOperator) return false;
-  std::vector<quota::LeaseVerdict> why;
-  (void)PlanFor(state_, demand, now, &why, standing->tenant);
-  FinishStanding(standing, why, turn);
+  standing->why.emplace(demand);
+  return FindWhy(standing, turn);
+}
+
+// Whether the demand is over.
+bool Reclaimer::FindWhy(StandingDemand* standing, Turn& turn) {
+  if (!state_.look_budget->any_left()) return false;
+  const uint64_t before = standing->why->looked_at();
+  const bool all = standing->why->GoOn(state_, turn.now(), LookBudget::kSlice);
+  lookout_.Spend(standing->why->looked_at() - before);
+  if (!all) return false;
+  FinishStanding(standing, standing->why->Finish(state_, turn.now()).sentences,
+                 turn);
   return true;
 }
 
 void Reclaimer::FinishStanding(StandingDemand* standing,
-                               const std::vector<quota::LeaseVerdict>& why,
-                               Turn& turn) {
+                               std::vector<std::string> why, Turn& turn) {
   if (standing->done == nullptr) return;
   v1::ReclaimResponse response;
   const uint64_t short_bytes = StillWanted(state_, *standing);
   response.set_reclaimed_bytes(standing->wanted_bytes - short_bytes);
   response.set_lacking_bytes(standing->all ? 0 : short_bytes);
-  for (std::string& text : VerdictSentences(state_, why, standing->tenant))
-    response.add_findings(std::move(text));
+  for (std::string& text : why) response.add_findings(std::move(text));
   turn.Add(
       Reply{[done = std::move(standing->done), response] { done(response); }});
 }

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "absl/container/btree_map.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "broker/hostpool/host_books.h"
+#include "broker/machine/asked_back.h"
 #include "broker/machine/backing_pass.h"
 #include "broker/machine/departure.h"
 #include "broker/machine/gate_watch_list.h"
@@ -98,13 +98,16 @@ struct State {
   Owned<std::set<quota::LeaseId>, LeaseMover> moving;
 
   Owned<SharedNames, Sharing> shared_names;
-  // Shared leases that have not ended, dropped ones too.
-  Owned<std::set<quota::LeaseId>, Sharing> shared_leases;
+  // Shared leases that have not ended, dropped ones too; by tenant.
+  Owned<std::set<std::pair<quota::TenantId, quota::LeaseId>>, Sharing>
+      shared_leases;
 
-  // Acquires, and Restores, that the engine has not answered.
-  Owned<absl::flat_hash_map<quota::RequestId, PendingAcquire>, RequestDesk>
-      pending;
-  Owned<absl::flat_hash_map<quota::RequestId, Returning>, Recalls> restoring;
+  // Acquires, and Restores, that the engine has not answered. (Trees, as
+  // whatever tenants make many of: a hash table would move all of them when it
+  // grows.)
+  Owned<absl::btree_map<quota::RequestId, PendingAcquire>, RequestDesk> pending;
+  Owned<absl::btree_map<quota::RequestId, Returning>, Recalls> restoring;
+  Owned<AskedBack, Recalls> asked_back;
   // Sessions whose Restores are not answered; sessions being paused.
   Owned<std::set<uint64_t>, Waker> waking;
   // Until when each of those Restores waits: session and request.

@@ -195,48 +195,34 @@ void Waker::AnswerMembers(Session* session, const absl::Status& status,
 
 void Waker::OnRestored(const quota::Restored& restored, Turn& turn) {
   const std::optional<Returning> returning = recalls_.End(restored.request);
-  if (!returning.has_value()) return OnRestoredForNobody(turn);
+  if (!returning.has_value()) return BringBack(restored.leases, turn);
   if (returning->for_attach.has_value())
     return sharing_.OnBackForAttach(*returning->for_attach, turn);
   Session* session = &state_.SessionAt(returning->session);
   session->waking.Edit({}).restoring.reset();
-  std::vector<Lease*> back;
-  for (const quota::LeaseId id :
-       AwayOf(state_, MembersOf(state_, session)).evicted) {
-    if (!state_.engine->Lease(id)->evicted) back.push_back(&state_.LeaseAt(id));
-  }
+  std::vector<quota::LeaseId> back =
+      AwayOf(state_, MembersOf(state_, session)).evicted;
   // Leases that were asked for and have been left meanwhile are charged, so
   // they come.
-  for (const quota::LeaseId id : *state_.shared_leases) {
-    Lease* lease = &state_.LeaseAt(id);
-    if (*lease->asked_back == restored.request &&
-        !state_.engine->Lease(id)->evicted) {
-      back.push_back(lease);
-    }
-  }
-  for (Lease* lease : back) {
-    // A group's members may share one.
-    if (lease->move->residence == Residence::kEvicted)
-      mover_.StartRestore(lease, turn);
-  }
+  back.insert(back.end(), restored.leases.begin(), restored.leases.end());
+  BringBack(back, turn);
   // It may have left the only one that it waited for.
   AdvanceRestore(session, turn);
 }
 
-// The session that asked has left, or withdrawn it, since the engine decided.
-// The bytes are charged already: the leases come back, for others or to be
-// released.
-void Waker::OnRestoredForNobody(Turn& turn) {
-  std::vector<quota::LeaseId> charged;
-  for (const auto& [id, lease] : *state_.leases) {
-    if (lease->move->residence == Residence::kEvicted &&
+// Those of them that are charged to the device. Also for a session that has
+// left, or has withdrawn its Restore, since the engine decided: the leases come
+// back all the same, for others or to be released.
+void Waker::BringBack(const std::vector<quota::LeaseId>& leases, Turn& turn) {
+  for (const quota::LeaseId id : leases) {
+    const auto lease = state_.leases->find(id);
+    // A group's members may share one.
+    if (lease != state_.leases->end() &&
+        lease->second->move->residence == Residence::kEvicted &&
         !state_.engine->Lease(id)->evicted) {
-      charged.push_back(id);
+      mover_.StartRestore(lease->second.get(), turn);
     }
   }
-  std::sort(charged.begin(), charged.end());
-  for (const quota::LeaseId id : charged)
-    mover_.StartRestore(&state_.LeaseAt(id), turn);
 }
 
 void Waker::OnDenied(const quota::Denied& denied, Turn& turn) {
@@ -324,9 +310,7 @@ void Waker::AdvanceUsersOf(absl::Span<const quota::LeaseId> leases,
 // needs them asks for himself.
 void Waker::AdvanceOthers(quota::RequestId request,
                           const std::vector<Session*>& but_for, Turn& turn) {
-  const std::vector<quota::LeaseId> shared(state_.shared_leases->begin(),
-                                           state_.shared_leases->end());
-  for (const quota::LeaseId id : shared) {
+  for (const quota::LeaseId id : state_.asked_back->By(request)) {
     const auto found = state_.leases->find(id);
     if (found == state_.leases->end() ||
         *found->second->asked_back != request) {

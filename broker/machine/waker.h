@@ -67,7 +67,7 @@ class Waker {
   void AnswerMembers(Session* session, const absl::Status& status, Turn& turn);
   void AnswerRestores(Session* session, const absl::Status& status, Turn& turn);
   void Reopen(Session* session, Turn& turn);
-  void OnRestoredForNobody(Turn& turn);
+  void BringBack(const std::vector<quota::LeaseId>& leases, Turn& turn);
   void OnRestoreDenied(const quota::Denied& denied, Session* session,
                        Turn& turn);
   void AdvanceOthers(quota::RequestId request,

@@ -124,6 +124,28 @@ TEST_F(MachineBoundedTest, ALimitWithNothingToTakeSleepsAndWakes) {
   EXPECT_EQ(world.problem(), "");
 }
 
+// What is wanted back although nobody's guarantee needs it may come later.
+TEST_F(MachineBoundedTest, GatesAreReadNoMoreOftenThanTheyHaveTo) {
+  SetTenant("a", 0, 16);
+  SetTenant("owner", 4, 16);
+  for (int i = 0; i < 16; ++i) Worker("a", 1);
+  SetTenant("a", 0, 8);
+  const GateWatchList& watch = *world.state().gate_watch;
+  const auto reads_a_second = [&] {
+    Wait(std::chrono::seconds(1), [] {});
+    const uint64_t before = watch.reads();
+    Wait(std::chrono::seconds(10), [] {});
+    return (watch.reads() - before) / 10;
+  };
+  EXPECT_GE(reads_a_second(), 16 * 50u);
+  EXPECT_LE(reads_a_second(), 16 * 63u);
+  Acquire(world.Connect("owner"), 4);
+  ASSERT_EQ(world.state().engine->waiting(), 1u);
+  EXPECT_GE(reads_a_second(), 16 * 50u);
+  EXPECT_LE(reads_a_second(), 16 * 63u);
+  EXPECT_EQ(world.problem(), "");
+}
+
 constexpr uint64_t kMany = 500;
 
 class MachineManyGatesTest : public MachineBoundedTest {
@@ -147,6 +169,28 @@ TEST_F(MachineManyGatesTest, TheOneThatParksIsNoticedSoon) {
     }
     EXPECT_LE((world.now() - parked).count(), 20'000'000) << which;
   }
+  EXPECT_EQ(world.problem(), "");
+}
+
+TEST_F(MachineManyGatesTest, TheOneThatParksIsTakenWithoutAnotherLook) {
+  SetTenant("a", 0, kMany);
+  SetTenant("owner", 10, kMany);
+  std::vector<SimClient*> workers;
+  for (uint64_t i = 0; i < kMany; ++i) workers.push_back(Worker("a", 1));
+  Acquire(world.Connect("owner"), 10);
+  Wait(std::chrono::seconds(30), [] {});
+  const uint64_t looks = pool().plan->look.times();
+  ASSERT_GE(looks, 1u);
+  SimClient* const parks = workers[kMany / 2];
+  Park(parks);
+  const quota::Instant parked = world.now();
+  while (parks->moves.empty() &&
+         world.now() < parked + std::chrono::seconds(1)) {
+    world.AdvanceToDue();
+  }
+  EXPECT_FALSE(parks->moves.empty());
+  EXPECT_EQ(pool().plan->look.times(), looks);
+  EXPECT_FALSE(pool().plan->look.under_way());
   EXPECT_EQ(world.problem(), "");
 }
 

@@ -179,9 +179,15 @@ class Checker {
   void CheckLists() {
     for (const quota::LeaseId id : *state_.moving)
       Expect(state_.leases->contains(id), "a lease moves that has ended");
-    for (const quota::LeaseId id : *state_.shared_leases)
+    for (const auto& [tenant, id] : *state_.shared_leases)
       Expect(state_.leases->contains(id),
              "a shared lease is listed, and ended");
+    for (const auto& [id, lease] : *state_.leases) {
+      if (!lease->asked_back->has_value()) continue;
+      const auto its = state_.asked_back->By(**lease->asked_back);
+      Expect(std::find(its.begin(), its.end(), id) != its.end(),
+             "a lease is asked back by a request that does not list it");
+    }
     for (const auto& ids : {*state_.pausing, *state_.waking}) {
       for (const uint64_t id : ids)
         Expect(state_.sessions->Find(id) != nullptr,
@@ -271,9 +277,8 @@ void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
     if (Session* session = state.sessions->Find(id))
       machine->waker_.AdvanceRestore(session, turn);
   }
-  const std::vector<quota::LeaseId> shared(state.shared_leases->begin(),
-                                           state.shared_leases->end());
-  for (const quota::LeaseId id : shared) {
+  const auto shared = *state.shared_leases;
+  for (const auto& [tenant, id] : shared) {
     const auto lease = state.leases->find(id);
     if (lease != state.leases->end())
       machine->sharing_.ServeAttaches(lease->second.get(), turn);

@@ -53,14 +53,18 @@ void LargeMachine::Do(const Work& work) {
     }
   };
   Turn turn(now_, absl::FromUnixNanos(now_.ns));
+  on_turn(true);
   work(turn);
   settle(&turn);
+  on_turn(false);
   while (!jobs.empty()) {
     for (DeviceJob& job : std::exchange(jobs, {})) {
       const DeviceResult result = device_->Do(std::move(job));
       Turn next(now_, absl::FromUnixNanos(now_.ns));
+      on_turn(true);
       machine_.OnDeviceResult(pool_, result, next);
       settle(&next);
+      on_turn(false);
     }
   }
 }
