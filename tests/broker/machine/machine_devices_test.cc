@@ -62,8 +62,7 @@ TEST_F(MachineDevicesTest, APoolHasOneDeviceAndNoMoreThanThatHasFree) {
   const absl::Status large = Add("x", 10 * kGranule, 9 * kGranule);
   EXPECT_TRUE(absl::IsResourceExhausted(large));
   EXPECT_NE(large.message().find("lower --pool"), std::string::npos);
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(Add("x", kGranule - 1, 9 * kGranule)));
+  EXPECT_TRUE(absl::IsInvalidArgument(Add("x", kGranule - 1, 9 * kGranule)));
   EXPECT_EQ(Connect("a")->welcome.devices.size(), 1u);
 }
 
@@ -87,7 +86,8 @@ TEST_F(MachineDevicesTest, SlabsThatComeBackServeTheirTenantForFiveSeconds) {
   RunFor(seconds(6));
   EXPECT_EQ(Parts().returned_bytes, 0u);
   const quota::LeaseId third = Lease(a, 8);
-  for (const SlabId slab : SlabsOf(a, third)) EXPECT_FALSE(slabs.contains(slab));
+  for (const SlabId slab : SlabsOf(a, third))
+    EXPECT_FALSE(slabs.contains(slab));
 }
 
 TEST_F(MachineDevicesTest, ASlabNeverChangesTenant) {

@@ -90,9 +90,9 @@ TEST_F(MachineEvictTest, NothingIsCopiedAgainUnlessAScopeWasInOrItIsSealed) {
     bool entered;
     bool copied;
   };
-  for (const Row& row : {Row{"unused", false, false, false},
-                         Row{"used", false, true, true},
-                         Row{"sealed and used", true, true, false}}) {
+  for (const Row& row :
+       {Row{"unused", false, false, false}, Row{"used", false, true, true},
+        Row{"sealed and used", true, true, false}}) {
     SimClient* client = Parked("a");
     const quota::LeaseId lease = Lease(client, 4);
     if (row.sealed) {
@@ -422,8 +422,8 @@ TEST_F(MachineNoHostPoolTest, WhatIsToBeKeptStaysAndWhatMayBeLostGoes) {
 
 class MachineIpcEvictTest : public MachineEvictTest {
  protected:
-  MachineIpcEvictTest() : MachineEvictTest({.kind = device::DeviceKind::kIpc}) {
-  }
+  MachineIpcEvictTest()
+      : MachineEvictTest({.kind = device::DeviceKind::kIpc}) {}
 };
 
 TEST_F(MachineIpcEvictTest, AnIpcDeviceEvictsNothing) {

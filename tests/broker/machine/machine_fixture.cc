@@ -77,7 +77,8 @@ absl::StatusOr<std::vector<v1::Change>> MachineFixture::TrySetTenant(
     policy.reclaim.host_limit =
         quota::Amount::Bytes(*terms.host_limit * kGranule);
   }
-  absl::StatusOr<std::vector<v1::Change>> changes = absl::InternalError("not done");
+  absl::StatusOr<std::vector<v1::Change>> changes =
+      absl::InternalError("not done");
   world.Do("set tenant " + name, [&](Turn& turn) {
     changes = world.machine().SetTenant(policy, turn);
   });
@@ -366,21 +367,20 @@ void MachineFixture::NewStream(SimClient* client) {
 
 v1::BrokerMessage MachineFixture::AnswerTo(const SimClient* client,
                                            uint64_t request) {
-  const auto answer = std::find_if(
-      client->said.rbegin(), client->said.rend(),
-      [&](const v1::BrokerMessage& message) {
-        return message.request_id() == request && !message.has_waiting();
-      });
+  const auto answer = std::find_if(client->said.rbegin(), client->said.rend(),
+                                   [&](const v1::BrokerMessage& message) {
+                                     return message.request_id() == request &&
+                                            !message.has_waiting();
+                                   });
   return answer == client->said.rend() ? v1::BrokerMessage() : *answer;
 }
 
 std::string MachineFixture::Outcome(const SimClient* client, uint64_t request) {
   const std::string name = NameOf(AnswerTo(client, request));
-  const bool waits =
-      std::any_of(client->said.begin(), client->said.end(),
-                  [&](const v1::BrokerMessage& message) {
-                    return message.request_id() == request;
-                  });
+  const bool waits = std::any_of(client->said.begin(), client->said.end(),
+                                 [&](const v1::BrokerMessage& message) {
+                                   return message.request_id() == request;
+                                 });
   return name == "nothing" && waits ? "waits" : name;
 }
 

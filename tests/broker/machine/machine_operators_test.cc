@@ -149,9 +149,8 @@ TEST_F(MachineOperatorsTest, WhatCannotBeMeantIsRefusedAndDoesNothing) {
   const quota::LeaseId lease = Lease(idle, 4);
   EXPECT_EQ(Refused("no", {}), "NO_SUCH_TENANT");
   EXPECT_EQ(Refused("a", {.device = "no"}), "NO_SUCH_DEVICE");
-  EXPECT_EQ(
-      Refused("a", {.to = static_cast<v1::ReclaimRequest::Step>(9)}),
-      "BAD_REQUEST");
+  EXPECT_EQ(Refused("a", {.to = static_cast<v1::ReclaimRequest::Step>(9)}),
+            "BAD_REQUEST");
   EXPECT_EQ(Where(lease), "mapped");
   EXPECT_TRUE(Events("reclaim_asked").empty());
 }
@@ -224,8 +223,7 @@ TEST_F(MachineOperatorsTest, WhoeverWaitsIsAnsweredWhenTheBrokerStops) {
   const auto departure = Depart("a", seconds(60));
   EXPECT_FALSE(reclaim->has_value());
   EXPECT_FALSE(departure->has_value());
-  world.Do("refuse",
-           [&](Turn& turn) { world.machine().RefuseWaiting(turn); });
+  world.Do("refuse", [&](Turn& turn) { world.machine().RefuseWaiting(turn); });
   ASSERT_TRUE(reclaim->has_value());
   ASSERT_TRUE(departure->has_value());
   EXPECT_EQ(ReasonOf((*reclaim)->status()), "DRAINING");

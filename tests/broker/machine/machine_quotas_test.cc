@@ -109,8 +109,7 @@ TEST_F(MachineQuotasTest, ARaisedGuaranteeIsPendingUntilOthersRelease) {
   const quota::LeaseId second = Lease(holder, 20);
   SetTenant("c");
   EXPECT_EQ(SetTenant("a", {.guarantee = 30}).remaining_bytes(), 6 * kGranule);
-  EXPECT_EQ(SetTenant("c", {.guarantee = 30}).remaining_bytes(),
-            30 * kGranule);
+  EXPECT_EQ(SetTenant("c", {.guarantee = 30}).remaining_bytes(), 30 * kGranule);
   EXPECT_EQ(InForce("a"), 24u);
   EXPECT_EQ(InForce("c"), 0u);
   SimClient* client = Connect("a");
@@ -177,10 +176,9 @@ TEST_F(MachineQuotasTest, AChangeThatCannotBeIsRefusedAndChangesNothing) {
 
 TEST_F(MachineQuotasTest, ATenantsNameIsAPathAndIsCheckedAsOne) {
   for (const std::string& name :
-       {std::string(), std::string("."),
-                                 std::string("../x"), std::string("A"),
-                                 std::string("a/b"), std::string("-a"),
-                                 std::string(64, 'a'), std::string("a\n")}) {
+       {std::string(), std::string("."), std::string("../x"), std::string("A"),
+        std::string("a/b"), std::string("-a"), std::string(64, 'a'),
+        std::string("a\n")}) {
     EXPECT_EQ(Try(name, {}), "BAD_REQUEST") << name;
   }
   EXPECT_EQ(Try(std::string(63, 'a'), {}), "OK");

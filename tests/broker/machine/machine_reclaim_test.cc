@@ -17,8 +17,7 @@ class MachineReclaimTest : public MachineFixture {
   explicit MachineReclaimTest(const MachineWorld& shape = {})
       : MachineFixture(shape) {}
   std::vector<quota::LeaseId> Leases(SimClient* client, int count,
-                                     uint64_t granules,
-                                     const Wish& wish = {}) {
+                                     uint64_t granules, const Wish& wish = {}) {
     std::vector<quota::LeaseId> leases;
     leases.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i)
@@ -180,8 +179,7 @@ TEST_F(MachineReclaimTest, WhatNeedsNoCopyGoesFirstThenTheLongestIdle) {
   RunFor(seconds(1));
   const quota::LeaseId mid = Lease(Parked("a"), 16);
   RunFor(seconds(1));
-  const quota::LeaseId lost =
-      Lease(Parked("a"), 16, {.contents = v1::DISCARD});
+  const quota::LeaseId lost = Lease(Parked("a"), 16, {.contents = v1::DISCARD});
   SimClient* borrower = Parked("b");
   Lease(borrower, 16);
   for (const quota::LeaseId next : {lost, old, mid}) {

@@ -110,8 +110,7 @@ TEST_F(MachineSessionsTest, ATokenCountsForTheProcessThatGreetedWhileItLasts) {
   EXPECT_EQ(Authenticated(token + "0", pid), "NO_SESSION");
   End(client);
   EXPECT_EQ(Authenticated(token, pid), "NO_SESSION");
-  EXPECT_TRUE(
-      world.machine().Authenticate(Command()->token, 7)->is_operator);
+  EXPECT_TRUE(world.machine().Authenticate(Command()->token, 7)->is_operator);
 }
 
 TEST_F(MachineSessionsTest, OnlyALiveTenantsSessionHasAStream) {

@@ -231,8 +231,7 @@ TEST_F(MachineSharedTest, AKeptOneGoesWithItsTenant) {
   End(writer);
   End(reader);
   EXPECT_EQ(ReasonOf(Delete("a")), "BAD_STATE") << "it holds a lease";
-  world.Do("end kept",
-           [&](Turn& turn) { world.machine().EndKept("a", turn); });
+  world.Do("end kept", [&](Turn& turn) { world.machine().EndKept("a", turn); });
   EXPECT_EQ(Where(lease), "gone");
   EXPECT_TRUE(Delete("a").ok());
 }

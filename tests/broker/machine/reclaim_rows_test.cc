@@ -83,15 +83,13 @@ TEST_F(ReclaimRowsTest, AnswersThatAreOwedAreToldWithAllLeasesOfTheProcess) {
   RunFor(seconds(3));
   EXPECT_EQ(Row(asked).owed_by_process, 1u);
   EXPECT_EQ(Row(other).owed_by_process, 1u);
-  const quota::TenantRow row = TenantRowOf(
-      state(), IdOf("a"), kPool);
+  const quota::TenantRow row = TenantRowOf(state(), IdOf("a"), kPool);
   EXPECT_EQ(row.owed_answers, 1u);
 }
 
 TEST_F(ReclaimRowsTest, ATenantIsToldWithItsTerms) {
   Lease(idle, 20);
-  const quota::TenantRow row = TenantRowOf(
-      state(), IdOf("a"), kPool);
+  const quota::TenantRow row = TenantRowOf(state(), IdOf("a"), kPool);
   EXPECT_EQ(row.guarantee_bytes, 8 * kGranule);
   EXPECT_EQ(row.resident_bytes, 20 * kGranule);
   EXPECT_EQ(row.weight, 3);

@@ -17,8 +17,7 @@ using std::chrono::seconds;
 class QuotaViewTest : public MachineFixture {
  protected:
   v1::QuotaView ViewOf(const std::string& tenant) {
-    return View(state(), IdOf(tenant),
-                state().PoolAt(kPool));
+    return View(state(), IdOf(tenant), state().PoolAt(kPool));
   }
 };
 
@@ -76,9 +75,7 @@ class VerdictSentencesTest : public MachineFixture {
       const std::vector<quota::LeaseVerdict>& why, const char* tenant = "a") {
     return VerdictSentences(
         state(), why,
-        tenant == nullptr
-            ? std::nullopt
-            : std::optional(IdOf(tenant)));
+        tenant == nullptr ? std::nullopt : std::optional(IdOf(tenant)));
   }
   SimClient* client = nullptr;
   std::vector<quota::LeaseId> leases;
@@ -87,7 +84,8 @@ class VerdictSentencesTest : public MachineFixture {
 
 using Lines = std::vector<std::string>;
 
-TEST_F(VerdictSentencesTest, AReasonIsOneSentenceAndThoseThatHoldMostComeFirst) {
+TEST_F(VerdictSentencesTest,
+       AReasonIsOneSentenceAndThoseThatHoldMostComeFirst) {
   EXPECT_EQ(Sentences({{leases[0], quota::Verdict::kActive},
                        {leases[1], quota::Verdict::kYoung},
                        {leases[2], quota::Verdict::kActive},

@@ -75,8 +75,7 @@ TEST_F(SessionTableTest, AListGoesOnBehindTheIdWhereItStopped) {
 
 // Their processes may live on and hold slabs; so many are remembered.
 TEST_F(SessionTableTest, TheLastClientsThatEndedAreRemembered) {
-  for (pid_t pid = 1; pid <= 1030; ++pid)
-    Remove(Add(1, "t", pid)->id);
+  for (pid_t pid = 1; pid <= 1030; ++pid) Remove(Add(1, "t", pid)->id);
   EXPECT_EQ(table.ended_clients().size(), 1024u);
   EXPECT_EQ(table.ended_clients().back(), 1030);
   EXPECT_EQ(table.ended_clients().front(), 7);

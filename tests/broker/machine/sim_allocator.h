@@ -33,8 +33,7 @@ class SimAllocator final : public device::Allocator {
 
   // --- The world around it.
   void SetOutside(uint64_t bytes) { outside_ = std::min(bytes, bytes_ / 4); }
-  void FailNextCreate(
-      absl::Status why = absl::ResourceExhaustedError(kFull)) {
+  void FailNextCreate(absl::Status why = absl::ResourceExhaustedError(kFull)) {
     fail_next_ = std::move(why);
   }
   // Nothing works any more.

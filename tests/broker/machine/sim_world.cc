@@ -297,8 +297,7 @@ void SimWorld::Put(const SendSlabs& send) {
     const SharedHandle handle = keeper_.Get(send.slabs[i]);
     Expect(handle != nullptr, "a slab was sent that is not kept");
     if (handle == nullptr) continue;
-    slabs.push_back({send.slabs[i],
-                     send.packet.slab_bytes(static_cast<int>(i)),
+    slabs.push_back({send.slabs[i], send.packet.slab_bytes(static_cast<int>(i)),
                      SimAllocator::KeyOf(*handle)});
   }
 }

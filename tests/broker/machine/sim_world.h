@@ -97,7 +97,7 @@ class SimWorld {
   [[nodiscard]] const std::deque<std::string>& last_lines() const {
     return last_lines_;
   }
-  uint64_t replies = 0;  // operators' calls that were answered
+  uint64_t replies = 0;     // operators' calls that were answered
   uint64_t copies_out = 0;  // slabs whose copying was asked for
   uint64_t copies_in = 0;
   std::vector<v1::Event> events;

@@ -104,9 +104,9 @@ TEST_F(TenantTableTest, WhichTenantAPeerIs) {
             "NO_SUCH_TENANT"},
        }) {
     const auto found = table.Of(row.peer, row.by_default);
-    EXPECT_EQ(found.ok() ? table.Find(*found)->policy.name
-                         : ReasonOf(found.status()),
-              row.is)
+    EXPECT_EQ(
+        found.ok() ? table.Find(*found)->policy.name : ReasonOf(found.status()),
+        row.is)
         << row.why;
   }
 }
