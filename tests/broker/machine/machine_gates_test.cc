@@ -251,9 +251,8 @@ TEST_F(MachineLittleRoomTest, WhatGetsNoRoomStaysHard) {
   ASSERT_TRUE(answer->has_value());
   EXPECT_EQ((**answer)->reclaimed_bytes(), 8 * kGranule);
   ASSERT_EQ((**answer)->findings_size(), 1);
-  EXPECT_NE((**answer)->findings(0).find("no room in the host pool"),
-            std::string::npos)
-      << (**answer)->findings(0);
+  EXPECT_EQ((**answer)->findings(0),
+            "1 lease of 16.0 MiB: no room in the host pool for its contents");
 }
 
 TEST_F(MachineLittleRoomTest, ATenantHasItsOwnLimitThere) {
@@ -262,6 +261,12 @@ TEST_F(MachineLittleRoomTest, ATenantHasItsOwnLimitThere) {
   EXPECT_TRUE(IsHard(Lease(client, 5)));
   EXPECT_FALSE(IsHard(Lease(client, 4)));
   EXPECT_TRUE(IsHard(Lease(client, 1)));
+  const auto answer = Reclaim("a");
+  RunFor(seconds(1));
+  ASSERT_TRUE(answer->has_value());
+  ASSERT_EQ((**answer)->findings_size(), 1);
+  EXPECT_EQ((**answer)->findings(0),
+            "2 leases of 12.0 MiB: no room in the host pool for its contents");
   SimClient* owner = Parked("owner");
   EXPECT_FALSE(IsHard(Lease(owner, 6))) << "it is not the others' limit";
 }
