@@ -198,7 +198,7 @@ TEST_F(MachineReclaimTest, OfEqualsTheOneThatExceedsTheNeedLeast) {
   const quota::LeaseId fits = Lease(idle, 12);
   const quota::LeaseId small = Lease(idle, 4);
   SimClient* borrower = Parked("b");
-  const uint64_t id = Ask(borrower, 18 + 10, {.wait = seconds(10)});
+  const uint64_t id = Ask(borrower, 28, {.wait = seconds(10)});
   Work();
   EXPECT_EQ(Outcome(borrower, id), "granted");
   EXPECT_EQ(Where(fits), "evicted");

@@ -146,8 +146,7 @@ TEST_F(MachineRequestsTest, AWaitEndsAtItsDeadlineAndNotBefore) {
 TEST_F(MachineRequestsTest, WhatComesAtTheMomentOfTheDeadlineIsTooLate) {
   const quota::LeaseId lease = Lease(b, 44);
   const uint64_t id = Ask(c, 4, {.wait = seconds(3)});
-  world.Do("three seconds later", [](Turn&) {});
-  world.Advance(seconds(3));
+  world.LetPass(seconds(3));
   Release(b, lease);
   RunDevice();
   EXPECT_EQ(Outcome(c, id), "POOL_EXHAUSTED");
