@@ -134,11 +134,9 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   row.contents = ToQuota(lease.request.contents);
   row.gate = GateOver(state, lease, now);
   row.host_room = state.host_books->HasRoom(lease.id);
-  const bool may_have_room =
-      lease.request.contents != v1::PRESERVE || row.host_room ||
-      state.host_books->HasRoomFor(lease.tenant, lease.bytes) ||
-      !pool.has_copier;
-  row.evictable = pool.info.kind != device::DeviceKind::kIpc && may_have_room;
+  row.no_room = lease.request.contents == v1::PRESERVE && !row.host_room &&
+                !state.host_books->HasRoomFor(lease.tenant, lease.bytes);
+  row.evictable = pool.info.kind != device::DeviceKind::kIpc;
   row.backed_bytes = BackedBytes(state, lease);
   row.evicted = lease.move->residence == Residence::kEvicted;
   row.busy = lease.move->residence == Residence::kEvicting ||

@@ -171,7 +171,7 @@ class Checker {
       Expect(state_.engine->IsWaiting(request),
              name + "its Acquire is answered, and it waits");
     }
-    if (session.gate->pausing_until().has_value())
+    if (session.gate != nullptr && session.gate->pausing_until().has_value())
       Expect(state_.pausing->contains(session.id),
              name + "its pause is unlisted");
   }
