@@ -44,16 +44,16 @@ TEST_F(GateWatchListTest, WhoIsAtWorkIsWatchedEveryFewMilliseconds) {
   Ask(owner, 40, {.wait = seconds(60)});
   EXPECT_EQ(Watched(), 1u);
   RunFor(milliseconds(100));
-  EXPECT_LE(Watch().due(), world.now() + milliseconds(4));
+  EXPECT_LE(Watch().due(), world.now() + milliseconds(16));
   EXPECT_LE(world.machine().NextDue(world.now()),
-            world.now() + milliseconds(4));
+            world.now() + milliseconds(16));
 }
 
 TEST_F(GateWatchListTest, OneThatHasParkedIsWatchedNoMore) {
   Ask(owner, 40, {.wait = seconds(60)});
   RunFor(milliseconds(100));
   Park(busy);
-  world.Advance(milliseconds(4));
+  world.Advance(milliseconds(16));
   EXPECT_EQ(Where(lease), "evicting");
   EXPECT_EQ(Watched(), 0u);
 }
@@ -62,7 +62,7 @@ TEST_F(GateWatchListTest, NobodyIsWatchedForWhoHasGivenUp) {
   const uint64_t id = Ask(owner, 40, {.wait = seconds(60)});
   ASSERT_EQ(Watched(), 1u);
   Cancel(owner, id);
-  world.Advance(milliseconds(4));
+  world.Advance(milliseconds(16));
   EXPECT_EQ(Watched(), 0u);
 }
 
