@@ -97,8 +97,8 @@ class VerdictWalkTest : public MachineFixture {
   // Of all tenants' leases, or of one's; so many are looked at in a slice.
   Lines Sentences(const char* tenant, uint64_t slice = 1000) {
     quota::Demand demand;
-    demand.cause = tenant == nullptr ? quota::Cause::kBorrow
-                                     : quota::Cause::kOperator;
+    demand.cause =
+        tenant == nullptr ? quota::Cause::kBorrow : quota::Cause::kOperator;
     demand.tenant = IdOf(tenant == nullptr ? "c" : tenant);
     demand.needs = {{kPool, 64 * kGranule}};
     demand.deadline = world.now();
