@@ -41,6 +41,7 @@ lint:
 	tools/install-dependencies --lint
 	tools/format --check
 	tools/check_layering.py
+	tools/check_owners.py
 	tools/check-scripts
 	tools/check-python
 	cmake --preset tidy

@@ -23,7 +23,8 @@ const TenantRow* FindTenant(const Snapshot& snapshot, const LeaseRow& lease) {
 
 bool IsParkedForBacking(const LeaseRow& lease) {
   return lease.gate == Gate::kParked && !lease.evicted &&
-         lease.contents == Contents::kPreserve && lease.evictable;
+         lease.contents == Contents::kPreserve && lease.evictable &&
+         !lease.no_room;
 }
 
 }  // namespace

@@ -149,6 +149,8 @@ std::optional<Verdict> Judge::ExamineGate(Candidate& candidate) {
     refused = Verdict::kResident;
   } else if (lease.gate == Gate::kOff) {
     refused = Verdict::kGateOff;
+  } else if (lease.no_room) {
+    refused = Verdict::kNoHostRoom;
   } else if (lease.gate == Gate::kActive) {
     const bool pausable = rules_.may_pause && options_.pause &&
                           ExcessBytes(*candidate.tenant) > 0;
@@ -196,7 +198,7 @@ bool IsDistrusted(const LeaseRow& lease, const TenantRow& tenant) {
 }
 
 bool Judge::MayComeLater(const LeaseRow& lease, const TenantRow& tenant) const {
-  const bool may_come = !lease.evicted && lease.evictable &&
+  const bool may_come = !lease.evicted && lease.evictable && !lease.no_room &&
                         lease.contents != Contents::kResident &&
                         lease.gate != Gate::kOff && !IsOwn(lease) &&
                         !IsDistrusted(lease, tenant);

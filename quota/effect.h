@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "quota/tenant_quota.h"
@@ -44,6 +45,7 @@ struct Restored {
   SessionId session{};
   TenantId tenant{};
   uint64_t bytes = 0;  // over all pools; 0: there was nothing to restore
+  std::vector<LeaseId> leases = {};  // by their ids
 };
 
 // The request is in the queue; Granted, Restored or Denied follows.

@@ -11,6 +11,8 @@ namespace gmb::quota {
 Engine::Engine(const EngineOptions& options)
     : state_(std::make_unique<State>(options)) {}
 Engine::~Engine() = default;
+Engine::Engine(const Engine& other)
+    : state_(std::make_unique<State>(*other.state_)) {}
 Engine::Engine(Engine&& other) noexcept = default;
 Engine& Engine::operator=(Engine&& other) noexcept = default;
 

@@ -32,6 +32,7 @@ class Engine {
  public:
   explicit Engine(const EngineOptions& options = {});
   ~Engine();
+  Engine(const Engine& other);
   Engine(Engine&& other) noexcept;
   Engine& operator=(Engine&& other) noexcept;
 

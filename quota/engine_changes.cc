@@ -13,7 +13,7 @@ void Engine::State::On(const PoolSet& event, Effects& effects) {
         PoolRefused{event.pool, refused->tenant, refused->refusal});
     return;
   }
-  std::unique_ptr<PoolState>& slot = pools[event.pool];
+  PlacedPool& slot = pools[event.pool];
   if (slot == nullptr)
     slot = std::make_unique<PoolState>(event.granularity_bytes);
   PoolState& pool = *slot;

@@ -124,7 +124,8 @@ void Engine::State::BringBack(const Request& request, Effects& effects) {
   effects.push_back(Restored{.request = request.request,
                              .session = request.session,
                              .tenant = request.tenant,
-                             .bytes = bytes});
+                             .bytes = bytes,
+                             .leases = request.leases});
 }
 
 void Engine::State::LeaveOut(LeaseId lease, RequestId request,

@@ -3,14 +3,15 @@
 #ifndef GMB_QUOTA_ENGINE_STATE_H_
 #define GMB_QUOTA_ENGINE_STATE_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "quota/admission.h"
 #include "quota/engine.h"
@@ -18,6 +19,17 @@
 namespace gmb::quota {
 
 struct Engine::State {
+  // A pool stays where it is while its table moves; it is copied with it.
+  struct PlacedPool : std::unique_ptr<PoolState> {
+    PlacedPool() = default;
+    PlacedPool(const PlacedPool& other)
+        : unique_ptr(other == nullptr ? nullptr
+                                      : std::make_unique<PoolState>(*other)) {}
+    PlacedPool(PlacedPool&&) noexcept = default;
+    PlacedPool& operator=(const PlacedPool&) = delete;
+    PlacedPool& operator=(PlacedPool&&) noexcept = default;
+    using unique_ptr::operator=;
+  };
   struct TenantRecord {
     uint32_t max_handles = 0;
     uint64_t handles = 0;
@@ -196,16 +208,17 @@ struct Engine::State {
   uint64_t handles = 0;
   uint64_t last_place = 0;
   uint64_t last_lease = 0;
-  absl::flat_hash_map<PoolId, std::unique_ptr<PoolState>> pools;
+  absl::flat_hash_map<PoolId, PlacedPool> pools;
   absl::flat_hash_map<TenantId, TenantRecord> tenants;
-  absl::flat_hash_map<LeaseId, LeaseView> leases;
-  absl::flat_hash_map<RequestId, WaiterRecord> waiters;
-  absl::flat_hash_map<LeaseId, RequestId> restoring;  // waits for a Restore
+  // Whatever tenants make many of is in trees: a table that grows, or sweeps
+  // what was erased, moves all of them in the one event that it happens in.
+  absl::btree_map<LeaseId, LeaseView> leases;
+  std::map<RequestId, WaiterRecord> waiters;      // each stays where it is
+  absl::btree_map<LeaseId, RequestId> restoring;  // waits for a Restore
   // Waiting Restores of a session's leases, by place.
-  absl::flat_hash_map<SessionId, absl::btree_set<Arrival>> restores;
-  absl::flat_hash_set<SessionId> pausing;
-  absl::flat_hash_map<SessionId, absl::btree_set<Arrival>>
-      sessions;  // that wait
+  absl::btree_map<SessionId, absl::btree_set<Arrival>> restores;
+  absl::btree_set<SessionId> pausing;
+  absl::btree_map<SessionId, absl::btree_set<Arrival>> sessions;  // that wait
   absl::btree_set<Expiry> expiries;
   absl::btree_set<Expiry> turns;  // of claims
 };

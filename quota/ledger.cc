@@ -63,13 +63,13 @@ std::optional<Ledger::TargetRefusal> Ledger::CheckTarget(
   uint64_t sum_bytes = 0;
   std::optional<TargetRefusal> refused;
   for (const auto& [tenant, account] : accounts_) {
-    if (auto refusal = quota::CheckQuota(account->quota, target_bytes,
+    if (auto refusal = quota::CheckQuota(account.quota, target_bytes,
                                          granularity_bytes_)) {
       // The one with the smallest id: the map has no order.
       if (!refused || tenant < refused->tenant) refused = {*refusal, tenant};
     }
     sum_bytes +=
-        account->quota.guarantee.Resolve(target_bytes, granularity_bytes_);
+        account.quota.guarantee.Resolve(target_bytes, granularity_bytes_);
   }
   if (refused || sum_bytes <= target_bytes) return refused;
   return TargetRefusal{.refusal = {.reason = Reason::kOvercommitted,
@@ -167,7 +167,7 @@ void Ledger::RemoveAccount(TenantId tenant) {
   if (account == nullptr) return;
   TakeFromSums(*account);
   if (account->pending_place != 0) pending_.erase(account->pending_place);
-  touched_.erase(std::remove(touched_.begin(), touched_.end(), account),
+  touched_.erase(std::remove(touched_.begin(), touched_.end(), tenant),
                  touched_.end());
   accounts_.erase(tenant);
 }
@@ -179,7 +179,7 @@ void Ledger::Settle() {
                std::max(committed_bytes_, ResidentBytes()) + missing_bytes_));
   if (uncovered_ > 0) CoverHeld();
   while (!pending_.empty() && SlackBytes() > 0) {
-    Account& account = *pending_.begin()->second;
+    Account& account = *Find(pending_.begin()->second);
     // A guarantee that is not yet full is above what is hard, so each byte of
     // it costs one.
     const uint64_t short_bytes =
@@ -198,7 +198,7 @@ void Ledger::CoverHeld() {
       SlackBytes() < 0 ? static_cast<uint64_t>(-SlackBytes()) : 0;
   std::vector<Account*> accounts;  // altering them changes the list
   accounts.reserve(pending_.size());
-  for (const auto& [place, account] : pending_) accounts.push_back(account);
+  for (const auto& [place, tenant] : pending_) accounts.push_back(Find(tenant));
   for (Account* account : accounts) {
     const uint64_t covered_bytes = account->CoveredBytes();
     const uint64_t bytes =
@@ -209,25 +209,29 @@ void Ledger::CoverHeld() {
 }
 
 std::vector<Account*> Ledger::TakeTouched() {
-  for (Account* account : touched_) account->touched = false;
-  return std::exchange(touched_, {});
+  std::vector<Account*> touched;
+  touched.reserve(touched_.size());
+  for (const TenantId tenant : std::exchange(touched_, {})) {
+    touched.push_back(Find(tenant));
+    touched.back()->touched = false;
+  }
+  return touched;
 }
 
 Account* Ledger::Find(TenantId tenant) {
   const auto it = accounts_.find(tenant);
-  return it == accounts_.end() ? nullptr : it->second.get();
+  return it == accounts_.end() ? nullptr : &it->second;
 }
 
 const Account* Ledger::Find(TenantId tenant) const {
   const auto it = accounts_.find(tenant);
-  return it == accounts_.end() ? nullptr : it->second.get();
+  return it == accounts_.end() ? nullptr : &it->second;
 }
 
 std::vector<const Account*> Ledger::Accounts() const {
   std::vector<const Account*> accounts;
   accounts.reserve(accounts_.size());
-  for (const auto& [tenant, account] : accounts_)
-    accounts.push_back(account.get());
+  for (const auto& [tenant, account] : accounts_) accounts.push_back(&account);
   std::sort(
       accounts.begin(), accounts.end(),
       [](const Account* a, const Account* b) { return a->tenant < b->tenant; });
@@ -235,18 +239,15 @@ std::vector<const Account*> Ledger::Accounts() const {
 }
 
 Account& Ledger::FindOrAdd(TenantId tenant) {
-  std::unique_ptr<Account>& account = accounts_[tenant];
-  if (account == nullptr) {
-    account = std::make_unique<Account>();
-    account->tenant = tenant;
-  }
-  return *account;
+  Account& account = accounts_[tenant];
+  account.tenant = tenant;
+  return account;
 }
 
 void Ledger::Touch(Account& account) {
   if (account.touched) return;
   account.touched = true;
-  touched_.push_back(&account);
+  touched_.push_back(account.tenant);
 }
 
 void Ledger::KeepPlace(Account& account) {
@@ -254,7 +255,7 @@ void Ledger::KeepPlace(Account& account) {
       account.effective_bytes < account.requested.guarantee_bytes;
   if (pending && account.pending_place == 0) {
     account.pending_place = ++last_place_;
-    pending_.emplace(account.pending_place, &account);
+    pending_.emplace(account.pending_place, account.tenant);
   } else if (!pending && account.pending_place != 0) {
     pending_.erase(std::exchange(account.pending_place, 0));
   }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "quota/tenant_quota.h"
 #include "quota/units.h"
 
@@ -206,9 +206,9 @@ class Ledger {
   uint64_t handles_ = 0;
   uint64_t uncovered_ = 0;  // accounts that hold more than is in force
   uint64_t last_place_ = 0;
-  absl::flat_hash_map<TenantId, std::unique_ptr<Account>> accounts_;
-  absl::btree_map<uint64_t, Account*> pending_;  // by place
-  std::vector<Account*> touched_;
+  absl::node_hash_map<TenantId, Account> accounts_;
+  absl::btree_map<uint64_t, TenantId> pending_;  // by place
+  std::vector<TenantId> touched_;
 };
 
 }  // namespace gmb::quota

@@ -12,7 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <deque>
 
 namespace gmb::quota {
 
@@ -249,7 +249,7 @@ class MinTree {
     ForEachAt(nodes_[at].right, visit);
   }
 
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;  // grows without moving any
   Index root_ = kNone;
   Index free_ = kNone;  // chained through `left`
   size_t size_ = 0;

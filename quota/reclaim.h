@@ -46,6 +46,9 @@ struct LeaseRow {
   bool evictable = true;
   // Room for its contents is reserved in the host pool.
   bool host_room = false;
+  // None is, and none could be now: the pool is full, or its tenant's part of
+  // it. Only of contents that are to be kept.
+  bool no_room = false;
   bool evicted = false;
   // Being made, evicted, restored, backed or released: left alone.
   bool busy = false;

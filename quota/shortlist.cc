@@ -16,8 +16,9 @@ bool Shortlist::Skips(const TenantRow& tenant,
   return !(rules.borrows && lent);
 }
 
-void Shortlist::Show(const LeaseRow& lease, const TenantRow& tenant,
-                     Instant now, const PlannerOptions& options) {
+std::optional<Verdict> Shortlist::Show(const LeaseRow& lease,
+                                       const TenantRow& tenant, Instant now,
+                                       const PlannerOptions& options) {
   const Snapshot snapshot{.leases = {}, .tenants = {&tenant, 1}};
   Judge judge(snapshot, demand_, now, options);
   ++shown_;
@@ -32,7 +33,7 @@ void Shortlist::Show(const LeaseRow& lease, const TenantRow& tenant,
       its_later_is_lent_ =
           options.lend_parked_guarantees || lease.tenant == demand_.tenant;
     }
-    return;
+    return refused;
   }
   // A guarantee that keeps it from a tenant without any excess keeps it by
   // that excess.
@@ -40,6 +41,7 @@ void Shortlist::Show(const LeaseRow& lease, const TenantRow& tenant,
                   .guarantee_counts = judge.IsGuaranteed(candidate, 0),
                   .whole = judge.rules().borrows});
   if (its_.size() > 2 * kLongest) its_pruned_bytes_ += Prune(its_);
+  return std::nullopt;
 }
 
 void Shortlist::EndTenant() {
@@ -52,7 +54,11 @@ void Shortlist::EndTenant() {
     any_counts |= entry.guarantee_counts;
     const bool kept =
         entry.guarantee_counts && (entry.whole ? left < bytes : left == 0);
-    if (kept) continue;
+    if (kept) {
+      ++kept_.leases;
+      kept_.bytes += bytes;
+      continue;
+    }
     left -= std::min(left, bytes);
     entries_.push_back(entry);
   }
@@ -79,13 +85,15 @@ bool Shortlist::Before(const Entry& a, const Entry& b) const {
   return ComesBefore(a.rank, b.rank, demand_.needs.front().bytes);
 }
 
-uint64_t Shortlist::Prune(std::vector<Entry>& entries) const {
+uint64_t Shortlist::Prune(std::vector<Entry>& entries) {
   const auto end = entries.begin() + static_cast<std::ptrdiff_t>(kLongest);
   std::nth_element(
       entries.begin(), end, entries.end(),
       [this](const Entry& a, const Entry& b) { return Before(a, b); });
   uint64_t bytes = 0;
   for (auto it = end; it != entries.end(); ++it) bytes += it->rank.bytes;
+  left_out_.leases += entries.size() - kLongest;
+  left_out_.bytes += bytes;
   entries.erase(end, entries.end());
   return bytes;
 }

@@ -8,6 +8,7 @@
 #define GMB_QUOTA_SHORTLIST_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "quota/candidate.h"
@@ -29,9 +30,9 @@ class Shortlist {
   [[nodiscard]] bool Skips(const TenantRow& tenant,
                            const PlannerOptions& options) const;
   // A lease of the demand's pool. All of one tenant's come in a row, and
-  // EndTenant after them.
-  void Show(const LeaseRow& lease, const TenantRow& tenant, Instant now,
-            const PlannerOptions& options);
+  // EndTenant after them. Why it may not be asked; none: it may, so far.
+  std::optional<Verdict> Show(const LeaseRow& lease, const TenantRow& tenant,
+                              Instant now, const PlannerOptions& options);
   void EndTenant();
 
   // After the last tenant.
@@ -43,6 +44,14 @@ class Shortlist {
   // A step of one is under way.
   [[nodiscard]] bool any_busy() const { return any_busy_; }
   [[nodiscard]] uint64_t shown() const { return shown_; }
+  struct Sum {
+    uint64_t leases = 0;
+    uint64_t bytes = 0;
+  };
+  // Those that might be asked, but for the tenant's guarantee; and those that
+  // others come before.
+  [[nodiscard]] const Sum& kept() const { return kept_; }
+  [[nodiscard]] const Sum& left_out() const { return left_out_; }
 
  private:
   struct Entry {
@@ -53,7 +62,7 @@ class Shortlist {
   };
   [[nodiscard]] bool Before(const Entry& a, const Entry& b) const;
   // Keeps the first kLongest; answers the bytes of the others.
-  uint64_t Prune(std::vector<Entry>& entries) const;
+  uint64_t Prune(std::vector<Entry>& entries);
 
   Demand demand_;
   std::vector<Entry> entries_;
@@ -68,6 +77,8 @@ class Shortlist {
   Instant retry_at_ = Instant::Max();
   bool any_busy_ = false;
   uint64_t shown_ = 0;
+  Sum kept_;
+  Sum left_out_;
 };
 
 }  // namespace gmb::quota

@@ -254,6 +254,8 @@ void MeasureNotice(uint64_t sessions, uint64_t leases) {
   }
   world.Forget();
   const quota::Instant from = world.now();
+  const broker::Look& look = world.state().pools->begin()->second->plan->look;
+  const uint64_t looks = look.times();
   while (world.now() < from + std::chrono::seconds(5)) {
     if (world.Due() > world.now()) world.Skip(world.Due() - world.now());
     world.Tick();
@@ -262,26 +264,81 @@ void MeasureNotice(uint64_t sessions, uint64_t leases) {
          (static_cast<double>((world.now() - from).count()) * 1e-9);
   std::printf(
       "%llu sessions, %llu leases: a gate that parks is noticed after %.1f ms "
-      "(median of %zu), %.1f ms at most; %.2f %% of a core meanwhile\n",
+      "(median of %zu), %.1f ms at most; %.2f %% of a core in the next 5 s, "
+      "%llu looks, %llu turns\n",
       static_cast<unsigned long long>(sessions),
       static_cast<unsigned long long>(leases), Quantile(ms, 0.5), ms.size(),
-      Quantile(ms, 1), 100 * idle);
+      Quantile(ms, 1), 100 * idle,
+      static_cast<unsigned long long>(look.times() - looks),
+      static_cast<unsigned long long>(world.ticks()));
+}
+
+// Demands that stand while the leases they are for are at work, and would be
+// taken as soon as that ends: 98 limits, a drain, and shrinks.
+void MeasureStanding(uint64_t sessions, uint64_t leases) {
+  MachineStage world(Options(), 2 * leases * kGranule);
+  world.AddPool("gpu-1", leases * kGranule);
+  world.AddPool("gpu-2", 64 * kGranule);
+  const uint64_t each = leases / sessions;
+  for (uint64_t i = 0; i < sessions; ++i) {
+    const std::string name = absl::StrCat("t", i);
+    world.SetTenant(name, 0, kPlenty);
+    const uint64_t session = world.Connect(name, Gate::kActive);
+    for (uint64_t k = 0; k < each; ++k)
+      Require(world.Acquire(session, "gpu-1", kGranule, 0) != 0,
+              "a lease was refused");
+    if (i < 16) world.Acquire(session, "gpu-2", 2 * kGranule, 0);
+  }
+  world.Skip(std::chrono::seconds(20));
+  world.Drain("gpu-2");
+  world.Resize("gpu-1", leases * kGranule / 2);
+  for (uint64_t i = 0; i < kStanding - 2; ++i)
+    world.SetTenant(absl::StrCat("t", i), 0, each * kGranule / 2);
+  const auto percent = [&](std::chrono::seconds time) {
+    world.Forget();
+    const quota::Instant from = world.now();
+    while (world.now() < from + time) {
+      if (world.Due() > world.now())
+        world.Skip(std::min(world.Due(), from + time) - world.now());
+      if (world.Due() <= world.now()) world.Tick();
+    }
+    return 100 * world.spent_us() * 1e-6 /
+           (static_cast<double>((world.now() - from).count()) * 1e-9);
+  };
+  const double at_first = percent(std::chrono::seconds(5));
+  const double later = percent(std::chrono::seconds(10));
+  std::printf(
+      "%llu sessions, %llu leases at work, demands for them: %.2f %% of a core "
+      "in the first 5 s, %.2f %% in the next 10 s, %llu turns a second\n",
+      static_cast<unsigned long long>(sessions),
+      static_cast<unsigned long long>(leases), at_first, later,
+      static_cast<unsigned long long>(world.ticks() / 10));
+}
+
+void MeasureWatching() {
+  MeasureStanding(1000, 8000);
+  MeasureStanding(8000, 8000);
+  MeasureNotice(1000, 1000);
+  MeasureNotice(1000, 8000);
+  MeasureNotice(8000, 8000);
 }
 
 int Main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   uint64_t leases = 10'000;
+  if (argc == 2 && std::string(argv[1]) == "watching") {
+    MeasureWatching();
+    return 0;
+  }
   if (argc > 2 || (argc == 2 && !absl::SimpleAtoi(argv[1], &leases))) {
-    std::cerr << "usage: machine_bench [LEASES]\n";
+    std::cerr << "usage: machine_bench [LEASES | watching]\n";
     return 2;
   }
   MeasurePairs(1000, leases);
   if (leases != 10'000) return 0;
   MeasureClose(1000, 8000, false);
   MeasureClose(1000, 8000, true);
-  MeasureNotice(1000, 1000);
-  MeasureNotice(1000, 8000);
-  MeasureNotice(8000, 8000);
+  MeasureWatching();
   return 0;
 }
 

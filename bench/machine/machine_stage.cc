@@ -120,7 +120,7 @@ void MachineStage::Put(const broker::CopySlab& copy) {
 }
 
 void MachineStage::AddPool(const std::string& uuid, uint64_t bytes) {
-  broker::Machine::NewPool pool;
+  broker::NewPool pool;
   pool.info.kind = device::DeviceKind::kHost;
   pool.info.uuid = uuid;
   pool.info.name = uuid;
@@ -148,7 +148,7 @@ void MachineStage::SetTenant(const std::string& name, uint64_t guarantee,
   policy.max_handles = 1'000'000;
   policy.max_sessions = 100'000;
   Event("set tenant", [&](broker::Turn& turn) {
-    Require(machine_.SetTenant(policy, turn).status());
+    Require(machine_.operators().SetTenant(policy, turn).status());
   });
 }
 
@@ -221,14 +221,15 @@ void MachineStage::Close(uint64_t session) {
 
 void MachineStage::Resize(const std::string& uuid, uint64_t bytes) {
   Event("resize", [&](broker::Turn& turn) {
-    Require(
-        machine_.ResizePool(uuid, quota::Amount::Bytes(bytes), turn).status());
+    Require(machine_.operators()
+                .ResizePool(uuid, quota::Amount::Bytes(bytes), turn)
+                .status());
   });
 }
 
 void MachineStage::Drain(const std::string& uuid) {
   Event("drain", [&](broker::Turn& turn) {
-    Require(machine_.DrainPool(uuid, true, turn).status());
+    Require(machine_.operators().DrainPool(uuid, true, turn).status());
   });
 }
 

@@ -152,7 +152,7 @@ void Core::CloseSession(uint64_t session, absl::string_view reason) {
 absl::StatusOr<Caller> Core::Authenticate(absl::string_view token,
                                           pid_t pid) const {
   base::MutexLock lock(&mu_);
-  return machine_.Authenticate(token, pid);
+  return machine_.sessions().Authenticate(token, pid);
 }
 
 // The stream first, so that what is said anew goes to it.
@@ -161,7 +161,8 @@ absl::StatusOr<std::shared_ptr<Outbox>> Core::AttachStream(
   std::shared_ptr<Outbox> outbox;
   {
     base::MutexLock lock(&mu_);
-    if (absl::Status may = machine_.CheckStream(session); !may.ok()) return may;
+    if (absl::Status may = machine_.sessions().CheckStream(session); !may.ok())
+      return may;
     outbox = couriers_.OutboxOf(session);
   }
   outbox->AttachStream(std::move(sink));
@@ -203,101 +204,102 @@ quota::Instant Core::Tick() {
 
 void Core::BeginDrain(absl::Duration deadline) {
   Entered in(this);
-  machine_.BeginDrain(deadline, in.turn());
+  machine_.operators().BeginDrain(deadline, in.turn());
 }
 
 uint64_t Core::TenantSessions() const {
   base::MutexLock lock(&mu_);
-  return machine_.state().sessions.clients();
+  return machine_.state().sessions->clients();
 }
 
 absl::Status Core::CheckTenant(const TenantPolicy& policy) const {
   base::MutexLock lock(&mu_);
-  return machine_.CheckTenant(policy);
+  return machine_.operators().CheckTenant(policy);
 }
 
 absl::StatusOr<std::vector<v1::Change>> Core::SetTenant(
     const TenantPolicy& policy) {
   Entered in(this);
-  return machine_.SetTenant(policy, in.turn());
+  return machine_.operators().SetTenant(policy, in.turn());
 }
 
 absl::Status Core::CheckDeleteTenant(absl::string_view name) const {
   base::MutexLock lock(&mu_);
-  return machine_.CheckDeleteTenant(name);
+  return machine_.operators().CheckDeleteTenant(name);
 }
 
 absl::Status Core::DeleteTenant(absl::string_view name) {
   Entered in(this);
-  return machine_.DeleteTenant(name, in.turn());
+  return machine_.operators().DeleteTenant(name, in.turn());
 }
 
 absl::Status Core::StartDeparture(absl::string_view name,
                                   quota::Nanoseconds wait,
                                   Departure::Done done) {
   Entered in(this);
-  return machine_.StartDeparture(name, wait, std::move(done), in.turn());
+  return machine_.operators().StartDeparture(name, wait, std::move(done),
+                                             in.turn());
 }
 
 void Core::EndDeparture(absl::string_view name) {
   base::MutexLock lock(&mu_);
-  machine_.EndDeparture(name);
+  machine_.operators().EndDeparture(name);
 }
 
 void Core::EndKept(absl::string_view tenant) {
   Entered in(this);
-  machine_.EndKept(tenant, in.turn());
+  machine_.operators().EndKept(tenant, in.turn());
 }
 
 absl::StatusOr<uint32_t> Core::DropLease(absl::string_view tenant,
                                          const std::string& name) {
   Entered in(this);
-  return machine_.DropLease(tenant, name, in.turn());
+  return machine_.operators().DropLease(tenant, name, in.turn());
 }
 
 absl::StatusOr<TenantPolicy> Core::GetPolicy(absl::string_view name) const {
   base::MutexLock lock(&mu_);
-  return machine_.GetPolicy(name);
+  return machine_.operators().GetPolicy(name);
 }
 
 absl::StatusOr<quota::TenantId> Core::IdOf(absl::string_view name) const {
   base::MutexLock lock(&mu_);
-  return machine_.IdOf(name);
+  return machine_.operators().IdOf(name);
 }
 
 absl::StatusOr<std::string> Core::ResolveDevice(
     absl::string_view device) const {
   base::MutexLock lock(&mu_);
-  return machine_.ResolveDevice(device);
+  return machine_.operators().ResolveDevice(device);
 }
 
 absl::Status Core::CheckResize(const std::string& device,
                                const quota::Amount& size) const {
   base::MutexLock lock(&mu_);
-  return machine_.CheckResize(device, size);
+  return machine_.operators().CheckResize(device, size);
 }
 
 absl::StatusOr<v1::Change> Core::ResizePool(const std::string& device,
                                             const quota::Amount& size) {
   Entered in(this);
-  return machine_.ResizePool(device, size, in.turn());
+  return machine_.operators().ResizePool(device, size, in.turn());
 }
 
 absl::StatusOr<uint64_t> Core::DrainPool(const std::string& device,
                                          bool draining) {
   Entered in(this);
-  return machine_.DrainPool(device, draining, in.turn());
+  return machine_.operators().DrainPool(device, draining, in.turn());
 }
 
 absl::Status Core::StartReclaim(const v1::ReclaimRequest& request,
                                 StandingDemand::Done done) {
   Entered in(this);
-  return machine_.StartReclaim(request, std::move(done), in.turn());
+  return machine_.operators().StartReclaim(request, std::move(done), in.turn());
 }
 
 void Core::RefuseWaiting() {
   Entered in(this);
-  machine_.RefuseWaiting(in.turn());
+  machine_.operators().RefuseWaiting(in.turn());
 }
 
 v1::GetStatusResponse Core::Status() const {
@@ -364,6 +366,7 @@ absl::StatusOr<v1::ListLeasesResponse> Core::Leases(
 absl::StatusOr<v1::ExplainResponse> Core::Explain(
     const v1::ExplainRequest& request) const {
   using Response = v1::ExplainResponse;
+  report::WhyTheyStay why;
   return report::FillPage<Response>(
       {.list = "waiting requests", .filter = request.tenant(), .numbers = 2},
       request,
@@ -371,7 +374,7 @@ absl::StatusOr<v1::ExplainResponse> Core::Explain(
       [&](report::Page* page, size_t most_rows, Response* response) {
         base::MutexLock lock(&mu_);
         return report::AddExplanation(machine_.state(), request.tenant(),
-                                      deps_.clock->Now(), page, most_rows,
+                                      deps_.clock->Now(), page, most_rows, &why,
                                       response);
       });
 }

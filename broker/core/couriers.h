@@ -22,7 +22,7 @@
 
 namespace gmb::broker {
 
-// What is left to be done, outside the core's lock, of effects that are in
+// Work that is left, outside the core's lock, of effects that are in
 // their queues. The order of things is fixed by the queues: this only sets them
 // going.
 struct Errands {
@@ -34,13 +34,13 @@ struct Errands {
   std::vector<Kill> kill;
   std::vector<Reply> replies;
   std::vector<uint64_t> overflowed;  // sessions that do not read
-  std::vector<std::unique_ptr<Session>> buried;
+  std::vector<Placed<Session>> buried;
 
   // But for `overflowed`, which the core closes.
   void Run();
 };
 
-// Who carries the machine's effects out: the outboxes of sessions, the workers
+// Carries the machine's effects out: the outboxes of sessions, the workers
 // and copiers of devices, the event bus, the journal.
 //
 // Guarded by the core's lock, under which effects enter the queues in their

@@ -13,11 +13,12 @@ namespace gmb::broker {
 //   free = baseline - live - unreturned - outside
 //
 // baseline is the free figure before the first slab, or what the caller has
-// raised it to since; live what the allocator has created and not destroyed. When a tenant's slabs are destroyed and the
-// free figure does not rise by as much, that tenant still holds the rest: it
-// is unreturned, and charged to it until the free figure rises. What is short
-// beyond that was taken by processes past the broker: outside. Outside bytes
-// use up the headroom first; beyond it they are missing from the pool.
+// raised it to since; live what the allocator has created and not destroyed.
+// When a tenant's slabs are destroyed and the free figure does not rise by as
+// much, that tenant still holds the rest: it is unreturned, and charged to it
+// until the free figure rises. What is short beyond that was taken by processes
+// past the broker: outside. Outside bytes use up the headroom first; beyond it
+// they are missing from the pool.
 //
 // A rise is credited to unreturned bytes first. Another
 // process that exits at that moment is then taken for the debtor: the sum stays
@@ -56,8 +57,8 @@ class FreeAudit {
   // `held`: what the allocator itself counts as not back, by its last holder.
   void OnReading(uint64_t free_bytes,
                  std::map<quota::TenantId, uint64_t> held = {});
-  // What processes that are no clients of ours hold, as far as the driver names
-  // them, was so much more than at the baseline.
+  // Bytes that processes hold that are no clients of ours, as far as the driver
+  // names them, was so much more than at the baseline.
   void OnStrangers(uint64_t bytes);
 
   [[nodiscard]] const std::map<quota::TenantId, uint64_t>& unreturned() const {

@@ -9,7 +9,7 @@
 
 namespace gmb::broker {
 
-// What was promised to clients: written after the keeper has acknowledged a
+// Promises to clients: written after the keeper has acknowledged a
 // lease's slabs and before any handle of it is sent. Called under the core's
 // lock, so an implementation writes to memory only and never blocks.
 class Journal {

@@ -12,7 +12,7 @@
 
 namespace gmb::broker {
 
-// What a peer that has greeted is told and given.
+// A peer that has greeted is told and given this.
 struct OpenedSession {
   uint64_t id = 0;
   std::string token;   // 16 random bytes

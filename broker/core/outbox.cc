@@ -12,23 +12,23 @@ void Outbox::ExpectMoves(size_t leases) {
 
 void Outbox::Push(SlabFrame frame) {
   base::MutexLock lock(&mu_);
-  if (closed_) return;
-  overflowed_ = overflowed_ || items_.size() >= max_items_;
-  if (!overflowed_) items_.emplace_back(std::move(frame));
+  if (progress_.closed) return;
+  progress_.overflowed = progress_.overflowed || items_.size() >= max_items_;
+  if (!progress_.overflowed) items_.emplace_back(std::move(frame));
 }
 
 void Outbox::Push(v1::BrokerMessage message) {
   base::MutexLock lock(&mu_);
-  if (closed_) return;
-  overflowed_ = overflowed_ || items_.size() >= max_items_;
-  if (overflowed_) return;
+  if (progress_.closed) return;
+  progress_.overflowed = progress_.overflowed || items_.size() >= max_items_;
+  if (progress_.overflowed) return;
   items_.emplace_back(std::move(message));
   ++messages_;
 }
 
 bool Outbox::overflowed() const {
   base::MutexLock lock(&mu_);
-  return overflowed_;
+  return progress_.overflowed;
 }
 
 // One thread pumps at a time; another that comes meanwhile (also a write that
@@ -37,8 +37,8 @@ bool Outbox::overflowed() const {
 void Outbox::Pump() {
   {
     base::MutexLock lock(&mu_);
-    if (pumping_) return;
-    pumping_ = true;
+    if (progress_.pumping) return;
+    progress_.pumping = true;
   }
   while (true) {
     std::optional<Work> work;
@@ -46,7 +46,7 @@ void Outbox::Pump() {
       base::MutexLock lock(&mu_);
       work = NextLocked();
       if (!work.has_value()) {
-        pumping_ = false;
+        progress_.pumping = false;
         return;
       }
     }
@@ -55,21 +55,22 @@ void Outbox::Pump() {
 }
 
 std::optional<Outbox::Work> Outbox::NextLocked() {
-  if (closed_ || items_.empty()) return std::nullopt;
+  if (progress_.closed || items_.empty()) return std::nullopt;
   Work work;
   if (std::holds_alternative<SlabFrame>(items_.front())) {
-    if (sender_ == nullptr || socket_full_ || unacknowledged_.has_value())
+    if (sender_ == nullptr || progress_.socket_full ||
+        unacknowledged_.has_value())
       return std::nullopt;
     work.sender = sender_;
     unacknowledged_ = std::get<SlabFrame>(items_.front()).frame_id;
     if (!waiting_since_.has_value())
       waiting_since_ = std::chrono::steady_clock::now();
-    socket_full_ =
+    progress_.socket_full =
         true;  // until sent; OnSocketWritable may come before Carry is done
   } else {
-    if (sink_ == nullptr || writing_) return std::nullopt;
+    if (sink_ == nullptr || progress_.writing) return std::nullopt;
     work.sink = sink_;
-    writing_ = true;
+    progress_.writing = true;
     --messages_;
   }
   work.item = std::move(items_.front());
@@ -93,9 +94,9 @@ void Outbox::Carry(Work work) {
   }
   const absl::StatusOr<bool> sent = work.sender->TrySend(frame.bytes, fds);
   base::MutexLock lock(&mu_);
-  if (closed_) return;
+  if (progress_.closed) return;
   if (sent.ok() && *sent) {
-    socket_full_ = false;
+    progress_.socket_full = false;
     return;
   }
   unacknowledged_.reset();
@@ -109,7 +110,7 @@ void Outbox::Carry(Work work) {
 void Outbox::AttachSocket(std::shared_ptr<FrameSender> sender) {
   {
     base::MutexLock lock(&mu_);
-    if (closed_) return;
+    if (progress_.closed) return;
     sender_ = std::move(sender);
   }
   Pump();
@@ -118,7 +119,7 @@ void Outbox::AttachSocket(std::shared_ptr<FrameSender> sender) {
 void Outbox::OnSocketWritable() {
   {
     base::MutexLock lock(&mu_);
-    socket_full_ = false;
+    progress_.socket_full = false;
   }
   Pump();
 }
@@ -155,10 +156,10 @@ void Outbox::AttachStream(std::shared_ptr<StreamSink> sink) {
   bool closed = false;
   {
     base::MutexLock lock(&mu_);
-    closed = closed_;
+    closed = progress_.closed;
     if (!closed) {
       replaced = std::exchange(sink_, sink);
-      writing_ = false;
+      progress_.writing = false;
       DropMessagesLocked();
     }
   }
@@ -178,7 +179,7 @@ bool Outbox::DetachStream(const StreamSink* sink) {
   base::MutexLock lock(&mu_);
   if (sink_.get() != sink) return false;
   sink_ = nullptr;
-  writing_ = false;
+  progress_.writing = false;
   DropMessagesLocked();
   return true;
 }
@@ -197,7 +198,7 @@ void Outbox::OnWriteDone(const StreamSink* sink) {
   {
     base::MutexLock lock(&mu_);
     if (sink_.get() != sink) return;
-    writing_ = false;
+    progress_.writing = false;
   }
   Pump();
 }
@@ -208,7 +209,7 @@ void Outbox::Close(const absl::Status& status) {
   std::deque<Item> dropped;  // its fds close after the lock is given up
   {
     base::MutexLock lock(&mu_);
-    closed_ = true;
+    progress_.closed = true;
     sink = std::move(sink_);
     sender = std::move(sender_);
     dropped = std::move(items_);

@@ -40,9 +40,9 @@ struct SlabFrame {
       handles;  // its fds; shared so that they outlive a removal
 };
 
-// What the broker has to say to one session, in order: handles on the handle
-// socket, messages on the stream. First in, first out over both sockets, so
-// that no announcement overtakes its handles and no event another.
+// All that the broker has to say to one session, in order: handles on the
+// handle socket, messages on the stream. First in, first out over both sockets,
+// so that no announcement overtakes its handles and no event another.
 //
 // Push is cheap and is called under the core's lock, which orders it; Pump
 // sends what can be sent and is called after that lock is given up. At most
@@ -99,6 +99,14 @@ class Outbox {
     Item item;
   };
 
+  struct Progress {
+    bool pumping = false;  // a thread carries items
+    bool writing = false;  // to the stream
+    bool socket_full = false;
+    bool closed = false;
+    bool overflowed = false;
+  };
+
   std::optional<Work> NextLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(Work work) ABSL_LOCKS_EXCLUDED(mu_);
   void DropMessagesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -109,11 +117,7 @@ class Outbox {
   size_t max_items_ ABSL_GUARDED_BY(mu_) = kMaxItems;
   std::shared_ptr<FrameSender> sender_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StreamSink> sink_ ABSL_GUARDED_BY(mu_);
-  bool pumping_ ABSL_GUARDED_BY(mu_) = false;
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool socket_full_ ABSL_GUARDED_BY(mu_) = false;
-  bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  bool overflowed_ ABSL_GUARDED_BY(mu_) = false;
+  Progress progress_ ABSL_GUARDED_BY(mu_);
   std::optional<uint64_t> unacknowledged_ ABSL_GUARDED_BY(mu_);
   std::optional<std::chrono::steady_clock::time_point> waiting_since_
       ABSL_GUARDED_BY(mu_);

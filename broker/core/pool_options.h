@@ -18,7 +18,7 @@ struct PoolOptions {
   // Null: leases with contents to be kept stay on the device.
   std::unique_ptr<device::Copier> copier;
   uint64_t target_bytes = 0;
-  // What a share of the pool's size is of: the device's free memory at the
+  // A share of the pool's size is of this: the device's free memory at the
   // start less the headroom, as configured.
   uint64_t share_of_bytes = 0;
   SlabPool::Options slabs;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "broker/hostpool/extent_set.h"
 #include "device/hostpool/host_extent.h"
@@ -115,7 +116,7 @@ class HostBooks {
 
   const uint64_t capacity_;
   ExtentSet free_;
-  absl::flat_hash_map<quota::LeaseId, Room> leases_;
+  absl::btree_map<quota::LeaseId, Room> leases_;  // grows without a pause
   absl::flat_hash_map<quota::TenantId, Tenant> tenants_;
   Amounts total_;
 };

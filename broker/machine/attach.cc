@@ -1,86 +1,81 @@
-// Who attaches to a shared lease, and who waits for that (docs/shared.md).
+// Attaching to shared leases, and waiting for that (docs/shared.md).
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "broker/machine/lease_users.h"
-#include "broker/machine/machine.h"
+#include "broker/machine/news.h"
 #include "broker/machine/refusals.h"
-#include "broker/machine/turn.h"
+#include "broker/machine/sharing.h"
 #include "broker/machine/wire_form.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
 
-void Machine::Attach(Session* session, uint64_t client_id,
+void Sharing::Attach(Session* session, uint64_t client_id,
                      const v1::Attach& attach, Turn& turn) {
-  if (state_.shared_names.WaitingOf(session->id) >=
+  if (state_.shared_names->WaitingOf(session->id) >=
       state_.options.max_requests_per_session) {
-    return Refuse(session, client_id,
-                  TooManyRequests(state_.options.max_requests_per_session),
-                  turn);
+    return sessions_.Refuse(
+        session, client_id,
+        TooManyRequests(state_.options.max_requests_per_session), turn);
   }
-  if (absl::Status stays = CheckStays(*session->tenant); !stays.ok())
-    return Refuse(session, client_id, stays, turn);
+  if (absl::Status stays = CheckStays(state_, *session->tenant); !stays.ok())
+    return sessions_.Refuse(session, client_id, stays, turn);
   const SharedName* name =
-      state_.shared_names.Find(*session->tenant, attach.name());
+      state_.shared_names->Find(*session->tenant, attach.name());
   if (name == nullptr)
-    return Refuse(session, client_id, NoSuchName(attach.name()), turn);
+    return sessions_.Refuse(session, client_id, NoSuchName(attach.name()),
+                            turn);
   const quota::Instant now = turn.now();
   const PendingAttach pending{.session = session->id,
                               .client_id = client_id,
                               .asked = now,
                               .deadline = now + SaneWait(attach.wait())};
   const uint64_t ahead = name->waiting.size();
-  state_.shared_names.Wait(*name, pending);
+  state_.shared_names.Edit({}).Wait(*name, pending);
   if (name->lease.has_value())
     ServeAttaches(&state_.LeaseAt(*name->lease), turn);
   const bool waits =
-      state_.shared_names.WaitedFor(session->id, client_id) != nullptr &&
+      state_.shared_names->WaitedFor(session->id, client_id) != nullptr &&
       pending.deadline > turn.now();
   if (!waits) return;
   v1::BrokerMessage message;
   message.set_request_id(client_id);
   message.mutable_waiting()->set_ahead(ahead);
-  Say(session, std::move(message), turn);
+  sessions_.Say(session, std::move(message), turn);
 }
 
-// Those who wait for the lease get it once it is on the device and whole, and
-// until then it is asked back for them.
-void Machine::ServeAttaches(Lease* lease, Turn& turn) {
-  if (!lease->shared) return;  // not yet: its writer still fills it
+void Sharing::ServeAttaches(Lease* lease, Turn& turn) {
+  if (!lease->sharing->shared) return;  // not yet: its writer still fills it
   const SharedName* name =
-      state_.shared_names.Of(lease->tenant, lease->request);
+      state_.shared_names->Of(lease->tenant, lease->request);
   if (name == nullptr || name->waiting.empty()) return;
-  if (lease->awaits_pause) return;  // it is about to leave, or its pause to end
-  if (lease->residence == Residence::kResident && !lease->torn) {
+  if (*lease->awaits_pause)
+    return;  // it is about to leave, or its pause to end
+  if (lease->move->residence == Residence::kResident && !lease->move->torn) {
     for (const PendingAttach& attach :
-         state_.shared_names.StopAllWaiting(*name)) {
+         state_.shared_names.Edit({}).StopAllWaiting(*name)) {
       Session* session = &state_.SessionAt(attach.session);
       if (absl::Status done = AttachNow(session, attach.client_id, lease, turn);
           !done.ok()) {
-        Refuse(session, attach.client_id, done, turn);
+        sessions_.Refuse(session, attach.client_id, done, turn);
       }
     }
-  } else if (lease->residence == Residence::kResident && !lease->asked()) {
-    Refill(lease, turn);
-  } else if (lease->residence == Residence::kEvicted &&
+  } else if (lease->move->residence == Residence::kResident &&
+             !lease->asked()) {
+    mover_.Refill(lease, turn);
+  } else if (lease->move->residence == Residence::kEvicted &&
              !IsAskedBack(state_, *lease)) {
     const PendingAttach first = name->waiting.front();
-    const quota::RequestId request{state_.next_request++};
-    state_.shared_names.CountAttempt(*name);
-    lease->asked_back = request;
-    state_.restoring.emplace(request, Returning{first.session, lease->id});
-    Tell(quota::Restore{request,
-                        quota::SessionId{first.session},
-                        {lease->id},
-                        first.deadline},
-         turn);
+    state_.shared_names.Edit({}).CountAttempt(*name);
+    (void)recalls_.AskBack(first.session, {lease->id}, first.deadline,
+                           lease->id, turn);
   }
 }
 
-absl::Status Machine::AttachNow(Session* session, uint64_t client_id,
+absl::Status Sharing::AttachNow(Session* session, uint64_t client_id,
                                 Lease* lease, Turn& turn) {
   if (lease->MappingOf(session->id) != nullptr) {
     return proto::MakeError(
@@ -89,11 +84,12 @@ absl::Status Machine::AttachNow(Session* session, uint64_t client_id,
                      lease->request.share_as, " lease=", lease->id.value));
   }
   const Pool& pool = state_.PoolAt(lease->request.pool);
-  if (pool.lost) return proto::MakeError(v1::DEVICE_LOST, pool.problem);
+  if (pool.device->lost)
+    return proto::MakeError(v1::DEVICE_LOST, pool.device->problem);
   if (!CanBeTaken(*session, pool, lease->request.contents) &&
-      !state_.engine.Lease(lease->id)->hard) {
+      !state_.engine->Lease(lease->id)->hard) {
     if (const auto refusal =
-            TryToTell(quota::HardChanged{lease->id, true}, turn)) {
+            quota_.TryToTell(quota::HardChanged{lease->id, true}, turn)) {
       if (refusal->reason != quota::Reason::kOvercommitted)
         return RefusalStatus(*refusal, pool.uuid());
       return proto::MakeError(
@@ -104,69 +100,81 @@ absl::Status Machine::AttachNow(Session* session, uint64_t client_id,
                        lease->bytes),
           {.deficit_bytes = refusal->deficit_bytes});
     }
-    GiveUpRoom(lease);
+    host_.GiveUpRoom(lease);
   }
-  lease->mappings.push_back({.session = session->id});
-  session->leases.insert(lease->id);
-  state_.reclaim.Touch(state_, *lease);
-  SendSlabs(session, *lease, client_id, /*move=*/0, turn);
+  mover_.AddUser(lease, session);
+  sessions_.SendSlabs(session, *lease, client_id, /*move=*/0, turn);
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
-  FillGrant(*lease, answer.mutable_grant());
+  FillGrant(state_, *lease, answer.mutable_grant());
   answer.mutable_grant()->set_attached(true);
-  Answer(session, std::move(answer), turn);
-  PublishAttached("lease_attached", *session, *lease, turn);
+  sessions_.Answer(session, std::move(answer), turn);
+  PublishAttached(state_, "lease_attached", *session, *lease, turn);
   return absl::OkStatus();
 }
 
-void Machine::OnBackForAttach(quota::LeaseId id, Turn& turn) {
-  const auto lease = state_.leases.find(id);
-  if (lease == state_.leases.end()) return;
-  if (lease->second->residence == Residence::kEvicted)
-    StartRestore(lease->second.get(), turn);
+void Sharing::OnBackForAttach(quota::LeaseId id, Turn& turn) {
+  const auto lease = state_.leases->find(id);
+  if (lease == state_.leases->end()) return;
+  if (lease->second->move->residence == Residence::kEvicted)
+    mover_.StartRestore(lease->second.get(), turn);
 }
 
-void Machine::GiveUpAttach(Session* session, uint64_t client_id,
+void Sharing::GiveUpAttach(Session* session, uint64_t client_id,
                            const absl::Status& why, Turn& turn) {
-  const SharedName& name =
-      *state_.shared_names.WaitedFor(session->id, client_id);
-  state_.shared_names.StopWaiting(session->id, client_id);
-  Refuse(session, client_id, why, turn);
+  const SharedName* waited =
+      state_.shared_names->WaitedFor(session->id, client_id);
+  if (waited == nullptr) return;
+  const SharedName& name = *waited;
+  state_.shared_names.Edit({}).StopWaiting(session->id, client_id);
+  sessions_.Refuse(session, client_id, why, turn);
   if (!name.waiting.empty() || !name.lease.has_value()) return;
   // Nobody is to give way for it any more.
   const Lease& lease = state_.LeaseAt(*name.lease);
-  if (!IsAskedBack(state_, lease)) return;
-  if (state_.restoring.at(*lease.asked_back).for_attach.has_value())
-    Tell(quota::Cancel{*lease.asked_back}, turn);
+  const Returning* asked = ReturningOf(state_, lease);
+  if (asked != nullptr && asked->for_attach.has_value())
+    quota_.Tell(quota::Cancel{**lease.asked_back}, turn);
+}
+
+void Sharing::GiveUpAllOf(Session* session, const absl::Status& why,
+                          Turn& turn) {
+  for (const uint64_t client_id : state_.shared_names->RequestsOf(session->id))
+    GiveUpAttach(session, client_id, why, turn);
+}
+
+void Sharing::RefuseWaiting(const Lease& lease, const absl::Status& why,
+                            Turn& turn) {
+  const SharedName* name = state_.shared_names->Of(lease.tenant, lease.request);
+  if (!lease.sharing->shared || name == nullptr) return;
+  RefuseAttaches(state_.shared_names.Edit({}).StopAllWaiting(*name), why, turn);
 }
 
 // Whose wait is over is told; for the others it is asked for anew.
-void Machine::OnAttachDenied(const quota::Denied& denied, quota::LeaseId id,
+void Sharing::OnAttachDenied(const quota::Denied& denied, quota::LeaseId id,
                              Turn& turn) {
-  const auto found = state_.leases.find(id);
-  if (found == state_.leases.end()) return;
+  const auto found = state_.leases->find(id);
+  if (found == state_.leases->end()) return;
   Lease* lease = found->second.get();
   if (const auto* name =
-          state_.shared_names.Of(lease->tenant, lease->request)) {
+          state_.shared_names->Of(lease->tenant, lease->request)) {
     const bool in_time = denied.reason == quota::Reason::kPoolExhausted;
     const quota::Instant now = turn.now();
     const auto is_over = [&](const PendingAttach& attach) {
       return attach.session == denied.session.value &&
              (!in_time || denied.pausing || attach.deadline <= now);
     };
-    RefuseAttaches(state_.shared_names.StopWaiting(*name, is_over),
+    RefuseAttaches(state_.shared_names.Edit({}).StopWaiting(*name, is_over),
                    DenialStatus(denied, lease->bytes), turn);
   }
-  AdvanceOthers(denied.request, nullptr, turn);
 }
 
-void Machine::ExpireAttaches(Turn& turn) {
+void Sharing::ExpireAttaches(Turn& turn) {
   const quota::Instant now = turn.now();
-  while (state_.shared_names.due() <= now) {
-    const auto [session_id, client_id] = state_.shared_names.First();
+  while (state_.shared_names->due() <= now) {
+    const auto [session_id, client_id] = state_.shared_names->First();
     Session* session = &state_.SessionAt(session_id);
     const SharedName& shared =
-        *state_.shared_names.WaitedFor(session_id, client_id);
+        *state_.shared_names->WaitedFor(session_id, client_id);
     const std::string& name = shared.name;
     const bool sealed = shared.lease.has_value();
     const absl::Status why =
@@ -186,10 +194,11 @@ void Machine::ExpireAttaches(Turn& turn) {
   }
 }
 
-void Machine::RefuseAttaches(const std::vector<PendingAttach>& waiting,
+void Sharing::RefuseAttaches(const std::vector<PendingAttach>& waiting,
                              const absl::Status& status, Turn& turn) {
   for (const PendingAttach& attach : waiting) {
-    Refuse(&state_.SessionAt(attach.session), attach.client_id, status, turn);
+    sessions_.Refuse(&state_.SessionAt(attach.session), attach.client_id,
+                     status, turn);
   }
 }
 

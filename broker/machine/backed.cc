@@ -5,28 +5,30 @@ namespace gmb::broker {
 
 bool IsBacked(const State& state, const Lease& lease) {
   if (lease.request.contents != v1::PRESERVE ||
-      state.host_books.TrueCopy(lease.id) == nullptr) {
+      state.host_books->TrueCopy(lease.id) == nullptr) {
     return false;
   }
-  if (lease.sealed || lease.residence == Residence::kEvicted) return true;
-  const Session* session = state.sessions.Find(lease.request.session);
+  if (lease.sharing->sealed || lease.move->residence == Residence::kEvicted)
+    return true;
+  const Session* session = state.sessions->Find(lease.request.session);
   return session != nullptr && session->gate != nullptr &&
-         session->gate->UnusedSince(lease.backed_epoch);
+         session->gate->UnusedSince(lease.copy->backed_epoch);
 }
 
 uint32_t BackedSlabs(const State& state, const Lease& lease) {
-  if (lease.backed_slabs == 0 || lease.sealed) return lease.backed_slabs;
-  const Session* session = state.sessions.Find(lease.request.session);
-  const bool holds =
-      session != nullptr && session->gate->UnusedSince(lease.backed_epoch);
-  return holds ? lease.backed_slabs : 0;
+  if (lease.copy->backed_slabs == 0 || lease.sharing->sealed)
+    return lease.copy->backed_slabs;
+  const Session* session = state.sessions->Find(lease.request.session);
+  const bool holds = session != nullptr &&
+                     session->gate->UnusedSince(lease.copy->backed_epoch);
+  return holds ? lease.copy->backed_slabs : 0;
 }
 
 uint64_t BackedBytes(const State& state, const Lease& lease) {
   if (IsBacked(state, lease)) return lease.bytes;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < BackedSlabs(state, lease); ++i)
-    bytes += lease.slabs[i].bytes;
+    bytes += lease.held->slabs[i].bytes;
   return bytes;
 }
 

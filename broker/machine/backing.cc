@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "broker/machine/backed.h"
+#include "broker/machine/host_desk.h"
 #include "broker/machine/lease_users.h"
-#include "broker/machine/machine.h"
+#include "broker/machine/news.h"
 #include "broker/machine/reclaim_rows.h"
-#include "broker/machine/turn.h"
 
 namespace gmb::broker {
 namespace {
@@ -20,41 +22,53 @@ constexpr quota::Nanoseconds kLook = std::chrono::milliseconds(100);
 constexpr quota::Nanoseconds kSlicePause = std::chrono::milliseconds(10);
 constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 
+std::optional<quota::BackingStep> NextToBackAmong(
+    const State& state, const std::vector<quota::LeaseId>& leases,
+    quota::Instant now, uint64_t available) {
+  const ReclaimRows rows = RowsOf(state, leases, now);
+  return quota::NextToBack(
+      {.leases = rows.leases,
+       .tenants = rows.tenants,
+       .host_free_bytes = state.host_books->unreserved_bytes()},
+      now, /*anybody_waits=*/false, available, state.options.backing);
+}
+
 }  // namespace
 
-void Machine::BackAhead(quota::Instant now, Turn& turn) {
-  if (state_.options.backing.bytes_per_second == 0 || now < state_.backing_at)
+void HostDesk::BackAhead(quota::Instant now, Turn& turn) {
+  if (state_.options.backing.bytes_per_second == 0 || now < *state_.backing_at)
     return;
-  state_.backing_at = now + kLook;
-  const bool anybody_waits = state_.engine.waiting() > 0 ||
-                             !state_.moving.empty() || !state_.pausing.empty();
-  const uint64_t available = state_.backing_budget.AvailableBytes(now);
+  state_.backing_at.Edit({}) = now + kLook;
+  const bool anybody_waits = state_.engine->waiting() > 0 ||
+                             !state_.moving->empty() ||
+                             !state_.pausing->empty();
+  const uint64_t available = state_.backing_budget.Edit({}).AvailableBytes(now);
   if (anybody_waits || available == 0) return;
   if (!BackingRound(now, available)) {
-    state_.backing_at = now + kSlicePause;
+    state_.backing_at.Edit({}) = now + kSlicePause;
     return;
   }
-  const auto best = std::exchange(state_.backing_pass, {}).best;
+  const auto best = std::exchange(state_.backing_pass.Edit({}), {}).best;
   if (!best.has_value()) return;
-  const auto step = NextToBackAmong({*best}, now, available);
+  const auto step = NextToBackAmong(state_, {*best}, now, available);
   if (step.has_value())
     StartBacking(&state_.LeaseAt(step->lease), step->bytes, now, turn);
 }
 
 // Looks at some leases more, and remembers the best of all. Whether it has seen
 // all of them.
-bool Machine::BackingRound(quota::Instant now, uint64_t available) {
-  BackingPass& pass = state_.backing_pass;
+bool HostDesk::BackingRound(quota::Instant now, uint64_t available) {
+  BackingPass& pass = state_.backing_pass.Edit({});
   std::vector<quota::LeaseId> some;
-  if (pass.best.has_value() && state_.leases.contains(*pass.best))
+  if (pass.best.has_value() && state_.leases->contains(*pass.best))
     some.push_back(*pass.best);
   bool all = true;
-  for (auto pool = state_.pools.lower_bound(pass.pool);
-       pool != state_.pools.end() && all; ++pool) {
+  for (auto pool = state_.pools->lower_bound(pass.pool);
+       pool != state_.pools->end() && all; ++pool) {
     if (pool->first != pass.pool)
       pass = {
           .pool = pool->first, .tenant = {}, .lease = {}, .best = pass.best};
-    const ReclaimIndex::Listed& listed = state_.reclaim.ListedIn(pool->first);
+    const ReclaimIndex::Listed& listed = state_.reclaim->ListedIn(pool->first);
     for (auto its = listed.lower_bound(pass.tenant); its != listed.end() && all;
          ++its) {
       if (its->first != pass.tenant) pass.lease = {};
@@ -62,87 +76,80 @@ bool Machine::BackingRound(quota::Instant now, uint64_t available) {
       for (auto lease = its->second.lower_bound(pass.lease);
            lease != its->second.end(); ++lease) {
         pass.lease = *lease;
-        all = state_.look_budget.any_left();
+        all = state_.look_budget->any_left();
         if (!all) break;
-        state_.look_budget.Spend(1);
+        lookout_.Spend(1);
         some.push_back(*lease);
       }
     }
   }
-  const auto step = NextToBackAmong(some, now, available);
+  const auto step = NextToBackAmong(state_, some, now, available);
   pass.best = step.has_value() ? std::optional(step->lease) : std::nullopt;
   return all;
 }
 
-std::optional<quota::BackingStep> Machine::NextToBackAmong(
-    const std::vector<quota::LeaseId>& leases, quota::Instant now,
-    uint64_t available) const {
-  const ReclaimRows rows = RowsOf(state_, leases, now);
-  return quota::NextToBack(
-      {.leases = rows.leases,
-       .tenants = rows.tenants,
-       .host_free_bytes = state_.host_books.unreserved_bytes()},
-      now, /*anybody_waits=*/false, available, state_.options.backing);
-}
-
 // Whole slabs, as many as the budget has, and the next as soon as it has one
 // more.
-void Machine::StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
-                           Turn& turn) {
+void HostDesk::StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
+                            Turn& turn) {
   // A scope may have come in since the step was chosen.
   if (GateOver(state_, *lease, now) < quota::Gate::kParked) return;
   if (!ReserveRoom(*lease)) {
-    lease->back_off_until = now + kBackOff;
+    lease->copy.Edit({}).back_off_until = now + kBackOff;
     return;
   }
-  lease->backed_slabs = BackedSlabs(state_, *lease);
-  if (lease->backed_slabs == 0) {
-    state_.host_books.MarkUntrue(lease->id);
-    if (!lease->shared)
-      lease->backed_epoch =
+  lease->copy.Edit({}).backed_slabs = BackedSlabs(state_, *lease);
+  if (lease->copy->backed_slabs == 0) {
+    state_.host_books.Edit({}).MarkUntrue(lease->id);
+    if (!lease->sharing->shared)
+      lease->copy.Edit({}).backed_epoch =
           state_.SessionAt(lease->request.session).gate->epoch();
   }
-  size_t end = lease->backed_slabs;
+  size_t end = lease->copy->backed_slabs;
   uint64_t sum = 0;
-  while (end < lease->slabs.size() && sum + lease->slabs[end].bytes <= bytes)
-    sum += lease->slabs[end++].bytes;
+  while (end < lease->held->slabs.size() &&
+         sum + lease->held->slabs[end].bytes <= bytes)
+    sum += lease->held->slabs[end++].bytes;
   if (sum == 0) {
-    state_.backing_at =
-        state_.backing_budget.AvailableAt(lease->slabs[end].bytes, now);
+    state_.backing_at.Edit({}) = state_.backing_budget.Edit({}).AvailableAt(
+        lease->held->slabs[end].bytes, now);
     return;
   }
-  state_.backing_budget.Spend(sum, now);
-  lease->backing_slabs = static_cast<uint32_t>(end - lease->backed_slabs);
-  lease->moved = absl::OkStatus();
-  lease->move_started = now;
-  CopyContents(lease, device::CopyDirection::kOut, {lease->backed_slabs, end},
-               turn);
+  state_.backing_budget.Edit({}).Spend(sum, now);
+  lease->copy.Edit({}).backing_slabs =
+      static_cast<uint32_t>(end - lease->copy->backed_slabs);
+  lease->copy.Edit({}).moved = absl::OkStatus();
+  lease->copy.Edit({}).backing_started = now;
+  CopyContents(lease, device::CopyDirection::kOut, lease->copy->backed_slabs,
+               end, turn);
 }
 
 // The copy is true if no scope has come in since it began.
-void Machine::OnBacked(Lease* lease, Turn& turn) {
-  const uint32_t copied = std::exchange(lease->backing_slabs, 0);
+void HostDesk::OnBacked(Lease* lease, Turn& turn) {
+  const uint32_t copied = std::exchange(lease->copy.Edit({}).backing_slabs, 0);
   const quota::Instant now = turn.now();
-  if (state_.engine.Lease(lease->id)
+  if (state_.engine->Lease(lease->id)
           ->hard) {  // its gate was turned off meanwhile
-    lease->moved = absl::OkStatus();
+    lease->copy.Edit({}).moved = absl::OkStatus();
     return GiveUpRoom(lease);
   }
-  const bool holds =
-      lease->sealed || state_.SessionAt(lease->request.session)
-                           .gate->UnusedSince(lease->backed_epoch);
-  if (!lease->moved.ok() || !holds) {
-    lease->backed_slabs = 0;
-    if (!lease->moved.ok()) lease->back_off_until = now + kBackOff;
-    lease->moved = absl::OkStatus();
+  const bool holds = lease->sharing->sealed ||
+                     state_.SessionAt(lease->request.session)
+                         .gate->UnusedSince(lease->copy->backed_epoch);
+  if (!lease->copy->moved.ok() || !holds) {
+    lease->copy.Edit({}).backed_slabs = 0;
+    if (!lease->copy->moved.ok())
+      lease->copy.Edit({}).back_off_until = now + kBackOff;
+    lease->copy.Edit({}).moved = absl::OkStatus();
     return;
   }
-  lease->backed_slabs += copied;
-  state_.backing_at = std::min(state_.backing_at, now);
-  if (lease->backed_slabs < lease->slabs.size()) return;
-  lease->backed_slabs = 0;
-  state_.host_books.MarkTrue(lease->id);
-  PublishMove("backed", *lease, now - lease->move_started, "", turn);
+  lease->copy.Edit({}).backed_slabs += copied;
+  state_.backing_at.Edit({}) = std::min(*state_.backing_at, now);
+  if (lease->copy->backed_slabs < lease->held->slabs.size()) return;
+  lease->copy.Edit({}).backed_slabs = 0;
+  state_.host_books.Edit({}).MarkTrue(lease->id);
+  PublishMove(state_, "backed", *lease, now - lease->copy->backing_started, "",
+              turn);
 }
 
 }  // namespace gmb::broker

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "broker/machine/machine.h"
+#include "broker/machine/news.h"
+#include "broker/machine/operator_desk.h"
 #include "broker/machine/refusals.h"
-#include "broker/machine/turn.h"
 #include "broker/machine/wire_form.h"
 #include "proto/error_status.h"
 
@@ -20,90 +20,78 @@ namespace {
 // For the end of a process that was killed to be noticed.
 constexpr quota::Nanoseconds kLastBreath = std::chrono::seconds(2);
 
-absl::Status Leaving(absl::string_view name) {
-  return proto::MakeError(
-      v1::DRAINING,
-      absl::StrCat("the tenant is being deleted: release what it holds and "
-                   "end: tenant=",
-                   name));
-}
-
-absl::Status StillThere(const Tenant& tenant) {
+absl::Status StillThere(const State& state, const Tenant& tenant) {
   return proto::MakeError(
       v1::BAD_STATE,
       absl::StrCat("its sessions did not end in time, and it may not be "
                    "terminated, or can not; the tenant stays: end them (`gmb "
                    "session list` shows them) and delete it again: tenant=",
-                   tenant.policy.name, " sessions=", tenant.sessions.size()));
+                   tenant.policy.name,
+                   " sessions=", state.sessions->OfTenant(tenant.id).size()));
+}
+
+// Leases that have ended, or are about to, and are still being copied.
+bool HasMoving(const State& state, quota::TenantId tenant) {
+  for (const quota::LeaseId id : *state.moving) {
+    if (state.LeaseAt(id).tenant == tenant) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-absl::Status Machine::CheckStays(quota::TenantId tenant) const {
-  if (!state_.departures.contains(tenant)) return absl::OkStatus();
-  return Leaving(state_.TenantAt(tenant).policy.name);
-}
-
-absl::Status Machine::StartDeparture(absl::string_view name,
-                                     quota::Nanoseconds wait,
-                                     Departure::Done done, Turn& turn) {
-  const Tenant* tenant = state_.tenants.Find(name);
-  if (state_.stopping) return Stopping();
+absl::Status OperatorDesk::StartDeparture(absl::string_view name,
+                                          quota::Nanoseconds wait,
+                                          Departure::Done done, Turn& turn) {
+  const Tenant* tenant = state_.tenants->Find(name);
+  if (*state_.stopping) return Stopping();
   if (tenant == nullptr) return NoSuchTenant(name);
-  if (state_.departures.contains(tenant->id)) {
+  if (state_.departures->contains(tenant->id)) {
     return proto::MakeError(v1::BAD_STATE,
                             "the tenant is being deleted already");
   }
-  state_.departures.emplace(tenant->id, Departure{.deadline = turn.now() + wait,
-                                                  .killed = false,
-                                                  .done = std::move(done)});
-  turn.Publish(NewEvent("tenant_leaving", tenant->id));
+  state_.departures.Edit({}).emplace(tenant->id,
+                                     Departure{.deadline = turn.now() + wait,
+                                               .killed = false,
+                                               .done = std::move(done)});
+  turn.Publish(NewEvent(state_, "tenant_leaving", tenant->id));
   SeeOff(*tenant, wait, turn);
   return absl::OkStatus();
 }
 
 // Its sessions are told, what they wait for is refused, what is parked is taken
 // where it lies.
-void Machine::SeeOff(const Tenant& tenant, quota::Nanoseconds wait,
-                     Turn& turn) {
-  for (const uint64_t id : tenant.sessions) {
+void OperatorDesk::SeeOff(const Tenant& tenant, quota::Nanoseconds wait,
+                          Turn& turn) {
+  for (const uint64_t id : state_.sessions->OfTenant(tenant.id)) {
     Session* session = &state_.SessionAt(id);
     v1::BrokerMessage message;
     *message.mutable_draining()->mutable_remaining() = ToProto(wait);
-    Say(session, std::move(message), turn);
-    const std::vector<std::pair<uint64_t, quota::RequestId>> waiting(
-        session->pending.begin(), session->pending.end());
-    for (const auto& [client_id, request] : waiting) {
-      const auto asked = state_.pending.find(request);
-      if (asked == state_.pending.end()) continue;  // served meanwhile
-      const PendingAcquire given_up = asked->second;
-      state_.pending.erase(asked);
-      Tell(quota::Cancel{request}, turn);
-      EndName(tenant.id, given_up, turn);
-      Refuse(session, client_id, Leaving(tenant.policy.name), turn);
-    }
-    for (const uint64_t client_id : state_.shared_names.RequestsOf(id))
-      GiveUpAttach(session, client_id, Leaving(tenant.policy.name), turn);
+    SessionDesk::Say(session, std::move(message), turn);
+    requests_.WithdrawAll(session, Leaving(tenant.policy.name), turn);
+    sharing_.GiveUpAllOf(session, Leaving(tenant.policy.name), turn);
   }
-  DropAll(tenant.id, turn);
-  for (const auto& [pool_id, pool] : state_.pools) {
-    AddStanding({.cause = quota::Cause::kTenantDelete,
-                 .tenant = tenant.id,
-                 .pool = pool_id,
-                 .look = {},
-                 .deadline = state_.departures.at(tenant.id).deadline},
-                turn);
+  sharing_.DropAll(tenant.id, turn);
+  for (const auto& [pool_id, pool] : *state_.pools) {
+    reclaimer_.AddStanding({.cause = quota::Cause::kTenantDelete,
+                            .tenant = tenant.id,
+                            .pool = pool_id,
+                            .look = {},
+                            .deadline = turn.now() + wait},
+                           turn);
   }
 }
 
-void Machine::CheckDepartures(quota::Instant now, Turn& turn) {
-  for (auto it = state_.departures.begin(); it != state_.departures.end();) {
+void OperatorDesk::CheckDepartures(quota::Instant now, Turn& turn) {
+  auto& departures = state_.departures.Edit({});
+  for (auto it = departures.begin(); it != departures.end();) {
     const Tenant& tenant = state_.TenantAt(it->first);
     Departure& departure = it->second;
     // One that was answered stays on the list, so that nobody comes before the
     // tenant is deleted, or is to stay after all.
     const bool waits = departure.done != nullptr;
-    if (waits && tenant.sessions.empty() && !HasMoving(tenant.id)) {
+    if (waits && state_.sessions->OfTenant(tenant.id).empty() &&
+        !HasMoving(state_, tenant.id)) {
       turn.Add(Reply{
           [done = std::move(departure.done)] { done(absl::OkStatus()); }});
       departure.done = nullptr;
@@ -116,33 +104,75 @@ void Machine::CheckDepartures(quota::Instant now, Turn& turn) {
       ++it;
     } else {
       turn.Add(Reply{[done = std::move(departure.done),
-                      status = StillThere(tenant)] { done(status); }});
-      turn.Publish(NewEvent("tenant_stays", tenant.id));
-      it = state_.departures.erase(it);
+                      status = StillThere(state_, tenant)] { done(status); }});
+      turn.Publish(NewEvent(state_, "tenant_stays", tenant.id));
+      it = departures.erase(it);
     }
   }
 }
 
-// Leases that have ended, or are about to, and are still being copied.
-bool Machine::HasMoving(quota::TenantId tenant) const {
-  for (const quota::LeaseId id : state_.moving) {
-    if (state_.LeaseAt(id).tenant == tenant) return true;
-  }
-  return false;
-}
-
 // Whether one at least was killed.
-bool Machine::KillSessions(const Tenant& tenant, Turn& turn) {
+bool OperatorDesk::KillSessions(const Tenant& tenant, Turn& turn) {
   if (!tenant.policy.reclaim.may_terminate) return false;
   bool killed = false;
-  for (const uint64_t id : tenant.sessions)
-    killed |= Terminate(&state_.SessionAt(id), turn);
+  for (const uint64_t id : state_.sessions->OfTenant(tenant.id))
+    killed |= sessions_.Terminate(&state_.SessionAt(id), turn);
   return killed;
 }
 
-void Machine::EndDeparture(absl::string_view name) {
-  if (const Tenant* tenant = state_.tenants.Find(name))
-    state_.departures.erase(tenant->id);
+void OperatorDesk::EndDeparture(absl::string_view name) {
+  if (const Tenant* tenant = state_.tenants->Find(name))
+    state_.departures.Edit({}).erase(tenant->id);
+}
+
+absl::StatusOr<uint32_t> OperatorDesk::DropLease(absl::string_view tenant_name,
+                                                 const std::string& name,
+                                                 Turn& turn) {
+  if (*state_.stopping) return Stopping();
+  const Tenant* tenant = state_.tenants->Find(tenant_name);
+  if (tenant == nullptr) return NoSuchTenant(tenant_name);
+  return sharing_.DropName(tenant->id, name, turn);
+}
+
+void OperatorDesk::EndKept(absl::string_view tenant_name, Turn& turn) {
+  const Tenant* tenant = state_.tenants->Find(tenant_name);
+  if (tenant == nullptr || !state_.sessions->OfTenant(tenant->id).empty())
+    return;
+  sharing_.DropAll(tenant->id, turn);
+}
+
+absl::Status OperatorDesk::StartReclaim(const v1::ReclaimRequest& request,
+                                        StandingDemand::Done done, Turn& turn) {
+  if (*state_.stopping) return Stopping();
+  return reclaimer_.StartReclaim(request, std::move(done), turn);
+}
+
+void OperatorDesk::BeginDrain(absl::Duration deadline, Turn& turn) {
+  if (state_.drain_until->has_value()) return;
+  state_.drain_until.Edit({}) = turn.wall() + deadline;
+  v1::Event event = NewEvent(state_, "draining", std::nullopt);
+  event.set_message(
+      "no new grants; sessions are asked to release what they hold");
+  turn.Publish(std::move(event));
+  for (const auto& [id, pool] : *state_.pools)
+    quota_.Tell(quota::PoolDrain{id, true}, turn);
+  for (const auto& [id, session] : *state_.sessions) {
+    if (!session->tenant.has_value()) continue;
+    v1::BrokerMessage message;
+    message.mutable_draining()->mutable_remaining()->set_seconds(
+        absl::ToInt64Seconds(deadline));
+    SessionDesk::Say(session.get(), std::move(message), turn);
+  }
+}
+
+void OperatorDesk::RefuseWaiting(Turn& turn) {
+  state_.stopping.Edit({}) = true;
+  reclaimer_.EndStanding(Stopping(), turn);
+  for (auto& [tenant, departure] : state_.departures.Edit({})) {
+    if (departure.done == nullptr) continue;
+    turn.Add(Reply{[done = std::move(departure.done)] { done(Stopping()); }});
+  }
+  state_.departures.Edit({}).clear();
 }
 
 }  // namespace gmb::broker

@@ -26,7 +26,7 @@ struct StuckBytes {
   std::string why;  // of one of the slabs, and what to do: device::HeldSlab
 };
 
-// What the device looks like after a step, as far as the broker can see it.
+// The device after a step, as far as the broker can see it.
 struct DeviceReading {
   std::map<quota::TenantId, uint64_t> unreturned;  // of deleted tenants too
   std::map<LastHolder, StuckBytes> stuck;
@@ -63,7 +63,7 @@ struct AuditJob {
 };
 using DeviceJob = std::variant<PrepareJob, RefillJob, DestroyJob, AuditJob>;
 
-// What became of a job. `created` holds every slab made and kept, also when
+// The end of a job. `created` holds every slab made and kept, also when
 // the status is an error; what is short of the request was not made.
 struct DeviceResult {
   DeviceJob job;

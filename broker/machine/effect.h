@@ -19,7 +19,7 @@
 #include "gmb/v1/session.pb.h"
 #include "quota/units.h"
 
-// What the machine decides that others carry out. Sessions, pools and slabs are
+// Decisions of the machine that others carry out. Sessions, pools and slabs are
 // named by their ids: who carries an effect out has the sockets, the workers
 // and the handles.
 namespace gmb::broker {

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "broker/machine/lease.h"
 #include "quota/effect.h"
 #include "quota/units.h"
 
-// What has happened within a turn and others have to look at. It is queued
+// Something that has happened within a turn and concerns others. It is queued
 // behind what it follows from; Machine::Settle says who reacts to it.
 namespace gmb::broker {
 
@@ -20,10 +21,12 @@ struct LeaseSettled {
   quota::LeaseId lease;
 };
 
-// The lease could not be brought back, or not be mapped by one of its users.
+// The lease could not be brought back; or one of its users, if named, could not
+// map it.
 struct MoveFailed {
   quota::LeaseId lease;
   absl::Status why;
+  std::optional<uint64_t> session = {};
 };
 
 // The session has given the lease back.
@@ -41,7 +44,29 @@ struct SessionEnded {
   std::optional<quota::RequestId> restoring;
 };
 
-using Fact = std::variant<LeaseSettled, MoveFailed, LeaseLeft, SessionEnded>;
+// The device has made the slabs of a lease, or not all of them.
+struct SlabsMade {
+  quota::LeaseId lease;
+  std::vector<uint64_t> not_created;  // their sizes
+  absl::Status status;
+};
+
+// The last copy of a lease that has ended is over.
+struct CopiesOver {
+  quota::LeaseId lease;
+};
+
+// The slabs of what was granted could not be made: the grant is to be given
+// back.
+struct NotMade {
+  quota::LeaseId lease;
+  PendingAcquire request;
+  absl::Status status;
+  absl::Status given_up;  // why nobody is to get it any more; else OK
+};
+
+using Fact = std::variant<LeaseSettled, MoveFailed, LeaseLeft, SessionEnded,
+                          SlabsMade, CopiesOver, NotMade>;
 
 // One piece of a turn's work: an answer of the engine, or a fact.
 using Work = std::variant<quota::Effect, Fact>;

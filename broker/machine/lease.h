@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "broker/machine/owned.h"
+#include "broker/machine/owners.h"
 #include "broker/machine/slab.h"
 #include "gmb/v1/admin.pb.h"
 #include "gmb/v1/session.pb.h"
@@ -29,7 +31,6 @@ struct PendingAcquire {
   quota::Instant deadline;
   uint32_t attempts = 0;  // grants whose slabs could not be created
   bool told_waiting = false;
-  bool cancelled = false;  // by its client, while the slabs were being made
   // Its bytes could be taken back by force: asked for as soft ones.
   bool soft = false;
   std::string share_as;  // empty: it is not to be shared
@@ -58,9 +59,14 @@ struct Mapping {
   quota::Instant answer_by = quota::Instant::Max();
   bool overdue = false;   // the client did not answer in time
   uint32_t refusals = 0;  // Evicts that the client could not follow, in a row
+
+  // A client that says again and again that it cannot unmap is as one that says
+  // nothing.
+  static constexpr uint32_t kMostRefusals = 2;
+  [[nodiscard]] bool refuses() const { return refusals >= kMostRefusals; }
 };
 
-// What the ReclaimIndex, its only writer, has counted of a lease.
+// A lease as the ReclaimIndex, the only writer, has counted it.
 struct ReclaimEntry {
   bool listed = false;   // a demand may take it some time
   bool comes = false;    // on its way back
@@ -71,23 +77,43 @@ struct ReclaimEntry {
   friend bool operator==(const ReclaimEntry&, const ReclaimEntry&) = default;
 };
 
-struct Lease {
-  quota::LeaseId id;
-  PendingAcquire request;  // of the session that holds it; if shared, wrote it
-  quota::TenantId tenant;
-  uint64_t bytes = 0;
+// Its slabs. The pool keeper's.
+struct LeaseSlabs {
   std::vector<Slab> slabs;  // in address order once all are there
-  v1::LeaseInfo::State state = v1::LeaseInfo::CREATING;
-  absl::Time since;
+  bool preparing = false;   // they are being created
   // A ready slab was destroyed to make room for what could not be created.
   bool gave_up_ready = false;
+};
+
+// From its grant to its end. The lease desk's.
+struct LeaseLife {
+  v1::LeaseInfo::State state = v1::LeaseInfo::CREATING;
+  absl::Time since;
   // It has ended, but the device or the copier still works on it.
   bool doomed = false;
-  bool preparing = false;  // its slabs are being created
+  bool cancelled = false;  // by its client, while its slabs were being made
+};
 
-  // --- Reclaim (docs/reclaim.md).
+// Its copy in the host pool. The host desk's.
+struct LeaseCopy {
+  // Copies in flight, all of one group, and the first error of the move that
+  // they belong to.
+  uint32_t copies = 0;
+  uint64_t copy_group = 0;
+  absl::Status moved;
+  // After a failed step it is left alone until then.
+  quota::Instant back_off_until;
+  // Of the gate, when the host copy was made; and how many slabs, from the
+  // first on, have one that was made ahead of need (0 once all of them have).
+  uint64_t backed_epoch = 0;
+  uint32_t backed_slabs = 0;
+  uint32_t backing_slabs = 0;  // being copied ahead
+  quota::Instant backing_started;
+};
+
+// Where it is, and who has it mapped (docs/reclaim.md). The mover's.
+struct LeaseMove {
   Residence residence = Residence::kResident;
-  bool sealed = false;
   // Its session's. Of a shared lease, of each that is attached: none, if it
   // was asked to be kept.
   std::vector<Mapping> mappings;
@@ -96,40 +122,10 @@ struct Lease {
   bool torn = false;
   // Whether who does not answer in time may be killed.
   bool may_terminate = false;
-  // Copies in flight, all of one group, and the first error among them.
-  uint32_t copies = 0;
-  uint64_t copy_group = 0;
-  absl::Status moved;
-  // Waits for its session's pause to take effect.
-  bool awaits_pause = false;
   quota::Instant resident_since;
   quota::Instant move_started;
   quota::Nanoseconds restore_time{0};  // of the last one
-  quota::Instant back_off_until;
-  // Of the gate, when the host copy was made; and how many slabs, from the
-  // first on, have one that was made ahead of need (0 once all of them have).
-  uint64_t backed_epoch = 0;
-  uint32_t backed_slabs = 0;
-  uint32_t backing_slabs = 0;  // being copied ahead
-  ReclaimEntry reclaim;
 
-  // --- Shared leases (docs/shared.md).
-  // Sealed, and others may be attached: it is no session's own any more.
-  bool shared = false;
-  bool dropped = false;  // nobody attaches to it any more
-  // The engine's Restore that last asked for it; who else needs it waits.
-  std::optional<quota::RequestId> asked_back;
-  // Of one that is kept: since when nobody is attached.
-  quota::Instant unused_since;
-
-  [[nodiscard]] bool asked() const {
-    return std::any_of(mappings.begin(), mappings.end(),
-                       [](const Mapping& m) { return m.asked; });
-  }
-  [[nodiscard]] bool overdue() const {
-    return std::any_of(mappings.begin(), mappings.end(),
-                       [](const Mapping& m) { return m.overdue; });
-  }
   // Whether somebody was.
   bool ForgetOverdue() {
     bool any = false;
@@ -143,6 +139,51 @@ struct Lease {
         std::find_if(mappings.begin(), mappings.end(),
                      [&](const Mapping& m) { return m.session == session; });
     return it == mappings.end() ? nullptr : &*it;
+  }
+};
+
+// What Sharing knows of it (docs/shared.md).
+struct LeaseSharing {
+  bool sealed = false;
+  // Sealed, and others may be attached: it is no session's own any more.
+  bool shared = false;
+  bool dropped = false;  // nobody attaches to it any more
+  // Of one that is kept: since when nobody is attached.
+  quota::Instant unused_since;
+};
+
+struct Lease {
+  const quota::LeaseId id;
+  // Of the session that holds it; if shared, wrote it.
+  const PendingAcquire request;
+  const quota::TenantId tenant;
+  const uint64_t bytes = 0;
+
+  Owned<LeaseSlabs, PoolKeeper> held;
+  Owned<LeaseLife, LeaseDesk> life;
+  Owned<LeaseCopy, HostDesk> copy;
+  Owned<LeaseMove, LeaseMover> move;
+  Owned<LeaseSharing, Sharing> sharing;
+  // Waits for a pause of its users to take effect.
+  Owned<bool, Gatekeeper> awaits_pause;
+  // The engine's Restore that last asked for it; who else needs it waits.
+  Owned<std::optional<quota::RequestId>, Recalls> asked_back;
+  Owned<ReclaimEntry, ReclaimIndex> reclaim;
+
+  [[nodiscard]] bool asked() const {
+    return std::any_of(move->mappings.begin(), move->mappings.end(),
+                       [](const Mapping& m) { return m.asked; });
+  }
+  [[nodiscard]] bool overdue() const {
+    return std::any_of(move->mappings.begin(), move->mappings.end(),
+                       [](const Mapping& m) { return m.overdue; });
+  }
+  // Null: that session is not attached.
+  [[nodiscard]] const Mapping* MappingOf(uint64_t session) const {
+    const auto it =
+        std::find_if(move->mappings.begin(), move->mappings.end(),
+                     [&](const Mapping& m) { return m.session == session; });
+    return it == move->mappings.end() ? nullptr : &*it;
   }
 };
 

@@ -1,15 +1,35 @@
-// Who uses a lease: its session or, of a shared one, all who are attached.
+// The users of a lease: its session or, of a shared one, all who are attached.
 #include "broker/machine/lease_users.h"
 
 #include <algorithm>
 
 namespace gmb::broker {
 
+std::vector<Session*> MembersOf(const State& state, Session* session) {
+  if (session->group->empty()) return {session};
+  std::vector<Session*> members;
+  for (const uint64_t id :
+       state.groups->Members(*session->tenant, *session->group)) {
+    members.push_back(&state.SessionAt(id));
+  }
+  return members;
+}
+
+quota::GroupId GroupOf(const State& state, const Session& session) {
+  if (session.group->empty()) return {};
+  return {*state.groups->Members(*session.tenant, *session.group).begin()};
+}
+
+Lease* FindLease(const State& state, const Session& session, uint64_t lease) {
+  const quota::LeaseId id{lease};
+  return session.leases->contains(id) ? &state.LeaseAt(id) : nullptr;
+}
+
 std::vector<Session*> UsersOf(const State& state, const Lease& lease) {
   std::vector<Session*> users;
-  for (const Mapping& mapping : lease.mappings) {
+  for (const Mapping& mapping : lease.move->mappings) {
     for (Session* member :
-         state.groups.Members(&state.SessionAt(mapping.session))) {
+         MembersOf(state, &state.SessionAt(mapping.session))) {
       if (std::find(users.begin(), users.end(), member) == users.end())
         users.push_back(member);
     }
@@ -19,37 +39,49 @@ std::vector<Session*> UsersOf(const State& state, const Lease& lease) {
 
 quota::Gate GateOver(const State& state, const Lease& lease,
                      quota::Instant now) {
-  if (!lease.shared && lease.mappings.size() == 1) {
-    const Session& holder = state.SessionAt(lease.mappings.front().session);
-    if (holder.group.empty()) return holder.gate->Look(now);
+  if (!lease.sharing->shared && lease.move->mappings.size() == 1) {
+    const Session& holder =
+        state.SessionAt(lease.move->mappings.front().session);
+    if (holder.group->empty()) return holder.gate->Look(now);
   }
-  quota::Gate least =
-      lease.mappings.empty() ? quota::Gate::kParked : quota::Gate::kClosed;
+  quota::Gate least = lease.move->mappings.empty() ? quota::Gate::kParked
+                                                   : quota::Gate::kClosed;
   for (const Session* user : UsersOf(state, lease))
     least = std::min(least, user->gate->Look(now));
   return least;
 }
 
 bool WantsIn(const State& state, Session* session) {
-  const std::vector<Session*> members = state.groups.Members(session);
-  return std::any_of(members.begin(), members.end(),
-                     [](const Session* m) { return !m->restores.empty(); });
+  const std::vector<Session*> members = MembersOf(state, session);
+  return std::any_of(members.begin(), members.end(), [](const Session* m) {
+    return !m->waking->restores.empty();
+  });
 }
 
 uint32_t RestoreAttempts(const State& state, const Lease& lease) {
   uint32_t attempts = 0;
-  for (const Mapping& mapping : lease.mappings) {
-    attempts =
-        std::max(attempts, state.SessionAt(mapping.session).restore_attempts);
+  for (const Mapping& mapping : lease.move->mappings) {
+    attempts = std::max(
+        attempts, state.SessionAt(mapping.session).waking->restore_attempts);
   }
-  const SharedName* name = state.shared_names.Of(lease.tenant, lease.request);
-  const bool named = lease.shared && name != nullptr;
+  const SharedName* name = state.shared_names->Of(lease.tenant, lease.request);
+  const bool named = lease.sharing->shared && name != nullptr;
   return named ? std::max(attempts, name->attempts) : attempts;
 }
 
+std::vector<quota::LeaseId> SharedOf(const State& state,
+                                     quota::TenantId tenant) {
+  std::vector<quota::LeaseId> leases;
+  for (auto it = state.shared_leases->lower_bound({tenant, quota::LeaseId{}});
+       it != state.shared_leases->end() && it->first == tenant; ++it) {
+    leases.push_back(it->second);
+  }
+  return leases;
+}
+
 bool IsAskedBack(const State& state, const Lease& lease) {
-  return lease.asked_back.has_value() &&
-         state.restoring.contains(*lease.asked_back);
+  return lease.asked_back->has_value() &&
+         state.restoring->contains(**lease.asked_back);
 }
 
 }  // namespace gmb::broker

@@ -7,11 +7,21 @@
 #include "broker/machine/lease.h"
 #include "broker/machine/session.h"
 #include "broker/machine/state.h"
+#include "quota/planner.h"
 #include "quota/reclaim.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
 
+// Of its group, by their ids; itself alone without one.
+[[nodiscard]] std::vector<Session*> MembersOf(const State& state,
+                                              Session* session);
+// The first member's id names the group for the planner, which only compares.
+[[nodiscard]] quota::GroupId GroupOf(const State& state,
+                                     const Session& session);
+// A lease that the session has; null: it has no such lease.
+[[nodiscard]] Lease* FindLease(const State& state, const Session& session,
+                               uint64_t lease);
 // The lease's session or, of a shared one, all who are attached, with the
 // groups that they belong to; each once.
 [[nodiscard]] std::vector<Session*> UsersOf(const State& state,
@@ -23,6 +33,9 @@ namespace gmb::broker {
 [[nodiscard]] bool WantsIn(const State& state, Session* session);
 // How often the lease was asked back since the last of them was answered.
 [[nodiscard]] uint32_t RestoreAttempts(const State& state, const Lease& lease);
+// The tenant's shared leases, dropped ones too.
+[[nodiscard]] std::vector<quota::LeaseId> SharedOf(const State& state,
+                                                   quota::TenantId tenant);
 // Whether a Restore that is not answered names the lease, which is shared.
 [[nodiscard]] bool IsAskedBack(const State& state, const Lease& lease);
 

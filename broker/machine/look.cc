@@ -1,5 +1,5 @@
-// Who gives way is found in slices: no turn takes longer because there are many
-// leases.
+// Leases that give way are found in slices: no turn takes longer because there
+// are many leases.
 #include "broker/machine/look.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/machine/gate_watch_list.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/reclaim_rows.h"
 #include "broker/machine/state.h"
@@ -15,9 +16,11 @@
 namespace gmb::broker {
 namespace {
 
-// If nothing is heard of a change: as a safeguard, for what nobody reports.
+// If nothing is heard of a change: as a safeguard, for what nobody reports. It
+// takes a hundredth of the time, or less.
 constexpr quota::Nanoseconds kFirstPause = std::chrono::milliseconds(50);
 constexpr quota::Nanoseconds kLongestPause = std::chrono::seconds(10);
+constexpr quota::Nanoseconds kPauseALease = std::chrono::microseconds(100);
 
 }  // namespace
 
@@ -26,7 +29,7 @@ void LookBudget::BeginTurn(quota::Instant now) {
   if (now <= at_) return;
   const int64_t earned = std::min<int64_t>((now - at_).count(), 1'000'000'000) *
                          kASecond / 1'000'000'000;
-  // What is too short to earn anything counts later.
+  // A time that is too short to earn anything counts later.
   if (earned == 0) return;
   saved_ = std::min(saved_ + earned, kMostSaved);
   at_ = now;
@@ -52,35 +55,51 @@ void Look::Begin(quota::Demand demand, uint64_t changes) {
   plans_on_ = false;
 }
 
-bool Look::GoOn(State& state, quota::PoolId pool, quota::Instant now) {
+bool Look::GoOn(const State& state, quota::PoolId pool, quota::Instant now,
+                Costs costs) {
   const quota::PlannerOptions& options = state.options.planner;
-  const ReclaimIndex::Listed& listed = state.reclaim.ListedIn(pool);
+  const ReclaimIndex::Listed& listed = state.reclaim->ListedIn(pool);
   for (auto it = listed.lower_bound(tenant_); it != listed.end(); ++it) {
     if (only_.value != 0 && it->first != only_) break;
-    if (!state.look_budget.any_left()) return false;
+    if (!costs.budget.any_left()) return false;
     if (it->first != tenant_) {
       shortlist_->EndTenant();
       lease_ = {};
     }
     tenant_ = it->first;
-    state.look_budget.Spend(1);
+    costs.budget.Spend(1);
     const quota::TenantRow tenant = TenantRowOf(state, tenant_, pool);
     const bool skip = shortlist_->Skips(tenant, options) &&
-                      !state.reclaim.HasOverdue(pool, tenant_);
+                      !state.reclaim->HasOverdue(pool, tenant_);
     if (skip) continue;
     for (auto lease = it->second.lower_bound(lease_); lease != it->second.end();
          ++lease) {
       lease_ = *lease;
-      if (!state.look_budget.any_left()) return false;
+      if (!costs.budget.any_left()) return false;
       const Lease& one = state.LeaseAt(*lease);
-      state.look_budget.Spend(std::max<uint64_t>(one.mappings.size(), 1));
+      costs.budget.Spend(std::max<uint64_t>(one.move->mappings.size(), 1));
       const quota::LeaseRow row = RowOf(state, one, now);
       shortlist_->Show(row, tenant, now, options);
-      if (row.gate == quota::Gate::kActive) state.gate_watch.Add(state, one);
+      if (row.gate == quota::Gate::kActive) costs.watch.Add(state, one);
     }
     lease_ = quota::LeaseId{UINT64_MAX};
   }
   shortlist_->EndTenant();
+  return true;
+}
+
+bool Look::Add(const std::vector<quota::LeaseId>& leases, Changes changes,
+               quota::Instant now) {
+  // What has changed before that is not known, nor what time has changed.
+  if (changes_ != changes.before || leases.empty()) return false;
+  if (!under_way() && (times_ == 0 || candidates_.retry_at <= now))
+    return false;
+  const size_t more = added_.size() + leases.size();
+  if (candidates_.leases.size() + more > 2 * quota::Shortlist::kLongest)
+    return false;
+  added_.insert(added_.end(), leases.begin(), leases.end());
+  changes_ = changes.after;
+  if (!under_way()) plans_on_ = true;
   return true;
 }
 
@@ -96,6 +115,11 @@ Look::Found Look::MakePlan(const State& state, const quota::Demand& demand,
     shortlist_.reset();
     ++times_;
   }
+  for (const quota::LeaseId lease : std::exchange(added_, {})) {
+    std::vector<quota::LeaseId>& all = candidates_.leases;
+    if (std::find(all.begin(), all.end(), lease) == all.end())
+      all.push_back(lease);
+  }
   plans_on_ = false;
   Found found{PlanAmong(state, demand, now, candidates_), candidates_.any_busy};
   found.plan.retry_at = std::min(found.plan.retry_at, candidates_.retry_at);
@@ -103,9 +127,8 @@ Look::Found Look::MakePlan(const State& state, const quota::Demand& demand,
 }
 
 void Look::Wait(quota::Instant now, quota::Instant retry_at) {
-  const quota::Nanoseconds least = std::max(
-      kFirstPause, quota::Nanoseconds(static_cast<int64_t>(
-                       seen_ * (1'000'000'000 / LookBudget::kASecond))));
+  const quota::Nanoseconds least =
+      std::max(kFirstPause, static_cast<int64_t>(seen_) * kPauseALease);
   pause_ = std::clamp(pause_ * 2, least, std::max(least, kLongestPause));
   next_at_ = std::min(now + pause_, retry_at);
 }

@@ -13,10 +13,11 @@
 
 namespace gmb::broker {
 
+class GateWatchList;
 struct State;
 
-// What a plan is made of: those that come first, and what the others could
-// give.
+// A plan is made of these: the leases that come first, and the bytes that the
+// others could give.
 struct Candidates {
   std::vector<quota::LeaseId> leases;
   uint64_t beyond_bytes = 0;
@@ -50,9 +51,9 @@ class LookBudget {
   uint64_t left_ = kSlice;
 };
 
-// What one demand knows of the leases that may be taken for it. They are looked
-// at tenant by tenant, slice by slice, over as many turns as that takes; then a
-// plan is made of those that come first.
+// One demand's knowledge of the leases that may be taken for it. They are
+// looked at tenant by tenant, slice by slice, over as many turns as that takes;
+// then a plan is made of those that come first.
 //
 // When: as soon as something has changed that could help, and no more often
 // than the budget allows. If nothing is heard of any change: after a while that
@@ -77,9 +78,24 @@ class Look {
   }
 
   void Begin(quota::Demand demand, uint64_t changes);
-  // Whether all have been looked at. Gates that are in use are watched from now
-  // on.
-  [[nodiscard]] bool GoOn(State& state, quota::PoolId pool, quota::Instant now);
+  // The budget that a look spends, and where it puts gates that are in use.
+  struct Costs {
+    LookBudget& budget;
+    GateWatchList& watch;
+  };
+  // Whether all have been looked at.
+  [[nodiscard]] bool GoOn(const State& state, quota::PoolId pool,
+                          quota::Instant now, Costs costs);
+  // Leases whose session has parked since the last look, or during this one: a
+  // further plan sees them beside what that has found, and so many changes more
+  // are known. False: there was none, or they are too many; then all of them
+  // are looked at anew.
+  struct Changes {
+    uint64_t before = 0;
+    uint64_t after = 0;
+  };
+  bool Add(const std::vector<quota::LeaseId>& leases, Changes changes,
+           quota::Instant now);
   struct Found {
     quota::Plan plan;
     bool any_busy = false;
@@ -102,6 +118,7 @@ class Look {
  private:
   std::optional<quota::Shortlist> shortlist_;  // while it is under way
   Candidates candidates_;                      // of the last one
+  std::vector<quota::LeaseId> added_;          // for the next plan
   bool plans_on_ = false;
   quota::TenantId only_{};  // 0: all
   // The next to be looked at.

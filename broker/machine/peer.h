@@ -28,7 +28,7 @@ struct PeerIdentity {
   std::shared_ptr<const base::UniqueFd> pidfd;
 };
 
-// What the machine tells a peer whose session it has opened.
+// The machine's answer to a peer whose session it has opened.
 struct Welcome {
   uint64_t session = 0;
   std::string tenant;  // empty for an operator
@@ -36,7 +36,7 @@ struct Welcome {
   std::vector<std::string> warnings;
 };
 
-// Who holds a token.
+// The holder of a token.
 struct Caller {
   uint64_t session = 0;
   bool is_operator = false;

@@ -12,6 +12,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "broker/machine/device_job.h"
 #include "broker/machine/look.h"
+#include "broker/machine/owned.h"
+#include "broker/machine/owners.h"
 #include "broker/machine/slab_pool.h"
 #include "device/handle.h"
 #include "gmb/v1/session.pb.h"
@@ -20,67 +22,20 @@
 
 namespace gmb::broker {
 
-// One device pool of the broker: its slabs, its worker, and what is known of
-// the device around it. Guarded by the core's lock, but for the worker.
-struct Pool {
-  // How often the free figure is read. While bytes are unreturned, often at
-  // first: those of a killed process come back within some 60 ms.
-  static constexpr quota::Nanoseconds kAuditInterval = std::chrono::seconds(1);
-  static constexpr quota::Nanoseconds kFirstAudit =
-      std::chrono::milliseconds(5);
-
-  // What the last plan was made for.
-  struct Planned {
-    quota::RequestId request;
-    bool within_guarantee = false;
-    bool collects = false;
-
-    friend bool operator==(const Planned&, const Planned&) = default;
-  };
-
-  Pool(quota::PoolId pool_id, device::DeviceInfo device_info,
-       const SlabPool::Options& options)
-      : id(pool_id), info(std::move(device_info)), slabs(options) {}
-
-  [[nodiscard]] const std::string& uuid() const { return info.uuid; }
-  // Of the device's memory that others leave, what is not the pool's.
-  [[nodiscard]] uint64_t headroom_bytes() const {
-    const uint64_t capacity = slabs.composition().capacity_bytes;
-    return baseline_bytes - std::min(baseline_bytes, capacity);
-  }
-  // And is not taken by processes past the broker.
-  [[nodiscard]] uint64_t headroom_left_bytes() const {
-    const uint64_t headroom = headroom_bytes();
-    return headroom - std::min(headroom, reading.outside_bytes);
-  }
-
-  // A share is of share_of_bytes, see PoolOptions.
-  [[nodiscard]] uint64_t ResolveSize(const quota::Amount& size) const {
-    return size.Resolve(size.is_fraction() ? share_of_bytes : baseline_bytes,
-                        info.granularity_bytes);
-  }
-  // Leases with such contents can be taken off the device.
-  [[nodiscard]] bool CanMove(v1::Contents contents) const {
-    return contents != v1::RESIDENT && info.kind != device::DeviceKind::kIpc &&
-           (contents == v1::DISCARD || has_copier);
-  }
-
-  quota::PoolId id;
-  device::DeviceInfo info;
+// The device around a pool, as far as it is known. The pool keeper's.
+struct PoolDevice {
   // Free when the broker started, with what others have given back since.
   uint64_t baseline_bytes = 0;
-  bool has_copier = false;  // if not, contents stay on the device
-  SlabPool slabs;
-  DeviceReading reading;
-  std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
-  uint64_t share_of_bytes = 0;                     // see PoolOptions
-  std::optional<quota::Amount> wanted;             // likewise
+  uint64_t share_of_bytes = 0;          // see PoolOptions
+  std::optional<quota::Amount> wanted;  // likewise
   // More than the baseline has been free since then, this much at least.
   struct Rise {
     quota::Instant since;
     uint64_t bytes = 0;
   };
   std::optional<Rise> rise;
+  DeviceReading reading;
+  std::map<quota::TenantId, uint64_t> unreturned;  // rounded up to granules
   uint64_t missing_bytes = 0;  // taken by processes past the broker
   // Unreturned bytes of tenants that were deleted: missing as well.
   uint64_t orphaned_bytes = 0;
@@ -91,14 +46,66 @@ struct Pool {
   quota::Instant next_audit;
   quota::Nanoseconds audit_interval{0};
   quota::Instant refill_after;  // after a failed refill
+};
+
+// The last plan for its requests, and when the next is due. The reclaimer's.
+struct PoolPlan {
+  struct Planned {
+    quota::RequestId request;
+    bool within_guarantee = false;
+    bool collects = false;
+
+    friend bool operator==(const Planned&, const Planned&) = default;
+  };
   std::optional<Planned> planned_for;
   uint64_t planned_bytes = 0;  // that were lacking then
   Look look;                   // of requests that lack bytes
-  // As of the last turn: one within its guarantee lacks bytes.
-  bool guarantee_lacks = false;
   quota::Instant replan_at = quota::Instant::Max();
   // Of requests that lack bytes: Demand::trim_by.
   absl::flat_hash_map<quota::RequestId, quota::Instant> trim_by;
+};
+
+// One device pool of the broker: its slabs, and the device around it.
+struct Pool {
+  // How often the free figure is read. While bytes are unreturned, often at
+  // first: those of a killed process come back within some 60 ms.
+  static constexpr quota::Nanoseconds kAuditInterval = std::chrono::seconds(1);
+  static constexpr quota::Nanoseconds kFirstAudit =
+      std::chrono::milliseconds(5);
+
+  [[nodiscard]] const std::string& uuid() const { return info.uuid; }
+  // Of the device's memory that others leave, what is not the pool's.
+  [[nodiscard]] uint64_t headroom_bytes() const {
+    const uint64_t capacity = slabs->composition().capacity_bytes;
+    return device->baseline_bytes - std::min(device->baseline_bytes, capacity);
+  }
+  // And is not taken by processes past the broker.
+  [[nodiscard]] uint64_t headroom_left_bytes() const {
+    const uint64_t headroom = headroom_bytes();
+    return headroom - std::min(headroom, device->reading.outside_bytes);
+  }
+
+  // A share is of share_of_bytes, see PoolOptions.
+  [[nodiscard]] uint64_t ResolveSize(const quota::Amount& size) const {
+    return size.Resolve(
+        size.is_fraction() ? device->share_of_bytes : device->baseline_bytes,
+        info.granularity_bytes);
+  }
+  // Leases with such contents can be taken off the device.
+  [[nodiscard]] bool CanMove(v1::Contents contents) const {
+    return contents != v1::RESIDENT && info.kind != device::DeviceKind::kIpc &&
+           (contents == v1::DISCARD || has_copier);
+  }
+
+  const quota::PoolId id;
+  const device::DeviceInfo info;
+  const bool has_copier = false;  // if not, contents stay on the device
+
+  Owned<SlabPool, PoolKeeper> slabs;
+  Owned<PoolDevice, PoolKeeper> device;
+  Owned<PoolPlan, Reclaimer> plan;
+  // As of the last turn: one within its guarantee lacks bytes.
+  Owned<bool, Gatekeeper> guarantee_lacks;
 };
 
 }  // namespace gmb::broker

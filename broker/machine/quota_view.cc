@@ -9,9 +9,9 @@ v1::QuotaView View(const State& state, quota::TenantId tenant,
                    const Pool& pool) {
   v1::QuotaView proto;
   proto.set_device(pool.uuid());
-  proto.set_pool_bytes(state.engine.Pool(pool.id)->capacity_bytes);
+  proto.set_pool_bytes(state.engine->Pool(pool.id)->capacity_bytes);
   const std::optional<quota::TenantPoolView> view =
-      state.engine.TenantPool(tenant, pool.id);
+      state.engine->TenantPool(tenant, pool.id);
   if (!view.has_value()) return proto;
   proto.set_guarantee_bytes(view->effective_guarantee_bytes);
   proto.set_limit_bytes(view->limit_bytes);

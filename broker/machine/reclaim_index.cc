@@ -10,26 +10,28 @@ namespace {
 
 // Whether one who has it was killed, so that it comes back by itself.
 bool IsOfDying(const State& state, const Lease& lease) {
-  const bool stays = lease.shared && (lease.mappings.size() > 1 ||
-                                      (lease.request.keep && !lease.dropped));
-  if (stays || lease.residence == Residence::kEvicted) return false;
-  return std::any_of(lease.mappings.begin(), lease.mappings.end(),
+  const bool stays = lease.sharing->shared &&
+                     (lease.move->mappings.size() > 1 ||
+                      (lease.request.keep && !lease.sharing->dropped));
+  if (stays || lease.move->residence == Residence::kEvicted) return false;
+  return std::any_of(lease.move->mappings.begin(), lease.move->mappings.end(),
                      [&](const Mapping& mapping) {
                        const Session* user =
-                           state.sessions.Find(mapping.session);
-                       return user != nullptr && user->dying;
+                           state.sessions->Find(mapping.session);
+                       return user != nullptr && user->talk->dying;
                      });
 }
 
 // Without the gates' words: these change without anybody saying so.
 bool MayBeTaken(const State& state, const Lease& lease) {
-  if (lease.doomed || lease.residence == Residence::kEvicted) return false;
+  if (lease.life->doomed || lease.move->residence == Residence::kEvicted)
+    return false;
   if (lease.request.contents == v1::RESIDENT ||
       state.PoolAt(lease.request.pool).info.kind == device::DeviceKind::kIpc) {
     return false;
   }
-  if (lease.shared) return true;  // all who use it are asked
-  const Session* holder = state.sessions.Find(lease.request.session);
+  if (lease.sharing->shared) return true;  // all who use it are asked
+  const Session* holder = state.sessions->Find(lease.request.session);
   return holder != nullptr && holder->gate != nullptr && holder->gate->on();
 }
 
@@ -37,11 +39,12 @@ ReclaimEntry EntryOf(const State& state, const Lease& lease) {
   ReclaimEntry entry;
   entry.listed = MayBeTaken(state, lease);
   entry.overdue = lease.overdue();
-  entry.comes = lease.doomed ||
-                (lease.residence == Residence::kEvicting && !entry.overdue) ||
-                IsOfDying(state, lease);
-  entry.awaits = lease.awaits_pause && !entry.comes;
-  for (const Mapping& mapping : lease.mappings) {
+  entry.comes =
+      lease.life->doomed ||
+      (lease.move->residence == Residence::kEvicting && !entry.overdue) ||
+      IsOfDying(state, lease);
+  entry.awaits = *lease.awaits_pause && !entry.comes;
+  for (const Mapping& mapping : lease.move->mappings) {
     if (mapping.asked && !mapping.overdue)
       entry.answer_by = std::min(entry.answer_by, mapping.answer_by);
   }
@@ -54,12 +57,12 @@ void ReclaimIndex::Touch(const State& state, Lease& lease) {
   const ReclaimEntry entry = EntryOf(state, lease);
   Part& part = parts_[lease.request.pool];
   Sums& sums = part.tenants[lease.tenant];
-  const bool matters = lease.reclaim.listed || entry.listed || sums.slept_on ||
+  const bool matters = lease.reclaim->listed || entry.listed || sums.slept_on ||
                        part.listed.contains(lease.tenant);
-  if (entry != lease.reclaim) {
-    Unbook(lease, lease.reclaim);
+  if (entry != *lease.reclaim) {
+    Unbook(lease, *lease.reclaim);
     Book(lease, entry);
-    lease.reclaim = entry;
+    lease.reclaim.Edit({}) = entry;
   }
   // Of leases that nobody can take, only the tenant's sum counts: it may come
   // above its guarantee by them.
@@ -67,19 +70,19 @@ void ReclaimIndex::Touch(const State& state, Lease& lease) {
 }
 
 void ReclaimIndex::Forget(Lease& lease) {
-  const bool listed = lease.reclaim.listed;
-  Unbook(lease, lease.reclaim);
-  lease.reclaim = {};
+  const bool listed = lease.reclaim->listed;
+  Unbook(lease, *lease.reclaim);
+  lease.reclaim.Edit({}) = {};
   if (listed || parts_[lease.request.pool].tenants[lease.tenant].slept_on)
     MarkChanged(lease.request.pool, lease.tenant);
 }
 
 bool ReclaimIndex::IsTrueOf(const State& state, const Lease& lease) const {
-  if (EntryOf(state, lease) != lease.reclaim) return false;
+  if (EntryOf(state, lease) != *lease.reclaim) return false;
   const Listed& listed = ListedIn(lease.request.pool);
   const auto its = listed.find(lease.tenant);
   return (its != listed.end() && its->second.contains(lease.id)) ==
-         lease.reclaim.listed;
+         lease.reclaim->listed;
 }
 
 void ReclaimIndex::Book(const Lease& lease, const ReclaimEntry& entry) {

@@ -17,9 +17,10 @@ namespace gmb::broker {
 
 struct State;
 
-// What reclaim has to know of all leases, kept up to date with each of them, so
-// that no turn has to look at all: which may be taken, what is on its way back,
-// whose answer is due, and whether anything has changed since a plan was made.
+// All that reclaim has to know of all leases, kept up to date with each of
+// them, so that no turn has to look at all: which may be taken, what is on its
+// way back, whose answer is due, and whether anything has changed since a plan
+// was made.
 //
 // It follows from the leases and their sessions: Touch(lease) reads them anew,
 // and is called wherever one of these facts changes. A value, part of State.

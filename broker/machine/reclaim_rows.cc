@@ -1,12 +1,11 @@
-// What the planner is told: who lacks bytes, and every lease that might give
-// some.
+// The planner's view: the request that lacks bytes, and every lease that might
+// give some.
 #include "broker/machine/reclaim_rows.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "broker/machine/backed.h"
 #include "broker/machine/lease_users.h"
 
@@ -31,63 +30,53 @@ quota::Contents ToQuota(v1::Contents contents) {
 // Of a lease, what one who has it adds.
 void AddUser(const State& state, const Mapping& mapping, const Session& user,
              quota::Instant now, quota::LeaseRow* row) {
-  row->busy |= user.terminating;
+  row->busy |= user.talk->terminating;
   row->owed_by_process =
-      std::max(row->owed_by_process, state.owed.OfProcess(user));
+      std::max(row->owed_by_process, state.owed->OfProcess(user));
   row->idle_since =
       std::max(row->idle_since, user.gate->idle_since().value_or(now));
-  if (mapping.asked && !user.terminating && user.peer.pidfd != nullptr)
+  if (mapping.asked && !user.talk->terminating && user.peer.pidfd != nullptr)
     row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
 
-// What the session says it could give back there, and what it was asked for.
+// The bytes that the session could give back there, as it says, and those that
+// it was asked for.
 void AddTrims(const State& state, const Session& session, quota::Instant now,
               quota::LeaseRow* row) {
-  if (session.trim.has_value()) {
-    const Pool* pool = state.FindPool(session.trim->device());
-    if (pool == nullptr || pool->id != row->pool || now >= session.trim_by)
+  if (session.trims->trim.has_value()) {
+    const Pool* pool = state.FindPool(session.trims->trim->device());
+    if (pool == nullptr || pool->id != row->pool ||
+        now >= session.trims->trim_by)
       return;
-    const uint64_t bytes = session.trim->bytes();
-    row->trimming_bytes = bytes - std::min(bytes, session.trim_given_bytes);
+    const uint64_t bytes = session.trims->trim->bytes();
+    row->trimming_bytes =
+        bytes - std::min(bytes, session.trims->trim_given_bytes);
     return;
   }
-  const auto its = session.trimmable.find(row->pool);
-  if (its == session.trimmable.end()) return;
-  const auto back_off = session.trim_back_off.find(row->pool);
-  const bool counts =
-      back_off == session.trim_back_off.end() || now >= back_off->second.until;
+  const auto its = session.trims->trimmable.find(row->pool);
+  if (its == session.trims->trimmable.end()) return;
+  const auto back_off = session.trims->trim_back_off.find(row->pool);
+  const bool counts = back_off == session.trims->trim_back_off.end() ||
+                      now >= back_off->second.until;
   if (counts) row->trimmable_bytes = its->second;
 }
 
 // Its first there; null: it has none.
 const Lease* FirstIn(const State& state, const Session& session,
                      quota::PoolId pool) {
-  for (const quota::LeaseId id : session.leases) {
+  for (const quota::LeaseId id : *session.leases) {
     const Lease& lease = state.LeaseAt(id);
-    if (!lease.shared && lease.request.pool == pool) return &lease;
+    if (!lease.sharing->shared && lease.request.pool == pool) return &lease;
   }
   return nullptr;
-}
-
-void AddSession(const State& state, const Session& session, quota::Instant now,
-                ReclaimRows* rows) {
-  if (session.gate == nullptr) return;
-  absl::flat_hash_set<quota::PoolId> seen;
-  for (const quota::LeaseId id : session.leases) {
-    const Lease& lease = state.LeaseAt(id);
-    if (lease.shared) continue;
-    rows->leases.push_back(RowOf(state, lease, now));
-    if (seen.insert(lease.request.pool).second)
-      AddTrims(state, session, now, &rows->leases.back());
-  }
 }
 
 // Those that have not ended meanwhile.
 void AddLeases(const State& state, const std::vector<quota::LeaseId>& leases,
                quota::Instant now, ReclaimRows* rows) {
   for (const quota::LeaseId id : leases) {
-    const auto lease = state.leases.find(id);
-    if (lease != state.leases.end() && lease->second->reclaim.listed)
+    const auto lease = state.leases->find(id);
+    if (lease != state.leases->end() && lease->second->reclaim->listed)
       rows->leases.push_back(RowOf(state, *lease->second, now));
   }
 }
@@ -114,9 +103,9 @@ void AddTrimmers(const State& state, quota::PoolId pool, quota::Instant now,
   for (size_t i = 0; i < rows->leases.size(); ++i)
     row_of[rows->leases[i].lease] = i;
   size_t seen = 0;
-  for (const uint64_t id : state.trimmers) {
+  for (const uint64_t id : *state.trimmers) {
     if (++seen > kMostTrimmers) break;
-    const Session* session = state.sessions.Find(id);
+    const Session* session = state.sessions->Find(id);
     if (session == nullptr) continue;
     const Lease* lease = FirstIn(state, *session, pool);
     if (lease == nullptr) continue;
@@ -144,31 +133,29 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.request.contents);
   row.gate = GateOver(state, lease, now);
-  row.host_room = state.host_books.HasRoom(lease.id);
-  const bool may_have_room =
-      lease.request.contents != v1::PRESERVE || row.host_room ||
-      state.host_books.HasRoomFor(lease.tenant, lease.bytes) ||
-      !pool.has_copier;
-  row.evictable = pool.info.kind != device::DeviceKind::kIpc && may_have_room;
+  row.host_room = state.host_books->HasRoom(lease.id);
+  row.no_room = lease.request.contents == v1::PRESERVE && !row.host_room &&
+                !state.host_books->HasRoomFor(lease.tenant, lease.bytes);
+  row.evictable = pool.info.kind != device::DeviceKind::kIpc;
   row.backed_bytes = BackedBytes(state, lease);
-  row.evicted = lease.residence == Residence::kEvicted;
-  row.busy = lease.residence == Residence::kEvicting ||
-             lease.residence == Residence::kRestoring || lease.asked() ||
-             lease.awaits_pause || lease.copies > 0 ||
-             lease.state == v1::LeaseInfo::CREATING;
-  row.idle_since = lease.unused_since;
-  row.resident_since = lease.resident_since;
-  row.restore_time = lease.restore_time;
-  row.back_off_until = lease.back_off_until;
-  for (const Mapping& mapping : lease.mappings)
+  row.evicted = lease.move->residence == Residence::kEvicted;
+  row.busy = lease.move->residence == Residence::kEvicting ||
+             lease.move->residence == Residence::kRestoring || lease.asked() ||
+             *lease.awaits_pause || lease.copy->copies > 0 ||
+             lease.life->state == v1::LeaseInfo::CREATING;
+  row.idle_since = lease.sharing->unused_since;
+  row.resident_since = lease.move->resident_since;
+  row.restore_time = lease.move->restore_time;
+  row.back_off_until = lease.copy->back_off_until;
+  for (const Mapping& mapping : lease.move->mappings)
     AddUser(state, mapping, state.SessionAt(mapping.session), now, &row);
-  if (lease.shared) {
+  if (lease.sharing->shared) {
     for (const Session* user : UsersOf(state, lease))
       row.users.push_back(quota::SessionId{user->id});
   } else {
     const Session& holder = state.SessionAt(lease.request.session);
     row.session = quota::SessionId{holder.id};
-    row.group = state.groups.IdOf(holder);
+    row.group = GroupOf(state, holder);
   }
   return row;
 }
@@ -176,42 +163,18 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
 quota::TenantRow TenantRowOf(const State& state, quota::TenantId tenant,
                              quota::PoolId pool) {
   quota::TenantRow row{.tenant = tenant, .pool = pool};
-  const auto holding = state.engine.HoldingOf(tenant, pool);
-  const Tenant* known = state.tenants.Find(tenant);
+  const auto holding = state.engine->HoldingOf(tenant, pool);
+  const Tenant* known = state.tenants->Find(tenant);
   if (!holding.has_value() || known == nullptr) return row;
   const ReclaimPolicy& policy = known->policy.reclaim;
   row.guarantee_bytes = holding->guarantee_bytes;
   row.resident_bytes = holding->resident_bytes;
   row.weight = holding->weight;
   row.may_terminate = policy.may_terminate;
-  row.owed_answers = state.owed.OfTenant(tenant);
+  row.owed_answers = state.owed->OfTenant(tenant);
   row.min_residency = policy.min_residency;
   row.pause_grace = policy.pause_grace;
   return row;
-}
-
-quota::Plan PlanFor(const State& state, const quota::Demand& demand,
-                    quota::Instant now, std::vector<quota::LeaseVerdict>* why,
-                    std::optional<quota::TenantId> tenant) {
-  ReclaimRows rows;
-  if (tenant.has_value()) {
-    for (const uint64_t id : state.TenantAt(*tenant).sessions)
-      AddSession(state, state.SessionAt(id), now, &rows);
-  } else {
-    for (const auto& [id, session] : state.sessions)
-      AddSession(state, *session, now, &rows);
-  }
-  for (const quota::LeaseId id : state.shared_leases) {
-    const Lease& lease = state.LeaseAt(id);
-    if (!tenant.has_value() || lease.tenant == *tenant)
-      rows.leases.push_back(RowOf(state, lease, now));
-  }
-  AddTenants(state, &rows);
-  return quota::MakePlan(
-      {.leases = rows.leases,
-       .tenants = rows.tenants,
-       .host_free_bytes = state.host_books.unreserved_bytes()},
-      demand, now, state.options.planner, why);
 }
 
 ReclaimRows RowsOf(const State& state,
@@ -224,7 +187,8 @@ ReclaimRows RowsOf(const State& state,
 }
 
 quota::Plan PlanAmong(const State& state, const quota::Demand& demand,
-                      quota::Instant now, const Candidates& candidates) {
+                      quota::Instant now, const Candidates& candidates,
+                      std::vector<quota::LeaseVerdict>* why) {
   ReclaimRows rows;
   AddLeases(state, candidates.leases, now, &rows);
   AddTrimmers(state, demand.needs.front().pool, now, &rows);
@@ -232,16 +196,16 @@ quota::Plan PlanAmong(const State& state, const quota::Demand& demand,
   return quota::MakePlan(
       {.leases = rows.leases,
        .tenants = rows.tenants,
-       .host_free_bytes = state.host_books.unreserved_bytes(),
+       .host_free_bytes = state.host_books->unreserved_bytes(),
        .beyond_bytes = candidates.beyond_bytes,
        .later_bytes = candidates.later_bytes},
-      demand, now, state.options.planner);
+      demand, now, state.options.planner, why);
 }
 
 std::optional<quota::Shortage> ShortageIn(const State& state,
                                           quota::PoolId pool, bool pausing) {
-  return state.engine.NextShortage(
-      pool, state.reclaim.IncomingBytes(pool, {}, pausing));
+  return state.engine->NextShortage(
+      pool, state.reclaim->IncomingBytes(pool, {}, pausing));
 }
 
 quota::Demand DemandOf(const State& state, const quota::Shortage& shortage,
@@ -251,11 +215,11 @@ quota::Demand DemandOf(const State& state, const quota::Shortage& shortage,
                                            : quota::Cause::kBorrow;
   demand.tenant = shortage.tenant;
   demand.session = shortage.session;
-  demand.group = state.groups.IdOf(state.SessionAt(shortage.session.value));
+  demand.group = GroupOf(state, state.SessionAt(shortage.session.value));
   demand.needs = {{shortage.pool, shortage.lacking_bytes}};
   demand.deadline = shortage.deadline;
   demand.collects = shortage.collects_from <= now;
-  const auto& trim_by = state.PoolAt(shortage.pool).trim_by;
+  const auto& trim_by = state.PoolAt(shortage.pool).plan->trim_by;
   const auto asked = trim_by.find(shortage.request);
   if (asked != trim_by.end()) demand.trim_by = asked->second;
   return demand;

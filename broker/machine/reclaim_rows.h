@@ -18,7 +18,7 @@ namespace gmb::broker {
 [[nodiscard]] std::optional<quota::Shortage> ShortageIn(const State& state,
                                                         quota::PoolId pool,
                                                         bool pausing);
-// What that request demands of the planner.
+// The demand of that request, for the planner.
 [[nodiscard]] quota::Demand DemandOf(const State& state,
                                      const quota::Shortage& shortage,
                                      quota::Instant now);
@@ -37,17 +37,12 @@ struct ReclaimRows {
 [[nodiscard]] ReclaimRows RowsOf(const State& state,
                                  const std::vector<quota::LeaseId>& leases,
                                  quota::Instant now);
-// A plan among those that come first; see Look.
-[[nodiscard]] quota::Plan PlanAmong(const State& state,
-                                    const quota::Demand& demand,
-                                    quota::Instant now,
-                                    const Candidates& candidates);
-// A plan over every lease, or every one of a tenant: it takes as long as these
-// are many. For people: `why` is what was decided of each.
-[[nodiscard]] quota::Plan PlanFor(
+// A plan among those that come first; see Look. `why`: what was decided of
+// each, for people.
+[[nodiscard]] quota::Plan PlanAmong(
     const State& state, const quota::Demand& demand, quota::Instant now,
-    std::vector<quota::LeaseVerdict>* why,
-    std::optional<quota::TenantId> tenant = std::nullopt);
+    const Candidates& candidates,
+    std::vector<quota::LeaseVerdict>* why = nullptr);
 
 }  // namespace gmb::broker
 

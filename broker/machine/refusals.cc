@@ -189,4 +189,17 @@ absl::Status NotBroughtBack(const absl::Status& why) {
       {.retry_after = absl::Milliseconds(500)});
 }
 
+absl::Status Leaving(absl::string_view name) {
+  return proto::MakeError(
+      v1::DRAINING,
+      absl::StrCat("the tenant is being deleted: release what it holds and "
+                   "end: tenant=",
+                   name));
+}
+
+absl::Status CheckStays(const State& state, quota::TenantId tenant) {
+  if (!state.departures->contains(tenant)) return absl::OkStatus();
+  return Leaving(state.TenantAt(tenant).policy.name);
+}
+
 }  // namespace gmb::broker

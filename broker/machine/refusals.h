@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "broker/machine/state.h"
 #include "quota/effect.h"
 #include "quota/tenant_quota.h"
 
@@ -19,6 +20,12 @@ namespace gmb::broker {
 
 // To operators, of what could not be carried out any more.
 [[nodiscard]] absl::Status Stopping();
+
+// To sessions of a tenant that is being deleted.
+[[nodiscard]] absl::Status Leaving(absl::string_view tenant);
+// The same, if the tenant is; else OK.
+[[nodiscard]] absl::Status CheckStays(const State& state,
+                                      quota::TenantId tenant);
 
 [[nodiscard]] absl::Status TooManyRequests(uint64_t max);
 

@@ -1,15 +1,13 @@
-// What a client asks on its stream, and what the quota engine answers.
+// Acquires: what clients ask, and what the quota engine answers.
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "broker/machine/granularity.h"
-#include "broker/machine/machine.h"
-#include "broker/machine/quota_view.h"
+#include "broker/machine/news.h"
 #include "broker/machine/refusals.h"
-#include "broker/machine/turn.h"
+#include "broker/machine/request_desk.h"
 #include "broker/machine/wire_form.h"
 #include "proto/error_status.h"
 
@@ -22,105 +20,21 @@ v1::BrokerMessage AnswerTo(uint64_t client_id) {
   return answer;
 }
 
-}  // namespace
+constexpr uint32_t kMaxAttempts = 3;
+// While nobody outside takes what is freed.
+constexpr uint32_t kMostAttempts = 256;
 
-void Machine::HandleMessage(uint64_t session_id,
-                            const v1::ClientMessage& message, Turn& turn) {
-  Session* session = state_.sessions.Find(session_id);
-  if (session == nullptr) return;
-  if (!HandleNotice(session, message, turn)) HandleOnce(session, message, turn);
-}
-
-// What is repeated on a new stream has no second effect.
-void Machine::HandleOnce(Session* session, const v1::ClientMessage& message,
-                         Turn& turn) {
-  const uint64_t id = message.request_id();
-  if (id == 0) {
-    return Refuse(
-        session, 0,
-        proto::MakeError(v1::BAD_REQUEST, "a request needs an id above 0",
-                         {.field = "request_id"}),
-        turn);
+absl::StatusOr<PendingAcquire> CheckAcquire(const State& state,
+                                            const Session& session,
+                                            uint64_t client_id,
+                                            const v1::Acquire& acquire,
+                                            quota::Instant now) {
+  if (session.talk->pending.size() >= state.options.max_requests_per_session) {
+    return TooManyRequests(state.options.max_requests_per_session);
   }
-  if (std::optional<v1::BrokerMessage> answer = session->answers.Find(id))
-    return Say(session, *std::move(answer), turn);
-  const bool to_come =
-      session->pending.contains(id) || session->restores.contains(id) ||
-      state_.shared_names.WaitedFor(session->id, id) != nullptr;
-  if (to_come) return;  // however long it has waited
-  if (session->answers.IsForgotten(id)) {
-    // Not logged as an answer: it must not push out one that still counts.
-    v1::BrokerMessage too_old = AnswerTo(id);
-    *too_old.mutable_error() = proto::ToWireError(proto::MakeError(
-        v1::BAD_REQUEST, "the request id is too old: ids must rise",
-        {.field = "request_id"}));
-    return Say(session, std::move(too_old), turn);
-  }
-  HandleRequest(session, id, message, turn);
-}
-
-bool Machine::HandleNotice(Session* session, const v1::ClientMessage& message,
-                           Turn& turn) {
-  switch (message.kind_case()) {
-    case v1::ClientMessage::kMapped:
-      MarkMapped(session, message.mapped(), turn);
-      return true;
-    case v1::ClientMessage::kCancel:
-      Cancel(session, message.cancel(), turn);
-      return true;
-    case v1::ClientMessage::kUnmapped:
-      OnUnmapped(session, message.unmapped(), turn);
-      return true;
-    case v1::ClientMessage::kSetTrimmable:
-      SetTrimmable(session, message.set_trimmable());
-      return true;
-    case v1::ClientMessage::kTrimmed:
-      OnTrimmed(session, message.trimmed(), turn);
-      return true;
-    default:
-      return false;
-  }
-}
-
-void Machine::HandleRequest(Session* session, uint64_t id,
-                            const v1::ClientMessage& message, Turn& turn) {
-  switch (message.kind_case()) {
-    case v1::ClientMessage::kAcquire:
-      return Acquire(session, id, message.acquire(), turn);
-    case v1::ClientMessage::kRelease:
-      return Release(session, id, message.release(), turn);
-    case v1::ClientMessage::kGetQuota:
-      return ReportQuota(session, id, turn);
-    case v1::ClientMessage::kSetGate:
-      return SetGate(session, id, message.set_gate(), turn);
-    case v1::ClientMessage::kRestore:
-      return Restore(session, id, message.restore(), turn);
-    case v1::ClientMessage::kSeal:
-      return Seal(session, id, message.seal().lease_id(), turn);
-    case v1::ClientMessage::kAttach:
-      return Attach(session, id, message.attach(), turn);
-    case v1::ClientMessage::kDrop:
-      return Drop(session, id, message.drop().name(), turn);
-    default:
-      return Refuse(
-          session, id,
-          proto::MakeError(v1::BAD_REQUEST,
-                           "the message asks for nothing this broker knows",
-                           {.field = "kind"}),
-          turn);
-  }
-}
-
-absl::StatusOr<PendingAcquire> Machine::CheckAcquire(const Session& session,
-                                                     uint64_t client_id,
-                                                     const v1::Acquire& acquire,
-                                                     quota::Instant now) const {
-  if (session.pending.size() >= state_.options.max_requests_per_session) {
-    return TooManyRequests(state_.options.max_requests_per_session);
-  }
-  if (absl::Status stays = CheckStays(*session.tenant); !stays.ok())
+  if (absl::Status stays = CheckStays(state, *session.tenant); !stays.ok())
     return stays;
-  const Pool* pool = state_.FindPool(acquire.device());
+  const Pool* pool = state.FindPool(acquire.device());
   if (pool == nullptr) return NoSuchDevice(acquire.device());
   if (!v1::Contents_IsValid(acquire.contents())) {
     return proto::MakeError(v1::BAD_REQUEST,
@@ -135,7 +49,7 @@ absl::StatusOr<PendingAcquire> Machine::CheckAcquire(const Session& session,
                      acquire.bytes()),
         {.field = "bytes"});
   }
-  if (absl::Status name = state_.shared_names.Check(*session.tenant, acquire);
+  if (absl::Status name = state.shared_names->Check(*session.tenant, acquire);
       !name.ok()) {
     return name;
   }
@@ -154,241 +68,209 @@ absl::StatusOr<PendingAcquire> Machine::CheckAcquire(const Session& session,
   return request;
 }
 
-void Machine::Acquire(Session* session, uint64_t client_id,
-                      const v1::Acquire& acquire, Turn& turn) {
-  absl::StatusOr<PendingAcquire> request =
-      CheckAcquire(*session, client_id, acquire, turn.now());
-  if (!request.ok()) return Refuse(session, client_id, request.status(), turn);
-  request->id = quota::RequestId{state_.next_request++};
-  request->soft =
-      CanBeTaken(*session, state_.PoolAt(request->pool), request->contents) &&
-      HasSoftCredit(*session->tenant) &&
-      (request->contents == v1::DISCARD ||
-       state_.host_books.HasRoomFor(*session->tenant, request->bytes));
-  if (!request->share_as.empty())
-    state_.shared_names.Take(*session->tenant, *request);
-  session->pending[client_id] = request->id;
-  Ask(state_.pending[request->id] = *request, turn);
-}
-
-void Machine::Ask(const PendingAcquire& request, Turn& turn) {
-  const Session& session = state_.SessionAt(request.session);
-  const Pool& pool = state_.PoolAt(request.pool);
-  const auto handles = static_cast<uint32_t>(
-      std::min<uint64_t>(pool.slabs.HandlesFor(request.bytes), UINT32_MAX));
-  Tell(quota::Acquire{request.id, quota::SessionId{session.id}, *session.tenant,
-                      request.pool, request.bytes, handles, request.deadline,
-                      /*hard=*/!request.soft},
-       turn);
-}
-
-void Machine::Cancel(Session* session, const v1::Cancel& cancel, Turn& turn) {
-  const uint64_t client_id = cancel.acquire_request_id();
-  if (state_.shared_names.WaitedFor(session->id, client_id) != nullptr)
-    return GiveUpAttach(
-        session, client_id,
-        proto::MakeError(v1::CANCELLED_BY_CLIENT, "the request was withdrawn"),
-        turn);
-  auto it = session->pending.find(client_id);
-  if (it == session->pending.end()) return;  // answered already
-  if (state_.pending.contains(it->second))
-    return Tell(quota::Cancel{it->second}, turn);
-  // Granted, and being made: it is answered with the grant, or as withdrawn if
-  // that fails.
-  for (const quota::LeaseId id : session->leases) {
-    Lease& lease = state_.LeaseAt(id);
-    if (lease.request.id == it->second) lease.request.cancelled = true;
+// A request that was judged as a hard one: whether it could be served, some
+// time, as a soft one.
+bool WouldFitSoft(const State& state, const PendingAcquire& request) {
+  const Session& session = state.SessionAt(request.session);
+  const Pool& pool = state.PoolAt(request.pool);
+  if (session.gate == nullptr || !pool.CanMove(request.contents)) return false;
+  if (request.contents == v1::PRESERVE &&
+      !state.host_books->HasRoomFor(*session.tenant, request.bytes)) {
+    return false;
   }
+  const quota::PoolView view = *state.engine->Pool(pool.id);
+  const quota::TenantPoolView held =
+      *state.engine->TenantPool(*session.tenant, pool.id);
+  return std::min(held.hard_bytes + request.bytes, held.limit_bytes) +
+             view.missing_bytes <=
+         view.target_bytes;
 }
 
-Lease* Machine::FindLease(const Session& session, uint64_t lease) {
-  const quota::LeaseId id{lease};
-  return session.leases.contains(id) ? &state_.LeaseAt(id) : nullptr;
-}
-
-void Machine::MarkMapped(Session* session, const v1::Mapped& mapped,
-                         Turn& turn) {
-  if (mapped.move() != 0) return OnMapped(session, mapped, turn);
-  Lease* lease = FindLease(*session, mapped.lease_id());
-  if (lease != nullptr && lease->state == v1::LeaseInfo::GRANTED) {
-    lease->state = v1::LeaseInfo::MAPPED;
-  }
-}
-
-void Machine::Release(Session* session, uint64_t client_id,
-                      const v1::Release& release, Turn& turn) {
-  Lease* lease = FindLease(*session, release.lease_id());
-  // A lease that was not announced yet does not exist for the client.
-  if (lease == nullptr || lease->state == v1::LeaseInfo::CREATING) {
-    return Refuse(session, client_id, NoSuchLease(release.lease_id()), turn);
-  }
-  session->leases.erase(lease->id);
-  CountTrimmed(session, *lease);
-  v1::BrokerMessage answer = AnswerTo(client_id);
-  answer.mutable_released()->set_lease_id(release.lease_id());
-  Answer(session, std::move(answer), turn);
-  if (lease->shared) {
-    Detach(session, lease, /*reuse=*/true, turn);
-  } else {
-    EndLease(lease->id, /*reuse=*/true, turn);
-  }
-  // Other users may have waited for the end of this one's use of it, or of the
-  // pause that ends with it.
-  turn.Queue(LeaseLeft{session->id, quota::LeaseId{release.lease_id()}});
-}
-
-void Machine::ReportQuota(Session* session, uint64_t client_id, Turn& turn) {
-  v1::BrokerMessage answer = AnswerTo(client_id);
-  v1::QuotaReport* report = answer.mutable_quota_report();
-  report->set_tenant(state_.TenantAt(*session->tenant).policy.name);
-  for (const auto& [id, pool] : state_.pools)
-    *report->add_quotas() = View(state_, *session->tenant, *pool);
-  Answer(session, std::move(answer), turn);
-}
-
-void Machine::Answer(Session* session, v1::BrokerMessage answer, Turn& turn) {
-  session->pending.erase(answer.request_id());
-  session->answers.Add(answer);
-  Say(session, std::move(answer), turn);
-}
-
-void Machine::Refuse(Session* session, uint64_t client_id,
-                     const absl::Status& status, Turn& turn) {
-  v1::BrokerMessage answer = AnswerTo(client_id);
-  *answer.mutable_error() = proto::ToWireError(status);
-  if (client_id == 0) return Say(session, std::move(answer), turn);
-  Answer(session, std::move(answer), turn);
-}
-
-void Machine::Say(Session* session, v1::BrokerMessage message, Turn& turn) {
-  turn.Add(broker::Say{session->id, std::move(message)});
-}
-
-// --- What the engine answers.
-
-void Machine::OnGranted(const quota::Granted& granted, Turn& turn) {
-  auto request = state_.pending.find(granted.request);
-  // Given up since the engine decided: nobody will ever release it.
-  if (request == state_.pending.end())
-    return Tell(quota::GrantFailed{granted.lease}, turn);
-  if (!KeepsItsWord(granted, &request->second, turn)) return;
-  auto lease = std::make_unique<Lease>();
-  lease->id = granted.lease;
-  lease->request = request->second;
-  lease->tenant = granted.tenant;
-  lease->bytes = granted.bytes;
-  lease->since = turn.wall();
-  lease->resident_since = turn.now();
-  lease->mappings.push_back({.session = lease->request.session});
-  state_.pending.erase(request);
-  Pool* pool = &state_.PoolAt(granted.pool);
-  TakePlan plan = pool->slabs.Take(granted.tenant, granted.bytes);
-  lease->slabs = std::move(plan.taken);
-  Lease* made = state_.leases.emplace(granted.lease, std::move(lease))
-                    .first->second.get();
-  state_.SessionAt(made->request.session).leases.insert(made->id);
-  state_.reclaim.Touch(state_, *made);
-  if (plan.create_bytes.empty()) {
-    Announce(made, turn);
-  } else {
-    made->preparing = true;
-    Give(pool,
-         PrepareJob{made->id,
-                    {std::move(plan.destroy), std::move(plan.create_bytes)}},
-         turn);
-  }
-  // The gate was turned on while it waited, or there is room by now.
-  if (!made->request.soft) Soften(made, turn);
-}
-
-// A lease that was asked for as soft needs a gate that is on, a tenant that owes
-// no answer, and room in the host pool; that may have changed while it waited.
-// Then it is hard, if that fits, or is asked for once more.
-bool Machine::KeepsItsWord(const quota::Granted& granted,
-                           PendingAcquire* request, Turn& turn) {
-  if (!request->soft) return true;
-  const bool takable =
-      CanBeTaken(state_.SessionAt(request->session),
-                 state_.PoolAt(request->pool), request->contents) &&
-      HasSoftCredit(granted.tenant);
-  if (takable &&
-      (request->contents != v1::PRESERVE ||
-       state_.host_books.Reserve(granted.tenant, granted.lease, granted.bytes)
-               .outcome == HostBooks::Outcome::kReserved)) {
-    return true;
-  }
-  request->soft = false;
-  if (!TryToTell(quota::HardChanged{granted.lease, true}, turn).has_value())
-    return true;
-  const PendingAcquire again = *request;
-  Tell(quota::GrantFailed{granted.lease}, turn);
-  Ask(again, turn);
-  return false;
-}
-
-void Machine::OnDenied(const quota::Denied& denied, Turn& turn) {
-  if (auto restore = state_.restoring.find(denied.request);
-      restore != state_.restoring.end()) {
-    const Returning returning = restore->second;
-    state_.restoring.erase(restore);
-    if (returning.for_attach.has_value())
-      return OnAttachDenied(denied, *returning.for_attach, turn);
-    return OnRestoreDenied(denied, &state_.SessionAt(returning.session), turn);
-  }
-  auto it = state_.pending.find(denied.request);
-  if (it == state_.pending.end()) return;
-  const PendingAcquire request = it->second;
-  state_.pending.erase(it);
-  Session* session = &state_.SessionAt(request.session);
-  EndName(*session->tenant, request, turn);
-  v1::Event event = NewEvent("acquire_denied", session->tenant);
-  event.set_session_id(session->id);
-  event.set_device(state_.PoolAt(request.pool).uuid());
-  event.set_bytes(request.bytes);
-  event.set_message(std::string(quota::ReasonName(denied.reason)));
-  turn.Publish(std::move(event));
-  Refuse(session, request.client_id, WhyDenied(denied, request), turn);
-}
-
-absl::Status Machine::WhyDenied(const quota::Denied& denied,
-                                const PendingAcquire& request) const {
-  const Pool& pool = state_.PoolAt(request.pool);
-  if (pool.lost) return proto::MakeError(v1::DEVICE_LOST, pool.problem);
+absl::Status WhyDenied(const State& state, const quota::Denied& denied,
+                       const PendingAcquire& request) {
+  const Pool& pool = state.PoolAt(request.pool);
+  if (pool.device->lost)
+    return proto::MakeError(v1::DEVICE_LOST, pool.device->problem);
   if (denied.reason == quota::Reason::kOvercommitted && !request.soft &&
-      WouldFitSoft(request)) {
-    const Session& session = state_.SessionAt(request.session);
+      WouldFitSoft(state, request)) {
+    const Session& session = state.SessionAt(request.session);
     if (!session.gate->on()) return GateFirst(denied, request.bytes);
-    if (!HasSoftCredit(*session.tenant))
+    if (!HasSoftCredit(state, *session.tenant))
       return AnswersFirst(denied, request.bytes);
   }
   return DenialStatus(denied, request.bytes);
 }
 
-void Machine::OnWaiting(const quota::Waiting& waiting, Turn& turn) {
-  auto it = state_.pending.find(waiting.request);
-  if (it == state_.pending.end() || it->second.told_waiting) return;
+}  // namespace
+
+void RequestDesk::Acquire(Session* session, uint64_t client_id,
+                          const v1::Acquire& acquire, Turn& turn) {
+  absl::StatusOr<PendingAcquire> request =
+      CheckAcquire(state_, *session, client_id, acquire, turn.now());
+  if (!request.ok())
+    return sessions_.Refuse(session, client_id, request.status(), turn);
+  request->id = quota_.NextRequest();
+  request->soft =
+      CanBeTaken(*session, state_.PoolAt(request->pool), request->contents) &&
+      HasSoftCredit(state_, *session->tenant) &&
+      (request->contents == v1::DISCARD ||
+       state_.host_books->HasRoomFor(*session->tenant, request->bytes));
+  if (!request->share_as.empty()) sharing_.TakeName(*session->tenant, *request);
+  sessions_.Expect(session, client_id, request->id);
+  Ask(state_.pending.Edit({})[request->id] = *request, turn);
+}
+
+void RequestDesk::Ask(const PendingAcquire& request, Turn& turn) {
+  const Session& session = state_.SessionAt(request.session);
+  const Pool& pool = state_.PoolAt(request.pool);
+  const auto handles = static_cast<uint32_t>(
+      std::min<uint64_t>(pool.slabs->HandlesFor(request.bytes), UINT32_MAX));
+  quota_.Tell(
+      quota::Acquire{request.id, quota::SessionId{session.id}, *session.tenant,
+                     request.pool, request.bytes, handles, request.deadline,
+                     /*hard=*/!request.soft},
+      turn);
+}
+
+void RequestDesk::Cancel(const Session& session, uint64_t client_id,
+                         Turn& turn) {
+  const auto it = session.talk->pending.find(client_id);
+  if (it == session.talk->pending.end()) return;  // answered already
+  if (state_.pending->contains(it->second)) {
+    quota_.Tell(quota::Cancel{it->second}, turn);
+  } else {
+    leases_.Cancel(session, it->second);
+  }
+}
+
+void RequestDesk::WithdrawAll(Session* session, const absl::Status& why,
+                              Turn& turn) {
+  const std::vector<std::pair<uint64_t, quota::RequestId>> waiting(
+      session->talk->pending.begin(), session->talk->pending.end());
+  for (const auto& [client_id, request] : waiting) {
+    const auto asked = state_.pending->find(request);
+    if (asked == state_.pending->end()) continue;  // being made
+    const PendingAcquire given_up = asked->second;
+    state_.pending.Edit({}).erase(request);
+    quota_.Tell(quota::Cancel{request}, turn);
+    sharing_.EndName(*session->tenant, given_up, turn);
+    sessions_.Refuse(session, client_id, why, turn);
+  }
+}
+
+void RequestDesk::ForgetSession(const Session& session, Turn& turn) {
+  for (const auto& [client_id, request] : session.talk->pending) {
+    const auto pending = state_.pending->find(request);
+    if (pending == state_.pending->end()) continue;
+    const PendingAcquire asked = pending->second;
+    state_.pending.Edit({}).erase(request);
+    sharing_.EndName(*session.tenant, asked, turn);
+  }
+  quota_.Tell(quota::SessionClosed{quota::SessionId{session.id}}, turn);
+}
+
+void RequestDesk::OnGranted(const quota::Granted& granted, Turn& turn) {
+  const auto found = state_.pending.Edit({}).find(granted.request);
+  // Given up since the engine decided: nobody will ever release it.
+  if (found == state_.pending->end())
+    return quota_.Tell(quota::GrantFailed{granted.lease}, turn);
+  if (!KeepsItsWord(granted, &found->second, turn)) return;
+  const PendingAcquire request = found->second;
+  state_.pending.Edit({}).erase(request.id);
+  leases_.Make(granted, request, turn);
+}
+
+// A lease that was asked for as soft needs a gate that is on, a tenant that
+// owes no answer, and room in the host pool; that may have changed while it
+// waited. Then it is hard, if that fits, or is asked for once more.
+bool RequestDesk::KeepsItsWord(const quota::Granted& granted,
+                               PendingAcquire* request, Turn& turn) {
+  if (!request->soft) return true;
+  const bool takable =
+      CanBeTaken(state_.SessionAt(request->session),
+                 state_.PoolAt(request->pool), request->contents) &&
+      HasSoftCredit(state_, granted.tenant);
+  if (takable && host_.ReserveRoomFor(granted.tenant, granted.lease, *request,
+                                      granted.bytes)) {
+    return true;
+  }
+  request->soft = false;
+  if (!quota_.TryToTell(quota::HardChanged{granted.lease, true}, turn)
+           .has_value())
+    return true;
+  const PendingAcquire again = *request;
+  quota_.Tell(quota::GrantFailed{granted.lease}, turn);
+  Ask(again, turn);
+  return false;
+}
+
+void RequestDesk::OnDenied(const quota::Denied& denied, Turn& turn) {
+  auto it = state_.pending->find(denied.request);
+  if (it == state_.pending->end()) return;
+  const PendingAcquire request = it->second;
+  state_.pending.Edit({}).erase(it);
+  Session* session = &state_.SessionAt(request.session);
+  sharing_.EndName(*session->tenant, request, turn);
+  v1::Event event = NewEvent(state_, "acquire_denied", session->tenant);
+  event.set_session_id(session->id);
+  event.set_device(state_.PoolAt(request.pool).uuid());
+  event.set_bytes(request.bytes);
+  event.set_message(std::string(quota::ReasonName(denied.reason)));
+  turn.Publish(std::move(event));
+  sessions_.Refuse(session, request.client_id,
+                   WhyDenied(state_, denied, request), turn);
+}
+
+void RequestDesk::OnWaiting(const quota::Waiting& waiting, Turn& turn) {
+  auto it = state_.pending.Edit({}).find(waiting.request);
+  if (it == state_.pending->end() || it->second.told_waiting) return;
   it->second.told_waiting = true;
   Session* session = &state_.SessionAt(it->second.session);
   v1::BrokerMessage message = AnswerTo(it->second.client_id);
   message.mutable_waiting()->set_ahead(waiting.ahead);
-  Say(session, std::move(message), turn);
-  v1::Event event = NewEvent("acquire_waiting", session->tenant);
+  sessions_.Say(session, std::move(message), turn);
+  v1::Event event = NewEvent(state_, "acquire_waiting", session->tenant);
   event.set_session_id(session->id);
   event.set_device(state_.PoolAt(it->second.pool).uuid());
   event.set_bytes(it->second.bytes);
   turn.Publish(std::move(event));
 }
 
-void Machine::OnBudgetChanged(const quota::BudgetChanged& changed, Turn& turn) {
-  const Tenant* tenant = state_.tenants.Find(changed.tenant);
-  if (tenant == nullptr) return;
-  const Pool& pool = state_.PoolAt(changed.pool);
-  for (const uint64_t id : tenant->sessions) {
-    v1::BrokerMessage message;
-    *message.mutable_budget_changed()->mutable_quota() =
-        View(state_, changed.tenant, pool);
-    Say(&state_.SessionAt(id), std::move(message), turn);
+// The engine decides again, now that it knows what is missing; what a client
+// says it has unmapped and has not is found out slab by slab.
+void RequestDesk::OnNotMade(const NotMade& failed, Turn& turn) {
+  quota_.Tell(quota::GrantFailed{failed.lease}, turn);
+  PendingAcquire request = failed.request;
+  const Pool& pool = state_.PoolAt(request.pool);
+  const bool no_memory = absl::IsResourceExhausted(failed.status);
+  ++request.attempts;
+  const bool unreturned = pool.device->missing_bytes == 0 &&
+                          request.attempts < kMostAttempts &&
+                          turn.now() < request.deadline;
+  Session* session = &state_.SessionAt(request.session);
+  if (!failed.given_up.ok()) {
+    sharing_.EndName(*session->tenant, request, turn);
+    return sessions_.Refuse(session, request.client_id, failed.given_up, turn);
   }
+  if (no_memory && (request.attempts < kMaxAttempts || unreturned)) {
+    state_.pending.Edit({})[request.id] = request;
+    return Ask(request, turn);
+  }
+  sharing_.EndName(*session->tenant, request, turn);
+  sessions_.Refuse(
+      session, request.client_id,
+      no_memory ? proto::MakeError(
+                      v1::POOL_EXHAUSTED,
+                      absl::StrCat(
+                          "the device has less memory than its pool: something "
+                          "outside the broker took it; try again: bytes=",
+                          request.bytes),
+                      {.retry_after = absl::Milliseconds(500)})
+                : proto::MakeError(
+                      pool.device->lost ? v1::DEVICE_LOST : v1::DEVICE_ERROR,
+                      absl::StrCat("the device could not make the slabs: ",
+                                   failed.status.message())),
+      turn);
 }
 
 }  // namespace gmb::broker

@@ -1,12 +1,14 @@
-// A lease that comes back to the device: created, filled, mapped.
+// Leases that come back to the device: slabs are made, filled and mapped.
+#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "broker/machine/lease_mover.h"
 #include "broker/machine/lease_users.h"
-#include "broker/machine/machine.h"
+#include "broker/machine/news.h"
 #include "broker/machine/refusals.h"
-#include "broker/machine/turn.h"
+#include "broker/machine/wire_form.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -15,108 +17,101 @@ namespace {
 constexpr uint32_t kMaxAttempts = 3;
 // While nobody outside takes what is freed.
 constexpr uint32_t kMostAttempts = 256;
+// For mapping what was restored; not a matter of others' bytes.
+constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
 
 }  // namespace
 
-// Makes usable what an eviction that failed, or a restore, has left on the
-// device; of a shared lease, what others have brought back. False: it could not
-// begin.
-bool Machine::MakeReady(Lease* lease, Session* session, Turn& turn) {
-  if (lease->residence == Residence::kRestoring) return true;  // of the group
-  if (!lease->shared || lease->torn) return Refill(lease, turn);
-  state_.moving.insert(lease->id);
-  StartMapping(lease, lease->MappingOf(session->id), turn);
+bool LeaseMover::MakeReady(Lease* lease, Session* session, Turn& turn) {
+  // Of the same group.
+  if (lease->move->residence == Residence::kRestoring) return true;
+  if (!lease->sharing->shared || lease->move->torn) return Refill(lease, turn);
+  state_.moving.Edit({}).insert(lease->id);
+  AskToMove(lease, lease->move.Edit({}).MappingOf(session->id),
+            turn.now() + kMapGrace, turn);
   return true;
 }
 
-bool Machine::Refill(Lease* lease, Turn& turn) {
-  lease->residence = Residence::kRestoring;
-  lease->move_started = turn.now();
-  lease->moved = absl::OkStatus();
-  state_.moving.insert(lease->id);
-  state_.reclaim.Touch(state_, *lease);
-  if (lease->torn) {
-    CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
-                 turn);
-  }
-  const bool began = lease->moved.ok();
+bool LeaseMover::Refill(Lease* lease, Turn& turn) {
+  LeaseMove& move = lease->move.Edit({});
+  move.residence = Residence::kRestoring;
+  move.move_started = turn.now();
+  host_.BeginMove(lease);
+  state_.moving.Edit({}).insert(lease->id);
+  index_.Touch(lease);
+  if (move.torn) host_.CopyIn(lease, turn);
+  const bool began = lease->copy->moved.ok();
   MapForUsers(lease, turn);
   TryEndRestore(lease, turn);
   return began;
 }
 
 // Of those who share it, the ones that want it; the others map it when they do.
-void Machine::MapForUsers(Lease* lease, Turn& turn) {
-  for (Mapping& mapping : lease->mappings) {
-    const bool wanted =
-        !lease->shared || WantsIn(state_, &state_.SessionAt(mapping.session));
-    if (mapping.unmapped && wanted) StartMapping(lease, &mapping, turn);
+void LeaseMover::MapForUsers(Lease* lease, Turn& turn) {
+  for (Mapping& mapping : lease->move.Edit({}).mappings) {
+    const bool wanted = !lease->sharing->shared ||
+                        WantsIn(state_, &state_.SessionAt(mapping.session));
+    if (mapping.unmapped && wanted)
+      AskToMove(lease, &mapping, turn.now() + kMapGrace, turn);
   }
 }
 
-void Machine::StartRestore(Lease* lease, Turn& turn) {
-  Pool* pool = &state_.PoolAt(lease->request.pool);
-  lease->residence = Residence::kRestoring;
-  lease->move_started = turn.now();
-  lease->moved = absl::OkStatus();
-  state_.moving.insert(lease->id);
-  state_.reclaim.Touch(state_, *lease);
-  PublishMove("restore_started", *lease, {}, "", turn);
-  TakePlan plan = pool->slabs.Take(lease->tenant, lease->bytes);
-  lease->slabs = std::move(plan.taken);
-  if (plan.create_bytes.empty()) return FillAndMap(lease, turn);
-  lease->preparing = true;
-  Give(pool,
-       PrepareJob{lease->id,
-                  {std::move(plan.destroy), std::move(plan.create_bytes)}},
-       turn);
+void LeaseMover::StartRestore(Lease* lease, Turn& turn) {
+  LeaseMove& move = lease->move.Edit({});
+  move.residence = Residence::kRestoring;
+  move.move_started = turn.now();
+  host_.BeginMove(lease);
+  state_.moving.Edit({}).insert(lease->id);
+  index_.Touch(lease);
+  PublishMove(state_, "restore_started", *lease, {}, "", turn);
+  if (pools_.Take(lease, turn)) FillAndMap(lease, turn);
 }
 
-// Its slabs are there: clients map them while they are being filled.
-void Machine::FillAndMap(Lease* lease, Turn& turn) {
+void LeaseMover::OnPrepared(Lease* lease, const SlabsMade& made, Turn& turn) {
+  if (!made.not_created.empty()) return OnRestoreNotPrepared(lease, made, turn);
+  FillAndMap(lease, turn);
+}
+
+// Its slabs are there: clients map them while they are being filled. If there
+// is nothing to fill them with it stays evicted, and who asks is told.
+void LeaseMover::FillAndMap(Lease* lease, Turn& turn) {
   if (lease->request.contents == v1::PRESERVE) {
-    if (state_.host_books.TrueCopy(lease->id) == nullptr)
-      return LoseContents(lease, turn);
-    CopyContents(lease, device::CopyDirection::kIn, {0, lease->slabs.size()},
-                 turn);
+    if (state_.host_books->TrueCopy(lease->id) == nullptr) {
+      pools_.GiveBack(lease, {}, turn);
+      StayEvicted(lease, "its contents are gone", turn);
+      return turn.Queue(MoveFailed{
+          lease->id,
+          proto::MakeError(
+              v1::CONTENTS_LOST,
+              absl::StrCat("a lease's contents are gone: release it and make "
+                           "them anew: lease=",
+                           lease->id.value))});
+    }
+    host_.CopyIn(lease, turn);
   }
   MapForUsers(lease, turn);
   TryEndRestore(lease, turn);
 }
 
-// There is nothing to fill it with: it stays evicted, and who asks is told.
-void Machine::LoseContents(Lease* lease, Turn& turn) {
-  GiveBack(&state_.PoolAt(lease->request.pool), *lease, {}, turn);
-  lease->slabs.clear();
-  lease->residence = Residence::kEvicted;
-  state_.moving.erase(lease->id);
-  state_.reclaim.Touch(state_, *lease);
-  PublishMove("restore_failed", *lease, {}, "its contents are gone", turn);
-  Tell(quota::Evicted{lease->id}, turn);
-  turn.Queue(MoveFailed{
-      lease->id,
-      proto::MakeError(v1::CONTENTS_LOST,
-                       absl::StrCat("a lease's contents are gone: release it "
-                                    "and make them anew: lease=",
-                                    lease->id.value))});
+void LeaseMover::StayEvicted(Lease* lease, absl::string_view why, Turn& turn) {
+  lease->move.Edit({}).residence = Residence::kEvicted;
+  state_.moving.Edit({}).erase(lease->id);
+  index_.Touch(lease);
+  PublishMove(state_, "restore_failed", *lease, {}, why, turn);
+  quota_.Tell(quota::Evicted{lease->id}, turn);
 }
 
 // Not all of its slabs could be created: it stays evicted.
-void Machine::OnRestoreNotPrepared(Pool* pool, Lease* lease,
-                                   const std::vector<uint64_t>& not_created,
-                                   const absl::Status& status, Turn& turn) {
-  for (const uint64_t bytes : not_created) pool->slabs.CreateFailed(bytes);
-  GiveBack(pool, *lease, {}, turn);
-  lease->slabs.clear();
-  lease->residence = Residence::kEvicted;
-  state_.moving.erase(lease->id);
-  state_.reclaim.Touch(state_, *lease);
-  PublishMove("restore_failed", *lease, {}, status.message(), turn);
-  Tell(quota::Evicted{lease->id}, turn);
-  // Whoever holds on to a slab for a moment costs a moment; who goes past the
-  // broker takes whatever is freed.
+void LeaseMover::OnRestoreNotPrepared(Lease* lease, const SlabsMade& made,
+                                      Turn& turn) {
+  const absl::Status& status = made.status;
+  pools_.GiveUp(lease, made.not_created, turn);
+  StayEvicted(lease, status.message(), turn);
+  // A client that holds on to a slab for a moment costs a moment; a process
+  // that goes past the broker takes whatever is freed.
   const bool passing =
-      absl::IsResourceExhausted(status) && pool->missing_bytes == 0;
+      absl::IsResourceExhausted(status) &&
+      state_.PoolAt(lease->request.pool).device->missing_bytes == 0;
   if (RestoreAttempts(state_, *lease) >=
       (passing ? kMostAttempts : kMaxAttempts)) {
     turn.Queue(MoveFailed{
@@ -132,65 +127,85 @@ void Machine::OnRestoreNotPrepared(Pool* pool, Lease* lease,
   turn.Queue(LeaseSettled{lease->id});
 }
 
-void Machine::OnMapped(Session* session, const v1::Mapped& mapped, Turn& turn) {
-  Lease* lease = FindLease(*session, mapped.lease_id());
-  if (lease == nullptr || lease->residence == Residence::kEvicting) return;
-  Mapping* mapping = lease->MappingOf(session->id);
+void LeaseMover::OnMapped(Session* session, const v1::Mapped& mapped,
+                          Turn& turn) {
+  Lease* lease = FindLease(state_, *session, mapped.lease_id());
+  if (lease == nullptr || lease->move->residence == Residence::kEvicting)
+    return;
+  Mapping* mapping = lease->move.Edit({}).MappingOf(session->id);
   if (!mapping->asked || mapping->move != mapped.move()) return;
   mapping->asked = false;
   mapping->answer_by = quota::Instant::Max();
   mapping->unmapped = mapped.has_error();
-  state_.reclaim.Touch(state_, *lease);
+  index_.Touch(lease);
   absl::Status failed;
   if (mapped.has_error()) failed = proto::FromWireError(mapped.error());
-  if (lease->shared) return OnSharedMapped(session, lease, failed, turn);
-  lease->moved.Update(failed);
+  if (lease->sharing->shared)
+    return OnSharedMapped(session, lease, failed, turn);
+  host_.Spoil(lease, failed);
   TryEndRestore(lease, turn);
 }
 
-void Machine::TryEndRestore(Lease* lease, Turn& turn) {
-  // Who shares it may leave at any time.
-  if (lease->preparing) return;
-  // A shared one is back once it is filled: who maps it does so on his own
-  // account.
-  const bool mapping = lease->asked();
-  if (lease->copies > 0 || (mapping && !(lease->shared && lease->moved.ok())))
-    return;
-  const quota::Instant now = turn.now();
-  if (!mapping && lease->ForgetOverdue()) Soften(lease, turn);
-  state_.reclaim.Touch(state_, *lease);
-  if (!lease->moved.ok()) return UndoRestore(lease, turn);
-  if (!mapping) state_.moving.erase(lease->id);
-  lease->residence = Residence::kResident;
-  lease->torn = false;
-  lease->resident_since = now;
-  lease->restore_time = now - lease->move_started;
-  state_.reclaim.Touch(state_, *lease);
-  if (!lease->shared) {
-    lease->backed_epoch =
-        state_.SessionAt(lease->request.session).gate->epoch();
+// A Map of a lease that others may be using meanwhile.
+void LeaseMover::OnSharedMapped(Session* session, Lease* lease,
+                                const absl::Status& failed, Turn& turn) {
+  if (!failed.ok()) {
+    turn.Queue(MoveFailed{lease->id, NotBroughtBack(failed), session->id});
   }
-  PublishMove("restored", *lease, lease->restore_time, "", turn);
+  if (!lease->asked() && lease->move.Edit({}).ForgetOverdue())
+    host_.Soften(*lease, turn);
+  index_.Touch(lease);
+  if (lease->move->residence == Residence::kRestoring) {
+    TryEndRestore(lease, turn);
+  } else if (!lease->asked()) {
+    state_.moving.Edit({}).erase(lease->id);
+  }
   turn.Queue(LeaseSettled{lease->id});
 }
 
-// What was asked for fails; its contents are where they are authoritative.
-void Machine::UndoRestore(Lease* lease, Turn& turn) {
-  const absl::Status why = std::exchange(lease->moved, absl::OkStatus());
-  PublishMove("restore_failed", *lease, {}, why.message(), turn);
+void LeaseMover::TryEndRestore(Lease* lease, Turn& turn) {
+  // A session that shares it may leave at any time.
+  if (lease->held->preparing) return;
+  // A shared one is back once it is filled: who maps it does so on his own
+  // account.
+  const bool mapping = lease->asked();
+  if (lease->copy->copies > 0 ||
+      (mapping && !(lease->sharing->shared && lease->copy->moved.ok())))
+    return;
+  const quota::Instant now = turn.now();
+  if (!mapping && lease->move.Edit({}).ForgetOverdue())
+    host_.Soften(*lease, turn);
+  index_.Touch(lease);
+  if (!lease->copy->moved.ok()) return UndoRestore(lease, turn);
+  if (!mapping) state_.moving.Edit({}).erase(lease->id);
+  LeaseMove& move = lease->move.Edit({});
+  move.residence = Residence::kResident;
+  move.torn = false;
+  move.resident_since = now;
+  move.restore_time = now - move.move_started;
+  index_.Touch(lease);
+  host_.MarkFilled(lease);
+  PublishMove(state_, "restored", *lease, move.restore_time, "", turn);
+  turn.Queue(LeaseSettled{lease->id});
+}
+
+// The restore has failed; the contents are where they are authoritative.
+void LeaseMover::UndoRestore(Lease* lease, Turn& turn) {
+  const absl::Status why = host_.TakeError(lease);
+  PublishMove(state_, "restore_failed", *lease, {}, why.message(), turn);
   const bool in_host_pool = lease->request.contents != v1::PRESERVE ||
-                            state_.host_books.TrueCopy(lease->id) != nullptr;
+                            state_.host_books->TrueCopy(lease->id) != nullptr;
   turn.Queue(MoveFailed{lease->id, NotBroughtBack(why)});
   if (in_host_pool) {
-    lease->torn = lease->request.contents == v1::PRESERVE;
+    lease->move.Edit({}).torn = lease->request.contents == v1::PRESERVE;
     return StartEviction(
         lease,
         turn.now() + quota::Nanoseconds(state_.options.planner.unmap_grace),
-        lease->may_terminate, turn);
+        lease->move->may_terminate, turn);
   }
-  state_.moving.erase(lease->id);
-  lease->residence = Residence::kResident;
-  state_.reclaim.Touch(state_, *lease);
+  state_.moving.Edit({}).erase(lease->id);
+  lease->move.Edit({}).residence = Residence::kResident;
+  index_.Touch(lease);
 }
 
 }  // namespace gmb::broker

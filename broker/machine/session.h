@@ -11,6 +11,8 @@
 #include "absl/container/btree_set.h"
 #include "absl/time/time.h"
 #include "broker/machine/answer_log.h"
+#include "broker/machine/owned.h"
+#include "broker/machine/owners.h"
 #include "broker/machine/peer.h"
 #include "broker/machine/session_gate.h"
 #include "gmb/v1/session.pb.h"
@@ -18,43 +20,60 @@
 
 namespace gmb::broker {
 
-struct Session {
-  uint64_t id = 0;
-  PeerIdentity peer;
-  std::string token;
-  std::optional<quota::TenantId> tenant;  // none: an operator
-  absl::Time since;
+// The talk with its client: answers, and requests that wait. The session
+// desk's.
+struct SessionTalk {
   uint64_t last_frame = 0;
-  absl::btree_map<uint64_t, quota::RequestId>
-      pending;  // by the client's request id
-  absl::btree_set<quota::LeaseId> leases;
+  // Acquires that are not answered, by the client's request id.
+  absl::btree_map<uint64_t, quota::RequestId> pending;
   AnswerLog answers;
+  bool terminating = false;  // was sent SIGKILL
+  bool dying = false;        // so lately that what it has is on its way back
+};
 
-  // --- Reclaim.
-  std::unique_ptr<SessionGate> gate;  // none: an operator's
-  std::string group;                  // empty: none
-  uint64_t last_move = 0;
+// Its wait for what was taken. The waker's.
+struct SessionWaking {
   // Restores that are not answered, by the client's request id, and until when
   // each waits.
   std::map<uint64_t, quota::Instant> restores;
   // The engine's request that stands for them.
   std::optional<quota::RequestId> restoring;
   uint32_t restore_attempts = 0;  // since the last answer
-  // What its program says it could give back at once.
+};
+
+// Memory that its program could give back by itself. The reclaimer's.
+struct SessionTrims {
+  // So much, it says, it could give back at once.
   std::map<quota::PoolId, uint64_t> trimmable;
   std::optional<v1::Trim> trim;   // not answered yet
   quota::Instant trim_by;         // until when its answer is waited for
   uint64_t trim_given_bytes = 0;  // that it has released since it was asked
   // Until when what it says it could give back is not counted on: it gave less
   // than it had said.
-  struct TrimBackOff {
+  struct BackOff {
     quota::Instant until;
     uint64_t owed_bytes = 0;  // of what it was asked for
   };
-  std::map<quota::PoolId, TrimBackOff> trim_back_off;
-  bool terminating = false;  // was sent SIGKILL
-  bool dying = false;        // so lately that what it has is on its way back
+  std::map<quota::PoolId, BackOff> trim_back_off;
   uint64_t last_trim = 0;
+};
+
+struct Session {
+  const uint64_t id = 0;
+  const PeerIdentity peer;
+  const std::string token;
+  const std::optional<quota::TenantId> tenant;  // none: an operator
+  const absl::Time since;
+  // None: an operator's. Its page is the client's too, and a copy of it has the
+  // same.
+  const Placed<SessionGate> gate;
+
+  Owned<SessionTalk, SessionDesk> talk;
+  Owned<std::string, Gates> group;  // empty: none
+  Owned<absl::btree_set<quota::LeaseId>, LeaseMover> leases;
+  Owned<uint64_t, LeaseMover> last_move;  // of its Evicts and Maps
+  Owned<SessionWaking, Waker> waking;
+  Owned<SessionTrims, Reclaimer> trims;
 };
 
 }  // namespace gmb::broker

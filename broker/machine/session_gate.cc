@@ -27,7 +27,11 @@ SessionGate::SessionGate(std::shared_ptr<ipc::GateCells> cells,
                          quota::Instant now)
     : cells_(std::move(cells)), watch_(TimeOf(now)) {}
 
-quota::Gate SessionGate::Look(quota::Instant now) {
+bool SessionGate::IsOpen(const ipc::GateCells& cells) {
+  return ipc::LookAtGate(cells).state() == ipc::GateState::kOpen;
+}
+
+quota::Gate SessionGate::Look(quota::Instant now) const {
   if (closed_.has_value()) return quota::Gate::kClosed;
   // The stamp after the word: that of a scope which left in between is newer,
   // and clamped to this look.
@@ -46,7 +50,7 @@ bool SessionGate::UnusedSince(uint64_t epoch) const {
   return ipc::CopyHolds(*cells_, epoch);
 }
 
-bool SessionGate::Close() {
+bool SessionGate::Close(Key<Gates> /*key*/) {
   if (closed_.has_value()) return true;
   seen_ = ipc::LookAtGate(*cells_);
   if (!ipc::CloseGate(*cells_, seen_)) return false;
@@ -55,18 +59,18 @@ bool SessionGate::Close() {
   return true;
 }
 
-bool SessionGate::Reopen() {
+bool SessionGate::Reopen(Key<Gates> /*key*/) {
   if (!closed_.has_value()) return true;
   const ipc::GateWord closed = *std::exchange(closed_, std::nullopt);
   return ipc::ReopenGate(*cells_, closed);
 }
 
-void SessionGate::Pause(quota::Instant until) {
+void SessionGate::Pause(quota::Instant until, Key<Gates> /*key*/) {
   pausing_until_ = until;
   ipc::PauseGate(*cells_);
 }
 
-void SessionGate::Withdraw() {
+void SessionGate::Withdraw(Key<Gates> /*key*/) {
   pausing_until_.reset();
   ipc::WithdrawPause(*cells_);
 }

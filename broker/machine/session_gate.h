@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "broker/machine/owned.h"
+#include "broker/machine/owners.h"
 #include "ipc/gate_page.h"
 #include "ipc/gate_watch.h"
 #include "quota/reclaim.h"
@@ -22,10 +24,16 @@ class SessionGate {
 
   // The program has turned its gate on. Until then nothing is taken.
   [[nodiscard]] bool on() const { return on_; }
-  void SetOn(bool on) { on_ = on; }
+  void SetOn(bool on, Key<Gates> /*key*/) { on_ = on; }
 
+  [[nodiscard]] const std::shared_ptr<ipc::GateCells>& cells() const {
+    return cells_;
+  }
+  // Whether scopes may be in, by the word alone: not a look.
+  [[nodiscard]] static bool IsOpen(const ipc::GateCells& cells);
   // Looks at the word. kClosed while it is closed by us, whatever it says.
-  quota::Gate Look(quota::Instant now);
+  // Everybody may look: that changes nothing but what was seen last.
+  quota::Gate Look(quota::Instant now) const;
   // As of the last look. None while a scope is in.
   [[nodiscard]] std::optional<quota::Instant> idle_since() const;
   // Grows whenever the memory may have been used; as of the last look.
@@ -35,14 +43,14 @@ class SessionGate {
   [[nodiscard]] bool UnusedSince(uint64_t epoch) const;
 
   // False: it was not parked any more.
-  [[nodiscard]] bool Close();
+  [[nodiscard]] bool Close(Key<Gates> key);
   [[nodiscard]] bool closed() const { return closed_.has_value(); }
   // Lets the client's scopes in again. False: the client has written over the
   // word; it counts as open from now on.
-  [[nodiscard]] bool Reopen();
+  [[nodiscard]] bool Reopen(Key<Gates> key);
 
-  void Pause(quota::Instant until);
-  void Withdraw();
+  void Pause(quota::Instant until, Key<Gates> key);
+  void Withdraw(Key<Gates> key);
   // When the pause ends by itself; none: there is no pause.
   [[nodiscard]] std::optional<quota::Instant> pausing_until() const {
     return pausing_until_;
@@ -50,8 +58,8 @@ class SessionGate {
 
  private:
   std::shared_ptr<ipc::GateCells> cells_;
-  ipc::GateWatch watch_;
-  ipc::GateWord seen_;
+  mutable ipc::GateWatch watch_;
+  mutable ipc::GateWord seen_;
   bool on_ = false;
   std::optional<ipc::GateWord> closed_;  // the word as we left it
   std::optional<quota::Instant> pausing_until_;

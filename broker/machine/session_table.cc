@@ -10,19 +10,29 @@ constexpr size_t kEndedClients = 1024;
 }  // namespace
 
 Session* SessionTable::Add(std::unique_ptr<Session> session) {
-  session->id = next_id_++;
-  if (!session->tenant.has_value()) ++operators_;
-  by_token_.emplace(session->token, session->id);
   const uint64_t id = session->id;
+  next_id_ = id + 1;
+  if (session->tenant.has_value()) {
+    by_tenant_[*session->tenant].insert(id);
+  } else {
+    ++operators_;
+  }
+  by_token_.emplace(session->token, id);
+  ++processes_[session->peer.pid];
   return sessions_.emplace(id, std::move(session)).first->second.get();
 }
 
-std::unique_ptr<Session> SessionTable::Remove(uint64_t id) {
+Placed<Session> SessionTable::Remove(uint64_t id) {
   const auto it = sessions_.find(id);
-  std::unique_ptr<Session> session = std::move(it->second);
+  Placed<Session> session = std::move(it->second);
   sessions_.erase(it);
   by_token_.erase(session->token);
+  const auto process = processes_.find(session->peer.pid);
+  if (--process->second == 0) processes_.erase(process);
   if (session->tenant.has_value()) {
+    const auto its = by_tenant_.find(*session->tenant);
+    its->second.erase(id);
+    if (its->second.empty()) by_tenant_.erase(its);
     ended_clients_.push_back(session->peer.pid);
     if (ended_clients_.size() > kEndedClients) ended_clients_.pop_front();
   } else {
@@ -43,7 +53,14 @@ const Session* SessionTable::FindAfter(uint64_t id) const {
 
 const Session* SessionTable::WithToken(absl::string_view token) const {
   const auto it = by_token_.find(token);
-  return it == by_token_.end() ? nullptr : at(it->second);
+  return it == by_token_.end() ? nullptr : Find(it->second);
+}
+
+const absl::btree_set<uint64_t>& SessionTable::OfTenant(
+    quota::TenantId tenant) const {
+  static const absl::btree_set<uint64_t> kNone;
+  const auto its = by_tenant_.find(tenant);
+  return its == by_tenant_.end() ? kNone : its->second;
 }
 
 }  // namespace gmb::broker

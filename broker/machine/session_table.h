@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "broker/machine/session.h"
@@ -21,15 +22,13 @@ namespace gmb::broker {
 // A value without threads or locks: the core changes it under its lock.
 class SessionTable {
  public:
-  // Gives the session its id, which is used once.
+  // Of the next session that is new. Ids are used once.
+  [[nodiscard]] uint64_t next_id() const { return next_id_; }
+  // A session that was made with that id.
   Session* Add(std::unique_ptr<Session> session);
   // It must be there.
-  std::unique_ptr<Session> Remove(uint64_t id);
+  Placed<Session> Remove(uint64_t id);
 
-  // It must be there.
-  [[nodiscard]] Session* at(uint64_t id) const {
-    return sessions_.at(id).get();
-  }
   // Null: there is none.
   [[nodiscard]] Session* Find(uint64_t id) const;
   // The one with the least id above that.
@@ -42,17 +41,26 @@ class SessionTable {
   // Of tenants, and of operators.
   [[nodiscard]] size_t clients() const { return sessions_.size() - operators_; }
   [[nodiscard]] size_t operators() const { return operators_; }
+  // By their ids.
+  [[nodiscard]] const absl::btree_set<uint64_t>& OfTenant(
+      quota::TenantId tenant) const;
 
   // Processes of tenants' last sessions that ended; they may live, and hold
   // slabs.
   [[nodiscard]] const std::deque<pid_t>& ended_clients() const {
     return ended_clients_;
   }
+  // Those of the sessions that are open, and of how many.
+  [[nodiscard]] const absl::btree_map<pid_t, uint32_t>& processes() const {
+    return processes_;
+  }
 
  private:
-  absl::btree_map<uint64_t, std::unique_ptr<Session>> sessions_;
+  absl::btree_map<uint64_t, Placed<Session>> sessions_;
+  absl::flat_hash_map<quota::TenantId, absl::btree_set<uint64_t>> by_tenant_;
   absl::flat_hash_map<std::string, uint64_t> by_token_;
   std::deque<pid_t> ended_clients_;
+  absl::btree_map<pid_t, uint32_t> processes_;
   size_t operators_ = 0;
   uint64_t next_id_ = 1;
 };

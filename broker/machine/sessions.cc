@@ -1,15 +1,26 @@
 // Sessions: from the greeting to the death of the process.
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "broker/machine/machine.h"
-#include "broker/machine/turn.h"
+#include "broker/machine/lease_users.h"
+#include "broker/machine/news.h"
+#include "broker/machine/quota_view.h"
+#include "broker/machine/refusals.h"
+#include "broker/machine/session_desk.h"
 #include "broker/machine/wire_form.h"
+#include "gmb/v1/handle.pb.h"
+#include "ipc/seqpacket.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
 namespace {
+
+// Memory of a killed process is waited for so long before others are asked.
+constexpr quota::Nanoseconds kDyingTakes = std::chrono::seconds(1);
 
 // Commands and monitors that are connected at once.
 constexpr size_t kMostOperators = 32;
@@ -19,30 +30,38 @@ std::string CallerName(const PeerIdentity& peer) {
                       ")");
 }
 
-}  // namespace
+v1::BrokerMessage AnswerTo(uint64_t client_id) {
+  v1::BrokerMessage answer;
+  answer.set_request_id(client_id);
+  return answer;
+}
 
-std::vector<std::string> Machine::GreetingWarnings() const {
+std::vector<std::string> GreetingWarnings(const State& state) {
   std::vector<std::string> warnings;
-  for (const auto& [id, pool] : state_.pools) {
+  for (const auto& [id, pool] : *state.pools) {
     if (pool->info.kind != device::DeviceKind::kHost &&
         pool->headroom_left_bytes() == 0) {
       warnings.push_back(absl::StrCat(
           "the headroom for CUDA contexts has run out; creating a context may "
           "fail, and the pool "
           "has missing bytes: ask the operator for more --headroom: device=",
-          pool->uuid(), " outside_bytes=", pool->reading.outside_bytes));
+          pool->uuid(),
+          " outside_bytes=", pool->device->reading.outside_bytes));
     }
-    if (!pool->problem.empty())
-      warnings.push_back(absl::StrCat(pool->uuid(), ": ", pool->problem));
+    if (!pool->device->problem.empty())
+      warnings.push_back(
+          absl::StrCat(pool->uuid(), ": ", pool->device->problem));
   }
   return warnings;
 }
 
-absl::StatusOr<Welcome> Machine::OpenSession(
+}  // namespace
+
+absl::StatusOr<Welcome> SessionDesk::OpenSession(
     const PeerIdentity& peer, const std::string& token,
     std::unique_ptr<SessionGate>&& gate, Turn& turn) {
   const bool is_operator = peer.origin == Origin::kAdmin;
-  if (is_operator && state_.sessions.operators() >= kMostOperators) {
+  if (is_operator && state_.sessions->operators() >= kMostOperators) {
     return proto::MakeError(
         v1::TOO_MANY_SESSIONS,
         absl::StrCat("as many operators are connected as may be: end some gmb "
@@ -52,7 +71,7 @@ absl::StatusOr<Welcome> Machine::OpenSession(
   }
   // Operators are not counted: whoever fills the broker, they come in.
   if (!is_operator &&
-      state_.sessions.clients() >= state_.options.max_sessions) {
+      state_.sessions->clients() >= state_.options.max_sessions) {
     return proto::MakeError(
         v1::TOO_MANY_SESSIONS,
         absl::StrCat("the broker has as many sessions as it may: raise "
@@ -60,41 +79,48 @@ absl::StatusOr<Welcome> Machine::OpenSession(
                      state_.options.max_sessions),
         {.retry_after = absl::Seconds(1)});
   }
-  auto session = std::make_unique<Session>();
+  std::optional<quota::TenantId> its_tenant;
   Welcome opened;
   if (!is_operator) {
-    if (state_.drain_until.has_value()) {
+    if (state_.drain_until->has_value()) {
       return proto::MakeError(
           v1::DRAINING, "the broker is stopping: connect to its successor",
           {.retry_after = absl::Seconds(5)});
     }
     absl::StatusOr<quota::TenantId> id =
-        state_.tenants.Of(peer, state_.options.default_tenant);
+        state_.tenants->Of(peer, state_.options.default_tenant);
     if (!id.ok()) return id.status();
-    if (absl::Status stays = CheckStays(*id); !stays.ok()) return stays;
-    Tenant& tenant = state_.TenantAt(*id);
-    if (tenant.sessions.size() >= tenant.policy.max_sessions) {
+    if (absl::Status stays = CheckStays(state_, *id); !stays.ok()) return stays;
+    const Tenant& tenant = state_.TenantAt(*id);
+    if (state_.sessions->OfTenant(*id).size() >= tenant.policy.max_sessions) {
       return proto::MakeError(
           v1::TOO_MANY_SESSIONS,
           absl::StrCat("the tenant has as many sessions as it may: tenant=",
                        tenant.policy.name,
                        " max_sessions=", tenant.policy.max_sessions));
     }
-    session->tenant = *id;
+    its_tenant = *id;
     opened.tenant = tenant.policy.name;
   }
-  session->peer = peer;
-  session->token = token;
-  session->gate = std::move(gate);
-  session->since = turn.wall();
-  const Session* added = state_.sessions.Add(std::move(session));
+  const Session* added = state_.sessions.Edit({}).Add(std::unique_ptr<Session>(
+      new Session{.id = state_.sessions->next_id(),
+                  .peer = peer,
+                  .token = token,
+                  .tenant = its_tenant,
+                  .since = turn.wall(),
+                  .gate = Placed<SessionGate>(std::move(gate)),
+                  .talk = {},
+                  .group = {},
+                  .leases = {},
+                  .last_move = {},
+                  .waking = {},
+                  .trims = {}}));
   opened.session = added->id;
-  opened.warnings = GreetingWarnings();
-  for (const auto& [id, pool] : state_.pools)
+  opened.warnings = GreetingWarnings(state_);
+  for (const auto& [id, pool] : *state_.pools)
     opened.devices.push_back(pool->info);
   if (added->tenant.has_value()) {
-    state_.TenantAt(*added->tenant).sessions.insert(added->id);
-    v1::Event event = NewEvent("session_opened", added->tenant);
+    v1::Event event = NewEvent(state_, "session_opened", added->tenant);
     event.set_session_id(added->id);
     event.set_message(CallerName(peer));
     turn.Publish(std::move(event));
@@ -102,64 +128,27 @@ absl::StatusOr<Welcome> Machine::OpenSession(
   return opened;
 }
 
-void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
-                           Turn& turn) {
-  Session* session = state_.sessions.Find(session_id);
-  if (session == nullptr) return;
-  std::vector<Session*> members = state_.groups.Members(session);
-  std::erase(members, session);
-  LeaveGroup(session, turn);
-  // Its gate page is unmapped once the lock is given up.
-  turn.Bury(state_.sessions.Remove(session_id));
-  LeaveShared(session);
-  state_.pausing.erase(session_id);
-  state_.waking.erase(session_id);
-  if (const auto killed = state_.terminating.find(session_id);
-      killed != state_.terminating.end()) {
-    state_.dying.erase({killed->second, session_id});
-    state_.terminating.erase(killed);
+// Its gate's page is unmapped once the lock is given up.
+void SessionDesk::Remove(const Session& session, absl::string_view reason,
+                         Turn& turn) {
+  turn.Bury(state_.sessions.Edit({}).Remove(session.id));
+  if (const auto killed = state_.terminating->find(session.id);
+      killed != state_.terminating->end()) {
+    state_.dying.Edit({}).erase({killed->second, session.id});
+    state_.terminating.Edit({}).erase(session.id);
   }
-  for (const auto& [client_id, until] : session->restores)
-    state_.restore_times.erase({until, session_id, client_id});
-  state_.trimmers.erase(session_id);
-  state_.gate_watch.Remove(session_id);
-  if (session->restoring.has_value())
-    state_.restoring.erase(*session->restoring);
-  turn.Add(HangUp{session_id, absl::UnavailableError(
+  turn.Add(HangUp{session.id, absl::UnavailableError(
                                   absl::StrCat("session ended: ", reason))});
-  if (!session->tenant.has_value()) return;
-  state_.TenantAt(*session->tenant).sessions.erase(session_id);
-  v1::Event event = NewEvent("session_closed", session->tenant);
-  event.set_session_id(session_id);
+  if (!session.tenant.has_value()) return;
+  v1::Event event = NewEvent(state_, "session_closed", session.tenant);
+  event.set_session_id(session.id);
   event.set_message(std::string(reason));
   turn.Publish(std::move(event));
-  for (const auto& [client_id, request] : session->pending) {
-    const auto pending = state_.pending.find(request);
-    if (pending == state_.pending.end()) continue;
-    const PendingAcquire asked = pending->second;
-    state_.pending.erase(pending);
-    EndName(*session->tenant, asked, turn);
-  }
-  Tell(quota::SessionClosed{quota::SessionId{session_id}}, turn);
-  std::vector<quota::LeaseId> left;
-  for (const quota::LeaseId id : session->leases) {
-    Lease* lease = &state_.LeaseAt(id);
-    if (lease->shared) {
-      left.push_back(id);
-      Detach(session, lease, /*reuse=*/false, turn);
-    } else {
-      EndLease(id, /*reuse=*/false, turn);
-    }
-  }
-  SessionEnded ended{
-      .members = {}, .left = std::move(left), .restoring = session->restoring};
-  for (const Session* member : members) ended.members.push_back(member->id);
-  turn.Queue(std::move(ended));
 }
 
-absl::StatusOr<Caller> Machine::Authenticate(absl::string_view token,
-                                             pid_t pid) const {
-  const Session* session = state_.sessions.WithToken(token);
+absl::StatusOr<Caller> SessionDesk::Authenticate(absl::string_view token,
+                                                 pid_t pid) const {
+  const Session* session = state_.sessions->WithToken(token);
   if (session == nullptr || session->peer.pid != pid) {
     return proto::MakeError(v1::NO_SESSION,
                             "this process has no session with this token: "
@@ -172,8 +161,8 @@ absl::StatusOr<Caller> Machine::Authenticate(absl::string_view token,
                 .name = CallerName(session->peer)};
 }
 
-absl::Status Machine::CheckStream(uint64_t session_id) const {
-  const Session* session = state_.sessions.Find(session_id);
+absl::Status SessionDesk::CheckStream(uint64_t session_id) const {
+  const Session* session = state_.sessions->Find(session_id);
   if (session == nullptr) {
     return proto::MakeError(v1::NO_SESSION,
                             "the session has ended: connect again");
@@ -186,31 +175,161 @@ absl::Status Machine::CheckStream(uint64_t session_id) const {
   return absl::OkStatus();
 }
 
-// What the last stream may have lost: Evicts and Maps that are not answered, a
-// Trim, a pause. The client knows them by their numbers.
-void Machine::OnStream(uint64_t session_id, Turn& turn) {
-  Session* session = state_.sessions.Find(session_id);
+// The last stream may have lost some of these: Evicts and Maps that are not
+// answered, a Trim, a pause. The client knows them by their numbers.
+void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {
+  Session* session = state_.sessions->Find(session_id);
   if (session == nullptr) return;
-  for (const quota::LeaseId id : session->leases) {
+  for (const quota::LeaseId id : *session->leases) {
     Lease& lease = state_.LeaseAt(id);
     const Mapping& mapping = *lease.MappingOf(session_id);
     if (mapping.asked) Say(session, MoveMessage(lease, mapping), turn);
   }
   v1::BrokerMessage message;
-  if (session->trim.has_value()) {
-    *message.mutable_trim() = *session->trim;
+  if (session->trims->trim.has_value()) {
+    *message.mutable_trim() = *session->trims->trim;
     Say(session, message, turn);
   }
-  if (state_.pausing.contains(session_id)) {
+  if (state_.pausing->contains(session_id)) {
     message.mutable_pausing();
     Say(session, std::move(message), turn);
   }
-  if (state_.drain_until.has_value()) {
+  if (state_.drain_until->has_value()) {
     v1::BrokerMessage draining;
     draining.mutable_draining()->mutable_remaining()->set_seconds(
         std::max<int64_t>(
-            0, absl::ToInt64Seconds(*state_.drain_until - turn.wall())));
+            0, absl::ToInt64Seconds(**state_.drain_until - turn.wall())));
     Say(session, std::move(draining), turn);
+  }
+}
+
+void SessionDesk::Expect(Session* session, uint64_t client_id,
+                         quota::RequestId request) {
+  session->talk.Edit({}).pending[client_id] = request;
+}
+
+// A request that is repeated on a new stream has no second effect.
+bool SessionDesk::AnswerAgain(Session* session, uint64_t client_id,
+                              Turn& turn) {
+  if (client_id == 0) {
+    Refuse(session, 0,
+           proto::MakeError(v1::BAD_REQUEST, "a request needs an id above 0",
+                            {.field = "request_id"}),
+           turn);
+    return true;
+  }
+  const AnswerLog& answers = session->talk->answers;
+  if (std::optional<v1::BrokerMessage> answer = answers.Find(client_id)) {
+    Say(session, *std::move(answer), turn);
+    return true;
+  }
+  const bool to_come =
+      session->talk->pending.contains(client_id) ||
+      session->waking->restores.contains(client_id) ||
+      state_.shared_names->WaitedFor(session->id, client_id) != nullptr;
+  if (to_come) return true;  // however long it has waited
+  if (answers.IsForgotten(client_id)) {
+    // Not logged as an answer: it must not push out one that still counts.
+    v1::BrokerMessage too_old = AnswerTo(client_id);
+    *too_old.mutable_error() = proto::ToWireError(proto::MakeError(
+        v1::BAD_REQUEST, "the request id is too old: ids must rise",
+        {.field = "request_id"}));
+    Say(session, std::move(too_old), turn);
+    return true;
+  }
+  return false;
+}
+
+void SessionDesk::ReportQuota(Session* session, uint64_t client_id,
+                              Turn& turn) {
+  v1::BrokerMessage answer = AnswerTo(client_id);
+  v1::QuotaReport* report = answer.mutable_quota_report();
+  report->set_tenant(state_.TenantAt(*session->tenant).policy.name);
+  for (const auto& [id, pool] : *state_.pools)
+    *report->add_quotas() = View(state_, *session->tenant, *pool);
+  Answer(session, std::move(answer), turn);
+}
+
+void SessionDesk::Answer(Session* session, v1::BrokerMessage answer,
+                         Turn& turn) {
+  session->talk.Edit({}).pending.erase(answer.request_id());
+  session->talk.Edit({}).answers.Add(answer);
+  Say(session, std::move(answer), turn);
+}
+
+void SessionDesk::Refuse(Session* session, uint64_t client_id,
+                         const absl::Status& status, Turn& turn) {
+  v1::BrokerMessage answer = AnswerTo(client_id);
+  *answer.mutable_error() = proto::ToWireError(status);
+  if (client_id == 0) return Say(session, std::move(answer), turn);
+  Answer(session, std::move(answer), turn);
+}
+
+void SessionDesk::Say(const Session* session, v1::BrokerMessage message,
+                      Turn& turn) {
+  turn.Add(broker::Say{session->id, std::move(message)});
+}
+
+void SessionDesk::OnBudgetChanged(const quota::BudgetChanged& changed,
+                                  Turn& turn) {
+  const Tenant* tenant = state_.tenants->Find(changed.tenant);
+  if (tenant == nullptr) return;
+  const Pool& pool = state_.PoolAt(changed.pool);
+  for (const uint64_t id : state_.sessions->OfTenant(tenant->id)) {
+    v1::BrokerMessage message;
+    *message.mutable_budget_changed()->mutable_quota() =
+        View(state_, changed.tenant, pool);
+    Say(&state_.SessionAt(id), std::move(message), turn);
+  }
+}
+
+// For a Grant (the request that it answers), or for a Map (its number).
+void SessionDesk::SendSlabs(Session* session, const Lease& lease,
+                            uint64_t request_id, uint64_t move, Turn& turn) {
+  for (size_t first = 0; first < lease.held->slabs.size();
+       first += ipc::kMaxFds) {
+    const size_t end = std::min(first + ipc::kMaxFds, lease.held->slabs.size());
+    broker::SendSlabs send;
+    send.session = session->id;
+    send.packet.set_frame_id(++session->talk.Edit({}).last_frame);
+    send.packet.set_lease_id(lease.id.value);
+    send.packet.set_request_id(request_id);
+    send.packet.set_move(move);
+    send.packet.set_first_slab(static_cast<uint32_t>(first));
+    send.packet.set_slabs_in_lease(
+        static_cast<uint32_t>(lease.held->slabs.size()));
+    for (size_t i = first; i < end; ++i) {
+      send.packet.add_slab_bytes(lease.held->slabs[i].bytes);
+      send.slabs.push_back(lease.held->slabs[i].id);
+    }
+    turn.Add(std::move(send));
+  }
+}
+
+// Whether it was killed now.
+bool SessionDesk::Terminate(Session* session, Turn& turn) {
+  if (session->talk->terminating || session->peer.pidfd == nullptr)
+    return false;
+  session->talk.Edit({}).terminating = true;
+  session->talk.Edit({}).dying = true;
+  state_.terminating.Edit({})[session->id] = turn.now() + kDyingTakes;
+  state_.dying.Edit({}).emplace(turn.now() + kDyingTakes, session->id);
+  index_.TouchLeasesOf(*session);
+  v1::Event event = NewEvent(state_, "terminated", session->tenant);
+  event.set_session_id(session->id);
+  event.set_message(absl::StrCat("pid ", session->peer.pid));
+  turn.Add(Kill{session->peer.pidfd});
+  turn.Publish(std::move(event));
+  return true;
+}
+
+void SessionDesk::CheckDying(quota::Instant now) {
+  while (!state_.dying->empty() && state_.dying->begin()->first <= now) {
+    const uint64_t id = state_.dying->begin()->second;
+    state_.dying.Edit({}).erase(state_.dying->begin());
+    Session& session = state_.SessionAt(id);
+    session.talk.Edit({}).dying = false;
+    index_.TouchLeasesOf(session);
   }
 }
 

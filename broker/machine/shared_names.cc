@@ -94,7 +94,8 @@ std::vector<const SharedName*> SharedNames::OfTenant(
 void SharedNames::Wait(const SharedName& name, const PendingAttach& attach) {
   Mutable(name).waiting.push_back(attach);
   due_.emplace(attach.deadline, attach.session, attach.client_id);
-  by_session_[attach.session][attach.client_id] = &name;
+  by_session_[attach.session].insert_or_assign(attach.client_id,
+                                               Key(name.tenant, name.name));
 }
 
 void SharedNames::StopWaiting(uint64_t session, uint64_t client_id) {
@@ -140,7 +141,8 @@ const SharedName* SharedNames::WaitedFor(uint64_t session,
   const auto of = by_session_.find(session);
   if (of == by_session_.end()) return nullptr;
   const auto it = of->second.find(client_id);
-  return it == of->second.end() ? nullptr : it->second;
+  if (it == of->second.end()) return nullptr;
+  return Find(it->second.first, it->second.second);
 }
 
 std::vector<uint64_t> SharedNames::RequestsOf(uint64_t session) const {
@@ -166,7 +168,7 @@ std::pair<uint64_t, uint64_t> SharedNames::First() const {
 }
 
 SharedName& SharedNames::Mutable(const SharedName& name) {
-  return names_.at({name.tenant, name.name});
+  return names_.find({name.tenant, name.name})->second;
 }
 
 void SharedNames::Unlist(const PendingAttach& attach) {

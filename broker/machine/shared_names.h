@@ -49,13 +49,13 @@ struct SharedName {
 // answers those who no longer wait.
 class SharedNames {
  public:
-  // What an Acquire asks for by `share_as` and `keep`, and whether the name is
-  // free.
+  // The name that an Acquire asks for by `share_as` and `keep`, and whether it
+  // is free.
   [[nodiscard]] absl::Status Check(quota::TenantId tenant,
                                    const v1::Acquire& acquire) const;
   // It must be free.
   void Take(quota::TenantId tenant, const PendingAcquire& request);
-  // Who waited for it.
+  // Those that waited for it.
   std::vector<PendingAttach> End(const SharedName& name);
   // From now on it can be attached to.
   void SetLease(const SharedName& name, quota::LeaseId lease);
@@ -103,7 +103,7 @@ class SharedNames {
   // Deadlines, sessions and requests of those who wait.
   std::set<std::tuple<quota::Instant, uint64_t, uint64_t>> due_;
   // By session and request.
-  std::map<uint64_t, std::map<uint64_t, const SharedName*>> by_session_;
+  std::map<uint64_t, std::map<uint64_t, Key>> by_session_;
 };
 
 }  // namespace gmb::broker

@@ -32,48 +32,30 @@ uint64_t SlabPool::HandlesFor(uint64_t bytes) const {
 }
 
 uint64_t SlabPool::UsedBytes() const {
-  return granted_ + returned_bytes_ +
+  return granted_ + returned_.bytes() +
          ready_.size() * options_.ready_slab_bytes + creating_ready_ +
-         scrubbing_ + unreturned_ + missing_ + orphaned_;
+         scrubbing_ + lost_.unreturned_bytes + lost_.missing_bytes +
+         lost_.orphaned_bytes;
 }
 
-int64_t SlabPool::Float() const {
-  return static_cast<int64_t>(capacity_) - static_cast<int64_t>(UsedBytes());
-}
-
-int64_t SlabPool::FloatAfterScrubbing() const {
-  return Float() + static_cast<int64_t>(scrubbing_);
-}
-
-bool SlabPool::TakeReturned(quota::TenantId tenant, uint64_t bytes,
-                            TakePlan* plan) {
-  // Newest first: the likeliest to still be in somebody's caches.
-  auto it = std::find_if(returned_.rbegin(), returned_.rend(),
-                         [&](const ReturnedSlab& r) {
-                           return r.tenant == tenant && r.slab.bytes == bytes;
-                         });
-  if (it == returned_.rend()) return false;
-  plan->taken.push_back(it->slab);
-  returned_bytes_ -= bytes;
-  returned_.erase(std::next(it).base());
-  return true;
+int64_t SlabPool::Float(uint64_t coming_bytes) const {
+  return static_cast<int64_t>(capacity_ + coming_bytes) -
+         static_cast<int64_t>(UsedBytes());
 }
 
 Condemned SlabPool::PopReturned() {
-  Condemned condemned{returned_.front().slab, returned_.front().tenant};
-  returned_.pop_front();
-  returned_bytes_ -= condemned.slab.bytes;
-  scrubbing_ += condemned.slab.bytes;
-  return condemned;
+  const ReturnedSlabs::Returned first = returned_.Pop();
+  scrubbing_ += first.slab.bytes;
+  return {first.slab, first.tenant};
 }
 
 // Bytes being scrubbed are as good as float here: the device worker destroys
 // in order, before it creates.
 void SlabPool::CoverPromises(TakePlan* plan) {
-  while (FloatAfterScrubbing() < 0 && !returned_.empty()) {
+  while (Float(scrubbing_) < 0 && !returned_.empty()) {
     plan->destroy.push_back(PopReturned());
   }
-  while (FloatAfterScrubbing() < 0) {
+  while (Float(scrubbing_) < 0) {
     std::optional<Condemned> ready = GiveUpReady();
     if (!ready.has_value()) return;  // the create will tell
     plan->destroy.push_back(*ready);
@@ -87,7 +69,10 @@ TakePlan SlabPool::Take(quota::TenantId tenant, uint64_t bytes) {
                               ? left
                               : std::min(left, options_.ready_slab_bytes);
     left -= size;
-    if (TakeReturned(tenant, size, &plan)) continue;
+    if (const auto again = returned_.Take(tenant, size)) {
+      plan.taken.push_back(*again);
+      continue;
+    }
     if (!ready_.empty() && size == options_.ready_slab_bytes) {
       plan.taken.push_back(ready_.back());
       ready_.pop_back();
@@ -116,20 +101,12 @@ std::optional<Condemned> SlabPool::GiveUpReady() {
   return condemned;
 }
 
-void SlabPool::KeepReturned(const ReturnedSlab& returned) {
-  returned_bytes_ += returned.slab.bytes;
-  const auto later = std::find_if(
-      returned_.rbegin(), returned_.rend(),
-      [&](const ReturnedSlab& r) { return r.expires <= returned.expires; });
-  returned_.insert(later.base(), returned);
-}
-
 void SlabPool::Return(quota::TenantId tenant, const std::vector<Slab>& slabs,
                       quota::Instant expires) {
   for (const Slab& slab : slabs) {
     granted_ -= slab.bytes;
     --granted_slabs_;
-    KeepReturned({slab, tenant, expires});
+    returned_.Keep({slab, tenant, expires});
   }
 }
 
@@ -152,7 +129,7 @@ void SlabPool::Spared(const std::vector<Condemned>& slabs, quota::Instant now) {
   for (const Condemned& spared : slabs) {
     scrubbing_ -= spared.slab.bytes;
     if (spared.last_holder.has_value()) {
-      KeepReturned(
+      returned_.Keep(
           {spared.slab, *spared.last_holder, now + options_.reuse_for});
     } else {
       ready_.push_back(spared.slab);
@@ -163,15 +140,15 @@ void SlabPool::Spared(const std::vector<Condemned>& slabs, quota::Instant now) {
 bool SlabPool::MayReplaceByReady(uint64_t bytes) const {
   const uint64_t size = options_.ready_slab_bytes;
   return !options_.one_slab_a_lease && bytes == size &&
-         FloatAfterScrubbing() - static_cast<int64_t>(size) >=
+         Float(scrubbing_) - static_cast<int64_t>(size) >=
              static_cast<int64_t>(options_.float_target_bytes) &&
          ready_.size() + creating_ready_ / size < options_.max_ready_slabs;
 }
 
 std::optional<SlabPool::Refill> SlabPool::NextRefill(quota::Instant now) {
   Refill refill;
-  while (missing_ == 0 && !returned_.empty() &&
-         returned_.front().expires <= now &&
+  while (lost_.missing_bytes == 0 && !returned_.empty() &&
+         returned_.next_expiry() <= now &&
          refill.destroy.size() < kSlabsAStep) {
     refill.destroy.push_back(PopReturned());
     const uint64_t bytes = refill.destroy.back().slab.bytes;
@@ -197,7 +174,7 @@ std::optional<SlabPool::Refill> SlabPool::NextRefill(quota::Instant now) {
       return refill;
     }
     // A pool that was made smaller: nothing ready is left to give.
-    if (Float() < 0 && missing_ == 0 && !returned_.empty()) {
+    if (Float() < 0 && lost_.missing_bytes == 0 && !returned_.empty()) {
       refill.destroy.push_back(PopReturned());
       return refill;
     }
@@ -208,12 +185,13 @@ std::optional<SlabPool::Refill> SlabPool::NextRefill(quota::Instant now) {
 std::optional<SlabPool::Refill> SlabPool::NextShrink() {
   Refill refill;
   // Beyond it by what is unreturned or missing: that is no shrink.
-  while (UsedBytes() - scrubbing_ - unreturned_ - missing_ - orphaned_ >
+  while (UsedBytes() - scrubbing_ - lost_.unreturned_bytes -
+                 lost_.missing_bytes - lost_.orphaned_bytes >
              capacity_ &&
          refill.destroy.size() < kSlabsAStep) {
     if (std::optional<Condemned> ready = GiveUpReady()) {
       refill.destroy.push_back(*ready);
-    } else if (missing_ == 0 && !returned_.empty()) {
+    } else if (lost_.missing_bytes == 0 && !returned_.empty()) {
       refill.destroy.push_back(PopReturned());
     } else {
       break;
@@ -230,17 +208,10 @@ void SlabPool::ReadyCreated(const Slab& slab) {
 
 void SlabPool::ReadyFailed(uint64_t bytes) { creating_ready_ -= bytes; }
 
-std::vector<Condemned> SlabPool::CondemnAllIdle() {
-  std::vector<Condemned> all;
-  while (!returned_.empty()) all.push_back(PopReturned());
-  while (std::optional<Condemned> ready = GiveUpReady()) all.push_back(*ready);
-  return all;
-}
-
 Composition SlabPool::composition() const {
   Composition c;
   c.granted_bytes = granted_;
-  c.returned_bytes = returned_bytes_;
+  c.returned_bytes = returned_.bytes();
   c.ready_bytes = ready_.size() * options_.ready_slab_bytes + creating_ready_;
   // While slabs are destroyed to make room for others, the same bytes are
   // scrubbing and already granted, or ready: they are shown as such.
@@ -251,18 +222,15 @@ Composition SlabPool::composition() const {
   c.scrubbing_bytes = scrubbing_ - twice;
   c.float_bytes = capacity_ - std::min(used, capacity_);
   c.capacity_bytes = std::max(capacity_, used - twice);
-  c.unreturned_bytes = unreturned_;
-  c.missing_bytes = missing_ + orphaned_;
+  c.unreturned_bytes = lost_.unreturned_bytes;
+  c.missing_bytes = lost_.missing_bytes + lost_.orphaned_bytes;
+  c.slabs = granted_slabs_ + returned_.size() + ready_.size();
   return c;
 }
 
-uint64_t SlabPool::slabs() const {
-  return granted_slabs_ + returned_.size() + ready_.size();
-}
-
 std::optional<quota::Instant> SlabPool::NextExpiry() const {
-  if (returned_.empty() || missing_ > 0) return std::nullopt;
-  return returned_.front().expires;
+  if (returned_.empty() || lost_.missing_bytes > 0) return std::nullopt;
+  return returned_.next_expiry();
 }
 
 }  // namespace gmb::broker

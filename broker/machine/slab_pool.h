@@ -3,11 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "broker/machine/returned_slabs.h"
 #include "broker/machine/slab.h"
 #include "quota/units.h"
 
@@ -40,6 +40,7 @@ struct Composition {
   uint64_t scrubbing_bytes = 0;
   uint64_t unreturned_bytes = 0;
   uint64_t missing_bytes = 0;
+  uint64_t slabs = 0;  // alive, wherever they are
 };
 
 // Which slab of one device pool is where: ready, granted, returned, scrubbing.
@@ -117,55 +118,44 @@ class SlabPool {
   void ReadyCreated(const Slab& slab);
   void ReadyFailed(uint64_t bytes);
 
-  // Everything that no lease holds, to be destroyed: the pool is going away.
-  [[nodiscard]] std::vector<Condemned> CondemnAllIdle();
-
   void SetCapacity(uint64_t bytes) { capacity_ = bytes; }
-  void SetUnreturned(uint64_t bytes) { unreturned_ = bytes; }
-  void SetMissing(uint64_t bytes) { missing_ = bytes; }
-  // Unreturned bytes whose tenant is no more: missing, but taken by nobody
-  // outside.
-  void SetOrphaned(uint64_t bytes) { orphaned_ = bytes; }
+  // Bytes of the pool that the device does not have.
+  struct Lost {
+    uint64_t unreturned_bytes = 0;
+    uint64_t missing_bytes = 0;
+    // Unreturned, but their tenant is no more: missing, though nobody outside
+    // took them.
+    uint64_t orphaned_bytes = 0;
+  };
+  void SetLost(const Lost& lost) { lost_ = lost; }
 
   [[nodiscard]] Composition composition() const;
-  [[nodiscard]] uint64_t slabs() const;  // alive, wherever they are
   [[nodiscard]] const Options& options() const { return options_; }
   // When the next returned slab is due for destruction.
   [[nodiscard]] std::optional<quota::Instant> NextExpiry() const;
 
  private:
-  struct ReturnedSlab {
-    Slab slab;
-    quota::TenantId tenant;
-    quota::Instant expires;
-  };
-  void KeepReturned(const ReturnedSlab& returned);
   // Whether a ready slab more may be created once scrubbed bytes are back.
   [[nodiscard]] bool MayReplaceByReady(uint64_t bytes) const;
 
   // Of the capacity, with what is both promised and still being scrubbed.
   [[nodiscard]] uint64_t UsedBytes() const;
-  // Below zero while bytes are promised that are still being scrubbed.
-  [[nodiscard]] int64_t Float() const;
-  [[nodiscard]] int64_t FloatAfterScrubbing() const;
-  [[nodiscard]] bool TakeReturned(quota::TenantId tenant, uint64_t bytes,
-                                  TakePlan* plan);
+  // Below zero while bytes are promised that are still being scrubbed; these are
+  // `coming_bytes` where they are as good as float.
+  [[nodiscard]] int64_t Float(uint64_t coming_bytes = 0) const;
   Condemned PopReturned();
   void CoverPromises(TakePlan* plan);
 
   const Options options_;
   uint64_t capacity_ = 0;
-  uint64_t unreturned_ = 0;
-  uint64_t missing_ = 0;
-  uint64_t orphaned_ = 0;
+  Lost lost_;
   uint64_t granted_ = 0;
   uint64_t granted_slabs_ = 0;
   uint64_t creating_ = 0;  // of the granted ones, not there yet
   uint64_t scrubbing_ = 0;
-  uint64_t returned_bytes_ = 0;
-  uint64_t creating_ready_ = 0;        // bytes of ready slabs on their way
-  std::vector<Slab> ready_;            // all of the ready size
-  std::deque<ReturnedSlab> returned_;  // the first to expire first
+  uint64_t creating_ready_ = 0;  // bytes of ready slabs on their way
+  std::vector<Slab> ready_;      // all of the ready size
+  ReturnedSlabs returned_;
 };
 
 }  // namespace gmb::broker

@@ -1,4 +1,4 @@
-// What operators want back, by asking for it or by making room smaller.
+// Memory that operators want back, by asking for it or by making room smaller.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "broker/machine/machine.h"
-#include "broker/machine/reclaim_rows.h"
+#include "broker/machine/news.h"
+#include "broker/machine/reclaimer.h"
 #include "broker/machine/refusals.h"
-#include "broker/machine/turn.h"
-#include "broker/machine/verdict_sentences.h"
+#include "broker/machine/verdict_walk.h"
 #include "broker/machine/wire_form.h"
 #include "proto/amount_text.h"
 #include "proto/error_status.h"
@@ -24,11 +23,9 @@ namespace {
 constexpr quota::Nanoseconds kLook = std::chrono::milliseconds(20);
 constexpr quota::Nanoseconds kShortest = std::chrono::milliseconds(1);
 
-}  // namespace
-
 // In bytes, whatever is on its way back already.
-uint64_t Machine::StillWanted(const StandingDemand& demand) const {
-  const auto tenant = state_.engine.HoldingOf(demand.tenant, demand.pool);
+uint64_t StillWanted(const State& state, const StandingDemand& demand) {
+  const auto tenant = state.engine->HoldingOf(demand.tenant, demand.pool);
   switch (demand.cause) {
     case quota::Cause::kOperator: {
       if (!tenant.has_value()) return 0;
@@ -38,17 +35,17 @@ uint64_t Machine::StillWanted(const StandingDemand& demand) const {
       return demand.wanted_bytes - std::min(demand.wanted_bytes, back);
     }
     case quota::Cause::kTenantDelete:
-      return tenant.has_value() && state_.departures.contains(demand.tenant)
+      return tenant.has_value() && state.departures->contains(demand.tenant)
                  ? tenant->resident_bytes
                  : 0;
     case quota::Cause::kOverLimit:
       return tenant.has_value() ? tenant->over_limit_bytes : 0;
     case quota::Cause::kPoolShrink: {
-      const quota::PoolView pool = *state_.engine.Pool(demand.pool);
+      const quota::PoolView pool = *state.engine->Pool(demand.pool);
       return pool.capacity_bytes - pool.target_bytes;
     }
     case quota::Cause::kPoolDrain: {
-      const quota::PoolView pool = *state_.engine.Pool(demand.pool);
+      const quota::PoolView pool = *state.engine->Pool(demand.pool);
       return pool.draining ? pool.charged_bytes : 0;
     }
     default:
@@ -56,44 +53,48 @@ uint64_t Machine::StillWanted(const StandingDemand& demand) const {
   }
 }
 
-void Machine::AddStanding(StandingDemand demand, Turn& turn) {
-  state_.standing.remove_if([&](const StandingDemand& other) {
+}  // namespace
+
+void Reclaimer::AddStanding(StandingDemand demand, Turn& turn) {
+  state_.standing.Edit({}).remove_if([&](const StandingDemand& other) {
     return demand.cause != quota::Cause::kOperator &&
            other.cause == demand.cause && other.tenant == demand.tenant &&
            other.pool == demand.pool;
   });
-  state_.standing_at = turn.now();
-  if (StillWanted(demand) > 0) state_.standing.push_back(std::move(demand));
+  state_.standing_at.Edit({}) = turn.now();
+  if (StillWanted(state_, demand) > 0)
+    state_.standing.Edit({}).push_back(std::move(demand));
 }
 
-void Machine::ServeStanding(quota::Instant now, Turn& turn) {
-  const bool woken = state_.reclaim.TakeWoken();
-  if (state_.standing.empty() || (!woken && now < state_.standing_at)) return;
-  state_.standing_at = quota::Instant::Max();
-  for (auto it = state_.standing.begin(); it != state_.standing.end();) {
-    if (ServeOne(&*it, now, turn)) {
-      it = state_.standing.erase(it);
-      continue;
-    }
+void Reclaimer::ServeStanding(quota::Instant now, Turn& turn) {
+  const bool woken = index_.TakeWoken();
+  if (state_.standing->empty() || (!woken && now < *state_.standing_at)) return;
+  quota::Instant& standing_at = state_.standing_at.Edit({});
+  standing_at = quota::Instant::Max();
+  state_.standing.Edit({}).remove_if([&](StandingDemand& demand) {
+    if (ServeOne(&demand, now, turn)) return true;
+    const bool goes_on = demand.look.under_way() || demand.why.has_value();
     const quota::Instant next =
-        std::min(it->look.under_way() ? now : it->look.next_at(), it->deadline);
-    state_.standing_at = std::min(state_.standing_at, next);
-    if (!it->look.under_way()) state_.reclaim.Sleep(it->pool, it->tenant);
-    ++it;
-  }
+        std::min(goes_on ? now : demand.look.next_at(), demand.deadline);
+    standing_at = std::min(standing_at, next);
+    if (!goes_on) index_.Sleep(demand.pool, demand.tenant);
+    return false;
+  });
 }
 
 // Whether it is over.
-bool Machine::ServeOne(StandingDemand* standing, quota::Instant now,
-                       Turn& turn) {
+bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
+                         Turn& turn) {
+  if (standing->why.has_value() && now < standing->deadline)
+    return FindWhy(standing, turn);
   const bool of_tenant = standing->tenant.value != 0;
   const uint64_t changes =
-      of_tenant ? state_.reclaim.changes(standing->pool, standing->tenant)
-                : state_.reclaim.changes(standing->pool);
+      of_tenant ? state_.reclaim->changes(standing->pool, standing->tenant)
+                : state_.reclaim->changes(standing->pool);
   if (!standing->look.IsDue(changes, now) && now < standing->deadline)
     return false;
-  const uint64_t wanted = StillWanted(*standing);
-  const uint64_t incoming = state_.reclaim.IncomingBytes(
+  const uint64_t wanted = StillWanted(state_, *standing);
+  const uint64_t incoming = state_.reclaim->IncomingBytes(
       standing->pool,
       of_tenant ? std::optional(standing->tenant) : std::nullopt, true);
   if (wanted == 0 || now >= standing->deadline) {
@@ -113,33 +114,35 @@ bool Machine::ServeOne(StandingDemand* standing, quota::Instant now,
   demand.trim_by = standing->trim_by;
   Look& look = standing->look;
   if (!look.under_way() && !look.plans_on()) {
-    if (!state_.look_budget.MayBegin()) {
-      look.Postpone(std::max(state_.look_budget.BeginsAt(), now + kShortest));
+    if (!state_.look_budget->MayBegin()) {
+      look.Postpone(std::max(state_.look_budget->BeginsAt(), now + kShortest));
       return false;
     }
     look.Begin(demand, changes);
   }
-  if (look.under_way() && !look.GoOn(state_, standing->pool, now)) return false;
+  if (look.under_way() && !lookout_.GoOn(&look, standing->pool, now))
+    return false;
   const Look::Found found = look.MakePlan(state_, demand, now);
   return CarryOutStanding(standing, demand, found, incoming, turn);
 }
 
 // Whether the demand is over.
-bool Machine::CarryOutStanding(StandingDemand* standing,
-                               const quota::Demand& demand,
-                               const Look::Found& found, uint64_t incoming,
-                               Turn& turn) {
+bool Reclaimer::CarryOutStanding(StandingDemand* standing,
+                                 const quota::Demand& demand,
+                                 const Look::Found& found, uint64_t incoming,
+                                 Turn& turn) {
   const quota::Instant now = turn.now();
   const quota::Plan& plan = found.plan;
   Pool* pool = &state_.PoolAt(standing->pool);
   // That of requests, which plan for themselves.
   const quota::Instant replan_at =
-      std::exchange(pool->replan_at, quota::Instant::Max());
+      std::exchange(pool->plan.Edit({}).replan_at, quota::Instant::Max());
   standing->trim_by = std::min(standing->trim_by, plan.trim_by);
   const bool trims =
       plan.trim_by != quota::Instant::Max() && now < plan.trim_by;
   const bool taken = CarryOut(plan, now, pool, turn);
-  const quota::Instant retry_at = std::exchange(pool->replan_at, replan_at);
+  const quota::Instant retry_at =
+      std::exchange(pool->plan.Edit({}).replan_at, replan_at);
   if (taken) {
     standing->look.PlanOn();
     standing->look.Postpone(now + kLook);
@@ -149,40 +152,47 @@ bool Machine::CarryOutStanding(StandingDemand* standing,
   if (trims || incoming > 0 || !plan.empty() || found.any_busy) return false;
   // Whatever is parked later is not what the operator asked for now.
   if (standing->cause != quota::Cause::kOperator) return false;
-  std::vector<quota::LeaseVerdict> why;
-  (void)PlanFor(state_, demand, now, &why, standing->tenant);
-  FinishStanding(standing, why, turn);
+  standing->why.emplace(demand);
+  return FindWhy(standing, turn);
+}
+
+// Whether the demand is over.
+bool Reclaimer::FindWhy(StandingDemand* standing, Turn& turn) {
+  if (!state_.look_budget->any_left()) return false;
+  const uint64_t before = standing->why->looked_at();
+  const bool all = standing->why->GoOn(state_, turn.now(), LookBudget::kSlice);
+  lookout_.Spend(standing->why->looked_at() - before);
+  if (!all) return false;
+  FinishStanding(standing, standing->why->Finish(state_, turn.now()).sentences,
+                 turn);
   return true;
 }
 
-void Machine::FinishStanding(StandingDemand* standing,
-                             const std::vector<quota::LeaseVerdict>& why,
-                             Turn& turn) {
+void Reclaimer::FinishStanding(StandingDemand* standing,
+                               std::vector<std::string> why, Turn& turn) {
   if (standing->done == nullptr) return;
   v1::ReclaimResponse response;
-  const uint64_t short_bytes = StillWanted(*standing);
+  const uint64_t short_bytes = StillWanted(state_, *standing);
   response.set_reclaimed_bytes(standing->wanted_bytes - short_bytes);
   response.set_lacking_bytes(standing->all ? 0 : short_bytes);
-  for (std::string& text : VerdictSentences(state_, why, standing->tenant))
-    response.add_findings(std::move(text));
+  for (std::string& text : why) response.add_findings(std::move(text));
   turn.Add(
       Reply{[done = std::move(standing->done), response] { done(response); }});
 }
 
-absl::Status Machine::StartReclaim(const v1::ReclaimRequest& request,
-                                   StandingDemand::Done done, Turn& turn) {
+absl::Status Reclaimer::StartReclaim(const v1::ReclaimRequest& request,
+                                     StandingDemand::Done done, Turn& turn) {
   if (!v1::ReclaimRequest::Step_IsValid(request.to())) {
     return proto::MakeError(v1::BAD_REQUEST, "the last step is TRIM or EVICT",
                             {.field = "to"});
   }
-  if (state_.stopping) return Stopping();
-  const Tenant* tenant = state_.tenants.Find(request.tenant());
+  const Tenant* tenant = state_.tenants->Find(request.tenant());
   const Pool* pool = state_.FindPool(request.device());
   if (tenant == nullptr) return NoSuchTenant(request.tenant());
   if (pool == nullptr) return NoSuchDevice(request.device());
   const quota::Instant now = turn.now();
   const uint64_t resident =
-      state_.engine.TenantPool(tenant->id, pool->id)->resident_bytes;
+      state_.engine->TenantPool(tenant->id, pool->id)->resident_bytes;
   StandingDemand demand;
   demand.cause = quota::Cause::kOperator;
   demand.tenant = tenant->id;
@@ -196,27 +206,29 @@ absl::Status Machine::StartReclaim(const v1::ReclaimRequest& request,
   const quota::Nanoseconds wait = SaneWait(request.wait());
   demand.deadline = now + (wait.count() > 0 ? wait : std::chrono::seconds(10));
   demand.done = std::move(done);
-  v1::Event event = NewEvent("reclaim_asked", tenant->id);
+  v1::Event event = NewEvent(state_, "reclaim_asked", tenant->id);
   event.set_device(pool->uuid());
   event.set_bytes(demand.wanted_bytes);
   turn.Publish(std::move(event));
-  state_.standing_at = now;
-  state_.standing.push_back(std::move(demand));
+  state_.standing_at.Edit({}) = now;
+  state_.standing.Edit({}).push_back(std::move(demand));
   return absl::OkStatus();
 }
 
-void Machine::RefuseWaiting(Turn& turn) {
-  state_.stopping = true;
-  for (StandingDemand& demand : state_.standing) {
+void Reclaimer::EndStandingOf(quota::TenantId tenant, Turn& turn) {
+  state_.standing.Edit({}).remove_if([&](StandingDemand& demand) {
+    if (demand.tenant != tenant) return false;
+    FinishStanding(&demand, {}, turn);
+    return true;
+  });
+}
+
+void Reclaimer::EndStanding(const absl::Status& why, Turn& turn) {
+  for (StandingDemand& demand : state_.standing.Edit({})) {
     if (demand.done == nullptr) continue;
-    turn.Add(Reply{[done = std::move(demand.done)] { done(Stopping()); }});
+    turn.Add(Reply{[done = std::move(demand.done), why] { done(why); }});
   }
-  state_.standing.clear();
-  for (auto& [tenant, departure] : state_.departures) {
-    if (departure.done == nullptr) continue;
-    turn.Add(Reply{[done = std::move(departure.done)] { done(Stopping()); }});
-  }
-  state_.departures.clear();
+  state_.standing.Edit({}).clear();
 }
 
 }  // namespace gmb::broker

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "broker/machine/look.h"
+#include "broker/machine/verdict_walk.h"
 #include "gmb/v1/admin.pb.h"
 #include "quota/reclaim.h"
 #include "quota/units.h"
@@ -30,6 +32,8 @@ struct StandingDemand {
   quota::Step last_step = quota::Step::kEvict;
   quota::Instant deadline = quota::Instant::Max();
   Done done = nullptr;
+  // Nothing more can be had: why not is being found out.
+  std::optional<VerdictWalk> why = {};
 };
 
 }  // namespace gmb::broker

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "absl/container/btree_map.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "broker/hostpool/host_books.h"
+#include "broker/machine/asked_back.h"
 #include "broker/machine/backing_pass.h"
 #include "broker/machine/departure.h"
 #include "broker/machine/gate_watch_list.h"
@@ -22,6 +22,8 @@
 #include "broker/machine/look.h"
 #include "broker/machine/machine_options.h"
 #include "broker/machine/owed_answers.h"
+#include "broker/machine/owned.h"
+#include "broker/machine/owners.h"
 #include "broker/machine/pool.h"
 #include "broker/machine/reclaim_index.h"
 #include "broker/machine/session.h"
@@ -42,10 +44,11 @@ struct Returning {
   std::optional<quota::LeaseId> for_attach;  // and does not have it yet
 };
 
-// Everything that the machine knows. The machine changes it; reports and
-// plans read it.
+// Everything that the machine knows, each part with the owner that changes it;
+// reports and plans read it.
 //
-// A value without threads or locks: the core guards it.
+// A value without threads or locks: the core guards it. A copy shares nothing
+// with it but the pages of gates.
 struct State {
   // `host_pool_bytes`: 0 without a host pool.
   State(MachineOptions machine_options, uint64_t host_pool_bytes);
@@ -55,56 +58,75 @@ struct State {
   [[nodiscard]] Session& SessionAt(uint64_t id) const;
   [[nodiscard]] Lease& LeaseAt(quota::LeaseId id) const;
   [[nodiscard]] const Tenant& TenantAt(quota::TenantId id) const;
-  [[nodiscard]] Tenant& TenantAt(quota::TenantId id);
   // By its UUID; empty names the only one. Null: there is none or, with an
   // empty name, there are several.
   [[nodiscard]] Pool* FindPool(absl::string_view device) const;
 
   const MachineOptions options;
-  quota::Engine engine;
-  std::map<quota::PoolId, std::unique_ptr<Pool>> pools;
-  TenantTable tenants;
-  SessionTable sessions;
-  SessionGroups groups;
-  SharedNames shared_names;
-  // Acquires that the engine has not answered.
-  absl::flat_hash_map<quota::RequestId, PendingAcquire> pending;
-  // By their ids, so that a report can go on where it stopped.
-  absl::btree_map<quota::LeaseId, std::unique_ptr<Lease>> leases;
-  uint64_t next_request = 1;
-  uint64_t next_pool = 1;
-  // What is where in the host pool.
-  HostBooks host_books;
-  uint64_t last_copy_group = 0;
-  // Leases being evicted or restored; sessions being paused; sessions whose
-  // Restores are not answered; the engine's requests for those.
-  std::set<quota::LeaseId> moving;
-  OwedAnswers owed;
-  std::set<uint64_t> pausing;
-  std::set<uint64_t> waking;
-  // Until when each of those Restores waits: session and request.
-  std::set<std::tuple<quota::Instant, uint64_t, uint64_t>> restore_times;
-  absl::flat_hash_map<quota::RequestId, Returning> restoring;
+  // All that plans need to know of all leases.
+  Owned<ReclaimIndex, IndexKeeper> reclaim;
+
+  Owned<quota::Engine, QuotaDesk> engine;
+  Owned<uint64_t, QuotaDesk> next_request;
+
+  Owned<SessionTable, SessionDesk> sessions;
   // Sessions whose processes were killed, and when they should be dead.
-  std::map<uint64_t, quota::Instant> terminating;
-  std::set<std::pair<quota::Instant, uint64_t>> dying;  // of these, in time
-  // What plans need of all leases, and how much of it is looked at.
-  ReclaimIndex reclaim;
-  LookBudget look_budget;
-  GateWatchList gate_watch;
-  quota::Instant pauses_at;     // the next look at sessions that are paused
-  uint64_t next_pause = 0;      // and at whom it begins
-  std::set<uint64_t> trimmers;  // who could give back, or was asked to
-  quota::Instant standing_at;   // the next look at a standing demand
-  quota::BackingBudget backing_budget;
-  quota::Instant backing_at;  // the next look
-  BackingPass backing_pass;
-  // Shared leases that have not ended, dropped ones too.
-  std::set<quota::LeaseId> shared_leases;
-  std::list<StandingDemand> standing;
-  std::map<quota::TenantId, Departure> departures;
-  bool stopping = false;
-  std::optional<absl::Time> drain_until;
+  Owned<std::map<uint64_t, quota::Instant>, SessionDesk> terminating;
+  // Of these, in time.
+  Owned<std::set<std::pair<quota::Instant, uint64_t>>, SessionDesk> dying;
+  Owned<SessionGroups, Gates> groups;
+
+  Owned<std::map<quota::PoolId, Placed<Pool>>, PoolKeeper> pools;
+
+  // How much of the leases is looked at, and gates that may park some time.
+  Owned<LookBudget, Lookout> look_budget;
+  Owned<GateWatchList, Lookout> gate_watch;
+
+  // The places of leases in the host pool.
+  Owned<HostBooks, HostDesk> host_books;
+  Owned<uint64_t, HostDesk> last_copy_group;
+  Owned<quota::BackingBudget, HostDesk> backing_budget;
+  Owned<quota::Instant, HostDesk> backing_at;  // the next look
+  Owned<BackingPass, HostDesk> backing_pass;
+
+  Owned<OwedAnswers, DebtDesk> owed;
+
+  // By their ids, so that a report can go on where it stopped.
+  Owned<absl::btree_map<quota::LeaseId, Placed<Lease>>, LeaseDesk> leases;
+  // Leases being evicted or restored, and those that have ended and are still
+  // being copied.
+  Owned<std::set<quota::LeaseId>, LeaseMover> moving;
+
+  Owned<SharedNames, Sharing> shared_names;
+  // Shared leases that have not ended, dropped ones too; by tenant.
+  Owned<std::set<std::pair<quota::TenantId, quota::LeaseId>>, Sharing>
+      shared_leases;
+
+  // Acquires, and Restores, that the engine has not answered. (Trees, as
+  // whatever tenants make many of: a hash table would move all of them when it
+  // grows.)
+  Owned<absl::btree_map<quota::RequestId, PendingAcquire>, RequestDesk> pending;
+  Owned<absl::btree_map<quota::RequestId, Returning>, Recalls> restoring;
+  Owned<AskedBack, Recalls> asked_back;
+  // Sessions whose Restores are not answered; sessions being paused.
+  Owned<std::set<uint64_t>, Waker> waking;
+  // Until when each of those Restores waits: session and request.
+  Owned<std::set<std::tuple<quota::Instant, uint64_t, uint64_t>>, Waker>
+      restore_times;
+  Owned<std::set<uint64_t>, Gatekeeper> pausing;
+  // The next look at sessions that are paused, and with whom it begins.
+  Owned<quota::Instant, Gatekeeper> pauses_at;
+  Owned<uint64_t, Gatekeeper> next_pause;
+
+  Owned<std::list<StandingDemand>, Reclaimer> standing;
+  Owned<quota::Instant, Reclaimer> standing_at;  // the next look at one
+  // Sessions that could give back, or were asked to.
+  Owned<std::set<uint64_t>, Reclaimer> trimmers;
+
+  Owned<TenantTable, OperatorDesk> tenants;
+  Owned<std::map<quota::TenantId, Departure>, OperatorDesk> departures;
+  Owned<bool, OperatorDesk> stopping;
+  Owned<std::optional<absl::Time>, OperatorDesk> drain_until;
 };
 
 }  // namespace gmb::broker

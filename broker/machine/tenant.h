@@ -7,14 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "quota/amount.h"
 #include "quota/tenant_quota.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
 
-// What may be done to a tenant's memory when others need it
+// The steps that may be taken on a tenant's memory when others need it
 // (docs/reclaim.md).
 struct ReclaimPolicy {
   // Whether a session that was closed and does not unmap may be killed.
@@ -50,7 +49,6 @@ struct TenantPolicy {
 struct Tenant {
   quota::TenantId id;
   TenantPolicy policy;
-  absl::btree_set<uint64_t> sessions;
 };
 
 }  // namespace gmb::broker

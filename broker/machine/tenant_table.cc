@@ -1,13 +1,30 @@
 #include "broker/machine/tenant_table.h"
 
-#include <algorithm>
-#include <vector>
-
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "ipc/random.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
+namespace {
+
+// With a seed of this process's.
+size_t HashOf(const std::string& token) {
+  return absl::Hash<std::string>()(token);
+}
+
+}  // namespace
+
+void TenantTable::List(const Tenant& tenant) {
+  for (const uint32_t uid : tenant.policy.uids) by_uid_.emplace(uid, tenant.id);
+  if (!tenant.policy.token.empty())
+    by_token_.emplace(HashOf(tenant.policy.token), tenant.id);
+}
+
+void TenantTable::Unlist(const Tenant& tenant) {
+  for (const uint32_t uid : tenant.policy.uids) by_uid_.erase({uid, tenant.id});
+  by_token_.erase({HashOf(tenant.policy.token), tenant.id});
+}
 
 Tenant& TenantTable::Set(const TenantPolicy& policy) {
   const auto known = ids_.find(policy.name);
@@ -15,13 +32,18 @@ Tenant& TenantTable::Set(const TenantPolicy& policy) {
       known != ids_.end() ? known->second : quota::TenantId{next_id_++};
   ids_[policy.name] = id;
   Tenant& tenant = tenants_[id];
+  Unlist(tenant);
   tenant.id = id;
   tenant.policy = policy;
+  List(tenant);
   return tenant;
 }
 
 void TenantTable::Remove(quota::TenantId id) {
-  ids_.erase(tenants_.at(id).policy.name);
+  const Tenant* tenant = Find(id);
+  if (tenant == nullptr) return;
+  Unlist(*tenant);
+  ids_.erase(tenant->policy.name);
   tenants_.erase(id);
 }
 
@@ -32,7 +54,7 @@ const Tenant* TenantTable::Find(quota::TenantId id) const {
 
 const Tenant* TenantTable::Find(absl::string_view name) const {
   const auto it = ids_.find(name);
-  return it == ids_.end() ? nullptr : &tenants_.at(it->second);
+  return it == ids_.end() ? nullptr : Find(it->second);
 }
 
 absl::StatusOr<quota::TenantId> TenantTable::Of(
@@ -45,19 +67,19 @@ absl::StatusOr<quota::TenantId> TenantTable::Of(
                      peer.tenant_directory));
   }
   if (!peer.tenant_token.empty()) {
-    for (const auto& [id, tenant] : tenants_) {
-      if (!tenant.policy.token.empty() &&
-          ipc::ConstantTimeEquals(tenant.policy.token, peer.tenant_token)) {
-        return id;
+    const size_t hash = HashOf(peer.tenant_token);
+    for (auto it = by_token_.lower_bound({hash, {}});
+         it != by_token_.end() && it->first == hash; ++it) {
+      if (ipc::ConstantTimeEquals(Find(it->second)->policy.token,
+                                  peer.tenant_token)) {
+        return it->second;
       }
     }
     return proto::MakeError(v1::NO_SUCH_TENANT,
                             "no tenant has this token: check the token file");
   }
-  for (const auto& [id, tenant] : tenants_) {
-    const std::vector<uint32_t>& uids = tenant.policy.uids;
-    if (std::find(uids.begin(), uids.end(), peer.uid) != uids.end()) return id;
-  }
+  const auto owner = by_uid_.lower_bound({peer.uid, {}});
+  if (owner != by_uid_.end() && owner->first == peer.uid) return owner->second;
   if (const Tenant* tenant = Find(by_default)) return tenant->id;
   return proto::MakeError(
       v1::NO_SUCH_TENANT,
@@ -72,7 +94,7 @@ absl::StatusOr<quota::TenantId> TenantTable::Of(
 
 const Tenant* TenantTable::FindAfter(absl::string_view name) const {
   const auto it = ids_.upper_bound(name);
-  return it == ids_.end() ? nullptr : &tenants_.at(it->second);
+  return it == ids_.end() ? nullptr : Find(it->second);
 }
 
 }  // namespace gmb::broker

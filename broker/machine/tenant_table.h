@@ -1,10 +1,13 @@
 #ifndef GMB_BROKER_MACHINE_TENANT_TABLE_H_
 #define GMB_BROKER_MACHINE_TENANT_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,16 +25,11 @@ class TenantTable {
  public:
   // Makes the tenant of that name if it is new. Ids are used once.
   Tenant& Set(const TenantPolicy& policy);
-  // It must be there.
+  // Does nothing without it.
   void Remove(quota::TenantId id);
   // Of the next tenant that is new.
   [[nodiscard]] quota::TenantId next_id() const { return {next_id_}; }
 
-  // They must be there.
-  [[nodiscard]] Tenant& at(quota::TenantId id) { return tenants_.at(id); }
-  [[nodiscard]] const Tenant& at(quota::TenantId id) const {
-    return tenants_.at(id);
-  }
   // Null: there is none.
   [[nodiscard]] const Tenant* Find(quota::TenantId id) const;
   [[nodiscard]] const Tenant* Find(absl::string_view name) const;
@@ -40,7 +38,10 @@ class TenantTable {
   [[nodiscard]] absl::StatusOr<quota::TenantId> Of(
       const PeerIdentity& peer, absl::string_view by_default) const;
 
-  // Pairs of an id and a tenant, by their ids.
+  // Pairs of an id and a tenant, by their ids; those from `id` on.
+  [[nodiscard]] auto From(quota::TenantId id) const {
+    return tenants_.lower_bound(id);
+  }
   [[nodiscard]] auto begin() const { return tenants_.begin(); }
   [[nodiscard]] auto end() const { return tenants_.end(); }
   // The first whose name comes after that one; null: there is none.
@@ -48,8 +49,15 @@ class TenantTable {
   [[nodiscard]] size_t size() const { return tenants_.size(); }
 
  private:
+  void List(const Tenant& tenant);
+  void Unlist(const Tenant& tenant);
+
   std::map<quota::TenantId, Tenant> tenants_;
   std::map<std::string, quota::TenantId, std::less<>> ids_;
+  // How a peer is known: of those who have a uid, the first counts. A token is
+  // found by its hash, which says nothing of how much of a guess was right.
+  std::set<std::pair<uint32_t, quota::TenantId>> by_uid_;
+  std::set<std::pair<size_t, quota::TenantId>> by_token_;
   uint64_t next_id_ = 1;
 };
 

@@ -1,17 +1,33 @@
-// What operators change: tenants and pools.
+// Changes by operators: tenants and pools.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "broker/machine/machine.h"
+#include "broker/machine/news.h"
+#include "broker/machine/operator_desk.h"
 #include "broker/machine/refusals.h"
-#include "broker/machine/turn.h"
 #include "broker/tenant_name.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
+namespace {
 
-absl::Status Machine::CheckTenant(const TenantPolicy& policy) const {
+v1::Change ChangeOf(const State& state, quota::TenantId tenant,
+                    const Pool& pool) {
+  const quota::TenantPoolView view = *state.engine->TenantPool(tenant, pool.id);
+  const uint64_t to_come =
+      view.requested_guarantee_bytes - view.effective_guarantee_bytes;
+  v1::Change change;
+  change.set_device(pool.uuid());
+  change.set_remaining_bytes(std::max(to_come, view.over_limit_bytes));
+  change.set_state(change.remaining_bytes() == 0 ? v1::Change::APPLIED
+                                                 : v1::Change::PENDING);
+  return change;
+}
+
+}  // namespace
+
+absl::Status OperatorDesk::CheckTenant(const TenantPolicy& policy) const {
   if (!IsValidTenantName(policy.name)) {
     return proto::MakeError(v1::BAD_REQUEST, kTenantNameRule,
                             {.field = "name"});
@@ -24,162 +40,147 @@ absl::Status Machine::CheckTenant(const TenantPolicy& policy) const {
   for (const auto& [device, quota] : policy.device_quotas) {
     if (state_.FindPool(device) == nullptr) return NoSuchDevice(device);
   }
-  const Tenant* known = state_.tenants.Find(policy.name);
+  const Tenant* known = state_.tenants->Find(policy.name);
   const quota::TenantId id =
-      known != nullptr ? known->id : state_.tenants.next_id();
-  for (const auto& [pool_id, pool] : state_.pools) {
+      known != nullptr ? known->id : state_.tenants->next_id();
+  for (const auto& [pool_id, pool] : *state_.pools) {
     const quota::QuotaSet change{pool_id, id, policy.QuotaOn(pool->uuid())};
-    if (std::optional<quota::Refusal> refusal = state_.engine.Check(change)) {
+    if (std::optional<quota::Refusal> refusal = state_.engine->Check(change)) {
       return RefusalStatus(*refusal, pool->uuid());
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<v1::Change>> Machine::SetTenant(
+absl::StatusOr<std::vector<v1::Change>> OperatorDesk::SetTenant(
     const TenantPolicy& policy, Turn& turn) {
   if (absl::Status checked = CheckTenant(policy); !checked.ok()) return checked;
   std::vector<v1::Change> changes;
-  const bool known = state_.tenants.Find(policy.name) != nullptr;
-  const quota::TenantId id = state_.tenants.Set(policy).id;
-  turn.Publish(NewEvent(known ? "tenant_changed" : "tenant_created", id));
-  state_.host_books.SetLimit(
-      id, policy.reclaim.host_limit.Resolve(state_.host_books.capacity_bytes(),
+  const bool known = state_.tenants->Find(policy.name) != nullptr;
+  const quota::TenantId id = state_.tenants.Edit({}).Set(policy).id;
+  turn.Publish(
+      NewEvent(state_, known ? "tenant_changed" : "tenant_created", id));
+  host_.SetLimit(
+      id, policy.reclaim.host_limit.Resolve(state_.host_books->capacity_bytes(),
                                             device::kHostPoolGranularityBytes));
-  Tell(quota::TenantSet{id, policy.max_handles}, turn);
-  for (const auto& [pool_id, pool] : state_.pools) {
-    Tell(quota::QuotaSet{pool_id, id, policy.QuotaOn(pool->uuid())}, turn);
-    changes.push_back(ChangeOf(id, *pool));
-    AddStanding({.cause = quota::Cause::kOverLimit,
-                 .tenant = id,
-                 .pool = pool_id,
-                 .look = {}},
+  quota_.Tell(quota::TenantSet{id, policy.max_handles}, turn);
+  for (const auto& [pool_id, pool] : *state_.pools) {
+    quota_.Tell(quota::QuotaSet{pool_id, id, policy.QuotaOn(pool->uuid())},
                 turn);
+    changes.push_back(ChangeOf(state_, id, *pool));
+    reclaimer_.AddStanding({.cause = quota::Cause::kOverLimit,
+                            .tenant = id,
+                            .pool = pool_id,
+                            .look = {}},
+                           turn);
   }
   return changes;
 }
 
-v1::Change Machine::ChangeOf(quota::TenantId tenant, const Pool& pool) const {
-  const quota::TenantPoolView view = *state_.engine.TenantPool(tenant, pool.id);
-  const uint64_t to_come =
-      view.requested_guarantee_bytes - view.effective_guarantee_bytes;
-  v1::Change change;
-  change.set_device(pool.uuid());
-  change.set_remaining_bytes(std::max(to_come, view.over_limit_bytes));
-  change.set_state(change.remaining_bytes() == 0 ? v1::Change::APPLIED
-                                                 : v1::Change::PENDING);
-  return change;
-}
-
-absl::Status Machine::CheckDeleteTenant(absl::string_view name) const {
-  const Tenant* tenant = state_.tenants.Find(name);
+absl::Status OperatorDesk::CheckDeleteTenant(absl::string_view name) const {
+  const Tenant* tenant = state_.tenants->Find(name);
   if (tenant == nullptr) return NoSuchTenant(name);
-  if (!tenant->sessions.empty()) {
+  if (!state_.sessions->OfTenant(tenant->id).empty()) {
     return proto::MakeError(
         v1::BAD_STATE,
         absl::StrCat(
             "the tenant has live sessions: end them first (`gmb session "
             "list` shows them), or delete it with --wait: tenant=",
-            name, " sessions=", tenant->sessions.size()));
+            name, " sessions=", state_.sessions->OfTenant(tenant->id).size()));
   }
   if (std::optional<quota::Refusal> refusal =
-          state_.engine.Check(quota::TenantRemove{tenant->id})) {
+          state_.engine->Check(quota::TenantRemove{tenant->id})) {
     return RefusalStatus(*refusal, "");
   }
   return absl::OkStatus();
 }
 
-absl::Status Machine::DeleteTenant(absl::string_view name, Turn& turn) {
+absl::Status OperatorDesk::DeleteTenant(absl::string_view name, Turn& turn) {
   if (absl::Status checked = CheckDeleteTenant(name); !checked.ok())
     return checked;
-  const Tenant* tenant = state_.tenants.Find(name);
+  const Tenant* tenant = state_.tenants->Find(name);
   // A session may have come since the check.
   if (tenant == nullptr) return NoSuchTenant(name);
-  if (!tenant->sessions.empty()) {
+  if (!state_.sessions->OfTenant(tenant->id).empty()) {
     return proto::MakeError(
         v1::BAD_STATE, "the tenant has just opened a session: end it first");
   }
   const quota::TenantId id = tenant->id;
   if (std::optional<quota::Refusal> refusal =
-          state_.engine.Check(quota::TenantRemove{id})) {
+          state_.engine->Check(quota::TenantRemove{id})) {
     return RefusalStatus(*refusal, "");
   }
-  turn.Publish(NewEvent("tenant_deleted", id));
-  const auto its = [id](const StandingDemand& demand) {
-    return demand.tenant == id;
-  };
-  for (StandingDemand& demand : state_.standing) {
-    if (its(demand)) FinishStanding(&demand, {}, turn);
-  }
-  state_.standing.remove_if(its);
-  Tell(quota::TenantRemove{id}, turn);
-  state_.tenants.Remove(id);
-  state_.host_books.ForgetTenant(id);
-  state_.reclaim.ForgetTenant(id);
-  state_.departures.erase(id);
+  turn.Publish(NewEvent(state_, "tenant_deleted", id));
+  reclaimer_.EndStandingOf(id, turn);
+  quota_.Tell(quota::TenantRemove{id}, turn);
+  state_.tenants.Edit({}).Remove(id);
+  host_.ForgetTenant(id);
+  index_.ForgetTenant(id);
+  state_.departures.Edit({}).erase(id);
   return absl::OkStatus();
 }
 
-absl::StatusOr<TenantPolicy> Machine::GetPolicy(absl::string_view name) const {
-  const Tenant* tenant = state_.tenants.Find(name);
+absl::StatusOr<TenantPolicy> OperatorDesk::GetPolicy(
+    absl::string_view name) const {
+  const Tenant* tenant = state_.tenants->Find(name);
   if (tenant == nullptr) return NoSuchTenant(name);
   return tenant->policy;
 }
 
-absl::StatusOr<quota::TenantId> Machine::IdOf(absl::string_view name) const {
-  const Tenant* tenant = state_.tenants.Find(name);
+absl::StatusOr<quota::TenantId> OperatorDesk::IdOf(
+    absl::string_view name) const {
+  const Tenant* tenant = state_.tenants->Find(name);
   if (tenant == nullptr) return NoSuchTenant(name);
   return tenant->id;
 }
 
-absl::StatusOr<std::string> Machine::ResolveDevice(
+absl::StatusOr<std::string> OperatorDesk::ResolveDevice(
     absl::string_view device) const {
   const Pool* pool = state_.FindPool(device);
   if (pool == nullptr) return NoSuchDevice(device);
   return pool->uuid();
 }
 
-absl::Status Machine::CheckResize(const std::string& device,
-                                  const quota::Amount& size) const {
+absl::Status OperatorDesk::CheckResize(const std::string& device,
+                                       const quota::Amount& size) const {
   const Pool* pool = state_.FindPool(device);
   if (pool == nullptr) return NoSuchDevice(device);
   const uint64_t bytes = pool->ResolveSize(size);
-  if (!size.IsValid() || bytes == 0 || bytes > pool->baseline_bytes) {
+  if (!size.IsValid() || bytes == 0 || bytes > pool->device->baseline_bytes) {
     return proto::MakeError(
         v1::BAD_REQUEST,
         absl::StrCat(
             "a pool is at least one granule and at most the device's memory "
             "that others leave free: bytes=",
-            bytes, " free_bytes=", pool->baseline_bytes),
+            bytes, " free_bytes=", pool->device->baseline_bytes),
         {.field = "size"});
   }
   const quota::PoolSet change{pool->id, bytes, pool->info.granularity_bytes};
-  if (std::optional<quota::Refusal> refusal = state_.engine.Check(change)) {
+  if (std::optional<quota::Refusal> refusal = state_.engine->Check(change)) {
     return RefusalStatus(*refusal, pool->uuid());
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Change> Machine::ResizePool(const std::string& device,
-                                               const quota::Amount& size,
-                                               Turn& turn) {
+absl::StatusOr<v1::Change> OperatorDesk::ResizePool(const std::string& device,
+                                                    const quota::Amount& size,
+                                                    Turn& turn) {
   if (absl::Status checked = CheckResize(device, size); !checked.ok())
     return checked;
   v1::Change change;
   Pool* pool = state_.FindPool(device);
   const uint64_t bytes = pool->ResolveSize(size);
-  pool->wanted = size;
-  Tell(quota::PoolSet{pool->id, bytes, pool->info.granularity_bytes}, turn);
-  v1::Event event = NewEvent("pool_resized", std::nullopt);
+  pools_.SetSize(pool, size, turn);
+  v1::Event event = NewEvent(state_, "pool_resized", std::nullopt);
   event.set_device(pool->uuid());
   event.set_bytes(bytes);
   turn.Publish(std::move(event));
-  AddStanding(
+  reclaimer_.AddStanding(
       {.cause = quota::Cause::kPoolShrink, .pool = pool->id, .look = {}}, turn);
-  // It is applied when the device has the rest back, and not before. What is
-  // unreturned or missing is no part of a shrink.
-  const Composition held = pool->slabs.composition();
-  const quota::PoolView view = *state_.engine.Pool(pool->id);
+  // It is applied when the device has the rest back, and not before. Bytes that
+  // are unreturned or missing are no part of a shrink.
+  const Composition held = pool->slabs->composition();
+  const quota::PoolView view = *state_.engine->Pool(pool->id);
   const uint64_t held_bytes = std::max(
       view.capacity_bytes, held.granted_bytes + held.returned_bytes +
                                held.ready_bytes + held.scrubbing_bytes);
@@ -191,26 +192,25 @@ absl::StatusOr<v1::Change> Machine::ResizePool(const std::string& device,
   return change;
 }
 
-absl::StatusOr<uint64_t> Machine::DrainPool(const std::string& device,
-                                            bool draining, Turn& turn) {
+absl::StatusOr<uint64_t> OperatorDesk::DrainPool(const std::string& device,
+                                                 bool draining, Turn& turn) {
   uint64_t leased = 0;
   Pool* pool = state_.FindPool(device);
   if (pool == nullptr) return NoSuchDevice(device);
-  if (!draining && (pool->lost || state_.drain_until.has_value())) {
+  if (!draining && (pool->device->lost || state_.drain_until->has_value())) {
     return proto::MakeError(
         v1::BAD_STATE,
         "the device is lost, or the broker is stopping: a restart "
         "of the broker brings it back into service");
   }
-  pool->draining = draining;
-  Tell(quota::PoolDrain{pool->id, draining}, turn);
-  v1::Event event =
-      NewEvent(draining ? "pool_draining" : "pool_in_service", std::nullopt);
+  pools_.SetDraining(pool, draining, turn);
+  v1::Event event = NewEvent(
+      state_, draining ? "pool_draining" : "pool_in_service", std::nullopt);
   event.set_device(pool->uuid());
   turn.Publish(std::move(event));
-  AddStanding({.cause = quota::Cause::kPoolDrain, .pool = pool->id, .look = {}},
-              turn);
-  leased = state_.engine.Pool(pool->id)->leased_bytes;
+  reclaimer_.AddStanding(
+      {.cause = quota::Cause::kPoolDrain, .pool = pool->id, .look = {}}, turn);
+  leased = state_.engine->Pool(pool->id)->leased_bytes;
   return leased;
 }
 

@@ -4,9 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/types/span.h"
-#include "broker/machine/machine.h"
-#include "broker/machine/turn.h"
+#include "broker/machine/news.h"
+#include "broker/machine/reclaimer.h"
 #include "broker/machine/wire_form.h"
 #include "quota/planner.h"
 
@@ -20,98 +19,110 @@ constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 }  // namespace
 
 // The first plan that counts on trims says until when they are waited for.
-void Machine::RememberTrims(quota::RequestId request, const quota::Plan& plan,
-                            Pool* pool) const {
+void Reclaimer::RememberTrims(quota::RequestId request, const quota::Plan& plan,
+                              Pool* pool) {
   if (plan.trim_by == quota::Instant::Max()) return;
-  if (!pool->trim_by.emplace(request, plan.trim_by).second) return;
-  for (auto it = pool->trim_by.begin(); it != pool->trim_by.end();) {
-    const auto entry = it++;
-    if (!state_.engine.IsWaiting(entry->first)) pool->trim_by.erase(entry);
-  }
+  auto& trim_by = pool->plan.Edit({}).trim_by;
+  if (trim_by.emplace(request, plan.trim_by).second) ForgetTrims(pool);
 }
 
-// Of a lease that its session gives back.
-void Machine::CountTrimmed(Session* session, const Lease& lease) {
-  const bool stays = lease.shared && (lease.mappings.size() > 1 ||
-                                      (lease.request.keep && !lease.dropped));
-  if (stays || lease.residence == Residence::kEvicted) return;
+// Of requests that wait no longer.
+void Reclaimer::ForgetTrims(Pool* pool) {
+  absl::erase_if(pool->plan.Edit({}).trim_by, [this](const auto& entry) {
+    return !state_.engine->IsWaiting(entry.first);
+  });
+}
+
+void Reclaimer::CountTrimmed(Session* session, const Lease& lease) {
+  const bool stays = lease.sharing->shared &&
+                     (lease.move->mappings.size() > 1 ||
+                      (lease.request.keep && !lease.sharing->dropped));
+  if (stays || lease.move->residence == Residence::kEvicted) return;
   const quota::PoolId pool = lease.request.pool;
-  if (session->trim.has_value()) {
-    const Pool* asked = state_.FindPool(session->trim->device());
+  if (session->trims->trim.has_value()) {
+    const Pool* asked = state_.FindPool(session->trims->trim->device());
     if (asked != nullptr && asked->id == pool)
-      session->trim_given_bytes += lease.bytes;
+      session->trims.Edit({}).trim_given_bytes += lease.bytes;
     return;
   }
   // Late, and still what it was asked for.
-  const auto back_off = session->trim_back_off.find(pool);
-  if (back_off == session->trim_back_off.end()) return;
+  auto& back_offs = session->trims.Edit({}).trim_back_off;
+  const auto back_off = back_offs.find(pool);
+  if (back_off == back_offs.end()) return;
   uint64_t& owed_bytes = back_off->second.owed_bytes;
   owed_bytes -= std::min(owed_bytes, lease.bytes);
   if (owed_bytes > 0) return;
-  session->trim_back_off.erase(back_off);
-  state_.reclaim.MarkChanged(pool, *session->tenant);
+  back_offs.erase(back_off);
+  index_.MarkChanged(pool, *session->tenant);
 }
 
-void Machine::AskToTrim(const quota::TrimTarget& target, quota::Instant by,
-                        Turn& turn) {
-  Session* session = state_.sessions.Find(target.session.value);
-  if (session == nullptr || session->trim.has_value()) return;
+void Reclaimer::AskToTrim(const quota::TrimTarget& target, quota::Instant by,
+                          Turn& turn) {
+  Session* session = state_.sessions->Find(target.session.value);
+  if (session == nullptr || session->trims->trim.has_value()) return;
   // Asked once; the program says anew what it has after that.
-  session->trimmable.erase(target.pool);
+  session->trims.Edit({}).trimmable.erase(target.pool);
   v1::BrokerMessage message;
   v1::Trim* trim = message.mutable_trim();
-  trim->set_trim(++session->last_trim);
+  trim->set_trim(++session->trims.Edit({}).last_trim);
   trim->set_device(state_.PoolAt(target.pool).uuid());
   trim->set_bytes(target.bytes);
   *trim->mutable_within() =
       ToProto(std::max(by - turn.now(), quota::Nanoseconds(0)));
-  session->trim = *trim;
-  session->trim_by = by;
-  session->trim_given_bytes = 0;
-  v1::Event event = NewEvent("trim_asked", session->tenant);
+  session->trims.Edit({}).trim = *trim;
+  session->trims.Edit({}).trim_by = by;
+  session->trims.Edit({}).trim_given_bytes = 0;
+  v1::Event event = NewEvent(state_, "trim_asked", session->tenant);
   event.set_session_id(session->id);
   event.set_device(trim->device());
   event.set_bytes(trim->bytes());
   turn.Publish(std::move(event));
-  Say(session, std::move(message), turn);
+  sessions_.Say(session, std::move(message), turn);
 }
 
-void Machine::OnTrimmed(Session* session, const v1::Trimmed& trimmed,
-                        Turn& turn) {
-  if (!session->trim.has_value() || session->trim->trim() != trimmed.trim()) {
+void Reclaimer::OnTrimmed(Session* session, const v1::Trimmed& trimmed,
+                          Turn& turn) {
+  if (!session->trims->trim.has_value() ||
+      session->trims->trim->trim() != trimmed.trim()) {
     return;
   }
-  if (const Pool* pool = state_.FindPool(session->trim->device())) {
+  if (const Pool* pool = state_.FindPool(session->trims->trim->device())) {
     const quota::Instant now = turn.now();
-    state_.reclaim.MarkChanged(pool->id, *session->tenant);
-    const uint64_t given_bytes = session->trim_given_bytes;
-    if (given_bytes < session->trim->bytes()) {
-      session->trim_back_off[pool->id] = {
+    index_.MarkChanged(pool->id, *session->tenant);
+    const uint64_t given_bytes = session->trims->trim_given_bytes;
+    if (given_bytes < session->trims->trim->bytes()) {
+      session->trims.Edit({}).trim_back_off[pool->id] = {
           .until = now + kBackOff,
-          .owed_bytes = session->trim->bytes() - given_bytes};
+          .owed_bytes = session->trims->trim->bytes() - given_bytes};
     }
   }
-  v1::Event event = NewEvent("trim_answered", session->tenant);
+  v1::Event event = NewEvent(state_, "trim_answered", session->tenant);
   event.set_session_id(session->id);
-  event.set_device(session->trim->device());
+  event.set_device(session->trims->trim->device());
   if (trimmed.busy()) event.set_message("it could not look after it in time");
   turn.Publish(std::move(event));
-  session->trim.reset();
-  if (session->trimmable.empty()) state_.trimmers.erase(session->id);
+  session->trims.Edit({}).trim.reset();
+  if (session->trims->trimmable.empty())
+    state_.trimmers.Edit({}).erase(session->id);
 }
 
-void Machine::SetTrimmable(Session* session,
-                           const v1::SetTrimmable& trimmable) {
-  session->trimmable.clear();
-  if (!session->trim.has_value()) state_.trimmers.erase(session->id);
+void Reclaimer::SetTrimmable(Session* session,
+                             const v1::SetTrimmable& trimmable) {
+  session->trims.Edit({}).trimmable.clear();
+  if (!session->trims->trim.has_value())
+    state_.trimmers.Edit({}).erase(session->id);
   for (const auto& device : trimmable.devices()) {
     const Pool* pool = state_.FindPool(device.device());
     if (pool == nullptr || device.bytes() == 0) continue;
-    session->trimmable[pool->id] =
+    session->trims.Edit({}).trimmable[pool->id] =
         std::min(device.bytes(), quota::kMaxPoolBytes);
-    state_.trimmers.insert(session->id);
-    state_.reclaim.MarkChanged(pool->id, *session->tenant);
+    state_.trimmers.Edit({}).insert(session->id);
+    index_.MarkChanged(pool->id, *session->tenant);
   }
+}
+
+void Reclaimer::Forget(const Session& session) {
+  state_.trimmers.Edit({}).erase(session.id);
 }
 
 }  // namespace gmb::broker

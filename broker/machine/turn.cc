@@ -1,4 +1,4 @@
-// What one turn of the machine leaves to be done.
+// The work that one turn of the machine leaves to be done.
 #include "broker/machine/turn.h"
 
 #include "broker/machine/wire_form.h"

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <list>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,7 +19,7 @@ namespace gmb::broker {
 // it, in order: effects for others, and work of the machine's own, which it
 // drains before the turn ends. Time stands still within a turn.
 //
-// The machine has no lock of its own. Who makes a Turn holds the lock that
+// The machine has no lock of its own. The maker of a Turn holds the lock that
 // guards the machine: so a function that is given one may change the state.
 class Turn {
  public:
@@ -36,12 +35,10 @@ class Turn {
   void Publish(v1::Event event);
   // A session that has ended is destroyed once the lock is given up: its gate's
   // page is unmapped then, and its process's fd closed.
-  void Bury(std::unique_ptr<Session> session) {
-    buried_.push_back(std::move(session));
-  }
+  void Bury(Placed<Session> session) { buried_.push_back(std::move(session)); }
 
-  // The machine's own work goes depth first: what a piece of it queues comes, in
-  // its order, before everything that was queued earlier.
+  // The machine's own work goes depth first: what a piece of it queues comes,
+  // in its order, before everything that was queued earlier.
   void Queue(Work work) { fresh_.push_back(std::move(work)); }
   // The next piece, until the next call; null when all is done, or the turn has
   // done too much.
@@ -53,7 +50,7 @@ class Turn {
   [[nodiscard]] std::vector<Effect> TakeEffects() {
     return std::exchange(effects_, {});
   }
-  [[nodiscard]] std::vector<std::unique_ptr<Session>> TakeBuried() {
+  [[nodiscard]] std::vector<Placed<Session>> TakeBuried() {
     return std::exchange(buried_, {});
   }
 
@@ -66,7 +63,7 @@ class Turn {
   std::list<Work> doing_;
   uint64_t steps_ = 0;
   uint64_t most_steps_ = std::numeric_limits<uint64_t>::max();
-  std::vector<std::unique_ptr<Session>> buried_;
+  std::vector<Placed<Session>> buried_;
 };
 
 }  // namespace gmb::broker

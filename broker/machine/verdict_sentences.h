@@ -1,21 +1,25 @@
 #ifndef GMB_BROKER_MACHINE_VERDICT_SENTENCES_H_
 #define GMB_BROKER_MACHINE_VERDICT_SENTENCES_H_
 
-#include <optional>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "broker/machine/state.h"
-#include "quota/planner.h"
-#include "quota/units.h"
+#include "quota/reclaim.h"
 
 namespace gmb::broker {
 
-// Why leases stay, one sentence a reason, those that hold most first. `tenant`:
-// its leases alone.
+// The leases that have it, and what they come to.
+struct VerdictSum {
+  uint64_t leases = 0;
+  uint64_t bytes = 0;
+};
+using VerdictSums = std::map<quota::Verdict, VerdictSum>;
+
+// Why leases stay, one sentence a reason, those that hold most first.
 [[nodiscard]] std::vector<std::string> VerdictSentences(
-    const State& state, const std::vector<quota::LeaseVerdict>& why,
-    std::optional<quota::TenantId> tenant);
+    const VerdictSums& sums);
 
 }  // namespace gmb::broker
 

@@ -104,7 +104,7 @@ google::protobuf::Duration ToProto(quota::Nanoseconds duration) {
 
 v1::BrokerMessage MoveMessage(const Lease& lease, const Mapping& mapping) {
   v1::BrokerMessage message;
-  if (lease.residence == Residence::kEvicting) {
+  if (lease.move->residence == Residence::kEvicting) {
     message.mutable_evict()->set_lease_id(lease.id.value);
     message.mutable_evict()->set_move(mapping.move);
     return message;
@@ -112,7 +112,7 @@ v1::BrokerMessage MoveMessage(const Lease& lease, const Mapping& mapping) {
   v1::Map* map = message.mutable_map();
   map->set_lease_id(lease.id.value);
   map->set_move(mapping.move);
-  map->set_slabs(static_cast<uint32_t>(lease.slabs.size()));
+  map->set_slabs(static_cast<uint32_t>(lease.held->slabs.size()));
   map->set_bytes(lease.bytes);
   return message;
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "broker/machine/lease_users.h"
+#include "broker/machine/recalls.h"
 #include "broker/machine/wire_form.h"
 
 namespace gmb::broker::report {
@@ -29,18 +29,18 @@ std::string Waiters(size_t attaches) {
 std::string ExplainReturn(const State& state, const Lease& lease,
                           v1::WaitingAttach* shown) {
   shown->set_waits_for(v1::WaitingAttach::RETURN);
-  if (IsAskedBack(state, lease)) {
-    const uint64_t session = state.restoring.at(*lease.asked_back).session;
+  if (const Returning* asked = ReturningOf(state, lease)) {
+    const uint64_t session = asked->session;
     shown->set_on_session_id(session);
     return absl::StrCat("it is evicted, and session ", session,
                         " asks it back, with a request for memory that is "
                         "shown here as well");
   }
-  if (lease.awaits_pause) {
+  if (*lease.awaits_pause) {
     return "the sessions that have it are being paused so that its memory can "
            "be taken; once that is over it is evicted and asked back, or stays";
   }
-  if (lease.residence == Residence::kEvicting)
+  if (lease.move->residence == Residence::kEvicting)
     return "it is leaving the device, and will be asked back then";
   return "it is on its way back to the device";
 }
@@ -53,7 +53,7 @@ std::string ExplainName(const State& state, const SharedName& name,
     return ExplainReturn(state, state.LeaseAt(*name.lease), shown);
   const std::string writer = SessionText(state.SessionAt(name.writer));
   shown->set_on_session_id(name.writer);
-  if (state.pending.contains(name.request)) {
+  if (state.pending->contains(name.request)) {
     shown->set_waits_for(v1::WaitingAttach::MEMORY);
     return absl::StrCat("its writer, ", writer,
                         ", waits for the memory itself, with a request that "
@@ -74,7 +74,7 @@ void AddAttaching(const State& state, const Tenant& tenant, quota::Instant now,
   size_t names_left_out = 0;
   size_t rows_left_out = 0;
   size_t names = 0;
-  for (const SharedName* name : state.shared_names.OfTenant(tenant.id)) {
+  for (const SharedName* name : state.shared_names->OfTenant(tenant.id)) {
     if (name->waiting.empty()) continue;
     if (++names > kMostNames) {
       ++names_left_out;

@@ -26,9 +26,9 @@ void AddUnreturnedDiagnosis(const State& state, const Pool& pool,
   size_t shown = 0;
   uint64_t stuck_bytes = 0;           // of tenants
   uint64_t stuck_orphaned_bytes = 0;  // of tenants that were deleted
-  for (const auto& [holder, stuck] : pool.reading.stuck) {
+  for (const auto& [holder, stuck] : pool.device->reading.stuck) {
     const Tenant* tenant =
-        holder.has_value() ? state.tenants.Find(*holder) : nullptr;
+        holder.has_value() ? state.tenants->Find(*holder) : nullptr;
     const std::string whose = tenant != nullptr
                                   ? absl::StrCat("tenant ", tenant->policy.name)
                               : holder.has_value() ? "of a deleted tenant"
@@ -45,20 +45,20 @@ void AddUnreturnedDiagnosis(const State& state, const Pool& pool,
       stuck_orphaned_bytes += stuck.bytes;
     }
   }
-  if (pool.reading.stuck.size() > shown) {
+  if (pool.device->reading.stuck.size() > shown) {
     *response->add_findings() = NewFinding(
         v1::Finding::PROBLEM, pool.uuid(),
-        absl::StrCat("likewise of ", pool.reading.stuck.size() - shown,
+        absl::StrCat("likewise of ", pool.device->reading.stuck.size() - shown,
                      " more tenants"));
   }
-  if (pool.orphaned_bytes > stuck_orphaned_bytes) {
+  if (pool.device->orphaned_bytes > stuck_orphaned_bytes) {
     *response->add_findings() = NewFinding(
         v1::Finding::WARNING, pool.uuid(),
-        absl::StrCat(
-            proto::FormatBytes(pool.orphaned_bytes - stuck_orphaned_bytes),
-            " of the pool are missing: clients of tenants that were "
-            "deleted released them and still hold them; they come "
-            "back when those processes end"));
+        absl::StrCat(proto::FormatBytes(pool.device->orphaned_bytes -
+                                        stuck_orphaned_bytes),
+                     " of the pool are missing: clients of tenants that were "
+                     "deleted released them and still hold them; they come "
+                     "back when those processes end"));
   }
   const v1::PoolStatus status = OfPool(state, pool);
   if (status.unreturned_bytes() <= stuck_bytes) return;
@@ -101,15 +101,15 @@ v1::DiagnoseResponse Diagnose(const State& state,
     *response.add_findings() =
         NewFinding(severity, subject, std::move(message));
   };
-  for (const auto& [id, pool] : state.pools) {
+  for (const auto& [id, pool] : *state.pools) {
     const v1::PoolStatus status = OfPool(state, *pool);
     const bool is_host = pool->info.kind == device::DeviceKind::kHost;
-    if (!pool->problem.empty())
-      add(v1::Finding::PROBLEM, pool->uuid(), pool->problem);
-    if (pool->missing_bytes > 0) {
+    if (!pool->device->problem.empty())
+      add(v1::Finding::PROBLEM, pool->uuid(), pool->device->problem);
+    if (pool->device->missing_bytes > 0) {
       add(v1::Finding::PROBLEM, pool->uuid(),
           absl::StrCat(
-              proto::FormatBytes(pool->missing_bytes),
+              proto::FormatBytes(pool->device->missing_bytes),
               " of the pool are missing: processes outside the broker hold ",
               proto::FormatBytes(status.outside_bytes()),
               ", more than the headroom; find them with nvidia-smi, or raise "
@@ -133,18 +133,18 @@ v1::DiagnoseResponse Diagnose(const State& state,
   if (!state.options.few_files.empty())
     add(v1::Finding::WARNING, "open files", state.options.few_files);
   *response.add_findings() = UseOf(
-      "handles", state.engine.handles(), state.options.max_handles, "in use",
+      "handles", state.engine->handles(), state.options.max_handles, "in use",
       ": raise --max-handles and the limit on open files, or use larger "
       "leases");
   *response.add_findings() =
-      UseOf("sessions", state.sessions.clients(), state.options.max_sessions,
+      UseOf("sessions", state.sessions->clients(), state.options.max_sessions,
             "open", ": raise --max-sessions and the limit on open files");
-  if (state.tenants.size() == 0) {
+  if (state.tenants->size() == 0) {
     add(v1::Finding::WARNING, "tenants",
         "there is no tenant, so no process can lease memory: `gmb tenant set "
         "NAME --limit 50%`");
   }
-  if (state.drain_until.has_value()) {
+  if (state.drain_until->has_value()) {
     add(v1::Finding::WARNING, "broker",
         "the broker is draining: it makes no new grants");
   }

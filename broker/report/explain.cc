@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "broker/machine/reclaim_rows.h"
 #include "broker/machine/refusals.h"
-#include "broker/machine/verdict_sentences.h"
+#include "broker/machine/verdict_walk.h"
 #include "broker/machine/wire_form.h"
 #include "broker/report/attaching.h"
 #include "broker/report/report.h"
@@ -55,7 +55,7 @@ std::vector<std::string> WaitFindings(const State& state,
                      " more requests of its own wait behind these"));
   }
   for (const quota::ClaimView& claim : explanation.claims) {
-    const Tenant* owner = state.tenants.Find(claim.tenant);
+    const Tenant* owner = state.tenants->Find(claim.tenant);
     if (owner == nullptr) continue;
     const std::string waits = absl::StrCat(owner->policy.name, " waits for ",
                                            proto::FormatBytes(claim.bytes));
@@ -80,7 +80,7 @@ std::vector<std::string> WaitFindings(const State& state,
   }
   if (!explanation.waiting.empty()) {
     for (const quota::Borrower& borrower : explanation.borrowers) {
-      const Tenant* other = state.tenants.Find(borrower.tenant);
+      const Tenant* other = state.tenants->Find(borrower.tenant);
       if (other == nullptr) continue;
       findings.push_back(absl::StrCat(
           other->policy.name, " borrows ",
@@ -95,11 +95,11 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
                  quota::Instant now, const quota::Explanation& explanation,
                  v1::ExplainResponse* response) {
   const quota::TenantPoolView view =
-      *state.engine.TenantPool(tenant.id, pool.id);
+      *state.engine->TenantPool(tenant.id, pool.id);
   auto add = [&](const std::string& sentence) {
     response->add_findings(absl::StrCat(pool.uuid(), ": ", sentence));
   };
-  if (!pool.problem.empty()) add(pool.problem);
+  if (!pool.device->problem.empty()) add(pool.device->problem);
   if (explanation.draining) add("the pool is draining and makes no new grants");
   if (view.over_limit_bytes > 0) {
     add(absl::StrCat("over its limit by ",
@@ -113,9 +113,9 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
         proto::FormatBytes(view.requested_guarantee_bytes),
         " are in force; the rest is held by others and comes as they release"));
   }
-  const auto stuck = pool.reading.stuck.find(tenant.id);
+  const auto stuck = pool.device->reading.stuck.find(tenant.id);
   const uint64_t stuck_bytes =
-      stuck == pool.reading.stuck.end() ? 0 : stuck->second.bytes;
+      stuck == pool.device->reading.stuck.end() ? 0 : stuck->second.bytes;
   if (stuck_bytes > 0) add(StuckText(stuck->second));
   if (view.unreturned_bytes > stuck_bytes) {
     add(absl::StrCat(proto::FormatBytes(view.unreturned_bytes - stuck_bytes),
@@ -123,10 +123,11 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
                      "processes; they are charged "
                      "to it and come back when that process lets go or dies"));
   }
-  if (view.unreturned_bytes > 0 && pool.reading.unreturned_outside_bytes > 0) {
+  if (view.unreturned_bytes > 0 &&
+      pool.device->reading.unreturned_outside_bytes > 0) {
     add(absl::StrCat(
         "of all unreturned bytes the driver shows ",
-        proto::FormatBytes(pool.reading.unreturned_outside_bytes),
+        proto::FormatBytes(pool.device->reading.unreturned_outside_bytes),
         " in processes without a session, which took them while they changed "
         "hands; `gmb doctor` names these: end them"));
   }
@@ -154,25 +155,32 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
   }
 }
 
-// Why the leases of others stay where they are while this tenant waits.
-void AddReclaimFindings(const State& state, const Tenant& tenant,
-                        const Pool& pool, quota::Instant now,
-                        v1::ExplainResponse* response) {
+// Why the leases of others stay where they are while this tenant waits: looked
+// for if it lacks bytes there.
+std::optional<VerdictWalk> BeginWalk(const State& state, const Tenant& tenant,
+                                     const Pool& pool, quota::Instant now,
+                                     v1::ExplainResponse* response) {
   const auto shortage = ShortageIn(state, pool.id, true);
-  if (!shortage.has_value() || shortage->tenant != tenant.id) return;
-  std::vector<quota::LeaseVerdict> why;
-  const quota::Plan plan =
-      PlanFor(state, DemandOf(state, *shortage, now), now, &why);
+  if (!shortage.has_value() || shortage->tenant != tenant.id)
+    return std::nullopt;
   response->add_findings(absl::StrCat(
       pool.uuid(), ": ", proto::FormatBytes(shortage->lacking_bytes),
-      " have to be taken from others; reclaim ",
-      plan.empty()
+      " have to be taken from others; reclaim "));
+  return std::make_optional<VerdictWalk>(DemandOf(state, *shortage, now));
+}
+
+// The last sentence is ended by what the walk has found.
+void EndWalk(const State& state, const Pool& pool, quota::Instant now,
+             VerdictWalk* walk, v1::ExplainResponse* response) {
+  const VerdictWalk::Found found = walk->Finish(state, now);
+  absl::StrAppend(
+      response->mutable_findings(response->findings_size() - 1),
+      found.plan.empty()
           ? std::string("finds nothing that it may take now")
-          : absl::StrCat("can take ", proto::FormatBytes(plan.planned_bytes))));
-  for (const std::string& sentence :
-       VerdictSentences(state, why, std::nullopt)) {
+          : absl::StrCat("can take ",
+                         proto::FormatBytes(found.plan.planned_bytes)));
+  for (const std::string& sentence : found.sentences)
     response->add_findings(absl::StrCat(pool.uuid(), ": ", sentence));
-  }
 }
 
 // Rows are by pool, and within one by arrival.
@@ -196,36 +204,51 @@ void AddWaiting(const std::vector<quota::WaitingView>& waiting,
   }
 }
 
-// All but the waiting requests.
+// All but the waiting requests: one pool a slice at most.
 void AddFirst(const State& state, const Tenant& tenant, quota::Instant now,
-              v1::ExplainResponse* response) {
-  *response->mutable_tenant() = OfTenant(state, tenant);
-  for (const auto& [id, pool] : state.pools) {
-    const std::optional<quota::Explanation> explanation =
-        state.engine.Explain(tenant.id, id, {.most = kMostSentences});
-    if (!explanation.has_value()) continue;
-    AddFindings(state, tenant, *pool, now, *explanation, response);
-    AddReclaimFindings(state, tenant, *pool, now, response);
+              WhyTheyStay* why, v1::ExplainResponse* response) {
+  if (!response->has_tenant())
+    *response->mutable_tenant() = OfTenant(state, tenant);
+  if (why->walk.has_value()) {
+    if (!why->walk->GoOn(state, now, kLooksASlice)) return;
+    EndWalk(state, state.PoolAt(why->pool), now, &*why->walk, response);
+    why->walk.reset();
+    return;
   }
-  AddAttaching(state, tenant, now, response);
+  const auto next = state.pools->upper_bound(why->pool);
+  if (next == state.pools->end()) {
+    AddAttaching(state, tenant, now, response);
+    why->done = true;
+    return;
+  }
+  const Pool& pool = *next->second;
+  why->pool = pool.id;
+  const std::optional<quota::Explanation> explanation =
+      state.engine->Explain(tenant.id, pool.id, {.most = kMostSentences});
+  if (!explanation.has_value()) return;
+  AddFindings(state, tenant, pool, now, *explanation, response);
+  why->walk = BeginWalk(state, tenant, pool, now, response);
 }
 
 }  // namespace
 
 absl::Status AddExplanation(const State& state, absl::string_view tenant_name,
                             quota::Instant now, Page* page, size_t most_rows,
-                            v1::ExplainResponse* response) {
-  const Tenant* tenant = state.tenants.Find(tenant_name);
+                            WhyTheyStay* why, v1::ExplainResponse* response) {
+  const Tenant* tenant = state.tenants->Find(tenant_name);
   if (tenant == nullptr) return NoSuchTenant(tenant_name);
-  if (page->first()) AddFirst(state, *tenant, now, response);
+  if (page->first() && !why->done) {
+    AddFirst(state, *tenant, now, why, response);
+    return absl::OkStatus();
+  }
   const uint64_t after_pool = NumberIn(page->after, 0);
   uint64_t after_place = NumberIn(page->after, 1);
   const size_t before = static_cast<size_t>(response->waiting_size());
-  for (auto it = state.pools.lower_bound(quota::PoolId{after_pool});
-       it != state.pools.end(); ++it) {
+  for (auto it = state.pools->lower_bound(quota::PoolId{after_pool});
+       it != state.pools->end(); ++it) {
     if (it->first.value != after_pool) after_place = 0;
     const size_t rows = static_cast<size_t>(response->waiting_size()) - before;
-    AddWaiting(state.engine.WaitingOf(
+    AddWaiting(state.engine->WaitingOf(
                    tenant->id, it->first,
                    {.after_place = after_place, .most = most_rows - rows}),
                *it->second, now, page, response);

@@ -7,8 +7,8 @@
 namespace gmb::broker::report {
 
 v1::PoolStatus OfPool(const State& state, const Pool& pool) {
-  const quota::PoolView view = *state.engine.Pool(pool.id);
-  const Composition parts = pool.slabs.composition();
+  const quota::PoolView view = *state.engine->Pool(pool.id);
+  const Composition parts = pool.slabs->composition();
   v1::PoolStatus status;
   *status.mutable_device() = ToProto(pool.info);
   status.set_target_bytes(view.target_bytes);
@@ -20,17 +20,18 @@ v1::PoolStatus OfPool(const State& state, const Pool& pool) {
   status.set_scrubbing_bytes(parts.scrubbing_bytes);
   status.set_unreturned_bytes(parts.unreturned_bytes);
   status.set_missing_bytes(parts.missing_bytes);
-  status.set_outside_bytes(pool.reading.outside_bytes);
+  status.set_outside_bytes(pool.device->reading.outside_bytes);
   status.set_headroom_bytes(pool.headroom_bytes());
   status.set_headroom_left_bytes(pool.headroom_left_bytes());
   status.set_guaranteed_bytes(view.guaranteed_bytes);
-  status.set_slabs(pool.slabs.slabs());
-  status.set_ready_slab_bytes(pool.slabs.options().ready_slab_bytes);
+  status.set_slabs(parts.slabs);
+  status.set_ready_slab_bytes(pool.slabs->options().ready_slab_bytes);
   status.set_waiting(view.waiting);
   status.set_waiting_bytes(view.waiting_bytes);
   status.set_draining(view.draining);
-  status.set_problem(pool.problem);
-  status.set_unreturned_outside_bytes(pool.reading.unreturned_outside_bytes);
+  status.set_problem(pool.device->problem);
+  status.set_unreturned_outside_bytes(
+      pool.device->reading.unreturned_outside_bytes);
   return status;
 }
 
@@ -46,7 +47,7 @@ v1::HostPoolStatus OfHostPool(const State& state,
   status.set_done(progress.done);
   status.set_problem(progress.problem);
   status.set_pages(device::PageKindName(host_pool->page_kind()));
-  const HostBooks::Amounts& books = state.host_books.total();
+  const HostBooks::Amounts& books = state.host_books->total();
   status.set_reserved_bytes(books.reserved_bytes);
   status.set_placed_bytes(books.placed_bytes);
   status.set_held_bytes(books.true_bytes);

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "broker/machine/state.h"
+#include "broker/machine/verdict_walk.h"
 #include "broker/report/page.h"
 #include "device/hostpool/host_pool.h"
 #include "gmb/v1/admin.pb.h"
@@ -52,12 +54,19 @@ struct SessionSums {
                                        size_t most_rows, SessionSums* sums,
                                        v1::ListSessionsResponse* response);
 
-// For `gmb why`. The rows are the waiting requests; the first slice of the
-// first page has all the rest.
+// Why leases of others stay where they are takes more than one slice: kept from
+// slice to slice.
+struct WhyTheyStay {
+  quota::PoolId pool{};  // that has been told of, but for this
+  std::optional<VerdictWalk> walk;
+  bool done = false;
+};
+// For `gmb why`. The rows are the waiting requests; the first slices of the
+// first page have all the rest.
 [[nodiscard]] absl::Status AddExplanation(const State& state,
                                           absl::string_view tenant,
                                           quota::Instant now, Page* page,
-                                          size_t most_rows,
+                                          size_t most_rows, WhyTheyStay* why,
                                           v1::ExplainResponse* response);
 
 // For `gmb doctor`: all but what has to be looked for session by session.

@@ -35,10 +35,11 @@ v1::SessionInfo OfSession(const State& state, const Session& session,
   info.set_leased_bytes(sums.leased_bytes);
   info.set_evicted_bytes(sums.evicted_bytes);
   info.set_backed_bytes(sums.backed_bytes);
-  info.set_leases(session.leases.size());
-  info.set_waiting(session.pending.size() + session.restores.size() +
-                   state.shared_names.WaitingOf(session.id));
-  info.set_group(session.group);
+  info.set_leases(session.leases->size());
+  info.set_waiting(session.talk->pending.size() +
+                   session.waking->restores.size() +
+                   state.shared_names->WaitingOf(session.id));
+  info.set_group(*session.group);
   info.set_gate(GateState(session.gate->Look(now)));
   if (session.gate->pausing_until().has_value())
     info.set_gate(v1::SessionInfo::GATE_PAUSING);
@@ -51,9 +52,10 @@ v1::SessionInfo OfSession(const State& state, const Session& session,
 // null: there is none.
 const Session* NextSession(const State& state, const Tenant* only,
                            uint64_t after) {
-  if (only == nullptr) return state.sessions.FindAfter(after);
-  const auto it = only->sessions.upper_bound(after);
-  return it == only->sessions.end() ? nullptr : state.sessions.Find(*it);
+  if (only == nullptr) return state.sessions->FindAfter(after);
+  const auto& its = state.sessions->OfTenant(only->id);
+  const auto it = its.upper_bound(after);
+  return it == its.end() ? nullptr : state.sessions->Find(*it);
 }
 
 // Adds up leases of the session after those that were, at most as many as may
@@ -61,18 +63,18 @@ const Session* NextSession(const State& state, const Tenant* only,
 bool AddUp(const State& state, const Session& session, size_t* looks,
            SessionSums* sums) {
   if (sums->session != session.id) *sums = {.session = session.id};
-  auto it = session.leases.upper_bound(sums->last);
-  for (; it != session.leases.end() && *looks < kLooksASlice; ++it, ++*looks) {
+  auto it = session.leases->upper_bound(sums->last);
+  for (; it != session.leases->end() && *looks < kLooksASlice; ++it, ++*looks) {
     const Lease& lease = state.LeaseAt(*it);
     sums->last = *it;
     sums->leased_bytes += lease.bytes;
-    if (lease.residence == Residence::kEvicted) {
+    if (lease.move->residence == Residence::kEvicted) {
       sums->evicted_bytes += lease.bytes;
     } else {
       sums->backed_bytes += BackedBytes(state, lease);
     }
   }
-  return it == session.leases.end();
+  return it == session.leases->end();
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ absl::Status AddSessions(const State& state, absl::string_view tenant,
                          quota::Instant now, Page* page, size_t most_rows,
                          SessionSums* sums,
                          v1::ListSessionsResponse* response) {
-  const Tenant* only = state.tenants.Find(tenant);
+  const Tenant* only = state.tenants->Find(tenant);
   if (!tenant.empty() && only == nullptr) return NoSuchTenant(tenant);
   size_t rows = 0;
   size_t looks = 0;

@@ -7,7 +7,7 @@
 namespace gmb::broker::report {
 
 void Unkillable::Look(const State& state, Page* page) {
-  const Session* session = state.sessions.FindAfter(NumberIn(page->after));
+  const Session* session = state.sessions->FindAfter(NumberIn(page->after));
   for (size_t looks = 0; session != nullptr && looks < kLooksASlice; ++looks) {
     if (session->tenant.has_value() && session->peer.pidfd == nullptr) {
       const TenantPolicy& policy = state.TenantAt(*session->tenant).policy;
@@ -17,7 +17,7 @@ void Unkillable::Look(const State& state, Page* page) {
       }
     }
     page->after = KeyOf({session->id});
-    session = state.sessions.FindAfter(session->id);
+    session = state.sessions->FindAfter(session->id);
   }
   page->more = session != nullptr;
 }

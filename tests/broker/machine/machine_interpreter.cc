@@ -312,8 +312,9 @@ class Run {
     SetWait(Below(256) * 16, message.mutable_restore()->mutable_wait());
     client->restore = Send(client, message);
     // Its answer may have come within the call.
-    if (!world_.state().sessions.Find(client->session)) return;
-    const auto& waiting = world_.state().SessionAt(client->session).restores;
+    if (!world_.state().sessions->Find(client->session)) return;
+    const auto& waiting =
+        world_.state().SessionAt(client->session).waking->restores;
     if (!waiting.contains(client->restore)) client->restore = 0;
   }
   void GetQuota(SimClient* client) {
@@ -395,7 +396,7 @@ class Run {
       client->cells->left_at_ns.store(static_cast<uint64_t>(world_.now().ns));
       return;
     }
-    const Session* session = world_.state().sessions.Find(client->session);
+    const Session* session = world_.state().sessions->Find(client->session);
     if (session != nullptr && !session->gate->on()) return Use(client);
     const auto next = ipc::AfterEnter(ipc::GateWord(seen));
     if (!next.has_value()) {
@@ -409,7 +410,7 @@ class Run {
 
   // A scope: everything is mapped and is as it was left; then it is written.
   void Use(SimClient* client) {
-    const Session* session = world_.state().sessions.Find(client->session);
+    const Session* session = world_.state().sessions->Find(client->session);
     if (session == nullptr || client->breaks_rules) return;
     for (auto& [id, lease] : client->leases) {
       world_.Expect(lease.mapped,
@@ -476,7 +477,7 @@ class Run {
     policy.reclaim.min_residency = std::chrono::milliseconds(Below(8) * 10);
     if (Below(6) == 0) policy.reclaim.host_limit = quota::Amount::Fraction(0.2);
     world_.Do(absl::StrCat("set tenant ", name), [&](Turn& turn) {
-      (void)world_.machine().SetTenant(policy, turn).ok();
+      (void)world_.machine().operators().SetTenant(policy, turn).ok();
     });
   }
 
@@ -495,20 +496,20 @@ class Run {
             quota::Amount::Bytes((20 + Below(45)) * SimWorld::kGranule);
         const std::string device = UuidOf(SomePool());
         return world_.Do("resize", [&](Turn& turn) {
-          (void)machine.ResizePool(device, size, turn).ok();
+          (void)machine.operators().ResizePool(device, size, turn).ok();
         });
       }
       case 6: {
         const std::string device = UuidOf(SomePool());
         const bool draining = Below(16) == 0;
         return world_.Do("drain", [&](Turn& turn) {
-          (void)machine.DrainPool(device, draining, turn).ok();
+          (void)machine.operators().DrainPool(device, draining, turn).ok();
         });
       }
       case 7: {
         const std::string device = UuidOf(SomePool());
         return world_.Do("drain no more", [&](Turn& turn) {
-          (void)machine.DrainPool(device, false, turn).ok();
+          (void)machine.operators().DrainPool(device, false, turn).ok();
         });
       }
       case 8:
@@ -519,7 +520,7 @@ class Run {
         if (Below(2) == 0) return;
         return world_.Do(absl::StrCat("see off ", tenant), [&](Turn& turn) {
           ++asked_;
-          if (!machine
+          if (!machine.operators()
                    .StartDeparture(
                        tenant, std::chrono::milliseconds(Below(256) * 16),
                        [this, tenant](const absl::Status& done) {
@@ -531,20 +532,23 @@ class Run {
           }
         });
       case 12:
-        return world_.Do(absl::StrCat("delete tenant ", tenant),
-                         [&](Turn& turn) {
-                           if (machine.DeleteTenant(tenant, turn).ok())
-                             seen_off_.erase(tenant);
-                         });
+        return world_.Do(
+            absl::StrCat("delete tenant ", tenant), [&](Turn& turn) {
+              if (machine.operators().DeleteTenant(tenant, turn).ok())
+                seen_off_.erase(tenant);
+            });
       case 13:
         return world_.Do(absl::StrCat("stay ", tenant), [&](Turn& turn) {
           // The operator who saw it off has been answered, and lets it stay.
-          if (seen_off_.erase(tenant) > 0) machine.EndDeparture(tenant);
-          machine.EndKept(tenant, turn);
+          if (seen_off_.erase(tenant) > 0)
+            machine.operators().EndDeparture(tenant);
+          machine.operators().EndKept(tenant, turn);
         });
       case 14:
         return world_.Do("drop lease", [&](Turn& turn) {
-          (void)machine.DropLease(tenant, kNames[Below(2)], turn).ok();
+          (void)machine.operators()
+              .DropLease(tenant, kNames[Below(2)], turn)
+              .ok();
         });
       default:
         return SetTenant(tenant);
@@ -561,6 +565,7 @@ class Run {
     world_.Do("reclaim", [&](Turn& turn) {
       ++asked_;
       if (!world_.machine()
+               .operators()
                .StartReclaim(
                    request, [](const absl::StatusOr<v1::ReclaimResponse>&) {},
                    turn)
@@ -576,12 +581,14 @@ class Run {
       world_.device(pool).SetOutside(0);
     while (!world_.clients().empty()) End(world_.clients().front(), "end");
     for (const char* tenant : kTenants) {
-      world_.Do("end kept",
-                [&](Turn& turn) { world_.machine().EndKept(tenant, turn); });
+      world_.Do("end kept", [&](Turn& turn) {
+        world_.machine().operators().EndKept(tenant, turn);
+      });
     }
     world_.RunOut();
-    world_.Do("refuse waiting",
-              [&](Turn& turn) { world_.machine().RefuseWaiting(turn); });
+    world_.Do("refuse waiting", [&](Turn& turn) {
+      world_.machine().operators().RefuseWaiting(turn);
+    });
     world_.Expect(world_.replies == asked_,
                   absl::StrCat("operators asked ", asked_,
                                " times and were "

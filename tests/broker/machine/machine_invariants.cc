@@ -16,10 +16,10 @@ class Checker {
   Checker(const State& state, quota::Instant now) : state_(state), now_(now) {}
 
   std::string Run() {
-    for (const auto& [id, pool] : state_.pools) CheckPool(*pool);
+    for (const auto& [id, pool] : *state_.pools) CheckPool(*pool);
     CheckSlabs();
-    for (const auto& [id, lease] : state_.leases) CheckLease(*lease);
-    for (const auto& [id, session] : state_.sessions) CheckSession(*session);
+    for (const auto& [id, lease] : *state_.leases) CheckLease(*lease);
+    for (const auto& [id, session] : *state_.sessions) CheckSession(*session);
     CheckLists();
     CheckHostBooks();
     CheckOwed();
@@ -32,30 +32,31 @@ class Checker {
   }
 
   void CheckPool(const Pool& pool) {
-    const Composition p = pool.slabs.composition();
+    const Composition p = pool.slabs->composition();
     const uint64_t sum = p.granted_bytes + p.returned_bytes + p.ready_bytes +
                          p.float_bytes + p.scrubbing_bytes +
                          p.unreturned_bytes + p.missing_bytes;
     Expect(sum == p.capacity_bytes,
            absl::StrCat("the parts of a pool are ", sum, " of ",
                         p.capacity_bytes));
-    const quota::PoolView view = *state_.engine.Pool(pool.id);
+    const quota::PoolView view = *state_.engine->Pool(pool.id);
     Expect(p.capacity_bytes >= view.capacity_bytes,
            "the pool shows less than its capacity");
     uint64_t resident = 0;
-    for (const auto& [id, lease] : state_.leases) {
-      const bool here = lease->residence != Residence::kEvicted;
+    for (const auto& [id, lease] : *state_.leases) {
+      const bool here = lease->move->residence != Residence::kEvicted;
       if (lease->request.pool == pool.id && here) resident += lease->bytes;
     }
     Expect(resident == p.granted_bytes,
            absl::StrCat("leases on the device are ", resident,
                         " bytes, the slabs' books say ", p.granted_bytes));
     Expect(view.leased_bytes >= resident, "more is resident than is leased");
-    const bool whole = pool.missing_bytes + pool.orphaned_bytes == 0 &&
-                       pool.unreturned.empty();
+    const bool whole =
+        pool.device->missing_bytes + pool.device->orphaned_bytes == 0 &&
+        pool.device->unreturned.empty();
     if (whole && !HasLiar(pool)) CheckPromises(pool, view);
     if (ShortageIn(state_, pool.id, true).has_value()) {
-      Expect(pool.replan_at != quota::Instant::Max(),
+      Expect(pool.plan->replan_at != quota::Instant::Max(),
              "a request lacks bytes, and nothing is planned for it");
     }
   }
@@ -63,10 +64,11 @@ class Checker {
   // Bytes that a client does not give back count as hard, whatever was promised
   // to others.
   [[nodiscard]] bool HasLiar(const Pool& pool) const {
-    for (const auto& [id, lease] : state_.leases) {
+    for (const auto& [id, lease] : *state_.leases) {
       if (lease->request.pool != pool.id) continue;
-      if (lease->doomed) return true;  // of one who has ended, still copied
-      for (const Mapping& mapping : lease->mappings) {
+      if (lease->life->doomed)
+        return true;  // of one who has ended, still copied
+      for (const Mapping& mapping : lease->move->mappings) {
         if (mapping.overdue || mapping.refusals > 1) return true;
       }
     }
@@ -76,8 +78,8 @@ class Checker {
   // Nothing from outside has broken them.
   void CheckPromises(const Pool& pool, const quota::PoolView& view) {
     uint64_t promised = 0;
-    for (const auto& [id, tenant] : state_.tenants) {
-      const auto held = state_.engine.TenantPool(id, pool.id);
+    for (const auto& [id, tenant] : *state_.tenants) {
+      const auto held = state_.engine->TenantPool(id, pool.id);
       if (!held.has_value()) continue;
       promised += std::max(held->effective_guarantee_bytes, held->hard_bytes);
     }
@@ -88,8 +90,8 @@ class Checker {
 
   void CheckSlabs() {
     std::map<SlabId, quota::LeaseId> owners;
-    for (const auto& [id, lease] : state_.leases) {
-      for (const Slab& slab : lease->slabs) {
+    for (const auto& [id, lease] : *state_.leases) {
+      for (const Slab& slab : lease->held->slabs) {
         Expect(owners.emplace(slab.id, id).second,
                absl::StrCat("slab ", slab.id, " belongs to two leases"));
       }
@@ -98,98 +100,108 @@ class Checker {
 
   void CheckLease(const Lease& lease) {
     const std::string name = absl::StrCat("lease ", lease.id.value, ": ");
-    const auto view = state_.engine.Lease(lease.id);
+    const auto view = state_.engine->Lease(lease.id);
     Expect(view.has_value(), name + "the engine does not know it");
     if (!view.has_value()) return;
-    const bool away = lease.residence == Residence::kEvicted;
+    const bool away = lease.move->residence == Residence::kEvicted;
     Expect(view->evicted == away, name + "here and in the engine it differs");
     Expect(view->bytes == lease.bytes, name + "its size differs");
-    Expect(state_.reclaim.IsTrueOf(state_, lease),
+    Expect(state_.reclaim->IsTrueOf(state_, lease),
            name + "what reclaim knows of it is not so");
     uint64_t bytes = 0;
-    for (const Slab& slab : lease.slabs) bytes += slab.bytes;
-    Expect(!away || lease.slabs.empty(), name + "it is away and has slabs");
-    Expect(away || lease.preparing || bytes == lease.bytes,
+    for (const Slab& slab : lease.held->slabs) bytes += slab.bytes;
+    Expect(!away || lease.held->slabs.empty(),
+           name + "it is away and has slabs");
+    Expect(away || lease.held->preparing || bytes == lease.bytes,
            name + "its slabs are not its size");
-    if (lease.doomed) {
-      Expect(lease.preparing || lease.copies > 0, name + "it ended, and stays");
+    if (lease.life->doomed) {
+      Expect(lease.held->preparing || lease.copy->copies > 0,
+             name + "it ended, and stays");
       return;
     }
-    const bool moves = lease.residence == Residence::kEvicting ||
-                       lease.residence == Residence::kRestoring;
+    const bool moves = lease.move->residence == Residence::kEvicting ||
+                       lease.move->residence == Residence::kRestoring;
     if (moves || lease.asked())
-      Expect(state_.moving.contains(lease.id), name + "it moves, unlisted");
+      Expect(state_.moving->contains(lease.id), name + "it moves, unlisted");
     const bool kept = lease.request.contents == v1::PRESERVE;
-    if (kept && away && lease.state != v1::LeaseInfo::CREATING) {
-      Expect(state_.host_books.TrueCopy(lease.id) != nullptr,
+    if (kept && away && lease.life->state != v1::LeaseInfo::CREATING) {
+      Expect(state_.host_books->TrueCopy(lease.id) != nullptr,
              name + "it is away, and its contents are nowhere");
     }
-    if (kept && lease.torn) {
-      Expect(state_.host_books.TrueCopy(lease.id) != nullptr,
+    if (kept && lease.move->torn) {
+      Expect(state_.host_books->TrueCopy(lease.id) != nullptr,
              name + "it is torn, and its contents are nowhere");
     }
-    Expect(lease.shared || lease.mappings.size() == 1,
+    Expect(lease.sharing->shared || lease.move->mappings.size() == 1,
            name + "it has not one user");
-    for (const Mapping& mapping : lease.mappings) {
-      const Session* session = state_.sessions.Find(mapping.session);
-      Expect(session != nullptr && session->leases.contains(lease.id),
+    for (const Mapping& mapping : lease.move->mappings) {
+      const Session* session = state_.sessions->Find(mapping.session);
+      Expect(session != nullptr && session->leases->contains(lease.id),
              name + "a user does not have it");
     }
-    if (lease.awaits_pause) {
+    if (*lease.awaits_pause) {
       bool paused = false;
-      for (const auto& [id, session] : state_.sessions)
-        paused |= state_.pausing.contains(id);
+      for (const auto& [id, session] : *state_.sessions)
+        paused |= state_.pausing->contains(id);
       Expect(paused, name + "it awaits a pause, and nobody is paused");
     }
   }
 
   void CheckSession(const Session& session) {
     const std::string name = absl::StrCat("session ", session.id, ": ");
-    for (const quota::LeaseId id : session.leases) {
-      const auto lease = state_.leases.find(id);
-      Expect(lease != state_.leases.end(), name + "it has a lease that ended");
-      if (lease == state_.leases.end()) continue;
+    for (const quota::LeaseId id : *session.leases) {
+      const auto lease = state_.leases->find(id);
+      Expect(lease != state_.leases->end(), name + "it has a lease that ended");
+      if (lease == state_.leases->end()) continue;
       Expect(lease->second->MappingOf(session.id) != nullptr,
              name + "a lease of its does not know it");
     }
-    Expect(session.restores.empty() || state_.waking.contains(session.id),
-           name + "its Restores are not listed");
-    if (session.restoring.has_value()) {
-      Expect(state_.restoring.contains(*session.restoring),
+    Expect(
+        session.waking->restores.empty() || state_.waking->contains(session.id),
+        name + "its Restores are not listed");
+    if (session.waking->restoring.has_value()) {
+      Expect(state_.restoring->contains(*session.waking->restoring),
              name + "its Restore is not listed");
-      Expect(state_.engine.IsWaiting(*session.restoring),
+      Expect(state_.engine->IsWaiting(*session.waking->restoring),
              name + "its Restore is answered, and it waits");
     }
-    for (const auto& [client_id, request] : session.pending) {
-      const auto pending = state_.pending.find(request);
-      if (pending == state_.pending.end()) continue;  // being made
-      Expect(state_.engine.IsWaiting(request),
+    for (const auto& [client_id, request] : session.talk->pending) {
+      const auto pending = state_.pending->find(request);
+      if (pending == state_.pending->end()) continue;  // being made
+      Expect(state_.engine->IsWaiting(request),
              name + "its Acquire is answered, and it waits");
     }
-    if (session.gate->pausing_until().has_value())
-      Expect(state_.pausing.contains(session.id),
+    if (session.gate != nullptr && session.gate->pausing_until().has_value())
+      Expect(state_.pausing->contains(session.id),
              name + "its pause is unlisted");
   }
 
   void CheckLists() {
-    for (const quota::LeaseId id : state_.moving)
-      Expect(state_.leases.contains(id), "a lease moves that has ended");
-    for (const quota::LeaseId id : state_.shared_leases)
-      Expect(state_.leases.contains(id), "a shared lease is listed, and ended");
-    for (const auto& ids : {state_.pausing, state_.waking}) {
+    for (const quota::LeaseId id : *state_.moving)
+      Expect(state_.leases->contains(id), "a lease moves that has ended");
+    for (const auto& [tenant, id] : *state_.shared_leases)
+      Expect(state_.leases->contains(id),
+             "a shared lease is listed, and ended");
+    for (const auto& [id, lease] : *state_.leases) {
+      if (!lease->asked_back->has_value()) continue;
+      const auto its = state_.asked_back->By(**lease->asked_back);
+      Expect(std::find(its.begin(), its.end(), id) != its.end(),
+             "a lease is asked back by a request that does not list it");
+    }
+    for (const auto& ids : {*state_.pausing, *state_.waking}) {
       for (const uint64_t id : ids)
-        Expect(state_.sessions.Find(id) != nullptr,
+        Expect(state_.sessions->Find(id) != nullptr,
                "an ended session is listed");
     }
-    for (const auto& [request, returning] : state_.restoring) {
-      Expect(state_.engine.IsWaiting(request),
+    for (const auto& [request, returning] : *state_.restoring) {
+      Expect(state_.engine->IsWaiting(request),
              "a Restore is listed that is answered");
     }
-    for (const auto& [request, pending] : state_.pending) {
-      Expect(state_.sessions.Find(pending.session) != nullptr,
+    for (const auto& [request, pending] : *state_.pending) {
+      Expect(state_.sessions->Find(pending.session) != nullptr,
              "an ended session's Acquire is listed");
     }
-    Expect(state_.engine.leases() == state_.leases.size(),
+    Expect(state_.engine->leases() == state_.leases->size(),
            "the engine has other leases than the machine");
   }
 
@@ -197,30 +209,30 @@ class Checker {
   void CheckOwed() {
     std::set<OwedAnswers::Key> owed;
     std::map<quota::TenantId, uint32_t> of_tenant;
-    for (const auto& [id, lease] : state_.leases) {
-      for (const Mapping& mapping : lease->mappings) {
+    for (const auto& [id, lease] : *state_.leases) {
+      for (const Mapping& mapping : lease->move->mappings) {
         if (!mapping.asked || !mapping.overdue) continue;
         owed.insert({id, mapping.session});
         ++of_tenant[lease->tenant];
       }
     }
-    const std::vector<OwedAnswers::Key> keys = state_.owed.Keys();
+    const std::vector<OwedAnswers::Key> keys = state_.owed->Keys();
     Expect(std::set<OwedAnswers::Key>(keys.begin(), keys.end()) == owed,
            "the books of overdue answers are wrong");
-    for (const auto& [id, tenant] : state_.tenants) {
-      Expect(state_.owed.OfTenant(id) == of_tenant[id],
+    for (const auto& [id, tenant] : *state_.tenants) {
+      Expect(state_.owed->OfTenant(id) == of_tenant[id],
              "a tenant's overdue answers are miscounted");
     }
   }
 
   void CheckHostBooks() {
     uint64_t reserved = 0;
-    for (const auto& [id, lease] : state_.leases)
-      reserved += state_.host_books.HasRoom(id) ? lease->bytes : 0;
-    Expect(reserved == state_.host_books.total().reserved_bytes,
+    for (const auto& [id, lease] : *state_.leases)
+      reserved += state_.host_books->HasRoom(id) ? lease->bytes : 0;
+    Expect(reserved == state_.host_books->total().reserved_bytes,
            absl::StrCat("leases have room for ", reserved,
                         ", the host pool's books say ",
-                        state_.host_books.total().reserved_bytes));
+                        state_.host_books->total().reserved_bytes));
   }
 
   const State& state_;
@@ -235,44 +247,61 @@ std::string WhatIsWrong(const State& state, quota::Instant now) {
 }
 
 std::string WhatIsLeft(const State& state) {
-  if (!state.leases.empty()) {
-    return absl::StrCat(state.leases.size(), " leases are left, first ",
-                        state.leases.begin()->first.value);
+  if (!state.leases->empty()) {
+    return absl::StrCat(state.leases->size(), " leases are left, first ",
+                        state.leases->begin()->first.value);
   }
-  if (state.engine.leases() > 0) return "the engine has leases left";
-  if (state.engine.waiting() > 0) return "the engine has requests left";
-  if (state.engine.handles() > 0) return "handles are left in use";
-  if (!state.moving.empty() || !state.pausing.empty() ||
-      !state.waking.empty() || !state.restoring.empty() ||
-      !state.pending.empty() || !state.shared_leases.empty()) {
+  if (state.engine->leases() > 0) return "the engine has leases left";
+  if (state.engine->waiting() > 0) return "the engine has requests left";
+  if (state.engine->handles() > 0) return "handles are left in use";
+  if (!state.moving->empty() || !state.pausing->empty() ||
+      !state.waking->empty() || !state.restoring->empty() ||
+      !state.pending->empty() || !state.shared_leases->empty()) {
     return "a list of what is under way is not empty";
   }
-  if (state.host_books.total().reserved_bytes > 0)
+  if (state.host_books->total().reserved_bytes > 0)
     return "room in the host pool is left reserved";
-  for (const auto& [id, pool] : state.pools) {
-    const Composition p = pool->slabs.composition();
+  for (const auto& [id, pool] : *state.pools) {
+    const Composition p = pool->slabs->composition();
     if (p.granted_bytes > 0) return "granted bytes are left";
-    if (pool->jobs > 0) return "a device still has jobs";
+    if (pool->device->jobs > 0) return "a device still has jobs";
   }
   return "";
 }
 
 void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
-  const std::vector<uint64_t> waking(machine->state_.waking.begin(),
-                                     machine->state_.waking.end());
+  const State& state = machine->state();
+  const std::vector<uint64_t> waking(state.waking->begin(),
+                                     state.waking->end());
   for (const uint64_t id : waking) {
-    if (Session* session = machine->state_.sessions.Find(id))
-      machine->AdvanceRestore(session, turn);
+    if (Session* session = state.sessions->Find(id))
+      machine->waker_.AdvanceRestore(session, turn);
   }
-  const std::vector<quota::LeaseId> shared(
-      machine->state_.shared_leases.begin(),
-      machine->state_.shared_leases.end());
-  for (const quota::LeaseId id : shared) {
-    const auto lease = machine->state_.leases.find(id);
-    if (lease != machine->state_.leases.end())
-      machine->ServeAttaches(lease->second.get(), turn);
+  const auto shared = *state.shared_leases;
+  for (const auto& [tenant, id] : shared) {
+    const auto lease = state.leases->find(id);
+    if (lease != state.leases->end())
+      machine->sharing_.ServeAttaches(lease->second.get(), turn);
   }
   machine->Drain(turn);
+}
+
+bool MachineProbe::IsRefusedAgain(Machine* machine, uint64_t session,
+                                  v1::Acquire acquire, Turn& turn) {
+  v1::ClientMessage message;
+  message.set_request_id(UINT64_MAX);
+  acquire.clear_wait();
+  *message.mutable_acquire() = std::move(acquire);
+  machine->HandleMessage(session, message, turn);
+  machine->Drain(turn);
+  for (const Effect& effect : turn.TakeEffects()) {
+    const auto* say = std::get_if<Say>(&effect);
+    if (say != nullptr && say->session == session &&
+        say->message.request_id() == UINT64_MAX) {
+      return say->message.has_error();
+    }
+  }
+  return false;
 }
 
 }  // namespace gmb::broker

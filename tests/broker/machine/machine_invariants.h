@@ -1,10 +1,13 @@
 #ifndef GMB_TESTS_BROKER_MACHINE_MACHINE_INVARIANTS_H_
 #define GMB_TESTS_BROKER_MACHINE_MACHINE_INVARIANTS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "broker/machine/machine.h"
 #include "broker/machine/state.h"
+#include "broker/machine/turn.h"
+#include "gmb/v1/session.pb.h"
 #include "quota/units.h"
 
 namespace gmb::broker {
@@ -20,6 +23,10 @@ class MachineProbe {
   // Everybody who waits asks again. After a turn that forgot nobody, nothing
   // follows from that.
   static void AskAgain(Machine* machine, Turn& turn);
+  // The session asks again for what it has just been refused, and does not wait
+  // for it. Whether it is refused again.
+  static bool IsRefusedAgain(Machine* machine, uint64_t session,
+                             v1::Acquire acquire, Turn& turn);
 };
 
 }  // namespace gmb::broker

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,10 +19,10 @@ namespace gmb::broker {
 // what somebody past the broker has taken. A handle is the slab's key.
 class SimAllocator final : public device::Allocator {
  public:
-  SimAllocator(std::string uuid, uint64_t bytes, uint64_t granularity)
+  SimAllocator(std::string uuid, uint64_t bytes, uint64_t granularity,
+               device::DeviceKind kind = device::DeviceKind::kVmm)
       : bytes_(bytes),
-        info_{device::DeviceKind::kVmm, std::move(uuid), "simulated", bytes,
-              granularity} {}
+        info_{kind, std::move(uuid), "simulated", bytes, granularity} {}
 
   [[nodiscard]] static device::SlabKey KeyOf(
       const device::ShareableHandle& handle) {
@@ -32,7 +33,11 @@ class SimAllocator final : public device::Allocator {
 
   // --- The world around it.
   void SetOutside(uint64_t bytes) { outside_ = std::min(bytes, bytes_ / 4); }
-  void FailNextCreate() { fail_next_ = true; }
+  void FailNextCreate(absl::Status why = absl::ResourceExhaustedError(kFull)) {
+    fail_next_ = std::move(why);
+  }
+  // Nothing works any more.
+  void Lose() { lost_ = true; }
   void Hold(device::SlabKey key) { ++holders_[key]; }
   void LetGo(device::SlabKey key) {
     if (--holders_[key] > 0) return;
@@ -51,10 +56,9 @@ class SimAllocator final : public device::Allocator {
     return info_;
   }
   absl::StatusOr<device::CreatedSlab> Create(uint64_t bytes) override {
-    if (fail_next_ || bytes > Free()) {
-      fail_next_ = false;
-      return absl::ResourceExhaustedError("the simulated device is full");
-    }
+    if (lost_) return Lost();
+    if (!fail_next_.ok()) return std::exchange(fail_next_, absl::OkStatus());
+    if (bytes > Free()) return absl::ResourceExhaustedError(kFull);
     live_[++last_key_] = bytes;
     used_ += bytes;
     device::IpcHandle handle{};
@@ -62,6 +66,7 @@ class SimAllocator final : public device::Allocator {
     return device::CreatedSlab{last_key_, handle};
   }
   absl::Status Destroy(device::SlabKey key) override {
+    if (lost_) return Lost();
     const auto slab = live_.find(key);
     if (slab == live_.end()) return absl::NotFoundError("no such slab");
     if (holders_.contains(key)) {
@@ -72,12 +77,19 @@ class SimAllocator final : public device::Allocator {
     live_.erase(slab);
     return absl::OkStatus();
   }
-  absl::StatusOr<uint64_t> FreeBytes() override { return Free(); }
+  absl::StatusOr<uint64_t> FreeBytes() override {
+    if (lost_) return Lost();
+    return Free();
+  }
   absl::StatusOr<std::vector<device::ProcessUsage>> Processes() override {
     return std::vector<device::ProcessUsage>{};
   }
 
  private:
+  static constexpr char kFull[] = "the simulated device is full";
+  static absl::Status Lost() {
+    return absl::UnavailableError("the simulated device is lost");
+  }
   [[nodiscard]] uint64_t Free() const {
     return bytes_ - std::min(bytes_, outside_ + used_);
   }
@@ -86,7 +98,8 @@ class SimAllocator final : public device::Allocator {
   const device::DeviceInfo info_;
   uint64_t outside_ = 0;
   uint64_t used_ = 0;  // of the live and the held ones
-  bool fail_next_ = false;
+  absl::Status fail_next_;
+  bool lost_ = false;
   device::SlabKey last_key_ = 0;
   std::map<device::SlabKey, uint64_t> live_;
   std::map<device::SlabKey, uint64_t> held_;  // destroyed, and not back

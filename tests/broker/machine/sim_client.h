@@ -15,6 +15,9 @@
 
 #include "base/unique_fd.h"
 #include "broker/machine/effect.h"
+#include "broker/machine/peer.h"
+#include "device/allocator.h"
+#include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/gate_page.h"
 #include "quota/units.h"
@@ -24,6 +27,7 @@ namespace gmb::broker {
 struct SimSlab {
   SlabId id = 0;
   uint64_t bytes = 0;
+  device::SlabKey key = 0;
 };
 
 struct SimLease {
@@ -41,16 +45,20 @@ struct SimLease {
 struct SimClient {
   uint64_t session = 0;
   std::string tenant;
+  std::string token;
+  Welcome welcome;
   pid_t pid = 0;
   std::shared_ptr<const base::UniqueFd> process;
   std::shared_ptr<ipc::GateCells> cells;
   uint64_t last_request = 0;
   bool ended = false;
 
+  std::vector<v1::BrokerMessage> said;       // to it, in order
   std::map<uint64_t, v1::Acquire> acquires;  // not answered
   std::map<uint64_t, std::string> attaches;  // likewise, and their names
   uint64_t restore = 0;                      // likewise; 0: none
   std::map<uint64_t, SimLease> leases;
+  std::vector<v1::Slabs> frames;  // of slabs, in order
   // Packets of slabs by what they belong to: a request, or a move.
   std::map<std::pair<uint64_t, uint64_t>, std::vector<SimSlab>> packets;
   std::deque<v1::BrokerMessage> moves;  // not answered

@@ -24,26 +24,28 @@ std::string TextOf(const google::protobuf::Message& message) {
 
 SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
                    uint64_t pool_bytes, uint64_t host_pool_bytes,
-                   uint64_t others_bytes)
+                   uint64_t others_bytes, device::DeviceKind kind)
     : machine_(options, host_pool_bytes) {
   for (uint64_t i = 1; i <= pools; ++i) {
     const std::string uuid = absl::StrCat("sim-", i);
     // Some more than the pool, as a headroom.
     auto allocator = std::make_unique<SimAllocator>(
-        uuid, pool_bytes + pool_bytes / 8, kGranule);
+        uuid, pool_bytes + pool_bytes / 8, kGranule, kind);
     allocator->SetOutside(others_bytes);
     SimDevice device;
     device.allocator = allocator.get();
     device.tasks =
         *DeviceTasks::Create(std::move(allocator), &keeper_, &slab_ids_);
-    const Machine::NewPool pool{
+    SlabPool::Options slabs = SlabPool::DefaultOptions(pool_bytes, kGranule);
+    slabs.one_slab_a_lease = kind == device::DeviceKind::kIpc;
+    const NewPool pool{
         .info = device.tasks->info(),
         .baseline_bytes = device.tasks->baseline_bytes(),
-        .has_copier = true,
+        .has_copier = kind != device::DeviceKind::kIpc && host_pool_bytes > 0,
         .target_bytes = pool_bytes - others_bytes,
         .wanted = quota::Amount::Fraction(1),
         .share_of_bytes = pool_bytes - others_bytes,
-        .slabs = SlabPool::DefaultOptions(pool_bytes, kGranule)};
+        .slabs = slabs};
     devices_.emplace(quota::PoolId{i}, std::move(device));
     Do("add pool", [&](Turn& turn) {
       Expect(machine_.AddPool(pool, turn).ok(), "the pool was not added");
@@ -70,25 +72,45 @@ void SimWorld::Check() {
   if (!problem_.empty()) return;
   // All that wait ask again: what would be done now had been forgotten.
   Turn turn(now_, absl::FromUnixNanos(now_.ns));
-  MachineProbe::AskAgain(&machine_, turn);
+  Machine copy(machine_);
+  MachineProbe::AskAgain(&copy, turn);
   for (const Effect& effect : turn.TakeEffects()) {
     const auto* say = std::get_if<Say>(&effect);
     Expect(false, absl::StrCat("a wake-up was lost: asked again, effect ",
                                effect.index(), " follows ",
                                say == nullptr ? "" : TextOf(say->message)));
   }
+  AskForWhatWasRefused();
+}
+
+// At its deadline a request is refused only if it would be refused now as well.
+void SimWorld::AskForWhatWasRefused() {
+  for (const auto& [session, acquire] : std::exchange(refused_, {})) {
+    Turn turn(now_, absl::FromUnixNanos(now_.ns));
+    Machine copy(machine_);
+    Expect(MachineProbe::IsRefusedAgain(&copy, session, acquire, turn),
+           absl::StrCat("a request was refused, and is served when it is made "
+                        "again at once: session=",
+                        session, " ", TextOf(acquire)));
+  }
+}
+
+void SimWorld::Tick() {
+  ticking_ = true;
+  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+  ticking_ = false;
 }
 
 void SimWorld::Advance(quota::Nanoseconds by) {
   now_ = now_ + by;
-  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+  Tick();
 }
 
 void SimWorld::AdvanceToDue() {
   const quota::Instant due = machine_.NextDue(now_);
   if (due == quota::Instant::Max()) return;
   now_ = std::max(now_, due);
-  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+  Tick();
 }
 
 bool SimWorld::StepDevice(quota::PoolId pool) {
@@ -141,26 +163,39 @@ std::vector<SimClient*> SimWorld::clients() {
 }
 
 SimClient* SimWorld::Connect(const std::string& tenant) {
-  auto client = std::make_unique<SimClient>();
-  client->tenant = tenant;
-  client->pid = ++last_pid_;
-  client->process = std::make_shared<const base::UniqueFd>();
-  client->cells = std::make_shared<ipc::GateCells>();
-  client->cells->word.store(ipc::kGateOff.bits());
-  client->cells->left_at_ns.store(0);
   PeerIdentity peer;
   peer.origin = Origin::kTenantDirectory;
   peer.tenant_directory = tenant;
-  peer.pid = client->pid;
+  peer.pid = NextPid();
   peer.program = "sim";
-  if (client->pid % 5 != 0) peer.pidfd = client->process;
-  SimClient* connected = nullptr;
-  Do(absl::StrCat("connect ", tenant), [&](Turn& turn) {
-    auto gate = std::make_unique<SessionGate>(client->cells, now_);
-    const absl::StatusOr<Welcome> welcome = machine_.OpenSession(
-        peer, absl::StrCat("token-", client->pid), std::move(gate), turn);
-    if (!welcome.ok()) return;
+  if (peer.pid % 5 != 0) peer.pidfd = std::make_shared<const base::UniqueFd>();
+  const absl::StatusOr<SimClient*> client = Open(peer);
+  return client.ok() ? *client : nullptr;
+}
+
+absl::StatusOr<SimClient*> SimWorld::Open(const PeerIdentity& peer) {
+  auto client = std::make_unique<SimClient>();
+  client->pid = peer.pid;
+  client->process = peer.pidfd;
+  client->token = absl::StrCat("token-", ++last_token_);
+  absl::StatusOr<SimClient*> connected = absl::InternalError("not connected");
+  Do(absl::StrCat("connect ", peer.tenant_directory), [&](Turn& turn) {
+    std::unique_ptr<SessionGate> gate;
+    if (peer.origin != Origin::kAdmin) {
+      client->cells = std::make_shared<ipc::GateCells>();
+      client->cells->word.store(ipc::kGateOff.bits());
+      client->cells->left_at_ns.store(0);
+      gate = std::make_unique<SessionGate>(client->cells, now_);
+    }
+    const absl::StatusOr<Welcome> welcome =
+        machine_.OpenSession(peer, client->token, std::move(gate), turn);
+    if (!welcome.ok()) {
+      connected = welcome.status();
+      return;
+    }
     client->session = welcome->session;
+    client->tenant = welcome->tenant;
+    client->welcome = *welcome;
     connected = client.get();
     clients_.emplace(welcome->session, std::move(client));
     machine_.OnStream(welcome->session, turn);
@@ -191,7 +226,7 @@ std::vector<uint64_t>& SimWorld::Bytes(const SimSlab& slab) {
 }
 
 void SimWorld::CopyBytes(const CopySlab& copy, bool out) {
-  std::vector<uint64_t>& bytes = Bytes({copy.slab, copy.slab_bytes});
+  std::vector<uint64_t>& bytes = Bytes({copy.slab, copy.slab_bytes, 0});
   size_t granule = 0;
   for (const device::HostExtent& extent : copy.room) {
     for (uint64_t at = 0; at < extent.bytes; at += kGranule, ++granule) {
@@ -210,10 +245,7 @@ bool SimWorld::IsAlive(quota::PoolId pool, SlabId slab) const {
 void SimWorld::HoldSlabs(const SimLease& lease, bool hold) {
   SimAllocator& allocator = *devices_.at(lease.pool).allocator;
   for (const SimSlab& slab : lease.slabs) {
-    const SharedHandle handle = keeper_.Get(slab.id);
-    if (handle == nullptr) continue;
-    const device::SlabKey key = SimAllocator::KeyOf(*handle);
-    hold ? allocator.Hold(key) : allocator.LetGo(key);
+    hold ? allocator.Hold(slab.key) : allocator.LetGo(slab.key);
   }
 }
 
@@ -234,6 +266,7 @@ void SimWorld::Put(const Say& say) {
   SimClient* client = Find(say.session);
   if (client == nullptr) return;
   const v1::BrokerMessage& message = say.message;
+  client->said.push_back(message);
   const uint64_t request = message.request_id();
   if (message.has_evict() || message.has_map()) {
     // Repeated on a new stream; clients know moves by their numbers.
@@ -266,6 +299,11 @@ void SimWorld::Put(const Say& say) {
     Expect(client->leases.emplace(message.grant().lease_id(), lease).second,
            "a lease was granted twice");
   } else if (message.has_error() || message.has_restored()) {
+    const auto asked = client->acquires.find(request);
+    if (ticking_ && asked != client->acquires.end() &&
+        message.error().code() == v1::POOL_EXHAUSTED) {
+      refused_.emplace_back(say.session, asked->second);
+    }
     client->acquires.erase(request);
     client->attaches.erase(request);
     if (client->restore == request) client->restore = 0;
@@ -277,13 +315,15 @@ void SimWorld::Put(const SendSlabs& send) {
   Note(absl::StrCat("slabs ", send.session, " ", TextOf(send.packet)));
   SimClient* client = Find(send.session);
   if (client == nullptr) return;
+  client->frames.push_back(send.packet);
   std::vector<SimSlab>& slabs =
       client->packets[{send.packet.request_id(), send.packet.move()}];
   for (size_t i = 0; i < send.slabs.size(); ++i) {
-    Expect(keeper_.Get(send.slabs[i]) != nullptr,
-           "a slab was sent that is not kept");
-    slabs.push_back(
-        {send.slabs[i], send.packet.slab_bytes(static_cast<int>(i))});
+    const SharedHandle handle = keeper_.Get(send.slabs[i]);
+    Expect(handle != nullptr, "a slab was sent that is not kept");
+    if (handle == nullptr) continue;
+    slabs.push_back({send.slabs[i], send.packet.slab_bytes(static_cast<int>(i)),
+                     SimAllocator::KeyOf(*handle)});
   }
 }
 
@@ -293,6 +333,7 @@ void SimWorld::Put(const ExpectMoves& moves) {
 
 void SimWorld::Put(const HangUp& hang_up) {
   Note(absl::StrCat("hang up ", hang_up.session));
+  hung_up[hang_up.session] = hang_up.status;
 }
 
 void SimWorld::Put(Give give) {
@@ -305,6 +346,7 @@ void SimWorld::Put(const CopySlab& copy) {
       absl::StrCat("copy ", copy.lease.value, " ", copy.slab, " ", copy.group));
   Expect(keeper_.Get(copy.slab) != nullptr, "a copy of a slab that is gone");
   copies_.push_back(copy);
+  ++(copy.direction == device::CopyDirection::kOut ? copies_out : copies_in);
 }
 
 void SimWorld::Put(const CancelCopies& cancel) {
@@ -327,6 +369,7 @@ void SimWorld::Put(const Publish& publish) {
   v1::Event event = publish.event;
   event.clear_at();
   Note(absl::StrCat("event ", TextOf(event)));
+  events.push_back(std::move(event));
 }
 
 void SimWorld::Put(const RecordLease& lease) {
@@ -347,7 +390,7 @@ void SimWorld::RunOut() {
     busy |= StepCopy(true, false);
     busy |= StepCopy(false, false);
     if (!busy) Advance(std::chrono::milliseconds(100));
-    if (!busy && state().leases.empty() && copies_.empty()) break;
+    if (!busy && state().leases->empty() && copies_.empty()) break;
   }
   for (int i = 0; i < 20; ++i) {
     Advance(std::chrono::seconds(2));

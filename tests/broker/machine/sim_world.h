@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "broker/core/device_tasks.h"
@@ -34,7 +36,8 @@ class SimWorld {
   // Pools of so many bytes each, with one host pool. Of each device others
   // hold `others_bytes` at the start, which the pool lacks at first.
   SimWorld(const MachineOptions& options, uint64_t pools, uint64_t pool_bytes,
-           uint64_t host_pool_bytes, uint64_t others_bytes = 0);
+           uint64_t host_pool_bytes, uint64_t others_bytes = 0,
+           device::DeviceKind kind = device::DeviceKind::kVmm);
 
   Machine& machine() { return machine_; }
   [[nodiscard]] const State& state() const { return machine_.state(); }
@@ -62,6 +65,8 @@ class SimWorld {
   // --- Time.
   [[nodiscard]] quota::Instant now() const { return now_; }
   void Advance(quota::Nanoseconds by);
+  // Likewise, and nobody says so: the next event comes at that time.
+  void LetPass(quota::Nanoseconds by) { now_ = now_ + by; }
   void AdvanceToDue();
 
   // --- Devices and copies: one step of one, if there is any.
@@ -73,7 +78,10 @@ class SimWorld {
   [[nodiscard]] std::vector<quota::PoolId> pools() const;
 
   // --- Clients.
+  // Null: it is refused.
   SimClient* Connect(const std::string& tenant);
+  absl::StatusOr<SimClient*> Open(const PeerIdentity& peer);
+  [[nodiscard]] pid_t NextPid() { return ++last_pid_; }
   void Close(SimClient* client, const std::string& why);
   void Send(SimClient* client, v1::ClientMessage message);
   [[nodiscard]] std::vector<SimClient*> clients();
@@ -91,7 +99,11 @@ class SimWorld {
   [[nodiscard]] const std::deque<std::string>& last_lines() const {
     return last_lines_;
   }
-  uint64_t replies = 0;  // operators' calls that were answered
+  uint64_t replies = 0;     // operators' calls that were answered
+  uint64_t copies_out = 0;  // slabs whose copying was asked for
+  uint64_t copies_in = 0;
+  std::vector<v1::Event> events;
+  std::map<uint64_t, absl::Status> hung_up;  // sessions that have ended
   uint64_t last_tag = 0;
 
  private:
@@ -116,6 +128,8 @@ class SimWorld {
   void Put(const ForgetLease& lease);
   void CopyBytes(const CopySlab& copy, bool out);
   void Check();
+  void AskForWhatWasRefused();
+  void Tick();
   SimClient* Find(uint64_t session);
 
   InProcessKeeper keeper_;
@@ -130,7 +144,11 @@ class SimWorld {
   std::map<uint64_t, uint64_t> host_bytes_;  // by offset of the granule
   std::set<uint64_t> journal_;
   std::vector<std::shared_ptr<const base::UniqueFd>> killed_;
+  // Acquires that were refused at their deadlines in this turn, by session.
+  bool ticking_ = false;
+  std::vector<std::pair<uint64_t, v1::Acquire>> refused_;
   pid_t last_pid_ = 100;
+  uint64_t last_token_ = 0;
   std::string problem_;
   uint64_t trace_sum_ = 14695981039346656037u;
   std::deque<std::string> last_lines_;

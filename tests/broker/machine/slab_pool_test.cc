@@ -149,7 +149,7 @@ TEST(SlabPool, WhileBytesAreUnreturnedReturnedSlabsAreDestroyedAllTheSame) {
   Refill(&pool, {0}, &next);
   TakePlan of_a = pool.Take(kA, 64 * kMiB);
   pool.Return(kA, of_a.taken, {0});
-  pool.SetUnreturned(2 * kMiB);
+  pool.SetLost({.unreturned_bytes = 2 * kMiB});
   Refill(&pool, quota::Instant{0} + std::chrono::hours(1), &next);
   EXPECT_EQ(pool.composition().returned_bytes, 0u);
 }
@@ -160,12 +160,12 @@ TEST(SlabPool, WhileBytesAreMissingReturnedSlabsAreKept) {
   Refill(&pool, {0}, &next);
   TakePlan of_a = pool.Take(kA, 64 * kMiB);
   pool.Return(kA, of_a.taken, {0});
-  pool.SetMissing(2 * kMiB);
+  pool.SetLost({.missing_bytes = 2 * kMiB});
   const quota::Instant late = quota::Instant{0} + std::chrono::hours(1);
   Refill(&pool, late, &next);
   EXPECT_FALSE(pool.NextExpiry().has_value());
   EXPECT_EQ(pool.composition().returned_bytes, 64 * kMiB);
-  pool.SetMissing(0);
+  pool.SetLost({.missing_bytes = 0});
   Refill(&pool, late, &next);
   EXPECT_EQ(pool.composition().returned_bytes, 0u);
 }
@@ -177,7 +177,7 @@ TEST(SlabPool, WhatDeletedTenantsKeepIsMissingAndKeepsNoSlabs) {
   Refill(&pool, {0}, &next);
   TakePlan of_a = pool.Take(kA, 64 * kMiB);
   pool.Return(kA, of_a.taken, {0});
-  pool.SetOrphaned(2 * kMiB);
+  pool.SetLost({.orphaned_bytes = 2 * kMiB});
   EXPECT_EQ(pool.composition().missing_bytes, 2 * kMiB);
   EXPECT_EQ(Sum(pool.composition()), 640 * kMiB);
   Refill(&pool, quota::Instant{0} + std::chrono::hours(1), &next);
@@ -258,7 +258,7 @@ TEST(SlabPool, WhatIsUnreturnedBeyondTheCapacityIsInTheSum) {
   SlabPool pool = MakePool(640 * kMiB);
   TakePlan all = pool.Take(kA, 640 * kMiB);
   for (const uint64_t bytes : all.create_bytes) pool.Created(bytes);
-  pool.SetUnreturned(4 * kMiB);
+  pool.SetLost({.unreturned_bytes = 4 * kMiB});
   EXPECT_EQ(pool.composition().granted_bytes, 640 * kMiB);
   EXPECT_EQ(pool.composition().unreturned_bytes, 4 * kMiB);
   EXPECT_EQ(pool.composition().capacity_bytes, 644 * kMiB);

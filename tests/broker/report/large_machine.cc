@@ -53,14 +53,18 @@ void LargeMachine::Do(const Work& work) {
     }
   };
   Turn turn(now_, absl::FromUnixNanos(now_.ns));
+  on_turn(true);
   work(turn);
   settle(&turn);
+  on_turn(false);
   while (!jobs.empty()) {
     for (DeviceJob& job : std::exchange(jobs, {})) {
       const DeviceResult result = device_->Do(std::move(job));
       Turn next(now_, absl::FromUnixNanos(now_.ns));
+      on_turn(true);
       machine_.OnDeviceResult(pool_, result, next);
       settle(&next);
+      on_turn(false);
     }
   }
 }
@@ -72,7 +76,9 @@ void LargeMachine::SetTenant(const std::string& name, bool may_terminate) {
   policy.max_handles = 1'000'000;
   policy.max_sessions = 100'000;
   policy.reclaim.may_terminate = may_terminate;
-  Do([&](Turn& turn) { ASSERT_TRUE(machine_.SetTenant(policy, turn).ok()); });
+  Do([&](Turn& turn) {
+    ASSERT_TRUE(machine_.operators().SetTenant(policy, turn).ok());
+  });
 }
 
 uint64_t LargeMachine::Connect(const std::string& tenant) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,6 +34,9 @@ class LargeMachine {
   uint64_t Acquire(uint64_t session, uint64_t granules = 1);
   void Release(uint64_t session, uint64_t lease);
   void Cancel(uint64_t session, uint64_t request);
+
+  // Called as each turn begins, and as it has ended.
+  std::function<void(bool begins)> on_turn = [](bool) {};
 
  private:
   template <typename Work>

@@ -139,6 +139,25 @@ TEST_F(LargeReportTest, ALongQueueIsExplainedPageByPage) {
   TellLongestSlice();
 }
 
+// What its request waits for takes a look at every lease: no slice does that.
+TEST_F(LargeReportTest, WhyLeasesStayIsFoundInSlices) {
+  machine.Acquire(many);
+  v1::ExplainRequest request;
+  request.set_tenant("many");
+  request.set_page_size(1);
+  const absl::StatusOr<v1::ExplainResponse> page = walk.Explain(request);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_GE(walk.longest_ms().size(), kLeases / report::kLooksASlice);
+  EXPECT_THAT(
+      page->findings(),
+      testing::IsSupersetOf(
+          {HasSubstr("have to be taken from others; reclaim finds nothing that "
+                     "it may take now"),
+           HasSubstr(absl::StrCat(kLeases / 2, " leases of ")),
+           HasSubstr("the program does not use the gate")}));
+  TellLongestSlice();
+}
+
 TEST_F(LargeReportTest, OfSessionsThatCannotBeKilledATenantIsToldOnce) {
   for (int i = 0; i < 50; ++i) machine.Connect("t7");
   for (int i = 0; i < 30; ++i) {

@@ -30,7 +30,8 @@ class ReportWalksTest : public testing::Test {
 
   [[nodiscard]] std::set<uint64_t> LeaseIds() const {
     std::set<uint64_t> ids;
-    for (const auto& [id, lease] : machine.state().leases) ids.insert(id.value);
+    for (const auto& [id, lease] : *machine.state().leases)
+      ids.insert(id.value);
     return ids;
   }
   template <typename Request>

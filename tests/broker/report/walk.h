@@ -69,6 +69,7 @@ class Walk {
   absl::StatusOr<v1::ExplainResponse> Explain(
       const v1::ExplainRequest& request) {
     using Response = v1::ExplainResponse;
+    report::WhyTheyStay why;
     return report::FillPage<Response>(
         {.list = "waiting requests", .filter = request.tenant(), .numbers = 2},
         request, [](const Response& r) -> auto& { return r.waiting(); },
@@ -76,7 +77,7 @@ class Walk {
           return Timed([&] {
             return report::AddExplanation(machine_->state(), request.tenant(),
                                           machine_->now(), page, most_rows,
-                                          response);
+                                          &why, response);
           });
         });
   }

@@ -1,0 +1,51 @@
+// A tenant that owes an answer has no soft credit until it has given it.
+#include "broker/machine/debt_desk.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "broker/machine/lease_users.h"
+
+namespace gmb::broker {
+
+void DebtDesk::Add(const Lease& lease, const Session& session) {
+  state_.owed.Edit({}).Add(lease.id, session);
+}
+
+void DebtDesk::ForgetPaid(Turn& turn) {
+  for (const OwedAnswers::Key& key : state_.owed->Keys()) {
+    const auto lease = state_.leases->find(key.lease);
+    const Mapping* mapping = lease == state_.leases->end()
+                                 ? nullptr
+                                 : lease->second->MappingOf(key.session);
+    if (mapping != nullptr && mapping->asked && mapping->overdue) continue;
+    const quota::TenantId tenant = state_.owed.Edit({}).Remove(key);
+    // Others of its process and of its tenant may be asked again.
+    index_.MarkChangedEverywhere(tenant);
+    if (state_.owed->OfTenant(tenant) == 0) SoftenAll(tenant, turn);
+  }
+}
+
+// The tenant owes no answer any more: what was hard for that is soft again.
+void DebtDesk::SoftenAll(quota::TenantId tenant_id, Turn& turn) {
+  if (state_.tenants->Find(tenant_id) == nullptr) return;
+  std::set<quota::LeaseId> hard;
+  const auto add = [&](quota::LeaseId id) {
+    if (state_.engine->Lease(id)->hard) hard.insert(id);
+  };
+  for (const uint64_t session : state_.sessions->OfTenant(tenant_id)) {
+    for (const quota::LeaseId id : *state_.SessionAt(session).leases) add(id);
+  }
+  for (const quota::LeaseId id : SharedOf(state_, tenant_id)) add(id);
+  for (const quota::LeaseId id : hard) {
+    const Lease& lease = state_.LeaseAt(id);
+    const std::vector<Mapping>& mappings = lease.move->mappings;
+    if (std::none_of(mappings.begin(), mappings.end(),
+                     [](const Mapping& m) { return m.refuses(); })) {
+      host_.Soften(lease, turn);
+    }
+  }
+}
+
+}  // namespace gmb::broker

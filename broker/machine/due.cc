@@ -1,0 +1,46 @@
+// When the machine wants to be called again, if nothing happens before.
+#include <algorithm>
+#include <tuple>
+
+#include "broker/machine/machine.h"
+
+namespace gmb::broker {
+namespace {
+
+quota::Instant ReclaimDue(const State& state) {
+  quota::Instant due = quota::Instant::Max();
+  for (const auto& [id, pool] : *state.pools)
+    due = std::min(due, pool->plan->replan_at);
+  if (!state.standing->empty()) due = std::min(due, *state.standing_at);
+  for (const auto& [tenant, departure] : *state.departures) {
+    if (departure.done != nullptr) due = std::min(due, departure.deadline);
+  }
+  if (state.options.backing.bytes_per_second > 0)
+    due = std::min(due, *state.backing_at);
+  if (!state.pausing->empty()) due = std::min(due, *state.pauses_at);
+  if (!state.dying->empty()) due = std::min(due, state.dying->begin()->first);
+  if (!state.restore_times->empty())
+    due = std::min(due, std::get<0>(*state.restore_times->begin()));
+  due = std::min(due, state.reclaim->answers_due());
+  due = std::min(due, state.gate_watch->due());
+  return std::min(due, state.shared_names->due());
+}
+
+}  // namespace
+
+quota::Instant Machine::NextDue(quota::Instant now) const {
+  quota::Instant due =
+      state_.engine->NextDeadline().value_or(quota::Instant::Max());
+  due = std::min(due, ReclaimDue(state_));
+  for (const auto& [id, pool] : *state_.pools) {
+    if (pool->device->lost) continue;
+    due = std::min(due, pool->device->next_audit);
+    // Whatever keeps a refill back looks again when it is over.
+    const auto expiry = pool->slabs->NextExpiry();
+    if (expiry.has_value() && MayRefill(state_, *pool))
+      due = std::min(due, std::max(*expiry, pool->device->refill_after));
+  }
+  return std::max(due, now);
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,74 @@
+// The broker's writes to the words of gates; groups of sessions.
+#include "broker/machine/gates.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr size_t kLongestName = 63;
+
+}  // namespace
+
+void Gates::SetOn(Session* session, bool on) { session->gate->SetOn(on, {}); }
+
+bool Gates::CloseAll(const std::vector<Session*>& sessions) {
+  std::vector<std::pair<SessionGate*, std::optional<quota::Instant>>> closed;
+  for (const Session* session : sessions) {
+    SessionGate* gate = session->gate.get();
+    if (gate->closed()) continue;
+    const auto pausing_until = gate->pausing_until();
+    if (!gate->Close({})) {
+      for (auto& [undo, until] : closed) {
+        (void)undo->Reopen({});
+        if (until.has_value()) undo->Pause(*until, {});
+      }
+      return false;
+    }
+    closed.emplace_back(gate, pausing_until);
+  }
+  return true;
+}
+
+bool Gates::Reopen(Session* session) { return session->gate->Reopen({}); }
+
+void Gates::Pause(Session* session, quota::Instant until) {
+  session->gate->Pause(until, {});
+}
+
+void Gates::Withdraw(Session* session) { session->gate->Withdraw({}); }
+
+absl::Status Gates::JoinGroup(Session* session, const std::string& name) {
+  const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isprint(static_cast<unsigned char>(c));
+  });
+  if (name.size() > kLongestName || !printable) {
+    return proto::MakeError(v1::BAD_REQUEST,
+                            absl::StrCat("a group's name has at most ",
+                                         kLongestName, " printable characters"),
+                            {.field = "group"});
+  }
+  if (name.empty() || *session->group == name) return absl::OkStatus();
+  if (!session->group->empty()) {
+    return proto::MakeError(v1::BAD_STATE,
+                            "the session is in another group: turn its gate "
+                            "off first");
+  }
+  session->group.Edit({}) = name;
+  state_.groups.Edit({}).Join(*session->tenant, name, session->id);
+  return absl::OkStatus();
+}
+
+void Gates::LeaveGroup(Session* session) {
+  if (session->group->empty()) return;
+  state_.groups.Edit({}).Leave(*session->tenant, *session->group, session->id);
+  session->group.Edit({}).clear();
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,39 @@
+#ifndef GMB_BROKER_MACHINE_GATES_H_
+#define GMB_BROKER_MACHINE_GATES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "broker/machine/session.h"
+#include "broker/machine/state.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// The gates' words, as far as the broker writes them, and which sessions' gates
+// are closed and opened together. It decides nothing.
+class Gates {
+ public:
+  explicit Gates(State& state) : state_(state) {}
+
+  void SetOn(Session* session, bool on);
+  // All of them or none. False: one has just left its parking place.
+  [[nodiscard]] bool CloseAll(const std::vector<Session*>& sessions);
+  // False: the client has written over the word; it counts as open from now on.
+  [[nodiscard]] bool Reopen(Session* session);
+  void Pause(Session* session, quota::Instant until);
+  void Withdraw(Session* session);
+
+  // An empty name changes nothing.
+  [[nodiscard]] absl::Status JoinGroup(Session* session,
+                                       const std::string& name);
+  void LeaveGroup(Session* session);
+
+ private:
+  State& state_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_GATES_H_

@@ -1,0 +1,112 @@
+#ifndef GMB_BROKER_MACHINE_OPERATOR_DESK_H_
+#define GMB_BROKER_MACHINE_OPERATOR_DESK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "broker/machine/departure.h"
+#include "broker/machine/host_desk.h"
+#include "broker/machine/index_keeper.h"
+#include "broker/machine/pool_keeper.h"
+#include "broker/machine/quota_desk.h"
+#include "broker/machine/reclaimer.h"
+#include "broker/machine/request_desk.h"
+#include "broker/machine/session_desk.h"
+#include "broker/machine/sharing.h"
+#include "broker/machine/state.h"
+#include "broker/machine/tenant.h"
+#include "broker/machine/turn.h"
+#include "gmb/v1/admin.pb.h"
+#include "quota/amount.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// The changes that operators make: tenants and pools (tenants.cc), tenants on
+// their way out, and the broker's own end (departures.cc). See Core for what
+// each does.
+class OperatorDesk {
+ public:
+  struct Below {
+    IndexKeeper& index;
+    QuotaDesk& quota;
+    SessionDesk& sessions;
+    PoolKeeper& pools;
+    HostDesk& host;
+    Sharing& sharing;
+    RequestDesk& requests;
+    Reclaimer& reclaimer;
+  };
+  OperatorDesk(State& state, const Below& below)
+      : state_(state),
+        index_(below.index),
+        quota_(below.quota),
+        sessions_(below.sessions),
+        pools_(below.pools),
+        host_(below.host),
+        sharing_(below.sharing),
+        requests_(below.requests),
+        reclaimer_(below.reclaimer) {}
+
+  // --- Tenants.
+  [[nodiscard]] absl::StatusOr<TenantPolicy> GetPolicy(
+      absl::string_view name) const;
+  [[nodiscard]] absl::StatusOr<quota::TenantId> IdOf(
+      absl::string_view name) const;
+  [[nodiscard]] absl::Status CheckTenant(const TenantPolicy& policy) const;
+  [[nodiscard]] absl::StatusOr<std::vector<v1::Change>> SetTenant(
+      const TenantPolicy& policy, Turn& turn);
+  [[nodiscard]] absl::Status CheckDeleteTenant(absl::string_view name) const;
+  [[nodiscard]] absl::Status DeleteTenant(absl::string_view name, Turn& turn);
+  [[nodiscard]] absl::Status StartDeparture(absl::string_view name,
+                                            quota::Nanoseconds wait,
+                                            Departure::Done done, Turn& turn);
+  void EndDeparture(absl::string_view name);
+  void CheckDepartures(quota::Instant now, Turn& turn);
+  void EndKept(absl::string_view tenant, Turn& turn);
+  [[nodiscard]] absl::StatusOr<uint32_t> DropLease(absl::string_view tenant,
+                                                   const std::string& name,
+                                                   Turn& turn);
+
+  // --- Pools.
+  [[nodiscard]] absl::StatusOr<std::string> ResolveDevice(
+      absl::string_view device) const;
+  [[nodiscard]] absl::Status CheckResize(const std::string& device,
+                                         const quota::Amount& size) const;
+  [[nodiscard]] absl::StatusOr<v1::Change> ResizePool(const std::string& device,
+                                                      const quota::Amount& size,
+                                                      Turn& turn);
+  [[nodiscard]] absl::StatusOr<uint64_t> DrainPool(const std::string& device,
+                                                   bool draining, Turn& turn);
+  [[nodiscard]] absl::Status StartReclaim(const v1::ReclaimRequest& request,
+                                          StandingDemand::Done done,
+                                          Turn& turn);
+
+  // --- Stopping.
+  void BeginDrain(absl::Duration deadline, Turn& turn);
+  // Answers operators who wait, and refuses new ones.
+  void RefuseWaiting(Turn& turn);
+
+ private:
+  void SeeOff(const Tenant& tenant, quota::Nanoseconds wait, Turn& turn);
+  bool KillSessions(const Tenant& tenant, Turn& turn);
+
+  State& state_;
+  IndexKeeper& index_;
+  QuotaDesk& quota_;
+  SessionDesk& sessions_;
+  PoolKeeper& pools_;
+  HostDesk& host_;
+  Sharing& sharing_;
+  RequestDesk& requests_;
+  Reclaimer& reclaimer_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_OPERATOR_DESK_H_

@@ -1,0 +1,49 @@
+#ifndef GMB_BROKER_MACHINE_RECALLS_H_
+#define GMB_BROKER_MACHINE_RECALLS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "broker/machine/lease.h"
+#include "broker/machine/quota_desk.h"
+#include "broker/machine/state.h"
+#include "broker/machine/turn.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// The engine's Restores: in whose name leases were asked back, until the engine
+// has answered.
+class Recalls {
+ public:
+  Recalls(State& state, QuotaDesk& quota) : state_(state), quota_(quota) {}
+
+  // `for_attach`: the one lease, by a session that does not have it yet.
+  quota::RequestId AskBack(uint64_t session, std::vector<quota::LeaseId> leases,
+                           quota::Instant deadline,
+                           std::optional<quota::LeaseId> for_attach,
+                           Turn& turn);
+  // It is answered, or nobody waits for its answer. None: so it was already.
+  std::optional<Returning> End(quota::RequestId request);
+  // Nobody waits for it any more, and the engine is told.
+  void Cancel(quota::RequestId request, Turn& turn);
+  // Of a lease that others share from now on: its writer may wait for it.
+  void Adopt(Lease* lease);
+  // The Restore that asked for it has come to nothing, or the lease has ended.
+  void Forget(Lease* lease);
+
+ private:
+  void SetAskedBack(Lease* lease, std::optional<quota::RequestId> request);
+
+  State& state_;
+  QuotaDesk& quota_;
+};
+
+// The Restore that waits for the lease, which is shared; null: none does.
+[[nodiscard]] const Returning* ReturningOf(const State& state,
+                                           const Lease& lease);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_RECALLS_H_

@@ -1,0 +1,379 @@
+// Sessions that wait for their memory: all of a session's, or of its group's,
+// comes back before its gate is opened.
+#include "broker/machine/waker.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "broker/machine/lease_users.h"
+#include "broker/machine/news.h"
+#include "broker/machine/refusals.h"
+#include "broker/machine/wire_form.h"
+#include "proto/error_status.h"
+#include "quota/reason.h"
+
+namespace gmb::broker {
+namespace {
+
+// Of those whose time is over, in one turn: the next goes on.
+constexpr int kMostAtOnce = 64;
+
+// Leases that have to come back before the gates of these sessions can open.
+struct Away {
+  bool moving = false;      // on the way in or out
+  bool asked_back = false;  // shared, and another asks for it
+  std::vector<quota::LeaseId> evicted;
+  // Unmapped, or not filled; with the session that has it.
+  std::vector<std::pair<Lease*, Session*>> unready;
+};
+
+Away AwayOf(const State& state, const std::vector<Session*>& members) {
+  Away away;
+  for (Session* member : members) {
+    for (const quota::LeaseId id : *member->leases) {
+      Lease* lease = &state.LeaseAt(id);
+      const Mapping& mapping = *lease->MappingOf(member->id);
+      away.moving |= lease->move->residence == Residence::kEvicting ||
+                     lease->move->residence == Residence::kRestoring ||
+                     mapping.asked ||
+                     // Others are paused so that it can be taken.
+                     (*lease->awaits_pause && mapping.unmapped);
+      if (lease->move->residence == Residence::kEvicted) {
+        if (IsAskedBack(state, *lease)) {
+          away.asked_back = true;
+        } else {
+          away.evicted.push_back(id);
+        }
+      } else if (mapping.unmapped || lease->move->torn) {
+        away.unready.emplace_back(lease, member);
+      }
+    }
+  }
+  return away;
+}
+
+// In whose name the engine is asked: the member that waits the longest. It
+// denies a session that is being paused at once, and one whose wait is over:
+// while one is paused, such a one is not asked for. Null: nobody.
+Session* AskerOf(const State& state, const std::vector<Session*>& members,
+                 quota::Instant now) {
+  Session* asking = nullptr;
+  quota::Instant deadline;
+  bool paused = false;
+  for (Session* member : members) {
+    if (state.pausing->contains(member->id)) {
+      paused = true;
+      continue;
+    }
+    for (const auto& [id, until] : member->waking->restores) {
+      if (asking != nullptr && until <= deadline) continue;
+      asking = member;
+      deadline = until;
+    }
+  }
+  return paused && asking != nullptr && deadline <= now ? nullptr : asking;
+}
+
+// Whether a Restore of the session, or of its group, has time left.
+bool WaitsOn(const State& state, Session* session, const Turn& turn) {
+  for (const Session* member : MembersOf(state, session)) {
+    for (const auto& [id, until] : member->waking->restores) {
+      if (until > turn.now()) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void Waker::Restore(Session* session, uint64_t client_id,
+                    const v1::Restore& restore, Turn& turn) {
+  if (session->gate == nullptr) {
+    return sessions_.Refuse(
+        session, client_id,
+        proto::MakeError(v1::BAD_STATE, "this session has no gate"), turn);
+  }
+  if (session->waking->restores.size() >=
+      state_.options.max_requests_per_session) {
+    return sessions_.Refuse(
+        session, client_id,
+        TooManyRequests(state_.options.max_requests_per_session), turn);
+  }
+  const quota::Instant until = turn.now() + SaneWait(restore.wait());
+  session->waking.Edit({}).restores.emplace(client_id, until);
+  state_.restore_times.Edit({}).emplace(until, session->id, client_id);
+  state_.waking.Edit({}).insert(session->id);
+  AdvanceRestore(session, turn);
+}
+
+// The next step towards gates that are open, if there is one: everything that
+// ends a step of a session's leases comes here.
+void Waker::AdvanceRestore(Session* session, Turn& turn) {
+  if (session->gate == nullptr) return;
+  const std::vector<Session*> members = MembersOf(state_, session);
+  const auto any = [&](auto holds) {
+    return std::any_of(members.begin(), members.end(), holds);
+  };
+  if (any([](const Session* m) { return m->waking->restoring.has_value(); }))
+    return;
+  if (!any([](const Session* m) { return m->gate->closed(); })) {
+    if (!any([](const Session* m) {
+          return m->gate->pausing_until().has_value();
+        })) {
+      AnswerMembers(session, absl::OkStatus(), turn);
+    }
+    return;
+  }
+  Away away = AwayOf(state_, members);
+  if (away.moving) return;
+  if (away.evicted.empty() && away.unready.empty() && !away.asked_back) {
+    for (Session* member : members) Reopen(member, turn);
+    return;
+  }
+  if (!any([](const Session* m) { return !m->waking->restores.empty(); }))
+    return;
+  // A step that could not even begin is answered to all of them.
+  bool began = true;
+  for (const auto& [lease, user] : away.unready)
+    began &= mover_.MakeReady(lease, user, turn);
+  if (began && !away.evicted.empty())
+    AskForRestore(members, std::move(away.evicted), turn);
+}
+
+void Waker::AskForRestore(const std::vector<Session*>& members,
+                          std::vector<quota::LeaseId> evicted, Turn& turn) {
+  Session* const asking = AskerOf(state_, members, turn.now());
+  if (asking == nullptr) return;
+  quota::Instant deadline;
+  for (const auto& [id, until] : asking->waking->restores)
+    deadline = std::max(deadline, until);
+  for (Session* member : members) ++member->waking.Edit({}).restore_attempts;
+  asking->waking.Edit({}).restoring = recalls_.AskBack(
+      asking->id, std::move(evicted), deadline, std::nullopt, turn);
+}
+
+void Waker::Reopen(Session* session, Turn& turn) {
+  if (!gates_.Reopen(session)) {
+    return AnswerRestores(
+        session,
+        proto::MakeError(v1::BAD_STATE,
+                         "the gate's word was written over while it was "
+                         "closed: this process breaks the gate's rules"),
+        turn);
+  }
+  AnswerRestores(session, absl::OkStatus(), turn);
+}
+
+void Waker::AnswerRestores(Session* session, const absl::Status& status,
+                           Turn& turn) {
+  std::map<uint64_t, quota::Instant> waiting;
+  waiting.swap(session->waking.Edit({}).restores);
+  session->waking.Edit({}).restore_attempts = 0;
+  state_.waking.Edit({}).erase(session->id);
+  for (const auto& [client_id, until] : waiting)
+    state_.restore_times.Edit({}).erase({until, session->id, client_id});
+  for (const auto& [client_id, until] : waiting) {
+    if (!status.ok()) {
+      sessions_.Refuse(session, client_id, status, turn);
+      continue;
+    }
+    v1::BrokerMessage answer;
+    answer.set_request_id(client_id);
+    answer.mutable_restored();
+    sessions_.Answer(session, std::move(answer), turn);
+  }
+}
+
+void Waker::AnswerMembers(Session* session, const absl::Status& status,
+                          Turn& turn) {
+  for (Session* member : MembersOf(state_, session))
+    AnswerRestores(member, status, turn);
+}
+
+void Waker::OnRestored(const quota::Restored& restored, Turn& turn) {
+  const std::optional<Returning> returning = recalls_.End(restored.request);
+  if (!returning.has_value()) return BringBack(restored.leases, turn);
+  if (returning->for_attach.has_value())
+    return sharing_.OnBackForAttach(*returning->for_attach, turn);
+  Session* session = &state_.SessionAt(returning->session);
+  session->waking.Edit({}).restoring.reset();
+  std::vector<quota::LeaseId> back =
+      AwayOf(state_, MembersOf(state_, session)).evicted;
+  // Leases that were asked for and have been left meanwhile are charged, so
+  // they come.
+  back.insert(back.end(), restored.leases.begin(), restored.leases.end());
+  BringBack(back, turn);
+  // It may have left the only one that it waited for.
+  AdvanceRestore(session, turn);
+}
+
+// Those of them that are charged to the device. Also for a session that has
+// left, or has withdrawn its Restore, since the engine decided: the leases come
+// back all the same, for others or to be released.
+void Waker::BringBack(const std::vector<quota::LeaseId>& leases, Turn& turn) {
+  for (const quota::LeaseId id : leases) {
+    const auto lease = state_.leases->find(id);
+    // A group's members may share one.
+    if (lease != state_.leases->end() &&
+        lease->second->move->residence == Residence::kEvicted &&
+        !state_.engine->Lease(id)->evicted) {
+      mover_.StartRestore(lease->second.get(), turn);
+    }
+  }
+}
+
+void Waker::OnDenied(const quota::Denied& denied, Turn& turn) {
+  const std::optional<Returning> returning = recalls_.End(denied.request);
+  if (!returning.has_value()) return;
+  if (returning->for_attach.has_value()) {
+    sharing_.OnAttachDenied(denied, *returning->for_attach, turn);
+    return AdvanceOthers(denied.request, {}, turn);
+  }
+  OnRestoreDenied(denied, &state_.SessionAt(returning->session), turn);
+}
+
+// Denied: of the engine's request; each of the client's has its own deadline.
+// Its own are answered before others ask for the same leases: a denial that is
+// told at once would go round between them for ever.
+void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
+                            Turn& turn) {
+  session->waking.Edit({}).restoring.reset();
+  const bool in_time = denied.reason == quota::Reason::kPoolExhausted;
+  const bool waits_on =
+      denied.pausing || (in_time && WaitsOn(state_, session, turn));
+  if (!waits_on) {
+    uint64_t bytes = 0;
+    for (const quota::LeaseId id :
+         AwayOf(state_, MembersOf(state_, session)).evicted)
+      bytes += state_.LeaseAt(id).bytes;
+    v1::Event event = NewEvent(state_, "restore_failed", session->tenant);
+    event.set_session_id(session->id);
+    event.set_bytes(bytes);
+    event.set_message(std::string(quota::ReasonName(denied.reason)));
+    turn.Publish(std::move(event));
+    AnswerMembers(session, DenialStatus(denied, bytes), turn);
+  }
+  AdvanceOthers(denied.request, MembersOf(state_, session), turn);
+  // The end of a pause comes back to it; so does its deadline.
+  if (waits_on) AdvanceRestore(session, turn);
+}
+
+// Restores whose own deadline is over: their leases may still be on their way
+// out, their pause may last, or another of the group waits longer.
+void Waker::ExpireRestores(Turn& turn) {
+  const quota::Instant now = turn.now();
+  for (int i = 0; i < kMostAtOnce && !state_.restore_times->empty(); ++i) {
+    const auto [until, id, client_id] = *state_.restore_times->begin();
+    if (until > now) return;
+    state_.restore_times.Edit({}).erase(state_.restore_times->begin());
+    Session* session = &state_.SessionAt(id);
+    session->waking.Edit({}).restores.erase(client_id);
+    sessions_.Refuse(
+        session, client_id,
+        proto::MakeError(v1::POOL_EXHAUSTED,
+                         "the session's memory was not back in time: wait "
+                         "longer",
+                         {.retry_after = absl::Milliseconds(100)}),
+        turn);
+    if (session->waking->restores.empty()) state_.waking.Edit({}).erase(id);
+  }
+}
+
+// Each user once, however many of the leases it uses: that looks at all of its
+// own.
+void Waker::AdvanceUsersOf(absl::Span<const quota::LeaseId> leases,
+                           Turn& turn) {
+  std::vector<uint64_t> users;
+  absl::flat_hash_set<uint64_t> seen;
+  for (const quota::LeaseId id : leases) {
+    const auto lease = state_.leases->find(id);
+    if (lease == state_.leases->end()) continue;
+    for (const Mapping& mapping : lease->second->move->mappings) {
+      if (seen.insert(mapping.session).second) users.push_back(mapping.session);
+    }
+  }
+  for (const uint64_t user : users) {
+    if (Session* session = state_.sessions->Find(user))
+      AdvanceRestore(session, turn);
+  }
+  for (const quota::LeaseId id : leases) {
+    const auto still = state_.leases->find(id);
+    if (still != state_.leases->end())
+      sharing_.ServeAttaches(still->second.get(), turn);
+  }
+}
+
+// A Restore that shared leases were named in has come to nothing: who else
+// needs them asks for himself.
+void Waker::AdvanceOthers(quota::RequestId request,
+                          const std::vector<Session*>& but_for, Turn& turn) {
+  for (const quota::LeaseId id : state_.asked_back->By(request)) {
+    const auto found = state_.leases->find(id);
+    if (found == state_.leases->end() ||
+        *found->second->asked_back != request) {
+      continue;
+    }
+    Lease* lease = found->second.get();
+    recalls_.Forget(lease);
+    for (Session* user : UsersOf(state_, *lease)) {
+      if (std::find(but_for.begin(), but_for.end(), user) == but_for.end())
+        AdvanceRestore(user, turn);
+    }
+    sharing_.ServeAttaches(lease, turn);
+  }
+}
+
+void Waker::OnMoveFailed(const MoveFailed& failed, Turn& turn) {
+  if (failed.session.has_value()) {
+    if (Session* session = state_.sessions->Find(*failed.session))
+      AnswerMembers(session, failed.why, turn);
+    return;
+  }
+  const auto lease = state_.leases->find(failed.lease);
+  if (lease == state_.leases->end()) return;
+  for (Session* user : UsersOf(state_, *lease->second))
+    AnswerRestores(user, failed.why, turn);
+  sharing_.RefuseWaiting(*lease->second, failed.why, turn);
+}
+
+void Waker::OnLeaseLeft(const LeaseLeft& left, Turn& turn) {
+  AdvanceUsersOf({&left.lease, 1}, turn);
+  // It may have been the last one away.
+  if (Session* session = state_.sessions->Find(left.session))
+    AdvanceRestore(session, turn);
+}
+
+void Waker::OnSessionEnded(const SessionEnded& ended, Turn& turn) {
+  if (ended.restoring.has_value()) AdvanceOthers(*ended.restoring, {}, turn);
+  for (const uint64_t id : ended.members) {
+    if (Session* member = state_.sessions->Find(id))
+      AdvanceRestore(member, turn);
+  }
+  AdvanceUsersOf(ended.left, turn);
+}
+
+void Waker::CancelFor(const std::vector<Session*>& members, Turn& turn) {
+  std::vector<quota::RequestId> cancelled;
+  for (Session* member : members) {
+    const auto asked =
+        std::exchange(member->waking.Edit({}).restoring, std::nullopt);
+    if (!asked.has_value()) continue;
+    recalls_.Cancel(*asked, turn);
+    cancelled.push_back(*asked);
+  }
+  for (const quota::RequestId asked : cancelled)
+    AdvanceOthers(asked, members, turn);
+}
+
+void Waker::Forget(const Session& session) {
+  state_.waking.Edit({}).erase(session.id);
+  for (const auto& [client_id, until] : session.waking->restores)
+    state_.restore_times.Edit({}).erase({until, session.id, client_id});
+  if (session.waking->restoring.has_value())
+    (void)recalls_.End(*session.waking->restoring);
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,183 @@
+// How often, and how much at a time, leases are looked at for somebody who
+// lacks bytes (docs/reclaim.md, "When the broker looks again").
+#include "broker/machine/look.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/broker/machine/machine_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using quota::Instant;
+using std::chrono::hours;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Instant kStart{1'000'000'000};
+
+// --- How much.
+
+TEST(LookBudgetTest, ATurnLooksAtOneSlice) {
+  LookBudget budget;
+  budget.BeginTurn(kStart);
+  budget.Spend(LookBudget::kSlice - 1);
+  EXPECT_TRUE(budget.any_left());
+  budget.Spend(1);
+  EXPECT_FALSE(budget.any_left());
+  budget.BeginTurn(kStart);
+  EXPECT_TRUE(budget.any_left()) << "the next turn has its own";
+}
+
+TEST(LookBudgetTest, InTheLongRunAHundredThousandASecond) {
+  LookBudget budget;
+  Instant now = kStart;
+  budget.BeginTurn(now);
+  uint64_t looked = 0;
+  while (now < kStart + seconds(10)) {
+    if (budget.MayBegin()) {
+      budget.Spend(1000);
+      looked += 1000;
+    } else {
+      now = std::max(budget.BeginsAt(), now + microseconds(1));
+    }
+    budget.BeginTurn(now);
+  }
+  EXPECT_GE(looked, 990'000u);
+  EXPECT_LE(looked, 1'010'000u);
+}
+
+TEST(LookBudgetTest, ManyShortTurnsEarnAsALongOneDoes) {
+  LookBudget budget;
+  budget.BeginTurn(kStart);
+  budget.Spend(4096 + 1000);
+  EXPECT_FALSE(budget.MayBegin());
+  Instant now = kStart;
+  while (!budget.MayBegin() && now < kStart + seconds(1)) {
+    now = now + microseconds(3);  // too short to earn one
+    budget.BeginTurn(now);
+  }
+  EXPECT_GE(now - kStart, milliseconds(10)) << "and no more";
+  EXPECT_LE(now - kStart, milliseconds(13));
+}
+
+TEST(LookBudgetTest, ALongRestSavesNoMoreThanABurst) {
+  LookBudget budget;
+  budget.BeginTurn(kStart + hours(5));
+  budget.Spend(4096);
+  EXPECT_FALSE(budget.MayBegin());
+  EXPECT_GT(budget.BeginsAt(), kStart + hours(5));
+}
+
+TEST(LookBudgetTest, OneThatHasBegunMayGoIntoDebtAndOthersWaitForThat) {
+  LookBudget budget;
+  budget.BeginTurn(kStart);
+  budget.Spend(4095);
+  EXPECT_TRUE(budget.MayBegin());
+  budget.Spend(100'000);
+  EXPECT_FALSE(budget.MayBegin());
+  EXPECT_NEAR(static_cast<double>((budget.BeginsAt() - kStart).count()), 1e9,
+              1e7);
+}
+
+// --- When.
+
+TEST(LookTest, ANewDemandIsLookedAtAtOnce) {
+  const Look look;
+  EXPECT_TRUE(look.IsDue(0, kStart));
+  EXPECT_TRUE(look.IsDue(7, kStart));
+  EXPECT_EQ(look.times(), 0u);
+}
+
+TEST(LookTest, ThenWhenSomethingHasChangedAndNotBefore) {
+  Look look;
+  look.Skip(5, kStart);
+  EXPECT_FALSE(look.IsDue(5, kStart + milliseconds(1)));
+  EXPECT_TRUE(look.IsDue(6, kStart + milliseconds(1)));
+}
+
+TEST(LookTest, WithoutAChangeAfterFiftyMillisecondsAndTwiceAsLongEachTime) {
+  Look look;
+  Instant now = kStart;
+  std::vector<int64_t> pauses;
+  for (int i = 0; i < 12; ++i) {
+    look.Wait(now, Instant::Max());
+    EXPECT_FALSE(look.IsDue(0, look.next_at() + quota::Nanoseconds(-1)));
+    EXPECT_TRUE(look.IsDue(0, look.next_at()));
+    pauses.push_back((look.next_at() - now).count() / 1'000'000);
+    now = look.next_at();
+  }
+  EXPECT_EQ(pauses, (std::vector<int64_t>{50, 100, 200, 400, 800, 1600, 3200,
+                                          6400, 10000, 10000, 10000, 10000}));
+}
+
+TEST(LookTest, WhenALeaseMayBeAskedIsKnownItIsThen) {
+  Look look;
+  look.Wait(kStart, kStart + milliseconds(7));
+  EXPECT_EQ(look.next_at(), kStart + milliseconds(7));
+}
+
+TEST(LookTest, AStepThatIsTakenBeginsThePausesAnew) {
+  Look look;
+  for (int i = 0; i < 6; ++i) look.Wait(kStart, Instant::Max());
+  look.PlanOn();
+  EXPECT_TRUE(look.plans_on());
+  look.Wait(kStart, Instant::Max());
+  EXPECT_EQ(look.next_at(), kStart + milliseconds(50));
+  look.Forget();
+  EXPECT_FALSE(look.plans_on());
+  EXPECT_TRUE(look.IsDue(0, kStart));
+}
+
+TEST(LookTest, OneThatIsPutOffHeedsNoChange) {
+  Look look;
+  look.Postpone(kStart + milliseconds(20));
+  EXPECT_FALSE(look.IsDue(99, kStart + milliseconds(19)));
+  EXPECT_TRUE(look.IsDue(99, kStart + milliseconds(20)));
+}
+
+// --- Over the leases.
+
+class LookWorldTest : public MachineFixture {
+ protected:
+  LookWorldTest() : MachineFixture({.granules = 640, .host_granules = 640}) {}
+};
+
+TEST_F(LookWorldTest, ManyLeasesAreLookedAtOverSeveralTurns) {
+  SetTenant("a");
+  SetTenant("b");
+  SimClient* idle = Parked("a");
+  for (int i = 0; i < 640; ++i) Lease(idle, 1, {.contents = v1::DISCARD});
+  SimClient* borrower = Parked("b");
+  const uint64_t id = Ask(borrower, 20, {.wait = seconds(60)});
+  EXPECT_TRUE(LookAt().under_way());
+  EXPECT_TRUE(idle->moves.empty()) << "no plan before all are looked at";
+  EXPECT_EQ(world.machine().NextDue(world.now()), world.now());
+  world.Advance(quota::Nanoseconds(1));
+  EXPECT_TRUE(idle->moves.empty());
+  world.Advance(quota::Nanoseconds(1));
+  EXPECT_EQ(idle->moves.size(), 20u) << "640 are three slices of 256";
+  Work();
+  EXPECT_EQ(Outcome(borrower, id), "granted");
+}
+
+TEST_F(LookWorldTest, WhoNeedsNothingAnyMoreIsLookedForNoMore) {
+  SetTenant("a");
+  SetTenant("b");
+  SimClient* idle = Parked("a");
+  for (int i = 0; i < 640; ++i) Lease(idle, 1, {.contents = v1::DISCARD});
+  SimClient* borrower = Parked("b");
+  const uint64_t id = Ask(borrower, 20, {.wait = seconds(60)});
+  Cancel(borrower, id);
+  EXPECT_FALSE(LookAt().under_way());
+  RunFor(seconds(1));
+  EXPECT_TRUE(idle->moves.empty());
+  EXPECT_EQ(Told(idle, v1::BrokerMessage::kEvict), 0u);
+}
+
+}  // namespace
+}  // namespace gmb::broker

@@ -1,0 +1,174 @@
+// Parked memory that is copied to the host pool before anybody needs it
+// (docs/eviction.md, "Backing ahead").
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/broker/machine/machine_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class MachineBackingTest : public MachineFixture {
+ protected:
+  static MachineWorld Shape() {
+    MachineWorld shape;
+    shape.options.backing.bytes_per_second = 8 * kGranule;
+    shape.options.backing.burst_bytes = 16 * kGranule;
+    shape.options.backing.idle_for = seconds(1);
+    return shape;
+  }
+  explicit MachineBackingTest(const MachineWorld& shape = Shape())
+      : MachineFixture(shape) {}
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("b", {.guarantee = 16});
+  }
+  uint64_t Backed(const std::string& tenant) {
+    return InHostPool(tenant).true_bytes / kGranule;
+  }
+};
+
+TEST_F(MachineBackingTest, WhatIsParkedForLongEnoughIsCopied) {
+  SimClient* idle = Parked("a");
+  const quota::LeaseId lease = Lease(idle, 8);
+  Write(idle, lease, 700);
+  const std::vector<uint64_t> written = Read(idle, lease);
+  RunFor(milliseconds(900));
+  EXPECT_EQ(world.copies_out, 0u);
+  RunFor(milliseconds(500));
+  EXPECT_EQ(Backed("a"), 8u);
+  EXPECT_EQ(Events("backed").size(), 1u);
+  EXPECT_EQ(Where(lease), "mapped") << "its program notices nothing";
+  EXPECT_FALSE(IsClosed(idle));
+  const uint64_t copied = world.copies_out;
+  Reclaim("a");
+  Follow(idle);
+  EXPECT_EQ(Where(lease), "evicted") << "taking it costs no copy";
+  EXPECT_EQ(world.copies_out, copied);
+  Restore(idle);
+  Work();
+  EXPECT_EQ(Read(idle, lease), written);
+}
+
+TEST_F(MachineBackingTest, ACopyIsUntrueOnceAScopeWasIn) {
+  SimClient* idle = Parked("a");
+  const quota::LeaseId lease = Lease(idle, 8);
+  RunFor(seconds(2));
+  ASSERT_EQ(Backed("a"), 8u);
+  EXPECT_TRUE(Enter(idle));
+  Write(idle, lease, 800);
+  const std::vector<uint64_t> written = Read(idle, lease);
+  Park(idle);
+  Reclaim("a");
+  Work();
+  Restore(idle);
+  Work();
+  EXPECT_EQ(Read(idle, lease), written);
+}
+
+TEST_F(MachineBackingTest, AScopeThatComesInDuringTheCopyMakesItUntrue) {
+  SimClient* idle = Parked("a");
+  const quota::LeaseId lease = Lease(idle, 8);
+  for (int i = 0; i < 200 && world.copies_out == 0; ++i)
+    world.Advance(milliseconds(10));
+  ASSERT_GT(world.copies_out, 0u);
+  EXPECT_TRUE(Enter(idle)) << "it is not held up by that";
+  Write(idle, lease, 900);
+  RunCopies();
+  EXPECT_EQ(Backed("a"), 0u);
+  EXPECT_TRUE(Events("backed").empty());
+}
+
+TEST_F(MachineBackingTest, WhoIsAtWorkIsNotCopied) {
+  Lease(Active("a"), 8);
+  RunFor(seconds(5));
+  EXPECT_EQ(world.copies_out, 0u);
+}
+
+TEST_F(MachineBackingTest, NothingIsCopiedWhileSomebodyWaits) {
+  Lease(Active("a"), 44);
+  Lease(Parked("b"), 8);
+  SimClient* waiter = Parked("a");
+  const uint64_t id = Ask(waiter, 14, {.wait = seconds(3)});
+  ASSERT_EQ(Outcome(waiter, id), "waits");
+  RunFor(milliseconds(2900));
+  EXPECT_EQ(world.copies_out, 0u) << "the bus is for who waits";
+  RunFor(seconds(2));
+  EXPECT_GT(world.copies_out, 0u);
+}
+
+TEST_F(MachineBackingTest, ItKeepsToItsRate) {
+  Lease(Parked("a"), 60);
+  RunFor(seconds(1));
+  uint64_t last = 0;
+  for (int second = 1; second <= 5; ++second) {
+    RunFor(seconds(1));
+    uint64_t copied = world.copies_out * 2;  // granules: slabs of two
+    EXPECT_LE(copied, 16u + 8u * static_cast<uint64_t>(second + 1)) << second;
+    EXPECT_GT(copied, last) << "and goes on";
+    last = copied;
+  }
+}
+
+TEST_F(MachineBackingTest, TheLikeliestVictimComesFirst) {
+  Lease(Parked("b"), 16);  // within its guarantee
+  Lease(Parked("a"), 16);  // borrowed
+  for (int i = 0; i < 200 && world.copies_out == 0; ++i)
+    world.Advance(milliseconds(10));
+  RunCopies();
+  EXPECT_EQ(Backed("b"), 0u);
+  EXPECT_EQ(Backed("a"), 16u);
+}
+
+TEST_F(MachineBackingTest, WhatMayBeLostOrStaysIsNotCopied) {
+  SimClient* idle = Parked("a");
+  Lease(idle, 8, {.contents = v1::DISCARD});
+  Lease(idle, 8, {.contents = v1::RESIDENT});
+  RunFor(seconds(5));
+  EXPECT_EQ(world.copies_out, 0u);
+}
+
+TEST_F(MachineBackingTest, ACopyThatFailsIsTriedAgainAfterTenSeconds) {
+  SimClient* idle = Parked("a");
+  const quota::LeaseId lease = Lease(idle, 2);
+  for (int i = 0; i < 200 && world.copies_out == 0; ++i)
+    world.Advance(milliseconds(10));
+  RunCopies(/*fail=*/true);
+  EXPECT_EQ(Backed("a"), 0u);
+  EXPECT_EQ(Where(lease), "mapped");
+  const uint64_t copied = world.copies_out;
+  RunFor(seconds(9));
+  EXPECT_EQ(world.copies_out, copied);
+  RunFor(seconds(2));
+  EXPECT_EQ(Backed("a"), 2u);
+}
+
+TEST_F(MachineBackingTest, AGateThatIsTurnedOffGivesItsRoomBack) {
+  SimClient* idle = Parked("a");
+  Lease(idle, 8);
+  RunFor(seconds(2));
+  ASSERT_EQ(Backed("a"), 8u);
+  EXPECT_TRUE(Enter(idle));
+  EXPECT_EQ(Outcome(idle, SetGate(idle, false)), "gate set");
+  EXPECT_EQ(Backed("a"), 0u);
+  EXPECT_EQ(InHostPool("a").reserved_bytes, 0u);
+}
+
+class MachineNoBackingTest : public MachineBackingTest {
+ protected:
+  MachineNoBackingTest() : MachineBackingTest(MachineWorld()) {}
+};
+
+TEST_F(MachineNoBackingTest, ItIsOffByDefault) {
+  Lease(Parked("a"), 8);
+  RunFor(seconds(30));
+  EXPECT_EQ(world.copies_out, 0u);
+}
+
+}  // namespace
+}  // namespace gmb::broker
