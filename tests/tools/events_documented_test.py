@@ -12,8 +12,9 @@ def published():
     events, logged = set(), set()
     for file in (ROOT / "broker").rglob("*.cc"):
         text = file.read_text()
-        # The kind is the first argument; "a ? b : c" has two.
-        for argument in re.findall(r"\b(?:NewEvent|PublishMove|PublishAttached)\(([^,]*),", text):
+        # The kind is the argument after the state; "a ? b : c" has two.
+        for argument in re.findall(
+                r"\b(?:NewEvent|LeaseEvent|PublishMove|PublishAttached)\(\s*(?:state_?,\s*)?([^,]*),", text):
             events |= set(re.findall(r'"([a-z_]+)"', argument))
         for argument in re.findall(r"\bLog(?:Client)?Event\(\s*LogLevel::\w+,\s*([^,){]*)", text):
             logged |= set(re.findall(r'"([a-z_]+)"', argument))
