@@ -50,12 +50,12 @@ TEST(MachineGrowthTest, NoTurnMovesAllLeasesOrRequests) {
   EXPECT_LE(largest, kMost) << "by acquiring";
   largest = 0;
   for (uint64_t i = 0; i < kWaiting; ++i) machine.Acquire(session);
-  ASSERT_EQ(machine.state().engine.waiting(), kWaiting);
+  ASSERT_EQ(machine.state().engine->waiting(), kWaiting);
   EXPECT_LE(largest, kMost) << "by waiting";
   largest = 0;
   // Each serves one that waits.
   for (uint64_t i = 1; i <= kWaiting; ++i) machine.Release(session, i);
-  ASSERT_EQ(machine.state().engine.waiting(), 0u);
+  ASSERT_EQ(machine.state().engine->waiting(), 0u);
   EXPECT_LE(largest, kMost) << "by releasing";
 }
 
