@@ -154,26 +154,30 @@ void PoolKeeper::OnDeviceResult(quota::PoolId pool_id,
   --pool->device.Edit({}).jobs;
   pool->slabs.Edit({}).Destroyed(result.destroyed_bytes);
   pool->slabs.Edit({}).Spared(result.spared, turn.now());
+  const auto* prepare = std::get_if<PrepareJob>(&result.job);
+  // Before what the free figure sets off.
+  if (prepare != nullptr) {
+    turn.Queue(SlabsMade{prepare->lease, NotCreated(prepare->slabs, result),
+                         result.status});
+  }
   OnReading(pool, result.reading, turn);
   if (absl::IsUnavailable(result.status))
     OnDeviceLost(pool, result.status, turn);
-  if (const auto* prepare = std::get_if<PrepareJob>(&result.job)) {
-    OnMade(pool, *prepare, result, turn);
+  if (prepare != nullptr) {
+    OnMade(pool, *prepare, result);
   } else if (const auto* refill = std::get_if<RefillJob>(&result.job)) {
     OnRefilled(pool, *refill, result, turn.now());
   }
 }
 
 void PoolKeeper::OnMade(Pool* pool, const PrepareJob& job,
-                        const DeviceResult& result, Turn& turn) {
+                        const DeviceResult& result) {
   LeaseSlabs& held = state_.LeaseAt(job.lease).held.Edit({});
   held.preparing = false;
   for (const Slab& slab : result.created)
     pool->slabs.Edit({}).Created(slab.bytes);
   held.slabs.insert(held.slabs.end(), result.created.begin(),
                     result.created.end());
-  turn.Queue(
-      SlabsMade{job.lease, NotCreated(job.slabs, result), result.status});
 }
 
 void PoolKeeper::OnRefilled(Pool* pool, const RefillJob& job,

@@ -65,8 +65,7 @@ class PoolKeeper {
 
  private:
   void Give(Pool* pool, DeviceJob job, Turn& turn);
-  void OnMade(Pool* pool, const PrepareJob& job, const DeviceResult& result,
-              Turn& turn);
+  void OnMade(Pool* pool, const PrepareJob& job, const DeviceResult& result);
   void OnRefilled(Pool* pool, const RefillJob& job, const DeviceResult& result,
                   quota::Instant now);
   void OnReading(Pool* pool, const DeviceReading& reading, Turn& turn);
