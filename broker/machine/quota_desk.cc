@@ -19,6 +19,7 @@ bool IsTold(const quota::QuotaApplied& applied, const quota::Effects& effects) {
 
 void QuotaDesk::Tell(const quota::Event& event, Turn& turn) {
   index_.MarkChangedBy(event);
+  told_ = true;
   const quota::Effects effects =
       state_.engine.Edit({}).Handle(event, turn.now());
   for (const quota::Effect& effect : effects) {

@@ -2,6 +2,7 @@
 #define GMB_BROKER_MACHINE_QUOTA_DESK_H_
 
 #include <optional>
+#include <utility>
 
 #include "broker/machine/index_keeper.h"
 #include "broker/machine/state.h"
@@ -21,12 +22,15 @@ class QuotaDesk {
   // Nothing comes between the question and the change.
   [[nodiscard]] std::optional<quota::Refusal> TryToTell(
       const quota::HardChanged& event, Turn& turn);
+  // Whether anything was told since this was asked last.
+  [[nodiscard]] bool TakeTold() { return std::exchange(told_, false); }
   // Ids are used once.
   [[nodiscard]] quota::RequestId NextRequest();
 
  private:
   State& state_;
   IndexKeeper& index_;
+  bool told_ = false;
 };
 
 }  // namespace gmb::broker

@@ -16,11 +16,14 @@ void Machine::Settle(Turn& turn) {
 }
 
 void Machine::Drain(Turn& turn) {
-  pools_.SyncCapacities();
+  // A grant is planned with the capacity of now.
+  const auto sync = [this] {
+    if (quota_.TakeTold()) pools_.SyncCapacities();
+  };
+  sync();
   while (const Work* work = turn.NextWork()) {
     std::visit([&](const auto& piece) { React(piece, turn); }, *work);
-    // A grant is planned with the capacity of now.
-    pools_.SyncCapacities();
+    sync();
   }
 }
 
