@@ -198,8 +198,9 @@ absl::Status Daemon::ListenForEverybody() {
   }
   absl::Status listening =
       gateway_->AddDoor(grpc, kSocketMode, {.origin = Origin::kShared});
-  listening.Update(handles_->AddListener(admin, kSocketMode, Origin::kAdmin));
   listening.Update(handles_->AddListener(shared, kSocketMode, Origin::kShared));
+  // The last: a broker that answers its operators has room for everybody.
+  listening.Update(handles_->AddListener(admin, kSocketMode, Origin::kAdmin));
   return listening;
 }
 

@@ -58,7 +58,9 @@ TEST_F(IdentityTest, StrangersAreTheDefaultTenantWhereThereIsOne) {
 
 TEST_F(IdentityTest, StrangersAreRefusedWhereThereIsNone) {
   Start("");
-  EXPECT_EQ(ReasonOf(TenantAt(SocketDir())), ErrorReason::kNoSuchTenant);
+  const auto stranger = TenantAt(SocketDir());
+  EXPECT_EQ(ReasonOf(stranger), ErrorReason::kNoSuchTenant)
+      << stranger.status();
   EXPECT_EQ(Gmb({"tenant", "set", "by-dir", "--uid", absl::StrCat(::getuid())})
                 .exit_code,
             0);
