@@ -56,7 +56,7 @@ absl::StatusOr<quota::PoolId> PoolKeeper::AddPool(const NewPool& options,
   }
   state_.pools.Edit({}).emplace(
       set.pool,
-      Placed<Pool>(std::unique_ptr<Pool>(new Pool{
+      Placed<Pool>(std::make_unique<Pool>(Pool{
           .id = set.pool,
           .info = options.info,
           .has_copier = options.has_copier,
@@ -203,7 +203,7 @@ void PoolKeeper::OnDeviceLost(Pool* pool, const absl::Status& status,
   quota_.Tell(quota::PoolDrain{pool->id, true}, turn);
 }
 
-void PoolKeeper::SyncCapacities() {
+void PoolKeeper::SyncCapacities() const {
   for (auto& [id, pool] : *state_.pools)
     pool->slabs.Edit({}).SetCapacity(state_.engine->Pool(id)->capacity_bytes);
 }

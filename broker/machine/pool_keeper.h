@@ -59,7 +59,7 @@ class PoolKeeper {
   void OnDeviceResult(quota::PoolId pool, const DeviceResult& result,
                       Turn& turn);
   // Every pool may hold from now on as much as the engine says.
-  void SyncCapacities();
+  void SyncCapacities() const;
   // Keeps every pool's ready slabs, float and audits going.
   void MaintainPools(Turn& turn);
 
