@@ -36,19 +36,19 @@ void LeaseDesk::Make(const quota::Granted& granted,
                      const PendingAcquire& request, Turn& turn) {
   Lease* lease =
       state_.leases.Edit({})
-          .emplace(granted.lease, Placed<Lease>(std::unique_ptr<Lease>(
-                                      new Lease{.id = granted.lease,
-                                                .request = request,
-                                                .tenant = granted.tenant,
-                                                .bytes = granted.bytes,
-                                                .held = {},
-                                                .life = {},
-                                                .copy = {},
-                                                .move = {},
-                                                .sharing = {},
-                                                .awaits_pause = {},
-                                                .asked_back = {},
-                                                .reclaim = {}})))
+          .emplace(granted.lease, Placed<Lease>(std::make_unique<Lease>(
+                                      Lease{.id = granted.lease,
+                                            .request = request,
+                                            .tenant = granted.tenant,
+                                            .bytes = granted.bytes,
+                                            .held = {},
+                                            .life = {},
+                                            .copy = {},
+                                            .move = {},
+                                            .sharing = {},
+                                            .awaits_pause = {},
+                                            .asked_back = {},
+                                            .reclaim = {}})))
           .first->second.get();
   lease->life.Edit({}).since = turn.wall();
   mover_.Begin(lease, &state_.SessionAt(request.session), turn);

@@ -102,19 +102,19 @@ absl::StatusOr<Welcome> SessionDesk::OpenSession(
     its_tenant = *id;
     opened.tenant = tenant.policy.name;
   }
-  const Session* added = state_.sessions.Edit({}).Add(std::unique_ptr<Session>(
-      new Session{.id = state_.sessions->next_id(),
-                  .peer = peer,
-                  .token = token,
-                  .tenant = its_tenant,
-                  .since = turn.wall(),
-                  .gate = Placed<SessionGate>(std::move(gate)),
-                  .talk = {},
-                  .group = {},
-                  .leases = {},
-                  .last_move = {},
-                  .waking = {},
-                  .trims = {}}));
+  const Session* added = state_.sessions.Edit({}).Add(std::make_unique<Session>(
+      Session{.id = state_.sessions->next_id(),
+              .peer = peer,
+              .token = token,
+              .tenant = its_tenant,
+              .since = turn.wall(),
+              .gate = Placed<SessionGate>(std::move(gate)),
+              .talk = {},
+              .group = {},
+              .leases = {},
+              .last_move = {},
+              .waking = {},
+              .trims = {}}));
   opened.session = added->id;
   opened.warnings = GreetingWarnings(state_);
   for (const auto& [id, pool] : *state_.pools)
