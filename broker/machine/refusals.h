@@ -22,7 +22,7 @@ namespace gmb::broker {
 [[nodiscard]] absl::Status Stopping();
 
 // To sessions of a tenant that is being deleted.
-[[nodiscard]] absl::Status Leaving(absl::string_view tenant);
+[[nodiscard]] absl::Status Leaving(absl::string_view name);
 // The same, if the tenant is; else OK.
 [[nodiscard]] absl::Status CheckStays(const State& state,
                                       quota::TenantId tenant);

@@ -88,6 +88,7 @@ gmb_error* gmb_client_quota(gmb_client* client, gmb_quota* quotas,
     GMB_ASSIGN_OR_RETURN(const std::vector<gmb::QuotaView> views,
                          client->client->GetQuota());
     std::vector<gmb_quota> all;
+    all.reserve(views.size());
     for (const gmb::QuotaView& view : views) all.push_back(ToC(view));
     return CopyOut(all, quotas, element_size, capacity, count);
   });
