@@ -20,9 +20,22 @@ RequestPace::RequestPace(const Options& options)
       ahead_(TimeOf(options.at_once - kTurn, options.a_second)) {}
 
 RequestPace::Time& RequestPace::NextOf(quota::TenantId tenant, Time now) {
+  if (next_.size() >= forget_at_) ForgetThoseAtRest(now);
   Time& next = next_.try_emplace(tenant, now - ahead_).first->second;
   next = std::max(next, now - ahead_);
   return next;
+}
+
+// One of which nothing is known is as if at rest.
+void RequestPace::ForgetThoseAtRest(Time now) {
+  std::erase_if(
+      next_, [&](const auto& entry) { return entry.second <= now - ahead_; });
+  forget_at_ = std::max(kFirstForgotten, 2 * next_.size());
+}
+
+size_t RequestPace::tenants() const {
+  base::MutexLock lock(&mu_);
+  return next_.size();
 }
 
 void RequestPace::Count(quota::TenantId tenant, int messages, Time now) {

@@ -2,6 +2,7 @@
 #define GMB_BROKER_SERVER_REQUEST_PACE_H_
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -24,6 +25,8 @@ class RequestPace {
   };
   // So many messages are read in a turn.
   static constexpr uint32_t kTurn = 16;
+  // From so many on, tenants at rest are forgotten now and then.
+  static constexpr size_t kFirstForgotten = 64;
 
   explicit RequestPace(const Options& options);
 
@@ -34,14 +37,20 @@ class RequestPace {
   // When a stream of the tenant may read its next kTurn messages: now, or then.
   [[nodiscard]] Time NextTurn(quota::TenantId tenant, Time now);
 
+  // That it remembers: those that sent much not long ago, and some others.
+  [[nodiscard]] size_t tenants() const;
+
  private:
   [[nodiscard]] Time& NextOf(quota::TenantId tenant, Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ForgetThoseAtRest(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::chrono::nanoseconds a_message_;
   const std::chrono::nanoseconds ahead_;  // of them, at once
-  base::Mutex mu_;
+  mutable base::Mutex mu_;
   std::map<quota::TenantId, Time> next_ ABSL_GUARDED_BY(mu_);
+  // Tenants come and go for as long as the broker runs.
+  size_t forget_at_ ABSL_GUARDED_BY(mu_) = kFirstForgotten;
 };
 
 }  // namespace gmb::broker

@@ -170,6 +170,17 @@ TEST_F(FrameGuardTest, AFrameDoesNotComeByteForByteForEver) {
   EXPECT_EQ(SendMany(Frame(F::kData, 0, 1, 20), 10'000), 10'000);
 }
 
+// A client whose window is enlarged in small steps cuts its messages, and goes
+// on as long as they are answered.
+TEST_F(FrameGuardTest, EachAnswerEarnsOneShortFrame) {
+  const std::string piece = Frame(F::kData, 0, 1, 3);
+  for (int i = 0; i < 100'000; ++i) {
+    ASSERT_TRUE(Send(piece).ok()) << i;
+    guard_.OnServerBytes(Frame(F::kData, 0, 1, 30));
+  }
+  EXPECT_EQ(SendMany(piece, 100'000), 2000) << "saves up no more than at first";
+}
+
 TEST_F(FrameGuardTest, WhatAClientSendsEarnsItNothing) {
   const std::string message = Frame(F::kData, 0, 1, 30);
   EXPECT_EQ(SendMany(message + Frame(F::kPing, 0, 0, 8), 10'000), 100);

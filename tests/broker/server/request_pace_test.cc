@@ -55,6 +55,19 @@ TEST(RequestPaceTest, EachTenantHasItsOwnTurns) {
   EXPECT_EQ(TurnsAtOnce(&pace, kCalm, kDawn), 10);
 }
 
+TEST(RequestPaceTest, TenantsThatComeAndGoAreForgottenAndOthersAreNot) {
+  RequestPace pace({.at_once = 160, .a_second = 1600});
+  for (int i = 0; i < 20; ++i) pace.Count(kEager, 1600, kDawn);
+  RequestPace::Time now = kDawn;
+  for (uint64_t id = 10; id < 10'000; ++id) {
+    now += std::chrono::microseconds(50);
+    (void)pace.NextTurn({id}, now);
+  }
+  EXPECT_EQ(pace.NextTurn(kEager, now), kDawn + std::chrono::seconds(1));
+  // A turn of 16 takes 10 ms: 200 tenants of the last moments may be known.
+  EXPECT_LE(pace.tenants(), 4 * RequestPace::kFirstForgotten * 2);
+}
+
 // Over the real service.
 class PacedStreamsTest : public AdminFixture {
  protected:
