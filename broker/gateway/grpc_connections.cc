@@ -140,7 +140,9 @@ void GrpcConnections::AddUnproved(uint64_t id, const Connection& connection) {
   const std::optional<uint64_t> victim = unproved_.Add(
       id, /*listener=*/0, static_cast<uint64_t>(connection.pid), kNever);
   if (!victim.has_value()) return;
-  ::shutdown(connections_.at(*victim).watch.get(), SHUT_RDWR);
+  const auto crowded_out = connections_.find(*victim);
+  if (crowded_out == connections_.end()) return;
+  ::shutdown(crowded_out->second.watch.get(), SHUT_RDWR);
 }
 
 uint64_t GrpcConnections::Adopt(int grpc_fd, pid_t pid,
@@ -192,7 +194,9 @@ GrpcConnections::Proof GrpcConnections::Prove(absl::string_view grpc_peer) {
   base::MutexLock lock(&mu_);
   const auto named = by_grpc_fd_.find(*fd);
   if (named == by_grpc_fd_.end()) return {};
-  Connection& connection = connections_.at(named->second);
+  const auto found = connections_.find(named->second);
+  if (found == connections_.end()) return {};
+  Connection& connection = found->second;
   if (connection.proofs++ == 0) unproved_.Remove(named->second);
   return {this, named->second, connection.pid};
 }

@@ -9,6 +9,7 @@
 #include "broker/machine/lease_users.h"
 #include "broker/machine/reclaim_rows.h"
 #include "broker/machine/reclaimer.h"
+#include "quota/must_find.h"
 #include "quota/planner.h"
 #include "quota/shortlist.h"
 
@@ -103,8 +104,9 @@ void Reclaimer::OnParked(const Session& session, quota::Instant now) {
       if (state_.LeaseAt(lease).request.pool == id) its.push_back(lease);
     }
     PoolPlan& plan = pool->plan.Edit({});
-    const bool known =
-        plan.look.Add(its, {before.at(id), state_.reclaim->changes(id)}, now);
+    const bool known = plan.look.Add(
+        its, {quota::MustFind(before, id, "pool"), state_.reclaim->changes(id)},
+        now);
     if (known) plan.replan_at = std::min(plan.replan_at, now);
   }
 }
