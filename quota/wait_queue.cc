@@ -98,7 +98,7 @@ std::optional<RequestId> WaitQueue::NextWithinGuarantee(
 std::optional<RequestId> WaitQueue::NextBorrowing(
     int64_t free_bytes, int64_t slack_bytes,
     absl::Span<const Claim> claims) const {
-  // What is left to be taken: less and less, as claims are met.
+  // Bytes that are left to be taken: less and less, as claims are met.
   int64_t bytes = free_bytes, beyond_bytes = slack_bytes;
   while (true) {
     const Waiter* waiter = nullptr;

@@ -90,7 +90,7 @@ bool Look::GoOn(const State& state, quota::PoolId pool, quota::Instant now,
 
 bool Look::Add(const std::vector<quota::LeaseId>& leases, Changes changes,
                quota::Instant now) {
-  // What has changed before that is not known, nor what time has changed.
+  // A change before that is not known, nor one that time has brought.
   if (changes_ != changes.before || leases.empty()) return false;
   if (!under_way() && (times_ == 0 || candidates_.retry_at <= now))
     return false;

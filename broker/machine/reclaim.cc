@@ -87,8 +87,8 @@ void Reclaimer::WatchGates(quota::Instant now) {
     OnParked(state_.SessionAt(id), now);
 }
 
-// What it has may be taken now: for the requests that lack bytes, plans are
-// made with it beside what the last look has found. Others are woken.
+// Its leases may be taken now: for the requests that lack bytes, plans are made
+// with them beside the finds of the last look. Others are woken.
 void Reclaimer::OnParked(const Session& session, quota::Instant now) {
   std::map<quota::PoolId, uint64_t> before;
   for (const auto& [id, pool] : *state_.pools)

@@ -16,11 +16,11 @@ namespace gmb::broker {
 
 struct State;
 
-// What a demand may do with each lease, for people: those that nobody could
-// take are counted as well, so that all are looked at, slice by slice. (Who
-// carries a plan out looks at fewer: Look.)
+// Says, for people, how a demand may treat each lease. Those that nobody could
+// take are counted as well, so that all are looked at, slice by slice. (To carry
+// a plan out takes fewer looks: Look.)
 //
-// What changes between two slices is seen or missed, as it comes.
+// A change between two slices is seen or missed, as it comes.
 class VerdictWalk {
  public:
   // It has one need.

@@ -18,7 +18,7 @@ using Reactor = grpc::ServerBidiReactor<v1::ClientMessage, v1::BrokerMessage>;
 // written. A write to one that never reads would not end before its connection.
 constexpr std::chrono::seconds kLastWrite{1};
 
-// What an answer cost more than a message that nobody answers, in messages.
+// So many messages more an answer costs than a message that nobody answers.
 // Nobody who means well is refused often.
 constexpr int kRefusal = 16;
 constexpr int kQuotaReport = 1;

@@ -153,7 +153,7 @@ class Asker {
   std::string unparsed_;
   uint32_t stream_ = 0;
   uint64_t asked_ = 0;
-  // What the broker still takes: of a stream at first, of ours, and of all.
+  // Bytes that the broker still takes: of a stream at first, of ours, of all.
   int64_t initial_window_ = 0;
   int64_t stream_window_ = 0;
   int64_t connection_window_ = 0;

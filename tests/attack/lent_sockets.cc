@@ -51,7 +51,7 @@ base::UniqueFd DuplicateOf(int fd) { return base::UniqueFd(::dup(fd)); }
   ::_exit(1);
 }
 
-// What it tells is a line of words.
+// It tells a line of words.
 class Borrower {
  public:
   Borrower(const AttackOptions& options, pid_t lender, ipc::Packet lent,

@@ -55,7 +55,7 @@ int SecretMemory() {
   return memory;
 }
 
-// Whoever touches its page waits for the one who reads the fd.
+// A process that touches its page waits for the reader of the fd.
 int WatchedMemory() {
   const int watch = static_cast<int>(
       ::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));

@@ -21,7 +21,7 @@ absl::Status QuotaQuestions(Attack& attack) {
   return absl::OkStatus();
 }
 
-// What nobody answers, so that no answer holds it back.
+// Messages that nobody answers, so that no answer holds them back.
 absl::Status Notices(Attack& attack) {
   v1::ClientMessage notice;
   notice.mutable_unmapped()->set_lease_id(1);

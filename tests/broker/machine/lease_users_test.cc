@@ -1,4 +1,4 @@
-// Who uses a lease: its session, all who are attached, and their groups.
+// The users of a lease: its session, all who are attached, and their groups.
 #include "broker/machine/lease_users.h"
 
 #include <chrono>

@@ -84,7 +84,7 @@ TEST_F(MachineBoundedTest, ALimitWithNothingToTakeSleepsAndWakes) {
   EXPECT_LE((world.now() - parked).count(), 20'000'000);
 }
 
-// What is wanted back although nobody's guarantee needs it may come later.
+// Memory that is wanted back may come later if nobody's guarantee needs it.
 TEST_F(MachineBoundedTest, GatesAreReadNoMoreOftenThanTheyHaveTo) {
   SetTenant("a");
   SetTenant("owner", {.guarantee = 4});

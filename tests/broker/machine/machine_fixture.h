@@ -20,7 +20,7 @@
 
 namespace gmb::broker {
 
-// What there is. Bytes are granules of 2 MiB everywhere.
+// The broker that a test begins with. Bytes are granules of 2 MiB everywhere.
 struct MachineWorld {
   MachineOptions options = {};
   uint64_t pools = 1;
@@ -125,7 +125,7 @@ class MachineFixture : public testing::Test {
   void RefuseMoves(SimClient* client);
   void NewStream(SimClient* client);
 
-  // What became of the request: "nothing", "waits", "granted", "attached",
+  // The request's fate: "nothing", "waits", "granted", "attached",
   // "released", "report", "gate set", "restored", "sealed", "dropped", or the
   // reason of the refusal.
   [[nodiscard]] static std::string Outcome(const SimClient* client,

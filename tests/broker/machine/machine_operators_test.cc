@@ -1,4 +1,4 @@
-// What operators ask of the broker: reclaim, drain, stop (docs/reclaim.md,
+// Operators' commands to the broker: reclaim, drain, stop (docs/reclaim.md,
 // docs/cli.md).
 #include <chrono>
 #include <string>

@@ -1,5 +1,5 @@
-// What reclaim knows of all leases without looking at them. The invariants
-// compare it with the leases after every turn; here is what it should say.
+// The index knows all leases without looking at them. The invariants compare it
+// with the leases after every turn; these tests say which counts are right.
 #include "broker/machine/reclaim_index.h"
 
 #include <chrono>

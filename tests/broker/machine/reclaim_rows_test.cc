@@ -1,4 +1,4 @@
-// What the planner is told of leases, tenants and those who lack bytes.
+// The planner is told of leases, tenants and requests that lack bytes.
 #include "broker/machine/reclaim_rows.h"
 
 #include <chrono>

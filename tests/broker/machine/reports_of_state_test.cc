@@ -1,5 +1,5 @@
-// What clients and operators are told of the state: a tenant's figures, and
-// why leases stay.
+// Clients and operators are told of the state: a tenant's figures, and why
+// leases stay.
 #include <chrono>
 #include <string>
 #include <vector>

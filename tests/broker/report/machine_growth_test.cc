@@ -1,5 +1,5 @@
-// What the machine keeps grows piece by piece: no turn moves all of it at once,
-// as a table does that becomes larger.
+// The machine's tables grow piece by piece: no turn moves all of one at once,
+// as a hash table does that becomes larger.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -139,7 +139,7 @@ TEST_F(LargeReportTest, ALongQueueIsExplainedPageByPage) {
   TellLongestSlice();
 }
 
-// What its request waits for takes a look at every lease: no slice does that.
+// To say why a request waits takes a look at every lease: no slice does that.
 TEST_F(LargeReportTest, WhyLeasesStayIsFoundInSlices) {
   machine.Acquire(many);
   v1::ExplainRequest request;
