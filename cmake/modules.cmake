@@ -32,7 +32,7 @@ function(gmb_test name)
     add_dependencies(threaded_tests ${name})
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
+    set(ARG_TIMEOUT 600)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
                        RUN_SERIAL ${ARG_RUN_SERIAL} SKIP_RETURN_CODE 77)
