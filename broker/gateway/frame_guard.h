@@ -35,6 +35,11 @@ class FrameGuard {
   // Takes the bytes that gRPC answered.
   void OnServerBytes(absl::string_view bytes);
 
+  // How many of the client's next bytes are before its next call.
+  [[nodiscard]] size_t BytesBeforeCall(absl::string_view bytes) const;
+
+  // Calls that the client began so far.
+  [[nodiscard]] uint64_t calls() const { return calls_; }
   [[nodiscard]] size_t open_streams() const { return streams_.size(); }
   // Calls that the client began of late, faster than it may all the time.
   [[nodiscard]] double CallsOfBurst(Time now) const {
@@ -57,6 +62,7 @@ class FrameGuard {
   uint64_t block_bytes_ = 0;
   size_t continuations_ = 0;
   absl::flat_hash_set<uint32_t> streams_;
+  uint64_t calls_ = 0;
 
   TokenBucket headers_{80, 20};  // as many streams as may be open, and some
   TokenBucket resets_{80, 20};
