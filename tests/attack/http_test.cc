@@ -145,6 +145,10 @@ TEST_F(PacedFloodTest, RequestsWithoutEndHoldUpNobody) {
   constexpr double kTurns = 60 * 16;
   ExpectPaced("hopeless_requests", "answered", OfMessages(17. / 2), 2 * kTurns);
 }
+// As many as may wait, of all sessions.
+TEST_F(HttpFloodTest, RequestsThatWaitHoldUpNobody) {
+  ExpectHarmless({"waiting_requests", "--connections", "60"});
+}
 // Nobody sees when they are read. They are sent as the windows of their streams
 // allow, which gRPC enlarges a little before it reads on.
 TEST_F(PacedFloodTest, NoticesWithoutEndHoldUpNobody) {
