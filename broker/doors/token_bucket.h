@@ -23,6 +23,8 @@ class TokenBucket {
     tokens_ -= 1;
     return true;
   }
+  // Whether it may happen now.
+  [[nodiscard]] bool Has(Time now) const { return TokensAt(now) >= 1; }
   // It counts as if it had happened so many times more; no more than a burst is
   // owed.
   void Spend(double times) { tokens_ = std::max(-burst_, tokens_ - times); }

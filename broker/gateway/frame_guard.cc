@@ -48,6 +48,12 @@ absl::Status FrameGuard::TakePreface(absl::string_view* bytes) {
   return absl::OkStatus();
 }
 
+size_t FrameGuard::BytesBeforeCall(absl::string_view bytes) const {
+  const size_t preface = std::min(kPreface.size() - preface_, bytes.size());
+  return preface +
+         from_client_.BytesBefore(FrameHeader::kHeaders, bytes.substr(preface));
+}
+
 absl::Status FrameGuard::OnClientFrame(const FrameHeader& frame, Time now) {
   if (frame.length > kMaxFrameBytes) {
     return absl::ResourceExhaustedError(
@@ -89,6 +95,7 @@ absl::Status FrameGuard::OnData(const FrameHeader& frame, Time now) {
 absl::Status FrameGuard::OnHeaders(const FrameHeader& frame, Time now) {
   if (frame.stream == 0)
     return absl::InvalidArgumentError("it sent headers of no stream");
+  ++calls_;
   if (!headers_.Take(now)) return TooOften("HEADERS");
   streams_.insert(frame.stream);
   if (streams_.size() > kMaxStreams) {

@@ -30,4 +30,21 @@ absl::Status FrameScanner::Scan(absl::string_view bytes, OnFrame on_frame) {
   return absl::OkStatus();
 }
 
+size_t FrameScanner::BytesBefore(uint8_t type, absl::string_view bytes) const {
+  FrameScanner ahead = *this;
+  bool found = false;
+  const auto look = [&](const FrameHeader& frame) {
+    found = frame.type == type;
+    return absl::OkStatus();
+  };
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t piece = std::min(ahead.payload_ + kHeaderBytes - ahead.have_,
+                                  bytes.size() - at);
+    ahead.Scan(bytes.substr(at, piece), look).IgnoreError();  // it judges none
+    at += piece;
+    if (found) return at - std::min(at, kHeaderBytes);
+  }
+  return bytes.size();
+}
+
 }  // namespace gmb::broker

@@ -43,6 +43,9 @@ class FrameScanner {
   // Calls `on_frame` for each header that is complete with these bytes, in
   // order; its first error ends the scan and is returned.
   absl::Status Scan(absl::string_view bytes, OnFrame on_frame);
+  // How many of these bytes, which come next, are before the first frame of
+  // that type. All of them, if none of them ends the header of one.
+  [[nodiscard]] size_t BytesBefore(uint8_t type, absl::string_view bytes) const;
   // The frame that the last bytes were of goes on.
   [[nodiscard]] bool within_frame() const { return have_ > 0 || payload_ > 0; }
 

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLook{1};
 constexpr std::chrono::seconds kLastWords{2};
 
-// How soon those who connect too often are looked at again.
+// How soon those who connect, or call, too often are looked at again.
 constexpr std::chrono::milliseconds kTooOftenPause{50};
 
 }  // namespace
@@ -110,7 +110,7 @@ void Gateway::Run() {
 int Gateway::WaitMilliseconds() const {
   std::optional<Time> next = order_.NextDeadline();
   for (const std::optional<Time>& other :
-       {next_look_, let_in_at_, acceptor_.wakes_at()}) {
+       {next_look_, let_in_at_, try_calls_at_, acceptor_.wakes_at()}) {
     if (other.has_value() && (!next.has_value() || *other < *next))
       next = other;
   }
@@ -120,7 +120,7 @@ int Gateway::WaitMilliseconds() const {
 void Gateway::OnEvent(EpollTag tag, Time now) {
   if (tag.kind == EpollTag::kNews) {
     news_.Clear();
-    OnReports();
+    OnReports(now);
     return LetIn(now);
   }
   if (tag.kind != EpollTag::kListener) return TurnAway(tag.id);  // it hung up
@@ -133,6 +133,16 @@ void Gateway::OnTime(Time now) {
   for (const uint64_t id : order_.TakeExpired(now)) TurnAway(id);
   acceptor_.OnTime(now);
   if (next_look_.has_value() && *next_look_ <= now) LookForStrangers(now);
+  if (try_calls_at_.has_value() && *try_calls_at_ <= now) TryWaitingCalls(now);
+}
+
+void Gateway::TryWaitingCalls(Time now) {
+  std::erase_if(calls_wait_, [&](uint64_t id) {
+    const auto found = passing_.find(id);
+    return found == passing_.end() || !found->second.socket->TryAgain();
+  });
+  try_calls_at_.reset();
+  if (!calls_wait_.empty()) try_calls_at_ = now + kTooOftenPause;
 }
 
 // Ends the connections of processes whose last session here has ended.
@@ -159,7 +169,7 @@ void Gateway::Report(uint64_t id) {
   news_.Notify();
 }
 
-void Gateway::OnReports() {
+void Gateway::OnReports(Time now) {
   std::vector<uint64_t> reports;
   {
     base::MutexLock lock(&reports_mu_);
@@ -174,7 +184,12 @@ void Gateway::OnReports() {
       EndSessions(passing.guest, breach);
       passing.socket->HangUp();
     }
-    if (passing.socket->closed()) Forget(id);
+    if (passing.socket->closed()) {
+      Forget(id);
+    } else if (breach.ok()) {
+      calls_wait_.insert(id);
+      if (!try_calls_at_.has_value()) try_calls_at_ = now + kTooOftenPause;
+    }
   }
 }
 
@@ -260,12 +275,23 @@ TokenBucket& Gateway::ConnectsOf(const std::string& tenant) {
       .first->second;
 }
 
+std::shared_ptr<CallPace> Gateway::CallsOf(const std::string& tenant) {
+  std::shared_ptr<CallPace>& calls = calls_of_[tenant];
+  if (calls == nullptr) {
+    calls = std::make_shared<CallPace>(options_.calls_at_once,
+                                       options_.calls_a_second);
+  }
+  return calls;
+}
+
 void Gateway::Admit(uint64_t id, Waiting waiting) {
   const int fd = waiting.socket.get();
   const absl::StatusOr<ipc::PeerCredentials> peer = ipc::ConnectedPeer(fd);
   const std::string door = NameOf(waiting.guest.first);
-  auto socket = std::make_shared<GuardedSocket>(fd, disposer_, door,
-                                                [this, id] { Report(id); });
+  const std::string tenant =
+      admission_->TenantOf(waiting.guest.first, waiting.guest.second);
+  auto socket = std::make_shared<GuardedSocket>(
+      fd, CallsOf(tenant), disposer_, door, [this, id] { Report(id); });
   base::MutexLock lock(&accepting_mu_);
   if (!peer.ok() || !accepting_ || !GuardUntilClosed(fd, socket).ok()) {
     return disposer_->Dispose(std::move(waiting.socket), door);
@@ -275,8 +301,7 @@ void Gateway::Admit(uint64_t id, Waiting waiting) {
       connections_->Adopt(fd, peer->pid, [socket] { socket->HangUp(); });
   passing_.emplace(id, Passing{.socket = std::move(socket),
                                .guest = waiting.guest,
-                               .tenant = admission_->TenantOf(
-                                   waiting.guest.first, waiting.guest.second),
+                               .tenant = tenant,
                                .grpc_id = grpc_id});
   calls_.hand_over(waiting.socket.release());
   if (!next_look_.has_value()) next_look_ = Clock::now() + kLook;

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -26,6 +27,7 @@
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
 #include "broker/doors/token_bucket.h"
+#include "broker/gateway/call_pace.h"
 #include "broker/gateway/grpc_connections.h"
 #include "broker/gateway/guarded_socket.h"
 #include "ipc/fd_disposer.h"
@@ -49,6 +51,10 @@ struct GatewayOptions {
   double connects_a_second = 64;
   double calls_a_connect = 8;
   double connects_a_breach = 32;
+  // How fast a tenant's connections open calls, all of them together; further
+  // calls wait, unread.
+  double calls_at_once = 256;
+  double calls_a_second = 128;
   AcceptPace pace = {};  // of each door
 };
 
@@ -114,11 +120,13 @@ class Gateway {
   void OnTime(Time now);
   void LookForStrangers(Time now);
   void Report(uint64_t id);
-  void OnReports();
+  void OnReports(Time now);
+  void TryWaitingCalls(Time now);
   void Receive(Accepted accepted, Time now);
   void LetIn(Time now);
   [[nodiscard]] bool MayPass(const Guest& guest) const;
   [[nodiscard]] TokenBucket& ConnectsOf(const std::string& tenant);
+  [[nodiscard]] std::shared_ptr<CallPace> CallsOf(const std::string& tenant);
   void Admit(uint64_t id, Waiting waiting);
   void TurnAway(uint64_t id);
   void EndSessions(const Guest& guest, const absl::Status& breach);
@@ -148,7 +156,10 @@ class Gateway {
   PendingConnections order_;  // of those that wait
   std::map<uint64_t, Passing> passing_;
   std::map<Guest, size_t> passing_of_;
-  std::map<std::string, TokenBucket> connects_;  // by tenant
+  std::map<std::string, TokenBucket> connects_;                // by tenant
+  std::map<std::string, std::shared_ptr<CallPace>> calls_of_;  // by tenant
+  std::set<uint64_t> calls_wait_;  // of those that pass, and some more
+  std::optional<Time> try_calls_at_;
   // When somebody who waits may pass.
   std::optional<Time> let_in_at_;
   std::optional<Time> next_look_;  // at those that pass

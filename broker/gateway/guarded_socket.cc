@@ -2,6 +2,7 @@
 #include "broker/gateway/guarded_socket.h"
 
 #include <linux/sockios.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
@@ -65,6 +66,19 @@ size_t Unread(int fd) {
   return static_cast<size_t>(bytes);
 }
 
+// So that answers that nobody reads fill it to kMostUnread and further. Whoever
+// polls the socket gets an edge by it.
+void MakeRoom(int fd) {
+  const int room = static_cast<int>(2 * GuardedSocket::kMostUnread);
+  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+}
+
+// Nobody waits for an answer any more, whatever lies unread.
+bool HasGone(int fd) {
+  pollfd look{.fd = fd, .events = 0, .revents = 0};
+  return ::poll(&look, 1, 0) == 1 && (look.revents & POLLHUP) != 0;
+}
+
 absl::Status SentFds() {
   return absl::FailedPreconditionError("it sent fds on its gRPC socket");
 }
@@ -80,9 +94,11 @@ ssize_t LookForFds(int fd, msghdr message, int flags, bool* has_fds) {
 
 }  // namespace
 
-GuardedSocket::GuardedSocket(int fd, ipc::FdDisposer* disposer,
-                             std::string door, std::function<void()> on_news)
+GuardedSocket::GuardedSocket(int fd, std::shared_ptr<CallPace> calls,
+                             ipc::FdDisposer* disposer, std::string door,
+                             std::function<void()> on_news)
     : fd_(fd),
+      calls_(std::move(calls)),
       door_(std::move(door)),
       client_sends_no_fds_(ipc::RefusesFds(fd)),
       disposer_(disposer),
@@ -91,9 +107,7 @@ GuardedSocket::GuardedSocket(int fd, ipc::FdDisposer* disposer,
   // then, and neither drops an urgent byte with its fds.
   const int on = 1;
   (void)::setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
-  // So that answers that nobody reads fill it to kMostUnread and further.
-  const int room = static_cast<int>(2 * kMostUnread);
-  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+  MakeRoom(fd);
 }
 
 ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
@@ -109,18 +123,13 @@ ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
       return -1;
   }
   size_t most = kMostRead;
-  if (!client_sends_no_fds_) {
-    bool has_fds = false;
-    const ssize_t there = LookForFds(fd_, Front(*message, most).Message(),
-                                     flags | MSG_DONTWAIT, &has_fds);
-    if (there <= 0) return there;
-    if (has_fds) {
-      Break(SentFds());
-      errno = ECONNRESET;
-      return -1;
-    }
-    most = static_cast<size_t>(there);
+  const bool calls_wait = !calls_->AllowsOne(std::chrono::steady_clock::now());
+  if (!client_sends_no_fds_ || calls_wait) {
+    const ssize_t allowed = LookAhead(*message, most, flags, calls_wait);
+    if (allowed <= 0) return allowed;
+    most = static_cast<size_t>(allowed);
   }
+  call_waits_ = false;
   Front front(*message, most);
   msghdr bounded = front.Message();
   const ssize_t received = KernelReceive(fd_, &bounded, flags | MSG_DONTWAIT);
@@ -138,6 +147,31 @@ ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
   return -1;
 }
 
+ssize_t GuardedSocket::LookAhead(const msghdr& message, size_t most, int flags,
+                                 bool calls_wait) {
+  bool has_fds = false;
+  Front front(message, most);
+  const msghdr look = front.Message();
+  const ssize_t there = LookForFds(fd_, look, flags | MSG_DONTWAIT, &has_fds);
+  if (there <= 0) return there;
+  if (has_fds) {
+    Break(SentFds());
+    errno = ECONNRESET;
+    return -1;
+  }
+  if (!calls_wait) return there;
+  const size_t before_call =
+      guard_.BytesBeforeCall(Pieces(look, static_cast<size_t>(there)).front());
+  if (before_call > 0) return static_cast<ssize_t>(before_call);
+  if (HasGone(fd_)) {
+    errno = ECONNRESET;
+    return -1;
+  }
+  if (!std::exchange(call_waits_, true) && on_news_ != nullptr) on_news_();
+  errno = EAGAIN;
+  return -1;
+}
+
 GuardedSocket::Readiness GuardedSocket::MayRead() {
   if (hung_up_ || !breach_.ok()) return Readiness::kOver;
   // Looked at once for each read that brought something. gRPC waits for an edge
@@ -151,10 +185,13 @@ GuardedSocket::Readiness GuardedSocket::MayRead() {
 void GuardedSocket::Judge(const msghdr& message, size_t received) {
   read_since_look_ = true;
   const auto now = std::chrono::steady_clock::now();
+  const uint64_t calls_before = guard_.calls();
   for (const absl::string_view bytes : Pieces(message, received)) {
     absl::Status judged = guard_.OnClientBytes(bytes, now);
     if (!judged.ok()) return Break(std::move(judged));
   }
+  const uint64_t calls = guard_.calls() - calls_before;
+  if (calls > 0) calls_->Count(static_cast<double>(calls), now);
 }
 
 void GuardedSocket::Break(absl::Status breach) {
@@ -181,6 +218,13 @@ void GuardedSocket::Close() {
   closed_ = true;
   if (disposer_ != nullptr) disposer_->Dispose(std::move(fd), door_);
   if (on_news_ != nullptr) on_news_();
+}
+
+bool GuardedSocket::TryAgain() {
+  base::MutexLock lock(&mu_);
+  if (!call_waits_ || closed_) return false;
+  MakeRoom(fd_);
+  return true;
 }
 
 void GuardedSocket::HangUp() {

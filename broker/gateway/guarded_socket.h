@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
+#include "broker/gateway/call_pace.h"
 #include "broker/gateway/frame_guard.h"
 #include "ipc/fd_disposer.h"
 
@@ -24,6 +25,7 @@ namespace gmb::broker {
 //
 // While more than kMostUnread bytes of answers wait for a client that does not
 // read, nothing more is read from it, so that gRPC has nothing more to answer.
+// While its tenant opens calls faster than it may, the next call stays unread.
 //
 // Thread-safe.
 class GuardedSocket {
@@ -32,10 +34,12 @@ class GuardedSocket {
   static constexpr size_t kMostUnread = size_t{64} * 1024;
 
   // `fd` is a connected Unix stream that does not block, and becomes gRPC's.
-  // `door` is the disposer's name of where it came from. `on_news` is called
-  // once the client broke a bound and once gRPC has closed the socket, on
-  // gRPC's threads, with a lock held: it must not call back.
-  GuardedSocket(int fd, ipc::FdDisposer* disposer, std::string door,
+  // `calls` is its tenant's. `door` is the disposer's name of where it came
+  // from. `on_news` is called once the client broke a bound, once gRPC has
+  // closed the socket, and each time a call begins to wait, on gRPC's threads,
+  // with a lock held: it must not call back.
+  GuardedSocket(int fd, std::shared_ptr<CallPace> calls,
+                ipc::FdDisposer* disposer, std::string door,
                 std::function<void()> on_news);
   GuardedSocket(const GuardedSocket&) = delete;
   GuardedSocket& operator=(const GuardedSocket&) = delete;
@@ -46,6 +50,9 @@ class GuardedSocket {
   ssize_t Send(const msghdr* message, int flags);
   void Close();
 
+  // Makes gRPC try to read a call that waits, by an edge of epoll. False: none
+  // waits.
+  bool TryAgain();
   // Ends the connection; gRPC closes the socket then.
   void HangUp();
   // From now on on_news is not called, and the disposer not used.
@@ -62,11 +69,17 @@ class GuardedSocket {
   // nobody reads.
   enum class Readiness { kRead, kNotNow, kOver };
   [[nodiscard]] Readiness MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How much of what is there may be read now, of `most` bytes. As recvmsg: 0
+  // where the client has hung up, -1 where errno says why nothing may.
+  [[nodiscard]] ssize_t LookAhead(const msghdr& message, size_t most, int flags,
+                                  bool calls_wait)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Judge(const msghdr& message, size_t received)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Break(absl::Status breach) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int fd_;
+  const std::shared_ptr<CallPace> calls_;
   const std::string door_;
   const bool client_sends_no_fds_;  // because the kernel refuses them
 
@@ -76,6 +89,7 @@ class GuardedSocket {
   std::function<void()> on_news_ ABSL_GUARDED_BY(mu_);
   absl::Status breach_ ABSL_GUARDED_BY(mu_);
   bool read_since_look_ ABSL_GUARDED_BY(mu_) = false;
+  bool call_waits_ ABSL_GUARDED_BY(mu_) = false;
   bool hung_up_ ABSL_GUARDED_BY(mu_) = false;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

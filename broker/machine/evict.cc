@@ -140,7 +140,7 @@ void LeaseMover::OnUnmapped(Session* session, const v1::Unmapped& unmapped,
   mapping->asked = false;
   mapping->answer_by = quota::Instant::Max();
   if (unmapped.has_error()) {
-    ++mapping->refusals;
+    if (mapping->refusals++ == 0) mapping->refused_since = turn.now();
     host_.Fail(lease, proto::FromWireError(unmapped.error()), turn);
   } else {
     mapping->unmapped = true;
@@ -162,8 +162,10 @@ void LeaseMover::TryEndEviction(Lease* lease, Turn& turn) {
     if (lease->move.Edit({}).ForgetOverdue()) host_.Soften(*lease, turn);
     index_.Touch(lease);
     for (const Mapping& mapping : lease->move->mappings) {
-      if (mapping.refuses())
-        OnUnresponsive(&state_.SessionAt(mapping.session), *lease, turn);
+      if (mapping.refuses() &&
+          !MayKill(*lease, state_.SessionAt(mapping.session))) {
+        quota_.Tell(quota::HardChanged{lease->id, true}, turn);
+      }
     }
     return turn.Queue(LeaseSettled{lease->id});
   }
@@ -177,17 +179,6 @@ void LeaseMover::TryEndEviction(Lease* lease, Turn& turn) {
   pools_.GiveBack(lease, {}, turn);
   quota_.Tell(quota::Evicted{lease->id}, turn);
   turn.Queue(LeaseSettled{lease->id});
-}
-
-// A client that says again and again that it cannot unmap is as one that says
-// nothing.
-void LeaseMover::OnUnresponsive(Session* session, const Lease& lease,
-                                Turn& turn) {
-  if (MayKill(lease, *session)) {
-    sessions_.Terminate(session, turn);
-  } else {
-    quota_.Tell(quota::HardChanged{lease.id, true}, turn);
-  }
 }
 
 // A client that does not answer keeps its memory, which counts as hard: nobody

@@ -59,6 +59,7 @@ struct Mapping {
   quota::Instant answer_by = quota::Instant::Max();
   bool overdue = false;   // the client did not answer in time
   uint32_t refusals = 0;  // Evicts that the client could not follow, in a row
+  quota::Instant refused_since{};  // the first of them
 
   // A client that says again and again that it cannot unmap is as one that says
   // nothing.
@@ -71,7 +72,7 @@ struct ReclaimEntry {
   bool listed = false;   // a demand may take it some time
   bool comes = false;    // on its way back
   bool awaits = false;   // a pause, and will come then
-  bool overdue = false;  // a client has not answered in time
+  bool overdue = false;  // a client has not answered in time, or refuses
   quota::Instant answer_by = quota::Instant::Max();
 
   friend bool operator==(const ReclaimEntry&, const ReclaimEntry&) = default;
@@ -177,6 +178,12 @@ struct Lease {
   [[nodiscard]] bool overdue() const {
     return std::any_of(move->mappings.begin(), move->mappings.end(),
                        [](const Mapping& m) { return m.overdue; });
+  }
+  // A client of it refused its last Evicts; nothing is asked of it now.
+  [[nodiscard]] bool refused() const {
+    return move->residence == Residence::kResident && !asked() &&
+           std::any_of(move->mappings.begin(), move->mappings.end(),
+                       [](const Mapping& m) { return m.refuses(); });
   }
   // Null: that session is not attached.
   [[nodiscard]] const Mapping* MappingOf(uint64_t session) const {

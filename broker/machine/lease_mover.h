@@ -74,7 +74,6 @@ class LeaseMover {
   void AskToMove(Lease* lease, Mapping* mapping, quota::Instant answer_by,
                  Turn& turn);
   void TryEndEviction(Lease* lease, Turn& turn);
-  void OnUnresponsive(Session* session, const Lease& lease, Turn& turn);
   void FillAndMap(Lease* lease, Turn& turn);
   void OnRestoreNotPrepared(Lease* lease, const SlabsMade& made, Turn& turn);
   void StayEvicted(Lease* lease, absl::string_view why, Turn& turn);

@@ -162,12 +162,13 @@ bool Reclaimer::TakeVictim(const quota::Victim& victim, Turn& turn) {
   return false;
 }
 
-// Those who do not answer; where nobody is asked, all of them.
+// Those who do not answer, or refuse; where nobody does either, all of them.
 bool Reclaimer::TerminateUsers(const Lease& lease, Turn& turn) {
   const quota::Instant now = turn.now();
   bool killed = false;
   for (const Mapping& mapping : lease.move->mappings) {
     if (lease.asked() && !(mapping.asked && now >= mapping.answer_by)) continue;
+    if (lease.refused() && !mapping.refuses()) continue;
     killed |= sessions_.Terminate(&state_.SessionAt(mapping.session), turn);
   }
   return killed;

@@ -38,7 +38,7 @@ bool MayBeTaken(const State& state, const Lease& lease) {
 ReclaimEntry EntryOf(const State& state, const Lease& lease) {
   ReclaimEntry entry;
   entry.listed = MayBeTaken(state, lease);
-  entry.overdue = lease.overdue();
+  entry.overdue = lease.overdue() || lease.refused();
   entry.comes =
       lease.life->doomed ||
       (lease.move->residence == Residence::kEvicting && !entry.overdue) ||

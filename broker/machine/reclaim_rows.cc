@@ -39,6 +39,24 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
     row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
 
+// Who refuses has had its time since the first refusal. Where policy spares its
+// process, it is asked again.
+void AddRefusals(const State& state, const Lease& lease, quota::LeaseRow* row) {
+  const Tenant* tenant = state.tenants->Find(lease.tenant);
+  if (!lease.refused() || tenant == nullptr ||
+      !tenant->policy.reclaim.may_terminate) {
+    return;
+  }
+  for (const Mapping& mapping : lease.move->mappings) {
+    const Session& user = state.SessionAt(mapping.session);
+    if (!mapping.refuses() || user.talk->terminating ||
+        user.peer.pidfd == nullptr) {
+      continue;
+    }
+    row->unmap_deadline = std::min(row->unmap_deadline, mapping.refused_since);
+  }
+}
+
 // The bytes that the session could give back there, as it says, and those that
 // it was asked for.
 void AddTrims(const State& state, const Session& session, quota::Instant now,
@@ -149,6 +167,7 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   row.back_off_until = lease.copy->back_off_until;
   for (const Mapping& mapping : lease.move->mappings)
     AddUser(state, mapping, state.SessionAt(mapping.session), now, &row);
+  AddRefusals(state, lease, &row);
   if (lease.sharing->shared) {
     for (const Session* user : UsersOf(state, lease))
       row.users.push_back(quota::SessionId{user->id});

@@ -79,6 +79,7 @@ class Asker {
       return false;
     attack_->Count("connections");
     unparsed_.clear();
+    answers_.clear();
     asked_ = 0;
     initial_window_ = stream_window_ = connection_window_ = kFirstWindow;
     stream_ = connection_.NextStream();
@@ -103,6 +104,8 @@ class Asker {
   }
 
   void Take(const ReceivedFrame& frame) {
+    if (frame.type == FrameType::kData && frame.stream == stream_)
+      TakeAnswers(frame.payload);
     if (frame.type == FrameType::kWindowUpdate && frame.payload.size() == 4) {
       const auto more = static_cast<int64_t>(ReadBigEndian(frame.payload));
       (frame.stream == 0 ? connection_window_ : stream_window_) += more;
@@ -114,6 +117,13 @@ class Asker {
                 (frame.flags & kEndStream) != 0)) {
       connection_.Close();  // the call is over
     }
+  }
+
+  void TakeAnswers(absl::string_view payload) {
+    absl::StrAppend(&answers_, payload);
+    absl::string_view bytes = answers_;
+    while (TakeMessage(&bytes).has_value()) attack_->Count("answered");
+    answers_.erase(0, answers_.size() - bytes.size());
   }
 
   void TakeSettings(absl::string_view parameters) {
@@ -151,6 +161,7 @@ class Asker {
   std::optional<OwnSession> session_;
   HttpConnection connection_;
   std::string unparsed_;
+  std::string answers_;  // what DATA frames held, not parsed yet
   uint32_t stream_ = 0;
   uint64_t asked_ = 0;
   // Bytes that the broker still takes: of a stream at first, of ours, of all.

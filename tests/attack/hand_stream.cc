@@ -13,7 +13,6 @@ namespace gmb::attack {
 namespace {
 
 constexpr absl::Duration kWrite = absl::Seconds(5);
-constexpr size_t kMessageHeaderBytes = 5;
 
 bool Await(int fd, short events, absl::Time deadline) {
   const absl::Duration rest = deadline - absl::Now();
@@ -125,14 +124,13 @@ void HandStream::Take(const ReceivedFrame& frame) {
 }
 
 void HandStream::TakeMessages() {
-  while (messages_.size() >= kMessageHeaderBytes) {
-    const size_t bytes = ReadBigEndian(messages_.substr(1, 4));
-    if (messages_.size() < kMessageHeaderBytes + bytes) return;
+  absl::string_view bytes = messages_;
+  while (const std::optional<absl::string_view> one = TakeMessage(&bytes)) {
     v1::BrokerMessage message;
-    if (message.ParseFromString(messages_.substr(kMessageHeaderBytes, bytes)))
+    if (message.ParseFromArray(one->data(), static_cast<int>(one->size())))
       received_.push_back(std::move(message));
-    messages_.erase(0, kMessageHeaderBytes + bytes);
   }
+  messages_.erase(0, messages_.size() - bytes.size());
 }
 
 }  // namespace gmb::attack

@@ -11,6 +11,9 @@ namespace {
 constexpr char kMethodPost = '\x83';
 constexpr char kSchemeHttp = '\x86';
 
+// In front of a gRPC message: a flag, and its length.
+constexpr size_t kMessageHeaderBytes = 5;
+
 }  // namespace
 
 std::string BigEndian(uint64_t value, int bytes) {
@@ -79,6 +82,15 @@ std::string CallHeaders(absl::string_view method, absl::string_view token) {
 
 std::string MessageBytes(absl::string_view bytes) {
   return absl::StrCat(BigEndian(0, 1), BigEndian(bytes.size(), 4), bytes);
+}
+
+std::optional<absl::string_view> TakeMessage(absl::string_view* bytes) {
+  if (bytes->size() < kMessageHeaderBytes) return std::nullopt;
+  const uint64_t length = ReadBigEndian(bytes->substr(1, 4));
+  if (bytes->size() - kMessageHeaderBytes < length) return std::nullopt;
+  const absl::string_view message = bytes->substr(kMessageHeaderBytes, length);
+  bytes->remove_prefix(kMessageHeaderBytes + length);
+  return message;
 }
 
 std::string Message(uint32_t stream, absl::string_view bytes) {

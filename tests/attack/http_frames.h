@@ -62,6 +62,9 @@ inline constexpr char kSessionMethod[] = "/gmb.v1.SessionService/Session";
 
 // A message of a gRPC call as a DATA frame has it, one of several or alone.
 [[nodiscard]] std::string MessageBytes(absl::string_view bytes);
+// Takes the message in front of `bytes`; none: it is not whole yet.
+[[nodiscard]] std::optional<absl::string_view> TakeMessage(
+    absl::string_view* bytes);
 // A DATA frame of one message.
 [[nodiscard]] std::string Message(uint32_t stream, absl::string_view bytes);
 

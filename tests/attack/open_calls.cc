@@ -2,6 +2,7 @@
 // may be open: none of them ends by itself, and parts of messages lie in them.
 #include <poll.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ std::string MessageStart() { return std::string("\0\0\3\x20\0", 5); }
 struct Caller {
   OwnSession session;
   HttpConnection connection;
+  std::string unparsed = {};
   std::vector<uint32_t> streams = {};
   int pieces = 0;  // in each call
 };
@@ -38,6 +40,7 @@ void OpenAll(Caller* caller, Attack* attack) {
   if (!connection.Connect(attack->options().socket_dir + "/gmb.sock")) return;
   attack->Count("connections");
   connection.Append(Opening());
+  caller->unparsed.clear();
   caller->streams.clear();
   caller->pieces = 0;
   for (size_t i = 0; i < kCallsAConnection; ++i) {
@@ -50,10 +53,20 @@ void OpenAll(Caller* caller, Attack* attack) {
   }
 }
 
+// A call is refused by one frame of headers.
+void TakeAnswers(Caller* caller, Attack* attack) {
+  absl::string_view bytes = caller->unparsed;
+  while (const std::optional<ReceivedFrame> frame = TakeFrame(&bytes)) {
+    if (frame->type == FrameType::kHeaders) attack->Count("answered");
+  }
+  caller->unparsed.erase(0, caller->unparsed.size() - bytes.size());
+}
+
 void Turn(Caller* caller, Attack* attack) {
   HttpConnection& connection = caller->connection;
   if (!connection.is_open()) return OpenAll(caller, attack);
-  connection.Read();
+  connection.Read(&caller->unparsed);
+  TakeAnswers(caller, attack);
   if (!connection.is_open()) {
     attack->Count("closed");
     return;

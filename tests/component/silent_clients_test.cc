@@ -73,6 +73,32 @@ TEST_F(SilentClientsTest, OneThatDoesNotReadItsStreamIsReadNoFurther) {
   EXPECT_EQ(answered, kMany);
 }
 
+// Its messages have no answers, so that none lets it cut a message once more.
+TEST_F(SilentClientsTest, WhoSpeaksFasterThanItIsReadKeepsItsSession) {
+  constexpr uint64_t kMany = 60'000;
+  const auto watch = StartGmb("watch", {"watch"});
+  RawSession session = RawSession::Open(TenantDir("a")).value();
+  const auto stream = session.OpenStream(TenantDir("a"));
+  for (uint64_t i = 1; i <= kMany; ++i) {
+    v1::ClientMessage notice;
+    notice.mutable_unmapped()->set_lease_id(i);
+    notice.mutable_unmapped()->set_move(i);
+    ASSERT_TRUE(stream->Send(notice)) << i << " " << watch->Out();
+  }
+  EXPECT_FALSE(HasEnded(session)) << watch->Out();
+}
+
+TEST_F(SilentClientsTest, AProgramThatReportsWithoutEndKeepsItsSession) {
+  constexpr uint64_t kMany = 200'000;
+  const auto watch = StartGmb("watch", {"watch"});
+  const auto client = ConnectAs("a");
+  ASSERT_NE(client, nullptr);
+  for (uint64_t i = 1; i <= kMany; ++i)
+    ASSERT_TRUE(client->SetTrimmable("", i).ok()) << i << " " << watch->Out();
+  EXPECT_TRUE(client->Acquire(2 * kMiB, WaitFor(absl::Seconds(30))).ok())
+      << watch->Out();
+}
+
 // The broker waits 10 s for an acknowledgement: all who owe one at once.
 TEST_F(SilentClientsTest, ThoseWhoNeverAcknowledgeAreEndedInTime) {
   const auto watch = StartGmb("watch", {"watch"});

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -268,6 +269,68 @@ TEST_F(GatewayTest, AConnectionThatMadeManyCallsCountsAsMoreThanOne) {
   Send(other, kPreface);
   ASSERT_TRUE(Await([&] { return AnyRead(kPreface); }));
   EXPECT_EQ(servers_.count(), 4U);
+}
+
+// Of many connections as of one.
+TEST_F(GatewayTest, ATenantOpensSoManyCallsAndOthersDoNotWaitForIt) {
+  Start({.spare_connections = 1000, .calls_at_once = 20, .calls_a_second = 0});
+  for (int i = 0; i < 10; ++i) admission_.Add(i, kDoorOfA, Self(), "a");
+  admission_.Add(10, kDoorOfB, Self(), "b");
+  std::vector<base::UniqueFd> clients;
+  std::string calls = kPreface;
+  for (uint32_t i = 0; i < 10; ++i) calls += Headers(2 * i + 1);
+  for (int i = 0; i < 9; ++i) {
+    clients.push_back(Connect("a"));
+    ASSERT_TRUE(Await([&] { return servers_.count() == clients.size(); }));
+    Send(clients.back(), calls);
+    const std::string& passes = i < 2 ? calls : kPreface;
+    ASSERT_TRUE(
+        Await([&] { return servers_.read(clients.size() - 1) == passes; }));
+  }
+  const base::UniqueFd other = Connect("b");
+  Send(other, calls);
+  EXPECT_TRUE(Await(
+      [&] { return servers_.count() == 10 && servers_.read(9) == calls; }));
+  EXPECT_EQ(servers_.read(8), kPreface);
+  EXPECT_THAT(servers_.ended(), IsEmpty());
+}
+
+TEST_F(GatewayTest, GrpcIsToldToTryACallThatWaitsAgainAndAgain) {
+  Start({.calls_at_once = 1, .calls_a_second = 0});
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  const base::UniqueFd client = Connect("a");
+  const std::string first = kPreface + Headers(1);
+  Send(client, first);
+  ASSERT_TRUE(Await(
+      [&] { return servers_.count() == 1 && servers_.read(0) == first; }));
+  Send(client, Headers(3));
+  const base::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event wanted{};
+  wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  ASSERT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, servers_.fd(0), &wanted),
+            0);
+  epoll_event event{};
+  // The first one tells that there is something to read.
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(
+        Await([&] { return ::epoll_wait(epoll.get(), &event, 1, 0) == 1; }));
+  }
+  EXPECT_EQ(servers_.read(0), first);
+}
+
+TEST_F(GatewayTest, CallsThatWaitAreReadLater) {
+  Start({.calls_at_once = 10, .calls_a_second = 200});
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  std::string calls = kPreface;
+  for (uint32_t i = 0; i < 10; ++i) calls += Headers(2 * i + 1);
+  const base::UniqueFd first = Connect("a");
+  const base::UniqueFd second = Connect("a");
+  Send(first, calls);
+  Send(second, calls);
+  EXPECT_TRUE(Await([&] {
+    return servers_.count() == 2 && servers_.read(0) == calls &&
+           servers_.read(1) == calls;
+  }));
 }
 
 TEST_F(GatewayTest, AConnectionThatCameTooOftenPassesLater) {

@@ -37,7 +37,7 @@ class GuardedSocketTest : public ::testing::TestWithParam<bool> {
     client_.reset(ends[0]);
     grpc_.reset(ends[1]);
     refused_ = GetParam() && ipc::RefuseFds(ends[1]);
-    socket_ = std::make_shared<GuardedSocket>(ends[1], disposer_.get(),
+    socket_ = std::make_shared<GuardedSocket>(ends[1], calls_, disposer_.get(),
                                               "tenants/a", [this] { ++news_; });
     EXPECT_TRUE(GuardUntilClosed(ends[1], socket_).ok());
   }
@@ -91,6 +91,8 @@ class GuardedSocketTest : public ::testing::TestWithParam<bool> {
     (void)sender.TrySend(bytes, {&fd, 1});
   }
 
+  // As its guard has it, and never more.
+  const std::shared_ptr<CallPace> calls_ = std::make_shared<CallPace>(80, 0);
   std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
   int news_ = 0;
   bool refused_ = false;
@@ -176,6 +178,67 @@ TEST_P(GuardedSocketTest, TheGuardSeesWhatGrpcAnswers) {
         FrameHeader::kEndHeaders | FrameHeader::kEndStream, 2 * i + 1, 10)));
   }
   EXPECT_TRUE(socket_->breach().ok()) << socket_->breach();
+}
+
+// Of the tenant's, so of others of its connections too.
+TEST_P(GuardedSocketTest, ACallBeyondThePaceWaitsAndWhatIsBeforeItDoesNot) {
+  const std::string data = Frame(FrameHeader::kData, 0, 1, 40);
+  ASSERT_TRUE(Write(client_, kPreface));
+  EXPECT_EQ(GrpcReads(), kPreface);
+  calls_->Count(81, std::chrono::steady_clock::now());
+  ASSERT_TRUE(Write(client_, data + data + Headers(3) + data));
+  EXPECT_EQ(GrpcReads(), data + data);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(GrpcReads(), "");
+    EXPECT_EQ(errno, EAGAIN);
+  }
+  EXPECT_EQ(news_, 1) << "told once that it waits";
+
+  // A new try reaches gRPC by an edge of epoll, as often as it takes.
+  const base::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event wanted{};
+  wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  ASSERT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, grpc_.get(), &wanted), 0);
+  epoll_event event{};
+  ASSERT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 1);  // as it stands
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 0);
+    EXPECT_TRUE(socket_->TryAgain());
+    ASSERT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 1);
+    EXPECT_NE(event.events & EPOLLIN, 0U);
+    EXPECT_EQ(GrpcReads(), "");
+  }
+  calls_->Count(-2, std::chrono::steady_clock::now());
+  EXPECT_EQ(GrpcReads(), Headers(3) + data);
+  EXPECT_FALSE(socket_->TryAgain()) << "nothing waits";
+  EXPECT_TRUE(socket_->breach().ok()) << socket_->breach();
+}
+
+TEST_P(GuardedSocketTest, ACallThatWaitsDoesNotHideAHangUp) {
+  ASSERT_TRUE(Write(client_, kPreface));
+  EXPECT_EQ(GrpcReads(), kPreface);
+  calls_->Count(81, std::chrono::steady_clock::now());
+  // A part of it has been read before.
+  ASSERT_TRUE(Write(client_, Headers(1).substr(0, 3)));
+  EXPECT_EQ(GrpcReads(), Headers(1).substr(0, 3));
+  ASSERT_TRUE(Write(client_, Headers(1).substr(3)));
+  EXPECT_EQ(GrpcReads(), "");
+  EXPECT_EQ(errno, EAGAIN);
+  socket_->HangUp();
+  EXPECT_EQ(GrpcReads(), "");
+  EXPECT_EQ(errno, ECONNRESET);
+}
+
+TEST_P(GuardedSocketTest, ACallOfAClientThatHasGoneDoesNotWait) {
+  ASSERT_TRUE(Write(client_, kPreface));
+  EXPECT_EQ(GrpcReads(), kPreface);
+  calls_->Count(81, std::chrono::steady_clock::now());
+  const std::string data = Frame(FrameHeader::kData, 0, 1, 40);
+  ASSERT_TRUE(Write(client_, data + Headers(3)));
+  client_.reset();
+  EXPECT_EQ(GrpcReads(), data);
+  EXPECT_EQ(GrpcReads(), "");
+  EXPECT_EQ(errno, ECONNRESET);
 }
 
 TEST_P(GuardedSocketTest, FdsOfAClientEndItsConnection) {

@@ -237,6 +237,49 @@ TEST_F(MachineEvictTest, AClientThatCannotUnmapKeepsItMapped) {
   EXPECT_TRUE(IsHard(lease)) << "twice in a row counts as no answer";
 }
 
+// As one that does not answer.
+TEST_F(MachineEvictTest, WhoRefusesTwiceIsKilledOnceSomebodyNeedsItsMemory) {
+  SetTenant("a", {.may_terminate = true});
+  const quota::LeaseId lease = Lease(idle, 40);
+  for (int round = 0; round < 2; ++round) {
+    const uint64_t given_up = AskWithin(32);
+    RunCopies();
+    Cancel(owner, given_up);
+    RefuseMoves(idle);
+    EXPECT_EQ(Where(lease), "mapped");
+    RunFor(seconds(10));
+  }
+  RunFor(seconds(60));
+  EXPECT_EQ(killed, 0) << "nobody needs it";
+  EXPECT_FALSE(IsHard(lease)) << "it can be had";
+  const uint64_t small = AskWithin(8);
+  EXPECT_EQ(Outcome(owner, small), "granted");
+  EXPECT_EQ(killed, 0) << "there was enough without it";
+  const uint64_t id = AskWithin(24);
+  RunFor(seconds(1));
+  EXPECT_EQ(killed, 1);
+  EXPECT_EQ(Events("evict_started").size(), 2u) << "not asked again";
+  EXPECT_EQ(Outcome(owner, id), "granted");
+}
+
+TEST_F(MachineEvictTest, WhoRefusesInTheMiddleOfADemandIsKilledForIt) {
+  SetTenant("a", {.may_terminate = true});
+  stubborn.insert(idle);
+  Lease(idle, 40);
+  const uint64_t id = AskWithin(32);
+  RunCopies();
+  RefuseMoves(idle);
+  RunFor(milliseconds(9900));
+  EXPECT_EQ(killed, 0) << "once may happen";
+  RunFor(milliseconds(200));
+  RunCopies();
+  RefuseMoves(idle);
+  RunFor(milliseconds(100));
+  EXPECT_EQ(killed, 1) << "it has had its time since the first refusal";
+  RunFor(seconds(1));
+  EXPECT_EQ(Outcome(owner, id), "granted");
+}
+
 TEST_F(MachineEvictTest, OneThatUnmapsInBetweenIsTrustedAgain) {
   const quota::LeaseId lease = Lease(idle, 4);
   for (int round = 0; round < 3; ++round) {

@@ -202,6 +202,30 @@ TEST_F(MachineSharedTest, OneThatIsKeptStaysUntilItIsDropped) {
   EXPECT_EQ(Outcome(reader, Drop(reader, "w")), "NO_SUCH_LEASE");
 }
 
+TEST_F(MachineSharedTest, OfItsSessionsThoseAloneAreKilledThatRefuseToUnmap) {
+  SetTenant("a", {.may_terminate = true});
+  const quota::LeaseId lease = Shared();
+  stubborn = {writer, reader};
+  Reclaim("a");
+  RunCopies();
+  Follow(writer);
+  RefuseMoves(reader);
+  EXPECT_EQ(Where(lease), "mapped");
+  RunFor(seconds(10));
+  EXPECT_EQ(killed, 0) << "once may happen";
+  Reclaim("a");
+  RunCopies();
+  RefuseMoves(reader);
+  RunFor(seconds(1));
+  EXPECT_EQ(killed, 1);
+  RunFor(seconds(10));
+  stubborn.clear();
+  Reclaim("a");
+  Work();
+  EXPECT_EQ(Where(lease), "evicted") << "the writer follows";
+  EXPECT_EQ(killed, 1);
+}
+
 TEST_F(MachineSharedTest, ADroppedOneEndsWithItsLastSession) {
   const quota::LeaseId lease =
       Lease(writer, 8, {.share_as = "w", .keep = true});

@@ -23,11 +23,11 @@ constexpr quota::TenantId kEager{1};
 constexpr quota::TenantId kCalm{2};
 constexpr RequestPace::Time kDawn{std::chrono::hours(1)};
 
-// How many turns a tenant has at once. Takes one more.
+// How many turns a tenant has at once, at most 100. Takes one more.
 int TurnsAtOnce(RequestPace* pace, quota::TenantId tenant,
                 RequestPace::Time now) {
   int turns = 0;
-  while (pace->NextTurn(tenant, now) == now) ++turns;
+  while (turns < 100 && pace->NextTurn(tenant, now) == now) ++turns;
   return turns;
 }
 
