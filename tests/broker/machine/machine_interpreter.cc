@@ -53,6 +53,7 @@ class Run {
     run_.last_lines.assign(world_.last_lines().begin(),
                            world_.last_lines().end());
     run_.trace_sum = world_.trace_sum();
+    run_.events_of_kind = world_.events_of_kind;
     return run_;
   }
 
@@ -476,7 +477,7 @@ class Run {
     policy.reclaim.pause_grace = std::chrono::milliseconds(Below(256) * 4);
     policy.reclaim.min_residency = std::chrono::milliseconds(Below(8) * 10);
     if (Below(6) == 0) policy.reclaim.host_limit = quota::Amount::Fraction(0.2);
-    world_.Do(absl::StrCat("set tenant ", name), [&](Turn& turn) {
+    world_.Do("set tenant", name, [&](Turn& turn) {
       (void)world_.machine().operators().SetTenant(policy, turn).ok();
     });
   }
@@ -518,7 +519,7 @@ class Run {
         return Reclaim(tenant);
       case 11:
         if (Below(2) == 0) return;
-        return world_.Do(absl::StrCat("see off ", tenant), [&](Turn& turn) {
+        return world_.Do("see off", tenant, [&](Turn& turn) {
           ++asked_;
           if (!machine.operators()
                    .StartDeparture(
@@ -532,13 +533,12 @@ class Run {
           }
         });
       case 12:
-        return world_.Do(
-            absl::StrCat("delete tenant ", tenant), [&](Turn& turn) {
-              if (machine.operators().DeleteTenant(tenant, turn).ok())
-                seen_off_.erase(tenant);
-            });
+        return world_.Do("delete tenant", tenant, [&](Turn& turn) {
+          if (machine.operators().DeleteTenant(tenant, turn).ok())
+            seen_off_.erase(tenant);
+        });
       case 13:
-        return world_.Do(absl::StrCat("stay ", tenant), [&](Turn& turn) {
+        return world_.Do("stay", tenant, [&](Turn& turn) {
           // The operator who saw it off has been answered, and lets it stay.
           if (seen_off_.erase(tenant) > 0)
             machine.operators().EndDeparture(tenant);

@@ -20,6 +20,13 @@ std::string TextOf(const google::protobuf::Message& message) {
   return message.ShortDebugString();
 }
 
+std::string KindOf(const v1::ClientMessage& message) {
+  const google::protobuf::FieldDescriptor* kind =
+      message.GetReflection()->GetOneofFieldDescriptor(
+          message, message.GetDescriptor()->FindOneofByName("kind"));
+  return kind == nullptr ? "empty message" : kind->name();
+}
+
 }  // namespace
 
 SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
@@ -119,7 +126,8 @@ bool SimWorld::StepDevice(quota::PoolId pool) {
   DeviceJob job = std::move(device.jobs.front());
   device.jobs.pop_front();
   const DeviceResult result = device.tasks->Do(std::move(job));
-  Do(absl::StrCat("device ", pool.value, " ", result.job.index(), " ",
+  Do("device result",
+     absl::StrCat(pool.value, " ", result.job.index(), " ",
                   result.created.size(), " ", result.status.message()),
      [&](Turn& turn) { machine_.OnDeviceResult(pool, result, turn); });
   return true;
@@ -146,7 +154,7 @@ bool SimWorld::StepCopy(bool out, bool fail) {
     Expect(IsAlive(copy.pool, copy.slab), "a copy of a slab that is gone");
     CopyBytes(copy, out);
   }
-  Do(absl::StrCat("copied lease ", copy.lease.value, " ", status.message()),
+  Do("copied", absl::StrCat("lease ", copy.lease.value, " ", status.message()),
      [&](Turn& turn) { machine_.OnCopied(copy.lease, status, turn); });
   return true;
 }
@@ -179,7 +187,7 @@ absl::StatusOr<SimClient*> SimWorld::Open(const PeerIdentity& peer) {
   client->process = peer.pidfd;
   client->token = absl::StrCat("token-", ++last_token_);
   absl::StatusOr<SimClient*> connected = absl::InternalError("not connected");
-  Do(absl::StrCat("connect ", peer.tenant_directory), [&](Turn& turn) {
+  Do("connect", peer.tenant_directory, [&](Turn& turn) {
     std::unique_ptr<SessionGate> gate;
     if (peer.origin != Origin::kAdmin) {
       client->cells = std::make_shared<ipc::GateCells>();
@@ -208,14 +216,14 @@ void SimWorld::Close(SimClient* client, const std::string& why) {
   for (const auto& [id, lease] : client->leases) {
     if (lease.mapped) HoldSlabs(lease, false);
   }
-  Do(absl::StrCat("close ", session),
+  Do("close", absl::StrCat(session),
      [&](Turn& turn) { machine_.CloseSession(session, why, turn); });
   clients_.erase(session);
 }
 
 void SimWorld::Send(SimClient* client, v1::ClientMessage message) {
   const uint64_t session = client->session;
-  Do(absl::StrCat("session ", session, ": ", TextOf(message)),
+  Do(KindOf(message), absl::StrCat("session ", session, ": ", TextOf(message)),
      [&](Turn& turn) { machine_.HandleMessage(session, message, turn); });
 }
 
