@@ -228,7 +228,6 @@ uint64_t MachineFixture::Ask(SimClient* client, uint64_t granules,
   *acquire.mutable_wait() = ToDuration(wish.wait);
   acquire.set_share_as(wish.share_as);
   acquire.set_keep(wish.keep);
-  client->acquires[client->last_request + 1] = acquire;
   return Send(client, message);
 }
 
@@ -289,7 +288,6 @@ uint64_t MachineFixture::Attach(SimClient* client, const std::string& name,
   v1::ClientMessage message;
   message.mutable_attach()->set_name(name);
   *message.mutable_attach()->mutable_wait() = ToDuration(wait);
-  client->attaches[client->last_request + 1] = name;
   return Send(client, message);
 }
 

@@ -228,7 +228,6 @@ class Run {
       acquire.set_share_as(kNames[Below(2)]);
       acquire.set_keep(Below(3) == 0);
     }
-    client->acquires[client->last_request + 1] = acquire;
     Send(client, message);
   }
   void Release(SimClient* client) {
@@ -251,7 +250,6 @@ class Run {
     v1::ClientMessage message;
     message.mutable_attach()->set_name(kNames[Below(2)]);
     SetWait(Below(256) * 8, message.mutable_attach()->mutable_wait());
-    client->attaches[client->last_request + 1] = message.attach().name();
     Send(client, message);
   }
   void Seal(SimClient* client) {
@@ -311,12 +309,7 @@ class Run {
   void Restore(SimClient* client) {
     v1::ClientMessage message;
     SetWait(Below(256) * 16, message.mutable_restore()->mutable_wait());
-    client->restore = Send(client, message);
-    // Its answer may have come within the call.
-    if (!world_.state().sessions->Find(client->session)) return;
-    const auto& waiting =
-        world_.state().SessionAt(client->session).waking->restores;
-    if (!waiting.contains(client->restore)) client->restore = 0;
+    Send(client, message);
   }
   void GetQuota(SimClient* client) {
     v1::ClientMessage message;
@@ -401,7 +394,12 @@ class Run {
     if (session != nullptr && !session->gate->on()) return Use(client);
     const auto next = ipc::AfterEnter(ipc::GateWord(seen));
     if (!next.has_value()) {
-      if (client->restore == 0) Restore(client);
+      const auto& asked = client->asked;
+      if (std::none_of(asked.begin(), asked.end(), [](const auto& request) {
+            return request.second.has_restore();
+          })) {
+        Restore(client);
+      }
       return;
     }
     word.store(next->bits());

@@ -286,22 +286,22 @@ void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
   machine->Drain(turn);
 }
 
-bool MachineProbe::IsRefusedAgain(Machine* machine, uint64_t session,
-                                  v1::Acquire acquire, Turn& turn) {
-  v1::ClientMessage message;
+std::string MachineProbe::AskOnceMore(Machine* machine, uint64_t session,
+                                      v1::ClientMessage message, Turn& turn) {
   message.set_request_id(UINT64_MAX);
-  acquire.clear_wait();
-  *message.mutable_acquire() = std::move(acquire);
+  if (message.has_acquire()) message.mutable_acquire()->clear_wait();
+  if (message.has_attach()) message.mutable_attach()->clear_wait();
+  if (message.has_restore()) message.mutable_restore()->clear_wait();
   machine->HandleMessage(session, message, turn);
   machine->Drain(turn);
   for (const Effect& effect : turn.TakeEffects()) {
+    if (std::holds_alternative<Publish>(effect)) continue;
     const auto* say = std::get_if<Say>(&effect);
-    if (say != nullptr && say->session == session &&
-        say->message.request_id() == UINT64_MAX) {
-      return say->message.has_error();
-    }
+    if (say == nullptr) return absl::StrCat("has effect ", effect.index());
+    if (!say->message.has_error())
+      return "is answered: " + say->message.ShortDebugString();
   }
-  return false;
+  return "";
 }
 
 }  // namespace gmb::broker

@@ -151,9 +151,9 @@ class SimWorld {
   std::map<uint64_t, uint64_t> host_bytes_;  // by offset of the granule
   std::set<uint64_t> journal_;
   std::vector<std::shared_ptr<const base::UniqueFd>> killed_;
-  // Acquires that were refused at their deadlines in this turn, by session.
+  // Requests that were refused at their deadlines in this turn, by session.
   bool ticking_ = false;
-  std::vector<std::pair<uint64_t, v1::Acquire>> refused_;
+  std::vector<std::pair<uint64_t, v1::ClientMessage>> refused_;
   pid_t last_pid_ = 100;
   uint64_t last_token_ = 0;
   std::string problem_;
