@@ -1,9 +1,9 @@
 // Acquires: what clients ask, and what the quota engine answers.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/machine/attempts.h"
 #include "broker/machine/granularity.h"
 #include "broker/machine/news.h"
 #include "broker/machine/refusals.h"
@@ -19,10 +19,6 @@ v1::BrokerMessage AnswerTo(uint64_t client_id) {
   answer.set_request_id(client_id);
   return answer;
 }
-
-constexpr uint32_t kMaxAttempts = 3;
-// While nobody outside takes what is freed.
-constexpr uint32_t kMostAttempts = 256;
 
 absl::StatusOr<PendingAcquire> CheckAcquire(const State& state,
                                             const Session& session,
@@ -279,15 +275,14 @@ void RequestDesk::OnNotMade(const NotMade& failed, Turn& turn) {
   const Pool& pool = state_.PoolAt(request.pool);
   const bool no_memory = absl::IsResourceExhausted(failed.status);
   ++request.attempts;
-  const bool unreturned = pool.device->missing_bytes == 0 &&
-                          request.attempts < kMostAttempts &&
-                          turn.now() < request.deadline;
+  const bool unreturned =
+      pool.device->missing_bytes == 0 && turn.now() < request.deadline;
   Session* session = &state_.SessionAt(request.session);
   if (!failed.given_up.ok()) {
     sharing_.EndName(*session->tenant, request, turn);
     return sessions_.Refuse(session, request.client_id, failed.given_up, turn);
   }
-  if (no_memory && (request.attempts < kMaxAttempts || unreturned)) {
+  if (no_memory && MayTryAgain(request.attempts, unreturned)) {
     state_.pending.Edit({})[request.id] = request;
     return Ask(request, turn);
   }
