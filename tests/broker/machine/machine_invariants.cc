@@ -294,14 +294,21 @@ std::string MachineProbe::AskOnceMore(Machine* machine, uint64_t session,
   if (message.has_restore()) message.mutable_restore()->clear_wait();
   machine->HandleMessage(session, message, turn);
   machine->Drain(turn);
+  // What it needs beside the bytes that it lacks may begin, refused or not: a
+  // lease of its that lies there is mapped.
+  std::string differs;
   for (const Effect& effect : turn.TakeEffects()) {
-    if (std::holds_alternative<Publish>(effect)) continue;
     const auto* say = std::get_if<Say>(&effect);
-    if (say == nullptr) return absl::StrCat("has effect ", effect.index());
-    if (!say->message.has_error())
-      return "is answered: " + say->message.ShortDebugString();
+    if (say != nullptr && say->message.has_error() &&
+        say->message.request_id() == UINT64_MAX) {
+      return "";
+    }
+    if (say != nullptr)
+      differs = "is answered: " + say->message.ShortDebugString();
+    else if (!std::holds_alternative<Publish>(effect))
+      differs = absl::StrCat("has effect ", effect.index());
   }
-  return "";
+  return differs;
 }
 
 }  // namespace gmb::broker
