@@ -28,14 +28,17 @@ Denied Refuse(const Asked& request, const Refusal& refusal,
 
 }  // namespace
 
+// One after the other: the bytes that one kept back may serve the next, which
+// would have them if it asked again at once.
 void Engine::State::Expire(std::vector<PoolId> touched, Effects& effects) {
+  SettleAll(std::move(touched), effects);
   while (!expiries.empty() && expiries.begin()->deadline <= now) {
     const Request request = Dequeue(expiries.begin()->request).asked;
     effects.push_back(Refuse(request, WhyWaited(request), options.pass_window));
-    for (const Part& part : request.parts) touched.push_back(part.pool);
+    std::vector<PoolId> freed;
+    for (const Part& part : request.parts) freed.push_back(part.pool);
+    SettleAll(std::move(freed), effects);
   }
-  // The bytes they kept back may go to others.
-  SettleAll(std::move(touched), effects);
 }
 
 void Engine::State::On(const Acquire& event, Effects& effects) {

@@ -20,7 +20,6 @@ namespace {
 constexpr quota::Nanoseconds kLook = std::chrono::milliseconds(100);
 // Between two slices of the leases that are looked at.
 constexpr quota::Nanoseconds kSlicePause = std::chrono::milliseconds(10);
-constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 
 std::optional<quota::BackingStep> NextToBackAmong(
     const State& state, const std::vector<quota::LeaseId>& leases,
@@ -95,7 +94,7 @@ void HostDesk::StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
   // A scope may have come in since the step was chosen.
   if (GateOver(state_, *lease, now) < quota::Gate::kParked) return;
   if (!ReserveRoom(*lease)) {
-    lease->copy.Edit({}).back_off_until = now + kBackOff;
+    LeaveAlone(lease, now);
     return;
   }
   lease->copy.Edit({}).backed_slabs = BackedSlabs(state_, *lease);
@@ -138,8 +137,7 @@ void HostDesk::OnBacked(Lease* lease, Turn& turn) {
                          .gate->UnusedSince(lease->copy->backed_epoch);
   if (!lease->copy->moved.ok() || !holds) {
     lease->copy.Edit({}).backed_slabs = 0;
-    if (!lease->copy->moved.ok())
-      lease->copy.Edit({}).back_off_until = now + kBackOff;
+    if (!lease->copy->moved.ok()) LeaveAlone(lease, now);
     lease->copy.Edit({}).moved = absl::OkStatus();
     return;
   }

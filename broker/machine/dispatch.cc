@@ -55,7 +55,8 @@ void Machine::HandleRequest(Session* session, uint64_t id,
     case v1::ClientMessage::kGetQuota:
       return sessions_.ReportQuota(session, id, turn);
     case v1::ClientMessage::kSetGate:
-      return gatekeeper_.SetGate(session, id, message.set_gate(), turn);
+      gatekeeper_.SetGate(session, id, message.set_gate(), turn);
+      return requests_.SoftenWaiting(session, turn);
     case v1::ClientMessage::kRestore:
       return waker_.Restore(session, id, message.restore(), turn);
     case v1::ClientMessage::kSeal:

@@ -1,6 +1,5 @@
 // Leases that leave the device: copied out, unmapped, destroyed.
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +14,6 @@
 namespace gmb::broker {
 namespace {
 
-// After a failed step a lease is left alone for so long.
-constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 // Of those whose time is over, in one turn: the next goes on.
 constexpr int kMostAtOnce = 64;
 
@@ -156,7 +153,7 @@ void LeaseMover::TryEndEviction(Lease* lease, Turn& turn) {
   if (!lease->copy->moved.ok()) {
     // Its contents are where they were; whether it is mapped, `unmapped` says.
     lease->move.Edit({}).residence = Residence::kResident;
-    host_.LeaveAlone(lease, turn.now() + kBackOff);
+    host_.LeaveAlone(lease, turn.now());
     PublishMove(state_, "evict_failed", *lease, {},
                 lease->copy->moved.message(), turn);
     if (lease->move.Edit({}).ForgetOverdue()) host_.Soften(*lease, turn);

@@ -1,6 +1,7 @@
 // Room in the host pool, and the copies of leases that move.
 #include "broker/machine/host_desk.h"
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -156,8 +157,8 @@ void HostDesk::MarkFilled(Lease* lease) {
       state_.SessionAt(lease->request.session).gate->epoch();
 }
 
-void HostDesk::LeaveAlone(Lease* lease, quota::Instant until) {
-  lease->copy.Edit({}).back_off_until = until;
+void HostDesk::LeaveAlone(Lease* lease, quota::Instant now) {
+  lease->copy.Edit({}).back_off_until = now + std::chrono::seconds(10);
 }
 
 void HostDesk::BeforeSeal(const Session& session, Lease* lease) {

@@ -64,7 +64,8 @@ class HostDesk {
   void MarkTrue(const Lease& lease);
   // The device has what the host pool has, as of now.
   void MarkFilled(Lease* lease);
-  void LeaveAlone(Lease* lease, quota::Instant until);
+  // For a while: a step has failed, or its session did not park in time.
+  void LeaveAlone(Lease* lease, quota::Instant now);
   // A copy from before the last writes does not become true by sealing.
   void BeforeSeal(const Session& session, Lease* lease);
 

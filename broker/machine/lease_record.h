@@ -5,9 +5,6 @@
 
 namespace gmb::broker {
 
-// Where the authoritative copy of a lease's bytes is.
-enum class LeasePlace : uint8_t { kDevice };
-
 // One fixed-size record: what a successor needs to adopt a lease.
 struct LeaseRecord {
   uint64_t lease = 0;
@@ -16,7 +13,6 @@ struct LeaseRecord {
   uint64_t pool = 0;
   uint64_t bytes = 0;
   uint32_t slabs = 0;
-  LeasePlace place = LeasePlace::kDevice;
 };
 
 }  // namespace gmb::broker

@@ -1,6 +1,8 @@
 #ifndef GMB_BROKER_MACHINE_LOOK_H_
 #define GMB_BROKER_MACHINE_LOOK_H_
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -39,6 +41,10 @@ class LookBudget {
   [[nodiscard]] bool MayBegin() const { return saved_ > 0; }
   // When one may.
   [[nodiscard]] quota::Instant BeginsAt() const;
+  // The same for one who has just asked: not before 1 ms is over.
+  [[nodiscard]] quota::Instant NextAfter(quota::Instant now) const {
+    return std::max(BeginsAt(), now + std::chrono::milliseconds(1));
+  }
   // Of the slice.
   [[nodiscard]] bool any_left() const { return left_ > 0; }
   void Spend(uint64_t leases);

@@ -13,8 +13,6 @@
 namespace gmb::broker {
 namespace {
 
-// A session that did not park in time is left alone for so long.
-constexpr quota::Nanoseconds kBackOff = std::chrono::seconds(10);
 constexpr quota::Nanoseconds kPauseLook = std::chrono::milliseconds(1);
 
 // Nobody is paused for a mere borrower, nor kept so when the one whose
@@ -131,8 +129,7 @@ void Gatekeeper::WithdrawPause(Session* session, const Pause& pause,
                            : "the memory is no longer needed");
   turn.Publish(std::move(event));
   if (needed) {
-    for (Lease* lease : pause.leases)
-      host_.LeaveAlone(lease, turn.now() + kBackOff);
+    for (Lease* lease : pause.leases) host_.LeaveAlone(lease, turn.now());
   }
   for (Session* bound : pause.sessions) gates_.Withdraw(bound);
   EndPause(pause.sessions, turn);

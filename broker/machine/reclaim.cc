@@ -18,7 +18,6 @@ namespace {
 
 // A victim that has left its parking place meanwhile may be back soon.
 constexpr quota::Nanoseconds kMissed = std::chrono::milliseconds(5);
-constexpr quota::Nanoseconds kShortest = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -42,7 +41,7 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
     const uint64_t changes = state_.reclaim->changes(pool->id);
     if (!anew && !its.look.IsDue(changes, now)) return false;
     if (!state_.look_budget->MayBegin()) {
-      its.replan_at = std::max(state_.look_budget->BeginsAt(), now + kShortest);
+      its.replan_at = state_.look_budget->NextAfter(now);
       return false;
     }
     its.look.Begin(demand, changes);

@@ -38,6 +38,8 @@ class RequestDesk {
   void Acquire(Session* session, uint64_t client_id, const v1::Acquire& acquire,
                Turn& turn);
   void Cancel(const Session& session, uint64_t client_id, Turn& turn);
+  // The session's gate is on: what it waits for may be judged anew.
+  void SoftenWaiting(Session* session, Turn& turn);
   // All that the session waits for is refused.
   void WithdrawAll(Session* session, const absl::Status& why, Turn& turn);
   // Nobody is there to be answered.
@@ -54,6 +56,8 @@ class RequestDesk {
   void Ask(const PendingAcquire& request, Turn& turn);
   bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
                     Turn& turn);
+  [[nodiscard]] bool IsSoftByNow(const quota::Denied& denied,
+                                 const PendingAcquire& request) const;
 
   State& state_;
   QuotaDesk& quota_;

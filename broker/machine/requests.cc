@@ -1,9 +1,9 @@
 // Acquires: what clients ask, and what the quota engine answers.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/machine/attempts.h"
 #include "broker/machine/granularity.h"
 #include "broker/machine/news.h"
 #include "broker/machine/refusals.h"
@@ -19,10 +19,6 @@ v1::BrokerMessage AnswerTo(uint64_t client_id) {
   answer.set_request_id(client_id);
   return answer;
 }
-
-constexpr uint32_t kMaxAttempts = 3;
-// While nobody outside takes what is freed.
-constexpr uint32_t kMostAttempts = 256;
 
 absl::StatusOr<PendingAcquire> CheckAcquire(const State& state,
                                             const Session& session,
@@ -68,6 +64,15 @@ absl::StatusOr<PendingAcquire> CheckAcquire(const State& state,
   return request;
 }
 
+// Whether a lease of that request could be taken by force, as things stand.
+bool MayBeSoft(const State& state, const PendingAcquire& request) {
+  const Session& session = state.SessionAt(request.session);
+  return CanBeTaken(session, state.PoolAt(request.pool), request.contents) &&
+         HasSoftCredit(state, *session.tenant) &&
+         (request.contents == v1::DISCARD ||
+          state.host_books->HasRoomFor(*session.tenant, request.bytes));
+}
+
 // A request that was judged as a hard one: whether it could be served, some
 // time, as a soft one.
 bool WouldFitSoft(const State& state, const PendingAcquire& request) {
@@ -110,11 +115,7 @@ void RequestDesk::Acquire(Session* session, uint64_t client_id,
   if (!request.ok())
     return sessions_.Refuse(session, client_id, request.status(), turn);
   request->id = quota_.NextRequest();
-  request->soft =
-      CanBeTaken(*session, state_.PoolAt(request->pool), request->contents) &&
-      HasSoftCredit(state_, *session->tenant) &&
-      (request->contents == v1::DISCARD ||
-       state_.host_books->HasRoomFor(*session->tenant, request->bytes));
+  request->soft = MayBeSoft(state_, *request);
   if (!request->share_as.empty()) sharing_.TakeName(*session->tenant, *request);
   sessions_.Expect(session, client_id, request->id);
   Ask(state_.pending.Edit({})[request->id] = *request, turn);
@@ -130,6 +131,22 @@ void RequestDesk::Ask(const PendingAcquire& request, Turn& turn) {
                      request.pool, request.bytes, handles, request.deadline,
                      /*hard=*/!request.soft},
       turn);
+}
+
+void RequestDesk::SoftenWaiting(Session* session, Turn& turn) {
+  const auto waiting = session->talk->pending;
+  for (const auto& [client_id, request] : waiting) {
+    const auto asked = state_.pending->find(request);
+    if (asked == state_.pending->end()) continue;  // being made
+    PendingAcquire again = asked->second;
+    if (again.soft || !MayBeSoft(state_, again)) continue;
+    state_.pending.Edit({}).erase(request);
+    quota_.Tell(quota::Cancel{request}, turn);
+    again.id = quota_.NextRequest();
+    again.soft = true;
+    sessions_.Expect(session, client_id, again.id);
+    Ask(state_.pending.Edit({})[again.id] = again, turn);
+  }
 }
 
 void RequestDesk::Cancel(const Session& session, uint64_t client_id,
@@ -204,9 +221,23 @@ bool RequestDesk::KeepsItsWord(const quota::Granted& granted,
   return false;
 }
 
+// A request that was judged as a hard one while it waited, and would be a soft
+// one if it were made now: it is judged as such before it is refused.
+bool RequestDesk::IsSoftByNow(const quota::Denied& denied,
+                              const PendingAcquire& request) const {
+  const bool lacks_bytes = denied.reason == quota::Reason::kPoolExhausted ||
+                           denied.reason == quota::Reason::kOvercommitted;
+  return lacks_bytes && !denied.pausing && !request.soft &&
+         MayBeSoft(state_, request);
+}
+
 void RequestDesk::OnDenied(const quota::Denied& denied, Turn& turn) {
-  auto it = state_.pending->find(denied.request);
+  auto it = state_.pending.Edit({}).find(denied.request);
   if (it == state_.pending->end()) return;
+  if (IsSoftByNow(denied, it->second)) {
+    it->second.soft = true;
+    return Ask(PendingAcquire(it->second), turn);
+  }
   const PendingAcquire request = it->second;
   state_.pending.Edit({}).erase(it);
   Session* session = &state_.SessionAt(request.session);
@@ -244,15 +275,14 @@ void RequestDesk::OnNotMade(const NotMade& failed, Turn& turn) {
   const Pool& pool = state_.PoolAt(request.pool);
   const bool no_memory = absl::IsResourceExhausted(failed.status);
   ++request.attempts;
-  const bool unreturned = pool.device->missing_bytes == 0 &&
-                          request.attempts < kMostAttempts &&
-                          turn.now() < request.deadline;
+  const bool unreturned =
+      pool.device->missing_bytes == 0 && turn.now() < request.deadline;
   Session* session = &state_.SessionAt(request.session);
   if (!failed.given_up.ok()) {
     sharing_.EndName(*session->tenant, request, turn);
     return sessions_.Refuse(session, request.client_id, failed.given_up, turn);
   }
-  if (no_memory && (request.attempts < kMaxAttempts || unreturned)) {
+  if (no_memory && MayTryAgain(request.attempts, unreturned)) {
     state_.pending.Edit({})[request.id] = request;
     return Ask(request, turn);
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "broker/machine/attempts.h"
 #include "broker/machine/lease_mover.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
@@ -14,9 +15,6 @@
 namespace gmb::broker {
 namespace {
 
-constexpr uint32_t kMaxAttempts = 3;
-// While nobody outside takes what is freed.
-constexpr uint32_t kMostAttempts = 256;
 // For mapping what was restored; not a matter of others' bytes.
 constexpr quota::Nanoseconds kMapGrace = std::chrono::seconds(30);
 
@@ -112,8 +110,7 @@ void LeaseMover::OnRestoreNotPrepared(Lease* lease, const SlabsMade& made,
   const bool passing =
       absl::IsResourceExhausted(status) &&
       state_.PoolAt(lease->request.pool).device->missing_bytes == 0;
-  if (RestoreAttempts(state_, *lease) >=
-      (passing ? kMostAttempts : kMaxAttempts)) {
+  if (!MayTryAgain(RestoreAttempts(state_, *lease), passing)) {
     turn.Queue(MoveFailed{
         lease->id,
         proto::MakeError(

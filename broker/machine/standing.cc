@@ -21,7 +21,6 @@ namespace {
 
 // A plan has few victims; the next one is made after so long.
 constexpr quota::Nanoseconds kLook = std::chrono::milliseconds(20);
-constexpr quota::Nanoseconds kShortest = std::chrono::milliseconds(1);
 
 // In bytes, whatever is on its way back already.
 uint64_t StillWanted(const State& state, const StandingDemand& demand) {
@@ -115,7 +114,7 @@ bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
   Look& look = standing->look;
   if (!look.under_way() && !look.plans_on()) {
     if (!state_.look_budget->MayBegin()) {
-      look.Postpone(std::max(state_.look_budget->BeginsAt(), now + kShortest));
+      look.Postpone(state_.look_budget->NextAfter(now));
       return false;
     }
     look.Begin(demand, changes);

@@ -51,6 +51,19 @@ TEST_F(QueueTest, AnExpiredRequestIsNotGrantedByALateRelease) {
   EXPECT_THAT(GrantedRequests(), IsEmpty());
 }
 
+// It would have them if it asked again at once.
+TEST_F(QueueTest, ARequestAtItsDeadlineGetsWhatOneThatExpiresBeforeItKeptBack) {
+  Take(kA, 60);
+  const RequestId big = Wait(kB, 50, 3 * kSecond);
+  Advance(kSecond);
+  const RequestId small = Wait(kC, 30, 2 * kSecond);  // may no longer pass
+  EXPECT_TRUE(engine_.IsWaiting(small));
+  Advance(2 * kSecond);
+  Do(Tick{});
+  EXPECT_EQ(OnlyDenied().request, big);
+  EXPECT_THAT(GrantedRequests(), ElementsAre(small));
+}
+
 TEST_F(QueueTest, CancelWithdrawsOnceAndLetsOthersOn) {
   Take(kA, 60);
   Advance(2 * kSecond);

@@ -354,6 +354,7 @@ void ReferenceModel::Expire() {
   const auto earlier = [](const ModelWaiter& a, const ModelWaiter& b) {
     return a.wanted.deadline < b.wanted.deadline;
   };
+  ServeAll();
   // One after the other: those that are still to go keep others back.
   while (!waiters_.empty()) {
     const auto next =
@@ -362,8 +363,8 @@ void ReferenceModel::Expire() {
     const Wanted request = next->wanted;
     waiters_.erase(next);
     Deny(request, WhyNotNow(request));
+    ServeAll();
   }
-  ServeAll();
 }
 
 void ReferenceModel::Deny(const Wanted& request, const Refusal& refusal,

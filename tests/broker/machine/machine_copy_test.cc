@@ -23,7 +23,6 @@ TEST(MachineCopyTest, WhatACopyDoesLeavesTheMachineAsItWas) {
   message.set_request_id(1);
   message.mutable_acquire()->set_bytes(20 * SimWorld::kGranule);
   message.mutable_acquire()->set_share_as("x");
-  client->acquires[1] = message.acquire();
   world.Send(client, message);
   while (world.StepDevice(quota::PoolId{1})) {
   }

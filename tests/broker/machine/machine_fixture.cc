@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<v1::Change>> MachineFixture::TrySetTenant(
   }
   absl::StatusOr<std::vector<v1::Change>> changes =
       absl::InternalError("not done");
-  world.Do("set tenant " + name, [&](Turn& turn) {
+  world.Do("set tenant", name, [&](Turn& turn) {
     changes = world.machine().operators().SetTenant(policy, turn);
   });
   return changes;
@@ -119,7 +119,7 @@ std::shared_ptr<MachineFixture::Reclaimed> MachineFixture::Reclaim(
   request.set_to(wish.to);
   *request.mutable_wait() = ToDuration(wish.wait);
   auto answer = std::make_shared<Reclaimed>();
-  world.Do("reclaim " + tenant, [&](Turn& turn) {
+  world.Do("reclaim", tenant, [&](Turn& turn) {
     const absl::Status started = world.machine().operators().StartReclaim(
         request,
         [answer](const absl::StatusOr<v1::ReclaimResponse>& response) {
@@ -135,7 +135,7 @@ std::shared_ptr<MachineFixture::Reclaimed> MachineFixture::Reclaim(
 std::shared_ptr<MachineFixture::Departed> MachineFixture::Depart(
     const std::string& tenant, quota::Nanoseconds wait) {
   auto answer = std::make_shared<Departed>();
-  world.Do("depart " + tenant, [&](Turn& turn) {
+  world.Do("see off", tenant, [&](Turn& turn) {
     const absl::Status started = world.machine().operators().StartDeparture(
         tenant, wait,
         [answer](const absl::Status& done) {
@@ -150,7 +150,7 @@ std::shared_ptr<MachineFixture::Departed> MachineFixture::Depart(
 
 absl::Status MachineFixture::Delete(const std::string& tenant) {
   absl::Status status;
-  world.Do("delete " + tenant, [&](Turn& turn) {
+  world.Do("delete tenant", tenant, [&](Turn& turn) {
     status = world.machine().operators().DeleteTenant(tenant, turn);
   });
   return status;
@@ -159,7 +159,7 @@ absl::Status MachineFixture::Delete(const std::string& tenant) {
 absl::StatusOr<uint32_t> MachineFixture::DropLease(const std::string& tenant,
                                                    const std::string& name) {
   absl::StatusOr<uint32_t> attached = absl::InternalError("not done");
-  world.Do("drop lease " + name, [&](Turn& turn) {
+  world.Do("drop lease", name, [&](Turn& turn) {
     attached = world.machine().operators().DropLease(tenant, name, turn);
   });
   return attached;
@@ -228,7 +228,6 @@ uint64_t MachineFixture::Ask(SimClient* client, uint64_t granules,
   *acquire.mutable_wait() = ToDuration(wish.wait);
   acquire.set_share_as(wish.share_as);
   acquire.set_keep(wish.keep);
-  client->acquires[client->last_request + 1] = acquire;
   return Send(client, message);
 }
 
@@ -289,7 +288,6 @@ uint64_t MachineFixture::Attach(SimClient* client, const std::string& name,
   v1::ClientMessage message;
   message.mutable_attach()->set_name(name);
   *message.mutable_attach()->mutable_wait() = ToDuration(wait);
-  client->attaches[client->last_request + 1] = name;
   return Send(client, message);
 }
 

@@ -1,7 +1,7 @@
 // A fuzz target over the machine: the first byte chooses the world, the others
-// are its events. Built with GMB_BUILD_FUZZERS and clang:
+// are its events. Built by the preset `fuzz`:
 //
-//     build/fuzz/tests/broker/machine/machine_fuzz -max_len=20000 CORPUS
+//     build/fuzz/bin/machine_fuzz -max_len=8000 CORPUS
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

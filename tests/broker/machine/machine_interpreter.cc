@@ -53,6 +53,7 @@ class Run {
     run_.last_lines.assign(world_.last_lines().begin(),
                            world_.last_lines().end());
     run_.trace_sum = world_.trace_sum();
+    run_.events_of_kind = world_.events_of_kind;
     return run_;
   }
 
@@ -227,7 +228,6 @@ class Run {
       acquire.set_share_as(kNames[Below(2)]);
       acquire.set_keep(Below(3) == 0);
     }
-    client->acquires[client->last_request + 1] = acquire;
     Send(client, message);
   }
   void Release(SimClient* client) {
@@ -250,7 +250,6 @@ class Run {
     v1::ClientMessage message;
     message.mutable_attach()->set_name(kNames[Below(2)]);
     SetWait(Below(256) * 8, message.mutable_attach()->mutable_wait());
-    client->attaches[client->last_request + 1] = message.attach().name();
     Send(client, message);
   }
   void Seal(SimClient* client) {
@@ -310,12 +309,7 @@ class Run {
   void Restore(SimClient* client) {
     v1::ClientMessage message;
     SetWait(Below(256) * 16, message.mutable_restore()->mutable_wait());
-    client->restore = Send(client, message);
-    // Its answer may have come within the call.
-    if (!world_.state().sessions->Find(client->session)) return;
-    const auto& waiting =
-        world_.state().SessionAt(client->session).waking->restores;
-    if (!waiting.contains(client->restore)) client->restore = 0;
+    Send(client, message);
   }
   void GetQuota(SimClient* client) {
     v1::ClientMessage message;
@@ -400,7 +394,12 @@ class Run {
     if (session != nullptr && !session->gate->on()) return Use(client);
     const auto next = ipc::AfterEnter(ipc::GateWord(seen));
     if (!next.has_value()) {
-      if (client->restore == 0) Restore(client);
+      const auto& asked = client->asked;
+      if (std::none_of(asked.begin(), asked.end(), [](const auto& request) {
+            return request.second.has_restore();
+          })) {
+        Restore(client);
+      }
       return;
     }
     word.store(next->bits());
@@ -476,7 +475,7 @@ class Run {
     policy.reclaim.pause_grace = std::chrono::milliseconds(Below(256) * 4);
     policy.reclaim.min_residency = std::chrono::milliseconds(Below(8) * 10);
     if (Below(6) == 0) policy.reclaim.host_limit = quota::Amount::Fraction(0.2);
-    world_.Do(absl::StrCat("set tenant ", name), [&](Turn& turn) {
+    world_.Do("set tenant", name, [&](Turn& turn) {
       (void)world_.machine().operators().SetTenant(policy, turn).ok();
     });
   }
@@ -518,7 +517,7 @@ class Run {
         return Reclaim(tenant);
       case 11:
         if (Below(2) == 0) return;
-        return world_.Do(absl::StrCat("see off ", tenant), [&](Turn& turn) {
+        return world_.Do("see off", tenant, [&](Turn& turn) {
           ++asked_;
           if (!machine.operators()
                    .StartDeparture(
@@ -532,13 +531,12 @@ class Run {
           }
         });
       case 12:
-        return world_.Do(
-            absl::StrCat("delete tenant ", tenant), [&](Turn& turn) {
-              if (machine.operators().DeleteTenant(tenant, turn).ok())
-                seen_off_.erase(tenant);
-            });
+        return world_.Do("delete tenant", tenant, [&](Turn& turn) {
+          if (machine.operators().DeleteTenant(tenant, turn).ok())
+            seen_off_.erase(tenant);
+        });
       case 13:
-        return world_.Do(absl::StrCat("stay ", tenant), [&](Turn& turn) {
+        return world_.Do("stay", tenant, [&](Turn& turn) {
           // The operator who saw it off has been answered, and lets it stay.
           if (seen_off_.erase(tenant) > 0)
             machine.operators().EndDeparture(tenant);

@@ -6,6 +6,7 @@
 #define GMB_TESTS_BROKER_MACHINE_MACHINE_INTERPRETER_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct MachineRun {
   std::vector<std::string> last_lines;
   uint64_t trace_sum = 0;
   uint64_t steps = 0;
+  std::map<std::string, uint64_t> events_of_kind;
   // Counts what happened, so that a run in which nothing did is noticed.
   uint64_t granted = 0;
   uint64_t attached = 0;

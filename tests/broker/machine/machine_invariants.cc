@@ -286,22 +286,29 @@ void MachineProbe::AskAgain(Machine* machine, Turn& turn) {
   machine->Drain(turn);
 }
 
-bool MachineProbe::IsRefusedAgain(Machine* machine, uint64_t session,
-                                  v1::Acquire acquire, Turn& turn) {
-  v1::ClientMessage message;
+std::string MachineProbe::AskOnceMore(Machine* machine, uint64_t session,
+                                      v1::ClientMessage message, Turn& turn) {
   message.set_request_id(UINT64_MAX);
-  acquire.clear_wait();
-  *message.mutable_acquire() = std::move(acquire);
+  if (message.has_acquire()) message.mutable_acquire()->clear_wait();
+  if (message.has_attach()) message.mutable_attach()->clear_wait();
+  if (message.has_restore()) message.mutable_restore()->clear_wait();
   machine->HandleMessage(session, message, turn);
   machine->Drain(turn);
+  // What it needs beside the bytes that it lacks may begin, refused or not: a
+  // lease of its that lies there is mapped.
+  std::string differs;
   for (const Effect& effect : turn.TakeEffects()) {
     const auto* say = std::get_if<Say>(&effect);
-    if (say != nullptr && say->session == session &&
+    if (say != nullptr && say->message.has_error() &&
         say->message.request_id() == UINT64_MAX) {
-      return say->message.has_error();
+      return "";
     }
+    if (say != nullptr)
+      differs = "is answered: " + say->message.ShortDebugString();
+    else if (!std::holds_alternative<Publish>(effect))
+      differs = absl::StrCat("has effect ", effect.index());
   }
-  return false;
+  return differs;
 }
 
 }  // namespace gmb::broker

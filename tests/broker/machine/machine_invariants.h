@@ -24,9 +24,10 @@ class MachineProbe {
   // follows from that.
   static void AskAgain(Machine* machine, Turn& turn);
   // The session asks again for what it has just been refused, and does not wait
-  // for it. Whether it is refused again.
-  static bool IsRefusedAgain(Machine* machine, uint64_t session,
-                             v1::Acquire acquire, Turn& turn);
+  // for it. Empty if that is refused as well, or nothing follows; or what else
+  // becomes of it.
+  static std::string AskOnceMore(Machine* machine, uint64_t session,
+                                 v1::ClientMessage message, Turn& turn);
 };
 
 }  // namespace gmb::broker

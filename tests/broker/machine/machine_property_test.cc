@@ -10,6 +10,8 @@ namespace gmb::broker {
 namespace {
 
 constexpr uint64_t kFirstSeed = 1;
+// One seed may well kill nobody; so many together do some of everything.
+constexpr uint64_t kSeedsThatDoEverything = 10;
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* value = std::getenv(name);
@@ -34,12 +36,17 @@ TEST(MachinePropertyTest, WhateverHappensNothingIsLostOrForgotten) {
     all.restored += run.restored;
     all.killed += run.killed;
     all.read += run.read;
+    for (const auto& [kind, count] : run.events_of_kind)
+      all.events_of_kind[kind] += count;
   }
   std::cout << "seeds " << first << " to " << first + seeds - 1 << ": "
             << all.steps << " steps, " << all.granted << " granted, "
             << all.attached << " attached, " << all.evicted << " evicted, "
             << all.restored << " restored, " << all.killed << " killed, "
             << all.read << " slabs read\n";
+  for (const auto& [kind, count] : all.events_of_kind)
+    std::cout << "events: " << count << " " << kind << "\n";
+  if (seeds < kSeedsThatDoEverything) return;
   EXPECT_GT(all.granted, seeds * 20);
   EXPECT_GT(all.attached, 0u);
   EXPECT_GT(all.evicted, seeds * 5);

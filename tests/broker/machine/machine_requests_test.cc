@@ -97,7 +97,6 @@ TEST_F(MachineRequestsTest, BytesAreRoundedUpAndTheGrantSaysHowMany) {
            {1, 1}, {kGranule, 1}, {kGranule + 1, 2}, {3 * kGranule - 1, 3}}) {
     v1::ClientMessage message;
     message.mutable_acquire()->set_bytes(bytes);
-    b->acquires[b->last_request + 1] = message.acquire();
     const uint64_t id = Send(b, message);
     RunDevice();
     EXPECT_EQ(AnswerTo(b, id).grant().bytes(), granules * kGranule) << bytes;
@@ -273,6 +272,32 @@ TEST_F(MachineRequestsTest, ACancelOfTheHeadLetsTheNextOneIn) {
 }
 
 // --- Order and repetition.
+
+// Beside the guarantee of a, b and c may have 44 that are hard.
+TEST_F(MachineRequestsTest, OneThatWaitsIsSoftOnceItsSessionsGateIsOn) {
+  Lease(b, 10);
+  const uint64_t id = Ask(c, 40, {.wait = seconds(60)});
+  EXPECT_EQ(Outcome(c, id), "waits");
+  Park(c);
+  EXPECT_EQ(Outcome(c, SetGate(c, true)), "gate set");
+  RunDevice();
+  EXPECT_EQ(Outcome(c, id), "granted");
+  EXPECT_EQ(Waiting(), 0u);
+}
+
+TEST_F(MachineRequestsTest, OneIsJudgedAsASoftOneBeforeItIsRefused) {
+  Lease(b, 10);
+  SetTenant("c", {.host_limit = 1});
+  Park(c);
+  EXPECT_EQ(Outcome(c, SetGate(c, true)), "gate set");
+  const uint64_t id = Ask(c, 40, {.wait = seconds(60)});
+  EXPECT_EQ(Outcome(c, id), "waits") << "without room it is hard";
+  SetTenant("c");
+  EXPECT_EQ(Outcome(c, id), "waits");
+  world.Advance(seconds(60));
+  RunDevice();
+  EXPECT_EQ(Outcome(c, id), "granted");
+}
 
 TEST_F(MachineRequestsTest, SlabsAreSentBeforeTheGrantInOrderAndComplete) {
   const uint64_t id = Ask(b, 29);

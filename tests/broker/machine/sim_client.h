@@ -53,10 +53,9 @@ struct SimClient {
   uint64_t last_request = 0;
   bool ended = false;
 
-  std::vector<v1::BrokerMessage> said;       // to it, in order
-  std::map<uint64_t, v1::Acquire> acquires;  // not answered
-  std::map<uint64_t, std::string> attaches;  // likewise, and their names
-  uint64_t restore = 0;                      // likewise; 0: none
+  std::vector<v1::BrokerMessage> said;  // to it, in order
+  // Acquires, Attaches and Restores that are not answered.
+  std::map<uint64_t, v1::ClientMessage> asked;
   std::map<uint64_t, SimLease> leases;
   std::vector<v1::Slabs> frames;  // of slabs, in order
   // Packets of slabs by what they belong to: a request, or a move.

@@ -20,6 +20,13 @@ std::string TextOf(const google::protobuf::Message& message) {
   return message.ShortDebugString();
 }
 
+std::string KindOf(const v1::ClientMessage& message) {
+  const google::protobuf::FieldDescriptor* kind =
+      message.GetReflection()->GetOneofFieldDescriptor(
+          message, message.GetDescriptor()->FindOneofByName("kind"));
+  return kind == nullptr ? "empty message" : kind->name();
+}
+
 }  // namespace
 
 SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
@@ -84,15 +91,20 @@ void SimWorld::Check() {
 }
 
 // At its deadline a request is refused only if it would be refused now as well.
+// Of several in one turn that holds of the last: until it was refused, it kept
+// back the others.
 void SimWorld::AskForWhatWasRefused() {
-  for (const auto& [session, acquire] : std::exchange(refused_, {})) {
-    Turn turn(now_, absl::FromUnixNanos(now_.ns));
-    Machine copy(machine_);
-    Expect(MachineProbe::IsRefusedAgain(&copy, session, acquire, turn),
-           absl::StrCat("a request was refused, and is served when it is made "
-                        "again at once: session=",
-                        session, " ", TextOf(acquire)));
-  }
+  const auto refused = std::exchange(refused_, {});
+  if (refused.empty()) return;
+  const auto& [session, message] = refused.back();
+  ++events_of_kind[KindOf(message) + ", made again"];
+  Turn turn(now_, absl::FromUnixNanos(now_.ns));
+  Machine copy(machine_);
+  const std::string differs =
+      MachineProbe::AskOnceMore(&copy, session, message, turn);
+  Expect(differs.empty(),
+         absl::StrCat("a request was refused, and made again at once ", differs,
+                      ": session=", session, " ", TextOf(message)));
 }
 
 void SimWorld::Tick() {
@@ -119,7 +131,8 @@ bool SimWorld::StepDevice(quota::PoolId pool) {
   DeviceJob job = std::move(device.jobs.front());
   device.jobs.pop_front();
   const DeviceResult result = device.tasks->Do(std::move(job));
-  Do(absl::StrCat("device ", pool.value, " ", result.job.index(), " ",
+  Do("device result",
+     absl::StrCat(pool.value, " ", result.job.index(), " ",
                   result.created.size(), " ", result.status.message()),
      [&](Turn& turn) { machine_.OnDeviceResult(pool, result, turn); });
   return true;
@@ -146,7 +159,7 @@ bool SimWorld::StepCopy(bool out, bool fail) {
     Expect(IsAlive(copy.pool, copy.slab), "a copy of a slab that is gone");
     CopyBytes(copy, out);
   }
-  Do(absl::StrCat("copied lease ", copy.lease.value, " ", status.message()),
+  Do("copied", absl::StrCat("lease ", copy.lease.value, " ", status.message()),
      [&](Turn& turn) { machine_.OnCopied(copy.lease, status, turn); });
   return true;
 }
@@ -179,7 +192,7 @@ absl::StatusOr<SimClient*> SimWorld::Open(const PeerIdentity& peer) {
   client->process = peer.pidfd;
   client->token = absl::StrCat("token-", ++last_token_);
   absl::StatusOr<SimClient*> connected = absl::InternalError("not connected");
-  Do(absl::StrCat("connect ", peer.tenant_directory), [&](Turn& turn) {
+  Do("connect", peer.tenant_directory, [&](Turn& turn) {
     std::unique_ptr<SessionGate> gate;
     if (peer.origin != Origin::kAdmin) {
       client->cells = std::make_shared<ipc::GateCells>();
@@ -208,14 +221,16 @@ void SimWorld::Close(SimClient* client, const std::string& why) {
   for (const auto& [id, lease] : client->leases) {
     if (lease.mapped) HoldSlabs(lease, false);
   }
-  Do(absl::StrCat("close ", session),
+  Do("close", absl::StrCat(session),
      [&](Turn& turn) { machine_.CloseSession(session, why, turn); });
   clients_.erase(session);
 }
 
 void SimWorld::Send(SimClient* client, v1::ClientMessage message) {
   const uint64_t session = client->session;
-  Do(absl::StrCat("session ", session, ": ", TextOf(message)),
+  if (message.has_acquire() || message.has_attach() || message.has_restore())
+    client->asked[message.request_id()] = message;
+  Do(KindOf(message), absl::StrCat("session ", session, ": ", TextOf(message)),
      [&](Turn& turn) { machine_.HandleMessage(session, message, turn); });
 }
 
@@ -283,15 +298,14 @@ void SimWorld::Put(const Say& say) {
     client->packets.erase({request, 0});
     Expect(lease.slabs.size() == message.grant().slabs(),
            "a grant without all of its slabs before it");
-    if (const auto asked = client->acquires.find(request);
-        asked != client->acquires.end()) {
-      lease.contents = asked->second.contents();
-      lease.name = asked->second.share_as();
-      client->acquires.erase(asked);
+    const v1::ClientMessage asked = client->asked[request];
+    client->asked.erase(request);
+    if (asked.has_acquire()) {
+      lease.contents = asked.acquire().contents();
+      lease.name = asked.acquire().share_as();
     } else {
       lease.reader = true;
-      lease.name = client->attaches[request];
-      client->attaches.erase(request);
+      lease.name = asked.attach().name();
       ++client->attached;
     }
     HoldSlabs(lease, true);
@@ -299,14 +313,12 @@ void SimWorld::Put(const Say& say) {
     Expect(client->leases.emplace(message.grant().lease_id(), lease).second,
            "a lease was granted twice");
   } else if (message.has_error() || message.has_restored()) {
-    const auto asked = client->acquires.find(request);
-    if (ticking_ && asked != client->acquires.end() &&
-        message.error().code() == v1::POOL_EXHAUSTED) {
-      refused_.emplace_back(say.session, asked->second);
+    const auto asked = client->asked.find(request);
+    if (asked != client->asked.end()) {
+      if (ticking_ && message.has_error())
+        refused_.emplace_back(say.session, asked->second);
+      client->asked.erase(asked);
     }
-    client->acquires.erase(request);
-    client->attaches.erase(request);
-    if (client->restore == request) client->restore = 0;
     client->restored += message.has_restored() ? 1 : 0;
   }
 }
@@ -345,6 +357,8 @@ void SimWorld::Put(const CopySlab& copy) {
   Note(
       absl::StrCat("copy ", copy.lease.value, " ", copy.slab, " ", copy.group));
   Expect(keeper_.Get(copy.slab) != nullptr, "a copy of a slab that is gone");
+  // Its cancel would have come before it.
+  Expect(!cancelled_.contains(copy.group), "a copy of a cancelled group");
   copies_.push_back(copy);
   ++(copy.direction == device::CopyDirection::kOut ? copies_out : copies_in);
 }

@@ -48,11 +48,13 @@ class SimWorld {
   }
 
   // One turn: `work` is given the Turn, then the turn is settled, its effects
-  // reach their queues, and everything is checked.
+  // reach their queues, and everything is checked. `kind` says which event it
+  // is, `details` the rest.
   template <typename Work>
-  void Do(const std::string& what, Work work) {
+  void Do(const std::string& kind, const std::string& details, Work work) {
     if (!problem_.empty()) return;
-    Note(absl::StrCat("> ", what));
+    ++events_of_kind[kind];
+    Note(absl::StrCat("> ", kind, " ", details));
     Turn turn(now_, absl::FromUnixNanos(now_.ns));
     turn.LimitSteps(kMostEffects);
     work(turn);
@@ -60,6 +62,10 @@ class SimWorld {
     Expect(!turn.exhausted(), "a turn goes round in circles");
     Deliver(turn.TakeEffects());
     Check();
+  }
+  template <typename Work>
+  void Do(const std::string& kind, Work work) {
+    Do(kind, "", std::move(work));
   }
 
   // --- Time.
@@ -99,6 +105,7 @@ class SimWorld {
   [[nodiscard]] const std::deque<std::string>& last_lines() const {
     return last_lines_;
   }
+  std::map<std::string, uint64_t> events_of_kind;
   uint64_t replies = 0;     // operators' calls that were answered
   uint64_t copies_out = 0;  // slabs whose copying was asked for
   uint64_t copies_in = 0;
@@ -144,9 +151,9 @@ class SimWorld {
   std::map<uint64_t, uint64_t> host_bytes_;  // by offset of the granule
   std::set<uint64_t> journal_;
   std::vector<std::shared_ptr<const base::UniqueFd>> killed_;
-  // Acquires that were refused at their deadlines in this turn, by session.
+  // Requests that were refused at their deadlines in this turn, by session.
   bool ticking_ = false;
-  std::vector<std::pair<uint64_t, v1::Acquire>> refused_;
+  std::vector<std::pair<uint64_t, v1::ClientMessage>> refused_;
   pid_t last_pid_ = 100;
   uint64_t last_token_ = 0;
   std::string problem_;
