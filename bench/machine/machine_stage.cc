@@ -94,7 +94,7 @@ void MachineStage::Put(const broker::Give& give) {
       for (const broker::Condemned& old : slabs.destroy)
         result.destroyed_bytes += old.slab.bytes;
       for (const uint64_t bytes : slabs.create_bytes)
-        result.created.push_back({++last_slab_, bytes});
+        result.created.push_back({.id = ++last_slab_, .bytes = bytes});
     };
     if (const auto* prepare = std::get_if<broker::PrepareJob>(&give.job))
       do_hand_over(prepare->slabs);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "broker/machine/gate_watch_list.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/reclaim_rows.h"
@@ -21,6 +22,15 @@ namespace {
 constexpr quota::Nanoseconds kFirstPause = std::chrono::milliseconds(50);
 constexpr quota::Nanoseconds kLongestPause = std::chrono::seconds(10);
 constexpr quota::Nanoseconds kPauseALease = std::chrono::microseconds(100);
+
+// Each once.
+void Merge(absl::Span<const quota::LeaseId> more,
+           std::vector<quota::LeaseId>* all) {
+  for (const quota::LeaseId lease : more) {
+    if (std::find(all->begin(), all->end(), lease) == all->end())
+      all->push_back(lease);
+  }
+}
 
 }  // namespace
 
@@ -85,44 +95,51 @@ bool Look::GoOn(const State& state, quota::PoolId pool, quota::Instant now,
     lease_ = quota::LeaseId{UINT64_MAX};
   }
   shortlist_->EndTenant();
+  End();
   return true;
 }
 
-bool Look::Add(const std::vector<quota::LeaseId>& leases, Changes changes,
-               quota::Instant now) {
-  // A change before that is not known, nor one that time has brought.
-  if (changes_ != changes.before || leases.empty()) return false;
-  if (!under_way() && (times_ == 0 || candidates_.retry_at <= now))
-    return false;
-  const size_t more = added_.size() + leases.size();
-  if (candidates_.leases.size() + more > 2 * quota::Shortlist::kLongest)
-    return false;
-  added_.insert(added_.end(), leases.begin(), leases.end());
-  changes_ = changes.after;
-  if (!under_way()) plans_on_ = true;
+void Look::End() {
+  candidates_ = {.leases = shortlist_->Chosen(),
+                 .beyond_bytes = shortlist_->beyond_bytes(),
+                 .later_bytes = shortlist_->later_bytes(),
+                 .retry_at = shortlist_->retry_at(),
+                 .any_busy = shortlist_->any_busy()};
+  seen_ = shortlist_->shown();
+  shortlist_.reset();
+  ++times_;
+  Merge(added_, &candidates_.leases);
+  added_.clear();
+}
+
+bool Look::Add(const std::vector<quota::LeaseId>& leases, Changes changes) {
+  if (leases.empty() || (times_ == 0 && !under_way())) return false;
+  std::vector<quota::LeaseId>& known =
+      under_way() ? added_ : candidates_.leases;
+  constexpr size_t kMost = 2 * quota::Shortlist::kLongest;
+  const size_t room = kMost - std::min(kMost, known.size());
+  const size_t fit = std::min(leases.size(), room);
+  if (fit == 0) return false;
+  Merge({leases.data(), fit}, &known);
+  if (changes_ == changes.before && fit == leases.size())
+    changes_ = changes.after;
+  // The first look says who comes first.
+  if (times_ > 0) plans_on_ = true;
   return true;
 }
 
 Look::Found Look::MakePlan(const State& state, const quota::Demand& demand,
                            quota::Instant now) {
-  if (shortlist_.has_value()) {
-    candidates_ = {.leases = shortlist_->Chosen(),
-                   .beyond_bytes = shortlist_->beyond_bytes(),
-                   .later_bytes = shortlist_->later_bytes(),
-                   .retry_at = shortlist_->retry_at(),
-                   .any_busy = shortlist_->any_busy()};
-    seen_ = shortlist_->shown();
-    shortlist_.reset();
-    ++times_;
-  }
-  for (const quota::LeaseId lease : std::exchange(added_, {})) {
-    std::vector<quota::LeaseId>& all = candidates_.leases;
-    if (std::find(all.begin(), all.end(), lease) == all.end())
-      all.push_back(lease);
-  }
   plans_on_ = false;
-  Found found{PlanAmong(state, demand, now, candidates_), candidates_.any_busy};
-  found.plan.retry_at = std::min(found.plan.retry_at, candidates_.retry_at);
+  // More are added to them, as sessions park.
+  std::erase_if(candidates_.leases, [&](quota::LeaseId id) {
+    const auto lease = state.leases->find(id);
+    return lease == state.leases->end() || !lease->second->reclaim->listed;
+  });
+  Candidates candidates = candidates_;
+  Merge(added_, &candidates.leases);
+  Found found{PlanAmong(state, demand, now, candidates), candidates.any_busy};
+  found.plan.retry_at = std::min(found.plan.retry_at, candidates.retry_at);
   return found;
 }
 

@@ -66,7 +66,8 @@ class LookBudget {
 // grows with the work, as long as a plan does not serve the demand.
 class Look {
  public:
-  // `changes`: ReclaimIndex::changes of the demand's pool or tenant.
+  // `changes`: ReclaimIndex::changes of the demand's tenant or pool; of a
+  // request, ReclaimIndex::gains of its pool.
   [[nodiscard]] bool IsDue(uint64_t changes, quota::Instant now) const {
     if (under_way()) return true;
     return now >= not_before_ && (changes > changes_ || now >= next_at_);
@@ -89,42 +90,46 @@ class Look {
     LookBudget& budget;
     GateWatchList& watch;
   };
-  // Whether all have been looked at.
+  // Whether all have been looked at, and the look is over.
   [[nodiscard]] bool GoOn(const State& state, quota::PoolId pool,
                           quota::Instant now, Costs costs);
   // Leases whose session has parked since the last look, or during this one: a
-  // further plan sees them beside what that has found, and so many changes more
-  // are known. False: there was none, or they are too many; then all of them
-  // are looked at anew.
+  // further plan sees them at once, beside those that the last one has found,
+  // and so many changes more are known. A change before that which is not known
+  // keeps its look, which nobody waits for; so do they if not all of them have
+  // room here. False: there is none of them, or there was no look.
   struct Changes {
     uint64_t before = 0;
     uint64_t after = 0;
   };
-  bool Add(const std::vector<quota::LeaseId>& leases, Changes changes,
-           quota::Instant now);
+  bool Add(const std::vector<quota::LeaseId>& leases, Changes changes);
   struct Found {
     quota::Plan plan;
     bool any_busy = false;
   };
-  // Ends it. `demand`: as it is by now.
+  // `demand`: as it is by now.
   [[nodiscard]] Found MakePlan(const State& state, const quota::Demand& demand,
                                quota::Instant now);
   // Nothing of the plan could be done: when to look again.
   void Wait(quota::Instant now, quota::Instant retry_at);
   // Something of the plan is being done, and of those that were found more may
-  // be: further plans need no further look.
+  // be: further plans need no further look, nor the end of this one. Where only
+  // the first of them were found, the others are looked for in the end.
   void PlanOn() {
     pause_ = quota::Nanoseconds(0);
     plans_on_ = true;
+    if (candidates_.beyond_bytes > 0) changes_ = 0;
   }
   [[nodiscard]] bool plans_on() const { return plans_on_; }
   // How often it was looked, to the end.
   [[nodiscard]] uint64_t times() const { return times_; }
 
  private:
+  void End();
+
   std::optional<quota::Shortlist> shortlist_;  // while it is under way
   Candidates candidates_;                      // of the last one
-  std::vector<quota::LeaseId> added_;          // for the next plan
+  std::vector<quota::LeaseId> added_;          // during this one
   bool plans_on_ = false;
   quota::TenantId only_{};  // 0: all
   // The next to be looked at.

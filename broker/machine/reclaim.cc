@@ -38,7 +38,7 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
   if (is_new) its.look.Forget();
   its.planned_for = planned;
   if (!its.look.under_way() && !its.look.plans_on()) {
-    const uint64_t changes = state_.reclaim->changes(pool->id);
+    const uint64_t changes = state_.reclaim->gains(pool->id);
     if (!anew && !its.look.IsDue(changes, now)) return false;
     if (!state_.look_budget->MayBegin()) {
       its.replan_at = state_.look_budget->NextAfter(now);
@@ -47,8 +47,9 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
     its.look.Begin(demand, changes);
   }
   its.replan_at = now;
-  if (its.look.under_way() && !lookout_.GoOn(&its.look, pool->id, now))
-    return false;  // the next turn does
+  const bool looks_on =
+      its.look.under_way() && !lookout_.GoOn(&its.look, pool->id, now);
+  if (looks_on && !its.look.plans_on()) return false;  // the next turn does
   const quota::Plan plan = its.look.MakePlan(state_, demand, now).plan;
   RememberTrims(shortage->request, plan, pool);
   its.planned_bytes = shortage->lacking_bytes;
@@ -57,6 +58,10 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
     its.look.PlanOn();
     its.replan_at = now + kMissed;
     return true;
+  }
+  if (looks_on) {
+    its.replan_at = now;
+    return false;
   }
   its.look.Wait(now, its.replan_at);
   its.replan_at = its.look.next_at();
@@ -91,7 +96,7 @@ void Reclaimer::WatchGates(quota::Instant now) {
 void Reclaimer::OnParked(const Session& session, quota::Instant now) {
   std::map<quota::PoolId, uint64_t> before;
   for (const auto& [id, pool] : *state_.pools)
-    before[id] = state_.reclaim->changes(id);
+    before[id] = state_.reclaim->gains(id);
   index_.TouchLeasesOf(session);
   // It may have been the last of its group: then leases of others go as well.
   if (!session.group->empty()) return;
@@ -99,13 +104,12 @@ void Reclaimer::OnParked(const Session& session, quota::Instant now) {
     if (!pool->plan->planned_for.has_value()) continue;
     std::vector<quota::LeaseId> its;
     for (const quota::LeaseId lease : *session.leases) {
-      if (its.size() > quota::Shortlist::kLongest) break;
+      if (its.size() > 2 * quota::Shortlist::kLongest) break;
       if (state_.LeaseAt(lease).request.pool == id) its.push_back(lease);
     }
     PoolPlan& plan = pool->plan.Edit({});
     const bool known = plan.look.Add(
-        its, {quota::MustFind(before, id, "pool"), state_.reclaim->changes(id)},
-        now);
+        its, {quota::MustFind(before, id, "pool"), state_.reclaim->gains(id)});
     if (known) plan.replan_at = std::min(plan.replan_at, now);
   }
 }

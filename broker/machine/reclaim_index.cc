@@ -59,6 +59,7 @@ void ReclaimIndex::Touch(const State& state, Lease& lease) {
   Sums& sums = part.tenants[lease.tenant];
   const bool matters = lease.reclaim->listed || entry.listed || sums.slept_on ||
                        part.listed.contains(lease.tenant);
+  const bool leaves = lease.reclaim->listed && (entry.comes || !entry.listed);
   if (entry != *lease.reclaim) {
     Unbook(lease, *lease.reclaim);
     Book(lease, entry);
@@ -66,15 +67,18 @@ void ReclaimIndex::Touch(const State& state, Lease& lease) {
   }
   // Of leases that nobody can take, only the tenant's sum counts: it may come
   // above its guarantee by them.
-  if (matters) MarkChanged(lease.request.pool, lease.tenant);
+  if (!matters) return;
+  if (leaves) return MarkLess(part, sums);
+  MarkChanged(lease.request.pool, lease.tenant);
 }
 
 void ReclaimIndex::Forget(Lease& lease) {
   const bool listed = lease.reclaim->listed;
   Unbook(lease, *lease.reclaim);
   lease.reclaim.Edit({}) = {};
-  if (listed || parts_[lease.request.pool].tenants[lease.tenant].slept_on)
-    MarkChanged(lease.request.pool, lease.tenant);
+  Part& part = parts_[lease.request.pool];
+  Sums& its = part.tenants[lease.tenant];
+  if (listed || its.slept_on) MarkLess(part, its);
 }
 
 bool ReclaimIndex::IsTrueOf(const State& state, const Lease& lease) const {
@@ -155,6 +159,11 @@ uint64_t ReclaimIndex::changes(quota::PoolId pool) const {
   return part == parts_.end() ? 0 : part->second.sums.changes;
 }
 
+uint64_t ReclaimIndex::gains(quota::PoolId pool) const {
+  const auto part = parts_.find(pool);
+  return part == parts_.end() ? 0 : part->second.gains;
+}
+
 uint64_t ReclaimIndex::changes(quota::PoolId pool,
                                quota::TenantId tenant) const {
   const auto part = parts_.find(pool);
@@ -165,14 +174,22 @@ uint64_t ReclaimIndex::changes(quota::PoolId pool,
 
 void ReclaimIndex::MarkChanged(quota::PoolId pool, quota::TenantId tenant) {
   Part& part = parts_[pool];
-  Sums& its = part.tenants[tenant];
-  part.sums.changes = its.changes = ++last_change_;
-  for (Sums* sums : {&part.sums, &its})
-    woken_ |= std::exchange(sums->slept_on, false);
+  MarkLess(part, part.tenants[tenant]);
+  part.gains = last_change_;
 }
 
 void ReclaimIndex::MarkChanged(quota::PoolId pool) {
-  Sums& sums = parts_[pool].sums;
+  Part& part = parts_[pool];
+  Mark(part.sums);
+  part.gains = last_change_;
+}
+
+void ReclaimIndex::MarkLess(Part& part, Sums& its) {
+  Mark(its);
+  Mark(part.sums);
+}
+
+void ReclaimIndex::Mark(Sums& sums) {
   sums.changes = ++last_change_;
   woken_ |= std::exchange(sums.slept_on, false);
 }

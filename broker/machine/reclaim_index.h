@@ -55,6 +55,10 @@ class ReclaimIndex {
   [[nodiscard]] uint64_t changes(quota::PoolId pool) const;
   [[nodiscard]] uint64_t changes(quota::PoolId pool,
                                  quota::TenantId tenant) const;
+  // Grows only where more could be taken than before: not when a lease that
+  // could be taken leaves, or has left. Requests need no more than that: their
+  // lacking bytes say what else has changed for them.
+  [[nodiscard]] uint64_t gains(quota::PoolId pool) const;
   void MarkChanged(quota::PoolId pool, quota::TenantId tenant);
   void MarkChanged(quota::PoolId pool);
   // A standing demand sleeps until its tenant's figure grows.
@@ -80,10 +84,14 @@ class ReclaimIndex {
   };
   struct Part {
     Sums sums;
+    uint64_t gains = 0;
     absl::flat_hash_map<quota::TenantId, Sums> tenants;
     Listed listed;
   };
 
+  void Mark(Sums& sums);
+  // There is less that could be taken of the tenant.
+  void MarkLess(Part& part, Sums& its);
   void Book(const Lease& lease, const ReclaimEntry& entry);
   void Unbook(const Lease& lease, const ReclaimEntry& entry);
 

@@ -145,7 +145,96 @@ TEST(LookTest, OneThatIsPutOffHeedsNoChange) {
 class LookWorldTest : public MachineFixture {
  protected:
   LookWorldTest() : MachineFixture({.granules = 640, .host_granules = 640}) {}
+
+  // A look of our own, for a demand within a guarantee; gains are so many.
+  void Begin(uint64_t gains) {
+    quota::Demand demand;
+    demand.cause = quota::Cause::kWithinGuarantee;
+    demand.needs = {{kPool, kGranule}};
+    look.Begin(demand, gains);
+  }
+  // One turn of it.
+  bool GoOn() {
+    LookBudget budget;
+    return look.GoOn(state(), kPool, world.now(), {budget, watch});
+  }
+
+  Look look;
+  GateWatchList watch;
 };
+
+TEST_F(LookWorldTest, WhoParksIsPlannedWithAlthoughOtherChangesAreUnknown) {
+  SetTenant("a");
+  const quota::LeaseId lease = Lease(Active("a"), 1);
+  EXPECT_FALSE(look.Add({lease}, {7, 8})) << "nobody has looked yet";
+  Begin(7);
+  ASSERT_TRUE(GoOn());
+  EXPECT_TRUE(look.Add({lease}, {9, 10}));
+  EXPECT_TRUE(look.plans_on());
+  look.Wait(world.now(), Instant::Max());
+  EXPECT_TRUE(look.IsDue(10, world.now())) << "for what came between 7 and 9";
+}
+
+TEST_F(LookWorldTest, WhoParksWhileNothingElseChangesNeedsNoLook) {
+  SetTenant("a");
+  const quota::LeaseId lease = Lease(Active("a"), 1);
+  Begin(7);
+  ASSERT_TRUE(GoOn());
+  EXPECT_TRUE(look.Add({lease}, {7, 8}));
+  EXPECT_TRUE(look.plans_on());
+  look.Wait(world.now(), Instant::Max());
+  EXPECT_FALSE(look.IsDue(8, world.now()));
+}
+
+TEST_F(LookWorldTest, WhoParksDuringALookIsPlannedWithBeforeItsEnd) {
+  SetTenant("a");
+  SimClient* worker = Active("a");
+  std::vector<quota::LeaseId> leases;
+  for (int i = 0; i < 600; ++i)
+    leases.push_back(Lease(worker, 1, {.contents = v1::DISCARD}));
+  Begin(7);
+  EXPECT_FALSE(GoOn());
+  EXPECT_TRUE(look.Add({leases[0]}, {7, 8}));
+  EXPECT_FALSE(look.plans_on()) << "the first look says who comes first";
+  while (!GoOn()) continue;
+  Begin(8);
+  EXPECT_FALSE(GoOn());
+  EXPECT_TRUE(look.Add({leases[0]}, {8, 9}));
+  EXPECT_TRUE(look.plans_on());
+  Park(worker);
+  quota::Demand demand;
+  demand.cause = quota::Cause::kWithinGuarantee;
+  demand.needs = {{kPool, kGranule}};
+  const Look::Found found = look.MakePlan(state(), demand, world.now());
+  ASSERT_EQ(found.plan.victims.size(), 1u);
+  EXPECT_EQ(found.plan.victims[0].lease, leases[0]);
+  EXPECT_TRUE(look.under_way());
+}
+
+TEST_F(LookWorldTest, MoreThanHaveRoomAreLookedAtAnew) {
+  SetTenant("a");
+  SimClient* worker = Active("a");
+  std::vector<quota::LeaseId> leases;
+  for (int i = 0; i < 600; ++i)
+    leases.push_back(Lease(worker, 1, {.contents = v1::DISCARD}));
+  Begin(7);
+  while (!GoOn()) continue;
+  EXPECT_TRUE(look.Add(leases, {7, 8}));
+  EXPECT_TRUE(look.plans_on());
+  look.Wait(world.now(), Instant::Max());
+  EXPECT_TRUE(look.IsDue(8, world.now()));
+}
+
+TEST_F(LookWorldTest, ManyMoreThanAPlanSeesAreTakenOneLookAfterTheOther) {
+  SetTenant("a");
+  SetTenant("b");
+  SimClient* idle = Parked("a");
+  for (int i = 0; i < 640; ++i) Lease(idle, 1, {.contents = v1::DISCARD});
+  SimClient* borrower = Parked("b");
+  const uint64_t id = Ask(borrower, 600, {.wait = seconds(60)});
+  RunFor(milliseconds(30));
+  EXPECT_EQ(Outcome(borrower, id), "granted");
+}
 
 TEST_F(LookWorldTest, ManyLeasesAreLookedAtOverSeveralTurns) {
   SetTenant("a");

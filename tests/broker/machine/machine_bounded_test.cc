@@ -129,25 +129,47 @@ TEST_F(MachineManyGatesTest, TheOneThatParksIsNoticedSoon) {
   }
 }
 
-TEST_F(MachineManyGatesTest, TheOneThatParksIsTakenWithoutAnotherLook) {
-  SetTenant("a");
-  SetTenant("owner", {.guarantee = 10});
-  std::vector<SimClient*> workers;
-  for (uint64_t i = 0; i < kMany; ++i) workers.push_back(Worker("a", 1));
-  Acquire(Connect("owner"), 10);
-  Wait(std::chrono::seconds(30), [] {});
-  const uint64_t looks = LookAt().times();
-  ASSERT_GE(looks, 1u);
-  SimClient* const parks = workers[kMany / 2];
-  Park(parks);
-  const quota::Instant parked = world.now();
-  while (parks->moves.empty() &&
-         world.now() < parked + std::chrono::seconds(1)) {
-    world.AdvanceToDue();
+// All are at work, and somebody waits for some of theirs.
+class MachineWaitsForGatesTest : public MachineManyGatesTest {
+ protected:
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("owner", {.guarantee = 10});
+    for (uint64_t i = 0; i < kMany; ++i) workers.push_back(Worker("a", 1));
+    Acquire(Connect("owner"), 10);
+    Wait(std::chrono::seconds(30), [] {});
+    looks = LookAt().times();
+    ASSERT_GE(looks, 1u);
   }
-  EXPECT_FALSE(parks->moves.empty());
+  // How long until it is asked for its lease; all of a second: it is not.
+  std::chrono::nanoseconds NoticeAfter(SimClient* parks) {
+    Park(parks);
+    const quota::Instant parked = world.now();
+    while (parks->moves.empty() &&
+           world.now() < parked + std::chrono::seconds(1)) {
+      world.AdvanceToDue();
+    }
+    return world.now() - parked;
+  }
+
+  std::vector<SimClient*> workers;
+  uint64_t looks = 0;
+};
+
+TEST_F(MachineWaitsForGatesTest, TheOneThatParksIsTakenWithoutAnotherLook) {
+  EXPECT_LE(NoticeAfter(workers[kMany / 2]), std::chrono::milliseconds(20));
   EXPECT_EQ(LookAt().times(), looks);
   EXPECT_FALSE(LookAt().under_way());
+}
+
+TEST_F(MachineWaitsForGatesTest, AfterWhatLeavesNobodyLooksAgain) {
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_LE(NoticeAfter(workers[i]), std::chrono::milliseconds(20)) << i;
+    Work();
+    EXPECT_FALSE(LookAt().under_way()) << i;
+  }
+  EXPECT_EQ(Waiting(), 1u);
+  EXPECT_EQ(LookAt().times(), looks);
 }
 
 }  // namespace

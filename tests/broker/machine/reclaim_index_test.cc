@@ -156,6 +156,38 @@ TEST_F(ReclaimIndexTest, WhatCouldHelpSomebodyIsAChange) {
   expect_change("it ended");
 }
 
+TEST_F(ReclaimIndexTest, WhatLeavesIsAChangeButNoGain) {
+  SimClient* idle = Parked("a");
+  const quota::LeaseId lease = Lease(idle, 4, {.contents = v1::DISCARD});
+  const quota::LeaseId other = Lease(idle, 4, {.contents = v1::DISCARD});
+  uint64_t gains = Index().gains(kPool);
+  EXPECT_GT(gains, 0u) << "leases came";
+  uint64_t changes = Changes();
+  Reclaim("a", 4);
+  Work();
+  ASSERT_EQ(Where(lease) == "evicted", Where(other) != "evicted");
+  EXPECT_GT(Changes(), changes) << "somebody may have what it wanted";
+  EXPECT_EQ(Index().gains(kPool), gains);
+  Restore(idle);
+  Work();
+  EXPECT_GT(Index().gains(kPool), gains);
+  gains = Index().gains(kPool);
+  changes = Changes();
+  Release(idle, other);
+  EXPECT_GT(Changes(), changes);
+  EXPECT_EQ(Index().gains(kPool), gains);
+}
+
+TEST_F(ReclaimIndexTest, WhatFailedToLeaveIsAGain) {
+  SimClient* idle = Parked("a");
+  stubborn.insert(idle);
+  Lease(idle, 4, {.contents = v1::DISCARD});
+  Reclaim("a");
+  const uint64_t gains = Index().gains(kPool);
+  RefuseMoves(idle);
+  EXPECT_GT(Index().gains(kPool), gains);
+}
+
 TEST_F(ReclaimIndexTest, NothingThatHelpsIsNoChange) {
   SimClient* idle = Parked("a");
   Lease(idle, 4);
