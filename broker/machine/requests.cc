@@ -138,12 +138,15 @@ void RequestDesk::SoftenWaiting(Session* session, Turn& turn) {
   for (const auto& [client_id, request] : waiting) {
     const auto asked = state_.pending->find(request);
     if (asked == state_.pending->end()) continue;  // being made
+    // A grant that the engine has just decided on would be given back.
+    if (!state_.engine->IsWaiting(request)) continue;
     PendingAcquire again = asked->second;
     if (again.soft || !MayBeSoft(state_, again)) continue;
-    state_.pending.Edit({}).erase(request);
-    quota_.Tell(quota::Cancel{request}, turn);
     again.id = quota_.NextRequest();
     again.soft = true;
+    sharing_.KeepName(*session->tenant, asked->second, again.id);
+    state_.pending.Edit({}).erase(request);
+    quota_.Tell(quota::Cancel{request}, turn);
     sessions_.Expect(session, client_id, again.id);
     Ask(state_.pending.Edit({})[again.id] = again, turn);
   }

@@ -16,6 +16,12 @@ void Sharing::TakeName(quota::TenantId tenant, const PendingAcquire& request) {
   state_.shared_names.Edit({}).Take(tenant, request);
 }
 
+void Sharing::KeepName(quota::TenantId tenant, const PendingAcquire& request,
+                       quota::RequestId again) {
+  const SharedName* name = state_.shared_names->Of(tenant, request);
+  if (name != nullptr) state_.shared_names.Edit({}).SetRequest(*name, again);
+}
+
 void Sharing::EndName(quota::TenantId tenant, const PendingAcquire& request,
                       Turn& turn) {
   const SharedName* name = state_.shared_names->Of(tenant, request);

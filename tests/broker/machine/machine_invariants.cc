@@ -261,6 +261,10 @@ std::string WhatIsLeft(const State& state) {
   }
   if (state.host_books->total().reserved_bytes > 0)
     return "room in the host pool is left reserved";
+  for (const auto& [id, tenant] : *state.tenants) {
+    if (!state.shared_names->OfTenant(id).empty())
+      return "a name of a shared lease is left";
+  }
   for (const auto& [id, pool] : *state.pools) {
     const Composition p = pool->slabs->composition();
     if (p.granted_bytes > 0) return "granted bytes are left";
@@ -294,8 +298,8 @@ std::string MachineProbe::AskOnceMore(Machine* machine, uint64_t session,
   if (message.has_restore()) message.mutable_restore()->clear_wait();
   machine->HandleMessage(session, message, turn);
   machine->Drain(turn);
-  // What it needs beside the bytes that it lacks may begin, refused or not: a
-  // lease of its that lies there is mapped.
+  // The rest of what it needs may begin, refused or not: a lease of its that
+  // lies there is mapped.
   std::string differs;
   for (const Effect& effect : turn.TakeEffects()) {
     const auto* say = std::get_if<Say>(&effect);

@@ -285,6 +285,19 @@ TEST_F(MachineRequestsTest, OneThatWaitsIsSoftOnceItsSessionsGateIsOn) {
   EXPECT_EQ(Waiting(), 0u);
 }
 
+TEST_F(MachineRequestsTest, OneThatItsSessionsSoftLeasesLetInIsGrantedOnce) {
+  Lease(b, 10);
+  const quota::LeaseId held = Lease(c, 20);
+  const uint64_t id = Ask(c, 20, {.wait = seconds(60)});
+  EXPECT_EQ(Outcome(c, id), "waits");
+  Park(c);
+  EXPECT_EQ(Outcome(c, SetGate(c, true)), "gate set");
+  RunDevice();
+  EXPECT_EQ(Outcome(c, id), "granted");
+  EXPECT_EQ(AnswerTo(c, id).grant().lease_id(), held.value + 1)
+      << "no grant before it was given back";
+}
+
 TEST_F(MachineRequestsTest, OneIsJudgedAsASoftOneBeforeItIsRefused) {
   Lease(b, 10);
   SetTenant("c", {.host_limit = 1});

@@ -78,6 +78,33 @@ TEST_F(MachineSharedTest, ANameIsTakenFromTheAcquireOnAndIsTheTenantsOwn) {
       << "a refused one leaves its name";
 }
 
+TEST_F(MachineSharedTest, ANameStaysWithARequestThatBecomesSoft) {
+  SetTenant("owner", {.guarantee = 20});
+  Lease(Connect("b"), 10);
+  SimClient* late = Connect("a");
+  const uint64_t id = Ask(late, 40, {.wait = seconds(60), .share_as = "w"});
+  EXPECT_EQ(Outcome(late, id), "waits");
+  const uint64_t attach = Attach(reader, "w", seconds(60));
+  EXPECT_EQ(Outcome(reader, attach), "waits");
+  Park(late);
+  EXPECT_EQ(Outcome(late, SetGate(late, true)), "gate set");
+  RunDevice();
+  EXPECT_EQ(Outcome(late, id), "granted");
+  Seal(late, {AnswerTo(late, id).grant().lease_id()});
+  EXPECT_EQ(Outcome(reader, attach), "attached");
+}
+
+TEST_F(MachineSharedTest, ARequestThatBecameSoftFreesItsName) {
+  Lease(Connect("b"), 40);
+  SimClient* late = Connect("a");
+  const uint64_t id = Ask(late, 40, {.wait = seconds(60), .share_as = "w"});
+  Park(late);
+  EXPECT_EQ(Outcome(late, SetGate(late, true)), "gate set");
+  EXPECT_EQ(Outcome(late, id), "waits");
+  Cancel(late, id);
+  EXPECT_EQ(TryShare(reader, {.share_as = "w"}), "granted");
+}
+
 TEST_F(MachineSharedTest, AnotherTenantLearnsNothingOfIt) {
   Shared();
   SimClient* stranger = Parked("b");
