@@ -50,6 +50,8 @@ void Gatekeeper::LeaveGroup(Session* session, Turn& turn) {
   if (session->group->empty()) return;
   waker_.CancelFor(MembersOf(state_, session), turn);
   gates_.LeaveGroup(session);
+  // It may have been the only one of them that was not parked.
+  index_.MarkChangedEverywhere(*session->tenant);
 }
 
 absl::Status Gatekeeper::TurnGateOff(Session* session, Turn& turn) {

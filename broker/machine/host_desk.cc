@@ -64,10 +64,11 @@ void HostDesk::GiveUpRoom(Lease* lease) {
       lease->move->residence != Residence::kResident) {
     return;
   }
-  state_.host_books.Edit({}).Release(lease->id);
+  Release(lease->id);
   lease->copy.Edit({}).backed_slabs = 0;
 }
 
+// Others that had no room may be taken now.
 void HostDesk::Release(quota::LeaseId lease) {
   if (!state_.host_books->HasRoom(lease)) return;
   index_.MarkChangedEverywhere();

@@ -188,6 +188,26 @@ TEST_F(ReclaimIndexTest, WhatFailedToLeaveIsAGain) {
   EXPECT_GT(Index().gains(kPool), gains);
 }
 
+TEST_F(ReclaimIndexTest, RoomInTheHostPoolThatIsGivenUpIsAGain) {
+  SimClient* busy = Active("a");
+  Lease(busy, 4);
+  const uint64_t gains = Index().gains(kPool);
+  EXPECT_EQ(Outcome(busy, SetGate(busy, false)), "gate set");
+  EXPECT_EQ(InHostPool("a").reserved_bytes, 0u);
+  EXPECT_GT(Index().gains(kPool), gains) << "a lease without room may have it";
+}
+
+TEST_F(ReclaimIndexTest, WhoLeavesItsGroupIsAGain) {
+  for (const bool ends : {false, true}) {
+    SimClient* busy = Active("a", "g");
+    Lease(Parked("a", "g"), 4);
+    const uint64_t gains = Index().gains(kPool);
+    ends ? End(busy) : (void)SetGate(busy, false);
+    EXPECT_GT(Index().gains(kPool), gains)
+        << "the others may be taken: " << ends;
+  }
+}
+
 TEST_F(ReclaimIndexTest, NothingThatHelpsIsNoChange) {
   SimClient* idle = Parked("a");
   Lease(idle, 4);
