@@ -146,7 +146,7 @@ class Gateway {
   base::Mutex accepting_mu_;
   bool accepting_ ABSL_GUARDED_BY(accepting_mu_) = false;
 
-  // Those that pass and broke a bound, or are closed.
+  // Those that pass and broke a bound, are closed, or have a call that waits.
   base::Mutex reports_mu_;
   std::vector<uint64_t> reports_ ABSL_GUARDED_BY(reports_mu_);
 

@@ -66,8 +66,8 @@ size_t Unread(int fd) {
   return static_cast<size_t>(bytes);
 }
 
-// So that answers that nobody reads fill it to kMostUnread and further. Whoever
-// polls the socket gets an edge by it.
+// So that answers that nobody reads fill it to kMostUnread and further. An epoll
+// that watches the socket gets an edge by it.
 void MakeRoom(int fd) {
   const int room = static_cast<int>(2 * GuardedSocket::kMostUnread);
   (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));

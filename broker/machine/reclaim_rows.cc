@@ -39,8 +39,8 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
     row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
 
-// Who refuses has had its time since the first refusal. Where policy spares its
-// process, it is asked again.
+// A client that refuses has had its time since the first refusal. Where policy
+// spares its process, it is asked again.
 void AddRefusals(const State& state, const Lease& lease, quota::LeaseRow* row) {
   const Tenant* tenant = state.tenants->Find(lease.tenant);
   if (!lease.refused() || tenant == nullptr ||
