@@ -11,18 +11,21 @@
 
 namespace gmb::broker {
 
-void Gatekeeper::SetGate(Session* session, uint64_t client_id,
+bool Gatekeeper::SetGate(Session* session, uint64_t client_id,
                          const v1::SetGate& message, Turn& turn) {
+  const bool was_on = session->gate != nullptr && session->gate->on();
   if (absl::Status done = message.on()
                               ? TurnGateOn(session, message.group(), turn)
                               : TurnGateOff(session, turn);
       !done.ok()) {
-    return sessions_.Refuse(session, client_id, done, turn);
+    sessions_.Refuse(session, client_id, done, turn);
+    return false;
   }
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
   answer.mutable_gate_set();
   sessions_.Answer(session, std::move(answer), turn);
+  return message.on() && !was_on;
 }
 
 absl::Status Gatekeeper::TurnGateOn(Session* session, const std::string& group,

@@ -51,8 +51,9 @@ class Gatekeeper {
         sharing_(below.sharing),
         waker_(below.waker) {}
 
-  void SetGate(Session* session, uint64_t client_id, const v1::SetGate& message,
-               Turn& turn);
+  // Whether it was off, and is on now.
+  [[nodiscard]] bool SetGate(Session* session, uint64_t client_id,
+                             const v1::SetGate& message, Turn& turn);
   // Requests that wait for leases of all members are made anew.
   void LeaveGroup(Session* session, Turn& turn);
   // The session has ended.

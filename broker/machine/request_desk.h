@@ -38,7 +38,8 @@ class RequestDesk {
   void Acquire(Session* session, uint64_t client_id, const v1::Acquire& acquire,
                Turn& turn);
   void Cancel(const Session& session, uint64_t client_id, Turn& turn);
-  // The session's gate is on: what it waits for may be judged anew.
+  // The session's gate was turned on: each request of its that waits may be
+  // judged anew.
   void SoftenWaiting(Session* session, Turn& turn);
   // All that the session waits for is refused.
   void WithdrawAll(Session* session, const absl::Status& why, Turn& turn);

@@ -306,7 +306,9 @@ TEST_F(MachineRequestsTest, OneIsJudgedAsASoftOneBeforeItIsRefused) {
   const uint64_t id = Ask(c, 40, {.wait = seconds(60)});
   EXPECT_EQ(Outcome(c, id), "waits") << "without room it is hard";
   SetTenant("c");
-  EXPECT_EQ(Outcome(c, id), "waits");
+  EXPECT_EQ(Outcome(c, SetGate(c, true)), "gate set");
+  RunDevice();
+  EXPECT_EQ(Outcome(c, id), "waits") << "the gate was on";
   world.Advance(seconds(60));
   RunDevice();
   EXPECT_EQ(Outcome(c, id), "granted");
