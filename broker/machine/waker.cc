@@ -341,9 +341,16 @@ void Waker::OnMoveFailed(const MoveFailed& failed, Turn& turn) {
 
 void Waker::OnLeaseLeft(const LeaseLeft& left, Turn& turn) {
   AdvanceUsersOf({&left.lease, 1}, turn);
+  Session* session = state_.sessions->Find(left.session);
+  if (session == nullptr) return;
+  // A shared one is still asked for in its name: it needs the rest alone.
+  const auto lease = state_.leases->find(left.lease);
+  if (lease != state_.leases->end() && session->waking->restoring.has_value() &&
+      *lease->second->asked_back == session->waking->restoring) {
+    CancelFor({session}, turn);
+  }
   // It may have been the last one away.
-  if (Session* session = state_.sessions->Find(left.session))
-    AdvanceRestore(session, turn);
+  AdvanceRestore(session, turn);
 }
 
 void Waker::OnSessionEnded(const SessionEnded& ended, Turn& turn) {

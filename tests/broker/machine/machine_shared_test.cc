@@ -439,6 +439,24 @@ TEST_F(MachineSharedTest, AReaderThatEndsWhileItComesBackHoldsNothingUp) {
   EXPECT_EQ(Where(lease), "mapped");
 }
 
+TEST_F(MachineSharedTest, OneThatLeavesItWhileItWaitsForItIsInAtOnce) {
+  const quota::LeaseId lease = Shared();
+  Reclaim("a", ReclaimWish{});
+  Work();
+  ASSERT_EQ(Where(lease), "evicted");
+  SimClient* other = Connect("b");
+  const quota::LeaseId blocking = Lease(other, 60);
+  const uint64_t of_writer = Restore(writer, seconds(60));
+  const uint64_t of_reader = Restore(reader, seconds(60));
+  Release(writer, lease);
+  EXPECT_EQ(Outcome(writer, of_writer), "restored");
+  EXPECT_FALSE(IsClosed(writer));
+  EXPECT_EQ(Outcome(reader, of_reader), "nothing");
+  Release(other, blocking);
+  Work();
+  EXPECT_EQ(Outcome(reader, of_reader), "restored");
+}
+
 TEST_F(MachineSharedTest, WhoCannotMapItIsToldAndTheOthersKeepIt) {
   const quota::LeaseId lease = Shared();
   Reclaim("a");
