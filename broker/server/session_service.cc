@@ -19,12 +19,15 @@ using Reactor = grpc::ServerBidiReactor<v1::ClientMessage, v1::BrokerMessage>;
 constexpr std::chrono::seconds kLastWrite{1};
 
 // So many messages more an answer costs than a message that nobody answers.
-// Nobody who means well is refused often.
+// Nobody who means well is refused often, or turns a gate often, which looks at
+// all that the session has and waits for.
 constexpr int kRefusal = 16;
+constexpr int kGateTurned = 16;
 constexpr int kQuotaReport = 1;
 
 int CostOf(const v1::BrokerMessage& answer) {
   if (answer.has_error()) return kRefusal;
+  if (answer.has_gate_set()) return kGateTurned;
   return answer.has_quota_report() ? kQuotaReport : 0;
 }
 
