@@ -108,7 +108,7 @@ constexpr uint64_t kMany = 500;
 
 class MachineManyGatesTest : public MachineBoundedTest {
  protected:
-  MachineManyGatesTest() : MachineBoundedTest(kMany) {}
+  MachineManyGatesTest() : MachineBoundedTest(kMany) { world.CheckEvery(100); }
 };
 
 TEST_F(MachineManyGatesTest, TheOneThatParksIsNoticedSoon) {

@@ -75,6 +75,7 @@ void SimWorld::Note(const std::string& line) {
 
 void SimWorld::Check() {
   if (!problem_.empty()) return;
+  if (++turns_ % check_every_ != 0) return refused_.clear();
   problem_ = WhatIsWrong(machine_.state(), now_);
   if (!problem_.empty()) return;
   // All that wait ask again: what would be done now had been forgotten.

@@ -46,6 +46,9 @@ class SimWorld {
   void Expect(bool holds, const std::string& what) {
     if (!holds && problem_.empty()) problem_ = what;
   }
+  // Each turn is checked unless this says otherwise, one of so many:
+  // with many sessions a check costs far more than a turn.
+  void CheckEvery(uint64_t turns) { check_every_ = turns; }
 
   // One turn: `work` is given the Turn, then the turn is settled, its effects
   // reach their queues, and everything is checked. `kind` says which event it
@@ -157,6 +160,8 @@ class SimWorld {
   pid_t last_pid_ = 100;
   uint64_t last_token_ = 0;
   std::string problem_;
+  uint64_t check_every_ = 1;
+  uint64_t turns_ = 0;
   uint64_t trace_sum_ = 14695981039346656037u;
   std::deque<std::string> last_lines_;
 };
