@@ -343,11 +343,17 @@ void Waker::OnLeaseLeft(const LeaseLeft& left, Turn& turn) {
   AdvanceUsersOf({&left.lease, 1}, turn);
   Session* session = state_.sessions->Find(left.session);
   if (session == nullptr) return;
-  // A shared one is still asked for in its name: it needs the rest alone.
+  // A shared one is still asked for in its name, or in that of another of its
+  // group: they need the rest alone.
   const auto lease = state_.leases->find(left.lease);
-  if (lease != state_.leases->end() && session->waking->restoring.has_value() &&
-      *lease->second->asked_back == session->waking->restoring) {
-    CancelFor({session}, turn);
+  const std::vector<Session*> members = MembersOf(state_, session);
+  const auto asks_for_it = [&](const Session* member) {
+    return member->waking->restoring.has_value() &&
+           *lease->second->asked_back == member->waking->restoring;
+  };
+  if (lease != state_.leases->end() &&
+      std::any_of(members.begin(), members.end(), asks_for_it)) {
+    CancelFor(members, turn);
   }
   // It may have been the last one away.
   AdvanceRestore(session, turn);

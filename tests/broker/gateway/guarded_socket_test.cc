@@ -25,6 +25,26 @@
 namespace gmb::broker {
 namespace {
 
+// What epoll tells gRPC of a socket.
+class Edges {
+ public:
+  explicit Edges(const base::UniqueFd& socket)
+      : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    epoll_event wanted{};
+    wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
+    EXPECT_EQ(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &wanted),
+              0);
+  }
+  // 0: there is none.
+  [[nodiscard]] uint32_t Next() const {
+    epoll_event event{};
+    return ::epoll_wait(epoll_.get(), &event, 1, 0) == 1 ? event.events : 0;
+  }
+
+ private:
+  base::UniqueFd epoll_;
+};
+
 // Plays gRPC at the other end of a client's socket: by the C library's calls.
 // Parameter: whether the kernel refuses fds on the client's socket.
 class GuardedSocketTest : public ::testing::TestWithParam<bool> {
@@ -135,17 +155,14 @@ TEST_P(GuardedSocketTest, AClientThatDoesNotReadIsNotReadEither) {
   EXPECT_EQ(errno, EAGAIN);
 
   // Once the client reads on, an edge of epoll tells gRPC to try again.
-  const base::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  epoll_event wanted{};
-  wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
-  ASSERT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, grpc_.get(), &wanted), 0);
-  epoll_event event{};
-  ASSERT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 1);  // as it stands
-  ASSERT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 0);
+  const Edges edges(grpc_);
+  ASSERT_NE(edges.Next(), 0U);  // as it stands
+  ASSERT_EQ(edges.Next(), 0U);
   std::string came;
   while (came.empty() && !ClientReads().empty()) {
-    if (::epoll_wait(epoll.get(), &event, 1, 0) != 1) continue;
-    EXPECT_NE(event.events & EPOLLIN, 0U);
+    const uint32_t events = edges.Next();
+    if (events == 0) continue;
+    EXPECT_NE(events & EPOLLIN, 0U);
     came += GrpcReads();
   }
   EXPECT_EQ(came, ping);
@@ -195,17 +212,12 @@ TEST_P(GuardedSocketTest, ACallBeyondThePaceWaitsAndWhatIsBeforeItDoesNot) {
   EXPECT_EQ(news_, 1) << "told once that it waits";
 
   // A new try reaches gRPC by an edge of epoll, as often as it takes.
-  const base::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  epoll_event wanted{};
-  wanted.events = EPOLLIN | EPOLLOUT | EPOLLET;
-  ASSERT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, grpc_.get(), &wanted), 0);
-  epoll_event event{};
-  ASSERT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 1);  // as it stands
+  const Edges edges(grpc_);
+  ASSERT_NE(edges.Next(), 0U);  // as it stands
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 0);
+    ASSERT_EQ(edges.Next(), 0U);
     EXPECT_TRUE(socket_->TryAgain());
-    ASSERT_EQ(::epoll_wait(epoll.get(), &event, 1, 0), 1);
-    EXPECT_NE(event.events & EPOLLIN, 0U);
+    EXPECT_NE(edges.Next() & EPOLLIN, 0U);
     EXPECT_EQ(GrpcReads(), "");
   }
   calls_->Count(-2, std::chrono::steady_clock::now());

@@ -153,6 +153,13 @@ class LookWorldTest : public MachineFixture {
     demand.needs = {{kPool, kGranule}};
     look.Begin(demand, gains);
   }
+  // Of the session.
+  std::vector<quota::LeaseId> MoreThanATurnSees(SimClient* session) {
+    std::vector<quota::LeaseId> leases;
+    for (int i = 0; i < 600; ++i)
+      leases.push_back(Lease(session, 1, {.contents = v1::DISCARD}));
+    return leases;
+  }
   // One turn of it.
   bool GoOn() {
     LookBudget budget;
@@ -189,9 +196,7 @@ TEST_F(LookWorldTest, WhoParksWhileNothingElseChangesNeedsNoLook) {
 TEST_F(LookWorldTest, WhoParksDuringALookIsPlannedWithBeforeItsEnd) {
   SetTenant("a");
   SimClient* worker = Active("a");
-  std::vector<quota::LeaseId> leases;
-  for (int i = 0; i < 600; ++i)
-    leases.push_back(Lease(worker, 1, {.contents = v1::DISCARD}));
+  const std::vector<quota::LeaseId> leases = MoreThanATurnSees(worker);
   Begin(7);
   EXPECT_FALSE(GoOn());
   EXPECT_TRUE(look.Add({leases[0]}, {7, 8}));
@@ -214,9 +219,7 @@ TEST_F(LookWorldTest, WhoParksDuringALookIsPlannedWithBeforeItsEnd) {
 TEST_F(LookWorldTest, MoreThanHaveRoomAreLookedAtAnew) {
   SetTenant("a");
   SimClient* worker = Active("a");
-  std::vector<quota::LeaseId> leases;
-  for (int i = 0; i < 600; ++i)
-    leases.push_back(Lease(worker, 1, {.contents = v1::DISCARD}));
+  const std::vector<quota::LeaseId> leases = MoreThanATurnSees(worker);
   Begin(7);
   while (!GoOn()) continue;
   EXPECT_TRUE(look.Add(leases, {7, 8}));

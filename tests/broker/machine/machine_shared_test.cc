@@ -457,6 +457,23 @@ TEST_F(MachineSharedTest, OneThatLeavesItWhileItWaitsForItIsInAtOnce) {
   EXPECT_EQ(Outcome(reader, of_reader), "restored");
 }
 
+TEST_F(MachineSharedTest, SoIsItsGroupThatAskedForIt) {
+  SimClient* asker = Parked("a", "ranks");
+  SimClient* other = Parked("a", "ranks");
+  const quota::LeaseId lease = Shared();
+  EXPECT_EQ(Outcome(other, Attach(other, "w")), "attached");
+  Reclaim("a", ReclaimWish{});
+  Work();
+  ASSERT_EQ(Where(lease), "evicted");
+  Lease(Connect("b"), 60);
+  const uint64_t of_asker = Restore(asker, seconds(60));
+  EXPECT_EQ(Outcome(asker, of_asker), "nothing");
+  Release(other, lease);
+  EXPECT_EQ(Outcome(asker, of_asker), "restored");
+  EXPECT_FALSE(IsClosed(asker));
+  EXPECT_FALSE(IsClosed(other));
+}
+
 TEST_F(MachineSharedTest, WhoCannotMapItIsToldAndTheOthersKeepIt) {
   const quota::LeaseId lease = Shared();
   Reclaim("a");
