@@ -10,13 +10,14 @@ endfunction()
 # Builds the tests with threads, which CI runs once more under ThreadSanitizer.
 add_custom_target(threaded_tests)
 
-# gmb_test(<name> SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [NO_MAIN] [THREADS]):
+# gmb_test(<name> SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [PROCESSORS n] [NO_MAIN] [THREADS]):
 # a GoogleTest binary, registered with CTest as one test. The timeout ends what
 # hangs, and is far more than a test takes on a loaded machine of 2 cores. It is
 # skipped where all of its cases are (tests/run_all.h). THREADS gives it the label
-# "threads": it has more than one thread, or talks to a program that has.
+# "threads": it has more than one thread, or talks to a program that has. It counts
+# as PROCESSORS of the jobs that CTest runs at once (1).
 function(gmb_test name)
-  cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL;THREADS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL;THREADS" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   if(ARG_NO_MAIN)
@@ -34,6 +35,9 @@ function(gmb_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
+  if(NOT ARG_PROCESSORS)
+    set(ARG_PROCESSORS 1)
+  endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
-                       RUN_SERIAL ${ARG_RUN_SERIAL} SKIP_RETURN_CODE 77)
+                       RUN_SERIAL ${ARG_RUN_SERIAL} PROCESSORS ${ARG_PROCESSORS} SKIP_RETURN_CODE 77)
 endfunction()
