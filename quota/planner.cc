@@ -86,7 +86,10 @@ class Planner {
     return std::min(bytes, need.bytes);
   }
 
+  // Nothing is taken later of those that are asked to trim and no more: they
+  // have all the time that the demand has.
   Instant TrimDeadline() const {
+    if (demand_.last_step == Step::kTrim) return demand_.deadline;
     return std::min(now_ + options_.trim_wait, demand_.deadline);
   }
 

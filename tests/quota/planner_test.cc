@@ -473,6 +473,18 @@ TEST_F(PlannerTest, AnOperatorsReclaimTakesOfThatTenantAlone) {
   EXPECT_EQ(plan_.short_bytes, 10u);
 }
 
+TEST_F(PlannerTest, TrimsAloneHaveTheTimeOfTheirDemand) {
+  Add(kA, 10, 1).trimmable_bytes = 10;
+  Demand demand = Wants(Cause::kOperator, kA, 10);
+  demand.deadline = now_ + 3 * kSecond;
+  Make(demand);
+  EXPECT_EQ(plan_.trim_by, now_ + options_.trim_wait);
+  demand.last_step = Step::kTrim;
+  Make(demand);
+  EXPECT_EQ(plan_.trim_by, demand.deadline);
+  EXPECT_EQ(plan_.trim_deadline, demand.deadline);
+}
+
 TEST_F(PlannerTest, WhatIsOverALimitIsTakenOfItsTenant) {
   Add(kA, 10, 1);
   Add(kA, 10, 50);

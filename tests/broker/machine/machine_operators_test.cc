@@ -115,6 +115,25 @@ TEST_F(MachineOperatorsTest, ToTrimEvictsNothing) {
   EXPECT_EQ(Where(used), "mapped");
 }
 
+// A program that is in a scope answers when it has left it.
+TEST_F(MachineOperatorsTest, ToTrimWaitsForTheAnswerOrItsDeadline) {
+  for (const bool answers : {true, false}) {
+    const quota::LeaseId cached = Lease(idle, 4);
+    SetTrimmable(idle, 4);
+    const auto answer =
+        Reclaim("a", {.to = v1::ReclaimRequest::TRIM, .wait = seconds(3)});
+    RunFor(milliseconds(2900));
+    ASSERT_FALSE(answer->has_value());
+    if (answers) {
+      Release(idle, cached);
+      Trimmed(idle);
+    }
+    RunFor(milliseconds(answers ? 50 : 200));
+    ASSERT_TRUE(answer->has_value());
+    EXPECT_EQ(Got(answer), answers ? 4u : 0u);
+  }
+}
+
 TEST_F(MachineOperatorsTest, ItEndsAtItsDeadlineTenSecondsUnlessSaid) {
   for (const quota::Nanoseconds wait : {seconds(3), seconds(0)}) {
     SimClient* liar = Parked("a");
