@@ -15,7 +15,8 @@ add_custom_target(threaded_tests)
 # hangs, and is far more than a test takes on a loaded machine of 2 cores. It is
 # skipped where all of its cases are (tests/run_all.h). THREADS gives it the label
 # "threads": it has more than one thread, or talks to a program that has. It counts
-# as PROCESSORS of the jobs that CTest runs at once (1).
+# as PROCESSORS of the jobs that CTest runs at once (1). Its own sources are not
+# optimised: most of a clean build's time went there, and what they test is.
 function(gmb_test name)
   cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL;THREADS" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -26,6 +27,7 @@ function(gmb_test name)
     set(main gmb_test_main)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock ${main} gmb_warnings)
+  target_compile_options(${name} PRIVATE -O0)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   if(ARG_THREADS)
