@@ -42,13 +42,18 @@ void Outbox::Pump() {
   }
   while (true) {
     std::optional<Work> work;
+    std::shared_ptr<StreamSink> written;
     {
       base::MutexLock lock(&mu_);
       work = NextLocked();
       if (!work.has_value()) {
         progress_.pumping = false;
-        return;
+        written = WrittenLocked();
       }
+    }
+    if (!work.has_value()) {
+      if (written != nullptr) written->Close(absl::OkStatus());
+      return;
     }
     Carry(*std::move(work));
   }
@@ -76,6 +81,13 @@ std::optional<Outbox::Work> Outbox::NextLocked() {
   work.item = std::move(items_.front());
   items_.pop_front();
   return work;
+}
+
+std::shared_ptr<StreamSink> Outbox::WrittenLocked() {
+  if (!progress_.asked_all || progress_.writing || messages_ > 0)
+    return nullptr;
+  progress_.asked_all = false;
+  return sink_;
 }
 
 void Outbox::Carry(Work work) {
@@ -160,6 +172,7 @@ void Outbox::AttachStream(std::shared_ptr<StreamSink> sink) {
     if (!closed) {
       replaced = std::exchange(sink_, sink);
       progress_.writing = false;
+      progress_.asked_all = false;
       DropMessagesLocked();
     }
   }
@@ -180,6 +193,7 @@ bool Outbox::DetachStream(const StreamSink* sink) {
   if (sink_.get() != sink) return false;
   sink_ = nullptr;
   progress_.writing = false;
+  progress_.asked_all = false;
   DropMessagesLocked();
   return true;
 }
@@ -199,6 +213,15 @@ void Outbox::OnWriteDone(const StreamSink* sink) {
     base::MutexLock lock(&mu_);
     if (sink_.get() != sink) return;
     progress_.writing = false;
+  }
+  Pump();
+}
+
+void Outbox::CloseOnceWritten(const StreamSink* sink) {
+  {
+    base::MutexLock lock(&mu_);
+    if (sink_.get() != sink) return;
+    progress_.asked_all = true;
   }
   Pump();
 }

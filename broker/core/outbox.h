@@ -87,6 +87,9 @@ class Outbox {
   // after this, OnWriteDone is called.
   [[nodiscard]] bool crowded() const;
   void OnWriteDone(const StreamSink* sink);
+  // The client asks for nothing more on this stream: it is closed once it has
+  // what was answered.
+  void CloseOnceWritten(const StreamSink* sink);
 
   // The session is over: drops everything, closes the stream, sends no more.
   void Close(const absl::Status& status);
@@ -100,14 +103,18 @@ class Outbox {
   };
 
   struct Progress {
-    bool pumping = false;  // a thread carries items
-    bool writing = false;  // to the stream
+    bool pumping = false;    // a thread carries items
+    bool writing = false;    // to the stream
+    bool asked_all = false;  // on the stream, which ends once all is written
     bool socket_full = false;
     bool closed = false;
     bool overflowed = false;
   };
 
   std::optional<Work> NextLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The stream, when it is to be closed now.
+  std::shared_ptr<StreamSink> WrittenLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(Work work) ABSL_LOCKS_EXCLUDED(mu_);
   void DropMessagesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -101,7 +101,7 @@ class SessionStream : public Reactor,
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      Close(absl::OkStatus());  // the client has finished, or is gone
+      OnReadAll();
       return;
     }
     core_->HandleMessage(session_, incoming_);
@@ -137,6 +137,17 @@ class SessionStream : public Reactor,
   }
 
  private:
+  // The client has finished, and waits for its answers; or is gone, and then
+  // OnCancel comes too.
+  void OnReadAll() {
+    std::shared_ptr<Outbox> outbox;
+    {
+      base::MutexLock lock(&mu_);
+      outbox = outbox_;
+    }
+    if (outbox != nullptr) outbox->CloseOnceWritten(this);
+  }
+
   // Without the lock: a read may complete, and be handled, at once.
   void ReadNext() {
     grpc::Alarm* pause = nullptr;

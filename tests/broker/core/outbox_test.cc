@@ -1,5 +1,7 @@
 #include "broker/core/outbox.h"
 
+#include <optional>
+
 #include "gmb/v1/handle.pb.h"
 #include "gtest/gtest.h"
 
@@ -25,7 +27,7 @@ class Peer : public StreamSink, public FrameSender {
   bool full = false;
   bool stream_over = false;
   bool hung_up = false;
-  absl::Status closed;
+  std::optional<absl::Status> closed;
 };
 
 v1::BrokerMessage Message(uint64_t id) {
@@ -79,13 +81,40 @@ TEST_F(OutboxTest, OneMessageIsInFlightAtATime) {
   EXPECT_EQ(peer->sent.size(), 2u);
 }
 
+TEST_F(OutboxTest, AStreamOfAClientThatAskedAllIsClosedOnceAllIsWritten) {
+  outbox.Push(Message(1));
+  outbox.Push(Frame(1));
+  outbox.Push(Message(2));
+  outbox.Pump();
+  outbox.CloseOnceWritten(peer.get());
+  outbox.OnWriteDone(peer.get());
+  EXPECT_FALSE(peer->closed.has_value());  // the slabs were not read yet
+  EXPECT_TRUE(outbox.OnAck(1));
+  EXPECT_EQ(peer->sent.back(), "message 2");
+  EXPECT_FALSE(peer->closed.has_value());
+  outbox.OnWriteDone(peer.get());
+  EXPECT_EQ(peer->closed, absl::OkStatus());
+}
+
+TEST_F(OutboxTest, AStreamThatIsReplacedClosesNoOtherOnceAllIsWritten) {
+  outbox.Push(Message(1));
+  outbox.Pump();
+  outbox.CloseOnceWritten(peer.get());
+  auto second = std::make_shared<Peer>();
+  outbox.AttachStream(second);
+  outbox.CloseOnceWritten(peer.get());  // late: of the stream that is gone
+  EXPECT_FALSE(second->closed.has_value());
+  outbox.CloseOnceWritten(second.get());  // nothing was asked
+  EXPECT_EQ(second->closed, absl::OkStatus());
+}
+
 TEST_F(OutboxTest, ANewStreamReplacesTheOldAndStartsEmpty) {
   outbox.Push(Message(1));
   outbox.Push(Message(2));
   outbox.Pump();
   auto second = std::make_shared<Peer>();
   outbox.AttachStream(second);
-  EXPECT_TRUE(absl::IsAborted(peer->closed));
+  EXPECT_TRUE(absl::IsAborted(peer->closed.value()));
   EXPECT_TRUE(second->sent.empty());
   outbox.OnWriteDone(peer.get());  // late: of the stream that is gone
   outbox.Push(Message(3));
@@ -121,13 +150,13 @@ TEST_F(OutboxTest, IsCrowdedUntilTheMessagesAreWritten) {
 TEST_F(OutboxTest, CloseEndsBothSocketsAndSendsNothingMore) {
   outbox.Close(absl::UnavailableError("over"));
   EXPECT_TRUE(peer->hung_up);
-  EXPECT_TRUE(absl::IsUnavailable(peer->closed));
+  EXPECT_TRUE(absl::IsUnavailable(peer->closed.value()));
   outbox.Push(Message(1));
   outbox.Pump();
   EXPECT_TRUE(peer->sent.empty());
   auto late = std::make_shared<Peer>();
   outbox.AttachStream(late);
-  EXPECT_TRUE(absl::IsUnauthenticated(late->closed));
+  EXPECT_TRUE(absl::IsUnauthenticated(late->closed.value()));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "broker/core/outbox.h"
 #include "broker/doors/admission.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "tests/broker/server/admin_fixture.h"
@@ -95,8 +96,12 @@ class PacedStreamsTest : public AdminFixture {
                                    base::UniqueFd(pair[1])};
     admission_.Add(opened.id, door, ConnectedProcess(pair[0]).value(), tenant);
     auto client = std::make_unique<Client>();
-    client->stub = v1::SessionService::NewStub(grpc::CreateChannel(
-        "unix:" + path, grpc::InsecureChannelCredentials()));
+    // What is not read yet stays with the broker.
+    grpc::ChannelArguments little;
+    little.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1024);
+    little.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    client->stub = v1::SessionService::NewStub(grpc::CreateCustomChannel(
+        "unix:" + path, grpc::InsecureChannelCredentials(), little));
     client->context.AddMetadata("gmb-session-bin", opened.token);
     client->stream = client->stub->Session(&client->context);
     return client;
@@ -110,6 +115,17 @@ class PacedStreamsTest : public AdminFixture {
   static bool Answered(Client* client, uint64_t id) {
     v1::BrokerMessage answer;
     return client->stream->Read(&answer) && answer.request_id() == id;
+  }
+  void ExpectAnswersToTheEnd(const std::string& tenant, uint64_t questions) {
+    const auto client = Connect(tenant);
+    for (uint64_t id = 1; id <= questions; ++id)
+      ASSERT_TRUE(Ask(client.get(), id));
+    EXPECT_TRUE(client->stream->WritesDone());
+    for (uint64_t id = 1; id <= questions; ++id)
+      ASSERT_TRUE(Answered(client.get(), id)) << id;
+    v1::BrokerMessage none;
+    EXPECT_FALSE(client->stream->Read(&none));
+    EXPECT_TRUE(client->stream->Finish().ok());
   }
 };
 
@@ -149,15 +165,12 @@ class PacedTenantTest : public PacedStreamsTest {
 };
 
 TEST_F(PacedTenantTest, IsAnsweredToTheEndAllTheSame) {
-  constexpr uint64_t kMany = 1000;
-  const auto eager = Connect("busy");
-  for (uint64_t id = 1; id <= kMany; ++id) ASSERT_TRUE(Ask(eager.get(), id));
-  EXPECT_TRUE(eager->stream->WritesDone());
-  for (uint64_t id = 1; id <= kMany; ++id)
-    ASSERT_TRUE(Answered(eager.get(), id));
-  v1::BrokerMessage none;
-  EXPECT_FALSE(eager->stream->Read(&none));
-  EXPECT_TRUE(eager->stream->Finish().ok());
+  ExpectAnswersToTheEnd("busy", 1000);
+}
+
+// At the default pace: all is read before the first answer is.
+TEST_F(PacedStreamsTest, AnswersThatWaitAreWrittenAfterTheLastQuestion) {
+  ExpectAnswersToTheEnd("busy", Outbox::kManyMessages);
 }
 
 }  // namespace
