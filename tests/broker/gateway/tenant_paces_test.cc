@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr TenantPaces::Time kStart{std::chrono::hours(1)};
+constexpr TenantPaces::Time kBegin{std::chrono::hours(1)};
 constexpr TenantPaces::Options kOptions{.connects_at_once = 4,
                                         .connects_a_second = 1,
                                         .calls_a_connect = 2,
@@ -28,25 +28,25 @@ int ConnectsNow(TenantPaces* paces, const std::string& tenant,
 
 TEST(TenantPacesTest, EachTenantHasItsOwn) {
   TenantPaces paces(kOptions);
-  EXPECT_EQ(ConnectsNow(&paces, "a", kStart), 4);
-  EXPECT_EQ(ConnectsNow(&paces, "b", kStart), 4);
-  EXPECT_EQ(ConnectsNow(&paces, "a", kStart + seconds(2)), 2);
-  EXPECT_EQ(paces.CallsOf("a", kStart), paces.CallsOf("a", kStart));
-  EXPECT_NE(paces.CallsOf("a", kStart), paces.CallsOf("b", kStart));
+  EXPECT_EQ(ConnectsNow(&paces, "a", kBegin), 4);
+  EXPECT_EQ(ConnectsNow(&paces, "b", kBegin), 4);
+  EXPECT_EQ(ConnectsNow(&paces, "a", kBegin + seconds(2)), 2);
+  EXPECT_EQ(paces.CallsOf("a", kBegin), paces.CallsOf("a", kBegin));
+  EXPECT_NE(paces.CallsOf("a", kBegin), paces.CallsOf("b", kBegin));
 }
 
 TEST(TenantPacesTest, CallsAndBreachesCountAsConnects) {
   TenantPaces paces(kOptions);
-  paces.CountEnd("a", 5, /*breach=*/false, kStart);
-  EXPECT_EQ(ConnectsNow(&paces, "a", kStart), 2);
-  paces.CountEnd("b", 0, /*breach=*/true, kStart);
-  EXPECT_EQ(ConnectsNow(&paces, "b", kStart), 1);
+  paces.CountEnd("a", 5, /*breach=*/false, kBegin);
+  EXPECT_EQ(ConnectsNow(&paces, "a", kBegin), 2);
+  paces.CountEnd("b", 0, /*breach=*/true, kBegin);
+  EXPECT_EQ(ConnectsNow(&paces, "b", kBegin), 1);
 }
 
 TEST(TenantPacesTest, TenantsThatComeAndGoAreForgotten) {
   TenantPaces paces(kOptions);
   for (int i = 0; i < 100'000; ++i) {
-    const auto now = kStart + i * std::chrono::milliseconds(100);
+    const auto now = kBegin + i * std::chrono::milliseconds(100);
     const std::string tenant = std::to_string(i);
     EXPECT_TRUE(paces.TakeConnect(tenant, now));
     paces.CallsOf(tenant, now)->Count(2, now);
@@ -57,17 +57,17 @@ TEST(TenantPacesTest, TenantsThatComeAndGoAreForgotten) {
 
 TEST(TenantPacesTest, WhatIsNotMadeGoodYetIsRemembered) {
   TenantPaces paces(kOptions);
-  EXPECT_EQ(ConnectsNow(&paces, "connects", kStart), 4);
-  paces.CallsOf("calls", kStart)->Count(4, kStart);
-  const std::shared_ptr<CallPace> open = paces.CallsOf("open", kStart);
+  EXPECT_EQ(ConnectsNow(&paces, "connects", kBegin), 4);
+  paces.CallsOf("calls", kBegin)->Count(4, kBegin);
+  const std::shared_ptr<CallPace> open = paces.CallsOf("open", kBegin);
   for (int i = 0; i < 1000; ++i)
-    (void)paces.CallsOf(std::to_string(i), kStart + seconds(3));
+    (void)paces.CallsOf(std::to_string(i), kBegin + seconds(3));
   EXPECT_LE(paces.tenants(), 2 * TenantPaces::kFirstForgotten);
-  EXPECT_EQ(ConnectsNow(&paces, "connects", kStart + seconds(3)), 3);
+  EXPECT_EQ(ConnectsNow(&paces, "connects", kBegin + seconds(3)), 3);
   EXPECT_FALSE(
-      paces.CallsOf("calls", kStart + seconds(3))->AtRest(kStart + seconds(3)));
+      paces.CallsOf("calls", kBegin + seconds(3))->AtRest(kBegin + seconds(3)));
   // All connections of a tenant have one pace.
-  EXPECT_EQ(paces.CallsOf("open", kStart + seconds(3)), open);
+  EXPECT_EQ(paces.CallsOf("open", kBegin + seconds(3)), open);
 }
 
 }  // namespace
