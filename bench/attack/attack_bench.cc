@@ -70,6 +70,7 @@ std::vector<AttackSpec> AllAttacks() {
                            "notices", "hopeless_requests"})
     attacks.push_back({{name, "--connections", "60"}});
   attacks.push_back({{"data_pings", "--greet"}});
+  attacks.push_back({{"replays"}});
   for (const char* name :
        {"continuation_flood", "endless_field", "empty_continuations",
         "cheap_frames", "unknown_token_calls", "rapid_reset", "ping_flood",

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -32,6 +33,18 @@ struct EpollTag {
 
 // The other side has closed, or the socket has failed.
 inline constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
+// nullopt: there is none.
+inline std::optional<std::chrono::steady_clock::time_point> Earliest(
+    std::initializer_list<std::optional<std::chrono::steady_clock::time_point>>
+        times) {
+  std::optional<std::chrono::steady_clock::time_point> earliest;
+  for (const auto& time : times) {
+    if (time.has_value() && (!earliest.has_value() || *time < *earliest))
+      earliest = time;
+  }
+  return earliest;
+}
 
 // How long epoll_wait may last; nullopt: for ever.
 inline int MillisecondsUntil(

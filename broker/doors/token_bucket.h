@@ -23,8 +23,10 @@ class TokenBucket {
     tokens_ -= 1;
     return true;
   }
-  // Whether it may happen now.
-  [[nodiscard]] bool Has(Time now) const { return TokensAt(now) >= 1; }
+  // Whether it may happen now, so many times.
+  [[nodiscard]] bool Has(Time now, double times = 1) const {
+    return TokensAt(now) >= times;
+  }
   // It counts as if it had happened so many times more; no more than a burst is
   // owed.
   void Spend(double times) { tokens_ = std::max(-burst_, tokens_ - times); }

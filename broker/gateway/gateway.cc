@@ -3,9 +3,7 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -53,7 +51,8 @@ Gateway::Gateway(const GatewayOptions& options, Admission* admission,
       epoll_(std::move(epoll)),
       news_(std::move(news)),
       acceptor_(&epoll_, ipc::SocketType::kStream, disposer, options.pace),
-      order_(options.max_waiting) {}
+      order_(options.max_waiting),
+      paces_(options.tenants) {}
 
 Gateway::~Gateway() {
   StopAccepting();
@@ -108,13 +107,9 @@ void Gateway::Run() {
 }
 
 int Gateway::WaitMilliseconds() const {
-  std::optional<Time> next = order_.NextDeadline();
-  for (const std::optional<Time>& other :
-       {next_look_, let_in_at_, try_calls_at_, acceptor_.wakes_at()}) {
-    if (other.has_value() && (!next.has_value() || *other < *next))
-      next = other;
-  }
-  return MillisecondsUntil(next);
+  return MillisecondsUntil(
+      Earliest({order_.NextDeadline(), next_look_, let_in_at_, try_calls_at_,
+                acceptor_.wakes_at()}));
 }
 
 void Gateway::OnEvent(EpollTag tag, Time now) {
@@ -185,7 +180,7 @@ void Gateway::OnReports(Time now) {
       passing.socket->HangUp();
     }
     if (passing.socket->closed()) {
-      Forget(id);
+      Forget(id, now);
     } else if (breach.ok()) {
       calls_wait_.insert(id);
       if (!try_calls_at_.has_value()) try_calls_at_ = now + kTooOftenPause;
@@ -202,16 +197,14 @@ void Gateway::EndSessions(const Guest& guest, const absl::Status& breach) {
   }
 }
 
-void Gateway::Forget(uint64_t id) {
+void Gateway::Forget(uint64_t id, Time now) {
   const auto found = passing_.find(id);
   const auto count = passing_of_.find(found->second.guest);
   if (--count->second == 0) passing_of_.erase(count);
   connections_->Forget(found->second.grpc_id);
   const GuardedSocket& socket = *found->second.socket;
-  const double calls = socket.CallsOfBurst(Clock::now());
-  ConnectsOf(found->second.tenant)
-      .Spend(std::floor(calls / options_.calls_a_connect) +
-             (socket.breach().ok() ? 0 : options_.connects_a_breach));
+  paces_.CountEnd(found->second.tenant, socket.CallsOfBurst(now),
+                  !socket.breach().ok(), now);
   passing_.erase(found);
 }
 
@@ -246,8 +239,8 @@ void Gateway::LetIn(Time now) {
     const auto found = waiting_.find(id);
     const Guest& guest = found->second.guest;
     if (!MayPass(guest)) continue;  // another of it came first
-    if (!ConnectsOf(admission_->TenantOf(guest.first, guest.second))
-             .Take(now)) {
+    if (!paces_.TakeConnect(admission_->TenantOf(guest.first, guest.second),
+                            now)) {
       let_in_at_ = now + kTooOftenPause;
       continue;
     }
@@ -255,7 +248,7 @@ void Gateway::LetIn(Time now) {
     waiting_.erase(found);
     order_.Remove(id);
     epoll_.Remove(waiting.socket.get());
-    Admit(id, std::move(waiting));
+    Admit(id, std::move(waiting), now);
   }
 }
 
@@ -268,30 +261,15 @@ bool Gateway::MayPass(const Guest& guest) const {
          passing_.size() < admission_->sessions() + options_.spare_connections;
 }
 
-TokenBucket& Gateway::ConnectsOf(const std::string& tenant) {
-  return connects_
-      .try_emplace(tenant, options_.connects_at_once,
-                   options_.connects_a_second)
-      .first->second;
-}
-
-std::shared_ptr<CallPace> Gateway::CallsOf(const std::string& tenant) {
-  std::shared_ptr<CallPace>& calls = calls_of_[tenant];
-  if (calls == nullptr) {
-    calls = std::make_shared<CallPace>(options_.calls_at_once,
-                                       options_.calls_a_second);
-  }
-  return calls;
-}
-
-void Gateway::Admit(uint64_t id, Waiting waiting) {
+void Gateway::Admit(uint64_t id, Waiting waiting, Time now) {
   const int fd = waiting.socket.get();
   const absl::StatusOr<ipc::PeerCredentials> peer = ipc::ConnectedPeer(fd);
   const std::string door = NameOf(waiting.guest.first);
   const std::string tenant =
       admission_->TenantOf(waiting.guest.first, waiting.guest.second);
-  auto socket = std::make_shared<GuardedSocket>(
-      fd, CallsOf(tenant), disposer_, door, [this, id] { Report(id); });
+  auto socket = std::make_shared<GuardedSocket>(fd, paces_.CallsOf(tenant, now),
+                                                disposer_, door,
+                                                [this, id] { Report(id); });
   base::MutexLock lock(&accepting_mu_);
   if (!peer.ok() || !accepting_ || !GuardUntilClosed(fd, socket).ok()) {
     return disposer_->Dispose(std::move(waiting.socket), door);
@@ -304,7 +282,7 @@ void Gateway::Admit(uint64_t id, Waiting waiting) {
                                .tenant = tenant,
                                .grpc_id = grpc_id});
   calls_.hand_over(waiting.socket.release());
-  if (!next_look_.has_value()) next_look_ = Clock::now() + kLook;
+  if (!next_look_.has_value()) next_look_ = now + kLook;
 }
 
 void Gateway::TurnAway(uint64_t id) {

@@ -26,10 +26,9 @@
 #include "broker/doors/admission.h"
 #include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
-#include "broker/doors/token_bucket.h"
-#include "broker/gateway/call_pace.h"
 #include "broker/gateway/grpc_connections.h"
 #include "broker/gateway/guarded_socket.h"
+#include "broker/gateway/tenant_paces.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/wakeup.h"
 
@@ -43,19 +42,8 @@ struct GatewayOptions {
   // Connections of all processes beyond one for each session; a client that
   // connects anew needs one for a moment.
   size_t spare_connections = 32;
-  // How often a tenant's processes may connect; beyond it they wait. A
-  // connection has bounds, so the number of connections that follow each other
-  // has to have one as well. A connection that made many calls of late counts as
-  // more than one when it ends, and so does one that broke a bound.
-  double connects_at_once = 512;
-  double connects_a_second = 64;
-  double calls_a_connect = 8;
-  double connects_a_breach = 32;
-  // How fast a tenant's connections open calls, all of them together; further
-  // calls wait, unread.
-  double calls_at_once = 256;
-  double calls_a_second = 128;
-  AcceptPace pace = {};  // of each door
+  TenantPaces::Options tenants = {};  // of each
+  AcceptPace pace = {};               // of each door
 };
 
 // The tenants' gRPC sockets: one in each directory. A connection is handed to
@@ -125,12 +113,10 @@ class Gateway {
   void Receive(Accepted accepted, Time now);
   void LetIn(Time now);
   [[nodiscard]] bool MayPass(const Guest& guest) const;
-  [[nodiscard]] TokenBucket& ConnectsOf(const std::string& tenant);
-  [[nodiscard]] std::shared_ptr<CallPace> CallsOf(const std::string& tenant);
-  void Admit(uint64_t id, Waiting waiting);
+  void Admit(uint64_t id, Waiting waiting, Time now);
   void TurnAway(uint64_t id);
   void EndSessions(const Guest& guest, const absl::Status& breach);
-  void Forget(uint64_t id);
+  void Forget(uint64_t id, Time now);
 
   const GatewayOptions options_;
   Admission* const admission_;
@@ -156,8 +142,7 @@ class Gateway {
   PendingConnections order_;  // of those that wait
   std::map<uint64_t, Passing> passing_;
   std::map<Guest, size_t> passing_of_;
-  std::map<std::string, TokenBucket> connects_;                // by tenant
-  std::map<std::string, std::shared_ptr<CallPace>> calls_of_;  // by tenant
+  TenantPaces paces_;
   std::set<uint64_t> calls_wait_;  // of those that pass, and some more
   std::optional<Time> try_calls_at_;
   // When somebody who waits may pass.

@@ -123,13 +123,21 @@ ssize_t GuardedSocket::Receive(msghdr* message, int flags) {
       return -1;
   }
   size_t most = kMostRead;
-  const bool calls_wait = !calls_->AllowsOne(std::chrono::steady_clock::now());
+  const bool calls_wait =
+      !calls_->AllowsOne(this, std::chrono::steady_clock::now());
   if (!client_sends_no_fds_ || calls_wait) {
     const ssize_t allowed = LookAhead(*message, most, flags, calls_wait);
     if (allowed <= 0) return allowed;
     most = static_cast<size_t>(allowed);
   }
-  call_waits_ = false;
+  const ssize_t received = Take(message, most, flags);
+  const int error = errno;
+  StopWaiting();  // once what was read is counted
+  errno = error;
+  return received;
+}
+
+ssize_t GuardedSocket::Take(msghdr* message, size_t most, int flags) {
   Front front(*message, most);
   msghdr bounded = front.Message();
   const ssize_t received = KernelReceive(fd_, &bounded, flags | MSG_DONTWAIT);
@@ -167,7 +175,10 @@ ssize_t GuardedSocket::LookAhead(const msghdr& message, size_t most, int flags,
     errno = ECONNRESET;
     return -1;
   }
-  if (!std::exchange(call_waits_, true) && on_news_ != nullptr) on_news_();
+  if (!std::exchange(call_waits_, true)) {
+    calls_->Wait(this);
+    if (on_news_ != nullptr) on_news_();
+  }
   errno = EAGAIN;
   return -1;
 }
@@ -194,6 +205,10 @@ void GuardedSocket::Judge(const msghdr& message, size_t received) {
   if (calls > 0) calls_->Count(static_cast<double>(calls), now);
 }
 
+void GuardedSocket::StopWaiting() {
+  if (std::exchange(call_waits_, false)) calls_->Leave(this);
+}
+
 void GuardedSocket::Break(absl::Status breach) {
   breach_ = std::move(breach);
   if (on_news_ != nullptr) on_news_();
@@ -216,6 +231,7 @@ void GuardedSocket::Close() {
   base::UniqueFd fd(fd_);  // closed here, after the lock, without a disposer
   base::MutexLock lock(&mu_);
   closed_ = true;
+  StopWaiting();
   if (disposer_ != nullptr) disposer_->Dispose(std::move(fd), door_);
   if (on_news_ != nullptr) on_news_();
 }
@@ -223,7 +239,7 @@ void GuardedSocket::Close() {
 bool GuardedSocket::TryAgain() {
   base::MutexLock lock(&mu_);
   if (!call_waits_ || closed_) return false;
-  MakeRoom(fd_);
+  if (calls_->Offer(this, std::chrono::steady_clock::now())) MakeRoom(fd_);
   return true;
 }
 

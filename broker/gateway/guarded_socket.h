@@ -25,7 +25,8 @@ namespace gmb::broker {
 //
 // While more than kMostUnread bytes of answers wait for a client that does not
 // read, nothing more is read from it, so that gRPC has nothing more to answer.
-// While its tenant opens calls faster than it may, the next call stays unread.
+// While its tenant opens calls faster than it may, the next call stays unread
+// until it is this connection's turn.
 //
 // Thread-safe.
 class GuardedSocket {
@@ -50,8 +51,8 @@ class GuardedSocket {
   ssize_t Send(const msghdr* message, int flags);
   void Close();
 
-  // Makes gRPC try to read a call that waits, by an edge of epoll. False: none
-  // waits.
+  // Makes gRPC try to read a call that waits, by an edge of epoll, if it is its
+  // turn. False: none waits.
   bool TryAgain();
   // Ends the connection; gRPC closes the socket then.
   void HangUp();
@@ -74,6 +75,10 @@ class GuardedSocket {
   [[nodiscard]] ssize_t LookAhead(const msghdr& message, size_t most, int flags,
                                   bool calls_wait)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Reads at most so many bytes, and judges them.
+  [[nodiscard]] ssize_t Take(msghdr* message, size_t most, int flags)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StopWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Judge(const msghdr& message, size_t received)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Break(absl::Status breach) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -89,7 +94,7 @@ class GuardedSocket {
   std::function<void()> on_news_ ABSL_GUARDED_BY(mu_);
   absl::Status breach_ ABSL_GUARDED_BY(mu_);
   bool read_since_look_ ABSL_GUARDED_BY(mu_) = false;
-  bool call_waits_ ABSL_GUARDED_BY(mu_) = false;
+  bool call_waits_ ABSL_GUARDED_BY(mu_) = false;  // in line, in calls_
   bool hung_up_ ABSL_GUARDED_BY(mu_) = false;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

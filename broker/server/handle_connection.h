@@ -31,6 +31,8 @@ struct HandleServer::Connection {
 // Why a session ended, for operators. A client that is done and one that was
 // killed look alike.
 inline constexpr char kDisconnected[] = "it disconnected";
+inline constexpr char kProcessEnded[] =
+    "its process ended; another one keeps its connection open";
 
 }  // namespace gmb::broker
 

@@ -86,11 +86,8 @@ void HandleServer::Run() {
 }
 
 int HandleServer::WaitMilliseconds() const {
-  std::optional<Time> next = pending_.NextDeadline();
-  for (const std::optional<Time>& other : {next_sweep_, acceptor_.wakes_at()}) {
-    if (other.has_value() && (!next.has_value() || *other < *next))
-      next = other;
-  }
+  std::optional<Time> next =
+      Earliest({pending_.NextDeadline(), next_sweep_, acceptor_.wakes_at()});
   for (const auto& [id, deadline] : dying_) {
     if (!next.has_value() || deadline < *next) next = deadline;
   }

@@ -105,7 +105,7 @@ class HandleServer {
     return std::min(absl::Seconds(1), options_.peer_timeout / 4);
   }
 
-  // One peer: handle_connection.cc.
+  // One peer: handle_connection.cc; its end: handle_endings.cc.
   void OnListener(uint64_t listener);
   void Challenge(Accepted accepted);
   [[nodiscard]] absl::Status SendChallenge(uint64_t id, Connection* connection);
@@ -124,6 +124,10 @@ class HandleServer {
   // Both destroy the connection.
   void Refuse(uint64_t id, const absl::Status& why);
   void End(uint64_t id, std::string_view reason);
+  // Its two steps. Part's null: there is no such connection.
+  [[nodiscard]] std::unique_ptr<Connection> Part(uint64_t id,
+                                                 std::string_view reason);
+  void HangUp(const Connection& connection);
 
   const HandleServerOptions options_;
   const SessionCalls calls_;

@@ -84,6 +84,7 @@ absl::Status PingFlood(Attack& attack);
 absl::Status PunchSlabs(Attack& attack);
 absl::Status QuotaQuestions(Attack& attack);
 absl::Status RapidReset(Attack& attack);
+absl::Status Replays(Attack& attack);
 absl::Status SettingsFlood(Attack& attack);
 absl::Status SingleBytes(Attack& attack);
 absl::Status TamperSlabs(Attack& attack);

@@ -51,6 +51,7 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"punch_slabs", PunchSlabs},
       {"quota_questions", QuotaQuestions},
       {"rapid_reset", RapidReset},
+      {"replays", Replays},
       {"settings_flood", SettingsFlood},
       {"single_bytes", SingleBytes},
       {"tamper_slabs", TamperSlabs},

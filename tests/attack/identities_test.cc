@@ -82,6 +82,28 @@ TEST_F(IdentitiesTest, WhatADeadProcessLeavesIsWorthNothing) {
   }
 }
 
+TEST_F(IdentitiesTest, WhatWasSaidOnceIsRefusedTheSecondTime) {
+  for (const Kernel kernel : {Kernel::kNewest, Kernel::kNoPassRightsNoPidfd}) {
+    SCOPED_TRACE(kernel);
+    Start(kernel);
+    const auto attacker = StartAttacker({"replays"});
+    ServeDuring(*attacker, 3);
+    for (const std::string well : {" greeting_refused=", " hello_refused=",
+                                   " ack_refused=", " token_refused="}) {
+      EXPECT_TRUE(attacker->AwaitOut(well)) << well;
+    }
+    Stop(*attacker);
+    for (const std::string ill :
+         {"greeted_again=", "not_ended=", "slabs_again=", "leased=",
+          "answered=", "bytes_of_others="}) {
+      EXPECT_THAT(attacker->Out(), Not(HasSubstr(ill)));
+    }
+    ExpectCalmAgain();
+    ExpectAllReturned();
+    TearDown();
+  }
+}
+
 TEST_F(IdentitiesTest, BorrowersOfASessionsSocketsActForItsOwner) {
   for (const Kernel kernel : {Kernel::kNewest, Kernel::kNoPassRightsNoPidfd}) {
     SCOPED_TRACE(kernel);

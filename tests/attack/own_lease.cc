@@ -54,7 +54,8 @@ v1::ClientMessage MappedOf(uint64_t lease, uint64_t move) {
 }
 
 absl::StatusOr<std::vector<Slab>> TakeSlabs(ipc::SeqpacketSocket& socket,
-                                            uint32_t count) {
+                                            uint32_t count,
+                                            std::vector<std::string>* acks) {
   std::vector<Slab> slabs;
   while (slabs.size() < count) {
     absl::StatusOr<ipc::Packet> packet = socket.Receive(kLeasePatience);
@@ -68,8 +69,10 @@ absl::StatusOr<std::vector<Slab>> TakeSlabs(ipc::SeqpacketSocket& socket,
     }
     v1::ClientFrame ack;
     ack.mutable_slabs_ack()->set_frame_id(frame.slabs().frame_id());
+    const std::string bytes = ack.SerializeAsString();
+    if (acks != nullptr) acks->push_back(bytes);
     const absl::Status sent =
-        socket.Send(ack.SerializeAsString(), {},
+        socket.Send(bytes, {},
                     /*with_credentials=*/false, kLeasePatience);
     if (!sent.ok()) return sent;
   }

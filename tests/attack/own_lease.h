@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,9 +31,11 @@ struct Slab {
 [[nodiscard]] v1::ClientMessage ReleaseOf(uint64_t lease);
 [[nodiscard]] v1::ClientMessage MappedOf(uint64_t lease, uint64_t move);
 
-// Receives Slabs frames until `count` slabs are here, acknowledging each.
+// Receives Slabs frames until `count` slabs are here, acknowledging each. The
+// acknowledgements go to `acks`, where it is given.
 [[nodiscard]] absl::StatusOr<std::vector<Slab>> TakeSlabs(
-    ipc::SeqpacketSocket& socket, uint32_t count);
+    ipc::SeqpacketSocket& socket, uint32_t count,
+    std::vector<std::string>* acks = nullptr);
 
 }  // namespace gmb::attack
 

@@ -2,6 +2,7 @@
 #define GMB_TESTS_BROKER_SERVER_HANDLE_SERVER_FIXTURE_H_
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <functional>
@@ -48,6 +49,11 @@ class FakeCore {
   void AtNextOpen(std::function<void()> hook) {
     const base::MutexLock lock(&mu_);
     at_open_ = std::move(hook);
+  }
+  // Called first at each closing, on the server's thread.
+  void AtEachClose(std::function<void(uint64_t session)> hook) {
+    const base::MutexLock lock(&mu_);
+    at_close_ = std::move(hook);
   }
   std::shared_ptr<Outbox> OutboxOf(uint64_t session) {
     const base::MutexLock lock(&mu_);
@@ -98,6 +104,12 @@ class FakeCore {
     return opened;
   }
   void Close(uint64_t session, std::string_view reason) {
+    std::function<void(uint64_t session)> hook;
+    {
+      const base::MutexLock lock(&mu_);
+      hook = at_close_;
+    }
+    if (hook) hook(session);
     std::shared_ptr<Outbox> outbox = OutboxOf(session);
     outbox->Close(absl::UnavailableError(std::string(reason)));
     const base::MutexLock lock(&mu_);
@@ -109,6 +121,7 @@ class FakeCore {
   base::Mutex mu_;
   base::CondVar closed_;
   std::function<void()> at_open_ ABSL_GUARDED_BY(mu_);
+  std::function<void(uint64_t session)> at_close_ ABSL_GUARDED_BY(mu_);
   absl::Status refusal_ ABSL_GUARDED_BY(mu_);
   bool gives_gate_pages_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
@@ -154,6 +167,24 @@ inline absl::StatusOr<v1::BrokerFrame> Greet(ipc::SeqpacketSocket* socket) {
   const absl::Status sent = SendFrame(socket, HelloTo(*challenge), true);
   if (!sent.ok()) return sent;
   return ReceiveFrame(socket);
+}
+
+inline SlabFrame FrameOf(uint64_t frame_id, size_t fds) {
+  SlabFrame frame;
+  frame.frame_id = frame_id;
+  v1::BrokerFrame wire;
+  wire.mutable_slabs()->set_frame_id(frame_id);
+  frame.bytes = wire.SerializeAsString();
+  for (size_t i = 0; i < fds; ++i) {
+    frame.handles.push_back(std::make_shared<const device::ShareableHandle>(
+        base::UniqueFd(::dup(STDERR_FILENO))));
+  }
+  return frame;
+}
+
+inline void Push(Outbox* outbox, SlabFrame frame) {
+  outbox->Push(std::move(frame));
+  outbox->Pump();
 }
 
 // A peer with a session.

@@ -21,24 +21,6 @@ void Kill(pid_t child) {
   ::waitpid(child, nullptr, 0);
 }
 
-SlabFrame FrameOf(uint64_t frame_id, size_t fds) {
-  SlabFrame frame;
-  frame.frame_id = frame_id;
-  v1::BrokerFrame wire;
-  wire.mutable_slabs()->set_frame_id(frame_id);
-  frame.bytes = wire.SerializeAsString();
-  for (size_t i = 0; i < fds; ++i) {
-    frame.handles.push_back(std::make_shared<const device::ShareableHandle>(
-        base::UniqueFd(::dup(STDERR_FILENO))));
-  }
-  return frame;
-}
-
-void Push(Outbox* outbox, SlabFrame frame) {
-  outbox->Push(std::move(frame));
-  outbox->Pump();
-}
-
 TEST_F(HandleServerTest, WelcomesAPeerThatAnswersTheChallenge) {
   Start();
   const Peer peer = NewPeer();
