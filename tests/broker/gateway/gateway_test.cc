@@ -366,6 +366,23 @@ TEST_F(GatewayTest, ConnectionsOfATenantTakeTurns) {
   EXPECT_TRUE(Await([&] { return servers_.read(0) == calls; }));
 }
 
+TEST_F(GatewayTest, OneThatHasGoneHoldsUpNobodyInLine) {
+  Start({.tenants = {.calls_at_once = 1, .calls_a_second = 2}});
+  admission_.Add(1, kDoorOfA, Self(), "a");
+  base::UniqueFd gone = Connect("a");
+  ASSERT_TRUE(Await([&] { return servers_.count() == 1; }));
+  const base::UniqueFd other = Connect("a");
+  ASSERT_TRUE(Await([&] { return servers_.count() == 2; }));
+  const std::string call = kPreface + Headers(1);
+  Send(gone, call);
+  ASSERT_TRUE(Await([&] { return servers_.read(0) == call; }));
+  Send(gone, Headers(3));
+  servers_.Turn();  // it waits
+  gone.reset();
+  Send(other, call);
+  EXPECT_TRUE(Await([&] { return servers_.read(1) == call; }));
+}
+
 TEST_F(GatewayTest, AConnectionThatCameTooOftenPassesLater) {
   Start({.spare_connections = 1000,
          .tenants = {.connects_at_once = 1, .connects_a_second = 50}});
