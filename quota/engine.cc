@@ -248,6 +248,7 @@ std::vector<WaitingView> Engine::WaitingOf(TenantId tenant, PoolId id,
 
 uint64_t Engine::handles() const { return state_->handles; }
 uint64_t Engine::leases() const { return state_->leases.size(); }
+uint64_t Engine::denial_looks() const { return state_->denial_looks; }
 uint64_t Engine::waiting() const { return state_->waiters.size(); }
 
 }  // namespace gmb::quota

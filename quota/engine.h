@@ -87,6 +87,9 @@ class Engine {
   uint64_t leases() const;
   uint64_t waiting() const;  // requests
 
+  // Waiting requests that were looked at because a pool or a quota changed, in
+  // all.
+  uint64_t denial_looks() const;
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -43,8 +43,9 @@ void Engine::State::On(const PoolDrain& event, Effects& effects) {
     if (request.IsRestore()) return std::optional<Refusal>();
     return std::optional<Refusal>({.reason = Reason::kDraining});
   };
+  const auto suspect_all = [](TenantId, uint64_t, uint64_t) { return true; };
   // Restores that those kept back may be served now.
-  SettleAll(DenyWhere(event.pool, refuse_all, effects), effects);
+  SettleAll(DenyWhere(event.pool, suspect_all, refuse_all, effects), effects);
 }
 
 void Engine::State::On(const MissingChanged& event, Effects& effects) {
@@ -144,18 +145,23 @@ std::optional<Ledger::TargetRefusal> Engine::State::CheckPool(
       change.target_bytes - change.target_bytes % change.granularity_bytes);
 }
 
-template <typename Refuse>
-std::vector<PoolId> Engine::State::DenyWhere(PoolId id, const Refuse& refuse,
+template <typename Suspect, typename Refuse>
+std::vector<PoolId> Engine::State::DenyWhere(PoolId id, const Suspect& suspect,
+                                             const Refuse& refuse,
                                              Effects& effects) {
   std::vector<PoolId> touched = {id};
   std::vector<Arrival> doomed;
-  for (const auto& [request, record] : waiters) {
-    const bool here =
-        std::any_of(record.asked.parts.begin(), record.asked.parts.end(),
-                    [&](const Part& part) { return part.pool == id; });
-    if (!here || !refuse(record.asked)) continue;
-    doomed.push_back({.place = record.place, .request = request});
-  }
+  const WaitQueue& queue = FindPool(id)->queue;
+  queue.ForEachTenant([&](TenantId tenant, uint64_t most, uint64_t most_hard) {
+    if (!suspect(tenant, most, most_hard)) return;
+    queue.ForEachOf(tenant, /*after=*/0, [&](RequestId request) {
+      ++denial_looks;
+      const WaiterRecord& record = MustFind(waiters, request, "request");
+      if (refuse(record.asked))
+        doomed.push_back({.place = record.place, .request = request});
+      return true;
+    });
+  });
   std::sort(doomed.begin(), doomed.end());
   for (const Arrival& arrival : doomed) {
     for (const Part& part :
@@ -172,15 +178,19 @@ std::vector<PoolId> Engine::State::DenyWhere(PoolId id, const Refuse& refuse,
 std::vector<PoolId> Engine::State::DenyImpossible(PoolId id,
                                                   const PoolState& pool,
                                                   Effects& effects) {
-  const auto refuse = [&](const Request& request) -> std::optional<Refusal> {
-    for (const Part& part : request.parts) {
-      if (part.pool != id) continue;
-      return CheckEver(pool.ledger, *pool.ledger.Find(request.tenant),
-                       part.ask);
-    }
-    return std::nullopt;
+  // What fits once would fit with fewer bytes, and as a soft one.
+  const auto suspect = [&](TenantId tenant, uint64_t most, uint64_t most_hard) {
+    const Account& account = *pool.ledger.Find(tenant);
+    const Ask soft{.bytes = most, .hard = false};
+    const Ask hard{.bytes = most_hard, .hard = true};
+    return CheckEver(pool.ledger, account, soft).has_value() ||
+           (most_hard > 0 && CheckEver(pool.ledger, account, hard).has_value());
   };
-  return DenyWhere(id, refuse, effects);
+  const auto refuse = [&](const Request& request) -> std::optional<Refusal> {
+    return CheckEver(pool.ledger, *pool.ledger.Find(request.tenant),
+                     PartIn(request, id)->ask);
+  };
+  return DenyWhere(id, suspect, refuse, effects);
 }
 
 }  // namespace gmb::quota

@@ -195,10 +195,12 @@ struct Engine::State {
   WaiterRecord Dequeue(RequestId request);
   void DenyWaiting(RequestId request, const Refusal& refusal, Effects& effects);
   // Denies the waiting requests of a pool that `refuse` gives a reason for,
-  // oldest first. Answers the pools to be settled, this one among them.
-  template <typename Refuse>
-  std::vector<PoolId> DenyWhere(PoolId id, const Refuse& refuse,
-                                Effects& effects);
+  // oldest first: of tenants that `suspect(tenant, most, most_hard)` takes, by
+  // their largest requests. Answers the pools to be settled, this one among
+  // them.
+  template <typename Suspect, typename Refuse>
+  std::vector<PoolId> DenyWhere(PoolId id, const Suspect& suspect,
+                                const Refuse& refuse, Effects& effects);
   // Denies requests that a change of the pool or a quota has made impossible.
   std::vector<PoolId> DenyImpossible(PoolId id, const PoolState& pool,
                                      Effects& effects);
@@ -208,6 +210,7 @@ struct Engine::State {
   uint64_t handles = 0;
   uint64_t last_place = 0;
   uint64_t last_lease = 0;
+  uint64_t denial_looks = 0;  // at waiting requests, by DenyWhere
   absl::flat_hash_map<PoolId, PlacedPool> pools;
   absl::flat_hash_map<TenantId, TenantRecord> tenants;
   // Whatever tenants make many of is in trees: a table that grows, or sweeps

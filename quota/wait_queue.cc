@@ -21,13 +21,15 @@ WaitQueue::Waiters::Figures WaitQueue::FiguresOf(const Ask& ask) {
           ask.restore ? bytes : kNone,
           ask.hard ? bytes : kNone,
           0,
-          -bytes};
+          -bytes,
+          ask.hard ? -bytes : 0};
 }
 
 WaitQueue::Waiters::Figures WaitQueue::LimitBounds(const Standing& standing) {
   return {kAny,
           Signed(standing.limit_left_bytes),
           Signed(standing.restore_left_bytes),
+          kAny,
           kAny,
           kAny,
           kAny};

@@ -88,6 +88,10 @@ class WaitQueue {
   // after that place, until it answers false.
   template <typename Visitor>
   void ForEachOf(TenantId tenant, uint64_t after, const Visitor& visit) const;
+  // Calls `visit(tenant, most, most_hard)` for each tenant that waits, in no
+  // order: the bytes of its largest request, and of its largest hard one.
+  template <typename Visitor>
+  void ForEachTenant(const Visitor& visit) const;
   // Requests of other tenants that come before this tenant's. O(n).
   uint64_t WaitingBefore(TenantId tenant) const;
 
@@ -114,12 +118,13 @@ class WaitQueue {
   // Figures of a waiting request: it can be served when none is above what is
   // left. Where a figure says nothing of a request it is below every bound.
   enum WaiterFigure : size_t {
-    kBytes,         // against what is free
-    kAcquireBytes,  // against the limit
-    kRestoreBytes,  // against the limit without what is evicted
-    kHardBytes,     // against hard room and slack
-    kElsewhere,     // 1: another pool lacks its bytes
-    kMinusBytes,    // against the guarantee: of those above it
+    kBytes,           // against what is free
+    kAcquireBytes,    // against the limit
+    kRestoreBytes,    // against the limit without what is evicted
+    kHardBytes,       // against hard room and slack
+    kElsewhere,       // 1: another pool lacks its bytes
+    kMinusBytes,      // against the guarantee: of those above it
+    kMinusHardBytes,  // bounds nothing: whose least is the largest hard one
     kWaiterFigures
   };
   using Waiters = MinTree<Waiter, kWaiterFigures>;
@@ -197,6 +202,14 @@ void WaitQueue::ForEachFront(const Visitor& visit, Instant now) const {
         BorrowingFront(MustFind(lines_, turn.tenant, "queue of tenant"));
     return front != nullptr && !visit(front->request);
   });
+}
+
+template <typename Visitor>
+void WaitQueue::ForEachTenant(const Visitor& visit) const {
+  for (const auto& [tenant, line] : lines_) {
+    visit(tenant, static_cast<uint64_t>(-line.waiters.Min(kMinusBytes)),
+          static_cast<uint64_t>(-line.waiters.Min(kMinusHardBytes)));
+  }
 }
 
 template <typename Visitor>

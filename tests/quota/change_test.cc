@@ -330,5 +330,39 @@ TEST(InstantTest, AdditionsSaturate) {
   EXPECT_EQ(Instant::Max() - Instant{-1}, Nanoseconds::max());
 }
 
+// What a change costs has nothing to do with how many wait, unless it is they
+// whom it makes impossible.
+TEST_F(ChangeTest, WhoWaitsIsNotLookedAtForChangesThatLeaveHimPossible) {
+  ASSERT_TRUE(Take(kA, 90).has_value());
+  for (int i = 0; i < 100; ++i) Wait(kB, 20);
+  for (int i = 0; i < 100; ++i) Wait(kC, 15);
+  ASSERT_EQ(engine_.waiting(), 200u);
+  SetQuota(kA, 50, 95);
+  SetQuota(kB, 0, 20);
+  Do(PoolSet{kPool, 98, 1});
+  EXPECT_EQ(engine_.denial_looks(), 0u);
+  SetQuota(kB, 0, 19);
+  EXPECT_EQ(engine_.denial_looks(), 100u) << "its own alone";
+  EXPECT_EQ(engine_.waiting(), 100u);
+}
+
+TEST_F(ChangeTest, AHardRequestBehindASoftOneIsFound) {
+  ASSERT_TRUE(Take(kA, 100).has_value());
+  const auto wait = [&](uint64_t request, uint64_t bytes, bool hard) {
+    Do(Acquire{.request = RequestId{request},
+               .session = SessionId{1},
+               .tenant = kB,
+               .pool = kPool,
+               .bytes = bytes,
+               .deadline = now_ + kSecond,
+               .hard = hard});
+  };
+  wait(501, 60, /*hard=*/false);
+  wait(502, 50, /*hard=*/true);
+  SetQuota(kC, 60, 100);
+  EXPECT_EQ(OnlyDenied().request, RequestId{502});
+  EXPECT_TRUE(engine_.IsWaiting(RequestId{501}));
+}
+
 }  // namespace
 }  // namespace gmb::quota
