@@ -42,7 +42,8 @@ class Engine {
   [[nodiscard]] Effects Handle(const Event& event, Instant now);
 
   // When the next waiting request expires, or the next claim begins or ceases
-  // to hold: the caller sends a Tick then. None: nothing waits.
+  // to hold: the caller sends a Tick then. None: nothing waits. It may be over:
+  // of very many that expire together, one event denies some.
   std::optional<Instant> NextDeadline() const;
 
   // What Handle would refuse, without changing anything. To set several quotas
@@ -86,10 +87,10 @@ class Engine {
   uint64_t handles() const;  // in use, of all tenants and pools
   uint64_t leases() const;
   uint64_t waiting() const;  // requests
-
   // Waiting requests that were looked at because a pool or a quota changed, in
   // all.
   uint64_t denial_looks() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

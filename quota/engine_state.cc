@@ -8,6 +8,9 @@
 namespace gmb::quota {
 namespace {
 
+// Of requests whose time is over, with one event: the next goes on.
+constexpr int kMostExpiries = 64;
+
 // Rounded up to the granularity. `bytes` is at most kMaxPoolBytes.
 uint64_t RoundUp(uint64_t bytes, uint64_t granularity_bytes) {
   const uint64_t rest = bytes % granularity_bytes;
@@ -32,7 +35,9 @@ Denied Refuse(const Asked& request, const Refusal& refusal,
 // would have them if it asked again at once.
 void Engine::State::Expire(std::vector<PoolId> touched, Effects& effects) {
   SettleAll(std::move(touched), effects);
-  while (!expiries.empty() && expiries.begin()->deadline <= now) {
+  for (int i = 0; i < kMostExpiries && !expiries.empty() &&
+                  expiries.begin()->deadline <= now;
+       ++i) {
     const Request request = Dequeue(expiries.begin()->request).asked;
     effects.push_back(Refuse(request, WhyWaited(request), options.pass_window));
     std::vector<PoolId> freed;

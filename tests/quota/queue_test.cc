@@ -281,5 +281,20 @@ TEST_F(QueueTest, ExplainSaysWhatStandsInTheWay) {
   EXPECT_EQ(engine_.Explain(TenantId{9}, kPool), std::nullopt);
 }
 
+TEST_F(QueueTest, VeryManyThatExpireTogetherAreDeniedSomeAtATime) {
+  Take(kA, 100);
+  constexpr size_t kMany = 1000;
+  for (size_t i = 0; i < kMany; ++i) Wait(kB, 10, kSecond);
+  Advance(kSecond);
+  size_t events = 0;
+  for (; engine_.waiting() > 0; ++events) {
+    ASSERT_LE(engine_.NextDeadline().value(), now_);
+    const size_t denied = Do(Tick{}).size();
+    ASSERT_GE(denied, 1u);
+    ASSERT_LE(denied, 64u);
+  }
+  EXPECT_GE(events, kMany / 64);
+}
+
 }  // namespace
 }  // namespace gmb::quota
