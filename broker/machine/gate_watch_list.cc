@@ -22,13 +22,16 @@ void GateWatchList::Add(const Session& session) {
   sessions_.try_emplace(session.id, session.gate->cells());
 }
 
-void GateWatchList::Add(const State& state, const Lease& lease) {
+void GateWatchList::Add(const State& state, const Lease& lease,
+                        quota::Instant now) {
   if (!lease.sharing->shared && lease.move->mappings.size() == 1) {
     const Session& holder =
         state.SessionAt(lease.move->mappings.front().session);
     if (holder.group->empty()) return Add(holder);
   }
-  for (const Session* user : UsersOf(state, lease)) Add(*user);
+  for (const Session* user : UsersOf(state, lease)) {
+    if (user->gate->Look(now) == quota::Gate::kActive) Add(*user);
+  }
 }
 
 quota::Nanoseconds GateWatchList::Pause() const {

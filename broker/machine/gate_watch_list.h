@@ -26,8 +26,9 @@ class GateWatchList {
  public:
   static constexpr size_t kAtOnce = 256;  // sessions, in a turn
 
-  // All who use the lease.
-  void Add(const State& state, const Lease& lease);
+  // Of those who use the lease, all who are at work: one that is parked already
+  // would be found so at once, again and again.
+  void Add(const State& state, const Lease& lease, quota::Instant now);
   void Remove(uint64_t session) { sessions_.erase(session); }
   void Clear() { sessions_.clear(); }
   // Whether a request within its guarantee lacks bytes.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace gmb::broker {
 
 std::vector<Session*> MembersOf(const State& state, Session* session) {
@@ -26,28 +28,43 @@ Lease* FindLease(const State& state, const Session& session, uint64_t lease) {
 }
 
 std::vector<Session*> UsersOf(const State& state, const Lease& lease) {
+  const std::vector<Mapping>& mappings = lease.move->mappings;
+  if (mappings.size() == 1)
+    return MembersOf(state, &state.SessionAt(mappings.front().session));
   std::vector<Session*> users;
-  for (const Mapping& mapping : lease.move->mappings) {
+  absl::flat_hash_set<uint64_t> seen;
+  for (const Mapping& mapping : mappings) {
+    // Whose group has been added is in it.
+    if (seen.contains(mapping.session)) continue;
     for (Session* member :
          MembersOf(state, &state.SessionAt(mapping.session))) {
-      if (std::find(users.begin(), users.end(), member) == users.end())
-        users.push_back(member);
+      if (seen.insert(member->id).second) users.push_back(member);
     }
   }
   return users;
 }
 
-quota::Gate GateOver(const State& state, const Lease& lease,
-                     quota::Instant now) {
+quota::Gate GateOver(const State& state, const Lease& lease, quota::Instant now,
+                     GroupGates* groups) {
+  quota::Gate* known = nullptr;
   if (!lease.sharing->shared && lease.move->mappings.size() == 1) {
     const Session& holder =
         state.SessionAt(lease.move->mappings.front().session);
     if (holder.group->empty()) return holder.gate->Look(now);
+    if (groups != nullptr) {
+      const auto [entry, fresh] = groups->known.try_emplace(
+          GroupOf(state, holder), quota::Gate::kClosed);
+      if (!fresh) return std::min(entry->second, holder.gate->Look(now));
+      known = &entry->second;
+    }
   }
   quota::Gate least = lease.move->mappings.empty() ? quota::Gate::kParked
                                                    : quota::Gate::kClosed;
-  for (const Session* user : UsersOf(state, lease))
+  for (const Session* user : UsersOf(state, lease)) {
     least = std::min(least, user->gate->Look(now));
+    if (known != nullptr) ++groups->looks;
+  }
+  if (known != nullptr) *known = least;
   return least;
 }
 

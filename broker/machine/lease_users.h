@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "broker/machine/group_gates.h"
 #include "broker/machine/lease.h"
 #include "broker/machine/session.h"
 #include "broker/machine/state.h"
@@ -26,9 +27,11 @@ namespace gmb::broker {
 // groups that they belong to; each once.
 [[nodiscard]] std::vector<Session*> UsersOf(const State& state,
                                             const Lease& lease);
-// The least parked of its users' gates. Looks at each.
+// The least parked of its users' gates. Looks at each; of a group that is in
+// `groups`, at its holder's alone.
 [[nodiscard]] quota::Gate GateOver(const State& state, const Lease& lease,
-                                   quota::Instant now);
+                                   quota::Instant now,
+                                   GroupGates* groups = nullptr);
 // Whether a scope of the session, or of its group, waits to be let in.
 [[nodiscard]] bool WantsIn(const State& state, Session* session);
 // How often the lease was asked back since the last of them was answered.

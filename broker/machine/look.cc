@@ -61,6 +61,7 @@ void Look::Begin(quota::Demand demand, uint64_t changes) {
   shortlist_.emplace(std::move(demand));
   tenant_ = only_;
   lease_ = {};
+  groups_ = {};
   changes_ = changes;
   plans_on_ = false;
 }
@@ -87,10 +88,16 @@ bool Look::GoOn(const State& state, quota::PoolId pool, quota::Instant now,
       lease_ = *lease;
       if (!costs.budget.any_left()) return false;
       const Lease& one = state.LeaseAt(*lease);
-      costs.budget.Spend(std::max<uint64_t>(one.move->mappings.size(), 1));
-      const quota::LeaseRow row = RowOf(state, one, now);
+      const uint64_t before = groups_.looks;
+      const quota::LeaseRow row = RowOf(state, one, now, &groups_);
+      const uint64_t members = groups_.looks - before;
+      costs.budget.Spend(std::max<uint64_t>(one.move->mappings.size(), 1) +
+                         members);
       shortlist_->Show(row, tenant, now, options);
-      if (row.gate == quota::Gate::kActive) costs.watch.Add(state, one);
+      // Those of a group are watched since it was looked at.
+      const bool known = row.group != quota::GroupId{} && members == 0;
+      if (row.gate == quota::Gate::kActive && !known)
+        costs.watch.Add(state, one, now);
     }
     lease_ = quota::LeaseId{UINT64_MAX};
   }
@@ -107,6 +114,7 @@ void Look::End() {
                  .any_busy = shortlist_->any_busy()};
   seen_ = shortlist_->shown();
   shortlist_.reset();
+  groups_ = {};
   ++times_;
   Merge(added_, &candidates_.leases);
   added_.clear();

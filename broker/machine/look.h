@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/machine/group_gates.h"
 #include "quota/planner.h"
 #include "quota/reclaim.h"
 #include "quota/shortlist.h"
@@ -128,6 +129,7 @@ class Look {
   void End();
 
   std::optional<quota::Shortlist> shortlist_;  // while it is under way
+  GroupGates groups_;                          // likewise
   Candidates candidates_;                      // of the last one
   std::vector<quota::LeaseId> added_;          // during this one
   bool plans_on_ = false;

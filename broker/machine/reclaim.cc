@@ -2,22 +2,23 @@
 // (docs/reclaim.md).
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "broker/machine/lease_users.h"
 #include "broker/machine/reclaim_rows.h"
 #include "broker/machine/reclaimer.h"
-#include "quota/must_find.h"
 #include "quota/planner.h"
-#include "quota/shortlist.h"
 
 namespace gmb::broker {
 namespace {
 
 // A victim that has left its parking place meanwhile may be back soon.
 constexpr quota::Nanoseconds kMissed = std::chrono::milliseconds(5);
+
+// Leases of those that have parked, in one turn; what the others have is looked
+// for slice by slice.
+constexpr size_t kMostParked = 1024;
 
 }  // namespace
 
@@ -87,29 +88,35 @@ void Reclaimer::NoticeShortages(quota::Instant now) {
 }
 
 void Reclaimer::WatchGates(quota::Instant now) {
+  size_t leases = kMostParked;
   for (const uint64_t id : lookout_.Parked(now))
-    OnParked(state_.SessionAt(id), now);
+    OnParked(state_.SessionAt(id), now, &leases);
 }
 
 // Its leases may be taken now: for the requests that lack bytes, plans are made
-// with them beside the finds of the last look. Others are woken.
-void Reclaimer::OnParked(const Session& session, quota::Instant now) {
-  std::map<quota::PoolId, uint64_t> before;
-  for (const auto& [id, pool] : *state_.pools)
-    before[id] = state_.reclaim->gains(id);
-  index_.TouchLeasesOf(session);
+// with them beside the finds of the last look, as long as they are few enough.
+// Others are woken.
+void Reclaimer::OnParked(const Session& session, quota::Instant now,
+                         size_t* leases) {
+  const quota::TenantId tenant = *session.tenant;
   // It may have been the last of its group: then leases of others go as well.
-  if (!session.group->empty()) return;
+  const bool alone = session.group->empty();
+  const bool few = session.leases->size() <= *leases;
+  if (alone && few) *leases -= session.leases->size();
   for (const auto& [id, pool] : *state_.pools) {
-    if (!pool->plan->planned_for.has_value()) continue;
+    if (!state_.reclaim->ListedIn(id).contains(tenant)) continue;
+    const uint64_t before = state_.reclaim->gains(id);
     std::vector<quota::LeaseId> its;
-    for (const quota::LeaseId lease : *session.leases) {
-      if (its.size() > 2 * quota::Shortlist::kLongest) break;
-      if (state_.LeaseAt(lease).request.pool == id) its.push_back(lease);
+    if (alone && few) {
+      for (const quota::LeaseId lease : *session.leases) {
+        if (state_.LeaseAt(lease).request.pool == id) its.push_back(lease);
+      }
+      if (its.empty()) continue;
     }
+    index_.MarkChanged(id, tenant);
+    if (its.empty() || !pool->plan->planned_for.has_value()) continue;
     PoolPlan& plan = pool->plan.Edit({});
-    const bool known = plan.look.Add(
-        its, {quota::MustFind(before, id, "pool"), state_.reclaim->gains(id)});
+    const bool known = plan.look.Add(its, {before, state_.reclaim->gains(id)});
     if (known) plan.replan_at = std::min(plan.replan_at, now);
   }
 }

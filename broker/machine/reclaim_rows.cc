@@ -92,10 +92,11 @@ const Lease* FirstIn(const State& state, const Session& session,
 // Those that have not ended meanwhile.
 void AddLeases(const State& state, const std::vector<quota::LeaseId>& leases,
                quota::Instant now, ReclaimRows* rows) {
+  GroupGates groups;
   for (const quota::LeaseId id : leases) {
     const auto lease = state.leases->find(id);
     if (lease != state.leases->end() && lease->second->reclaim->listed)
-      rows->leases.push_back(RowOf(state, *lease->second, now));
+      rows->leases.push_back(RowOf(state, *lease->second, now, &groups));
   }
 }
 
@@ -142,7 +143,7 @@ void AddTrimmers(const State& state, quota::PoolId pool, quota::Instant now,
 }  // namespace
 
 quota::LeaseRow RowOf(const State& state, const Lease& lease,
-                      quota::Instant now) {
+                      quota::Instant now, GroupGates* groups) {
   const Pool& pool = state.PoolAt(lease.request.pool);
   quota::LeaseRow row;
   row.lease = lease.id;
@@ -150,7 +151,7 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   row.pool = pool.id;
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.request.contents);
-  row.gate = GateOver(state, lease, now);
+  row.gate = GateOver(state, lease, now, groups);
   row.host_room = state.host_books->HasRoom(lease.id);
   row.no_room = lease.request.contents == v1::PRESERVE && !row.host_room &&
                 !state.host_books->HasRoomFor(lease.tenant, lease.bytes);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "broker/machine/group_gates.h"
 #include "broker/machine/state.h"
 #include "quota/planner.h"
 #include "quota/reclaim.h"
@@ -22,9 +23,10 @@ namespace gmb::broker {
 [[nodiscard]] quota::Demand DemandOf(const State& state,
                                      const quota::Shortage& shortage,
                                      quota::Instant now);
-// One lease, as it is now.
+// One lease, as it is now; its group as `groups` has it.
 [[nodiscard]] quota::LeaseRow RowOf(const State& state, const Lease& lease,
-                                    quota::Instant now);
+                                    quota::Instant now,
+                                    GroupGates* groups = nullptr);
 [[nodiscard]] quota::TenantRow TenantRowOf(const State& state,
                                            quota::TenantId tenant,
                                            quota::PoolId pool);

@@ -80,7 +80,8 @@ class Reclaimer {
   bool TakeVictim(const quota::Victim& victim, Turn& turn);
   bool TerminateUsers(const Lease& lease, Turn& turn);
   void ForgetShortage(Pool* pool);
-  void OnParked(const Session& session, quota::Instant now);
+  // `leases`: so many may be looked at still.
+  void OnParked(const Session& session, quota::Instant now, size_t* leases);
   bool ServeOne(StandingDemand* standing, quota::Instant now, Turn& turn);
   bool CarryOutStanding(StandingDemand* standing, const quota::Demand& demand,
                         const Look::Found& found, uint64_t incoming,

@@ -94,5 +94,38 @@ TEST_F(GateWatchListTest, ALimitWatchesItsTenantsGates) {
   EXPECT_EQ(Watched(), 0u);
 }
 
+// One of a group that is parked already would be found so at once, and its
+// leases looked at for nothing, again and again.
+class HalfParkedGroupTest : public GateWatchListTest {
+ protected:
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("owner", {.guarantee = 60});
+    parked = Parked("a", "g");
+    lease = Lease(parked, 40);
+    busy = Active("a", "g");
+    owner = Parked("owner");
+    Ask(owner, 40, {.wait = seconds(60)});
+    RunFor(milliseconds(100));
+  }
+  SimClient* parked = nullptr;
+};
+
+TEST_F(HalfParkedGroupTest, ItIsWatchedForThoseAtWorkAlone) {
+  EXPECT_EQ(Watched(), 1u);
+  const uint64_t looks = LookAt().times();
+  RunFor(seconds(2));
+  EXPECT_EQ(Watched(), 1u);
+  EXPECT_LE(LookAt().times(), looks + 8) << "there is nothing new to be seen";
+}
+
+// Who has none of the leases says nothing about them.
+TEST_F(HalfParkedGroupTest, TheLastOneThatParksIsNoticedSoon) {
+  ASSERT_EQ(Where(lease), "mapped");
+  Park(busy);
+  world.Advance(milliseconds(16));
+  EXPECT_EQ(Where(lease), "evicting");
+}
+
 }  // namespace
 }  // namespace gmb::broker

@@ -115,5 +115,25 @@ TEST_F(LeaseUsersTest, ALeaseIsAskedBackWhileTheRequestForItWaits) {
   EXPECT_TRUE(asked()) << "for who attaches";
 }
 
+TEST_F(LeaseUsersTest, AGroupsGatesAreLookedAtOnceForAllItsLeases) {
+  SimClient* one = Parked("a", "g");
+  SimClient* two = Parked("a", "g");
+  const quota::LeaseId first = Lease(one, 2);
+  const quota::LeaseId second = Lease(two, 2);
+  const quota::LeaseId third = Lease(one, 2);
+  GroupGates groups;
+  for (const quota::LeaseId lease : {first, second, third}) {
+    EXPECT_EQ(GateOver(state(), state().LeaseAt(lease), world.now(), &groups),
+              quota::Gate::kParked);
+  }
+  EXPECT_EQ(groups.looks, 2u);
+  ASSERT_TRUE(Enter(two));
+  const auto over = [&](quota::LeaseId lease) {
+    return GateOver(state(), state().LeaseAt(lease), world.now(), &groups);
+  };
+  EXPECT_EQ(over(second), quota::Gate::kActive) << "the holder's own is read";
+  EXPECT_EQ(over(first), quota::Gate::kParked) << "as it was";
+}
+
 }  // namespace
 }  // namespace gmb::broker
