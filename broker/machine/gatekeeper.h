@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_MACHINE_GATEKEEPER_H_
 #define GMB_BROKER_MACHINE_GATEKEEPER_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -71,11 +72,13 @@ class Gatekeeper {
     std::vector<Lease*> leases;
   };
 
+    uint64_t looks = 0;  // at sessions and leases, to find these
   absl::Status TurnGateOn(Session* session, const std::string& group,
                           Turn& turn);
   absl::Status TurnGateOff(Session* session, Turn& turn);
   [[nodiscard]] Pause PauseOf(Session* session) const;
-  void CheckPause(Session* session, quota::Instant now, Turn& turn);
+  // How much it has looked at.
+  uint64_t CheckPause(Session* session, quota::Instant now, Turn& turn);
   void WithdrawPause(Session* session, const Pause& pause, bool needed,
                      Turn& turn);
   // Whether the lease waited for a pause, and no longer does.

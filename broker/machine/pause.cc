@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "broker/machine/gatekeeper.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
@@ -13,7 +14,13 @@
 namespace gmb::broker {
 namespace {
 
+// Between two rounds: a fiftieth of the time is spent on them at most, unless
+// very many are paused.
 constexpr quota::Nanoseconds kPauseLook = std::chrono::milliseconds(1);
+constexpr quota::Nanoseconds kLongestLook = std::chrono::milliseconds(20);
+constexpr quota::Nanoseconds kAPausedLease = std::chrono::microseconds(2);
+// Of leases and sessions, in one turn.
+constexpr uint64_t kMostLooks = 1024;
 
 // Nobody is paused for a mere borrower, nor kept so when the one whose
 // guarantee it was for has gone.
@@ -44,8 +51,9 @@ void Gatekeeper::StartPause(Lease* lease, quota::Instant until, Turn& turn) {
   }
 }
 
-// Every millisecond: a gate says nothing by itself. And at once when the last
-// request within a guarantee has its bytes, or another lacks some.
+// Every millisecond, or less often if they are many: a gate says nothing by
+// itself. And at once when the last request within a guarantee has its bytes,
+// or another lacks some.
 void Gatekeeper::CheckPauses(Turn& turn) {
   const quota::Instant now = turn.now();
   bool flipped = false;
@@ -54,20 +62,23 @@ void Gatekeeper::CheckPauses(Turn& turn) {
     const bool lacks = LacksWithinGuarantee(state_, id);
     flipped |= std::exchange(pool->guarantee_lacks.Edit({}), lacks) != lacks;
   }
-  uint64_t& next_pause = state_.next_pause.Edit({});
-  if (flipped) next_pause = 0;
+  PauseRound& round = state_.pause_round.Edit({});
+  if (flipped) round.next = 0;
   if (state_.pausing->empty() || (!flipped && now < *state_.pauses_at)) return;
-  while (state_.look_budget->any_left()) {
-    const auto next = state_.pausing->lower_bound(next_pause);
+  if (round.next == 0) round.began_at = round.looks;
+  for (const uint64_t end = round.looks + kMostLooks; round.looks < end;) {
+    const auto next = state_.pausing->lower_bound(round.next);
     if (next == state_.pausing->end()) {
-      next_pause = 0;
-      state_.pauses_at.Edit({}) = now + kPauseLook;
+      const auto looks = static_cast<int64_t>(round.looks - round.began_at);
+      round.next = 0;
+      state_.pauses_at.Edit({}) =
+          now + std::clamp(looks * kAPausedLease, kPauseLook, kLongestLook);
       return;
     }
     // One that it is bound to may end it as well.
     const uint64_t id = *next;
-    next_pause = id + 1;
-    CheckPause(&state_.SessionAt(id), now, turn);
+    round.next = id + 1;
+    round.looks += CheckPause(&state_.SessionAt(id), now, turn);
   }
   state_.pauses_at.Edit({}) = now;  // the next turn goes on
 }
@@ -76,28 +87,40 @@ void Gatekeeper::CheckPauses(Turn& turn) {
 Gatekeeper::Pause Gatekeeper::PauseOf(Session* session) const {
   Pause pause;
   pause.sessions = MembersOf(state_, session);
-  const auto add = [](auto& list, auto* item) {
-    if (std::find(list.begin(), list.end(), item) == list.end())
-      list.push_back(item);
-  };
+  absl::flat_hash_set<const Session*> bound_already(pause.sessions.begin(),
+                                                    pause.sessions.end());
+  absl::flat_hash_set<quota::LeaseId> shared;
   for (size_t i = 0; i < pause.sessions.size(); ++i) {
     const Session* bound = pause.sessions[i];
+    pause.looks += 1 + bound->leases->size();
     for (const quota::LeaseId id : *bound->leases) {
       Lease* lease = &state_.LeaseAt(id);
       if (!*lease->awaits_pause) continue;
-      add(pause.leases, lease);
-      for (Session* user : UsersOf(state_, *lease)) add(pause.sessions, user);
+      // Another's is found with its holder, whose group is bound with it.
+      if (!lease->sharing->shared) {
+        pause.leases.push_back(lease);
+        continue;
+      }
+      if (!shared.insert(id).second) continue;
+      pause.leases.push_back(lease);
+      for (Session* user : UsersOf(state_, *lease)) {
+        if (bound_already.insert(user).second) pause.sessions.push_back(user);
+      }
     }
   }
   return pause;
 }
 
-void Gatekeeper::CheckPause(Session* session, quota::Instant now, Turn& turn) {
+uint64_t Gatekeeper::CheckPause(Session* session, quota::Instant now,
+                                Turn& turn) {
   const Pause pause = PauseOf(session);
+  absl::flat_hash_set<quota::PoolId> asked;
   bool needed = false;
   bool busy = false;
   for (const Lease* lease : pause.leases) {
-    needed |= LacksWithinGuarantee(state_, lease->request.pool);
+    const quota::PoolId pool = lease->request.pool;
+    if (!needed && asked.insert(pool).second)
+      needed = LacksWithinGuarantee(state_, pool);
     // Copied ahead of need, or mapped by one who came back meanwhile.
     busy |= lease->copy->copies > 0 || lease->asked() ||
             lease->move->residence != Residence::kResident;
@@ -119,6 +142,7 @@ void Gatekeeper::CheckPause(Session* session, quota::Instant now, Turn& turn) {
   } else if (!needed || until == quota::Instant::Max() || now >= until) {
     WithdrawPause(session, pause, needed, turn);
   }
+  return pause.looks;
 }
 
 void Gatekeeper::WithdrawPause(Session* session, const Pause& pause,

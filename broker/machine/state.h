@@ -24,6 +24,7 @@
 #include "broker/machine/owed_answers.h"
 #include "broker/machine/owned.h"
 #include "broker/machine/owners.h"
+#include "broker/machine/pause_round.h"
 #include "broker/machine/pool.h"
 #include "broker/machine/reclaim_index.h"
 #include "broker/machine/session.h"
@@ -114,9 +115,9 @@ struct State {
   Owned<std::set<std::tuple<quota::Instant, uint64_t, uint64_t>>, Waker>
       restore_times;
   Owned<std::set<uint64_t>, Gatekeeper> pausing;
-  // The next look at sessions that are paused, and with whom it begins.
+  // The next look at sessions that are paused.
   Owned<quota::Instant, Gatekeeper> pauses_at;
-  Owned<uint64_t, Gatekeeper> next_pause;
+  Owned<PauseRound, Gatekeeper> pause_round;
 
   Owned<std::list<StandingDemand>, Reclaimer> standing;
   Owned<quota::Instant, Reclaimer> standing_at;  // the next look at one

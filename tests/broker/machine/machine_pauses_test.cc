@@ -1,7 +1,9 @@
 // Borrowers that are paused for a guarantee (docs/reclaim.md, "The four
 // steps"; docs/protocol.md, "Pausing").
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_fixture.h"
@@ -230,6 +232,55 @@ TEST_F(MachineNoPausesTest, AnOperatorMayDoWithout) {
   Park(busy);
   RunFor(milliseconds(30));
   EXPECT_EQ(Outcome(owner, id), "granted") << "parked memory is taken";
+}
+
+// Very many are paused, and none of them parks.
+class MachineManyPausesTest : public MachinePausesTest {
+ protected:
+  static constexpr uint64_t kSessions = 200;
+  static constexpr uint64_t kEach = 8;
+  static MachineWorld Wide() {
+    MachineWorld shape{.granules = kSessions * kEach,
+                       .host_granules = kSessions * kEach};
+    shape.options.max_sessions = 2000;
+    return shape;
+  }
+  MachineManyPausesTest() : MachinePausesTest(Wide()) { world.CheckEvery(100); }
+  void SetUp() override {
+    SetTenant("a", {.pause_grace = seconds(60)});
+    SetTenant("owner", {.guarantee = kSessions * kEach});
+    owner = Connect("owner");
+    for (uint64_t i = 0; i < kSessions; ++i) {
+      workers.push_back(Active("a"));
+      for (uint64_t k = 0; k < kEach; ++k) Lease(workers.back(), 1);
+    }
+    Ask(owner, kSessions * kEach, {.wait = seconds(100)});
+    RunFor(seconds(2));
+    ASSERT_GE(state().pausing->size(), kSessions);
+  }
+  [[nodiscard]] uint64_t Looks() const { return state().pause_round->looks; }
+  std::vector<SimClient*> workers;
+};
+
+TEST_F(MachineManyPausesTest, NoTurnLooksAtAllOfThem) {
+  for (int turn = 0; turn < 50; ++turn) {
+    const uint64_t before = Looks();
+    world.AdvanceToDue();
+    EXPECT_LE(Looks() - before, 1100u);
+  }
+}
+
+TEST_F(MachineManyPausesTest, RoundsAreTheFartherApartTheMoreTheyAre) {
+  const uint64_t before = Looks();
+  RunFor(seconds(1));
+  EXPECT_GE(Looks() - before, 50 * kSessions) << "each is looked at";
+  EXPECT_LE(Looks() - before, 600'000u);
+}
+
+TEST_F(MachineManyPausesTest, TheOneThatParksIsTakenSoon) {
+  Park(workers[kSessions / 2]);
+  RunFor(milliseconds(25));
+  EXPECT_GE(Told(workers[kSessions / 2], v1::BrokerMessage::kEvict), 1u);
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+#ifndef GMB_BROKER_MACHINE_PAUSE_ROUND_H_
+#define GMB_BROKER_MACHINE_PAUSE_ROUND_H_
+
+#include <cstdint>
+
+namespace gmb::broker {
+
+// Sessions that are paused are looked at one after the other, some in a turn.
+struct PauseRound {
+  uint64_t next = 0;  // session
+  // At leases and sessions, in all; and when this round began.
+  uint64_t looks = 0;
+  uint64_t began_at = 0;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_PAUSE_ROUND_H_
