@@ -13,18 +13,25 @@ void DebtDesk::Add(const Lease& lease, const Session& session) {
   state_.owed.Edit({}).Add(lease.id, session);
 }
 
+// Only what has changed is looked at: whoever never answers costs nothing.
 void DebtDesk::ForgetPaid(Turn& turn) {
-  for (const OwedAnswers::Key& key : state_.owed->Keys()) {
-    const auto lease = state_.leases->find(key.lease);
-    const Mapping* mapping = lease == state_.leases->end()
-                                 ? nullptr
-                                 : lease->second->MappingOf(key.session);
-    if (mapping != nullptr && mapping->asked && mapping->overdue) continue;
-    const quota::TenantId tenant = state_.owed.Edit({}).Remove(key);
-    // Others of its process and of its tenant may be asked again.
-    index_.MarkChangedEverywhere(tenant);
-    if (state_.owed->OfTenant(tenant) == 0) SoftenAll(tenant, turn);
+  for (const quota::LeaseId id : index_.TakeLate()) {
+    const auto lease = state_.leases->find(id);
+    for (const OwedAnswers::Key& key : state_.owed->KeysOf(id)) {
+      const Mapping* mapping = lease == state_.leases->end()
+                                   ? nullptr
+                                   : lease->second->MappingOf(key.session);
+      if (mapping != nullptr && mapping->asked && mapping->overdue) continue;
+      ForgetOne(key, turn);
+    }
   }
+}
+
+void DebtDesk::ForgetOne(const OwedAnswers::Key& key, Turn& turn) {
+  const quota::TenantId tenant = state_.owed.Edit({}).Remove(key);
+  // Others of its process and of its tenant may be asked again.
+  index_.MarkChangedEverywhere(tenant);
+  if (state_.owed->OfTenant(tenant) == 0) SoftenAll(tenant, turn);
 }
 
 // The tenant owes no answer any more: what was hard for that is soft again.

@@ -4,6 +4,7 @@
 #include "broker/machine/host_desk.h"
 #include "broker/machine/index_keeper.h"
 #include "broker/machine/lease.h"
+#include "broker/machine/owed_answers.h"
 #include "broker/machine/session.h"
 #include "broker/machine/state.h"
 #include "broker/machine/turn.h"
@@ -27,6 +28,7 @@ class DebtDesk {
   void ForgetPaid(Turn& turn);
 
  private:
+  void ForgetOne(const OwedAnswers::Key& key, Turn& turn);
   void SoftenAll(quota::TenantId tenant, Turn& turn);
 
   State& state_;

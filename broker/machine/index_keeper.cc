@@ -55,6 +55,10 @@ void IndexKeeper::Sleep(quota::PoolId pool, quota::TenantId tenant) {
   state_.reclaim.Edit({}).Sleep(pool, tenant);
 }
 
+std::set<quota::LeaseId> IndexKeeper::TakeLate() {
+  return state_.reclaim.Edit({}).TakeLate();
+}
+
 bool IndexKeeper::TakeWoken() { return state_.reclaim.Edit({}).TakeWoken(); }
 
 }  // namespace gmb::broker

@@ -1,6 +1,8 @@
 #ifndef GMB_BROKER_MACHINE_INDEX_KEEPER_H_
 #define GMB_BROKER_MACHINE_INDEX_KEEPER_H_
 
+#include <set>
+
 #include "broker/machine/lease.h"
 #include "broker/machine/session.h"
 #include "broker/machine/state.h"
@@ -33,6 +35,8 @@ class IndexKeeper {
   void Sleep(quota::PoolId pool, quota::TenantId tenant);
   // Whether one that sleeps may be woken; asked once.
   [[nodiscard]] bool TakeWoken();
+  // Leases that were overdue and have changed, or have ended; told once.
+  [[nodiscard]] std::set<quota::LeaseId> TakeLate();
 
  private:
   State& state_;

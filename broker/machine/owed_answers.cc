@@ -46,6 +46,15 @@ std::vector<OwedAnswers::Key> OwedAnswers::Keys() const {
   return keys;
 }
 
+std::vector<OwedAnswers::Key> OwedAnswers::KeysOf(quota::LeaseId lease) const {
+  std::vector<Key> keys;
+  for (auto it = debtors_.lower_bound(Key{lease, 0});
+       it != debtors_.end() && it->first.lease == lease; ++it) {
+    keys.push_back(it->first);
+  }
+  return keys;
+}
+
 uint32_t OwedAnswers::OfProcess(const Session& session) const {
   return Count(of_process_, ProcessOf(session));
 }

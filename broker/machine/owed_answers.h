@@ -30,6 +30,8 @@ class OwedAnswers {
   quota::TenantId Remove(const Key& key);
 
   [[nodiscard]] std::vector<Key> Keys() const;
+  // Those of the lease.
+  [[nodiscard]] std::vector<Key> KeysOf(quota::LeaseId lease) const;
   [[nodiscard]] uint32_t OfProcess(const Session& session) const;
   [[nodiscard]] uint32_t OfTenant(quota::TenantId tenant) const;
 

@@ -60,6 +60,7 @@ void ReclaimIndex::Touch(const State& state, Lease& lease) {
   const bool matters = lease.reclaim->listed || entry.listed || sums.slept_on ||
                        part.listed.contains(lease.tenant);
   const bool leaves = lease.reclaim->listed && (entry.comes || !entry.listed);
+  if (lease.reclaim->overdue || entry.overdue) late_.insert(lease.id);
   if (entry != *lease.reclaim) {
     Unbook(lease, *lease.reclaim);
     Book(lease, entry);
@@ -74,6 +75,7 @@ void ReclaimIndex::Touch(const State& state, Lease& lease) {
 
 void ReclaimIndex::Forget(Lease& lease) {
   const bool listed = lease.reclaim->listed;
+  if (lease.reclaim->overdue) late_.insert(lease.id);
   Unbook(lease, *lease.reclaim);
   lease.reclaim.Edit({}) = {};
   Part& part = parts_[lease.request.pool];

@@ -65,6 +65,10 @@ class ReclaimIndex {
   void Sleep(quota::PoolId pool, quota::TenantId tenant);
   // Whether one that sleeps may be woken; asked once.
   [[nodiscard]] bool TakeWoken() { return std::exchange(woken_, false); }
+  // Leases that were overdue and have changed, or have ended; told once.
+  [[nodiscard]] std::set<quota::LeaseId> TakeLate() {
+    return std::exchange(late_, {});
+  }
 
   // When the next client should have answered, and for which lease.
   [[nodiscard]] quota::Instant answers_due() const {
@@ -97,6 +101,7 @@ class ReclaimIndex {
 
   std::map<quota::PoolId, Part> parts_;
   std::set<std::pair<quota::Instant, quota::LeaseId>> answers_;
+  std::set<quota::LeaseId> late_;
   uint64_t last_change_ = 0;
   bool woken_ = false;
 };

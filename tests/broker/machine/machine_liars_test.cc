@@ -208,5 +208,14 @@ TEST_F(MachineDebtTest, ARefusalSaysThatAnAnswerIsOwed) {
   EXPECT_NE(said.find("does not answer"), std::string::npos) << said;
 }
 
+// Turns go by, and its debt is not looked at in each of them.
+TEST_F(MachineDebtTest, WhoNeverAnswersCostsNothingUntilSomethingChanges) {
+  ASSERT_EQ(state().owed->Keys().size(), 1u);
+  ReclaimIndex index = Index();
+  EXPECT_TRUE(index.TakeLate().empty());
+  Follow(debtor_);
+  EXPECT_TRUE(state().owed->Keys().empty());
+}
+
 }  // namespace
 }  // namespace gmb::broker
