@@ -11,7 +11,10 @@ namespace gmb::broker {
 void Machine::HandleMessage(uint64_t session_id,
                             const v1::ClientMessage& message, Turn& turn) {
   Session* session = state_.sessions->Find(session_id);
-  if (session == nullptr || HandleNotice(session, message, turn)) return;
+  if (session == nullptr || session->talk->ended ||
+      HandleNotice(session, message, turn)) {
+    return;
+  }
   const uint64_t id = message.request_id();
   if (!sessions_.AnswerAgain(session, id, turn))
     HandleRequest(session, id, message, turn);

@@ -29,6 +29,7 @@ quota::Instant ReclaimDue(const State& state) {
 }  // namespace
 
 quota::Instant Machine::NextDue(quota::Instant now) const {
+  if (!state_.ended_sessions->empty()) return now;
   quota::Instant due =
       state_.engine->NextDeadline().value_or(quota::Instant::Max());
   due = std::min(due, ReclaimDue(state_));

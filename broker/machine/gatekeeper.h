@@ -59,6 +59,8 @@ class Gatekeeper {
   void LeaveGroup(Session* session, Turn& turn);
   // The session has ended.
   void Forget(const Session& session);
+  // It has ended, and none of the leases that it still has waits for its pause.
+  void EndPauseOf(Session* session, Turn& turn);
 
   void StartPause(Lease* lease, quota::Instant until, Turn& turn);
   void CheckPauses(Turn& turn);
@@ -70,9 +72,9 @@ class Gatekeeper {
   struct Pause {
     std::vector<Session*> sessions;
     std::vector<Lease*> leases;
+    uint64_t looks = 0;  // at sessions and leases, to find these
   };
 
-    uint64_t looks = 0;  // at sessions and leases, to find these
   absl::Status TurnGateOn(Session* session, const std::string& group,
                           Turn& turn);
   absl::Status TurnGateOff(Session* session, Turn& turn);

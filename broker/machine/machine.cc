@@ -23,7 +23,7 @@ absl::StatusOr<Welcome> Machine::OpenSession(
 void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
                            Turn& turn) {
   Session* session = state_.sessions->Find(session_id);
-  if (session == nullptr) return;
+  if (session == nullptr || session->talk->ended) return;
   SessionEnded ended;
   for (const Session* member : MembersOf(state_, session)) {
     if (member != session) ended.members.push_back(member->id);
@@ -31,22 +31,49 @@ void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
   const std::vector<quota::LeaseId> leases(session->leases->begin(),
                                            session->leases->end());
   gatekeeper_.LeaveGroup(session, turn);
-  // Nothing leads to it any more, before anything else is done.
-  sessions_.Remove(*session, reason, turn);
-  sharing_.ForgetSession(session);
-  gatekeeper_.Forget(*session);
-  waker_.Forget(*session);
-  reclaimer_.Forget(*session);
-  lookout_.Forget(*session);
+  // Nobody can speak for it any more, before anything else is done.
+  const bool stays = leases.size() > state_.options.most_ends_at_once;
+  sessions_.End(session, reason, turn);
+  if (!stays) sessions_.Remove(*session, turn);
+  ended.restoring = session->waking->restoring;
+  Forget(session);
   if (!session->tenant.has_value()) return;
   requests_.ForgetSession(*session, turn);
   for (const quota::LeaseId id : leases) {
     Lease* lease = &state_.LeaseAt(id);
     if (lease->sharing->shared) ended.left.push_back(id);
-    sharing_.Leave(session, lease, /*reuse=*/false, turn);
+    if (!stays || lease->sharing->shared)
+      sharing_.Leave(session, lease, /*reuse=*/false, turn);
   }
-  ended.restoring = session->waking->restoring;
+  // It is counted on at once, so that nobody else has to give way for it.
+  if (stays) {
+    gatekeeper_.EndPauseOf(session, turn);
+    index_.TouchLeasesOf(*session);
+  }
   turn.Queue(std::move(ended));
+}
+
+void Machine::Forget(Session* session) {
+  sharing_.ForgetSession(session);
+  gatekeeper_.Forget(*session);
+  waker_.Forget(session);
+  reclaimer_.Forget(*session);
+  lookout_.Forget(*session);
+}
+
+// Its own leases, one after the other; it goes with the last of them.
+void Machine::EndWhatIsLeft(Turn& turn) {
+  uint64_t most = state_.options.most_ends_at_once;
+  while (!state_.ended_sessions->empty()) {
+    Session* session = &state_.SessionAt(*state_.ended_sessions->begin());
+    for (; most > 0 && !session->leases->empty(); --most) {
+      Lease* lease = &state_.LeaseAt(*session->leases->begin());
+      sharing_.Leave(session, lease, /*reuse=*/false, turn);
+    }
+    if (!session->leases->empty()) return;
+    Forget(session);
+    sessions_.Remove(*session, turn);
+  }
 }
 
 void Machine::OnStream(uint64_t session, Turn& turn) {

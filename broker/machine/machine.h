@@ -63,6 +63,8 @@ class Machine {
   [[nodiscard]] absl::StatusOr<Welcome> OpenSession(
       const PeerIdentity& peer, const std::string& token,
       std::unique_ptr<SessionGate>&& gate, Turn& turn);
+  // What it has comes back at once or, if that is very much, in this turn and
+  // those that follow. Nothing more is done for it.
   void CloseSession(uint64_t session, absl::string_view reason, Turn& turn);
   // It has a new stream.
   void OnStream(uint64_t session, Turn& turn);
@@ -92,6 +94,10 @@ class Machine {
   void Cancel(Session* session, uint64_t client_id, Turn& turn);
   void Release(Session* session, uint64_t client_id, const v1::Release& release,
                Turn& turn);
+  // Nothing leads to it any more.
+  void Forget(Session* session);
+  // Some of what ended sessions still have.
+  void EndWhatIsLeft(Turn& turn);
   // Until nothing is queued.
   void Drain(Turn& turn);
   void React(const quota::Effect& effect, Turn& turn);

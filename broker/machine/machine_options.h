@@ -13,6 +13,8 @@ struct MachineOptions {
   uint64_t max_handles = 32768;  // slabs alive in granted leases, all tenants
   uint32_t max_sessions = 1024;
   uint32_t max_requests_per_session = 1024;  // unanswered at once
+  // Of an ended session's leases, so many come back in one turn.
+  uint32_t most_ends_at_once = 256;
   // Why max_handles or max_sessions are below what was asked for; empty: they
   // are not.
   std::string few_files;

@@ -191,6 +191,12 @@ void Gatekeeper::Forget(const Session& session) {
   state_.pausing.Edit({}).erase(session.id);
 }
 
+void Gatekeeper::EndPauseOf(Session* session, Turn& turn) {
+  if (!session->gate->pausing_until().has_value()) return;
+  gates_.Withdraw(session);
+  EndPause({session}, turn);
+}
+
 void Gatekeeper::OnLeaseLeft(const LeaseLeft& left) {
   const auto lease = state_.leases->find(left.lease);
   if (lease != state_.leases->end()) ForgetPauseOf(lease->second.get());

@@ -29,6 +29,7 @@ struct SessionTalk {
   AnswerLog answers;
   bool terminating = false;  // was sent SIGKILL
   bool dying = false;        // so lately that what it has is on its way back
+  bool ended = false;        // and what it had comes back piece by piece
 };
 
 // Its wait for what was taken. The waker's.

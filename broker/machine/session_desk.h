@@ -31,8 +31,11 @@ class SessionDesk {
   [[nodiscard]] absl::StatusOr<Welcome> OpenSession(
       const PeerIdentity& peer, const std::string& token,
       std::unique_ptr<SessionGate>&& gate, Turn& turn);
+  // Its process has ended: nobody can speak for it, and nobody hears what it is
+  // told. What it has is on its way back.
+  void End(Session* session, absl::string_view reason, Turn& turn);
   // It is found no more. It stays where it is until the turn's end.
-  void Remove(const Session& session, absl::string_view reason, Turn& turn);
+  void Remove(const Session& session, Turn& turn);
   // Whose token it is; `pid` is the process that presents it.
   [[nodiscard]] absl::StatusOr<Caller> Authenticate(absl::string_view token,
                                                     pid_t pid) const;

@@ -26,6 +26,8 @@ class SessionTable {
   [[nodiscard]] uint64_t next_id() const { return next_id_; }
   // A session that was made with that id.
   Session* Add(std::unique_ptr<Session> session);
+  // Its session is not found by it any more.
+  void ForgetToken(const std::string& token) { by_token_.erase(token); }
   // It must be there.
   Placed<Session> Remove(uint64_t id);
 

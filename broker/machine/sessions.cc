@@ -128,22 +128,29 @@ absl::StatusOr<Welcome> SessionDesk::OpenSession(
   return opened;
 }
 
-// Its gate's page is unmapped once the lock is given up.
-void SessionDesk::Remove(const Session& session, absl::string_view reason,
-                         Turn& turn) {
-  turn.Bury(state_.sessions.Edit({}).Remove(session.id));
-  if (const auto killed = state_.terminating->find(session.id);
+void SessionDesk::End(Session* session, absl::string_view reason, Turn& turn) {
+  if (const auto killed = state_.terminating->find(session->id);
       killed != state_.terminating->end()) {
-    state_.dying.Edit({}).erase({killed->second, session.id});
-    state_.terminating.Edit({}).erase(session.id);
+    state_.dying.Edit({}).erase({killed->second, session->id});
+    state_.terminating.Edit({}).erase(session->id);
   }
-  turn.Add(HangUp{session.id, absl::UnavailableError(
-                                  absl::StrCat("session ended: ", reason))});
-  if (!session.tenant.has_value()) return;
-  v1::Event event = NewEvent(state_, "session_closed", session.tenant);
-  event.set_session_id(session.id);
+  state_.sessions.Edit({}).ForgetToken(session->token);
+  state_.ended_sessions.Edit({}).insert(session->id);
+  SessionTalk& talk = session->talk.Edit({});
+  talk.terminating = talk.dying = talk.ended = true;
+  turn.Add(HangUp{session->id, absl::UnavailableError(
+                                   absl::StrCat("session ended: ", reason))});
+  if (!session->tenant.has_value()) return;
+  v1::Event event = NewEvent(state_, "session_closed", session->tenant);
+  event.set_session_id(session->id);
   event.set_message(std::string(reason));
   turn.Publish(std::move(event));
+}
+
+// Its gate's page is unmapped once the lock is given up.
+void SessionDesk::Remove(const Session& session, Turn& turn) {
+  state_.ended_sessions.Edit({}).erase(session.id);
+  turn.Bury(state_.sessions.Edit({}).Remove(session.id));
 }
 
 absl::StatusOr<Caller> SessionDesk::Authenticate(absl::string_view token,
@@ -163,7 +170,7 @@ absl::StatusOr<Caller> SessionDesk::Authenticate(absl::string_view token,
 
 absl::Status SessionDesk::CheckStream(uint64_t session_id) const {
   const Session* session = state_.sessions->Find(session_id);
-  if (session == nullptr) {
+  if (session == nullptr || session->talk->ended) {
     return proto::MakeError(v1::NO_SESSION,
                             "the session has ended: connect again");
   }
@@ -179,7 +186,7 @@ absl::Status SessionDesk::CheckStream(uint64_t session_id) const {
 // answered, a Trim, a pause. The client knows them by their numbers.
 void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {
   Session* session = state_.sessions->Find(session_id);
-  if (session == nullptr) return;
+  if (session == nullptr || session->talk->ended) return;
   for (const quota::LeaseId id : *session->leases) {
     Lease& lease = state_.LeaseAt(id);
     const Mapping& mapping = *lease.MappingOf(session_id);

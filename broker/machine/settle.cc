@@ -84,6 +84,8 @@ void Machine::React(const Fact& fact, Turn& turn) {
 // In this order, each with what follows from it.
 void Machine::DoWhatIsDue(Turn& turn) {
   const quota::Instant now = turn.now();
+  EndWhatIsLeft(turn);
+  Drain(turn);
   pools_.MaintainPools(turn);
   sessions_.CheckDying(now);
   debts_.ForgetPaid(turn);

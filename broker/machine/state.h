@@ -75,6 +75,9 @@ struct State {
   Owned<std::map<uint64_t, quota::Instant>, SessionDesk> terminating;
   // Of these, in time.
   Owned<std::set<std::pair<quota::Instant, uint64_t>>, SessionDesk> dying;
+  // Sessions that have ended and still have leases, which come back some in a
+  // turn.
+  Owned<std::set<uint64_t>, SessionDesk> ended_sessions;
   Owned<SessionGroups, Gates> groups;
 
   Owned<std::map<quota::PoolId, Placed<Pool>>, PoolKeeper> pools;

@@ -381,12 +381,12 @@ void Waker::CancelFor(const std::vector<Session*>& members, Turn& turn) {
     AdvanceOthers(asked, members, turn);
 }
 
-void Waker::Forget(const Session& session) {
-  state_.waking.Edit({}).erase(session.id);
-  for (const auto& [client_id, until] : session.waking->restores)
-    state_.restore_times.Edit({}).erase({until, session.id, client_id});
-  if (session.waking->restoring.has_value())
-    (void)recalls_.End(*session.waking->restoring);
+void Waker::Forget(Session* session) {
+  const SessionWaking waking = std::exchange(session->waking.Edit({}), {});
+  state_.waking.Edit({}).erase(session->id);
+  for (const auto& [client_id, until] : waking.restores)
+    state_.restore_times.Edit({}).erase({until, session->id, client_id});
+  if (waking.restoring.has_value()) (void)recalls_.End(*waking.restoring);
 }
 
 }  // namespace gmb::broker

@@ -51,7 +51,7 @@ class Waker {
   // need the same leases ask anew at once, these sessions when they advance.
   void CancelFor(const std::vector<Session*>& members, Turn& turn);
   // The session has ended.
-  void Forget(const Session& session);
+  void Forget(Session* session);
   void ExpireRestores(Turn& turn);
 
   // --- The engine's answers to Restores, and facts.

@@ -22,6 +22,7 @@ MachineOptions OptionsOf(uint64_t seed) {
   MachineOptions options;
   options.max_handles = 256;
   options.max_sessions = 12;
+  options.most_ends_at_once = 2;
   options.max_requests_per_session = 6;
   options.planner.unmap_grace = std::chrono::milliseconds(200);
   options.planner.kill_grace = std::chrono::milliseconds(300);

@@ -251,5 +251,88 @@ TEST_F(MachineSessionsTest, ABrokerThatStopsTellsAndRefuses) {
   EXPECT_EQ(holder->said.back().draining().remaining().seconds(), 0);
 }
 
+// --- What very many leases leave.
+
+class MachineLargeSessionTest : public MachineFixture {
+ protected:
+  static constexpr uint64_t kLeases = 100;
+  static constexpr uint64_t kAtOnce = 16;
+  static MachineWorld Shape() {
+    MachineWorld shape{.granules = kLeases};
+    shape.options.most_ends_at_once = kAtOnce;
+    return shape;
+  }
+  MachineLargeSessionTest() : MachineFixture(Shape()) {}
+  void SetUp() override {
+    SetTenant("a", {.max_handles = 1000});
+    SetTenant("b", {.max_handles = 1000});
+    large = Parked("a");
+    session = large->session;
+    for (uint64_t i = 0; i < kLeases; ++i) Lease(large, 1);
+  }
+  [[nodiscard]] uint64_t Left() const { return state().leases->size(); }
+
+  SimClient* large = nullptr;
+  uint64_t session = 0;
+};
+
+TEST_F(MachineLargeSessionTest, ItsLeasesComeBackSomeInATurn) {
+  End(large);
+  EXPECT_EQ(Left(), kLeases - kAtOnce);
+  for (uint64_t left = Left(); left > 0; left = Left()) {
+    ASSERT_LE(world.machine().NextDue(world.now()), world.now());
+    world.AdvanceToDue();
+    ASSERT_LT(Left(), left);
+    EXPECT_GE(Left() + kAtOnce, left);
+  }
+  EXPECT_EQ(state().sessions->Find(session), nullptr);
+  EXPECT_TRUE(state().ended_sessions->empty());
+  EXPECT_EQ(Events("lease_reclaimed").size(), kLeases);
+  EXPECT_EQ(Events("session_closed").size(), 1u);
+}
+
+TEST_F(MachineLargeSessionTest, MeanwhileNobodySpeaksForItAndItGetsNothing) {
+  const std::string token = state().SessionAt(session).token;
+  const pid_t pid = state().SessionAt(session).peer.pid;
+  Ask(large, 10, {.wait = seconds(60)});
+  ASSERT_EQ(Waiting(), 1u);
+  End(large);
+  EXPECT_EQ(Waiting(), 0u);
+  EXPECT_EQ(
+      ReasonOf(world.machine().sessions().Authenticate(token, pid).status()),
+      "NO_SESSION");
+  EXPECT_EQ(ReasonOf(world.machine().sessions().CheckStream(session)),
+            "NO_SESSION");
+  const uint64_t left = Left();
+  v1::ClientMessage message;
+  message.set_request_id(1000);
+  message.mutable_acquire()->set_bytes(kGranule);
+  world.Do("message", [&](Turn& turn) {
+    world.machine().HandleMessage(session, message, turn);
+  });
+  EXPECT_LE(Left(), left - kAtOnce) << "no lease more, and some less";
+  world.Do("close", [&](Turn& turn) {
+    world.machine().CloseSession(session, "once more", turn);
+  });
+  EXPECT_EQ(Events("session_closed").size(), 1u);
+}
+
+// Its bytes are counted on: nobody else has to give way.
+TEST_F(MachineLargeSessionTest, NobodyIsEvictedForWhatItLeaves) {
+  SetTenant("owner", {.guarantee = 80});
+  for (uint64_t i = 0; i < 50; ++i)
+    Release(large, quota::LeaseId{large->leases.begin()->first});
+  RunDevice();
+  SimClient* other = Parked("b");
+  const quota::LeaseId lease = Lease(other, 50);
+  SimClient* owner = Connect("owner");
+  End(large);
+  const uint64_t id = Ask(owner, 45, {.wait = seconds(60)});
+  Work();
+  RunFor(milliseconds(100));
+  EXPECT_EQ(Outcome(owner, id), "granted");
+  EXPECT_EQ(Where(lease), "mapped");
+}
+
 }  // namespace
 }  // namespace gmb::broker
