@@ -22,10 +22,13 @@ constexpr absl::Duration kReplayPatience = absl::Seconds(10);
 constexpr absl::Duration kVoidPatience = absl::Milliseconds(500);
 constexpr uint64_t kReplayBytes = uint64_t{2} << 20;
 
-bool IsEmpty(const Slab& slab) {
+// Memory may come back to its tenant with the tenant's own bytes.
+constexpr char kOwnByte = 'r';
+
+bool HasBytesOfOthers(const Slab& slab) {
   const auto* const bytes = static_cast<const char*>(slab.at);
-  return std::all_of(bytes, bytes + slab.bytes,
-                     [](char byte) { return byte == 0; });
+  return std::any_of(bytes, bytes + slab.bytes,
+                     [](char byte) { return byte != 0 && byte != kOwnByte; });
 }
 
 // A session with a lease, and every frame that it has sent so far.
@@ -93,8 +96,8 @@ class Recorded {
         TakeSlabs(socket_, grant->grant().slabs(), &acks_);
     if (!slabs.ok() || acks_.empty()) return false;
     for (const Slab& slab : *slabs) {
-      if (!IsEmpty(slab)) attack_->Count("bytes_of_others");
-      ::memset(slab.at, 'r', slab.bytes);
+      if (HasBytesOfOthers(slab)) attack_->Count("bytes_of_others");
+      ::memset(slab.at, kOwnByte, slab.bytes);
     }
     attack_->Count("recorded");
     return true;
