@@ -62,12 +62,16 @@ class Checker {
   }
 
   // Bytes that a client does not give back count as hard, whatever was promised
-  // to others.
+  // to others. They stay so until its tenant owes no answer, on any device.
   [[nodiscard]] bool HasLiar(const Pool& pool) const {
     for (const auto& [id, lease] : *state_.leases) {
       if (lease->request.pool != pool.id) continue;
       if (lease->life->doomed)
         return true;  // of one who has ended, still copied
+      if (state_.owed->OfTenant(lease->tenant) > 0 &&
+          state_.engine->Lease(id)->hard) {
+        return true;
+      }
       for (const Mapping& mapping : lease->move->mappings) {
         if (mapping.overdue || mapping.refusals > 1) return true;
       }
