@@ -32,10 +32,8 @@ absl::Status StillThere(const State& state, const Tenant& tenant) {
 
 // Leases that have ended, or are about to, and are still being copied.
 bool HasMoving(const State& state, quota::TenantId tenant) {
-  for (const quota::LeaseId id : *state.moving) {
-    if (state.LeaseAt(id).tenant == tenant) return true;
-  }
-  return false;
+  const auto its = state.moving->lower_bound({tenant, quota::LeaseId{}});
+  return its != state.moving->end() && its->first == tenant;
 }
 
 }  // namespace

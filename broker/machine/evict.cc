@@ -52,7 +52,7 @@ void LeaseMover::GoOn(Lease* lease, Turn& turn) {
   } else if (lease->move->residence == Residence::kRestoring) {
     TryEndRestore(lease, turn);
   } else if (!lease->asked()) {
-    state_.moving.Edit({}).erase(lease->id);
+    state_.moving.Edit({}).erase({lease->tenant, lease->id});
   }
   // It may have been the last one that nobody could take it from.
   if (lease->move->residence == Residence::kResident)
@@ -61,7 +61,7 @@ void LeaseMover::GoOn(Lease* lease, Turn& turn) {
 
 void LeaseMover::Doom(Lease* lease, Turn& turn) {
   lease->move.Edit({}).mappings.clear();
-  state_.moving.Edit({}).insert(lease->id);
+  state_.moving.Edit({}).insert({lease->tenant, lease->id});
   index_.Touch(lease);
   if (lease->copy->copies > 0) HostDesk::CancelCopies(*lease, turn);
 }
@@ -71,7 +71,7 @@ void LeaseMover::Forget(Lease* lease) {
     if (Session* session = state_.sessions->Find(mapping.session))
       session->leases.Edit({}).erase(lease->id);
   }
-  state_.moving.Edit({}).erase(lease->id);
+  state_.moving.Edit({}).erase({lease->tenant, lease->id});
 }
 
 void LeaseMover::StartEviction(Lease* lease, quota::Instant answer_by,
@@ -82,7 +82,7 @@ void LeaseMover::StartEviction(Lease* lease, quota::Instant answer_by,
   move.residence = Residence::kEvicting;
   move.move_started = turn.now();
   move.may_terminate = may_terminate;
-  state_.moving.Edit({}).insert(lease->id);
+  state_.moving.Edit({}).insert({lease->tenant, lease->id});
   index_.Touch(lease);
   host_.BeginMove(lease);
   host_.CopyOut(lease, turn);
@@ -149,7 +149,7 @@ void LeaseMover::OnUnmapped(Session* session, const v1::Unmapped& unmapped,
 
 void LeaseMover::TryEndEviction(Lease* lease, Turn& turn) {
   if (lease->copy->copies > 0 || lease->asked()) return;
-  state_.moving.Edit({}).erase(lease->id);
+  state_.moving.Edit({}).erase({lease->tenant, lease->id});
   if (!lease->copy->moved.ok()) {
     // Its contents are where they were; whether it is mapped, `unmapped` says.
     lease->move.Edit({}).residence = Residence::kResident;

@@ -24,7 +24,7 @@ bool LeaseMover::MakeReady(Lease* lease, Session* session, Turn& turn) {
   // Of the same group.
   if (lease->move->residence == Residence::kRestoring) return true;
   if (!lease->sharing->shared || lease->move->torn) return Refill(lease, turn);
-  state_.moving.Edit({}).insert(lease->id);
+  state_.moving.Edit({}).insert({lease->tenant, lease->id});
   AskToMove(lease, lease->move.Edit({}).MappingOf(session->id),
             turn.now() + kMapGrace, turn);
   return true;
@@ -35,7 +35,7 @@ bool LeaseMover::Refill(Lease* lease, Turn& turn) {
   move.residence = Residence::kRestoring;
   move.move_started = turn.now();
   host_.BeginMove(lease);
-  state_.moving.Edit({}).insert(lease->id);
+  state_.moving.Edit({}).insert({lease->tenant, lease->id});
   index_.Touch(lease);
   if (move.torn) host_.CopyIn(lease, turn);
   const bool began = lease->copy->moved.ok();
@@ -59,7 +59,7 @@ void LeaseMover::StartRestore(Lease* lease, Turn& turn) {
   move.residence = Residence::kRestoring;
   move.move_started = turn.now();
   host_.BeginMove(lease);
-  state_.moving.Edit({}).insert(lease->id);
+  state_.moving.Edit({}).insert({lease->tenant, lease->id});
   index_.Touch(lease);
   PublishMove(state_, "restore_started", *lease, {}, "", turn);
   if (pools_.Take(lease, turn)) FillAndMap(lease, turn);
@@ -93,7 +93,7 @@ void LeaseMover::FillAndMap(Lease* lease, Turn& turn) {
 
 void LeaseMover::StayEvicted(Lease* lease, absl::string_view why, Turn& turn) {
   lease->move.Edit({}).residence = Residence::kEvicted;
-  state_.moving.Edit({}).erase(lease->id);
+  state_.moving.Edit({}).erase({lease->tenant, lease->id});
   index_.Touch(lease);
   PublishMove(state_, "restore_failed", *lease, {}, why, turn);
   quota_.Tell(quota::Evicted{lease->id}, turn);
@@ -155,7 +155,7 @@ void LeaseMover::OnSharedMapped(Session* session, Lease* lease,
   if (lease->move->residence == Residence::kRestoring) {
     TryEndRestore(lease, turn);
   } else if (!lease->asked()) {
-    state_.moving.Edit({}).erase(lease->id);
+    state_.moving.Edit({}).erase({lease->tenant, lease->id});
   }
   turn.Queue(LeaseSettled{lease->id});
 }
@@ -174,7 +174,7 @@ void LeaseMover::TryEndRestore(Lease* lease, Turn& turn) {
     host_.Soften(*lease, turn);
   index_.Touch(lease);
   if (!lease->copy->moved.ok()) return UndoRestore(lease, turn);
-  if (!mapping) state_.moving.Edit({}).erase(lease->id);
+  if (!mapping) state_.moving.Edit({}).erase({lease->tenant, lease->id});
   LeaseMove& move = lease->move.Edit({});
   move.residence = Residence::kResident;
   move.torn = false;
@@ -200,7 +200,7 @@ void LeaseMover::UndoRestore(Lease* lease, Turn& turn) {
         turn.now() + quota::Nanoseconds(state_.options.planner.unmap_grace),
         lease->move->may_terminate, turn);
   }
-  state_.moving.Edit({}).erase(lease->id);
+  state_.moving.Edit({}).erase({lease->tenant, lease->id});
   lease->move.Edit({}).residence = Residence::kResident;
   index_.Touch(lease);
 }

@@ -98,8 +98,9 @@ struct State {
   // By their ids, so that a report can go on where it stopped.
   Owned<absl::btree_map<quota::LeaseId, Placed<Lease>>, LeaseDesk> leases;
   // Leases being evicted or restored, and those that have ended and are still
-  // being copied.
-  Owned<std::set<quota::LeaseId>, LeaseMover> moving;
+  // being copied; by tenant.
+  Owned<std::set<std::pair<quota::TenantId, quota::LeaseId>>, LeaseMover>
+      moving;
 
   Owned<SharedNames, Sharing> shared_names;
   // Shared leases that have not ended, dropped ones too; by tenant.
@@ -114,6 +115,8 @@ struct State {
   Owned<AskedBack, Recalls> asked_back;
   // Sessions whose Restores are not answered; sessions being paused.
   Owned<std::set<uint64_t>, Waker> waking;
+  // At leases, to see what a session waits for, in all.
+  Owned<uint64_t, Waker> away_looks;
   // Until when each of those Restores waits: session and request.
   Owned<std::set<std::tuple<quota::Instant, uint64_t, uint64_t>>, Waker>
       restore_times;

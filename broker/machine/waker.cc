@@ -28,11 +28,13 @@ struct Away {
   std::vector<quota::LeaseId> evicted;
   // Unmapped, or not filled; with the session that has it.
   std::vector<std::pair<Lease*, Session*>> unready;
+  uint64_t looks = 0;  // at leases
 };
 
 Away AwayOf(const State& state, const std::vector<Session*>& members) {
   Away away;
   for (Session* member : members) {
+    away.looks += member->leases->size();
     for (const quota::LeaseId id : *member->leases) {
       Lease* lease = &state.LeaseAt(id);
       const Mapping& mapping = *lease->MappingOf(member->id);
@@ -53,6 +55,23 @@ Away AwayOf(const State& state, const std::vector<Session*>& members) {
     }
   }
   return away;
+}
+
+// Whether it moves, for one of these sessions; they are in the order of ids.
+bool MovesFor(const Lease& lease, const std::vector<Session*>& members) {
+  const bool all = lease.move->residence == Residence::kEvicting ||
+                   lease.move->residence == Residence::kRestoring;
+  const std::vector<Mapping>& mappings = lease.move->mappings;
+  return std::any_of(
+      mappings.begin(), mappings.end(), [&](const Mapping& mapping) {
+        const auto member =
+            std::lower_bound(members.begin(), members.end(), mapping.session,
+                             [](const Session* session, uint64_t id) {
+                               return session->id < id;
+                             });
+        return (all || mapping.asked) && member != members.end() &&
+               (*member)->id == mapping.session;
+      });
 }
 
 // In whose name the engine is asked: the member that waits the longest. It
@@ -127,7 +146,9 @@ void Waker::AdvanceRestore(Session* session, Turn& turn) {
     }
     return;
   }
+  if (AnyMoves(members)) return;
   Away away = AwayOf(state_, members);
+  state_.away_looks.Edit({}) += away.looks;
   if (away.moving) return;
   if (away.evicted.empty() && away.unready.empty() && !away.asked_back) {
     for (Session* member : members) Reopen(member, turn);
@@ -141,6 +162,23 @@ void Waker::AdvanceRestore(Session* session, Turn& turn) {
     began &= mover_.MakeReady(lease, user, turn);
   if (began && !away.evicted.empty())
     AskForRestore(members, std::move(away.evicted), turn);
+}
+
+// Each lease that has moved comes here, and all of the session's may be on their
+// way with it: of its tenant's that move, the first one of its own says enough.
+// Where others of them are more than its leases, these are looked at.
+bool Waker::AnyMoves(const std::vector<Session*>& members) {
+  size_t leases = 0;
+  for (const Session* member : members) leases += member->leases->size();
+  const quota::TenantId tenant = *members.front()->tenant;
+  uint64_t& looks = state_.away_looks.Edit({});
+  auto it = state_.moving->lower_bound({tenant, quota::LeaseId{}});
+  for (; leases > 0 && it != state_.moving->end() && it->first == tenant;
+       ++it, --leases) {
+    ++looks;
+    if (MovesFor(state_.LeaseAt(it->second), members)) return true;
+  }
+  return false;
 }
 
 void Waker::AskForRestore(const std::vector<Session*>& members,

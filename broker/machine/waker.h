@@ -64,6 +64,8 @@ class Waker {
  private:
   void AskForRestore(const std::vector<Session*>& members,
                      std::vector<quota::LeaseId> evicted, Turn& turn);
+  // Whether one of their leases is known to be on its way.
+  [[nodiscard]] bool AnyMoves(const std::vector<Session*>& members);
   void AnswerMembers(Session* session, const absl::Status& status, Turn& turn);
   void AnswerRestores(Session* session, const absl::Status& status, Turn& turn);
   void Reopen(Session* session, Turn& turn);

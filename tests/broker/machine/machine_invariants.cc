@@ -126,7 +126,8 @@ class Checker {
     const bool moves = lease.move->residence == Residence::kEvicting ||
                        lease.move->residence == Residence::kRestoring;
     if (moves || lease.asked())
-      Expect(state_.moving->contains(lease.id), name + "it moves, unlisted");
+      Expect(state_.moving->contains({lease.tenant, lease.id}),
+             name + "it moves, unlisted");
     const bool kept = lease.request.contents == v1::PRESERVE;
     if (kept && away && lease.life->state != v1::LeaseInfo::CREATING) {
       Expect(state_.host_books->TrueCopy(lease.id) != nullptr,
@@ -181,7 +182,7 @@ class Checker {
   }
 
   void CheckLists() {
-    for (const quota::LeaseId id : *state_.moving)
+    for (const auto& [tenant, id] : *state_.moving)
       Expect(state_.leases->contains(id), "a lease moves that has ended");
     for (const auto& [tenant, id] : *state_.shared_leases)
       Expect(state_.leases->contains(id),

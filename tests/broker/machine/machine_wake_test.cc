@@ -366,5 +366,40 @@ TEST_F(MachineTwoPoolsTest, WhatWaitsIsBounded) {
   EXPECT_EQ(Outcome(idle, Restore(idle, seconds(60))), "TOO_MANY_REQUESTS");
 }
 
+// Each of a session's leases that has moved asks whether all have.
+class MachineWakesManyTest : public MachineFixture {
+ protected:
+  static constexpr uint64_t kLeases = 200;
+  static MachineWorld Wide() {
+    return {.granules = kLeases, .host_granules = kLeases};
+  }
+  MachineWakesManyTest() : MachineFixture(Wide()) { world.CheckEvery(100); }
+  // So much for all of its leases.
+  static constexpr uint64_t kMost = 20 * kLeases;
+};
+
+TEST_F(MachineWakesManyTest, ThatIsSeenWithoutALookAtAllOfThem) {
+  SetTenant("a");
+  SetTenant("owner", {.guarantee = kLeases});
+  SimClient* client = Parked("a");
+  for (uint64_t i = 0; i < kLeases; ++i) Lease(client, 1);
+  RunFor(seconds(1));
+  SimClient* owner = Connect("owner");
+  const uint64_t id = Ask(owner, kLeases, {.wait = seconds(60)});
+  uint64_t before = *state().away_looks;
+  Work();
+  RunFor(seconds(1));
+  ASSERT_EQ(Outcome(owner, id), "granted");
+  EXPECT_LE(*state().away_looks - before, kMost) << "on their way out";
+  End(owner);
+  Work();
+  before = *state().away_looks;
+  const uint64_t restore = Restore(client, seconds(60));
+  Work();
+  RunFor(seconds(1));
+  ASSERT_EQ(Outcome(client, restore), "restored");
+  EXPECT_LE(*state().away_looks - before, kMost) << "on their way back";
+}
+
 }  // namespace
 }  // namespace gmb::broker
