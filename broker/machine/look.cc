@@ -36,6 +36,7 @@ void Merge(absl::Span<const quota::LeaseId> more,
 
 void LookBudget::BeginTurn(quota::Instant now) {
   left_ = kSlice;
+  taken_ = 0;
   if (now <= at_) return;
   const int64_t earned = std::min<int64_t>((now - at_).count(), 1'000'000'000) *
                          kASecond / 1'000'000'000;

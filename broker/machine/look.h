@@ -30,11 +30,13 @@ struct Candidates {
 };
 
 // How much of the leases is looked at, in leases: so many a second in the long
-// run, and no more than a slice in one turn, so that nobody waits for it.
+// run, and no more than a slice in one turn, so that nobody waits for it; and
+// how many of them are taken in one turn.
 class LookBudget {
  public:
   static constexpr uint64_t kSlice = 256;
   static constexpr int64_t kASecond = 100'000;
+  static constexpr uint64_t kMostTaken = 64;
 
   // At the beginning of a turn.
   void BeginTurn(quota::Instant now);
@@ -49,6 +51,9 @@ class LookBudget {
   // Of the slice.
   [[nodiscard]] bool any_left() const { return left_ > 0; }
   void Spend(uint64_t leases);
+  // Whether one more may be taken in this turn; and that it was.
+  [[nodiscard]] bool MayTake() const { return taken_ < kMostTaken; }
+  void CountTaken() { ++taken_; }
 
  private:
   static constexpr int64_t kMostSaved = 4096;
@@ -56,6 +61,7 @@ class LookBudget {
   quota::Instant at_{};
   int64_t saved_ = kMostSaved;
   uint64_t left_ = kSlice;
+  uint64_t taken_ = 0;
 };
 
 // One demand's knowledge of the leases that may be taken for it. They are

@@ -11,6 +11,8 @@ void Lookout::Spend(uint64_t leases) {
   state_.look_budget.Edit({}).Spend(leases);
 }
 
+void Lookout::CountTaken() { state_.look_budget.Edit({}).CountTaken(); }
+
 bool Lookout::GoOn(Look* look, quota::PoolId pool, quota::Instant now) {
   return look->GoOn(state_, pool, now,
                     {state_.look_budget.Edit({}), state_.gate_watch.Edit({})});

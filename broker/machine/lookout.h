@@ -19,6 +19,8 @@ class Lookout {
 
   void BeginTurn(quota::Instant now);
   void Spend(uint64_t leases);
+  // Of a lease that is being taken.
+  void CountTaken();
   // Whether all have been looked at: see Look::GoOn.
   [[nodiscard]] bool GoOn(Look* look, quota::PoolId pool, quota::Instant now);
   // Sessions that were at work when somebody lacked bytes, and have parked.

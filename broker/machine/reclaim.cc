@@ -38,6 +38,10 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
                     now >= its.replan_at;
   if (is_new) its.look.Forget();
   its.planned_for = planned;
+  if (!state_.look_budget->MayTake()) {
+    its.replan_at = now;  // the next turn goes on
+    return false;
+  }
   if (!its.look.under_way() && !its.look.plans_on()) {
     const uint64_t changes = state_.reclaim->gains(pool->id);
     if (!anew && !its.look.IsDue(changes, now)) return false;
@@ -57,7 +61,7 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
   its.replan_at = quota::Instant::Max();
   if (CarryOut(plan, now, pool, turn)) {
     its.look.PlanOn();
-    its.replan_at = now + kMissed;
+    its.replan_at = state_.look_budget->MayTake() ? now + kMissed : now;
     return true;
   }
   if (looks_on) {
@@ -128,10 +132,13 @@ bool Reclaimer::CarryOut(const quota::Plan& plan, quota::Instant now,
     AskToTrim(target, plan.trim_deadline, turn);
   }
   for (const quota::Victim& victim : plan.victims) {
+    // What is left of the plan is planned for again in the next turn.
+    if (!state_.look_budget->MayTake()) break;
     if (victim.start > now) {
       pool->plan.Edit({}).replan_at =
           std::min(pool->plan->replan_at, victim.start);
     } else if (TakeVictim(victim, turn)) {
+      lookout_.CountTaken();
       taken = true;
     } else {
       pool->plan.Edit({}).replan_at =

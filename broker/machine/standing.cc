@@ -112,6 +112,10 @@ bool Reclaimer::ServeOne(StandingDemand* standing, quota::Instant now,
   demand.last_step = standing->last_step;
   demand.trim_by = standing->trim_by;
   Look& look = standing->look;
+  if (!state_.look_budget->MayTake()) {
+    look.Postpone(now);  // the next turn goes on
+    return false;
+  }
   if (!look.under_way() && !look.plans_on()) {
     if (!state_.look_budget->MayBegin()) {
       look.Postpone(state_.look_budget->NextAfter(now));
@@ -144,7 +148,7 @@ bool Reclaimer::CarryOutStanding(StandingDemand* standing,
       std::exchange(pool->plan.Edit({}).replan_at, replan_at);
   if (taken) {
     standing->look.PlanOn();
-    standing->look.Postpone(now + kLook);
+    standing->look.Postpone(state_.look_budget->MayTake() ? now + kLook : now);
     return false;
   }
   standing->look.Wait(now, trims ? std::min(retry_at, plan.trim_by) : retry_at);

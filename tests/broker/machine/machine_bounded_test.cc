@@ -172,5 +172,43 @@ TEST_F(MachineWaitsForGatesTest, AfterWhatLeavesNobodyLooksAgain) {
   EXPECT_EQ(LookAt().times(), looks);
 }
 
+// What is taken at once is taken some in a turn, and without a pause.
+class MachineTakesManyTest : public MachineBoundedTest {
+ protected:
+  static constexpr uint64_t kParked = 200;
+  MachineTakesManyTest() : MachineBoundedTest(kParked) {
+    world.CheckEvery(100);
+  }
+  void SetUp() override {
+    SetTenant("a");
+    for (uint64_t i = 0; i < kParked; ++i) Lease(Parked("a"), 1);
+    RunFor(std::chrono::seconds(1));
+  }
+  // Until all of them are on their way.
+  void ExpectAllTaken(quota::Nanoseconds within) {
+    const quota::Instant begin = world.now();
+    EXPECT_LE(Taken(), LookBudget::kMostTaken);
+    for (uint64_t taken = Taken(); taken < kParked;) {
+      world.AdvanceToDue();
+      ASSERT_GT(Taken(), taken);
+      EXPECT_LE(Taken() - taken, LookBudget::kMostTaken);
+      taken = Taken();
+    }
+    EXPECT_LE(world.now() - begin, within);
+  }
+  uint64_t Taken() { return Events("evict_started").size(); }
+};
+
+TEST_F(MachineTakesManyTest, ForARequest) {
+  SetTenant("owner", {.guarantee = kParked});
+  Ask(Connect("owner"), kParked, {.wait = std::chrono::hours(1)});
+  ExpectAllTaken(std::chrono::milliseconds(1));
+}
+
+TEST_F(MachineTakesManyTest, ForAnOperator) {
+  Reclaim("a", kParked);
+  ExpectAllTaken(std::chrono::seconds(1));
+}
+
 }  // namespace
 }  // namespace gmb::broker
