@@ -28,37 +28,29 @@ void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
   for (const Session* member : MembersOf(state_, session)) {
     if (member != session) ended.members.push_back(member->id);
   }
-  const std::vector<quota::LeaseId> leases(session->leases->begin(),
-                                           session->leases->end());
+  const bool stays = session->leases->size() > state_.options.most_ends_at_once;
+  std::vector<quota::LeaseId> leave;
+  if (!stays) leave.assign(session->leases->begin(), session->leases->end());
   gatekeeper_.LeaveGroup(session, turn);
   // Nobody can speak for it any more, before anything else is done.
-  const bool stays = leases.size() > state_.options.most_ends_at_once;
   sessions_.End(session, reason, turn);
   if (!stays) sessions_.Remove(*session, turn);
   ended.restoring = session->waking->restoring;
-  Forget(session);
+  ended.left = Forget(session);
   if (!session->tenant.has_value()) return;
   requests_.ForgetSession(*session, turn);
-  for (const quota::LeaseId id : leases) {
-    Lease* lease = &state_.LeaseAt(id);
-    if (lease->sharing->shared) ended.left.push_back(id);
-    if (!stays || lease->sharing->shared)
-      sharing_.Leave(session, lease, /*reuse=*/false, turn);
-  }
-  // It is counted on at once, so that nobody else has to give way for it.
-  if (stays) {
-    gatekeeper_.EndPauseOf(session, turn);
-    index_.TouchLeasesOf(*session);
-  }
+  for (const quota::LeaseId id : stays ? ended.left : leave)
+    sharing_.Leave(session, &state_.LeaseAt(id), /*reuse=*/false, turn);
+  if (stays) gatekeeper_.EndPauseOf(session, turn);
   turn.Queue(std::move(ended));
 }
 
-void Machine::Forget(Session* session) {
-  sharing_.ForgetSession(session);
+std::vector<quota::LeaseId> Machine::Forget(Session* session) {
   gatekeeper_.Forget(*session);
   waker_.Forget(session);
   reclaimer_.Forget(*session);
   lookout_.Forget(*session);
+  return sharing_.ForgetSession(session);
 }
 
 // Its own leases, one after the other; it goes with the last of them.
@@ -71,7 +63,7 @@ void Machine::EndWhatIsLeft(Turn& turn) {
       sharing_.Leave(session, lease, /*reuse=*/false, turn);
     }
     if (!session->leases->empty()) return;
-    Forget(session);
+    (void)Forget(session);
     sessions_.Remove(*session, turn);
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -94,8 +95,8 @@ class Machine {
   void Cancel(Session* session, uint64_t client_id, Turn& turn);
   void Release(Session* session, uint64_t client_id, const v1::Release& release,
                Turn& turn);
-  // Nothing leads to it any more.
-  void Forget(Session* session);
+  // Nothing leads to it any more. The shared leases that it had.
+  std::vector<quota::LeaseId> Forget(Session* session);
   // Some of what ended sessions still have.
   void EndWhatIsLeft(Turn& turn);
   // Until nothing is queued.
@@ -103,6 +104,7 @@ class Machine {
   void React(const quota::Effect& effect, Turn& turn);
   void React(const Fact& fact, Turn& turn);
   void DoWhatIsDue(Turn& turn);
+  void Reclaim(Turn& turn);
 
   State state_;
   // From the bottom to the top.

@@ -32,7 +32,7 @@ class SessionDesk {
       const PeerIdentity& peer, const std::string& token,
       std::unique_ptr<SessionGate>&& gate, Turn& turn);
   // Its process has ended: nobody can speak for it, and nobody hears what it is
-  // told. What it has is on its way back.
+  // told.
   void End(Session* session, absl::string_view reason, Turn& turn);
   // It is found no more. It stays where it is until the turn's end.
   void Remove(const Session& session, Turn& turn);

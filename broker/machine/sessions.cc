@@ -137,7 +137,7 @@ void SessionDesk::End(Session* session, absl::string_view reason, Turn& turn) {
   state_.sessions.Edit({}).ForgetToken(session->token);
   state_.ended_sessions.Edit({}).insert(session->id);
   SessionTalk& talk = session->talk.Edit({});
-  talk.terminating = talk.dying = talk.ended = true;
+  talk.terminating = talk.ended = true;
   turn.Add(HangUp{session->id, absl::UnavailableError(
                                    absl::StrCat("session ended: ", reason))});
   if (!session->tenant.has_value()) return;

@@ -97,6 +97,19 @@ void Machine::DoWhatIsDue(Turn& turn) {
   sharing_.ExpireAttaches(turn);
   reclaimer_.WatchGates(now);
   Drain(turn);
+  Reclaim(turn);
+  operators_.CheckDepartures(now, turn);
+  host_.BackAhead(now, turn);
+  Drain(turn);
+  // A lease that was taken last may have made its session's Restore larger.
+  reclaimer_.NoticeShortages(now);
+}
+
+// Nobody has to give way while ended sessions still have leases: within a few
+// turns these are back.
+void Machine::Reclaim(Turn& turn) {
+  if (!state_.ended_sessions->empty()) return;
+  const quota::Instant now = turn.now();
   for (const auto& [id, pool] : *state_.pools) {
     // Each round serves one request; what it takes is incoming for the next.
     for (int round = 0; round < 16; ++round) {
@@ -107,11 +120,6 @@ void Machine::DoWhatIsDue(Turn& turn) {
   }
   reclaimer_.ServeStanding(now, turn);
   Drain(turn);
-  operators_.CheckDepartures(now, turn);
-  host_.BackAhead(now, turn);
-  Drain(turn);
-  // A lease that was taken last may have made its session's Restore larger.
-  reclaimer_.NoticeShortages(now);
 }
 
 }  // namespace gmb::broker

@@ -83,14 +83,22 @@ void Sharing::EndLease(Lease* lease, bool reuse, Turn& turn) {
   leases_.EndLease(lease->id, reuse, turn);
 }
 
-void Sharing::ForgetSession(Session* session) {
-  const std::vector<quota::LeaseId> leases(session->leases->begin(),
-                                           session->leases->end());
-  for (const quota::LeaseId id : leases) {
-    Lease* lease = &state_.LeaseAt(id);
-    if (lease->sharing->shared) mover_.DropUser(lease, session);
+std::vector<quota::LeaseId> Sharing::ForgetSession(Session* session) {
+  std::vector<quota::LeaseId> left;
+  if (session->leases->size() <= state_.shared_leases->size()) {
+    for (const quota::LeaseId id : *session->leases) {
+      if (state_.LeaseAt(id).sharing->shared) left.push_back(id);
+    }
+  } else if (session->tenant.has_value()) {
+    left = SharedOf(state_, *session->tenant);
+    std::erase_if(left, [&](quota::LeaseId id) {
+      return !session->leases->contains(id);
+    });
   }
+  for (const quota::LeaseId id : left)
+    mover_.DropUser(&state_.LeaseAt(id), session);
   state_.shared_names.Edit({}).ForgetSession(session->id);
+  return left;
 }
 
 void Sharing::Leave(Session* session, Lease* lease, bool reuse, Turn& turn) {

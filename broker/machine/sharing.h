@@ -76,8 +76,9 @@ class Sharing {
   void ExpireAttaches(Turn& turn);
 
   // --- Who leaves.
-  // The session has ended: nothing leads to it any more.
-  void ForgetSession(Session* session);
+  // The session has ended: nothing leads to it any more. The shared leases that
+  // it had.
+  std::vector<quota::LeaseId> ForgetSession(Session* session);
   // The session has it no longer; a shared one stays for those who do.
   void Leave(Session* session, Lease* lease, bool reuse, Turn& turn);
   void Drop(Session* session, uint64_t client_id, const std::string& name,
