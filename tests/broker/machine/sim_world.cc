@@ -384,6 +384,8 @@ void SimWorld::Put(const Publish& publish) {
   v1::Event event = publish.event;
   event.clear_at();
   Note(absl::StrCat("event ", TextOf(event)));
+  // What leaves the device later in the turn is for the next who asks.
+  if (event.kind() == "evicted") refused_.clear();
   events.push_back(std::move(event));
 }
 
