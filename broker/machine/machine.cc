@@ -36,12 +36,12 @@ void Machine::CloseSession(uint64_t session_id, absl::string_view reason,
   sessions_.End(session, reason, turn);
   if (!stays) sessions_.Remove(*session, turn);
   ended.restoring = session->waking->restoring;
+  if (stays) gatekeeper_.EndPauseOf(session, turn);
   ended.left = Forget(session);
   if (!session->tenant.has_value()) return;
   requests_.ForgetSession(*session, turn);
   for (const quota::LeaseId id : stays ? ended.left : leave)
     sharing_.Leave(session, &state_.LeaseAt(id), /*reuse=*/false, turn);
-  if (stays) gatekeeper_.EndPauseOf(session, turn);
   turn.Queue(std::move(ended));
 }
 

@@ -192,8 +192,9 @@ void Gatekeeper::Forget(const Session& session) {
 }
 
 void Gatekeeper::EndPauseOf(Session* session, Turn& turn) {
-  if (!session->gate->pausing_until().has_value()) return;
-  gates_.Withdraw(session);
+  if (state_.pausing->empty()) return;
+  // A pause that has ended in a closed gate: not all that it was for has begun.
+  if (session->gate->pausing_until().has_value()) gates_.Withdraw(session);
   EndPause({session}, turn);
 }
 

@@ -579,6 +579,9 @@ class Run {
     for (const quota::PoolId pool : world_.pools())
       world_.device(pool).SetOutside(0);
     while (!world_.clients().empty()) End(world_.clients().front(), "end");
+    // A tenant whose sessions are not quite gone keeps what it shares.
+    while (!world_.state().ended_sessions->empty() && world_.problem().empty())
+      world_.AdvanceToDue();
     for (const char* tenant : kTenants) {
       world_.Do("end kept", [&](Turn& turn) {
         world_.machine().operators().EndKept(tenant, turn);

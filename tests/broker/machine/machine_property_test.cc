@@ -1,8 +1,12 @@
 // Random runs of the machine: whatever clients, devices and operators do, the
 // books add up, contents are where they should be, and nobody is forgotten.
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_interpreter.h"
 
@@ -62,6 +66,22 @@ TEST(MachinePropertyTest, TheSameEventsGiveTheSameEffects) {
               InterpretMachine(seed, program).trace_sum)
         << "seed " << seed;
   }
+}
+
+// Each input at which machine_fuzz once stopped.
+TEST(MachinePropertyTest, WhatTheFuzzerFoundStaysMended) {
+  int inputs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           GMB_SOURCE_DIR "/tests/broker/machine/found")) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::vector<uint8_t> bytes(std::istreambuf_iterator<char>(file), {});
+    ASSERT_FALSE(bytes.empty()) << entry.path();
+    const MachineRun run =
+        InterpretMachine(bytes.front(), absl::MakeConstSpan(bytes).subspan(1));
+    EXPECT_EQ(run.problem, "") << entry.path() << ", step " << run.steps;
+    ++inputs;
+  }
+  EXPECT_GT(inputs, 0);
 }
 
 }  // namespace

@@ -385,7 +385,8 @@ void SimWorld::Put(const Publish& publish) {
   event.clear_at();
   Note(absl::StrCat("event ", TextOf(event)));
   // What leaves the device later in the turn is for the next who asks.
-  if (event.kind() == "evicted") refused_.clear();
+  if (event.kind() == "evicted" || event.kind() == "lease_reclaimed")
+    refused_.clear();
   events.push_back(std::move(event));
 }
 
