@@ -68,6 +68,7 @@ absl::Status FastConnects(Attack& attack);
 absl::Status FuseFds(Attack& attack);
 absl::Status Guessing(Attack& attack);
 absl::Status Halts(Attack& attack);
+absl::Status HaltsInMoves(Attack& attack);
 absl::Status HoldSessions(Attack& attack);
 absl::Status HopelessRequests(Attack& attack);
 absl::Status InflightCycles(Attack& attack);

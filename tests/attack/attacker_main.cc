@@ -35,6 +35,7 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"fuse_fds", FuseFds},
       {"guessing", Guessing},
       {"halts", Halts},
+      {"halts_in_moves", HaltsInMoves},
       {"hold_sessions", HoldSessions},
       {"hopeless_requests", HopelessRequests},
       {"inflight_cycles", InflightCycles},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/attack/attack.h"
+#include "tests/attack/halt_at.h"
 #include "tests/attack/hand_stream.h"
 #include "tests/attack/own_lease.h"
 #include "tests/attack/own_session.h"
@@ -63,18 +64,20 @@ class Life {
     return absl::InvalidArgumentError("there is no such step");
   }
 
-  void At(const std::string& step) const {
-    if (step != options_.step) return;
-    std::printf("at %s\n", step.c_str());
-    std::fflush(stdout);
-    ::raise(options_.then == "kill" ? SIGKILL : SIGSTOP);
-    ::_exit(0);
-  }
+  void At(const std::string& step) const { HaltAt(options_, step); }
 
   const AttackOptions& options_;
 };
 
 }  // namespace
+
+void HaltAt(const AttackOptions& options, const std::string& step) {
+  if (step != options.step) return;
+  std::printf("at %s\n", step.c_str());
+  std::fflush(stdout);
+  ::raise(options.then == "kill" ? SIGKILL : SIGSTOP);
+  ::_exit(0);
+}
 
 absl::Status Halts(Attack& attack) { return Life(attack.options()).Live(); }
 
