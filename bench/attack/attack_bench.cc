@@ -70,7 +70,15 @@ std::vector<AttackSpec> AllAttacks() {
                            "notices", "hopeless_requests"})
     attacks.push_back({{name, "--connections", "60"}});
   attacks.push_back({{"data_pings", "--greet"}});
-  attacks.push_back({{"replays"}});
+  // Clients that lie, hold on, or are slow.
+  for (const char* name : {"replays", "passed_on", "odd_fds", "inflight_cycles",
+                           "tamper_slabs", "unread_slabs"})
+    attacks.push_back({{name}});
+  attacks.push_back({{"waiting_requests", "--connections", "60"}});
+  for (const char* socket : {"handle.sock", "gmb.sock"})
+    attacks.push_back(
+        {{"single_bytes", "--connections", "64", "--socket", socket}});
+  attacks.push_back({{"single_bytes", "--socket", "gmb.sock", "--greet"}});
   for (const char* name :
        {"continuation_flood", "endless_field", "empty_continuations",
         "cheap_frames", "unknown_token_calls", "rapid_reset", "ping_flood",
