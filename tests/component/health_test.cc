@@ -139,9 +139,10 @@ TEST_F(HealthTest, ReflectionListsTheServices) {
 }
 
 // Each open call of it would cost the broker a thread.
-TEST_F(HealthTest, TenantsHaveNoReflection) {
+TEST_F(HealthTest, TenantsHaveNeitherHealthNorReflection) {
   const auto client = ConnectAs("a");
   ASSERT_NE(client, nullptr);
+  EXPECT_THAT(Ask(TenantDir("a"), kCheck, ""), HasSubstr("admin/gmb.sock"));
   EXPECT_THAT(
       Ask(TenantDir("a"),
           "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
