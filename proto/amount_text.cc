@@ -166,6 +166,11 @@ absl::StatusOr<v1::Amount> ParseAmount(absl::string_view text) {
   return amount;
 }
 
+std::string LikelyMeant(uint64_t bytes) {
+  if (bytes <= 100) return absl::StrCat(bytes, "% or ", bytes, "GiB");
+  return absl::StrCat(bytes, "MiB or ", bytes, "GiB");
+}
+
 std::string FormatBytes(uint64_t bytes) {
   if (bytes < kKi) return absl::StrCat(bytes, " B");
   constexpr std::array<absl::string_view, 6> kNames = {"KiB", "MiB", "GiB",

@@ -25,6 +25,9 @@ namespace gmb::proto {
 // Bytes or a share.
 [[nodiscard]] absl::StatusOr<v1::Amount> ParseAmount(absl::string_view text);
 
+// "75% or 75GiB", for a number of bytes that was likely written without its unit.
+[[nodiscard]] std::string LikelyMeant(uint64_t bytes);
+
 // "60.0 GiB", "512.0 MiB", "17 B": for tables, rounded to one decimal.
 [[nodiscard]] std::string FormatBytes(uint64_t bytes);
 

@@ -21,6 +21,9 @@
 namespace gmb::broker {
 namespace {
 
+// Of every kind of device, and of the host pool: less comes to nothing.
+constexpr uint64_t kLeastGranuleBytes = uint64_t{2} << 20;
+
 template <typename... Parts>
 absl::Status Refuse(absl::string_view text, const Parts&... accepted) {
   return absl::InvalidArgumentError(
@@ -56,6 +59,12 @@ absl::StatusOr<quota::Amount> ParseQuotaAmount(absl::string_view text) {
     return quota::Amount::Fraction(amount.fraction());
   if (amount.bytes() > quota::kMaxPoolBytes)
     return Refuse(text, "an amount is at most 64TiB");
+  if (amount.bytes() > 0 && amount.bytes() < kLeastGranuleBytes) {
+    return Refuse(
+        text, "an amount below ", proto::FormatBytes(kLeastGranuleBytes),
+        " comes to nothing: write ", proto::LikelyMeant(amount.bytes()),
+        ", or 0 if nothing is meant");
+  }
   return quota::Amount::Bytes(amount.bytes());
 }
 

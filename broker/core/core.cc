@@ -219,6 +219,11 @@ absl::Status Core::CheckTenant(const TenantPolicy& policy) const {
   return machine_.operators().CheckTenant(policy);
 }
 
+std::vector<v1::Change> Core::Preview(const TenantPolicy& policy) const {
+  base::MutexLock lock(&mu_);
+  return machine_.operators().Preview(policy);
+}
+
 absl::StatusOr<std::vector<v1::Change>> Core::SetTenant(
     const TenantPolicy& policy) {
   Entered in(this);

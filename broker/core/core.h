@@ -85,9 +85,11 @@ class Core {
   void BeginDrain(absl::Duration deadline);
   [[nodiscard]] uint64_t TenantSessions() const;
 
-  // --- Operators. Check says what Set would refuse; the caller stores the
-  // change durably in between, and serialises operators' changes.
+  // --- Operators. Check says what Set would refuse, Preview what it would take;
+  // the caller stores the change durably in between, and serialises operators'
+  // changes.
   absl::Status CheckTenant(const TenantPolicy& policy) const;
+  std::vector<v1::Change> Preview(const TenantPolicy& policy) const;
   absl::StatusOr<std::vector<v1::Change>> SetTenant(const TenantPolicy& policy);
   absl::Status CheckDeleteTenant(absl::string_view name) const;
   absl::Status DeleteTenant(absl::string_view name);

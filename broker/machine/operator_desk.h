@@ -27,8 +27,9 @@
 
 namespace gmb::broker {
 
-// The changes that operators make: tenants and pools (tenants.cc), tenants on
-// their way out, and the broker's own end (departures.cc). See Core for what
+// The changes that operators make: tenants and pools (tenants.cc, before they
+// are made tenant_checks.cc), tenants on their way out, and the broker's own end
+// (departures.cc). See Core for what
 // each does.
 class OperatorDesk {
  public:
@@ -58,7 +59,11 @@ class OperatorDesk {
       absl::string_view name) const;
   [[nodiscard]] absl::StatusOr<quota::TenantId> IdOf(
       absl::string_view name) const;
+  // Whether an operator's change can be made.
   [[nodiscard]] absl::Status CheckTenant(const TenantPolicy& policy) const;
+  // What it would take from whom, a Change for each pool.
+  [[nodiscard]] std::vector<v1::Change> Preview(
+      const TenantPolicy& policy) const;
   [[nodiscard]] absl::StatusOr<std::vector<v1::Change>> SetTenant(
       const TenantPolicy& policy, Turn& turn);
   [[nodiscard]] absl::Status CheckDeleteTenant(absl::string_view name) const;
@@ -93,6 +98,10 @@ class OperatorDesk {
   void RefuseWaiting(Turn& turn);
 
  private:
+  // Whether all tenants, this one among them, can have what they may. Amounts
+  // that come to nothing fit: stored ones of earlier brokers must not keep
+  // this one from its start.
+  [[nodiscard]] absl::Status CheckFits(const TenantPolicy& policy) const;
   void SeeOff(const Tenant& tenant, quota::Nanoseconds wait, Turn& turn);
   bool KillSessions(const Tenant& tenant, Turn& turn);
 

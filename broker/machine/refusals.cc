@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/amount_text.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -178,6 +179,23 @@ absl::Status RefusalStatus(const quota::Refusal& refusal,
                               "is above 0",
                               {.field = "quota"});
   }
+}
+
+absl::Status ComesToNothing(absl::string_view field,
+                            const quota::Amount& amount,
+                            uint64_t granule_bytes) {
+  const std::string granule =
+      absl::StrCat("less than one granule (", proto::FormatBytes(granule_bytes),
+                   ") comes to nothing: ");
+  const std::string instead =
+      amount.is_fraction()
+          ? absl::StrCat("write a larger share, or 0 if nothing is meant: ",
+                         field, "=", 100 * amount.fraction(), "%")
+          : absl::StrCat("write ", proto::LikelyMeant(amount.bytes()),
+                         ", or 0 if nothing is meant: ", field, "=",
+                         amount.bytes());
+  return proto::MakeError(v1::BAD_REQUEST, absl::StrCat(granule, instead),
+                          {.field = field});
 }
 
 absl::Status NotBroughtBack(const absl::Status& why) {

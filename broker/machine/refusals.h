@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "broker/machine/state.h"
+#include "quota/amount.h"
 #include "quota/effect.h"
 #include "quota/tenant_quota.h"
 
@@ -40,6 +41,10 @@ namespace gmb::broker {
                                         uint64_t bytes);
 // To a Restore, or an Attach, whose lease could not be filled or mapped.
 [[nodiscard]] absl::Status NotBroughtBack(const absl::Status& why);
+// To an operator who wants an amount that is less than one granule.
+[[nodiscard]] absl::Status ComesToNothing(absl::string_view field,
+                                          const quota::Amount& amount,
+                                          uint64_t granule_bytes);
 // Why the engine refuses an operator's change.
 [[nodiscard]] absl::Status RefusalStatus(const quota::Refusal& refusal,
                                          absl::string_view device);

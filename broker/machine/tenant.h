@@ -44,6 +44,8 @@ struct TenantPolicy {
     auto it = device_quotas.find(device);
     return it == device_quotas.end() ? quota : it->second;
   }
+
+  friend bool operator==(const TenantPolicy&, const TenantPolicy&) = default;
 };
 
 struct Tenant {

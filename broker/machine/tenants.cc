@@ -6,7 +6,6 @@
 #include "broker/machine/news.h"
 #include "broker/machine/operator_desk.h"
 #include "broker/machine/refusals.h"
-#include "broker/tenant_name.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -27,34 +26,9 @@ v1::Change ChangeOf(const State& state, quota::TenantId tenant,
 
 }  // namespace
 
-absl::Status OperatorDesk::CheckTenant(const TenantPolicy& policy) const {
-  if (!IsValidTenantName(policy.name)) {
-    return proto::MakeError(v1::BAD_REQUEST, kTenantNameRule,
-                            {.field = "name"});
-  }
-  if (policy.max_handles == 0 || policy.max_sessions == 0) {
-    return proto::MakeError(
-        v1::BAD_REQUEST, "max_handles and max_sessions are at least 1",
-        {.field = policy.max_handles == 0 ? "max_handles" : "max_sessions"});
-  }
-  for (const auto& [device, quota] : policy.device_quotas) {
-    if (state_.FindPool(device) == nullptr) return NoSuchDevice(device);
-  }
-  const Tenant* known = state_.tenants->Find(policy.name);
-  const quota::TenantId id =
-      known != nullptr ? known->id : state_.tenants->next_id();
-  for (const auto& [pool_id, pool] : *state_.pools) {
-    const quota::QuotaSet change{pool_id, id, policy.QuotaOn(pool->uuid())};
-    if (std::optional<quota::Refusal> refusal = state_.engine->Check(change)) {
-      return RefusalStatus(*refusal, pool->uuid());
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<v1::Change>> OperatorDesk::SetTenant(
     const TenantPolicy& policy, Turn& turn) {
-  if (absl::Status checked = CheckTenant(policy); !checked.ok()) return checked;
+  if (absl::Status checked = CheckFits(policy); !checked.ok()) return checked;
   std::vector<v1::Change> changes;
   const bool known = state_.tenants->Find(policy.name) != nullptr;
   const quota::TenantId id = state_.tenants.Edit({}).Set(policy).id;

@@ -6,7 +6,6 @@
 #include "broker/machine/wire_form.h"
 #include "broker/server/event_stream.h"
 #include "broker/server/outside_findings.h"
-#include "broker/server/tenant_change.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -179,59 +178,6 @@ grpc::ServerUnaryReactor* AdminService::ListAudit(
   return OnOperatorsThread(context, [=, this](const AuditRecord&) {
     return Fill(DoListAudit(*request), response);
   });
-}
-
-// The tenant's policy (of a new one, the defaults) with the request's fields
-// put over it.
-absl::StatusOr<TenantPolicy> AdminService::Merge(
-    const v1::SetTenantRequest& request, bool* is_new) const {
-  absl::StatusOr<TenantPolicy> known = core_->GetPolicy(request.name());
-  *is_new = !known.ok();
-  TenantPolicy policy;
-  if (known.ok()) {
-    policy = *std::move(known);
-  } else {
-    policy.name = request.name();
-    policy.quota.limit = quota::Amount::Fraction(1);
-  }
-  std::string device;
-  if (!request.device().empty()) {
-    absl::StatusOr<std::string> resolved =
-        core_->ResolveDevice(request.device());
-    if (!resolved.ok()) return resolved.status();
-    device = *std::move(resolved);
-  }
-  PutOver(request, device, &policy);
-  return policy;
-}
-
-absl::Status AdminService::DoSetTenant(AuditRecord audit,
-                                       const v1::SetTenantRequest& request,
-                                       v1::SetTenantResponse* response) {
-  if (absl::Status checked = CheckQuantities(request); !checked.ok())
-    return checked;
-  bool is_new = false;
-  absl::StatusOr<TenantPolicy> policy = Merge(request, &is_new);
-  if (!policy.ok()) return policy.status();
-  if (absl::Status checked = core_->CheckTenant(*policy); !checked.ok())
-    return checked;
-  if (is_new) {
-    if (absl::Status opened = doors_.open(policy->name); !opened.ok())
-      return opened;
-  }
-  audit.action = "set_tenant";
-  audit.subject = policy->name;
-  audit.detail = request.ShortDebugString();
-  if (absl::Status stored = store_->PutTenant(*policy, audit); !stored.ok()) {
-    if (is_new) (void)doors_.close(policy->name);
-    return stored;
-  }
-  absl::StatusOr<std::vector<v1::Change>> changes = core_->SetTenant(*policy);
-  if (!changes.ok()) return changes.status();
-  for (v1::Change& change : *changes)
-    *response->add_changes() = std::move(change);
-  response->set_made(is_new);
-  return Fill(core_->TenantReport(policy->name), response->mutable_tenant());
 }
 
 absl::Status AdminService::DoResizePool(AuditRecord audit,

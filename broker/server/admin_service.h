@@ -2,6 +2,7 @@
 #define GMB_BROKER_SERVER_ADMIN_SERVICE_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -111,8 +112,18 @@ class AdminService : public v1::Admin::CallbackService {
       grpc::CallbackServerContext* context,
       std::function<absl::Status(const AuditRecord&)> change);
 
-  absl::StatusOr<TenantPolicy> Merge(const v1::SetTenantRequest& request,
-                                     bool* is_new) const;
+  absl::StatusOr<TenantPolicy> Merge(
+      const v1::SetTenantRequest& request,
+      const absl::StatusOr<TenantPolicy>& known) const;
+  absl::StatusOr<TenantPolicy> Former(
+      const v1::SetTenantRequest& request,
+      const absl::StatusOr<TenantPolicy>& known) const;
+  absl::Status ShowPreview(const TenantPolicy& policy,
+                           v1::SetTenantResponse* response) const;
+  absl::Status FillTenant(const std::string& name,
+                          v1::SetTenantResponse* response) const;
+  absl::Status Carry(const AuditRecord& audit, const TenantPolicy& policy,
+                     bool is_known, v1::SetTenantResponse* response);
   absl::Status DoSetTenant(AuditRecord audit,
                            const v1::SetTenantRequest& request,
                            v1::SetTenantResponse* response);
@@ -145,6 +156,8 @@ class AdminService : public v1::Admin::CallbackService {
   const Clock* const clock_;
   const CallAuthenticator* const calls_;
   const TenantDoors doors_;
+  // Of each tenant that was changed: as it was before. The operators' thread's.
+  std::map<std::string, TenantPolicy> former_;
   SerialExecutor operators_;  // last: its work uses the rest
 };
 

@@ -115,6 +115,14 @@ absl::Status CheckQuantities(const v1::SetTenantRequest& request) {
   return checked;
 }
 
+bool NamesMoreThanUndo(const v1::SetTenantRequest& request) {
+  v1::SetTenantRequest rest = request;
+  rest.clear_name();
+  rest.clear_undo();
+  rest.clear_dry_run();
+  return rest.ByteSizeLong() > 0;
+}
+
 void PutOver(const v1::SetTenantRequest& request, const std::string& device,
              TenantPolicy* policy) {
   if (device.empty()) {

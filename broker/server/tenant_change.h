@@ -14,6 +14,9 @@ namespace gmb::broker {
 // core's to say.
 [[nodiscard]] absl::Status CheckQuantities(const v1::SetTenantRequest& request);
 
+// Whether it names anything that is not to be named with undo.
+[[nodiscard]] bool NamesMoreThanUndo(const v1::SetTenantRequest& request);
+
 // Puts what the request names over `policy`; what it leaves out stays as it
 // is, the quotas of single devices included. `device` is the UUID that the
 // request's device resolves to, empty when it names none: the quota of every

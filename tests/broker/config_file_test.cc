@@ -138,7 +138,7 @@ TEST(ConfigFile, ErrorsNameFileLineColumnAndField) {
                       "  guarantee: -1GiB\n")
                 .substr(0, 41),
             "gmb.yaml:5:16: tenants[1].guarantee: a si");
-  EXPECT_THAT(FileError("pool: 90\nmax_handles: x\n"),
+  EXPECT_THAT(FileError("pool: 90%\nmax_handles: x\n"),
               StartsWith("gmb.yaml:2:14: max_handles: write"));
   EXPECT_THAT(FileError("devices:\n  - cuda:0\n  - gpu:1\n"),
               StartsWith("gmb.yaml:3:5: devices[1]: a device is"));
@@ -147,10 +147,29 @@ TEST(ConfigFile, ErrorsNameFileLineColumnAndField) {
       StartsWith("gmb.yaml:2:30: tenants[0].socket.mode: a mode is octal"));
 }
 
+// A unit that was forgotten would be a limit of nothing.
+TEST(ConfigFile, AmountsThatComeToNothingAreRefused) {
+  EXPECT_THAT(FileError("tenants:\n  - {name: a, limit: 75}\n"),
+              AllOf(StartsWith("gmb.yaml:2:22: tenants[0].limit: an amount "
+                               "below 2.0 MiB comes to nothing"),
+                    HasSubstr("write 75% or 75GiB, or 0")));
+  for (const char* const field : {"guarantee", "host_limit"}) {
+    EXPECT_THAT(FileError(absl::StrCat("tenants:\n  - {name: a, ", field,
+                                       ": 2048KB}\n")),
+                HasSubstr(absl::StrCat("tenants[0].", field, ": an amount")));
+  }
+  EXPECT_THAT(FileError("pool: 90\n"), HasSubstr("write 90% or 90GiB"));
+  BrokerConfig config;
+  EXPECT_TRUE(ParseConfigFile(
+                  "tenants:\n  - {name: a, guarantee: 0, limit: 2MiB}\n", "x",
+                  &config)
+                  .ok());
+}
+
 TEST(ConfigFile, AllErrorsAreSaidAtOnce) {
   const std::vector<std::string> lines =
       absl::StrSplit(FileError("pool: lots\nheadroom: 1\ntenants:\n  - name: "
-                               "A\n    weight: 0\n  - limit: 5\n"),
+                               "A\n    weight: 0\n  - limit: 5%\n"),
                      '\n');
   EXPECT_THAT(
       lines,

@@ -77,7 +77,8 @@ TEST_F(DeathTest, AStoppedProcessStallsNobodyAndGoesOnLater) {
   }
   EXPECT_LT(slowest, absl::Seconds(8));
   EXPECT_EQ(Pool().granted_bytes(), 64 * kMiB);
-  EXPECT_EQ(Gmb({"tenant", "set", "a", "--limit", "32MiB"}).exit_code, 0);
+  EXPECT_EQ(Gmb({"tenant", "set", "a", "--limit", "32MiB", "--yes"}).exit_code,
+            0);
   stopped->Signal(SIGCONT);
   EXPECT_TRUE(stopped->AwaitOut("budget")) << stopped->Out();
   stopped->Signal(SIGTERM);
