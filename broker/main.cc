@@ -27,8 +27,6 @@ class StopSignals {
     sigaddset(&set_, SIGINT);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ,
-           SIG_IGN);  // a file that may not grow is an error like a full disk
     signal(SIGHUP, SIG_IGN);  // a lost terminal is no reason to stop
   }
 
@@ -78,6 +76,8 @@ int Main(int argc, char** argv) {
                  std::string(config.status().message()).c_str());
     return kUsage;
   }
+  // A file that may not grow is an error like a full disk.
+  signal(SIGXFSZ, SIG_IGN);
   if (flags.check) return Check(*config) ? kStopped : kFailed;
   ConfigureLog(config->log);
   for (const std::string& warning : config->warnings) {

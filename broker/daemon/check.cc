@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "broker/core/in_process_keeper.h"
+#include "broker/daemon/check_directories.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/pool_setup.h"
 #include "broker/daemon/tenant_setup.h"
@@ -17,6 +21,10 @@
 
 namespace gmb::broker {
 namespace {
+
+void PrintProblem(const absl::Status& status) {
+  std::printf("problem: %s\n", std::string(status.message()).c_str());
+}
 
 // A machine that is to serve host memory alone lacks nothing without a driver.
 void PrintCuda(bool gpu_configured) {
@@ -37,33 +45,56 @@ void PrintCuda(bool gpu_configured) {
   }
 }
 
-// As the broker itself would find at its start, for the tenants of the file.
-bool GuaranteesFit(const BrokerConfig& config,
+// One pool's quotas, of the tenants that fit into it so far.
+using Fitting = std::vector<quota::TenantQuota>;
+
+quota::TenantQuota QuotaIn(const TenantPolicy& policy,
+                           const PreparedPool& pool) {
+  const bool by_name = policy.device_quotas.contains(pool.name);
+  return policy.QuotaOn(by_name ? pool.name : pool.options.worker->info().uuid);
+}
+
+void PrintUnfit(const TenantPolicy& policy, const PreparedPool& pool,
+                const quota::Refusal& refusal) {
+  const std::string& uuid = pool.options.worker->info().uuid;
+  if (refusal.reason == quota::Reason::kOvercommitted) {
+    std::printf(
+        "problem: %s: the guarantees are above the pool by %s: lower them\n",
+        uuid.c_str(), proto::FormatBytes(refusal.deficit_bytes).c_str());
+  } else {
+    std::printf("problem: %s: tenant %s: the guarantee is above the limit\n",
+                uuid.c_str(), policy.name.c_str());
+  }
+}
+
+// As the broker itself would find at its start: of tenants that operators have
+// changed it drops guarantees that do not fit, and says so.
+bool GuaranteesFit(const std::vector<StartingTenant>& tenants,
                    const std::vector<PreparedPool>& pools) {
-  bool fit = true;
+  bool all_fit = true;
   for (const PreparedPool& pool : pools) {
-    const device::DeviceInfo& info = pool.options.worker->info();
-    std::vector<quota::TenantQuota> quotas;
-    for (const TenantConfig& tenant : config.tenants) {
-      const bool by_name = tenant.policy.device_quotas.contains(pool.name);
-      quotas.push_back(tenant.policy.QuotaOn(by_name ? pool.name : info.uuid));
-    }
-    const auto refused = quota::CheckQuotas(quotas, pool.options.target_bytes,
-                                            info.granularity_bytes);
-    if (!refused.has_value()) continue;
-    fit = false;
-    if (refused->refusal.reason == quota::Reason::kOvercommitted) {
-      std::printf(
-          "problem: %s: the guarantees are above the pool by %s: lower them\n",
-          info.uuid.c_str(),
-          proto::FormatBytes(refused->refusal.deficit_bytes).c_str());
-    } else {
-      std::printf("problem: %s: tenant %s: the guarantee is above the limit\n",
-                  info.uuid.c_str(),
-                  config.tenants[refused->index].policy.name.c_str());
+    Fitting fitting;
+    for (const StartingTenant& tenant : tenants) {
+      const TenantPolicy& policy = tenant.config.policy;
+      fitting.push_back(QuotaIn(policy, pool));
+      const auto refused =
+          quota::CheckQuotas(fitting, pool.options.target_bytes,
+                             pool.options.worker->info().granularity_bytes);
+      if (!refused.has_value()) continue;
+      fitting.pop_back();
+      if (tenant.is_stored) {
+        std::printf(
+            "warning: tenant %s would start without the guarantee that an "
+            "operator gave it, which does not fit any more: set it anew with "
+            "`gmb tenant set`\n",
+            policy.name.c_str());
+      } else {
+        all_fit = false;
+        PrintUnfit(policy, pool, refused->refusal);
+      }
     }
   }
-  return fit;
+  return all_fit;
 }
 
 // Whether the memory is there; it is asked for as at a start, but not used.
@@ -77,8 +108,7 @@ bool HostPoolFits(uint64_t bytes) {
   const absl::StatusOr<device::PoolMapping> mapping =
       device::PoolMapping::Create(bytes);
   if (!mapping.ok()) {
-    std::printf("problem: %s\n",
-                std::string(mapping.status().message()).c_str());
+    PrintProblem(mapping.status());
     return false;
   }
   std::printf("host pool: %s, %s\n", proto::FormatBytes(bytes).c_str(),
@@ -102,11 +132,10 @@ void PrintPools(const std::vector<PreparedPool>& pools) {
 
 // Few are served all the same, which a warning says.
 bool FilesCanBeOpened(const BrokerConfig& config,
-                      const std::vector<PreparedPool>& pools) {
-  const absl::StatusOr<FdPlan> plan =
-      PlanFds(config, pools, config.tenants.size());
+                      const std::vector<PreparedPool>& pools, size_t tenants) {
+  const absl::StatusOr<FdPlan> plan = PlanFds(config, pools, tenants);
   if (!plan.ok()) {
-    std::printf("problem: %s\n", std::string(plan.status().message()).c_str());
+    PrintProblem(plan.status());
     return false;
   }
   if (!plan->warning.empty())
@@ -114,19 +143,55 @@ bool FilesCanBeOpened(const BrokerConfig& config,
   return true;
 }
 
-// Of those in the file: what operators have made is in the state directory,
-// which may be another broker's that runs.
-void PrintTenants(const BrokerConfig& config) {
-  std::printf("tenants: %zu\n", config.tenants.size());
+std::vector<StartingTenant> Merge(const BrokerConfig& config,
+                                  const StoredState& stored,
+                                  const std::vector<PreparedPool>& pools) {
+  std::map<std::string, std::string> uuids;
+  for (const PreparedPool& pool : pools)
+    uuids[pool.name] = pool.options.worker->info().uuid;
+  return MergeTenants(config.tenants, stored, uuids);
+}
+
+void PrintTenants(const BrokerConfig& config,
+                  const std::vector<StartingTenant>& tenants) {
+  size_t changed = 0;
   std::set<std::string> names;
-  for (const TenantConfig& tenant : config.tenants)
-    names.insert(tenant.policy.name);
+  for (const StartingTenant& tenant : tenants) {
+    names.insert(tenant.config.policy.name);
+    if (tenant.is_stored) ++changed;
+  }
+  std::printf("tenants: %zu, %zu of them as operators set them\n",
+              tenants.size(), changed);
   const std::string warning =
       DefaultTenantWarning(config.default_tenant, names);
-  if (!warning.empty()) {
-    std::printf("warning: %s; tenants that operators made are not seen here\n",
-                warning.c_str());
+  if (!warning.empty()) std::printf("warning: %s\n", warning.c_str());
+}
+
+bool DirectoriesCanBeUsed(const BrokerConfig& config) {
+  bool ok = true;
+  for (const std::string& path :
+       std::set<std::string>{config.socket_dir, config.state_dir}) {
+    const absl::Status usable = CheckDirectory(path);
+    if (usable.ok()) continue;
+    ok = false;
+    PrintProblem(usable);
   }
+  return ok;
+}
+
+// What operators changed. False: a start would end here.
+bool TakeStored(const BrokerConfig& config, StoredState* stored) {
+  absl::StatusOr<StoredState> read = ReadStored(config.state_dir);
+  if (read.ok()) {
+    *stored = *std::move(read);
+    return true;
+  }
+  if (absl::IsDataLoss(read.status()) && config.fresh_state) {
+    std::puts("warning: the state database is damaged, and would be set aside");
+    return true;
+  }
+  PrintProblem(read.status());
+  return false;
 }
 
 }  // namespace
@@ -138,19 +203,24 @@ bool Check(const BrokerConfig& config) {
                         [](const DeviceConfig& device) {
                           return device.kind != device::DeviceKind::kHost;
                         }));
+  // Each says what it finds.
+  bool ok = DirectoriesCanBeUsed(config);
+  StoredState stored;
+  ok &= TakeStored(config, &stored);
   InProcessKeeper keeper;
   std::atomic<SlabId> slab_ids{1};
   absl::StatusOr<std::vector<PreparedPool>> pools =
-      PreparePools(config, /*stored_targets=*/{}, &keeper, &slab_ids);
+      PreparePools(config, stored.pool_targets, &keeper, &slab_ids);
   if (!pools.ok()) {
-    std::printf("problem: %s\n", std::string(pools.status().message()).c_str());
+    PrintProblem(pools.status());
     return false;
   }
   PrintPools(*pools);
-  PrintTenants(config);
-  // Each says what it finds.
-  bool ok = FilesCanBeOpened(config, *pools);
-  ok &= GuaranteesFit(config, *pools);
+  const std::vector<StartingTenant> tenants = Merge(config, stored, *pools);
+  PrintTenants(config, tenants);
+  ok &= FilesCanBeOpened(config, *pools,
+                         config.tenants.size() + stored.tenants.size());
+  ok &= GuaranteesFit(tenants, *pools);
   ok &= HostPoolFits(config.host_pool_bytes);
   if (!ok) return false;
   std::puts("ok: the broker would start");

@@ -5,8 +5,9 @@
 
 namespace gmb::broker {
 
-// `gmbd --check`: opens every device and says, on standard output, what would
-// be served; false when something would keep the broker from starting.
+// `gmbd --check`: looks at directories and stored changes, opens every device,
+// and says, on standard output, what would be served; false when something would
+// keep the broker from starting. Makes and changes nothing.
 [[nodiscard]] bool Check(const BrokerConfig& config);
 
 }  // namespace gmb::broker

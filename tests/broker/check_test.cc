@@ -2,8 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
+
+#include "broker/daemon/check_directories.h"
+#include "broker/instance_lock.h"
+#include "broker/store/quota_store.h"
+#include "tests/broker/temp_directory.h"
 
 namespace gmb::broker {
 namespace {
@@ -19,16 +28,40 @@ struct Said {
   std::string text;
 };
 
-Said CheckWithHostPool(uint64_t bytes) {
+BrokerConfig ConfigIn(const TempDirectory& directory) {
   BrokerConfig config;
   DeviceConfig device;
   device.name = "host-0";
   device.host_bytes = 16 * kMiB;
   config.devices.push_back(device);
-  config.host_pool_bytes = bytes;
+  config.socket_dir = directory / "run";
+  config.state_dir = directory / "state";
+  return config;
+}
+
+Said Checked(const BrokerConfig& config) {
   testing::internal::CaptureStdout();
   const bool ok = Check(config);
   return {ok, testing::internal::GetCapturedStdout()};
+}
+
+Said CheckWithHostPool(uint64_t bytes) {
+  const TempDirectory directory;
+  BrokerConfig config = ConfigIn(directory);
+  config.host_pool_bytes = bytes;
+  return Checked(config);
+}
+
+// A state directory in which operators gave tenant a this guarantee.
+void Store(const BrokerConfig& config, uint64_t guarantee_bytes) {
+  std::filesystem::create_directories(config.state_dir);
+  TenantPolicy policy;
+  policy.name = "a";
+  policy.quota = {quota::Amount::Bytes(guarantee_bytes),
+                  quota::Amount::Fraction(1), 1};
+  const auto store = QuotaStore::Open(config.state_dir);
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->PutTenant(policy, {}).ok());
 }
 
 TEST(Check, WithoutAHostPoolItSaysWhatThatMeans) {
@@ -50,6 +83,98 @@ TEST(Check, AHostPoolLargerThanTheMachinesMemoryIsAProblem) {
   EXPECT_FALSE(said.ok);
   EXPECT_THAT(said.text, AllOf(HasSubstr("problem: host pool is larger than"),
                                Not(HasSubstr("would start"))));
+}
+
+TEST(Check, NothingIsMadeInTheDirectories) {
+  const TempDirectory directory;
+  const Said said = Checked(ConfigIn(directory));
+  EXPECT_TRUE(said.ok) << said.text;
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(Check, DirectoriesOfAnotherBrokerAreAProblem) {
+  const TempDirectory directory;
+  const BrokerConfig config = ConfigIn(directory);
+  for (const std::string& held : {config.socket_dir, config.state_dir}) {
+    std::filesystem::create_directories(held);
+    {
+      const auto lock = InstanceLock::Acquire(held);
+      ASSERT_TRUE(lock.ok());
+      const Said said = Checked(config);
+      EXPECT_FALSE(said.ok);
+      EXPECT_THAT(said.text,
+                  HasSubstr("problem: another broker uses this directory"));
+    }
+    EXPECT_TRUE(Checked(config).ok);
+  }
+}
+
+TEST(Check, AStateDirectoryThatCannotBeMadeIsAProblem) {
+  const TempDirectory directory;
+  BrokerConfig config = ConfigIn(directory);
+  std::ofstream(directory / "file") << "no directory";
+  config.state_dir = directory / "file/state";
+  const Said said = Checked(config);
+  EXPECT_FALSE(said.ok);
+  EXPECT_THAT(said.text, HasSubstr("problem: not a directory: "));
+}
+
+// As on a full disk: no file may grow.
+TEST(Check, AFullDiskIsAProblem) {
+  const TempDirectory directory;
+  const BrokerConfig config = ConfigIn(directory);
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit full{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  const absl::Status checked = CheckDirectory(config.state_dir);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_THAT(std::string(checked.message()), HasSubstr("cannot write to "));
+}
+
+TEST(Check, ADamagedDatabaseIsAProblemUnlessItIsToBeSetAside) {
+  const TempDirectory directory;
+  BrokerConfig config = ConfigIn(directory);
+  std::filesystem::create_directories(config.state_dir);
+  std::ofstream(config.state_dir + "/gmb.db") << std::string(4096, 'x');
+  const Said said = Checked(config);
+  EXPECT_FALSE(said.ok);
+  EXPECT_THAT(said.text,
+              AllOf(HasSubstr("problem: the broker does not start without"),
+                    HasSubstr("restore " + config.state_dir + "/gmb.db")));
+  config.fresh_state = true;
+  const Said fresh = Checked(config);
+  EXPECT_TRUE(fresh.ok) << fresh.text;
+  EXPECT_THAT(fresh.text, HasSubstr("would be set aside"));
+  EXPECT_EQ(std::filesystem::file_size(config.state_dir + "/gmb.db"), 4096U);
+}
+
+TEST(Check, WhatOperatorsChangedIsLookedAt) {
+  const TempDirectory directory;
+  BrokerConfig config = ConfigIn(directory);
+  Store(config, 12 * kMiB);
+  EXPECT_THAT(Checked(config).text, HasSubstr("tenants: 1, 1 of them as"));
+  // It fits beside no tenant of the file that has more than the rest.
+  TenantConfig b;
+  b.policy.name = "b";
+  b.policy.quota = {quota::Amount::Bytes(8 * kMiB), quota::Amount::Fraction(1),
+                    1};
+  config.tenants.push_back(b);
+  const Said above = Checked(config);
+  EXPECT_FALSE(above.ok);
+  EXPECT_THAT(above.text,
+              HasSubstr("guarantees are above the pool by 4.0 MiB"));
+}
+
+TEST(Check, AStoredGuaranteeThatNoLongerFitsIsSaid) {
+  const TempDirectory directory;
+  const BrokerConfig config = ConfigIn(directory);
+  Store(config, 32 * kMiB);
+  const Said said = Checked(config);
+  EXPECT_TRUE(said.ok);
+  EXPECT_THAT(said.text, HasSubstr("warning: tenant a would start without the "
+                                   "guarantee"));
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+#ifndef GMB_BROKER_DAEMON_CHECK_DIRECTORIES_H_
+#define GMB_BROKER_DAEMON_CHECK_DIRECTORIES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/config/broker_config.h"
+#include "broker/store/quota_store.h"
+
+namespace gmb::broker {
+
+// What a start would find in the directories, for `gmbd --check`. Nothing is
+// made or changed there. An existing lock is held for a moment: a broker that
+// starts then is refused.
+
+// OK: the directory is there or can be made, takes files, and no broker has it.
+[[nodiscard]] absl::Status CheckDirectory(const std::string& path);
+
+// What operators have stored in the directory, read from a copy, so that it is
+// not brought up to date by a check. Nothing is stored where there is no
+// database. Errors are QuotaStore's.
+[[nodiscard]] absl::StatusOr<StoredState> ReadStored(
+    const std::string& state_dir);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_DAEMON_CHECK_DIRECTORIES_H_
