@@ -131,6 +131,7 @@ absl::Status Daemon::StartHandleServer() {
   const auto open =
       [this](const PeerIdentity& peer) -> absl::StatusOr<OpenedSession> {
     absl::StatusOr<OpenedSession> opened = core_->OpenSession(peer);
+    if (!opened.ok()) refusals_.Add(peer, opened.status(), clock_.WallTime());
     if (opened.ok() && peer.origin != Origin::kAdmin) {
       // Before the Welcome: the client connects to gRPC on it.
       admission_.Add(opened->id, {peer.origin, peer.tenant_directory},

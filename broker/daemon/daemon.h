@@ -17,6 +17,7 @@
 #include "broker/core/ticker.h"
 #include "broker/daemon/event_log.h"
 #include "broker/daemon/pool_setup.h"
+#include "broker/daemon/refusal_log.h"
 #include "broker/doors/admission.h"
 #include "broker/gateway/gateway.h"
 #include "broker/server/admin_service.h"
@@ -76,6 +77,7 @@ class Daemon {
   std::atomic<SlabId> slab_ids_{1};
   std::unique_ptr<QuotaStore> store_;
   EventBus events_;
+  RefusalLog refusals_{&events_};                // the handle server's thread's
   std::unique_ptr<device::HostPool> host_pool_;  // null: none
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<Core> core_;

@@ -27,7 +27,9 @@ constexpr absl::string_view kAlarms[] = {
 LogLevel LevelOf(absl::string_view kind) {
   const bool bad = std::find(std::begin(kAlarms), std::end(kAlarms), kind) !=
                    std::end(kAlarms);
-  return bad ? LogLevel::kWarning : LogLevel::kInfo;
+  // A wrong token can be an attack; all of them leave somebody unserved.
+  return bad || kind == "session_refused" ? LogLevel::kWarning
+                                          : LogLevel::kInfo;
 }
 
 void Write(const v1::Event& event) {

@@ -41,7 +41,7 @@ std::string LoggedAsWarning(const std::string& kind) {
 TEST(EventLog, WhatIsWorthAnAlarmIsAWarning) {
   for (const std::string kind :
        {"device_lost", "create_failed", "missing_changed", "evict_failed",
-        "restore_failed", "client_overdue", "terminated"}) {
+        "restore_failed", "client_overdue", "terminated", "session_refused"}) {
     EXPECT_THAT(LoggedAsWarning(kind),
                 HasSubstr(absl::StrCat(" warning ", kind, " message=why\n")));
   }
