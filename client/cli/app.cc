@@ -19,6 +19,7 @@ wrong, 2 wrong usage, 3 no broker answers, 4 memory held wrong contents.)";
 void AddCommands(CLI::App* app, Action* chosen) {
   AddStatusCommand(app, chosen);
   AddTenantCommands(app, chosen);
+  AddQuotaCommand(app, chosen);
   AddSessionCommands(app, chosen);
   AddLeaseCommands(app, chosen);
   AddPoolCommands(app, chosen);

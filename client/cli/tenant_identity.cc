@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/no_answer.h"
 #include "client/session/socket_dir.h"
+#include "proto/error_status.h"
 
 namespace gmb::cli {
 
@@ -38,6 +39,14 @@ absl::StatusOr<std::unique_ptr<Client>> ConnectAsTenant(
                            : socket_dir;
   absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Connect(std::move(options));
+  const bool is_it = client.ok() && (*client)->tenant() == tenant;
+  if (!tenant.empty() && !is_it && tenant.find('/') == std::string::npos) {
+    // A name that was misspelt has no directory.
+    const absl::Status there = internal::CheckTenantIsThere(absl::StrCat(
+        internal::ResolveSocketDir(socket_dir), "/tenants/", tenant));
+    if (!there.ok())
+      return proto::MakeError(v1::NO_SUCH_TENANT, there.message());
+  }
   if (!client.ok()) {
     return NoBroker(client.status(), internal::ResolveSocketDir(socket_dir));
   }

@@ -38,6 +38,8 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
             deadline - absl::Now());
   if (!greeting.ok()) {
     if (GetErrorDetail(greeting.status()).has_value()) return greeting.status();
+    // To be there later is what may be waited for; this may not.
+    GMB_RETURN_IF_ERROR(CheckTenantIsThere(dir.name()));
     return absl::Status(
         greeting.status().code(),
         absl::StrCat("gmb: no greeting from a broker at ", dir.name(), ": ",

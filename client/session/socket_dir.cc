@@ -71,4 +71,28 @@ std::string ResolveSocketDir(const std::string& socket_dir) {
   return dir.ok() ? dir->name() : socket_dir;
 }
 
+bool IsTenantDirectory(const std::string& socket_dir) {
+  const std::filesystem::path dir = socket_dir;
+  std::error_code error;
+  return std::filesystem::is_socket(dir / "handle.sock", error) &&
+         !std::filesystem::exists(dir / "admin", error) &&
+         !std::filesystem::exists(dir / "tenants", error);
+}
+
+absl::Status CheckTenantIsThere(const std::string& socket_dir) {
+  std::filesystem::path dir = socket_dir;
+  if (!dir.has_filename()) dir = dir.parent_path();  // "a/" is a
+  const std::filesystem::path root = dir.parent_path().parent_path();
+  if (dir.parent_path().filename() != "tenants") return absl::OkStatus();
+  std::error_code error;
+  const bool missing = std::filesystem::status(dir, error).type() ==
+                       std::filesystem::file_type::not_found;
+  if (!missing || !std::filesystem::is_socket(root / "handle.sock", error))
+    return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(
+      "gmb: the broker has no tenant ", dir.filename().string(),
+      ": correct the name, or have the operator make it: ", dir.string(),
+      " is not there"));
+}
+
 }  // namespace gmb::internal

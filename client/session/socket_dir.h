@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 
@@ -36,6 +37,15 @@ class SocketDir {
 // The directory that `socket_dir` means: itself, else GMB_SOCKET_DIR, else
 // /run/gmb; made absolute when that is possible.
 [[nodiscard]] std::string ResolveSocketDir(const std::string& socket_dir);
+
+// Whether it is one tenant's own directory, as pods have it mounted: sockets,
+// and neither operators nor tenants below it.
+[[nodiscard]] bool IsTenantDirectory(const std::string& socket_dir);
+
+// DIR/tenants/NAME, where DIR has a broker's sockets, and nothing of that name:
+// NOT_FOUND, which names the tenant. OK: it is none such. A broker makes all its
+// tenants' directories before the sockets in DIR.
+[[nodiscard]] absl::Status CheckTenantIsThere(const std::string& socket_dir);
 
 }  // namespace gmb::internal
 

@@ -41,6 +41,39 @@ def test_quotas_follow_leases(client):
     assert client.quotas()[0].leased_bytes == 0
 
 
+@pytest.mark.parametrize(
+    ("size", "nbytes"),
+    [("3MiB", 4 * MIB), (" 2097152 ", 2 * MIB), ("1.5 gib", None), ("2097.152kb", 2 * MIB)],
+)
+def test_a_size_may_be_text(client, size, nbytes):
+    if nbytes is None:  # more than the pool has
+        with pytest.raises(gmb.Error, match=f"bytes={3 << 29}"):
+            client.acquire(size)
+        return
+    with client.acquire(size) as lease:
+        assert lease.size_bytes == nbytes
+
+
+@pytest.mark.parametrize(
+    ("size", "error"),
+    [(1.5, TypeError), (None, TypeError), ("1.5", ValueError), ("-1GiB", ValueError),
+     ("much", ValueError), ("1GiBB", ValueError), ("", ValueError), ("50%", ValueError)],
+)
+def test_what_is_no_size_is_refused_in_words(client, size, error):
+    with pytest.raises(error, match="write whole bytes, or text such as") as caught:
+        client.acquire(size)
+    assert repr(size) in str(caught.value)
+
+
+def test_an_unknown_tenant_is_named_and_nothing_to_wait_for(broker):
+    # Whoever tries again as long as it is UnavailableError must not do so for ever.
+    with pytest.raises(gmb.NotFoundError, match="the broker has no tenant bacth"):
+        gmb.connect(broker.socket_dir, tenant="bacth")
+    broker.stop()
+    with pytest.raises(gmb.UnavailableError):
+        gmb.connect(broker.socket_dir, tenant="bacth")
+
+
 def test_a_lease_holds_bytes(client):
     with client.acquire(4 * MIB, contents=gmb.Contents.RESIDENT) as lease:
         assert len(lease) == lease.size_bytes == 4 * MIB

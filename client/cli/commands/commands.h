@@ -17,6 +17,7 @@ void AddTenantCommands(CLI::App* app, Action* chosen);
 void AddSessionCommands(CLI::App* app, Action* chosen);
 void AddLeaseCommands(CLI::App* app, Action* chosen);
 void AddPoolCommands(CLI::App* app, Action* chosen);
+void AddQuotaCommand(CLI::App* app, Action* chosen);
 void AddReclaimCommand(CLI::App* app, Action* chosen);
 void AddAuditCommand(CLI::App* app, Action* chosen);
 void AddWatchCommand(CLI::App* app, Action* chosen);

@@ -1,6 +1,7 @@
 // `gmb doctor`: says what is wrong here and in the broker, and what to do.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,9 @@
 #include "client/cli/admin_client.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/findings.h"
+#include "client/cli/own_quota.h"
+#include "client/cli/text/text.h"
+#include "client/cli/views/quota_view.h"
 #include "client/session/socket_dir.h"
 #include "gmb/error.h"
 
@@ -46,6 +50,30 @@ absl::StatusOr<Findings> AskBroker(const std::string& socket_dir,
   return findings;
 }
 
+// The same in a tenant's own directory, as one of its processes: the rest is
+// for operators.
+absl::StatusOr<Findings> AskAsTenant(const std::string& socket_dir) {
+  GMB_ASSIGN_OR_RETURN(const v1::QuotaReport report,
+                       AskOwnQuota(socket_dir, "", ClientOptions()));
+  Findings findings = {MakeFinding(
+      v1::Finding::OK, "broker",
+      absl::StrCat("gmbd answers; this directory is tenant ", report.tenant(),
+                   "'s own: `gmb quota` shows what it has"))};
+  for (const v1::QuotaView& view : report.quotas()) {
+    const std::vector<std::string> reasons = Reasons(view);
+    for (const std::string& reason : reasons) {
+      findings.push_back(
+          MakeFinding(v1::Finding::WARNING, view.device(), reason));
+    }
+    if (!reasons.empty()) continue;
+    findings.push_back(MakeFinding(
+        v1::Finding::OK, view.device(),
+        absl::StrCat(SizeText(view.obtainable_bytes()),
+                     " can be had at once, all up to the tenant's limit")));
+  }
+  return findings;
+}
+
 // Why the broker was not asked. That only operators may is no problem.
 v1::Finding NotAsked(const absl::Status& status) {
   const bool no_operator =
@@ -57,11 +85,13 @@ v1::Finding NotAsked(const absl::Status& status) {
 }
 
 absl::StatusOr<ExitCode> Doctor(Context& context) {
-  Findings findings =
-      CheckSockets(internal::ResolveSocketDir(context.socket_dir));
+  const std::string dir = internal::ResolveSocketDir(context.socket_dir);
+  Findings findings = CheckSockets(dir);
   bool gpu_expected = MachineHasGpu();
   const absl::StatusOr<Findings> of_broker =
-      AskBroker(context.socket_dir, &gpu_expected);
+      internal::IsTenantDirectory(dir)
+          ? AskAsTenant(dir)
+          : AskBroker(context.socket_dir, &gpu_expected);
   Append(of_broker.ok() ? *of_broker : Findings{NotAsked(of_broker.status())},
          &findings);
   Append(CheckDriver(internal::ProbeDevices(), gpu_expected), &findings);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/text/text.h"
+#include "client/session/socket_dir.h"
 
 namespace gmb::cli {
 namespace {
@@ -163,6 +164,8 @@ Findings CheckSockets(const std::string& socket_dir) {
       CheckDirectory(socket_dir, info),
       CheckSocket(socket_dir + "/handle.sock", "tenants' handles"),
       CheckSocket(socket_dir + "/gmb.sock", "tenants' gRPC")};
+  // Operators' sockets are not in it, and are nothing to who has it mounted.
+  if (internal::IsTenantDirectory(socket_dir)) return findings;
   const Findings of_operators = CheckOperators(socket_dir);
   findings.insert(findings.end(), of_operators.begin(), of_operators.end());
   return findings;

@@ -6,13 +6,20 @@
 #include "absl/time/clock.h"
 #include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/quota_command.h"
 #include "client/cli/views/status_view.h"
+#include "client/session/socket_dir.h"
 #include "gmb/error.h"
 
 namespace gmb::cli {
 namespace {
 
+// In a tenant's own directory its own quota is all that there is to see.
 absl::StatusOr<ExitCode> ShowStatus(Context& context) {
+  if (internal::IsTenantDirectory(
+          internal::ResolveSocketDir(context.socket_dir))) {
+    return ShowOwnQuota(context, "", ClientOptions());
+  }
   return CallAndPrint(
       context, &AdminClient::GetStatus, v1::GetStatusRequest(),
       [&](const v1::GetStatusResponse& status, const AdminClient& client) {

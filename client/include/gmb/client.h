@@ -42,7 +42,8 @@ struct SharedLease {
 //   FAILED_PRECONDITION  this process was forked, or this build or machine
 //                        lacks the device
 //   RESOURCE_EXHAUSTED   this process ran out of memory or file descriptors
-//   NOT_FOUND            this process cannot see the device
+//   NOT_FOUND            this process cannot see the device; from Connect: the
+//                        broker has no tenant of the socket directory's name
 //   INTERNAL             the driver failed, or the broker broke the protocol
 //
 // Breaks. If the gRPC stream breaks while the handle socket lives, the library

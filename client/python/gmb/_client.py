@@ -161,7 +161,7 @@ class Client:
 
     def acquire(
         self,
-        nbytes: int,
+        nbytes: int | str,
         *,
         device: str | None = None,
         wait: float | None = 0.0,
@@ -172,7 +172,7 @@ class Client:
         share_as: str | None = None,
         keep: bool = False,
     ) -> Lease:
-        """Leases `nbytes`, rounded up, as one contiguous range. All or nothing.
+        """Leases `nbytes` (or "1.5GiB"), rounded up, as one contiguous range. All or nothing.
 
         `device` is a UUID; without one it is the broker's only device. `wait` is
         for how many seconds the request may stand in the broker's queue: with 0
@@ -237,7 +237,7 @@ class Client:
     def shared(
         self,
         name: str,
-        nbytes: int,
+        nbytes: int | str,
         fill: Callable[[Lease], None],
         *,
         device: str | None = None,
@@ -255,8 +255,9 @@ class Client:
         `fill` returns, the device has to be done with it: synchronise. All but `fill` is
         bounded by `wait`.
         """
+        size = byte_count(nbytes)
         return _shared.attach_or_fill(
-            self, name, nbytes, fill, device, wait, keep, access_from, on_waiting, cancel
+            self, name, size, fill, device, wait, keep, access_from, on_waiting, cancel
         )
 
     def drop(self, name: str) -> None:

@@ -21,6 +21,7 @@ from ctypes import (
 )
 from pathlib import Path
 
+from gmb import _sizes
 from gmb._errors import make_error
 
 ABI_MAJOR = 0
@@ -229,11 +230,12 @@ def milliseconds(seconds: float | None) -> int:
     return -int(-min(seconds, 1e9) * 1000 // 1)
 
 
-def byte_count(count: int, what: str = "a size") -> int:
+def byte_count(count: int | str, what: str = "a size") -> int:
     """For the C interface, whose numbers ctypes would cut to 64 bits without a word."""
-    if count < 0:
+    whole = _sizes.whole_bytes(count, what)
+    if whole < 0:
         raise ValueError(f"gmb: {what} is below 0")
-    return min(count, 2**64 - 1)  # more than any lease or device has
+    return min(whole, 2**64 - 1)  # more than any lease or device has
 
 
 def encode(text: str | os.PathLike[str] | None) -> bytes | None:
