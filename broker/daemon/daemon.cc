@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/host_pool_setup.h"
+#include "broker/daemon/store_setup.h"
 #include "broker/daemon/tenant_setup.h"
 #include "broker/log/logging.h"
 #include "broker/make_directories.h"
@@ -47,20 +47,8 @@ absl::Status Daemon::OpenStore() {
   } else if (config_.state_dir != config_.socket_dir) {
     return lock.status();
   }
-  absl::StatusOr<std::unique_ptr<QuotaStore>> store =
-      QuotaStore::Open(config_.state_dir);
-  if (absl::IsDataLoss(store.status()) && config_.fresh_state) {
-    GMB_ASSIGN_OR_RETURN(std::string aside,
-                         QuotaStore::SetAside(config_.state_dir, absl::Now()));
-    LogEvent(
-        LogLevel::kWarning, "state_set_aside",
-        {{"path", aside},
-         {"message",
-          "the database was damaged; starting without operators' changes"}});
-    store = QuotaStore::Open(config_.state_dir);
-  }
-  if (!store.ok()) return store.status();
-  store_ = *std::move(store);
+  GMB_ASSIGN_OR_RETURN(store_,
+                       OpenQuotaStore(config_.state_dir, config_.fresh_state));
   GMB_ASSIGN_OR_RETURN(stored_, store_->Load());
   return absl::OkStatus();
 }

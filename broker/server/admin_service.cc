@@ -6,6 +6,7 @@
 #include "broker/machine/wire_form.h"
 #include "broker/server/event_stream.h"
 #include "broker/server/outside_findings.h"
+#include "broker/server/state_findings.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -135,6 +136,7 @@ grpc::ServerUnaryReactor* AdminService::Diagnose(
   return OnOperatorsThread(context, [=, this](const AuditRecord&) {
     *response = core_->Diagnose();
     AddOutsideFindings(*core_, response);
+    AddStateFindings(*store_, response);
     return absl::OkStatus();
   });
 }

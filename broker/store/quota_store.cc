@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/status_macros.h"
+#include "broker/log/logging.h"
 
 namespace gmb::broker {
 namespace {
@@ -28,6 +29,17 @@ bool Storable(const quota::Amount& amount) {
          static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 }
 
+// Refused changes are the operator's to see; that the disk refuses them is for
+// all who look after the broker.
+void LogNotWritten(const AuditRecord& record, const absl::Status& why) {
+  LogEvent(LogLevel::kError, "state_not_written",
+           {{"action", record.action},
+            {"subject", record.subject},
+            {"operator", record.operator_name},
+            {"detail", record.detail},
+            {"message", why.message()}});
+}
+
 absl::Status TooLarge() {
   return absl::InvalidArgumentError("an amount is above 2^63 - 1 bytes");
 }
@@ -37,13 +49,16 @@ absl::Status TooLarge() {
 template <typename Change>
 absl::Status QuotaStore::Commit(const AuditRecord& audit,
                                 const Change& change) {
-  base::MutexLock lock(&mu_);
-  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
-  absl::Status done = change();
-  if (!done.ok()) return done;
-  done = AddAudit(audit);
-  if (!done.ok()) return done;
-  return transaction.Commit();
+  const absl::Status done = [&]() -> absl::Status {
+    base::MutexLock lock(&mu_);
+    GMB_ASSIGN_OR_RETURN(Transaction transaction,
+                         Transaction::Begin(&database_));
+    GMB_RETURN_IF_ERROR(change());
+    GMB_RETURN_IF_ERROR(AddAudit(audit));
+    return transaction.Commit();
+  }();
+  if (!done.ok() && !absl::IsInvalidArgument(done)) LogNotWritten(audit, done);
+  return done;
 }
 
 absl::Status QuotaStore::PutTenant(const TenantPolicy& policy,
@@ -78,9 +93,13 @@ absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
 
 absl::Status QuotaStore::Audit(const AuditRecord& record,
                                absl::FunctionRef<absl::Status()> act) {
-  GMB_ASSIGN_OR_RETURN(const int64_t id, WriteAudit(record));
+  const absl::StatusOr<int64_t> id = WriteAudit(record);
+  if (!id.ok()) {
+    LogNotWritten(record, id.status());
+    return absl::IsResourceExhausted(id.status()) ? act() : id.status();
+  }
   absl::Status done = act();
-  if (!done.ok()) TakeOutAudit(id).IgnoreError();
+  if (!done.ok()) TakeOutAudit(*id).IgnoreError();
   return done;
 }
 

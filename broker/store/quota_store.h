@@ -59,6 +59,12 @@ class QuotaStore {
   static absl::StatusOr<std::string> SetAside(const std::string& directory,
                                               absl::Time now);
 
+  // A file was there, with nothing in it: not even what a new one gets. What
+  // was stored there, if anything was, is lost.
+  [[nodiscard]] bool found_empty() const { return found_empty_; }
+  // Whether the disk takes changes now.
+  [[nodiscard]] absl::Status CheckDisk() const;
+
   absl::StatusOr<StoredState> Load();
 
   absl::Status PutTenant(const TenantPolicy& policy, const AuditRecord& audit);
@@ -70,7 +76,8 @@ class QuotaStore {
   // decides and acts, once the record is on the disk, and not without: so
   // nothing is done that is not listed. The record of an action that `act`
   // refuses is taken out again. It stays listed only where the disk fails, or
-  // the broker ends, in between.
+  // the broker ends, in between. On a full disk it is done all the same, since
+  // that is what operators do in trouble; the log has the record then.
   absl::Status Audit(const AuditRecord& record,
                      absl::FunctionRef<absl::Status()> act);
 
@@ -80,7 +87,10 @@ class QuotaStore {
                                                      int64_t before = 0);
 
  private:
-  explicit QuotaStore(Database database) : database_(std::move(database)) {}
+  QuotaStore(std::string directory, bool found_empty, Database database)
+      : directory_(std::move(directory)),
+        found_empty_(found_empty),
+        database_(std::move(database)) {}
 
   // `change` and the audit record, or neither.
   template <typename Change>
@@ -107,6 +117,8 @@ class QuotaStore {
   absl::Status LoadUids(TenantPolicy* policy)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const std::string directory_;
+  const bool found_empty_;
   base::Mutex mu_;
   Database database_ ABSL_GUARDED_BY(mu_);
 };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
+#include "broker/store/disk_probe.h"
 #include "broker/store/quota_store.h"
 #include "broker/store/schema.h"
 
@@ -56,6 +57,9 @@ absl::Status Rename(const std::string& from, const std::string& to) {
 absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
     const std::string& directory) {
   const std::string path = directory + kFile;
+  struct stat info {};
+  const bool found_empty = ::lstat(path.c_str(), &info) == 0 &&
+                           S_ISREG(info.st_mode) && info.st_size == 0;
   absl::Status ready = MakeFile(path);
   if (!ready.ok()) return ready;
   GMB_ASSIGN_OR_RETURN(Database database, Database::Open(path));
@@ -71,8 +75,11 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
                      ready.message()));
   }
   if (!ready.ok()) return ready;
-  return std::unique_ptr<QuotaStore>(new QuotaStore(std::move(database)));
+  return std::unique_ptr<QuotaStore>(
+      new QuotaStore(directory, found_empty, std::move(database)));
 }
+
+absl::Status QuotaStore::CheckDisk() const { return ProbeDisk(directory_); }
 
 absl::StatusOr<std::string> QuotaStore::SetAside(const std::string& directory,
                                                  absl::Time now) {

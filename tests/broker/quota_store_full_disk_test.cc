@@ -1,4 +1,5 @@
 // A full disk, played by a small tmpfs and by a limit on the size of files.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +19,8 @@
 
 namespace gmb::broker {
 namespace {
+
+using ::testing::HasSubstr;
 
 AuditRecord RecordOf(const std::string& action, const std::string& subject) {
   return {absl::UnixEpoch(), "uid 0, pid 4711 (gmb)", action, subject, ""};
@@ -58,6 +61,13 @@ std::string FillUntilRefused(QuotaStore* store, int* stored) {
       return std::string(put.message());
     if (put.message().find("full") == std::string::npos)
       return std::string(put.message());
+    // What changes nothing stored is done all the same.
+    bool done = false;
+    const absl::Status audited = store->Audit(record, [&] {
+      done = true;
+      return absl::OkStatus();
+    });
+    if (!audited.ok() || !done) return "an action was refused";
     const auto state = store->Load();
     if (!state.ok()) return std::string(state.status().message());
     if (state->tenants.size() != static_cast<size_t>(i))
@@ -82,6 +92,7 @@ TEST_F(QuotaStoreOnFullDisk, AFullDiskIsSaidAndLosesNothing) {
     std::string problem = FillUntilRefused(store->get(), &stored);
     if (!problem.empty()) return problem;
     if (stored < 10) return "it filled at once";
+    if ((*store)->CheckDisk().ok()) return "it passes for one with room";
     // A start on the full disk works, or says so; nothing is overwritten.
     store->reset();
     store = QuotaStore::Open(directory_.path());
@@ -122,6 +133,7 @@ TEST_F(QuotaStoreOnFullDisk, AFirstStartOnAFullDiskIsRefusedClearly) {
 }
 
 TEST_F(QuotaStoreOnFullDisk, ALimitOnFileSizesIsLikeAFullDisk) {
+  testing::internal::CaptureStderr();
   const int code = InChild([this]() -> std::string {
     ::signal(SIGXFSZ, SIG_IGN);
     auto store = QuotaStore::Open(directory_.path());
@@ -131,8 +143,11 @@ TEST_F(QuotaStoreOnFullDisk, ALimitOnFileSizesIsLikeAFullDisk) {
     int stored = 0;
     return FillUntilRefused(store->get(), &stored);
   });
+  const std::string log = testing::internal::GetCapturedStderr();
   if (code == 77) GTEST_SKIP() << "no limit on file sizes here";
-  EXPECT_EQ(code, 0);
+  EXPECT_EQ(code, 0) << log;
+  EXPECT_THAT(log,
+              HasSubstr("error state_not_written action=set_tenant subject=x"));
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+// The broker's start: operators' changes, and what became of them.
+#include "broker/daemon/store_setup.h"
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "broker/log/logging.h"
+
+namespace gmb::broker {
+namespace {
+
+// By whom, as far as a start can know.
+absl::Status AuditStart(QuotaStore* store, const std::string& action,
+                        const std::string& detail) {
+  AuditRecord record;
+  record.at = absl::Now();
+  record.operator_name =
+      absl::StrCat("uid ", ::getuid(), ", pid ", ::getpid(), " (gmbd)");
+  record.action = action;
+  record.detail = detail;
+  return store->Audit(record, [] { return absl::OkStatus(); });
+}
+
+absl::StatusOr<std::unique_ptr<QuotaStore>> BeginAnew(
+    const std::string& state_dir) {
+  GMB_ASSIGN_OR_RETURN(const std::string aside,
+                       QuotaStore::SetAside(state_dir, absl::Now()));
+  LogEvent(LogLevel::kWarning, "state_set_aside",
+           {{"path", aside},
+            {"message",
+             "the database was damaged; starting without operators' changes"}});
+  GMB_ASSIGN_OR_RETURN(std::unique_ptr<QuotaStore> store,
+                       QuotaStore::Open(state_dir));
+  GMB_RETURN_IF_ERROR(AuditStart(store.get(), "fresh_state", aside));
+  return store;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
+    const std::string& state_dir, bool fresh_state) {
+  absl::StatusOr<std::unique_ptr<QuotaStore>> store =
+      QuotaStore::Open(state_dir);
+  if (absl::IsDataLoss(store.status()) && fresh_state)
+    return BeginAnew(state_dir);
+  if (!store.ok() || !(*store)->found_empty()) return store;
+  // A start that failed before it wrote anything leaves such a file as well, so
+  // it is no reason to refuse this one.
+  LogEvent(LogLevel::kWarning, "state_empty",
+           {{"path", state_dir + "/gmb.db"},
+            {"message",
+             "the database was empty; starting without operators' changes. If "
+             "there were some, stop the broker and restore a backup"}});
+  GMB_RETURN_IF_ERROR(AuditStart(store->get(), "empty_state", ""));
+  return store;
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,15 @@
+#ifndef GMB_BROKER_SERVER_STATE_FINDINGS_H_
+#define GMB_BROKER_SERVER_STATE_FINDINGS_H_
+
+#include "broker/store/quota_store.h"
+#include "gmb/v1/admin.pb.h"
+
+namespace gmb::broker {
+
+// Adds that operators' changes cannot be stored now, if so. Waits for the disk:
+// never call it on gRPC's threads or under a lock.
+void AddStateFindings(const QuotaStore& store, v1::DiagnoseResponse* response);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_STATE_FINDINGS_H_
