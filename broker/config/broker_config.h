@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,8 @@ struct BrokerConfig {
   absl::Duration drain_deadline = absl::Seconds(30);
   LogOptions log;
 
+  // The names of the settings that the file gives, "devices" among them.
+  std::set<std::string> in_file;
   std::vector<std::string> warnings;  // to be logged
 };
 

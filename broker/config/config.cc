@@ -1,6 +1,8 @@
 // The broker's start: defaults, file and flags become one configuration.
 #include "broker/config/config.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "broker/config/settings.h"
 #include "broker/config/values.h"
 #include "ipc/socket_path.h"
+#include "proto/amount_text.h"
 
 namespace gmb::broker {
 namespace {
@@ -45,6 +48,36 @@ bool ApplyDevices(const Flags& flags, BrokerConfig* config, Errors* errors) {
     }
   }
   return all_ok;
+}
+
+// Who changes the file and sees nothing of it should know why.
+void WarnOfOverrides(const Flags& flags, BrokerConfig* config) {
+  const auto warn = [config](absl::string_view flag, absl::string_view name) {
+    config->warnings.push_back(
+        absl::StrCat(flag, " on the command line wins over ", name,
+                     " in the file: leave one of them out"));
+  };
+  for (const Setting& setting : Settings()) {
+    if (flags.settings.contains(setting.name) &&
+        config->in_file.contains(setting.name))
+      warn(setting.Flag(), setting.name);
+  }
+  if (!flags.devices.empty() && config->in_file.contains("devices"))
+    warn("--device", "devices");
+}
+
+// It is used as it comes, so it would be missed only when much is leased.
+void WarnOfLargeHostDevices(BrokerConfig* config) {
+  uint64_t wanted = config->host_pool_bytes;
+  for (const DeviceConfig& device : config->devices)
+    wanted += device.host_bytes;
+  const uint64_t memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (wanted <= memory) return;
+  config->warnings.push_back(absl::StrCat(
+      "the host devices and the host pool are ", proto::FormatBytes(wanted),
+      ", and this machine has ", proto::FormatBytes(memory),
+      " of memory: when more is leased than there is, processes are killed"));
 }
 
 void CheckThatDevicesAreGiven(const BrokerConfig& config, Errors* errors) {
@@ -152,6 +185,8 @@ absl::StatusOr<BrokerConfig> LoadConfig(const Flags& flags) {
     CheckSocketPaths(config, &errors);
     WarnOfIdleSettings(&config);
     WarnOfIdleHostLimits(&config);
+    WarnOfOverrides(flags, &config);
+    WarnOfLargeHostDevices(&config);
   }
   if (!errors.empty())
     return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));

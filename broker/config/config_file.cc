@@ -70,10 +70,12 @@ void ReadRoot(const YAML::Node& root, const std::string& directory,
     if (setting.flag_only) continue;
     const std::optional<std::string> text = map.TakeText(setting.name);
     if (!text.has_value()) continue;
+    config->in_file.insert(setting.name);
     const absl::Status applied = setting.apply(*text, config);
     if (!applied.ok()) map.AddError(setting.name, applied.message());
   }
   if (const auto devices = map.Take("devices")) {
+    config->in_file.insert("devices");
     for (const YamlValue& device : ListOf(*devices, errors))
       ReadDevice(device, errors, config);
   }

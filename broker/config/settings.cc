@@ -26,6 +26,11 @@ absl::Status PutPath(absl::string_view text, std::string* path) {
   if (text.empty() || text.find('\0') != absl::string_view::npos) {
     return absl::InvalidArgumentError("write the path of a directory");
   }
+  // A shell would make it a home directory, and in a file there is none.
+  if (text.front() == '~') {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "write the path in full: ~ is not expanded here; got ", Shown(text)));
+  }
   *path = std::string(text);
   while (path->size() > 1 && path->back() == '/') path->pop_back();
   return absl::OkStatus();

@@ -374,5 +374,35 @@ TEST_F(ConfigOnDisk, ATokenForTwoTenantsIsRefusedAndOneForAllEyesIsWarnedOf) {
               HasSubstr("the same token"));
 }
 
+TEST_F(ConfigOnDisk, AFlagThatWinsOverTheFileSaysSo) {
+  const std::string file = Write(
+      "gmb.yaml", "devices: [\"host:1GiB\"]\nmax_sessions: 9\npause: false\n");
+  const BrokerConfig config =
+      Load({"--config", file.c_str(), "--device", "host:2GiB", "--max-sessions",
+            "7", "--max-handles", "5"});
+  EXPECT_EQ(config.max_sessions, 7U);
+  EXPECT_THAT(
+      config.warnings,
+      ElementsAre(HasSubstr("--max-sessions on the command line wins over "
+                            "max_sessions in the file"),
+                  HasSubstr("--device on the command line wins over devices")));
+  EXPECT_THAT(Load({"--config", file.c_str(), "--max-handles", "5"}).warnings,
+              IsEmpty());
+}
+
+TEST_F(ConfigOnDisk, MoreHostMemoryThanTheMachineHasIsWarnedOf) {
+  EXPECT_THAT(Load({"--device", "host:60TiB"}).warnings,
+              ElementsAre(AllOf(HasSubstr("are 60.0 TiB"),
+                                HasSubstr("this machine has"))));
+}
+
+TEST_F(ConfigOnDisk, AHomeDirectoryIsNotMadeUnderTheNameOfATilde) {
+  const std::string file = Write("gmb.yaml", "socket_dir: ~/gmb\n");
+  EXPECT_THAT(LoadError({"--config", file.c_str(), "--device", "host:1GiB"}),
+              HasSubstr("gmb.yaml:1:13: socket_dir: write the path in full"));
+  EXPECT_THAT(LoadError({"--state-dir", "~gmb/state", "--device", "host:1GiB"}),
+              HasSubstr("--state-dir: write the path in full"));
+}
+
 }  // namespace
 }  // namespace gmb::broker
