@@ -1,6 +1,7 @@
 // The demo from start to end.
 #include "client/cli/demo/demo.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <memory>
@@ -99,6 +100,8 @@ void PrintSummary(const CheckList& checks, const std::string& kept_dir,
 }  // namespace
 
 absl::StatusOr<ExitCode> RunDemo(Context& context, const DemoOptions& options) {
+  // A reader that goes away must not end it before it has cleaned up.
+  ::signal(SIGPIPE, SIG_IGN);
   const Interrupt interrupt;
   GMB_ASSIGN_OR_RETURN(const std::string program, FindBroker());
   GMB_ASSIGN_OR_RETURN(const PoolChoice choice,

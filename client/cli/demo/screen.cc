@@ -1,7 +1,11 @@
 // The demo: tells its story, on a live screen or line by line.
 #include "client/cli/demo/screen.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <condition_variable>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +39,10 @@ void PlainScreen::Print(Tone tone, const std::string& kind,
                   << context_->terminal.Paint(tone, Printable(text))
                   << std::endl;
   }
+  // Nobody reads any more (`gmb demo | head`): as an interrupt does, so that
+  // nothing is left behind.
+  if (!context_->out && !std::exchange(gave_up_, true))
+    ::kill(::getpid(), SIGTERM);
 }
 
 void PlainScreen::BeginAct(const std::string& title) {

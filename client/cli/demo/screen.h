@@ -47,6 +47,7 @@ class PlainScreen final : public Screen {
   void Print(Tone tone, const std::string& kind, const std::string& text);
 
   std::mutex mu_;
+  bool gave_up_ = false;
   Context* const context_;
   const absl::Time start_;
 };

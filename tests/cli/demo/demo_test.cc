@@ -74,5 +74,18 @@ TEST_F(DemoTest, InterruptedItLeavesNoProcessAndNoDirectory) {
   }
 }
 
+TEST_F(DemoTest, WithoutAReaderItEndsAndLeavesNoDirectory) {
+  absl::StatusOr<ChildProcess> demo = ChildProcess::Start(
+      {.command = {"sh", "-c",
+                   GMB_PROGRAM " demo --device host:320MiB | head -n 1"},
+       .log_path = dir_->path() + "/demo"});
+  ASSERT_TRUE(demo.ok());
+  EXPECT_EQ(demo->Wait(Soon()).value(), "exit code 0");
+  EXPECT_THAT(LogOf("demo"), HasSubstr("A broker starts"));
+  for (const auto& entry : std::filesystem::directory_iterator(dir_->path())) {
+    EXPECT_EQ(entry.path().filename(), "demo");
+  }
+}
+
 }  // namespace
 }  // namespace gmb::cli
