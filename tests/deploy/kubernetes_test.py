@@ -106,6 +106,22 @@ class RenderTest(unittest.TestCase):
                          gpu["metadata"]["name"])
 
 
+class NamespaceTest(unittest.TestCase):
+
+    def test_every_namespace_that_is_used_is_made(self):
+        for folder in VERSIONS:
+            resources = kustomize.render(folder)
+            made = {r["metadata"]["name"] for r in resources if r["kind"] == "Namespace"}
+            used = {r["metadata"].get("namespace") for r in resources} - {None}
+            self.assertEqual(used, made, folder.name)
+
+    def test_the_documented_commands_name_the_overlays_namespace(self):
+        readme = (DEPLOY.parent / "README.md").read_text()
+        [namespace] = [r["metadata"]["name"] for r in kustomize.render(GPU)
+                       if r["kind"] == "Namespace"]
+        self.assertIn(f"kubectl -n {namespace} exec deploy/inference", readme)
+
+
 class ShapeTest(unittest.TestCase):
 
     def setUp(self):

@@ -28,7 +28,7 @@ def render(folder):
         resources.append({"apiVersion": "v1", "kind": "ConfigMap",
                           "metadata": {"name": names[name]}, "data": data})
     for resource in resources:
-        if namespace:
+        if namespace and resource["kind"] != "Namespace":  # it is in none
             resource["metadata"]["namespace"] = namespace
     for spec in pod_specs(resources):
         for volume in spec.get("volumes", []):
@@ -62,10 +62,11 @@ def load(folder):
     for entry in kustomization.get("patches", []):
         patch(resources, take(entry, {"path", "target"}, "patches"), folder)
     for entry in kustomization.get("images", []):
-        take(entry, {"name", "newTag"}, "images")
+        take(entry, {"name", "newName", "newTag"}, "images")
         for container in containers(resources):
             if container["image"].split(":")[0] == entry["name"]:
-                container["image"] = f"{entry['name']}:{entry['newTag']}"
+                name = entry.get("newName", entry["name"])
+                container["image"] = f"{name}:{entry['newTag']}"
     return resources, config_maps, kustomization.get("namespace")
 
 
