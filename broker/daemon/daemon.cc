@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "broker/daemon/dropped_values.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/host_pool_setup.h"
 #include "broker/daemon/store_setup.h"
@@ -158,7 +159,8 @@ absl::Status Daemon::StartServers() {
           .open =
               [this](const std::string& tenant) { return OpenDoor(tenant); },
           .close =
-              [this](const std::string& tenant) { return CloseDoor(tenant); }});
+              [this](const std::string& tenant) { return CloseDoor(tenant); }},
+      FindDropped(stored_, *core_));
   GMB_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcServer> grpc,
       GrpcServer::Start(

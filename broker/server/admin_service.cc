@@ -6,7 +6,6 @@
 #include "broker/machine/wire_form.h"
 #include "broker/server/event_stream.h"
 #include "broker/server/outside_findings.h"
-#include "broker/server/state_findings.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -37,13 +36,14 @@ absl::Status NotOperator() {
 
 AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
                            const Clock* clock, const CallAuthenticator* calls,
-                           TenantDoors doors)
+                           TenantDoors doors, DroppedValues dropped)
     : core_(core),
       store_(store),
       events_(events),
       clock_(clock),
       calls_(calls),
-      doors_(std::move(doors)) {}
+      doors_(std::move(doors)),
+      dropped_(std::move(dropped)) {}
 
 absl::StatusOr<AuthenticatedCall> AdminService::Operator(
     grpc::CallbackServerContext* context) const {
@@ -137,6 +137,7 @@ grpc::ServerUnaryReactor* AdminService::Diagnose(
     *response = core_->Diagnose();
     AddOutsideFindings(*core_, response);
     AddStateFindings(*store_, response);
+    AddDropped(dropped_, response);
     return absl::OkStatus();
   });
 }
@@ -197,6 +198,7 @@ absl::Status AdminService::DoResizePool(AuditRecord audit,
       !stored.ok()) {
     return stored;
   }
+  dropped_.erase(*device);
   return Fill(core_->ResizePool(*device, size), response->mutable_change());
 }
 

@@ -12,6 +12,7 @@
 #include "broker/core/core.h"
 #include "broker/server/call_authenticator.h"
 #include "broker/server/serial_executor.h"
+#include "broker/server/state_findings.h"
 #include "broker/store/quota_store.h"
 #include "gmb/v1/admin.grpc.pb.h"
 
@@ -35,10 +36,11 @@ struct TenantDoors {
 // log, and nothing that was refused.
 class AdminService : public v1::Admin::CallbackService {
  public:
-  // All of them must outlive the service.
+  // All of them must outlive the service. `dropped`: what the start left out,
+  // which `gmb doctor` shows until the tenant, or the pool, is set anew.
   AdminService(Core* core, QuotaStore* store, EventBus* events,
                const Clock* clock, const CallAuthenticator* calls,
-               TenantDoors doors);
+               TenantDoors doors, DroppedValues dropped = {});
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -158,6 +160,7 @@ class AdminService : public v1::Admin::CallbackService {
   const TenantDoors doors_;
   // Of each tenant that was changed: as it was before. The operators' thread's.
   std::map<std::string, TenantPolicy> former_;
+  DroppedValues dropped_;     // the operators' thread's
   SerialExecutor operators_;  // last: its work uses the rest
 };
 

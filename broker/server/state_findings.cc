@@ -5,6 +5,15 @@
 
 namespace gmb::broker {
 
+void AddDropped(const DroppedValues& dropped, v1::DiagnoseResponse* response) {
+  for (const auto& [subject, sentence] : dropped) {
+    v1::Finding* finding = response->add_findings();
+    finding->set_severity(v1::Finding::WARNING);
+    finding->set_subject("state");
+    finding->set_message(sentence);
+  }
+}
+
 void AddStateFindings(const QuotaStore& store, v1::DiagnoseResponse* response) {
   const absl::Status disk = store.CheckDisk();
   v1::Finding* finding = response->add_findings();

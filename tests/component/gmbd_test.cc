@@ -253,10 +253,42 @@ TEST_F(GmbdTest,
   device_ = "host:128MiB";
   const auto gmbd = Start();
   EXPECT_THAT(gmbd->log(), HasSubstr("stored_guarantee_does_not_fit tenant=b"));
+  // Until somebody settles it.
+  EXPECT_THAT(Gmb({"doctor", "--output", "json"}).output,
+              HasSubstr("tenant b is not as an operator set it: its guarantee "
+                        "of 150.0 MiB does not fit any more"));
   EXPECT_EQ(
       Gmb({"tenant", "set", "b", "--guarantee", "10MiB", "--limit", "20MiB"})
           .exit_code,
       0);
+  EXPECT_THAT(Gmb({"doctor", "--output", "json"}).output,
+              Not(HasSubstr("is not as an operator set it")));
+}
+
+TEST_F(GmbdTest, APoolSizeOfAnOperatorThatNoLongerFitsIsShown) {
+  {
+    const auto gmbd = Start();
+    EXPECT_EQ(Gmb({"pool", "resize", "200MiB"}).exit_code, 0);
+    gmbd->Signal(SIGTERM);
+    EXPECT_EQ(gmbd->WaitForExit(), 0);
+  }
+  device_ = "host:128MiB";
+  const auto gmbd = Start();
+  EXPECT_THAT(
+      Gmb({"doctor", "--output", "json"}).output,
+      HasSubstr("the pool is 128.0 MiB, since the size that an operator "
+                "gave it, 200.0 MiB, does not fit any more"));
+  EXPECT_EQ(Gmb({"pool", "resize", "64MiB"}).exit_code, 0);
+  EXPECT_THAT(Gmb({"doctor", "--output", "json"}).output,
+              Not(HasSubstr("the size that an operator")));
+}
+
+TEST_F(GmbdTest, ARefusedSessionIsInTheLog) {
+  const auto gmbd = Start();
+  EXPECT_FALSE(TryConnect(Sockets(), "a-token-of-nobody").ok());
+  EXPECT_TRUE(gmbd->WaitForLog(" warning session_refused "));
+  EXPECT_THAT(gmbd->log(), AllOf(HasSubstr("NO_SUCH_TENANT"),
+                                 Not(HasSubstr("a-token-of-nobody"))));
 }
 
 TEST_F(GmbdTest, ADamagedDatabaseIsRefusedAndKeptAsideOnRequest) {

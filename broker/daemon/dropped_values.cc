@@ -1,0 +1,79 @@
+// The broker's start: what of operators' changes is not in force.
+#include "broker/daemon/dropped_values.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/amount_text.h"
+
+namespace gmb::broker {
+namespace {
+
+std::string AmountText(const quota::Amount& amount) {
+  return amount.is_fraction() ? absl::StrCat(100 * amount.fraction(), "%")
+                              : proto::FormatBytes(amount.bytes());
+}
+
+// Of one tenant; empty: nothing.
+std::string DroppedOf(const TenantPolicy& stored,
+                      const TenantPolicy& in_force) {
+  std::vector<std::string> parts;
+  if (stored.quota.guarantee != in_force.quota.guarantee) {
+    parts.push_back(absl::StrCat("its guarantee of ",
+                                 AmountText(stored.quota.guarantee),
+                                 " does not fit any more"));
+  }
+  for (const auto& [device, quota] : stored.device_quotas) {
+    const auto there = in_force.device_quotas.find(device);
+    if (there == in_force.device_quotas.end()) {
+      parts.push_back(
+          absl::StrCat("it has a quota for ", device, ", which is not here"));
+    } else if (there->second.guarantee != quota.guarantee) {
+      parts.push_back(absl::StrCat("its guarantee of ",
+                                   AmountText(quota.guarantee), " on ", device,
+                                   " does not fit any more"));
+    }
+  }
+  return absl::StrJoin(parts, ", and ");
+}
+
+void AddPools(const StoredState& stored, const Core& core,
+              DroppedValues* dropped) {
+  std::map<std::string, uint64_t> targets;
+  const v1::GetStatusResponse status = core.Status();
+  for (const v1::PoolStatus& pool : status.pools())
+    targets[pool.device().uuid()] = pool.target_bytes();
+  for (const auto& [device, size] : stored.pool_targets) {
+    const auto target = targets.find(device);
+    // A share fits always; of a device that is not here nothing is missed.
+    if (target == targets.end() || size.is_fraction() ||
+        size.bytes() <= target->second)
+      continue;
+    (*dropped)[device] = absl::StrCat(
+        "the pool is ", proto::FormatBytes(target->second),
+        ", since the size that an operator gave it, ", AmountText(size),
+        ", does not fit any more: `gmb pool resize` settles it");
+  }
+}
+
+}  // namespace
+
+DroppedValues FindDropped(const StoredState& stored, const Core& core) {
+  DroppedValues dropped;
+  for (const TenantPolicy& tenant : stored.tenants) {
+    const absl::StatusOr<TenantPolicy> in_force = core.GetPolicy(tenant.name);
+    if (!in_force.ok()) continue;
+    const std::string what = DroppedOf(tenant, *in_force);
+    if (what.empty()) continue;
+    dropped[tenant.name] = absl::StrCat(
+        "tenant ", tenant.name, " is not as an operator set it: ", what,
+        ": `gmb tenant set ", tenant.name, "` settles it");
+  }
+  AddPools(stored, core, &dropped);
+  return dropped;
+}
+
+}  // namespace gmb::broker
