@@ -67,14 +67,13 @@ absl::Status WriteHolder(int fd) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<InstanceLock> InstanceLock::Acquire(
-    const std::string& directory) {
+// Opened with these flags, and locked by this operation of flock.
+absl::StatusOr<base::UniqueFd> Lock(const std::string& directory, int flags,
+                                    int operation) {
   const std::string path = absl::StrCat(directory, "/gmbd.lock");
-  base::UniqueFd fd(::open(
-      path.c_str(),
-      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
+  base::UniqueFd fd(
+      ::open(path.c_str(),
+             flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
   if (!fd.valid()) {
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot open the lock file ", path));
@@ -84,19 +83,31 @@ absl::StatusOr<InstanceLock> InstanceLock::Acquire(
     return absl::FailedPreconditionError(
         absl::StrCat("the lock file is not a regular file: remove it: ", path));
   }
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK)
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", path));
-    return absl::AlreadyExistsError(
-        absl::StrCat("another broker uses this directory: stop it, or give "
-                     "this one a directory of its own: ",
-                     directory, " is held by ", Holder(fd.get())));
+  if (::flock(fd.get(), operation | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", path));
+  return absl::AlreadyExistsError(
+      absl::StrCat("another broker uses this directory: stop it, or give "
+                   "this one a directory of its own: ",
+                   directory, " is held by ", Holder(fd.get())));
+}
+
+}  // namespace
+
+absl::StatusOr<InstanceLock> InstanceLock::Acquire(
+    const std::string& directory) {
+  absl::StatusOr<base::UniqueFd> fd =
+      Lock(directory, O_RDWR | O_CREAT, LOCK_EX);
+  if (!fd.ok()) return fd.status();
+  if (absl::Status written = WriteHolder(fd->get()); !written.ok()) {
+    return absl::Status(written.code(), absl::StrCat(written.message(), ": ",
+                                                     directory, "/gmbd.lock"));
   }
-  if (absl::Status written = WriteHolder(fd.get()); !written.ok()) {
-    return absl::Status(written.code(),
-                        absl::StrCat(written.message(), ": ", path));
-  }
-  return InstanceLock(std::move(fd));
+  return InstanceLock(*std::move(fd));
+}
+
+absl::Status InstanceLock::Probe(const std::string& directory) {
+  return Lock(directory, O_RDONLY, LOCK_SH).status();
 }
 
 }  // namespace gmb::broker

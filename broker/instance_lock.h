@@ -19,6 +19,10 @@ class InstanceLock {
   // message names its pid, its command line and since when.
   static absl::StatusOr<InstanceLock> Acquire(const std::string& directory);
 
+  // Whether Acquire would succeed where the lock file is there; it stays as it
+  // is.
+  static absl::Status Probe(const std::string& directory);
+
   InstanceLock(InstanceLock&&) = default;
   InstanceLock& operator=(InstanceLock&&) = default;
 

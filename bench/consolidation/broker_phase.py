@@ -117,7 +117,7 @@ def _split(record: Record, broker: Broker, fleet: Fleet) -> None:
         fleet.unload()
         names = [server.name for server in fleet.servers[:models]]
         for name in names:
-            broker.ask("tenant", "set", name, "--limit", str(share))
+            broker.ask("tenant", "set", name, "--limit", str(share), "--yes")
         trial = run_trial(record.conditions, fleet, "static", models)
         record.add(trial)
         for name in names:

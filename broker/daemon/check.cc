@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -24,6 +25,10 @@ namespace {
 
 void PrintProblem(const absl::Status& status) {
   std::printf("problem: %s\n", std::string(status.message()).c_str());
+}
+
+void PrintWarning(const absl::Status& status) {
+  std::printf("warning: %s\n", std::string(status.message()).c_str());
 }
 
 // A machine that is to serve host memory alone lacks nothing without a driver.
@@ -68,31 +73,35 @@ void PrintUnfit(const TenantPolicy& policy, const PreparedPool& pool,
 }
 
 // As the broker itself would find at its start: of tenants that operators have
-// changed it drops guarantees that do not fit, and says so.
+// changed it drops guarantees that do not fit, on all devices, and says so.
 bool GuaranteesFit(const std::vector<StartingTenant>& tenants,
                    const std::vector<PreparedPool>& pools) {
   bool all_fit = true;
-  for (const PreparedPool& pool : pools) {
-    Fitting fitting;
-    for (const StartingTenant& tenant : tenants) {
-      const TenantPolicy& policy = tenant.config.policy;
-      fitting.push_back(QuotaIn(policy, pool));
+  std::vector<Fitting> fitting(pools.size());
+  for (const StartingTenant& tenant : tenants) {
+    const TenantPolicy& policy = tenant.config.policy;
+    bool fits = true;
+    for (size_t i = 0; i < pools.size(); ++i) {
+      fitting[i].push_back(QuotaIn(policy, pools[i]));
       const auto refused =
-          quota::CheckQuotas(fitting, pool.options.target_bytes,
-                             pool.options.worker->info().granularity_bytes);
+          quota::CheckQuotas(fitting[i], pools[i].options.target_bytes,
+                             pools[i].options.worker->info().granularity_bytes);
       if (!refused.has_value()) continue;
-      fitting.pop_back();
-      if (tenant.is_stored) {
-        std::printf(
-            "warning: tenant %s would start without the guarantee that an "
-            "operator gave it, which does not fit any more: set it anew with "
-            "`gmb tenant set`\n",
-            policy.name.c_str());
-      } else {
-        all_fit = false;
-        PrintUnfit(policy, pool, refused->refusal);
-      }
+      fits = false;
+      if (tenant.is_stored) continue;
+      fitting[i].pop_back();
+      PrintUnfit(policy, pools[i], refused->refusal);
     }
+    if (fits) continue;
+    all_fit &= tenant.is_stored;
+    if (!tenant.is_stored) continue;
+    for (Fitting& in_pool : fitting)
+      in_pool.back().guarantee = quota::Amount::Bytes(0);
+    std::printf(
+        "warning: tenant %s would start without the guarantee that an "
+        "operator gave it, which does not fit any more: set it anew with "
+        "`gmb tenant set`\n",
+        policy.name.c_str());
   }
   return all_fit;
 }
@@ -173,6 +182,12 @@ bool DirectoriesCanBeUsed(const BrokerConfig& config) {
        std::set<std::string>{config.socket_dir, config.state_dir}) {
     const absl::Status usable = CheckDirectory(path);
     if (usable.ok()) continue;
+    // Beside a database a broker starts on a full disk, and changes nothing.
+    if (absl::IsResourceExhausted(usable) &&
+        std::filesystem::exists(path + "/gmb.db")) {
+      PrintWarning(usable);
+      continue;
+    }
     ok = false;
     PrintProblem(usable);
   }
@@ -184,6 +199,10 @@ bool TakeStored(const BrokerConfig& config, StoredState* stored) {
   absl::StatusOr<StoredState> read = ReadStored(config.state_dir);
   if (read.ok()) {
     *stored = *std::move(read);
+    return true;
+  }
+  if (absl::IsUnavailable(read.status())) {
+    PrintWarning(read.status());
     return true;
   }
   if (absl::IsDataLoss(read.status()) && config.fresh_state) {
@@ -206,7 +225,8 @@ bool Check(const BrokerConfig& config) {
   // Each says what it finds.
   bool ok = DirectoriesCanBeUsed(config);
   StoredState stored;
-  ok &= TakeStored(config, &stored);
+  // A database that another broker may be writing says nothing.
+  if (ok) ok = TakeStored(config, &stored);
   InProcessKeeper keeper;
   std::atomic<SlabId> slab_ids{1};
   absl::StatusOr<std::vector<PreparedPool>> pools =

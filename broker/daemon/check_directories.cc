@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 // The directory itself, or the one in which it would be made.
 absl::StatusOr<std::string> NearestThatIsThere(const std::string& path) {
   std::error_code error;
-  for (fs::path at = fs::absolute(path);; at = at.parent_path()) {
+  for (fs::path at = fs::absolute(path, error);; at = at.parent_path()) {
     const fs::file_status status = fs::status(at, error);
     if (fs::is_directory(status)) return at.string();
     if (fs::exists(status)) {
@@ -43,7 +43,7 @@ absl::Status CheckDirectory(const std::string& path) {
   GMB_ASSIGN_OR_RETURN(const std::string there, NearestThatIsThere(path));
   // Without the lock's file nobody can hold it.
   if (::access((path + "/gmbd.lock").c_str(), F_OK) == 0)
-    GMB_RETURN_IF_ERROR(InstanceLock::Acquire(path).status());
+    GMB_RETURN_IF_ERROR(InstanceLock::Probe(path));
   return ProbeDisk(there);
 }
 
@@ -51,10 +51,20 @@ absl::StatusOr<StoredState> ReadStored(const std::string& state_dir) {
   const std::string database = state_dir + "/gmb.db";
   if (::access(database.c_str(), F_OK) != 0) return StoredState();
   std::error_code error;
-  std::string copy = fs::temp_directory_path(error) / "gmbd-check-XXXXXX";
-  if (::mkdtemp(copy.data()) == nullptr) {
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat("cannot make the directory ", copy));
+  if (fs::is_symlink(database, error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the state database is a symbolic link, and a broker "
+                     "follows none: ",
+                     database));
+  }
+  const fs::path temporary =
+      fs::canonical(fs::temp_directory_path(error), error);
+  std::string copy = temporary / "gmbd-check-XXXXXX";
+  if (error || ::mkdtemp(copy.data()) == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("what operators changed was not looked at, for it is read "
+                     "from a copy, and none can be made in ",
+                     temporary.empty() ? "$TMPDIR" : temporary.string()));
   }
   const absl::Cleanup remove = [&copy] {
     std::error_code ignored;
@@ -71,10 +81,13 @@ absl::StatusOr<StoredState> ReadStored(const std::string& state_dir) {
   }
   const absl::StatusOr<std::unique_ptr<QuotaStore>> store =
       QuotaStore::Open(copy);
-  if (store.ok()) return (*store)->Load();
+  const absl::StatusOr<StoredState> state =
+      store.ok() ? (*store)->Load()
+                 : absl::StatusOr<StoredState>(store.status());
+  if (state.ok()) return state;
   return absl::Status(
-      store.status().code(),
-      absl::StrReplaceAll(store.status().message(), {{copy, state_dir}}));
+      state.status().code(),
+      absl::StrReplaceAll(state.status().message(), {{copy, state_dir}}));
 }
 
 }  // namespace gmb::broker

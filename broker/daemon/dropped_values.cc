@@ -1,7 +1,7 @@
 // The broker's start: what of operators' changes is not in force.
 #include "broker/daemon/dropped_values.h"
 
-#include <map>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,11 +17,16 @@ std::string AmountText(const quota::Amount& amount) {
                               : proto::FormatBytes(amount.bytes());
 }
 
+bool IsNothing(const quota::Amount& amount) {
+  return amount.is_fraction() ? amount.fraction() == 0 : amount.bytes() == 0;
+}
+
 // Of one tenant; empty: nothing.
 std::string DroppedOf(const TenantPolicy& stored,
                       const TenantPolicy& in_force) {
   std::vector<std::string> parts;
-  if (stored.quota.guarantee != in_force.quota.guarantee) {
+  if (stored.quota.guarantee != in_force.quota.guarantee &&
+      !IsNothing(stored.quota.guarantee)) {
     parts.push_back(absl::StrCat("its guarantee of ",
                                  AmountText(stored.quota.guarantee),
                                  " does not fit any more"));
@@ -31,7 +36,8 @@ std::string DroppedOf(const TenantPolicy& stored,
     if (there == in_force.device_quotas.end()) {
       parts.push_back(
           absl::StrCat("it has a quota for ", device, ", which is not here"));
-    } else if (there->second.guarantee != quota.guarantee) {
+    } else if (there->second.guarantee != quota.guarantee &&
+               !IsNothing(quota.guarantee)) {
       parts.push_back(absl::StrCat("its guarantee of ",
                                    AmountText(quota.guarantee), " on ", device,
                                    " does not fit any more"));
@@ -42,18 +48,19 @@ std::string DroppedOf(const TenantPolicy& stored,
 
 void AddPools(const StoredState& stored, const Core& core,
               DroppedValues* dropped) {
-  std::map<std::string, uint64_t> targets;
   const v1::GetStatusResponse status = core.Status();
-  for (const v1::PoolStatus& pool : status.pools())
-    targets[pool.device().uuid()] = pool.target_bytes();
-  for (const auto& [device, size] : stored.pool_targets) {
-    const auto target = targets.find(device);
-    // A share fits always; of a device that is not here nothing is missed.
-    if (target == targets.end() || size.is_fraction() ||
-        size.bytes() <= target->second)
+  for (const v1::PoolStatus& pool : status.pools()) {
+    const std::string& device = pool.device().uuid();
+    const auto found = stored.pool_targets.find(device);
+    // A share fits always.
+    if (found == stored.pool_targets.end() || found->second.is_fraction())
       continue;
-    (*dropped)[device] = absl::StrCat(
-        "the pool is ", proto::FormatBytes(target->second),
+    const quota::Amount& size = found->second;
+    const uint64_t granule =
+        std::max<uint64_t>(1, pool.device().granularity_bytes());
+    if (size.bytes() / granule * granule <= pool.target_bytes()) continue;
+    (*dropped)[DroppedPool(device)] = absl::StrCat(
+        "the pool is ", proto::FormatBytes(pool.target_bytes()),
         ", since the size that an operator gave it, ", AmountText(size),
         ", does not fit any more: `gmb pool resize` settles it");
   }

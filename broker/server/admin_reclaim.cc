@@ -36,10 +36,13 @@ void AdminService::DoReclaim(const HeldCall& call,
     if (status.ok()) *response = *std::move(done);
     reactor->Finish(proto::ToGrpcStatus(status));
   };
-  const absl::Status started = store_->Audit(audit, [&] {
-    // From here on the answer may end the call, and the request with it.
-    return core_->StartReclaim(request, std::move(answer));
-  });
+  const absl::Status started = store_->Audit(
+      audit,
+      [&] {
+        // From here on the answer may end the call, and the request with it.
+        return core_->StartReclaim(request, std::move(answer));
+      },
+      QuotaStore::OnFullDisk::kActAnyway);
   if (!started.ok()) reactor->Finish(proto::ToGrpcStatus(started));
 }
 

@@ -198,7 +198,7 @@ absl::Status AdminService::DoResizePool(AuditRecord audit,
       !stored.ok()) {
     return stored;
   }
-  dropped_.erase(*device);
+  dropped_.erase(DroppedPool(*device));
   return Fill(core_->ResizePool(*device, size), response->mutable_change());
 }
 
@@ -209,12 +209,15 @@ absl::Status AdminService::DoDrainPool(AuditRecord audit,
   if (!device.ok()) return device.status();
   audit.action = request.draining() ? "drain_pool" : "undrain_pool";
   audit.subject = *device;
-  return store_->Audit(audit, [&] {
-    const absl::StatusOr<uint64_t> leased =
-        core_->DrainPool(*device, request.draining());
-    if (leased.ok()) response->set_leased_bytes(*leased);
-    return leased.status();
-  });
+  return store_->Audit(
+      audit,
+      [&] {
+        const absl::StatusOr<uint64_t> leased =
+            core_->DrainPool(*device, request.draining());
+        if (leased.ok()) response->set_leased_bytes(*leased);
+        return leased.status();
+      },
+      QuotaStore::OnFullDisk::kActAnyway);
 }
 
 }  // namespace gmb::broker

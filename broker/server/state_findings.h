@@ -9,8 +9,13 @@
 
 namespace gmb::broker {
 
-// Stored values that are not in force, by tenant or device: a sentence each.
+// Stored values that are not in force, by tenant or DroppedPool: a sentence
+// each.
 using DroppedValues = std::map<std::string, std::string>;
+// No tenant is called so.
+[[nodiscard]] inline std::string DroppedPool(const std::string& uuid) {
+  return "pool:" + uuid;
+}
 
 // Adds a warning of each.
 void AddDropped(const DroppedValues& dropped, v1::DiagnoseResponse* response);

@@ -92,11 +92,14 @@ absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
 }
 
 absl::Status QuotaStore::Audit(const AuditRecord& record,
-                               absl::FunctionRef<absl::Status()> act) {
+                               absl::FunctionRef<absl::Status()> act,
+                               OnFullDisk on_full_disk) {
   const absl::StatusOr<int64_t> id = WriteAudit(record);
   if (!id.ok()) {
     LogNotWritten(record, id.status());
-    return absl::IsResourceExhausted(id.status()) ? act() : id.status();
+    const bool act_anyway = absl::IsResourceExhausted(id.status()) &&
+                            on_full_disk == OnFullDisk::kActAnyway;
+    return act_anyway ? act() : id.status();
   }
   absl::Status done = act();
   if (!done.ok()) TakeOutAudit(*id).IgnoreError();

@@ -76,10 +76,12 @@ class QuotaStore {
   // decides and acts, once the record is on the disk, and not without: so
   // nothing is done that is not listed. The record of an action that `act`
   // refuses is taken out again. It stays listed only where the disk fails, or
-  // the broker ends, in between. On a full disk it is done all the same, since
-  // that is what operators do in trouble; the log has the record then.
+  // the broker ends, in between. With kActAnyway it is done on a full disk all
+  // the same, for what operators do in trouble; the log has the record then.
+  enum class OnFullDisk { kRefuse, kActAnyway };
   absl::Status Audit(const AuditRecord& record,
-                     absl::FunctionRef<absl::Status()> act);
+                     absl::FunctionRef<absl::Status()> act,
+                     OnFullDisk on_full_disk = OnFullDisk::kRefuse);
 
   // The newest first: at most `limit`, of those before that id; 0: of all. The
   // last kKeptAuditRecords are kept.

@@ -13,6 +13,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "ipc/seqpacket.h"
 #include "ipc/socket_path.h"
 
 namespace gmb::internal {
@@ -85,9 +87,16 @@ absl::Status CheckTenantIsThere(const std::string& socket_dir) {
   const std::filesystem::path root = dir.parent_path().parent_path();
   if (dir.parent_path().filename() != "tenants") return absl::OkStatus();
   std::error_code error;
+  // In a directory that was mounted alone nobody sees who else there is.
   const bool missing = std::filesystem::status(dir, error).type() ==
-                       std::filesystem::file_type::not_found;
-  if (!missing || !std::filesystem::is_socket(root / "handle.sock", error))
+                           std::filesystem::file_type::not_found &&
+                       std::filesystem::is_directory(root / "tenants", error);
+  if (!missing) return absl::OkStatus();
+  // One that has just been killed may come back with the tenant.
+  const absl::Status answers =
+      ipc::SeqpacketSocket::Connect(root / "handle.sock", absl::ZeroDuration())
+          .status();
+  if (!answers.ok() && !absl::IsDeadlineExceeded(answers))
     return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat(
       "gmb: the broker has no tenant ", dir.filename().string(),

@@ -160,10 +160,10 @@ TEST(ConfigFile, AmountsThatComeToNothingAreRefused) {
   }
   EXPECT_THAT(FileError("pool: 90\n"), HasSubstr("write 90% or 90GiB"));
   BrokerConfig config;
-  EXPECT_TRUE(ParseConfigFile(
-                  "tenants:\n  - {name: a, guarantee: 0, limit: 2MiB}\n", "x",
-                  &config)
-                  .ok());
+  EXPECT_TRUE(
+      ParseConfigFile("tenants:\n  - {name: a, guarantee: 0, limit: 2MiB}\n",
+                      "x", &config)
+          .ok());
 }
 
 TEST(ConfigFile, AllErrorsAreSaidAtOnce) {

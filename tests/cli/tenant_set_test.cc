@@ -36,11 +36,13 @@ class TenantSetTest : public RealBroker {
   // What `gmb tenant set b --limit 8MiB` says on a terminal where somebody
   // types `typed`.
   std::string SetOnATerminal(const std::string& typed) {
+    const std::string socket_dir = broker_->socket_dir();
     int terminal = -1;
     const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (pid < 0) return "no terminal";
     if (pid == 0) {
       ::execl(GMB_PROGRAM, "gmb", "tenant", "set", "b", "--limit", "8MiB",
-              "--socket-dir", broker_->socket_dir().c_str(), nullptr);
+              "--socket-dir", socket_dir.c_str(), nullptr);
       ::_exit(127);
     }
     EXPECT_EQ(::write(terminal, typed.data(), typed.size()),

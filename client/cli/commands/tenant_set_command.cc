@@ -132,7 +132,8 @@ absl::Status ConfirmTaking(const Context& context,
 absl::StatusOr<ExitCode> SetTenant(Context& context,
                                    const SetOptions& options) {
   const v1::SetTenantRequest request = ToRequest(options);
-  if (!options.yes && !options.dry_run)
+  const bool may_take = request.has_limit() || request.undo();
+  if (may_take && !options.yes && !options.dry_run)
     GMB_RETURN_IF_ERROR(ConfirmTaking(context, request));
   return CallAndPrint(
       context, &AdminClient::SetTenant, request,

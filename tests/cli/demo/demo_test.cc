@@ -76,7 +76,7 @@ TEST_F(DemoTest, InterruptedItLeavesNoProcessAndNoDirectory) {
 
 TEST_F(DemoTest, WithoutAReaderItEndsAndLeavesNoDirectory) {
   absl::StatusOr<ChildProcess> demo = ChildProcess::Start(
-      {.command = {"sh", "-c",
+      {.command = {"/bin/sh", "-c",
                    GMB_PROGRAM " demo --device host:320MiB | head -n 1"},
        .log_path = dir_->path() + "/demo"});
   ASSERT_TRUE(demo.ok());
