@@ -16,6 +16,7 @@ def published():
         for argument in re.findall(
                 r"\b(?:NewEvent|LeaseEvent|PublishMove|PublishAttached)\(\s*(?:state_?,\s*)?([^,]*),", text):
             events |= set(re.findall(r'"([a-z_]+)"', argument))
+        events |= set(re.findall(r'\bset_kind\(\s*"([a-z_]+)"', text))
         for argument in re.findall(r"\bLog(?:Client)?Event\(\s*LogLevel::\w+,\s*([^,){]*)", text):
             logged |= set(re.findall(r'"([a-z_]+)"', argument))
     return events, logged
