@@ -61,13 +61,17 @@ std::string FillUntilRefused(QuotaStore* store, int* stored) {
       return std::string(put.message());
     if (put.message().find("full") == std::string::npos)
       return std::string(put.message());
-    // What changes nothing stored is done all the same.
-    bool done = false;
-    const absl::Status audited = store->Audit(record, [&] {
-      done = true;
+    // What operators do in trouble is done all the same, and nothing else.
+    int done = 0;
+    const auto act = [&] {
+      ++done;
       return absl::OkStatus();
-    });
-    if (!audited.ok() || !done) return "an action was refused";
+    };
+    if (store->Audit(record, act).ok() || done > 0)
+      return "an action without a record was done";
+    const absl::Status audited =
+        store->Audit(record, act, QuotaStore::OnFullDisk::kActAnyway);
+    if (!audited.ok() || done != 1) return "an action was refused";
     const auto state = store->Load();
     if (!state.ok()) return std::string(state.status().message());
     if (state->tenants.size() != static_cast<size_t>(i))
