@@ -144,7 +144,10 @@ TEST(LookTest, OneThatIsPutOffHeedsNoChange) {
 
 class LookWorldTest : public MachineFixture {
  protected:
-  LookWorldTest() : MachineFixture({.granules = 640, .host_granules = 640}) {}
+  // So many leases are not checked after each step.
+  LookWorldTest() : MachineFixture({.granules = 640, .host_granules = 640}) {
+    world.CheckEvery(100);
+  }
 
   // A look of our own, for a demand within a guarantee; gains are so many.
   void Begin(uint64_t gains) {
