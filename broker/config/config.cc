@@ -50,7 +50,7 @@ bool ApplyDevices(const Flags& flags, BrokerConfig* config, Errors* errors) {
   return all_ok;
 }
 
-// Who changes the file and sees nothing of it should know why.
+// Tells an operator who changes the file why nothing comes of it.
 void WarnOfOverrides(const Flags& flags, BrokerConfig* config) {
   const auto warn = [config](absl::string_view flag, absl::string_view name) {
     config->warnings.push_back(

@@ -27,7 +27,7 @@ constexpr absl::string_view kAlarms[] = {
 LogLevel LevelOf(absl::string_view kind) {
   const bool bad = std::find(std::begin(kAlarms), std::end(kAlarms), kind) !=
                    std::end(kAlarms);
-  // A wrong token can be an attack; all of them leave somebody unserved.
+  // A refusal leaves somebody unserved, and a wrong token can be an attack.
   return bad || kind == "session_refused" ? LogLevel::kWarning
                                           : LogLevel::kInfo;
 }

@@ -10,8 +10,8 @@
 namespace gmb::broker {
 
 // Opens operators' changes, for a start. With `fresh_state` a damaged database
-// is set aside and a new one begun. That one was, or that one was found empty,
-// is said in the log and written to the audit log. Errors are QuotaStore's.
+// is set aside and a new one begun. The log and the audit log say so, and also
+// when the database was found empty. Errors are QuotaStore's.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
     const std::string& state_dir, bool fresh_state);
 

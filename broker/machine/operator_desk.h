@@ -27,10 +27,10 @@
 
 namespace gmb::broker {
 
-// The changes that operators make: tenants and pools (tenants.cc, before they
-// are made tenant_checks.cc), tenants on their way out, and the broker's own end
-// (departures.cc). See Core for what
-// each does.
+// The changes that operators make: tenants and pools (tenants.cc), tenants on
+// their way out, and the broker's own end (departures.cc).
+// tenant_checks.cc says whether a change of a tenant can be made.
+// See Core for what each does.
 class OperatorDesk {
  public:
   struct Below {

@@ -193,7 +193,8 @@ void Gatekeeper::Forget(const Session& session) {
 
 void Gatekeeper::EndPauseOf(Session* session, Turn& turn) {
   if (state_.pausing->empty()) return;
-  // A pause that has ended in a closed gate: not all that it was for has begun.
+  // A gate that was closed for one of its leases is not paused any more, though
+  // others still wait for the pause.
   if (session->gate->pausing_until().has_value()) gates_.Withdraw(session);
   EndPause({session}, turn);
 }

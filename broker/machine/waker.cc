@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "broker/machine/away.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
 #include "broker/machine/refusals.h"
@@ -20,59 +21,6 @@ namespace {
 
 // Of those whose time is over, in one turn: the next goes on.
 constexpr int kMostAtOnce = 64;
-
-// Leases that have to come back before the gates of these sessions can open.
-struct Away {
-  bool moving = false;      // on the way in or out
-  bool asked_back = false;  // shared, and another asks for it
-  std::vector<quota::LeaseId> evicted;
-  // Unmapped, or not filled; with the session that has it.
-  std::vector<std::pair<Lease*, Session*>> unready;
-  uint64_t looks = 0;  // at leases
-};
-
-Away AwayOf(const State& state, const std::vector<Session*>& members) {
-  Away away;
-  for (Session* member : members) {
-    away.looks += member->leases->size();
-    for (const quota::LeaseId id : *member->leases) {
-      Lease* lease = &state.LeaseAt(id);
-      const Mapping& mapping = *lease->MappingOf(member->id);
-      away.moving |= lease->move->residence == Residence::kEvicting ||
-                     lease->move->residence == Residence::kRestoring ||
-                     mapping.asked ||
-                     // Others are paused so that it can be taken.
-                     (*lease->awaits_pause && mapping.unmapped);
-      if (lease->move->residence == Residence::kEvicted) {
-        if (IsAskedBack(state, *lease)) {
-          away.asked_back = true;
-        } else {
-          away.evicted.push_back(id);
-        }
-      } else if (mapping.unmapped || lease->move->torn) {
-        away.unready.emplace_back(lease, member);
-      }
-    }
-  }
-  return away;
-}
-
-// Whether it moves, for one of these sessions; they are in the order of ids.
-bool MovesFor(const Lease& lease, const std::vector<Session*>& members) {
-  const bool all = lease.move->residence == Residence::kEvicting ||
-                   lease.move->residence == Residence::kRestoring;
-  const std::vector<Mapping>& mappings = lease.move->mappings;
-  return std::any_of(
-      mappings.begin(), mappings.end(), [&](const Mapping& mapping) {
-        const auto member =
-            std::lower_bound(members.begin(), members.end(), mapping.session,
-                             [](const Session* session, uint64_t id) {
-                               return session->id < id;
-                             });
-        return (all || mapping.asked) && member != members.end() &&
-               (*member)->id == mapping.session;
-      });
-}
 
 // In whose name the engine is asked: the member that waits the longest. It
 // denies a session that is being paused at once, and one whose wait is over:
@@ -164,9 +112,9 @@ void Waker::AdvanceRestore(Session* session, Turn& turn) {
     AskForRestore(members, std::move(away.evicted), turn);
 }
 
-// Each lease that has moved comes here, and all of the session's may be on their
-// way with it: of its tenant's that move, the first one of its own says enough.
-// Where others of them are more than its leases, these are looked at.
+// Each move of a lease ends here, and mostly others of the session's leases
+// still move: the first of them among all that move of its tenant says so. No
+// more of these are looked at than the sessions have leases.
 bool Waker::AnyMoves(const std::vector<Session*>& members) {
   size_t leases = 0;
   for (const Session* member : members) leases += member->leases->size();

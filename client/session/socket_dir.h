@@ -42,9 +42,9 @@ class SocketDir {
 // and neither operators nor tenants below it.
 [[nodiscard]] bool IsTenantDirectory(const std::string& socket_dir);
 
-// DIR/tenants/NAME, where DIR has a broker's sockets, and nothing of that name:
-// NOT_FOUND, which names the tenant. OK: it is none such. A broker makes all its
-// tenants' directories before the sockets in DIR.
+// NOT_FOUND, which names the tenant: `socket_dir` is DIR/tenants/NAME, a broker
+// answers in DIR, and there is no such NAME. OK: anything else. A broker makes
+// the directories of all its tenants before it answers in DIR.
 [[nodiscard]] absl::Status CheckTenantIsThere(const std::string& socket_dir);
 
 }  // namespace gmb::internal

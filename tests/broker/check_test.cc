@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "broker/daemon/check_directories.h"
@@ -107,6 +108,37 @@ TEST(Check, DirectoriesOfAnotherBrokerAreAProblem) {
     }
     EXPECT_TRUE(Checked(config).ok);
   }
+}
+
+TEST(Check, ALockFileStaysAsItIs) {
+  const TempDirectory directory;
+  const BrokerConfig config = ConfigIn(directory);
+  std::filesystem::create_directories(config.state_dir);
+  std::ofstream(config.state_dir + "/gmbd.lock") << "1\nlong ago\n";
+  EXPECT_TRUE(Checked(config).ok);
+  std::ifstream lock(config.state_dir + "/gmbd.lock");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(lock), {}),
+            "1\nlong ago\n");
+}
+
+// A start takes it out of all pools when one has no room for it.
+TEST(Check, AStoredGuaranteeThatOnePoolRefusesIsTakenOutOfAll) {
+  const TempDirectory directory;
+  BrokerConfig config = ConfigIn(directory);
+  DeviceConfig large = config.devices.front();
+  large.name = "host-1";
+  large.host_bytes = 40 * kMiB;
+  config.devices.push_back(large);
+  Store(config, 24 * kMiB);
+  TenantConfig b;
+  b.policy.name = "b";
+  b.policy.quota.limit = quota::Amount::Fraction(1);
+  b.policy.device_quotas["host-1"] = {quota::Amount::Bytes(32 * kMiB),
+                                      quota::Amount::Fraction(1), 1};
+  config.tenants.push_back(b);
+  const Said said = Checked(config);
+  EXPECT_TRUE(said.ok) << said.text;
+  EXPECT_THAT(said.text, HasSubstr("warning: tenant a would start without"));
 }
 
 TEST(Check, AStateDirectoryThatCannotBeMadeIsAProblem) {

@@ -164,7 +164,7 @@ Findings CheckSockets(const std::string& socket_dir) {
       CheckDirectory(socket_dir, info),
       CheckSocket(socket_dir + "/handle.sock", "tenants' handles"),
       CheckSocket(socket_dir + "/gmb.sock", "tenants' gRPC")};
-  // Operators' sockets are not in it, and are nothing to who has it mounted.
+  // It has no operators' sockets, and its users need none.
   if (internal::IsTenantDirectory(socket_dir)) return findings;
   const Findings of_operators = CheckOperators(socket_dir);
   findings.insert(findings.end(), of_operators.begin(), of_operators.end());
