@@ -72,8 +72,12 @@ std::vector<AttackSpec> AllAttacks() {
   attacks.push_back({{"data_pings", "--greet"}});
   // Clients that lie, hold on, or are slow.
   for (const char* name : {"replays", "passed_on", "odd_fds", "inflight_cycles",
-                           "tamper_slabs", "unread_slabs"})
+                           "tamper_slabs", "unread_slabs", "fuse_fds"})
     attacks.push_back({{name}});
+  attacks.push_back({{"guessing", "--greet"}});
+  attacks.push_back({{"borrowed_identity", "--pid", kThisProcess}});
+  attacks.push_back({{"lent_sockets", "--other-dir", kDirOfAnother}});
+  attacks.push_back({{"hold_sessions", "--connections", "64"}});
   attacks.push_back({{"waiting_requests", "--connections", "60"}});
   for (const char* socket : {"handle.sock", "gmb.sock"})
     attacks.push_back(

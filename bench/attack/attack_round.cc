@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -48,6 +49,12 @@ double BrokerSeconds(pid_t broker) {
     return 0;
   }
   return absl::ToDoubleSeconds(absl::DurationFromTimespec(time));
+}
+
+std::string WordFor(const RoundSetup& setup, const std::string& word) {
+  if (word == kDirOfAnother)
+    return cli::TenantSocketDir(setup.socket_dir, kOther);
+  return word == kThisProcess ? absl::StrCat(::getpid()) : word;
 }
 
 using Commands = std::vector<std::vector<std::string>>;
@@ -131,7 +138,8 @@ absl::StatusOr<Round> RunAttack(const RoundSetup& setup,
   Commands commands;
   for (const std::string& dir : dirs) {
     std::vector<std::string> command = {setup.attacker};
-    command.insert(command.end(), attack.words.begin(), attack.words.end());
+    for (const std::string& word : attack.words)
+      command.push_back(WordFor(setup, word));
     command.insert(command.end(),
                    {"--socket-dir", dir, "--seconds", kLongEnough});
     commands.push_back(std::move(command));

@@ -13,6 +13,11 @@ namespace gmb::bench {
 
 inline constexpr char kMallory[] = "mallory";  // attacks
 
+// Words of an attack that only a round knows: the directory of another tenant,
+// and the pid of this process, in which the honest session is.
+inline constexpr char kDirOfAnother[] = "{other}";
+inline constexpr char kThisProcess[] = "{pid}";
+
 // A broker's memory, fds and threads.
 struct Held {
   int64_t anonymous_kib = 0;
