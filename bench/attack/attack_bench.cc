@@ -34,7 +34,8 @@ constexpr char kUsage[] =
                     [--json] [ATTACK...]
 
 Each round attacks a broker of the host device for some seconds, and then burns
-the same processor time beside it in as many processes (the control). Meanwhile
+the same processor time beside it in as many processes (the control), which fill
+as much memory at once as the attacker fills of its leases. Meanwhile
 an honest session acquires and releases 2 MiB without pause, and every 200 ms a
 new client greets and an operator asks for the status. ATTACK is a name such as
 rapid_reset, and means all of its forms; without any, all attacks are made.
@@ -70,8 +71,9 @@ std::vector<AttackSpec> AllAttacks() {
                            "notices", "hopeless_requests"})
     attacks.push_back({{name, "--connections", "60"}});
   attacks.push_back({{"data_pings", "--greet"}});
+  attacks.push_back({{"replays"}, false, uint64_t{2} << 20});
   // Clients that lie, hold on, or are slow.
-  for (const char* name : {"replays", "passed_on", "odd_fds", "inflight_cycles",
+  for (const char* name : {"passed_on", "odd_fds", "inflight_cycles",
                            "tamper_slabs", "unread_slabs", "fuse_fds"})
     attacks.push_back({{name}});
   attacks.push_back({{"guessing", "--greet"}});

@@ -150,8 +150,11 @@ absl::StatusOr<Round> RunAttack(const RoundSetup& setup,
 absl::StatusOr<Round> RunControl(const RoundSetup& setup,
                                  const AttackSpec& attack, double cores) {
   const std::vector<std::string> command = {
-      setup.attacker, "control_burner", "--socket-dir", "/",
-      "--seconds",    kLongEnough,      "--duty",       absl::StrCat(cores),
+      setup.attacker, "control_burner",
+      "--socket-dir", "/",
+      "--seconds",    kLongEnough,
+      "--duty",       absl::StrCat(cores),
+      "--fill",       absl::StrCat(attack.fill),
   };
   return Run(setup, Commands(attack.shared_too ? 2 : 1, command));
 }

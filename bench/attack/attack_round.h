@@ -31,6 +31,7 @@ struct Held {
 struct AttackSpec {
   std::vector<std::string> words;
   bool shared_too = false;  // a second process in the shared directory
+  uint64_t fill = 0;        // bytes that it fills at once; its control too
 };
 
 struct Round {

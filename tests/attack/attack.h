@@ -30,6 +30,7 @@ struct AttackOptions {
   std::string step;                     // where it stops
   std::string then = "stop";            // or kill
   double duty = 1;                      // the share of one core
+  uint64_t fill = 0;                    // bytes of its own, at once
 };
 
 // One attack that is going on: when it ends, and what it has done so far. Says

@@ -84,6 +84,7 @@ bool Set(const std::string& name, const std::string& value,
   const std::map<std::string, double*> shares = {
       {"--seconds", &options->seconds}, {"--duty", &options->duty}};
   if (name == "--bytes") return absl::SimpleAtoi(value, &options->bytes);
+  if (name == "--fill") return absl::SimpleAtoi(value, &options->fill);
   if (const auto text = texts.find(name); text != texts.end()) {
     *text->second = value;
     return true;

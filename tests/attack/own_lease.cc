@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -12,6 +14,7 @@ namespace gmb::attack {
 namespace {
 
 constexpr absl::Duration kLeasePatience = absl::Seconds(10);
+constexpr char kOwnByte = 'r';
 
 }  // namespace
 
@@ -31,6 +34,16 @@ Slab::~Slab() { Unmap(); }
 void Slab::Unmap() {
   if (at != MAP_FAILED) ::munmap(at, bytes);
   at = MAP_FAILED;
+}
+
+bool HasBytesOfOthers(const Slab& slab) {
+  const auto* const bytes = static_cast<const char*>(slab.at);
+  return std::any_of(bytes, bytes + slab.bytes,
+                     [](char byte) { return byte != 0 && byte != kOwnByte; });
+}
+
+void FillWithOwn(const Slab& slab) {
+  std::memset(slab.at, kOwnByte, slab.bytes);
 }
 
 v1::ClientMessage AcquireOf(uint64_t bytes) {

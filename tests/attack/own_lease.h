@@ -27,6 +27,10 @@ struct Slab {
   void Unmap();
 };
 
+// Memory may come back to its tenant with the bytes of FillWithOwn.
+[[nodiscard]] bool HasBytesOfOthers(const Slab& slab);
+void FillWithOwn(const Slab& slab);
+
 [[nodiscard]] v1::ClientMessage AcquireOf(uint64_t bytes);
 [[nodiscard]] v1::ClientMessage ReleaseOf(uint64_t lease);
 [[nodiscard]] v1::ClientMessage MappedOf(uint64_t lease, uint64_t move);

@@ -1,8 +1,5 @@
 // What has been said once is said again: a greeting on other connections, a
 // session's acknowledgements, and the token of a session that is over.
-#include <string.h>
-
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,15 +18,6 @@ constexpr absl::Duration kReplayPatience = absl::Seconds(10);
 // A void token is refused at once.
 constexpr absl::Duration kVoidPatience = absl::Milliseconds(500);
 constexpr uint64_t kReplayBytes = uint64_t{2} << 20;
-
-// Memory may come back to its tenant with the tenant's own bytes.
-constexpr char kOwnByte = 'r';
-
-bool HasBytesOfOthers(const Slab& slab) {
-  const auto* const bytes = static_cast<const char*>(slab.at);
-  return std::any_of(bytes, bytes + slab.bytes,
-                     [](char byte) { return byte != 0 && byte != kOwnByte; });
-}
 
 // A session with a lease, and every frame that it has sent so far.
 class Recorded {
@@ -97,7 +85,7 @@ class Recorded {
     if (!slabs.ok() || acks_.empty()) return false;
     for (const Slab& slab : *slabs) {
       if (HasBytesOfOthers(slab)) attack_->Count("bytes_of_others");
-      ::memset(slab.at, kOwnByte, slab.bytes);
+      FillWithOwn(slab);
     }
     attack_->Count("recorded");
     return true;
