@@ -21,7 +21,10 @@ namespace gmb::preload {
   F(cuMemPoolCreate)              \
   F(cuMemPoolDestroy)             \
   F(cuMemPoolTrimTo)              \
+  F(cuMemPoolGetAttribute)        \
+  F(cuMemPoolSetAttribute)        \
   F(cuDeviceGetDefaultMemPool)    \
+  F(cuDeviceGetMemPool)           \
   F(cuStreamBeginCapture_v2)      \
   F(cuStreamBeginCaptureToGraph)  \
   F(cuStreamEndCapture)           \

@@ -40,6 +40,8 @@ const auto& Table() {
       GMB_ENTRY(cuMemPoolCreate, "cuMemPoolCreate", 11020),
       GMB_ENTRY(cuMemPoolDestroy, "cuMemPoolDestroy", 11020),
       GMB_ENTRY(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020),
+      GMB_ENTRY(cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020),
+      GMB_ENTRY(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020),
       GMB_ENTRY(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000),
       GMB_ENTRY(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000),
       GMB_ENTRY(cuCtxDestroy_v2, "cuCtxDestroy", 4000),

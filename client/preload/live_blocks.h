@@ -11,6 +11,10 @@
 
 namespace gmb::preload {
 
+// A memory pool that an allocation was made from.
+using PoolName = uint64_t;
+inline constexpr PoolName kNoPool = 0;
+
 // An allocation that was served.
 struct Block {
   uint64_t start = 0;
@@ -18,6 +22,7 @@ struct Block {
   CUdevice device = 0;
   // Its own; nothing when it is part of a chunk of SmallBlocks.
   std::optional<LeaseRange> lease;
+  PoolName pool = kNoPool;
 };
 
 // The blocks that the program has, and the address ranges that are leased. Not

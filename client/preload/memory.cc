@@ -12,8 +12,6 @@
 namespace gmb::preload {
 namespace {
 
-constexpr uint64_t kChunkBytes = uint64_t{2} << 20;  // a GPU's granularity
-
 // As the broker writes it: "GPU-8f5c...".
 std::string UuidText(const CUuuid& uuid) {
   constexpr std::array kHex = {'0', '1', '2', '3', '4', '5', '6', '7',
@@ -63,42 +61,59 @@ const std::string& Memory::UuidOf(CUdevice device) {
 }
 
 Answer Memory::Allocate(CUdevice device, uint64_t bytes, CUdeviceptr* address) {
+  return AllocateFrom({.device = device}, bytes, address);
+}
+
+Answer Memory::AllocateFrom(const Source& source, uint64_t bytes,
+                            CUdeviceptr* address) {
   if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
   if (bytes > kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   Sweep();
-  const Answer answer = AllocateOnce(device, bytes, address);
+  const Answer answer = AllocateOnce(source, bytes, address);
   if (answer != CUDA_ERROR_OUT_OF_MEMORY || !ReleaseKept()) return answer;
-  return AllocateOnce(device, bytes, address);
+  return AllocateOnce(source, bytes, address);
 }
 
-Answer Memory::AllocateOnce(CUdevice device, uint64_t bytes,
+Answer Memory::AllocateOnce(const Source& source, uint64_t bytes,
                             CUdeviceptr* address) {
   return AnswerOf(bytes < kSmallestLeaseBytes
-                      ? AllocateSmall(device, bytes, address)
-                      : AllocateLarge(device, bytes, address));
+                      ? AllocateSmall(source, bytes, address)
+                      : AllocateLarge(source, bytes, address));
 }
 
-Outcome Memory::AllocateLarge(CUdevice device, uint64_t bytes,
+void Memory::Served(const Source& source, Block block) {
+  block.device = source.device;
+  if (source.pool != nullptr) block.pool = pools_.NameOf(source.pool);
+  live_.Add(block);
+  pools_.Took(block);
+}
+
+void Memory::PutBack(const Block& block) {
+  live_.Add(block);
+  pools_.TookBack(block);
+}
+
+Outcome Memory::AllocateLarge(const Source& source, uint64_t bytes,
                               CUdeviceptr* address) {
   LeaseRange lease;
-  if (const Outcome outcome = broker_.Acquire(UuidOf(device), bytes, &lease);
+  if (const Outcome outcome =
+          broker_.Acquire(UuidOf(source.device), bytes, &lease);
       outcome != Outcome::kDone) {
     return outcome;
   }
   const base::MutexLock lock(&mu_);
   live_.AddRange(lease);
-  live_.Add(
-      {.start = lease.start, .bytes = bytes, .device = device, .lease = lease});
+  Served(source, {.start = lease.start, .bytes = bytes, .lease = lease});
   *address = lease.start;
   return Outcome::kDone;
 }
 
-Outcome Memory::AllocateSmall(CUdevice device, uint64_t bytes,
+Outcome Memory::AllocateSmall(const Source& source, uint64_t bytes,
                               CUdeviceptr* address) {
   const auto take = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const std::optional<uint64_t> start = small_[device].Take(bytes);
+    const std::optional<uint64_t> start = small_[source.device].Take(bytes);
     if (!start.has_value()) return false;
-    live_.Add({.start = *start, .bytes = bytes, .device = device, .lease = {}});
+    Served(source, {.start = *start, .bytes = bytes, .lease = {}});
     *address = *start;
     return true;
   };
@@ -107,14 +122,14 @@ Outcome Memory::AllocateSmall(CUdevice device, uint64_t bytes,
     if (take()) return Outcome::kDone;
   }
   LeaseRange chunk;
-  if (const Outcome outcome =
-          broker_.Acquire(UuidOf(device), kChunkBytes, &chunk);
+  if (const Outcome outcome = broker_.Acquire(UuidOf(source.device),
+                                              SmallBlocks::kChunkBytes, &chunk);
       outcome != Outcome::kDone) {
     return outcome;
   }
   const base::MutexLock lock(&mu_);
   live_.AddRange(chunk);
-  small_[device].AddChunk(chunk);
+  small_[source.device].AddChunk(chunk);
   take();
   return Outcome::kDone;
 }
@@ -123,6 +138,7 @@ std::optional<Block> Memory::TakeLive(CUdeviceptr address, bool* ours) {
   const base::MutexLock lock(&mu_);
   std::optional<Block> block = live_.Take(address);
   *ours = block.has_value() || live_.InRange(address);
+  if (block.has_value()) pools_.Freed(*block);
   return block;
 }
 
@@ -144,7 +160,7 @@ Answer Memory::Free(CUdeviceptr address) {
     if (const CUresult result = driver_.Synchronize(block->device);
         result != CUDA_SUCCESS) {
       const base::MutexLock lock(&mu_);
-      live_.Add(*block);
+      PutBack(*block);
       return result;
     }
     GiveBack(*block);
@@ -154,16 +170,14 @@ Answer Memory::Free(CUdeviceptr address) {
 }
 
 void Memory::GiveBack(const Block& block) {
-  if (block.lease.has_value()) {
-    Release(*block.lease);
-    return;
-  }
-  std::optional<LeaseRange> empty;
+  std::optional<LeaseRange> whole = block.lease;
   {
     const base::MutexLock lock(&mu_);
-    empty = small_[block.device].Give(block.start, block.bytes);
+    pools_.GaveBack(block);
+    if (!whole.has_value())
+      whole = small_[block.device].Give(block.start, block.bytes);
   }
-  if (empty.has_value()) Release(*empty);
+  if (whole.has_value()) Release(*whole);
 }
 
 void Memory::GiveBack(const std::vector<OrderedFree>& freed) {

@@ -16,6 +16,7 @@
 #include "client/preload/driver.h"
 #include "client/preload/live_blocks.h"
 #include "client/preload/ordered_frees.h"
+#include "client/preload/pool_usage.h"
 #include "client/preload/small_blocks.h"
 
 namespace gmb::preload {
@@ -47,7 +48,8 @@ class Memory {
   // As cuMemAllocAsync and cuMemFreeAsync, with the stream's context current.
   // Captured ones are the driver's.
   [[nodiscard]] Answer AllocateOrdered(CUdevice device, uint64_t bytes,
-                                       CUstream stream, CUdeviceptr* address);
+                                       CUmemoryPool pool, CUstream stream,
+                                       CUdeviceptr* address);
   [[nodiscard]] Answer FreeOrdered(CUdeviceptr address, CUstream stream);
 
   // Before a call that ends a context, and its events with it, which nothing
@@ -56,6 +58,10 @@ class Memory {
   void ForgetEventsOf(CUcontext context);
 
   [[nodiscard]] Answer GetInfo(size_t* free_bytes, size_t* total_bytes);
+  // The part of a pool that is served here.
+  [[nodiscard]] PoolUsage::Bytes BytesOf(CUmemoryPool pool);
+  void ResetHighOf(CUmemoryPool pool, CUmemPool_attribute mark);
+  void PoolDestroyed(CUmemoryPool pool);
   // False when the address is none of ours.
   [[nodiscard]] bool GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
                                      size_t* bytes);
@@ -70,12 +76,24 @@ class Memory {
   [[nodiscard]] Captures& captures() { return captures_; }
 
  private:
-  [[nodiscard]] Answer AllocateOnce(CUdevice device, uint64_t bytes,
+  // Of one allocation: for which device, and from which pool, if any.
+  struct Source {
+    CUdevice device = 0;
+    CUmemoryPool pool = nullptr;
+  };
+
+  [[nodiscard]] Answer AllocateFrom(const Source& source, uint64_t bytes,
                                     CUdeviceptr* address);
-  [[nodiscard]] Outcome AllocateLarge(CUdevice device, uint64_t bytes,
+  [[nodiscard]] Answer AllocateOnce(const Source& source, uint64_t bytes,
+                                    CUdeviceptr* address);
+  [[nodiscard]] Outcome AllocateLarge(const Source& source, uint64_t bytes,
                                       CUdeviceptr* address);
-  [[nodiscard]] Outcome AllocateSmall(CUdevice device, uint64_t bytes,
+  [[nodiscard]] Outcome AllocateSmall(const Source& source, uint64_t bytes,
                                       CUdeviceptr* address);
+  void Served(const Source& source, Block block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The program has it still: it could not be freed.
+  void PutBack(const Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] const std::string& UuidOf(CUdevice device);
   [[nodiscard]] std::optional<Block> TakeLive(CUdeviceptr address, bool* ours);
   // All work that uses it must be done.
@@ -91,6 +109,7 @@ class Memory {
   Captures captures_;
   base::Mutex mu_;
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);
+  PoolUsage pools_ ABSL_GUARDED_BY(mu_);
   OrderedFrees ordered_ ABSL_GUARDED_BY(mu_);
   // Freed while a capture was under way, or in the order of a context that is
   // gone: to go back once the device is synchronised.

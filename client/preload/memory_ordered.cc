@@ -26,8 +26,10 @@ bool IsCapturing(const Driver& driver, CUstream stream) {
 
 }  // namespace
 
-Answer Memory::AllocateOrdered(CUdevice device, uint64_t bytes, CUstream stream,
+Answer Memory::AllocateOrdered(CUdevice device, uint64_t bytes,
+                               CUmemoryPool pool, CUstream stream,
                                CUdeviceptr* address) {
+  const Source source = {.device = device, .pool = pool};
   if (bytes > kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   if (captures_.Any() && IsCapturing(driver_, stream)) return std::nullopt;
   {
@@ -40,13 +42,15 @@ Answer Memory::AllocateOrdered(CUdevice device, uint64_t bytes, CUstream stream,
     }
     if (fit.has_value()) {
       driver_.cuEventDestroy_v2(fit->event);
-      fit->block.bytes = bytes;
-      live_.Add(fit->block);
+      pools_.GaveBack(fit->block);
+      Served(source, {.start = fit->block.start,
+                      .bytes = bytes,
+                      .lease = fit->block.lease});
       *address = fit->block.start;
       return CUDA_SUCCESS;
     }
   }
-  return Allocate(device, bytes, address);
+  return AllocateFrom(source, bytes, address);
 }
 
 Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
@@ -81,7 +85,7 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
     if (result == CUDA_SUCCESS) {
       ordered_.Add(freed);
     } else {
-      live_.Add(*block);
+      PutBack(*block);
     }
   }
   if (result == CUDA_SUCCESS) Sweep();
@@ -120,6 +124,22 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
   }
   if (total_bytes != nullptr) *total_bytes = budget.total_bytes;
   return CUDA_SUCCESS;
+}
+
+PoolUsage::Bytes Memory::BytesOf(CUmemoryPool pool) {
+  const base::MutexLock lock(&mu_);
+  return pools_.Of(pool);
+}
+
+void Memory::ResetHighOf(CUmemoryPool pool, CUmemPool_attribute mark) {
+  const base::MutexLock lock(&mu_);
+  if (mark == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pools_.ResetUsedHigh(pool);
+  if (mark == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pools_.ResetReservedHigh(pool);
+}
+
+void Memory::PoolDestroyed(CUmemoryPool pool) {
+  const base::MutexLock lock(&mu_);
+  pools_.Destroyed(pool);
 }
 
 bool Memory::GetAddressRange(CUdeviceptr address, CUdeviceptr* start,

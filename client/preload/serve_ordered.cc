@@ -1,7 +1,7 @@
 #include "client/preload/exported.h"
 #include "client/preload/serve.h"
 
-// Memory in the order of a stream, and the pools it comes from.
+// Memory in the order of a stream.
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
@@ -20,8 +20,13 @@ CUresult Allocate(CUdeviceptr* address, size_t bytes, CUstream stream) {
         if (address == nullptr || bytes == 0) return std::nullopt;
         return InContextOf(driver, stream, [&] {
           return OnCurrentDevice(driver, [&](CUdevice device) {
-            return TheMemory(driver).AllocateOrdered(device, bytes, stream,
-                                                     address);
+            CUmemoryPool pool = nullptr;  // the device's current one
+            if (GMB_REAL_CALL(driver, cuDeviceGetMemPool, &pool, device) !=
+                CUDA_SUCCESS) {
+              pool = nullptr;
+            }
+            return TheMemory(driver).AllocateOrdered(device, bytes, pool,
+                                                     stream, address);
           });
         });
       },
@@ -38,7 +43,7 @@ CUresult AllocateFrom(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
         return InContextOf(driver, stream, [&]() -> Answer {
           const auto device = ThePools().DeviceOf(driver, pool);
           if (!device.has_value()) return std::nullopt;
-          return TheMemory(driver).AllocateOrdered(*device, bytes, stream,
+          return TheMemory(driver).AllocateOrdered(*device, bytes, pool, stream,
                                                    address);
         });
       },
@@ -93,38 +98,5 @@ GMB_SERVED CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 
 GMB_SERVED CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
   return Free(address, OfThread(stream));
-}
-
-GMB_SERVED CUresult cuMemPoolCreate(CUmemoryPool* pool,
-                                    const CUmemPoolProps* properties) {
-  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
-                    [&](const Driver& driver) {
-                      const CUresult result = GMB_REAL_CALL(
-                          driver, cuMemPoolCreate, pool, properties);
-                      if (result == CUDA_SUCCESS)
-                        ThePools().Created(*pool, *properties);
-                      return result;
-                    });
-}
-
-GMB_SERVED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
-                    [&](const Driver& driver) {
-                      ThePools().Destroyed(pool);
-                      return GMB_REAL_CALL(driver, cuMemPoolDestroy, pool);
-                    });
-}
-
-// A program calls this to give memory back; here that is the memory that was
-// kept for it.
-GMB_SERVED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
-  return AnswerCall(
-      [&](const Driver& driver) -> Answer {
-        if (bytes_to_keep == 0) TheMemory(driver).ReleaseKept();
-        return std::nullopt;
-      },
-      [&](const Driver& driver) {
-        return GMB_REAL_CALL(driver, cuMemPoolTrimTo, pool, bytes_to_keep);
-      });
 }
 // NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -18,6 +18,7 @@ class SmallBlocks {
  public:
   // The alignment of the driver's own allocations.
   static constexpr uint64_t kAlignmentBytes = 512;
+  static constexpr uint64_t kChunkBytes = uint64_t{2} << 20;  // a granule
   [[nodiscard]] static constexpr uint64_t RoundUp(uint64_t bytes) {
     return base::RoundUp(bytes, kAlignmentBytes);
   }

@@ -65,12 +65,13 @@ TEST_F(PreloadContextsTest, ItsFreesAreInItsOrderWhateverIsCurrent) {
 
 // A copy to the host, say, which a stream of any device may make.
 TEST_F(PreloadContextsTest, WorkOfAnotherDevicesStreamIsWaitedForBeforeReuse) {
-  EXPECT_THAT(RunWithStreamOfOther({absl::StrCat("alloc x ", 200 * kMiB),
-                                    "device 1", "work x 3", "free-async x 3",
-                                    "pop", "trim", "synchronize 3", "info"}),
-              ElementsAre("alloc x 0", "device 1 0", "work x 0",
-                          "free-async x 0", "pop  0", "trim  0",
-                          "synchronize 3 0", Info(256 * kMiB), "end"));
+  EXPECT_THAT(
+      RunWithStreamOfOther({absl::StrCat("alloc x ", 200 * kMiB), "device 1",
+                            "work x 3", "free-async x 3", "pop", "trim default",
+                            "synchronize 3", "info"}),
+      ElementsAre("alloc x 0", "device 1 0", "work x 0", "free-async x 0",
+                  "pop  0", "trim default 0", "synchronize 3 0",
+                  Info(256 * kMiB), "end"));
 }
 
 TEST_F(PreloadContextsTest, TheDefaultStreamIsTheCurrentContexts) {

@@ -19,11 +19,11 @@ TEST_P(PreloadLookupTest, HoweverItFindsTheDriverItsMemoryIsLeased) {
                   .steps = {absl::StrCat("alloc x ", 20 * kMiB), "write x 4096",
                             absl::StrCat("alloc-async y ", 6 * kMiB, " 1"),
                             "write y 4096", Await("look"), "free x",
-                            "free-async y 1", "trim", Await("end")}});
+                            "free-async y 1", "trim default", Await("end")}});
   ASSERT_TRUE(program->AwaitOut("write y 0")) << program->Err();
   ExpectLeases("a", {6 * kMiB, 20 * kMiB});
   Touch("look");
-  ASSERT_TRUE(program->AwaitOut("trim  0")) << program->Err();
+  ASSERT_TRUE(program->AwaitOut("trim default 0")) << program->Err();
   ExpectLeases("a", {});
   Touch("end");
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
@@ -49,22 +49,24 @@ TEST_P(PreloadLookupTest, AboveTheTenantsLimitItIsOutOfMemory) {
 TEST_F(PreloadTest, WhatIsNotServedIsTheDriversAndNoLease) {
   const auto program = Start(
       "program",
-      {.steps = {absl::StrCat("managed m ", 4 * kMiB),
-                 absl::StrCat("alloc-shared-pool s ", 4 * kMiB, " 1"),
+      {.steps = {absl::StrCat("managed m ", 4 * kMiB), "new-shared-pool shared",
+                 absl::StrCat("alloc-pool s ", 4 * kMiB, " 1 shared"),
                  "range m 4096", Await("look"), "free m", "free-async s 1"}});
   ASSERT_TRUE(program->AwaitOut("range m")) << program->Err();
   ExpectLeases("a", {});
   Touch("look");
   EXPECT_EQ(program->AwaitExit(), 0);
   EXPECT_EQ(program->Out(),
-            absl::StrCat("managed m 0\nalloc-shared-pool s 0\nrange m 0 0 ",
+            absl::StrCat("managed m 0\nnew-shared-pool shared 0\nalloc-pool s "
+                         "0\nrange m 0 0 ",
                          4 * kMiB, "\nfree m 0\nfree-async s 0\nend\n"));
 }
 
 TEST_F(PreloadTest, TheDefaultPoolIsServed) {
   const auto program =
-      Start("program", {.steps = {absl::StrCat("alloc-pool p ", 8 * kMiB, " 1"),
-                                  "write p 4096", Await("end")}});
+      Start("program",
+            {.steps = {absl::StrCat("alloc-pool p ", 8 * kMiB, " 1 default"),
+                       "write p 4096", Await("end")}});
   ASSERT_TRUE(program->AwaitOut("write p 0")) << program->Err();
   ExpectLeases("a", {8 * kMiB});
   Touch("end");

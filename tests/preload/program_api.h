@@ -27,6 +27,9 @@
   F(cuMemAllocFromPoolAsync)   \
   F(cuDeviceGetDefaultMemPool) \
   F(cuMemPoolCreate)           \
+  F(cuMemPoolDestroy)          \
+  F(cuMemPoolGetAttribute)     \
+  F(cuMemPoolSetAttribute)     \
   F(cuMemPoolTrimTo)           \
   F(cuMemFree)                 \
   F(cuMemFreeAsync)            \

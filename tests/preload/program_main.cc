@@ -39,11 +39,13 @@ class Program {
     api_.cuInit_(0);
     UseDevice(0);
     for (int i = 0; i < 3; ++i) AddStream();
+    api_.cuDeviceGetDefaultMemPool_(&pools_["default"], 0);
   }
 
   void Do(const std::string& step) {
     const std::vector<std::string> words = Words(step);
-    if (!Memory(words) && !Order(words) && !Ask(words) && !Context(words)) {
+    if (!Memory(words) && !Order(words) && !Ask(words) && !Pools(words) &&
+        !Context(words)) {
       Process(words, step);
     }
     std::fflush(stdout);
@@ -99,10 +101,9 @@ class Program {
     CUdeviceptr& at = memory_[name];
     if (what == "alloc-async") {
       Say(what, name, api_.cuMemAllocAsync_(&at, Number(size), Stream(stream)));
-    } else if (what == "alloc-pool" || what == "alloc-shared-pool") {
+    } else if (what == "alloc-pool") {
       Say(what, name,
-          api_.cuMemAllocFromPoolAsync_(&at, Number(size),
-                                        Pool(what == "alloc-shared-pool"),
+          api_.cuMemAllocFromPoolAsync_(&at, Number(size), pools_.at(words[4]),
                                         Stream(stream)));
     } else if (what == "free-async") {
       Say(what, name, api_.cuMemFreeAsync_(at, Stream(size)));
@@ -126,30 +127,67 @@ class Program {
     return true;
   }
 
-  CUmemoryPool Pool(bool shared) const {
-    CUmemoryPool pool = nullptr;
-    if (!shared) {
-      api_.cuDeviceGetDefaultMemPool_(&pool, 0);
-      return pool;
-    }
-    CUmemPoolProps properties{};
-    properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    api_.cuMemPoolCreate_(&pool, &properties);
-    return pool;
-  }
-
-  bool Ask(const std::vector<std::string>& words) {
-    if (words[0] == "info") {
-      size_t free_bytes = 0;
-      size_t total_bytes = 0;
-      const CUresult result = api_.cuMemGetInfo_(&free_bytes, &total_bytes);
-      std::printf("info %d %zu %zu\n", result, free_bytes, total_bytes);
-    } else if (words[0] == "trim") {
-      Say("trim", "", api_.cuMemPoolTrimTo_(Pool(false), 0));
+  // Steps on a pool, "default" or one that it makes: new-pool and
+  // new-shared-pool, destroy-pool, trim, pool (its bytes: used, reserved, and
+  // the most of each), threshold BYTES, reset-high TO
+  bool Pools(const std::vector<std::string>& words) {
+    const auto& [what, name, value] = std::tie(words[0], words[1], words[2]);
+    if (what == "new-pool" || what == "new-shared-pool") {
+      CUmemPoolProps properties{};
+      properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+      properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+      if (what == "new-shared-pool")
+        properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+      Say(what, name, api_.cuMemPoolCreate_(&pools_[name], &properties));
+    } else if (what == "destroy-pool") {
+      Say(what, name, api_.cuMemPoolDestroy_(pools_.at(name)));
+    } else if (what == "trim") {
+      Say(what, name, api_.cuMemPoolTrimTo_(pools_.at(name), 0));
+    } else if (what == "pool") {
+      SayBytes(name);
+    } else if (what == "threshold") {
+      const CUresult set =
+          Set(name, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, Number(value));
+      std::printf("threshold %s %d %llu\n", name.c_str(), set,
+                  Get(name, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD));
+    } else if (what == "reset-high") {
+      const CUresult used =
+          Set(name, CU_MEMPOOL_ATTR_USED_MEM_HIGH, Number(value));
+      const CUresult reserved =
+          Set(name, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, Number(value));
+      Say(what, name, used == CUDA_SUCCESS ? reserved : used);
     } else {
       return false;
     }
+    return true;
+  }
+  void SayBytes(const std::string& name) const {
+    std::printf("pool %s", name.c_str());
+    for (const CUmemPool_attribute bytes :
+         {CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+          CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_HIGH,
+          CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH}) {
+      std::printf(" %llu", Get(name, bytes));
+    }
+    std::printf("\n");
+  }
+  CUresult Set(const std::string& name, CUmemPool_attribute what,
+               cuuint64_t value) const {
+    return api_.cuMemPoolSetAttribute_(pools_.at(name), what, &value);
+  }
+  unsigned long long Get(const std::string& name,
+                         CUmemPool_attribute what) const {
+    cuuint64_t value = 0;
+    api_.cuMemPoolGetAttribute_(pools_.at(name), what, &value);
+    return value;
+  }
+
+  bool Ask(const std::vector<std::string>& words) {
+    if (words[0] != "info") return false;
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    const CUresult result = api_.cuMemGetInfo_(&free_bytes, &total_bytes);
+    std::printf("info %d %zu %zu\n", result, free_bytes, total_bytes);
     return true;
   }
 
@@ -222,6 +260,7 @@ class Program {
   std::vector<CUstream> streams_;
   CUcontext context_ = nullptr;  // of its own
   std::map<std::string, CUdeviceptr> memory_;
+  std::map<std::string, CUmemoryPool> pools_;
   uint64_t source_ = 7;
 };
 

@@ -18,6 +18,13 @@ namespace {
 
 CUmemoryPool DefaultPool() { return reinterpret_cast<CUmemoryPool>(0x77); }
 
+CUresult AllocateFrom(CUmemoryPool pool, CUdeviceptr* address, size_t bytes) {
+  const CUresult result = cuMemAlloc(address, bytes);
+  FAKE_LOCK();
+  if (result == CUDA_SUCCESS) TheGpu().from_pools[*address] = pool;
+  return result;
+}
+
 // This library, however the program has loaded it.
 void* Self() {
   Dl_info info{};
@@ -88,14 +95,14 @@ CUresult cuMemGetAddressRange(CUdeviceptr* start, size_t* bytes,
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
-  return cuMemAlloc(address, bytes);
+  return AllocateFrom(DefaultPool(), address, bytes);
 }
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream) {
-  return cuMemAlloc(address, bytes);
+  return AllocateFrom(DefaultPool(), address, bytes);
 }
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes,
-                                 CUmemoryPool, CUstream) {
-  return cuMemAlloc(address, bytes);
+                                 CUmemoryPool pool, CUstream) {
+  return AllocateFrom(pool, address, bytes);
 }
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
   return cuMemFree(address);
@@ -114,6 +121,39 @@ CUresult cuMemPoolTrimTo(CUmemoryPool, size_t) { return CUDA_SUCCESS; }
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
   *pool = DefaultPool();
   return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice) {
+  *pool = DefaultPool();
+  return CUDA_SUCCESS;
+}
+
+// Bytes are given back at once, so all that is reserved is used.
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute what,
+                               void* value) {
+  FAKE_ENTER();
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto& bytes = *static_cast<cuuint64_t*>(value);
+  bytes = 0;
+  if (what == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+    bytes = TheGpu().release_thresholds[pool];
+    return CUDA_SUCCESS;
+  }
+  for (const auto& [address, memory] : TheGpu().allocations) {
+    const auto from = TheGpu().from_pools.find(address);
+    if (from != TheGpu().from_pools.end() && from->second == pool)
+      bytes += memory.bytes;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute what,
+                               void* value) {
+  FAKE_ENTER();
+  const cuuint64_t bytes = *static_cast<cuuint64_t*>(value);
+  if (what == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+    TheGpu().release_thresholds[pool] = bytes;
+    return CUDA_SUCCESS;
+  }
+  return bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {

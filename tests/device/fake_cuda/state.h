@@ -60,6 +60,8 @@ struct Gpu {
   std::map<CUstream, Stream> streams;
   std::map<CUevent, Event> events;
   std::set<CUstream> capturing;
+  std::map<CUdeviceptr, CUmemoryPool> from_pools;  // of allocations
+  std::map<CUmemoryPool, cuuint64_t> release_thresholds;
   std::map<uintptr_t, uint64_t> page_locked;
   CUmemGenericAllocationHandle next_handle = 100;
   std::map<CUcontext, CUdevice> contexts;  // that live

@@ -1,0 +1,94 @@
+// `gmb run`: what a program reads about the memory of its pools.
+#include "client/preload/pool_usage.h"
+
+#include <algorithm>
+
+#include "base/round_up.h"
+#include "client/preload/ordered_frees.h"
+#include "client/preload/small_blocks.h"
+
+namespace gmb::preload {
+
+uint64_t PoolUsage::Counts::reserved() const {
+  return held_large + base::RoundUp(held_small, SmallBlocks::kChunkBytes);
+}
+
+void PoolUsage::Counts::Mark() {
+  used_high = std::max(used_high, used);
+  reserved_high = std::max(reserved_high, reserved());
+}
+
+PoolName PoolUsage::NameOf(CUmemoryPool pool) {
+  const auto [known, is_new] = names_.try_emplace(pool, last_name_ + 1);
+  if (is_new) ++last_name_;
+  return known->second;
+}
+
+// The driver's pool stays until its last block is freed.
+void PoolUsage::Destroyed(CUmemoryPool pool) {
+  Counts* const counts = Find(pool);
+  if (counts != nullptr) counts->destroyed = true;
+  names_.erase(pool);
+}
+
+void PoolUsage::Took(const Block& block) {
+  if (block.pool == kNoPool) return;
+  Counts& counts = counts_[block.pool];
+  (block.lease.has_value() ? counts.held_large : counts.held_small) +=
+      HeldBytes(block);
+  TookBack(block);
+}
+
+void PoolUsage::TookBack(const Block& block) {
+  Counts* const counts = Find(block.pool);
+  if (counts == nullptr) return;
+  counts->used += SmallBlocks::RoundUp(block.bytes);
+  counts->Mark();
+}
+
+void PoolUsage::Freed(const Block& block) {
+  Counts* const counts = Find(block.pool);
+  if (counts != nullptr) counts->used -= SmallBlocks::RoundUp(block.bytes);
+}
+
+void PoolUsage::GaveBack(const Block& block) {
+  Counts* const counts = Find(block.pool);
+  if (counts == nullptr) return;
+  (block.lease.has_value() ? counts->held_large : counts->held_small) -=
+      HeldBytes(block);
+  if (counts->destroyed && counts->reserved() == 0) counts_.erase(block.pool);
+}
+
+PoolUsage::Bytes PoolUsage::Of(CUmemoryPool pool) const {
+  const auto name = names_.find(pool);
+  if (name == names_.end()) return {};
+  const auto found = counts_.find(name->second);
+  if (found == counts_.end()) return {};
+  const Counts& counts = found->second;
+  return {.used = counts.used,
+          .reserved = counts.reserved(),
+          .used_high = counts.used_high,
+          .reserved_high = counts.reserved_high};
+}
+
+void PoolUsage::ResetUsedHigh(CUmemoryPool pool) {
+  Counts* const counts = Find(pool);
+  if (counts != nullptr) counts->used_high = counts->used;
+}
+
+void PoolUsage::ResetReservedHigh(CUmemoryPool pool) {
+  Counts* const counts = Find(pool);
+  if (counts != nullptr) counts->reserved_high = counts->reserved();
+}
+
+PoolUsage::Counts* PoolUsage::Find(PoolName name) {
+  const auto found = counts_.find(name);
+  return found == counts_.end() ? nullptr : &found->second;
+}
+
+PoolUsage::Counts* PoolUsage::Find(CUmemoryPool pool) {
+  const auto name = names_.find(pool);
+  return name == names_.end() ? nullptr : Find(name->second);
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,66 @@
+#ifndef GMB_CLIENT_PRELOAD_POOL_USAGE_H_
+#define GMB_CLIENT_PRELOAD_POOL_USAGE_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include "client/preload/live_blocks.h"
+
+namespace gmb::preload {
+
+// The bytes of each memory pool that are served from leases, as a program reads
+// them from the pool's attributes. Not thread-safe.
+//
+// Small blocks share chunks with the rest of the program. A pool has as many
+// chunks reserved as its own small blocks would fill.
+class PoolUsage {
+ public:
+  struct Bytes {
+    uint64_t used = 0;      // the program has them
+    uint64_t reserved = 0;  // and those that it freed and are kept for it
+    uint64_t used_high = 0;
+    uint64_t reserved_high = 0;
+  };
+
+  // The pool's name in blocks: its handle may be another pool's later.
+  [[nodiscard]] PoolName NameOf(CUmemoryPool pool);
+  void Destroyed(CUmemoryPool pool);
+
+  // What becomes of a block; one of no pool is not counted.
+  void Took(const Block& block);
+  void Freed(const Block& block);     // but kept
+  void TookBack(const Block& block);  // the free failed
+  void GaveBack(const Block& block);  // freed before, and kept no longer
+
+  [[nodiscard]] Bytes Of(CUmemoryPool pool) const;
+  // The high marks begin anew at what there is now.
+  void ResetUsedHigh(CUmemoryPool pool);
+  void ResetReservedHigh(CUmemoryPool pool);
+
+ private:
+  struct Counts {
+    uint64_t used = 0;
+    uint64_t held_large = 0;
+    uint64_t held_small = 0;
+    uint64_t used_high = 0;
+    uint64_t reserved_high = 0;
+    bool destroyed = false;
+
+    [[nodiscard]] uint64_t reserved() const;
+    void Mark();
+  };
+
+  Counts* Find(PoolName name);
+  Counts* Find(CUmemoryPool pool);
+
+  std::unordered_map<CUmemoryPool, PoolName> names_;
+  std::map<PoolName, Counts> counts_;
+  PoolName last_name_ = kNoPool;
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_POOL_USAGE_H_

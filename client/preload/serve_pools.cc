@@ -1,0 +1,98 @@
+#include "client/preload/exported.h"
+#include "client/preload/serve.h"
+
+// The pools that memory comes from, and what a program reads about them.
+
+using gmb::preload::Answer;
+using gmb::preload::AnswerCall;
+using gmb::preload::Driver;
+using gmb::preload::PoolUsage;
+using gmb::preload::TheMemory;
+using gmb::preload::ThePools;
+
+namespace {
+
+// Of an attribute that counts bytes; null for the others, which are settings.
+const uint64_t* Find(const PoolUsage::Bytes& bytes, CUmemPool_attribute what) {
+  switch (what) {
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      return &bytes.used;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      return &bytes.used_high;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+      return &bytes.reserved;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      return &bytes.reserved_high;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
+// more than those of cuda.h.
+GMB_SERVED CUresult cuMemPoolCreate(CUmemoryPool* pool,
+                                    const CUmemPoolProps* properties) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      const CUresult result = GMB_REAL_CALL(
+                          driver, cuMemPoolCreate, pool, properties);
+                      if (result == CUDA_SUCCESS)
+                        ThePools().Created(*pool, *properties);
+                      return result;
+                    });
+}
+
+GMB_SERVED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      ThePools().Destroyed(pool);
+                      TheMemory(driver).PoolDestroyed(pool);
+                      return GMB_REAL_CALL(driver, cuMemPoolDestroy, pool);
+                    });
+}
+
+// A program calls this to give memory back; here that is the memory that was
+// kept for it.
+GMB_SERVED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
+  return AnswerCall(
+      [&](const Driver& driver) -> Answer {
+        if (bytes_to_keep == 0) TheMemory(driver).ReleaseKept();
+        return std::nullopt;
+      },
+      [&](const Driver& driver) {
+        return GMB_REAL_CALL(driver, cuMemPoolTrimTo, pool, bytes_to_keep);
+      });
+}
+
+// The driver has a part of the pool, too, where the program fell back to it.
+GMB_SERVED CUresult cuMemPoolGetAttribute(CUmemoryPool pool,
+                                          CUmemPool_attribute what,
+                                          void* value) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      const CUresult result = GMB_REAL_CALL(
+                          driver, cuMemPoolGetAttribute, pool, what, value);
+                      if (result != CUDA_SUCCESS) return result;
+                      const PoolUsage::Bytes served =
+                          TheMemory(driver).BytesOf(pool);
+                      if (const uint64_t* const bytes = Find(served, what))
+                        *static_cast<cuuint64_t*>(value) += *bytes;
+                      return result;
+                    });
+}
+
+GMB_SERVED CUresult cuMemPoolSetAttribute(CUmemoryPool pool,
+                                          CUmemPool_attribute what,
+                                          void* value) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      const CUresult result = GMB_REAL_CALL(
+                          driver, cuMemPoolSetAttribute, pool, what, value);
+                      if (result == CUDA_SUCCESS)
+                        TheMemory(driver).ResetHighOf(pool, what);
+                      return result;
+                    });
+}
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)

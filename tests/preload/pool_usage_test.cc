@@ -1,0 +1,100 @@
+#include "client/preload/pool_usage.h"
+
+#include "client/preload/small_blocks.h"
+#include "gtest/gtest.h"
+
+namespace gmb::preload {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+CUmemoryPool Pool(intptr_t name) {
+  return reinterpret_cast<CUmemoryPool>(name);
+}
+
+class PoolUsageTest : public testing::Test {
+ protected:
+  Block Small(uint64_t bytes, intptr_t pool = 1) {
+    return {.bytes = bytes, .lease = {}, .pool = usage.NameOf(Pool(pool))};
+  }
+  Block Large(uint64_t bytes, uint64_t held, intptr_t pool = 1) {
+    return {.bytes = bytes,
+            .lease = LeaseRange{.bytes = held},
+            .pool = usage.NameOf(Pool(pool))};
+  }
+  void Expect(uint64_t used, uint64_t reserved, intptr_t pool = 1) {
+    const PoolUsage::Bytes bytes = usage.Of(Pool(pool));
+    EXPECT_EQ(bytes.used, used);
+    EXPECT_EQ(bytes.reserved, reserved);
+  }
+
+  PoolUsage usage;
+};
+
+TEST_F(PoolUsageTest, APoolThatNothingWasTakenFromHasNothing) {
+  Expect(0, 0);
+  usage.ResetUsedHigh(Pool(1));
+  usage.Destroyed(Pool(1));
+  Expect(0, 0);
+}
+
+TEST_F(PoolUsageTest, SmallBlocksReserveTheChunksThatTheyWouldFill) {
+  for (int i = 0; i < 4; ++i) usage.Took(Small(kMiB / 2));
+  Expect(2 * kMiB, 2 * kMiB);
+  usage.Took(Small(1));
+  Expect(2 * kMiB + 512, 4 * kMiB);
+  usage.Freed(Small(1));
+  Expect(2 * kMiB, 4 * kMiB);
+  usage.GaveBack(Small(1));
+  Expect(2 * kMiB, 2 * kMiB);
+}
+
+TEST_F(PoolUsageTest, WhatIsFreedIsReservedUntilItIsGivenBack) {
+  const Block block = Large(3 * kMiB, 4 * kMiB);
+  usage.Took(block);
+  Expect(3 * kMiB, 4 * kMiB);
+  usage.Freed(block);
+  Expect(0, 4 * kMiB);
+  usage.TookBack(block);
+  Expect(3 * kMiB, 4 * kMiB);
+  usage.Freed(block);
+  usage.GaveBack(block);
+  Expect(0, 0);
+}
+
+TEST_F(PoolUsageTest, TheHighMarksStayUntilTheyAreReset) {
+  const Block first = Large(3 * kMiB, 4 * kMiB);
+  const Block second = Large(2 * kMiB, 2 * kMiB);
+  usage.Took(first);
+  usage.Took(second);
+  usage.Freed(first);
+  usage.GaveBack(first);
+  EXPECT_EQ(usage.Of(Pool(1)).used_high, 5 * kMiB);
+  EXPECT_EQ(usage.Of(Pool(1)).reserved_high, 6 * kMiB);
+  usage.ResetUsedHigh(Pool(1));
+  EXPECT_EQ(usage.Of(Pool(1)).used_high, 2 * kMiB);
+  EXPECT_EQ(usage.Of(Pool(1)).reserved_high, 6 * kMiB);
+  usage.ResetReservedHigh(Pool(1));
+  EXPECT_EQ(usage.Of(Pool(1)).reserved_high, 2 * kMiB);
+}
+
+TEST_F(PoolUsageTest, BlocksOfNoPoolAndOfOtherPoolsAreNotCounted) {
+  usage.Took({.bytes = kMiB, .lease = {}});
+  usage.Took(Small(512, 2));
+  Expect(0, 0);
+  Expect(512, 2 * kMiB, 2);
+}
+
+TEST_F(PoolUsageTest, APoolOfTheSameHandleIsAnother) {
+  const Block old = Small(512);
+  usage.Took(old);
+  usage.Destroyed(Pool(1));
+  Expect(0, 0);
+  usage.Took(Small(1024));
+  usage.Freed(old);
+  usage.GaveBack(old);
+  Expect(1024, 2 * kMiB);
+}
+
+}  // namespace
+}  // namespace gmb::preload

@@ -1,0 +1,93 @@
+#include "absl/strings/str_cat.h"
+#include "tests/preload/preload_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::ElementsAre;
+
+// As the program reads it: used and reserved now, and the most of each.
+std::string Bytes(const std::string& pool, uint64_t used, uint64_t reserved,
+                  uint64_t used_high, uint64_t reserved_high) {
+  return absl::StrCat("pool ", pool, " ", used, " ", reserved, " ", used_high,
+                      " ", reserved_high);
+}
+
+class PreloadPoolsTest : public PreloadTest {
+ protected:
+  static constexpr uint64_t kChunk = 2 * kMiB;
+};
+
+// As CuPy's MemoryAsyncPool is tested.
+TEST_F(PreloadPoolsTest, APoolSaysWhatIsServedOfIt) {
+  EXPECT_THAT(
+      Run({.steps = {"pool default", "alloc-async x 1024 default",
+                     "pool default", "alloc-async y 2048 default",
+                     "pool default", "free-async y default", "pool default",
+                     "free-async x default", "pool default",
+                     "alloc-async z 512 1", "pool default", "trim default",
+                     "pool default"}}),
+      ElementsAre(
+          Bytes("default", 0, 0, 0, 0), "alloc-async x 0",
+          Bytes("default", 1024, kChunk, 1024, kChunk), "alloc-async y 0",
+          Bytes("default", 3072, kChunk, 3072, kChunk), "free-async y 0",
+          Bytes("default", 1024, kChunk, 3072, kChunk), "free-async x 0",
+          Bytes("default", 0, kChunk, 3072, kChunk), "alloc-async z 0",
+          Bytes("default", 512, kChunk, 3072, kChunk), "trim default 0",
+          Bytes("default", 512, kChunk, 3072, kChunk), "end"));
+}
+
+TEST_F(PreloadPoolsTest, AllThatWasFreedGoesWithATrim) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc-async x ", 3 * kMiB, " 1"),
+                     "pool default", "free-async x 1", "pool default",
+                     "trim default", "pool default"}}),
+      ElementsAre(
+          "alloc-async x 0",
+          Bytes("default", 3 * kMiB, 4 * kMiB, 3 * kMiB, 4 * kMiB),
+          "free-async x 0", Bytes("default", 0, 4 * kMiB, 3 * kMiB, 4 * kMiB),
+          "trim default 0", Bytes("default", 0, 0, 3 * kMiB, 4 * kMiB), "end"));
+}
+
+TEST_F(PreloadPoolsTest, EachPoolHasItsOwnAndPlainMemoryIsOfNone) {
+  EXPECT_THAT(
+      Run({.steps = {"new-pool p", "alloc-pool x 4096 1 p",
+                     absl::StrCat("alloc y ", 8 * kMiB), "pool p",
+                     "pool default", "free-async x 1", "alloc-async z 4096 1",
+                     "same x z", "pool p", "pool default", "free z",
+                     "pool default"}}),
+      ElementsAre("new-pool p 0", "alloc-pool x 0", "alloc y 0",
+                  Bytes("p", 4096, kChunk, 4096, kChunk),
+                  Bytes("default", 0, 0, 0, 0), "free-async x 0",
+                  "alloc-async z 0", "same 1", Bytes("p", 0, 0, 4096, kChunk),
+                  Bytes("default", 4096, kChunk, 4096, kChunk), "free z 0",
+                  Bytes("default", 0, 0, 4096, kChunk), "end"));
+}
+
+TEST_F(PreloadPoolsTest, MarksAreResetAndSettingsAreTheDrivers) {
+  EXPECT_THAT(
+      Run({.steps = {"alloc-async x 512 1", "alloc-async y 512 1",
+                     "free-async y 1", "reset-high default 7", "pool default",
+                     "reset-high default 0", "pool default",
+                     absl::StrCat("threshold default ", 64 * kMiB)}}),
+      ElementsAre(
+          "alloc-async x 0", "alloc-async y 0", "free-async y 0",
+          "reset-high default 1", Bytes("default", 512, kChunk, 1024, kChunk),
+          "reset-high default 0", Bytes("default", 512, kChunk, 512, kChunk),
+          absl::StrCat("threshold default 0 ", 64 * kMiB), "end"));
+}
+
+TEST_F(PreloadPoolsTest, MemoryOfTheDriverInAPoolCountsToo) {
+  EXPECT_THAT(
+      Run({.steps = {"begin-capture 2",
+                     absl::StrCat("alloc-pool x ", 4 * kMiB, " 2 default"),
+                     "end-capture 2", "alloc-async y 512 1", "pool default"}}),
+      ElementsAre("begin-capture 2 0", "alloc-pool x 0", "end-capture 2 0",
+                  "alloc-async y 0",
+                  Bytes("default", 4 * kMiB + 512, 4 * kMiB + kChunk,
+                        4 * kMiB + 512, 4 * kMiB + kChunk),
+                  "end"));
+}
+
+}  // namespace
+}  // namespace gmb::component
