@@ -188,6 +188,7 @@ Outcome BrokerLink::Ask(const std::string& device, Budget* budget) {
   if (quota == end) return Outcome::kNotOffered;
   budget->total_bytes = std::min(quota->limit_bytes, quota->pool_bytes);
   budget->free_bytes = std::min(quota->obtainable_bytes, budget->total_bytes);
+  budget->leased_bytes = quota->leased_bytes;
   return Outcome::kDone;
 }
 

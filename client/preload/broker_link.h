@@ -28,10 +28,12 @@ enum class Outcome {
   kNotOffered,  // it has no pool of this device
 };
 
-// The bytes that the tenant could get now, and could have at most.
+// The bytes that the tenant could get now, could have at most, and has with all
+// its processes.
 struct Budget {
   uint64_t free_bytes = 0;
   uint64_t total_bytes = 0;
+  uint64_t leased_bytes = 0;
 };
 
 // The process's session with the broker. Connects at the first question, and

@@ -18,6 +18,7 @@
 #include "client/preload/ordered_frees.h"
 #include "client/preload/pool_usage.h"
 #include "client/preload/small_blocks.h"
+#include "client/preload/steady_budget.h"
 
 namespace gmb::preload {
 
@@ -116,6 +117,7 @@ class Memory {
   std::vector<Block> unordered_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, SmallBlocks> small_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, std::string> uuids_ ABSL_GUARDED_BY(mu_);
+  std::map<CUdevice, SteadyBudget> budgets_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::preload

@@ -116,6 +116,7 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
   }
   {
     const base::MutexLock lock(&mu_);
+    budget = budgets_[device].At(budget, std::chrono::steady_clock::now());
     budget.free_bytes += ordered_.HeldBytes(device);
   }
   // The driver takes null for either.

@@ -38,6 +38,32 @@ TEST_P(PreloadLookupTest, ItIsToldItsTenantsBudget) {
                   absl::StrCat("info 0 ", 200 * kMiB, " ", 256 * kMiB), "end"));
 }
 
+TEST_F(PreloadTest, WhatIsFreeMovesNotWithOthersWhileItMeasuresItself) {
+  MakeTenant("b", 0, 512 * kMiB);
+  const auto other =
+      Start("other", {.steps = {absl::StrCat("alloc o ", 400 * kMiB),
+                                Await("free"), "free o", Await("end")},
+                      .tenant = "b"});
+  ASSERT_TRUE(other->AwaitOut("alloc o 0")) << other->Err();
+  const auto program =
+      Start("program",
+            {.steps = {"info", Await("again"), "info",
+                       absl::StrCat("alloc x ", 10 * kMiB), "info", "free x"}});
+  const std::string limit = absl::StrCat(" ", 256 * kMiB);
+  ASSERT_TRUE(program->AwaitOut(absl::StrCat("info 0 ", 112 * kMiB, limit)))
+      << program->Out() << program->Err();
+  Touch("free");
+  ExpectLeases("b", {});
+  Touch("again");
+  EXPECT_EQ(program->AwaitExit(), 0);
+  Touch("end");
+  EXPECT_EQ(other->AwaitExit(), 0);
+  EXPECT_EQ(program->Out(),
+            absl::StrCat("info 0 ", 112 * kMiB, limit, "\ninfo 0 ", 112 * kMiB,
+                         limit, "\nalloc x 0\ninfo 0 ", 102 * kMiB, limit,
+                         "\nfree x 0\nend\n"));
+}
+
 TEST_P(PreloadLookupTest, AboveTheTenantsLimitItIsOutOfMemory) {
   EXPECT_THAT(Run({.how = GetParam(),
                    .steps = {absl::StrCat("alloc x ", 300 * kMiB),
