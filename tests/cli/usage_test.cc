@@ -224,6 +224,29 @@ TEST(UsageTest, UsageErrorsAreJsonWhenJsonIsAskedFor) {
             "name a command: `gmb tenant --help` lists them");
 }
 
+TEST(UsageTest, ASlipIsAnsweredWithTheWordThatWasMeant) {
+  EXPECT_EQ(Gmb({"stauts"}).err,
+            "gmb: not expected: stauts\n  did you mean status?\n"
+            "  `gmb --help` says what there is\n");
+  EXPECT_THAT(Gmb({"tenant", "set", "a", "--limt=10%"}).err,
+              HasSubstr("did you mean --limit?\n  `gmb tenant set --help`"));
+  EXPECT_THAT(Gmb({"tenant", "lst"}).err, HasSubstr("did you mean list?"));
+  EXPECT_THAT(Gmb({"dance"}).err, Not(HasSubstr("did you mean")));
+  EXPECT_THAT(
+      Json::parse(Gmb({"stauts", "--output=json"}).err)["error"]["message"],
+      "not expected: stauts: did you mean status?");
+}
+
+TEST(UsageTest, AProgramsOwnOptionsComeAfterTwoDashes) {
+  EXPECT_EQ(Gmb({"run", "--tenant", "a", "python", "server.py", "--port"}).err,
+            "gmb: not expected: --port\n"
+            "  what is for the program comes after --, as in `gmb run --tenant "
+            "a -- python server.py --port 80`\n"
+            "  `gmb run --help` says what there is\n");
+  EXPECT_THAT(Gmb({"run", "--tenat", "a", "--", "x"}).err,
+              HasSubstr("did you mean --tenant?"));
+}
+
 TEST(UsageTest, UnknownWordsAreSaidInTheOrderGivenAndTheFirstOptionNamed) {
   for (const bool global : {true, false}) {
     std::vector<std::string> words = {"tenant", "set", "a",

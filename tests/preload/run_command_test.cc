@@ -1,8 +1,11 @@
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -93,6 +96,63 @@ TEST_F(RunCommandTest, AProgramThatIsNotThereOrCannotStart) {
   const Said nothing = Gmb({"run", "--tenant", "a"});
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_THAT(nothing.err, HasSubstr("PROGRAM"));
+}
+
+// Its code ends with 7.
+std::string StaticProgram() {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_EXEC;
+  header.e_machine = EM_X86_64;
+  header.e_version = EV_CURRENT;
+  header.e_entry = 0x400000 + sizeof(header) + sizeof(Elf64_Phdr);
+  header.e_phoff = sizeof(header);
+  header.e_ehsize = sizeof(header);
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  header.e_phnum = 1;
+  const std::string code("\xbf\x07\0\0\0\xb8\x3c\0\0\0\x0f\x05", 12);
+  Elf64_Phdr load{};
+  load.p_type = PT_LOAD;
+  load.p_flags = PF_R | PF_X;
+  load.p_vaddr = 0x400000;
+  load.p_filesz = sizeof(header) + sizeof(load) + code.size();
+  load.p_memsz = load.p_filesz;
+  load.p_align = 0x1000;
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+  bytes.append(reinterpret_cast<const char*>(&load), sizeof(load));
+  return bytes + code;
+}
+
+TEST_F(RunCommandTest, AProgramThatTheLibraryIsNotInIsSaidAndRuns) {
+  const std::string program = Directory() + "/static";
+  std::ofstream(program, std::ios::binary) << StaticProgram();
+  ASSERT_EQ(::chmod(program.c_str(), 0755), 0);
+  const Said said = RunWith({"--tenant", "a"}, {program});
+  EXPECT_EQ(said.exit_code, 7) << said.err;
+  EXPECT_THAT(said.err, HasSubstr("static is linked statically"));
+  EXPECT_THAT(said.err, HasSubstr("running it all the same"));
+}
+
+TEST_F(RunCommandTest, AScriptOfAnImageWithMuslIsRefusedInASentence) {
+  const std::string linker = Directory() + "/ld-musl-x86_64.so.1";
+  std::string bytes = StaticProgram();
+  auto* const load =
+      reinterpret_cast<Elf64_Phdr*>(bytes.data() + sizeof(Elf64_Ehdr));
+  load->p_type = PT_INTERP;
+  load->p_offset = bytes.size();
+  load->p_filesz = linker.size() + 1;
+  const std::string shell = Directory() + "/sh";
+  std::ofstream(shell, std::ios::binary) << bytes << linker << '\0';
+  ASSERT_EQ(::chmod(shell.c_str(), 0755), 0);
+  const std::string script = Directory() + "/start";
+  std::ofstream(script) << "#!" << shell << "\n";
+  ASSERT_EQ(::chmod(script.c_str(), 0755), 0);
+  const Said said = RunWith({"--tenant", "a"}, {script});
+  EXPECT_EQ(said.exit_code, 126);
+  EXPECT_THAT(said.err, HasSubstr("sh is linked to musl"));
 }
 
 TEST_F(RunCommandTest, WhatCannotBeRunIsSaidInJsonToo) {

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "client/cli/commands/preloadable.h"
 #include "client/cli/error_report.h"
 #include "client/cli/installed.h"
 #include "client/cli/tenant_identity.h"
@@ -176,6 +177,15 @@ absl::StatusOr<ExitCode> LaunchProgram(Context& context,
   GMB_ASSIGN_OR_RETURN(const std::string preload, FindPreload(options.preload));
   if (!broker.ok()) {
     ReportWarning(broker, "going on with the driver's own memory", context);
+  }
+  const Preloadable found = LookAt(options.program.front());
+  if (found.kind == Preloadable::Kind::kBreaks) {
+    ReportError(absl::FailedPreconditionError(found.why), context);
+    return ExitCode::kCannotStart;
+  }
+  if (found.kind == Preloadable::Kind::kPassesBy) {
+    ReportWarning(absl::FailedPreconditionError(found.why),
+                  "running it all the same", context);
   }
   const Environment environment = EnvironmentFor(context, options, preload);
   context.out.flush();

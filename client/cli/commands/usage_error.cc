@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/commands/did_you_mean.h"
 #include "client/cli/text/json.h"
 
 namespace gmb::cli {
@@ -42,10 +44,51 @@ std::string FirstOption(const std::vector<std::string>& words) {
   return "";
 }
 
-// CLI11 says the words that nobody expected last first.
-CLI::ExtrasError InTheOrderGiven(std::vector<std::string> words) {
-  std::reverse(words.begin(), words.end());
-  return CLI::ExtrasError(std::move(words));
+// "gmb tenant set".
+std::string PathOf(const CLI::App& app) {
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  return parsed.empty()
+             ? app.get_name()
+             : absl::StrCat(app.get_name(), " ", PathOf(*parsed.front()));
+}
+
+std::vector<std::string> LongOptions(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* const owner : {&Deepest(app), &app}) {
+    for (const CLI::Option* const option : owner->get_options()) {
+      if (absl::StartsWith(option->get_name(), "--"))
+        names.push_back(option->get_name());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::vector<std::string> CommandsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands(nullptr))
+    names.push_back(command->get_name());
+  return names;
+}
+
+// For the first word that nobody expected; empty when there is none.
+std::string AdviceFor(const std::string& word, const CLI::App& app) {
+  const bool is_option = word.size() > 1 && word[0] == '-';
+  const std::string meant =
+      DidYouMean(word.substr(0, word.find('=')),
+                 is_option ? LongOptions(app) : CommandsOf(Deepest(app)));
+  if (!meant.empty()) return absl::StrCat("did you mean ", meant, "?");
+  if (Deepest(app).get_name() != "run") return "";
+  return "what is for the program comes after --, as in `gmb run --tenant a -- "
+         "python server.py --port 80`";
+}
+
+std::string Lines(const std::string& message, const std::string& advice,
+                  const CLI::App& app) {
+  return absl::StrCat(app.get_name(), ": ", message, "\n",
+                      advice.empty() ? "" : absl::StrCat("  ", advice, "\n"),
+                      "  `", PathOf(app), " --help` says what there is\n");
 }
 
 ExitCode ReportAsJson(const std::string& message, const std::string& field,
@@ -54,6 +97,20 @@ ExitCode ReportAsJson(const std::string& message, const std::string& field,
   json["error"]["field"] = field;
   context.err << LineJson(json) << std::endl;
   return ExitCode::kUsage;
+}
+
+ExitCode ReportUnexpected(const CLI::App& app, const Context& context) {
+  const std::vector<std::string> words = app.remaining(/*recurse=*/true);
+  const std::string message =
+      absl::StrCat("not expected: ", absl::StrJoin(words, " "));
+  const std::string advice = words.empty() ? "" : AdviceFor(words.front(), app);
+  if (!context.json) {
+    context.err << Lines(message, advice, app) << std::flush;
+    return ExitCode::kUsage;
+  }
+  return ReportAsJson(
+      advice.empty() ? message : absl::StrCat(message, ": ", advice),
+      FirstOption(words), context);
 }
 
 }  // namespace
@@ -82,19 +139,16 @@ void RefuseEmptyValues(const std::vector<std::string>& arguments) {
 
 ExitCode ReportUsage(const CLI::ParseError& error, const CLI::App& app,
                      const Context& context) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::vector<std::string> words = app.remaining(/*recurse=*/true);
-    const CLI::ExtrasError said = InTheOrderGiven(words);
-    if (context.json)
-      return ReportAsJson(said.what(), FirstOption(words), context);
-    app.exit(said, context.out, context.err);
-    return ExitCode::kUsage;
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+    return ReportUnexpected(app, context);
+  if (error.get_exit_code() == 0) {  // help
+    app.exit(error, context.out, context.err);
+    return ExitCode::kOk;
   }
-  const bool is_help = error.get_exit_code() == 0;
-  if (context.json && !is_help)
+  if (context.json)
     return ReportAsJson(error.what(), FieldOf(error.what(), app), context);
-  app.exit(error, context.out, context.err);
-  return is_help ? ExitCode::kOk : ExitCode::kUsage;
+  context.err << Lines(error.what(), "", app) << std::flush;
+  return ExitCode::kUsage;
 }
 
 ExitCode ReportNoCommand(const CLI::App& app, const Context& context) {
