@@ -86,7 +86,7 @@ std::optional<std::string> LinkerOf(int fd, const Elf64_Ehdr& header) {
     const std::string path =
         ReadAt(fd, segment->p_offset,
                std::min<uint64_t>(segment->p_filesz, kLongestPath));
-    return std::string(path.c_str());  // up to its end
+    return path.substr(0, path.find('\0'));
   }
   return std::nullopt;
 }
