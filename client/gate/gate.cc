@@ -58,9 +58,11 @@ struct Gate::Attempt {
 Gate::Gate(ipc::GatePage page, GateOwner* owner, const GateOptions& options)
     : id_(NextId()),
       sync_patience_(ToNanoseconds(options.sync_patience)),
+      parks_by_itself_(options.parks_by_itself),
       page_(std::move(page)),
       owner_(*owner),
-      parker_(&page_.cells(), owner, ToNanoseconds(options.park_after)) {}
+      parker_(&page_.cells(), owner, ToNanoseconds(options.park_after),
+              options.parks_by_itself) {}
 
 Gate::~Gate() = default;
 
@@ -179,6 +181,8 @@ bool Gate::Leave() {
 
 void Gate::LeaveOutermost() {
   ipc::GateCells& cells = page_.cells();
+  // Before the word: who sees this scope gone sees the count.
+  if (!parks_by_itself_) scopes_left_.fetch_add(1, std::memory_order_relaxed);
   GateWord word = LookAtGate(cells);
   // Nothing to do in a page that somebody else has written over.
   while (const auto next = AfterLeave(word)) {

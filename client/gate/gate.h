@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_GATE_GATE_H_
 #define GMB_CLIENT_GATE_GATE_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,8 @@ struct GateOptions {
   // So long a scope waits for the GPU to become quiet before it takes a gate
   // back that was about to be parked.
   absl::Duration sync_patience = absl::Milliseconds(1);
+  // False: an Idler parks it, which knows of calls that enter no scope.
+  bool parks_by_itself = true;
 };
 
 // A session's gate, client side: scopes are where the program uses its leases,
@@ -75,6 +78,12 @@ class Gate {
   // scope is in, the gate need not be open for park_after.
   void PauseNoticed();
 
+  // Outermost scopes that went out, counted before they do; zero for a gate
+  // that parks by itself.
+  [[nodiscard]] uint64_t scopes_left() const {
+    return scopes_left_.load(std::memory_order_acquire);
+  }
+
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
   struct Attempt;  // of one thread to get in
@@ -89,8 +98,10 @@ class Gate {
   const ForkGuard fork_guard_;
   const uint64_t id_;
   const std::chrono::nanoseconds sync_patience_;
+  const bool parks_by_itself_;
   const ipc::GatePage page_;
   GateOwner& owner_;
+  std::atomic<uint64_t> scopes_left_{0};
   Parker parker_;
 
   base::Mutex switch_mu_;  // held while the gate is turned on or off

@@ -15,11 +15,10 @@ using ipc::LookAtGate;
 using ipc::MoveGate;
 
 Parker::Parker(ipc::GateCells* cells, GateOwner* owner,
-               std::chrono::nanoseconds park_after)
-    : cells_(*cells),
-      owner_(*owner),
-      timer_(park_after),
-      thread_([this] { Run(); }) {}
+               std::chrono::nanoseconds park_after, bool parks)
+    : cells_(*cells), owner_(*owner), timer_(park_after) {
+  if (parks) thread_ = std::thread([this] { Run(); });
+}
 
 Parker::~Parker() {
   {
@@ -27,7 +26,7 @@ Parker::~Parker() {
     stop_ = true;
     parker_cv_.NotifyOne();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Parker::SetParkAfter(std::chrono::nanoseconds park_after) {

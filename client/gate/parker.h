@@ -17,9 +17,10 @@ class Parker {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `cells` and `owner` outlive it.
+  // `cells` and `owner` outlive it. `parks`: false: it has no thread, and
+  // somebody else parks.
   Parker(ipc::GateCells* cells, GateOwner* owner,
-         std::chrono::nanoseconds park_after);
+         std::chrono::nanoseconds park_after, bool parks = true);
   Parker(const Parker&) = delete;
   Parker& operator=(const Parker&) = delete;
   // Waits for a synchronisation that is under way.

@@ -1,0 +1,174 @@
+// The slow half of the biased gate: closing it, and putting it back.
+#include "client/gate/bias.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+
+#include "ipc/gate_word.h"
+
+namespace gmb::internal {
+namespace {
+
+using base::MutexLock;
+using ipc::GateState;
+using ipc::GateWord;
+using ipc::LookAtGate;
+using ipc::MoveGate;
+
+// For the child of a fork: the process's one, if there is one.
+std::atomic<Bias*> the_bias{nullptr};
+
+bool Membarrier(int command) {
+  return ::syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+// A handler that calls the driver would wait for its own thread.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Bias::Bias(ipc::GateCells* cells, Gate* gate, bool membarrier)
+    : cells_(*cells), gate_(*gate) {
+  if (!membarrier || !Membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {
+    flags_.store(kBiasFenced);
+  }
+  static const int kRegistered =
+      ::pthread_atfork(nullptr, nullptr, &Bias::OpenInChild);
+  static_cast<void>(kRegistered);
+  the_bias.store(this, std::memory_order_release);
+}
+
+Bias::~Bias() {
+  Bias* self = this;
+  the_bias.compare_exchange_strong(self, nullptr);
+}
+
+// No idler is there, no session, and locks are in any state: calls are let in,
+// and the page is not touched.
+void Bias::OpenInChild() {
+  Bias* const bias = the_bias.load(std::memory_order_acquire);
+  if (bias != nullptr) bias->flags_.store(0, std::memory_order_relaxed);
+}
+
+absl::Status Bias::Begin() {
+  const SignalsBlocked blocked;
+  MutexLock lock(&mu_);
+  if (standing_ || EnterStanding()) return absl::OkStatus();
+  return absl::UnavailableError("gmb: the gate is not open");
+}
+
+// Where nobody is in this is the first scope, which others have to know of; but
+// that happens in Begin alone, before the gate is on.
+bool Bias::EnterStanding() {
+  GateWord word = LookAtGate(cells_);
+  while (const auto next = AfterEnter(word)) {
+    if (MoveGate(cells_, word, *next)) return standing_ = true;
+  }
+  return false;
+}
+
+absl::Status Bias::EnterSlowly(BiasSlot& slot, absl::Duration wait,
+                               Entry& entry) {
+  if ((flags_.load(std::memory_order_acquire) & kBiasFenced) != 0) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (!closing()) {
+      slot.mark.store(BiasSlot::kLetIn, std::memory_order_relaxed);
+      return absl::OkStatus();
+    }
+  }
+  // Meet closing. A call inside of a marked one keeps that mark: the one around
+  // it may have looked at `closing` before this one, and counts on its mark.
+  slot.mark.store(entry.was, std::memory_order_release);
+  if (LetInForGood(slot)) return absl::OkStatus();
+  absl::Status status = gate_.Enter(wait);
+  if (!status.ok()) {
+    return LetInForGood(slot) ? absl::OkStatus() : status;
+  }
+  entry.ordinary = true;
+  PutBiasBack();
+  return absl::OkStatus();
+}
+
+bool Bias::LetInForGood(BiasSlot& slot) const {
+  if (!over()) return false;
+  if (LookAtGate(cells_).state() == GateState::kClosed) return false;
+  slot.mark.store(BiasSlot::kLetIn, std::memory_order_relaxed);
+  return true;
+}
+
+// By a caller that has an ordinary scope.
+void Bias::PutBiasBack() {
+  const SignalsBlocked blocked;
+  MutexLock lock(&mu_);
+  // The pause goes on; the ordinary scope is enough for this call.
+  if (LookAtGate(cells_).paused()) return;
+  if (standing_ || EnterStanding()) Open();
+}
+
+void Bias::Close() { flags_.fetch_or(kBiasClosing); }
+
+bool Bias::Fence() {
+  if ((flags_.load(std::memory_order_relaxed) & kBiasFenced) != 0) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return true;
+  }
+  return Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+bool Bias::LeaveStanding() {
+  const SignalsBlocked blocked;
+  MutexLock lock(&mu_);
+  if (!closing() || over()) return false;
+  if (!standing_) return true;
+  GateWord word = LookAtGate(cells_);
+  while (const auto next = AfterLeave(word)) {
+    if (MoveGate(cells_, word, *next)) {
+      standing_ = false;
+      return true;
+    }
+  }
+  return false;  // a page that somebody else has written over
+}
+
+// With the standing scope out `closing` stays: the next caller puts both right.
+void Bias::GiveUp() {
+  const SignalsBlocked blocked;
+  MutexLock lock(&mu_);
+  if (standing_) Open();
+}
+
+void Bias::End() {
+  const SignalsBlocked blocked;
+  MutexLock lock(&mu_);
+  over_.store(true, std::memory_order_release);
+  GateWord word = LookAtGate(cells_);
+  while (!standing_ && word.state() != GateState::kClosed) {
+    // Out of any state and whatever the pause says: nobody takes the memory
+    // any more.
+    const GateWord next(GateState::kOpen, word.scopes() + 1,
+                        word.epoch() + (word.scopes() == 0 ? 1 : 0),
+                        word.paused());
+    standing_ = MoveGate(cells_, word, next);
+  }
+  if (standing_) Open();
+}
+
+}  // namespace gmb::internal

@@ -1,0 +1,103 @@
+#ifndef GMB_CLIENT_GATE_BIAS_H_
+#define GMB_CLIENT_GATE_BIAS_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/mutex.h"
+#include "client/gate/bias_slot.h"
+#include "client/gate/gate.h"
+#include "ipc/gate_page.h"
+
+namespace gmb::internal {
+
+// A gate that costs no locked instruction: one scope stands for all calls of
+// the process while it is active, and a call only marks its thread's slot. When
+// the idler has closed the bias, calls enter the ordinary gate, and the first
+// one puts the bias back. docs/biased_gate.md; its steps have the names that
+// they have in tests/client/gate/biased_model.h.
+//
+// Thread-safe. In a forked child every call is let in.
+class Bias {
+ public:
+  // `gate` outlives it, and is one that does not park by itself; `cells` are
+  // those of its page. Nobody calls before this has returned. `membarrier`:
+  // whether to ask the system for it.
+  Bias(ipc::GateCells* cells, Gate* gate, bool membarrier = true);
+  Bias(const Bias&) = delete;
+  Bias& operator=(const Bias&) = delete;
+  ~Bias();
+
+  // The standing scope comes in; then the gate can be turned on. Fails where
+  // the gate is paused or not open.
+  [[nodiscard]] absl::Status Begin();
+
+  // A call of the driver that touches memory goes between these two, on one
+  // thread; `slot` is the thread's. Calls nest. A call that is not let in at
+  // once waits, and fails, as Gate::Enter does; UNAVAILABLE when the session is
+  // over with the memory away.
+  struct Entry {
+    uint32_t was;  // the mark of the call around this one
+    bool ordinary;
+  };
+  [[nodiscard]] absl::Status Enter(BiasSlot& slot, absl::Duration wait,
+                                   Entry& entry) {
+    entry.ordinary = false;
+    if (MarkAndLook(slot, flags_, entry.was)) [[likely]] {
+      return absl::OkStatus();
+    }
+    return EnterSlowly(slot, wait, entry);
+  }
+  void Leave(BiasSlot& slot, const Entry& entry) {
+    CountAndUnmark(slot, entry.was);
+    if (entry.ordinary) [[unlikely]]
+      gate_.Leave();
+  }
+
+  // The session is over. Where the memory is there it stays, and every call is
+  // let in from now on; where it is away every call fails.
+  void End();
+
+  // The rest is the idler's, on one thread.
+  void Close();
+  // Whatever was marked before `closing` was seen is seen now. False: the
+  // system refuses, and nothing is known of the marks.
+  [[nodiscard]] bool Fence();
+  // The standing scope goes out, unless a caller has opened the bias again.
+  [[nodiscard]] bool LeaveStanding();
+  void GiveUp();
+  // Ordinary scopes that went out.
+  [[nodiscard]] uint64_t scopes_left() const { return gate_.scopes_left(); }
+
+  [[nodiscard]] bool closing() const {
+    return (flags_.load(std::memory_order_acquire) & kBiasClosing) != 0;
+  }
+  [[nodiscard]] bool over() const {
+    return over_.load(std::memory_order_acquire);
+  }
+
+ private:
+  static void OpenInChild();
+
+  absl::Status EnterSlowly(BiasSlot& slot, absl::Duration wait, Entry& entry);
+  bool LetInForGood(BiasSlot& slot) const;
+  void PutBiasBack();
+  void Open() { flags_.fetch_and(~uint32_t{kBiasClosing}); }
+  bool EnterStanding() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  std::atomic<uint32_t> flags_{0};
+  std::atomic<bool> over_{false};
+  ipc::GateCells& cells_;
+  Gate& gate_;
+  // "Bias" in the docs. Held with signals blocked, and never across a call of
+  // the driver or a request.
+  base::Mutex mu_;
+  bool standing_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_GATE_BIAS_H_

@@ -1,0 +1,148 @@
+// The idler: parks a process of which nobody says when it is idle.
+#include "client/gate/idler.h"
+
+#include <optional>
+
+#include "client/gate/bias_slots.h"
+#include "ipc/gate_word.h"
+
+namespace gmb::internal {
+
+using ipc::GateState;
+using ipc::GateWord;
+using ipc::LookAtGate;
+using ipc::MoveGate;
+
+Idler::Counts Idler::Count() const {
+  return {BiasSlots::Look().calls, bias_.scopes_left()};
+}
+
+Idler::TimePoint Idler::Step(TimePoint now) {
+  switch (at_) {
+    case At::kRest:
+      return Rest(now);
+    case At::kFenceEarly:
+      return FenceThen(At::kDrain, now);
+    case At::kDrain:
+      return Drain(now);
+    case At::kNote:
+      noted_ = Count();
+      return Go(At::kRecord, now);
+    case At::kRecord:
+      return devices_.Record() ? Go(At::kPoll, now) : GiveUp(now);
+    case At::kPoll:
+      return Poll(now);
+    case At::kClose:
+      bias_.Close();
+      return Go(At::kFence, now);
+    case At::kFence:
+      return FenceThen(At::kLook, now);
+    case At::kLook:
+      return Look(now);
+    case At::kLeave:
+      return bias_.LeaveStanding() ? Go(At::kSync, now) : GiveUp(now);
+    case At::kSync:
+      return Sync(now);
+    case At::kLookAgain:
+      return LookAgain(now);
+    case At::kPark:
+      return Park(now);
+  }
+  return now;
+}
+
+Idler::TimePoint Idler::Rest(TimePoint now) {
+  if (never_ != nullptr || bias_.over()) return TimePoint::max();
+  const GateWord word = LookAtGate(cells_);
+  if (word.state() != GateState::kOpen) return Again(now);
+  if (word.paused()) {
+    bias_.Close();
+    pausing_ = true;
+    drain_until_ = now + options_.drain;
+    return Go(At::kFenceEarly, now);
+  }
+  const Counts counts = Count();
+  if (!began_ || counts != noted_) {
+    noted_ = counts;
+    return Again(now);
+  }
+  if (now < quiet_since_ + options_.park_after) {
+    return quiet_since_ + options_.park_after;
+  }
+  return Go(At::kNote, now);
+}
+
+Idler::TimePoint Idler::Drain(TimePoint now) {
+  if (BiasSlots::Look().marked == 0) return Go(At::kNote, now);
+  if (now >= drain_until_) return GiveUp(now);
+  return now + std::chrono::milliseconds(1);
+}
+
+Idler::TimePoint Idler::Poll(TimePoint now) {
+  switch (devices_.Poll()) {
+    case IdlerDevices::Work::kBusy:
+      // A pause has its time, too: those who wait are let in again.
+      if (pausing_ && now >= drain_until_) return GiveUp(now);
+      return now + options_.poll_every;
+    case IdlerDevices::Work::kLost:
+      return GiveUp(now);
+    case IdlerDevices::Work::kDone:
+      break;
+  }
+  return Go(At::kClose, now);
+}
+
+Idler::TimePoint Idler::FenceThen(At next, TimePoint now) {
+  if (bias_.Fence()) return Go(next, now);
+  never_ = "membarrier is refused";
+  return GiveUp(now);
+}
+
+Idler::TimePoint Idler::Look(TimePoint now) {
+  const BiasSlots::Seen seen = BiasSlots::Look();
+  if (seen.marked > 0 || seen.calls != noted_.calls) return GiveUp(now);
+  return Go(At::kLeave, now);
+}
+
+Idler::TimePoint Idler::Sync(TimePoint now) {
+  GateWord word = LookAtGate(cells_);
+  while (const auto next = AfterSyncBegin(word)) {
+    if (MoveGate(cells_, word, *next)) return Go(At::kLookAgain, now);
+  }
+  return GiveUp(now);
+}
+
+// Since the slots were looked at, calls came in by ordinary scopes alone. In
+// SYNC one that was in before has counted, and one that comes in leaves SYNC.
+Idler::TimePoint Idler::LookAgain(TimePoint now) {
+  if (bias_.scopes_left() == noted_.scopes) return Go(At::kPark, now);
+  GateWord word = LookAtGate(cells_);
+  while (const auto next = AfterSyncEnd(word, false)) {
+    if (MoveGate(cells_, word, *next)) break;
+  }
+  return Again(now);
+}
+
+// Nobody else writes SYNC: it is the one of Sync.
+Idler::TimePoint Idler::Park(TimePoint now) {
+  GateWord word = LookAtGate(cells_);
+  while (const auto next = AfterSyncEnd(word, true)) {
+    if (MoveGate(cells_, word, *next)) break;
+  }
+  return Again(now);
+}
+
+Idler::TimePoint Idler::GiveUp(TimePoint now) {
+  bias_.GiveUp();
+  return Again(now);
+}
+
+Idler::TimePoint Idler::Again(TimePoint now) {
+  at_ = At::kRest;
+  began_ = true;
+  pausing_ = false;
+  quiet_since_ = now;
+  return now + options_.park_after;
+}
+
+}  // namespace gmb::internal

@@ -1,0 +1,114 @@
+#ifndef GMB_CLIENT_GATE_IDLER_H_
+#define GMB_CLIENT_GATE_IDLER_H_
+
+#include <chrono>
+#include <cstdint>
+
+#include "client/gate/bias.h"
+#include "ipc/gate_page.h"
+
+namespace gmb::internal {
+
+// What the idler asks of the devices of a process.
+class IdlerDevices {
+ public:
+  // Records an event for each context. False where that is not known to be
+  // harmless: a capture is open, which it would destroy, or a context is being
+  // made or ended. Captures and this exclude each other.
+  [[nodiscard]] virtual bool Record() = 0;
+
+  // Of the events that were recorded last. kLost: one of them is gone with its
+  // context, or failed; it says nothing about the work.
+  enum class Work : uint8_t { kBusy, kDone, kLost };
+  [[nodiscard]] virtual Work Poll() = 0;
+
+ protected:
+  ~IdlerDevices() = default;
+};
+
+struct IdlerOptions {
+  // Without a call for so long, the gate is parked.
+  std::chrono::nanoseconds park_after = std::chrono::seconds(1);
+  // So long a pause may keep new calls waiting for those that are in.
+  std::chrono::nanoseconds drain = std::chrono::milliseconds(100);
+  std::chrono::nanoseconds poll_every = std::chrono::milliseconds(5);
+};
+
+// Parks a process that marks its calls: one step of the protocol at a time, on
+// one thread, which is not one that calls. Never waits.
+class Idler {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // What it does next. The model's idler has the same steps.
+  enum class At : uint8_t {
+    kRest,
+    kFenceEarly,  // these two under a pause alone
+    kDrain,
+    kNote,
+    kRecord,
+    kPoll,
+    kClose,
+    kFence,
+    kLook,
+    kLeave,
+    kSync,
+    kLookAgain,
+    kPark,
+  };
+
+  // All of them outlive it.
+  Idler(ipc::GateCells* cells, Bias* bias, IdlerDevices* devices,
+        const IdlerOptions& options = {})
+      : cells_(*cells), bias_(*bias), devices_(*devices), options_(options) {}
+
+  // Does one step, and returns when the next one is due, or earlier when the
+  // broker has paused the session.
+  TimePoint Step(TimePoint now);
+
+  [[nodiscard]] At at() const { return at_; }
+  // Why it will never park again; null while it may.
+  [[nodiscard]] const char* never() const { return never_; }
+
+ private:
+  // Of the calls and scopes that are over.
+  struct Counts {
+    uint64_t calls = 0;
+    uint64_t scopes = 0;
+    friend bool operator==(const Counts&, const Counts&) = default;
+  };
+  [[nodiscard]] Counts Count() const;
+
+  TimePoint Rest(TimePoint now);
+  TimePoint Drain(TimePoint now);
+  TimePoint Poll(TimePoint now);
+  TimePoint FenceThen(At next, TimePoint now);
+  TimePoint Look(TimePoint now);
+  TimePoint Sync(TimePoint now);
+  TimePoint LookAgain(TimePoint now);
+  TimePoint Park(TimePoint now);
+  TimePoint GiveUp(TimePoint now);
+  TimePoint Go(At next, TimePoint now) {
+    at_ = next;
+    return now;
+  }
+  // Rests for at least park_after.
+  TimePoint Again(TimePoint now);
+
+  ipc::GateCells& cells_;
+  Bias& bias_;
+  IdlerDevices& devices_;
+  const IdlerOptions options_;
+
+  At at_ = At::kRest;
+  const char* never_ = nullptr;
+  Counts noted_;
+  bool began_ = false;  // since when it is quiet is known
+  TimePoint quiet_since_{};
+  bool pausing_ = false;
+  TimePoint drain_until_{};  // while pausing_
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_GATE_IDLER_H_

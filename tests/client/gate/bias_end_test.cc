@@ -1,0 +1,110 @@
+// The biased gate when the memory is away, under pauses, and at a session's end.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/client/gate/bias_fixture.h"
+
+namespace gmb::internal {
+namespace {
+
+using ipc::GateState;
+using ipc::GateWord;
+
+TEST_P(BiasTest, AClosedGateIsRestored) {
+  Park();
+  ASSERT_TRUE(CloseGate(cells(), word()));
+  std::thread caller([&] { Call(); });
+  EXPECT_TRUE(Await([&] { return owner_.restores() > 0; }));
+  EXPECT_EQ(BiasSlots::Look().marked, 0);
+  Reopen();
+  caller.join();
+  EXPECT_EQ(word().scopes(), 1u);
+  EXPECT_FALSE(bias_->closing());
+}
+
+TEST_P(BiasTest, APauseDrainsAndParks) {
+  const Bias::Entry entry = Enter();
+  ipc::PauseGate(cells());
+  ASSERT_TRUE(StepTo(At::kDrain));
+  idler_->Step(now_);
+  EXPECT_EQ(idler_->at(), At::kDrain);
+  std::atomic<bool> in{false};
+  std::thread late([&] {
+    const Bias::Entry waits = Enter();
+    in = true;
+    Leave(waits);
+  });
+  EXPECT_TRUE(Await([&] { return owner_.restores() > 0; }));
+  Leave(entry);
+  Round();
+  EXPECT_TRUE(word().parked());
+  EXPECT_FALSE(in);
+  ipc::WithdrawPause(cells());
+  owner_.SetAnswer(absl::OkStatus());
+  late.join();
+  EXPECT_EQ(word().scopes(), 1u);
+}
+
+TEST_P(BiasTest, APauseThatDoesNotDrainGivesUp) {
+  const Bias::Entry entry = Enter();
+  ipc::PauseGate(cells());
+  ASSERT_TRUE(StepTo(At::kDrain));
+  now_ += std::chrono::milliseconds(101);
+  idler_->Step(now_);
+  EXPECT_EQ(idler_->at(), At::kRest);
+  EXPECT_FALSE(bias_->closing());
+  Leave(entry);
+  ipc::WithdrawPause(cells());
+}
+
+TEST_P(BiasTest, UnderAPauseACallLeavesTheBiasClosed) {
+  ASSERT_TRUE(StepTo(At::kSync));  // the standing scope is out
+  ASSERT_TRUE(gate_->Enter(kWait).ok());
+  ipc::PauseGate(cells());
+  Call();  // inside of the scope
+  EXPECT_TRUE(bias_->closing());
+  EXPECT_TRUE(gate_->Leave());
+  ipc::WithdrawPause(cells());
+  Call();
+  EXPECT_FALSE(bias_->closing());
+  EXPECT_EQ(word().scopes(), 1u);
+}
+
+TEST_P(BiasTest, AfterTheSessionsEndCallsGoOnWhateverThePauseSays) {
+  Park();
+  ipc::PauseGate(cells());
+  bias_->End();
+  EXPECT_FALSE(bias_->closing());
+  owner_.SetAnswer(absl::UnavailableError("over"));
+  Call();
+  EXPECT_EQ(word().scopes(), 1u);
+  EXPECT_EQ(idler_->Step(now_), Idler::TimePoint::max());
+}
+
+TEST_P(BiasTest, AnEndWhileTheIdlerClosesLetsEverybodyIn) {
+  ASSERT_TRUE(StepTo(At::kLeave));
+  ipc::PauseGate(cells());
+  bias_->End();
+  bias_->Close();
+  owner_.SetAnswer(absl::UnavailableError("over"));
+  Call();
+  Round();
+  EXPECT_EQ(word().scopes(), 1u);
+  EXPECT_FALSE(bias_->closing());
+}
+
+TEST_P(BiasTest, AfterTheSessionsEndCallsFailWhereTheMemoryIsAway) {
+  Park();
+  ASSERT_TRUE(CloseGate(cells(), word()));
+  bias_->End();
+  owner_.SetAnswer(absl::UnavailableError("over"));
+  Bias::Entry entry{};
+  EXPECT_EQ(bias_->Enter(*BiasSlots::Mine(), kWait, entry).code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(BiasSlots::Look().marked, 0);
+  EXPECT_EQ(word().state(), GateState::kClosed);
+}
+
+}  // namespace
+}  // namespace gmb::internal
