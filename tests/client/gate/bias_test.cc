@@ -11,8 +11,8 @@ using ipc::GateWord;
 
 // For the tests of the other files, too.
 INSTANTIATE_TEST_SUITE_P(Membarrier, BiasTest, ::testing::Bool(),
-                         [](const auto& info) {
-                           return info.param ? "Asked" : "Refused";
+                         [](const auto& test) {
+                           return test.param ? "Asked" : "Refused";
                          });
 
 TEST_P(BiasTest, ACallCountsAndLeavesTheWordAlone) {
