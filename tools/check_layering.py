@@ -32,6 +32,8 @@ ARROWS = {
                        "device/hostpool/host_extent.h", "ipc/gate_control.h", "ipc/gate_page.h",
                        "ipc/gate_watch.h", "ipc/random.h", "ipc/seqpacket.h", "base/",
                        "proto/"],
+    # Whose value of a field is in force: a value, as the machine is.
+    "broker/declared": ["broker/declared/", "broker/machine/tenant.h", "quota/"],
     # Reads what the machine knows.
     "broker/report": ["broker/report/", "broker/machine/", "broker/hostpool/", "quota/",
                       "device/handle.h", "device/hostpool/host_pool.h",
@@ -87,7 +89,7 @@ ONE_PLACE = {
 
 # The policy and the machine are pure: they are told the time and never wait, log
 # or read.
-PURE = ("quota", "broker/machine", "broker/report")
+PURE = ("quota", "broker/machine", "broker/declared", "broker/report")
 PURE_BANNED = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|stop_token|semaphore|ctime"
     r"|iostream|fstream|filesystem|random"

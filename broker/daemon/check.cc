@@ -13,8 +13,11 @@
 #include "broker/core/in_process_keeper.h"
 #include "broker/daemon/check_directories.h"
 #include "broker/daemon/fd_setup.h"
+#include "broker/daemon/file_state.h"
 #include "broker/daemon/pool_setup.h"
+#include "broker/daemon/store_setup.h"
 #include "broker/daemon/tenant_setup.h"
+#include "broker/declared/conflict.h"
 #include "device/devices.h"
 #include "device/hostpool/pool_mapping.h"
 #include "proto/amount_text.h"
@@ -59,7 +62,7 @@ quota::TenantQuota QuotaIn(const TenantPolicy& policy,
   return policy.QuotaOn(by_name ? pool.name : pool.options.worker->info().uuid);
 }
 
-void PrintUnfit(const TenantPolicy& policy, const PreparedPool& pool,
+void PrintUnfit(const StartingTenant& tenant, const PreparedPool& pool,
                 const quota::Refusal& refusal) {
   const std::string& uuid = pool.options.worker->info().uuid;
   if (refusal.reason == quota::Reason::kOvercommitted) {
@@ -67,8 +70,10 @@ void PrintUnfit(const TenantPolicy& policy, const PreparedPool& pool,
         "problem: %s: the guarantees are above the pool by %s: lower them\n",
         uuid.c_str(), proto::FormatBytes(refusal.deficit_bytes).c_str());
   } else {
-    std::printf("problem: %s: tenant %s: the guarantee is above the limit\n",
-                uuid.c_str(), policy.name.c_str());
+    std::printf(
+        "problem: %s: tenant %s: the guarantee is above the limit%s%s\n",
+        uuid.c_str(), tenant.config.policy.name.c_str(),
+        tenant.sources.empty() ? "" : ": ", tenant.sources.c_str());
   }
 }
 
@@ -90,7 +95,7 @@ bool GuaranteesFit(const std::vector<StartingTenant>& tenants,
       fits = false;
       if (tenant.is_stored) continue;
       fitting[i].pop_back();
-      PrintUnfit(policy, pools[i], refused->refusal);
+      PrintUnfit(tenant, pools[i], refused->refusal);
     }
     if (fits) continue;
     all_fit &= tenant.is_stored;
@@ -152,22 +157,13 @@ bool FilesCanBeOpened(const BrokerConfig& config,
   return true;
 }
 
-std::vector<StartingTenant> Merge(const BrokerConfig& config,
-                                  const StoredState& stored,
-                                  const std::vector<PreparedPool>& pools) {
-  std::map<std::string, std::string> uuids;
-  for (const PreparedPool& pool : pools)
-    uuids[pool.name] = pool.options.worker->info().uuid;
-  return MergeTenants(config.tenants, stored, uuids);
-}
-
 void PrintTenants(const BrokerConfig& config,
                   const std::vector<StartingTenant>& tenants) {
   size_t changed = 0;
   std::set<std::string> names;
   for (const StartingTenant& tenant : tenants) {
     names.insert(tenant.config.policy.name);
-    if (tenant.is_stored) ++changed;
+    if (tenant.is_changed) ++changed;
   }
   std::printf("tenants: %zu, %zu of them as operators set them\n",
               tenants.size(), changed);
@@ -195,8 +191,8 @@ bool DirectoriesCanBeUsed(const BrokerConfig& config) {
 }
 
 // What operators changed. False: a start would end here.
-bool TakeStored(const BrokerConfig& config, StoredState* stored) {
-  absl::StatusOr<StoredState> read = ReadStored(config.state_dir);
+bool TakeStored(const BrokerConfig& config, Declared* stored) {
+  absl::StatusOr<Declared> read = ReadStored(config.state_dir);
   if (read.ok()) {
     *stored = *std::move(read);
     return true;
@@ -224,22 +220,29 @@ bool Check(const BrokerConfig& config) {
                         }));
   // Each says what it finds.
   bool ok = DirectoriesCanBeUsed(config);
-  StoredState stored;
+  Declared stored;
   // A database that another broker may be writing says nothing.
   if (ok) ok = TakeStored(config, &stored);
   InProcessKeeper keeper;
   std::atomic<SlabId> slab_ids{1};
   absl::StatusOr<std::vector<PreparedPool>> pools =
-      PreparePools(config, stored.pool_targets, &keeper, &slab_ids);
+      PreparePools(config, InForce(stored).pool_targets, &keeper, &slab_ids,
+                   FilePools(stored));
   if (!pools.ok()) {
     PrintProblem(pools.status());
     return false;
   }
   PrintPools(*pools);
-  const std::vector<StartingTenant> tenants = Merge(config, stored, *pools);
+  const std::map<std::string, std::string> uuids = UuidsOf(*pools);
+  const Declared declared = StartingState(stored, config, uuids);
+  if (const absl::Status fits = CheckConflicts(declared); !fits.ok()) {
+    ok = false;
+    PrintProblem(fits);
+  }
+  const std::vector<StartingTenant> tenants =
+      MergeTenants(config.tenants, declared, uuids);
   PrintTenants(config, tenants);
-  ok &= FilesCanBeOpened(config, *pools,
-                         config.tenants.size() + stored.tenants.size());
+  ok &= FilesCanBeOpened(config, *pools, tenants.size());
   ok &= GuaranteesFit(tenants, *pools);
   ok &= HostPoolFits(config.host_pool_bytes);
   if (!ok) return false;

@@ -47,9 +47,9 @@ absl::Status CheckDirectory(const std::string& path) {
   return ProbeDisk(there);
 }
 
-absl::StatusOr<StoredState> ReadStored(const std::string& state_dir) {
+absl::StatusOr<Declared> ReadStored(const std::string& state_dir) {
   const std::string database = state_dir + "/gmb.db";
-  if (::access(database.c_str(), F_OK) != 0) return StoredState();
+  if (::access(database.c_str(), F_OK) != 0) return Declared();
   std::error_code error;
   if (fs::is_symlink(database, error)) {
     return absl::FailedPreconditionError(
@@ -81,13 +81,10 @@ absl::StatusOr<StoredState> ReadStored(const std::string& state_dir) {
   }
   const absl::StatusOr<std::unique_ptr<QuotaStore>> store =
       QuotaStore::Open(copy);
-  const absl::StatusOr<StoredState> state =
-      store.ok() ? (*store)->Load()
-                 : absl::StatusOr<StoredState>(store.status());
-  if (state.ok()) return state;
+  if (store.ok()) return (*store)->GetDeclared();
   return absl::Status(
-      state.status().code(),
-      absl::StrReplaceAll(state.status().message(), {{copy, state_dir}}));
+      store.status().code(),
+      absl::StrReplaceAll(store.status().message(), {{copy, state_dir}}));
 }
 
 }  // namespace gmb::broker

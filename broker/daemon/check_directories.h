@@ -17,12 +17,11 @@ namespace gmb::broker {
 // OK: the directory is there or can be made, takes files, and no broker has it.
 [[nodiscard]] absl::Status CheckDirectory(const std::string& path);
 
-// What operators have stored in the directory, read from a copy, so that it is
+// What is declared, as stored in the directory, read from a copy, so that it is
 // not brought up to date by a check. Nothing is stored where there is no
 // database. UNAVAILABLE where no copy can be made; other errors are
 // QuotaStore's.
-[[nodiscard]] absl::StatusOr<StoredState> ReadStored(
-    const std::string& state_dir);
+[[nodiscard]] absl::StatusOr<Declared> ReadStored(const std::string& state_dir);
 
 }  // namespace gmb::broker
 

@@ -10,9 +10,11 @@
 #include "base/status_macros.h"
 #include "broker/daemon/dropped_values.h"
 #include "broker/daemon/fd_setup.h"
+#include "broker/daemon/file_state.h"
 #include "broker/daemon/host_pool_setup.h"
 #include "broker/daemon/store_setup.h"
 #include "broker/daemon/tenant_setup.h"
+#include "broker/declared/conflict.h"
 #include "broker/log/logging.h"
 #include "broker/make_directories.h"
 
@@ -50,20 +52,22 @@ absl::Status Daemon::OpenStore() {
   }
   GMB_ASSIGN_OR_RETURN(store_,
                        OpenQuotaStore(config_.state_dir, config_.fresh_state));
-  GMB_ASSIGN_OR_RETURN(stored_, store_->Load());
   return absl::OkStatus();
 }
 
 absl::Status Daemon::SetUpCore() {
-  GMB_ASSIGN_OR_RETURN(
-      std::vector<PreparedPool> pools,
-      PreparePools(config_, stored_.pool_targets, &keeper_, &slab_ids_));
+  const Declared before = store_->GetDeclared();
+  GMB_ASSIGN_OR_RETURN(std::vector<PreparedPool> pools,
+                       PreparePools(config_, InForce(before).pool_targets,
+                                    &keeper_, &slab_ids_, FilePools(before)));
+  const std::map<std::string, std::string> uuids = UuidsOf(pools);
+  const Declared declared = StartingState(before, config_, uuids);
+  GMB_RETURN_IF_ERROR(CheckConflicts(declared));
+  stored_ = InForce(declared);
   GMB_ASSIGN_OR_RETURN(host_pool_, OpenHostPool(config_));
   GMB_RETURN_IF_ERROR(AddCopiers(host_pool_.get(), &pools));
-  // Some may be in both, or deleted since.
-  GMB_ASSIGN_OR_RETURN(
-      const FdPlan plan,
-      PlanFds(config_, pools, config_.tenants.size() + stored_.tenants.size()));
+  GMB_ASSIGN_OR_RETURN(const FdPlan plan,
+                       PlanFds(config_, pools, stored_.tenants.size()));
   if (!plan.warning.empty()) {
     LogEvent(LogLevel::kWarning, "few_files", {{"message", plan.warning}});
   }
@@ -91,10 +95,8 @@ absl::Status Daemon::SetUpCore() {
     if (ticker_ != nullptr) ticker_->Wake();
   });
   ticker_ = std::make_unique<Ticker>([this] { return core_->Tick(); });
-  std::map<std::string, std::string> uuids;
   for (PreparedPool& pool : pools) {
     const device::DeviceInfo& info = pool.options.worker->info();
-    uuids[pool.name] = info.uuid;
     LogEvent(LogLevel::kInfo, "pool",
              {{"device", info.uuid},
               {"name", info.name},
@@ -102,7 +104,7 @@ absl::Status Daemon::SetUpCore() {
     GMB_RETURN_IF_ERROR(core_->AddPool(std::move(pool.options)));
   }
   const std::vector<StartingTenant> tenants =
-      MergeTenants(config_.tenants, stored_, uuids);
+      MergeTenants(config_.tenants, declared, uuids);
   std::set<std::string> names;
   for (const StartingTenant& tenant : tenants) {
     names.insert(tenant.config.policy.name);
@@ -112,7 +114,9 @@ absl::Status Daemon::SetUpCore() {
       DefaultTenantWarning(config_.default_tenant, names);
   if (!warning.empty())
     LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
-  return AddTenants(tenants, core_.get());
+  GMB_RETURN_IF_ERROR(AddTenants(tenants, core_.get()));
+  StoreFile(before, declared, store_.get());
+  return absl::OkStatus();
 }
 
 absl::Status Daemon::StartHandleServer() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/daemon/file_state.h"
 #include "device/devices.h"
 #include "proto/amount_text.h"
 
@@ -32,6 +33,14 @@ uint64_t ShareOfBytes(const BrokerConfig& config, const DeviceConfig& device,
   const uint64_t headroom =
       device.headroom_bytes.value_or(config.headroom_bytes);
   return free_bytes - std::min(free_bytes, headroom);
+}
+
+bool ChangedInFile(const BrokerConfig& config, const DeviceConfig& device,
+                   const std::string& uuid,
+                   const std::map<std::string, std::string>& by_file) {
+  const auto last = by_file.find(uuid);
+  return last != by_file.end() &&
+         last->second != WriteAmount(FilePool(config, device));
 }
 
 absl::Status AtDevice(const DeviceConfig& device, const absl::Status& status) {
@@ -66,7 +75,8 @@ absl::StatusOr<uint64_t> PoolBytes(const BrokerConfig& config,
 absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     const BrokerConfig& config,
     const std::map<std::string, quota::Amount>& stored_targets, Keeper* keeper,
-    std::atomic<SlabId>* slab_ids) {
+    std::atomic<SlabId>* slab_ids,
+    const std::map<std::string, std::string>& by_file) {
   std::vector<PreparedPool> pools;
   for (const DeviceConfig& device : config.devices) {
     absl::StatusOr<std::unique_ptr<device::Allocator>> allocator =
@@ -83,7 +93,8 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     if (!bytes.ok()) return bytes.status();
     quota::Amount asked = device.pool.value_or(config.pool);
     if (auto stored = stored_targets.find(info.uuid);
-        stored != stored_targets.end()) {
+        stored != stored_targets.end() &&
+        !ChangedInFile(config, device, info.uuid, by_file)) {
       asked = stored->second;
       bytes =
           std::clamp(stored->second.Resolve(
@@ -120,6 +131,14 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     pools.push_back(std::move(pool));
   }
   return pools;
+}
+
+std::map<std::string, std::string> UuidsOf(
+    const std::vector<PreparedPool>& pools) {
+  std::map<std::string, std::string> uuids;
+  for (const PreparedPool& pool : pools)
+    uuids[pool.name] = pool.options.worker->info().uuid;
+  return uuids;
 }
 
 }  // namespace gmb::broker

@@ -20,11 +20,18 @@ struct PreparedPool {
 };
 
 // Opens every configured device. `stored_targets` (by UUID, of the device's
-// free memory) are what operators have resized pools to, and win.
+// free memory) are what operators have resized pools to. They win, unless the
+// file has another size for the pool than in `by_file`, when it was last
+// applied (by UUID).
 [[nodiscard]] absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     const BrokerConfig& config,
     const std::map<std::string, quota::Amount>& stored_targets, Keeper* keeper,
-    std::atomic<SlabId>* slab_ids);
+    std::atomic<SlabId>* slab_ids,
+    const std::map<std::string, std::string>& by_file = {});
+
+// The devices' configured names with their UUIDs.
+[[nodiscard]] std::map<std::string, std::string> UuidsOf(
+    const std::vector<PreparedPool>& pools);
 
 // The pool's size, as configured, on a device with this much free memory. A
 // host device's pool is all of it: `config` speaks of GPUs.

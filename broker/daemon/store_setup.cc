@@ -6,21 +6,29 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "broker/daemon/file_state.h"
+#include "broker/declared/changes.h"
+#include "broker/declared/merge.h"
 #include "broker/log/logging.h"
 
 namespace gmb::broker {
 namespace {
 
 // By whom, as far as a start can know.
-absl::Status AuditStart(QuotaStore* store, const std::string& action,
-                        const std::string& detail) {
+AuditRecord RecordOf(const std::string& action, const std::string& detail) {
   AuditRecord record;
   record.at = absl::Now();
   record.operator_name =
       absl::StrCat("uid ", ::getuid(), ", pid ", ::getpid(), " (gmbd)");
   record.action = action;
   record.detail = detail;
-  return store->Audit(record, [] { return absl::OkStatus(); });
+  return record;
+}
+
+absl::Status AuditStart(QuotaStore* store, const std::string& action,
+                        const std::string& detail) {
+  return store->Audit(RecordOf(action, detail),
+                      [] { return absl::OkStatus(); });
 }
 
 absl::StatusOr<std::unique_ptr<QuotaStore>> BeginAnew(
@@ -55,6 +63,28 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
              "there were some, stop the broker and restore a backup"}});
   GMB_RETURN_IF_ERROR(AuditStart(store->get(), "empty_state", ""));
   return store;
+}
+
+Declared StartingState(const Declared& before, const BrokerConfig& config,
+                       const std::map<std::string, std::string>& uuids) {
+  FileMerge merge = MergeFile(before, FileStateOf(config, uuids), absl::Now());
+  for (const std::string& name : merge.leaving) Forget(name, &merge.next);
+  return std::move(merge.next);
+}
+
+void StoreFile(const Declared& before, const Declared& after,
+               QuotaStore* store) {
+  if (after == before) return;
+  // The first one changes nothing that anybody had.
+  const std::string changes =
+      before.file_applied ? ChangesText(before, after) : "";
+  AuditRecord audit;
+  if (!changes.empty()) {
+    LogEvent(LogLevel::kInfo, "file_applied", {{"message", changes}});
+    audit = RecordOf("apply_file", changes);
+  }
+  // The log says so where it cannot be written.
+  if (!store->PutDeclared(after, audit).ok()) store->HoldDeclared(after);
 }
 
 }  // namespace gmb::broker

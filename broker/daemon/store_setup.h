@@ -1,10 +1,13 @@
 #ifndef GMB_BROKER_DAEMON_STORE_SETUP_H_
 #define GMB_BROKER_DAEMON_STORE_SETUP_H_
 
+#include <map>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "broker/config/broker_config.h"
+#include "broker/declared/declared.h"
 #include "broker/store/quota_store.h"
 
 namespace gmb::broker {
@@ -14,6 +17,17 @@ namespace gmb::broker {
 // when the database was found empty. Errors are QuotaStore's.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
     const std::string& state_dir, bool fresh_state);
+
+// What a start begins with: the file, merged into what was declared. What the
+// file made and does not name any more is gone, since nobody uses it yet.
+[[nodiscard]] Declared StartingState(
+    const Declared& before, const BrokerConfig& config,
+    const std::map<std::string, std::string>& uuids);
+
+// Stores the file that a start has taken over, if it changed anything. Where
+// the disk does not take it, it holds without.
+void StoreFile(const Declared& before, const Declared& after,
+               QuotaStore* store);
 
 }  // namespace gmb::broker
 

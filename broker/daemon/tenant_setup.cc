@@ -4,22 +4,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "broker/declared/conflict.h"
+#include "broker/declared/fields.h"
 #include "broker/log/logging.h"
 
 namespace gmb::broker {
 namespace {
-
-// Quotas of a device by its UUID, however the file names it.
-void UseUuids(const std::map<std::string, std::string>& uuids,
-              TenantPolicy* policy) {
-  std::map<std::string, quota::TenantQuota> by_uuid;
-  for (const auto& [device, quota] : policy->device_quotas) {
-    auto it = uuids.find(device);
-    by_uuid[it == uuids.end() ? device : it->second] = quota;
-  }
-  policy->device_quotas = std::move(by_uuid);
-}
 
 bool Has(const std::map<std::string, std::string>& uuids,
          const std::string& uuid) {
@@ -27,15 +20,20 @@ bool Has(const std::map<std::string, std::string>& uuids,
                      [&](const auto& entry) { return entry.second == uuid; });
 }
 
-TenantPolicy OnKnownDevices(const TenantPolicy& stored,
+// A device that the file names and that is not here is a mistake, which the core
+// refuses; one that an operator named was here once.
+TenantPolicy OnKnownDevices(const std::string& name, const Subject& subject,
                             const std::map<std::string, std::string>& uuids) {
+  const TenantPolicy stored = PolicyOf(name, InForce(subject));
   TenantPolicy policy = stored;
   for (const auto& [device, quota] : stored.device_quotas) {
-    if (Has(uuids, device)) continue;
+    const bool by_file =
+        ByFile(subject, absl::StrCat("devices/", device, "/limit")) != nullptr;
+    if (by_file || Has(uuids, device)) continue;
     policy.device_quotas.erase(device);
     LogEvent(
         LogLevel::kWarning, "stored_quota_unused",
-        {{"tenant", stored.name},
+        {{"tenant", name},
          {"device", device},
          {"message", "an operator set a quota for a device that is not here"}});
   }
@@ -49,45 +47,73 @@ TenantPolicy WithoutGuarantee(TenantPolicy policy) {
   return policy;
 }
 
-bool IsDeleted(const StoredState& stored, const std::string& name) {
-  const auto& deleted = stored.deleted_tenants;
-  return std::find(deleted.begin(), deleted.end(), name) != deleted.end();
+bool IsFiles(const Written* written) {
+  return written == nullptr || written->source.writer == Source::Writer::kFile;
+}
+
+// The fields whose values are not the file's.
+std::vector<std::string> Overridden(const Subject& subject) {
+  std::vector<std::string> fields;
+  for (const auto& [field, writes] : subject.fields) {
+    if (!IsFiles(InForce(subject, field))) fields.push_back(field);
+  }
+  return fields;
+}
+
+bool IsGuarantee(absl::string_view field) {
+  return absl::EndsWith(field, "guarantee");
+}
+
+// Those that come with the file's are said, since the file is edited in vain.
+void LogOverridden(const std::string& name,
+                   const std::vector<std::string>& fields) {
+  LogEvent(
+      LogLevel::kInfo, "stored_quota_wins",
+      {{"tenant", name},
+       {"message",
+        absl::StrCat("operators' values are put over the configuration file: ",
+                     absl::StrJoin(fields, ", "))}});
+}
+
+StartingTenant StartingOf(const std::string& name, const Subject& subject,
+                          const std::map<std::string, std::string>& uuids) {
+  StartingTenant tenant;
+  tenant.config.policy = OnKnownDevices(name, subject, uuids);
+  const std::vector<std::string> fields = Overridden(subject);
+  tenant.is_changed = !fields.empty();
+  tenant.is_stored = std::any_of(fields.begin(), fields.end(), IsGuarantee);
+  tenant.sources = DifferentSources(subject);
+  if (subject.in_file && tenant.is_changed) LogOverridden(name, fields);
+  return tenant;
 }
 
 }  // namespace
 
 std::vector<StartingTenant> MergeTenants(
-    const std::vector<TenantConfig>& configured, const StoredState& stored,
+    const std::vector<TenantConfig>& configured, const Declared& declared,
     const std::map<std::string, std::string>& uuids) {
-  std::map<std::string, TenantConfig> from_file;
-  for (const TenantConfig& tenant : configured) {
-    const std::string& name = tenant.policy.name;
-    if (IsDeleted(stored, name)) {
+  std::map<std::string, const TenantConfig*> from_file;
+  for (const TenantConfig& tenant : configured)
+    from_file[tenant.policy.name] = &tenant;
+  std::vector<StartingTenant> all;
+  for (const auto& [name, subject] : declared.tenants) {
+    if (subject.deleted) {
       LogEvent(LogLevel::kWarning, "tenant_stays_deleted",
                {{"tenant", name},
                 {"message",
                  "an operator deleted it; `gmb tenant set` brings it back"}});
       continue;
     }
-    from_file[name] = tenant;
-    UseUuids(uuids, &from_file[name].policy);
-  }
-  std::vector<StartingTenant> all;
-  for (const TenantPolicy& policy : stored.tenants) {
-    StartingTenant tenant{{OnKnownDevices(policy, uuids), {}},
-                          /*is_stored=*/true};
-    if (const auto file = from_file.extract(policy.name)) {
-      tenant.config.policy.token = file.mapped().policy.token;
-      tenant.config.socket = file.mapped().socket;
-      LogEvent(LogLevel::kInfo, "stored_quota_wins",
-               {{"tenant", policy.name},
-                {"message",
-                 "an operator's change is put over the configuration file"}});
+    StartingTenant tenant = StartingOf(name, subject, uuids);
+    if (const auto file = from_file.find(name); file != from_file.end()) {
+      tenant.config.policy.token = file->second->policy.token;
+      tenant.config.socket = file->second->socket;
     }
     all.push_back(std::move(tenant));
   }
-  for (auto& [name, tenant] : from_file)
-    all.push_back({std::move(tenant), /*is_stored=*/false});
+  std::stable_partition(
+      all.begin(), all.end(),
+      [](const StartingTenant& tenant) { return tenant.is_stored; });
   return all;
 }
 
@@ -116,8 +142,10 @@ absl::Status AddTenants(const std::vector<StartingTenant>& tenants,
       set = core->SetTenant(WithoutGuarantee(policy)).status();
     }
     if (!set.ok())
-      return absl::Status(set.code(), absl::StrCat("tenant ", policy.name, ": ",
-                                                   set.message()));
+      return absl::Status(
+          set.code(),
+          absl::StrCat("tenant ", policy.name, ": ", set.message(),
+                       tenant.sources.empty() ? "" : ": ", tenant.sources));
   }
   return absl::OkStatus();
 }

@@ -9,24 +9,27 @@
 #include "absl/status/status.h"
 #include "broker/config/broker_config.h"
 #include "broker/core/core.h"
-#include "broker/store/quota_store.h"
+#include "broker/declared/declared.h"
 
 namespace gmb::broker {
 
 struct StartingTenant {
   TenantConfig config;
-  bool is_stored = false;  // its policy is an operator's, not the file's
+  // Its guarantee is not the file's, or it is on some device: it may be dropped.
+  bool is_stored = false;
+  bool is_changed = false;  // a value of it is not the file's
+  // "its guarantee is of file, its limit of operator uid 0": where they differ.
+  std::string sources;
 };
 
-// The tenants that a broker starts with: those of the configuration file, with
-// operators' later changes put over them. Tenants that operators changed come
-// first. Tokens and socket access are the file's alone. A tenant that an
-// operator deleted stays deleted. Operators' values for a device that is gone
+// The tenants that a broker starts with, as `declared`, into which the file is
+// merged already. Tokens and socket access are the file's alone. Tenants whose
+// guarantees are not the file's come first. Values for a device that is gone
 // are left out.
 //
 // `uuids` maps the devices' configured names to their UUIDs.
 [[nodiscard]] std::vector<StartingTenant> MergeTenants(
-    const std::vector<TenantConfig>& configured, const StoredState& stored,
+    const std::vector<TenantConfig>& configured, const Declared& declared,
     const std::map<std::string, std::string>& uuids);
 
 // A warning about a default tenant that is none of `tenants`; empty: none. It
@@ -34,8 +37,8 @@ struct StartingTenant {
 [[nodiscard]] std::string DefaultTenantWarning(
     const std::string& default_tenant, const std::set<std::string>& tenants);
 
-// Gives the tenants to the core. A file's tenant that does not fit is an error.
-// An operator's, which did fit once, starts without its guarantee (devices can
+// Gives the tenants to the core. A file's guarantee that does not fit is an
+// error. One of an operator's, which did fit once, starts without its guarantee (devices can
 // shrink, and without a broker nobody could mend it); its limit holds.
 [[nodiscard]] absl::Status AddTenants(
     const std::vector<StartingTenant>& tenants, Core* core);

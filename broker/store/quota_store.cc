@@ -4,29 +4,29 @@
 #include <limits>
 
 #include "base/status_macros.h"
+#include "broker/declared/merge.h"
 #include "broker/log/logging.h"
+#include "broker/store/declared_rows.h"
 
 namespace gmb::broker {
 namespace {
-
-void BindAmount(const quota::Amount& amount, Statement* statement) {
-  if (amount.is_fraction()) {
-    statement->BindNull().Bind(amount.fraction());
-  } else {
-    statement->Bind(static_cast<int64_t>(amount.bytes())).BindNull();
-  }
-}
-
-quota::Amount ReadAmount(const Statement& row, int column) {
-  if (!row.IsNull(column))
-    return quota::Amount::Bytes(static_cast<uint64_t>(row.Int(column)));
-  return quota::Amount::Fraction(row.Double(column + 1));
-}
 
 // Amounts beyond 63 bits cannot be stored, and no pool is so large.
 bool Storable(const quota::Amount& amount) {
   return amount.bytes() <=
          static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+}
+
+bool Storable(const TenantPolicy& policy) {
+  bool all = Storable(policy.reclaim.host_limit) &&
+             Storable(policy.quota.guarantee) && Storable(policy.quota.limit);
+  for (const auto& [device, quota] : policy.device_quotas)
+    all = all && Storable(quota.guarantee) && Storable(quota.limit);
+  return all;
+}
+
+Source OperatorOf(const AuditRecord& audit) {
+  return {Source::Writer::kOperator, audit.operator_name};
 }
 
 // Refused changes are the operator's to see; that the disk refuses them is for
@@ -46,49 +46,93 @@ absl::Status TooLarge() {
 
 }  // namespace
 
-template <typename Change>
+StoredState InForce(const Declared& declared) {
+  StoredState state;
+  for (const auto& [name, subject] : declared.tenants) {
+    if (subject.deleted) {
+      state.deleted_tenants.push_back(name);
+    } else {
+      state.tenants.push_back(PolicyOf(name, InForce(subject)));
+    }
+  }
+  for (const auto& [device, subject] : declared.pools) {
+    const Written* const size = InForce(subject, kPoolSize);
+    if (size == nullptr || size->source.writer == Source::Writer::kFile)
+      continue;
+    if (const auto amount = ReadAmount(size->value))
+      state.pool_targets[device] = *amount;
+  }
+  return state;
+}
+
 absl::Status QuotaStore::Commit(const AuditRecord& audit,
-                                const Change& change) {
-  const absl::Status done = [&]() -> absl::Status {
-    base::MutexLock lock(&mu_);
+                                const Declared& declared) {
+  const absl::Status done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     GMB_ASSIGN_OR_RETURN(Transaction transaction,
                          Transaction::Begin(&database_));
-    GMB_RETURN_IF_ERROR(change());
-    GMB_RETURN_IF_ERROR(AddAudit(audit));
+    GMB_RETURN_IF_ERROR(SaveDeclared(on_disk_, declared, &database_));
+    if (!audit.action.empty()) {
+      GMB_RETURN_IF_ERROR(AddAudit(audit));
+    }
     return transaction.Commit();
   }();
-  if (!done.ok() && !absl::IsInvalidArgument(done)) LogNotWritten(audit, done);
+  if (done.ok()) {
+    on_disk_ = declared;
+    declared_ = declared;
+  } else {
+    LogNotWritten(audit, done);
+  }
   return done;
+}
+
+absl::StatusOr<StoredState> QuotaStore::Load() {
+  base::MutexLock lock(&mu_);
+  return InForce(declared_);
+}
+
+Declared QuotaStore::GetDeclared() {
+  base::MutexLock lock(&mu_);
+  return declared_;
+}
+
+absl::Status QuotaStore::PutDeclared(const Declared& declared,
+                                     const AuditRecord& audit) {
+  base::MutexLock lock(&mu_);
+  return Commit(audit, declared);
+}
+
+void QuotaStore::HoldDeclared(const Declared& declared) {
+  base::MutexLock lock(&mu_);
+  declared_ = declared;
 }
 
 absl::Status QuotaStore::PutTenant(const TenantPolicy& policy,
                                    const AuditRecord& audit) {
-  return Commit(audit, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return PutTenantRows(policy);
-  });
+  if (!Storable(policy)) return TooLarge();
+  base::MutexLock lock(&mu_);
+  Declared next = declared_;
+  WriteFields(policy.name, FieldsOf(policy), OperatorOf(audit), audit.at,
+              &next);
+  return Commit(audit, next);
 }
 
 absl::Status QuotaStore::DeleteTenant(absl::string_view name,
                                       const AuditRecord& audit) {
-  return Commit(audit, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    TenantPolicy gone;
-    gone.name = std::string(name);
-    return PutTenantRow(gone, /*deleted=*/true);
-  });
+  base::MutexLock lock(&mu_);
+  Declared next = declared_;
+  Delete(std::string(name), &next);
+  return Commit(audit, next);
 }
 
 absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
                                        const quota::Amount& target,
                                        const AuditRecord& audit) {
   if (!Storable(target)) return TooLarge();
-  return Commit(audit, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    Statement put(&database_,
-                  "INSERT OR REPLACE INTO pools(device, target_bytes, "
-                  "target_fraction) VALUES(?,?,?)");
-    put.Bind(device);
-    BindAmount(target, &put);
-    return put.Run();
-  });
+  base::MutexLock lock(&mu_);
+  Declared next = declared_;
+  WritePool(std::string(device), WriteAmount(target), OperatorOf(audit),
+            audit.at, &next);
+  return Commit(audit, next);
 }
 
 absl::Status QuotaStore::Audit(const AuditRecord& record,
@@ -148,133 +192,6 @@ absl::Status QuotaStore::AddAudit(const AuditRecord& record) {
       &database_,
       "DELETE FROM audit WHERE id <= (SELECT MAX(id) FROM audit) - ?");
   return forget.Bind(kKeptAuditRecords).Run();
-}
-
-// Replaces the tenant's row, and with it what belongs to it (ON DELETE
-// CASCADE).
-absl::Status QuotaStore::PutTenantRow(const TenantPolicy& policy,
-                                      bool deleted) {
-  const ReclaimPolicy& reclaim = policy.reclaim;
-  if (!Storable(reclaim.host_limit)) return TooLarge();
-  Statement remove(&database_, "DELETE FROM tenants WHERE name = ?");
-  GMB_RETURN_IF_ERROR(remove.Bind(policy.name).Run());
-  Statement add(&database_,
-                "INSERT INTO tenants(name, deleted, max_handles, max_sessions, "
-                "may_terminate, min_residency_ns, pause_grace_ns, "
-                "host_limit_bytes, host_limit_fraction) "
-                "VALUES(?,?,?,?,?,?,?,?,?)");
-  add.Bind(policy.name)
-      .Bind(static_cast<int64_t>(deleted))
-      .Bind(static_cast<int64_t>(policy.max_handles))
-      .Bind(static_cast<int64_t>(policy.max_sessions))
-      .Bind(static_cast<int64_t>(reclaim.may_terminate))
-      .Bind(static_cast<int64_t>(reclaim.min_residency.count()))
-      .Bind(static_cast<int64_t>(reclaim.pause_grace.count()));
-  BindAmount(reclaim.host_limit, &add);
-  return add.Run();
-}
-
-absl::Status QuotaStore::PutQuota(absl::string_view tenant,
-                                  absl::string_view device,
-                                  const quota::TenantQuota& quota) {
-  if (!Storable(quota.guarantee) || !Storable(quota.limit)) return TooLarge();
-  Statement put(&database_,
-                "INSERT INTO quotas(tenant, device, guarantee_bytes, "
-                "guarantee_fraction, limit_bytes, "
-                "limit_fraction, weight) VALUES(?,?,?,?,?,?,?)");
-  put.Bind(tenant).Bind(device);
-  BindAmount(quota.guarantee, &put);
-  BindAmount(quota.limit, &put);
-  return put.Bind(quota.weight).Run();
-}
-
-absl::Status QuotaStore::PutTenantRows(const TenantPolicy& policy) {
-  absl::Status done = PutTenantRow(policy, /*deleted=*/false);
-  if (!done.ok()) return done;
-  done = PutQuota(policy.name, "", policy.quota);
-  for (const auto& [device, quota] : policy.device_quotas) {
-    if (!done.ok()) return done;
-    done = PutQuota(policy.name, device, quota);
-  }
-  for (const uint32_t uid : policy.uids) {
-    if (!done.ok()) return done;
-    Statement put(&database_,
-                  "INSERT OR IGNORE INTO uids(tenant, uid) VALUES(?,?)");
-    done = put.Bind(policy.name).Bind(static_cast<int64_t>(uid)).Run();
-  }
-  return done;
-}
-
-absl::StatusOr<StoredState> QuotaStore::Load() {
-  base::MutexLock lock(&mu_);
-  StoredState state;
-  GMB_RETURN_IF_ERROR(LoadTenants(&state));
-  Statement pools(&database_,
-                  "SELECT device, target_bytes, target_fraction FROM pools");
-  for (;;) {
-    GMB_ASSIGN_OR_RETURN(const bool row, pools.Step());
-    if (!row) return state;
-    state.pool_targets[pools.Text(0)] = ReadAmount(pools, 1);
-  }
-}
-
-absl::Status QuotaStore::LoadTenants(StoredState* state) {
-  Statement tenants(&database_,
-                    "SELECT name, deleted, max_handles, max_sessions, "
-                    "may_terminate, min_residency_ns, pause_grace_ns, "
-                    "host_limit_bytes, host_limit_fraction "
-                    "FROM tenants ORDER BY name");
-  for (;;) {
-    GMB_ASSIGN_OR_RETURN(const bool row, tenants.Step());
-    if (!row) return absl::OkStatus();
-    if (tenants.Int(1) != 0) {
-      state->deleted_tenants.push_back(tenants.Text(0));
-      continue;
-    }
-    TenantPolicy policy;
-    policy.name = tenants.Text(0);
-    policy.max_handles = static_cast<uint32_t>(tenants.Int(2));
-    policy.max_sessions = static_cast<uint32_t>(tenants.Int(3));
-    policy.reclaim = {.may_terminate = tenants.Int(4) != 0,
-                      .min_residency = quota::Nanoseconds(tenants.Int(5)),
-                      .pause_grace = quota::Nanoseconds(tenants.Int(6)),
-                      .host_limit = ReadAmount(tenants, 7)};
-    absl::Status loaded = LoadQuotas(&policy);
-    if (loaded.ok()) loaded = LoadUids(&policy);
-    if (!loaded.ok()) return loaded;
-    state->tenants.push_back(std::move(policy));
-  }
-}
-
-absl::Status QuotaStore::LoadQuotas(TenantPolicy* policy) {
-  Statement quotas(&database_,
-                   "SELECT device, guarantee_bytes, guarantee_fraction, "
-                   "limit_bytes, limit_fraction, weight "
-                   "FROM quotas WHERE tenant = ?");
-  quotas.Bind(policy->name);
-  for (;;) {
-    GMB_ASSIGN_OR_RETURN(const bool row, quotas.Step());
-    if (!row) return absl::OkStatus();
-    const quota::TenantQuota quota{ReadAmount(quotas, 1), ReadAmount(quotas, 3),
-                                   quotas.Double(5)};
-    const std::string device = quotas.Text(0);
-    if (device.empty()) {
-      policy->quota = quota;
-    } else {
-      policy->device_quotas[device] = quota;
-    }
-  }
-}
-
-absl::Status QuotaStore::LoadUids(TenantPolicy* policy) {
-  Statement uids(&database_,
-                 "SELECT uid FROM uids WHERE tenant = ? ORDER BY uid");
-  uids.Bind(policy->name);
-  for (;;) {
-    GMB_ASSIGN_OR_RETURN(const bool row, uids.Step());
-    if (!row) return absl::OkStatus();
-    policy->uids.push_back(static_cast<uint32_t>(uids.Int(0)));
-  }
 }
 
 absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(uint32_t limit,

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "broker/declared/declared.h"
 #include "broker/machine/tenant.h"
 #include "broker/store/database.h"
 #include "quota/amount.h"
@@ -30,13 +31,14 @@ struct AuditRecord {
   int64_t id = 0;  // rises, from 1; given by the store
 };
 
-// Operators' settings, which win over the configuration file.
+// What is in force of what the file, applies and operators declared.
 struct StoredState {
   std::vector<TenantPolicy> tenants;  // without tokens, which are never stored
   // Although a file may still name them.
   std::vector<std::string> deleted_tenants;
-  std::map<std::string, quota::Amount> pool_targets;  // by UUID
+  std::map<std::string, quota::Amount> pool_targets;  // by UUID; operators'
 };
+[[nodiscard]] StoredState InForce(const Declared& declared);
 
 // Durable quotas and the audit log, in DIR/gmb.db (mode 0600).
 //
@@ -66,7 +68,15 @@ class QuotaStore {
   [[nodiscard]] absl::Status CheckDisk() const;
 
   absl::StatusOr<StoredState> Load();
+  // What is declared, and in force.
+  [[nodiscard]] Declared GetDeclared();
+  // All of it in one step. Without an action in `audit` it is not listed there.
+  absl::Status PutDeclared(const Declared& declared, const AuditRecord& audit);
+  // Although the disk does not take it: as long as this broker lives, and until
+  // it goes to the disk with the next change.
+  void HoldDeclared(const Declared& declared);
 
+  // Writes the fields that differ from what is in force.
   absl::Status PutTenant(const TenantPolicy& policy, const AuditRecord& audit);
   absl::Status DeleteTenant(absl::string_view name, const AuditRecord& audit);
   absl::Status PutPoolTarget(absl::string_view device,
@@ -89,15 +99,17 @@ class QuotaStore {
                                                      int64_t before = 0);
 
  private:
-  QuotaStore(std::string directory, bool found_empty, Database database)
+  QuotaStore(std::string directory, bool found_empty, Database database,
+             const Declared& declared)
       : directory_(std::move(directory)),
         found_empty_(found_empty),
-        database_(std::move(database)) {}
+        database_(std::move(database)),
+        on_disk_(declared),
+        declared_(declared) {}
 
-  // `change` and the audit record, or neither.
-  template <typename Change>
-  absl::Status Commit(const AuditRecord& audit, const Change& change)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // `declared` and the audit record, or neither.
+  absl::Status Commit(const AuditRecord& audit, const Declared& declared)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Status AddAudit(const AuditRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -105,24 +117,13 @@ class QuotaStore {
   absl::StatusOr<int64_t> WriteAudit(const AuditRecord& record)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status TakeOutAudit(int64_t id) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status PutQuota(absl::string_view tenant, absl::string_view device,
-                        const quota::TenantQuota& quota)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status PutTenantRows(const TenantPolicy& policy)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status PutTenantRow(const TenantPolicy& policy, bool deleted)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status LoadTenants(StoredState* state)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status LoadQuotas(TenantPolicy* policy)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status LoadUids(TenantPolicy* policy)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string directory_;
   const bool found_empty_;
   base::Mutex mu_;
   Database database_ ABSL_GUARDED_BY(mu_);
+  Declared on_disk_ ABSL_GUARDED_BY(mu_);
+  Declared declared_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::broker

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
+#include "broker/store/declared_rows.h"
 #include "broker/store/disk_probe.h"
 #include "broker/store/quota_store.h"
 #include "broker/store/schema.h"
@@ -75,8 +76,9 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
                      ready.message()));
   }
   if (!ready.ok()) return ready;
+  GMB_ASSIGN_OR_RETURN(const Declared declared, LoadDeclared(&database));
   return std::unique_ptr<QuotaStore>(
-      new QuotaStore(directory, found_empty, std::move(database)));
+      new QuotaStore(directory, found_empty, std::move(database), declared));
 }
 
 absl::Status QuotaStore::CheckDisk() const { return ProbeDisk(directory_); }

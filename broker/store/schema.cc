@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "broker/store/format2.h"
 
 namespace gmb::broker {
 namespace {
@@ -56,15 +57,24 @@ constexpr char kReclaimColumns[] = R"sql(
   ALTER TABLE tenants ADD COLUMN host_limit_fraction REAL DEFAULT 1.0;
 )sql";
 
+absl::Status MakeTables(Database* database) {
+  return database->Execute(kTables);
+}
+absl::Status AddReclaimColumns(Database* database) {
+  return database->Execute(kReclaimColumns);
+}
+
 // The step at index i leads from format i to format i + 1; an empty database
-// takes all of them, so that old and new ones are alike.
-constexpr std::array<const char*, 2> kSteps = {kTables, kReclaimColumns};
+// takes all of them, so that old and new ones are alike. Format 3 keeps fields
+// with their sources in place of whole tenants.
+constexpr std::array<absl::Status (*)(Database*), 3> kSteps = {
+    MakeTables, AddReclaimColumns, MoveToFormat3};
 constexpr int64_t kVersion = kSteps.size();
 
 absl::Status Upgrade(Database* database, int64_t version) {
   GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
   for (int64_t step = version; step < kVersion; ++step) {
-    GMB_RETURN_IF_ERROR(database->Execute(kSteps[static_cast<size_t>(step)]));
+    GMB_RETURN_IF_ERROR(kSteps[static_cast<size_t>(step)](database));
   }
   const std::string marks =
       absl::StrCat("PRAGMA application_id=", kApplicationId,

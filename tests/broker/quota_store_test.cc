@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "broker/declared/merge.h"
 #include "tests/broker/temp_directory.h"
 
 namespace gmb::broker {
@@ -179,6 +180,62 @@ TEST_F(QuotaStoreTest, ADatabaseOfFormat1KeepsAllAndGetsTheDefaultsOfReclaim) {
   }
   ASSERT_TRUE(Open()->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
   EXPECT_EQ(Open()->Load()->tenants[0].reclaim, PolicyA().reclaim);
+}
+
+// Nothing says who wrote it, so it is some operator's, and the first file is put
+// beneath it.
+TEST_F(QuotaStoreTest,
+       WhatAnOlderBrokerStoredIsTheOperatorsWhereTheFileDiffers) {
+  std::ofstream(File()).close();
+  ASSERT_TRUE(Database::Open(File())->Execute(kFormat1).ok());
+  const auto store = Open();
+  FileState file;
+  file.tenants["a"] = FieldsOf(PolicyOf(
+      "a", {{"guarantee", "25%"}, {"limit", "50%"}, {"uids", "1000"}}));
+  file.tenants["gone"] = FieldsOf(PolicyOf("gone", {}));
+  const Declared merged = MergeFile(store->GetDeclared(), file, kAt).next;
+  ASSERT_TRUE(store->PutDeclared(merged, Record("apply_file", "")).ok());
+  const Declared loaded = Open()->GetDeclared();
+  EXPECT_EQ(loaded, merged);
+  const Subject& a = loaded.tenants.at("a");
+  EXPECT_EQ(InForce(a, "limit")->value, "64");
+  EXPECT_EQ(ToText(InForce(a, "limit")->source), "operator");
+  EXPECT_EQ(ToText(InForce(a, "guarantee")->source), "file");
+  EXPECT_EQ(ToText(InForce(a, "uids")->source), "file");
+  EXPECT_EQ(ToText(a.maker), "operator");
+  EXPECT_TRUE(loaded.tenants.at("gone").deleted);
+}
+
+TEST_F(QuotaStoreTest, WhatIsDeclaredComesBackAsItWasPut) {
+  Declared declared;
+  FileState file;
+  file.tenants["a"] = FieldsOf(PolicyA());
+  file.pools["GPU-1"] = {{kPoolSize, "90%"}};
+  declared = MergeFile(declared, file, kAt).next;
+  PutWritten("limit",
+             {.value = "10%",
+              .source = {Source::Writer::kApply, "web'; --"},
+              .at = kAt,
+              .order = declared.next_order++,
+              .until = kAt + absl::Hours(2)},
+             &declared.tenants["a"]);
+  ASSERT_TRUE(Open()->PutDeclared(declared, Record("apply_file", "")).ok());
+  EXPECT_EQ(Open()->GetDeclared(), declared);
+  declared.tenants.erase("a");
+  ASSERT_TRUE(Open()->PutDeclared(declared, Record("apply_file", "")).ok());
+  EXPECT_EQ(Open()->GetDeclared(), declared);
+}
+
+// The next change that the disk takes brings it there.
+TEST_F(QuotaStoreTest, WhatIsHeldGoesToTheDiskWithTheNextChange) {
+  FileState file;
+  file.tenants["b"] = FieldsOf(PolicyOf("b", {}));
+  const auto store = Open();
+  store->HoldDeclared(MergeFile({}, file, kAt).next);
+  EXPECT_THAT(store->Load()->tenants, SizeIs(1));
+  EXPECT_THAT(Open()->Load()->tenants, IsEmpty());
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  EXPECT_THAT(Open()->Load()->tenants, SizeIs(2));
 }
 
 TEST_F(QuotaStoreTest, AnUpgradeThatFailsChangesNothing) {
@@ -398,7 +455,7 @@ TEST_F(QuotaStoreTest, AnotherProgramsDatabaseAndANewerOneAreRefused) {
             absl::StatusCode::kDataLoss);
   std::filesystem::remove(File());
   ASSERT_NE(Open(), nullptr);
-  ASSERT_TRUE(Database::Open(File())->Execute("PRAGMA user_version=3").ok());
+  ASSERT_TRUE(Database::Open(File())->Execute("PRAGMA user_version=4").ok());
   EXPECT_EQ(QuotaStore::Open(directory_.path()).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }

@@ -64,5 +64,34 @@ TEST(StoreSetup, FreshStateIsAuditedWithThePlaceOfTheOldOne) {
   EXPECT_TRUE(std::filesystem::exists(started.audit[0].detail));
 }
 
+BrokerConfig FileOf(const std::string& name, double limit) {
+  BrokerConfig config;
+  TenantConfig tenant;
+  tenant.policy.name = name;
+  tenant.policy.quota.limit = quota::Amount::Fraction(limit);
+  config.tenants = {tenant};
+  return config;
+}
+
+TEST(StoreSetup, WhatChangedInTheFileIsStoredAndListedOnce) {
+  const TempDirectory directory;
+  const auto start = [&](const BrokerConfig& config) {
+    testing::internal::CaptureStderr();
+    const auto store = OpenQuotaStore(directory.path(), false).value();
+    const Declared before = store->GetDeclared();
+    StoreFile(before, StartingState(before, config, {}), store.get());
+    testing::internal::GetCapturedStderr();
+    return store->ListAudit(100).value();
+  };
+  EXPECT_THAT(start(FileOf("a", 0.5)), IsEmpty()) << "the first file";
+  EXPECT_THAT(start(FileOf("a", 0.5)), IsEmpty()) << "nothing changed";
+  for (int again = 0; again < 2; ++again) {
+    const std::vector<AuditRecord> audit = start(FileOf("a", 0.75));
+    ASSERT_EQ(audit.size(), 1U);
+    EXPECT_EQ(audit[0].action, "apply_file");
+    EXPECT_EQ(audit[0].detail, "a: limit 50% -> 75%");
+  }
+}
+
 }  // namespace
 }  // namespace gmb::broker

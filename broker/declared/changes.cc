@@ -1,0 +1,76 @@
+// The difference between two declared states, in words.
+#include "broker/declared/changes.h"
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace gmb::broker {
+namespace {
+
+using Subjects = std::map<std::string, Subject>;
+
+// Null: there is none, or none that counts.
+const Subject* Find(const Subjects& subjects, const std::string& name) {
+  const auto found = subjects.find(name);
+  return found == subjects.end() || found->second.deleted ? nullptr
+                                                          : &found->second;
+}
+
+std::string Value(const Fields& fields, const std::string& field) {
+  const auto found = fields.find(field);
+  return found == fields.end() ? "none" : found->second;
+}
+
+std::string ChangesOf(const std::string& name, const Subject& before,
+                      const Subject& after) {
+  const Fields was = InForce(before);
+  const Fields is = InForce(after);
+  std::set<std::string> names;
+  for (const Fields* const fields : {&was, &is}) {
+    for (const auto& [field, value] : *fields) names.insert(field);
+  }
+  std::vector<std::string> parts;
+  for (const std::string& field : names) {
+    const std::string from = Value(was, field);
+    const std::string to = Value(is, field);
+    if (from != to) parts.push_back(absl::StrCat(field, " ", from, " -> ", to));
+  }
+  if (parts.empty()) return "";
+  return absl::StrCat(name, ": ", absl::StrJoin(parts, ", "));
+}
+
+void AddChanges(const char* kind, const Subjects& before, const Subjects& after,
+                std::vector<std::string>* all) {
+  std::set<std::string> names;
+  for (const Subjects* const subjects : {&before, &after}) {
+    for (const auto& [name, subject] : *subjects) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    const Subject* const was = Find(before, name);
+    const Subject* const is = Find(after, name);
+    if (was == nullptr && is == nullptr) continue;
+    if (was == nullptr) {
+      all->push_back(absl::StrCat(kind, " ", name, " is new"));
+    } else if (is == nullptr) {
+      all->push_back(absl::StrCat(kind, " ", name, " is gone"));
+    } else if (std::string changes = ChangesOf(name, *was, *is);
+               !changes.empty()) {
+      all->push_back(std::move(changes));
+    }
+  }
+}
+
+}  // namespace
+
+std::string ChangesText(const Declared& before, const Declared& after) {
+  std::vector<std::string> all;
+  AddChanges("tenant", before.tenants, after.tenants, &all);
+  AddChanges("pool", before.pools, after.pools, &all);
+  return absl::StrJoin(all, "; ");
+}
+
+}  // namespace gmb::broker

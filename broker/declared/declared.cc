@@ -1,0 +1,69 @@
+// Who wrote what into the fields of tenants and pools, and what is in force.
+#include "broker/declared/declared.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gmb::broker {
+namespace {
+
+using Writer = Source::Writer;
+
+// Operators write into one place, whoever they are; each apply has its own.
+bool SamePlace(const Source& a, const Source& b) {
+  return a.writer == b.writer &&
+         (a.writer != Writer::kApply || a.name == b.name);
+}
+
+}  // namespace
+
+std::string ToText(const Source& source) {
+  switch (source.writer) {
+    case Writer::kFile:
+      return "file";
+    case Writer::kApply:
+      return absl::StrCat("apply ", source.name);
+    case Writer::kOperator:
+      break;
+  }
+  return source.name.empty() ? "operator"
+                             : absl::StrCat("operator ", source.name);
+}
+
+const Written* InForce(const Subject& subject, const std::string& field) {
+  const auto found = subject.fields.find(field);
+  if (found == subject.fields.end() || found->second.empty()) return nullptr;
+  return &*std::max_element(
+      found->second.begin(), found->second.end(),
+      [](const Written& a, const Written& b) { return a.order < b.order; });
+}
+
+Fields InForce(const Subject& subject) {
+  Fields fields;
+  for (const auto& [field, writes] : subject.fields) {
+    if (const Written* last = InForce(subject, field))
+      fields[field] = last->value;
+  }
+  return fields;
+}
+
+const Written* ByFile(const Subject& subject, const std::string& field) {
+  const auto found = subject.fields.find(field);
+  if (found == subject.fields.end()) return nullptr;
+  for (const Written& written : found->second) {
+    if (written.source.writer == Writer::kFile) return &written;
+  }
+  return nullptr;
+}
+
+void PutWritten(const std::string& field, Written written, Subject* subject) {
+  std::vector<Written>& writes = subject->fields[field];
+  std::erase_if(writes, [&](const Written& other) {
+    return SamePlace(other.source, written.source);
+  });
+  writes.push_back(std::move(written));
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,112 @@
+// What the configuration file, operators and an earlier start said, over
+// restarts of the real broker.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/broker/temp_directory.h"
+#include "tests/component/gmbd_process.h"
+
+namespace gmb {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DeclaredTest : public testing::Test {
+ protected:
+  void Write(const std::string& text) const {
+    std::ofstream(directory_ / "gmb.yaml") << text;
+  }
+  std::vector<std::string> Arguments() const {
+    return {"--device",     device_,
+            "--socket-dir", directory_ / "run",
+            "--state-dir",  directory_ / "state",
+            "--config",     directory_ / "gmb.yaml"};
+  }
+  void Start() {
+    Stop();
+    gmbd_ = std::make_unique<GmbdProcess>(Arguments());
+    ASSERT_TRUE(gmbd_->WaitForLog(" serving ")) << gmbd_->log();
+  }
+  void Stop() {
+    if (gmbd_ == nullptr) return;
+    gmbd_->Signal(SIGTERM);
+    EXPECT_EQ(gmbd_->WaitForExit(), 0);
+    gmbd_ = nullptr;
+  }
+  CommandResult Gmb(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"--socket-dir", directory_ / "run"});
+    return RunGmb(words);
+  }
+  std::string Tenant(const std::string& name) const {
+    return Gmb({"tenant", "get", name}).output;
+  }
+
+  std::string device_ = "host:256MiB";
+  const broker::TempDirectory directory_;
+  std::unique_ptr<GmbdProcess> gmbd_;
+};
+
+TEST_F(DeclaredTest, AChangedFieldOfTheFileWinsAndTheRestOfAnOperatorsStays) {
+  Write("tenants:\n- {name: a, guarantee: 25%, limit: 75%}\n");
+  Start();
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--limit", "50%", "--guarantee", "10%"})
+                .exit_code,
+            0);
+  Start();
+  EXPECT_THAT(Tenant("a"), AllOf(HasSubstr("50% ="), HasSubstr("10% =")));
+  Write("tenants:\n- {name: a, guarantee: 25%, limit: 60%}\n");
+  Start();
+  EXPECT_THAT(Tenant("a"), AllOf(HasSubstr("60% ="), HasSubstr("10% =")));
+  EXPECT_THAT(gmbd_->log(), HasSubstr("file_applied"));
+  EXPECT_THAT(Gmb({"audit"}).output, HasSubstr("limit 50% -> 60%"));
+}
+
+TEST_F(DeclaredTest, TheFilesTenantsGoWithItAndThoseOfOperatorsStay) {
+  Write("tenants:\n- {name: a}\n- {name: b}\n");
+  Start();
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--limit", "50%"}).exit_code, 0);
+  ASSERT_EQ(Gmb({"tenant", "set", "mine", "--limit", "50%"}).exit_code, 0);
+  Write("tenants:\n- {name: b}\n");
+  Start();
+  EXPECT_THAT(Gmb({"tenant", "get", "a"}).exit_code, Not(0));
+  EXPECT_THAT(Tenant("mine"), HasSubstr("50% ="));
+}
+
+TEST_F(DeclaredTest,
+       AFilesGuaranteeAboveAnOperatorsLimitIsRefusedAndBothNamed) {
+  Write("tenants:\n- {name: a}\n");
+  Start();
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--limit", "50%"}).exit_code, 0);
+  Stop();
+  Write("tenants:\n- {name: a, guarantee: 60%}\n");
+  GmbdProcess refused(Arguments());
+  EXPECT_EQ(refused.WaitForExit(), 1);
+  EXPECT_THAT(refused.log(), AllOf(HasSubstr("guarantee=60% is of the file"),
+                                   HasSubstr("limit=50% is of operator uid ")));
+  // Nothing of it was taken over.
+  Write("tenants:\n- {name: a}\n");
+  Start();
+  EXPECT_THAT(Tenant("a"), HasSubstr("50% ="));
+}
+
+TEST_F(DeclaredTest, APoolIsAsAnOperatorResizedItUntilItsDeviceChanges) {
+  Write("");
+  Start();
+  ASSERT_EQ(Gmb({"pool", "resize", "128MiB"}).exit_code, 0);
+  Start();
+  EXPECT_THAT(Gmb({"status"}).output, HasSubstr("128.00 MiB"));
+  device_ = "host:192MiB";
+  Start();
+  EXPECT_THAT(Gmb({"status"}).output, HasSubstr("192.00 MiB"));
+}
+
+}  // namespace
+}  // namespace gmb
