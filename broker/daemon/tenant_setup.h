@@ -15,10 +15,11 @@ namespace gmb::broker {
 
 struct StartingTenant {
   TenantConfig config;
-  // Its guarantee is not the file's, or it is on some device: it may be dropped.
+  // A guarantee of it, on some device at least, is not the file's: it may be
+  // dropped.
   bool is_stored = false;
   bool is_changed = false;  // a value of it is not the file's
-  // "its guarantee is of file, its limit of operator uid 0": where they differ.
+  // Whose its guarantee and limit are, where that differs (DifferentSources).
   std::string sources;
 };
 
@@ -38,8 +39,9 @@ struct StartingTenant {
     const std::string& default_tenant, const std::set<std::string>& tenants);
 
 // Gives the tenants to the core. A file's guarantee that does not fit is an
-// error. One of an operator's, which did fit once, starts without its guarantee (devices can
-// shrink, and without a broker nobody could mend it); its limit holds.
+// error. A tenant whose guarantee is an operator's, which did fit once, starts
+// without it (devices can shrink, and without a broker nobody could mend it);
+// its limit holds.
 [[nodiscard]] absl::Status AddTenants(
     const std::vector<StartingTenant>& tenants, Core* core);
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "broker/store/declared_rows.h"
 #include "broker/store/format2.h"
 
 namespace gmb::broker {
@@ -14,29 +15,7 @@ namespace {
 
 constexpr int64_t kApplicationId = 0x676d6271;  // "gmbq"
 
-// Format 1. An amount is bytes or a fraction: the other column is null. A
-// tenant that an operator deleted keeps a row, so that a config file does not
-// bring it back.
-constexpr char kTables[] = R"sql(
-  CREATE TABLE tenants(
-    name TEXT PRIMARY KEY NOT NULL,
-    deleted INTEGER NOT NULL,
-    max_handles INTEGER NOT NULL,
-    max_sessions INTEGER NOT NULL) STRICT;
-  CREATE TABLE quotas(
-    tenant TEXT NOT NULL REFERENCES tenants(name) ON DELETE CASCADE,
-    device TEXT NOT NULL,  -- UUID; empty: every device
-    guarantee_bytes INTEGER, guarantee_fraction REAL,
-    limit_bytes INTEGER, limit_fraction REAL,
-    weight REAL NOT NULL,
-    PRIMARY KEY(tenant, device)) STRICT;
-  CREATE TABLE uids(
-    tenant TEXT NOT NULL REFERENCES tenants(name) ON DELETE CASCADE,
-    uid INTEGER NOT NULL,
-    PRIMARY KEY(tenant, uid)) STRICT;
-  CREATE TABLE pools(
-    device TEXT PRIMARY KEY NOT NULL,
-    target_bytes INTEGER, target_fraction REAL) STRICT;
+constexpr char kAuditTable[] = R"sql(
   CREATE TABLE audit(
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at_ns INTEGER NOT NULL,
@@ -46,8 +25,8 @@ constexpr char kTables[] = R"sql(
     detail TEXT NOT NULL) STRICT;
 )sql";
 
-// Format 2: what may be done to a tenant's memory when others need it. Tenants
-// of format 1 get what a new tenant has (ReclaimPolicy).
+// Format 2, which format2.cc reads: what may be done to a tenant's memory when
+// others need it. Tenants of format 1 get what a new tenant has (ReclaimPolicy).
 constexpr char kReclaimColumns[] = R"sql(
   ALTER TABLE tenants ADD COLUMN may_terminate INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE tenants ADD COLUMN min_residency_ns INTEGER NOT NULL DEFAULT 0;
@@ -57,24 +36,31 @@ constexpr char kReclaimColumns[] = R"sql(
   ALTER TABLE tenants ADD COLUMN host_limit_fraction REAL DEFAULT 1.0;
 )sql";
 
-absl::Status MakeTables(Database* database) {
-  return database->Execute(kTables);
-}
 absl::Status AddReclaimColumns(Database* database) {
   return database->Execute(kReclaimColumns);
 }
 
-// The step at index i leads from format i to format i + 1; an empty database
-// takes all of them, so that old and new ones are alike. Format 3 keeps fields
-// with their sources in place of whole tenants.
-constexpr std::array<absl::Status (*)(Database*), 3> kSteps = {
-    MakeTables, AddReclaimColumns, MoveToFormat3};
-constexpr int64_t kVersion = kSteps.size();
+// The step at index i leads from format i + 1 to the next one. Format 3 keeps
+// fields with their sources in place of whole tenants.
+constexpr std::array<absl::Status (*)(Database*), 2> kSteps = {
+    AddReclaimColumns, MoveToFormat3};
+constexpr int64_t kVersion = kSteps.size() + 1;
+
+// The tables of the latest format, in an empty database. None of the older ones
+// is made on the way: what they leave takes room for good.
+absl::Status MakeTables(Database* database) {
+  GMB_RETURN_IF_ERROR(database->Execute(kAuditTable));
+  return database->Execute(kDeclaredTables);
+}
 
 absl::Status Upgrade(Database* database, int64_t version) {
   GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
-  for (int64_t step = version; step < kVersion; ++step) {
-    GMB_RETURN_IF_ERROR(kSteps[static_cast<size_t>(step)](database));
+  if (version == 0) {
+    GMB_RETURN_IF_ERROR(MakeTables(database));
+    version = kVersion;
+  }
+  for (; version < kVersion; ++version) {
+    GMB_RETURN_IF_ERROR(kSteps[static_cast<size_t>(version) - 1](database));
   }
   const std::string marks =
       absl::StrCat("PRAGMA application_id=", kApplicationId,
