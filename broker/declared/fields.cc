@@ -98,8 +98,13 @@ TenantPolicy Plain(const std::string& name) {
 
 std::string WriteAmount(const quota::Amount& amount) {
   if (!amount.is_fraction()) return absl::StrCat(amount.bytes());
-  std::string percent = absl::StrCat(NumberText(100 * amount.fraction()), "%");
-  if (ReadAmount(percent) == amount) return percent;
+  // The shortest percentage that is read as the same fraction.
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::string percent =
+        absl::StrFormat("%.*g%%", digits, 100 * amount.fraction());
+    const bool is_plain = percent.find('e') == std::string::npos;
+    if (is_plain && ReadAmount(percent) == amount) return percent;
+  }
   return absl::StrCat(NumberText(amount.fraction()), kShare);
 }
 
