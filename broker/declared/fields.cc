@@ -20,12 +20,15 @@ constexpr absl::string_view kDevices = "devices/";
 // Of a fraction that no percentage comes to exactly.
 constexpr absl::string_view kShare = " share";
 
-// The shortest text that is read as the same number.
+// The shortest text without an exponent that is read as the same number, if
+// there is one.
 std::string NumberText(double number) {
   for (int digits = 1; digits < 17; ++digits) {
     std::string text = absl::StrFormat("%.*g", digits, number);
     double read = 0;
-    if (absl::SimpleAtod(text, &read) && read == number) return text;
+    const bool is_plain = text.find('e') == std::string::npos;
+    if (is_plain && absl::SimpleAtod(text, &read) && read == number)
+      return text;
   }
   return absl::StrFormat("%.17g", number);
 }

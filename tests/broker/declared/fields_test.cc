@@ -13,7 +13,11 @@ using quota::Amount;
 TEST(Fields, AmountsAreWrittenAsPeopleWriteThem) {
   EXPECT_EQ(WriteAmount(Amount::Fraction(0.25)), "25%");
   EXPECT_EQ(WriteAmount(Amount::Fraction(0.07)), "7%");
+  EXPECT_EQ(WriteAmount(Amount::Fraction(0.55)), "55%");
   EXPECT_EQ(WriteAmount(Amount::Bytes(uint64_t{1} << 30)), "1073741824");
+  TenantPolicy policy;
+  policy.quota.weight = 50;
+  EXPECT_EQ(FieldsOf(policy)["weight"], "50");
 }
 
 // Also those that no percentage comes to.

@@ -189,9 +189,9 @@ class RandomRun {
 };
 
 TEST(MergeProperty, TheLastWriterOfAFieldWinsAndAFileWritesWhatChangedInIt) {
-  for (uint64_t seed = 0; seed < 500; ++seed) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
     RandomRun run(seed);
-    for (int step = 0; step < 200; ++step) {
+    for (int step = 0; step < 100; ++step) {
       run.Step();
       if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
     }
