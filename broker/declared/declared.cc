@@ -2,6 +2,7 @@
 #include "broker/declared/declared.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -63,7 +64,14 @@ void PutWritten(const std::string& field, Written written, Subject* subject) {
   std::erase_if(writes, [&](const Written& other) {
     return SamePlace(other.source, written.source);
   });
-  writes.push_back(std::move(written));
+  // In one order, so that equal states are equal.
+  const auto behind =
+      std::upper_bound(writes.begin(), writes.end(), written,
+                       [](const Written& a, const Written& b) {
+                         return std::tie(a.source.writer, a.source.name) <
+                                std::tie(b.source.writer, b.source.name);
+                       });
+  writes.insert(behind, std::move(written));
 }
 
 }  // namespace gmb::broker
