@@ -135,6 +135,13 @@ TEST_F(Merge, ADeletedTenantStaysDeletedWhileTheFileNamesIt) {
   EXPECT_EQ(Value("a", "limit"), "70%");
 }
 
+TEST_F(Merge, OfADeletedTenantOnlyWhatTheFileWroteIsKept) {
+  Apply(FileWith("a", {{"limit", "50%"}}));
+  Set("a", "limit", "60%");
+  Delete("a", &declared_);
+  EXPECT_EQ(Value("a", "limit"), "50%");
+}
+
 TEST_F(Merge, ATenantThatIsSetAfterItsDeletionHasWhatItWasSetTo) {
   Apply(FileWith("a", {{"limit", "50%"}, {"weight", "2"}}));
   Delete("a", &declared_);
