@@ -8,7 +8,7 @@
 namespace gmb::internal {
 namespace {
 
-std::atomic<BiasSlot*> first{nullptr};
+std::atomic<BiasSlot*> first_slot{nullptr};
 
 // Destructors of thread-locals would come before those of other libraries,
 // which may still call; a key's come last, and again when it was set anew.
@@ -19,8 +19,8 @@ bool AtThreadEnd(void (*give_back)(void*), BiasSlot* slot) {
 }
 
 BiasSlot* TakeOver() {
-  for (BiasSlot* slot = first.load(std::memory_order_acquire); slot != nullptr;
-       slot = slot->next) {
+  for (BiasSlot* slot = first_slot.load(std::memory_order_acquire);
+       slot != nullptr; slot = slot->next) {
     bool taken = false;
     if (slot->taken.compare_exchange_strong(taken, true,
                                             std::memory_order_acq_rel)) {
@@ -37,12 +37,12 @@ BiasSlot* BiasSlots::Take() {
   if (slot == nullptr) {
     slot = new (std::nothrow) BiasSlot;
     if (slot == nullptr) return nullptr;
-    slot->next = first.load(std::memory_order_relaxed);
-    // A locked instruction, before the first mark: the idler's membarrier comes
+    slot->next = first_slot.load(std::memory_order_relaxed);
+    // A locked instruction, before the first_slot mark: the idler's membarrier comes
     // before it, and the call sees `closing`, or after it, and the idler sees
     // the slot.
-    while (!first.compare_exchange_weak(slot->next, slot,
-                                        std::memory_order_seq_cst)) {
+    while (!first_slot.compare_exchange_weak(slot->next, slot,
+                                             std::memory_order_seq_cst)) {
     }
   }
   mine = slot;
@@ -63,7 +63,7 @@ void BiasSlots::GiveBack(void* slot) {
 
 BiasSlots::Seen BiasSlots::Look() {
   Seen seen;
-  for (const BiasSlot* slot = first.load(std::memory_order_acquire);
+  for (const BiasSlot* slot = first_slot.load(std::memory_order_acquire);
        slot != nullptr; slot = slot->next) {
     const uint32_t mark = slot->mark.load(std::memory_order_acquire);
     if (mark != BiasSlot::kOut) ++seen.marked;
