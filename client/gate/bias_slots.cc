@@ -38,7 +38,7 @@ BiasSlot* BiasSlots::Take() {
     slot = new (std::nothrow) BiasSlot;
     if (slot == nullptr) return nullptr;
     slot->next = first_slot.load(std::memory_order_relaxed);
-    // A locked instruction, before the first_slot mark: the idler's membarrier comes
+    // A locked instruction, before the first mark: the idler's membarrier comes
     // before it, and the call sees `closing`, or after it, and the idler sees
     // the slot.
     while (!first_slot.compare_exchange_weak(slot->next, slot,
