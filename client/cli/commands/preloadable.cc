@@ -91,7 +91,7 @@ std::optional<std::string> LinkerOf(int fd, const Elf64_Ehdr& header) {
   return std::nullopt;
 }
 
-// The library goes where its owner's rights do not.
+// The dynamic linker forgets LD_PRELOAD then, also for what the program starts.
 bool ChangesUser(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return false;
@@ -100,10 +100,9 @@ bool ChangesUser(int fd) {
 }
 
 Preloadable PassesBy(const std::string& program, const std::string& why) {
-  return {Preloadable::Kind::kPassesBy,
-          absl::StrCat(program, " ", why,
-                       ", so its device memory is not leased; that of "
-                       "programs that it starts can be")};
+  return {
+      Preloadable::Kind::kPassesBy,
+      absl::StrCat(program, " ", why, ", so its device memory is not leased")};
 }
 
 Preloadable LookAtElf(int fd, const std::string& program) {
@@ -117,7 +116,7 @@ Preloadable LookAtElf(int fd, const std::string& program) {
   if (ChangesUser(fd)) {
     return PassesBy(program,
                     "runs with the rights of its owner, and the dynamic linker "
-                    "loads nothing more into such programs");
+                    "loads nothing more into it and what it starts");
   }
   const std::optional<std::string> linker = LinkerOf(fd, *header);
   if (!linker.has_value())
