@@ -169,10 +169,13 @@ TEST_F(ClientTrimTest, AClientMayBeDestroyedInsideItsOwnHandler) {
   StartBroker();
   std::unique_ptr<Client> client;
   std::atomic<bool> connected = false;
+  std::atomic<bool> destroyed = false;
   ClientOptions options = Options();
   options.on_trim = [&](const std::string&, uint64_t, absl::Duration) {
     connected.wait(false);
     client.reset();
+    destroyed = true;
+    destroyed.notify_all();
   };
   client = ConnectOrDie(std::move(options));
   connected = true;
@@ -180,6 +183,7 @@ TEST_F(ClientTrimTest, AClientMayBeDestroyedInsideItsOwnHandler) {
   Trim(1, 1, 60);
   EXPECT_TRUE(
       broker().WaitUntil([&] { return broker().open_sessions() == 0; }));
+  destroyed.wait(false);
 }
 
 TEST_F(ClientTrimTest, LeasesThatOutliveTheClientAnswerAsIfThereWasNoHandler) {
