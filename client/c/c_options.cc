@@ -94,6 +94,7 @@ absl::StatusOr<ClientOptions> FromC(const gmb_client_options* given) {
       call(absl::ToInt64Milliseconds(remaining), user);
     };
   }
+  options.automatic_gate = read.automatic_gate != 0;
   if (read.on_trim != nullptr) {
     options.on_trim = [call = read.on_trim, user = read.user](
                           const std::string& device, uint64_t bytes,

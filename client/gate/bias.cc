@@ -133,11 +133,14 @@ bool Bias::Fence() {
   return Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
-bool Bias::LeaveStanding() {
+bool Bias::LeaveStanding(std::chrono::steady_clock::time_point quiet_since) {
   const SignalsBlocked blocked;
   MutexLock lock(&mu_);
   if (!closing() || over()) return false;
   if (!standing_) return true;
+  const std::chrono::nanoseconds left_at = quiet_since.time_since_epoch();
+  cells_.left_at_ns.store(static_cast<uint64_t>(left_at.count()),
+                          std::memory_order_relaxed);
   GateWord word = LookAtGate(cells_);
   while (const auto next = AfterLeave(word)) {
     if (MoveGate(cells_, word, *next)) {

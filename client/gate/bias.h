@@ -2,6 +2,7 @@
 #define GMB_CLIENT_GATE_BIAS_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
@@ -51,11 +52,17 @@ class Bias {
     }
     return EnterSlowly(slot, wait, entry);
   }
+  // The rest of Enter for a caller that did MarkAndLook on flags() itself.
+  // After an error the slot has the mark that was found.
+  [[nodiscard]] absl::Status EnterSlowly(BiasSlot& slot, absl::Duration wait,
+                                         Entry& entry);
+  [[nodiscard]] const std::atomic<uint32_t>& flags() const { return flags_; }
   void Leave(BiasSlot& slot, const Entry& entry) {
     CountAndUnmark(slot, entry.was);
     if (entry.ordinary) [[unlikely]]
-      gate_.Leave();
+      LeaveOrdinary();
   }
+  void LeaveOrdinary() { gate_.Leave(); }
 
   // The session is over. Where the memory is there it stays, and every call is
   // let in from now on; where it is away every call fails.
@@ -66,8 +73,10 @@ class Bias {
   // Whatever was marked before `closing` was seen is seen now. False: the
   // system refuses, and nothing is known of the marks.
   [[nodiscard]] bool Fence();
-  // The standing scope goes out, unless a caller has opened the bias again.
-  [[nodiscard]] bool LeaveStanding();
+  // The standing scope goes out, unless a caller has opened the bias again. The
+  // broker is told that the last call was over at `quiet_since`.
+  [[nodiscard]] bool LeaveStanding(
+      std::chrono::steady_clock::time_point quiet_since);
   void GiveUp();
   // Ordinary scopes that went out.
   [[nodiscard]] uint64_t scopes_left() const { return gate_.scopes_left(); }
@@ -82,7 +91,6 @@ class Bias {
  private:
   static void OpenInChild();
 
-  absl::Status EnterSlowly(BiasSlot& slot, absl::Duration wait, Entry& entry);
   bool LetInForGood(BiasSlot& slot) const;
   void PutBiasBack();
   void Open() { flags_.fetch_and(~uint32_t{kBiasClosing}); }

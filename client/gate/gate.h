@@ -78,6 +78,9 @@ class Gate {
   // scope is in, the gate need not be open for park_after.
   void PauseNoticed();
 
+  // Of its page; valid as long as the gate is.
+  [[nodiscard]] ipc::GateCells& cells() const { return page_.cells(); }
+
   // Outermost scopes that went out, counted before they do; zero for a gate
   // that parks by itself.
   [[nodiscard]] uint64_t scopes_left() const {

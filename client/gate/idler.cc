@@ -1,6 +1,7 @@
 // The idler: parks a process of which nobody says when it is idle.
 #include "client/gate/idler.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "client/gate/bias_slots.h"
@@ -40,7 +41,8 @@ Idler::TimePoint Idler::Step(TimePoint now) {
     case At::kLook:
       return Look(now);
     case At::kLeave:
-      return bias_.LeaveStanding() ? Go(At::kSync, now) : GiveUp(now);
+      return bias_.LeaveStanding(quiet_since_) ? Go(At::kSync, now)
+                                               : GiveUp(now);
     case At::kSync:
       return Sync(now);
     case At::kLookAgain:
@@ -55,7 +57,7 @@ Idler::TimePoint Idler::Rest(TimePoint now) {
   if (never_ != nullptr || bias_.over()) return TimePoint::max();
   const GateWord word = LookAtGate(cells_);
   if (word.state() != GateState::kOpen) return Again(now);
-  if (word.paused()) {
+  if (word.paused() && may_park_ && now >= backoff_until_) {
     bias_.Close();
     pausing_ = true;
     drain_until_ = now + options_.drain;
@@ -101,6 +103,10 @@ Idler::TimePoint Idler::FenceThen(At next, TimePoint now) {
 Idler::TimePoint Idler::Look(TimePoint now) {
   const BiasSlots::Seen seen = BiasSlots::Look();
   if (seen.marked > 0 || seen.calls != noted_.calls) return GiveUp(now);
+  if (!may_park_) {
+    quiet_seen_ = true;
+    return GiveUp(now);
+  }
   return Go(At::kLeave, now);
 }
 
@@ -129,12 +135,23 @@ Idler::TimePoint Idler::Park(TimePoint now) {
   while (const auto next = AfterSyncEnd(word, true)) {
     if (MoveGate(cells_, word, *next)) break;
   }
+  pauses_failed_ = 0;
+  pausing_ = false;
   return Again(now);
 }
 
 Idler::TimePoint Idler::GiveUp(TimePoint now) {
   bias_.GiveUp();
+  if (pausing_) PauseFailed(now);
   return Again(now);
+}
+
+void Idler::PauseFailed(TimePoint now) {
+  std::chrono::nanoseconds backoff = options_.first_backoff;
+  for (int i = 0; i < pauses_failed_ && backoff < options_.longest_backoff; ++i)
+    backoff *= 2;
+  ++pauses_failed_;
+  backoff_until_ = now + std::min(backoff, options_.longest_backoff);
 }
 
 Idler::TimePoint Idler::Again(TimePoint now) {

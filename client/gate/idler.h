@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "client/gate/bias.h"
 #include "ipc/gate_page.h"
@@ -32,6 +33,10 @@ struct IdlerOptions {
   // So long a pause may keep new calls waiting for those that are in.
   std::chrono::nanoseconds drain = std::chrono::milliseconds(100);
   std::chrono::nanoseconds poll_every = std::chrono::milliseconds(5);
+  // After a pause that did not find the process quiet in time, the next one is
+  // not tried for so long; each further failure doubles it, up to the second.
+  std::chrono::nanoseconds first_backoff = std::chrono::seconds(10);
+  std::chrono::nanoseconds longest_backoff = std::chrono::minutes(10);
 };
 
 // Parks a process that marks its calls: one step of the protocol at a time, on
@@ -70,6 +75,18 @@ class Idler {
   // Why it will never park again; null while it may.
   [[nodiscard]] const char* never() const { return never_; }
 
+  // May it park? At first not: then it looks whether it could, up to the step
+  // before the standing scope goes out, and gives up there.
+  void SetMayPark(bool may) { may_park_ = may; }
+  // Whether it could have, since the last SetMayPark.
+  [[nodiscard]] bool TakeQuietSeen() {
+    return std::exchange(quiet_seen_, false);
+  }
+  // Pauses that did not find the process quiet in time; parking ends the row.
+  [[nodiscard]] int pauses_failed() const { return pauses_failed_; }
+  // Until then pauses are not heeded.
+  [[nodiscard]] TimePoint backoff_until() const { return backoff_until_; }
+
  private:
   // Of the calls and scopes that are over.
   struct Counts {
@@ -94,6 +111,7 @@ class Idler {
   }
   // Rests for at least park_after.
   TimePoint Again(TimePoint now);
+  void PauseFailed(TimePoint now);
 
   ipc::GateCells& cells_;
   Bias& bias_;
@@ -102,11 +120,15 @@ class Idler {
 
   At at_ = At::kRest;
   const char* never_ = nullptr;
+  bool may_park_ = false;
+  bool quiet_seen_ = false;
   Counts noted_;
   bool began_ = false;  // since when it is quiet is known
   TimePoint quiet_since_{};
   bool pausing_ = false;
   TimePoint drain_until_{};  // while pausing_
+  int pauses_failed_ = 0;
+  TimePoint backoff_until_{};
 };
 
 }  // namespace gmb::internal

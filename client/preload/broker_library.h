@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_PRELOAD_BROKER_LIBRARY_H_
 #define GMB_CLIENT_PRELOAD_BROKER_LIBRARY_H_
 
+#include "client/gate/bias_calls.h"
 #include "gmb/c_api.h"
 
 namespace gmb::preload {
@@ -8,6 +9,7 @@ namespace gmb::preload {
 // The functions of libgmb.so that are used here.
 #define GMB_LIBRARY_FUNCTIONS(F) \
   F(gmb_client_options_init)     \
+  F(gmb_internal_automatic_gate) \
   F(gmb_client_connect)          \
   F(gmb_client_close)            \
   F(gmb_client_status)           \

@@ -13,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "client/preload/find_symbol.h"
 #include "client/preload/process_life.h"
+#include "client/preload/program_gate.h"
 #include "client/preload/say.h"
 #include "client/preload/settings.h"
 
@@ -127,6 +128,7 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
   Library().gmb_client_options_init(&options, sizeof(options));
   options.tenant_token = token->data();
   options.tenant_token_bytes = token->size();
+  options.automatic_gate = TheSettings().park == Settings::Park::kOff ? 0 : 1;
   gmb_client* client = nullptr;
   const Error error(Library().gmb_client_connect(&options, &client));
   if (!error.ok()) {
@@ -139,6 +141,7 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
   *session = session_;
   Say(std::string("connected as tenant ") +
       Library().gmb_client_tenant(client));
+  ProgramGate::Begin(client, contexts_);
   return Outcome::kDone;
 }
 

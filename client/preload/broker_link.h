@@ -12,6 +12,8 @@
 
 namespace gmb::preload {
 
+class Contexts;
+
 // Leased memory, mapped at `start`.
 struct LeaseRange {
   gmb_lease* handle = nullptr;
@@ -42,6 +44,9 @@ struct Budget {
 // for the same connection.
 class BrokerLink {
  public:
+  // `contexts` lives as long as the process.
+  explicit BrokerLink(Contexts* contexts) : contexts_(contexts) {}
+
   // `device` is a GPU's UUID as the broker writes it.
   [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
                                 LeaseRange* lease);
@@ -55,6 +60,7 @@ class BrokerLink {
   // kDone, with the session; otherwise why there is none.
   [[nodiscard]] Outcome Connect(std::shared_ptr<Session>* session);
 
+  Contexts* const contexts_;
   base::Mutex mu_;
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);
   // Until the next try, what came of the last.

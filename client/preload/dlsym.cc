@@ -4,6 +4,7 @@
 
 #include "client/preload/entry_points.h"
 #include "client/preload/find_symbol.h"
+#include "client/preload/gated.h"
 
 // dlsym, as programs find it. It answers in two steps, because
 // dlsym(RTLD_NEXT, ...) means "the next after the library that calls":
@@ -60,6 +61,13 @@ bool IsDriver(void* caller) {
          std::strstr(where.dli_fname, "libcuda.so") != nullptr;
 }
 
+void* Ours(const char* name) {
+  if (const auto* const served = gmb::preload::FindBySymbol(name))
+    return served->function;
+  const auto* const gated = gmb::preload::FindGatedBySymbol(name);
+  return gated == nullptr ? nullptr : gated->function;
+}
+
 }  // namespace
 
 void* gmb_preload_replacement(void* library, const char* name,
@@ -67,10 +75,10 @@ void* gmb_preload_replacement(void* library, const char* name,
   const auto real = gmb::preload::RealDlsym();
   __atomic_store_n(&gmb_preload_real_dlsym, real, __ATOMIC_RELAXED);
   if (name == nullptr || gmb::preload::RealSymbolsHere::Any()) return nullptr;
-  const gmb::preload::EntryPoint* const ours = gmb::preload::FindBySymbol(name);
+  void* const ours = Ours(name);
   if (ours == nullptr || IsDriver(caller)) return nullptr;
   // A function that is not there is not there with us either. Lookups behind
   // the caller (RTLD_NEXT) find the driver's, behind this library.
   if (library == RTLD_NEXT || real(library, name) == nullptr) return nullptr;
-  return ours->function;
+  return ours;
 }

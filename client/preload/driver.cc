@@ -5,6 +5,7 @@
 
 #include "client/preload/exported.h"
 #include "client/preload/find_symbol.h"
+#include "client/preload/gated.h"
 
 namespace gmb::preload {
 namespace {
@@ -23,7 +24,15 @@ const Driver* LoadDriver() {
       RealSymbol(library, #name));
   GMB_REAL_LOAD_V1(cuGetProcAddress)
   GMB_REAL_LOAD_V1(cuDevicePrimaryCtxReset)
+  GMB_REAL_LOAD_V1(cuDevicePrimaryCtxRelease)
+  GMB_REAL_LOAD_V1(cuCtxDestroy)
+  GMB_REAL_LOAD_V1(cuStreamDestroy)
+  GMB_REAL_LOAD_V1(cuStreamBeginCapture)
 #undef GMB_REAL_LOAD_V1
+  driver->cuCtxRecordEvent =
+      reinterpret_cast<decltype(driver->cuCtxRecordEvent)>(
+          RealSymbol(library, "cuCtxRecordEvent"));
+  LoadGatedFunctions(library);
   return driver;
 }
 

@@ -29,6 +29,7 @@ namespace gmb::preload {
   F(cuStreamBeginCaptureToGraph)  \
   F(cuStreamEndCapture)           \
   F(cuStreamIsCapturing)          \
+  F(cuStreamDestroy_v2)           \
   F(cuStreamGetCtx)               \
   F(cuStreamWaitEvent)            \
   F(cuEventCreate)                \
@@ -42,6 +43,8 @@ namespace gmb::preload {
   F(cuCtxDestroy_v2)              \
   F(cuCtxPushCurrent_v2)          \
   F(cuCtxPopCurrent_v2)           \
+  F(cuDeviceGet)                  \
+  F(cuDeviceGetCount)             \
   F(cuDeviceGetUuid_v2)           \
   F(cuDevicePrimaryCtxGetState)   \
   F(cuDevicePrimaryCtxRetain)     \
@@ -62,8 +65,14 @@ struct Driver {
   // CUDA 11.3's form of cuGetProcAddress_v2, without the last argument.
   CUresult (*cuGetProcAddress_v1)(const char*, void**, int,
                                   cuuint64_t) = nullptr;
+  // CUDA 12.5's, which older headers do not declare.
+  CUresult (*cuCtxRecordEvent)(CUcontext, CUevent) = nullptr;
   // CUDA 7's, which the CUDA runtime asks for still.
   CUresult (*cuDevicePrimaryCtxReset_v1)(CUdevice) = nullptr;
+  CUresult (*cuDevicePrimaryCtxRelease_v1)(CUdevice) = nullptr;
+  CUresult (*cuCtxDestroy_v1)(CUcontext) = nullptr;
+  CUresult (*cuStreamDestroy_v1)(CUstream) = nullptr;
+  CUresult (*cuStreamBeginCapture_v1)(CUstream) = nullptr;
 
   // Loaded when first asked for, never unloaded. Null when this machine has
   // none. A function that it lacks is null.

@@ -8,6 +8,10 @@
 // version, which it declares.
 #undef cuGetProcAddress
 #undef cuDevicePrimaryCtxReset
+#undef cuDevicePrimaryCtxRelease
+#undef cuCtxDestroy
+#undef cuStreamBeginCapture
+#undef cuStreamDestroy
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
@@ -15,6 +19,11 @@ extern "C" {
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
                           cuuint64_t flags);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
+CUresult cuDevicePrimaryCtxRelease(CUdevice device);
+CUresult cuCtxDestroy(CUcontext context);
+CUresult cuStreamDestroy(CUstream stream);
+CUresult cuStreamBeginCapture(CUstream stream);
+CUresult cuStreamBeginCapture_ptsz(CUstream stream);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes,
                               CUstream stream);
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes,

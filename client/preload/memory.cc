@@ -134,6 +134,11 @@ Outcome Memory::AllocateSmall(const Source& source, uint64_t bytes,
   return Outcome::kDone;
 }
 
+bool Memory::Contains(CUdeviceptr address) {
+  const base::MutexLock lock(&mu_);
+  return live_.InRange(address);
+}
+
 std::optional<Block> Memory::TakeLive(CUdeviceptr address, bool* ours) {
   const base::MutexLock lock(&mu_);
   std::optional<Block> block = live_.Take(address);

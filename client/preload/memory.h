@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "client/preload/broker_link.h"
 #include "client/preload/captures.h"
+#include "client/preload/contexts.h"
 #include "client/preload/driver.h"
 #include "client/preload/live_blocks.h"
 #include "client/preload/ordered_frees.h"
@@ -37,7 +38,8 @@ class Memory {
   // Larger allocations are refused without asking.
   static constexpr uint64_t kLargestBytes = uint64_t{1} << 62;
 
-  explicit Memory(const Driver& driver) : driver_(driver) {}
+  explicit Memory(const Driver& driver)
+      : driver_(driver), contexts_(driver, &captures_), broker_(&contexts_) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
@@ -67,6 +69,9 @@ class Memory {
   [[nodiscard]] bool GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
                                      size_t* bytes);
 
+  // Whether it is of a lease, freed or not.
+  [[nodiscard]] bool Contains(CUdeviceptr address);
+
   // Gives back what the program freed and this library still keeps; false when
   // that was nothing, or cannot be now.
   bool ReleaseKept();
@@ -75,6 +80,7 @@ class Memory {
   void Sweep();
 
   [[nodiscard]] Captures& captures() { return captures_; }
+  [[nodiscard]] Contexts& contexts() { return contexts_; }
 
  private:
   // Of one allocation: for which device, and from which pool, if any.
@@ -106,8 +112,9 @@ class Memory {
   void Release(const LeaseRange& lease);
 
   const Driver& driver_;
-  BrokerLink broker_;
   Captures captures_;
+  Contexts contexts_;
+  BrokerLink broker_;
   base::Mutex mu_;
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);
   PoolUsage pools_ ABSL_GUARDED_BY(mu_);

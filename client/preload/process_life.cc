@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "client/preload/program_gate.h"
+
 namespace gmb::preload {
 namespace {
 
@@ -19,7 +21,10 @@ void NoteFork() {
   }
 }
 
-void NoteExit() { exiting.store(true, std::memory_order_relaxed); }
+void NoteExit() {
+  exiting.store(true, std::memory_order_relaxed);
+  ProgramGate::Stop();
+}
 
 }  // namespace
 

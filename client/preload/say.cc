@@ -11,7 +11,10 @@
 namespace gmb::preload {
 
 void Say(const std::string& line) {
-  if (!TheSettings().verbose) return;
+  if (TheSettings().verbose) SayAlways(line);
+}
+
+void SayAlways(const std::string& line) {
   dprintf(STDERR_FILENO, "gmb run[%d]: %s\n", static_cast<int>(getpid()),
           line.c_str());
 }

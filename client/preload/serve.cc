@@ -5,6 +5,8 @@
 #include "base/round_up.h"
 #include "client/preload/entry_points.h"
 #include "client/preload/exported.h"
+#include "client/preload/gated.h"
+#include "client/preload/program_gate.h"
 
 // The functions that programs find instead of the driver's: lookups, and
 // memory.
@@ -28,7 +30,14 @@ void Replace(const char* symbol, int cuda_version, cuuint64_t flags,
              void** function) {
   if (symbol == nullptr || function == nullptr || *function == nullptr) return;
   const EntryPoint* const ours = FindByName(symbol, cuda_version, flags);
-  if (ours != nullptr) *function = ours->function;
+  if (ours != nullptr) {
+    *function = ours->function;
+  } else if (const GatedFunction* gated = FindGatedByReal(*function)) {
+    *function = gated->function;
+  } else if (IsGatedName(symbol)) {
+    // A version of it that this library does not know.
+    ProgramGate::NeverPark("the driver has a newer function than gmb knows");
+  }
 }
 
 // The driver's pitch on every GPU that can be leased.

@@ -1,4 +1,5 @@
 #include "client/preload/exported.h"
+#include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 
 // Captures of streams, which nothing may synchronise with.
@@ -7,6 +8,7 @@ using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
 using gmb::preload::Captures;
 using gmb::preload::Driver;
+using gmb::preload::GatedCall;
 using gmb::preload::OfThread;
 using gmb::preload::TheMemory;
 
@@ -16,6 +18,10 @@ template <typename Begin>
 CUresult BeginCapture(CUstream stream, Begin begin) {
   return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
                     [&](const Driver& driver) {
+                      // It counts as a call that touches memory: nothing is
+                      // parked over a capture.
+                      const GatedCall call;
+                      if (!call.in()) return CUDA_ERROR_SYSTEM_NOT_READY;
                       Captures& captures = TheMemory(driver).captures();
                       captures.AwaitTurn();
                       const CUresult result = begin(driver);
@@ -43,6 +49,24 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
         }
         return result;
       });
+}
+
+// A stream that ends takes its capture along.
+template <typename End>
+CUresult DestroyStream(CUstream stream, End end) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      const CUresult result = end(driver);
+                      if (result == CUDA_SUCCESS)
+                        TheMemory(driver).captures().Ended(stream);
+                      return result;
+                    });
+}
+
+CUresult BeginOld(CUstream stream) {
+  return BeginCapture(stream, [&](const Driver& driver) {
+    return GMB_REAL_CALL(driver, cuStreamBeginCapture_v1, stream);
+  });
 }
 
 CUresult BeginToGraph(CUstream stream, CUgraph graph,
@@ -73,6 +97,26 @@ GMB_SERVED CUresult cuStreamBeginCapture_v2(CUstream stream,
 GMB_SERVED CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream,
                                                  CUstreamCaptureMode mode) {
   return Begin(OfThread(stream), mode);
+}
+
+GMB_SERVED CUresult cuStreamBeginCapture(CUstream stream) {
+  return BeginOld(stream);
+}
+
+GMB_SERVED CUresult cuStreamBeginCapture_ptsz(CUstream stream) {
+  return BeginOld(OfThread(stream));
+}
+
+GMB_SERVED CUresult cuStreamDestroy_v2(CUstream stream) {
+  return DestroyStream(stream, [&](const Driver& driver) {
+    return driver.cuStreamDestroy_v2(stream);
+  });
+}
+
+GMB_SERVED CUresult cuStreamDestroy(CUstream stream) {
+  return DestroyStream(stream, [&](const Driver& driver) {
+    return GMB_REAL_CALL(driver, cuStreamDestroy_v1, stream);
+  });
 }
 
 GMB_SERVED CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,

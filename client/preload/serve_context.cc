@@ -1,9 +1,8 @@
 #include "client/preload/exported.h"
 #include "client/preload/serve.h"
 
-// Ends of contexts: what was freed in the order of their streams is free then.
-// A release of a primary context is not served: it hardly ever ends one, since
-// the client library has retained those of the devices that it leases from.
+// Ends of contexts: what was freed in the order of their streams is free then,
+// and nobody may wait for their work any more.
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
@@ -23,10 +22,43 @@ CUresult EndContext(const Driver& driver, CUcontext context, End end) {
   Memory& memory = TheMemory(driver);
   memory.captures().AwaitTurn();
   memory.ForgetEventsOf(context);
+  memory.contexts().Ending(context);
   const CUresult result = end();
   memory.captures().DidNotBegin();
   memory.Sweep();
   return result;
+}
+
+// It hardly ever ends the context, since the client library has retained those
+// of the devices that it leases from: what was freed in its order stays so.
+template <typename Release>
+CUresult ReleasePrimary(CUdevice device, Release release) {
+  return AnswerCall(
+      [](const Driver&) -> Answer { return std::nullopt; },
+      [&](const Driver& driver) {
+        CUcontext context = nullptr;
+        if (Exiting() || !driver.HasPrimaryContext(device) ||
+            driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) {
+          return release(driver);
+        }
+        Memory& memory = TheMemory(driver);
+        memory.captures().AwaitTurn();
+        memory.contexts().Ending(context);
+        driver.cuDevicePrimaryCtxRelease_v2(device);
+        const CUresult result = release(driver);
+        memory.captures().DidNotBegin();
+        return result;
+      });
+}
+
+template <typename End>
+CUresult Destroy(CUcontext context, End end) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      if (Exiting() || context == nullptr) return end(driver);
+                      return EndContext(driver, context,
+                                        [&] { return end(driver); });
+                    });
 }
 
 template <typename Reset>
@@ -65,14 +97,27 @@ GMB_SERVED CUresult cuDevicePrimaryCtxReset(CUdevice device) {
   });
 }
 
+GMB_SERVED CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  return ReleasePrimary(device, [&](const Driver& driver) {
+    return driver.cuDevicePrimaryCtxRelease_v2(device);
+  });
+}
+
+GMB_SERVED CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return ReleasePrimary(device, [&](const Driver& driver) {
+    return GMB_REAL_CALL(driver, cuDevicePrimaryCtxRelease_v1, device);
+  });
+}
+
 GMB_SERVED CUresult cuCtxDestroy_v2(CUcontext context) {
-  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
-                    [&](const Driver& driver) {
-                      const auto end = [&] {
-                        return driver.cuCtxDestroy_v2(context);
-                      };
-                      if (Exiting() || context == nullptr) return end();
-                      return EndContext(driver, context, end);
-                    });
+  return Destroy(context, [&](const Driver& driver) {
+    return driver.cuCtxDestroy_v2(context);
+  });
+}
+
+GMB_SERVED CUresult cuCtxDestroy(CUcontext context) {
+  return Destroy(context, [&](const Driver& driver) {
+    return GMB_REAL_CALL(driver, cuCtxDestroy_v1, context);
+  });
 }
 // NOLINTEND(readability-inconsistent-declaration-parameter-name)

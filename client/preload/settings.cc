@@ -25,6 +25,13 @@ Settings Read() {
       FromEnvironment("GMB_RUN_FALLBACK") == "native";
   const std::string_view verbose = FromEnvironment("GMB_RUN_VERBOSE");
   settings.verbose = !verbose.empty() && verbose != "0";
+  const std::string_view park = FromEnvironment("GMB_RUN_PARK");
+  if (park == "off") settings.park = Settings::Park::kOff;
+  if (park == "force") settings.park = Settings::Park::kForce;
+  if (const auto after =
+          ParseMilliseconds(FromEnvironment("GMB_RUN_PARK_AFTER"))) {
+    settings.park_after_ms = *after;
+  }
   settings.token_file = FromEnvironment("GMB_RUN_TOKEN_FILE");
   return settings;
 }

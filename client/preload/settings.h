@@ -17,6 +17,12 @@ struct Settings {
   bool native_without_broker = false;
   // GMB_RUN_VERBOSE=1: say on standard error why something was refused.
   bool verbose = false;
+  // GMB_RUN_PARK=off: the memory is never lent; force: also by a process that
+  // would not lend its memory, since not all of its use can be seen.
+  enum class Park : uint8_t { kAuto, kOff, kForce };
+  Park park = Park::kAuto;
+  // GMB_RUN_PARK_AFTER: without a call for so long the memory may be lent.
+  int64_t park_after_ms = 1000;
   // GMB_RUN_TOKEN_FILE: holds the tenant's token; empty: none.
   std::string token_file;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/status_macros.h"
 #include "client/lease/mapped_lease.h"
 #include "client/no_throw.h"
@@ -16,12 +17,28 @@
 
 namespace gmb::internal {
 
-GateSwitch::GateSwitch(ipc::GatePage page, bool has_gate, Calls* calls,
-                       Mover* mover)
+namespace {
+
+// Nobody tells those who wait in SYNC that an idler has parked; it does so in a
+// moment.
+GateOptions OptionsFor(bool automatic) {
+  GateOptions options;
+  if (!automatic) return options;
+  options.parks_by_itself = false;
+  options.sync_patience = absl::ZeroDuration();
+  return options;
+}
+
+}  // namespace
+
+GateSwitch::GateSwitch(ipc::GatePage page, bool has_gate, bool automatic,
+                       Calls* calls, Mover* mover)
     : has_gate_(has_gate),
       calls_(*calls),
       mover_(*mover),
-      gate_(std::move(page), static_cast<GateOwner*>(this)) {}
+      automatic_(automatic),
+      gate_(std::move(page), static_cast<GateOwner*>(this),
+            OptionsFor(automatic)) {}
 
 v1::ClientMessage GateSwitch::SetGate(bool on) const {
   v1::ClientMessage message;
@@ -68,9 +85,36 @@ absl::Status GateSwitch::TurnOff(absl::Duration wait) {
   return told;
 }
 
+void GateSwitch::PauseNoticed() {
+  gate_.PauseNoticed();
+  const base::MutexLock lock(&listener_mu_);
+  if (pause_listener_) pause_listener_();
+}
+
+void GateSwitch::SetPauseListener(std::function<void()> listener) {
+  const base::MutexLock lock(&listener_mu_);
+  pause_listener_ = std::move(listener);
+}
+
+// All threads of an unchanged program may stand at the gate at once: one asks,
+// and the others look at the gate again.
+bool GateSwitch::MayAsk(std::chrono::steady_clock::time_point deadline) {
+  const base::MutexLock lock(&restore_mu_);
+  if (!restoring_) return restoring_ = true;
+  while (restoring_ && restored_.WaitUntil(&restore_mu_, deadline)) {
+  }
+  return false;
+}
+
 absl::Status GateSwitch::Restore(
     std::chrono::steady_clock::time_point deadline) {
   return NoThrow([&]() -> absl::Status {
+    if (automatic_ && !MayAsk(deadline)) return absl::OkStatus();
+    const absl::Cleanup asked = [this] {
+      const base::MutexLock lock(&restore_mu_);
+      restoring_ = false;
+      restored_.NotifyAll();
+    };
     v1::ClientMessage message;
     *message.mutable_restore()->mutable_wait() = DurationToWire(
         std::min(absl::FromChrono(deadline - std::chrono::steady_clock::now()),

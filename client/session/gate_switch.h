@@ -2,6 +2,7 @@
 #define GMB_CLIENT_SESSION_GATE_SWITCH_H_
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,7 +23,9 @@ class GateSwitch final : private GateOwner {
  public:
   // The broker's page where it `has_gate`; otherwise a page that nobody else
   // looks at, so that scopes are only counted. Both pointers outlive it.
-  GateSwitch(ipc::GatePage page, bool has_gate, Calls* calls, Mover* mover);
+  // `automatic`: an AutomaticGate parks it, and not the gate itself.
+  GateSwitch(ipc::GatePage page, bool has_gate, bool automatic, Calls* calls,
+             Mover* mover);
   GateSwitch(const GateSwitch&) = delete;
   GateSwitch& operator=(const GateSwitch&) = delete;
   ~GateSwitch() = default;
@@ -34,10 +37,17 @@ class GateSwitch final : private GateOwner {
                                     const std::string& group);
   [[nodiscard]] absl::Status TurnOff(absl::Duration wait);
 
+  // The broker has paused the session.
+  void PauseNoticed();
+  // Called whenever it has; set once.
+  void SetPauseListener(std::function<void()> listener);
+
  private:
   [[nodiscard]] v1::ClientMessage SetGate(bool on) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // False, after a wait: another thread asked meanwhile.
+  [[nodiscard]] bool MayAsk(std::chrono::steady_clock::time_point deadline);
   absl::Status Restore(std::chrono::steady_clock::time_point deadline) override;
   absl::Status Synchronize() override;
 
@@ -46,6 +56,12 @@ class GateSwitch final : private GateOwner {
   Mover& mover_;
   base::Mutex mu_;  // held while the gate is turned on or off
   std::string group_ ABSL_GUARDED_BY(mu_);  // with the gate on
+  const bool automatic_;
+  base::Mutex restore_mu_;
+  base::CondVar restored_;
+  bool restoring_ ABSL_GUARDED_BY(restore_mu_) = false;
+  base::Mutex listener_mu_;
+  std::function<void()> pause_listener_ ABSL_GUARDED_BY(listener_mu_);
   Gate gate_;  // last: its thread uses all of the above
 };
 

@@ -58,7 +58,7 @@ absl::Status Inbox::TakeNotice(const v1::BrokerMessage& message) {
     case v1::BrokerMessage::kMap:
       return mover_.OnMap(message.map());
     case v1::BrokerMessage::kPausing:
-      gate_.gate().PauseNoticed();
+      gate_.PauseNoticed();
       break;
     case v1::BrokerMessage::kTrim:
       trim_hook_.OnTrim(message.trim(), std::chrono::steady_clock::now());

@@ -81,8 +81,8 @@ Session::Session(const ClientOptions& options,
       leases_(&calls_, &mover_),
       trims_(&welcome_, trim_hook_, &calls_),
       mover_(this),
-      gate_switch_(std::move(page), greeting.gate.has_value(), &calls_,
-                   &mover_) {
+      gate_switch_(std::move(page), greeting.gate.has_value(),
+                   options.automatic_gate, &calls_, &mover_) {
   trim_hook_->SetWake([this] { wakeup_.Notify(); });
 }
 

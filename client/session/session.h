@@ -48,7 +48,8 @@ namespace gmb::internal {
 // gRPC's threads bring the stream's messages. The gate's parker and the mover
 // have threads too. Thread-safe. In a forked child
 // only CheckAlive may be called and the object must not be destroyed.
-class Session final : private MoverOwner {
+class Session final : public std::enable_shared_from_this<Session>,
+                      private MoverOwner {
  public:
   // Greets, opens the stream, and waits until it has answered. `notifier`
   // is told what the broker says by itself, `trim_hook` what it asks for.

@@ -15,10 +15,11 @@ void PreloadTest::SetUp() {
   MakeTenant("a", 0, 256 * kMiB);
 }
 
-void PreloadTest::StartGpuBroker(Words devices) {
+void PreloadTest::StartGpuBroker(Words devices, Words flags) {
   BrokerOptions options;
   options.devices = std::move(devices);
   options.flags = {"--pool", absl::StrCat(512 * kMiB)};
+  options.flags.insert(options.flags.end(), flags.begin(), flags.end());
   options.wrapper = WithFakeDriver({});
   StartBroker(options);
 }
@@ -54,6 +55,20 @@ void PreloadTest::Touch(const std::string& name) const {
 
 std::string PreloadTest::Await(const std::string& name) const {
   return absl::StrCat("await ", Directory(), "/", name);
+}
+
+void PreloadTest::AwaitGate(const std::string& tenant,
+                            v1::SessionInfo::Gate gate) const {
+  v1::SessionInfo::Gate now = v1::SessionInfo::GATE_UNSPECIFIED;
+  const bool as_expected = component::Await([&] {
+    v1::ListSessionsRequest request;
+    request.set_tenant(tenant);
+    const auto sessions = admin().ListSessions(request);
+    if (!sessions.ok() || sessions->sessions_size() != 1) return false;
+    now = sessions->sessions(0).gate();
+    return now == gate;
+  });
+  EXPECT_TRUE(as_expected) << v1::SessionInfo::Gate_Name(now);
 }
 
 void PreloadTest::ExpectLeases(const std::string& tenant,

@@ -24,7 +24,7 @@ struct ProgramRun {
 class PreloadTest : public ComponentTest {
  protected:
   void SetUp() override;
-  void StartGpuBroker(Words devices = {"cuda:0"});
+  void StartGpuBroker(Words devices = {"cuda:0"}, Words flags = {});
 
   // `env` and the words that make a program find the fake driver.
   static Words WithFakeDriver(Words words);
@@ -37,6 +37,8 @@ class PreloadTest : public ComponentTest {
   // A step that waits for it.
   [[nodiscard]] std::string Await(const std::string& name) const;
 
+  // Waits until the tenant's only session has its gate so.
+  void AwaitGate(const std::string& tenant, v1::SessionInfo::Gate gate) const;
   // Waits until the tenant's leases are of these sizes.
   void ExpectLeases(const std::string& tenant,
                     std::vector<uint64_t> bytes) const;

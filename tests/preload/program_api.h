@@ -19,6 +19,8 @@
   F(cuStreamSynchronize)       \
   F(cuStreamBeginCapture)      \
   F(cuStreamEndCapture)        \
+  F(cuMemcpyHtoD)              \
+  F(cuMemcpyDtoH)              \
   F(cuMemcpyHtoDAsync)         \
   F(cuMemAlloc)                \
   F(cuMemAllocPitch)           \

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -82,6 +83,16 @@ class Program {
     } else if (what == "write") {
       std::memset(reinterpret_cast<void*>(at), 0x5A, Number(size));
       Say(what, name, CUDA_SUCCESS);
+    } else if (what == "put") {  // NAME SIZE BYTE, by the driver
+      const std::vector<uint8_t> bytes(Number(size),
+                                       static_cast<uint8_t>(Number(words[3])));
+      Say(what, name, api_.cuMemcpyHtoD_(at, bytes.data(), bytes.size()));
+    } else if (what == "get") {  // NAME SIZE: the sum of its bytes
+      std::vector<uint8_t> bytes(Number(size));
+      const CUresult result =
+          api_.cuMemcpyDtoH_(bytes.data(), at, bytes.size());
+      std::printf("get %s %d %llu\n", name.c_str(), result,
+                  std::accumulate(bytes.begin(), bytes.end(), 0ULL));
     } else if (what == "range") {
       CUdeviceptr start = 0;
       size_t bytes = 0;

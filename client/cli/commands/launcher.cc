@@ -132,6 +132,11 @@ Environment EnvironmentFor(const Context& context, const RunOptions& options,
     environment["GMB_RUN_FALLBACK"] =
         *options.native_without_broker ? "native" : "fail";
   }
+  if (options.park_after.has_value()) {
+    environment["GMB_RUN_PARK_AFTER"] =
+        absl::StrCat(absl::ToInt64Milliseconds(*options.park_after), "ms");
+  }
+  if (!options.park.empty()) environment["GMB_RUN_PARK"] = options.park;
   if (options.verbose) environment["GMB_RUN_VERBOSE"] = "1";
   std::string& preloaded = environment["LD_PRELOAD"];
   preloaded =

@@ -16,6 +16,8 @@ struct RunOptions {
   std::string tenant_token_file;  // empty: none
   std::optional<absl::Duration> wait;
   std::optional<bool> native_without_broker;
+  std::optional<absl::Duration> park_after;
+  std::string park;  // auto, off or force; empty: as the environment says
   bool verbose = false;
   std::string preload;               // empty: where gmb was installed
   std::vector<std::string> program;  // and its arguments; not empty

@@ -18,6 +18,10 @@ unchanged, JAX with a setting (docs/frameworks.md). Not served, and shown by
 captures, a program's own VMM pools. It is a convenience, not a boundary: what holds
 the quota is that the broker owns the memory.
 
+While the program is idle its memory may serve others, if the broker keeps contents
+(gmbd --host-pool): it is copied there, and comes back at the same addresses when the
+program next touches it, which waits meanwhile. `gmb session list` shows who is parked.
+
 When an allocation fails, `gmb why TENANT` says what the tenant has and lacks, and
 with --verbose the program says each refusal on standard error.
 
@@ -59,6 +63,21 @@ void AddRunCommand(CLI::App* app, Action* chosen) {
           "driver's own [fail]")
       ->check(CLI::IsMember({"fail", "native"}))
       ->type_name("fail|native");
+  AddBoundedDurationOption(
+      command, "--park-after", absl::Milliseconds(1), absl::Hours(1),
+      [options](absl::Duration after) { options->park_after = after; },
+      "The program's memory may serve others when it has asked nothing of the "
+      "GPU for so long and the GPU is done with its work [1s]");
+  command
+      ->add_option_function<std::string>(
+          "--park",
+          [options](const std::string& text) { options->park = text; },
+          "Whether its memory may serve others while it is idle: where all of "
+          "its use can be seen, never, or in any case [auto]")
+      ->check(CLI::IsMember({"auto", "off", "force"}))
+      ->type_name("auto|off|force");
+  command->add_flag_callback(
+      "--no-park", [options] { options->park = "off"; }, "As --park=off");
   command->add_flag("--verbose", options->verbose,
                     "The program says on standard error why memory was "
                     "refused, or why it has no session");

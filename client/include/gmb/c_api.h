@@ -184,6 +184,7 @@ typedef struct gmb_client_options {
   gmb_draining_callback on_draining;
   void* user; /* for all callbacks */
   gmb_trim_callback on_trim;
+  int32_t automatic_gate; /* 1: of `gmb run` alone; leave it 0 */
 } gmb_client_options;
 
 GMB_EXPORT void gmb_client_options_init(gmb_client_options* options,

@@ -95,6 +95,9 @@ struct ClientOptions {
   BudgetHandler on_budget_changed;
   DrainHandler on_draining;
   TrimHandler on_trim;  // see Client::SetTrimmable
+  // For `gmb run`, which marks each call of the driver in place of scopes: the
+  // gate does not park by itself. Nothing for a program that has scopes.
+  bool automatic_gate = false;
 };
 
 struct GateOptions {

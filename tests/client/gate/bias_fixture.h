@@ -53,6 +53,7 @@ class BiasTest : public GateTest, public ::testing::WithParamInterface<bool> {
     IdlerOptions idling;
     idling.park_after = std::chrono::nanoseconds(0);
     idler_ = std::make_unique<Idler>(shared, bias_.get(), &devices_, idling);
+    idler_->SetMayPark(true);
     idler_->Step(now_);  // has seen the counts
   }
 

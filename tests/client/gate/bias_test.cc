@@ -107,7 +107,7 @@ TEST_P(BiasTest, TheStandingScopeStaysWhenACallHasOpenedTheBias) {
   ASSERT_TRUE(StepTo(At::kLook));
   Call();
   EXPECT_FALSE(bias_->closing());
-  EXPECT_FALSE(bias_->LeaveStanding());
+  EXPECT_FALSE(bias_->LeaveStanding(now_));
   EXPECT_EQ(word().scopes(), 1u);
 }
 

@@ -186,6 +186,16 @@ CUresult cuEventRecord(CUevent name, CUstream stream) {
   return CUDA_SUCCESS;
 }
 
+// With a capture under way the driver says so, and the capture is lost.
+CUresult cuCtxRecordEvent(CUcontext context, CUevent name) {
+  FAKE_ENTER();
+  Event& event = EventOf(name);
+  if (event.context != context) return CUDA_ERROR_INVALID_HANDLE;
+  if (!TheGpu().capturing.empty()) std::abort();
+  event.after = SubmittedTo(nullptr, context);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuEventQuery(CUevent name) {
   FAKE_ENTER();
   if (!TheGpu().capturing.empty()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -1,0 +1,58 @@
+#ifndef GMB_CLIENT_GATE_BIAS_CALLS_H_
+#define GMB_CLIENT_GATE_BIAS_CALLS_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "client/gate/bias_slot.h"
+
+namespace gmb::internal {
+
+// The automatic gate between the two libraries of `gmb run`: libgmb.so has the
+// gate, libgmb_preload.so marks the calls. Plain pointers, because the second
+// has no Abseil; both are of one build, and kBiasCallsVersion says so.
+inline constexpr uint32_t kBiasCallsVersion = 1;
+
+// From libgmb.so. Thread-safe; valid for the life of the process.
+struct BiasCalls {
+  const std::atomic<uint32_t>* flags;
+  // The calling thread's; null when there is no memory for it.
+  BiasSlot* (*slot)();
+  // After a MarkAndLook that did not let the call in. Waits while the memory is
+  // away and the broker lives. False: the call must not be made, for the memory
+  // will not come back; the slot has the mark that was found.
+  bool (*enter_slowly)(BiasSlot* slot, uint32_t was, bool* ordinary);
+  // Owed after enter_slowly has set *ordinary.
+  void (*leave_ordinary)();
+  // Why the process must not be parked from now on. The text is kept.
+  void (*never_park)(const char* why);
+  // The process exits: nothing is parked or waited for any more, and no hook is
+  // called once this has returned.
+  void (*stop)();
+};
+
+// To libgmb.so. All are called on the gate's own thread, but for `say`.
+struct BiasHooks {
+  uint32_t version;
+  uint32_t park_after_ms;
+  // As IdlerDevices.
+  bool (*record)();
+  int (*poll)();
+  // For the person who runs the program; one line without a line feed.
+  void (*say)(const char* text);
+};
+
+}  // namespace gmb::internal
+
+struct gmb_client;
+struct gmb_error;
+
+// From libgmb.so; not of the public interface. Begins the process's automatic
+// gate in a session that was opened for one, before its first lease. Fails, with
+// *calls null, when the libraries are of different builds, or when the process
+// had an automatic gate before.
+extern "C" gmb_error* gmb_internal_automatic_gate(
+    gmb_client* client, const gmb::internal::BiasHooks* hooks,
+    const gmb::internal::BiasCalls** calls);
+
+#endif  // GMB_CLIENT_GATE_BIAS_CALLS_H_

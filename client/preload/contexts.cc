@@ -1,0 +1,87 @@
+// `gmb run`: is the GPU quiet? cuCtxRecordEvent sees every stream of a context,
+// also those that nobody knows of, and what a graph has launched on the device.
+#include "client/preload/contexts.h"
+
+namespace gmb::preload {
+
+void Contexts::Created(CUcontext context) {
+  const base::MutexLock lock(&mu_);
+  events_.emplace(context, nullptr);
+}
+
+void Contexts::Ending(CUcontext context) {
+  const base::MutexLock lock(&mu_);
+  lost_ = true;
+  // An event ends with its context; the driver crashes when it is asked for one
+  // of a context that is gone.
+  if (context == nullptr) {
+    events_.clear();
+    return;
+  }
+  const auto found = events_.find(context);
+  if (found == events_.end()) return;
+  if (found->second != nullptr) driver_.cuEventDestroy_v2(found->second);
+  events_.erase(found);
+}
+
+// A primary context is made by whoever asks for it first, also by the driver's
+// other callers.
+bool Contexts::AddPrimaries() {
+  int devices = 0;
+  if (driver_.cuDeviceGetCount(&devices) != CUDA_SUCCESS) return false;
+  for (int i = 0; i < devices; ++i) {
+    CUdevice device = 0;
+    if (driver_.cuDeviceGet(&device, i) != CUDA_SUCCESS) return false;
+    if (!driver_.HasPrimaryContext(device)) continue;
+    CUcontext primary = nullptr;
+    if (driver_.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
+      return false;
+    driver_.cuDevicePrimaryCtxRelease_v2(device);
+    events_.emplace(primary, nullptr);
+  }
+  return true;
+}
+
+bool Contexts::RecordIn(CUcontext context, CUevent* event) {
+  if (*event == nullptr) {
+    if (driver_.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return false;
+    const CUresult created =
+        driver_.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+    CUcontext popped = nullptr;
+    driver_.cuCtxPopCurrent_v2(&popped);
+    if (created != CUDA_SUCCESS) {
+      *event = nullptr;
+      return false;
+    }
+  }
+  return driver_.cuCtxRecordEvent(context, *event) == CUDA_SUCCESS;
+}
+
+bool Contexts::Record() {
+  const SynchronizingTurn turn(&captures_);
+  if (!turn.granted()) return false;
+  const base::MutexLock lock(&mu_);
+  lost_ = false;
+  if (!AddPrimaries()) return false;
+  for (auto& [context, event] : events_) {
+    if (!RecordIn(context, &event)) return false;
+  }
+  return true;
+}
+
+// Also to ask for an event is refused during a capture, and ends it.
+Contexts::Work Contexts::Poll() {
+  const SynchronizingTurn turn(&captures_);
+  if (!turn.granted()) return Work::kLost;
+  const base::MutexLock lock(&mu_);
+  if (lost_) return Work::kLost;
+  for (const auto& [context, event] : events_) {
+    if (event == nullptr) continue;  // made since: its work has moved a count
+    const CUresult result = driver_.cuEventQuery(event);
+    if (result == CUDA_ERROR_NOT_READY) return Work::kBusy;
+    if (result != CUDA_SUCCESS) return Work::kLost;
+  }
+  return Work::kDone;
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,58 @@
+#ifndef GMB_CLIENT_PRELOAD_CONTEXTS_H_
+#define GMB_CLIENT_PRELOAD_CONTEXTS_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "client/preload/captures.h"
+#include "client/preload/driver.h"
+
+namespace gmb::preload {
+
+// The process's contexts, and whether the GPU is done with what was submitted in
+// all of them. Green contexts show in the primary one that they are of.
+// Thread-safe; the driver is not waited for.
+class Contexts {
+ public:
+  // Both outlive it.
+  Contexts(const Driver& driver, Captures* captures)
+      : driver_(driver), captures_(*captures) {}
+  Contexts(const Contexts&) = delete;
+  Contexts& operator=(const Contexts&) = delete;
+
+  void Created(CUcontext context);
+  // Before the call that may end it; null for any. See Captures::AwaitTurn.
+  void Ending(CUcontext context);
+
+  // Whether the driver can be asked at all.
+  [[nodiscard]] bool CanRecord() const {
+    return driver_.cuCtxRecordEvent != nullptr;
+  }
+  // As IdlerDevices: an event after all that was submitted in each context.
+  // Recording destroys captures, so that the two take turns.
+  [[nodiscard]] bool Record();
+  enum class Work : uint8_t { kBusy, kDone, kLost };
+  [[nodiscard]] Work Poll();
+
+ private:
+  [[nodiscard]] bool AddPrimaries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  [[nodiscard]] bool RecordIn(CUcontext context, CUevent* event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Driver& driver_;
+  Captures& captures_;
+  // Held across calls that do not wait: an event may not be asked for once its
+  // context has ended.
+  base::Mutex mu_;
+  // Each with its event, which is null at first.
+  std::map<CUcontext, CUevent> events_ ABSL_GUARDED_BY(mu_);
+  bool lost_ ABSL_GUARDED_BY(mu_) = false;  // an event, since the last Record
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_CONTEXTS_H_

@@ -1,0 +1,27 @@
+#ifndef GMB_CLIENT_PRELOAD_GATED_H_
+#define GMB_CLIENT_PRELOAD_GATED_H_
+
+namespace gmb::preload {
+
+// A function of the driver whose calls go through the program's gate, and
+// otherwise are the driver's own.
+struct GatedFunction {
+  const char* symbol;  // as libcuda.so.1 exports it: "cuMemcpyHtoD_v2"
+  void* function;      // ours
+};
+
+// `library` is the driver's. Before a program can find a function of ours.
+void LoadGatedFunctions(void* library);
+
+// Null when it is none of them.
+[[nodiscard]] const GatedFunction* FindGatedBySymbol(const char* symbol);
+// By the address that the driver itself gives for it. What a name means depends
+// on the CUDA version and the flags that a program asks with; the address does
+// not.
+[[nodiscard]] const GatedFunction* FindGatedByReal(void* real);
+// Whether one of them has this name, with whatever version and suffix.
+[[nodiscard]] bool IsGatedName(const char* name);
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_GATED_H_

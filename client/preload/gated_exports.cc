@@ -1,0 +1,37 @@
+// `gmb run`: the gated functions under the driver's names, for programs that are
+// linked to it, and for dlsym. Of the library alone: a test that is linked to
+// the parts must not have these names.
+#include "client/preload/gated_wrappers.h"
+
+// The loader asks for the address, once. Nobody calls them here, so that their
+// types do not matter.
+#define GMB_EXPORT_GATED(name, ...)                                  \
+  static void (*gmb_find_##name())() {                               \
+    return reinterpret_cast<void (*)()>(&gmb::preload::__VA_ARGS__); \
+  }                                                                  \
+  __attribute__((visibility("default"), ifunc("gmb_find_" #name))) void name();
+
+#define GMB_TOUCHING(name, count) \
+  GMB_EXPORT_GATED(               \
+      name,                       \
+      Touching<gmb::preload::k_##name, std::make_index_sequence<count>>::Call)
+#define GMB_ASKING(name, count, address)                         \
+  GMB_EXPORT_GATED(name, Asking<gmb::preload::k_##name, address, \
+                                std::make_index_sequence<count>>::Call)
+#define GMB_SHARING(name, count, address)                         \
+  GMB_EXPORT_GATED(name, Sharing<gmb::preload::k_##name, address, \
+                                 std::make_index_sequence<count>>::Call)
+
+#define GMB_CREATING(name, count) \
+  GMB_EXPORT_GATED(               \
+      name,                       \
+      Creating<gmb::preload::k_##name, std::make_index_sequence<count>>::Call)
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
+extern "C" {
+GMB_TOUCHING_FUNCTIONS(GMB_TOUCHING)
+GMB_ASKING_FUNCTIONS(GMB_ASKING)
+GMB_SHARING_FUNCTIONS(GMB_SHARING)
+GMB_CREATING_FUNCTIONS(GMB_CREATING)
+}
+// NOLINTEND(readability-identifier-naming)

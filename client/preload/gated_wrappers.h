@@ -1,0 +1,109 @@
+#ifndef GMB_CLIENT_PRELOAD_GATED_WRAPPERS_H_
+#define GMB_CLIENT_PRELOAD_GATED_WRAPPERS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "client/preload/gated_functions.h"
+#include "client/preload/program_gate.h"
+
+// The gated functions themselves. They differ in nothing but how many words they
+// take. cuda.h stays out: in it some of their names are macros. A CUresult is an
+// int here.
+
+namespace gmb::preload {
+
+// Places in the list.
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
+#define GMB_PLACE(name, ...) k_##name,
+enum GatedPlace : size_t {
+  GMB_TOUCHING_FUNCTIONS(GMB_PLACE) GMB_ASKING_FUNCTIONS(GMB_PLACE)
+      GMB_SHARING_FUNCTIONS(GMB_PLACE) GMB_CREATING_FUNCTIONS(GMB_PLACE)
+          kGatedCount
+};
+#undef GMB_PLACE
+// NOLINTEND(readability-identifier-naming)
+
+inline constexpr int kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED
+
+// The driver's own function; null for one that it lacks.
+[[nodiscard]] void* RealOf(GatedPlace place);
+// "it called cuX", for people.
+[[nodiscard]] const char* CalledText(GatedPlace place);
+// The answer when the memory will not come back.
+[[nodiscard]] int MemoryIsAway();
+// `where` is the address of a CUcontext.
+void ContextCreated(uint64_t where);
+// Whether the address is of leased memory.
+[[nodiscard]] bool IsLeased(uint64_t address);
+
+template <size_t>
+using Word = uint64_t;
+
+// Of each argument the word that it travels in.
+template <GatedPlace kPlace, size_t... kArguments>
+int CallReal(Word<kArguments>... words) {
+  using Function = int (*)(Word<kArguments>...);
+  const auto real = reinterpret_cast<Function>(RealOf(kPlace));
+  return real == nullptr ? kNotSupported : real(words...);
+}
+
+template <GatedPlace kPlace, typename Arguments>
+struct Touching;
+template <GatedPlace kPlace, size_t... kArguments>
+struct Touching<kPlace, std::index_sequence<kArguments...>> {
+  static int Call(Word<kArguments>... words) noexcept {
+    const GatedCall call;
+    if (!call.in()) [[unlikely]]
+      return MemoryIsAway();
+    return CallReal<kPlace, kArguments...>(words...);
+  }
+};
+
+template <GatedPlace kPlace, size_t kAddress, typename Arguments>
+struct Asking;
+template <GatedPlace kPlace, size_t kAddress, size_t... kArguments>
+struct Asking<kPlace, kAddress, std::index_sequence<kArguments...>> {
+  static int Call(Word<kArguments>... words) noexcept {
+    const std::array<uint64_t, sizeof...(words)> all{words...};
+    if (ProgramGate::Get() == nullptr || !IsLeased(all[kAddress]))
+      return CallReal<kPlace, kArguments...>(words...);
+    const GatedCall call;
+    if (!call.in()) return MemoryIsAway();
+    return CallReal<kPlace, kArguments...>(words...);
+  }
+};
+
+template <GatedPlace kPlace, int kAddress, typename Arguments>
+struct Sharing;
+template <GatedPlace kPlace, int kAddress, size_t... kArguments>
+struct Sharing<kPlace, kAddress, std::index_sequence<kArguments...>> {
+  static int Call(Word<kArguments>... words) noexcept {
+    const std::array<uint64_t, sizeof...(words)> all{words...};
+    if (ProgramGate::Get() != nullptr &&
+        (kAddress < 0 || IsLeased(all[static_cast<size_t>(kAddress)]))) {
+      ProgramGate::NeverPark(CalledText(kPlace));
+    }
+    const GatedCall call;
+    if (!call.in()) return MemoryIsAway();
+    return CallReal<kPlace, kArguments...>(words...);
+  }
+};
+
+template <GatedPlace kPlace, typename Arguments>
+struct Creating;
+template <GatedPlace kPlace, size_t... kArguments>
+struct Creating<kPlace, std::index_sequence<kArguments...>> {
+  static int Call(Word<kArguments>... words) noexcept {
+    const int result = CallReal<kPlace, kArguments...>(words...);
+    const std::array<uint64_t, sizeof...(words)> all{words...};
+    if (result == 0) ContextCreated(all[0]);
+    return result;
+  }
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_GATED_WRAPPERS_H_

@@ -1,0 +1,81 @@
+// `gmb run`: the gate that the program does not know of.
+#include "client/preload/program_gate.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "client/preload/broker_library.h"
+#include "client/preload/contexts.h"
+#include "client/preload/process_life.h"
+#include "client/preload/say.h"
+#include "client/preload/settings.h"
+#include "gmb/c_api.h"
+
+namespace gmb::preload {
+namespace {
+
+// Who looks at the program's memory through a debugger or a profiler enters no
+// gate.
+const char* WatchedBy() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): read once
+  const char* const injected = std::getenv("CUDA_INJECTION64_PATH");
+  if (injected != nullptr && injected[0] != '\0')
+    return "a tool is in the driver (CUDA_INJECTION64_PATH)";
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("TracerPid:", 0) != 0) continue;
+    return std::strtol(line.c_str() + std::strlen("TracerPid:"), nullptr, 10) ==
+                   0
+               ? nullptr
+               : "a debugger is attached";
+  }
+  return nullptr;
+}
+
+Contexts* the_contexts = nullptr;
+
+// Known before there was a gate.
+std::atomic<const char*> known_before{nullptr};
+
+}  // namespace
+
+void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
+  if (TheSettings().park == Settings::Park::kOff || Get() != nullptr) return;
+  const BrokerLibrary& library = *BrokerLibrary::Get();
+  the_contexts = contexts;
+  internal::BiasHooks hooks{};
+  hooks.version = internal::kBiasCallsVersion;
+  hooks.park_after_ms = static_cast<uint32_t>(TheSettings().park_after_ms);
+  hooks.record = [] { return the_contexts->Record(); };
+  hooks.poll = [] { return static_cast<int>(the_contexts->Poll()); };
+  hooks.say = [](const char* text) { SayAlways(text); };
+  const internal::BiasCalls* begun = nullptr;
+  gmb_error* const error =
+      library.gmb_internal_automatic_gate(client, &hooks, &begun);
+  if (error != nullptr) {
+    Say(std::string("nothing is lent: ") + library.gmb_error_message(error));
+    library.gmb_error_free(error);
+    return;
+  }
+  calls.store(begun, std::memory_order_release);
+  NoteExitFromNowOn();
+  if (!contexts->CanRecord())
+    NeverPark("the driver is older than CUDA 12.5 and has no cuCtxRecordEvent");
+  if (const char* const why = WatchedBy()) NeverPark(why);
+  if (const char* const why = known_before.load(std::memory_order_acquire))
+    NeverPark(why);
+}
+
+void ProgramGate::NeverPark(const char* why) {
+  if (TheSettings().park == Settings::Park::kForce) return;
+  known_before.store(why, std::memory_order_release);
+  if (const internal::BiasCalls* const gate = Get()) gate->never_park(why);
+}
+
+void ProgramGate::Stop() {
+  if (const internal::BiasCalls* const gate = Get()) gate->stop();
+}
+
+}  // namespace gmb::preload

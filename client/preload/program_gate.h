@@ -1,0 +1,71 @@
+#ifndef GMB_CLIENT_PRELOAD_PROGRAM_GATE_H_
+#define GMB_CLIENT_PRELOAD_PROGRAM_GATE_H_
+
+#include <atomic>
+
+#include "client/gate/bias_calls.h"
+
+namespace gmb::preload {
+
+class Contexts;
+
+// The program's gate: each call that touches device memory goes through it, and
+// while none does the memory may be lent. There is one from the first session
+// on; before that the program has no memory of ours. Thread-safe.
+class ProgramGate {
+ public:
+  // In a session that was opened for it, before its first lease. A later
+  // session's memory is not lent. `contexts` lives as long as the process.
+  static void Begin(gmb_client* client, Contexts* contexts);
+
+  // Null before the first session, or when nothing is to be lent.
+  [[nodiscard]] static const internal::BiasCalls* Get() {
+    return calls.load(std::memory_order_acquire);
+  }
+
+  // From now on nothing is lent; also said before there is a gate. `why` is kept.
+  // Does nothing with --park=force.
+  static void NeverPark(const char* why);
+
+  // The process exits.
+  static void Stop();
+
+ private:
+  static inline constinit std::atomic<const internal::BiasCalls*> calls{
+      nullptr};
+};
+
+// One call of the driver, in the gate for as long as it lives.
+class GatedCall {
+ public:
+  // Waits while the memory is away.
+  GatedCall() : gate_(ProgramGate::Get()) {
+    if (gate_ == nullptr) return;
+    slot_ = gate_->slot();
+    in_ = slot_ != nullptr &&
+          (internal::MarkAndLook(*slot_, *gate_->flags, was_) ||
+           gate_->enter_slowly(slot_, was_, &ordinary_));
+  }
+  ~GatedCall() {
+    if (slot_ == nullptr || !in_) return;
+    internal::CountAndUnmark(*slot_, was_);
+    if (ordinary_) [[unlikely]]
+      gate_->leave_ordinary();
+  }
+  GatedCall(const GatedCall&) = delete;
+  GatedCall& operator=(const GatedCall&) = delete;
+
+  // False: the memory will not come back, and nothing may touch it.
+  [[nodiscard]] bool in() const { return in_; }
+
+ private:
+  const internal::BiasCalls* const gate_;
+  internal::BiasSlot* slot_ = nullptr;
+  uint32_t was_ = 0;
+  bool in_ = true;
+  bool ordinary_ = false;
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_PROGRAM_GATE_H_

@@ -1,0 +1,219 @@
+// The gate of a program that nobody changed: when it is on, who waits in it,
+// and the thread that parks.
+#include "client/session/automatic_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/gate/bias_slots.h"
+#include "client/no_throw.h"
+#include "client/session/gate_switch.h"
+#include "gmb/error.h"
+
+namespace gmb::internal {
+namespace {
+
+// One Restore asks for so long; then the broker is asked anew.
+constexpr absl::Duration kOneWait = absl::Seconds(10);
+constexpr auto kBetweenTries = std::chrono::milliseconds(100);
+constexpr auto kLongestRest = std::chrono::seconds(5);
+// The memory has to be there for the gate to be off.
+constexpr absl::Duration kTurnOffWait = absl::Seconds(2);
+
+// Nothing brings these back.
+bool IsFinal(const absl::Status& refused) {
+  const std::optional<ErrorDetail> detail = GetErrorDetail(refused);
+  return detail.has_value() && detail->reason == ErrorReason::kContentsLost;
+}
+
+}  // namespace
+
+bool AutomaticGate::GuardedDevices::Record() {
+  base::MutexLock lock(&mu_);
+  return !stopped_ && devices_.Record();
+}
+
+IdlerDevices::Work AutomaticGate::GuardedDevices::Poll() {
+  base::MutexLock lock(&mu_);
+  return stopped_ ? Work::kLost : devices_.Poll();
+}
+
+void AutomaticGate::GuardedDevices::Stop() {
+  base::MutexLock lock(&mu_);
+  stopped_ = true;
+}
+
+AutomaticGate::AutomaticGate(std::shared_ptr<Session> session,
+                             IdlerDevices* devices,
+                             AutomaticGateOptions options)
+    : session_(std::move(session)),
+      options_(std::move(options)),
+      devices_(devices),
+      bias_(&session_->gate().cells(), &session_->gate()),
+      idler_(&session_->gate().cells(), &bias_, &devices_, options_.idling) {}
+
+absl::Status AutomaticGate::Begin() {
+  if (absl::Status status = bias_.Begin(); !status.ok()) return status;
+  session_->gate_switch().SetPauseListener([this] { Wake(); });
+  std::thread([this] { Run(); }).detach();
+  return absl::OkStatus();
+}
+
+// --- Calls.
+
+bool AutomaticGate::EnterSlowly(BiasSlot& slot, Bias::Entry& entry) {
+  const Clock::time_point began = Clock::now();
+  bool said = false;
+  for (;;) {
+    const absl::Status status = bias_.EnterSlowly(slot, kOneWait, entry);
+    if (status.ok()) return true;
+    if (SessionOver()) {
+      return bias_.EnterSlowly(slot, absl::ZeroDuration(), entry).ok();
+    }
+    if (IsFinal(status)) {
+      options_.say(std::string(status.message()));
+      return false;
+    }
+    if (!RestAfter(status, began, said)) return false;
+  }
+}
+
+// The session's end lets calls in for good, where the memory is there.
+bool AutomaticGate::SessionOver() {
+  if (session_->CheckAlive().ok()) return false;
+  if (!bias_.over()) {
+    bias_.End();
+    options_.say(
+        "the session is over: the memory stays as it is, and is not lent any "
+        "more");
+  }
+  return true;
+}
+
+// False: the process exits.
+bool AutomaticGate::RestAfter(const absl::Status& refused,
+                              Clock::time_point began, bool& said) {
+  const Clock::time_point now = Clock::now();
+  if (!said && now - began >= absl::ToChronoNanoseconds(kOneWait)) {
+    said = true;
+    options_.say(absl::StrCat(
+        "waits for its memory to come back since ",
+        std::chrono::duration_cast<std::chrono::seconds>(now - began).count(),
+        " s; `gmb why` says what is in its way: ", refused.message()));
+  }
+  std::chrono::nanoseconds rest = kBetweenTries;
+  if (const auto detail = GetErrorDetail(refused); detail.has_value()) {
+    rest = std::max(rest, absl::ToChronoNanoseconds(detail->retry_after));
+  }
+  const Clock::time_point until =
+      now + std::min<std::chrono::nanoseconds>(rest, kLongestRest);
+  base::MutexLock lock(&mu_);
+  while (!stopped_ && changed_.WaitUntil(&mu_, until)) {
+  }
+  return !stopped_;
+}
+
+// --- The thread.
+
+void AutomaticGate::Run() {
+  Clock::time_point next = Clock::now();
+  while (Sleep(next)) {
+    const absl::Status status = NoThrow([&] {
+      next = StepOrSwitch(Clock::now());
+      return absl::OkStatus();
+    });
+    if (!status.ok()) next = Clock::now() + std::chrono::seconds(1);
+  }
+}
+
+AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
+    Clock::time_point now) {
+  if (SessionOver()) return Clock::time_point::max();
+  const std::string why = never();
+  if (!why.empty() || idler_.never() != nullptr) {
+    bias_.GiveUp();
+    if (on_) TurnOff();
+    // With the broker's refusal it stays on: the memory cannot be taken from a
+    // process whose gate is never parked, and that is tried again.
+    return on_ ? now + std::chrono::seconds(10) : Clock::time_point::max();
+  }
+  const Clock::time_point next = idler_.Step(now);
+  // A process that has not begun to use its memory says nothing by being quiet.
+  if (!on_ && idler_.TakeQuietSeen() && now >= not_on_before_ &&
+      BiasSlots::Look().calls > 0) {
+    TurnOn(now);
+  }
+  if (on_ && idler_.pauses_failed() > pauses_failed_) {
+    pauses_failed_ = idler_.pauses_failed();
+    not_on_before_ = idler_.backoff_until();
+    TurnOff();
+  }
+  if (idler_.pauses_failed() < pauses_failed_) {
+    pauses_failed_ = idler_.pauses_failed();
+  }
+  return next;
+}
+
+void AutomaticGate::TurnOn(Clock::time_point now) {
+  const absl::Status status = session_->gate_switch().TurnOn(
+      absl::FromChrono(options_.idling.park_after), "");
+  on_ = status.ok();
+  idler_.SetMayPark(on_);
+  if (!on_) not_on_before_ = now + options_.idling.first_backoff;
+}
+
+void AutomaticGate::TurnOff() {
+  if (!session_->gate_switch().TurnOff(kTurnOffWait).ok()) return;
+  on_ = false;
+  idler_.SetMayPark(false);
+}
+
+// --- Both.
+
+// False: to stop.
+bool AutomaticGate::Sleep(Clock::time_point until) {
+  base::MutexLock lock(&mu_);
+  while (!woken_ && !stopped_) {
+    if (until == Clock::time_point::max()) {
+      changed_.Wait(&mu_);
+    } else if (!changed_.WaitUntil(&mu_, until)) {
+      break;
+    }
+  }
+  woken_ = false;
+  return !stopped_;
+}
+
+void AutomaticGate::Wake() {
+  base::MutexLock lock(&mu_);
+  woken_ = true;
+  changed_.NotifyAll();
+}
+
+std::string AutomaticGate::never() {
+  base::MutexLock lock(&mu_);
+  return never_;
+}
+
+void AutomaticGate::NeverPark(std::string why) {
+  {
+    base::MutexLock lock(&mu_);
+    if (!never_.empty()) return;
+    never_ = why;
+    woken_ = true;
+    changed_.NotifyAll();
+  }
+  options_.say(absl::StrCat("this process never lends its memory: ", why));
+}
+
+void AutomaticGate::Stop() {
+  {
+    base::MutexLock lock(&mu_);
+    stopped_ = true;
+    changed_.NotifyAll();
+  }
+  devices_.Stop();
+}
+
+}  // namespace gmb::internal

@@ -1,0 +1,101 @@
+#ifndef GMB_CLIENT_SESSION_AUTOMATIC_GATE_H_
+#define GMB_CLIENT_SESSION_AUTOMATIC_GATE_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/mutex.h"
+#include "client/gate/bias.h"
+#include "client/gate/idler.h"
+#include "client/session/session.h"
+
+namespace gmb::internal {
+
+struct AutomaticGateOptions {
+  IdlerOptions idling = {};
+  // On any thread: something that whoever runs the program should know.
+  std::function<void(const std::string&)> say = [](const std::string&) {};
+};
+
+// The gate of a program that nobody changed: its calls are marked, and a thread
+// parks it (docs/biased_gate.md). The session's memory is lent only once the
+// process was seen quiet: until then, and again after a pause that did not find
+// it quiet in time, the gate is off at the broker.
+//
+// Thread-safe. Made once in a process, and never destroyed: a call may be in it
+// at any time.
+class AutomaticGate {
+ public:
+  // The session was opened for an automatic gate, and lives on with it.
+  // `devices` outlives it.
+  AutomaticGate(std::shared_ptr<Session> session, IdlerDevices* devices,
+                AutomaticGateOptions options);
+  AutomaticGate(const AutomaticGate&) = delete;
+  AutomaticGate& operator=(const AutomaticGate&) = delete;
+
+  // Before the first lease. Starts the thread.
+  [[nodiscard]] absl::Status Begin();
+
+  [[nodiscard]] Bias& bias() { return bias_; }
+
+  // As BiasCalls has them.
+  [[nodiscard]] bool EnterSlowly(BiasSlot& slot, Bias::Entry& entry);
+  void NeverPark(std::string why);
+  void Stop();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // Keeps two threads from using `devices` at once, and Stop from returning
+  // while they are used.
+  class GuardedDevices final : public IdlerDevices {
+   public:
+    explicit GuardedDevices(IdlerDevices* devices) : devices_(*devices) {}
+    bool Record() override;
+    Work Poll() override;
+    void Stop();
+
+   private:
+    base::Mutex mu_;
+    bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+    IdlerDevices& devices_;
+  };
+
+  void Run();
+  [[nodiscard]] Clock::time_point StepOrSwitch(Clock::time_point now);
+  [[nodiscard]] bool SessionOver();
+  void TurnOn(Clock::time_point now);
+  void TurnOff();
+  [[nodiscard]] bool Sleep(Clock::time_point until) ABSL_LOCKS_EXCLUDED(mu_);
+  void Wake();
+  [[nodiscard]] bool stopped() ABSL_LOCKS_EXCLUDED(mu_);
+  [[nodiscard]] std::string never() ABSL_LOCKS_EXCLUDED(mu_);
+  [[nodiscard]] bool RestAfter(const absl::Status& refused,
+                               Clock::time_point began, bool& said);
+
+  const std::shared_ptr<Session> session_;
+  const AutomaticGateOptions options_;
+  GuardedDevices devices_;
+  Bias bias_;
+
+  // Of the thread alone.
+  Idler idler_;
+  bool on_ = false;        // the broker may take the memory
+  int pauses_failed_ = 0;  // of those that it has acted on
+  Clock::time_point not_on_before_{};
+
+  base::Mutex mu_;
+  base::CondVar changed_;
+  bool woken_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  std::string never_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::internal
+
+#endif  // GMB_CLIENT_SESSION_AUTOMATIC_GATE_H_

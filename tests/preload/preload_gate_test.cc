@@ -1,0 +1,197 @@
+// Programs that know of no gate lend their memory, and get it back.
+#include "absl/strings/str_cat.h"
+#include "tests/preload/preload_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr int kMemoryAway = 802;  // CUDA_ERROR_SYSTEM_NOT_READY
+constexpr uint64_t kBytes = 64 * kMiB;
+
+const std::string kPut = absl::StrCat("put x ", kBytes, " 3");
+const std::string kGet = absl::StrCat("get x ", kBytes);
+const std::string kTake = absl::StrCat("alloc y ", 480 * kMiB);
+const std::string kRight = absl::StrCat("get x 0 ", 3 * kBytes);
+
+// A broker that can keep contents off the device, and programs that park soon.
+class PreloadGateTest : public PreloadTest {
+ protected:
+  void SetUp() override {
+    StartGpuBroker({"cuda:0"}, {"--host-pool=256MiB"});
+    MakeTenant("a");
+    MakeTenant("b");
+    ASSERT_TRUE(component::Await([&] { return Status().host_pool().done(); }));
+  }
+
+  static Words Soon() { return {"--park-after", "20ms"}; }
+
+  // Another program takes so much that a's memory has to leave the device, and
+  // has it until the file `end` is there.
+  [[nodiscard]] std::unique_ptr<Program> TakeTheDevice(
+      const std::string& end) const {
+    auto other = Start("other-" + end,
+                       {.steps = {kTake, PreloadTest::Await(end), "free y"},
+                        .run_options = {"--wait", "20s", "--no-park"},
+                        .tenant = "b"});
+    EXPECT_TRUE(other->AwaitOut("alloc y 0")) << other->Err();
+    EXPECT_EQ(Evicted(), kBytes);
+    return other;
+  }
+  void TakeTheDeviceForAWhile(const std::string& end) const {
+    const auto other = TakeTheDevice(end);
+    Touch(end);
+    EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+  }
+  void ExpectNothingToTake() const {
+    EXPECT_THAT(Run({.steps = {kTake},
+                     .run_options = {"--wait", "300ms"},
+                     .tenant = "b"}),
+                Contains("alloc y 2"));
+  }
+  [[nodiscard]] uint64_t Evicted() const {
+    v1::ListSessionsRequest request;
+    request.set_tenant("a");
+    const auto sessions = admin().ListSessions(request);
+    return sessions.ok() && sessions->sessions_size() == 1
+               ? sessions->sessions(0).evicted_bytes()
+               : 0;
+  }
+};
+
+class PreloadGateOfTest : public PreloadGateTest,
+                          public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(PreloadGateOfTest, AnIdleProgramLendsItsMemoryAndFindsItAsItWas) {
+  const auto program =
+      Start("program", {.how = GetParam(),
+                        .steps = {absl::StrCat("alloc x ", kBytes), kPut,
+                                  Await("first"), kGet, Await("second"), kGet},
+                        .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  for (const char* const turn : {"first", "second"}) {
+    AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+    TakeTheDeviceForAWhile(absl::StrCat("before-", turn));
+    Touch(turn);
+  }
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(),
+              HasSubstr(absl::StrCat(kRight, "\n", kRight, "\nend")));
+}
+
+// However the program has found the driver.
+INSTANTIATE_TEST_SUITE_P(How, PreloadGateOfTest,
+                         ::testing::Values("linked", "dlsym", "proc", "thread"),
+                         [](const auto& test) { return test.param; });
+
+TEST_F(PreloadGateTest, WorkThatIsNotDoneKeepsTheMemory) {
+  const auto program = Start(
+      "program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "work x 0",
+                            Await("wait"), "synchronize 0", Await("end")},
+                  .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("work x 0")) << program->Err();
+  // It was never seen quiet, so that its gate is off: nothing of it is lent,
+  // and who asks is refused at once.
+  ExpectNothingToTake();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  Touch("wait");
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+}
+
+// The fake driver aborts where the driver would destroy the capture.
+TEST_F(PreloadGateTest, ACaptureKeepsTheMemoryAndIsLeftAlone) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "begin-capture 1",
+                 Await("wait"), "end-capture 1", Await("end")},
+       .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("begin-capture 1 0")) << program->Err();
+  ExpectNothingToTake();
+  Touch("wait");
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+}
+
+TEST_F(PreloadGateTest, ContextsThatEndAreNotWaitedFor) {
+  const auto program =
+      Start("program",
+            {.steps = {"new-context", absl::StrCat("alloc x ", kBytes), kPut,
+                       Await("destroy"), "destroy-context", Await("end"), kGet},
+             .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  Touch("destroy");
+  ASSERT_TRUE(program->AwaitOut("destroy-context")) << program->Err();
+  TakeTheDeviceForAWhile("other-ends");
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(kRight));
+}
+
+TEST_F(PreloadGateTest, WithoutParkingNothingIsLent) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("end"), kGet},
+       .run_options = {"--no-park"}});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  ExpectNothingToTake();
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(kRight));
+}
+
+// The broker dies with the memory in its hands: what is away stays away, and
+// nothing touches it; the program is told, and ends by itself.
+TEST_F(PreloadGateTest, WithoutABrokerMemoryThatIsAwayIsNotTouched) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("end"), kGet},
+       .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  const auto other = TakeTheDevice("other-ends");
+  KillBroker();
+  Touch("end");
+  Touch("other-ends");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+  EXPECT_THAT(program->Out(),
+              HasSubstr(absl::StrCat("get x ", kMemoryAway, " 0\nend")));
+}
+
+TEST_F(PreloadGateTest, WithoutABrokerMemoryThatIsThereIsUsedOn) {
+  const auto program =
+      Start("program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut,
+                                  Await("end"), kGet, kPut, kGet},
+                        .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  KillBroker();
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(),
+              HasSubstr(absl::StrCat(kRight, "\nput x 0\n", kRight, "\nend")));
+}
+
+// Nobody enters a gate in a child, and its parent's goes on.
+TEST_F(PreloadGateTest, AForkLeavesTheParentsGateAlone) {
+  const auto program =
+      Start("program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut,
+                                  "fork info", Await("end"), kGet},
+                        .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  TakeTheDeviceForAWhile("other-ends");
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(kRight));
+}
+
+}  // namespace
+}  // namespace gmb::component
