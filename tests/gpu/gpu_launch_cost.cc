@@ -1,0 +1,121 @@
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+// What a launch of an empty kernel costs a program that knows nothing of gmb:
+// nanoseconds a launch, the median of batches that the GPU does not hold up.
+//   gpu_launch_cost THREADS BATCHES
+// It finds the driver as the CUDA runtime does, so that `gmb run` serves it.
+
+namespace {
+
+constexpr int kLaunches = 400;  // a batch; fewer than the driver queues
+
+constexpr char kEmptyKernel[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry empty() { ret; }
+)";
+
+template <typename Function>
+Function Find(const char* name, int version) {
+  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  using Lookup = CUresult (*)(const char*, void**, int, cuuint64_t,
+                              CUdriverProcAddressQueryResult*);
+  const auto look_up =
+      library == nullptr
+          ? nullptr
+          : reinterpret_cast<Lookup>(dlsym(library, "cuGetProcAddress_v2"));
+  void* found = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  if (look_up == nullptr || look_up(name, &found, version, 0, &status) != 0 ||
+      found == nullptr) {
+    std::fprintf(stderr, "gpu_launch_cost: no %s\n", name);
+    std::exit(77);
+  }
+  return reinterpret_cast<Function>(found);
+}
+
+void Must(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "gpu_launch_cost: %s: %d\n", what, result);
+  std::exit(1);
+}
+
+std::vector<double> Measure(CUcontext context, CUfunction kernel, int batches) {
+  const auto launch = Find<decltype(&cuLaunchKernel)>("cuLaunchKernel", 7000);
+  const auto synchronize =
+      Find<decltype(&cuStreamSynchronize)>("cuStreamSynchronize", 7000);
+  const auto create = Find<decltype(&cuStreamCreate)>("cuStreamCreate", 7000);
+  Must(Find<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent", 7000)(context),
+       "cuCtxSetCurrent");
+  CUstream stream = nullptr;
+  Must(create(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  std::vector<double> costs;
+  for (int batch = 0; batch < batches; ++batch) {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) {
+      Must(launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr),
+           "cuLaunchKernel");
+    }
+    const std::chrono::duration<double, std::nano> took =
+        std::chrono::steady_clock::now() - began;
+    costs.push_back(took.count() / kLaunches);
+    Must(synchronize(stream), "cuStreamSynchronize");
+  }
+  return costs;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: gpu_launch_cost THREADS BATCHES\n");
+    return 2;
+  }
+  const auto threads = static_cast<size_t>(std::atoi(argv[1]));
+  const int batches = std::atoi(argv[2]);
+  Must(Find<decltype(&cuInit)>("cuInit", 7000)(0), "cuInit");
+  CUcontext context = nullptr;
+  Must(Find<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain",
+                                                 7000)(&context, 0),
+       "cuDevicePrimaryCtxRetain");
+  Must(Find<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent", 7000)(context),
+       "cuCtxSetCurrent");
+  // So that under gmb there is a session, and with it a gate.
+  CUdeviceptr memory = 0;
+  Must(Find<decltype(&cuMemAlloc)>("cuMemAlloc", 7000)(&memory, 64 << 20),
+       "cuMemAlloc");
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  Must(Find<decltype(&cuModuleLoadData)>("cuModuleLoadData", 7000)(
+           &module, kEmptyKernel),
+       "cuModuleLoadData");
+  Must(Find<decltype(&cuModuleGetFunction)>("cuModuleGetFunction", 7000)(
+           &kernel, module, "empty"),
+       "cuModuleGetFunction");
+  std::vector<std::vector<double>> all(threads);
+  std::vector<std::thread> running;
+  for (size_t i = 0; i < threads; ++i) {
+    running.emplace_back(
+        [&, i] { all[i] = Measure(context, kernel, batches); });
+  }
+  std::vector<double> costs;
+  for (size_t i = 0; i < threads; ++i) {
+    running[i].join();
+    costs.insert(costs.end(), all[i].begin(), all[i].end());
+  }
+  std::sort(costs.begin(), costs.end());
+  std::printf("%.1f ns a launch, lower quarter %.1f\n", costs[costs.size() / 2],
+              costs[costs.size() / 4]);
+  return 0;
+}
