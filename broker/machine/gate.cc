@@ -13,6 +13,7 @@ namespace gmb::broker {
 
 bool Gatekeeper::SetGate(Session* session, uint64_t client_id,
                          const v1::SetGate& message, Turn& turn) {
+  gates_.SayNeverLends(session, message.never_lends());
   const bool was_on = session->gate != nullptr && session->gate->on();
   if (absl::Status done = message.on()
                               ? TurnGateOn(session, message.group(), turn)

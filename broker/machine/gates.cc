@@ -13,6 +13,7 @@ namespace gmb::broker {
 namespace {
 
 constexpr size_t kLongestName = 63;
+constexpr size_t kLongestReason = 127;
 
 }  // namespace
 
@@ -69,6 +70,18 @@ void Gates::LeaveGroup(Session* session) {
   if (session->group->empty()) return;
   state_.groups.Edit({}).Leave(*session->tenant, *session->group, session->id);
   session->group.Edit({}).clear();
+}
+
+void Gates::SayNeverLends(Session* session, absl::string_view why) {
+  if (why.empty()) return;
+  std::string shown(why.substr(0, kLongestReason));
+  std::replace_if(
+      shown.begin(), shown.end(),
+      [](char c) {
+        return !absl::ascii_isprint(static_cast<unsigned char>(c));
+      },
+      ' ');
+  session->never_lends.Edit({}) = std::move(shown);
 }
 
 }  // namespace gmb::broker

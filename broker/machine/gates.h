@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "broker/machine/session.h"
 #include "broker/machine/state.h"
 #include "quota/units.h"
@@ -29,6 +30,9 @@ class Gates {
   [[nodiscard]] absl::Status JoinGroup(Session* session,
                                        const std::string& name);
   void LeaveGroup(Session* session);
+
+  // What a program says, made fit to be shown. Empty changes nothing.
+  void SayNeverLends(Session* session, absl::string_view why);
 
  private:
   State& state_;

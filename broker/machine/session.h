@@ -71,6 +71,8 @@ struct Session {
 
   Owned<SessionTalk, SessionDesk> talk;
   Owned<std::string, Gates> group;  // empty: none
+  // As its program says: why its gate is off. Empty: nothing said.
+  Owned<std::string, Gates> never_lends;
   Owned<absl::btree_set<quota::LeaseId>, LeaseMover> leases;
   Owned<uint64_t, LeaseMover> last_move;  // of its Evicts and Maps
   Owned<SessionWaking, Waker> waking;

@@ -111,6 +111,7 @@ absl::StatusOr<Welcome> SessionDesk::OpenSession(
               .gate = Placed<SessionGate>(std::move(gate)),
               .talk = {},
               .group = {},
+              .never_lends = {},
               .leases = {},
               .last_move = {},
               .waking = {},

@@ -40,6 +40,7 @@ v1::SessionInfo OfSession(const State& state, const Session& session,
                    session.waking->restores.size() +
                    state.shared_names->WaitingOf(session.id));
   info.set_group(*session.group);
+  info.set_never_lends(*session.never_lends);
   info.set_gate(GateState(session.gate->Look(now)));
   if (session.gate->pausing_until().has_value())
     info.set_gate(v1::SessionInfo::GATE_PAUSING);

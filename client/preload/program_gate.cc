@@ -1,11 +1,15 @@
 // `gmb run`: the gate that the program does not know of.
 #include "client/preload/program_gate.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "client/preload/broker_library.h"
 #include "client/preload/contexts.h"
 #include "client/preload/process_life.h"
@@ -17,21 +21,22 @@ namespace gmb::preload {
 namespace {
 
 // Who looks at the program's memory through a debugger or a profiler enters no
-// gate.
+// gate. Asked each time before the process is parked: they come and go.
 const char* WatchedBy() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): read once
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): as gmb run set it
   const char* const injected = std::getenv("CUDA_INJECTION64_PATH");
   if (injected != nullptr && injected[0] != '\0')
     return "a tool is in the driver (CUDA_INJECTION64_PATH)";
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("TracerPid:", 0) != 0) continue;
-    return std::strtol(line.c_str() + std::strlen("TracerPid:"), nullptr, 10) ==
-                   0
-               ? nullptr
-               : "a debugger is attached";
+  std::array<char, 2048> status{};
+  const base::UniqueFd file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+  if (read(file.get(), status.data(), status.size() - 1) <= 0) return nullptr;
+  constexpr char kTracer[] = "\nTracerPid:";
+  const char* const tracer = std::strstr(status.data(), kTracer);
+  if (tracer == nullptr ||
+      std::strtol(tracer + std::strlen(kTracer), nullptr, 10) == 0) {
+    return nullptr;
   }
-  return nullptr;
+  return "a debugger is attached";
 }
 
 Contexts* the_contexts = nullptr;
@@ -48,7 +53,10 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   internal::BiasHooks hooks{};
   hooks.version = internal::kBiasCallsVersion;
   hooks.park_after_ms = static_cast<uint32_t>(TheSettings().park_after_ms);
-  hooks.record = [] { return the_contexts->Record(); };
+  hooks.record = [] {
+    if (const char* const why = WatchedBy()) NeverPark(why);
+    return the_contexts->Record();
+  };
   hooks.poll = [] { return static_cast<int>(the_contexts->Poll()); };
   hooks.say = [](const char* text) { SayAlways(text); };
   const internal::BiasCalls* begun = nullptr;
@@ -63,7 +71,6 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   NoteExitFromNowOn();
   if (!contexts->CanRecord())
     NeverPark("the driver is older than CUDA 12.5 and has no cuCtxRecordEvent");
-  if (const char* const why = WatchedBy()) NeverPark(why);
   if (const char* const why = known_before.load(std::memory_order_acquire))
     NeverPark(why);
 }

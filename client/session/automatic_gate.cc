@@ -66,7 +66,9 @@ bool AutomaticGate::EnterSlowly(BiasSlot& slot, Bias::Entry& entry) {
   const Clock::time_point began = Clock::now();
   bool said = false;
   for (;;) {
-    const absl::Status status = bias_.EnterSlowly(slot, kOneWait, entry);
+    // A process that exits does not have its memory brought back.
+    const absl::Status status = bias_.EnterSlowly(
+        slot, stopped() ? absl::ZeroDuration() : kOneWait, entry);
     if (status.ok()) return true;
     if (SessionOver()) {
       return bias_.EnterSlowly(slot, absl::ZeroDuration(), entry).ok();
@@ -130,14 +132,8 @@ void AutomaticGate::Run() {
 AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
     Clock::time_point now) {
   if (SessionOver()) return Clock::time_point::max();
-  const std::string why = never();
-  if (!why.empty() || idler_.never() != nullptr) {
-    bias_.GiveUp();
-    if (on_) TurnOff();
-    // With the broker's refusal it stays on: the memory cannot be taken from a
-    // process whose gate is never parked, and that is tried again.
-    return on_ ? now + std::chrono::seconds(10) : Clock::time_point::max();
-  }
+  if (idler_.never() != nullptr) NeverPark(idler_.never());
+  if (const std::string why = never(); !why.empty()) return StayOff(why, now);
   const Clock::time_point next = idler_.Step(now);
   // A process that has not begun to use its memory says nothing by being quiet.
   if (!on_ && idler_.TakeQuietSeen() && now >= not_on_before_ &&
@@ -153,6 +149,17 @@ AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
     pauses_failed_ = idler_.pauses_failed();
   }
   return next;
+}
+
+// Where the broker refuses, the gate stays on, and that is tried again; nothing
+// is taken from a process that is never parked.
+AutomaticGate::Clock::time_point AutomaticGate::StayOff(const std::string& why,
+                                                        Clock::time_point now) {
+  bias_.GiveUp();
+  if (on_) TurnOff();
+  if (!std::exchange(never_said_, true))
+    session_->gate_switch().SayNeverLends(why);
+  return on_ ? now + std::chrono::seconds(10) : Clock::time_point::max();
 }
 
 void AutomaticGate::TurnOn(Clock::time_point now) {
@@ -189,6 +196,11 @@ void AutomaticGate::Wake() {
   base::MutexLock lock(&mu_);
   woken_ = true;
   changed_.NotifyAll();
+}
+
+bool AutomaticGate::stopped() {
+  base::MutexLock lock(&mu_);
+  return stopped_;
 }
 
 std::string AutomaticGate::never() {

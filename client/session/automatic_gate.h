@@ -69,6 +69,8 @@ class AutomaticGate {
   void Run();
   [[nodiscard]] Clock::time_point StepOrSwitch(Clock::time_point now);
   [[nodiscard]] bool SessionOver();
+  [[nodiscard]] Clock::time_point StayOff(const std::string& why,
+                                          Clock::time_point now);
   void TurnOn(Clock::time_point now);
   void TurnOff();
   [[nodiscard]] bool Sleep(Clock::time_point until) ABSL_LOCKS_EXCLUDED(mu_);
@@ -85,8 +87,9 @@ class AutomaticGate {
 
   // Of the thread alone.
   Idler idler_;
-  bool on_ = false;        // the broker may take the memory
-  int pauses_failed_ = 0;  // of those that it has acted on
+  bool on_ = false;          // the broker may take the memory
+  bool never_said_ = false;  // to the broker
+  int pauses_failed_ = 0;    // of those that it has acted on
   Clock::time_point not_on_before_{};
 
   base::Mutex mu_;

@@ -85,6 +85,13 @@ absl::Status GateSwitch::TurnOff(absl::Duration wait) {
   return told;
 }
 
+void GateSwitch::SayNeverLends(const std::string& why) {
+  base::MutexLock lock(&mu_);
+  v1::ClientMessage message = SetGate(gate_.on());
+  message.mutable_set_gate()->set_never_lends(why);
+  calls_.Ask(std::move(message)).status().IgnoreError();
+}
+
 void GateSwitch::PauseNoticed() {
   gate_.PauseNoticed();
   const base::MutexLock lock(&listener_mu_);

@@ -37,6 +37,9 @@ class GateSwitch final : private GateOwner {
                                     const std::string& group);
   [[nodiscard]] absl::Status TurnOff(absl::Duration wait);
 
+  // Tells the broker, for people, why the gate stays off from now on.
+  void SayNeverLends(const std::string& why);
+
   // The broker has paused the session.
   void PauseNoticed();
   // Called whenever it has; set once.

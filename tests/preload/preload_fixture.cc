@@ -35,10 +35,11 @@ std::unique_ptr<Program> PreloadTest::Start(const std::string& name,
   Words words = WithFakeDriver({GMB_PROGRAM, "--socket-dir", SocketDir(), "run",
                                 "--tenant", run.tenant, "--verbose"});
   words.insert(words.end(), run.run_options.begin(), run.run_options.end());
-  words.insert(
-      words.end(),
-      {"--", run.how == "linked" ? PRELOAD_LINKED_PROGRAM : PRELOAD_PROGRAM,
-       run.how});
+  words.insert(words.end(), {"--", "env"});
+  words.insert(words.end(), run.environment.begin(), run.environment.end());
+  words.insert(words.end(),
+               {run.how == "linked" ? PRELOAD_LINKED_PROGRAM : PRELOAD_PROGRAM,
+                run.how});
   words.insert(words.end(), run.steps.begin(), run.steps.end());
   return std::make_unique<Program>(Directory(), name, words);
 }

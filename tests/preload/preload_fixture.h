@@ -17,6 +17,7 @@ struct ProgramRun {
   Words steps;
   Words run_options = {};  // of `gmb run`, besides the tenant
   std::string tenant = "a";
+  Words environment = {};  // "NAME=VALUE" each
 };
 
 // A gmbd with a pool of 512 MiB on a GPU of the fake driver, which has two;

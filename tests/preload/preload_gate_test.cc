@@ -5,7 +5,6 @@
 namespace gmb::component {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr int kMemoryAway = 802;  // CUDA_ERROR_SYSTEM_NOT_READY
@@ -46,10 +45,11 @@ class PreloadGateTest : public PreloadTest {
     EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
   }
   void ExpectNothingToTake() const {
-    EXPECT_THAT(Run({.steps = {kTake},
-                     .run_options = {"--wait", "300ms"},
-                     .tenant = "b"}),
-                Contains("alloc y 2"));
+    const auto other = Start(
+        "refused",
+        {.steps = {kTake}, .run_options = {"--wait", "300ms"}, .tenant = "b"});
+    EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+    EXPECT_THAT(other->Out(), HasSubstr("alloc y 2\n"));
   }
   [[nodiscard]] uint64_t Evicted() const {
     v1::ListSessionsRequest request;
@@ -98,6 +98,37 @@ TEST_F(PreloadGateTest, WorkThatIsNotDoneKeepsTheMemory) {
   AwaitGate("a", v1::SessionInfo::GATE_OFF);
   Touch("wait");
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+}
+
+// What it holds is soft by then, and others' guarantees may rest on it: it is
+// asked to park and cannot, goes on, and parks when its work is done.
+TEST_F(PreloadGateTest, AGuaranteeWaitsForWorkThatIsNotDone) {
+  const auto program = Start(
+      "program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut,
+                            Await("work"), "work x 0", Await("more"), kPut,
+                            Await("done"), "synchronize 0", Await("end"), kGet},
+                  .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  MakeTenant("b", 480 * kMiB);
+  Touch("work");
+  ASSERT_TRUE(program->AwaitOut("work x 0")) << program->Err();
+  const auto owner =
+      Start("owner", {.steps = {kTake, PreloadTest::Await("owner-ends")},
+                      .run_options = {"--wait", "50s"},
+                      .tenant = "b"});
+  AwaitGate("a", v1::SessionInfo::GATE_PAUSING);
+  // It is let in again when the pause has had its 100 ms.
+  Touch("more");
+  ASSERT_TRUE(program->AwaitOut("work x 0\nput x 0")) << program->Err();
+  EXPECT_EQ(owner->Out(), "");
+  Touch("done");
+  EXPECT_TRUE(owner->AwaitOut("alloc y 0")) << owner->Err();
+  EXPECT_EQ(Evicted(), kBytes);
+  Touch("owner-ends");
+  EXPECT_EQ(owner->AwaitExit(), 0) << owner->Err();
   Touch("end");
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
 }
@@ -177,6 +208,46 @@ TEST_F(PreloadGateTest, WithoutABrokerMemoryThatIsThereIsUsedOn) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
   EXPECT_THAT(program->Out(),
               HasSubstr(absl::StrCat(kRight, "\nput x 0\n", kRight, "\nend")));
+}
+
+// A rank that is away would keep the others spinning.
+TEST_F(PreloadGateTest, OneOfSeveralRanksNeverLendsAndSaysWhy) {
+  const auto program = Start(
+      "program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "ranks 1",
+                            Await("two"), "ranks 2", Await("end"), kGet},
+                  .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("communicator 1 42 0\nranks 1 0"))
+      << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  Touch("two");
+  ASSERT_TRUE(program->AwaitOut("communicator 2 42 0\nranks 2 0"))
+      << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  constexpr char kWhy[] =
+      "never lends: it is one of several ranks of a communicator";
+  EXPECT_TRUE(component::Await([&] {
+    return Gmb({"session", "list"}).out.find(kWhy) != std::string::npos;
+  }));
+  ExpectNothingToTake();
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Err(), HasSubstr("it is one of several ranks"));
+  EXPECT_THAT(program->Out(), HasSubstr(kRight));
+}
+
+TEST_F(PreloadGateTest, AProgramWithAToolInTheDriverNeverLends) {
+  ProgramRun run{
+      .steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("end")},
+      .run_options = Soon()};
+  run.environment = {"CUDA_INJECTION64_PATH=/a/profiler.so"};
+  const auto program = Start("program", run);
+  EXPECT_TRUE(component::Await([&] {
+    return Gmb({"session", "list"}).out.find("never lends: a tool is in") !=
+           std::string::npos;
+  })) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0);
 }
 
 // Nobody enters a gate in a child, and its parent's goes on.

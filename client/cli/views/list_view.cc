@@ -83,6 +83,8 @@ std::string SessionNotes(const v1::SessionInfo& session) {
   if (session.waiting() > 0)
     notes.push_back(absl::StrCat(session.waiting(), " waiting"));
   if (!session.streaming()) notes.emplace_back("no stream");
+  if (!session.never_lends().empty())
+    notes.push_back(absl::StrCat("never lends: ", session.never_lends()));
   return absl::StrJoin(notes, ", ");
 }
 

@@ -1,6 +1,7 @@
 // The biased gate when the memory is away, under pauses, and at a session's end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/client/gate/bias_fixture.h"
@@ -56,6 +57,49 @@ TEST_P(BiasTest, APauseThatDoesNotDrainGivesUp) {
   EXPECT_FALSE(bias_->closing());
   Leave(entry);
   ipc::WithdrawPause(cells());
+}
+
+TEST_P(BiasTest, AfterAFailedPauseTheNextOnesAreNotHeededForAWhile) {
+  ipc::PauseGate(cells());
+  std::chrono::seconds backoff(10);
+  for (const int failed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    const Bias::Entry entry = Enter();
+    ASSERT_TRUE(StepTo(At::kDrain)) << failed;
+    now_ += std::chrono::milliseconds(101);
+    idler_->Step(now_);
+    EXPECT_EQ(idler_->pauses_failed(), failed);
+    EXPECT_EQ(idler_->backoff_until(), now_ + backoff);
+    idler_->Step(now_ + backoff - std::chrono::milliseconds(1));
+    EXPECT_FALSE(bias_->closing()) << failed;
+    Leave(entry);
+    now_ += backoff;
+    backoff = std::min(backoff * 2, std::chrono::seconds(600));
+  }
+  Round();
+  EXPECT_TRUE(word().parked()) << "without a call it parks all the same";
+  EXPECT_EQ(idler_->pauses_failed(), 0);
+  ipc::WithdrawPause(cells());
+}
+
+TEST_P(BiasTest, AProcessThatMayNotParkIsOnlyLookedAt) {
+  idler_->SetMayPark(false);
+  Call();
+  Round();
+  EXPECT_FALSE(idler_->TakeQuietSeen()) << "a call since the counts were noted";
+  Round();
+  EXPECT_TRUE(idler_->TakeQuietSeen());
+  EXPECT_FALSE(idler_->TakeQuietSeen());
+  EXPECT_EQ(word().state(), GateState::kOpen);
+  EXPECT_EQ(word().scopes(), 1u);
+  EXPECT_FALSE(bias_->closing());
+  ipc::PauseGate(cells());
+  const Bias::Entry entry = Enter();
+  idler_->Step(now_);
+  EXPECT_FALSE(bias_->closing()) << "there is nothing to pause";
+  Leave(entry);
+  ipc::WithdrawPause(cells());
+  idler_->SetMayPark(true);
+  Park();
 }
 
 TEST_P(BiasTest, UnderAPauseACallLeavesTheBiasClosed) {

@@ -1,0 +1,76 @@
+// `gmb run`: ranks of one communicator. A rank whose memory is away keeps the
+// others spinning on the GPU, whose memory then cannot be taken either: a
+// process that is one of several is never parked.
+#include <dlfcn.h>
+
+#include <array>
+#include <cstddef>
+
+#include "client/preload/find_symbol.h"
+#include "client/preload/program_gate.h"
+
+// As nccl.h has them; only their sizes matter here.
+using Communicator = void*;
+struct UniqueId {
+  std::array<char, 128> bytes;
+};
+
+namespace {
+
+constexpr int kSystemError = 2;  // ncclSystemError
+
+// NCCL is often loaded by a library alone, for itself: the function is looked
+// for where the caller finds it.
+void* RealFor(void* caller, const char* name, void* ours) {
+  Dl_info where{};
+  void* found = nullptr;
+  if (dladdr(caller, &where) != 0 && where.dli_fname != nullptr) {
+    void* const library = dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (library != nullptr) found = gmb::preload::RealSymbol(library, name);
+  }
+  if (found == nullptr || found == ours)
+    found = gmb::preload::RealSymbol(RTLD_NEXT, name);
+  if (found != nullptr) return found;
+  void* const nccl = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD);
+  return nccl == nullptr ? nullptr : gmb::preload::RealSymbol(nccl, name);
+}
+
+template <typename... Arguments>
+int Init(int ranks, int (*ours)(Arguments...), const char* name, void* caller,
+         Arguments... arguments) {
+  if (ranks > 1) {
+    gmb::preload::ProgramGate::NeverPark(
+        "it is one of several ranks of a communicator");
+  }
+  void* const real = RealFor(caller, name, reinterpret_cast<void*>(ours));
+  return real == nullptr
+             ? kSystemError
+             : reinterpret_cast<int (*)(Arguments...)>(real)(arguments...);
+}
+
+}  // namespace
+
+#define GMB_RANKS extern "C" __attribute__((visibility("default")))
+
+// NOLINTBEGIN(readability-identifier-naming): NCCL's names
+GMB_RANKS int ncclCommInitRank(Communicator* communicator, int ranks,
+                               UniqueId id, int rank) {
+  return Init(ranks, &ncclCommInitRank, __func__, __builtin_return_address(0),
+              communicator, ranks, id, rank);
+}
+
+GMB_RANKS int ncclCommInitRankConfig(Communicator* communicator, int ranks,
+                                     UniqueId id, int rank, void* config) {
+  return Init(ranks, &ncclCommInitRankConfig, __func__,
+              __builtin_return_address(0), communicator, ranks, id, rank,
+              config);
+}
+
+GMB_RANKS int ncclCommInitRankScalable(Communicator* communicator, int ranks,
+                                       int rank, int ids, UniqueId* id,
+                                       void* config) {
+  return Init(ranks, &ncclCommInitRankScalable, __func__,
+              __builtin_return_address(0), communicator, ranks, rank, ids, id,
+              config);
+}
+// NOLINTEND(readability-identifier-naming)
