@@ -56,8 +56,14 @@ AutomaticGate::AutomaticGate(std::shared_ptr<Session> session,
 absl::Status AutomaticGate::Begin() {
   if (absl::Status status = bias_.Begin(); !status.ok()) return status;
   session_->gate_switch().SetPauseListener([this] { Wake(); });
-  std::thread([this] { Run(); }).detach();
+  thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
+}
+
+AutomaticGate::~AutomaticGate() {
+  Stop();
+  session_->gate_switch().SetPauseListener(nullptr);
+  if (thread_.joinable()) thread_.join();
 }
 
 // --- Calls.

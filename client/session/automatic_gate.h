@@ -27,8 +27,8 @@ struct AutomaticGateOptions {
 // process was seen quiet: until then, and again after a pause that did not find
 // it quiet in time, the gate is off at the broker.
 //
-// Thread-safe. Made once in a process, and never destroyed: a call may be in it
-// at any time.
+// Thread-safe. `gmb run` makes it once in a process and never destroys it: a call
+// may be in it at any time.
 class AutomaticGate {
  public:
   // The session was opened for an automatic gate, and lives on with it.
@@ -37,6 +37,8 @@ class AutomaticGate {
                 AutomaticGateOptions options);
   AutomaticGate(const AutomaticGate&) = delete;
   AutomaticGate& operator=(const AutomaticGate&) = delete;
+  // No call may be in it, or come.
+  ~AutomaticGate();
 
   // Before the first lease. Starts the thread.
   [[nodiscard]] absl::Status Begin();
@@ -97,6 +99,8 @@ class AutomaticGate {
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::string never_ ABSL_GUARDED_BY(mu_);
+
+  std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace gmb::internal

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "base/status_macros.h"
 #include "client/lease/mapped_lease.h"
 #include "client/no_throw.h"
@@ -88,7 +89,14 @@ absl::Status GateSwitch::TurnOff(absl::Duration wait) {
 void GateSwitch::SayNeverLends(const std::string& why) {
   base::MutexLock lock(&mu_);
   v1::ClientMessage message = SetGate(gate_.on());
-  message.mutable_set_gate()->set_never_lends(why);
+  std::string text = why;  // the wire takes UTF-8 alone
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) {
+        return !absl::ascii_isprint(static_cast<unsigned char>(c));
+      },
+      ' ');
+  message.mutable_set_gate()->set_never_lends(std::move(text));
   calls_.Ask(std::move(message)).status().IgnoreError();
 }
 
