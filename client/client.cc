@@ -210,6 +210,9 @@ const std::string& Client::tenant() const {
 uint64_t Client::session_id() const {
   return impl_->session->welcome().session_id();
 }
+uint64_t Client::host_pool_bytes() const {
+  return impl_->session->welcome().host_pool_bytes();
+}
 const std::string& Client::broker_version() const {
   return impl_->session->welcome().broker_version();
 }

@@ -139,6 +139,7 @@ absl::StatusOr<OpenedSession> Core::OpenSession(const PeerIdentity& peer) {
   opened.tenant = std::move(welcome->tenant);
   opened.devices = std::move(welcome->devices);
   opened.warnings = std::move(welcome->warnings);
+  opened.host_pool_bytes = welcome->host_pool_bytes;
   return opened;
 }
 

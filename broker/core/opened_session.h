@@ -19,7 +19,8 @@ struct OpenedSession {
   std::string tenant;  // empty for an operator
   std::vector<device::DeviceInfo> devices;
   std::vector<std::string> warnings;
-  base::UniqueFd gate_page;  // to be sent; none for an operator
+  uint64_t host_pool_bytes = 0;  // 0: there is none
+  base::UniqueFd gate_page;      // to be sent; none for an operator
   std::shared_ptr<Outbox> outbox;
 };
 

@@ -34,6 +34,7 @@ struct Welcome {
   std::string tenant;  // empty for an operator
   std::vector<device::DeviceInfo> devices;
   std::vector<std::string> warnings;
+  uint64_t host_pool_bytes = 0;  // 0: there is none
 };
 
 // The holder of a token.

@@ -118,6 +118,7 @@ absl::StatusOr<Welcome> SessionDesk::OpenSession(
               .trims = {}}));
   opened.session = added->id;
   opened.warnings = GreetingWarnings(state_);
+  opened.host_pool_bytes = state_.host_books->capacity_bytes();
   for (const auto& [id, pool] : *state_.pools)
     opened.devices.push_back(pool->info);
   if (added->tenant.has_value()) {

@@ -26,6 +26,7 @@ std::string WelcomeFrame(const OpenedSession& session) {
   }
   for (const std::string& warning : session.warnings)
     welcome->add_warnings(warning);
+  welcome->set_host_pool_bytes(session.host_pool_bytes);
   welcome->set_gate_layout(session.gate_page.valid() ? kGateLayout : 0);
   return frame.SerializeAsString();
 }

@@ -44,9 +44,9 @@ class PreloadGateTest : public PreloadTest {
     Touch(end);
     EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
   }
-  void ExpectNothingToTake() const {
+  void ExpectNothingToTake(const std::string& name = "refused") const {
     const auto other = Start(
-        "refused",
+        name,
         {.steps = {kTake}, .run_options = {"--wait", "300ms"}, .tenant = "b"});
     EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
     EXPECT_THAT(other->Out(), HasSubstr("alloc y 2\n"));
@@ -136,16 +136,45 @@ TEST_F(PreloadGateTest, AGuaranteeWaitsForWorkThatIsNotDone) {
 // The fake driver aborts where the driver would destroy the capture.
 TEST_F(PreloadGateTest, ACaptureKeepsTheMemoryAndIsLeftAlone) {
   const auto program = Start(
-      "program",
-      {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "begin-capture 1",
-                 Await("wait"), "end-capture 1", Await("end")},
-       .run_options = Soon()});
+      "program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "work x 0",
+                            Await("capture"), "begin-capture 1", Await("wait"),
+                            "end-capture 1", "synchronize 0", Await("end")},
+                  .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("work x 0")) << program->Err();
+  // The GPU is asked again and again whether that is done.
+  ExpectNothingToTake("before");
+  Touch("capture");
   ASSERT_TRUE(program->AwaitOut("begin-capture 1 0")) << program->Err();
   ExpectNothingToTake();
   Touch("wait");
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   Touch("end");
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+}
+
+// What is captured may not meet memory that is away.
+TEST_F(PreloadGateTest, ACaptureBeginsOnceTheMemoryIsBack) {
+  const auto program =
+      Start("program",
+            {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("capture"),
+                       "begin-capture 1", "end-capture 1", kGet},
+             .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  const auto other = TakeTheDevice("other-ends");
+  Touch("capture");
+  EXPECT_TRUE(component::Await([&] {
+    v1::ListSessionsRequest request;
+    request.set_tenant("a");
+    const auto sessions = admin().ListSessions(request);
+    return sessions.ok() && sessions->sessions_size() == 1 &&
+           sessions->sessions(0).waiting() == 1;
+  }));
+  EXPECT_THAT(program->Out(), ::testing::Not(HasSubstr("capture")));
+  Touch("other-ends");
+  EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr("end-capture 1 0\n" + kRight));
 }
 
 TEST_F(PreloadGateTest, ContextsThatEndAreNotWaitedFor) {
@@ -162,6 +191,12 @@ TEST_F(PreloadGateTest, ContextsThatEndAreNotWaitedFor) {
   Touch("end");
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
   EXPECT_THAT(program->Out(), HasSubstr(kRight));
+}
+
+TEST_F(PreloadGateTest, TheCommandSaysThatTheProgramLends) {
+  const auto program = Start("program", {.steps = {}, .run_options = Soon()});
+  EXPECT_EQ(program->AwaitExit(), 0);
+  EXPECT_THAT(program->Err(), HasSubstr("; lends it while it is idle for 20"));
 }
 
 TEST_F(PreloadGateTest, WithoutParkingNothingIsLent) {

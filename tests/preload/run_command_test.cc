@@ -31,11 +31,22 @@ class RunCommandTest : public PreloadTest {
 };
 
 TEST_F(RunCommandTest, TheProgramsOutputAndExitCodeAreItsOwn) {
-  const Said said = RunWith({"--tenant", "a"},
+  const Said said = RunWith({"--tenant", "a", "--quiet"},
                             {"sh", "-c", "echo out; echo err >&2; exit 7"});
   EXPECT_EQ(said.exit_code, 7);
   EXPECT_EQ(said.out, "out\n");
   EXPECT_EQ(said.err, "err\n");
+}
+
+TEST_F(RunCommandTest, ItSaysInOneLineOnWhichTermsTheProgramRuns) {
+  const std::string begin =
+      absl::StrCat("gmb run: tenant a has at most 256.00 MiB of ",
+                   Pool().device().uuid(), " (256.00 MiB now); lends nothing");
+  EXPECT_EQ(RunWith({"--tenant", "a"}, {"true"}).err,
+            begin + ", since the broker has no host pool (gmbd --host-pool)\n");
+  EXPECT_EQ(RunWith({"--tenant", "a", "--no-park"}, {"true"}).err,
+            begin + " (--no-park)\n");
+  EXPECT_EQ(RunWith({"--tenant", "a", "--quiet"}, {"true"}).err, "");
 }
 
 TEST_F(RunCommandTest, ArgumentsThatLookLikeOptionsAreThePrograms) {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client/cli/commands/preloadable.h"
+#include "client/cli/commands/run_terms.h"
 #include "client/cli/error_report.h"
 #include "client/cli/installed.h"
 #include "client/cli/tenant_identity.h"
@@ -57,6 +58,8 @@ absl::StatusOr<std::string> FindPreload(const std::string& asked) {
   return path;
 }
 
+// A broker that answers and takes this process for the tenant; says on which
+// terms.
 absl::Status CheckBroker(const Context& context, const RunOptions& options) {
   ClientOptions session;
   session.program = "gmb run";
@@ -64,8 +67,13 @@ absl::Status CheckBroker(const Context& context, const RunOptions& options) {
     GMB_ASSIGN_OR_RETURN(session.tenant_token,
                          ReadTenantToken(options.tenant_token_file));
   }
-  return ConnectAsTenant(context.socket_dir, options.tenant, std::move(session))
-      .status();
+  GMB_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Client> client,
+      ConnectAsTenant(context.socket_dir, options.tenant, std::move(session)));
+  if (options.quiet || context.json) return absl::OkStatus();
+  if (const auto terms = RunTerms(*client, options); terms.ok())
+    context.err << *terms << std::endl;
+  return absl::OkStatus();
 }
 
 // The environment of the program. The command's own is left alone: gRPC's

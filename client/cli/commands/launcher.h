@@ -18,6 +18,7 @@ struct RunOptions {
   std::optional<bool> native_without_broker;
   std::optional<absl::Duration> park_after;
   std::string park;  // auto, off or force; empty: as the environment says
+  bool quiet = false;
   bool verbose = false;
   std::string preload;               // empty: where gmb was installed
   std::vector<std::string> program;  // and its arguments; not empty

@@ -78,6 +78,9 @@ void AddRunCommand(CLI::App* app, Action* chosen) {
       ->type_name("auto|off|force");
   command->add_flag_callback(
       "--no-park", [options] { options->park = "off"; }, "As --park=off");
+  command->add_flag("--quiet", options->quiet,
+                    "Do not say at the start who the program is, what it may "
+                    "have, and whether it lends it");
   command->add_flag("--verbose", options->verbose,
                     "The program says on standard error why memory was "
                     "refused, or why it has no session");

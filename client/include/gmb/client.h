@@ -143,6 +143,9 @@ class Client {
   [[nodiscard]] uint64_t session_id() const;
   [[nodiscard]] const std::string& broker_version() const;
   [[nodiscard]] const std::vector<Device>& devices() const;
+  // Where the broker keeps contents that have to leave a device; 0: nowhere, and
+  // nothing with contents is lent.
+  [[nodiscard]] uint64_t host_pool_bytes() const;
   // Warnings of the greeting, for people to read; often empty.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 

@@ -1,0 +1,43 @@
+// `gmb run`: the line that it says before it becomes the program.
+#include "client/cli/commands/run_terms.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "client/cli/text/text.h"
+
+namespace gmb::cli {
+namespace {
+
+// As libgmb_preload.so has it, unless it is told otherwise.
+constexpr absl::Duration kParkAfter = absl::Seconds(1);
+
+std::string Lending(const Client& client, const RunOptions& options) {
+  if (options.park == "off") return "lends nothing (--no-park)";
+  if (client.host_pool_bytes() == 0)
+    return "lends nothing, since the broker has no host pool (gmbd "
+           "--host-pool)";
+  return absl::StrCat("lends it while it is idle for ",
+                      DurationText(options.park_after.value_or(kParkAfter)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> RunTerms(Client& client,
+                                     const RunOptions& options) {
+  GMB_ASSIGN_OR_RETURN(const std::vector<QuotaView> quotas, client.GetQuota());
+  std::vector<std::string> limits;
+  for (const QuotaView& quota : quotas) {
+    limits.push_back(absl::StrCat(
+        SizeText(std::min(quota.limit_bytes, quota.pool_bytes)), " of ",
+        quota.device, " (", SizeText(quota.obtainable_bytes), " now)"));
+  }
+  return absl::StrCat("gmb run: tenant ", client.tenant(), " has at most ",
+                      limits.empty() ? "nothing" : absl::StrJoin(limits, ", "),
+                      "; ", Lending(client, options));
+}
+
+}  // namespace gmb::cli
