@@ -42,7 +42,7 @@ bool Contexts::AddPrimaries() {
   return true;
 }
 
-bool Contexts::RecordIn(CUcontext context, CUevent* event) {
+bool Contexts::RecordIn(CUcontext context, CUevent* event) const {
   if (*event == nullptr) {
     if (driver_.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return false;
     const CUresult created =

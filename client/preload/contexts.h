@@ -40,7 +40,7 @@ class Contexts {
 
  private:
   [[nodiscard]] bool AddPrimaries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  [[nodiscard]] bool RecordIn(CUcontext context, CUevent* event)
+  [[nodiscard]] bool RecordIn(CUcontext context, CUevent* event) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Driver& driver_;

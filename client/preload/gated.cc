@@ -19,24 +19,29 @@ namespace {
 
 std::array<std::atomic<void*>, kGatedCount> reals{};
 
-#define GMB_TOUCHING(name, count)     \
-  GatedFunction{                      \
-      #name, reinterpret_cast<void*>( \
-                 &Touching<k_##name, std::make_index_sequence<count>>::Call)},
-#define GMB_ASKING(name, count, address) \
-  GatedFunction{                         \
-      #name,                             \
-      reinterpret_cast<void*>(           \
-          &Asking<k_##name, address, std::make_index_sequence<count>>::Call)},
-#define GMB_SHARING(name, count, address)              \
-  GatedFunction{#name, reinterpret_cast<void*>(        \
-                           &Sharing<k_##name, address, \
-                                    std::make_index_sequence<count>>::Call)},
+// NOLINTBEGIN(bugprone-macro-parentheses): what is between angle brackets
+#define GMB_TOUCHING(name, count) \
+  GatedFunction{                  \
+      #name,                      \
+      reinterpret_cast<void*>(    \
+          &Touching<k_##name, std::make_index_sequence<(count)>>::Call)},
+#define GMB_ASKING(name, count, address)              \
+  GatedFunction{#name, reinterpret_cast<void*>(       \
+                           &Asking<k_##name, address, \
+                                   std::make_index_sequence<(count)>>::Call)},
+#define GMB_SHARING(name, count, address)       \
+  GatedFunction{#name,                          \
+                reinterpret_cast<void*>(        \
+                    &Sharing<k_##name, address, \
+                             std::make_index_sequence<(count)>>::Call)},
 
-#define GMB_CREATING(name, count)     \
-  GatedFunction{                      \
-      #name, reinterpret_cast<void*>( \
-                 &Creating<k_##name, std::make_index_sequence<count>>::Call)},
+#define GMB_CREATING(name, count) \
+  GatedFunction{                  \
+      #name,                      \
+      reinterpret_cast<void*>(    \
+          &Creating<k_##name, std::make_index_sequence<(count)>>::Call)},
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 // Not a static variable's start-up: an export may be asked for by that of
 // another library.

@@ -6,26 +6,27 @@
 // The loader asks for the address, once. Nobody calls them here, so that their
 // types do not matter.
 #define GMB_EXPORT_GATED(name, ...)                                  \
-  static void (*gmb_find_##name())() {                               \
+  [[maybe_unused]] static void (*gmb_find_##name())() {              \
     return reinterpret_cast<void (*)()>(&gmb::preload::__VA_ARGS__); \
   }                                                                  \
   __attribute__((visibility("default"), ifunc("gmb_find_" #name))) void name();
 
-#define GMB_TOUCHING(name, count) \
-  GMB_EXPORT_GATED(               \
-      name,                       \
-      Touching<gmb::preload::k_##name, std::make_index_sequence<count>>::Call)
+// NOLINTBEGIN(bugprone-macro-parentheses): what is between angle brackets
+#define GMB_TOUCHING(name, count)                         \
+  GMB_EXPORT_GATED(name, Touching<gmb::preload::k_##name, \
+                                  std::make_index_sequence<(count)>>::Call)
 #define GMB_ASKING(name, count, address)                         \
   GMB_EXPORT_GATED(name, Asking<gmb::preload::k_##name, address, \
-                                std::make_index_sequence<count>>::Call)
+                                std::make_index_sequence<(count)>>::Call)
 #define GMB_SHARING(name, count, address)                         \
   GMB_EXPORT_GATED(name, Sharing<gmb::preload::k_##name, address, \
-                                 std::make_index_sequence<count>>::Call)
+                                 std::make_index_sequence<(count)>>::Call)
 
-#define GMB_CREATING(name, count) \
-  GMB_EXPORT_GATED(               \
-      name,                       \
-      Creating<gmb::preload::k_##name, std::make_index_sequence<count>>::Call)
+#define GMB_CREATING(name, count)                         \
+  GMB_EXPORT_GATED(name, Creating<gmb::preload::k_##name, \
+                                  std::make_index_sequence<(count)>>::Call)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {

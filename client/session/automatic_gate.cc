@@ -214,7 +214,7 @@ std::string AutomaticGate::never() {
   return never_;
 }
 
-void AutomaticGate::NeverPark(std::string why) {
+void AutomaticGate::NeverPark(const std::string& why) {
   {
     base::MutexLock lock(&mu_);
     if (!never_.empty()) return;

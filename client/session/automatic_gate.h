@@ -47,7 +47,7 @@ class AutomaticGate {
 
   // As BiasCalls has them.
   [[nodiscard]] bool EnterSlowly(BiasSlot& slot, Bias::Entry& entry);
-  void NeverPark(std::string why);
+  void NeverPark(const std::string& why);
   void Stop();
 
  private:

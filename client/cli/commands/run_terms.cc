@@ -30,6 +30,7 @@ absl::StatusOr<std::string> RunTerms(Client& client,
                                      const RunOptions& options) {
   GMB_ASSIGN_OR_RETURN(const std::vector<QuotaView> quotas, client.GetQuota());
   std::vector<std::string> limits;
+  limits.reserve(quotas.size());
   for (const QuotaView& quota : quotas) {
     limits.push_back(absl::StrCat(
         SizeText(std::min(quota.limit_bytes, quota.pool_bytes)), " of ",
