@@ -34,6 +34,11 @@ ARROWS = {
                        "proto/"],
     # Whose value of a field is in force: a value, as the machine is.
     "broker/declared": ["broker/declared/", "broker/machine/tenant.h", "quota/"],
+    # Answers strangers, and knows nothing of what the broker does.
+    "broker/http": ["broker/http/", "ipc/", "base/"],
+    # Reads reports and events, and changes nothing.
+    "broker/metrics": ["broker/metrics/", "broker/core/", "broker/report/", "broker/http/",
+                       "quota/units.h", "base/", "proto/"],
     # Reads what the machine knows.
     "broker/report": ["broker/report/", "broker/machine/", "broker/hostpool/", "quota/",
                       "device/handle.h", "device/hostpool/host_pool.h",
@@ -82,6 +87,8 @@ OWN_PROGRAMS = ("client/cli/demo/",)
 ONE_PLACE = {
     r"sqlite3\.h": ["broker/store/"],
     r"yaml-cpp/.*": ["broker/config/"],
+    r"microhttpd\.h": ["broker/http/"],
+    r"prometheus/.*": ["broker/metrics/"],
     r"spdlog/.*": ["broker/log/logging"],
     r"CLI/.*": ["broker/config/", "client/cli/"],
     r"nlohmann/.*": ["client/cli/"],

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "broker/http/address.h"
 #include "broker/log/logging.h"
 #include "broker/machine/tenant.h"
 #include "broker/socket_access.h"
@@ -69,6 +70,12 @@ struct BrokerConfig {
   // is killed where that is allowed.
   absl::Duration unmap_grace = absl::Seconds(2);
   absl::Duration kill_grace = absl::Seconds(5);
+
+  // Where metrics are served; none: nowhere. Beyond this machine a token is
+  // asked for.
+  std::optional<HttpAddress> http;
+  std::string http_token_file;  // empty: none
+  std::string http_token;       // what is in it; secret: never logged
 
   absl::Duration reuse_for = absl::Seconds(5);
   absl::Duration drain_deadline = absl::Seconds(30);

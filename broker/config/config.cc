@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,7 @@
 #include "broker/config/config_file.h"
 #include "broker/config/device_spec.h"
 #include "broker/config/settings.h"
+#include "broker/config/token_file.h"
 #include "broker/config/values.h"
 #include "ipc/socket_path.h"
 #include "proto/amount_text.h"
@@ -162,6 +164,27 @@ void CheckSocketPaths(const BrokerConfig& config, Errors* errors) {
     errors->push_back(absl::StrCat("socket_dir: ", fits.message()));
 }
 
+// What strangers of a network could read is not served to them.
+void ReadHttpToken(BrokerConfig* config, Errors* errors) {
+  if (!config->http.has_value()) return;
+  if (config->http_token_file.empty()) {
+    if (config->http->IsLocal()) return;
+    errors->push_back(absl::StrCat(
+        "http: everybody who can reach ", config->http->Text(),
+        " could read the metrics: set http_token_file, or listen at "
+        "127.0.0.1 or a unix: socket"));
+    return;
+  }
+  absl::StatusOr<TokenFile> file = ReadTokenFile(config->http_token_file);
+  if (!file.ok()) {
+    errors->push_back(
+        absl::StrCat("http_token_file: ", file.status().message()));
+    return;
+  }
+  config->http_token = std::move(file->token);
+  if (!file->warning.empty()) config->warnings.push_back(file->warning);
+}
+
 }  // namespace
 
 absl::StatusOr<BrokerConfig> LoadConfig(const Flags& flags) {
@@ -183,6 +206,7 @@ absl::StatusOr<BrokerConfig> LoadConfig(const Flags& flags) {
   if (file_ok) {
     CheckDevices(&config, &errors);
     CheckSocketPaths(config, &errors);
+    ReadHttpToken(&config, &errors);
     WarnOfIdleSettings(&config);
     WarnOfIdleHostLimits(&config);
     WarnOfOverrides(flags, &config);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "broker/config/values.h"
+#include "broker/http/address.h"
 #include "broker/tenant_name.h"
 #include "proto/tenant_bounds.h"
 
@@ -33,6 +34,22 @@ absl::Status PutPath(absl::string_view text, std::string* path) {
   }
   *path = std::string(text);
   while (path->size() > 1 && path->back() == '/') path->pop_back();
+  return absl::OkStatus();
+}
+
+absl::Status PutHttp(absl::string_view text, BrokerConfig* config) {
+  config->http.reset();
+  if (text == "off") return absl::OkStatus();
+  return Put(ParseHttpAddress(text), &config->http);
+}
+
+absl::Status PutHttpTokenFile(absl::string_view text, BrokerConfig* config) {
+  if (text.empty() || text.front() != '/' ||
+      text.find('\0') != absl::string_view::npos) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "write the path of the file in full, from / on; got ", Shown(text)));
+  }
+  config->http_token_file = std::string(text);
   return absl::OkStatus();
 }
 
@@ -161,6 +178,14 @@ constexpr Setting kSettings[] = {
      "tenant of a peer on the shared socket that no token and no uid assigns; "
      "none: it is refused",
      false, PutDefaultTenant},
+    {"http", "ADDRESS", "off",
+     "where /metrics and /healthz are served: 127.0.0.1:9469, "
+     "unix:/run/gmb/http.sock, or an address of others, with http_token_file",
+     false, PutHttp},
+    {"http_token_file", "FILE", "none",
+     "a file with the token (16 to 256 bytes) that /metrics asks for: "
+     "Authorization: Bearer TOKEN",
+     false, PutHttpTokenFile},
     {"max_handles", "N", "32768",
      "slabs in leases at once, of all tenants (1 to 1000000)", false,
      [](Text t, Config* c) {

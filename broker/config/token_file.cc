@@ -44,8 +44,8 @@ absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
                      path));
   }
   if ((info.st_mode & S_IROTH) != 0) {
-    file.warning = absl::StrCat(
-        "every user can read a tenant's token file: chmod o-r ", path);
+    file.warning =
+        absl::StrCat("every user can read the token file: chmod o-r ", path);
   }
   return file;
 }

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +30,7 @@
 #include "broker/machine/peer.h"
 #include "broker/machine/standing_demand.h"
 #include "broker/machine/tenant.h"
+#include "broker/report/sums.h"
 #include "device/hostpool/host_pool.h"
 #include "gmb/v1/admin.pb.h"
 #include "gmb/v1/session.pb.h"
@@ -139,6 +142,10 @@ class Core {
   absl::StatusOr<v1::ExplainResponse> Explain(
       const v1::ExplainRequest& request) const;
   v1::DiagnoseResponse Diagnose() const;
+  // For metrics: sums over all of them, slice by slice too.
+  report::SessionStates SessionStates() const;
+  // By the tenant's name and the device.
+  std::map<std::pair<std::string, std::string>, uint64_t> BackedBytes() const;
 
  private:
   class Entered;  // the lock, and a turn of the machine

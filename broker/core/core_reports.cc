@@ -4,6 +4,7 @@
 #include "broker/machine/wire_form.h"
 #include "broker/report/page.h"
 #include "broker/report/report.h"
+#include "broker/report/sums.h"
 #include "broker/report/unkillable.h"
 
 namespace gmb::broker {
@@ -98,6 +99,34 @@ v1::DiagnoseResponse Core::Diagnose() const {
   }
   unkillable.AddFindings(&response);
   return response;
+}
+
+report::SessionStates Core::SessionStates() const {
+  report::SessionStates states;
+  for (report::Page page; page.more;) {
+    base::MutexLock lock(&mu_);
+    report::CountSessions(machine_.state(), deps_.clock->Now(), &page, &states);
+  }
+  return states;
+}
+
+std::map<std::pair<std::string, std::string>, uint64_t> Core::BackedBytes()
+    const {
+  report::BackedSums sums;
+  for (report::Page page; page.more;) {
+    base::MutexLock lock(&mu_);
+    report::SumBacked(machine_.state(), &page, &sums);
+  }
+  std::map<std::pair<std::string, std::string>, uint64_t> named;
+  base::MutexLock lock(&mu_);
+  for (const auto& [at, bytes] : sums.bytes) {
+    // It may have been deleted since.
+    const Tenant* const tenant = machine_.state().tenants->Find(at.first);
+    if (tenant == nullptr) continue;
+    named[{tenant->policy.name, machine_.state().PoolAt(at.second).uuid()}] =
+        bytes;
+  }
+  return named;
 }
 
 }  // namespace gmb::broker

@@ -88,6 +88,7 @@ absl::Status Daemon::SetUpCore() {
     options.tenants_dir = sockets_.TenantsDirectory();
   }
   event_log_ = std::make_unique<EventLog>(&events_);
+  event_counts_ = std::make_unique<metrics::EventCounts>(&events_, &clock_);
   core_ = std::make_unique<Core>(
       options,
       Core::Deps{&clock_, &keeper_, &journal_, &events_, host_pool_.get()});
@@ -124,7 +125,10 @@ absl::Status Daemon::StartHandleServer() {
   const auto open =
       [this](const PeerIdentity& peer) -> absl::StatusOr<OpenedSession> {
     absl::StatusOr<OpenedSession> opened = core_->OpenSession(peer);
-    if (!opened.ok()) refusals_.Add(peer, opened.status(), clock_.WallTime());
+    if (!opened.ok()) {
+      refusals_.Add(peer, opened.status(), clock_.WallTime());
+      event_counts_->AddRefusedSession(ReasonName(opened.status()));
+    }
     if (opened.ok() && peer.origin != Origin::kAdmin) {
       // Before the Welcome: the client connects to gRPC on it.
       admission_.Add(opened->id, {peer.origin, peer.tenant_directory},
@@ -157,6 +161,7 @@ absl::Status Daemon::StartServers() {
                                        disposer_.get()));
   calls_ =
       std::make_unique<CallAuthenticator>(core_.get(), grpc_connections_.get());
+  SetUpMetrics();
   admin_service_ = std::make_unique<AdminService>(
       core_.get(), store_.get(), &events_, &clock_, calls_.get(),
       TenantDoors{
@@ -164,7 +169,7 @@ absl::Status Daemon::StartServers() {
               [this](const std::string& tenant) { return OpenDoor(tenant); },
           .close =
               [this](const std::string& tenant) { return CloseDoor(tenant); }},
-      FindDropped(stored_, *core_));
+      FindDropped(stored_, *core_), [this] { return collector_->Text(); });
   GMB_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcServer> grpc,
       GrpcServer::Start(
@@ -174,7 +179,8 @@ absl::Status Daemon::StartServers() {
           },
           core_.get(), calls_.get(), admin_service_.get()));
   grpc_ = std::move(grpc);
-  absl::Status listening = ListenForTenantsAtStart();
+  absl::Status listening = StartHttp();
+  if (listening.ok()) listening = ListenForTenantsAtStart();
   if (listening.ok()) listening = ListenForEverybody();
   if (!listening.ok()) return listening;
   LogEvent(LogLevel::kInfo, "serving", {{"socket_dir", config_.socket_dir}});
@@ -259,6 +265,7 @@ void Daemon::BeginDrain() {
 Daemon::~Daemon() {
   // First: that sessions end now is no tenant's departure.
   if (core_ != nullptr) core_->RefuseWaiting();
+  http_.reset();
   handles_.reset();  // ends every session; their streams finish
   if (grpc_ != nullptr) grpc_->Shutdown(absl::Seconds(1));
   grpc_.reset();
@@ -271,6 +278,7 @@ Daemon::~Daemon() {
   // Joins the workers, which may still wake the ticker, and the copiers, which
   // use the host pool.
   core_.reset();
+  event_counts_.reset();
   event_log_.reset();
 }
 

@@ -20,6 +20,10 @@
 #include "broker/daemon/refusal_log.h"
 #include "broker/doors/admission.h"
 #include "broker/gateway/gateway.h"
+#include "broker/http/server.h"
+#include "broker/metrics/collector.h"
+#include "broker/metrics/event_counts.h"
+#include "broker/metrics/state_disk.h"
 #include "broker/server/admin_service.h"
 #include "broker/server/grpc_server.h"
 #include "broker/server/handle_server.h"
@@ -54,6 +58,9 @@ class Daemon {
   absl::Status SetUpCore();
   absl::Status StartServers();
   absl::Status StartHandleServer();
+  void SetUpMetrics();
+  absl::Status StartHttp();
+  HttpAnswer AnswerHttp(HttpPage page) const;
   absl::Status ListenForEverybody();
   absl::Status ListenForTenantsAtStart();
   absl::Status MakeTenantDirectory(const std::string& tenant);
@@ -80,6 +87,8 @@ class Daemon {
   RefusalLog refusals_{&events_};                // the handle server's thread's
   std::unique_ptr<device::HostPool> host_pool_;  // null: none
   std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<metrics::EventCounts> event_counts_;
+  HttpCounts http_counts_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Ticker> ticker_;
   std::unique_ptr<HandleServer> handles_;
@@ -87,7 +96,10 @@ class Daemon {
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<CallAuthenticator> calls_;
   std::unique_ptr<AdminService> admin_service_;
+  std::unique_ptr<metrics::StateDisk> state_disk_;
+  std::unique_ptr<metrics::Collector> collector_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<HttpServer> http_;
 };
 
 }  // namespace gmb::broker

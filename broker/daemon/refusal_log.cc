@@ -14,12 +14,6 @@
 namespace gmb::broker {
 namespace {
 
-std::string ReasonName(const absl::Status& why) {
-  const auto detail = proto::GetErrorDetail(why);
-  return detail.has_value() ? v1::ErrorReason_Name(detail->reason())
-                            : absl::StatusCodeToString(why.code());
-}
-
 std::string DoorName(const PeerIdentity& peer) {
   switch (peer.origin) {
     case Origin::kTenantDirectory:
@@ -34,6 +28,12 @@ std::string DoorName(const PeerIdentity& peer) {
 }
 
 }  // namespace
+
+std::string ReasonName(const absl::Status& why) {
+  const auto detail = proto::GetErrorDetail(why);
+  return detail.has_value() ? v1::ErrorReason_Name(detail->reason())
+                            : absl::StatusCodeToString(why.code());
+}
 
 void RefusalLog::Add(const PeerIdentity& peer, const absl::Status& why,
                      absl::Time now) {

@@ -1,6 +1,8 @@
 #ifndef GMB_BROKER_DAEMON_REFUSAL_LOG_H_
 #define GMB_BROKER_DAEMON_REFUSAL_LOG_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "broker/core/event_bus.h"
@@ -8,6 +10,9 @@
 #include "broker/machine/peer.h"
 
 namespace gmb::broker {
+
+// "NO_SUCH_TENANT", or the status's own word.
+[[nodiscard]] std::string ReasonName(const absl::Status& why);
 
 // Makes an event of each peer that was refused a session: who, by which socket,
 // and why, but never what it sent as its token. Of each reason at most 10 at

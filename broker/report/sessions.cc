@@ -5,6 +5,7 @@
 #include "broker/machine/refusals.h"
 #include "broker/machine/wire_form.h"
 #include "broker/report/report.h"
+#include "broker/report/session_gate_state.h"
 
 namespace gmb::broker::report {
 namespace {
@@ -41,9 +42,7 @@ v1::SessionInfo OfSession(const State& state, const Session& session,
                    state.shared_names->WaitingOf(session.id));
   info.set_group(*session.group);
   info.set_never_lends(*session.never_lends);
-  info.set_gate(GateState(session.gate->Look(now)));
-  if (session.gate->pausing_until().has_value())
-    info.set_gate(v1::SessionInfo::GATE_PAUSING);
+  info.set_gate(GateStateOf(session, now));
   if (const auto since = session.gate->idle_since())
     *info.mutable_idle() = ToProto(now - *since);
   return info;
@@ -79,6 +78,13 @@ bool AddUp(const State& state, const Session& session, size_t* looks,
 }
 
 }  // namespace
+
+v1::SessionInfo::Gate GateStateOf(const Session& session, quota::Instant now) {
+  const v1::SessionInfo::Gate state = GateState(session.gate->Look(now));
+  return session.gate->pausing_until().has_value()
+             ? v1::SessionInfo::GATE_PAUSING
+             : state;
+}
 
 absl::Status AddSessions(const State& state, absl::string_view tenant,
                          quota::Instant now, Page* page, size_t most_rows,

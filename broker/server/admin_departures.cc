@@ -102,7 +102,7 @@ absl::Status AdminService::DoDeleteTenant(AuditRecord audit,
   if (deleted.ok()) deleted = core_->DeleteTenant(name);
   if (deleted.ok()) {
     former_.erase(name);
-    dropped_.erase(name);
+    Settle(name);
   }
   if (!deleted.ok() && core_->GetPolicy(name).ok()) (void)doors_.open(name);
   return deleted;

@@ -5,6 +5,7 @@
 
 #include "broker/machine/wire_form.h"
 #include "broker/server/event_stream.h"
+#include "broker/server/metrics_stream.h"
 #include "broker/server/outside_findings.h"
 #include "proto/error_status.h"
 
@@ -12,9 +13,10 @@ namespace gmb::broker {
 namespace {
 
 // A call refused before it began.
-class RefusedWatch : public grpc::ServerWriteReactor<v1::Event> {
+template <typename Message>
+class RefusedStream : public grpc::ServerWriteReactor<Message> {
  public:
-  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
+  explicit RefusedStream(const grpc::Status& status) { this->Finish(status); }
   void OnDone() override { delete this; }
 };
 
@@ -36,14 +38,17 @@ absl::Status NotOperator() {
 
 AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
                            const Clock* clock, const CallAuthenticator* calls,
-                           TenantDoors doors, DroppedValues dropped)
+                           TenantDoors doors, DroppedValues dropped,
+                           std::function<std::string()> metrics)
     : core_(core),
       store_(store),
       events_(events),
       clock_(clock),
       calls_(calls),
       doors_(std::move(doors)),
-      dropped_(std::move(dropped)) {}
+      dropped_(std::move(dropped)),
+      not_in_force_(dropped_.size()),
+      metrics_(std::move(metrics)) {}
 
 absl::StatusOr<AuthenticatedCall> AdminService::Operator(
     grpc::CallbackServerContext* context) const {
@@ -145,8 +150,19 @@ grpc::ServerUnaryReactor* AdminService::Diagnose(
 grpc::ServerWriteReactor<v1::Event>* AdminService::Watch(
     grpc::CallbackServerContext* context, const v1::WatchRequest*) {
   absl::StatusOr<AuthenticatedCall> call = Operator(context);
-  if (!call.ok()) return new RefusedWatch(proto::ToGrpcStatus(call.status()));
+  if (!call.ok())
+    return new RefusedStream<v1::Event>(proto::ToGrpcStatus(call.status()));
   return new EventStream(events_, std::move(call->proof));
+}
+
+grpc::ServerWriteReactor<v1::MetricsPiece>* AdminService::GetMetrics(
+    grpc::CallbackServerContext* context, const v1::GetMetricsRequest*) {
+  absl::StatusOr<AuthenticatedCall> call = Operator(context);
+  if (!call.ok()) {
+    return new RefusedStream<v1::MetricsPiece>(
+        proto::ToGrpcStatus(call.status()));
+  }
+  return new MetricsStream(metrics_ ? metrics_() : "", std::move(call->proof));
 }
 
 // --- Changes. The request and response live until the reactor finishes.
@@ -198,7 +214,7 @@ absl::Status AdminService::DoResizePool(AuditRecord audit,
       !stored.ok()) {
     return stored;
   }
-  dropped_.erase(DroppedPool(*device));
+  Settle(DroppedPool(*device));
   return Fill(core_->ResizePool(*device, size), response->mutable_change());
 }
 

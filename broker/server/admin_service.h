@@ -1,6 +1,8 @@
 #ifndef GMB_BROKER_SERVER_ADMIN_SERVICE_H_
 #define GMB_BROKER_SERVER_ADMIN_SERVICE_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,10 +39,15 @@ struct TenantDoors {
 class AdminService : public v1::Admin::CallbackService {
  public:
   // All of them must outlive the service. `dropped`: what the start left out,
-  // which `gmb doctor` shows until the tenant, or the pool, is set anew.
+  // which `gmb doctor` shows until the tenant, or the pool, is set anew. `metrics`:
+  // the text of GetMetrics, made on gRPC's threads.
   AdminService(Core* core, QuotaStore* store, EventBus* events,
                const Clock* clock, const CallAuthenticator* calls,
-               TenantDoors doors, DroppedValues dropped = {});
+               TenantDoors doors, DroppedValues dropped = {},
+               std::function<std::string()> metrics = {});
+
+  // How many tenants and pools it still has in `dropped`. Any thread.
+  [[nodiscard]] uint64_t ValuesNotInForce() const { return not_in_force_; }
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -92,6 +99,9 @@ class AdminService : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* ListAudit(grpc::CallbackServerContext* context,
                                       const v1::ListAuditRequest* request,
                                       v1::ListAuditResponse* response) override;
+  grpc::ServerWriteReactor<v1::MetricsPiece>* GetMetrics(
+      grpc::CallbackServerContext* context,
+      const v1::GetMetricsRequest* request) override;
 
  private:
   // The operator who calls, or why the caller is none.
@@ -101,6 +111,11 @@ class AdminService : public v1::Admin::CallbackService {
   using HeldCall = std::shared_ptr<const AuthenticatedCall>;
   static HeldCall Hold(AuthenticatedCall call) {
     return std::make_shared<const AuthenticatedCall>(std::move(call));
+  }
+  // That value is set anew, if it was left out.
+  void Settle(const std::string& dropped) {
+    dropped_.erase(dropped);
+    not_in_force_ = dropped_.size();
   }
   // Of what the caller does now; what it is, is still to be filled in.
   AuditRecord RecordOf(const Caller& caller) const;
@@ -160,7 +175,9 @@ class AdminService : public v1::Admin::CallbackService {
   const TenantDoors doors_;
   // Of each tenant that was changed: as it was before. The operators' thread's.
   std::map<std::string, TenantPolicy> former_;
-  DroppedValues dropped_;     // the operators' thread's
+  DroppedValues dropped_;  // the operators' thread's
+  std::atomic<uint64_t> not_in_force_;
+  const std::function<std::string()> metrics_;
   SerialExecutor operators_;  // last: its work uses the rest
 };
 

@@ -75,7 +75,7 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
   audit.detail = request.ShortDebugString();
   const absl::Status made = Carry(audit, *policy, known.ok(), response);
   if (!made.ok()) return made;
-  dropped_.erase(policy->name);
+  Settle(policy->name);
   if (!known.ok()) {
     former_.erase(policy->name);
   } else if (*known != *policy) {

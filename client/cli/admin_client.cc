@@ -77,6 +77,22 @@ struct AdminClient::Impl {
     return all;
   }
 
+  [[nodiscard]] absl::StatusOr<std::string> GetMetrics() const {
+    const absl::Time deadline = absl::Now() + kTimeout;
+    GMB_RETURN_IF_ERROR(Connect(deadline));
+    grpc::ClientContext context;
+    session.Authorize(&context);
+    context.set_deadline(absl::ToChronoTime(deadline));
+    const std::unique_ptr<grpc::ClientReader<v1::MetricsPiece>> reader =
+        stub->GetMetrics(&context, v1::GetMetricsRequest());
+    std::string text;
+    v1::MetricsPiece piece;
+    while (reader->Read(&piece)) text += piece.text();
+    const grpc::Status status = reader->Finish();
+    if (!status.ok()) return ToStatus(status);
+    return text;
+  }
+
   class Events;
 
   internal::OperatorSession session;
@@ -200,6 +216,10 @@ absl::StatusOr<v1::ListAuditResponse> AdminClient::ListAudit(
     const v1::ListAuditRequest& request, absl::Duration wait) const {
   return impl_->PageOrAll(*this, &AdminClient::ListAudit,
                           &v1::Admin::Stub::ListAudit, request, wait);
+}
+
+absl::StatusOr<std::string> AdminClient::GetMetrics() const {
+  return impl_->GetMetrics();
 }
 
 std::unique_ptr<EventReader> AdminClient::Watch() const {

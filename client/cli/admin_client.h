@@ -100,6 +100,9 @@ class AdminClient {
       Method<Request, Response> method, Request request,
       std::type_identity_t<absl::FunctionRef<bool(Response&&)>> on_page) const;
 
+  // The broker's metrics in Prometheus's text format.
+  [[nodiscard]] absl::StatusOr<std::string> GetMetrics() const;
+
   // Connects first, as calls do. The reader does not outlive this client.
   [[nodiscard]] std::unique_ptr<EventReader> Watch() const;
 

@@ -26,6 +26,7 @@ void AddCommands(CLI::App* app, Action* chosen) {
   AddReclaimCommand(app, chosen);
   AddWhyCommand(app, chosen);
   AddWatchCommand(app, chosen);
+  AddMetricsCommand(app, chosen);
   AddAuditCommand(app, chosen);
   AddDoctorCommand(app, chosen);
   AddHoldCommand(app, chosen);

@@ -21,6 +21,7 @@ void AddQuotaCommand(CLI::App* app, Action* chosen);
 void AddReclaimCommand(CLI::App* app, Action* chosen);
 void AddAuditCommand(CLI::App* app, Action* chosen);
 void AddWatchCommand(CLI::App* app, Action* chosen);
+void AddMetricsCommand(CLI::App* app, Action* chosen);
 void AddWhyCommand(CLI::App* app, Action* chosen);
 void AddDoctorCommand(CLI::App* app, Action* chosen);
 void AddHoldCommand(CLI::App* app, Action* chosen);

@@ -1,0 +1,144 @@
+// Metrics: events become counters.
+#include "broker/metrics/event_counts.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+
+namespace gmb::broker::metrics {
+namespace {
+
+double Seconds(const google::protobuf::Duration& took) {
+  return static_cast<double>(took.seconds()) +
+         static_cast<double>(took.nanos()) * 1e-9;
+}
+
+// The event says it in words, some of them a client's: a few of our own instead.
+std::string CauseOf(absl::string_view message) {
+  if (message == "it disconnected") return "disconnected";
+  if (absl::StartsWith(message, "its process ended")) return "process_ended";
+  if (absl::StartsWith(message, "it broke the protocol")) return "protocol";
+  if (absl::StartsWith(message, "it did not acknowledge")) return "slow";
+  if (message == "the broker stops") return "broker_stops";
+  return "other";
+}
+
+void Settle(quota::Instant now, DeviceCounts* counts) {
+  if (now > counts->since && counts->resident_bytes > 0) {
+    counts->byte_seconds +=
+        static_cast<double>(counts->resident_bytes) *
+        std::chrono::duration<double>(now - counts->since).count();
+  }
+  counts->since = now;
+}
+
+}  // namespace
+
+EventCounts::EventCounts(EventBus* bus, const Clock* clock)
+    : bus_(bus), clock_(clock) {
+  subscription_ = bus_->Subscribe([this](const v1::Event& event) {
+    base::MutexLock lock(&mu_);
+    Add(event);
+  });
+}
+
+EventCounts::~EventCounts() { bus_->Unsubscribe(subscription_); }
+
+void EventCounts::AddRefusedSession(const std::string& reason) {
+  base::MutexLock lock(&mu_);
+  ++counts_.sessions_refused[reason];
+}
+
+Counts EventCounts::Get() const {
+  base::MutexLock lock(&mu_);
+  Counts counts = counts_;
+  const quota::Instant now = clock_->Now();
+  for (auto& [name, tenant] : counts.tenants) {
+    for (auto& [uuid, device] : tenant.devices) Settle(now, &device);
+  }
+  return counts;
+}
+
+void EventCounts::Hold(int64_t bytes, DeviceCounts* counts) {
+  Settle(clock_->Now(), counts);
+  if (bytes >= 0) {
+    counts->resident_bytes += static_cast<uint64_t>(bytes);
+  } else {
+    // An event that was missed may have been the one that brought them.
+    counts->resident_bytes -=
+        std::min(counts->resident_bytes, static_cast<uint64_t>(-bytes));
+  }
+}
+
+void EventCounts::Add(const v1::Event& event) {
+  ++counts_.events[event.kind()];
+  counts_.missed += event.missed();
+  if (event.kind() == "tenant_deleted") {
+    counts_.tenants.erase(event.tenant());
+    return;
+  }
+  if (!event.device().empty()) {
+    MoveDurations& device = counts_.devices[event.device()];
+    const double took = Seconds(event.took());
+    if (event.kind() == "evicted") device.evictions.Add(took);
+    if (event.kind() == "restored") device.restores.Add(took);
+    if (event.kind() == "create_failed") ++device.create_failed;
+    if (event.kind() == "backed") {
+      ++device.backed;
+      device.backed_bytes += event.bytes();
+    }
+  }
+  if (event.tenant().empty()) return;
+  TenantCounts* const tenant = &counts_.tenants[event.tenant()];
+  AddToTenant(event, tenant);
+  if (!event.device().empty()) AddToDevice(event, tenant);
+}
+
+void EventCounts::AddToTenant(const v1::Event& event, TenantCounts* tenant) {
+  const std::string& kind = event.kind();
+  if (kind == "lease_granted") {
+    tenant->waits.Add(Seconds(event.took()));
+  } else if (kind == "session_opened") {
+    ++tenant->sessions_opened;
+  } else if (kind == "session_closed") {
+    ++tenant->sessions_closed[CauseOf(event.message())];
+  } else if (kind == "client_overdue") {
+    ++tenant->overdue;
+  } else if (kind == "terminated") {
+    ++tenant->terminated;
+  }
+}
+
+void EventCounts::AddToDevice(const v1::Event& event, TenantCounts* tenant) {
+  const std::string& kind = event.kind();
+  DeviceCounts* const device = &tenant->devices[event.device()];
+  const auto bytes = static_cast<int64_t>(event.bytes());
+  if (kind == "lease_granted") {
+    ++device->granted;
+    device->granted_bytes += event.bytes();
+    Hold(bytes, device);
+  } else if (kind == "lease_released" || kind == "lease_reclaimed") {
+    ++(kind == "lease_released" ? device->released : device->reclaimed);
+    if (away_.erase(event.lease_id()) == 0) Hold(-bytes, device);
+  } else if (kind == "acquire_waiting") {
+    ++device->queued;
+  } else if (kind == "acquire_denied") {
+    ++device->refused[event.message()];
+  } else if (kind == "evicted") {
+    ++device->evictions.done;
+    device->evictions.bytes += event.bytes();
+    if (away_.insert(event.lease_id()).second) Hold(-bytes, device);
+  } else if (kind == "evict_failed") {
+    ++device->evictions.failed;
+  } else if (kind == "restored") {
+    ++device->restores.done;
+    device->restores.bytes += event.bytes();
+    if (away_.erase(event.lease_id()) > 0) Hold(bytes, device);
+  } else if (kind == "restore_failed") {
+    ++device->restores.failed;
+  }
+}
+
+}  // namespace gmb::broker::metrics
