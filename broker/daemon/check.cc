@@ -18,6 +18,7 @@
 #include "broker/daemon/store_setup.h"
 #include "broker/daemon/tenant_setup.h"
 #include "broker/declared/conflict.h"
+#include "broker/http/listen.h"
 #include "device/devices.h"
 #include "device/hostpool/pool_mapping.h"
 #include "proto/amount_text.h"
@@ -190,6 +191,21 @@ bool DirectoriesCanBeUsed(const BrokerConfig& config) {
   return ok;
 }
 
+// A Unix socket's directory may be one that the start makes.
+bool HttpCanBeServed(const BrokerConfig& config) {
+  if (!config.http.has_value()) return true;
+  if (config.http->unix_path.empty()) {
+    const absl::StatusOr<HttpListener> listener = ListenForHttp(*config.http);
+    if (!listener.ok()) {
+      PrintProblem(listener.status());
+      return false;
+    }
+  }
+  std::printf("http: %s, %s\n", config.http->Text().c_str(),
+              config.http_token.empty() ? "without a token" : "with a token");
+  return true;
+}
+
 // What operators changed. False: a start would end here.
 bool TakeStored(const BrokerConfig& config, Declared* stored) {
   absl::StatusOr<Declared> read = ReadStored(config.state_dir);
@@ -245,6 +261,7 @@ bool Check(const BrokerConfig& config) {
   ok &= FilesCanBeOpened(config, *pools, tenants.size());
   ok &= GuaranteesFit(tenants, *pools);
   ok &= HostPoolFits(config.host_pool_bytes);
+  ok &= HttpCanBeServed(config);
   if (!ok) return false;
   std::puts("ok: the broker would start");
   return true;

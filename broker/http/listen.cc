@@ -19,6 +19,8 @@ namespace {
 
 constexpr mode_t kMode = 0660;
 constexpr int kBacklog = 16;
+// Of each connection, in the kernel: what a peer that never reads can hold.
+constexpr int kSendBytes = 128 << 10;
 
 absl::Status Failed(const HttpAddress& address) {
   return absl::ErrnoToStatus(
@@ -62,6 +64,9 @@ absl::StatusOr<HttpListener> ListenOnTcp(const HttpAddress& address) {
   const int on = 1;
   // A broker that starts again need not wait for its predecessor's connections.
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  // Connections inherit it.
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBytes,
+               sizeof(kSendBytes));
   if (storage.ss_family == AF_INET6)
     ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
   if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), size) != 0 ||

@@ -62,7 +62,7 @@ class Scraped(Broker):
 
     def __init__(self, programs, tmp_path, *arguments, http="127.0.0.1:0", tenants=None, **options):
         self.log = tmp_path / "gmbd.log"
-        super().__init__(programs, device="host", pool="128MiB", host_pool="64MiB",
+        super().__init__(programs, device="host", pool="128MiB", host_pool="128MiB",
                          tenants=tenants or TENANTS, log=self.log,
                          arguments=["--http", http, *arguments], **options)
 
@@ -128,14 +128,15 @@ def holders(broker):
 
 @pytest.fixture
 def loaded(broker, holders):
-    """Two idle processes of a, one of which b's guarantee takes the memory of."""
-    for _ in range(2):
-        holders("a", 32 * MIB, "--count", "1", "--idle")
-    wait_until(lambda: broker.fresh().sum("gmb_tenant_sessions", tenant="a", state="parked") == 2)
-    holders("b", 64 * MIB, "--wait", "30s")
-    holders("b", 32 * MIB, "--wait", "60s")  # above its guarantee: waits, or borrows
+    """Three idle processes of a; b's guarantee takes the memory of one or more."""
+    for running in (1, 2, 3):
+        holders("a", 32 * MIB, "--idle")
+        wait_until(lambda n=running: broker.fresh().sum(
+            "gmb_tenant_sessions", tenant="a", state="parked") == n)
+    holders("b", 64 * MIB, "--wait", "60s")
     holders("small", 16 * MIB)  # above its limit
     wait_until(lambda: broker.fresh().sum("gmb_requests_total", tenant="small",
                                           outcome="refused") == 1)
     wait_until(lambda: broker.fresh().sum("gmb_evictions_total", outcome="done") >= 1)
+    wait_until(lambda: broker.fresh().sum("gmb_requests_total", tenant="b", outcome="granted") == 1)
     return broker

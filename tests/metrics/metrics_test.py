@@ -72,23 +72,23 @@ def test_what_happened_is_counted(loaded):
     metrics = loaded.fresh()
     a = {"tenant": "a", "device_uuid": DEVICE}
     small = {"tenant": "small", "device_uuid": DEVICE}
-    assert metrics.of("gmb_requests_total", outcome="granted", **a) == 2
-    assert metrics.of("gmb_granted_bytes_total", **a) == 64 * MIB
+    assert metrics.of("gmb_requests_total", outcome="granted", **a) == 3
+    assert metrics.of("gmb_granted_bytes_total", **a) == 96 * MIB
     assert metrics.of("gmb_requests_total", outcome="refused", reason="TENANT_LIMIT", **small) == 1
-    assert metrics.of("gmb_request_wait_seconds_count", tenant="a") == 2
+    assert metrics.of("gmb_request_wait_seconds_count", tenant="a") == 3
     evictions = metrics.of("gmb_evictions_total", outcome="done", **a)
     assert evictions >= 1
     assert metrics.of("gmb_eviction_seconds_count", device_uuid=DEVICE) == evictions
     assert metrics.of("gmb_evicted_bytes_total", **a) == evictions * 32 * MIB
-    assert metrics.of("gmb_sessions_opened_total", tenant="a") == 2
+    assert metrics.of("gmb_sessions_opened_total", tenant="a") == 3
     assert metrics.sum("gmb_events_missed_total") == 0
-    # 32 MiB were there since, and no more than 64 MiB.
+    # Some were there since, and no more than all.
     first = metrics.of("gmb_tenant_resident_byte_seconds_total", **a)
     begun = time.monotonic()
     second = wait_until(
         lambda: (later := loaded.fresh().of("gmb_tenant_resident_byte_seconds_total", **a)) > first
         and later)
-    assert second - first <= (time.monotonic() - begun + 1) * 64 * MIB
+    assert second - first <= (time.monotonic() - begun + 1) * 96 * MIB
 
 
 def test_a_killed_client_leaves_its_memory_and_a_count(broker, holders):
@@ -105,7 +105,7 @@ def test_the_series_of_a_deleted_tenant_vanish(broker, holders):
     wait_until(lambda: broker.fresh().sum("gmb_requests_total", tenant="a") == 1)
     holder.kill()
     wait_until(lambda: broker.fresh().of("gmb_sessions") == 0)
-    assert broker.run("tenant", "delete", "a", "--yes").returncode == 0
+    assert broker.run("tenant", "delete", "a").returncode == 0
     wait_until(lambda: 'tenant="a"' not in broker.fresh().text)
     # One of the same name begins anew.
     assert broker.run("tenant", "set", "a", "--limit", "50%").returncode == 0
@@ -219,6 +219,10 @@ def test_what_cannot_be_served_is_refused_at_the_start(programs, tmp_path):
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         code, said = refusal(programs, tmp_path, "--http", where)
         assert code == 1 and where in said and "in use" in said
+        code, said = refusal(programs, tmp_path, "--http", where, "--check")
+        assert code == 1 and f"problem: cannot answer HTTP at {where}" in said
+    code, said = refusal(programs, tmp_path, "--http", where, "--check")
+    assert code == 0 and f"http: {where}, without a token" in said
 
 
 def test_a_unix_socket_serves_and_goes_with_the_broker(programs, tmp_path):

@@ -106,7 +106,7 @@ def test_every_rule_and_every_panel_works_on_a_real_scrape(loaded, tmp_path):
 
         # What is scraped is what the broker says.
         leased = prometheus.query('gmb_tenant_leased_bytes{tenant="a"}')
-        assert float(leased[0]["value"][1]) == 64 * MIB
+        assert float(leased[0]["value"][1]) == 96 * MIB
 
 
 def names_in(text):

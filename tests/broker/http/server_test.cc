@@ -111,7 +111,7 @@ TEST_F(HttpServerTest, RefusalsSayWhy) {
 }
 
 TEST_F(HttpServerTest, WhatIsNoHttpEndsItsOwnConnection) {
-  Start(std::chrono::seconds(60), 10);
+  Start(milliseconds(300), 10);
   const std::vector<std::string> all = {
       "\r\n\r\n\r\n", std::string(1000, '\0') + "\r\n\r\n", "GET\r\n\r\n",
       "GET /metrics HTTP/1.1\r\nHost\r\n\r\n",
