@@ -92,12 +92,13 @@ struct HttpServer::Callbacks {
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (info == nullptr) return;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-      self->deadlines_[info->connect_fd] =
-          std::chrono::steady_clock::now() + self->options_.time_for_all;
+      self->connections_[info->connect_fd] = {
+          .deadline =
+              std::chrono::steady_clock::now() + self->options_.time_for_all};
     } else {
-      self->deadlines_.erase(info->connect_fd);
+      self->connections_.erase(info->connect_fd);
     }
-    self->counts_->connections = self->deadlines_.size();
+    self->counts_->connections = self->connections_.size();
   }
 };
 
@@ -146,32 +147,34 @@ HttpServer::~HttpServer() {
   if (thread_.joinable()) thread_.join();
 }
 
-int HttpServer::WaitMilliseconds() const {
-  if (deadlines_.empty()) return -1;
-  Time first = Time::max();
-  for (const auto& [fd, deadline] : deadlines_)
-    first = std::min(first, deadline);
-  const auto left =
-      std::chrono::ceil<milliseconds>(first - std::chrono::steady_clock::now());
+// Below 0: as long as nothing happens.
+milliseconds HttpServer::TimeToWait() const {
+  milliseconds wait{-1};
+  const auto at_most = [&wait](milliseconds time) {
+    if (wait.count() < 0 || time < wait) wait = std::max(time, milliseconds{0});
+  };
+  const Time now = std::chrono::steady_clock::now();
+  for (const auto& [fd, connection] : connections_) {
+    at_most(connection.hung_up_on
+                ? kAfterNothing
+                : std::chrono::ceil<milliseconds>(connection.deadline - now));
+  }
   MHD_UNSIGNED_LONG_LONG library = 0;
-  int wait = static_cast<int>(std::max<int64_t>(0, left.count()));
   if (MHD_get_timeout(daemon_.get(), &library) == MHD_YES)
-    wait = static_cast<int>(
-        std::min<MHD_UNSIGNED_LONG_LONG>(static_cast<unsigned>(wait), library));
+    at_most(milliseconds{std::min<MHD_UNSIGNED_LONG_LONG>(library, 1000)});
   return wait;
 }
 
 // What the kernel still has for them is dropped: nobody waits for it.
 void HttpServer::HangUpOnOverdue() {
   const Time now = std::chrono::steady_clock::now();
-  for (auto& [fd, deadline] : deadlines_) {
-    if (deadline > now) continue;
+  for (auto& [fd, connection] : connections_) {
+    if (connection.hung_up_on || connection.deadline > now) continue;
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     ::shutdown(fd, SHUT_RDWR);
+    connection.hung_up_on = true;
     ++counts_->hung_up_on;
-    // The library sees the end and closes it; once more should it not.
-    deadline = now + options_.time_for_all;
   }
 }
 
@@ -181,12 +184,15 @@ void HttpServer::Run() {
   std::array<pollfd, 2> fds{pollfd{wakeup_.fd(), POLLIN, 0},
                             pollfd{info->epoll_fd, POLLIN, 0}};
   while (!stopping_) {
-    ::poll(fds.data(), fds.size(), WaitMilliseconds());
+    ::poll(fds.data(), fds.size(), static_cast<int>(TimeToWait().count()));
     if (stopping_) break;
     const uint64_t answered = counts_->answered;
+    const size_t open = connections_.size();
     HangUpOnOverdue();
     MHD_run(daemon_.get());
-    if (deadlines_.empty() && counts_->answered == answered)
+    // The library listens again, after there were too many, in its next run.
+    if (connections_.size() < open) MHD_run(daemon_.get());
+    if (connections_.empty() && counts_->answered == answered)
       ::poll(fds.data(), 1, static_cast<int>(kAfterNothing.count()));
   }
 }

@@ -69,7 +69,7 @@ class HttpServer {
   HttpServer(HttpListener listener, Options options, Handler handler,
              HttpCounts* counts, ipc::Wakeup wakeup);
   void Run();
-  int WaitMilliseconds() const;
+  std::chrono::milliseconds TimeToWait() const;
   void HangUpOnOverdue();
   int Answer(MHD_Connection* connection, HttpRequest request);
 
@@ -83,8 +83,12 @@ class HttpServer {
   struct Stop {
     void operator()(MHD_Daemon* daemon) const;
   };
+  struct Connection {
+    Time deadline;
+    bool hung_up_on = false;  // the library is still to see it
+  };
   // The server's thread's, once it runs.
-  std::map<int, Time> deadlines_;  // of open connections, by their fds
+  std::map<int, Connection> connections_;  // by their fds
   std::unique_ptr<MHD_Daemon, Stop> daemon_;
   std::thread thread_;
 };
