@@ -374,6 +374,29 @@ TEST_F(ConfigOnDisk, ATokenForTwoTenantsIsRefusedAndOneForAllEyesIsWarnedOf) {
               HasSubstr("the same token"));
 }
 
+TEST_F(ConfigOnDisk, HttpIsForThisMachineUnlessThereIsAToken) {
+  const std::string token = Write("token", "0123456789abcdef-secret\n");
+  const std::string local =
+      Write("local.yaml", "devices: [\"host:1GiB\"]\nhttp: 127.0.0.1:9469\n");
+  EXPECT_EQ(Load({"--config", local.c_str()}).http->Text(), "127.0.0.1:9469");
+  EXPECT_FALSE(
+      Load({"--config", local.c_str(), "--http", "off"}).http.has_value());
+  EXPECT_FALSE(Load({"--device", "host:1GiB"}).http.has_value());
+  EXPECT_THAT(LoadError({"--config", local.c_str(), "--http", "0.0.0.0:1"}),
+              HasSubstr("set http_token_file"));
+  EXPECT_EQ(Load({"--config", local.c_str(), "--http", "0.0.0.0:1",
+                  "--http-token-file", token.c_str()})
+                .http_token,
+            "0123456789abcdef-secret");
+  EXPECT_THAT(LoadError({"--config", local.c_str(), "--http-token-file", "t"}),
+              HasSubstr("in full"));
+  Write("token", "short-secret");
+  EXPECT_THAT(
+      LoadError(
+          {"--config", local.c_str(), "--http-token-file", token.c_str()}),
+      AllOf(HasSubstr("16 to 256 bytes"), Not(HasSubstr("short-secret"))));
+}
+
 TEST_F(ConfigOnDisk, AFlagThatWinsOverTheFileSaysSo) {
   const std::string file = Write(
       "gmb.yaml", "devices: [\"host:1GiB\"]\nmax_sessions: 9\npause: false\n");

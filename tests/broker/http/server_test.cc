@@ -47,6 +47,10 @@ class HttpServerTest : public ::testing::Test {
 
   base::UniqueFd Connect(int receive_bytes = 0) const {
     base::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    // A test whose answer never comes fails.
+    const timeval patience{.tv_sec = 30, .tv_usec = 0};
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience,
+                 sizeof(patience));
     if (receive_bytes > 0)
       ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes,
                    sizeof(receive_bytes));
