@@ -80,8 +80,8 @@ struct HttpServer::Callbacks {
         .method = method, .path = url, .host = {}, .authorization = {}};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, &OnHeader,
                                 &request);
-    const int queued = static_cast<HttpServer*>(server)->Answer(
-        connection, std::move(request));
+    const int queued =
+        static_cast<HttpServer*>(server)->Answer(connection, request);
     return queued == MHD_YES ? MHD_YES : MHD_NO;
   }
 
@@ -197,7 +197,7 @@ void HttpServer::Run() {
   }
 }
 
-int HttpServer::Answer(MHD_Connection* connection, HttpRequest request) {
+int HttpServer::Answer(MHD_Connection* connection, const HttpRequest& request) {
   const HttpVerdict verdict = Judge(request, options_.policy);
   ++counts_->answered;
   if (verdict.status != 200) ++counts_->refused;

@@ -71,7 +71,7 @@ class HttpServer {
   void Run();
   std::chrono::milliseconds TimeToWait() const;
   void HangUpOnOverdue();
-  int Answer(MHD_Connection* connection, HttpRequest request);
+  int Answer(MHD_Connection* connection, const HttpRequest& request);
 
   HttpListener listener_;
   const Options options_;

@@ -77,7 +77,7 @@ class EventCounts {
   [[nodiscard]] Counts Get() const;
 
  private:
-  void Add(const v1::Event& event);
+  void Add(const v1::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddToDevice(const v1::Event& event, TenantCounts* tenant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddToTenant(const v1::Event& event, TenantCounts* tenant)

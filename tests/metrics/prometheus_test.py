@@ -44,7 +44,15 @@ class Prometheus:
     def __enter__(self):
         self._url = "http://" + wait_until(lambda: re.search(
             r'msg="Listening on" address=(\S+)', self._log.read_text(errors="replace")))[1]
+        wait_until(self._is_ready)
         return self
+
+    def _is_ready(self):
+        try:
+            with urllib.request.urlopen(self._url + "/-/ready", timeout=60) as answer:
+                return answer.status == 200
+        except urllib.error.HTTPError:
+            return False  # it answers 503 while it starts
 
     def __exit__(self, *_):
         self._process.send_signal(signal.SIGTERM)
