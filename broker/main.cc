@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -17,38 +18,46 @@ namespace {
 // docs/operations.md explains them.
 enum ExitCode { kStopped = 0, kFailed = 1, kUsage = 2, kStoppedAtOnce = 3 };
 
-// The signals that stop a broker, taken by the main thread alone.
-class StopSignals {
+// The signals that a broker obeys, taken by the main thread alone: those that
+// stop it, and SIGHUP. (A lost terminal is no reason to stop: the file is read
+// again, and nothing has changed in it.)
+class Signals {
  public:
   // Before the first thread starts, so that all of them inherit the mask.
-  StopSignals() {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGTERM);
-    sigaddset(&set_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  Signals() {
+    sigemptyset(&stop_);
+    sigaddset(&stop_, SIGTERM);
+    sigaddset(&stop_, SIGINT);
+    all_ = stop_;
+    sigaddset(&all_, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &all_, nullptr);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);  // a lost terminal is no reason to stop
   }
 
-  void Wait() {
-    int number = 0;
-    while (sigwait(&set_, &number) != 0) {
+  // Returns at one that stops it.
+  void Wait(const std::function<void()>& reload) {
+    for (;;) {
+      int number = 0;
+      if (sigwait(&all_, &number) != 0) continue;
+      if (number != SIGHUP) return;
+      reload();
     }
   }
-  // False when none came in time.
+  // For one that stops it. False when none came in time.
   bool WaitFor(absl::Duration duration) {
     const timespec timeout = absl::ToTimespec(duration);
-    return sigtimedwait(&set_, nullptr, &timeout) > 0;
+    return sigtimedwait(&stop_, nullptr, &timeout) > 0;
   }
 
  private:
-  sigset_t set_;
+  sigset_t stop_;
+  sigset_t all_;
 };
 
 // Until the last tenant's session has ended, the deadline, or a second signal.
-ExitCode Drain(Daemon* daemon, absl::Duration deadline, StopSignals* signals) {
+ExitCode Drain(Daemon* daemon, Signals* signals) {
   daemon->BeginDrain();
-  const absl::Time end = absl::Now() + deadline;
+  const absl::Time end = absl::Now() + daemon->drain_deadline();
   while (!daemon->IsEmpty()) {
     if (absl::Now() >= end) {
       LogEvent(LogLevel::kWarning, "drain_deadline",
@@ -83,17 +92,16 @@ int Main(int argc, char** argv) {
   for (const std::string& warning : config->warnings) {
     LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
   }
-  StopSignals signals;
-  const absl::Duration drain_deadline = config->drain_deadline;
+  Signals signals;
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
-      Daemon::Start(*std::move(config));
+      Daemon::Start(*std::move(config), flags);
   if (!daemon.ok()) {
     LogEvent(LogLevel::kError, "cannot_start",
              {{"message", std::string(daemon.status().message())}});
     return kFailed;
   }
-  signals.Wait();
-  const ExitCode code = Drain(daemon->get(), drain_deadline, &signals);
+  signals.Wait([&] { (*daemon)->Reload(); });
+  const ExitCode code = Drain(daemon->get(), &signals);
   daemon->reset();
   LogEvent(LogLevel::kInfo, "stopped");
   return code;

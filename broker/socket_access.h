@@ -12,6 +12,8 @@ struct SocketAccess {
   std::optional<uid_t> owner = std::nullopt;  // none: the broker's own user
   std::optional<gid_t> group = std::nullopt;
   mode_t mode = 0700;
+
+  friend bool operator==(const SocketAccess&, const SocketAccess&) = default;
 };
 
 }  // namespace gmb::broker

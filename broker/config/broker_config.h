@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -29,12 +30,16 @@ struct DeviceConfig {
   std::optional<quota::Amount> pool;
   std::optional<uint64_t> headroom_bytes;
   std::optional<uint64_t> float_bytes;
+
+  friend bool operator==(const DeviceConfig&, const DeviceConfig&) = default;
 };
 
 struct TenantConfig {
   // Its device_quotas are keyed by DeviceConfig::name or by UUID.
   TenantPolicy policy;
   SocketAccess socket;
+
+  friend bool operator==(const TenantConfig&, const TenantConfig&) = default;
 };
 
 // All that a broker is told at its start, checked as far as that goes without
@@ -79,11 +84,17 @@ struct BrokerConfig {
 
   absl::Duration reuse_for = absl::Seconds(5);
   absl::Duration drain_deadline = absl::Seconds(30);
+  // So much a reload of the file may take from processes, in all.
+  uint64_t reload_may_reclaim_bytes = 0;
   LogOptions log;
 
   // The names of the settings that the file gives, "devices" among them.
   std::set<std::string> in_file;
+  // The settings that file or flags give, by name, as they were written.
+  std::map<std::string, std::string> given;
   std::vector<std::string> warnings;  // to be logged
+
+  friend bool operator==(const BrokerConfig&, const BrokerConfig&) = default;
 };
 
 }  // namespace gmb::broker

@@ -29,6 +29,7 @@ void ApplyFlags(const Flags& flags, BrokerConfig* config, Errors* errors) {
   for (const Setting& setting : Settings()) {
     const auto given = flags.settings.find(setting.name);
     if (given == flags.settings.end()) continue;
+    config->given[setting.name] = given->second;
     const absl::Status applied = setting.apply(given->second, config);
     if (!applied.ok())
       errors->push_back(absl::StrCat(setting.Flag(), ": ", applied.message()));

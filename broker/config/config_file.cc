@@ -71,6 +71,7 @@ void ReadRoot(const YAML::Node& root, const std::string& directory,
     const std::optional<std::string> text = map.TakeText(setting.name);
     if (!text.has_value()) continue;
     config->in_file.insert(setting.name);
+    config->given[setting.name] = *text;
     const absl::Status applied = setting.apply(*text, config);
     if (!applied.ok()) map.AddError(setting.name, applied.message());
   }

@@ -28,7 +28,8 @@ Examples:
 
 Tenants are in the file, or set live: gmb tenant set a --guarantee 25% --limit 60GiB
 Sizes: 512MiB, 1.5GiB, 2GB; shares: 25%, max. A flag wins over the file.
-SIGTERM drains, a second one stops at once. Exit codes: 0 stopped in order,
+SIGTERM drains, a second one stops at once. SIGHUP reads the file and the token
+files again: tenants change live, and the log says what needs a restart. Exit codes: 0 stopped in order,
 1 could not start, 2 mistake in the flags or the file, 3 stopped at once.)";
 
 // Both ways, as what the file says can be either.

@@ -206,6 +206,14 @@ constexpr Setting kSettings[] = {
      [](Text t, Config* c) {
        return Put(ParseTime(t, absl::Hours(1)), &c->drain_deadline);
      }},
+    {"reload_may_reclaim", "SIZE", "0",
+     "bytes that a reload of the file (SIGHUP) may take from processes, in "
+     "all; "
+     "what would take more waits",
+     false,
+     [](Text t, Config* c) {
+       return Put(ParseSize(t), &c->reload_may_reclaim_bytes);
+     }},
     {"log_format", "FORMAT", "text",
      "text or json; one line an event, to standard error", false, PutLogFormat},
     {"log_level", "LEVEL", "info", "debug, info, warning or error", false,

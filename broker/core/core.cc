@@ -227,6 +227,12 @@ absl::StatusOr<std::vector<v1::Change>> Core::SetTenant(
   return machine_.operators().SetTenant(policy, in.turn());
 }
 
+absl::StatusOr<std::vector<HeldBack>> Core::ApplyFile(
+    const FileChange& change) {
+  Entered in(this);
+  return machine_.operators().ApplyFile(change, in.turn());
+}
+
 absl::Status Core::CheckDeleteTenant(absl::string_view name) const {
   base::MutexLock lock(&mu_);
   return machine_.operators().CheckDeleteTenant(name);

@@ -26,6 +26,7 @@
 #include "broker/core/pool_options.h"
 #include "broker/core/stream_sink.h"
 #include "broker/machine/departure.h"
+#include "broker/machine/file_change.h"
 #include "broker/machine/machine.h"
 #include "broker/machine/peer.h"
 #include "broker/machine/standing_demand.h"
@@ -94,6 +95,9 @@ class Core {
   absl::Status CheckTenant(const TenantPolicy& policy) const;
   std::vector<v1::Change> Preview(const TenantPolicy& policy) const;
   absl::StatusOr<std::vector<v1::Change>> SetTenant(const TenantPolicy& policy);
+  // All of it in one turn, or nothing: then the error says of whom it is. What
+  // was held back is returned. Seeing off those that leave is the caller's.
+  absl::StatusOr<std::vector<HeldBack>> ApplyFile(const FileChange& change);
   absl::Status CheckDeleteTenant(absl::string_view name) const;
   absl::Status DeleteTenant(absl::string_view name);
   // Sees a tenant's sessions off. Unless that is refused, `done` is called

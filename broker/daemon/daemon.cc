@@ -25,15 +25,18 @@ constexpr mode_t kSocketMode = 0666;  // the directories are what is guarded
 
 }  // namespace
 
-Daemon::Daemon(BrokerConfig config, SocketDirectory sockets)
-    : config_(std::move(config)), sockets_(std::move(sockets)) {}
+Daemon::Daemon(BrokerConfig config, Flags flags, SocketDirectory sockets)
+    : config_(std::move(config)),
+      flags_(std::move(flags)),
+      sockets_(std::move(sockets)) {}
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
+                                                      const Flags& flags) {
   GMB_ASSIGN_OR_RETURN(
       SocketDirectory sockets,
       SocketDirectory::Open(config.socket_dir, config.admin_group));
   std::unique_ptr<Daemon> daemon(
-      new Daemon(std::move(config), std::move(sockets)));
+      new Daemon(std::move(config), flags, std::move(sockets)));
   for (auto step :
        {&Daemon::OpenStore, &Daemon::SetUpCore, &Daemon::StartServers}) {
     GMB_RETURN_IF_ERROR((daemon.get()->*step)());
@@ -60,8 +63,8 @@ absl::Status Daemon::SetUpCore() {
   GMB_ASSIGN_OR_RETURN(std::vector<PreparedPool> pools,
                        PreparePools(config_, InForce(before).pool_targets,
                                     &keeper_, &slab_ids_, FilePools(before)));
-  const std::map<std::string, std::string> uuids = UuidsOf(pools);
-  const Declared declared = StartingState(before, config_, uuids);
+  uuids_ = UuidsOf(pools);
+  const Declared declared = StartingState(before, config_, uuids_);
   GMB_RETURN_IF_ERROR(CheckConflicts(declared));
   stored_ = InForce(declared);
   GMB_ASSIGN_OR_RETURN(host_pool_, OpenHostPool(config_));
@@ -105,7 +108,7 @@ absl::Status Daemon::SetUpCore() {
     GMB_RETURN_IF_ERROR(core_->AddPool(std::move(pool.options)));
   }
   const std::vector<StartingTenant> tenants =
-      MergeTenants(config_.tenants, declared, uuids);
+      MergeTenants(config_.tenants, declared, uuids_);
   std::set<std::string> names;
   for (const StartingTenant& tenant : tenants) {
     names.insert(tenant.config.policy.name);
@@ -170,6 +173,10 @@ absl::Status Daemon::StartServers() {
           .close =
               [this](const std::string& tenant) { return CloseDoor(tenant); }},
       FindDropped(stored_, *core_), [this] { return collector_->Text(); });
+  reloader_ = std::make_unique<Reloader>(
+      flags_, config_, uuids_,
+      Reloader::Deps{core_.get(), store_.get(), &events_, &clock_,
+                     admin_service_.get(), DoorsOfFile()});
   GMB_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcServer> grpc,
       GrpcServer::Start(
@@ -209,13 +216,16 @@ absl::Status Daemon::ListenForEverybody() {
 absl::Status Daemon::ListenForTenantsAtStart() {
   for (const auto& [tenant, access] : access_) {
     GMB_RETURN_IF_ERROR(MakeTenantDirectory(tenant));
-    if (absl::Status listening = ListenForTenant(tenant); !listening.ok()) {
-      LogEvent(
-          LogLevel::kWarning, "tenant_directory",
-          {{"tenant", tenant}, {"message", std::string(listening.message())}});
-    }
+    ListenOrWarn(tenant);
   }
   return absl::OkStatus();
+}
+
+void Daemon::ListenOrWarn(const std::string& tenant) {
+  const absl::Status listening = ListenForTenant(tenant);
+  if (listening.ok()) return;
+  LogEvent(LogLevel::kWarning, "tenant_directory",
+           {{"tenant", tenant}, {"message", listening.message()}});
 }
 
 absl::Status Daemon::MakeTenantDirectory(const std::string& tenant) {
@@ -257,13 +267,50 @@ absl::Status Daemon::CloseDoor(const std::string& tenant) {
   return closed;
 }
 
+FileDoors Daemon::DoorsOfFile() {
+  return {.open =
+              [this](const std::string& tenant, const SocketAccess& access) {
+                return OpenDoorAs(tenant, access);
+              },
+          .set_access =
+              [this](const std::string& tenant, const SocketAccess& access) {
+                return SetAccess(tenant, access);
+              },
+          .close =
+              [this](const std::string& tenant) {
+                access_.erase(tenant);
+                return CloseDoor(tenant);
+              }};
+}
+
+absl::Status Daemon::OpenDoorAs(const std::string& tenant,
+                                const SocketAccess& access) {
+  access_[tenant] = access;
+  GMB_RETURN_IF_ERROR(MakeTenantDirectory(tenant));
+  ListenOrWarn(tenant);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SocketAccess> Daemon::SetAccess(const std::string& tenant,
+                                               const SocketAccess& access) {
+  const SocketAccess before = std::exchange(access_[tenant], access);
+  if (before == access) return before;
+  absl::Status made = MakeTenantDirectory(tenant);
+  if (made.ok()) return before;
+  access_[tenant] = before;
+  return absl::Status(made.code(),
+                      absl::StrCat("tenant ", tenant, ": ", made.message()));
+}
+
 void Daemon::BeginDrain() {
   if (grpc_ != nullptr) grpc_->SetServing(false);
-  core_->BeginDrain(config_.drain_deadline);
+  core_->BeginDrain(drain_deadline());
 }
 
 Daemon::~Daemon() {
-  // First: that sessions end now is no tenant's departure.
+  // First: no file is read any more.
+  if (reloader_ != nullptr) reloader_->Stop();
+  // Then: that sessions end now is no tenant's departure.
   if (core_ != nullptr) core_->RefuseWaiting();
   http_.reset();
   handles_.reset();  // ends every session; their streams finish

@@ -18,6 +18,7 @@
 #include "broker/daemon/event_log.h"
 #include "broker/daemon/pool_setup.h"
 #include "broker/daemon/refusal_log.h"
+#include "broker/daemon/reload.h"
 #include "broker/doors/admission.h"
 #include "broker/gateway/gateway.h"
 #include "broker/http/server.h"
@@ -41,18 +42,25 @@ namespace gmb::broker {
 // which ends the sessions, then the servers, then the core and its devices.
 class Daemon {
  public:
-  // Serves when it returns. `config` as LoadConfig gave it.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(BrokerConfig config);
+  // Serves when it returns. `config` as LoadConfig gave it for the flags.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(BrokerConfig config,
+                                                       const Flags& flags);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
+  // Has the configuration file and the token files read again, soon.
+  void Reload() { reloader_->Reload(); }
+
   void BeginDrain();
+  [[nodiscard]] absl::Duration drain_deadline() const {
+    return reloader_->drain_deadline();
+  }
   // Whether no tenant has a session left.
   [[nodiscard]] bool IsEmpty() const { return core_->TenantSessions() == 0; }
 
  private:
-  Daemon(BrokerConfig config, SocketDirectory sockets);
+  Daemon(BrokerConfig config, Flags flags, SocketDirectory sockets);
 
   absl::Status OpenStore();
   absl::Status SetUpCore();
@@ -65,16 +73,25 @@ class Daemon {
   absl::Status ListenForTenantsAtStart();
   absl::Status MakeTenantDirectory(const std::string& tenant);
   absl::Status ListenForTenant(const std::string& tenant);
+  void ListenOrWarn(const std::string& tenant);
   absl::Status OpenDoor(const std::string& tenant);
   absl::Status CloseDoor(const std::string& tenant);
+  FileDoors DoorsOfFile();
+  absl::Status OpenDoorAs(const std::string& tenant,
+                          const SocketAccess& access);
+  absl::StatusOr<SocketAccess> SetAccess(const std::string& tenant,
+                                         const SocketAccess& access);
 
-  BrokerConfig config_;
+  const BrokerConfig config_;
+  const Flags flags_;
+  std::map<std::string, std::string> uuids_;  // constant after the start
   // Before all that close peers' sockets.
   std::unique_ptr<ipc::FdDisposer> disposer_;
   Admission admission_;
   base::Mutex sockets_mu_;  // never together with another lock
   SocketDirectory sockets_ ABSL_GUARDED_BY(sockets_mu_);
-  std::map<std::string, SocketAccess> access_;  // constant after the start
+  // After the start, the operators' thread's.
+  std::map<std::string, SocketAccess> access_;
   std::optional<InstanceLock> state_lock_;
   StoredState stored_;
 
@@ -95,6 +112,7 @@ class Daemon {
   std::unique_ptr<GrpcConnections> grpc_connections_;
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<CallAuthenticator> calls_;
+  std::unique_ptr<Reloader> reloader_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<metrics::StateDisk> state_disk_;
   std::unique_ptr<metrics::Collector> collector_;

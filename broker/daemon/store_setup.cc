@@ -14,20 +14,9 @@
 namespace gmb::broker {
 namespace {
 
-// By whom, as far as a start can know.
-AuditRecord RecordOf(const std::string& action, const std::string& detail) {
-  AuditRecord record;
-  record.at = absl::Now();
-  record.operator_name =
-      absl::StrCat("uid ", ::getuid(), ", pid ", ::getpid(), " (gmbd)");
-  record.action = action;
-  record.detail = detail;
-  return record;
-}
-
 absl::Status AuditStart(QuotaStore* store, const std::string& action,
                         const std::string& detail) {
-  return store->Audit(RecordOf(action, detail),
+  return store->Audit(RecordOfBroker(action, detail),
                       [] { return absl::OkStatus(); });
 }
 
@@ -46,6 +35,17 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> BeginAnew(
 }
 
 }  // namespace
+
+AuditRecord RecordOfBroker(const std::string& action,
+                           const std::string& detail) {
+  AuditRecord record;
+  record.at = absl::Now();
+  record.operator_name =
+      absl::StrCat("uid ", ::getuid(), ", pid ", ::getpid(), " (gmbd)");
+  record.action = action;
+  record.detail = detail;
+  return record;
+}
 
 absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
     const std::string& state_dir, bool fresh_state) {
@@ -81,7 +81,7 @@ void StoreFile(const Declared& before, const Declared& after,
   AuditRecord audit;
   if (!changes.empty()) {
     LogEvent(LogLevel::kInfo, "file_applied", {{"message", changes}});
-    audit = RecordOf("apply_file", changes);
+    audit = RecordOfBroker("apply_file", changes);
   }
   // The log says so where it cannot be written.
   if (!store->PutDeclared(after, audit).ok()) store->HoldDeclared(after);

@@ -12,6 +12,10 @@
 
 namespace gmb::broker {
 
+// Of something that the broker does by itself, now, as its own user.
+[[nodiscard]] AuditRecord RecordOfBroker(const std::string& action,
+                                         const std::string& detail);
+
 // Opens operators' changes, for a start. With `fresh_state` a damaged database
 // is set aside and a new one begun. The log and the audit log say so, and also
 // when the database was found empty. Errors are QuotaStore's.
@@ -24,8 +28,8 @@ namespace gmb::broker {
     const Declared& before, const BrokerConfig& config,
     const std::map<std::string, std::string>& uuids);
 
-// Stores the file that a start has taken over, if it changed anything. Where
-// the disk does not take it, it holds without.
+// Stores the file that a start, or a reload, has taken over, if it changed
+// anything. Where the disk does not take it, it holds without.
 void StoreFile(const Declared& before, const Declared& after,
                QuotaStore* store);
 

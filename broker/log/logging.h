@@ -17,6 +17,8 @@ namespace gmb::broker {
 struct LogOptions {
   LogFormat format = LogFormat::kText;
   LogLevel level = LogLevel::kInfo;  // what is below it is not written
+
+  friend bool operator==(const LogOptions&, const LogOptions&) = default;
 };
 
 // Before the first thread is started. Without it, text at level info.

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "broker/machine/departure.h"
+#include "broker/machine/file_change.h"
 #include "broker/machine/host_desk.h"
 #include "broker/machine/index_keeper.h"
 #include "broker/machine/pool_keeper.h"
@@ -27,8 +28,9 @@
 
 namespace gmb::broker {
 
-// The changes that operators make: tenants and pools (tenants.cc), tenants on
-// their way out, and the broker's own end (departures.cc).
+// The changes that operators make: tenants and pools (tenants.cc), a whole file
+// (file_changes.cc), tenants on their way out, and the broker's own end
+// (departures.cc).
 // tenant_checks.cc says whether a change of a tenant can be made.
 // See Core for what each does.
 class OperatorDesk {
@@ -66,6 +68,8 @@ class OperatorDesk {
       const TenantPolicy& policy) const;
   [[nodiscard]] absl::StatusOr<std::vector<v1::Change>> SetTenant(
       const TenantPolicy& policy, Turn& turn);
+  [[nodiscard]] absl::StatusOr<std::vector<HeldBack>> ApplyFile(
+      const FileChange& change, Turn& turn);
   [[nodiscard]] absl::Status CheckDeleteTenant(absl::string_view name) const;
   [[nodiscard]] absl::Status DeleteTenant(absl::string_view name, Turn& turn);
   [[nodiscard]] absl::Status StartDeparture(absl::string_view name,
@@ -102,6 +106,8 @@ class OperatorDesk {
   // that come to nothing fit: stored ones of earlier brokers must not keep
   // this one from its start.
   [[nodiscard]] absl::Status CheckFits(const TenantPolicy& policy) const;
+  // Tenants that fit, all of them at once.
+  void Put(const std::vector<TenantPolicy>& tenants, Turn& turn);
   void SeeOff(const Tenant& tenant, quota::Nanoseconds wait, Turn& turn);
   bool KillSessions(const Tenant& tenant, Turn& turn);
 

@@ -4,7 +4,7 @@
 
 #include "broker/machine/operator_desk.h"
 #include "broker/machine/refusals.h"
-#include "broker/tenant_name.h"
+#include "broker/machine/tenant_fit.h"
 #include "device/hostpool/host_extent.h"
 #include "proto/error_status.h"
 
@@ -69,18 +69,8 @@ absl::Status OperatorDesk::CheckTenant(const TenantPolicy& policy) const {
 }
 
 absl::Status OperatorDesk::CheckFits(const TenantPolicy& policy) const {
-  if (!IsValidTenantName(policy.name)) {
-    return proto::MakeError(v1::BAD_REQUEST, kTenantNameRule,
-                            {.field = "name"});
-  }
-  if (policy.max_handles == 0 || policy.max_sessions == 0) {
-    return proto::MakeError(
-        v1::BAD_REQUEST, "max_handles and max_sessions are at least 1",
-        {.field = policy.max_handles == 0 ? "max_handles" : "max_sessions"});
-  }
-  for (const auto& [device, quota] : policy.device_quotas) {
-    if (state_.FindPool(device) == nullptr) return NoSuchDevice(device);
-  }
+  if (absl::Status alone = CheckAlone(state_, policy); !alone.ok())
+    return alone;
   const Tenant* known = state_.tenants->Find(policy.name);
   const quota::TenantId id =
       known != nullptr ? known->id : state_.tenants->next_id();
@@ -101,16 +91,7 @@ std::vector<v1::Change> OperatorDesk::Preview(
     v1::Change& change = changes.emplace_back();
     change.set_device(pool->uuid());
     if (known == nullptr) continue;
-    const quota::PoolView view = *state_.engine->Pool(pool_id);
-    const quota::TenantPoolView has =
-        *state_.engine->TenantPool(known->id, pool_id);
-    const uint64_t limit =
-        policy.QuotaOn(pool->uuid())
-            .limit.Resolve(view.target_bytes, view.granularity_bytes);
-    const uint64_t held = has.leased_bytes - has.evicted_bytes;
-    const uint64_t above = held - std::min(held, limit);
-    // What is above the limit that it has now is being taken already.
-    change.set_takes_bytes(above - std::min(above, has.over_limit_bytes));
+    change.set_takes_bytes(TakesBytes(state_, *known, policy, *pool));
   }
   return changes;
 }

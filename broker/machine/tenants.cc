@@ -24,31 +24,71 @@ v1::Change ChangeOf(const State& state, quota::TenantId tenant,
   return change;
 }
 
+// Those whose guarantees fall come first, so that all of it fits at each step.
+std::vector<quota::TenantId> ByGrowth(const State& state, const Pool& pool,
+                                      const std::vector<quota::TenantId>& ids) {
+  const quota::PoolView view = *state.engine->Pool(pool.id);
+  std::vector<std::pair<int64_t, quota::TenantId>> steps;
+  for (const quota::TenantId id : ids) {
+    const auto now = state.engine->TenantPool(id, pool.id);
+    const uint64_t before =
+        now.has_value() ? now->requested_guarantee_bytes : 0;
+    const uint64_t after =
+        state.TenantAt(id)
+            .policy.QuotaOn(pool.uuid())
+            .guarantee.Resolve(view.target_bytes, view.granularity_bytes);
+    steps.emplace_back(
+        static_cast<int64_t>(after) - static_cast<int64_t>(before), id);
+  }
+  std::sort(steps.begin(), steps.end());
+  std::vector<quota::TenantId> sorted;
+  sorted.reserve(steps.size());
+  for (const auto& [growth, id] : steps) sorted.push_back(id);
+  return sorted;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<v1::Change>> OperatorDesk::SetTenant(
     const TenantPolicy& policy, Turn& turn) {
-  if (absl::Status checked = CheckFits(policy); !checked.ok()) return checked;
-  std::vector<v1::Change> changes;
-  const bool known = state_.tenants->Find(policy.name) != nullptr;
-  const quota::TenantId id = state_.tenants.Edit({}).Set(policy).id;
-  turn.Publish(
-      NewEvent(state_, known ? "tenant_changed" : "tenant_created", id));
-  host_.SetLimit(
-      id, policy.reclaim.host_limit.Resolve(state_.host_books->capacity_bytes(),
-                                            device::kHostPoolGranularityBytes));
-  quota_.Tell(quota::TenantSet{id, policy.max_handles}, turn);
-  for (const auto& [pool_id, pool] : *state_.pools) {
-    quota_.Tell(quota::QuotaSet{pool_id, id, policy.QuotaOn(pool->uuid())},
-                turn);
-    changes.push_back(ChangeOf(state_, id, *pool));
-    reclaimer_.AddStanding({.cause = quota::Cause::kOverLimit,
-                            .tenant = id,
-                            .pool = pool_id,
-                            .look = {}},
-                           turn);
+  const Tenant* const known = state_.tenants->Find(policy.name);
+  if (known == nullptr || known->policy != policy) {
+    if (absl::Status checked = CheckFits(policy); !checked.ok()) return checked;
+    Put({policy}, turn);
   }
+  std::vector<v1::Change> changes;
+  const quota::TenantId id = state_.tenants->Find(policy.name)->id;
+  for (const auto& [pool_id, pool] : *state_.pools)
+    changes.push_back(ChangeOf(state_, id, *pool));
   return changes;
+}
+
+void OperatorDesk::Put(const std::vector<TenantPolicy>& tenants, Turn& turn) {
+  std::vector<quota::TenantId> ids;
+  for (const TenantPolicy& policy : tenants) {
+    const bool known = state_.tenants->Find(policy.name) != nullptr;
+    const quota::TenantId id =
+        ids.emplace_back(state_.tenants.Edit({}).Set(policy).id);
+    turn.Publish(
+        NewEvent(state_, known ? "tenant_changed" : "tenant_created", id));
+    host_.SetLimit(id, policy.reclaim.host_limit.Resolve(
+                           state_.host_books->capacity_bytes(),
+                           device::kHostPoolGranularityBytes));
+    quota_.Tell(quota::TenantSet{id, policy.max_handles}, turn);
+  }
+  for (const auto& [pool_id, pool] : *state_.pools) {
+    for (const quota::TenantId id : ByGrowth(state_, *pool, ids)) {
+      quota_.Tell(
+          quota::QuotaSet{pool_id, id,
+                          state_.TenantAt(id).policy.QuotaOn(pool->uuid())},
+          turn);
+      reclaimer_.AddStanding({.cause = quota::Cause::kOverLimit,
+                              .tenant = id,
+                              .pool = pool_id,
+                              .look = {}},
+                             turn);
+    }
+  }
 }
 
 absl::Status OperatorDesk::CheckDeleteTenant(absl::string_view name) const {

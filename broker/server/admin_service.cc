@@ -143,6 +143,7 @@ grpc::ServerUnaryReactor* AdminService::Diagnose(
     AddOutsideFindings(*core_, response);
     AddStateFindings(*store_, response);
     AddDropped(dropped_, response);
+    if (more_findings_ != nullptr) more_findings_(response);
     return absl::OkStatus();
   });
 }

@@ -49,6 +49,16 @@ class AdminService : public v1::Admin::CallbackService {
   // How many tenants and pools it still has in `dropped`. Any thread.
   [[nodiscard]] uint64_t ValuesNotInForce() const { return not_in_force_; }
 
+  // For changes that come from elsewhere, the file: does the work on the
+  // operators' thread, after the changes that were asked for before.
+  void Post(std::function<void()> work) { operators_.Post(std::move(work)); }
+  // On that thread, after such a change of a tenant, which was so before. Null:
+  // there is no such tenant any more.
+  void OnChanged(const std::string& tenant, const TenantPolicy* before);
+  // More for `gmb doctor`, asked on that thread. Before the service serves.
+  using AddFindings = std::function<void(v1::DiagnoseResponse*)>;
+  void SetFindings(AddFindings more) { more_findings_ = std::move(more); }
+
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::GetStatusResponse* response) override;
@@ -178,6 +188,7 @@ class AdminService : public v1::Admin::CallbackService {
   DroppedValues dropped_;  // the operators' thread's
   std::atomic<uint64_t> not_in_force_;
   const std::function<std::string()> metrics_;
+  AddFindings more_findings_;
   SerialExecutor operators_;  // last: its work uses the rest
 };
 

@@ -57,6 +57,16 @@ absl::StatusOr<TenantPolicy> AdminService::Former(
   return former->second;
 }
 
+void AdminService::OnChanged(const std::string& tenant,
+                             const TenantPolicy* before) {
+  dropped_.erase(tenant);
+  if (before == nullptr) {
+    former_.erase(tenant);
+  } else {
+    former_[tenant] = *before;
+  }
+}
+
 absl::Status AdminService::DoSetTenant(AuditRecord audit,
                                        const v1::SetTenantRequest& request,
                                        v1::SetTenantResponse* response) {

@@ -113,6 +113,7 @@ absl::Status QuotaStore::PutTenant(const TenantPolicy& policy,
   Declared next = declared_;
   WriteFields(policy.name, FieldsOf(policy), OperatorOf(audit), audit.at,
               &next);
+  if (next == declared_) return absl::OkStatus();
   return Commit(audit, next);
 }
 

@@ -76,7 +76,8 @@ class QuotaStore {
   // it goes to the disk with the next change.
   void HoldDeclared(const Declared& declared);
 
-  // Writes the fields that differ from what is in force.
+  // Writes the fields that differ from what is in force. Where none does,
+  // nothing is written, and no record.
   absl::Status PutTenant(const TenantPolicy& policy, const AuditRecord& audit);
   absl::Status DeleteTenant(absl::string_view name, const AuditRecord& audit);
   absl::Status PutPoolTarget(absl::string_view device,

@@ -375,7 +375,8 @@ TEST_F(QuotaStoreTest, ThreadsTakeTurns) {
     threads.emplace_back([&store, t] {
       TenantPolicy policy;
       policy.name = std::to_string(t);
-      for (int i = 0; i < 10; ++i) {
+      for (uint32_t i = 0; i < 10; ++i) {
+        policy.max_handles = 1 + i;
         EXPECT_TRUE(
             store->PutTenant(policy, Record("set_tenant", policy.name)).ok());
         EXPECT_TRUE(store->Load().ok());
@@ -385,6 +386,15 @@ TEST_F(QuotaStoreTest, ThreadsTakeTurns) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(store->Load()->tenants, SizeIs(4));
   EXPECT_THAT(*store->ListAudit(100), SizeIs(40));
+}
+
+TEST_F(QuotaStoreTest, AChangeThatChangesNothingIsNotWritten) {
+  const auto store = Open();
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  const Declared before = store->GetDeclared();
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  EXPECT_EQ(store->GetDeclared(), before);
+  EXPECT_THAT(*store->ListAudit(100), SizeIs(1));
 }
 
 TEST_F(QuotaStoreTest,

@@ -24,6 +24,8 @@ class GmbdProcess {
   // Reads on until the log has `text`; false when the program ends without it
   // or 20 s pass.
   [[nodiscard]] bool WaitForLog(const std::string& text);
+  // Reads what is there, or comes within 20 s. False: nothing.
+  [[nodiscard]] bool ReadMore();
   void Signal(int number) const;
   // Its exit code, 128 + n after signal n, or -1 when it runs for another 20 s.
   [[nodiscard]] int WaitForExit();
@@ -32,8 +34,6 @@ class GmbdProcess {
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
-  bool ReadMore();
-
   base::UniqueFd stderr_;
   pid_t pid_;  // after stderr_, which its making fills
   std::string log_;

@@ -1,0 +1,19 @@
+#ifndef GMB_BROKER_CONFIG_RESTART_H_
+#define GMB_BROKER_CONFIG_RESTART_H_
+
+#include <string>
+#include <vector>
+
+#include "broker/config/broker_config.h"
+
+namespace gmb::broker {
+
+// What differs between the configuration that a broker runs with and one that
+// was read since, and holds after a restart alone: "host_pool 0 -> 2GiB". The
+// tenants, and what a reload changes by itself, are left out.
+[[nodiscard]] std::vector<std::string> NeedRestart(const BrokerConfig& running,
+                                                   const BrokerConfig& next);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_CONFIG_RESTART_H_

@@ -1,0 +1,88 @@
+// Tenants that the file does not name any more: they are seen off, and deleted
+// when their last session has ended.
+#include <utility>
+
+#include "base/status_macros.h"
+#include "broker/daemon/reload.h"
+#include "broker/daemon/store_setup.h"
+#include "broker/declared/merge.h"
+
+namespace gmb::broker {
+
+void Reloader::Leave(const Plan& plan) {
+  std::set<std::string> stay;
+  for (const HeldBack& one : held_) {
+    if (one.device.empty()) stay.insert(one.tenant);
+  }
+  for (const std::string& name : plan.merge.leaving) {
+    if (!stay.contains(name)) SeeOff(name);
+  }
+  // Those that the file names again.
+  for (const StartingTenant& tenant : plan.tenants) {
+    const std::string& name = tenant.config.policy.name;
+    if (seen_off_.erase(name) > 0) deps_.core->EndDeparture(name);
+  }
+}
+
+void Reloader::SeeOff(const std::string& name) {
+  const absl::StatusOr<quota::TenantId> id = deps_.core->IdOf(name);
+  if (!id.ok()) return;
+  seen_off_.insert(name);
+  auto done = [this, name, id = *id](const absl::Status& gone) {
+    deps_.admin->Post([this, name, id, gone] { EndLeaving(name, id, gone); });
+  };
+  // It may be under way already, or the broker about to stop.
+  deps_.core
+      ->StartDeparture(name, absl::ToChronoNanoseconds(file_.drain_deadline),
+                       std::move(done))
+      .IgnoreError();
+}
+
+// The file may have been read anew meanwhile, and the name be that of another
+// tenant.
+void Reloader::EndLeaving(const std::string& name, quota::TenantId id,
+                          const absl::Status& gone) {
+  if (stopped_) return;
+  const absl::StatusOr<quota::TenantId> present = deps_.core->IdOf(name);
+  if (!present.ok() || *present != id) return;
+  Declared declared = deps_.store->GetDeclared();
+  const auto subject = declared.tenants.find(name);
+  if (subject == declared.tenants.end() || subject->second.in_file) {
+    deps_.core->EndDeparture(name);
+    return;
+  }
+  if (gone.ok() && Delete(name).ok()) {
+    Forget(name, &declared);
+    AuditRecord audit = RecordOfBroker("delete_tenant", "out of the file");
+    audit.subject = name;
+    // The log says so where it cannot be written.
+    if (!deps_.store->PutDeclared(declared, audit).ok())
+      deps_.store->HoldDeclared(declared);
+    deps_.admin->OnChanged(name, nullptr);
+    seen_off_.erase(name);
+    return;
+  }
+  deps_.core->EndDeparture(name);
+  overstayed_.insert(name);
+  HeldBack stays{.tenant = name, .device = "", .bytes = 0};
+  if (const auto report = deps_.core->TenantReport(name); report.ok()) {
+    for (const v1::TenantPool& pool : report->pools())
+      stays.bytes += pool.resident_bytes();
+  }
+  held_.push_back(stays);
+  std::set<std::string> tenants;
+  for (const HeldBack& one : held_) tenants.insert(one.tenant);
+  ListenFor(tenants);
+  news_.Pending(stays);
+}
+
+absl::Status Reloader::Delete(const std::string& name) {
+  deps_.core->EndKept(name);
+  GMB_RETURN_IF_ERROR(deps_.core->CheckDeleteTenant(name));
+  (void)deps_.doors.close(name);
+  absl::Status deleted = deps_.core->DeleteTenant(name);
+  if (!deleted.ok()) (void)deps_.doors.open(name, {});
+  return deleted;
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,36 @@
+#ifndef GMB_BROKER_DAEMON_RELOAD_NEWS_H_
+#define GMB_BROKER_DAEMON_RELOAD_NEWS_H_
+
+#include <string>
+
+#include "broker/core/clock.h"
+#include "broker/core/event_bus.h"
+#include "broker/machine/file_change.h"
+
+namespace gmb::broker {
+
+// Tells the log and those who watch what became of the file.
+class ReloadNews {
+ public:
+  ReloadNews(EventBus* events, const Clock* clock)
+      : events_(events), clock_(clock) {}
+
+  // What changed; empty: nothing.
+  void Reloaded(const std::string& changes) const;
+  void Failed(const std::string& why) const;
+  void Pending(const HeldBack& held) const;
+  void RestartNeeded(const std::string& settings) const;
+
+ private:
+  void Publish(v1::Event event, const std::string& message) const;
+
+  EventBus* const events_;
+  const Clock* const clock_;
+};
+
+// "the limit of tenant a on host-0 stays as it is: ..."
+[[nodiscard]] std::string PendingText(const HeldBack& held);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_DAEMON_RELOAD_NEWS_H_

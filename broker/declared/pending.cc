@@ -1,0 +1,77 @@
+// The file wants to take more from processes than it may: that part of it waits.
+#include "broker/declared/pending.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr char kLimit[] = "limit";
+
+std::optional<Written> Copy(const Written* written) {
+  return written == nullptr ? std::nullopt : std::optional(*written);
+}
+
+// As it was; nothing, if there was nothing.
+void Restore(const std::string& field, const Subject& before, Subject* next) {
+  const auto was = before.fields.find(field);
+  if (was == before.fields.end()) {
+    next->fields.erase(field);
+  } else {
+    next->fields[field] = was->second;
+  }
+}
+
+}  // namespace
+
+PendingField KeepLimit(const std::string& tenant, const std::string& device,
+                       const Declared& before, absl::Time at, Declared* next) {
+  const auto known = before.tenants.find(tenant);
+  const Subject was = known == before.tenants.end() ? Subject() : known->second;
+  Subject* const is = &next->tenants[tenant];
+  const std::string own = absl::StrCat("devices/", device, "/", kLimit);
+  const bool had_own = InForce(was, own) != nullptr;
+  const Written* const gets_own = InForce(*is, own);
+  PendingField pending;
+  pending.tenant = tenant;
+  pending.device = device;
+  pending.at = at;
+  pending.field = had_own || gets_own != nullptr ? own : kLimit;
+  if (const Written* const now = InForce(*is, pending.field))
+    pending.wanted = now->value;
+  if (had_own || gets_own == nullptr) {
+    Restore(pending.field, was, is);
+  } else {
+    // It had the limit of every device there, which others keep changing.
+    const Written* const general = InForce(was, kLimit);
+    Written kept = *gets_own;
+    kept.value = general == nullptr ? *DefaultOf(kLimit) : general->value;
+    is->fields.erase(own);
+    PutWritten(own, std::move(kept), is);
+  }
+  pending.in_force = Copy(InForce(*is, pending.field));
+  return pending;
+}
+
+bool YieldToLaterWrites(const PendingField& pending, Declared* declared) {
+  const auto found = declared->tenants.find(pending.tenant);
+  if (found == declared->tenants.end()) return false;
+  Subject& subject = found->second;
+  if (Copy(InForce(subject, pending.field)) == pending.in_force) return false;
+  std::vector<Written>& writes = subject.fields[pending.field];
+  std::erase_if(writes, [](const Written& written) {
+    return written.source.writer == Source::Writer::kFile;
+  });
+  if (pending.wanted.has_value()) {
+    PutWritten(pending.field,
+               {.value = *pending.wanted, .at = pending.at, .order = 0},
+               &subject);
+  } else if (writes.empty()) {
+    subject.fields.erase(pending.field);
+  }
+  return true;
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,40 @@
+#ifndef GMB_BROKER_DECLARED_PENDING_H_
+#define GMB_BROKER_DECLARED_PENDING_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/declared/declared.h"
+#include "broker/declared/merge.h"
+
+namespace gmb::broker {
+
+// A field that the file has changed and that is not written yet, since it would
+// take more from processes than the file may.
+struct PendingField {
+  std::string tenant;
+  std::string field;
+  std::string device;                 // on which it would take bytes; its UUID
+  std::optional<std::string> wanted;  // the file's value; none: without one
+  std::optional<Written> in_force;    // when the file was read
+  absl::Time at;                      // when that was
+
+  friend bool operator==(const PendingField&, const PendingField&) = default;
+};
+
+// Keeps the tenant's limit on the device in `next`, a merge of the file into
+// `before`, as it was. So the file's next merge finds the change again. Returns
+// what waits.
+[[nodiscard]] PendingField KeepLimit(const std::string& tenant,
+                                     const std::string& device,
+                                     const Declared& before, absl::Time at,
+                                     Declared* next);
+
+// Somebody has written the field since the file was read: that one was the
+// last, and the file's value is put beneath. Returns whether it was so.
+bool YieldToLaterWrites(const PendingField& pending, Declared* declared);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_DECLARED_PENDING_H_

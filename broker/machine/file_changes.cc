@@ -1,0 +1,45 @@
+// The file is edited while the broker runs: what it takes from processes is kept
+// within its bound, all of it is checked, and the rest is made at once.
+#include <algorithm>
+
+#include "broker/machine/operator_desk.h"
+#include "broker/machine/tenant_fit.h"
+
+namespace gmb::broker {
+namespace {
+
+TenantPolicy WithoutGuarantee(TenantPolicy policy) {
+  policy.quota.guarantee = quota::Amount();
+  for (auto& [device, quota] : policy.device_quotas)
+    quota.guarantee = quota::Amount();
+  return policy;
+}
+
+bool Stays(const std::string& name, const std::vector<HeldBack>& held) {
+  return std::any_of(held.begin(), held.end(), [&](const HeldBack& one) {
+    return one.tenant == name && one.device.empty();
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<HeldBack>> OperatorDesk::ApplyFile(
+    const FileChange& change, Turn& turn) {
+  std::vector<TenantPolicy> tenants = change.tenants;
+  std::vector<HeldBack> held = HoldBack(state_, change, &tenants);
+  // Those that go need no guarantee, and others may have it now.
+  for (const std::string& name : change.leaving) {
+    const Tenant* const tenant = state_.tenants->Find(name);
+    if (tenant != nullptr && !Stays(name, held))
+      tenants.push_back(WithoutGuarantee(tenant->policy));
+  }
+  if (absl::Status fits = CheckAllFit(state_, tenants); !fits.ok()) return fits;
+  std::erase_if(tenants, [this](const TenantPolicy& policy) {
+    const Tenant* const known = state_.tenants->Find(policy.name);
+    return known != nullptr && known->policy == policy;
+  });
+  Put(tenants, turn);
+  return held;
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,110 @@
+#include "broker/declared/pending.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr char kDevice[] = "host-0";
+const absl::Time kStart = absl::UnixEpoch();
+const absl::Time kEdit = kStart + absl::Hours(1);
+
+FileState File(const Fields& fields) {
+  return {.tenants = {{"a", fields}}, .pools = {}};
+}
+
+Declared Started(const Fields& fields) {
+  return MergeFile({}, File(fields), kStart).next;
+}
+std::string Value(const Declared& declared, const std::string& field) {
+  const Written* const written = InForce(declared.tenants.at("a"), field);
+  return written == nullptr ? "none" : written->value;
+}
+void Set(const std::string& limit, Declared* declared) {
+  Fields fields = InForce(declared->tenants.at("a"));
+  fields["limit"] = limit;
+  WriteFields("a", fields, {Source::Writer::kOperator, "ann"}, kEdit, declared);
+}
+
+// The file wants another limit, which waits.
+struct Waiting {
+  Declared declared;
+  PendingField pending;
+};
+Waiting Edit(const Declared& before, const Fields& file) {
+  Waiting waiting{MergeFile(before, File(file), kEdit).next, {}};
+  waiting.pending = KeepLimit("a", kDevice, before, kEdit, &waiting.declared);
+  return waiting;
+}
+
+TEST(Pending, TheLimitStaysAndTheRestOfTheFileHolds) {
+  const Waiting waiting = Edit(Started({{"limit", "75%"}, {"weight", "1"}}),
+                               {{"limit", "25%"}, {"weight", "2"}});
+  EXPECT_EQ(Value(waiting.declared, "limit"), "75%");
+  EXPECT_EQ(Value(waiting.declared, "weight"), "2");
+  EXPECT_EQ(waiting.pending.field, "limit");
+  EXPECT_EQ(waiting.pending.wanted, "25%");
+}
+
+TEST(Pending, TheNextMergeOfTheSameFileFindsItAgain) {
+  const Fields file = {{"limit", "25%"}};
+  const Waiting waiting = Edit(Started({{"limit", "75%"}}), file);
+  EXPECT_EQ(Value(MergeFile(waiting.declared, File(file), kEdit).next, "limit"),
+            "25%");
+}
+
+TEST(Pending, ALimitOfTheDeviceAloneThatIsNewStaysAsThatOfAll) {
+  const Fields file = {{"limit", "75%"}, {"devices/host-0/limit", "10%"}};
+  const Waiting waiting = Edit(Started({{"limit", "75%"}}), file);
+  EXPECT_EQ(Value(waiting.declared, "limit"), "75%");
+  EXPECT_EQ(Value(waiting.declared, "devices/host-0/limit"), "75%");
+  EXPECT_EQ(Value(MergeFile(waiting.declared, File(file), kEdit).next,
+                  "devices/host-0/limit"),
+            "10%");
+}
+
+TEST(Pending, ALimitOfTheDeviceAloneThatIsTakenOutStays) {
+  const Waiting waiting =
+      Edit(Started({{"limit", "10%"}, {"devices/host-0/limit", "75%"}}),
+           {{"limit", "10%"}});
+  EXPECT_EQ(Value(waiting.declared, "devices/host-0/limit"), "75%");
+  EXPECT_EQ(waiting.pending.wanted, std::nullopt);
+}
+
+TEST(Pending, AnOperatorsLimitBeneathItStaysTheOperators) {
+  Declared before = Started({{"limit", "50%"}});
+  Set("75%", &before);
+  const Waiting waiting = Edit(before, {{"limit", "25%"}});
+  EXPECT_EQ(Value(waiting.declared, "limit"), "75%");
+  EXPECT_EQ(InForce(waiting.declared.tenants.at("a"), "limit")->source.name,
+            "ann");
+}
+
+TEST(Pending, WhatIsWrittenLaterIsTheLast) {
+  const Fields file = {{"limit", "25%"}};
+  Waiting waiting = Edit(Started({{"limit", "75%"}}), file);
+  EXPECT_FALSE(YieldToLaterWrites(waiting.pending, &waiting.declared));
+  Set("60%", &waiting.declared);
+  EXPECT_TRUE(YieldToLaterWrites(waiting.pending, &waiting.declared));
+  const Declared merged = MergeFile(waiting.declared, File(file), kEdit).next;
+  EXPECT_EQ(Value(merged, "limit"), "60%");
+  EXPECT_EQ(ByFile(merged.tenants.at("a"), "limit")->value, "25%");
+  // Another edit comes after it.
+  EXPECT_EQ(
+      Value(MergeFile(merged, File({{"limit", "30%"}}), kEdit).next, "limit"),
+      "30%");
+}
+
+TEST(Pending, ATenantThatIsGoneYieldsNothing) {
+  const Waiting waiting = Edit(Started({{"limit", "75%"}}), {{"limit", "25%"}});
+  Declared none;
+  EXPECT_FALSE(YieldToLaterWrites(waiting.pending, &none));
+  EXPECT_EQ(none, Declared());
+}
+
+}  // namespace
+}  // namespace gmb::broker
