@@ -67,7 +67,11 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
 
 Declared StartingState(const Declared& before, const BrokerConfig& config,
                        const std::map<std::string, std::string>& uuids) {
-  FileMerge merge = MergeFile(before, FileStateOf(config, uuids), absl::Now());
+  const absl::Time now = absl::Now();
+  Declared lasting = before;
+  // What was to hold for a time while no broker ran.
+  (void)Expire(now, &lasting);
+  FileMerge merge = MergeFile(lasting, FileStateOf(config, uuids), now);
   for (const std::string& name : merge.leaving) Forget(name, &merge.next);
   return std::move(merge.next);
 }

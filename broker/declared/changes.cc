@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 
 namespace gmb::broker {
 namespace {
@@ -20,23 +21,35 @@ const Subject* Find(const Subjects& subjects, const std::string& name) {
                                                           : &found->second;
 }
 
-std::string Value(const Fields& fields, const std::string& field) {
-  const auto found = fields.find(field);
-  return found == fields.end() ? "none" : found->second;
+std::string Value(const Subject& subject, const std::string& field) {
+  const Written* const last = InForce(subject, field);
+  if (last == nullptr) return "none";
+  if (!last->until.has_value()) return InWords(field, last->value);
+  return absl::StrCat(InWords(field, last->value), " until ",
+                      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", *last->until,
+                                       absl::UTCTimeZone()));
+}
+
+// What of it is not as a tenant is that nothing was said of.
+std::string Special(const Subject& subject) {
+  std::vector<std::string> parts;
+  for (const auto& [field, value] : InForce(subject)) {
+    if (DefaultOf(field) != value)
+      parts.push_back(absl::StrCat(field, " ", InWords(field, value)));
+  }
+  return parts.empty() ? "" : absl::StrCat(": ", absl::StrJoin(parts, ", "));
 }
 
 std::string ChangesOf(const std::string& name, const Subject& before,
                       const Subject& after) {
-  const Fields was = InForce(before);
-  const Fields is = InForce(after);
   std::set<std::string> names;
-  for (const Fields* const fields : {&was, &is}) {
-    for (const auto& [field, value] : *fields) names.insert(field);
+  for (const Subject* const subject : {&before, &after}) {
+    for (const auto& [field, writes] : subject->fields) names.insert(field);
   }
   std::vector<std::string> parts;
   for (const std::string& field : names) {
-    const std::string from = Value(was, field);
-    const std::string to = Value(is, field);
+    const std::string from = Value(before, field);
+    const std::string to = Value(after, field);
     if (from != to) parts.push_back(absl::StrCat(field, " ", from, " -> ", to));
   }
   if (parts.empty()) return "";
@@ -54,7 +67,7 @@ void AddChanges(const char* kind, const Subjects& before, const Subjects& after,
     const Subject* const is = Find(after, name);
     if (was == nullptr && is == nullptr) continue;
     if (was == nullptr) {
-      all->push_back(absl::StrCat(kind, " ", name, " is new"));
+      all->push_back(absl::StrCat(kind, " ", name, " is new", Special(*is)));
     } else if (is == nullptr) {
       all->push_back(absl::StrCat(kind, " ", name, " is gone"));
     } else if (std::string changes = ChangesOf(name, *was, *is);

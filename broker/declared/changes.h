@@ -8,7 +8,7 @@
 namespace gmb::broker {
 
 // What is in force after and was not before, for logs and the audit:
-// "a: limit 50% -> 75%; tenant b is new". Empty: nothing.
+// "a: limit 50% -> 75%; tenant b is new: limit 10%". Empty: nothing.
 [[nodiscard]] std::string ChangesText(const Declared& before,
                                       const Declared& after);
 

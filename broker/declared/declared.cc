@@ -12,7 +12,8 @@ namespace {
 
 using Writer = Source::Writer;
 
-// Operators write into one place, whoever they are; each apply has its own.
+// Operators write into one place, whoever they are, and for a time into another
+// one; each apply has its own.
 bool SamePlace(const Source& a, const Source& b) {
   return a.writer == b.writer &&
          (a.writer != Writer::kApply || a.name == b.name);
@@ -27,6 +28,7 @@ std::string ToText(const Source& source) {
     case Writer::kApply:
       return absl::StrCat("apply ", source.name);
     case Writer::kOperator:
+    case Writer::kOverride:
       break;
   }
   return source.name.empty() ? "operator"
@@ -62,7 +64,9 @@ const Written* ByFile(const Subject& subject, const std::string& field) {
 void PutWritten(const std::string& field, Written written, Subject* subject) {
   std::vector<Written>& writes = subject->fields[field];
   std::erase_if(writes, [&](const Written& other) {
-    return SamePlace(other.source, written.source);
+    return SamePlace(other.source, written.source) ||
+           (other.source.writer == Writer::kOverride &&
+            other.order < written.order);
   });
   // In one order, so that equal states are equal.
   const auto behind =

@@ -14,7 +14,8 @@ namespace gmb::broker {
 
 // Who gave a field its value.
 struct Source {
-  enum class Writer { kFile, kApply, kOperator };
+  // kOverride: an operator, for a time. The numbers are stored.
+  enum class Writer { kFile, kApply, kOperator, kOverride };
   Writer writer = Writer::kFile;
   std::string name;  // of the apply, or who the operator is; empty: the file
 
@@ -37,8 +38,8 @@ struct Written {
 };
 
 // A tenant or a pool: who made it, and what was written into its fields, at
-// most once by the file, by operators, and by each apply. The last one of a
-// field is in force.
+// most once by the file, by operators for good, by operators for a time, and by
+// each apply. The last one of a field is in force.
 struct Subject {
   Source maker;
   bool in_file = false;  // the file as last applied names it
@@ -66,7 +67,8 @@ struct Declared {
 [[nodiscard]] const Written* ByFile(const Subject& subject,
                                     const std::string& field);
 
-// Writes a field, over what the same source wrote before.
+// Writes a field, over what the same source wrote before, and over what
+// operators wrote for a time.
 void PutWritten(const std::string& field, Written written, Subject* subject);
 
 }  // namespace gmb::broker

@@ -6,12 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 
 namespace gmb::broker {
 namespace {
@@ -124,6 +126,27 @@ std::optional<quota::Amount> ReadAmount(absl::string_view text) {
   uint64_t bytes = 0;
   if (!absl::SimpleAtoi(text, &bytes)) return std::nullopt;
   return quota::Amount::Bytes(bytes);
+}
+
+std::string InWords(absl::string_view field, const std::string& value) {
+  if (value.empty()) return "none";
+  absl::string_view text = value;
+  int64_t time = 0;
+  if (absl::ConsumeSuffix(&text, "ns") && absl::SimpleAtoi(text, &time)) {
+    return time == 0 ? "0s" : absl::FormatDuration(absl::Nanoseconds(time));
+  }
+  uint64_t bytes = 0;
+  const bool is_amount = absl::EndsWith(field, "guarantee") ||
+                         absl::EndsWith(field, "limit") || field == kPoolSize;
+  if (!is_amount || !absl::SimpleAtoi(value, &bytes) || bytes == 0)
+    return value;
+  const char* unit = "";
+  for (const char* const larger : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (bytes % 1024 != 0) break;
+    bytes /= 1024;
+    unit = larger;
+  }
+  return absl::StrCat(bytes, unit);
 }
 
 Fields FieldsOf(const TenantPolicy& policy) {

@@ -29,6 +29,10 @@ using Fields = std::map<std::string, std::string>;
 [[nodiscard]] std::string WriteAmount(const quota::Amount& amount);
 [[nodiscard]] std::optional<quota::Amount> ReadAmount(absl::string_view text);
 
+// As the configuration file would say it, without loss: "30s", "64MiB", "25%".
+[[nodiscard]] std::string InWords(absl::string_view field,
+                                  const std::string& value);
+
 // The field of a pool.
 inline constexpr char kPoolSize[] = "size";
 

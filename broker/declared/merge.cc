@@ -104,6 +104,11 @@ void HandOver(Subject* subject) {
   subject->fields = std::move(rest);
 }
 
+bool IsOperators(const Written& written) {
+  return written.source.writer == Writer::kOperator ||
+         written.source.writer == Writer::kOverride;
+}
+
 // Returns whether the file made it and it is still there.
 bool TakeOut(const std::string& name, Declared* next) {
   Subject& subject = next->tenants[name];
@@ -144,7 +149,8 @@ FileMerge MergeFile(const Declared& now, const FileState& file, absl::Time at) {
 }
 
 void WriteFields(const std::string& name, const Fields& fields,
-                 const Source& source, absl::Time at, Declared* declared) {
+                 const Source& source, absl::Time at, Declared* declared,
+                 const std::set<std::string>& named) {
   const auto [it, is_new] = declared->tenants.try_emplace(name);
   Subject& subject = it->second;
   if (is_new || subject.deleted) subject.maker = source;
@@ -152,7 +158,7 @@ void WriteFields(const std::string& name, const Fields& fields,
   for (auto field = subject.fields.begin(); field != subject.fields.end();) {
     if (!fields.contains(field->first)) {
       std::erase_if(field->second, [](const Written& written) {
-        return written.source.writer == Writer::kOperator;
+        return IsOperators(written);
       });
     }
     field =
@@ -160,7 +166,9 @@ void WriteFields(const std::string& name, const Fields& fields,
   }
   for (const auto& [field, value] : fields) {
     const Written* const last = InForce(subject, field);
-    if (last != nullptr && last->value == value) continue;
+    if (last != nullptr && last->value == value &&
+        (!last->until.has_value() || !named.contains(field)))
+      continue;
     PutWritten(field,
                {.value = value,
                 .source = source,

@@ -2,6 +2,8 @@
 #define GMB_BROKER_DECLARED_MERGE_H_
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,9 +39,24 @@ struct FileMerge {
 
 // An operator's change: writes those of the fields that are not so already. A
 // device's fields that are left out are taken away as far as operators wrote
-// them. A tenant that is new, or was deleted, is the operator's then.
+// them. A tenant that is new, or was deleted, is the operator's then. Those of
+// `named` are meant to be so for good, if they are so for a time.
 void WriteFields(const std::string& name, const Fields& fields,
-                 const Source& source, absl::Time at, Declared* declared);
+                 const Source& source, absl::Time at, Declared* declared,
+                 const std::set<std::string>& named = {});
+// An operator's change for a time: writes those of the fields that are not so
+// for good already.
+void WriteUntil(const std::string& name, const Fields& fields,
+                const Source& source, absl::Time at, absl::Time until,
+                Declared* declared);
+// Gives fields back to the file.
+void Reset(const std::string& name, const std::set<std::string>& fields,
+           Declared* declared);
+
+// When the next of those that hold for a time is over; none: there is none.
+[[nodiscard]] std::optional<absl::Time> NextExpiry(const Declared& declared);
+// Takes those away whose time is over. Returns the tenants whose they were.
+[[nodiscard]] std::set<std::string> Expire(absl::Time now, Declared* declared);
 // As WriteFields, of a pool's size.
 void WritePool(const std::string& device, const std::string& size,
                const Source& source, absl::Time at, Declared* declared);

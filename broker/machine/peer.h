@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct PeerIdentity {
   pid_t pid = 0;                 // 0: in a pid namespace the broker cannot see
   uid_t uid = 0;
   gid_t gid = 0;
+  // Of the person, whatever they became since (sudo); none: nobody logged in.
+  std::optional<uid_t> login_uid = std::nullopt;
   std::string program;       // as the peer calls itself; printable, at most 64
   std::string tenant_token;  // as the peer sent it; secret
   // By which it can be killed; null where the kernel has none for it.

@@ -26,8 +26,11 @@ constexpr quota::Nanoseconds kDyingTakes = std::chrono::seconds(1);
 constexpr size_t kMostOperators = 32;
 
 std::string CallerName(const PeerIdentity& peer) {
-  return absl::StrCat("uid ", peer.uid, ", pid ", peer.pid, " (", peer.program,
-                      ")");
+  std::string name = absl::StrCat("uid ", peer.uid, ", pid ", peer.pid, " (",
+                                  peer.program, ")");
+  if (peer.login_uid.has_value() && *peer.login_uid != peer.uid)
+    absl::StrAppend(&name, ", logged in as uid ", *peer.login_uid);
+  return name;
 }
 
 v1::BrokerMessage AnswerTo(uint64_t client_id) {

@@ -26,11 +26,16 @@ absl::StatusOr<v1::ListAuditResponse> AdminService::DoListAudit(
     const v1::ListAuditRequest& request) {
   using Response = v1::ListAuditResponse;
   constexpr size_t kUsualRows = 100;
-  const auto slice = [this](report::Page* page, size_t most_rows,
-                            Response* response) {
-    const absl::StatusOr<std::vector<AuditRecord>> records =
-        store_->ListAudit(static_cast<uint32_t>(most_rows),
-                          static_cast<int64_t>(report::NumberIn(page->after)));
+  QuotaStore::AuditFilter filter{absl::InfinitePast(), request.subject()};
+  if (request.has_since()) {
+    filter.since = absl::FromUnixSeconds(request.since().seconds()) +
+                   absl::Nanoseconds(request.since().nanos());
+  }
+  const auto slice = [this, &filter](report::Page* page, size_t most_rows,
+                                     Response* response) {
+    const absl::StatusOr<std::vector<AuditRecord>> records = store_->ListAudit(
+        static_cast<uint32_t>(most_rows),
+        static_cast<int64_t>(report::NumberIn(page->after)), filter);
     if (!records.ok()) return records.status();
     for (const AuditRecord& record : *records) {
       v1::AuditEntry* entry = response->add_entries();

@@ -25,7 +25,7 @@ grpc::ServerUnaryReactor* AdminService::DeleteTenant(
     const v1::DeleteTenantRequest* request, v1::DeleteTenantResponse*) {
   if (SaneWait(request->wait()).count() == 0) {
     return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
-      return DoDeleteTenant(audit, request->name());
+      return DoDeleteTenant(audit, request->name(), request->if_revision());
     });
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -48,8 +48,9 @@ void AdminService::SeeOffAndDelete(const HeldCall& call,
   audit.subject = request.name();
   audit.detail = request.ShortDebugString();
   const absl::StatusOr<quota::TenantId> tenant = core_->IdOf(request.name());
-  if (!tenant.ok())
-    return reactor->Finish(proto::ToGrpcStatus(tenant.status()));
+  absl::Status may = CheckRevision(request.if_revision());
+  may.Update(tenant.status());
+  if (!may.ok()) return reactor->Finish(proto::ToGrpcStatus(may));
   auto answer = [this, reactor, name = request.name(), tenant = *tenant,
                  call](const absl::Status& gone) {
     operators_.Post([this, reactor, name, tenant, call, gone] {
@@ -88,7 +89,10 @@ absl::Status AdminService::EndSeeOff(const HeldCall& call,
 }
 
 absl::Status AdminService::DoDeleteTenant(AuditRecord audit,
-                                          const std::string& name) {
+                                          const std::string& name,
+                                          uint64_t if_revision) {
+  if (absl::Status checked = CheckRevision(if_revision); !checked.ok())
+    return checked;
   core_->EndKept(name);
   if (absl::Status checked = core_->CheckDeleteTenant(name); !checked.ok())
     return checked;

@@ -3,8 +3,10 @@
 
 #include <utility>
 
+#include "broker/declared/merge.h"
 #include "broker/machine/wire_form.h"
 #include "broker/server/event_stream.h"
+#include "broker/server/field_sources.h"
 #include "broker/server/metrics_stream.h"
 #include "broker/server/outside_findings.h"
 #include "proto/error_status.h"
@@ -48,7 +50,10 @@ AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
       doors_(std::move(doors)),
       dropped_(std::move(dropped)),
       not_in_force_(dropped_.size()),
-      metrics_(std::move(metrics)) {}
+      metrics_(std::move(metrics)),
+      expiry_(clock, [this] { operators_.Post([this] { EndOverrides(); }); }) {
+  expiry_.Set(NextExpiry(*store_->Shown()));
+}
 
 absl::StatusOr<AuthenticatedCall> AdminService::Operator(
     grpc::CallbackServerContext* context) const {
@@ -102,15 +107,23 @@ grpc::ServerUnaryReactor* AdminService::GetTenant(
     grpc::CallbackServerContext* context, const v1::GetTenantRequest* request,
     v1::Tenant* response) {
   return Answer(context, [&] {
-    return Fill(core_->TenantReport(request->name()), response);
+    const absl::Status filled =
+        Fill(core_->TenantReport(request->name()), response);
+    if (filled.ok()) AddSources(*store_->Shown(), response);
+    return filled;
   });
 }
 
 grpc::ServerUnaryReactor* AdminService::ListTenants(
     grpc::CallbackServerContext* context, const v1::ListTenantsRequest* request,
     v1::ListTenantsResponse* response) {
-  return Answer(context,
-                [&] { return Fill(core_->Tenants(*request), response); });
+  return Answer(context, [&] {
+    const absl::Status filled = Fill(core_->Tenants(*request), response);
+    const std::shared_ptr<const Declared> declared = store_->Shown();
+    for (v1::Tenant& tenant : *response->mutable_tenants())
+      AddSources(*declared, &tenant);
+    return filled;
+  });
 }
 
 grpc::ServerUnaryReactor* AdminService::ListSessions(
@@ -173,6 +186,14 @@ grpc::ServerUnaryReactor* AdminService::SetTenant(
     v1::SetTenantResponse* response) {
   return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
     return DoSetTenant(audit, *request, response);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ResetTenant(
+    grpc::CallbackServerContext* context, const v1::ResetTenantRequest* request,
+    v1::SetTenantResponse* response) {
+  return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
+    return DoResetTenant(audit, *request, response);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "broker/core/core.h"
 #include "broker/server/call_authenticator.h"
+#include "broker/server/expiry_timer.h"
 #include "broker/server/serial_executor.h"
 #include "broker/server/state_findings.h"
 #include "broker/store/quota_store.h"
@@ -45,6 +46,7 @@ class AdminService : public v1::Admin::CallbackService {
                const Clock* clock, const CallAuthenticator* calls,
                TenantDoors doors, DroppedValues dropped = {},
                std::function<std::string()> metrics = {});
+  ~AdminService() override { expiry_.Stop(); }
 
   // How many tenants and pools it still has in `dropped`. Any thread.
   [[nodiscard]] uint64_t ValuesNotInForce() const { return not_in_force_; }
@@ -65,6 +67,10 @@ class AdminService : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* SetTenant(grpc::CallbackServerContext* context,
                                       const v1::SetTenantRequest* request,
                                       v1::SetTenantResponse* response) override;
+  grpc::ServerUnaryReactor* ResetTenant(
+      grpc::CallbackServerContext* context,
+      const v1::ResetTenantRequest* request,
+      v1::SetTenantResponse* response) override;
   grpc::ServerUnaryReactor* GetTenant(grpc::CallbackServerContext* context,
                                       const v1::GetTenantRequest* request,
                                       v1::Tenant* response) override;
@@ -150,11 +156,24 @@ class AdminService : public v1::Admin::CallbackService {
   absl::Status FillTenant(const std::string& name,
                           v1::SetTenantResponse* response) const;
   absl::Status Carry(const AuditRecord& audit, const TenantPolicy& policy,
-                     bool is_known, v1::SetTenantResponse* response);
+                     bool is_known, const v1::SetTenantRequest& request,
+                     v1::SetTenantResponse* response);
+  absl::Status Store(const AuditRecord& audit, const TenantPolicy& policy,
+                     const v1::SetTenantRequest& request);
+  // Whether what is declared is what the caller has seen; 0: whatever it is.
+  absl::Status CheckRevision(uint64_t expected) const;
+  absl::StatusOr<std::string> Resolve(const std::string& device) const;
+  absl::Status DoResetTenant(AuditRecord audit,
+                             const v1::ResetTenantRequest& request,
+                             v1::SetTenantResponse* response);
+  // Gives back what was set for a time that is over.
+  void EndOverrides();
+  void FallBack(const std::string& tenant, const Declared& declared);
   absl::Status DoSetTenant(AuditRecord audit,
                            const v1::SetTenantRequest& request,
                            v1::SetTenantResponse* response);
-  absl::Status DoDeleteTenant(AuditRecord audit, const std::string& name);
+  absl::Status DoDeleteTenant(AuditRecord audit, const std::string& name,
+                              uint64_t if_revision = 0);
   // Finishes the call now or later.
   void SeeOffAndDelete(const HeldCall& call,
                        const v1::DeleteTenantRequest& request,
@@ -189,6 +208,7 @@ class AdminService : public v1::Admin::CallbackService {
   std::atomic<uint64_t> not_in_force_;
   const std::function<std::string()> metrics_;
   AddFindings more_findings_;
+  ExpiryTimer expiry_;        // gives the next one work until it is stopped
   SerialExecutor operators_;  // last: its work uses the rest
 };
 

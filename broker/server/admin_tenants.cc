@@ -1,11 +1,16 @@
 // Operators change tenants: what is asked for is put over what is there,
 // checked, stored and carried out. The former values are kept for an undo.
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "broker/declared/merge.h"
 #include "broker/server/admin_service.h"
+#include "broker/server/field_sources.h"
 #include "broker/server/tenant_change.h"
 #include "proto/error_status.h"
 
@@ -23,15 +28,25 @@ absl::StatusOr<TenantPolicy> AdminService::Merge(
     policy.name = request.name();
     policy.quota.limit = quota::Amount::Fraction(1);
   }
-  std::string device;
-  if (!request.device().empty()) {
-    absl::StatusOr<std::string> resolved =
-        core_->ResolveDevice(request.device());
-    if (!resolved.ok()) return resolved.status();
-    device = *std::move(resolved);
-  }
+  GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
   PutOver(request, device, &policy);
   return policy;
+}
+
+absl::StatusOr<std::string> AdminService::Resolve(
+    const std::string& device) const {
+  return device.empty() ? device : core_->ResolveDevice(device);
+}
+
+absl::Status AdminService::CheckRevision(uint64_t expected) const {
+  const uint64_t now = store_->Shown()->next_order;
+  if (expected == 0 || expected == now) return absl::OkStatus();
+  return proto::MakeError(
+      v1::BAD_STATE,
+      absl::StrCat("something was changed since you looked: look again, and "
+                   "name the revision that you then see: revision=",
+                   now, " expected=", expected),
+      {.field = "if_revision"});
 }
 
 // The tenant's policy as it was before the last change.
@@ -72,7 +87,15 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
                                        v1::SetTenantResponse* response) {
   if (absl::Status checked = CheckQuantities(request); !checked.ok())
     return checked;
+  GMB_RETURN_IF_ERROR(CheckRevision(request.if_revision()));
   const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(request.name());
+  if (request.has_lasts() && !known.ok() && !request.undo()) {
+    return proto::MakeError(
+        v1::BAD_REQUEST,
+        "a tenant that is new is made for good: make it first, and then set it "
+        "for a time",
+        {.field = "lasts"});
+  }
   const absl::StatusOr<TenantPolicy> policy =
       request.undo() ? Former(request, known) : Merge(request, known);
   if (!policy.ok()) return policy.status();
@@ -82,8 +105,8 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
   if (request.dry_run()) return ShowPreview(*policy, response);
   audit.action = "set_tenant";
   audit.subject = policy->name;
-  audit.detail = request.ShortDebugString();
-  const absl::Status made = Carry(audit, *policy, known.ok(), response);
+  const absl::Status made =
+      Carry(audit, *policy, known.ok(), request, response);
   if (!made.ok()) return made;
   Settle(policy->name);
   if (!known.ok()) {
@@ -106,6 +129,7 @@ absl::Status AdminService::FillTenant(const std::string& name,
                                       v1::SetTenantResponse* response) const {
   absl::StatusOr<v1::Tenant> report = core_->TenantReport(name);
   if (!report.ok()) return report.status();
+  AddSources(*store_->Shown(), &*report);
   *response->mutable_tenant() = *std::move(report);
   return absl::OkStatus();
 }
@@ -113,12 +137,13 @@ absl::Status AdminService::FillTenant(const std::string& name,
 // A new tenant has its sockets before it is stored.
 absl::Status AdminService::Carry(const AuditRecord& audit,
                                  const TenantPolicy& policy, bool is_known,
+                                 const v1::SetTenantRequest& request,
                                  v1::SetTenantResponse* response) {
   if (!is_known) {
     if (absl::Status opened = doors_.open(policy.name); !opened.ok())
       return opened;
   }
-  if (absl::Status stored = store_->PutTenant(policy, audit); !stored.ok()) {
+  if (absl::Status stored = Store(audit, policy, request); !stored.ok()) {
     if (!is_known) (void)doors_.close(policy.name);
     return stored;
   }
@@ -127,6 +152,30 @@ absl::Status AdminService::Carry(const AuditRecord& audit,
   for (v1::Change& change : *changes)
     *response->add_changes() = std::move(change);
   return absl::OkStatus();
+}
+
+absl::Status AdminService::Store(const AuditRecord& audit,
+                                 const TenantPolicy& policy,
+                                 const v1::SetTenantRequest& request) {
+  GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
+  const std::shared_ptr<const Declared> declared = store_->Shown();
+  const auto found = declared->tenants.find(policy.name);
+  const std::set<std::string> named =
+      FieldsNamed(request, device,
+                  found == declared->tenants.end() ? Subject() : found->second);
+  if (!request.has_lasts()) return store_->PutTenant(policy, audit, named);
+  Fields fields = FieldsOf(policy);
+  std::erase_if(
+      fields, [&](const auto& field) { return !named.contains(field.first); });
+  const absl::Time until = audit.at + absl::Seconds(request.lasts().seconds()) +
+                           absl::Nanoseconds(request.lasts().nanos());
+  const absl::Status stored = store_->Change(audit, [&](Declared* next) {
+    WriteUntil(policy.name, fields,
+               {Source::Writer::kOverride, audit.operator_name}, audit.at,
+               until, next);
+  });
+  expiry_.Set(NextExpiry(*store_->Shown()));
+  return stored;
 }
 
 }  // namespace gmb::broker

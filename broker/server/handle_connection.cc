@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/server/handle_frames.h"
 #include "broker/server/handle_server.h"
+#include "broker/server/login_uid.h"
 #include "ipc/foreign_fds.h"
 #include "ipc/pidfd.h"
 #include "proto/error_status.h"
@@ -169,19 +170,23 @@ void HandleServer::OnHello(uint64_t id, Connection* connection,
     Refuse(id, hello.status());
     return;
   }
+  const ipc::PeerCredentials& peer = connection->greeting->peer();
+  const std::optional<uid_t> login_uid = connection->origin == Origin::kAdmin
+                                             ? LoginUidOf(peer.pid)
+                                             : std::nullopt;
   // After the Hello: had its pid been recycled, the pidfd's process would be
   // dead.
   if (connection->pidfd != nullptr && !ipc::IsAlive(*connection->pidfd)) {
     End(id, kProcessEnded);
     return;
   }
-  const ipc::PeerCredentials& peer = connection->greeting->peer();
   absl::StatusOr<OpenedSession> opened =
       calls_.open({.origin = connection->origin,
                    .tenant_directory = connection->tenant_directory,
                    .pid = peer.pid,
                    .uid = peer.uid,
                    .gid = peer.gid,
+                   .login_uid = login_uid,
                    .program = hello->program,
                    .tenant_token = hello->tenant_token,
                    .pidfd = connection->pidfd});

@@ -68,6 +68,18 @@ absl::Status CheckTime(const google::protobuf::Duration& time,
       {.field = field});
 }
 
+absl::Status CheckLasts(const google::protobuf::Duration& time) {
+  constexpr int64_t kMostSeconds = 30 * 24 * 3600;
+  const bool fits = time.seconds() >= 1 && time.seconds() <= kMostSeconds &&
+                    time.nanos() >= 0 && time.nanos() < 1'000'000'000;
+  if (fits) return absl::OkStatus();
+  return proto::MakeError(
+      v1::BAD_REQUEST,
+      absl::StrCat("a value lasts from 1s to 30d: lasts=", time.seconds(),
+                   "s and ", time.nanos(), "ns"),
+      {.field = "lasts"});
+}
+
 quota::Nanoseconds ToNanoseconds(const google::protobuf::Duration& time) {
   return std::chrono::seconds(time.seconds()) +
          quota::Nanoseconds(time.nanos());
@@ -112,6 +124,7 @@ absl::Status CheckQuantities(const v1::SetTenantRequest& request) {
   checked.Update(CheckTime(request.min_residency(), "min_residency"));
   checked.Update(CheckTime(request.pause_grace(), "pause_grace"));
   checked.Update(CheckAmount(request.host_limit(), "host_limit"));
+  if (request.has_lasts()) checked.Update(CheckLasts(request.lasts()));
   return checked;
 }
 
@@ -120,6 +133,7 @@ bool NamesMoreThanUndo(const v1::SetTenantRequest& request) {
   rest.clear_name();
   rest.clear_undo();
   rest.clear_dry_run();
+  rest.clear_if_revision();
   return rest.ByteSizeLong() > 0;
 }
 

@@ -16,10 +16,10 @@ constexpr char kPool[] = "pool";
 // Any number may be in a database that others wrote.
 Source SourceOf(int64_t writer, std::string name) {
   if (writer == static_cast<int64_t>(Source::Writer::kFile)) return {};
-  return {writer == static_cast<int64_t>(Source::Writer::kApply)
-              ? Source::Writer::kApply
-              : Source::Writer::kOperator,
-          std::move(name)};
+  for (const auto known : {Source::Writer::kApply, Source::Writer::kOverride}) {
+    if (writer == static_cast<int64_t>(known)) return {known, std::move(name)};
+  }
+  return {Source::Writer::kOperator, std::move(name)};
 }
 
 absl::Status LoadSubjects(Database* database, const char* kind,

@@ -2,8 +2,10 @@
 #include "broker/store/quota_store.h"
 
 #include <limits>
+#include <utility>
 
 #include "base/status_macros.h"
+#include "broker/declared/changes.h"
 #include "broker/declared/merge.h"
 #include "broker/log/logging.h"
 #include "broker/store/declared_rows.h"
@@ -78,7 +80,7 @@ absl::Status QuotaStore::Commit(const AuditRecord& audit,
   }();
   if (done.ok()) {
     on_disk_ = declared;
-    declared_ = declared;
+    Take(declared);
   } else {
     LogNotWritten(audit, done);
   }
@@ -103,18 +105,39 @@ absl::Status QuotaStore::PutDeclared(const Declared& declared,
 
 void QuotaStore::HoldDeclared(const Declared& declared) {
   base::MutexLock lock(&mu_);
+  Take(declared);
+}
+
+void QuotaStore::Take(const Declared& declared) {
   declared_ = declared;
+  auto shown = std::make_shared<const Declared>(declared);
+  base::MutexLock lock(&shown_mu_);
+  shown_ = std::move(shown);
+}
+
+std::shared_ptr<const Declared> QuotaStore::Shown() const {
+  base::MutexLock lock(&shown_mu_);
+  return shown_;
+}
+
+absl::Status QuotaStore::Change(AuditRecord audit,
+                                absl::FunctionRef<void(Declared*)> change) {
+  base::MutexLock lock(&mu_);
+  Declared next = declared_;
+  change(&next);
+  if (next == declared_) return absl::OkStatus();
+  if (audit.detail.empty()) audit.detail = ChangesText(declared_, next);
+  return Commit(audit, next);
 }
 
 absl::Status QuotaStore::PutTenant(const TenantPolicy& policy,
-                                   const AuditRecord& audit) {
+                                   const AuditRecord& audit,
+                                   const std::set<std::string>& named) {
   if (!Storable(policy)) return TooLarge();
-  base::MutexLock lock(&mu_);
-  Declared next = declared_;
-  WriteFields(policy.name, FieldsOf(policy), OperatorOf(audit), audit.at,
-              &next);
-  if (next == declared_) return absl::OkStatus();
-  return Commit(audit, next);
+  return Change(audit, [&](Declared* next) {
+    WriteFields(policy.name, FieldsOf(policy), OperatorOf(audit), audit.at,
+                next, named);
+  });
 }
 
 absl::Status QuotaStore::DeleteTenant(absl::string_view name,
@@ -195,13 +218,17 @@ absl::Status QuotaStore::AddAudit(const AuditRecord& record) {
   return forget.Bind(kKeptAuditRecords).Run();
 }
 
-absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(uint32_t limit,
-                                                               int64_t before) {
+absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(
+    uint32_t limit, int64_t before, const AuditFilter& filter) {
   base::MutexLock lock(&mu_);
   Statement list(&database_,
                  "SELECT at_ns, operator_name, action, subject, detail, id "
-                 "FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?");
+                 "FROM audit WHERE id < ? AND at_ns >= ? AND (? = '' OR "
+                 "subject = ?) ORDER BY id DESC LIMIT ?");
   list.Bind(before > 0 ? before : std::numeric_limits<int64_t>::max())
+      .Bind(absl::ToUnixNanos(filter.since))
+      .Bind(filter.subject)
+      .Bind(filter.subject)
       .Bind(static_cast<int64_t>(limit));
   std::vector<AuditRecord> records;
   for (;;) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,9 +77,17 @@ class QuotaStore {
   // it goes to the disk with the next change.
   void HoldDeclared(const Declared& declared);
 
-  // Writes the fields that differ from what is in force. Where none does,
-  // nothing is written, and no record.
-  absl::Status PutTenant(const TenantPolicy& policy, const AuditRecord& audit);
+  // What is declared, for reports: never waits for the disk. It is not changed.
+  [[nodiscard]] std::shared_ptr<const Declared> Shown() const;
+
+  // Makes the change of what is declared. Where it changes nothing, nothing is
+  // written, and no record. A record without a detail gets the change in words.
+  absl::Status Change(AuditRecord audit,
+                      absl::FunctionRef<void(Declared*)> change);
+  // Writes the fields that differ from what is in force, and those of `named`
+  // that are so for a time.
+  absl::Status PutTenant(const TenantPolicy& policy, const AuditRecord& audit,
+                         const std::set<std::string>& named = {});
   absl::Status DeleteTenant(absl::string_view name, const AuditRecord& audit);
   absl::Status PutPoolTarget(absl::string_view device,
                              const quota::Amount& target,
@@ -94,10 +103,20 @@ class QuotaStore {
                      absl::FunctionRef<absl::Status()> act,
                      OnFullDisk on_full_disk = OnFullDisk::kRefuse);
 
+  // Which records are listed.
+  struct AuditFilter {
+    absl::Time since = absl::InfinitePast();
+    std::string subject;  // empty: all
+  };
   // The newest first: at most `limit`, of those before that id; 0: of all. The
   // last kKeptAuditRecords are kept.
   absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit,
-                                                     int64_t before = 0);
+                                                     int64_t before,
+                                                     const AuditFilter& filter);
+  absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit,
+                                                     int64_t before = 0) {
+    return ListAudit(limit, before, {absl::InfinitePast(), ""});
+  }
 
  private:
   QuotaStore(std::string directory, bool found_empty, Database database,
@@ -106,8 +125,10 @@ class QuotaStore {
         found_empty_(found_empty),
         database_(std::move(database)),
         on_disk_(declared),
-        declared_(declared) {}
+        declared_(declared),
+        shown_(std::make_shared<const Declared>(declared)) {}
 
+  void Take(const Declared& declared) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // `declared` and the audit record, or neither.
   absl::Status Commit(const AuditRecord& audit, const Declared& declared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -125,6 +146,8 @@ class QuotaStore {
   Database database_ ABSL_GUARDED_BY(mu_);
   Declared on_disk_ ABSL_GUARDED_BY(mu_);
   Declared declared_ ABSL_GUARDED_BY(mu_);
+  mutable base::Mutex shown_mu_;  // held for no longer than a pointer takes
+  std::shared_ptr<const Declared> shown_ ABSL_GUARDED_BY(shown_mu_);
 };
 
 }  // namespace gmb::broker

@@ -153,6 +153,11 @@ absl::StatusOr<v1::SetTenantResponse> AdminClient::SetTenant(
   return impl_->Call(&v1::Admin::Stub::SetTenant, request, wait);
 }
 
+absl::StatusOr<v1::SetTenantResponse> AdminClient::ResetTenant(
+    const v1::ResetTenantRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::ResetTenant, request, wait);
+}
+
 absl::StatusOr<v1::Tenant> AdminClient::GetTenant(
     const v1::GetTenantRequest& request, absl::Duration wait) const {
   return impl_->Call(&v1::Admin::Stub::GetTenant, request, wait);

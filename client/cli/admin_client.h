@@ -57,6 +57,9 @@ class AdminClient {
   [[nodiscard]] absl::StatusOr<v1::SetTenantResponse> SetTenant(
       const v1::SetTenantRequest& request,
       absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::SetTenantResponse> ResetTenant(
+      const v1::ResetTenantRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
   [[nodiscard]] absl::StatusOr<v1::Tenant> GetTenant(
       const v1::GetTenantRequest& request,
       absl::Duration wait = absl::ZeroDuration()) const;

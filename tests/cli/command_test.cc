@@ -82,10 +82,10 @@ TEST_F(CommandTest, ThePolicyOfReclaimIsSetAndAudited) {
       Gmb({"audit", "--limit", "1", "--output", "json"}).json()["entries"];
   ASSERT_EQ(entries.size(), 1U);
   const std::string detail = entries[0]["detail"].get<std::string>();
-  EXPECT_THAT(detail, HasSubstr("may_terminate: true"));
-  EXPECT_THAT(detail, HasSubstr("min_residency { seconds: 30 }"));
-  EXPECT_THAT(detail, HasSubstr("pause_grace { nanos: 250000000 }"));
-  EXPECT_THAT(detail, HasSubstr("host_limit { fraction: 0.5 }"));
+  EXPECT_THAT(detail, HasSubstr("may_terminate false -> true"));
+  EXPECT_THAT(detail, HasSubstr("min_residency 0s -> 30s"));
+  EXPECT_THAT(detail, HasSubstr("pause_grace 5s -> 250ms"));
+  EXPECT_THAT(detail, HasSubstr("host_limit 100% -> 50%"));
 
   ASSERT_EQ(Gmb({"tenant", "set", "a", "--pause-grace", "1s"}).code,
             ExitCode::kOk);

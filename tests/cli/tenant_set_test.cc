@@ -140,7 +140,8 @@ TEST_F(TenantSetTest, UndoGivesBackTheFormerValues) {
       Gmb({"tenant", "get", "b", "--output", "json"}).json()["pools"][0];
   EXPECT_EQ(quota["view"]["limit_bytes"], 64 << 20);
   EXPECT_EQ(quota["quota"]["weight"], 1);
-  EXPECT_THAT(Gmb({"audit"}).out, HasSubstr("undo: true"));
+  EXPECT_THAT(Gmb({"audit"}).out,
+              HasSubstr("limit 50% -> 100%, weight 3 -> 1"));
   // An undo is a change, and can be undone.
   ASSERT_EQ(Gmb({"tenant", "set", "b", "--undo"}).code, ExitCode::kOk);
   EXPECT_EQ(LimitOf("b"), 32 << 20);

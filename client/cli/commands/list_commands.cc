@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -26,8 +27,21 @@ absl::StatusOr<ExitCode> ListSessions(Context& context,
       });
 }
 
-absl::StatusOr<ExitCode> ListAudit(Context& context, uint32_t limit) {
+struct AuditOptions {
+  uint32_t limit = 100;
+  std::optional<absl::Duration> since;
+  std::string tenant;
+};
+
+absl::StatusOr<ExitCode> ListAudit(Context& context,
+                                   const AuditOptions& options) {
+  const uint32_t limit = options.limit;
   v1::ListAuditRequest request;
+  if (options.since.has_value()) {
+    request.mutable_since()->set_seconds(
+        absl::ToUnixSeconds(absl::Now() - *options.since));
+  }
+  request.set_subject(options.tenant);
   request.set_page_size(
       static_cast<int32_t>(std::min<uint32_t>(limit, AdminClient::kRowsAPage)));
   uint32_t left = limit;
@@ -71,13 +85,23 @@ void AddSessionCommands(CLI::App* app, Action* chosen) {
 void AddAuditCommand(CLI::App* app, Action* chosen) {
   CLI::App* const audit = app->add_subcommand(
       "audit", "Show what operators changed, the newest first");
-  const auto limit = std::make_shared<uint32_t>(100);
+  const auto options = std::make_shared<AuditOptions>();
   AddWholeOption(
       audit, "--limit", 1, std::numeric_limits<uint32_t>::max(),
-      [limit](uint64_t n) { *limit = n; }, "At most so many entries [100]");
-  audit->footer("Example: gmb audit --limit 20");
-  audit->callback([chosen, limit] {
-    *chosen = [limit](Context& context) { return ListAudit(context, *limit); };
+      [options](uint64_t n) { options->limit = n; },
+      "At most so many entries [100]");
+  AddBoundedDurationOption(
+      audit, "--since", absl::Seconds(1), absl::Hours(24 * 3660),
+      [options](absl::Duration time) { options->since = time; },
+      "Of so long ago until now [of all times]");
+  AddTextOption(audit, "--tenant", &options->tenant,
+                "Of this tenant only [of all]")
+      ->type_name("NAME");
+  audit->footer("Example: gmb audit --since 24h --tenant a");
+  audit->callback([chosen, options] {
+    *chosen = [options](Context& context) {
+      return ListAudit(context, *options);
+    };
   });
 }
 

@@ -65,6 +65,7 @@ void AddTenantCommands(CLI::App* app, Action* chosen) {
   tenant->require_subcommand(0, 1);
   tenant->footer("Example: gmb tenant list");
   AddTenantSetCommand(tenant, chosen);
+  AddTenantResetCommand(tenant, chosen);
 
   CLI::App* const get =
       tenant->add_subcommand("get", "Show one tenant in full");

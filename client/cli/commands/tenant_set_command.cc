@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,8 @@ struct SetOptions {
   std::optional<absl::Duration> min_residency;
   std::optional<absl::Duration> pause_grace;
   std::optional<v1::Amount> host_limit;
+  std::optional<absl::Duration> lasts;
+  uint64_t if_revision = 0;
   bool undo = false;
   bool dry_run = false;
   bool yes = false;
@@ -56,6 +59,8 @@ v1::SetTenantRequest ToRequest(const SetOptions& options) {
   if (options.pause_grace)
     *request.mutable_pause_grace() = ToProto(*options.pause_grace);
   if (options.host_limit) *request.mutable_host_limit() = *options.host_limit;
+  if (options.lasts) *request.mutable_lasts() = ToProto(*options.lasts);
+  request.set_if_revision(options.if_revision);
   request.set_undo(options.undo);
   request.set_dry_run(options.dry_run);
   return request;
@@ -83,7 +88,7 @@ absl::StatusOr<v1::Uids> ParseUids(const std::string& text) {
 }
 
 // What the change would take from running processes; empty: nothing.
-std::string Takes(const v1::SetTenantResponse& preview) {
+std::string TakesText(const v1::SetTenantResponse& preview) {
   std::string takes;
   for (const v1::Change& change : preview.changes()) {
     if (change.takes_bytes() == 0) continue;
@@ -99,7 +104,7 @@ std::string Takes(const v1::SetTenantResponse& preview) {
 
 void PrintPreview(const Context& context,
                   const v1::SetTenantResponse& preview) {
-  const std::string takes = Takes(preview);
+  const std::string takes = TakesText(preview);
   if (preview.made()) context.out << "this makes a new tenant\n";
   context.out << (takes.empty() ? "this takes nothing from running processes"
                                 : takes)
@@ -117,15 +122,19 @@ void PrintSet(const Context& context, const v1::SetTenantResponse& answer) {
   }
 }
 
-// OK also when it takes nothing.
-absl::Status ConfirmTaking(const Context& context,
-                           v1::SetTenantRequest request) {
+// Asks the broker what the request would take, and then the operator. OK also
+// when it takes nothing.
+template <typename Request>
+absl::Status ConfirmTaking(
+    const Context& context,
+    AdminClient::Method<Request, v1::SetTenantResponse> method,
+    Request request) {
   request.set_dry_run(true);
   GMB_ASSIGN_OR_RETURN(const AdminClient client,
                        AdminClient::Connect(context.socket_dir));
   GMB_ASSIGN_OR_RETURN(const v1::SetTenantResponse preview,
-                       client.SetTenant(request));
-  const std::string takes = Takes(preview);
+                       (client.*method)(request, absl::ZeroDuration()));
+  const std::string takes = TakesText(preview);
   return takes.empty() ? absl::OkStatus() : Confirm(context, takes);
 }
 
@@ -134,11 +143,35 @@ absl::StatusOr<ExitCode> SetTenant(Context& context,
   const v1::SetTenantRequest request = ToRequest(options);
   const bool may_take = request.has_limit() || request.undo();
   if (may_take && !options.yes && !options.dry_run)
-    GMB_RETURN_IF_ERROR(ConfirmTaking(context, request));
+    GMB_RETURN_IF_ERROR(
+        ConfirmTaking(context, &AdminClient::SetTenant, request));
   return CallAndPrint(
       context, &AdminClient::SetTenant, request,
       [&](const v1::SetTenantResponse& answer, const AdminClient&) {
         if (options.dry_run) {
+          PrintPreview(context, answer);
+        } else {
+          PrintSet(context, answer);
+        }
+      });
+}
+
+struct ResetOptions {
+  v1::ResetTenantRequest request;
+  bool yes = false;
+};
+
+absl::StatusOr<ExitCode> ResetTenant(Context& context,
+                                     const ResetOptions& options) {
+  const v1::ResetTenantRequest& request = options.request;
+  if (!options.yes && !request.dry_run()) {
+    GMB_RETURN_IF_ERROR(
+        ConfirmTaking(context, &AdminClient::ResetTenant, request));
+  }
+  return CallAndPrint(
+      context, &AdminClient::ResetTenant, request,
+      [&](const v1::SetTenantResponse& answer, const AdminClient&) {
+        if (request.dry_run()) {
           PrintPreview(context, answer);
         } else {
           PrintSet(context, answer);
@@ -215,6 +248,15 @@ void AddReclaimOptions(CLI::App* command, SetOptions* options) {
 }
 
 void AddSafetyOptions(CLI::App* command, SetOptions* options) {
+  AddBoundedDurationOption(
+      command, "--for", absl::Seconds(1), absl::Hours(24 * 30),
+      [options](absl::Duration time) { options->lasts = time; },
+      "So long; then what was there before holds again [for good]");
+  AddWholeOption(
+      command, "--if-revision", 1, std::numeric_limits<int64_t>::max(),
+      [options](uint64_t n) { options->if_revision = n; },
+      "Only if nothing was changed since this revision (`gmb tenant get` "
+      "shows it)");
   command->add_flag("--undo", options->undo,
                     "Give back all values from before the last change");
   command->add_flag("--dry-run", options->dry_run,
@@ -249,6 +291,58 @@ void AddTenantSetCommand(CLI::App* tenant, Action* chosen) {
   command->callback([chosen, options] {
     *chosen = [options](Context& context) {
       return SetTenant(context, *options);
+    };
+  });
+}
+
+void AddTenantResetCommand(CLI::App* tenant, Action* chosen) {
+  CLI::App* const command = tenant->add_subcommand(
+      "reset", "Give a tenant's fields back to the configuration file");
+  const auto options = std::make_shared<ResetOptions>();
+  const auto name = std::make_shared<std::string>();
+  const auto device = std::make_shared<std::string>();
+  AddTextOption(command, "NAME", name.get(), "The tenant")
+      ->type_name("")
+      ->required();
+  for (const auto& [flag, field] : {std::pair{"--guarantee", "guarantee"},
+                                    {"--limit", "limit"},
+                                    {"--weight", "weight"},
+                                    {"--max-handles", "max_handles"},
+                                    {"--max-sessions", "max_sessions"},
+                                    {"--uid", "uids"},
+                                    {"--may-terminate", "may_terminate"},
+                                    {"--min-residency", "min_residency"},
+                                    {"--pause-grace", "pause_grace"},
+                                    {"--host-limit", "host_limit"}}) {
+    command->add_flag_function(
+        flag,
+        [options, field = field](int64_t) {
+          options->request.add_fields(field);
+        },
+        "This field, and others that are named [all]");
+  }
+  AddTextOption(command, "--device", device.get(),
+                "Guarantee, limit and weight of the device with this UUID "
+                "only [of every device]")
+      ->type_name("UUID");
+  AddWholeOption(
+      command, "--if-revision", 1, std::numeric_limits<int64_t>::max(),
+      [options](uint64_t n) { options->request.set_if_revision(n); },
+      "Only if nothing was changed since this revision");
+  command->add_flag_function(
+      "--dry-run", [options](int64_t) { options->request.set_dry_run(true); },
+      "Say what would be taken from whom, and change nothing");
+  command->add_flag("--yes,-y", options->yes,
+                    "Take memory from running processes without asking");
+  command->footer(
+      "What operators wrote into the fields is taken away. `gmb tenant get` "
+      "shows who wrote what.\n\n"
+      "Example: gmb tenant reset a --limit");
+  command->callback([chosen, options, name, device] {
+    options->request.set_name(*name);
+    options->request.set_device(*device);
+    *chosen = [options](Context& context) {
+      return ResetTenant(context, *options);
     };
   });
 }

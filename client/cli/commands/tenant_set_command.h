@@ -9,8 +9,9 @@ class App;
 
 namespace gmb::cli {
 
-// Adds `set` to `gmb tenant`.
+// Adds `set`, and `reset`, to `gmb tenant`.
 void AddTenantSetCommand(CLI::App* tenant, Action* chosen);
+void AddTenantResetCommand(CLI::App* tenant, Action* chosen);
 
 }  // namespace gmb::cli
 

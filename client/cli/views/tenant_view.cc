@@ -1,9 +1,11 @@
 // Tenants, their quotas and use, for people.
 #include "client/cli/views/tenant_view.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -36,8 +38,60 @@ Table PoolTable(std::vector<Table::Column> first) {
                                   "borrowed", "obtainable", "waiting"}) {
     columns.push_back({title, Align::kRight});
   }
+  columns.push_back({"source"});
   columns.push_back({"note"});
   return Table(std::move(columns));
+}
+
+// "operator uid 0, pid 4711 (gmb)" is an operator in a table.
+std::string ShortSource(const v1::FieldSource& field) {
+  const bool is_operator = absl::StartsWith(field.source(), "operator");
+  return absl::StrCat(is_operator ? "operator" : Printable(field.source()),
+                      field.has_until() ? " for a time" : "");
+}
+
+// Who wrote guarantee, limit and weight on the device: "file", or, where that
+// differs, "limit: operator".
+std::string QuotaSource(const v1::Tenant& tenant, const std::string& device) {
+  std::vector<std::string> sources;
+  std::vector<std::string> all;
+  for (const std::string name : {"guarantee", "limit", "weight"}) {
+    const std::string own = absl::StrCat("devices/", device, "/", name);
+    std::string source;
+    for (const v1::FieldSource& field : tenant.fields()) {
+      if (field.field() == own || (source.empty() && field.field() == name))
+        source = ShortSource(field);
+    }
+    if (source.empty()) continue;
+    sources.push_back(source);
+    if (source != "file") all.push_back(absl::StrCat(name, ": ", source));
+  }
+  if (sources.empty()) return "-";
+  const bool is_one = std::all_of(
+      sources.begin(), sources.end(),
+      [&](const std::string& source) { return source == sources.front(); });
+  return is_one ? sources.front() : absl::StrJoin(all, ", ");
+}
+
+Table::Cell FileValue(const v1::FieldSource& field) {
+  if (field.file_value().empty()) return {"-", Tone::kFaint};
+  return {Printable(field.file_value())};
+}
+
+void PrintSources(const v1::Tenant& tenant, const Terminal& terminal,
+                  std::ostream& out) {
+  if (tenant.fields().empty()) return;
+  Table table(
+      {{"field"}, {"value"}, {"source"}, {"since"}, {"until"}, {"file says"}});
+  for (const v1::FieldSource& field : tenant.fields()) {
+    table.AddRow({Printable(field.field()), Printable(field.value()),
+                  Printable(field.source()), DateText(field.at()),
+                  field.has_until() ? DateText(field.until()) : "-",
+                  FileValue(field)});
+  }
+  out << '\n';
+  table.Print(out, terminal);
+  out << "revision " << tenant.revision() << '\n';
 }
 
 std::string Notes(const v1::QuotaView& view) {
@@ -53,8 +107,8 @@ std::string Notes(const v1::QuotaView& view) {
   return absl::StrJoin(notes, ", ");
 }
 
-void AddPoolRow(std::vector<Table::Cell> row, const v1::TenantPool& pool,
-                Table* table) {
+void AddPoolRow(std::vector<Table::Cell> row, const v1::Tenant& tenant,
+                const v1::TenantPool& pool, Table* table) {
   const v1::QuotaView& view = pool.view();
   row.push_back({Quantity(pool.quota().guarantee(), view.guarantee_bytes())});
   row.push_back({Quantity(pool.quota().limit(), view.limit_bytes())});
@@ -64,6 +118,7 @@ void AddPoolRow(std::vector<Table::Cell> row, const v1::TenantPool& pool,
   row.push_back(Bytes(view.obtainable_bytes()));
   row.push_back(
       {Waiting(pool), pool.waiting() > 0 ? Tone::kWarning : Tone::kFaint});
+  row.push_back({QuotaSource(tenant, view.device())});
   row.push_back({Notes(view), Tone::kWarning});
   table->AddRow(std::move(row));
 }
@@ -127,7 +182,7 @@ void PrintTenants(const v1::ListTenantsResponse& tenants,
                  {"may terminate"}});
   for (const v1::Tenant& tenant : tenants.tenants()) {
     for (const v1::TenantPool& pool : tenant.pools()) {
-      AddPoolRow({tenant.name(), pool.view().device()}, pool, &quotas);
+      AddPoolRow({tenant.name(), pool.view().device()}, tenant, pool, &quotas);
       AddPlaceRow({tenant.name(), pool.view().device()}, pool, &places);
     }
     AddReclaimRow(tenant, &reclaim);
@@ -157,12 +212,13 @@ void PrintTenant(const v1::Tenant& tenant, const Terminal& terminal,
   Table quotas = PoolTable({{"device"}});
   Table places = PlaceTable({{"device"}});
   for (const v1::TenantPool& pool : tenant.pools()) {
-    AddPoolRow({pool.view().device()}, pool, &quotas);
+    AddPoolRow({pool.view().device()}, tenant, pool, &quotas);
     AddPlaceRow({pool.view().device()}, pool, &places);
   }
   quotas.Print(out, terminal);
   out << '\n';
   places.Print(out, terminal);
+  PrintSources(tenant, terminal, out);
 }
 
 void PrintChange(const v1::Change& change, const Terminal& terminal,

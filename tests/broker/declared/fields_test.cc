@@ -82,5 +82,17 @@ TEST(Fields, AFieldThatNobodyWroteHasItsDefault) {
   EXPECT_EQ(DefaultOf("devices/GPU-1/limit"), std::nullopt);
 }
 
+TEST(Fields, AreSaidAsTheFileSaysThem) {
+  EXPECT_EQ(InWords("limit", "1073741824"), "1GiB");
+  EXPECT_EQ(InWords("devices/GPU-1/limit", "67108864"), "64MiB");
+  EXPECT_EQ(InWords("host_limit", "1025"), "1025");
+  EXPECT_EQ(InWords("guarantee", "0"), "0");
+  EXPECT_EQ(InWords("guarantee", "33.3%"), "33.3%");
+  EXPECT_EQ(InWords("max_handles", "4096"), "4096");
+  EXPECT_EQ(InWords("min_residency", "0ns"), "0s");
+  EXPECT_EQ(InWords("pause_grace", "250000000ns"), "250ms");
+  EXPECT_EQ(InWords("uids", ""), "none");
+}
+
 }  // namespace
 }  // namespace gmb::broker

@@ -1,0 +1,114 @@
+// Operators' values end: they are given back to the file, or their time is over.
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "broker/declared/changes.h"
+#include "broker/declared/merge.h"
+#include "broker/log/logging.h"
+#include "broker/server/admin_service.h"
+#include "broker/server/field_sources.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+TenantPolicy DeclaredPolicy(const Declared& declared,
+                            const TenantPolicy& in_force, const Core& core) {
+  TenantPolicy policy =
+      PolicyOf(in_force.name, InForce(declared.tenants.at(in_force.name)));
+  policy.token = in_force.token;
+  // Values for a device that is not here are kept, and have no effect.
+  std::erase_if(policy.device_quotas, [&](const auto& quota) {
+    return !core.ResolveDevice(quota.first).ok();
+  });
+  return policy;
+}
+
+}  // namespace
+
+absl::Status AdminService::DoResetTenant(AuditRecord audit,
+                                         const v1::ResetTenantRequest& request,
+                                         v1::SetTenantResponse* response) {
+  GMB_RETURN_IF_ERROR(CheckRevision(request.if_revision()));
+  GMB_ASSIGN_OR_RETURN(const TenantPolicy known,
+                       core_->GetPolicy(request.name()));
+  GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
+  Declared next = *store_->Shown();
+  const auto found = next.tenants.find(request.name());
+  if (found == next.tenants.end() || !found->second.in_file) {
+    return proto::MakeError(
+        v1::BAD_REQUEST,
+        absl::StrCat("the configuration file does not name the tenant, so "
+                     "nothing can be given back to it: tenant=",
+                     request.name()),
+        {.field = "name"});
+  }
+  GMB_ASSIGN_OR_RETURN(const std::set<std::string> fields,
+                       FieldsNamed(request, device, found->second));
+  Reset(request.name(), fields, &next);
+  const TenantPolicy policy = DeclaredPolicy(next, known, *core_);
+  if (absl::Status checked = core_->CheckTenant(policy); !checked.ok())
+    return checked;
+  if (request.dry_run()) return ShowPreview(policy, response);
+  audit.action = "reset_tenant";
+  audit.subject = request.name();
+  GMB_RETURN_IF_ERROR(store_->Change(audit, [&](Declared* declared) {
+    Reset(request.name(), fields, declared);
+  }));
+  expiry_.Set(NextExpiry(*store_->Shown()));
+  GMB_ASSIGN_OR_RETURN(std::vector<v1::Change> changes,
+                       core_->SetTenant(policy));
+  for (v1::Change& change : changes)
+    *response->add_changes() = std::move(change);
+  if (known != policy) OnChanged(request.name(), &known);
+  return FillTenant(request.name(), response);
+}
+
+void AdminService::EndOverrides() {
+  const absl::Time now = clock_->WallTime();
+  const Declared before = *store_->Shown();
+  Declared next = before;
+  const std::set<std::string> tenants = Expire(now, &next);
+  if (!tenants.empty()) {
+    AuditRecord audit;
+    audit.at = now;
+    audit.operator_name = "gmbd";
+    audit.action = "override_ended";
+    if (tenants.size() == 1) audit.subject = *tenants.begin();
+    audit.detail = ChangesText(before, next);
+    // It is over although the disk does not take it.
+    if (!store_->PutDeclared(next, audit).ok()) store_->HoldDeclared(next);
+    for (const std::string& tenant : tenants) FallBack(tenant, next);
+  }
+  expiry_.Set(NextExpiry(next));
+}
+
+// What holds again need not fit any more: then it is as at a start.
+void AdminService::FallBack(const std::string& tenant,
+                            const Declared& declared) {
+  const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(tenant);
+  if (!known.ok()) return;
+  TenantPolicy policy = DeclaredPolicy(declared, *known, *core_);
+  absl::Status set = core_->SetTenant(policy).status();
+  if (!set.ok()) {
+    dropped_[tenant] = absl::StrCat(
+        "tenant ", tenant,
+        " is not as declared: what was set for a time is over, and its former "
+        "guarantee does not fit any more: `gmb tenant set ",
+        tenant, "` settles it");
+    LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
+             {{"tenant", tenant}, {"reason", set.message()}});
+    policy.quota.guarantee = quota::Amount();
+    for (auto& [device, quota] : policy.device_quotas)
+      quota.guarantee = quota::Amount();
+    set = core_->SetTenant(policy).status();
+  }
+  if (set.ok() && *known != policy) former_[tenant] = *known;
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,49 @@
+// Values that operators set for a time are over.
+#include "broker/server/expiry_timer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace gmb::broker {
+
+ExpiryTimer::ExpiryTimer(const Clock* clock, std::function<void()> due)
+    : clock_(clock), due_(std::move(due)), thread_([this] { Run(); }) {}
+
+void ExpiryTimer::Stop() {
+  {
+    base::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  wake_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ExpiryTimer::Set(std::optional<absl::Time> next) {
+  {
+    base::MutexLock lock(&mu_);
+    next_ = next;
+  }
+  wake_.NotifyAll();
+}
+
+void ExpiryTimer::Run() {
+  for (;;) {
+    {
+      base::MutexLock lock(&mu_);
+      while (!stopping_ &&
+             (!next_.has_value() || clock_->WallTime() < *next_)) {
+        absl::Duration wait = absl::Seconds(10);
+        if (next_.has_value())
+          wait = std::min(wait, *next_ - clock_->WallTime());
+        wake_.WaitUntil(&mu_, std::chrono::steady_clock::now() +
+                                  absl::ToChronoNanoseconds(wait));
+      }
+      if (stopping_) return;
+      next_.reset();
+    }
+    due_();
+  }
+}
+
+}  // namespace gmb::broker

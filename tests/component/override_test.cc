@@ -1,0 +1,166 @@
+// Who wrote what, for how long, and back: over the real broker and its restarts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/broker/temp_directory.h"
+#include "tests/component/gmbd_process.h"
+
+namespace gmb {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class OverrideTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Write("tenants:\n- {name: a, limit: 75%}\n- {name: b}\n");
+    Start();
+  }
+  void TearDown() override { Stop(); }
+  void Write(const std::string& text) const {
+    std::ofstream(directory_ / "gmb.yaml") << text;
+  }
+  void Start() {
+    Stop();
+    gmbd_ = std::make_unique<GmbdProcess>(std::vector<std::string>{
+        "--device", "host:256MiB", "--socket-dir", directory_ / "run",
+        "--state-dir", directory_ / "state", "--config",
+        directory_ / "gmb.yaml"});
+    ASSERT_TRUE(gmbd_->WaitForLog(" serving ")) << gmbd_->log();
+  }
+  void Stop() {
+    if (gmbd_ == nullptr) return;
+    gmbd_->Signal(SIGTERM);
+    EXPECT_EQ(gmbd_->WaitForExit(), 0);
+    gmbd_ = nullptr;
+  }
+  CommandResult Gmb(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"--socket-dir", directory_ / "run"});
+    return RunGmb(words);
+  }
+  std::string Run(const std::vector<std::string>& words) const {
+    const CommandResult result = Gmb(words);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return result.output;
+  }
+  std::string Tenant() const { return Run({"tenant", "get", "a"}); }
+
+  const broker::TempDirectory directory_;
+  std::unique_ptr<GmbdProcess> gmbd_;
+};
+
+TEST_F(OverrideTest, EachFieldSaysWhoWroteIt) {
+  Run({"tenant", "set", "a", "--limit", "50%"});
+  EXPECT_THAT(
+      Tenant(),
+      AllOf(ContainsRegex("limit +50% +operator uid [0-9]+, pid"),
+            ContainsRegex("weight +1 +file "), ContainsRegex("limit.*75%")));
+  EXPECT_THAT(Run({"tenant", "list"}), AllOf(HasSubstr("limit: operator"),
+                                             ContainsRegex("b +host-0.*file")));
+  EXPECT_THAT(Run({"tenant", "get", "a", "--output", "json"}),
+              AllOf(HasSubstr("\"file_value\": \"75%\""),
+                    HasSubstr("\"source\": \"file\"")));
+}
+
+TEST_F(OverrideTest, ResetGivesAFieldBackToTheFile) {
+  Run({"tenant", "set", "a", "--limit", "50%", "--weight", "3"});
+  Run({"tenant", "reset", "a", "--limit"});
+  EXPECT_THAT(Tenant(), AllOf(HasSubstr("75% ="), ContainsRegex("weight +3 ")));
+  EXPECT_THAT(Run({"audit"}), AllOf(HasSubstr("reset_tenant"),
+                                    HasSubstr("a: limit 50% -> 75%")));
+  Run({"tenant", "reset", "a"});
+  EXPECT_THAT(Tenant(), Not(HasSubstr("operator")));
+  Start();
+  EXPECT_THAT(Tenant(), Not(HasSubstr("operator")));
+  // One that the file does not know has nothing to be given back to.
+  Run({"tenant", "set", "mine", "--limit", "50%"});
+  EXPECT_THAT(Gmb({"tenant", "reset", "mine"}).output,
+              HasSubstr("does not name the tenant"));
+}
+
+TEST_F(OverrideTest, AValueForATimeEndsByItself) {
+  Run({"tenant", "set", "a", "--limit", "60%"});
+  Run({"tenant", "set", "a", "--limit", "50%", "--for", "1s"});
+  // Made, set for good, set for a time, and ended.
+  const std::string changed = " tenant_changed tenant=a";
+  size_t seen = 0;
+  for (int i = 0; i < 3; ++i) {
+    while (gmbd_->log().find(changed, seen) == std::string::npos)
+      ASSERT_TRUE(gmbd_->ReadMore()) << gmbd_->log();
+    seen = gmbd_->log().find(changed, seen) + 1;
+  }
+  EXPECT_THAT(Tenant(), AllOf(HasSubstr("60% ="), Not(HasSubstr("50% ="))));
+  EXPECT_THAT(
+      Run({"audit"}),
+      AllOf(HasSubstr("override_ended"), HasSubstr("60% -> 50% until 2"),
+            ContainsRegex("limit 50% until 2[^ ]* -> 60%")));
+}
+
+TEST_F(OverrideTest, AlsoWhileNoBrokerRuns) {
+  Run({"tenant", "set", "a", "--limit", "50%", "--for", "1s"});
+  EXPECT_THAT(Tenant(), AnyOf(HasSubstr("50% ="), HasSubstr("75% =")));
+  Start();
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (Tenant().find("75% =") == std::string::npos)
+    ASSERT_LT(absl::Now(), end) << gmbd_->log();
+  Run({"tenant", "set", "a", "--limit", "50%", "--for", "1h"});
+  Start();
+  EXPECT_THAT(Tenant(), HasSubstr("50% ="));
+}
+
+TEST_F(OverrideTest, ANewTenantAndAnUndoAreNotForATime) {
+  EXPECT_THAT(
+      Gmb({"tenant", "set", "new", "--limit", "5%", "--for", "1h"}).output,
+      HasSubstr("make it first"));
+  EXPECT_NE(Gmb({"tenant", "get", "new"}).exit_code, 0);
+  Run({"tenant", "set", "a", "--limit", "50%"});
+  EXPECT_NE(Gmb({"tenant", "set", "a", "--undo", "--for", "1h"}).exit_code, 0);
+  EXPECT_NE(
+      Gmb({"tenant", "set", "a", "--limit", "5%", "--for", "0s"}).exit_code, 0);
+}
+
+TEST_F(OverrideTest, AStaleRevisionIsRefused) {
+  const auto revision = [this] {
+    const std::string text = Tenant();
+    const size_t at = text.find("revision ");
+    return at == std::string::npos
+               ? ""
+               : text.substr(at + 9, text.find('\n', at) - at - 9);
+  };
+  const std::string first = revision();
+  Run({"tenant", "set", "a", "--limit", "50%", "--if-revision", first});
+  const CommandResult stale =
+      Gmb({"tenant", "set", "a", "--limit", "40%", "--if-revision", first});
+  EXPECT_NE(stale.exit_code, 0);
+  EXPECT_THAT(stale.output, HasSubstr("look again"));
+  EXPECT_THAT(Tenant(), HasSubstr("50% ="));
+  EXPECT_NE(Gmb({"tenant", "reset", "a", "--if-revision", first}).exit_code, 0);
+  // A reset is a change as well.
+  const std::string second = revision();
+  Run({"tenant", "reset", "a", "--if-revision", second});
+  EXPECT_NE(revision(), second);
+}
+
+TEST_F(OverrideTest, TheAuditLogIsOfATenantAndSinceATime) {
+  Run({"tenant", "set", "a", "--limit", "50%"});
+  Run({"tenant", "set", "b", "--limit", "40%"});
+  EXPECT_THAT(Run({"audit", "--tenant", "a"}),
+              AllOf(HasSubstr("a: limit 75% -> 50%"), Not(HasSubstr("40%"))));
+  EXPECT_THAT(Run({"audit", "--since", "1h"}), HasSubstr("40%"));
+  EXPECT_THAT(Run({"audit", "--tenant", "no"}), HasSubstr("no changes"));
+}
+
+}  // namespace
+}  // namespace gmb
