@@ -38,6 +38,7 @@ struct TenantConfig {
   // Its device_quotas are keyed by DeviceConfig::name or by UUID.
   TenantPolicy policy;
   SocketAccess socket;
+  std::string token_file;  // from which its token is; empty: none
 
   friend bool operator==(const TenantConfig&, const TenantConfig&) = default;
 };
@@ -84,6 +85,8 @@ struct BrokerConfig {
 
   absl::Duration reuse_for = absl::Seconds(5);
   absl::Duration drain_deadline = absl::Seconds(30);
+  // Whether the file is read again when it, or a token file, is another one.
+  bool watch_config = false;
   // So much a reload of the file may take from processes, in all.
   uint64_t reload_may_reclaim_bytes = 0;
   LogOptions log;

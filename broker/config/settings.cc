@@ -214,6 +214,11 @@ constexpr Setting kSettings[] = {
      [](Text t, Config* c) {
        return Put(ParseSize(t), &c->reload_may_reclaim_bytes);
      }},
+    {"watch_config", nullptr, "off",
+     "read the file again by itself when it, or a token file in it, is "
+     "replaced",
+     false,
+     [](Text t, Config* c) { return Put(ParseTruth(t), &c->watch_config); }},
     {"log_format", "FORMAT", "text",
      "text or json; one line an event, to standard error", false, PutLogFormat},
     {"log_level", "LEVEL", "info", "debug, info, warning or error", false,

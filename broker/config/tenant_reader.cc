@@ -65,7 +65,7 @@ void TenantReader::ReadTenant(const YamlValue& value) {
   if (const auto devices = map.Take("devices"))
     ReadDeviceQuotas(*devices, &policy);
   if (const auto uids = map.Take("uids")) ReadUids(*uids, &policy);
-  ReadToken(&map, &policy);
+  ReadToken(&map, &tenant);
   if (const auto socket = map.Take("socket"))
     ReadSocket(*socket, &tenant.socket);
   map.Finish();
@@ -127,7 +127,7 @@ void TenantReader::ReadUids(const YamlValue& value, TenantPolicy* policy) {
   }
 }
 
-void TenantReader::ReadToken(YamlMap* map, TenantPolicy* policy) {
+void TenantReader::ReadToken(YamlMap* map, TenantConfig* tenant) {
   std::optional<std::string> path = map->TakeText("token_file");
   if (!path.has_value()) return;
   if (!absl::StartsWith(*path, "/"))
@@ -143,7 +143,8 @@ void TenantReader::ReadToken(YamlMap* map, TenantPolicy* policy) {
         "another tenant has the same token: every tenant needs its own");
   }
   if (!file->warning.empty()) config_->warnings.push_back(file->warning);
-  policy->token = std::move(file->token);
+  tenant->policy.token = std::move(file->token);
+  tenant->token_file = *std::move(path);
 }
 
 void TenantReader::ReadSocket(const YamlValue& value, SocketAccess* access) {

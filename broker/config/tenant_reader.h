@@ -27,7 +27,7 @@ class TenantReader {
   void ReadReclaim(YamlMap* map, ReclaimPolicy* reclaim);
   void ReadDeviceQuotas(const YamlValue& value, TenantPolicy* policy);
   void ReadUids(const YamlValue& value, TenantPolicy* policy);
-  void ReadToken(YamlMap* map, TenantPolicy* policy);
+  void ReadToken(YamlMap* map, TenantConfig* tenant);
   void ReadSocket(const YamlValue& value, SocketAccess* access);
 
   const std::string directory_;

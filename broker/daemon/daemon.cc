@@ -23,6 +23,22 @@ namespace {
 
 constexpr mode_t kSocketMode = 0666;  // the directories are what is guarded
 
+std::set<std::string> WatchedFiles(const Flags& flags,
+                                   const BrokerConfig& config) {
+  std::set<std::string> files = {flags.config_file};
+  for (const TenantConfig& tenant : config.tenants) {
+    if (!tenant.token_file.empty()) files.insert(tenant.token_file);
+  }
+  return files;
+}
+
+void WarnOfWatch(const absl::Status& watched) {
+  if (watched.ok()) return;
+  LogEvent(LogLevel::kWarning, "file_not_watched",
+           {{"message",
+             absl::StrCat(watched.message(), ": SIGHUP has it read again")}});
+}
+
 }  // namespace
 
 Daemon::Daemon(BrokerConfig config, Flags flags, SocketDirectory sockets)
@@ -176,7 +192,11 @@ absl::Status Daemon::StartServers() {
   reloader_ = std::make_unique<Reloader>(
       flags_, config_, uuids_,
       Reloader::Deps{core_.get(), store_.get(), &events_, &clock_,
-                     admin_service_.get(), DoorsOfFile()});
+                     admin_service_.get(), DoorsOfFile(),
+                     [this](const BrokerConfig& file) {
+                       if (watch_ == nullptr) return;
+                       WarnOfWatch(watch_->Watch(WatchedFiles(flags_, file)));
+                     }});
   GMB_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcServer> grpc,
       GrpcServer::Start(
@@ -190,6 +210,7 @@ absl::Status Daemon::StartServers() {
   if (listening.ok()) listening = ListenForTenantsAtStart();
   if (listening.ok()) listening = ListenForEverybody();
   if (!listening.ok()) return listening;
+  if (config_.watch_config && !flags_.config_file.empty()) WatchFile();
   LogEvent(LogLevel::kInfo, "serving", {{"socket_dir", config_.socket_dir}});
   return absl::OkStatus();
 }
@@ -267,6 +288,13 @@ absl::Status Daemon::CloseDoor(const std::string& tenant) {
   return closed;
 }
 
+void Daemon::WatchFile() {
+  absl::StatusOr<std::unique_ptr<FileWatch>> watch =
+      FileWatch::Start(WatchedFiles(flags_, config_), [this] { Reload(); });
+  WarnOfWatch(watch.status());
+  if (watch.ok()) watch_ = *std::move(watch);
+}
+
 FileDoors Daemon::DoorsOfFile() {
   return {.open =
               [this](const std::string& tenant, const SocketAccess& access) {
@@ -310,6 +338,7 @@ void Daemon::BeginDrain() {
 Daemon::~Daemon() {
   // First: no file is read any more.
   if (reloader_ != nullptr) reloader_->Stop();
+  watch_.reset();
   // Then: that sessions end now is no tenant's departure.
   if (core_ != nullptr) core_->RefuseWaiting();
   http_.reset();

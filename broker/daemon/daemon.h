@@ -16,6 +16,7 @@
 #include "broker/core/in_process_keeper.h"
 #include "broker/core/ticker.h"
 #include "broker/daemon/event_log.h"
+#include "broker/daemon/file_watch.h"
 #include "broker/daemon/pool_setup.h"
 #include "broker/daemon/refusal_log.h"
 #include "broker/daemon/reload.h"
@@ -77,6 +78,8 @@ class Daemon {
   absl::Status OpenDoor(const std::string& tenant);
   absl::Status CloseDoor(const std::string& tenant);
   FileDoors DoorsOfFile();
+  // Without it the broker serves all the same, and says so.
+  void WatchFile();
   absl::Status OpenDoorAs(const std::string& tenant,
                           const SocketAccess& access);
   absl::StatusOr<SocketAccess> SetAccess(const std::string& tenant,
@@ -113,6 +116,7 @@ class Daemon {
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<CallAuthenticator> calls_;
   std::unique_ptr<Reloader> reloader_;
+  std::unique_ptr<FileWatch> watch_;  // null: none
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<metrics::StateDisk> state_disk_;
   std::unique_ptr<metrics::Collector> collector_;

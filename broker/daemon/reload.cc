@@ -128,6 +128,7 @@ void Reloader::Read() {
     Fail(applied);
   } else {
     failure_.clear();
+    if (deps_.on_read != nullptr) deps_.on_read(file_);
     drain_deadline_ns_ = absl::ToInt64Nanoseconds(file_.drain_deadline);
   }
   if (restart_.empty()) return;

@@ -56,6 +56,8 @@ class Reloader {
     const Clock* clock;
     AdminService* admin;
     FileDoors doors;
+    // Told what was read and is in force.
+    std::function<void(const BrokerConfig&)> on_read = nullptr;
   };
   // `running`: what the broker was started with. `uuids`: the devices'
   // configured names with their UUIDs.

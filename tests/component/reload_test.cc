@@ -321,6 +321,34 @@ TEST_F(ReloadTest, ATenantThatIsPutBackIntoTheFileStays) {
   EXPECT_TRUE(Connect("a")->Acquire(2 * kMiB).ok());
 }
 
+// As the kubelet does it: gmb.yaml -> ..data/gmb.yaml, and ..data is swapped.
+TEST_F(ReloadTest, AWatchedFileBehindALinkThatIsSwappedIsReadByItself) {
+  namespace fs = std::filesystem;
+  const std::string file = "watch_config: true\ntenants:\n- {name: a, limit: ";
+  for (const std::string limit : {"75%", "50%"}) {
+    fs::create_directory(directory_ / ("..of" + limit));
+    std::ofstream(directory_ / ("..of" + limit + "/gmb.yaml"))
+        << file << limit << "}\n";
+  }
+  fs::create_symlink("..of75%", directory_ / "..data");
+  fs::create_symlink("..data/gmb.yaml", directory_ / "gmb.yaml");
+  Start();
+  fs::create_symlink("..of50%", directory_ / "..data_tmp");
+  fs::rename(directory_ / "..data_tmp", directory_ / "..data");
+  EXPECT_THAT(LogUntil("reloaded"), HasSubstr("limit 75% -> 50%"));
+}
+
+TEST_F(ReloadTest, TokenFilesAreWatchedWhereverTheyAre) {
+  std::filesystem::create_directory(directory_ / "secrets");
+  Write("watch_config: true\ntenants:\n- {name: a}\n");
+  Start();
+  std::ofstream(directory_ / "secrets/a") << "the first secret of a";
+  Write("watch_config: true\ntenants:\n- {name: a, token_file: secrets/a}\n");
+  LogUntil("reloaded");
+  std::ofstream(directory_ / "secrets/a") << "the second secret of a";
+  EXPECT_THAT(LogUntil("reloaded"), HasSubstr("a: another token"));
+}
+
 TEST_F(ReloadTest, WhatIsNoFileIsNotReadAgain) {
   Start("/dev/null");
   EXPECT_THAT(Reload("reload_failed"), HasSubstr("not a regular file"));
