@@ -200,12 +200,10 @@ absl::StatusOr<BrokerConfig> LoadConfig(const Flags& flags) {
   const bool devices_ok = ApplyDevices(flags, &config, &errors);
   // With a broken file, or a broken device, these would only repeat its
   // mistakes in other words.
-  if (file_ok && devices_ok) {
-    CheckThatDevicesAreGiven(config, &errors);
-    CheckDeviceQuotas(config, &errors);
-  }
+  if (file_ok && devices_ok) CheckThatDevicesAreGiven(config, &errors);
   if (file_ok) {
-    CheckDevices(&config, &errors);
+    CheckDevices(&config, &errors);  // names them
+    if (devices_ok) CheckDeviceQuotas(config, &errors);
     CheckSocketPaths(config, &errors);
     ReadHttpToken(&config, &errors);
     WarnOfIdleSettings(&config);

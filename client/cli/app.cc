@@ -28,6 +28,7 @@ void AddCommands(CLI::App* app, Action* chosen) {
   AddWatchCommand(app, chosen);
   AddMetricsCommand(app, chosen);
   AddAuditCommand(app, chosen);
+  AddExportCommand(app, chosen);
   AddDoctorCommand(app, chosen);
   AddHoldCommand(app, chosen);
   AddRunCommand(app, chosen);

@@ -427,5 +427,21 @@ TEST_F(ConfigOnDisk, AHomeDirectoryIsNotMadeUnderTheNameOfATilde) {
               HasSubstr("--state-dir: write the path in full"));
 }
 
+// However the device is given: host devices get their names last.
+TEST(Devices, AQuotaOfAHostDeviceIsOfOneThatIsThere) {
+  const TempDirectory directory;
+  const auto load = [&](const std::string& device) {
+    std::ofstream(directory / "gmb.yaml")
+        << "tenants:\n- {name: a, devices: {" << device << ": {limit: 25%}}}\n";
+    Flags flags;
+    flags.config_file = directory / "gmb.yaml";
+    flags.devices = {"host:64MiB", "host:64MiB"};
+    return LoadConfig(flags).status();
+  };
+  EXPECT_TRUE(load("host-1").ok()) << load("host-1");
+  EXPECT_THAT(std::string(load("host-2").message()),
+              HasSubstr("the broker has no device \"host-2\""));
+}
+
 }  // namespace
 }  // namespace gmb::broker

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -129,6 +130,30 @@ TEST_F(OverrideTest, ANewTenantAndAnUndoAreNotForATime) {
   EXPECT_NE(Gmb({"tenant", "set", "a", "--undo", "--for", "1h"}).exit_code, 0);
   EXPECT_NE(
       Gmb({"tenant", "set", "a", "--limit", "5%", "--for", "0s"}).exit_code, 0);
+}
+
+TEST_F(OverrideTest, WhatIsExportedMakesTheSameTenants) {
+  Run({"tenant",    "set",
+       "a",         "--limit",
+       "96MiB",     "--guarantee",
+       "12.5%",     "--weight",
+       "2.5",       "--uid",
+       "1000,1001", "--pause-grace",
+       "250ms",     "--min-residency",
+       "90s",       "--may-terminate",
+       "yes",       "--max-handles",
+       "7",         "--host-limit",
+       "1GiB"});
+  Run({"tenant", "set", "b", "--limit", "32MiB", "--device", "host-0"});
+  const std::string text = Run({"export"});
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("limit: 96MiB"), Not(HasSubstr("weight: 1\n")),
+                    HasSubstr("\"host-0\": {")));
+  Stop();
+  std::filesystem::remove_all(directory_ / "state");
+  Write(text);
+  Start();
+  EXPECT_EQ(Run({"export"}), text);
 }
 
 TEST_F(OverrideTest, AStaleRevisionIsRefused) {

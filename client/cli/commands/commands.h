@@ -20,6 +20,7 @@ void AddPoolCommands(CLI::App* app, Action* chosen);
 void AddQuotaCommand(CLI::App* app, Action* chosen);
 void AddReclaimCommand(CLI::App* app, Action* chosen);
 void AddAuditCommand(CLI::App* app, Action* chosen);
+void AddExportCommand(CLI::App* app, Action* chosen);
 void AddWatchCommand(CLI::App* app, Action* chosen);
 void AddMetricsCommand(CLI::App* app, Action* chosen);
 void AddWhyCommand(CLI::App* app, Action* chosen);
