@@ -226,11 +226,12 @@ void Reloader::Keep(const std::vector<HeldBack>& held, Plan* plan) {
   wanted_.clear();
   kept_.clear();
   std::set<std::string> tenants;
+  const Declared merged = plan->merge.next;
   for (const HeldBack& one : held) {
     tenants.insert(one.tenant);
     if (one.device.empty()) continue;
-    pending_.push_back(KeepLimit(one.tenant, one.device, plan->base, read_at_,
-                                 &plan->merge.next));
+    pending_.push_back(KeepLimit(one.tenant, one.device, plan->base, merged,
+                                 read_at_, &plan->merge.next));
     for (const TenantPolicy& policy : plan->changed) {
       if (policy.name == one.tenant) wanted_[one.tenant] = policy;
     }

@@ -14,6 +14,11 @@ std::optional<Written> Copy(const Written* written) {
   return written == nullptr ? std::nullopt : std::optional(*written);
 }
 
+Subject Find(const Declared& declared, const std::string& tenant) {
+  const auto found = declared.tenants.find(tenant);
+  return found == declared.tenants.end() ? Subject() : found->second;
+}
+
 // As it was; nothing, if there was nothing.
 void Restore(const std::string& field, const Subject& before, Subject* next) {
   const auto was = before.fields.find(field);
@@ -27,19 +32,20 @@ void Restore(const std::string& field, const Subject& before, Subject* next) {
 }  // namespace
 
 PendingField KeepLimit(const std::string& tenant, const std::string& device,
-                       const Declared& before, absl::Time at, Declared* next) {
-  const auto known = before.tenants.find(tenant);
-  const Subject was = known == before.tenants.end() ? Subject() : known->second;
+                       const Declared& before, const Declared& merged,
+                       absl::Time at, Declared* next) {
+  const Subject was = Find(before, tenant);
+  const Subject wanted = Find(merged, tenant);
   Subject* const is = &next->tenants[tenant];
   const std::string own = absl::StrCat("devices/", device, "/", kLimit);
   const bool had_own = InForce(was, own) != nullptr;
-  const Written* const gets_own = InForce(*is, own);
+  const Written* const gets_own = InForce(wanted, own);
   PendingField pending;
   pending.tenant = tenant;
   pending.device = device;
   pending.at = at;
   pending.field = had_own || gets_own != nullptr ? own : kLimit;
-  if (const Written* const now = InForce(*is, pending.field))
+  if (const Written* const now = InForce(wanted, pending.field))
     pending.wanted = now->value;
   if (had_own || gets_own == nullptr) {
     Restore(pending.field, was, is);

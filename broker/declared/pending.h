@@ -23,12 +23,13 @@ struct PendingField {
   friend bool operator==(const PendingField&, const PendingField&) = default;
 };
 
-// Keeps the tenant's limit on the device in `next`, a merge of the file into
-// `before`, as it was. So the file's next merge finds the change again. Returns
-// what waits.
+// Keeps the tenant's limit on the device in `next` as it was in `before`, into
+// which the file was merged as `merged`. So the file's next merge finds the
+// change again. Returns what waits. `next` begins as `merged`.
 [[nodiscard]] PendingField KeepLimit(const std::string& tenant,
                                      const std::string& device,
-                                     const Declared& before, absl::Time at,
+                                     const Declared& before,
+                                     const Declared& merged, absl::Time at,
                                      Declared* next);
 
 // Somebody has written the field since the file was read: that one was the

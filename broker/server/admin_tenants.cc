@@ -74,7 +74,12 @@ absl::StatusOr<TenantPolicy> AdminService::Former(
 
 void AdminService::OnChanged(const std::string& tenant,
                              const TenantPolicy* before) {
-  dropped_.erase(tenant);
+  // What the start left out is settled by another guarantee alone.
+  const absl::StatusOr<TenantPolicy> now = core_->GetPolicy(tenant);
+  if (before == nullptr || !now.ok() ||
+      now->quota.guarantee != before->quota.guarantee ||
+      now->device_quotas != before->device_quotas)
+    dropped_.erase(tenant);
   if (before == nullptr) {
     former_.erase(tenant);
   } else {

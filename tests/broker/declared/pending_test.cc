@@ -36,8 +36,10 @@ struct Waiting {
   PendingField pending;
 };
 Waiting Edit(const Declared& before, const Fields& file) {
-  Waiting waiting{MergeFile(before, File(file), kEdit).next, {}};
-  waiting.pending = KeepLimit("a", kDevice, before, kEdit, &waiting.declared);
+  const Declared merged = MergeFile(before, File(file), kEdit).next;
+  Waiting waiting{merged, {}};
+  waiting.pending =
+      KeepLimit("a", kDevice, before, merged, kEdit, &waiting.declared);
   return waiting;
 }
 
@@ -73,6 +75,21 @@ TEST(Pending, ALimitOfTheDeviceAloneThatIsTakenOutStays) {
            {{"limit", "10%"}});
   EXPECT_EQ(Value(waiting.declared, "devices/host-0/limit"), "75%");
   EXPECT_EQ(waiting.pending.wanted, std::nullopt);
+}
+
+// One field, which would take on both.
+TEST(Pending, OnTwoDevicesTheSameLimitWaits) {
+  const Declared before = Started({{"limit", "75%"}});
+  const Declared merged =
+      MergeFile(before, File({{"limit", "25%"}}), kEdit).next;
+  Declared next = merged;
+  for (const char* const device : {"host-0", "host-1"}) {
+    const PendingField pending =
+        KeepLimit("a", device, before, merged, kEdit, &next);
+    EXPECT_EQ(pending.field, "limit");
+    EXPECT_EQ(pending.wanted, "25%");
+  }
+  EXPECT_EQ(Value(next, "limit"), "75%");
 }
 
 TEST(Pending, AnOperatorsLimitBeneathItStaysTheOperators) {
