@@ -209,8 +209,9 @@ absl::Status Reloader::Apply(Why why) {
   Keep(*held, &plan);
   const Declared before = deps_.store->GetDeclared();
   StoreFile(before, plan.merge.next, deps_.store);
-  const std::string changes =
-      Joined(ChangesText(before, plan.merge.next), secrets);
+  std::string changes = Joined(ChangesText(before, plan.merge.next), secrets);
+  for (const std::string& name : Going(plan))
+    changes = Joined(changes, absl::StrCat("tenant ", name, " leaves"));
   if (why == Why::kRead || !changes.empty()) news_.Reloaded(changes);
   for (const HeldBack& one : held_) {
     if (std::find(waited.begin(), waited.end(), one) == waited.end())

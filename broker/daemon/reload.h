@@ -103,6 +103,8 @@ class Reloader {
   void Retry();
   [[nodiscard]] bool AnyTakesNothing() const;
   // Tenants that the file does not name any more: reload_leaving.cc.
+  // Those that do not wait, and were not seen off before.
+  [[nodiscard]] std::vector<std::string> Going(const Plan& plan) const;
   void Leave(const Plan& plan);
   void SeeOff(const std::string& name);
   void EndLeaving(const std::string& name, quota::TenantId id,
@@ -130,6 +132,7 @@ class Reloader {
   std::vector<HeldBack> held_;  // all that waits
   // Tenants that were seen off, and have no guarantee since.
   std::set<std::string> seen_off_;
+  std::set<std::string> under_way_;   // of those, the ones that are going
   std::set<std::string> overstayed_;  // of those, the ones that did not go
   std::vector<std::string> restart_;
   std::string failure_;  // of the last reading; empty: none

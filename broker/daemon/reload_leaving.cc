@@ -1,5 +1,6 @@
 // Tenants that the file does not name any more: they are seen off, and deleted
 // when their last session has ended.
+#include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -9,18 +10,26 @@
 
 namespace gmb::broker {
 
+std::vector<std::string> Reloader::Going(const Plan& plan) const {
+  std::vector<std::string> going = plan.merge.leaving;
+  std::erase_if(going, [this](const std::string& name) {
+    const bool waits =
+        std::any_of(held_.begin(), held_.end(), [&](const HeldBack& one) {
+          return one.tenant == name && one.device.empty();
+        });
+    return waits || under_way_.contains(name);
+  });
+  return going;
+}
+
 void Reloader::Leave(const Plan& plan) {
-  std::set<std::string> stay;
-  for (const HeldBack& one : held_) {
-    if (one.device.empty()) stay.insert(one.tenant);
-  }
-  for (const std::string& name : plan.merge.leaving) {
-    if (!stay.contains(name)) SeeOff(name);
-  }
+  for (const std::string& name : Going(plan)) SeeOff(name);
   // Those that the file names again.
   for (const StartingTenant& tenant : plan.tenants) {
     const std::string& name = tenant.config.policy.name;
-    if (seen_off_.erase(name) > 0) deps_.core->EndDeparture(name);
+    if (seen_off_.erase(name) == 0) continue;
+    under_way_.erase(name);
+    deps_.core->EndDeparture(name);
   }
 }
 
@@ -31,11 +40,10 @@ void Reloader::SeeOff(const std::string& name) {
   auto done = [this, name, id = *id](const absl::Status& gone) {
     deps_.admin->Post([this, name, id, gone] { EndLeaving(name, id, gone); });
   };
-  // It may be under way already, or the broker about to stop.
-  deps_.core
-      ->StartDeparture(name, absl::ToChronoNanoseconds(file_.drain_deadline),
-                       std::move(done))
-      .IgnoreError();
+  // An operator may be seeing it off, or the broker about to stop.
+  const absl::Status started = deps_.core->StartDeparture(
+      name, absl::ToChronoNanoseconds(file_.drain_deadline), std::move(done));
+  if (started.ok()) under_way_.insert(name);
 }
 
 // The file may have been read anew meanwhile, and the name be that of another
@@ -43,6 +51,7 @@ void Reloader::SeeOff(const std::string& name) {
 void Reloader::EndLeaving(const std::string& name, quota::TenantId id,
                           const absl::Status& gone) {
   if (stopped_) return;
+  under_way_.erase(name);
   const absl::StatusOr<quota::TenantId> present = deps_.core->IdOf(name);
   if (!present.ok() || *present != id) return;
   Declared declared = deps_.store->GetDeclared();

@@ -279,7 +279,9 @@ TEST_F(ReloadTest, ATenantOutOfTheFileDrainsAndIsDeleted) {
   Start();
   ASSERT_EQ(Gmb({"tenant", "set", "mine", "--limit", "50%"}).exit_code, 0);
   auto client = Connect("a");
-  Reload("tenants:\n- {name: b, guarantee: 60%}\n", "tenant_leaving");
+  EXPECT_THAT(
+      Reload("tenants:\n- {name: b, guarantee: 60%}\n", "tenant_leaving"),
+      HasSubstr("tenant a leaves"));
   EXPECT_THAT(Tenant("b"), HasSubstr("60% ="));
   EXPECT_EQ(Gmb({"tenant", "get", "a"}).exit_code, 0);
   EXPECT_FALSE(client->Acquire(2 * kMiB).ok());
@@ -306,6 +308,20 @@ TEST_F(ReloadTest, ATenantOutOfTheFileThatHoldsMemoryStaysUntilItHoldsNone) {
       HasSubstr("would exceed"));
   ASSERT_TRUE(std::move(*lease).Release().ok());
   LogUntil("tenant_leaving");
+}
+
+// It may not be killed, and its process does not end when it is asked to.
+TEST_F(ReloadTest, ATenantThatOverstaysIsTriedAgainAndGoesWithItsLastProcess) {
+  Write("drain_deadline: 100ms\ntenants:\n- {name: a}\n");
+  Start();
+  auto client = Connect("a");
+  const std::string without = "drain_deadline: 100ms\ntenants: []\n";
+  EXPECT_THAT(Reload(without, "reload_pending"), HasSubstr("tenant_stays"));
+  EXPECT_THAT(Reload("reload_pending"),
+              AllOf(HasSubstr("tenant a leaves"), HasSubstr("tenant_stays")));
+  client = nullptr;
+  LogUntil("tenant_deleted");
+  EXPECT_NE(Gmb({"tenant", "get", "a"}).exit_code, 0);
 }
 
 TEST_F(ReloadTest, ATenantThatIsPutBackIntoTheFileStays) {
