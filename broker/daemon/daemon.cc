@@ -21,8 +21,6 @@
 namespace gmb::broker {
 namespace {
 
-constexpr mode_t kSocketMode = 0666;  // the directories are what is guarded
-
 std::set<std::string> WatchedFiles(const Flags& flags,
                                    const BrokerConfig& config) {
   std::set<std::string> files = {flags.config_file};
@@ -233,101 +231,11 @@ absl::Status Daemon::ListenForEverybody() {
   return listening;
 }
 
-// A tenant can fill its directory with anything; that is its own loss alone.
-absl::Status Daemon::ListenForTenantsAtStart() {
-  for (const auto& [tenant, access] : access_) {
-    GMB_RETURN_IF_ERROR(MakeTenantDirectory(tenant));
-    ListenOrWarn(tenant);
-  }
-  return absl::OkStatus();
-}
-
-void Daemon::ListenOrWarn(const std::string& tenant) {
-  const absl::Status listening = ListenForTenant(tenant);
-  if (listening.ok()) return;
-  LogEvent(LogLevel::kWarning, "tenant_directory",
-           {{"tenant", tenant}, {"message", listening.message()}});
-}
-
-absl::Status Daemon::MakeTenantDirectory(const std::string& tenant) {
-  const auto access = access_.find(tenant);
-  base::MutexLock lock(&sockets_mu_);
-  return sockets_.AddTenant(
-      tenant, access == access_.end() ? SocketAccess{} : access->second);
-}
-
-absl::Status Daemon::ListenForTenant(const std::string& tenant) {
-  std::string grpc;
-  std::string handles;
-  {
-    base::MutexLock lock(&sockets_mu_);
-    grpc = sockets_.TenantGrpcSocket(tenant);
-    handles = sockets_.TenantHandleSocket(tenant);
-  }
-  // The handle socket is what clients look for first, so it comes last.
-  absl::Status listening =
-      gateway_->AddDoor(grpc, kSocketMode,
-                        {.origin = Origin::kTenantDirectory, .tenant = tenant});
-  listening.Update(handles_->AddListener(handles, kSocketMode,
-                                         Origin::kTenantDirectory, tenant));
-  return listening;
-}
-
-absl::Status Daemon::OpenDoor(const std::string& tenant) {
-  absl::Status opened = MakeTenantDirectory(tenant);
-  if (opened.ok()) opened = ListenForTenant(tenant);
-  return opened;
-}
-
-absl::Status Daemon::CloseDoor(const std::string& tenant) {
-  base::MutexLock lock(&sockets_mu_);
-  absl::Status closed =
-      handles_->RemoveListener(sockets_.TenantHandleSocket(tenant));
-  closed.Update(gateway_->RemoveDoor(sockets_.TenantGrpcSocket(tenant)));
-  closed.Update(sockets_.RemoveTenant(tenant));
-  return closed;
-}
-
 void Daemon::WatchFile() {
   absl::StatusOr<std::unique_ptr<FileWatch>> watch =
       FileWatch::Start(WatchedFiles(flags_, config_), [this] { Reload(); });
   WarnOfWatch(watch.status());
   if (watch.ok()) watch_ = *std::move(watch);
-}
-
-FileDoors Daemon::DoorsOfFile() {
-  return {.open =
-              [this](const std::string& tenant, const SocketAccess& access) {
-                return OpenDoorAs(tenant, access);
-              },
-          .set_access =
-              [this](const std::string& tenant, const SocketAccess& access) {
-                return SetAccess(tenant, access);
-              },
-          .close =
-              [this](const std::string& tenant) {
-                access_.erase(tenant);
-                return CloseDoor(tenant);
-              }};
-}
-
-absl::Status Daemon::OpenDoorAs(const std::string& tenant,
-                                const SocketAccess& access) {
-  access_[tenant] = access;
-  GMB_RETURN_IF_ERROR(MakeTenantDirectory(tenant));
-  ListenOrWarn(tenant);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<SocketAccess> Daemon::SetAccess(const std::string& tenant,
-                                               const SocketAccess& access) {
-  const SocketAccess before = std::exchange(access_[tenant], access);
-  if (before == access) return before;
-  absl::Status made = MakeTenantDirectory(tenant);
-  if (made.ok()) return before;
-  access_[tenant] = before;
-  return absl::Status(made.code(),
-                      absl::StrCat("tenant ", tenant, ": ", made.message()));
 }
 
 void Daemon::BeginDrain() {

@@ -1,6 +1,8 @@
 #ifndef GMB_BROKER_DAEMON_DAEMON_H_
 #define GMB_BROKER_DAEMON_DAEMON_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <map>
 #include <memory>
@@ -63,6 +65,9 @@ class Daemon {
  private:
   Daemon(BrokerConfig config, Flags flags, SocketDirectory sockets);
 
+  // The directories are what is guarded.
+  static constexpr mode_t kSocketMode = 0666;
+
   absl::Status OpenStore();
   absl::Status SetUpCore();
   absl::Status StartServers();
@@ -71,6 +76,7 @@ class Daemon {
   absl::Status StartHttp();
   HttpAnswer AnswerHttp(HttpPage page) const;
   absl::Status ListenForEverybody();
+  // --- Tenants' sockets: daemon_doors.cc.
   absl::Status ListenForTenantsAtStart();
   absl::Status MakeTenantDirectory(const std::string& tenant);
   absl::Status ListenForTenant(const std::string& tenant);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "broker/declared/merge.h"
 #include "tests/broker/temp_directory.h"
 
 namespace gmb::broker {
@@ -91,6 +93,19 @@ TEST(StoreSetup, WhatChangedInTheFileIsStoredAndListedOnce) {
     EXPECT_EQ(audit[0].action, "apply_file");
     EXPECT_EQ(audit[0].detail, "a: limit 50% -> 75%");
   }
+}
+
+TEST(StoreSetup, WhatWasSetForATimeIsOverThoughNoBrokerRan) {
+  const BrokerConfig file = FileOf("a", 0.75);
+  Declared stored = StartingState({}, file, {});
+  const absl::Time now = absl::Now();
+  const auto set_until = [&](absl::Time until) {
+    WriteUntil("a", {{"limit", "50%"}}, {Source::Writer::kOperator, "ann"},
+               now - absl::Hours(2), until, &stored);
+    return InForce(StartingState(stored, file, {})).tenants[0].quota.limit;
+  };
+  EXPECT_EQ(set_until(now + absl::Hours(1)), quota::Amount::Fraction(0.5));
+  EXPECT_EQ(set_until(now - absl::Hours(1)), quota::Amount::Fraction(0.75));
 }
 
 }  // namespace

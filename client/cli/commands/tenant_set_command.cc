@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -14,10 +13,9 @@
 #include "base/status_macros.h"
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/call_and_print.h"
-#include "client/cli/confirm.h"
+#include "client/cli/commands/tenant_answer.h"
 #include "client/cli/text/number_text.h"
 #include "client/cli/text/text.h"
-#include "client/cli/views/tenant_view.h"
 #include "proto/tenant_bounds.h"
 
 namespace gmb::cli {
@@ -87,57 +85,6 @@ absl::StatusOr<v1::Uids> ParseUids(const std::string& text) {
   return uids;
 }
 
-// What the change would take from running processes; empty: nothing.
-std::string TakesText(const v1::SetTenantResponse& preview) {
-  std::string takes;
-  for (const v1::Change& change : preview.changes()) {
-    if (change.takes_bytes() == 0) continue;
-    absl::StrAppend(&takes, takes.empty() ? "this takes " : ", and ",
-                    SizeText(change.takes_bytes()), " of ",
-                    Printable(change.device()));
-  }
-  if (takes.empty()) return takes;
-  return absl::StrCat(takes, " from tenant ",
-                      Printable(preview.tenant().name()), ", which has ",
-                      CountText(preview.tenant().sessions(), "session"));
-}
-
-void PrintPreview(const Context& context,
-                  const v1::SetTenantResponse& preview) {
-  const std::string takes = TakesText(preview);
-  if (preview.made()) context.out << "this makes a new tenant\n";
-  context.out << (takes.empty() ? "this takes nothing from running processes"
-                                : takes)
-              << "\nnothing was changed: it was asked what would be\n";
-}
-
-void PrintSet(const Context& context, const v1::SetTenantResponse& answer) {
-  // A name that was misspelt is seen by it.
-  if (answer.made()) {
-    context.out << "made tenant " << Printable(answer.tenant().name()) << '\n';
-  }
-  PrintTenant(answer.tenant(), context.terminal, context.out);
-  for (const v1::Change& change : answer.changes()) {
-    PrintChange(change, context.terminal, context.out);
-  }
-}
-
-// Asks the broker what the request would take, and then the operator. OK also
-// when it takes nothing.
-template <typename Request>
-absl::Status ConfirmTaking(
-    const Context& context,
-    AdminClient::Method<Request, v1::SetTenantResponse> method,
-    Request request) {
-  request.set_dry_run(true);
-  GMB_ASSIGN_OR_RETURN(const AdminClient client,
-                       AdminClient::Connect(context.socket_dir));
-  GMB_ASSIGN_OR_RETURN(const v1::SetTenantResponse preview,
-                       (client.*method)(request, absl::ZeroDuration()));
-  const std::string takes = TakesText(preview);
-  return takes.empty() ? absl::OkStatus() : Confirm(context, takes);
-}
-
 absl::StatusOr<ExitCode> SetTenant(Context& context,
                                    const SetOptions& options) {
   const v1::SetTenantRequest request = ToRequest(options);
@@ -148,34 +95,7 @@ absl::StatusOr<ExitCode> SetTenant(Context& context,
   return CallAndPrint(
       context, &AdminClient::SetTenant, request,
       [&](const v1::SetTenantResponse& answer, const AdminClient&) {
-        if (options.dry_run) {
-          PrintPreview(context, answer);
-        } else {
-          PrintSet(context, answer);
-        }
-      });
-}
-
-struct ResetOptions {
-  v1::ResetTenantRequest request;
-  bool yes = false;
-};
-
-absl::StatusOr<ExitCode> ResetTenant(Context& context,
-                                     const ResetOptions& options) {
-  const v1::ResetTenantRequest& request = options.request;
-  if (!options.yes && !request.dry_run()) {
-    GMB_RETURN_IF_ERROR(
-        ConfirmTaking(context, &AdminClient::ResetTenant, request));
-  }
-  return CallAndPrint(
-      context, &AdminClient::ResetTenant, request,
-      [&](const v1::SetTenantResponse& answer, const AdminClient&) {
-        if (request.dry_run()) {
-          PrintPreview(context, answer);
-        } else {
-          PrintSet(context, answer);
-        }
+        PrintTenantAnswer(context, options.dry_run, answer);
       });
 }
 
@@ -291,58 +211,6 @@ void AddTenantSetCommand(CLI::App* tenant, Action* chosen) {
   command->callback([chosen, options] {
     *chosen = [options](Context& context) {
       return SetTenant(context, *options);
-    };
-  });
-}
-
-void AddTenantResetCommand(CLI::App* tenant, Action* chosen) {
-  CLI::App* const command = tenant->add_subcommand(
-      "reset", "Give a tenant's fields back to the configuration file");
-  const auto options = std::make_shared<ResetOptions>();
-  const auto name = std::make_shared<std::string>();
-  const auto device = std::make_shared<std::string>();
-  AddTextOption(command, "NAME", name.get(), "The tenant")
-      ->type_name("")
-      ->required();
-  for (const auto& [flag, field] : {std::pair{"--guarantee", "guarantee"},
-                                    {"--limit", "limit"},
-                                    {"--weight", "weight"},
-                                    {"--max-handles", "max_handles"},
-                                    {"--max-sessions", "max_sessions"},
-                                    {"--uid", "uids"},
-                                    {"--may-terminate", "may_terminate"},
-                                    {"--min-residency", "min_residency"},
-                                    {"--pause-grace", "pause_grace"},
-                                    {"--host-limit", "host_limit"}}) {
-    command->add_flag_function(
-        flag,
-        [options, field = field](int64_t) {
-          options->request.add_fields(field);
-        },
-        "This field, and others that are named [all]");
-  }
-  AddTextOption(command, "--device", device.get(),
-                "Guarantee, limit and weight of the device with this UUID "
-                "only [of every device]")
-      ->type_name("UUID");
-  AddWholeOption(
-      command, "--if-revision", 1, std::numeric_limits<int64_t>::max(),
-      [options](uint64_t n) { options->request.set_if_revision(n); },
-      "Only if nothing was changed since this revision");
-  command->add_flag_function(
-      "--dry-run", [options](int64_t) { options->request.set_dry_run(true); },
-      "Say what would be taken from whom, and change nothing");
-  command->add_flag("--yes,-y", options->yes,
-                    "Take memory from running processes without asking");
-  command->footer(
-      "What operators wrote into the fields is taken away. `gmb tenant get` "
-      "shows who wrote what.\n\n"
-      "Example: gmb tenant reset a --limit");
-  command->callback([chosen, options, name, device] {
-    options->request.set_name(*name);
-    options->request.set_device(*device);
-    *chosen = [options](Context& context) {
-      return ResetTenant(context, *options);
     };
   });
 }

@@ -1,0 +1,103 @@
+// Tenants' sockets: at the start, and as operators and the file make and end
+// tenants.
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "broker/daemon/daemon.h"
+#include "broker/log/logging.h"
+
+namespace gmb::broker {
+
+// A tenant can fill its directory with anything; that is its own loss alone.
+absl::Status Daemon::ListenForTenantsAtStart() {
+  for (const auto& [tenant, access] : access_) {
+    GMB_RETURN_IF_ERROR(MakeTenantDirectory(tenant));
+    ListenOrWarn(tenant);
+  }
+  return absl::OkStatus();
+}
+
+void Daemon::ListenOrWarn(const std::string& tenant) {
+  const absl::Status listening = ListenForTenant(tenant);
+  if (listening.ok()) return;
+  LogEvent(LogLevel::kWarning, "tenant_directory",
+           {{"tenant", tenant}, {"message", listening.message()}});
+}
+
+absl::Status Daemon::MakeTenantDirectory(const std::string& tenant) {
+  const auto access = access_.find(tenant);
+  base::MutexLock lock(&sockets_mu_);
+  return sockets_.AddTenant(
+      tenant, access == access_.end() ? SocketAccess{} : access->second);
+}
+
+absl::Status Daemon::ListenForTenant(const std::string& tenant) {
+  std::string grpc;
+  std::string handles;
+  {
+    base::MutexLock lock(&sockets_mu_);
+    grpc = sockets_.TenantGrpcSocket(tenant);
+    handles = sockets_.TenantHandleSocket(tenant);
+  }
+  // The handle socket is what clients look for first, so it comes last.
+  absl::Status listening =
+      gateway_->AddDoor(grpc, kSocketMode,
+                        {.origin = Origin::kTenantDirectory, .tenant = tenant});
+  listening.Update(handles_->AddListener(handles, kSocketMode,
+                                         Origin::kTenantDirectory, tenant));
+  return listening;
+}
+
+absl::Status Daemon::OpenDoor(const std::string& tenant) {
+  absl::Status opened = MakeTenantDirectory(tenant);
+  if (opened.ok()) opened = ListenForTenant(tenant);
+  return opened;
+}
+
+absl::Status Daemon::CloseDoor(const std::string& tenant) {
+  base::MutexLock lock(&sockets_mu_);
+  absl::Status closed =
+      handles_->RemoveListener(sockets_.TenantHandleSocket(tenant));
+  closed.Update(gateway_->RemoveDoor(sockets_.TenantGrpcSocket(tenant)));
+  closed.Update(sockets_.RemoveTenant(tenant));
+  return closed;
+}
+
+FileDoors Daemon::DoorsOfFile() {
+  return {.open =
+              [this](const std::string& tenant, const SocketAccess& access) {
+                return OpenDoorAs(tenant, access);
+              },
+          .set_access =
+              [this](const std::string& tenant, const SocketAccess& access) {
+                return SetAccess(tenant, access);
+              },
+          .close =
+              [this](const std::string& tenant) {
+                access_.erase(tenant);
+                return CloseDoor(tenant);
+              }};
+}
+
+absl::Status Daemon::OpenDoorAs(const std::string& tenant,
+                                const SocketAccess& access) {
+  access_[tenant] = access;
+  GMB_RETURN_IF_ERROR(MakeTenantDirectory(tenant));
+  ListenOrWarn(tenant);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SocketAccess> Daemon::SetAccess(const std::string& tenant,
+                                               const SocketAccess& access) {
+  const SocketAccess before = std::exchange(access_[tenant], access);
+  if (before == access) return before;
+  absl::Status made = MakeTenantDirectory(tenant);
+  if (made.ok()) return before;
+  access_[tenant] = before;
+  return absl::Status(made.code(),
+                      absl::StrCat("tenant ", tenant, ": ", made.message()));
+}
+
+}  // namespace gmb::broker

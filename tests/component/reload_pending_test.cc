@@ -1,0 +1,152 @@
+// A file that would take memory from processes, read by a real broker.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "tests/component/reload_fixture.h"
+
+namespace gmb {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+class ReloadPendingTest : public ReloadTest {};
+
+TEST_F(ReloadPendingTest, ALimitBelowWhatIsHeldWaitsUntilItTakesNothing) {
+  Write("tenants:\n- {name: a, limit: 75%, weight: 1}\n");
+  Start();
+  const auto client = Connect("a");
+  auto lease = client->Acquire(128 * kMiB);
+  ASSERT_TRUE(lease.ok());
+  const std::string log = Reload(
+      "tenants:\n- {name: a, limit: 25%, weight: 2}\n", "reload_pending");
+  EXPECT_THAT(
+      log, AllOf(HasSubstr("weight 1 -> 2"), Not(HasSubstr("limit 75% -> 25%")),
+                 HasSubstr("bytes=67108864")));
+  EXPECT_THAT(Tenant("a"), HasSubstr("75% ="));
+  EXPECT_THAT(Doctor(), HasSubstr("reload_may_reclaim"));
+  // At the next one, too.
+  Reload("reload_pending");
+  ASSERT_TRUE(std::move(*lease).Release().ok());
+  EXPECT_THAT(LogUntil("reloaded"), HasSubstr("limit 75% -> 25%"));
+  EXPECT_THAT(Tenant("a"), HasSubstr("25% ="));
+  EXPECT_THAT(Doctor(), Not(HasSubstr("reload_may_reclaim")));
+}
+
+TEST_F(ReloadPendingTest, WithinReloadMayReclaimItIsTaken) {
+  Write("tenants:\n- {name: a, limit: 75%}\n- {name: b, limit: 75%}\n");
+  Start();
+  const auto a = Connect("a");
+  const auto b = Connect("b");
+  const auto of_a = a->Acquire(96 * kMiB);
+  const auto of_b = b->Acquire(128 * kMiB);
+  ASSERT_TRUE(of_a.ok() && of_b.ok());
+  // 32 MiB of a and 64 MiB of b.
+  const std::string log = Reload(
+      "reload_may_reclaim: 70MiB\n"
+      "tenants:\n- {name: a, limit: 25%}\n- {name: b, limit: 25%}\n",
+      "reload_pending");
+  EXPECT_THAT(log, AllOf(HasSubstr("a: limit 75% -> 25%"),
+                         HasSubstr("reload_pending tenant=b")));
+  EXPECT_THAT(Tenant("a"), HasSubstr("25% ="));
+  EXPECT_THAT(Tenant("b"), HasSubstr("75% ="));
+  EXPECT_FALSE(a->Acquire(2 * kMiB).ok());
+  EXPECT_THAT(Reload("reload_may_reclaim: 64MiB\n"
+                     "tenants:\n- {name: a, limit: 25%}\n"
+                     "- {name: b, limit: 25%}\n",
+                     "reloaded"),
+              HasSubstr("b: limit 75% -> 25%"));
+}
+
+TEST_F(ReloadPendingTest, AnOperatorWhoWritesLaterThanThePendingFileWins) {
+  Write("tenants:\n- {name: a, limit: 75%}\n");
+  Start();
+  auto client = Connect("a");
+  auto lease = client->Acquire(128 * kMiB);
+  ASSERT_TRUE(lease.ok());
+  const std::string file = "tenants:\n- {name: a, limit: 25%}\n";
+  Reload(file, "reload_pending");
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--limit", "60%"}).exit_code, 0);
+  ASSERT_TRUE(std::move(*lease).Release().ok());
+  Reload();
+  EXPECT_THAT(Tenant("a"), HasSubstr("60% ="));
+  client = nullptr;
+  Start();
+  EXPECT_THAT(Tenant("a"), HasSubstr("60% ="));
+}
+
+TEST_F(ReloadPendingTest, ATenantOutOfTheFileDrainsAndIsDeleted) {
+  Write("tenants:\n- {name: a, guarantee: 60%}\n- {name: b}\n");
+  Start();
+  ASSERT_EQ(Gmb({"tenant", "set", "mine", "--limit", "50%"}).exit_code, 0);
+  auto client = Connect("a");
+  EXPECT_THAT(
+      Reload("tenants:\n- {name: b, guarantee: 60%}\n", "tenant_leaving"),
+      HasSubstr("tenant a leaves"));
+  EXPECT_THAT(Tenant("b"), HasSubstr("60% ="));
+  EXPECT_EQ(Gmb({"tenant", "get", "a"}).exit_code, 0);
+  EXPECT_FALSE(client->Acquire(2 * kMiB).ok());
+  client = nullptr;
+  LogUntil("tenant_deleted");
+  // The sockets are gone before that is said.
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "run/tenants/a"));
+  EXPECT_THAT(Gmb({"tenant", "get", "a"}).exit_code, Not(0));
+  EXPECT_EQ(Gmb({"tenant", "get", "mine"}).exit_code, 0);
+  EXPECT_THAT(Gmb({"audit"}).output, HasSubstr("delete_tenant"));
+}
+
+TEST_F(ReloadPendingTest,
+       ATenantOutOfTheFileThatHoldsMemoryStaysUntilItHoldsNone) {
+  Write("tenants:\n- {name: a, guarantee: 60%}\n");
+  Start();
+  const auto client = Connect("a");
+  auto lease = client->Acquire(64 * kMiB);
+  ASSERT_TRUE(lease.ok());
+  EXPECT_THAT(Reload("tenants: []\n", "reload_pending"),
+              HasSubstr("tenant a, which the file does not name any more"));
+  EXPECT_TRUE(client->Acquire(2 * kMiB).ok()) << "it is served as before";
+  EXPECT_THAT(
+      Reload("tenants:\n- {name: b, guarantee: 60%}\n", "reload_failed"),
+      HasSubstr("would exceed"));
+  ASSERT_TRUE(std::move(*lease).Release().ok());
+  LogUntil("tenant_leaving");
+}
+
+// It may not be killed, and its process does not end when it is asked to.
+TEST_F(ReloadPendingTest,
+       ATenantThatOverstaysIsTriedAgainAndGoesWithItsLastProcess) {
+  Write("drain_deadline: 100ms\ntenants:\n- {name: a}\n");
+  Start();
+  auto client = Connect("a");
+  const std::string without = "drain_deadline: 100ms\ntenants: []\n";
+  EXPECT_THAT(Reload(without, "reload_pending"), HasSubstr("tenant_stays"));
+  EXPECT_THAT(Reload("reload_pending"),
+              AllOf(HasSubstr("tenant a leaves"), HasSubstr("tenant_stays")));
+  client = nullptr;
+  LogUntil("tenant_deleted");
+  EXPECT_NE(Gmb({"tenant", "get", "a"}).exit_code, 0);
+}
+
+TEST_F(ReloadPendingTest, ATenantThatIsPutBackIntoTheFileStays) {
+  const std::string file = "tenants:\n- {name: a, guarantee: 60%}\n";
+  Write(file);
+  Start();
+  auto client = Connect("a");
+  Reload("tenants: []\n", "tenant_leaving");
+  Reload(file, "reloaded");
+  EXPECT_THAT(Tenant("a"), HasSubstr("60% ="));
+  EXPECT_TRUE(Connect("a")->Acquire(2 * kMiB).ok());
+  client = nullptr;
+  EXPECT_TRUE(Connect("a")->Acquire(2 * kMiB).ok());
+}
+
+}  // namespace
+}  // namespace gmb
