@@ -192,8 +192,7 @@ absl::Status Daemon::StartServers() {
       Reloader::Deps{core_.get(), store_.get(), &events_, &clock_,
                      admin_service_.get(), DoorsOfFile(),
                      [this](const BrokerConfig& file) {
-                       if (watch_ == nullptr) return;
-                       WarnOfWatch(watch_->Watch(WatchedFiles(flags_, file)));
+                       if (watch_ != nullptr) WatchTokensOf(file);
                      }});
   GMB_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcServer> grpc,
@@ -235,7 +234,18 @@ void Daemon::WatchFile() {
   absl::StatusOr<std::unique_ptr<FileWatch>> watch =
       FileWatch::Start(WatchedFiles(flags_, config_), [this] { Reload(); });
   WarnOfWatch(watch.status());
-  if (watch.ok()) watch_ = *std::move(watch);
+  if (!watch.ok()) return;
+  admin_service_->Post([this, w = std::shared_ptr(*std::move(watch))] {
+    watch_ = w;
+    Reload();  // what was written since the start read it
+  });
+}
+
+void Daemon::WatchTokensOf(const BrokerConfig& file) {
+  const absl::StatusOr<bool> any_new =
+      watch_->Watch(WatchedFiles(flags_, file));
+  WarnOfWatch(any_new.status());
+  if (any_new.ok() && *any_new) Reload();  // as at the start
 }
 
 void Daemon::BeginDrain() {

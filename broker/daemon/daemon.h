@@ -86,6 +86,7 @@ class Daemon {
   FileDoors DoorsOfFile();
   // Without it the broker serves all the same, and says so.
   void WatchFile();
+  void WatchTokensOf(const BrokerConfig& file);
   absl::Status OpenDoorAs(const std::string& tenant,
                           const SocketAccess& access);
   absl::StatusOr<SocketAccess> SetAccess(const std::string& tenant,
@@ -122,7 +123,7 @@ class Daemon {
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<CallAuthenticator> calls_;
   std::unique_ptr<Reloader> reloader_;
-  std::unique_ptr<FileWatch> watch_;  // null: none
+  std::shared_ptr<FileWatch> watch_;  // the operators' thread's; null: none
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<metrics::StateDisk> state_disk_;
   std::unique_ptr<metrics::Collector> collector_;

@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<FileWatch>> FileWatch::Start(
     return absl::ErrnoToStatus(errno, "cannot watch files (eventfd)");
   std::unique_ptr<FileWatch> watch(
       new FileWatch(std::move(inotify), std::move(stop), std::move(changed)));
-  GMB_RETURN_IF_ERROR(watch->Watch(files));
+  GMB_RETURN_IF_ERROR(watch->Watch(files).status());
   watch->thread_ = std::thread([w = watch.get()] { w->Run(); });
   return watch;
 }
@@ -71,8 +71,9 @@ FileWatch::~FileWatch() {
   thread_.join();
 }
 
-absl::Status FileWatch::Watch(const std::set<std::string>& files) {
+absl::StatusOr<bool> FileWatch::Watch(const std::set<std::string>& files) {
   base::MutexLock lock(&mu_);
+  bool any_new = false;
   absl::Status watched;
   std::map<std::string, int> folders;
   std::map<std::string, std::string> marks;
@@ -88,6 +89,7 @@ absl::Status FileWatch::Watch(const std::set<std::string>& files) {
       folders[folder] = number;
     }
     const auto known = marks_.find(file);
+    any_new |= known == marks_.end();
     marks[file] = known == marks_.end() ? MarkOf(file) : known->second;
   }
   for (const auto& [folder, number] : folders_) {
@@ -95,7 +97,8 @@ absl::Status FileWatch::Watch(const std::set<std::string>& files) {
   }
   folders_ = std::move(folders);
   marks_ = std::move(marks);
-  return watched;
+  if (!watched.ok()) return watched;
+  return any_new;
 }
 
 bool FileWatch::ReadEvents() {

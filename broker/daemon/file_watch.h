@@ -31,9 +31,11 @@ class FileWatch {
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
 
-  // In place of the files that it has watched. Thread-safe. The error is that of
-  // the first folder that cannot be watched; the others are.
-  absl::Status Watch(const std::set<std::string>& files);
+  // In place of the files that it has watched. Returns whether it did not watch
+  // one of them before: what was written into that since it was read is not
+  // noticed. Thread-safe. The error is that of the first folder that cannot be
+  // watched; the others are.
+  absl::StatusOr<bool> Watch(const std::set<std::string>& files);
 
  private:
   FileWatch(base::UniqueFd inotify, base::UniqueFd stop,

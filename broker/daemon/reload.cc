@@ -199,7 +199,7 @@ absl::Status Reloader::Apply(Why why) {
   };
   const absl::StatusOr<std::vector<HeldBack>> held = make();
   if (!held.ok()) {
-    for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)();
+    for (; !undo.empty(); undo.pop_back()) undo.back()();
     return held.status();
   }
   for (const auto& [name, policy] : former)

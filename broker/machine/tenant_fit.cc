@@ -53,6 +53,7 @@ absl::Status CheckPoolFits(const State& state, const Pool& pool,
                            const std::vector<TenantPolicy>& tenants,
                            const std::set<std::string>& named) {
   std::vector<quota::TenantQuota> quotas;
+  quotas.reserve(tenants.size() + state.tenants->size());
   for (const TenantPolicy& policy : tenants)
     quotas.push_back(policy.QuotaOn(pool.uuid()));
   for (const auto& [id, tenant] : *state.tenants) {

@@ -69,7 +69,7 @@ absl::Status CheckTime(const google::protobuf::Duration& time,
 }
 
 absl::Status CheckLasts(const google::protobuf::Duration& time) {
-  constexpr int64_t kMostSeconds = 30 * 24 * 3600;
+  constexpr int64_t kMostSeconds = int64_t{30} * 24 * 3600;
   const bool fits = time.seconds() >= 1 && time.seconds() <= kMostSeconds &&
                     time.nanos() >= 0 && time.nanos() < 1'000'000'000;
   if (fits) return absl::OkStatus();
