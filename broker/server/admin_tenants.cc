@@ -79,7 +79,7 @@ void AdminService::OnChanged(const std::string& tenant,
   if (before == nullptr || !now.ok() ||
       now->quota.guarantee != before->quota.guarantee ||
       now->device_quotas != before->device_quotas)
-    dropped_.erase(tenant);
+    Settle(tenant);
   if (before == nullptr) {
     former_.erase(tenant);
   } else {
