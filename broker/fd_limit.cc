@@ -1,12 +1,8 @@
 // The broker's start: fits handles and sessions into the limit on open files.
 #include "broker/fd_limit.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <cerrno>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace gmb::broker {
@@ -22,20 +18,6 @@ constexpr uint64_t kFdsPerSession = 3;
 constexpr uint64_t kFdsPerTenant = 2;
 
 }  // namespace
-
-absl::StatusOr<uint64_t> RaiseFdLimit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot read the limit on open files");
-  }
-  if (limit.rlim_cur < limit.rlim_max) {
-    rlimit raised = limit;
-    raised.rlim_cur = limit.rlim_max;
-    // A refusal leaves the limit as it was, which is an answer too.
-    if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
-  }
-  return limit.rlim_cur;
-}
 
 FdPlan FitIntoFdLimit(const FdWishes& wishes, uint64_t limit) {
   // No system opens more files than this; it keeps the sums inside 64 bits.

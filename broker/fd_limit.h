@@ -4,13 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/statusor.h"
-
 namespace gmb::broker {
-
-// Raises this process's limit on open files (RLIMIT_NOFILE) as far as the
-// system lets it, and returns the limit now in force.
-[[nodiscard]] absl::StatusOr<uint64_t> RaiseFdLimit();
 
 struct FdWishes {
   uint64_t max_handles = 0;     // slabs leased at once

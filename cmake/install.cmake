@@ -71,7 +71,7 @@ function(gmb_install_unit)
 endfunction()
 
 function(gmb_install)
-  gmb_existing(programs gmbd gmb)
+  gmb_existing(programs gmbd gmb gmb-keeper)
   gmb_existing(started_by_programs gmb-demo)
   gmb_existing(libraries gmb_client gmb_client_c gmb_preload)
   add_custom_target(products)

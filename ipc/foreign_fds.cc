@@ -31,6 +31,11 @@ bool RefuseFds(int socket) {
          0;
 }
 
+void TakeFds(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+}
+
 bool RefusesFds(int socket) {
   int on = 1;
   socklen_t size = sizeof(on);

@@ -13,6 +13,9 @@ namespace gmb::ipc {
 // The socket, and every one accepted from it later, takes no fds: a sender gets
 // EPERM. Sending fds over it still works. False: this kernel cannot refuse.
 bool RefuseFds(int socket);
+// The opposite, for a peer that was found to be trusted after all: it may send
+// fds. Nothing to do where the kernel cannot refuse.
+void TakeFds(int socket);
 // Whether the kernel refuses fds for this socket.
 [[nodiscard]] bool RefusesFds(int socket);
 

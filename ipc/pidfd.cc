@@ -9,11 +9,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // newer than the headers we build against
@@ -74,6 +78,16 @@ bool IsAlive(const base::UniqueFd& pidfd) {
     ready = ::poll(&entry, 1, 0);
   } while (ready < 0 && errno == EINTR);
   return ready == 0;
+}
+
+bool IsPidfd(int fd) {
+  const std::string link = absl::StrCat("/proc/self/fd/", fd);
+  std::array<char, 64> name{};
+  const ssize_t size = ::readlink(link.c_str(), name.data(), name.size());
+  // The name of an anonymous inode is the kernel's; a file's begins with "/".
+  return size > 0 &&
+         absl::string_view(name.data(), static_cast<size_t>(size)) ==
+             "anon_inode:[pidfd]";
 }
 
 std::optional<uint64_t> ProcessNumber(const base::UniqueFd& pidfd) {

@@ -24,6 +24,10 @@ absl::StatusOr<base::UniqueFd> OpenPeerPidfd(int socket_fd, pid_t pid);
 // for poll at that moment.
 [[nodiscard]] bool IsAlive(const base::UniqueFd& pidfd);
 
+// Whether an fd of unknown origin is a pidfd. Asks no file's server, so that it
+// does not block; needs /proc.
+[[nodiscard]] bool IsPidfd(int fd);
+
 // A number that no other process of this boot has, live or dead: the pidfd's
 // inode (Linux 6.9). nullopt: this kernel has none.
 [[nodiscard]] std::optional<uint64_t> ProcessNumber(

@@ -25,7 +25,13 @@ ARROWS = {
     "base": ["base/"],
     "ipc": ["ipc/", "base/"],
     "device": ["device/", "base/"],
-    "broker": ["broker/", "base/", "quota/", "device/", "ipc/", "proto/"],
+    # Keeps fds, and knows nothing of what they are: no device, no proto.
+    "keeper": ["keeper/", "ipc/", "base/"],
+    # What it and its broker say to each other, and the side that asks.
+    "keeper/wire": ["keeper/wire/", "base/status_macros.h"],
+    "keeper/link": ["keeper/link/", "keeper/wire/", "ipc/", "base/"],
+    "broker": ["broker/", "base/", "quota/", "device/", "ipc/", "keeper/link/", "keeper/wire/",
+               "proto/"],
     # Decides, and touches nothing: values of the device, the gate's word, ids.
     "broker/machine": ["broker/machine/", "broker/hostpool/", "broker/tenant_name.h", "quota/",
                        "device/allocator.h", "device/copy_job.h", "device/handle.h",
@@ -64,7 +70,8 @@ ARROWS = {
     # operator's greeting, where the sockets are, and what `gmb doctor` asks of the devices.
     "client/cli": ["client/cli/", "client/include/", "client/device_probe.h",
                    "client/session/operator_session.h", "client/session/socket_dir.h",
-                   "base/status_macros.h", "base/unique_fd.h", "proto/"],
+                   "base/status_macros.h", "base/unique_fd.h", "keeper/link/keeper_link.h",
+                   "keeper/wire/messages.h", "keeper/wire/frame.h", "proto/"],
     # How things are said, and how they look, knows no command.
     "client/cli/text": ["client/cli/text/", "client/include/", "proto/"],
     "client/cli/views": ["client/cli/views/", "client/cli/text/", "client/include/", "proto/"],

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
+#include "ipc/open_files.h"
 
 namespace gmb::broker {
 
@@ -23,7 +24,7 @@ absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
     if (pool.options.worker->info().kind == device::DeviceKind::kHost)
       wishes.fds_per_handle = 2;
   }
-  GMB_ASSIGN_OR_RETURN(const uint64_t limit, RaiseFdLimit());
+  GMB_ASSIGN_OR_RETURN(const uint64_t limit, ipc::RaiseFdLimit());
   return FitIntoFdLimit(wishes, limit);
 }
 

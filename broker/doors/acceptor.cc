@@ -23,7 +23,7 @@ base::UniqueFd OpenReserve() {
 
 }  // namespace
 
-Acceptor::Acceptor(const EpollSet* epoll, ipc::SocketType type,
+Acceptor::Acceptor(const ipc::EpollSet* epoll, ipc::SocketType type,
                    ipc::FdDisposer* disposer, const AcceptPace& pace)
     : epoll_(epoll),
       type_(type),
@@ -41,7 +41,8 @@ void Acceptor::Close(Listener listener) const {
 }
 
 absl::Status Acceptor::Watch(uint64_t id, const Listener& listener) const {
-  return epoll_->Add(listener.socket.fd(), {EpollTag::kListener, id}, EPOLLIN);
+  return epoll_->Add(listener.socket.fd(), {ipc::EpollTag::kListener, id},
+                     EPOLLIN);
 }
 
 absl::Status Acceptor::Add(const std::string& path, mode_t mode, Door door) {

@@ -14,8 +14,8 @@
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "broker/doors/door.h"
-#include "broker/doors/epoll_set.h"
 #include "broker/doors/token_bucket.h"
+#include "ipc/epoll_set.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/listener.h"
 
@@ -44,7 +44,7 @@ class Acceptor {
  public:
   using Time = TokenBucket::Time;
 
-  Acceptor(const EpollSet* epoll, ipc::SocketType type,
+  Acceptor(const ipc::EpollSet* epoll, ipc::SocketType type,
            ipc::FdDisposer* disposer, const AcceptPace& pace);
   // Removes all paths.
   ~Acceptor();
@@ -81,7 +81,7 @@ class Acceptor {
   void Resume(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close(Listener listener) const;
 
-  const EpollSet* const epoll_;
+  const ipc::EpollSet* const epoll_;
   const ipc::SocketType type_;
   ipc::FdDisposer* const disposer_;
   const AcceptPace pace_;

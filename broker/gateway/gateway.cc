@@ -29,12 +29,12 @@ constexpr std::chrono::milliseconds kTooOftenPause{50};
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Create(
     const GatewayOptions& options, Admission* admission,
     GrpcConnections* connections, ipc::FdDisposer* disposer) {
-  absl::StatusOr<EpollSet> epoll = EpollSet::Create();
+  absl::StatusOr<ipc::EpollSet> epoll = ipc::EpollSet::Create();
   if (!epoll.ok()) return epoll.status();
   absl::StatusOr<ipc::Wakeup> news = ipc::Wakeup::Create();
   if (!news.ok()) return news.status();
   const absl::Status watched =
-      epoll->Add(news->fd(), {EpollTag::kNews, 0}, EPOLLIN);
+      epoll->Add(news->fd(), {ipc::EpollTag::kNews, 0}, EPOLLIN);
   if (!watched.ok()) return watched;
   return std::unique_ptr<Gateway>(new Gateway(options, admission, connections,
                                               disposer, *std::move(epoll),
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Create(
 
 Gateway::Gateway(const GatewayOptions& options, Admission* admission,
                  GrpcConnections* connections, ipc::FdDisposer* disposer,
-                 EpollSet epoll, ipc::Wakeup news)
+                 ipc::EpollSet epoll, ipc::Wakeup news)
     : options_(options),
       admission_(admission),
       connections_(connections),
@@ -101,24 +101,25 @@ void Gateway::Run() {
                      static_cast<int>(events.size()), WaitMilliseconds());
     const Time now = Clock::now();
     for (int i = 0; i < ready; ++i)
-      OnEvent(EpollTag::Unpack(events[i].data.u64), now);
+      OnEvent(ipc::EpollTag::Unpack(events[i].data.u64), now);
     OnTime(now);
   }
 }
 
 int Gateway::WaitMilliseconds() const {
-  return MillisecondsUntil(
-      Earliest({order_.NextDeadline(), next_look_, let_in_at_, try_calls_at_,
-                acceptor_.wakes_at()}));
+  return ipc::MillisecondsUntil(
+      ipc::Earliest({order_.NextDeadline(), next_look_, let_in_at_,
+                     try_calls_at_, acceptor_.wakes_at()}));
 }
 
-void Gateway::OnEvent(EpollTag tag, Time now) {
-  if (tag.kind == EpollTag::kNews) {
+void Gateway::OnEvent(ipc::EpollTag tag, Time now) {
+  if (tag.kind == ipc::EpollTag::kNews) {
     news_.Clear();
     OnReports(now);
     return LetIn(now);
   }
-  if (tag.kind != EpollTag::kListener) return TurnAway(tag.id);  // it hung up
+  if (tag.kind != ipc::EpollTag::kListener)
+    return TurnAway(tag.id);  // it hung up
   for (Accepted& accepted : acceptor_.Accept(tag.id, now))
     Receive(std::move(accepted), now);
 }
@@ -213,9 +214,10 @@ void Gateway::Receive(Accepted accepted, Time now) {
       ConnectedProcess(accepted.socket.get());
   const uint64_t id = next_id_++;
   const bool watched =
-      process.ok() &&
-      epoll_.Add(accepted.socket.get(), {EpollTag::kSocket, id}, kEndEvents)
-          .ok();
+      process.ok() && epoll_
+                          .Add(accepted.socket.get(),
+                               {ipc::EpollTag::kSocket, id}, ipc::kEndEvents)
+                          .ok();
   if (!watched) {
     return disposer_->Dispose(std::move(accepted.socket),
                               NameOf(accepted.door));

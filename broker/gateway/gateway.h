@@ -24,11 +24,11 @@
 #include "base/unique_fd.h"
 #include "broker/doors/acceptor.h"
 #include "broker/doors/admission.h"
-#include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
 #include "broker/gateway/grpc_connections.h"
 #include "broker/gateway/guarded_socket.h"
 #include "broker/gateway/tenant_paces.h"
+#include "ipc/epoll_set.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/wakeup.h"
 
@@ -100,11 +100,11 @@ class Gateway {
 
   Gateway(const GatewayOptions& options, Admission* admission,
           GrpcConnections* connections, ipc::FdDisposer* disposer,
-          EpollSet epoll, ipc::Wakeup news);
+          ipc::EpollSet epoll, ipc::Wakeup news);
 
   void Run();
   [[nodiscard]] int WaitMilliseconds() const;
-  void OnEvent(EpollTag tag, Time now);
+  void OnEvent(ipc::EpollTag tag, Time now);
   void OnTime(Time now);
   void LookForStrangers(Time now);
   void Report(uint64_t id);
@@ -122,7 +122,7 @@ class Gateway {
   Admission* const admission_;
   GrpcConnections* const connections_;
   ipc::FdDisposer* const disposer_;
-  const EpollSet epoll_;
+  const ipc::EpollSet epoll_;
   ipc::Wakeup news_;
   Acceptor acceptor_;
   Calls calls_;

@@ -36,12 +36,12 @@ std::optional<int> FdOf(absl::string_view grpc_peer) {
 absl::StatusOr<std::unique_ptr<GrpcConnections>> GrpcConnections::Listen(
     const std::string& path, mode_t mode, ipc::FdDisposer* disposer,
     size_t max_unproved) {
-  absl::StatusOr<EpollSet> epoll = EpollSet::Create();
+  absl::StatusOr<ipc::EpollSet> epoll = ipc::EpollSet::Create();
   if (!epoll.ok()) return epoll.status();
   absl::StatusOr<ipc::Wakeup> stop = ipc::Wakeup::Create();
   if (!stop.ok()) return stop.status();
   const absl::Status watched =
-      epoll->Add(stop->fd(), {EpollTag::kNews, 0}, EPOLLIN);
+      epoll->Add(stop->fd(), {ipc::EpollTag::kNews, 0}, EPOLLIN);
   if (!watched.ok()) return watched;
   std::unique_ptr<GrpcConnections> connections(new GrpcConnections(
       *std::move(epoll), *std::move(stop), disposer, max_unproved));
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<GrpcConnections>> GrpcConnections::Listen(
   return connections;
 }
 
-GrpcConnections::GrpcConnections(EpollSet epoll, ipc::Wakeup stop,
+GrpcConnections::GrpcConnections(ipc::EpollSet epoll, ipc::Wakeup stop,
                                  ipc::FdDisposer* disposer, size_t max_unproved)
     : disposer_(disposer),
       epoll_(std::move(epoll)),
@@ -90,15 +90,15 @@ void GrpcConnections::Run() {
     return serving_;
   };
   while (serving()) {
-    const int ready = ::epoll_wait(epoll_.fd(), events.data(),
-                                   static_cast<int>(events.size()),
-                                   MillisecondsUntil(acceptor_.wakes_at()));
+    const int ready = ::epoll_wait(
+        epoll_.fd(), events.data(), static_cast<int>(events.size()),
+        ipc::MillisecondsUntil(acceptor_.wakes_at()));
     const auto now = std::chrono::steady_clock::now();
     acceptor_.OnTime(now);
     for (int i = 0; i < ready; ++i) {
-      const EpollTag tag = EpollTag::Unpack(events[i].data.u64);
-      if (tag.kind == EpollTag::kSocket) Forget(tag.id);
-      if (tag.kind != EpollTag::kListener) continue;
+      const ipc::EpollTag tag = ipc::EpollTag::Unpack(events[i].data.u64);
+      if (tag.kind == ipc::EpollTag::kSocket) Forget(tag.id);
+      if (tag.kind != ipc::EpollTag::kListener) continue;
       for (Accepted& accepted : acceptor_.Accept(tag.id, now))
         Admit(std::move(accepted));
     }
@@ -124,7 +124,9 @@ base::UniqueFd GrpcConnections::Register(Accepted accepted) {
   }
   base::MutexLock lock(&mu_);
   const uint64_t id = next_id_++;
-  if (!epoll_.Add(connection.watch.get(), {EpollTag::kSocket, id}, kEndEvents)
+  if (!epoll_
+           .Add(connection.watch.get(), {ipc::EpollTag::kSocket, id},
+                ipc::kEndEvents)
            .ok()) {
     disposer_->Dispose(std::move(accepted.socket), door_);
     return {};

@@ -18,8 +18,8 @@
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "broker/doors/acceptor.h"
-#include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
+#include "ipc/epoll_set.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/wakeup.h"
 
@@ -108,8 +108,8 @@ class GrpcConnections {
     uint64_t proofs = 0;
   };
 
-  GrpcConnections(EpollSet epoll, ipc::Wakeup stop, ipc::FdDisposer* disposer,
-                  size_t max_unproved);
+  GrpcConnections(ipc::EpollSet epoll, ipc::Wakeup stop,
+                  ipc::FdDisposer* disposer, size_t max_unproved);
 
   void Run();
   void Admit(Accepted accepted);
@@ -122,7 +122,7 @@ class GrpcConnections {
 
   ipc::FdDisposer* const disposer_;
   const std::string door_ = NameOf({.origin = Origin::kAdmin});
-  const EpollSet epoll_;
+  const ipc::EpollSet epoll_;
   ipc::Wakeup stop_;
   Acceptor acceptor_;
   std::function<void(int)> hand_over_;

@@ -97,10 +97,10 @@ absl::Status HandleServer::SendChallenge(uint64_t id, Connection* connection) {
   if (!greeting.ok()) return greeting.status();
   connection->greeting = *std::move(greeting);
   absl::Status watched =
-      epoll_.Add(socket.fd(), {EpollTag::kSocket, id}, kPeerEvents);
+      epoll_.Add(socket.fd(), {ipc::EpollTag::kSocket, id}, kPeerEvents);
   if (watched.ok() && connection->pidfd != nullptr) {
-    watched =
-        epoll_.Add(connection->pidfd->get(), {EpollTag::kPidfd, id}, EPOLLIN);
+    watched = epoll_.Add(connection->pidfd->get(), {ipc::EpollTag::kPidfd, id},
+                         EPOLLIN);
   }
   if (!watched.ok()) return watched;
   return socket.TrySend(ChallengeFrame(connection->greeting->nonce()), {})
@@ -230,14 +230,14 @@ void HandleServer::WaitForRoom(uint64_t id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const absl::Status changed =
-      epoll_.Change(found->second->socket->fd(), {EpollTag::kSocket, id},
+      epoll_.Change(found->second->socket->fd(), {ipc::EpollTag::kSocket, id},
                     kPeerEvents | EPOLLOUT);
   if (!changed.ok()) End(id, "its socket can not be watched");
 }
 
 void HandleServer::OnRoom(uint64_t id, Connection* connection) {
   const absl::Status changed = epoll_.Change(
-      connection->socket->fd(), {EpollTag::kSocket, id}, kPeerEvents);
+      connection->socket->fd(), {ipc::EpollTag::kSocket, id}, kPeerEvents);
   if (!changed.ok()) {
     End(id, "its socket can not be watched");
     return;

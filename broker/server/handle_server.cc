@@ -22,13 +22,13 @@ constexpr std::chrono::milliseconds kLookInterval{200};
 absl::StatusOr<std::unique_ptr<HandleServer>> HandleServer::Start(
     const HandleServerOptions& options, SessionCalls calls,
     ipc::FdDisposer* disposer) {
-  absl::StatusOr<EpollSet> epoll = EpollSet::Create();
+  absl::StatusOr<ipc::EpollSet> epoll = ipc::EpollSet::Create();
   if (!epoll.ok()) return epoll.status();
   absl::StatusOr<ipc::Wakeup> wakeup = ipc::Wakeup::Create();
   if (!wakeup.ok()) return wakeup.status();
   auto news = std::make_shared<SenderNews>(*std::move(wakeup));
   const absl::Status watched =
-      epoll->Add(news->fd(), {EpollTag::kNews, 0}, EPOLLIN);
+      epoll->Add(news->fd(), {ipc::EpollTag::kNews, 0}, EPOLLIN);
   if (!watched.ok()) return watched;
   std::unique_ptr<HandleServer> server(new HandleServer(
       options, std::move(calls), disposer, *std::move(epoll), std::move(news)));
@@ -38,7 +38,8 @@ absl::StatusOr<std::unique_ptr<HandleServer>> HandleServer::Start(
 
 HandleServer::HandleServer(const HandleServerOptions& options,
                            SessionCalls calls, ipc::FdDisposer* disposer,
-                           EpollSet epoll, std::shared_ptr<SenderNews> news)
+                           ipc::EpollSet epoll,
+                           std::shared_ptr<SenderNews> news)
     : options_(options),
       calls_(std::move(calls)),
       disposer_(disposer),
@@ -75,7 +76,7 @@ void HandleServer::Run() {
     const int ready = ::epoll_wait(epoll_.fd(), events.data(),
                                    static_cast<int>(events.size()), wait_ms);
     for (int i = 0; i < ready; ++i) {
-      OnEvent(EpollTag::Unpack(events[i].data.u64), events[i].events);
+      OnEvent(ipc::EpollTag::Unpack(events[i].data.u64), events[i].events);
     }
     if (ready < static_cast<int>(events.size())) read_until = asked_at;
     OnTime(read_until);
@@ -86,26 +87,26 @@ void HandleServer::Run() {
 }
 
 int HandleServer::WaitMilliseconds() const {
-  std::optional<Time> next =
-      Earliest({pending_.NextDeadline(), next_sweep_, acceptor_.wakes_at()});
+  std::optional<Time> next = ipc::Earliest(
+      {pending_.NextDeadline(), next_sweep_, acceptor_.wakes_at()});
   for (const auto& [id, deadline] : dying_) {
     if (!next.has_value() || deadline < *next) next = deadline;
   }
-  return MillisecondsUntil(next);
+  return ipc::MillisecondsUntil(next);
 }
 
-void HandleServer::OnEvent(EpollTag tag, uint32_t events) {
+void HandleServer::OnEvent(ipc::EpollTag tag, uint32_t events) {
   switch (tag.kind) {
-    case EpollTag::kNews:
+    case ipc::EpollTag::kNews:
       OnNews();
       break;
-    case EpollTag::kListener:
+    case ipc::EpollTag::kListener:
       OnListener(tag.id);
       break;
-    case EpollTag::kSocket:
+    case ipc::EpollTag::kSocket:
       OnSocket(tag.id, events);
       break;
-    case EpollTag::kPidfd:
+    case ipc::EpollTag::kPidfd:
       OnDeath(tag.id);
       break;
   }

@@ -23,12 +23,12 @@
 #include "base/unique_fd.h"
 #include "broker/core/opened_session.h"
 #include "broker/doors/acceptor.h"
-#include "broker/doors/epoll_set.h"
 #include "broker/doors/pending_connections.h"
 #include "broker/machine/peer.h"
 #include "broker/server/fds_in_flight.h"
 #include "broker/server/greeting.h"
 #include "broker/server/socket_sender.h"
+#include "ipc/epoll_set.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/seqpacket.h"
 
@@ -82,7 +82,7 @@ class HandleServer {
   struct Connection;
 
   HandleServer(const HandleServerOptions& options, SessionCalls calls,
-               ipc::FdDisposer* disposer, EpollSet epoll,
+               ipc::FdDisposer* disposer, ipc::EpollSet epoll,
                std::shared_ptr<SenderNews> news);
 
   static Time After(absl::Duration duration) {
@@ -93,7 +93,7 @@ class HandleServer {
   // The loop: handle_server.cc.
   void Run();
   [[nodiscard]] int WaitMilliseconds() const;
-  void OnEvent(EpollTag tag, uint32_t events);
+  void OnEvent(ipc::EpollTag tag, uint32_t events);
   void OnTime(Time now);
   void OnNews();
   void Sweep(Time now);
@@ -132,7 +132,7 @@ class HandleServer {
   const HandleServerOptions options_;
   const SessionCalls calls_;
   ipc::FdDisposer* const disposer_;
-  const EpollSet epoll_;
+  const ipc::EpollSet epoll_;
   const std::shared_ptr<SenderNews> news_;
   const std::shared_ptr<FdsInFlight> in_flight_;
   Acceptor acceptor_;

@@ -8,6 +8,8 @@
 
 #include <limits>
 
+#include "ipc/open_files.h"
+
 namespace gmb::broker {
 namespace {
 
@@ -20,7 +22,7 @@ TEST(FdLimit, IsRaisedToTheHardLimit) {
   if (child == 0) {
     rlimit limit{.rlim_cur = 64, .rlim_max = 128};
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) ::_exit(2);
-    const auto raised = RaiseFdLimit();
+    const auto raised = ipc::RaiseFdLimit();
     ::_exit(raised.ok() && *raised == 128 ? 0 : 1);
   }
   int status = 0;

@@ -47,7 +47,7 @@ class AcceptorTest : public ::testing::Test {
     epoll_event event{};
     while (::epoll_wait(epoll_.fd(), &event, 1, 0) == 1) {
       for (const Accepted& accepted :
-           acceptor_.Accept(EpollTag::Unpack(event.data.u64).id, now_))
+           acceptor_.Accept(ipc::EpollTag::Unpack(event.data.u64).id, now_))
         came += accepted.door.tenant;
     }
     return came;
@@ -55,7 +55,7 @@ class AcceptorTest : public ::testing::Test {
 
   const testing::TemporaryDirectory directory_;
   const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();
-  EpollSet epoll_ = *EpollSet::Create();
+  ipc::EpollSet epoll_ = *ipc::EpollSet::Create();
   Acceptor acceptor_{&epoll_, ipc::SocketType::kStream, disposer_.get(),
                      AcceptPace{.at_once = 20, .a_second = 100}};
   Acceptor::Time now_{std::chrono::hours(1)};

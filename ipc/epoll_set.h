@@ -1,5 +1,5 @@
-#ifndef GMB_BROKER_DOORS_EPOLL_SET_H_
-#define GMB_BROKER_DOORS_EPOLL_SET_H_
+#ifndef GMB_IPC_EPOLL_SET_H_
+#define GMB_IPC_EPOLL_SET_H_
 
 #include <sys/epoll.h>
 
@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 
-namespace gmb::broker {
+namespace gmb::ipc {
 
 // The object of an event of a server's epoll set: a kind, and an id that is
 // never used twice, so that an event which was already on its way when its
@@ -93,6 +93,6 @@ class EpollSet {
   base::UniqueFd fd_;
 };
 
-}  // namespace gmb::broker
+}  // namespace gmb::ipc
 
-#endif  // GMB_BROKER_DOORS_EPOLL_SET_H_
+#endif  // GMB_IPC_EPOLL_SET_H_

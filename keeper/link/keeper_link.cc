@@ -1,0 +1,141 @@
+// From a broker, or a command, to its keeper: who is there, and one question
+// after the other.
+#include "keeper/link/keeper_link.h"
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "keeper/link/keeper_place.h"
+
+namespace gmb::keeper {
+namespace {
+
+// The listener's user: a socket of a stranger could be put into our directory
+// by root alone, but then it takes one look to see.
+absl::Status CheckOwner(int socket, const std::string& path) {
+  GMB_ASSIGN_OR_RETURN(const ipc::PeerCredentials peer,
+                       ipc::ConnectedPeer(socket));
+  if (peer.uid == ::geteuid()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the socket is another user's, and no keeper of ours: ", path,
+      " is listened on by uid ", peer.uid));
+}
+
+absl::Status Silent(const std::string& what) {
+  return absl::DeadlineExceededError(
+      absl::StrCat("the keeper does not ", what,
+                   " in time: is it stopped, or its machine overloaded?"));
+}
+
+}  // namespace
+
+absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
+  GMB_ASSIGN_OR_RETURN(const KeeperPlace place,
+                       KeeperPlace::Open(options.socket, /*make=*/false));
+  absl::StatusOr<ipc::SeqpacketSocket> socket =
+      ipc::SeqpacketSocket::Connect(place.socket(), options.timeout);
+  if (absl::IsUnavailable(socket.status())) {
+    return absl::UnavailableError(
+        absl::StrCat("no keeper listens at ", options.socket,
+                     ": start one with gmb-keeper --socket ", options.socket));
+  }
+  if (!socket.ok()) return socket.status();
+  GMB_RETURN_IF_ERROR(CheckOwner(socket->fd(), options.socket));
+  KeeperLink link(*std::move(socket), options);
+  GMB_RETURN_IF_ERROR(link.Greet(options));
+  return link;
+}
+
+absl::Status KeeperLink::Greet(const LinkOptions& options) {
+  GMB_ASSIGN_OR_RETURN(const Frame challenge, Receive(timeout_, nullptr));
+  if (challenge.kind == Kind::kRefused) return DecodeRefusal(challenge.body);
+  if (challenge.kind != Kind::kChallenge ||
+      challenge.body.size() != kNonceBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "what listens there does not greet as a keeper: ", options.socket));
+  }
+  const bool waits = options.wait_for_last > absl::ZeroDuration();
+  const Hello hello{.oldest_version = kOldestVersion,
+                    .newest_version = kNewestVersion,
+                    .role = options.role,
+                    .wait = waits,
+                    .nonce = challenge.body};
+  const std::string packet =
+      Encode(Frame{Kind::kHello, ++last_call_, Encode(hello)});
+  GMB_RETURN_IF_ERROR(
+      socket_.Send(packet, {}, /*with_credentials=*/true, timeout_));
+  GMB_ASSIGN_OR_RETURN(Frame answer, Receive(timeout_, nullptr));
+  if (answer.kind == Kind::kWait) {
+    const absl::Status why = DecodeRefusal(answer.body);
+    absl::StatusOr<Frame> later = Receive(options.wait_for_last, nullptr);
+    // The reason to wait is the better message.
+    if (absl::IsDeadlineExceeded(later.status())) return why;
+    if (!later.ok()) return later.status();
+    answer = *std::move(later);
+  }
+  if (answer.kind == Kind::kRefused) return DecodeRefusal(answer.body);
+  if (answer.kind != Kind::kWelcome || answer.call != last_call_) {
+    return absl::InvalidArgumentError("the keeper does not welcome a broker");
+  }
+  GMB_ASSIGN_OR_RETURN(welcome_, DecodeWelcome(answer.body));
+  if (welcome_.version < kOldestVersion || welcome_.version > kNewestVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the keeper speaks version ", welcome_.version,
+                     " of its protocol, and this program none but ",
+                     kOldestVersion, " to ", kNewestVersion));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KeeperLink::Answer> KeeperLink::Ask(Kind kind,
+                                                   absl::string_view body,
+                                                   absl::Span<const int> fds,
+                                                   Kind expected) {
+  if (broken_) {
+    return absl::UnavailableError(
+        "the connection to the keeper is broken: connect again");
+  }
+  broken_ = true;  // until all has gone well
+  const std::string packet =
+      Encode(Frame{kind, ++last_call_, std::string(body)});
+  const absl::Status sent = socket_.Send(packet, fds, false, timeout_);
+  if (absl::IsDeadlineExceeded(sent)) return Silent("read its socket");
+  if (absl::IsResourceExhausted(sent)) broken_ = false;  // nothing was sent
+  if (!sent.ok()) return sent;
+  Answer answer;
+  absl::StatusOr<Frame> frame = Receive(timeout_, &answer.fds);
+  if (absl::IsDeadlineExceeded(frame.status())) return Silent("answer");
+  if (!frame.ok()) return frame.status();
+  if (frame->call != last_call_) {
+    return absl::InvalidArgumentError(
+        "the keeper has answered another question");
+  }
+  if (frame->kind != expected && frame->kind != Kind::kRefused) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the keeper's answer is of an unexpected kind: ",
+                     static_cast<int>(frame->kind)));
+  }
+  broken_ = false;
+  if (frame->kind == Kind::kRefused) return DecodeRefusal(frame->body);
+  answer.body = std::move(frame->body);
+  return answer;
+}
+
+absl::StatusOr<Frame> KeeperLink::Receive(absl::Duration timeout,
+                                          std::vector<base::UniqueFd>* fds) {
+  absl::StatusOr<ipc::Packet> packet = socket_.Receive(timeout);
+  if (absl::IsUnavailable(packet.status())) {
+    return absl::UnavailableError(
+        "the keeper has hung up: it died, or ended this connection");
+  }
+  if (!packet.ok()) return packet.status();
+  if (fds != nullptr) {
+    *fds = std::move(packet->fds);
+  } else if (!packet->fds.empty()) {
+    return absl::InvalidArgumentError("the keeper has sent fds unasked");
+  }
+  return Decode(packet->bytes);
+}
+
+}  // namespace gmb::keeper

@@ -1,0 +1,151 @@
+// The keeper's loop, and what it does when processes die and time passes.
+#include "keeper/server.h"
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "ipc/random.h"
+
+namespace gmb::keeper {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using ipc::EpollTag;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+    KeeperPlace place, const ServerOptions& options, int stop) {
+  GMB_RETURN_IF_ERROR(place.Lock());
+  GMB_ASSIGN_OR_RETURN(std::string id, ipc::RandomToken(kKeeperIdBytes));
+  GMB_ASSIGN_OR_RETURN(auto disposer, ipc::FdDisposer::Start());
+  GMB_ASSIGN_OR_RETURN(ipc::EpollSet epoll, ipc::EpollSet::Create());
+  GMB_ASSIGN_OR_RETURN(
+      ipc::Listener listener,
+      ipc::Listener::Listen(place.socket(), 0600, ipc::SocketType::kSeqpacket));
+  GMB_RETURN_IF_ERROR(epoll.Add(stop, {EpollTag::kNews, 0}, EPOLLIN));
+  GMB_RETURN_IF_ERROR(
+      epoll.Add(listener.fd(), {EpollTag::kListener, 0}, EPOLLIN));
+  return std::unique_ptr<Server>(
+      new Server(std::move(place), options, std::move(listener),
+                 std::move(epoll), std::move(disposer), std::move(id)));
+}
+
+Server::Server(KeeperPlace place, const ServerOptions& options,
+               ipc::Listener listener, ipc::EpollSet epoll,
+               std::unique_ptr<ipc::FdDisposer> disposer, std::string id)
+    : place_(std::move(place)),
+      options_(options),
+      listener_(std::move(listener)),
+      epoll_(std::move(epoll)),
+      disposer_(std::move(disposer)),
+      id_(std::move(id)),
+      closer_(disposer_.get()),
+      shelf_(options.limits) {}
+
+absl::Status Server::Run() {
+  std::array<epoll_event, 64> events{};
+  while (true) {
+    const int ready =
+        ::epoll_wait(epoll_.fd(), events.data(),
+                     static_cast<int>(events.size()), WaitMilliseconds());
+    if (ready < 0 && errno != EINTR)
+      return absl::ErrnoToStatus(errno, "epoll_wait");
+    for (int i = 0; i < ready; ++i) {
+      const EpollTag tag = EpollTag::Unpack(events[i].data.u64);
+      switch (tag.kind) {
+        case EpollTag::kNews:
+          return absl::OkStatus();
+        case EpollTag::kListener:
+          OnListener();
+          break;
+        case EpollTag::kSocket:
+          OnSocket(tag.id);
+          break;
+        case EpollTag::kPidfd:
+          OnProcess(tag.id);
+          break;
+      }
+    }
+    OnTime(Clock::now());
+  }
+}
+
+int Server::WaitMilliseconds() const {
+  std::optional<Time> next = ipc::Earliest({GivesBack(), listens_again_});
+  for (const auto& [id, connection] : connections_) {
+    if (connection.state == Connection::State::kGreets)
+      next = ipc::Earliest({next, connection.greets_by});
+  }
+  return ipc::MillisecondsUntil(next);
+}
+
+std::optional<Time> Server::GivesBack() const {
+  if (!holder_.has_value() || !holder_->dead) return std::nullopt;
+  return GivesBackAt(options_.life, {.broker_died = holder_died_,
+                                     .living_peers = living_.size(),
+                                     .last_peer_died = last_peer_died_});
+}
+
+void Server::OnTime(Time now) {
+  std::vector<uint64_t> late;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.state == Connection::State::kGreets &&
+        connection.greets_by <= now) {
+      late.push_back(id);
+    }
+  }
+  for (const uint64_t id : late) End(id);
+  if (listens_again_.has_value() && *listens_again_ <= now) Listen(true);
+  const std::optional<Time> gives_back = GivesBack();
+  if (gives_back.has_value() && *gives_back <= now)
+    GiveAllBack("no broker came");
+}
+
+// 0: the broker's.
+void Server::OnProcess(uint64_t order) {
+  if (order == 0) return OnBrokerDeath();
+  const auto at = living_.find(order);
+  if (at == living_.end()) return;
+  epoll_.Remove(at->second);
+  living_.erase(at);
+  last_peer_died_ = Clock::now();
+}
+
+void Server::OnBrokerDeath() {
+  if (!holder_.has_value() || holder_->dead) return;
+  epoll_.Remove(holder_pidfd_.get());
+  holder_pidfd_.reset();
+  std::fprintf(stderr,
+               "gmb-keeper: the broker has died: pid=%d; %zu entries wait for "
+               "the next one\n",
+               holder_->pid, shelf_.entries());
+  holder_->dead = true;
+  holder_died_ = Clock::now();
+  // A child of the dead process may hold its connection open.
+  std::vector<uint64_t> its;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.state == Connection::State::kBroker) its.push_back(id);
+  }
+  for (const uint64_t id : its) End(id);
+  ServeWaiting();
+}
+
+void Server::GiveAllBack(const char* why) {
+  std::vector<KeptEntry> all = shelf_.TakeAll();
+  if (!all.empty()) {
+    std::fprintf(stderr, "gmb-keeper: gives back %zu entries: %s\n", all.size(),
+                 why);
+  }
+  for (KeptEntry& entry : all) Discard(std::move(entry));
+  if (holder_pidfd_.valid()) epoll_.Remove(holder_pidfd_.get());
+  holder_pidfd_.reset();
+  holder_.reset();
+}
+
+}  // namespace gmb::keeper

@@ -1,0 +1,114 @@
+#ifndef GMB_KEEPER_WIRE_MESSAGES_H_
+#define GMB_KEEPER_WIRE_MESSAGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+// The bodies of frames. Each Decode answers INVALID_ARGUMENT to anything that
+// its Encode would not have written, but for bounds that only the receiver has.
+// Pure.
+namespace gmb::keeper {
+
+inline constexpr size_t kNonceBytes = 16;
+inline constexpr size_t kKeeperIdBytes = 16;
+inline constexpr size_t kMaxKeyBytes = 64;
+inline constexpr size_t kMaxRecordBytes = 512;
+inline constexpr size_t kMaxEntryFds = 8;
+inline constexpr size_t kMaxTextBytes = 512;
+// Of one page, so that one packet carries it (SCM_MAX_FD is 253).
+inline constexpr size_t kMaxPageFds = 253;
+inline constexpr size_t kMaxPageEntries = 32;
+
+enum class Role : uint8_t { kBroker = 1, kCommand = 2 };
+
+struct Hello {
+  uint16_t oldest_version = 0;  // that the peer speaks
+  uint16_t newest_version = 0;
+  Role role{};
+  // A broker's: it waits for the death of the last one, instead of being
+  // refused.
+  bool wait = false;
+  std::string nonce;  // that of the Challenge
+};
+
+struct Welcome {
+  uint16_t version = 0;   // that is spoken from now on
+  std::string keeper_id;  // random; another keeper has another
+  uint64_t entries = 0;   // that are kept
+  uint64_t fds = 0;
+};
+
+// What is kept under a name: fds, and some bytes that say what they are.
+struct EntryHead {
+  // Grows with each Put. 0 in a Put.
+  uint64_t order = 0;
+  std::string key;
+  std::string record;
+  uint8_t fds = 0;
+  // Which of the fds is the pidfd of a process for whose sake all this is kept.
+  std::optional<uint8_t> peer;
+};
+
+struct Page {
+  std::vector<EntryHead> entries;  // their fds follow each other in the packet
+  bool more = false;
+};
+
+struct KeeperStatus {
+  enum class Broker : uint8_t {
+    kNone = 0,    // none was served, or the last one was done
+    kServed = 1,  // and connected
+    kHungUp = 2,  // it lives, and nobody else is served until it has died
+    kDead = 3,
+  };
+
+  int32_t pid = 0;  // the keeper's
+  Broker broker{};
+  int32_t broker_pid = 0;
+  uint64_t entries = 0;
+  uint64_t fds = 0;
+  uint64_t max_entries = 0;
+  uint64_t max_fds = 0;
+  uint64_t living_peers = 0;
+  // Until all is given back; nothing: it is not about to be.
+  std::optional<uint64_t> gives_back_in_ms;
+};
+
+// An error's code and message.
+using Refusal = absl::Status;
+
+[[nodiscard]] std::string Encode(const Hello& hello);
+[[nodiscard]] std::string Encode(const Welcome& welcome);
+[[nodiscard]] std::string Encode(const EntryHead& entry);  // with a checksum
+[[nodiscard]] std::string Encode(const Page& page);
+[[nodiscard]] std::string Encode(const KeeperStatus& status);
+[[nodiscard]] std::string EncodeRefusal(const Refusal& why);
+// Of a Remove.
+[[nodiscard]] std::string EncodeKey(absl::string_view key);
+// Of a Fetch: those with a higher order.
+[[nodiscard]] std::string EncodeAfter(uint64_t order);
+
+[[nodiscard]] absl::StatusOr<Hello> DecodeHello(absl::string_view body);
+[[nodiscard]] absl::StatusOr<Welcome> DecodeWelcome(absl::string_view body);
+// DATA_LOSS where the checksum is another one.
+[[nodiscard]] absl::StatusOr<EntryHead> DecodeEntry(absl::string_view body);
+[[nodiscard]] absl::StatusOr<Page> DecodePage(absl::string_view body);
+[[nodiscard]] absl::StatusOr<KeeperStatus> DecodeStatus(absl::string_view body);
+// The error that was sent; INVALID_ARGUMENT where none was.
+[[nodiscard]] Refusal DecodeRefusal(absl::string_view body);
+[[nodiscard]] absl::StatusOr<std::string> DecodeKey(absl::string_view body);
+[[nodiscard]] absl::StatusOr<uint64_t> DecodeAfter(absl::string_view body);
+
+// 1 to kMaxKeyBytes of [a-z0-9/._-].
+[[nodiscard]] bool IsKey(absl::string_view key);
+
+}  // namespace gmb::keeper
+
+#endif  // GMB_KEEPER_WIRE_MESSAGES_H_

@@ -1,0 +1,106 @@
+// A keeper without its broker: how long it keeps, and for whose sake.
+#include <signal.h>
+
+#include "tests/keeper/forked.h"
+#include "tests/keeper/keeper_fixture.h"
+
+namespace gmb::keeper {
+namespace {
+
+using Life = KeeperTest;
+
+// Puts a slab, and a session of that process, and says so.
+std::unique_ptr<Forked> BrokerFor(const LinkOptions& options, pid_t peer) {
+  return std::make_unique<Forked>([=](const Forked::Say& say) {
+    auto link = KeeperLink::Connect(options);
+    if (!link.ok()) return say(std::string(link.status().message()));
+    const base::UniqueFd slab = MemoryFile("slab");
+    const base::UniqueFd pidfd = PidfdOf(peer);
+    const bool put =
+        Put(&*link, "slab/1", "", {slab.get()}).ok() &&
+        Put(&*link, "session/1", "", {slab.get(), pidfd.get()}, 1).ok();
+    say(put ? "put" : "failed");
+    while (true) ::pause();
+  });
+}
+
+TEST_F(Life, AllIsGivenBackAfterAWhileThoughAPeerLives) {
+  StartKeeper({"--abandon-after", "200ms", "--linger=1h"});
+  const auto broker = BrokerFor(AsBroker(), ::getpid());
+  ASSERT_EQ(broker->Line(), "put");
+  EXPECT_EQ(Status().living_peers, 1U);
+  EXPECT_FALSE(Status().gives_back_in_ms.has_value());
+  broker->Kill();
+  EXPECT_TRUE(component::Await([&] { return Status().entries == 0; }));
+  EXPECT_EQ(Status().broker, KeeperStatus::Broker::kNone);
+  EXPECT_EQ(Status().fds, 0U);
+}
+
+TEST_F(Life, ItIsKeptForEverAsLongAsAPeerLives) {
+  StartKeeper({"--abandon-after", "0", "--linger", "1ms"});
+  Forked peer([](const auto&) {});
+  const auto broker = BrokerFor(AsBroker(), peer.pid());
+  ASSERT_EQ(broker->Line(), "put");
+  broker->Kill();
+  ASSERT_TRUE(component::Await(
+      [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
+  EXPECT_EQ(Status().entries, 2U);
+  EXPECT_FALSE(Status().gives_back_in_ms.has_value());
+  peer.Kill();
+  EXPECT_TRUE(component::Await([&] { return Status().entries == 0; }));
+}
+
+TEST_F(Life, ItWaitsALittleForABrokerThatIsStartedAgain) {
+  StartKeeper({"--abandon-after", "2h", "--linger", "1h"});
+  Forked peer([](const auto&) {});
+  const auto broker = BrokerFor(AsBroker(), peer.pid());
+  ASSERT_EQ(broker->Line(), "put");
+  broker->Kill();
+  ASSERT_TRUE(component::Await(
+      [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
+  EXPECT_GT(Status().gives_back_in_ms.value_or(0), 3'600'000U);
+  peer.Kill();
+  ASSERT_TRUE(component::Await([&] { return Status().living_peers == 0; }));
+  EXPECT_LE(Status().gives_back_in_ms.value_or(7'000'000), 3'600'000U);
+  EXPECT_EQ(Status().entries, 2U);
+  EXPECT_TRUE(KeeperLink::Connect(AsBroker()).ok());
+}
+
+TEST_F(Life, ABrokerThatLivesKeepsAllThoughNoPeerDoes) {
+  StartKeeper({"--abandon-after", "1ms", "--linger", "0"});
+  Forked peer([](const auto&) {});
+  const auto broker = BrokerFor(AsBroker(), peer.pid());
+  ASSERT_EQ(broker->Line(), "put");
+  broker->Stop();
+  peer.Kill();
+  ASSERT_TRUE(component::Await([&] { return Status().living_peers == 0; }));
+  EXPECT_EQ(Status().entries, 2U);
+  EXPECT_FALSE(Status().gives_back_in_ms.has_value());
+}
+
+TEST_F(Life, ACommandDropsAllOnceTheBrokerIsDead) {
+  StartKeeper();
+  const auto broker = BrokerFor(AsBroker(), ::getpid());
+  ASSERT_EQ(broker->Line(), "put");
+  LinkOptions options = AsBroker();
+  options.role = Role::kCommand;
+  auto command = KeeperLink::Connect(options);
+  ASSERT_TRUE(command.ok()) << command.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      command->Ask(Kind::kDrop, "", {}, Kind::kStatusIs).status()));
+  broker->Kill();
+  ASSERT_TRUE(component::Await(
+      [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
+  EXPECT_TRUE(command->Ask(Kind::kDrop, "", {}, Kind::kStatusIs).ok());
+  EXPECT_EQ(Status().entries, 0U);
+}
+
+TEST_F(Life, ItEndsWhenItIsToldTo) {
+  StartKeeper();
+  keeper_->Signal(SIGTERM);
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
+  EXPECT_TRUE(absl::IsUnavailable(KeeperLink::Connect(AsBroker()).status()));
+}
+
+}  // namespace
+}  // namespace gmb::keeper
