@@ -59,6 +59,11 @@ class KeeperLink {
   [[nodiscard]] bool HasHungUp() const {
     return socket_.AwaitHangUp(absl::ZeroDuration());
   }
+  // Ends the connection. What was put stays with the keeper.
+  void HangUp() {
+    broken_ = true;
+    socket_.Shutdown();
+  }
   // To be polled for EPOLLRDHUP.
   [[nodiscard]] int fd() const { return socket_.fd(); }
 

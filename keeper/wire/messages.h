@@ -49,11 +49,11 @@ struct Welcome {
 struct EntryHead {
   // Grows with each Put. 0 in a Put.
   uint64_t order = 0;
-  std::string key;
-  std::string record;
+  std::string key = {};
+  std::string record = {};
   uint8_t fds = 0;
   // Which of the fds is the pidfd of a process for whose sake all this is kept.
-  std::optional<uint8_t> peer;
+  std::optional<uint8_t> peer = std::nullopt;
 };
 
 struct Page {

@@ -1,0 +1,100 @@
+#ifndef GMB_BROKER_KEEPING_KEEPER_CLIENT_H_
+#define GMB_BROKER_KEEPING_KEEPER_CLIENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+#include "keeper/link/keeper_link.h"
+
+namespace gmb::broker {
+
+struct KeeperClientOptions {
+  std::string socket;
+  absl::Duration timeout = absl::Seconds(5);  // of each answer
+  // How long a broker that starts waits for the death of the one before it.
+  absl::Duration wait_for_last = absl::Seconds(10);
+};
+
+// This process's own fd of what a keeper has; whoever shares it keeps it open.
+using SharedFd = std::shared_ptr<const base::UniqueFd>;
+
+// What a keeper has under one name.
+struct Kept {
+  std::string key = {};
+  std::string record = {};
+  std::vector<SharedFd> fds = {};
+  // Which of them is the pidfd of a process for whose sake it is kept.
+  std::optional<uint8_t> peer = std::nullopt;
+};
+
+// The broker's side of a keeper. It knows all that it has put, so that a keeper
+// that died can be replaced while the broker lives: nothing is lost then.
+//
+// Thread-safe. Each call but lost() and entries() blocks until the keeper has
+// answered: never call them under the core's lock.
+class KeeperClient {
+ public:
+  // Errors are those of KeeperLink::Connect.
+  static absl::StatusOr<std::unique_ptr<KeeperClient>> Connect(
+      const KeeperClientOptions& options);
+
+  // All that the last broker has left, in the order in which it was put; this
+  // one's from now on. Once, before the first Put. DATA_LOSS where the keeper
+  // sends something else than was put: too few or too many fds, a name or an
+  // fd twice, a record with another checksum, fewer entries than it said.
+  absl::StatusOr<std::vector<Kept>> Adopt() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Acknowledged when it returns OK. ALREADY_EXISTS, INVALID_ARGUMENT;
+  // RESOURCE_EXHAUSTED: the keeper is full, or too many fds are in flight;
+  // UNAVAILABLE, DEADLINE_EXCEEDED: the keeper is dead, or silent: Refill.
+  absl::Status Put(Kept kept) ABSL_LOCKS_EXCLUDED(mu_);
+  // NOT_FOUND. Where the keeper is dead or silent the entry is forgotten all
+  // the same: the next keeper does not get it.
+  absl::Status Remove(const std::string& key) ABSL_LOCKS_EXCLUDED(mu_);
+  // An orderly stop: nothing is to be kept any more. The last call.
+  absl::Status Done() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The keeper died, or does not answer: what was put is in this process alone.
+  // A look, without waiting.
+  [[nodiscard]] bool lost() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Connects to the keeper that listens by now, and puts everything into it
+  // that it does not have. Until it is OK, lost() stays true.
+  absl::Status Refill() ABSL_LOCKS_EXCLUDED(mu_);
+
+  [[nodiscard]] size_t entries() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Of the keeper that is connected; another one has another.
+  [[nodiscard]] std::string keeper_id() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  KeeperClient(const KeeperClientOptions& options, keeper::KeeperLink link)
+      : options_(options), link_(std::move(link)) {}
+
+  absl::Status PutNow(const Kept& kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Remember(Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const KeeperClientOptions options_;
+  mutable base::Mutex mu_;
+  keeper::KeeperLink link_ ABSL_GUARDED_BY(mu_);
+  bool lost_ ABSL_GUARDED_BY(mu_) = false;
+  // In the order in which they were put.
+  std::map<uint64_t, Kept> entries_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, uint64_t> by_key_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_order_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_KEEPING_KEEPER_CLIENT_H_

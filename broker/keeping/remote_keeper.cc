@@ -1,0 +1,106 @@
+// The handles of slabs, from their creation to their destruction: with the
+// keeper, and here.
+#include "broker/keeping/remote_keeper.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr absl::string_view kPrefix = "slab/";
+
+}  // namespace
+
+std::string RemoteKeeper::KeyOf(SlabId slab) {
+  return absl::StrCat(kPrefix, slab);
+}
+
+std::optional<SlabId> RemoteKeeper::SlabOf(absl::string_view key) {
+  SlabId slab = 0;
+  if (!absl::ConsumePrefix(&key, kPrefix) || !absl::SimpleAtoi(key, &slab) ||
+      key != absl::StrCat(slab)) {
+    return std::nullopt;
+  }
+  return slab;
+}
+
+absl::Status RemoteKeeper::Put(SlabId slab, device::ShareableHandle handle) {
+  auto shared =
+      std::make_shared<const device::ShareableHandle>(std::move(handle));
+  {
+    base::MutexLock lock(&mu_);
+    if (!handles_.try_emplace(slab, shared).second) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("slab is already kept: slab=", slab));
+    }
+  }
+  const auto* const fd = std::get_if<base::UniqueFd>(&*shared);
+  if (fd == nullptr) return absl::OkStatus();
+  const absl::Status put =
+      client_->Put({.key = KeyOf(slab), .fds = {SharedFd(shared, fd)}});
+  if (put.ok()) return put;
+  base::MutexLock lock(&mu_);
+  handles_.erase(slab);
+  return put;
+}
+
+absl::Status RemoteKeeper::Remove(SlabId slab) {
+  SharedHandle removed;  // closed after the lock is given up
+  {
+    base::MutexLock lock(&mu_);
+    const auto found = handles_.find(slab);
+    if (found == handles_.end()) {
+      return absl::NotFoundError(absl::StrCat("slab is not kept: slab=", slab));
+    }
+    removed = std::move(found->second);
+    handles_.erase(found);
+  }
+  if (!std::holds_alternative<base::UniqueFd>(*removed))
+    return absl::OkStatus();
+  return client_->Remove(KeyOf(slab));
+}
+
+SharedHandle RemoteKeeper::Get(SlabId slab) const {
+  base::MutexLock lock(&mu_);
+  const auto found = handles_.find(slab);
+  return found == handles_.end() ? nullptr : found->second;
+}
+
+std::vector<SlabId> RemoteKeeper::List() const {
+  base::MutexLock lock(&mu_);
+  std::vector<SlabId> slabs;
+  slabs.reserve(handles_.size());
+  for (const auto& [slab, handle] : handles_) slabs.push_back(slab);
+  return slabs;
+}
+
+absl::Status RemoteKeeper::Adopt(const Kept& kept) {
+  const std::optional<SlabId> slab = SlabOf(kept.key);
+  if (!slab.has_value() || kept.fds.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("what is kept under this name is no slab: ", kept.key));
+  }
+  base::UniqueFd fd(::fcntl(kept.fds[0]->get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid())
+    return absl::ErrnoToStatus(errno, "cannot duplicate a slab's fd");
+  base::MutexLock lock(&mu_);
+  if (!handles_
+           .try_emplace(*slab, std::make_shared<const device::ShareableHandle>(
+                                   std::move(fd)))
+           .second) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("slab is already kept: slab=", *slab));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,47 @@
+#ifndef GMB_BROKER_KEEPING_REMOTE_KEEPER_H_
+#define GMB_BROKER_KEEPING_REMOTE_KEEPER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "base/mutex.h"
+#include "broker/core/keeper.h"
+#include "broker/keeping/keeper_client.h"
+
+namespace gmb::broker {
+
+// Keeps the slabs' handles with a keeper, so that memory outlives the broker;
+// and in this process too, which passes them on without asking.
+//
+// A handle without an fd (ipc) cannot be kept: it stays here alone, and ends
+// with the broker.
+class RemoteKeeper : public Keeper {
+ public:
+  // `client` must outlive it; the rest of what it keeps is other people's.
+  explicit RemoteKeeper(KeeperClient* client) : client_(client) {}
+
+  absl::Status Put(SlabId slab, device::ShareableHandle handle) override;
+  absl::Status Remove(SlabId slab) override;
+  SharedHandle Get(SlabId slab) const override;
+  std::vector<SlabId> List() const override;
+
+  // One that the last broker has put; INVALID_ARGUMENT if `kept` is no slab.
+  absl::Status Adopt(const Kept& kept);
+
+  // "slab/17", and back.
+  [[nodiscard]] static std::string KeyOf(SlabId slab);
+  [[nodiscard]] static std::optional<SlabId> SlabOf(absl::string_view key);
+
+ private:
+  KeeperClient* const client_;
+  mutable base::Mutex mu_;
+  absl::flat_hash_map<SlabId, SharedHandle> handles_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_KEEPING_REMOTE_KEEPER_H_
