@@ -61,7 +61,7 @@ absl::StatusOr<KeeperPlace> KeeperPlace::Open(const std::string& path,
                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) {
     if (errno == ENOENT) {
-      return absl::NotFoundError(
+      return absl::UnavailableError(
           absl::StrCat("there is no directory ", directory,
                        ": start a keeper with gmb-keeper --socket ", path));
     }

@@ -16,8 +16,8 @@ namespace gmb::keeper {
 class KeeperPlace {
  public:
   // Of the socket at `path`. `make`: the directory is made if it is missing,
-  // but nothing above it. NOT_FOUND: it is missing. FAILED_PRECONDITION: it is
-  // a symbolic link, somebody else's, or open to others.
+  // but nothing above it. UNAVAILABLE: it is missing. FAILED_PRECONDITION: it
+  // is a symbolic link, somebody else's, or open to others.
   static absl::StatusOr<KeeperPlace> Open(const std::string& path, bool make);
 
   // A path to the same socket by way of the open directory; good as long as
