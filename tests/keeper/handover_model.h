@@ -56,6 +56,13 @@ struct Broker {
   }
 };
 
+// What a step can find.
+enum FaultNumber : uint8_t {
+  kNoFault,
+  kRecordWithoutSlab,
+  kHalfACommit,
+  kServedTwice,
+};
 enum class Client : uint8_t { kAsks, kHasFd, kHas, kReleases, kDone, kDead };
 
 struct State {
@@ -73,10 +80,16 @@ struct State {
   uint8_t record_slab = 0;
   Client client = Client::kAsks;
   uint8_t client_slab = 0;
-  uint8_t fault = 0;  // of a step: an index of kFaults, plus 1
+  uint8_t fault = kNoFault;  // of a step: a FaultNumber
 
   [[nodiscard]] std::string Describe() const;
 };
+
+constexpr uint8_t Bit(int slab) { return static_cast<uint8_t>(1 << slab); }
+// It was sent the slab, and has not given it back.
+inline bool ClientHas(const State& state) {
+  return state.client == Client::kHasFd || state.client == Client::kHas;
+}
 
 uint64_t Encode(const State& state);
 State Decode(uint64_t key);
