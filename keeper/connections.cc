@@ -45,6 +45,7 @@ absl::Status Busy(const Holder& holder) {
 
 void Server::OnListener() {
   for (size_t i = 0; i < kMostConnections; ++i) {
+    if (disposer_->IsCrowded(kDoor)) return Listen(false);
     absl::StatusOr<std::optional<base::UniqueFd>> accepted =
         listener_.TryAccept();
     // The connection stays in the backlog, and would wake us again at once.

@@ -25,9 +25,9 @@ namespace {
 
 enum ExitCode { kStopped = 0, kFailed = 1, kUsage = 2 };
 
-// Connections, what one packet may bring before it is refused, and the
-// process's own.
-constexpr uint64_t kOwnFds = 320;
+// Connections, what one packet may bring before it is refused, connections that
+// are being closed, and the process's own.
+constexpr uint64_t kOwnFds = 400;
 // Bounds the memory that entries take: some 50 MB.
 constexpr uint64_t kMostEntries = 65'536;
 
@@ -56,7 +56,7 @@ absl::Status Serve(const Options& options) {
   const uint64_t fds = files - std::min(files, kOwnFds);
   if (fds == 0) {
     return absl::FailedPreconditionError(
-        "the limit on open files is too low: raise it well above 320 (systemd: "
+        "the limit on open files is too low: raise it well above 400 (systemd: "
         "LimitNOFILE=, shell: ulimit -Hn)");
   }
   GMB_ASSIGN_OR_RETURN(KeeperPlace place,

@@ -1,7 +1,7 @@
 // What a broker asks of its keeper: put, remove, fetch; and commands.
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -46,7 +46,7 @@ absl::Status Server::OnPut(Connection* connection, const Frame& frame,
                            std::vector<base::UniqueFd> fds) {
   absl::StatusOr<EntryHead> head = DecodeEntry(frame.body);
   absl::Status may = head.status();
-  if (may.ok()) may = shelf_.Check(*head, fds.size());
+  if (may.ok()) may = shelf_.Check(*head, fds.size(), SlowToClose());
   if (may.ok() && head->peer.has_value() &&
       !ipc::IsPidfd(fds[*head->peer].get())) {
     may = absl::InvalidArgumentError(
@@ -68,6 +68,13 @@ absl::Status Server::OnPut(Connection* connection, const Frame& frame,
     living_.emplace(kept.head.order, pidfd);
   }
   return Answer(connection, Kind::kOk, frame.call, "");
+}
+
+// Fds that are still open though nobody has them any more, beyond those that
+// there is room for beside the shelf's.
+size_t Server::SlowToClose() const {
+  const size_t waiting = disposer_->waiting();
+  return waiting - std::min(waiting, ipc::FdDisposer::kCrowded);
 }
 
 absl::Status Server::OnRemove(Connection* connection, const Frame& frame) {

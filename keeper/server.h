@@ -111,6 +111,7 @@ class Server {
   [[nodiscard]] absl::Status OnDone(uint64_t id, const Frame& frame);
   [[nodiscard]] absl::Status OnDrop(Connection* connection, const Frame& frame);
   void Discard(KeptEntry entry);
+  [[nodiscard]] size_t SlowToClose() const;
   [[nodiscard]] KeeperStatus MakeStatus() const;
 
   // A peer that does not read its answers breaks the protocol.

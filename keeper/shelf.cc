@@ -7,7 +7,8 @@
 
 namespace gmb::keeper {
 
-absl::Status Shelf::Check(const EntryHead& head, size_t fds) const {
+absl::Status Shelf::Check(const EntryHead& head, size_t fds,
+                          size_t closing) const {
   if (fds != head.fds) {
     return absl::InvalidArgumentError(
         absl::StrCat("an entry says that it has ", head.fds, " fds, and ", fds,
@@ -17,7 +18,8 @@ absl::Status Shelf::Check(const EntryHead& head, size_t fds) const {
     return absl::AlreadyExistsError(
         absl::StrCat("this name is kept already: ", head.key));
   }
-  if (by_order_.size() >= limits_.entries || fds_ + fds > limits_.fds) {
+  if (by_order_.size() >= limits_.entries ||
+      fds_ + closing + fds > limits_.fds) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "the keeper is full: ", by_order_.size(), " of ", limits_.entries,
         " entries, ", fds_, " of ", limits_.fds,

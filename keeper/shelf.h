@@ -31,9 +31,11 @@ class Shelf {
   };
   explicit Shelf(const Limits& limits) : limits_(limits) {}
 
-  // Whether Add may take it. ALREADY_EXISTS, RESOURCE_EXHAUSTED;
-  // INVALID_ARGUMENT where the number of fds is another.
-  [[nodiscard]] absl::Status Check(const EntryHead& head, size_t fds) const;
+  // Whether Add may take it, while so many that were taken off are still open.
+  // ALREADY_EXISTS, RESOURCE_EXHAUSTED; INVALID_ARGUMENT where the number of fds
+  // is another.
+  [[nodiscard]] absl::Status Check(const EntryHead& head, size_t fds,
+                                   size_t closing = 0) const;
   // It was checked. Gives it the next order.
   const KeptEntry& Add(KeptEntry entry);
   // Nothing: it is not there.

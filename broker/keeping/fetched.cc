@@ -47,6 +47,7 @@ absl::Status Take(keeper::Page page, std::vector<base::UniqueFd> fds,
     if (fds.end() - next < head.fds)
       return Wrong(absl::StrCat("fds are missing of ", head.key));
     std::vector<SharedFd> its;
+    its.reserve(head.fds);
     for (int i = 0; i < head.fds; ++i) {
       its.push_back(std::make_shared<const base::UniqueFd>(std::move(*next++)));
     }

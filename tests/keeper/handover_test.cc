@@ -75,7 +75,9 @@ TEST_F(Hand, AStoppedBrokerIsNotReplaced) {
   const auto refused = KeeperLink::Connect(AsBroker());
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
   EXPECT_THAT(refused.status().message(),
-              HasSubstr(absl::StrCat("pid ", old.pid())));
+              HasSubstr(absl::StrCat("another broker is served by this "
+                                     "keeper: pid ",
+                                     old.pid())));
   EXPECT_EQ(Status().broker_pid, old.pid());
   old.Kill();
   auto link = KeeperLink::Connect(AsBroker(kPatience));
@@ -102,8 +104,25 @@ TEST_F(Hand, AHangUpIsNoDeath) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
   EXPECT_THAT(refused.status().message(), HasSubstr("still lives"));
   EXPECT_EQ(Status().entries, 1U);
+  // One that waits already is served at the death.
+  auto waiting = ipc::SeqpacketSocket::Connect(socket(), kPatience);
+  ASSERT_TRUE(waiting.ok()) << waiting.status();
+  const auto challenge = Decode(waiting->Receive(kPatience)->bytes);
+  const Hello hello{kOldestVersion, kNewestVersion, Role::kBroker, true,
+                    challenge->body};
+  const std::string packet = Encode(Frame{Kind::kHello, 1, Encode(hello)});
+  ASSERT_TRUE(waiting->Send(packet, {}, true, kPatience).ok());
+  EXPECT_EQ(Decode(waiting->Receive(kPatience)->bytes)->kind, Kind::kWait);
   old.Kill();
-  EXPECT_TRUE(KeeperLink::Connect(AsBroker(kPatience)).ok());
+  EXPECT_EQ(Decode(waiting->Receive(kPatience)->bytes)->kind, Kind::kWelcome);
+}
+
+TEST_F(Hand, ABrokerIsServedOnOneConnection) {
+  StartKeeper();
+  const auto first = KeeperLink::Connect(AsBroker());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(KeeperLink::Connect(AsBroker()).status()));
 }
 
 TEST_F(Hand, ABrokerThatHungUpMayComeBackItself) {

@@ -180,13 +180,14 @@ TEST_F(Hostile, ManyConnectionsMakeRoomForEachOther) {
     ASSERT_TRUE(connection.ok()) << connection.status();
     flood.push_back(*std::move(connection));
   }
+  EXPECT_TRUE(flood.front().AwaitHangUp(kPatience));
   EXPECT_EQ(Status().broker, KeeperStatus::Broker::kServed);
   const base::UniqueFd slab = MemoryFile("slab");
   EXPECT_TRUE(Put(&*broker, "slab/1", "", {slab.get()}).ok());
 }
 
 TEST_F(Hostile, AFullKeeperSaysSoAndGoesOn) {
-  const std::string few = "ulimit -n 400; exec \"$0\" \"$@\"";
+  const std::string few = "ulimit -n 480; exec \"$0\" \"$@\"";
   StartAs({"/bin/bash", "-c", few, GMB_KEEPER_PROGRAM, "--socket", socket()});
   const size_t most = Status().max_fds;
   EXPECT_EQ(most, 80U);

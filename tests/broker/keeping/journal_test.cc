@@ -74,12 +74,14 @@ TEST(Journal, SaysWhatWasCommittedAndNothingElse) {
   EXPECT_EQ(SaidBy(memory.MustRead()),
             (Said{{a, {1, "lease"}}, {b, {2, "slab"}}}));
   writer.Free(a);
+  EXPECT_NE(*writer.NewSlot(), a) << "it is not free yet";
   ASSERT_TRUE(writer.Write(b, 2, "two").ok());
   EXPECT_EQ(SaidBy(memory.MustRead()),
             (Said{{a, {1, "lease"}}, {b, {2, "slab"}}}));
   writer.Commit();
   EXPECT_EQ(SaidBy(memory.MustRead()), (Said{{b, {2, "two"}}}));
   EXPECT_EQ(memory.MustRead().torn, 0U);
+  EXPECT_EQ(*writer.NewSlot(), a);
 }
 
 TEST(Journal, RefusesWhatIsNoRecord) {
@@ -208,6 +210,31 @@ TEST(Journal, ARecordBelongsToItsSlot) {
               kJournalCopyBytes);
   EXPECT_THAT(memory.MustRead().damaged, ::testing::ElementsAre(4));
   EXPECT_EQ(SaidBy(memory.MustRead()), (Said{{3, {1, "mine"}}}));
+}
+
+// Its record would be taken for one that was never committed, and what the slot
+// said before for its last word.
+TEST(Journal, AFlippedBitInANumberIsFound) {
+  Memory memory = Memory::Formatted();
+  JournalWriter writer(memory.data(), memory.MustRead());
+  for (const char* const said : {"one", "two", "three", "four"}) {
+    ASSERT_TRUE(writer.Write(0, 1, said).ok());
+    writer.Commit();
+  }
+  for (int bit = 0; bit < 64; ++bit) {
+    for (size_t copy = 0; copy < kJournalCopies; ++copy) {
+      std::atomic<uint64_t>& word = CopyOf(memory.data(), 0, copy).commit;
+      const uint64_t good = word.load();
+      word.store(good ^ uint64_t{1} << bit);
+      EXPECT_THAT(memory.MustRead().damaged, ::testing::ElementsAre(0));
+      word.store(good);
+    }
+    std::atomic<uint64_t>& last = CommitWordIn(memory.data());
+    last.store(last.load() ^ uint64_t{1} << bit);
+    EXPECT_TRUE(absl::IsDataLoss(memory.Read().status()));
+    last.store(last.load() ^ uint64_t{1} << bit);
+  }
+  EXPECT_EQ(SaidBy(memory.MustRead()), (Said{{0, {1, "four"}}}));
 }
 
 // Any bytes are read without harm; and a flipped bit is never taken for another
