@@ -136,9 +136,20 @@ TEST_F(KeeperClientTest, AKeeperThatIsStoppedIsLostInTime) {
   StartKeeper();
   KeeperClientOptions options = Options();
   options.timeout = absl::Milliseconds(100);
-  auto client = KeeperClient::Connect(options);
-  ASSERT_TRUE(client.ok()) << client.status();
-  ASSERT_TRUE((*client)->Put(Slab(1)).ok());
+  absl::StatusOr<std::unique_ptr<KeeperClient>> client =
+      absl::UnknownError("not tried");
+  // Until it answers in so short a time, as a loaded machine may not.
+  const auto put_for_sure = [&](int number) {
+    return component::Await([&] {
+      if (!client.ok()) client = KeeperClient::Connect(options);
+      if (!client.ok()) return false;
+      const absl::Status put = (*client)->Put(Slab(number));
+      if (put.ok() || absl::IsAlreadyExists(put)) return true;
+      (void)(*client)->Refill();
+      return false;
+    });
+  };
+  ASSERT_TRUE(put_for_sure(1));
   keeper_->Signal(SIGSTOP);
   const absl::Status put = (*client)->Put(Slab(2));
   EXPECT_TRUE(absl::IsDeadlineExceeded(put)) << put;
@@ -148,7 +159,7 @@ TEST_F(KeeperClientTest, AKeeperThatIsStoppedIsLostInTime) {
   // It carries out what it has read, which nobody was told of.
   ASSERT_TRUE(component::Await([&] { return (*client)->Refill().ok(); }));
   EXPECT_EQ(Status().entries, 1U);
-  ASSERT_TRUE((*client)->Put(Slab(2)).ok());
+  EXPECT_TRUE(put_for_sure(2));
 }
 
 TEST_F(KeeperClientTest, ARefusalIsNoLoss) {
