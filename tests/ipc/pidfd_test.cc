@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +65,20 @@ TEST_F(PidfdTest, APeersPidfdTurnsReadableWhenItDies) {
   pollfd entry{.fd = pidfd->get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&entry, 1, 30'000), 1);  // a zombie counts as dead
   EXPECT_FALSE(IsAlive(*pidfd));
+}
+
+TEST_F(PidfdTest, IsToldFromOtherFds) {
+  const absl::StatusOr<base::UniqueFd> pidfd =
+      OpenPeerPidfd(peer_.fd(), child_);
+  ASSERT_TRUE(pidfd.ok()) << pidfd.status();
+  EXPECT_TRUE(IsPidfd(pidfd->get()));
+  const base::UniqueFd event(::eventfd(0, EFD_CLOEXEC));
+  const base::UniqueFd file(
+      ::open(directory_.File("anon_inode:[pidfd]").c_str(),
+             O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  ASSERT_TRUE(file.valid());
+  for (const int fd : {event.get(), file.get(), peer_.fd(), -1})
+    EXPECT_FALSE(IsPidfd(fd)) << fd;
 }
 
 TEST_F(PidfdTest, ADeadPeerHasNoPidfd) {
