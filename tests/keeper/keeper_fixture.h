@@ -102,6 +102,11 @@ class KeeperTest : public ::testing::Test {
     ASSERT_TRUE(keeper_->AwaitErr("listens")) << keeper_->Err();
   }
 
+  void TearDown() override {
+    if (keeper_ == nullptr) return;
+    EXPECT_EQ(keeper_->SanitizerReport(), "");
+  }
+
   [[nodiscard]] std::string place() const { return directory_.File("place"); }
   [[nodiscard]] std::string socket() const { return place() + "/keeper.sock"; }
   [[nodiscard]] LinkOptions AsBroker(
