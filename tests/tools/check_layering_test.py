@@ -100,6 +100,20 @@ class CheckLayeringTest(unittest.TestCase):
         for header in ('"broker/core.h"', '"quota/engine.h"', '"device/allocator.h"'):
             self.assert_fault("client/client.cc", header, "client may not include")
 
+    def test_the_keeper_knows_nothing_of_what_it_keeps(self):
+        for header in ('"device/handle.h"', '"gmb/v1/types.pb.h"', '"broker/core/keeper.h"', '"quota/units.h"'):
+            self.assert_fault("keeper/server.cc", header, "keeper may not include")
+        self.assert_fault("keeper/wire/frame.cc", '"ipc/seqpacket.h"', "keeper/wire may not include")
+        self.assert_fault("keeper/link/keeper_link.cc", '"keeper/shelf.h"', "keeper/link may not include")
+        self.assert_fine("keeper/server.cc", '"ipc/listener.h"', '"keeper/wire/frame.h"', '"base/unique_fd.h"')
+
+    def test_others_see_of_the_keeper_the_side_that_asks(self):
+        for user in ("broker/keeping/keeper_client.cc", "client/cli/commands/keeper_command.cc"):
+            self.assert_fault(user, '"keeper/server.h"', "may not include")
+            self.assert_fine(user, '"keeper/link/keeper_link.h"', '"keeper/wire/messages.h"')
+        self.assert_fault("client/client.cc", '"keeper/link/keeper_link.h"', "may not include")
+        self.assert_fault("broker/machine/devices.cc", '"keeper/wire/messages.h"', "may not include")
+
     def test_the_broker_never_sees_the_client(self):
         self.assert_fault("broker/core.cc", '"client/session/session.h"', "broker may not include")
         self.assert_fault("broker/core.cc", '"gmb/client.h"', "broker may not include")
