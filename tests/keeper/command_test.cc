@@ -12,20 +12,20 @@ using ::testing::HasSubstr;
 
 class Command : public KeeperTest {
  protected:
-  // Its exit code; its words are in `out` and `err`.
+  // Its exit code; its words are in `out_` and `err_`.
   int Gmb(std::vector<std::string> words) {
     words.insert(words.begin(), {GMB_PROGRAM, "keeper"});
     words.insert(words.end(), {"--socket", socket()});
     component::Program command(directory_.path(), absl::StrCat("gmb", ++runs_),
                                words);
     const int code = command.AwaitExit();
-    out = command.Out();
-    err = command.Err();
+    out_ = command.Out();
+    err_ = command.Err();
     return code;
   }
 
-  std::string out;
-  std::string err;
+  std::string out_;
+  std::string err_;
 
  private:
   int runs_ = 0;
@@ -33,9 +33,9 @@ class Command : public KeeperTest {
 
 TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
   StartKeeper();
-  EXPECT_EQ(Gmb({"status"}), 0) << err;
-  EXPECT_THAT(out, AllOf(HasSubstr("broker      none"),
-                         HasSubstr("kept        0 entries with 0 fds")));
+  EXPECT_EQ(Gmb({"status"}), 0) << err_;
+  EXPECT_THAT(out_, AllOf(HasSubstr("broker      none"),
+                          HasSubstr("kept        0 entries with 0 fds")));
   Forked broker([&](const auto& say) {
     auto link = KeeperLink::Connect(AsBroker());
     const base::UniqueFd slab = MemoryFile("slab");
@@ -44,37 +44,37 @@ TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
     while (true) ::pause();
   });
   ASSERT_EQ(broker.Line(), "put");
-  EXPECT_EQ(Gmb({"status"}), 0) << err;
-  EXPECT_THAT(out, AllOf(HasSubstr(absl::StrCat("broker      pid ",
-                                                broker.pid(), ", connected")),
-                         HasSubstr("kept        1 entry with 1 fd ")));
+  EXPECT_EQ(Gmb({"status"}), 0) << err_;
+  EXPECT_THAT(out_, AllOf(HasSubstr(absl::StrCat("broker      pid ",
+                                                 broker.pid(), ", connected")),
+                          HasSubstr("kept        1 entry with 1 fd ")));
   EXPECT_EQ(Gmb({"drop", "--yes"}), 1);
-  EXPECT_THAT(err, HasSubstr("stop it first"));
+  EXPECT_THAT(err_, HasSubstr("stop it first"));
   broker.Kill();
   ASSERT_TRUE(component::Await(
       [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
-  EXPECT_EQ(Gmb({"status"}), 0) << err;
-  EXPECT_THAT(out, AllOf(HasSubstr("has died"), HasSubstr("gives back  in ")));
-  EXPECT_EQ(Gmb({"status", "--output", "json"}), 0) << err;
-  EXPECT_THAT(out, AllOf(HasSubstr("\"broker\": \"dead\""),
-                         HasSubstr("\"entries\": 1")));
+  EXPECT_EQ(Gmb({"status"}), 0) << err_;
+  EXPECT_THAT(out_, AllOf(HasSubstr("has died"), HasSubstr("gives back  in ")));
+  EXPECT_EQ(Gmb({"status", "--output", "json"}), 0) << err_;
+  EXPECT_THAT(out_, AllOf(HasSubstr("\"broker\": \"dead\""),
+                          HasSubstr("\"entries\": 1")));
   // Without a terminal nobody can be asked.
   EXPECT_EQ(Gmb({"drop"}), 1);
-  EXPECT_THAT(err, HasSubstr("--yes"));
+  EXPECT_THAT(err_, HasSubstr("--yes"));
   EXPECT_EQ(Status().entries, 1U);
-  EXPECT_EQ(Gmb({"drop", "--yes"}), 0) << err;
-  EXPECT_EQ(out, "given back: 1 entry with 1 fd\n");
+  EXPECT_EQ(Gmb({"drop", "--yes"}), 0) << err_;
+  EXPECT_EQ(out_, "given back: 1 entry with 1 fd\n");
   EXPECT_EQ(Status().entries, 0U);
 }
 
 TEST_F(Command, SaysWhenThereIsNoKeeper) {
   EXPECT_EQ(Gmb({"status"}), 3);
-  EXPECT_THAT(err, HasSubstr("start a keeper with gmb-keeper --socket"));
+  EXPECT_THAT(err_, HasSubstr("start a keeper with gmb-keeper --socket"));
   StartKeeper();
   keeper_->Signal(SIGKILL);
   EXPECT_EQ(keeper_->AwaitExit(), 128 + SIGKILL);
   EXPECT_EQ(Gmb({"status"}), 3);
-  EXPECT_THAT(err, HasSubstr("no keeper listens at"));
+  EXPECT_THAT(err_, HasSubstr("no keeper listens at"));
 }
 
 }  // namespace
