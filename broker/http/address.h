@@ -19,6 +19,8 @@ struct HttpAddress {
   // Whether processes of this machine alone can connect.
   [[nodiscard]] bool IsLocal() const;
   [[nodiscard]] std::string Text() const;  // as it is written
+
+  friend bool operator==(const HttpAddress&, const HttpAddress&) = default;
 };
 
 // INVALID_ARGUMENT says what is accepted. Names of hosts are not: what they

@@ -96,11 +96,12 @@ void AdminService::FallBack(const std::string& tenant,
   TenantPolicy policy = DeclaredPolicy(declared, *known, *core_);
   absl::Status set = core_->SetTenant(policy).status();
   if (!set.ok()) {
-    dropped_[tenant] = absl::StrCat(
-        "tenant ", tenant,
-        " is not as declared: what was set for a time is over, and its former "
-        "guarantee does not fit any more: `gmb tenant set ",
-        tenant, "` settles it");
+    Drop(tenant,
+         absl::StrCat("tenant ", tenant,
+                      " is not as declared: what was set for a time is over, "
+                      "and its former "
+                      "guarantee does not fit any more: `gmb tenant set ",
+                      tenant, "` settles it"));
     LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
              {{"tenant", tenant}, {"reason", set.message()}});
     policy.quota.guarantee = quota::Amount();

@@ -129,6 +129,10 @@ class AdminService : public v1::Admin::CallbackService {
     return std::make_shared<const AuthenticatedCall>(std::move(call));
   }
   // That value is set anew, if it was left out.
+  void Drop(const std::string& tenant, std::string why) {
+    dropped_[tenant] = std::move(why);
+    not_in_force_ = dropped_.size();
+  }
   void Settle(const std::string& dropped) {
     dropped_.erase(dropped);
     not_in_force_ = dropped_.size();

@@ -20,6 +20,7 @@ class OwedAnswersTest : public testing::Test {
                    .gate = Placed<SessionGate>(nullptr),
                    .talk = {},
                    .group = {},
+                   .never_lends = {},
                    .leases = {},
                    .last_move = {},
                    .waking = {},

@@ -47,6 +47,7 @@ class SessionGateTest : public testing::Test {
                       cells, Instant{10 * kSecond})),
                   .talk = {},
                   .group = {},
+                  .never_lends = {},
                   .leases = {},
                   .last_move = {},
                   .waking = {},

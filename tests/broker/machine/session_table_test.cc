@@ -30,6 +30,7 @@ class SessionTableTest : public testing::Test {
                     .gate = Placed<SessionGate>(nullptr),
                     .talk = {},
                     .group = {},
+                    .never_lends = {},
                     .leases = {},
                     .last_move = {},
                     .waking = {},

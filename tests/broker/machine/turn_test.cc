@@ -112,6 +112,7 @@ TEST_F(TurnTest, ABuriedSessionLivesUntilTheLockIsGivenUp) {
                                            .gate = Placed<SessionGate>(nullptr),
                                            .talk = {},
                                            .group = {},
+                                           .never_lends = {},
                                            .leases = {},
                                            .last_move = {},
                                            .waking = {},
