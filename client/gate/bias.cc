@@ -6,9 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <optional>
 
+#include "client/gate/signals_blocked.h"
 #include "ipc/gate_word.h"
 
 namespace gmb::internal {
@@ -26,22 +26,6 @@ std::atomic<Bias*> the_bias{nullptr};
 bool Membarrier(int command) {
   return ::syscall(SYS_membarrier, command, 0, 0) == 0;
 }
-
-// A handler that calls the driver would wait for its own thread.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -88,6 +72,7 @@ bool Bias::EnterStanding() {
 absl::Status Bias::EnterSlowly(BiasSlot& slot, absl::Duration wait,
                                Entry& entry) {
   if ((flags_.load(std::memory_order_acquire) & kBiasFenced) != 0) {
+    slot.mark.store(BiasSlot::kMarked, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!closing()) {
       slot.mark.store(BiasSlot::kLetIn, std::memory_order_relaxed);
@@ -161,7 +146,6 @@ void Bias::GiveUp() {
 void Bias::End() {
   const SignalsBlocked blocked;
   MutexLock lock(&mu_);
-  over_.store(true, std::memory_order_release);
   GateWord word = LookAtGate(cells_);
   while (!standing_ && word.state() != GateState::kClosed) {
     // Out of any state and whatever the pause says: nobody takes the memory
@@ -171,6 +155,8 @@ void Bias::End() {
                         word.paused());
     standing_ = MoveGate(cells_, word, next);
   }
+  // After the scope is in: nobody takes the memory then.
+  over_.store(true, std::memory_order_release);
   if (standing_) Open();
 }
 

@@ -62,7 +62,7 @@ bool Contexts::Record() {
   if (!turn.granted()) return false;
   const base::MutexLock lock(&mu_);
   lost_ = false;
-  if (!AddPrimaries()) return false;
+  if (!CanRecord() || !AddPrimaries()) return false;
   for (auto& [context, event] : events_) {
     if (!RecordIn(context, &event)) return false;
   }

@@ -6,6 +6,8 @@
 #include "client/preload/entry_points.h"
 #include "client/preload/find_symbol.h"
 #include "client/preload/gated.h"
+#include "client/preload/program_gate.h"
+#include "client/preload/ranks.h"
 
 // dlsym, as programs find it. It answers in two steps, because
 // dlsym(RTLD_NEXT, ...) means "the next after the library that calls":
@@ -94,9 +96,21 @@ void* gmb_preload_replacement(void* library, const char* name,
   __atomic_store_n(&gmb_preload_real_dlsym, real, __ATOMIC_RELAXED);
   if (name == nullptr || gmb::preload::RealSymbolsHere::Any()) return nullptr;
   void* const ours = Ours(name);
-  if (ours == nullptr || IsDriver(caller)) return nullptr;
+  if (ours == nullptr || IsDriver(caller)) {
+    // A version of it that this library does not know.
+    if (ours == nullptr && name[0] == 'c' && name[1] == 'u' &&
+        gmb::preload::IsGatedName(name) && !gmb::preload::FindBySymbol(name) &&
+        !IsDriver(caller)) {
+      gmb::preload::ProgramGate::NeverPark(
+          "the driver has a newer function than gmb knows");
+    }
+    return nullptr;
+  }
   // A function that is not there is not there with us either. Lookups behind
   // the caller (RTLD_NEXT) find the driver's, behind this library.
-  if (library == RTLD_NEXT || real(library, name) == nullptr) return nullptr;
+  if (library == RTLD_NEXT) return nullptr;
+  void* const its = real(library, name);
+  if (its == nullptr) return nullptr;
+  gmb::preload::NoteRealOfNccl(name, its, ours);
   return ours;
 }

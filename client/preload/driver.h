@@ -43,6 +43,7 @@ namespace gmb::preload {
   F(cuCtxDestroy_v2)              \
   F(cuCtxPushCurrent_v2)          \
   F(cuCtxPopCurrent_v2)           \
+  F(cuDriverGetVersion)           \
   F(cuDeviceGet)                  \
   F(cuDeviceGetCount)             \
   F(cuDeviceGetUuid_v2)           \

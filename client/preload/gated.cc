@@ -129,13 +129,14 @@ int MemoryIsAway() {
 
 void ContextCreated(uint64_t where) {
   const Driver* const driver = Driver::Get();
-  if (driver == nullptr || where == 0) return;
+  if (driver == nullptr || where == 0 || InForkedChild()) return;
   TheMemory(*driver).contexts().Created(*reinterpret_cast<CUcontext*>(where));
 }
 
 bool IsLeased(uint64_t address) {
   const Driver* const driver = Driver::Get();
-  return driver != nullptr && TheMemory(*driver).Contains(address);
+  return driver != nullptr && !InForkedChild() &&
+         TheMemory(*driver).Contains(address);
 }
 
 }  // namespace gmb::preload

@@ -3,13 +3,15 @@
 // the parts must not have these names.
 #include "client/preload/gated_wrappers.h"
 
-// The loader asks for the address, once. Nobody calls them here, so that their
-// types do not matter.
-#define GMB_EXPORT_GATED(name, ...)                                  \
-  [[maybe_unused]] static void (*gmb_find_##name())() {              \
-    return reinterpret_cast<void (*)()>(&gmb::preload::__VA_ARGS__); \
-  }                                                                  \
-  __attribute__((visibility("default"), ifunc("gmb_find_" #name))) void name();
+// A jump to the wrapper, whatever it takes. (An indirect function would be
+// asked for its address before this library is ready, by libraries that are
+// bound at their start.)
+#define GMB_EXPORT_GATED(name, ...)                                    \
+  __attribute__((visibility("hidden"), used)) void* gmb_gated_##name = \
+      reinterpret_cast<void*>(&gmb::preload::__VA_ARGS__);             \
+  asm(".text\n.p2align 4\n.globl " #name "\n.type " #name              \
+      ", @function\n" #name ":\n  endbr64\n  jmp *gmb_gated_" #name    \
+      "(%rip)\n.size " #name ", .-" #name "\n");
 
 // NOLINTBEGIN(bugprone-macro-parentheses): what is between angle brackets
 #define GMB_TOUCHING(name, count)                         \
@@ -21,11 +23,9 @@
 #define GMB_SHARING(name, count, address)                         \
   GMB_EXPORT_GATED(name, Sharing<gmb::preload::k_##name, address, \
                                  std::make_index_sequence<(count)>>::Call)
-
 #define GMB_CREATING(name, count)                         \
   GMB_EXPORT_GATED(name, Creating<gmb::preload::k_##name, \
                                   std::make_index_sequence<(count)>>::Call)
-
 // NOLINTEND(bugprone-macro-parentheses)
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names

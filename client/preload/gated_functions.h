@@ -246,7 +246,11 @@
   F(cuCtxCreate, 3) \
   F(cuCtxCreate_v2, 3) \
   F(cuCtxCreate_v3, 5) \
-  F(cuCtxCreate_v4, 4)
+  F(cuCtxCreate_v4, 4) \
+  F(cuGLCtxCreate, 3) \
+  F(cuGLCtxCreate_v2, 3) \
+  F(cuVDPAUCtxCreate, 5) \
+  F(cuVDPAUCtxCreate_v2, 5)
 // clang-format on
 
 #endif  // GMB_CLIENT_PRELOAD_GATED_FUNCTIONS_H_

@@ -82,8 +82,9 @@ template <GatedPlace kPlace, int kAddress, size_t... kArguments>
 struct Sharing<kPlace, kAddress, std::index_sequence<kArguments...>> {
   static int Call(Word<kArguments>... words) noexcept {
     const std::array<uint64_t, sizeof...(words)> all{words...};
-    if (ProgramGate::Get() != nullptr &&
-        (kAddress < 0 || IsLeased(all[static_cast<size_t>(kAddress)]))) {
+    // Without an address it counts also before there is memory of ours.
+    if (kAddress < 0 || (ProgramGate::Get() != nullptr &&
+                         IsLeased(all[static_cast<size_t>(kAddress)]))) {
       ProgramGate::NeverPark(CalledText(kPlace));
     }
     const GatedCall call;

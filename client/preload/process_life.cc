@@ -22,8 +22,9 @@ void NoteFork() {
 }
 
 void NoteExit() {
+  // In a child of fork() the locks may be those of threads that are not there.
+  if (!InForkedChild()) ProgramGate::Stop();
   exiting.store(true, std::memory_order_relaxed);
-  ProgramGate::Stop();
 }
 
 }  // namespace

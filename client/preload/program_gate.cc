@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -23,9 +24,7 @@ namespace {
 // Who looks at the program's memory through a debugger or a profiler enters no
 // gate. Asked each time before the process is parked: they come and go.
 const char* WatchedBy() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): as gmb run set it
-  const char* const injected = std::getenv("CUDA_INJECTION64_PATH");
-  if (injected != nullptr && injected[0] != '\0')
+  if (TheSettings().tool_in_driver)
     return "a tool is in the driver (CUDA_INJECTION64_PATH)";
   std::array<char, 2048> status{};
   const base::UniqueFd file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
@@ -38,6 +37,9 @@ const char* WatchedBy() {
   }
   return "a debugger is attached";
 }
+
+// Of which gated_functions.h lists the functions.
+constexpr int kNewestCudaVersion = 13000;
 
 Contexts* the_contexts = nullptr;
 
@@ -52,7 +54,8 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   the_contexts = contexts;
   internal::BiasHooks hooks{};
   hooks.version = internal::kBiasCallsVersion;
-  hooks.park_after_ms = static_cast<uint32_t>(TheSettings().park_after_ms);
+  hooks.park_after_ms =
+      static_cast<uint32_t>(std::max<int64_t>(1, TheSettings().park_after_ms));
   hooks.record = [] {
     if (const char* const why = WatchedBy()) NeverPark(why);
     return the_contexts->Record();
@@ -67,17 +70,20 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
     library.gmb_error_free(error);
     return;
   }
-  calls.store(begun, std::memory_order_release);
+  calls.store(begun, std::memory_order_seq_cst);
   NoteExitFromNowOn();
   if (!contexts->CanRecord())
     NeverPark("the driver is older than CUDA 12.5 and has no cuCtxRecordEvent");
-  if (const char* const why = known_before.load(std::memory_order_acquire))
+  if (contexts->driver_version() > kNewestCudaVersion)
+    NeverPark("the driver is newer than gmb knows (CUDA 13.0)");
+  if (const char* const why = known_before.load(std::memory_order_seq_cst))
     NeverPark(why);
 }
 
 void ProgramGate::NeverPark(const char* why) {
-  if (TheSettings().park == Settings::Park::kForce) return;
-  known_before.store(why, std::memory_order_release);
+  if (TheSettings().park == Settings::Park::kForce || InForkedChild()) return;
+  // One of this and Begin sees what the other has stored.
+  known_before.store(why, std::memory_order_seq_cst);
   if (const internal::BiasCalls* const gate = Get()) gate->never_park(why);
 }
 

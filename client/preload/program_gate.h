@@ -20,7 +20,7 @@ class ProgramGate {
 
   // Null before the first session, or when nothing is to be lent.
   [[nodiscard]] static const internal::BiasCalls* Get() {
-    return calls.load(std::memory_order_acquire);
+    return calls.load(std::memory_order_seq_cst);  // on x86 as acquire
   }
 
   // From now on nothing is lent; also said before there is a gate. `why` is kept.

@@ -1,10 +1,14 @@
 // `gmb run`: ranks of one communicator. A rank whose memory is away keeps the
 // others spinning on the GPU, whose memory then cannot be taken either: a
 // process that is one of several is never parked.
+#include "client/preload/ranks.h"
+
 #include <dlfcn.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstring>
 
 #include "client/preload/find_symbol.h"
 #include "client/preload/program_gate.h"
@@ -19,8 +23,19 @@ namespace {
 
 constexpr int kSystemError = 2;  // ncclSystemError
 
+// What programs have looked up: the last one of each name.
+std::array<std::atomic<void*>, 3> looked_up{};
+
+size_t PlaceOf(const char* name) {
+  constexpr size_t kCommon = sizeof("ncclCommInitRank") - 1;
+  if (std::strncmp(name, "ncclCommInitRank", kCommon) != 0)
+    return looked_up.size();
+  if (name[kCommon] == '\0') return 0;
+  return name[kCommon] == 'C' ? 1 : 2;
+}
+
 // NCCL is often loaded by a library alone, for itself: the function is looked
-// for where the caller finds it.
+// for where the caller finds it, or is the one that was looked up.
 void* RealFor(void* caller, const char* name, void* ours) {
   Dl_info where{};
   void* found = nullptr;
@@ -29,7 +44,8 @@ void* RealFor(void* caller, const char* name, void* ours) {
     if (library != nullptr) found = gmb::preload::RealSymbol(library, name);
   }
   if (found == nullptr || found == ours)
-    found = gmb::preload::RealSymbol(RTLD_NEXT, name);
+    found = looked_up[PlaceOf(name)].load(std::memory_order_acquire);
+  if (found == nullptr) found = gmb::preload::RealSymbol(RTLD_NEXT, name);
   if (found != nullptr) return found;
   void* const nccl = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD);
   return nccl == nullptr ? nullptr : gmb::preload::RealSymbol(nccl, name);
@@ -49,6 +65,12 @@ int Init(int ranks, int (*ours)(Arguments...), const char* name, void* caller,
 }
 
 }  // namespace
+
+void gmb::preload::NoteRealOfNccl(const char* name, void* real, void* ours) {
+  const size_t place = PlaceOf(name);
+  if (place < looked_up.size() && real != ours)
+    looked_up[place].store(real, std::memory_order_release);
+}
 
 #define GMB_RANKS extern "C" __attribute__((visibility("default")))
 

@@ -54,13 +54,17 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
 // A stream that ends takes its capture along.
 template <typename End>
 CUresult DestroyStream(CUstream stream, End end) {
-  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
-                    [&](const Driver& driver) {
-                      const CUresult result = end(driver);
-                      if (result == CUDA_SUCCESS)
-                        TheMemory(driver).captures().Ended(stream);
-                      return result;
-                    });
+  return AnswerCall(
+      [](const Driver&) -> Answer { return std::nullopt; },
+      [&](const Driver& driver) {
+        // Before: afterwards another one may have its name.
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        driver.cuStreamIsCapturing(stream, &status);
+        const CUresult result = end(driver);
+        if (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
+          TheMemory(driver).captures().Ended(stream);
+        return result;
+      });
 }
 
 CUresult BeginOld(CUstream stream) {

@@ -1,4 +1,5 @@
 #include "client/preload/exported.h"
+#include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 
 // Ends of contexts: what was freed in the order of their streams is free then,
@@ -9,6 +10,7 @@ using gmb::preload::AnswerCall;
 using gmb::preload::Driver;
 using gmb::preload::Exiting;
 using gmb::preload::Memory;
+using gmb::preload::ProgramGate;
 using gmb::preload::TheMemory;
 
 namespace {
@@ -22,9 +24,14 @@ CUresult EndContext(const Driver& driver, CUcontext context, End end) {
   Memory& memory = TheMemory(driver);
   memory.captures().AwaitTurn();
   memory.ForgetEventsOf(context);
+  // All of them are forgotten then, also those that live on.
+  if (context == nullptr)
+    ProgramGate::NeverPark("a context at fault was reset");
   memory.contexts().Ending(context);
   const CUresult result = end();
   memory.captures().DidNotBegin();
+  if (result != CUDA_SUCCESS)
+    ProgramGate::NeverPark("a context could not be ended");
   memory.Sweep();
   return result;
 }

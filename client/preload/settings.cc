@@ -32,6 +32,7 @@ Settings Read() {
           ParseMilliseconds(FromEnvironment("GMB_RUN_PARK_AFTER"))) {
     settings.park_after_ms = *after;
   }
+  settings.tool_in_driver = !FromEnvironment("CUDA_INJECTION64_PATH").empty();
   settings.token_file = FromEnvironment("GMB_RUN_TOKEN_FILE");
   return settings;
 }

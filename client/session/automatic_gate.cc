@@ -7,15 +7,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/gate/bias_slots.h"
+#include "client/gate/signals_blocked.h"
 #include "client/no_throw.h"
 #include "client/session/gate_switch.h"
 #include "gmb/error.h"
+#include "ipc/gate_word.h"
 
 namespace gmb::internal {
 namespace {
 
 // One Restore asks for so long; then the broker is asked anew.
 constexpr absl::Duration kOneWait = absl::Seconds(10);
+// Under a pause the bias is opened again soon, where the process is not quiet.
+constexpr absl::Duration kPauseWait = absl::Milliseconds(100);
 constexpr auto kBetweenTries = std::chrono::milliseconds(100);
 constexpr auto kLongestRest = std::chrono::seconds(5);
 // The memory has to be there for the gate to be off.
@@ -56,6 +60,8 @@ AutomaticGate::AutomaticGate(std::shared_ptr<Session> session,
 absl::Status AutomaticGate::Begin() {
   if (absl::Status status = bias_.Begin(); !status.ok()) return status;
   session_->gate_switch().SetPauseListener([this] { Wake(); });
+  // The program's handlers run on its own threads.
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
@@ -72,19 +78,34 @@ bool AutomaticGate::EnterSlowly(BiasSlot& slot, Bias::Entry& entry) {
   const Clock::time_point began = Clock::now();
   bool said = false;
   for (;;) {
-    // A process that exits does not have its memory brought back.
-    const absl::Status status = bias_.EnterSlowly(
-        slot, stopped() ? absl::ZeroDuration() : kOneWait, entry);
+    const bool pausing = PausedAndThere();
+    const absl::Status status =
+        bias_.EnterSlowly(slot, WaitNow(pausing), entry);
     if (status.ok()) return true;
     if (SessionOver()) {
       return bias_.EnterSlowly(slot, absl::ZeroDuration(), entry).ok();
     }
     if (IsFinal(status)) {
-      options_.say(std::string(status.message()));
+      if (!lost_said_.exchange(true))
+        options_.say(std::string(status.message()));
       return false;
     }
-    if (!RestAfter(status, began, said)) return false;
+    if (!pausing && !RestAfter(status, began, said)) return false;
+    if (stopped()) return false;
+    // The bias may be open again: the way that costs nothing is the first.
+    if (MarkAndLook(slot, bias_.flags(), entry.was)) return true;
   }
+}
+
+bool AutomaticGate::PausedAndThere() const {
+  const ipc::GateWord word = ipc::LookAtGate(session_->gate().cells());
+  return word.paused() && word.state() == ipc::GateState::kOpen;
+}
+
+// A process that exits does not have its memory brought back.
+absl::Duration AutomaticGate::WaitNow(bool pausing) {
+  if (stopped()) return absl::ZeroDuration();
+  return pausing ? kPauseWait : kOneWait;
 }
 
 // The session's end lets calls in for good, where the memory is there.
@@ -93,8 +114,8 @@ bool AutomaticGate::SessionOver() {
   if (!bias_.over()) {
     bias_.End();
     options_.say(
-        "the session is over: the memory stays as it is, and is not lent any "
-        "more");
+        "the session is over: memory that is there stays and is not lent any "
+        "more, memory that is away does not come back");
   }
   return true;
 }
@@ -146,13 +167,16 @@ AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
       BiasSlots::Look().calls > 0) {
     TurnOn(now);
   }
-  if (on_ && idler_.pauses_failed() > pauses_failed_) {
-    pauses_failed_ = idler_.pauses_failed();
+  if (idler_.pauses_failed() > pauses_failed_) {
     not_on_before_ = idler_.backoff_until();
-    TurnOff();
+    owes_turn_off_ = on_;
   }
-  if (idler_.pauses_failed() < pauses_failed_) {
-    pauses_failed_ = idler_.pauses_failed();
+  pauses_failed_ = idler_.pauses_failed();
+  // Not before the pause is over: the scope that stands for "off" would wait
+  // for its end.
+  if (owes_turn_off_ && !PausedAndThere()) {
+    owes_turn_off_ = false;
+    if (on_) TurnOff();
   }
   return next;
 }

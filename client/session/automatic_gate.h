@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_SESSION_AUTOMATIC_GATE_H_
 #define GMB_CLIENT_SESSION_AUTOMATIC_GATE_H_
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -71,6 +72,8 @@ class AutomaticGate {
   void Run();
   [[nodiscard]] Clock::time_point StepOrSwitch(Clock::time_point now);
   [[nodiscard]] bool SessionOver();
+  [[nodiscard]] bool PausedAndThere() const;
+  [[nodiscard]] absl::Duration WaitNow(bool pausing) ABSL_LOCKS_EXCLUDED(mu_);
   [[nodiscard]] Clock::time_point StayOff(const std::string& why,
                                           Clock::time_point now);
   void TurnOn(Clock::time_point now);
@@ -89,10 +92,13 @@ class AutomaticGate {
 
   // Of the thread alone.
   Idler idler_;
-  bool on_ = false;          // the broker may take the memory
-  bool never_said_ = false;  // to the broker
-  int pauses_failed_ = 0;    // of those that it has acted on
+  bool on_ = false;             // the broker may take the memory
+  bool never_said_ = false;     // to the broker
+  int pauses_failed_ = 0;       // of those that it has acted on
+  bool owes_turn_off_ = false;  // once the pause is over
   Clock::time_point not_on_before_{};
+
+  std::atomic<bool> lost_said_{false};
 
   base::Mutex mu_;
   base::CondVar changed_;

@@ -243,11 +243,14 @@ TEST(UsageTest, ASlipIsAnsweredWithTheWordThatWasMeant) {
 }
 
 TEST(UsageTest, AProgramsOwnOptionsComeAfterTwoDashes) {
-  EXPECT_EQ(Gmb({"run", "--tenant", "a", "python", "server.py", "--port"}).err,
-            "gmb: not expected: --port\n"
+  EXPECT_EQ(Gmb({"run", "--tenant", "a", "python", "server.py", "--log"}).err,
+            "gmb: not expected: --log\n"
             "  what is for the program comes after --, as in `gmb run --tenant "
             "a -- python server.py --port 80`\n"
             "  `gmb run --help` says what there is\n");
+  EXPECT_THAT(
+      Gmb({"run", "--tenant", "a", "python", "server.py", "--port"}).err,
+      HasSubstr("did you mean --park? Otherwise: what is for the program"));
   EXPECT_THAT(Gmb({"run", "--tenat", "a", "--", "x"}).err,
               HasSubstr("did you mean --tenant?"));
 }

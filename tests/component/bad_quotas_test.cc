@@ -35,7 +35,11 @@ class BadQuotasTest : public ComponentTest {
   }
 
   std::string Tenants() const {
-    const auto list = admin().ListTenants(v1::ListTenantsRequest());
+    auto list = admin().ListTenants(v1::ListTenantsRequest());
+    if (list.ok()) {
+      // It counts what was written and deleted again, too.
+      for (auto& tenant : *list->mutable_tenants()) tenant.clear_revision();
+    }
     return list.ok() ? list->DebugString() : list.status().ToString();
   }
 

@@ -113,6 +113,7 @@ TEST_F(PreloadGateTest, AGuaranteeWaitsForWorkThatIsNotDone) {
   ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   MakeTenant("b", 480 * kMiB);
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--pause-grace", "1m"}).exit_code, 0);
   Touch("work");
   ASSERT_TRUE(program->AwaitOut("work x 0")) << program->Err();
   const auto owner =
@@ -123,6 +124,7 @@ TEST_F(PreloadGateTest, AGuaranteeWaitsForWorkThatIsNotDone) {
   // It is let in again when the pause has had its 100 ms.
   Touch("more");
   ASSERT_TRUE(program->AwaitOut("work x 0\nput x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PAUSING);  // still
   EXPECT_EQ(owner->Out(), "");
   Touch("done");
   EXPECT_TRUE(owner->AwaitOut("alloc y 0")) << owner->Err();

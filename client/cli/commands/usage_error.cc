@@ -78,10 +78,15 @@ std::string AdviceFor(const std::string& word, const CLI::App& app) {
   const std::string meant =
       DidYouMean(word.substr(0, word.find('=')),
                  is_option ? LongOptions(app) : CommandsOf(Deepest(app)));
-  if (!meant.empty()) return absl::StrCat("did you mean ", meant, "?");
-  if (Deepest(app).get_name() != "run") return "";
-  return "what is for the program comes after --, as in `gmb run --tenant a -- "
-         "python server.py --port 80`";
+  std::vector<std::string> advice;
+  if (!meant.empty())
+    advice.push_back(absl::StrCat("did you mean ", meant, "?"));
+  if (Deepest(app).get_name() == "run") {
+    advice.emplace_back(
+        "what is for the program comes after --, as in `gmb run --tenant a -- "
+        "python server.py --port 80`");
+  }
+  return absl::StrJoin(advice, " Otherwise: ");
 }
 
 std::string Lines(const std::string& message, const std::string& advice,
