@@ -33,10 +33,12 @@ void ReclaimLiarsTest::SetUp() {
   ASSERT_TRUE(Await([&] { return Status().host_pool().done(); }));
   before_ = Settle();
   watch_ = StartGmb("watch", {"watch"});
+  uint64_t limit = 128 * kMiB;
   ASSERT_TRUE(Await([&] {  // it misses what happens before it listens
-    MakeTenant("bystander");
+    MakeTenant("bystander", 0, limit += 2 * kMiB);
     return absl::StrContains(watch_->Out(), "tenant_changed");
   }));
+  MakeTenant("bystander");
 }
 
 void ReclaimLiarsTest::TearDown() {
