@@ -143,9 +143,12 @@ void Reloader::Fail(const absl::Status& why) {
 absl::StatusOr<Reloader::Plan> Reloader::MakePlan() const {
   Plan plan;
   plan.base = deps_.store->GetDeclared();
-  for (const PendingField& field : pending_)
+  FileState state = StateOf(file_, running_, uuids_);
+  for (const PendingField& field : pending_) {
     YieldToLaterWrites(field, &plan.base);
-  plan.merge = MergeFile(plan.base, StateOf(file_, running_, uuids_), read_at_);
+    if (WaitForItsEnd(field, plan.base, &state)) plan.behind.push_back(field);
+  }
+  plan.merge = MergeFile(plan.base, state, read_at_);
   GMB_RETURN_IF_ERROR(CheckConflicts(plan.merge.next));
   Declared staying = plan.merge.next;
   for (const std::string& name : plan.merge.leaving) Forget(name, &staying);
@@ -223,13 +226,12 @@ absl::Status Reloader::Apply(Why why) {
 
 void Reloader::Keep(const std::vector<HeldBack>& held, Plan* plan) {
   held_ = held;
-  pending_.clear();
+  behind_ = plan->behind;
+  pending_ = behind_;
   wanted_.clear();
   kept_.clear();
-  std::set<std::string> tenants;
   const Declared merged = plan->merge.next;
   for (const HeldBack& one : held) {
-    tenants.insert(one.tenant);
     if (one.device.empty()) continue;
     pending_.push_back(KeepLimit(one.tenant, one.device, plan->base, merged,
                                  read_at_, &plan->merge.next));
@@ -254,7 +256,11 @@ void Reloader::Keep(const std::vector<HeldBack>& held, Plan* plan) {
     }
     kept_[name] = deps_.core->GetPolicy(name).value_or(kept);
   }
-  ListenFor(tenants);
+  for (const PendingField& field : behind_) {
+    const auto policy = deps_.core->GetPolicy(field.tenant);
+    if (policy.ok()) kept_[field.tenant] = *policy;
+  }
+  ListenForWaiting();
 }
 
 }  // namespace gmb::broker

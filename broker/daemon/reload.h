@@ -84,6 +84,7 @@ class Reloader {
     FileMerge merge;
     std::vector<StartingTenant> tenants;  // without those that leave
     std::vector<TenantPolicy> changed;    // of them
+    std::vector<PendingField> behind;     // see below
   };
 
   // --- On the operators' thread.
@@ -100,6 +101,8 @@ class Reloader {
   // What waits: reload_pending.cc.
   void OnEvent(const v1::Event& event);
   void ListenFor(const std::set<std::string>& tenants);
+  // For what may let something happen that waits now.
+  void ListenForWaiting();
   void Retry();
   [[nodiscard]] bool AnyTakesNothing() const;
   // Tenants that the file does not name any more: reload_leaving.cc.
@@ -126,6 +129,8 @@ class Reloader {
   BrokerConfig file_;  // as last read
   absl::Time read_at_;
   std::vector<PendingField> pending_;
+  // Of them, those that wait for the end of what an operator set for a time.
+  std::vector<PendingField> behind_;
   // Those whose limits wait: as the file wants them, and as they are.
   std::map<std::string, TenantPolicy> wanted_;
   std::map<std::string, TenantPolicy> kept_;

@@ -79,9 +79,7 @@ void Reloader::EndLeaving(const std::string& name, quota::TenantId id,
       stays.bytes += pool.resident_bytes();
   }
   held_.push_back(stays);
-  std::set<std::string> tenants;
-  for (const HeldBack& one : held_) tenants.insert(one.tenant);
-  ListenFor(tenants);
+  ListenForWaiting();
   news_.Pending(stays);
 }
 

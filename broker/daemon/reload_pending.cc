@@ -58,6 +58,13 @@ void Reloader::ListenFor(const std::set<std::string>& tenants) {
   waiting_ = tenants;
 }
 
+void Reloader::ListenForWaiting() {
+  std::set<std::string> tenants;
+  for (const HeldBack& one : held_) tenants.insert(one.tenant);
+  for (const PendingField& field : behind_) tenants.insert(field.tenant);
+  ListenFor(tenants);
+}
+
 void Reloader::OnEvent(const v1::Event& event) {
   if (std::find(std::begin(kReasons), std::end(kReasons), event.kind()) ==
       std::end(kReasons))
@@ -74,6 +81,12 @@ void Reloader::OnEvent(const v1::Event& event) {
 }
 
 bool Reloader::AnyTakesNothing() const {
+  const auto changed = [this](const PendingField& field) {
+    const auto now = deps_.core->GetPolicy(field.tenant);
+    const auto kept = kept_.find(field.tenant);
+    return !now.ok() || kept == kept_.end() || *now != kept->second;
+  };
+  if (std::any_of(behind_.begin(), behind_.end(), changed)) return true;
   return std::any_of(held_.begin(), held_.end(), [this](const HeldBack& one) {
     if (!one.device.empty()) {
       const auto now = deps_.core->GetPolicy(one.tenant);
@@ -88,7 +101,7 @@ bool Reloader::AnyTakesNothing() const {
 }
 
 void Reloader::Retry() {
-  if (held_.empty() || !AnyTakesNothing()) return;
+  if ((held_.empty() && behind_.empty()) || !AnyTakesNothing()) return;
   const absl::Status applied = Apply(Why::kRetry);
   if (applied.ok()) return;
   // It would be so after each event.
@@ -113,6 +126,14 @@ void Reloader::AddFindings(v1::DiagnoseResponse* response) const {
   }
   for (const HeldBack& one : held_)
     Add(v1::Finding::WARNING, PendingText(one), response);
+  for (const PendingField& field : behind_) {
+    Add(v1::Finding::WARNING,
+        absl::StrCat("the limit of tenant ", field.tenant,
+                     " in the configuration file waits for the end of what an "
+                     "operator set for a time: `gmb tenant reset ",
+                     field.tenant, "` ends it now"),
+        response);
+  }
 }
 
 }  // namespace gmb::broker

@@ -19,6 +19,17 @@ Subject Find(const Declared& declared, const std::string& tenant) {
   return found == declared.tenants.end() ? Subject() : found->second;
 }
 
+// Who has written the field since the file was read. Null: nobody has. What was
+// there before can be the last again, and is no later for that.
+const Written* LaterWrite(const PendingField& pending, const Subject& subject) {
+  const Written* const now = InForce(subject, pending.field);
+  if (now == nullptr || now->source.writer == Source::Writer::kFile)
+    return nullptr;
+  const bool is_later =
+      !pending.in_force.has_value() || now->order > pending.in_force->order;
+  return is_later ? now : nullptr;
+}
+
 // As it was; nothing, if there was nothing.
 void Restore(const std::string& field, const Subject& before, Subject* next) {
   const auto was = before.fields.find(field);
@@ -65,7 +76,8 @@ bool YieldToLaterWrites(const PendingField& pending, Declared* declared) {
   const auto found = declared->tenants.find(pending.tenant);
   if (found == declared->tenants.end()) return false;
   Subject& subject = found->second;
-  if (Copy(InForce(subject, pending.field)) == pending.in_force) return false;
+  const Written* const later = LaterWrite(pending, subject);
+  if (later == nullptr || later->until.has_value()) return false;
   std::vector<Written>& writes = subject.fields[pending.field];
   std::erase_if(writes, [](const Written& written) {
     return written.source.writer == Source::Writer::kFile;
@@ -76,6 +88,27 @@ bool YieldToLaterWrites(const PendingField& pending, Declared* declared) {
                &subject);
   } else if (writes.empty()) {
     subject.fields.erase(pending.field);
+  }
+  return true;
+}
+
+bool WaitForItsEnd(const PendingField& pending, const Declared& declared,
+                   FileState* file) {
+  const auto fields = file->tenants.find(pending.tenant);
+  if (fields == file->tenants.end()) return false;
+  const Subject subject = Find(declared, pending.tenant);
+  const Written* const later = LaterWrite(pending, subject);
+  if (later == nullptr || !later->until.has_value()) return false;
+  const auto now = fields->second.find(pending.field);
+  if (pending.wanted != (now == fields->second.end()
+                             ? DefaultOf(pending.field)
+                             : std::optional(now->second)))
+    return false;
+  const Written* const applied = ByFile(subject, pending.field);
+  if (applied != nullptr) {
+    fields->second[pending.field] = applied->value;
+  } else {
+    fields->second.erase(pending.field);
   }
   return true;
 }

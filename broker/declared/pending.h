@@ -32,9 +32,16 @@ struct PendingField {
                                      const Declared& merged, absl::Time at,
                                      Declared* next);
 
-// Somebody has written the field since the file was read: that one was the
-// last, and the file's value is put beneath. Returns whether it was so.
+// Somebody has written the field for good since the file was read: that one was
+// the last, and the file's value is put beneath. Returns whether it was so.
 bool YieldToLaterWrites(const PendingField& pending, Declared* declared);
+
+// An operator has written the field for a time since the file was read: the
+// file's value waits for the end of that, as it may take from processes then.
+// Puts what the file said as last applied into `file`. Returns whether it was
+// so; not, if the file wants something else by now.
+bool WaitForItsEnd(const PendingField& pending, const Declared& declared,
+                   FileState* file);
 
 }  // namespace gmb::broker
 

@@ -83,6 +83,33 @@ TEST_F(ReloadPendingTest, AnOperatorWhoWritesLaterThanThePendingFileWins) {
   EXPECT_THAT(Tenant("a"), HasSubstr("60% ="));
 }
 
+TEST_F(ReloadPendingTest, TheEndOfWhatWasSetForATimeTakesNoMore) {
+  Write("tenants:\n- {name: a, limit: 75%}\n");
+  Start();
+  const auto client = Connect("a");
+  auto lease = client->Acquire(128 * kMiB);
+  ASSERT_TRUE(lease.ok());
+  const auto set_for_a_time = [this] {
+    return Gmb({"tenant", "set", "a", "--limit", "90%", "--for", "1h"});
+  };
+  ASSERT_EQ(set_for_a_time().exit_code, 0);
+  // Before the file is read, and while its limit waits.
+  Reload("tenants:\n- {name: a, limit: 25%}\n", "reload_pending");
+  EXPECT_THAT(Tenant("a"), HasSubstr("90% ="));
+  ASSERT_EQ(Gmb({"tenant", "reset", "a"}).exit_code, 0);
+  Reload("reload_pending");
+  EXPECT_THAT(Tenant("a"), HasSubstr("75% ="));
+  ASSERT_EQ(set_for_a_time().exit_code, 0);
+  Reload();
+  EXPECT_THAT(Tenant("a"), HasSubstr("90% ="));
+  EXPECT_THAT(Doctor(), HasSubstr("waits for the end"));
+  ASSERT_EQ(Gmb({"tenant", "reset", "a"}).exit_code, 0);
+  LogUntil("reload_pending");
+  EXPECT_THAT(Tenant("a"), HasSubstr("75% ="));
+  ASSERT_TRUE(std::move(*lease).Release().ok());
+  EXPECT_THAT(LogUntil("reloaded"), HasSubstr("limit 75% -> 25%"));
+}
+
 TEST_F(ReloadPendingTest, ATenantOutOfTheFileDrainsAndIsDeleted) {
   Write("tenants:\n- {name: a, guarantee: 60%}\n- {name: b}\n");
   Start();

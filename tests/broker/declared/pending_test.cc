@@ -116,6 +116,52 @@ TEST(Pending, WhatIsWrittenLaterIsTheLast) {
       "30%");
 }
 
+// Nobody has written later: what an operator set for a time has ended.
+TEST(Pending, WhatIsInForceAgainIsNoLaterWrite) {
+  const Source operators = {Source::Writer::kOperator, "ann"};
+  const auto until = [&](Declared* declared) {
+    WriteUntil("a", {{"limit", "90%"}}, operators, kStart,
+               kEdit + absl::Hours(1), declared);
+  };
+  const Fields file = {{"limit", "25%"}};
+  Declared before = Started({{"limit", "75%"}});
+  until(&before);
+  Waiting waiting = Edit(before, file);
+  EXPECT_EQ(Value(waiting.declared, "limit"), "90%");
+  ASSERT_FALSE(Expire(kEdit + absl::Hours(2), &waiting.declared).empty());
+  EXPECT_FALSE(YieldToLaterWrites(waiting.pending, &waiting.declared));
+  EXPECT_EQ(Value(waiting.declared, "limit"), "75%");
+  // An operator's of before the file, as well.
+  before = Started({{"limit", "75%"}});
+  Set("60%", &before);
+  until(&before);
+  waiting = Edit(before, file);
+  ASSERT_FALSE(Expire(kEdit + absl::Hours(2), &waiting.declared).empty());
+  EXPECT_FALSE(YieldToLaterWrites(waiting.pending, &waiting.declared));
+  EXPECT_EQ(Value(waiting.declared, "limit"), "60%");
+}
+
+TEST(Pending, WhatIsWrittenLaterForATimeIsWaitedFor) {
+  const Fields file = {{"limit", "25%"}};
+  Waiting waiting = Edit(Started({{"limit", "75%"}}), file);
+  FileState state = File(file);
+  EXPECT_FALSE(WaitForItsEnd(waiting.pending, waiting.declared, &state));
+  WriteUntil("a", {{"limit", "90%"}}, {Source::Writer::kOperator, "ann"}, kEdit,
+             kEdit + absl::Hours(1), &waiting.declared);
+  EXPECT_FALSE(YieldToLaterWrites(waiting.pending, &waiting.declared));
+  ASSERT_TRUE(WaitForItsEnd(waiting.pending, waiting.declared, &state));
+  Declared merged = MergeFile(waiting.declared, state, kEdit).next;
+  EXPECT_EQ(Value(merged, "limit"), "90%");
+  // A later edit is the last.
+  state = File({{"limit", "20%"}});
+  EXPECT_FALSE(WaitForItsEnd(waiting.pending, merged, &state));
+  ASSERT_FALSE(Expire(kEdit + absl::Hours(2), &merged).empty());
+  EXPECT_EQ(Value(merged, "limit"), "75%");
+  state = File(file);
+  EXPECT_FALSE(WaitForItsEnd(waiting.pending, merged, &state));
+  EXPECT_EQ(Value(MergeFile(merged, state, kEdit).next, "limit"), "25%");
+}
+
 TEST(Pending, ATenantThatIsGoneYieldsNothing) {
   const Waiting waiting = Edit(Started({{"limit", "75%"}}), {{"limit", "25%"}});
   Declared none;
