@@ -74,10 +74,8 @@ void Reloader::EndLeaving(const std::string& name, quota::TenantId id,
   deps_.core->EndDeparture(name);
   overstayed_.insert(name);
   HeldBack stays{.tenant = name, .device = "", .bytes = 0};
-  if (const auto report = deps_.core->TenantReport(name); report.ok()) {
-    for (const v1::TenantPool& pool : report->pools())
-      stays.bytes += pool.resident_bytes();
-  }
+  if (const auto report = deps_.core->TenantReport(name); report.ok())
+    stays.bytes = HeldBytes(*report);
   held_.push_back(stays);
   ListenForWaiting();
   news_.Pending(stays);

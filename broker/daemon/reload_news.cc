@@ -44,6 +44,13 @@ void ReloadNews::Publish(v1::Event event, const std::string& message) const {
   events_->Wake();
 }
 
+uint64_t HeldBytes(const v1::Tenant& tenant) {
+  uint64_t bytes = 0;
+  for (const v1::TenantPool& pool : tenant.pools())
+    bytes += pool.view().leased_bytes() + pool.view().unreturned_bytes();
+  return bytes;
+}
+
 std::string PendingText(const HeldBack& held) {
   const std::string what =
       held.device.empty()

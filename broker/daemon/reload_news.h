@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_DAEMON_RELOAD_NEWS_H_
 #define GMB_BROKER_DAEMON_RELOAD_NEWS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "broker/core/clock.h"
@@ -27,6 +28,9 @@ class ReloadNews {
   EventBus* const events_;
   const Clock* const clock_;
 };
+
+// What the tenant's processes have, evicted and unreturned bytes included.
+[[nodiscard]] uint64_t HeldBytes(const v1::Tenant& tenant);
 
 // "the limit of tenant a on host-0 stays as it is: ..."
 [[nodiscard]] std::string PendingText(const HeldBack& held);

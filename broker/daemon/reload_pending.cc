@@ -16,13 +16,6 @@ constexpr absl::string_view kReasons[] = {
     "lease_released", "lease_reclaimed",    "evicted",
     "session_closed", "unreturned_changed", "tenant_changed"};
 
-uint64_t ResidentBytes(const v1::Tenant& tenant) {
-  uint64_t bytes = 0;
-  for (const v1::TenantPool& pool : tenant.pools())
-    bytes += pool.resident_bytes();
-  return bytes;
-}
-
 uint64_t TakesOn(const std::string& device,
                  const std::vector<v1::Change>& changes) {
   for (const v1::Change& change : changes) {
@@ -96,7 +89,7 @@ bool Reloader::AnyTakesNothing() const {
     }
     const auto tenant = deps_.core->TenantReport(one.tenant);
     return !tenant.ok() || tenant->sessions() == 0 ||
-           (ResidentBytes(*tenant) == 0 && !overstayed_.contains(one.tenant));
+           (HeldBytes(*tenant) == 0 && !overstayed_.contains(one.tenant));
   });
 }
 

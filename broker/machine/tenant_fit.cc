@@ -17,12 +17,14 @@
 namespace gmb::broker {
 namespace {
 
-// What the processes of a tenant that leaves lose.
+// What the processes of a tenant that leaves lose, wherever it lies.
 uint64_t HeldByProcesses(const State& state, const Tenant& tenant) {
   if (state.sessions->OfTenant(tenant.id).empty()) return 0;
   uint64_t bytes = 0;
-  for (const auto& [id, pool] : *state.pools)
-    bytes += state.engine->TenantPool(tenant.id, id)->resident_bytes;
+  for (const auto& [id, pool] : *state.pools) {
+    const quota::TenantPoolView view = *state.engine->TenantPool(tenant.id, id);
+    bytes += view.leased_bytes + view.unreturned_bytes;
+  }
   return bytes;
 }
 

@@ -90,6 +90,22 @@ TEST_F(MachineDeparturesTest, WhatIsParkedIsTakenWhereItLies) {
   EXPECT_EQ(Where(used), "evicted");
 }
 
+// docs/configuration.md, "Reload": what is evicted is a process's all the same.
+TEST_F(MachineDeparturesTest, TheFileTakesNoTenantWhoseMemoryIsEvicted) {
+  SetTenant("b", {.guarantee = 32});
+  const quota::LeaseId lease = Lease(Parked("a"), 40);
+  Ask(Connect("b"), 32, {.wait = seconds(60)});
+  Work();
+  ASSERT_EQ(Where(lease), "evicted");
+  world.Do("file", [&](Turn& turn) {
+    const auto held = world.machine().operators().ApplyFile(
+        {.tenants = {}, .leaving = {"a"}}, turn);
+    ASSERT_TRUE(held.ok()) << held.status();
+    ASSERT_EQ(held->size(), 1u);
+    EXPECT_EQ(held->front().tenant, "a");
+  });
+}
+
 TEST_F(MachineDeparturesTest, WhoDoesNotEndKeepsItsTenantByDefault) {
   SimClient* client = Connect("a");
   const quota::LeaseId lease = Lease(client, 10);
