@@ -54,6 +54,15 @@ class Signals {
   sigset_t all_;
 };
 
+// First of all: one that comes while the broker starts has the file read once
+// more afterwards. The other signals stop a start that hangs.
+void BlockHangup() {
+  sigset_t hangup;
+  sigemptyset(&hangup);
+  sigaddset(&hangup, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &hangup, nullptr);
+}
+
 // Until the last tenant's session has ended, the deadline, or a second signal.
 ExitCode Drain(Daemon* daemon, Signals* signals) {
   daemon->BeginDrain();
@@ -74,6 +83,7 @@ ExitCode Drain(Daemon* daemon, Signals* signals) {
 }
 
 int Main(int argc, char** argv) {
+  BlockHangup();
   const Flags flags = ParseFlags(argc, argv);
   if (flags.exit_code >= 0) {
     std::fputs(flags.text.c_str(), flags.exit_code == 0 ? stdout : stderr);

@@ -25,13 +25,17 @@ class ReloadTest : public testing::Test {
     std::ofstream(directory_ / "gmb.yaml") << text;
   }
   void Start(const std::string& file = "") {
+    Launch(file);
+    ASSERT_TRUE(gmbd_->WaitForLog(" serving ")) << gmbd_->log();
+  }
+  // Without waiting for it to serve.
+  void Launch(const std::string& file = "") {
     Stop();
     gmbd_ = std::make_unique<GmbdProcess>(std::vector<std::string>{
         "--device", "host:256MiB", "--socket-dir", directory_ / "run",
         "--state-dir", directory_ / "state", "--config",
         file.empty() ? directory_ / "gmb.yaml" : file});
     seen_ = 0;
-    ASSERT_TRUE(gmbd_->WaitForLog(" serving ")) << gmbd_->log();
   }
   void Stop() {
     if (gmbd_ == nullptr) return;

@@ -1,6 +1,8 @@
 // The configuration file, read again by a real broker that serves processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -152,6 +154,19 @@ TEST_F(ReloadTest, TokenFilesAreWatchedWhereverTheyAre) {
   const std::string again = "the second secret of a";
   const absl::Time end = absl::Now() + absl::Seconds(20);
   while (!ConnectWithToken(again).ok()) ASSERT_LT(absl::Now(), end);
+}
+
+TEST_F(ReloadTest, AHangupDuringTheStartIsARequestAsWell) {
+  signal(SIGPIPE, SIG_IGN);
+  const std::string file = directory_ / "gmb.yaml";
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  Launch();
+  // Opens when the broker does, which then reads on until it is closed.
+  std::ofstream pipe(file);
+  gmbd_->Signal(SIGHUP);
+  pipe << "tenants: []\n";
+  pipe.close();
+  EXPECT_THAT(LogUntil("reload_failed"), HasSubstr(" serving "));
 }
 
 TEST_F(ReloadTest, WhatIsNoFileIsNotReadAgain) {
