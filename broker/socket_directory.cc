@@ -32,20 +32,27 @@ absl::Status SetAccess(int fd, const std::string& path,
                      path, " belongs to uid ", info.st_uid));
   }
   const bool other_owner = info.st_uid != owner;
-  const bool other_group =
-      access.group.has_value() && info.st_gid != *access.group;
-  if ((other_owner || other_group) &&
-      ::fchown(fd, other_owner ? owner : static_cast<uid_t>(-1),
-               other_group ? *access.group : static_cast<gid_t>(-1)) != 0) {
-    return absl::ErrnoToStatus(
-        errno,
-        absl::StrCat("cannot give a socket directory to its owner and group: "
-                     "run the broker as root or "
-                     "as a member of the group, or change the configuration: ",
-                     path));
+  const gid_t group = access.group.value_or(::getegid());
+  const mode_t was = info.st_mode & 07777;
+  mode_t mode = was;
+  if (other_owner || info.st_gid != group) {
+    // The new owner and group do not get what the old ones might.
+    if (const mode_t narrow = was & access.mode;
+        narrow != was && ::fchmod(fd, narrow) == 0)
+      mode = narrow;
+    if (::fchown(fd, owner, group) != 0) {
+      const int error = errno;
+      if (mode != was) (void)::fchmod(fd, was);
+      return absl::ErrnoToStatus(
+          error,
+          absl::StrCat("cannot give a socket directory to its owner and group: "
+                       "run the broker as root or as a member of the group, or "
+                       "change the configuration: ",
+                       path));
+    }
   }
   // After the owner: a change of owner can clear bits of the mode.
-  if ((info.st_mode & 07777) != access.mode && ::fchmod(fd, access.mode) != 0) {
+  if (mode != access.mode && ::fchmod(fd, access.mode) != 0) {
     return absl::ErrnoToStatus(errno,
                                absl::StrCat("cannot set the mode of ", path));
   }

@@ -158,6 +158,17 @@ TEST_F(SocketDirectoryTest, OwnerGroupAndModeAreSetAsAsked) {
   EXPECT_EQ(info.st_mode & 07777, 0770u);
 }
 
+TEST_F(SocketDirectoryTest, WithoutAGroupItIsOfTheBrokersAgain) {
+  if (::geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+  SocketDirectory sockets = Open();
+  ASSERT_TRUE(sockets.AddTenant("a", {.group = 4343, .mode = 0750}).ok());
+  ASSERT_TRUE(sockets.AddTenant("a", {.mode = 0750}).ok());
+  struct stat info {};
+  ASSERT_EQ(::lstat((path_ + "/tenants/a").c_str(), &info), 0);
+  EXPECT_EQ(info.st_gid, ::getegid());
+  EXPECT_EQ(info.st_mode & 07777, 0750u);
+}
+
 TEST_F(SocketDirectoryTest, NamesAndPathsThatCannotBeSocketsAreRefused) {
   SocketDirectory sockets = Open();
   for (const char* name : {"", ".", "..", ".hidden", "a/b", "../../tmp/x"}) {
