@@ -50,7 +50,9 @@ absl::Status Daemon::ListenForTenant(const std::string& tenant) {
   return listening;
 }
 
+// A tenant that an operator makes is not the one that the file had.
 absl::Status Daemon::OpenDoor(const std::string& tenant) {
+  if (!core_->GetPolicy(tenant).ok()) access_.erase(tenant);
   absl::Status opened = MakeTenantDirectory(tenant);
   if (opened.ok()) opened = ListenForTenant(tenant);
   return opened;
@@ -84,7 +86,10 @@ FileDoors Daemon::DoorsOfFile() {
 absl::Status Daemon::OpenDoorAs(const std::string& tenant,
                                 const SocketAccess& access) {
   access_[tenant] = access;
-  GMB_RETURN_IF_ERROR(MakeTenantDirectory(tenant));
+  if (absl::Status made = MakeTenantDirectory(tenant); !made.ok()) {
+    access_.erase(tenant);
+    return made;
+  }
   ListenOrWarn(tenant);
   return absl::OkStatus();
 }
