@@ -28,11 +28,12 @@ std::string FolderOf(const std::string& path) {
 }
 
 // Behind symbolic links.
-std::string MarkOf(const std::string& path) {
+FileMark MarkOf(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return "";
-  return absl::StrCat(info.st_dev, ":", info.st_ino, ":", info.st_size, ":",
-                      info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec);
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return {.inode = absl::StrCat(info.st_dev, ":", info.st_ino),
+          .contents = absl::StrCat(info.st_size, ":", info.st_mtim.tv_sec, ".",
+                                   info.st_mtim.tv_nsec)};
 }
 
 bool IsLink(const std::string& path) {
@@ -76,7 +77,7 @@ absl::StatusOr<bool> FileWatch::Watch(const std::set<std::string>& files) {
   bool any_new = false;
   absl::Status watched;
   std::map<std::string, int> folders;
-  std::map<std::string, std::string> marks;
+  std::map<std::string, FileMark> marks;
   for (const std::string& file : files) {
     const std::string folder = FolderOf(file);
     // One that is watched already keeps its number.
@@ -112,6 +113,8 @@ bool FileWatch::ReadEvents() {
       const auto* const event =
           reinterpret_cast<const inotify_event*>(&events[at]);
       any |= IsWorthALook(*event);
+      if ((event->mask & IN_CLOSE_WRITE) != 0)
+        closed_.insert(MarkOf(PathOf(*event)).inode);
       at += sizeof(inotify_event) + event->len;
     }
   }
@@ -120,21 +123,29 @@ bool FileWatch::ReadEvents() {
 // A file that was made is still to be written; a link is whole.
 bool FileWatch::IsWorthALook(const inotify_event& event) const {
   if ((event.mask & IN_CREATE) == 0) return true;
-  for (const auto& [folder, number] : folders_) {
-    if (number == event.wd && event.len > 0)
-      return IsLink(absl::StrCat(folder, "/", event.name));
-  }
-  return true;
+  const std::string path = PathOf(event);
+  return path.empty() || IsLink(path);
 }
 
+std::string FileWatch::PathOf(const inotify_event& event) const {
+  for (const auto& [folder, number] : folders_) {
+    if (number == event.wd && event.len > 0)
+      return absl::StrCat(folder, "/", event.name);
+  }
+  return "";
+}
+
+// The same inode with other contents is being written until it is closed.
 bool FileWatch::LookAtFiles() {
   bool any = false;
   for (auto& [file, mark] : marks_) {
-    std::string now = MarkOf(file);
-    if (now.empty() || now == mark) continue;
+    FileMark now = MarkOf(file);
+    if (now.inode.empty() || now == mark) continue;
+    if (now.inode == mark.inode && !closed_.contains(now.inode)) continue;
     mark = std::move(now);
     any = true;
   }
+  closed_.clear();
   return any;
 }
 

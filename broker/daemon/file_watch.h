@@ -16,11 +16,19 @@
 
 namespace gmb::broker {
 
+// What tells a file's contents apart.
+struct FileMark {
+  std::string inode;  // empty: the file is not there
+  std::string contents;
+
+  friend bool operator==(const FileMark&, const FileMark&) = default;
+};
+
 // Notices that files have other contents. It watches their folders, and looks
 // at the files when something happens there: a file that is put in another's
 // place, or behind a symbolic link that is swapped (a Kubernetes ConfigMap), is
-// another file. One that is being written is looked at when it is closed; one
-// that is gone does not count.
+// another file. One that is being written counts when it is closed; one that is
+// gone does not.
 class FileWatch {
  public:
   // `changed` is called on a thread of its own, once for changes that come
@@ -45,6 +53,9 @@ class FileWatch {
   bool ReadEvents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] bool IsWorthALook(const inotify_event& event) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Empty: of no folder that is watched, or of none of its files.
+  [[nodiscard]] std::string PathOf(const inotify_event& event) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether one of the files is another than it was.
   bool LookAtFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -52,8 +63,9 @@ class FileWatch {
   const base::UniqueFd stop_;  // an eventfd
   const std::function<void()> changed_;
   base::Mutex mu_;
-  // What tells a file's contents apart; empty: it is not there.
-  std::map<std::string, std::string> marks_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, FileMark> marks_ ABSL_GUARDED_BY(mu_);
+  // The inodes that were closed after writing, since the last look.
+  std::set<std::string> closed_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, int> folders_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };

@@ -91,6 +91,18 @@ TEST_F(FileWatchTest, OtherFilesInTheFolderAreNotAndOneThatIsGoneIsNot) {
   EXPECT_EQ(changes(), 2);
 }
 
+TEST_F(FileWatchTest, AFileThatIsBeingWrittenWaitsUntilItIsClosed) {
+  Write("gmb.yaml", "1");
+  Write("a.token", "1");
+  const auto watch = Watch({directory_ / "gmb.yaml", directory_ / "a.token"});
+  std::ofstream half(directory_ / "gmb.yaml");
+  half << "22" << std::flush;
+  Write("a.token", "22");
+  ASSERT_TRUE(AwaitChanges(1));
+  half.close();
+  EXPECT_TRUE(AwaitChanges(2));
+}
+
 TEST_F(FileWatchTest, FilesCanBeAddedAndLeftOut) {
   std::filesystem::create_directory(directory_ / "secrets");
   Write("gmb.yaml", "1");
