@@ -173,7 +173,8 @@ absl::Status Server::Serve(uint64_t id) {
   if (holder_pidfd_.valid()) epoll_.Remove(holder_pidfd_.get());
   holder_pidfd_.reset();
   GMB_RETURN_IF_ERROR(
-      epoll_.Add(connection.pidfd.get(), {ipc::EpollTag::kPidfd, 0}, EPOLLIN));
+      epoll_.Add(connection.pidfd.get(),
+                 {ipc::EpollTag::kPidfd, kOfHolder | ++holders_}, EPOLLIN));
   holder_pidfd_ = std::move(connection.pidfd);
   holder_ = Holder{.pid = connection.peer.pid, .connected = true};
   connection.state = Connection::State::kBroker;

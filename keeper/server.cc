@@ -107,9 +107,14 @@ void Server::OnTime(Time now) {
     GiveAllBack("no broker came");
 }
 
-// 0: the broker's.
+// Of a broker, or of the peer of an entry.
 void Server::OnProcess(uint64_t order) {
-  if (order == 0) return OnBrokerDeath();
+  if ((order & kOfHolder) != 0) {
+    // An event of the one before it may come later than the next broker.
+    if (holder_pidfd_.valid() && order == (kOfHolder | holders_))
+      OnBrokerDeath();
+    return;
+  }
   const auto at = living_.find(order);
   if (at == living_.end()) return;
   epoll_.Remove(at->second);

@@ -58,6 +58,9 @@ class Server {
   static constexpr std::chrono::seconds kGreetingTime{5};
   // Until the next accept, where the system has nothing left for one.
   static constexpr std::chrono::milliseconds kAcceptPause{100};
+  // In the tag of a broker's pidfd, beside its number. Entries have orders far
+  // below.
+  static constexpr uint64_t kOfHolder = uint64_t{1} << 60;
   // Frames of one connection before others get their turn.
   static constexpr int kAtOnce = 32;
 
@@ -136,6 +139,7 @@ class Server {
 
   std::optional<Holder> holder_;
   base::UniqueFd holder_pidfd_;
+  uint64_t holders_ = 0;  // so far; the last one's number
   Time holder_died_;
 
   // By an id that is never used twice: in the order in which they came.
