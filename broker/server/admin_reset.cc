@@ -29,6 +29,11 @@ TenantPolicy DeclaredPolicy(const Declared& declared,
   return policy;
 }
 
+// The file made it and does not name it any more.
+bool IsLeaving(const Subject& subject) {
+  return subject.maker.writer == Source::Writer::kFile && !subject.in_file;
+}
+
 }  // namespace
 
 absl::Status AdminService::DoResetTenant(AuditRecord audit,
@@ -93,6 +98,8 @@ void AdminService::FallBack(const std::string& tenant,
                             const Declared& declared) {
   const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(tenant);
   if (!known.ok()) return;
+  // Its guarantee may be another's by now, and it is to go as it is.
+  if (IsLeaving(declared.tenants.at(tenant))) return;
   TenantPolicy policy = DeclaredPolicy(declared, *known, *core_);
   absl::Status set = core_->SetTenant(policy).status();
   if (!set.ok()) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/component/reload_fixture.h"
 
 namespace gmb {
@@ -160,6 +162,21 @@ TEST_F(ReloadPendingTest,
   client = nullptr;
   LogUntil("tenant_deleted");
   EXPECT_NE(Gmb({"tenant", "get", "a"}).exit_code, 0);
+}
+
+TEST_F(ReloadPendingTest, WhatWasSetForATimeEndsWithoutAGuaranteeForWhoLeaves) {
+  Write("tenants:\n- {name: a, guarantee: 60%}\n- {name: b}\n");
+  Start();
+  const auto client = Connect("a");
+  ASSERT_EQ(Gmb({"tenant", "set", "a", "--guarantee", "50%", "--for", "2s"})
+                .exit_code,
+            0);
+  Reload("tenants:\n- {name: b, guarantee: 60%}\n", "tenant_leaving");
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (Gmb({"audit"}).output.find("override_ended") == std::string::npos)
+    ASSERT_LT(absl::Now(), end);
+  ASSERT_EQ(Gmb({"tenant", "set", "b", "--weight", "2"}).exit_code, 0);
+  EXPECT_THAT(LogUntil("tenant_changed"), Not(HasSubstr("does_not_fit")));
 }
 
 TEST_F(ReloadPendingTest, ATenantThatIsPutBackIntoTheFileStays) {
