@@ -252,8 +252,8 @@ absl::Status Core::StartDeparture(absl::string_view name,
 }
 
 void Core::EndDeparture(absl::string_view name) {
-  base::MutexLock lock(&mu_);
-  machine_.operators().EndDeparture(name);
+  Entered in(this);
+  machine_.operators().EndDeparture(name, in.turn());
 }
 
 void Core::EndKept(absl::string_view tenant) {

@@ -106,7 +106,7 @@ class Core {
   // tenant stays.
   absl::Status StartDeparture(absl::string_view name, quota::Nanoseconds wait,
                               Departure::Done done);
-  // It stays after all.
+  // It stays after all. `done` is called with BAD_STATE, if it was not called.
   void EndDeparture(absl::string_view name);
   // Ends the shared leases that a tenant without sessions asked to be kept.
   void EndKept(absl::string_view tenant);

@@ -110,7 +110,7 @@ class Reloader {
   [[nodiscard]] std::vector<std::string> Going(const Plan& plan) const;
   void Leave(const Plan& plan);
   void SeeOff(const std::string& name);
-  void EndLeaving(const std::string& name, quota::TenantId id,
+  void EndLeaving(const std::string& name, uint64_t number,
                   const absl::Status& gone);
   absl::Status Delete(const std::string& name);
 
@@ -137,7 +137,13 @@ class Reloader {
   std::vector<HeldBack> held_;  // all that waits
   // Tenants that were seen off, and have no guarantee since.
   std::set<std::string> seen_off_;
-  std::set<std::string> under_way_;   // of those, the ones that are going
+  // Of those, the ones that are going, and that the reload sees off.
+  struct Leaving {
+    uint64_t number = 0;
+    quota::TenantId tenant;
+  };
+  std::map<std::string, Leaving> under_way_;
+  uint64_t departures_ = 0;           // so far; the last one's number
   std::set<std::string> overstayed_;  // of those, the ones that did not go
   std::vector<std::string> restart_;
   std::string failure_;  // of the last reading; empty: none

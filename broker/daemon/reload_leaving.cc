@@ -27,9 +27,9 @@ void Reloader::Leave(const Plan& plan) {
   // Those that the file names again.
   for (const StartingTenant& tenant : plan.tenants) {
     const std::string& name = tenant.config.policy.name;
-    if (seen_off_.erase(name) == 0) continue;
-    under_way_.erase(name);
-    deps_.core->EndDeparture(name);
+    seen_off_.erase(name);
+    // Not one that an operator has started.
+    if (under_way_.erase(name) > 0) deps_.core->EndDeparture(name);
   }
 }
 
@@ -37,21 +37,26 @@ void Reloader::SeeOff(const std::string& name) {
   const absl::StatusOr<quota::TenantId> id = deps_.core->IdOf(name);
   if (!id.ok()) return;
   seen_off_.insert(name);
-  auto done = [this, name, id = *id](const absl::Status& gone) {
-    deps_.admin->Post([this, name, id, gone] { EndLeaving(name, id, gone); });
+  const uint64_t number = ++departures_;
+  auto done = [this, name, number](const absl::Status& gone) {
+    deps_.admin->Post(
+        [this, name, number, gone] { EndLeaving(name, number, gone); });
   };
   // An operator may be seeing it off, or the broker about to stop.
   const absl::Status started = deps_.core->StartDeparture(
       name, absl::ToChronoNanoseconds(file_.drain_deadline), std::move(done));
-  if (started.ok()) under_way_.insert(name);
+  if (started.ok()) under_way_[name] = {number, *id};
 }
 
 // The file may have been read anew meanwhile, and the name be that of another
-// tenant.
-void Reloader::EndLeaving(const std::string& name, quota::TenantId id,
+// tenant, or it be seen off once more.
+void Reloader::EndLeaving(const std::string& name, uint64_t number,
                           const absl::Status& gone) {
-  if (stopped_) return;
-  under_way_.erase(name);
+  const auto its = under_way_.find(name);
+  if (stopped_ || its == under_way_.end() || its->second.number != number)
+    return;
+  const quota::TenantId id = its->second.tenant;
+  under_way_.erase(its);
   const absl::StatusOr<quota::TenantId> present = deps_.core->IdOf(name);
   if (!present.ok() || *present != id) return;
   Declared declared = deps_.store->GetDeclared();

@@ -118,9 +118,14 @@ bool OperatorDesk::KillSessions(const Tenant& tenant, Turn& turn) {
   return killed;
 }
 
-void OperatorDesk::EndDeparture(absl::string_view name) {
-  if (const Tenant* tenant = state_.tenants->Find(name))
-    state_.departures.Edit({}).erase(tenant->id);
+void OperatorDesk::EndDeparture(absl::string_view name, Turn& turn) {
+  const Tenant* const tenant = state_.tenants->Find(name);
+  if (tenant == nullptr || !state_.departures->contains(tenant->id)) return;
+  auto departure = state_.departures.Edit({}).extract(tenant->id);
+  if (departure.mapped().done == nullptr) return;
+  turn.Add(Reply{[done = std::move(departure.mapped().done)] {
+    done(proto::MakeError(v1::BAD_STATE, "the tenant stays after all"));
+  }});
 }
 
 absl::StatusOr<uint32_t> OperatorDesk::DropLease(absl::string_view tenant_name,

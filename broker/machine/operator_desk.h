@@ -75,7 +75,7 @@ class OperatorDesk {
   [[nodiscard]] absl::Status StartDeparture(absl::string_view name,
                                             quota::Nanoseconds wait,
                                             Departure::Done done, Turn& turn);
-  void EndDeparture(absl::string_view name);
+  void EndDeparture(absl::string_view name, Turn& turn);
   void CheckDepartures(quota::Instant now, Turn& turn);
   void EndKept(absl::string_view tenant, Turn& turn);
   [[nodiscard]] absl::StatusOr<uint32_t> DropLease(absl::string_view tenant,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -177,6 +178,26 @@ TEST_F(ReloadPendingTest, WhatWasSetForATimeEndsWithoutAGuaranteeForWhoLeaves) {
     ASSERT_LT(absl::Now(), end);
   ASSERT_EQ(Gmb({"tenant", "set", "b", "--weight", "2"}).exit_code, 0);
   EXPECT_THAT(LogUntil("tenant_changed"), Not(HasSubstr("does_not_fit")));
+}
+
+TEST_F(ReloadPendingTest, AnOperatorsDeletionGoesOnWhateverTheFileNames) {
+  const std::string file = "tenants:\n- {name: a}\n";
+  Write(file);
+  Start();
+  auto client = Connect("a");
+  int exit_code = -1;
+  std::thread operators([&] {
+    exit_code = Gmb({"tenant", "delete", "a", "--wait", "1h"}).exit_code;
+  });
+  LogUntil("tenant_leaving");
+  Reload("tenants: []\n", "reloaded");
+  Reload(file, "reloaded");
+  client = nullptr;
+  LogUntil("tenant_deleted");
+  // The call would wait for ever.
+  if (HasFailure()) gmbd_ = nullptr;
+  operators.join();
+  EXPECT_EQ(exit_code, 0);
 }
 
 TEST_F(ReloadPendingTest, ATenantThatIsPutBackIntoTheFileStays) {

@@ -192,9 +192,21 @@ TEST_F(MachineDeparturesTest, ItsNamesAreDroppedAtOnceAlsoIfItStays) {
 TEST_F(MachineDeparturesTest, OneThatStaysAfterAllIsAsBefore) {
   const auto departure = Depart("a", seconds(5));
   ASSERT_EQ(Answer(departure), "OK");
-  world.Do("stay",
-           [&](Turn&) { world.machine().operators().EndDeparture("a"); });
+  world.Do("stay", [&](Turn& turn) {
+    world.machine().operators().EndDeparture("a", turn);
+  });
   EXPECT_EQ(TryToCome("a"), "OK");
+}
+
+TEST_F(MachineDeparturesTest, WhoWaitsForOneThatStaysAfterAllIsAnswered) {
+  SimClient* const client = Connect("a");
+  const auto departure = Depart("a", seconds(5));
+  ASSERT_EQ(Answer(departure), "");
+  world.Do("stay", [&](Turn& turn) {
+    world.machine().operators().EndDeparture("a", turn);
+  });
+  EXPECT_EQ(Answer(departure), "BAD_STATE");
+  EXPECT_NE(Lease(client, 1).value, 0u);
 }
 
 TEST_F(MachineDeparturesTest, ItWaitsForWhatIsStillBeingCopied) {

@@ -540,7 +540,7 @@ class Run {
         return world_.Do("stay", tenant, [&](Turn& turn) {
           // The operator who saw it off has been answered, and lets it stay.
           if (seen_off_.erase(tenant) > 0)
-            machine.operators().EndDeparture(tenant);
+            machine.operators().EndDeparture(tenant, turn);
           machine.operators().EndKept(tenant, turn);
         });
       case 14:
