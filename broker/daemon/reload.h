@@ -103,6 +103,7 @@ class Reloader {
   void ListenFor(const std::set<std::string>& tenants);
   // For what may let something happen that waits now.
   void ListenForWaiting();
+  void QueueRetry();
   void Retry();
   [[nodiscard]] bool AnyTakesNothing() const;
   // Tenants that the file does not name any more: reload_leaving.cc.

@@ -83,6 +83,7 @@ void Reloader::EndLeaving(const std::string& name, uint64_t number,
     stays.bytes = HeldBytes(*report);
   held_.push_back(stays);
   ListenForWaiting();
+  QueueRetry();  // its last session may have ended just now
   news_.Pending(stays);
 }
 

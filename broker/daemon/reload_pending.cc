@@ -13,8 +13,8 @@ namespace {
 
 // After these a tenant may hold less, or be another's wish.
 constexpr absl::string_view kReasons[] = {
-    "lease_released", "lease_reclaimed",    "evicted",
-    "session_closed", "unreturned_changed", "tenant_changed"};
+    "lease_released",     "lease_reclaimed", "evicted",      "session_closed",
+    "unreturned_changed", "tenant_changed",  "pool_resized", "pool_grown"};
 
 uint64_t TakesOn(const std::string& device,
                  const std::vector<v1::Change>& changes) {
@@ -64,8 +64,15 @@ void Reloader::OnEvent(const v1::Event& event) {
     return;
   {
     base::MutexLock lock(&mu_);
-    if (!waiting_.contains(event.tenant())) return;
+    // A pool's are of all tenants.
+    if (waiting_.empty() ||
+        (!event.tenant().empty() && !waiting_.contains(event.tenant())))
+      return;
   }
+  QueueRetry();
+}
+
+void Reloader::QueueRetry() {
   if (retry_queued_.exchange(true)) return;
   deps_.admin->Post([this] {
     retry_queued_ = false;
