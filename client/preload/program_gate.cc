@@ -22,7 +22,7 @@ namespace gmb::preload {
 namespace {
 
 // Who looks at the program's memory through a debugger or a profiler enters no
-// gate. Asked each time before the process is parked: they come and go.
+// gate. Asked each time before the process is parked: they may come later.
 const char* WatchedBy() {
   if (TheSettings().tool_in_driver)
     return "a tool is in the driver (CUDA_INJECTION64_PATH)";

@@ -94,7 +94,7 @@ class AutomaticGate {
   Idler idler_;
   bool on_ = false;             // the broker may take the memory
   bool never_said_ = false;     // to the broker
-  int pauses_failed_ = 0;       // of those that it has acted on
+  int pauses_failed_ = 0;       // that it has seen
   bool owes_turn_off_ = false;  // once the pause is over
   Clock::time_point not_on_before_{};
 
