@@ -160,8 +160,12 @@ TEST_F(HttpServerTest, AsManyAsMayBeOpenHoldUpOthersNoLongerThanTheirTime) {
     silent.push_back(Connect());
   EXPECT_TRUE(Await(
       [&] { return counts_.connections == HttpServer::kMostConnections; }));
+  // The first that is hung up on makes room for it; the others follow as their
+  // own times end.
   EXPECT_EQ(Ask(kGet).substr(0, 15), "HTTP/1.1 200 OK");
-  EXPECT_EQ(counts_.hung_up_on, HttpServer::kMostConnections);
+  EXPECT_GE(counts_.hung_up_on, 1U);
+  EXPECT_TRUE(Await(
+      [&] { return counts_.hung_up_on == HttpServer::kMostConnections; }));
 }
 
 TEST_F(HttpServerTest, TheEndHangsUpOnEverybody) {
