@@ -37,6 +37,10 @@ class ABSL_SCOPED_LOCKABLE Core::Entered {
   void Leave() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Core* const core = core_;
     core->machine_.Settle(*turn_);
+    // First: nothing else is begun before it.
+    const RecordChanges records = turn_->TakeRecords();
+    if (core->deps_.journal != nullptr && !records.empty())
+      core->deps_.journal->Commit(records);
     Errands errands = core->couriers_.Deliver(turn_->TakeEffects());
     errands.buried = turn_->TakeBuried();
     const bool wake = core->machine_.NextDue(turn_->now()) < core->ticker_due_;
@@ -53,7 +57,7 @@ Core::Core(const MachineOptions& options, const Deps& deps)
       started_(deps.clock->WallTime()),
       machine_(options,
                deps.host_pool == nullptr ? 0 : deps.host_pool->size_bytes()),
-      couriers_(deps.keeper, deps.journal, deps.events) {
+      couriers_(deps.keeper, deps.events) {
   couriers_.SetCopied([this](quota::LeaseId lease, const absl::Status& status) {
     OnCopied(lease, status);
   });

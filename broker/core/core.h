@@ -56,9 +56,9 @@ class Core {
   struct Deps {
     const Clock* clock;
     Keeper* keeper;
-    Journal* journal;
     EventBus* events;
     device::HostPool* host_pool = nullptr;  // null: there is none
+    Journal* journal = nullptr;             // null: all ends with the broker
   };
   Core(const MachineOptions& options, const Deps& deps);
   // Stops the device workers. Sessions must be closed before.

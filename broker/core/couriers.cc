@@ -133,12 +133,4 @@ void Couriers::Put(Publish publish, Errands* /*errands*/) {
   events_->Publish(std::move(publish.event));
 }
 
-void Couriers::Put(const RecordLease& lease, Errands* /*errands*/) {
-  journal_->Granted(lease.record);
-}
-
-void Couriers::Put(const ForgetLease& lease, Errands* /*errands*/) {
-  journal_->Ended(lease.lease);
-}
-
 }  // namespace gmb::broker

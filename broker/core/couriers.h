@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "broker/core/device_worker.h"
 #include "broker/core/event_bus.h"
-#include "broker/core/journal.h"
 #include "broker/core/keeper.h"
 #include "broker/core/outbox.h"
 #include "broker/machine/effect.h"
@@ -41,7 +40,7 @@ struct Errands {
 };
 
 // Carries the machine's effects out: the outboxes of sessions, the workers
-// and copiers of devices, the event bus, the journal.
+// and copiers of devices, the event bus.
 //
 // Guarded by the core's lock, under which effects enter the queues in their
 // order; so two turns cannot overtake each other. No function makes a system
@@ -49,8 +48,8 @@ struct Errands {
 class Couriers {
  public:
   // All of them outlive this.
-  Couriers(Keeper* keeper, Journal* journal, EventBus* events)
-      : keeper_(keeper), journal_(journal), events_(events) {}
+  Couriers(Keeper* keeper, EventBus* events)
+      : keeper_(keeper), events_(events) {}
 
   // How the answer to a copy is told: on the copier's thread.
   using Copied = std::function<void(quota::LeaseId, const absl::Status&)>;
@@ -84,13 +83,10 @@ class Couriers {
   void Put(Kill kill, Errands* errands);
   void Put(Reply reply, Errands* errands);
   void Put(Publish publish, Errands* errands);
-  void Put(const RecordLease& lease, Errands* errands);
-  void Put(const ForgetLease& lease, Errands* errands);
   void Pump(uint64_t session, const std::shared_ptr<Outbox>& outbox,
             Errands* errands);
 
   Keeper* const keeper_;
-  Journal* const journal_;
   EventBus* const events_;
   Copied copied_;
   std::map<quota::PoolId, Device> devices_;

@@ -107,8 +107,7 @@ absl::Status Daemon::SetUpCore() {
   event_log_ = std::make_unique<EventLog>(&events_);
   event_counts_ = std::make_unique<metrics::EventCounts>(&events_, &clock_);
   core_ = std::make_unique<Core>(
-      options,
-      Core::Deps{&clock_, &keeper_, &journal_, &events_, host_pool_.get()});
+      options, Core::Deps{&clock_, &keeper_, &events_, host_pool_.get()});
   core_->SetWakeTicker([this] {
     if (ticker_ != nullptr) ticker_->Wake();
   });

@@ -107,7 +107,6 @@ class Daemon {
 
   SystemClock clock_;
   InProcessKeeper keeper_;
-  InProcessJournal journal_;
   std::atomic<SlabId> slab_ids_{1};
   std::unique_ptr<QuotaStore> store_;
   EventBus events_;

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "base/unique_fd.h"
 #include "broker/machine/device_job.h"
-#include "broker/machine/lease_record.h"
 #include "broker/machine/slab.h"
 #include "device/copy_job.h"
 #include "device/hostpool/host_extent.h"
@@ -88,17 +87,8 @@ struct Publish {
   v1::Event event;
 };
 
-// For the journal: what a successor adopts, and what it need not.
-struct RecordLease {
-  LeaseRecord record;
-};
-struct ForgetLease {
-  uint64_t lease = 0;
-};
-
-using Effect =
-    std::variant<Say, SendSlabs, ExpectMoves, HangUp, Give, CopySlab,
-                 CancelCopies, Kill, Reply, Publish, RecordLease, ForgetLease>;
+using Effect = std::variant<Say, SendSlabs, ExpectMoves, HangUp, Give, CopySlab,
+                            CancelCopies, Kill, Reply, Publish>;
 
 }  // namespace gmb::broker
 

@@ -60,13 +60,6 @@ void LeaseDesk::Make(const quota::Granted& granted,
 // create, store (done by the worker) -> journal -> send -> announce.
 void LeaseDesk::Announce(Lease* lease, Turn& turn) {
   Session* session = &state_.SessionAt(lease->request.session);
-  turn.Add(
-      RecordLease{{.lease = lease->id.value,
-                   .session = session->id,
-                   .tenant = lease->tenant.value,
-                   .pool = lease->request.pool.value,
-                   .bytes = lease->bytes,
-                   .slabs = static_cast<uint32_t>(lease->held->slabs.size())}});
   lease->life.Edit({}).state = v1::LeaseInfo::GRANTED;
   lease->life.Edit({}).since = turn.wall();
   sessions_.SendSlabs(session, *lease, lease->request.client_id, /*move=*/0,
@@ -103,7 +96,6 @@ void LeaseDesk::EndLease(quota::LeaseId id, bool reuse, Turn& turn) {
   mover_.Forget(lease);
   index_.Forget(lease);
   host_.Release(id);
-  turn.Add(ForgetLease{id.value});
   turn.Publish(
       LeaseEvent(state_, reuse ? "lease_released" : "lease_reclaimed", *lease));
   // Before the engine may grant these bytes to another: the device works in
@@ -149,8 +141,6 @@ void LeaseDesk::OnPrepareFailed(Lease* lease, const SlabsMade& made,
 void LeaseDesk::AbandonLease(Lease* lease, const SlabsMade& made, Turn& turn) {
   const quota::LeaseId id = lease->id;
   pools_.GiveUp(lease, made.not_created, turn);
-  if (lease->life->state != v1::LeaseInfo::CREATING)
-    turn.Add(ForgetLease{id.value});
   mover_.Forget(lease);
   index_.Forget(lease);
   host_.Release(id);

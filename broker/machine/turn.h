@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "broker/machine/effect.h"
 #include "broker/machine/fact.h"
+#include "broker/machine/records.h"
 #include "broker/machine/session.h"
 #include "quota/units.h"
 
@@ -33,6 +34,8 @@ class Turn {
   void Add(Effect effect) { effects_.push_back(std::move(effect)); }
   // Stamped with the wall time.
   void Publish(v1::Event event);
+  // What the turn changes of what is recorded.
+  [[nodiscard]] RecordChanges& records() { return records_; }
   // A session that has ended is destroyed once the lock is given up: its gate's
   // page is unmapped then, and its process's fd closed.
   void Bury(Placed<Session> session) { buried_.push_back(std::move(session)); }
@@ -50,6 +53,9 @@ class Turn {
   [[nodiscard]] std::vector<Effect> TakeEffects() {
     return std::exchange(effects_, {});
   }
+  [[nodiscard]] RecordChanges TakeRecords() {
+    return std::exchange(records_, {});
+  }
   [[nodiscard]] std::vector<Placed<Session>> TakeBuried() {
     return std::exchange(buried_, {});
   }
@@ -58,6 +64,7 @@ class Turn {
   const quota::Instant now_;
   const absl::Time wall_;
   std::vector<Effect> effects_;
+  RecordChanges records_;
   std::list<Work> work_;
   std::list<Work> fresh_;  // queued by the piece that is being done
   std::list<Work> doing_;

@@ -45,13 +45,13 @@ inline uint64_t SumOf(const v1::PoolStatus& p) {
          p.missing_bytes();
 }
 
-// A whole core over host memory, with its ticker, keeper and journal.
+// A whole core over host memory, with its ticker and keeper.
 class CoreFixture : public testing::Test {
  protected:
   explicit CoreFixture(MachineOptions options = {},
                        uint64_t host_pool_bytes = 0)
       : host_pool(NewHostPool(host_pool_bytes)),
-        core(options, {&clock, &keeper, &journal, &events, host_pool.get()}) {
+        core(options, {&clock, &keeper, &events, host_pool.get()}) {
     core.SetWakeTicker([this] {
       if (ticker != nullptr) ticker->Wake();
     });
@@ -161,7 +161,6 @@ class CoreFixture : public testing::Test {
   std::vector<uint64_t> sessions;
   AdvancedClock clock;
   InProcessKeeper keeper;
-  InProcessJournal journal;
   EventBus events;
   std::atomic<SlabId> slab_ids{1};
   std::unique_ptr<Ticker> ticker;

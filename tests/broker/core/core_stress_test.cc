@@ -89,7 +89,6 @@ TEST_P(CoreStress, EverythingComesBackWhenAllHaveLeft) {
   EXPECT_EQ(core.TenantSessions(), 0u);
   EXPECT_EQ(core.Status().leases(), 0u);
   EXPECT_EQ(core.Status().handles(), 0u);
-  EXPECT_TRUE(journal.Records().empty());
   EXPECT_TRUE(AwaitPool([this](const v1::PoolStatus& p) {
     return p.granted_bytes() == 0 && p.returned_bytes() == 0 &&
            p.scrubbing_bytes() == 0 && p.unreturned_bytes() == 0 &&

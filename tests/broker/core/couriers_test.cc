@@ -83,10 +83,9 @@ class CouriersTest : public testing::Test {
   std::map<uint64_t, std::promise<absl::Status>> answers_;
   std::promise<void> go_on_;
   InProcessKeeper keeper_;
-  InProcessJournal journal_;
   EventBus events_;
   std::unique_ptr<device::HostPool> host_pool_;
-  Couriers couriers_{&keeper_, &journal_, &events_};
+  Couriers couriers_{&keeper_, &events_};
 };
 
 TEST_F(CouriersTest, ACancelComesAfterTheCopyOfTheSameTurn) {

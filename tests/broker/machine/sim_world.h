@@ -134,8 +134,6 @@ class SimWorld {
   void Put(const Kill& kill);
   void Put(const Reply& reply);
   void Put(const Publish& publish);
-  void Put(const RecordLease& lease);
-  void Put(const ForgetLease& lease);
   void CopyBytes(const CopySlab& copy, bool out);
   void Check();
   void AskForWhatWasRefused();
@@ -152,7 +150,6 @@ class SimWorld {
   std::set<uint64_t> cancelled_;  // copy groups
   std::map<SlabId, std::vector<uint64_t>> device_bytes_;
   std::map<uint64_t, uint64_t> host_bytes_;  // by offset of the granule
-  std::set<uint64_t> journal_;
   std::vector<std::shared_ptr<const base::UniqueFd>> killed_;
   // Requests that were refused at their deadlines in this turn, by session.
   bool ticking_ = false;

@@ -37,14 +37,14 @@ TEST_F(TurnTest, TimeStandsStill) {
 }
 
 TEST_F(TurnTest, EffectsComeInTheirOrderAndOnce) {
-  turn->Add(ForgetLease{1});
+  turn->Add(HangUp{1, absl::OkStatus()});
   turn->Publish(v1::Event());
-  turn->Add(ForgetLease{2});
+  turn->Add(HangUp{2, absl::OkStatus()});
   const std::vector<Effect> effects = turn->TakeEffects();
   ASSERT_EQ(effects.size(), 3u);
-  EXPECT_EQ(std::get<ForgetLease>(effects[0]).lease, 1u);
+  EXPECT_EQ(std::get<HangUp>(effects[0]).session, 1u);
   EXPECT_TRUE(std::holds_alternative<Publish>(effects[1]));
-  EXPECT_EQ(std::get<ForgetLease>(effects[2]).lease, 2u);
+  EXPECT_EQ(std::get<HangUp>(effects[2]).session, 2u);
   EXPECT_TRUE(turn->TakeEffects().empty());
 }
 
