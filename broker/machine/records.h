@@ -61,7 +61,8 @@ struct MappingRecord {
   uint64_t session = 0;
   // The client's Acquire, or Attach: repeated, it is answered with this lease.
   uint64_t request = 0;
-  bool unmapped = false;  // the client has said so, or never had it mapped
+  bool mapped = false;    // the client has said, once, that it has its slabs
+  bool unmapped = false;  // it has said so since, of an eviction
   bool asked = false;     // to map or unmap it, and has not answered
 
   friend bool operator==(const MappingRecord&, const MappingRecord&) = default;
