@@ -249,23 +249,24 @@ absl::StatusOr<LeaseRecord> DecodeLease(uint64_t id, absl::string_view bytes) {
   if (from.contents() > std::numeric_limits<int>::max() ||
       !v1::Contents_IsValid(static_cast<int>(from.contents())))
     return Contradicts("what becomes of its contents is not known here");
-  LeaseRecord lease{.id = id,
-                    .session = from.session(),
-                    .tenant = from.tenant(),
-                    .device = from.device(),
-                    .bytes = from.size(),
-                    .asked_bytes = from.asked_size(),
-                    .contents = static_cast<v1::Contents>(from.contents()),
-                    .soft = from.soft(),
-                    .mapped = from.mapped(),
-                    .since = absl::FromUnixNanos(from.since_unix_ns()),
-                    .share_as = from.share_as(),
-                    .keep = from.keep(),
-                    .sealed = from.sealed(),
-                    .shared = from.shared(),
-                    .dropped = from.dropped(),
-                    .place = *place,
-                    .torn = from.torn()};
+  LeaseRecord lease;
+  lease.id = id;
+  lease.session = from.session();
+  lease.tenant = from.tenant();
+  lease.device = from.device();
+  lease.bytes = from.size();
+  lease.asked_bytes = from.asked_size();
+  lease.contents = static_cast<v1::Contents>(from.contents());
+  lease.soft = from.soft();
+  lease.mapped = from.mapped();
+  lease.since = absl::FromUnixNanos(from.since_unix_ns());
+  lease.share_as = from.share_as();
+  lease.keep = from.keep();
+  lease.sealed = from.sealed();
+  lease.shared = from.shared();
+  lease.dropped = from.dropped();
+  lease.place = *place;
+  lease.torn = from.torn();
   GMB_RETURN_IF_ERROR(TakeSlabs(from, &lease));
   GMB_RETURN_IF_ERROR(TakeMappings(from, &lease));
   GMB_RETURN_IF_ERROR(TakeRoom(from, &lease));

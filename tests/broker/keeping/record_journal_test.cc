@@ -24,6 +24,28 @@ using ::testing::SizeIs;
 
 constexpr uint32_t kSlots = 4096;
 
+// A turn that records these and ends those.
+RecordChanges Turn(std::vector<LeaseRecord> leases,
+                   std::vector<uint64_t> ended = {}) {
+  RecordChanges changes;
+  changes.leases = std::move(leases);
+  changes.ended_leases = std::move(ended);
+  return changes;
+}
+RecordChanges Generation(uint64_t generation) {
+  RecordChanges changes;
+  changes.head = HeadRecord{.generation = generation};
+  return changes;
+}
+LeaseRecord SmallLease(uint64_t id) {
+  LeaseRecord lease;
+  lease.id = id;
+  lease.session = 1;
+  lease.tenant = "a";
+  lease.device = "host-0";
+  return lease;
+}
+
 bool Same(const Records& a, const Records& b) {
   return a.head == b.head && a.pools == b.pools && a.sessions == b.sessions &&
          a.leases == b.leases;
@@ -130,17 +152,17 @@ TEST(RecordJournal, WhatDidNotChangeIsNotWrittenAgain) {
   lease.place = LeaseRecord::Place::kDevice;
   lease.slabs.clear();
   for (uint64_t i = 1; i <= 300; ++i) lease.slabs.push_back({i * 2, 4096});
-  journal->Commit({.leases = {lease}});
+  journal->Commit(Turn({lease}));
   stores = 0;
-  journal->Commit({.leases = {lease}});
+  journal->Commit(Turn({lease}));
   EXPECT_EQ(stores, 0U);
   lease.sealed = !lease.sealed;
   lease.dropped = true;
-  journal->Commit({.leases = {lease}});
+  journal->Commit(Turn({lease}));
   lease.dropped = false;
   stores = 0;
   lease.place = LeaseRecord::Place::kLeaving;
-  journal->Commit({.leases = {lease}});
+  journal->Commit(Turn({lease}));
   // What follows may have moved by a byte or two: never more than all of it.
   EXPECT_GT(stores, 0U);
   EXPECT_THAT(ReadAll(*journal).records.leases, ::testing::ElementsAre(lease));
@@ -148,9 +170,9 @@ TEST(RecordJournal, WhatDidNotChangeIsNotWrittenAgain) {
 
 TEST(RecordJournal, SlabsThatFollowEachOtherTakeOneSlot) {
   const auto journal = Begin();
-  LeaseRecord lease{.id = 7, .session = 1, .tenant = "a", .device = "host-0"};
+  LeaseRecord lease = SmallLease(7);
   for (uint64_t i = 1; i <= 10000; ++i) lease.slabs.push_back({i, 1 << 21});
-  journal->Commit({.leases = {lease}});
+  journal->Commit(Turn({lease}));
   EXPECT_THAT(journal->file().Read()->records, SizeIs(2));  // with the head
   EXPECT_THAT(ReadAll(*journal).records.leases, ::testing::ElementsAre(lease));
 }
@@ -159,24 +181,24 @@ TEST(RecordJournal, SlabsThatFollowEachOtherTakeOneSlot) {
 TEST(RecordJournal, AFullJournalLeavesRecordsOutUntilThereIsRoom) {
   const auto journal = Begin(4);
   const auto lease = [](uint64_t id, size_t slabs) {
-    LeaseRecord made{.id = id, .session = 1, .tenant = "a", .device = "d"};
+    LeaseRecord made = SmallLease(id);
     for (uint64_t i = 1; i <= slabs; ++i)
       made.slabs.push_back({id * 1000 + i * 2, 4096});
     return made;
   };
-  journal->Commit({.leases = {lease(1, 1), lease(2, 1)}});
+  journal->Commit(Turn({lease(1, 1), lease(2, 1)}));
   EXPECT_EQ(journal->left_out(), 0U);
-  journal->Commit({.leases = {lease(3, 1), lease(4, 1)}});
+  journal->Commit(Turn({lease(3, 1), lease(4, 1)}));
   EXPECT_EQ(journal->left_out(), 1U);
   EXPECT_THAT(ReadAll(*journal).records.leases, SizeIs(3));
   // One that grows out of its slot is not kept as it was before.
-  journal->Commit({.leases = {lease(1, 60)}});
+  journal->Commit(Turn({lease(1, 60)}));
   EXPECT_EQ(journal->left_out(), 2U);
-  journal->Commit({.ended_leases = {2}});
-  journal->Commit({.head = HeadRecord{.generation = 5}});
+  journal->Commit(Turn({}, {2}));
+  journal->Commit(Generation(5));
   EXPECT_EQ(journal->left_out(), 1U);
-  journal->Commit({.ended_leases = {3, 4}});
-  journal->Commit({.head = HeadRecord{.generation = 6}});
+  journal->Commit(Turn({}, {3, 4}));
+  journal->Commit(Generation(6));
   EXPECT_EQ(journal->left_out(), 0U);
   const FoundRecords found = ReadAll(*journal);
   EXPECT_THAT(found.set_aside, IsEmpty());

@@ -50,23 +50,24 @@ class RecordMaker {
   }
   LeaseRecord Lease(uint64_t id) {
     using Place = LeaseRecord::Place;
-    LeaseRecord lease{.id = id,
-                      .session = Below(50),
-                      .tenant = "t" + Bytes(60),
-                      .device = "host-0",
-                      .bytes = random_(),
-                      .asked_bytes = random_(),
-                      .contents = Chance() ? v1::PRESERVE : v1::DISCARD,
-                      .soft = Chance(),
-                      .mapped = Chance(),
-                      .since = Time(),
-                      .share_as = Bytes(64),
-                      .keep = Chance(),
-                      .sealed = Chance(),
-                      .shared = Chance(),
-                      .dropped = Chance(),
-                      .place = static_cast<Place>(Below(4)),
-                      .torn = Chance()};
+    LeaseRecord lease;
+    lease.id = id;
+    lease.session = Below(50);
+    lease.tenant = "t" + Bytes(60);
+    lease.device = "host-0";
+    lease.bytes = random_();
+    lease.asked_bytes = random_();
+    lease.contents = Chance() ? v1::PRESERVE : v1::DISCARD;
+    lease.soft = Chance();
+    lease.mapped = Chance();
+    lease.since = Time();
+    lease.share_as = Bytes(64);
+    lease.keep = Chance();
+    lease.sealed = Chance();
+    lease.shared = Chance();
+    lease.dropped = Chance();
+    lease.place = static_cast<Place>(Below(4));
+    lease.torn = Chance();
     if (lease.place != Place::kHost) {
       for (uint64_t i = Below(Chance() ? 3 : 200); i > 0; --i) {
         last_slab_ += 1 + (Below(4) == 0 ? Below(9) : 0);
