@@ -24,6 +24,14 @@ Effects Engine::Handle(const Event& event, Instant now) {
   return effects;
 }
 
+Effects Engine::Adopt(const std::vector<AdoptedLease>& leases,
+                      uint64_t last_lease, Instant now) {
+  Effects effects;
+  state_->now = std::max(state_->now, now);
+  state_->Adopt(leases, last_lease, effects);
+  return effects;
+}
+
 std::optional<Instant> Engine::NextDeadline() const {
   if (state_->expiries.empty()) return std::nullopt;
   const Instant expiry = state_->expiries.begin()->deadline;
@@ -248,6 +256,7 @@ std::vector<WaitingView> Engine::WaitingOf(TenantId tenant, PoolId id,
 
 uint64_t Engine::handles() const { return state_->handles; }
 uint64_t Engine::leases() const { return state_->leases.size(); }
+uint64_t Engine::last_lease() const { return state_->last_lease; }
 uint64_t Engine::denial_looks() const { return state_->denial_looks; }
 uint64_t Engine::waiting() const { return state_->waiters.size(); }
 

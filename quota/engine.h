@@ -36,10 +36,18 @@ class Engine {
   Engine(Engine&& other) noexcept;
   Engine& operator=(Engine&& other) noexcept;
 
-  // The one function that changes state. `now` that runs backwards counts as
+  // Changes state, as nothing else does but Adopt. `now` that runs backwards counts as
   // the latest seen. Takes O(log n) for n tenants and waiting requests, plus as
   // much for every effect; changes of pools and quotas take O(n).
   [[nodiscard]] Effects Handle(const Event& event, Instant now);
+
+  // Before the first request: leases that another engine has granted, and that
+  // are there. They are charged whatever the quotas are by now: a pool that they
+  // do not fit is larger until they are gone, a guarantee that they leave no
+  // room for is pending. Ids of leases go on from `last_lease`. Those whose pool
+  // or tenant is not known, or whose id is taken, are left out.
+  [[nodiscard]] Effects Adopt(const std::vector<AdoptedLease>& leases,
+                              uint64_t last_lease, Instant now);
 
   // When the next waiting request expires, or the next claim begins or ceases
   // to hold: the caller sends a Tick then. None: nothing waits. It may be over:
@@ -86,7 +94,8 @@ class Engine {
 
   uint64_t handles() const;  // in use, of all tenants and pools
   uint64_t leases() const;
-  uint64_t waiting() const;  // requests
+  uint64_t last_lease() const;  // the greatest id that was ever granted
+  uint64_t waiting() const;     // requests
   // Waiting requests that were looked at because a pool or a quota changed, in
   // all.
   uint64_t denial_looks() const;

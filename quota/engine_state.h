@@ -138,6 +138,11 @@ struct Engine::State {
   void On(const TenantRemove& event, Effects& effects);
   void On(const QuotaSet& event, Effects& effects);
 
+  // engine_adopt.cc.
+  void Adopt(const std::vector<AdoptedLease>& adopted, uint64_t last_id,
+             Effects& effects);
+  bool AdoptOne(const AdoptedLease& adopted);
+
   PoolState* FindPool(PoolId id);
   const PoolState* FindPool(PoolId id) const;
   std::optional<Ledger::TargetRefusal> CheckPool(const PoolSet& change) const;

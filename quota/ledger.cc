@@ -172,6 +172,20 @@ void Ledger::RemoveAccount(TenantId tenant) {
   accounts_.erase(tenant);
 }
 
+void Ledger::WithdrawGuarantees() {
+  // Sorted, so that they become pending in a fixed order.
+  for (const Account* account : Accounts()) {
+    Account& withdrawn = *Find(account->tenant);
+    Alter(withdrawn, [&] { withdrawn.effective_bytes = 0; });
+  }
+}
+
+void Ledger::GrowToWhatIsHeld() {
+  capacity_bytes_ =
+      std::max(capacity_bytes_,
+               std::max(committed_bytes_, ResidentBytes()) + missing_bytes_);
+}
+
 void Ledger::Settle() {
   capacity_bytes_ = std::max(
       target_bytes_,

@@ -124,6 +124,12 @@ class Ledger {
   // The account must hold nothing.
   void RemoveAccount(TenantId tenant);
 
+  // Before leases are added that are there, whatever the quotas are by now: what
+  // is left of the pool is shared out anew by the next Settle.
+  void WithdrawGuarantees();
+  // The pool holds what it has been given, however small it is to be.
+  void GrowToWhatIsHeld();
+
   // Puts freed bytes where operators wanted them, before anybody borrows them:
   // first into a pending shrink, then into pending guarantees in the order they
   // were asked for.

@@ -78,6 +78,12 @@ struct LeaseView {
   bool evicted = false;
 };
 
+// One that another engine has granted; see Engine::Adopt.
+struct AdoptedLease {
+  LeaseId id{};
+  LeaseView lease{};
+};
+
 // Of a tenant's waiting requests in one pool, those that are to be shown.
 struct WaitingPage {
   uint64_t after_place = 0;  // of the last one that was shown

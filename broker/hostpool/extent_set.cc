@@ -41,6 +41,27 @@ std::vector<device::HostExtent> ExtentSet::Take(uint64_t bytes) {
   return taken;
 }
 
+bool ExtentSet::TakeThese(const std::vector<device::HostExtent>& extents) {
+  std::vector<device::HostExtent> taken;
+  for (const auto& [offset, bytes] : extents) {
+    auto extent = by_offset_.upper_bound(offset);
+    const bool free = bytes > 0 && extent != by_offset_.begin() &&
+                      (--extent)->first + extent->second >= offset &&
+                      extent->first + extent->second - offset >= bytes;
+    if (!free) {
+      Give(taken);
+      return false;
+    }
+    const uint64_t from = extent->first;
+    const uint64_t end = from + extent->second;
+    Erase(extent);
+    if (from < offset) Insert(from, offset - from);
+    if (offset + bytes < end) Insert(offset + bytes, end - offset - bytes);
+    taken.push_back({offset, bytes});
+  }
+  return true;
+}
+
 void ExtentSet::Give(const std::vector<device::HostExtent>& extents) {
   for (auto [offset, bytes] : extents) {
     auto after = by_offset_.lower_bound(offset);

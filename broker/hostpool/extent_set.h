@@ -22,6 +22,8 @@ class ExtentSet {
   // Takes `bytes` (at most free_bytes()): the smallest extent that holds all of
   // it, of several such the first; else the largest, one after the other.
   [[nodiscard]] std::vector<device::HostExtent> Take(uint64_t bytes);
+  // Takes exactly these, or nothing: false if they are not free.
+  [[nodiscard]] bool TakeThese(const std::vector<device::HostExtent>& extents);
   // Gives back what Take gave.
   void Give(const std::vector<device::HostExtent>& extents);
 

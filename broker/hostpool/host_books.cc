@@ -12,6 +12,12 @@ const std::vector<device::HostExtent>& NoPlace() {
   return none;
 }
 
+uint64_t BytesOf(const std::vector<device::HostExtent>& extents) {
+  uint64_t bytes = 0;
+  for (const device::HostExtent& extent : extents) bytes += extent.bytes;
+  return bytes;
+}
+
 }  // namespace
 
 HostBooks::Tenant& HostBooks::TenantOf(quota::TenantId tenant) {
@@ -69,6 +75,22 @@ HostBooks::Answer HostBooks::Reserve(quota::TenantId tenant,
   total_.reserved_bytes += bytes;
   leases_.emplace(lease, Room{.tenant = tenant, .bytes = bytes});
   return answer;
+}
+
+bool HostBooks::Adopt(quota::TenantId tenant, quota::LeaseId lease,
+                      uint64_t bytes,
+                      const std::vector<device::HostExtent>& copy) {
+  if (HasRoom(lease) || bytes > unreserved_bytes()) return false;
+  if (!copy.empty() && (BytesOf(copy) != bytes || !free_.TakeThese(copy)))
+    return false;
+  Amounts& tenants = TenantOf(tenant).amounts;
+  for (Amounts* amounts : {&tenants, &total_}) {
+    amounts->reserved_bytes += bytes;
+    if (!copy.empty()) amounts->placed_bytes += bytes;
+  }
+  leases_.emplace(lease, Room{.tenant = tenant, .bytes = bytes, .place = copy});
+  if (!copy.empty()) MarkTrue(lease);
+  return true;
 }
 
 const std::vector<device::HostExtent>& HostBooks::Place(quota::LeaseId lease) {

@@ -62,6 +62,14 @@ class HostBooks {
   [[nodiscard]] Answer Reserve(quota::TenantId tenant, quota::LeaseId lease,
                                uint64_t bytes);
 
+  // The room of a lease that another broker has had: reserved, whatever the
+  // tenant's limit is by now, and with `copy`, if there is any, where its true
+  // copy lies. False, and it has none: the pool is too small for it, or others
+  // have that place.
+  [[nodiscard]] bool Adopt(quota::TenantId tenant, quota::LeaseId lease,
+                           uint64_t bytes,
+                           const std::vector<device::HostExtent>& copy);
+
   // Where the lease's contents are to be copied, in the order of its bytes; the
   // same extents while placed already. Empty without room, and while its copy
   // is true, which may be all there is of the contents: MarkUntrue first. Costs

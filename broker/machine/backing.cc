@@ -13,6 +13,7 @@
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
 #include "broker/machine/reclaim_rows.h"
+#include "broker/machine/recorder.h"
 
 namespace gmb::broker {
 namespace {
@@ -100,6 +101,7 @@ void HostDesk::StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
   lease->copy.Edit({}).backed_slabs = BackedSlabs(state_, *lease);
   if (lease->copy->backed_slabs == 0) {
     state_.host_books.Edit({}).MarkUntrue(lease->id);
+    Recorder(state_).Touch(lease->id);
     if (!lease->sharing->shared)
       lease->copy.Edit({}).backed_epoch =
           state_.SessionAt(lease->request.session).gate->epoch();
@@ -145,7 +147,7 @@ void HostDesk::OnBacked(Lease* lease, Turn& turn) {
   state_.backing_at.Edit({}) = std::min(*state_.backing_at, now);
   if (lease->copy->backed_slabs < lease->held->slabs.size()) return;
   lease->copy.Edit({}).backed_slabs = 0;
-  state_.host_books.Edit({}).MarkTrue(lease->id);
+  MarkTrue(*lease);
   PublishMove(state_, "backed", *lease, now - lease->copy->backing_started, "",
               turn);
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/machine/news.h"
 #include "broker/machine/pool_keeper.h"
+#include "broker/machine/recorder.h"
 
 namespace gmb::broker {
 namespace {
@@ -88,12 +89,18 @@ void PoolKeeper::SetSize(Pool* pool, const quota::Amount& size, Turn& turn) {
 
 void PoolKeeper::SetDraining(Pool* pool, bool draining, Turn& turn) {
   pool->device.Edit({}).draining = draining;
+  Recorder(state_).TouchPool(pool->id);
   quota_.Tell(quota::PoolDrain{pool->id, draining}, turn);
 }
 
 void PoolKeeper::Give(Pool* pool, DeviceJob job, Turn& turn) {
   ++pool->device.Edit({}).jobs;
   turn.Add(broker::Give{pool->id, std::move(job)});
+}
+
+void PoolKeeper::Adopt(const Lease& lease) {
+  Pool& pool = state_.PoolAt(lease.request.pool);
+  for (const Slab& slab : lease.held->slabs) pool.slabs.Edit({}).Adopt(slab);
 }
 
 bool PoolKeeper::Take(Lease* lease, Turn& turn) {

@@ -93,15 +93,19 @@ void Machine::Cancel(Session* session, uint64_t client_id, Turn& turn) {
 void Machine::Release(Session* session, uint64_t client_id,
                       const v1::Release& release, Turn& turn) {
   Lease* lease = FindLease(state_, *session, release.lease_id());
+  v1::BrokerMessage answer;
+  answer.set_request_id(client_id);
+  answer.mutable_released()->set_lease_id(release.lease_id());
+  // Released with the broker before this one, whose answer was lost.
+  if (lease == nullptr && release.lease_id() != 0 &&
+      release.lease_id() <= session->talk->leases_before)
+    return sessions_.Answer(session, std::move(answer), turn);
   // A lease that was not announced yet does not exist for the client.
   if (lease == nullptr || lease->life->state == v1::LeaseInfo::CREATING) {
     return sessions_.Refuse(session, client_id, NoSuchLease(release.lease_id()),
                             turn);
   }
   reclaimer_.CountTrimmed(session, *lease);
-  v1::BrokerMessage answer;
-  answer.set_request_id(client_id);
-  answer.mutable_released()->set_lease_id(release.lease_id());
   sessions_.Answer(session, std::move(answer), turn);
   sharing_.Leave(session, lease, /*reuse=*/true, turn);
   // Other users may have waited for the end of this one's use of it, or of the

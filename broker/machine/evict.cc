@@ -8,6 +8,7 @@
 #include "broker/machine/lease_mover.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
+#include "broker/machine/recorder.h"
 #include "broker/machine/wire_form.h"
 #include "proto/error_status.h"
 
@@ -26,13 +27,19 @@ bool MayKill(const Lease& lease, const Session& session) {
 
 void LeaseMover::Begin(Lease* lease, Session* session, Turn& turn) {
   lease->move.Edit({}).resident_since = turn.now();
-  AddUser(lease, session);
+  AddUser(lease, session, lease->request.client_id);
 }
 
-void LeaseMover::AddUser(Lease* lease, Session* session) {
-  lease->move.Edit({}).mappings.push_back({.session = session->id});
+void LeaseMover::AddUser(Lease* lease, Session* session, uint64_t request) {
+  lease->move.Edit({}).mappings.push_back(
+      {.session = session->id, .request = request});
   session->leases.Edit({}).insert(lease->id);
   index_.Touch(lease);
+}
+
+void LeaseMover::MarkMapped(Lease* lease, const Session& session) {
+  lease->move.Edit({}).MappingOf(session.id)->mapped = true;
+  Recorder(state_).Touch(lease->id);
 }
 
 void LeaseMover::DropUser(Lease* lease, Session* session) {
@@ -40,6 +47,7 @@ void LeaseMover::DropUser(Lease* lease, Session* session) {
     return mapping.session == session->id;
   });
   session->leases.Edit({}).erase(lease->id);
+  Recorder(state_).Touch(lease->id);
   // Another that ends with its session is forgotten.
   if (lease->sharing->shared) index_.Touch(lease);
 }

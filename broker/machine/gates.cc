@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "broker/machine/recorder.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -17,7 +18,10 @@ constexpr size_t kLongestReason = 127;
 
 }  // namespace
 
-void Gates::SetOn(Session* session, bool on) { session->gate->SetOn(on, {}); }
+void Gates::SetOn(Session* session, bool on) {
+  session->gate->SetOn(on, {});
+  Recorder(state_).TouchSession(session->id);
+}
 
 bool Gates::CloseAll(const std::vector<Session*>& sessions) {
   std::vector<std::pair<SessionGate*, std::optional<quota::Instant>>> closed;
@@ -62,14 +66,24 @@ absl::Status Gates::JoinGroup(Session* session, const std::string& name) {
                             "off first");
   }
   session->group.Edit({}) = name;
+  Recorder(state_).TouchSession(session->id);
   state_.groups.Edit({}).Join(*session->tenant, name, session->id);
   return absl::OkStatus();
+}
+
+void Gates::Adopt(Session* session, const SessionRecord& record) {
+  session->gate->Adopt(record.gate_on, {});
+  session->never_lends.Edit({}) = record.never_lends;
+  if (record.group.empty()) return;
+  session->group.Edit({}) = record.group;
+  state_.groups.Edit({}).Join(*session->tenant, record.group, session->id);
 }
 
 void Gates::LeaveGroup(Session* session) {
   if (session->group->empty()) return;
   state_.groups.Edit({}).Leave(*session->tenant, *session->group, session->id);
   session->group.Edit({}).clear();
+  Recorder(state_).TouchSession(session->id);
 }
 
 void Gates::SayNeverLends(Session* session, absl::string_view why) {
@@ -82,6 +96,7 @@ void Gates::SayNeverLends(Session* session, absl::string_view why) {
       },
       ' ');
   session->never_lends.Edit({}) = std::move(shown);
+  Recorder(state_).TouchSession(session->id);
 }
 
 }  // namespace gmb::broker

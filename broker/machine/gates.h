@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "broker/machine/records.h"
 #include "broker/machine/session.h"
 #include "broker/machine/state.h"
 #include "quota/units.h"
@@ -26,6 +27,8 @@ class Gates {
   void Pause(Session* session, quota::Instant until);
   void Withdraw(Session* session);
 
+  // A session of another broker, as that one has left it.
+  void Adopt(Session* session, const SessionRecord& record);
   // An empty name changes nothing.
   [[nodiscard]] absl::Status JoinGroup(Session* session,
                                        const std::string& name);

@@ -7,6 +7,7 @@
 
 #include "broker/hostpool/slab_rooms.h"
 #include "broker/machine/backed.h"
+#include "broker/machine/recorder.h"
 
 namespace gmb::broker {
 
@@ -40,9 +41,23 @@ bool HostDesk::ReserveRoom(const Lease& lease) {
 
 bool HostDesk::ReserveRoomFor(quota::TenantId tenant, quota::LeaseId lease,
                               const PendingAcquire& request, uint64_t bytes) {
+  Recorder(state_).Touch(lease);
   return request.contents != v1::PRESERVE ||
          state_.host_books.Edit({}).Reserve(tenant, lease, bytes).outcome ==
              HostBooks::Outcome::kReserved;
+}
+
+// A copy that was made ahead of need may be older than the contents by now; what
+// is sealed is never written.
+bool HostDesk::Adopt(quota::TenantId tenant, const LeaseRecord& record) {
+  if (!record.has_room) return true;
+  const bool is_true =
+      record.room_is_true && (record.sealed || record.torn ||
+                              record.place == LeaseRecord::Place::kHost ||
+                              record.place == LeaseRecord::Place::kReturning);
+  return state_.host_books.Edit({}).Adopt(
+      tenant, quota::LeaseId{record.id}, record.bytes,
+      is_true ? record.room : std::vector<device::HostExtent>());
 }
 
 void HostDesk::Soften(const Lease& lease, Turn& turn) {
@@ -72,6 +87,7 @@ void HostDesk::GiveUpRoom(Lease* lease) {
 void HostDesk::Release(quota::LeaseId lease) {
   if (!state_.host_books->HasRoom(lease)) return;
   index_.MarkChangedEverywhere();
+  Recorder(state_).Touch(lease);
   state_.host_books.Edit({}).Release(lease);
 }
 
@@ -82,6 +98,7 @@ void HostDesk::BeginMove(Lease* lease) {
 void HostDesk::CopyOut(Lease* lease, Turn& turn) {
   if (NeedsCopy(state_, *lease)) {
     state_.host_books.Edit({}).MarkUntrue(lease->id);
+    Recorder(state_).Touch(lease->id);
     CopyContents(lease, device::CopyDirection::kOut,
                  BackedSlabs(state_, *lease), lease->held->slabs.size(), turn);
   }
@@ -111,6 +128,7 @@ void HostDesk::CopyContents(Lease* lease, device::CopyDirection direction,
     copy.moved = absl::InternalError("the host pool has no place for it");
     return;
   }
+  Recorder(state_).Touch(lease->id);
   copy.copy_group = ++state_.last_copy_group.Edit({});
   copy.copies = static_cast<uint32_t>(end - first);
   for (size_t i = first; i < end; ++i) {
@@ -150,6 +168,7 @@ absl::Status HostDesk::TakeError(Lease* lease) {
 
 void HostDesk::MarkTrue(const Lease& lease) {
   state_.host_books.Edit({}).MarkTrue(lease.id);
+  Recorder(state_).Touch(lease.id);
 }
 
 void HostDesk::MarkFilled(Lease* lease) {
@@ -173,6 +192,7 @@ void HostDesk::BeforeSeal(const Session& session, Lease* lease) {
   if (copy.copies > 0 && !session.gate->UnusedSince(copy.backed_epoch))
     copy.moved.Update(absl::CancelledError("it was written meanwhile"));
   state_.host_books.Edit({}).MarkUntrue(lease->id);
+  Recorder(state_).Touch(lease->id);
 }
 
 }  // namespace gmb::broker

@@ -9,6 +9,7 @@
 #include "broker/machine/lease.h"
 #include "broker/machine/lookout.h"
 #include "broker/machine/quota_desk.h"
+#include "broker/machine/records.h"
 #include "broker/machine/state.h"
 #include "broker/machine/turn.h"
 #include "device/copy_job.h"
@@ -40,6 +41,8 @@ class HostDesk {
                                     quota::LeaseId lease,
                                     const PendingAcquire& request,
                                     uint64_t bytes);
+  // The room that it had with another broker. False: it cannot have it here.
+  [[nodiscard]] bool Adopt(quota::TenantId tenant, const LeaseRecord& record);
   // Its bytes can be taken from now on, if all who have it allow that.
   void Soften(const Lease& lease, Turn& turn);
   // Of a lease that is hard now. A lease that is being copied keeps it until

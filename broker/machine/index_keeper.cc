@@ -3,10 +3,13 @@
 
 #include <variant>
 
+#include "broker/machine/recorder.h"
+
 namespace gmb::broker {
 
 void IndexKeeper::Touch(Lease* lease) {
   state_.reclaim.Edit({}).Touch(state_, *lease);
+  Recorder(state_).Touch(lease->id);
 }
 
 void IndexKeeper::TouchLeasesOf(const Session& session) {
@@ -15,6 +18,7 @@ void IndexKeeper::TouchLeasesOf(const Session& session) {
 
 void IndexKeeper::Forget(Lease* lease) {
   state_.reclaim.Edit({}).Forget(*lease);
+  Recorder(state_).Touch(lease->id);
 }
 
 void IndexKeeper::ForgetTenant(quota::TenantId tenant) {

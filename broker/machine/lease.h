@@ -50,6 +50,8 @@ enum class Residence : uint8_t {
 // One session's view of a lease.
 struct Mapping {
   uint64_t session = 0;
+  uint64_t request = 0;  // the client's Acquire, or Attach
+  bool mapped = false;   // it has said, once, that it has the slabs
   // The client has nothing of it mapped. Also of a resident lease, whose
   // eviction failed after that: the next restore maps it again.
   bool unmapped = false;

@@ -7,6 +7,7 @@
 
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
+#include "broker/machine/recorder.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/wire_form.h"
 #include "proto/error_status.h"
@@ -24,13 +25,6 @@ absl::Status WhyGivenUp(const State& state, const Lease& lease) {
 }
 
 }  // namespace
-
-void FillGrant(const State& state, const Lease& lease, v1::Grant* grant) {
-  grant->set_lease_id(lease.id.value);
-  grant->set_bytes(lease.bytes);
-  grant->set_device(state.PoolAt(lease.request.pool).uuid());
-  grant->set_slabs(static_cast<uint32_t>(lease.held->slabs.size()));
-}
 
 void LeaseDesk::Make(const quota::Granted& granted,
                      const PendingAcquire& request, Turn& turn) {
@@ -57,11 +51,68 @@ void LeaseDesk::Make(const quota::Granted& granted,
   if (!request.soft) host_.Soften(*lease, turn);
 }
 
+Lease* LeaseDesk::Adopt(const LeaseRecord& record, quota::TenantId tenant,
+                        quota::RequestId request, std::vector<Slab> slabs,
+                        Turn& turn) {
+  PendingAcquire asked;
+  asked.id = request;
+  asked.session = record.session;
+  asked.pool = state_.FindPool(record.device)->id;
+  asked.bytes = record.asked_bytes;
+  asked.contents = record.contents;
+  asked.asked = turn.now();
+  asked.soft = record.soft;
+  asked.share_as = record.share_as;
+  asked.keep = record.keep;
+  LeaseMove move;
+  move.residence = record.place == LeaseRecord::Place::kHost
+                       ? Residence::kEvicted
+                       : Residence::kResident;
+  move.torn = record.torn;
+  for (const MappingRecord& mapping : record.mappings) {
+    if (mapping.session == record.session) asked.client_id = mapping.request;
+    move.mappings.push_back({.session = mapping.session,
+                             .request = mapping.request,
+                             .mapped = mapping.mapped,
+                             .unmapped = mapping.unmapped,
+                             .asked = mapping.asked});
+  }
+  LeaseSlabs held;
+  held.slabs = std::move(slabs);
+  LeaseLife life;
+  life.state = record.mapped ? v1::LeaseInfo::MAPPED : v1::LeaseInfo::GRANTED;
+  life.since = record.since;
+  LeaseSharing sharing;
+  sharing.sealed = record.sealed;
+  sharing.shared = record.shared;
+  sharing.dropped = record.dropped;
+  sharing.unused_since = turn.now();
+  Recorder(state_).Touch(quota::LeaseId{record.id});
+  return state_.leases.Edit({})
+      .emplace(
+          quota::LeaseId{record.id},
+          Placed<Lease>(std::make_unique<Lease>(Lease{
+              .id = quota::LeaseId{record.id},
+              .request = asked,
+              .tenant = tenant,
+              .bytes = record.bytes,
+              .held = Owned<LeaseSlabs, PoolKeeper>(std::in_place, held),
+              .life = Owned<LeaseLife, LeaseDesk>(std::in_place, life),
+              .copy = {},
+              .move = Owned<LeaseMove, LeaseMover>(std::in_place, move),
+              .sharing = Owned<LeaseSharing, Sharing>(std::in_place, sharing),
+              .awaits_pause = {},
+              .asked_back = {},
+              .reclaim = {}})))
+      .first->second.get();
+}
+
 // create, store (done by the worker) -> journal -> send -> announce.
 void LeaseDesk::Announce(Lease* lease, Turn& turn) {
   Session* session = &state_.SessionAt(lease->request.session);
   lease->life.Edit({}).state = v1::LeaseInfo::GRANTED;
   lease->life.Edit({}).since = turn.wall();
+  Recorder(state_).Touch(lease->id);
   sessions_.SendSlabs(session, *lease, lease->request.client_id, /*move=*/0,
                       turn);
   v1::BrokerMessage answer;
@@ -75,8 +126,9 @@ void LeaseDesk::Announce(Lease* lease, Turn& turn) {
 
 void LeaseDesk::MarkMapped(Session* session, const v1::Mapped& mapped) {
   Lease* lease = FindLease(state_, *session, mapped.lease_id());
-  if (lease != nullptr && lease->life->state == v1::LeaseInfo::GRANTED)
-    lease->life.Edit({}).state = v1::LeaseInfo::MAPPED;
+  if (lease == nullptr || lease->life->state == v1::LeaseInfo::CREATING) return;
+  lease->life.Edit({}).state = v1::LeaseInfo::MAPPED;
+  mover_.MarkMapped(lease, *session);
 }
 
 void LeaseDesk::Cancel(const Session& session, quota::RequestId request) {

@@ -1,6 +1,8 @@
 #ifndef GMB_BROKER_MACHINE_LEASE_DESK_H_
 #define GMB_BROKER_MACHINE_LEASE_DESK_H_
 
+#include <vector>
+
 #include "broker/machine/fact.h"
 #include "broker/machine/host_desk.h"
 #include "broker/machine/index_keeper.h"
@@ -8,6 +10,7 @@
 #include "broker/machine/lease_mover.h"
 #include "broker/machine/pool_keeper.h"
 #include "broker/machine/quota_desk.h"
+#include "broker/machine/records.h"
 #include "broker/machine/session_desk.h"
 #include "broker/machine/state.h"
 #include "broker/machine/turn.h"
@@ -40,6 +43,9 @@ class LeaseDesk {
 
   void Make(const quota::Granted& granted, const PendingAcquire& request,
             Turn& turn);
+  // One that another broker has granted; the engine has it by now.
+  Lease* Adopt(const LeaseRecord& record, quota::TenantId tenant,
+               quota::RequestId request, std::vector<Slab> slabs, Turn& turn);
   // The slabs of a lease that is new, or has ended meanwhile.
   void OnPrepared(Lease* lease, const SlabsMade& made, Turn& turn);
   void MarkMapped(Session* session, const v1::Mapped& mapped);
@@ -63,8 +69,6 @@ class LeaseDesk {
   HostDesk& host_;
   LeaseMover& mover_;
 };
-
-void FillGrant(const State& state, const Lease& lease, v1::Grant* grant);
 
 }  // namespace gmb::broker
 

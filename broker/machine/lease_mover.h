@@ -11,6 +11,7 @@
 #include "broker/machine/lease.h"
 #include "broker/machine/pool_keeper.h"
 #include "broker/machine/quota_desk.h"
+#include "broker/machine/records.h"
 #include "broker/machine/session_desk.h"
 #include "broker/machine/state.h"
 #include "broker/machine/turn.h"
@@ -43,7 +44,13 @@ class LeaseMover {
   // --- Who has it.
   // A lease that has just been granted.
   void Begin(Lease* lease, Session* session, Turn& turn);
-  void AddUser(Lease* lease, Session* session);
+  void AddUser(Lease* lease, Session* session, uint64_t request);
+  // A lease of another broker: whose it is; then, once all are there, what was
+  // under way goes on.
+  void Adopt(Lease* lease, Turn& turn);
+  void GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn);
+  // It has all of the slabs that it was sent with its Grant.
+  void MarkMapped(Lease* lease, const Session& session);
   void DropUser(Lease* lease, Session* session);
   // One of its users has left: its move may be over by that.
   void GoOn(Lease* lease, Turn& turn);

@@ -60,6 +60,11 @@ class Machine {
   [[nodiscard]] absl::StatusOr<quota::PoolId> AddPool(const NewPool& options,
                                                       Turn& turn);
 
+  // What another broker has left, once pools and tenants are there. Sessions
+  // that cannot be adopted have ended.
+  [[nodiscard]] std::vector<NotAdopted> Adopt(const Adoption& adoption,
+                                              Turn& turn);
+
   // --- Sessions.
   [[nodiscard]] absl::StatusOr<Welcome> OpenSession(
       const PeerIdentity& peer, const std::string& token,
@@ -87,6 +92,11 @@ class Machine {
 
  private:
   friend class MachineProbe;  // tests
+
+  [[nodiscard]] absl::Status AdoptSession(const AdoptedSession& adopted,
+                                          const HeadRecord& head, Turn& turn);
+  void AdoptLease(const LeaseRecord& record, std::vector<Slab> slabs,
+                  Turn& turn);
 
   bool HandleNotice(Session* session, const v1::ClientMessage& message,
                     Turn& turn);

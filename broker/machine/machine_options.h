@@ -19,6 +19,8 @@ struct MachineOptions {
   // are not.
   std::string few_files;
   std::string default_tenant;  // of peers on the shared socket; empty: none
+  // A successor takes over what is recorded; else nothing is.
+  bool recorded = false;
   quota::PlannerOptions planner;
   quota::BackingOptions backing;
   std::string

@@ -6,6 +6,7 @@ namespace gmb::broker {
 // The owners of the machine's state, each above those that it may call. What
 // goes the other way is a Fact (fact.h).
 class ReclaimIndex;  // what it has counted of each lease
+class Recorder;      // what a successor is to find
 class IndexKeeper;   // that index, of all leases
 class QuotaDesk;     // what the quota engine is told
 class SessionDesk;   // sessions, their answers, their deaths

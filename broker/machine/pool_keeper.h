@@ -42,6 +42,8 @@ class PoolKeeper {
   void SetSize(Pool* pool, const quota::Amount& size, Turn& turn);
   void SetDraining(Pool* pool, bool draining, Turn& turn);
 
+  // The slabs of a lease that another broker has granted.
+  void Adopt(const Lease& lease);
   // Slabs for a lease. False: some have to be created, SlabsMade follows.
   [[nodiscard]] bool Take(Lease* lease, Turn& turn);
   // The lease's slabs, to serve its tenant for so long before they serve

@@ -2,6 +2,9 @@
 #include "broker/machine/quota_desk.h"
 
 #include <algorithm>
+#include <variant>
+
+#include "broker/machine/recorder.h"
 
 namespace gmb::broker {
 namespace {
@@ -20,8 +23,19 @@ bool IsTold(const quota::QuotaApplied& applied, const quota::Effects& effects) {
 void QuotaDesk::Tell(const quota::Event& event, Turn& turn) {
   index_.MarkChangedBy(event);
   told_ = true;
-  const quota::Effects effects =
-      state_.engine.Edit({}).Handle(event, turn.now());
+  if (const auto* hard = std::get_if<quota::HardChanged>(&event))
+    Recorder(state_).Touch(hard->lease);
+  Queue(state_.engine.Edit({}).Handle(event, turn.now()), turn);
+}
+
+void QuotaDesk::Adopt(const std::vector<quota::AdoptedLease>& leases,
+                      uint64_t last_lease, Turn& turn) {
+  index_.MarkChangedEverywhere();
+  told_ = true;
+  Queue(state_.engine.Edit({}).Adopt(leases, last_lease, turn.now()), turn);
+}
+
+void QuotaDesk::Queue(const quota::Effects& effects, Turn& turn) {
   for (const quota::Effect& effect : effects) {
     turn.Queue(effect);
     // A change that was pending has taken effect: the sessions are told, unless

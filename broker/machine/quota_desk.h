@@ -3,12 +3,14 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "broker/machine/index_keeper.h"
 #include "broker/machine/state.h"
 #include "broker/machine/turn.h"
 #include "quota/effect.h"
 #include "quota/event.h"
+#include "quota/view.h"
 
 namespace gmb::broker {
 
@@ -24,10 +26,15 @@ class QuotaDesk {
       const quota::HardChanged& event, Turn& turn);
   // Whether anything was told since this was asked last.
   [[nodiscard]] bool TakeTold() { return std::exchange(told_, false); }
+  // Leases that another broker has granted; see quota::Engine::Adopt.
+  void Adopt(const std::vector<quota::AdoptedLease>& leases,
+             uint64_t last_lease, Turn& turn);
   // Ids are used once.
   [[nodiscard]] quota::RequestId NextRequest();
 
  private:
+  static void Queue(const quota::Effects& effects, Turn& turn);
+
   State& state_;
   IndexKeeper& index_;
   bool told_ = false;

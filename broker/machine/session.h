@@ -30,6 +30,11 @@ struct SessionTalk {
   bool terminating = false;  // was sent SIGKILL
   bool dying = false;        // so lately that what it has is on its way back
   bool ended = false;        // and what it had comes back piece by piece
+  // Of a session that an earlier broker had: requests whose Grant may have been
+  // lost with it.
+  absl::btree_map<uint64_t, quota::LeaseId> granted_before;
+  // Of such a session: leases up to this id may have been released with it.
+  uint64_t leases_before = 0;
 };
 
 // Its wait for what was taken. The waker's.

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "broker/machine/adoption.h"
 #include "broker/machine/index_keeper.h"
 #include "broker/machine/peer.h"
 #include "broker/machine/session.h"
@@ -31,6 +32,16 @@ class SessionDesk {
   [[nodiscard]] absl::StatusOr<Welcome> OpenSession(
       const PeerIdentity& peer, const std::string& token,
       std::unique_ptr<SessionGate>&& gate, Turn& turn);
+  // One that another broker has opened. Null: its id, or token, is taken.
+  Session* Adopt(const AdoptedSession& adopted, quota::TenantId tenant,
+                 uint64_t generation, uint64_t last_lease, Turn& turn);
+  // Ids up to it were another broker's.
+  void SkipIdsTo(uint64_t id) { state_.sessions.Edit({}).SkipTo(id); }
+  // Its Grant may have been lost with the broker that gave it.
+  static void ExpectAgain(Session* session, uint64_t client_id,
+                          quota::LeaseId lease) {
+    session->talk.Edit({}).granted_before.emplace(client_id, lease);
+  }
   // Its process has ended: nobody can speak for it, and nobody hears what it is
   // told.
   void End(Session* session, absl::string_view reason, Turn& turn);
@@ -66,6 +77,8 @@ class SessionDesk {
   void CheckDying(quota::Instant now);
 
  private:
+  bool GrantAgain(Session* session, uint64_t client_id, Turn& turn);
+
   State& state_;
   IndexKeeper& index_;
 };

@@ -49,6 +49,10 @@ class SessionGate {
   // word; it counts as open from now on.
   [[nodiscard]] bool Reopen(Key<Gates> key);
 
+  // As another broker has left it, whose session it was: a word that says
+  // CLOSED was written by it, and there is no pause.
+  void Adopt(bool on, Key<Gates> key);
+
   void Pause(quota::Instant until, Key<Gates> key);
   void Withdraw(Key<Gates> key);
   // When the pause ends by itself; none: there is no pause.

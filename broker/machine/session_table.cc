@@ -11,7 +11,7 @@ constexpr size_t kEndedClients = 1024;
 
 Session* SessionTable::Add(std::unique_ptr<Session> session) {
   const uint64_t id = session->id;
-  next_id_ = id + 1;
+  SkipTo(id + 1);
   if (session->tenant.has_value()) {
     by_tenant_[*session->tenant].insert(id);
   } else {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -24,6 +25,8 @@ class SessionTable {
  public:
   // Of the next session that is new. Ids are used once.
   [[nodiscard]] uint64_t next_id() const { return next_id_; }
+  // Ids up to it are not given out.
+  void SkipTo(uint64_t id) { next_id_ = std::max(next_id_, id); }
   // A session that was made with that id.
   Session* Add(std::unique_ptr<Session> session);
   // Its session is not found by it any more.

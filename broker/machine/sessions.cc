@@ -9,6 +9,7 @@
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
 #include "broker/machine/quota_view.h"
+#include "broker/machine/recorder.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/session_desk.h"
 #include "broker/machine/wire_form.h"
@@ -124,6 +125,7 @@ absl::StatusOr<Welcome> SessionDesk::OpenSession(
   opened.host_pool_bytes = state_.host_books->capacity_bytes();
   for (const auto& [id, pool] : *state_.pools)
     opened.devices.push_back(pool->info);
+  Recorder(state_).TouchSession(added->id);
   if (added->tenant.has_value()) {
     v1::Event event = NewEvent(state_, "session_opened", added->tenant);
     event.set_session_id(added->id);
@@ -143,6 +145,7 @@ void SessionDesk::End(Session* session, absl::string_view reason, Turn& turn) {
   state_.ended_sessions.Edit({}).insert(session->id);
   SessionTalk& talk = session->talk.Edit({});
   talk.terminating = talk.ended = true;
+  Recorder(state_).TouchSession(session->id);
   turn.Add(HangUp{session->id, absl::UnavailableError(
                                    absl::StrCat("session ended: ", reason))});
   if (!session->tenant.has_value()) return;
@@ -220,6 +223,51 @@ void SessionDesk::Expect(Session* session, uint64_t client_id,
   session->talk.Edit({}).pending[client_id] = request;
 }
 
+Session* SessionDesk::Adopt(const AdoptedSession& adopted,
+                            quota::TenantId tenant, uint64_t generation,
+                            uint64_t last_lease, Turn& turn) {
+  const SessionRecord& record = adopted.record;
+  if (record.id == 0 || record.token.empty() ||
+      state_.sessions->Find(record.id) != nullptr ||
+      state_.sessions->WithToken(record.token) != nullptr) {
+    return nullptr;
+  }
+  // Above all numbers that it knows.
+  const uint64_t numbers = generation << 32;
+  SessionTalk talk;
+  talk.last_frame = numbers;
+  talk.leases_before = last_lease;
+  SessionTrims trims;
+  trims.last_trim = numbers;
+  Session* session = state_.sessions.Edit({}).Add(std::make_unique<Session>(
+      Session{.id = record.id,
+              .peer = {.origin = record.origin,
+                       .tenant_directory = record.tenant_directory,
+                       .pid = record.pid,
+                       .uid = record.uid,
+                       .gid = record.gid,
+                       .program = record.program,
+                       .tenant_token = {},
+                       .pidfd = adopted.pidfd},
+              .token = record.token,
+              .tenant = tenant,
+              .since = record.since,
+              .gate = Placed<SessionGate>(
+                  std::make_unique<SessionGate>(adopted.gate, turn.now())),
+              .talk = Owned<SessionTalk, SessionDesk>(std::in_place, talk),
+              .group = {},
+              .never_lends = {},
+              .leases = {},
+              .last_move = Owned<uint64_t, LeaseMover>(std::in_place, numbers),
+              .waking = {},
+              .trims = Owned<SessionTrims, Reclaimer>(std::in_place, trims)}));
+  v1::Event event = NewEvent(state_, "session_adopted", tenant);
+  event.set_session_id(session->id);
+  event.set_message(CallerName(session->peer));
+  turn.Publish(std::move(event));
+  return session;
+}
+
 // A request that is repeated on a new stream has no second effect.
 bool SessionDesk::AnswerAgain(Session* session, uint64_t client_id,
                               Turn& turn) {
@@ -235,6 +283,7 @@ bool SessionDesk::AnswerAgain(Session* session, uint64_t client_id,
     Say(session, *std::move(answer), turn);
     return true;
   }
+  if (GrantAgain(session, client_id, turn)) return true;
   const bool to_come =
       session->talk->pending.contains(client_id) ||
       session->waking->restores.contains(client_id) ||
@@ -250,6 +299,20 @@ bool SessionDesk::AnswerAgain(Session* session, uint64_t client_id,
     return true;
   }
   return false;
+}
+
+// The Grant of the broker before this one.
+bool SessionDesk::GrantAgain(Session* session, uint64_t client_id, Turn& turn) {
+  const auto granted = session->talk->granted_before.find(client_id);
+  if (granted == session->talk->granted_before.end()) return false;
+  const Lease* lease = FindLease(state_, *session, granted->second.value);
+  if (lease == nullptr) return false;
+  v1::BrokerMessage answer = AnswerTo(client_id);
+  FillGrant(state_, *lease, answer.mutable_grant());
+  if (lease->request.session != session->id)
+    answer.mutable_grant()->set_attached(true);
+  Say(session, std::move(answer), turn);
+  return true;
 }
 
 void SessionDesk::ReportQuota(Session* session, uint64_t client_id,

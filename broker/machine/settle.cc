@@ -6,6 +6,7 @@
 
 #include "broker/machine/machine.h"
 #include "broker/machine/news.h"
+#include "broker/machine/recorder.h"
 
 namespace gmb::broker {
 
@@ -13,6 +14,7 @@ void Machine::Settle(Turn& turn) {
   lookout_.BeginTurn(turn.now());
   Drain(turn);
   DoWhatIsDue(turn);
+  Recorder(state_).Write(&turn.records());
 }
 
 void Machine::Drain(Turn& turn) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
+#include "broker/machine/recorder.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/sharing.h"
 #include "proto/error_status.h"
@@ -14,6 +15,23 @@ namespace gmb::broker {
 
 void Sharing::TakeName(quota::TenantId tenant, const PendingAcquire& request) {
   state_.shared_names.Edit({}).Take(tenant, request);
+}
+
+bool Sharing::Adopt(Lease* lease, Turn& /*turn*/) {
+  if (lease->sharing->shared)
+    state_.shared_leases.Edit({}).emplace(lease->tenant, lease->id);
+  if (lease->request.share_as.empty() || lease->sharing->dropped) return true;
+  if (state_.shared_names->Find(lease->tenant, lease->request.share_as) !=
+      nullptr) {
+    lease->sharing.Edit({}).dropped = true;
+    return false;
+  }
+  TakeName(lease->tenant, lease->request);
+  if (lease->sharing->shared) {
+    state_.shared_names.Edit({}).SetLease(
+        *state_.shared_names->Of(lease->tenant, lease->request), lease->id);
+  }
+  return true;
 }
 
 void Sharing::KeepName(quota::TenantId tenant, const PendingAcquire& request,
@@ -52,6 +70,7 @@ void Sharing::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
   }
   host_.BeforeSeal(*session, lease);
   lease->sharing.Edit({}).sealed = true;
+  Recorder(state_).Touch(lease->id);
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
   answer.mutable_sealed()->set_lease_id(lease_id);

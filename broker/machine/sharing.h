@@ -46,6 +46,9 @@ class Sharing {
         leases_(below.leases),
         recalls_(below.recalls) {}
 
+  // A lease of another broker. False: another has its name.
+  bool Adopt(Lease* lease, Turn& turn);
+
   // --- Names.
   // Of an Acquire; the name is free.
   void TakeName(quota::TenantId tenant, const PendingAcquire& request);

@@ -81,6 +81,11 @@ class SlabPool {
   // Plans a lease that the quota engine has granted; its bytes count as
   // granted from here on. `destroy` bytes count as scrubbing until Destroyed.
   [[nodiscard]] TakePlan Take(quota::TenantId tenant, uint64_t bytes);
+  // A slab of a lease that another broker has granted.
+  void Adopt(const Slab& slab) {
+    granted_ += slab.bytes;
+    ++granted_slabs_;
+  }
   // One of the slabs that Take, or a further attempt, asked for is there.
   void Created(uint64_t bytes) { creating_ -= bytes; }
   // The tail of a granted lease could not be created: its bytes are free again.

@@ -27,6 +27,7 @@
 #include "broker/machine/pause_round.h"
 #include "broker/machine/pool.h"
 #include "broker/machine/reclaim_index.h"
+#include "broker/machine/record_news.h"
 #include "broker/machine/session.h"
 #include "broker/machine/session_groups.h"
 #include "broker/machine/session_table.h"
@@ -64,6 +65,8 @@ struct State {
   [[nodiscard]] Pool* FindPool(absl::string_view device) const;
 
   const MachineOptions options;
+  // What the turn has changed of what is recorded.
+  Owned<RecordNews, Recorder> record_news;
   // All that plans need to know of all leases.
   Owned<ReclaimIndex, IndexKeeper> reclaim;
 

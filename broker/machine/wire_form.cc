@@ -117,4 +117,11 @@ v1::BrokerMessage MoveMessage(const Lease& lease, const Mapping& mapping) {
   return message;
 }
 
+void FillGrant(const State& state, const Lease& lease, v1::Grant* grant) {
+  grant->set_lease_id(lease.id.value);
+  grant->set_bytes(lease.bytes);
+  grant->set_device(state.PoolAt(lease.request.pool).uuid());
+  grant->set_slabs(static_cast<uint32_t>(lease.held->slabs.size()));
+}
+
 }  // namespace gmb::broker

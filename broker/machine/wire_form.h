@@ -33,6 +33,8 @@ namespace gmb::broker {
 [[nodiscard]] v1::BrokerMessage MoveMessage(const Lease& lease,
                                             const Mapping& mapping);
 
+void FillGrant(const State& state, const Lease& lease, v1::Grant* grant);
+
 }  // namespace gmb::broker
 
 #endif  // GMB_BROKER_MACHINE_WIRE_FORM_H_

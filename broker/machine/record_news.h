@@ -1,0 +1,23 @@
+#ifndef GMB_BROKER_MACHINE_RECORD_NEWS_H_
+#define GMB_BROKER_MACHINE_RECORD_NEWS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "broker/machine/records.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// What has been changed since it was last written down; each may be named more
+// than once, and may be gone.
+struct RecordNews {
+  std::vector<quota::LeaseId> leases;
+  std::vector<uint64_t> sessions;
+  std::vector<quota::PoolId> pools;
+  HeadRecord head;  // as it was last written
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_RECORD_NEWS_H_

@@ -1,0 +1,70 @@
+// Leases of the broker before this one: whose they are, and what was under way
+// when it ended.
+#include <algorithm>
+#include <chrono>
+
+#include "broker/machine/lease_mover.h"
+#include "broker/machine/lease_users.h"
+
+namespace gmb::broker {
+namespace {
+
+// For mapping what is there: as in a restore.
+constexpr quota::Nanoseconds kMapAgain = std::chrono::seconds(30);
+
+// A gate is opened when all that its sessions have is back, in the turn that
+// would have recorded that.
+bool AllClosed(const State& state, const Lease& lease) {
+  const std::vector<Session*> users = UsersOf(state, lease);
+  return std::all_of(users.begin(), users.end(),
+                     [](const Session* user) { return user->gate->closed(); });
+}
+
+}  // namespace
+
+void LeaseMover::Adopt(Lease* lease, Turn& turn) {
+  lease->move.Edit({}).resident_since = turn.now();
+  for (const Mapping& mapping : lease->move->mappings)
+    state_.SessionAt(mapping.session).leases.Edit({}).insert(lease->id);
+  index_.Touch(lease);
+}
+
+void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
+  LeaseMove& move = lease->move.Edit({});
+  move.may_terminate =
+      state_.TenantAt(lease->tenant).policy.reclaim.may_terminate;
+  // Their numbers were the last broker's: asked again, if it still matters.
+  std::vector<uint64_t> asked;
+  for (Mapping& mapping : move.mappings) {
+    if (!std::exchange(mapping.asked, false)) continue;
+    asked.push_back(mapping.session);
+    // It may have mapped it.
+    if (place == LeaseRecord::Place::kReturning) mapping.unmapped = false;
+  }
+  index_.Touch(lease);
+  // What it was sent with its Grant may not have come.
+  for (const Mapping& mapping : move.mappings) {
+    if (!mapping.mapped && !lease->held->slabs.empty()) {
+      sessions_.SendSlabs(&state_.SessionAt(mapping.session), *lease,
+                          mapping.request, /*move=*/0, turn);
+    }
+  }
+  const bool under_way = place == LeaseRecord::Place::kLeaving ||
+                         place == LeaseRecord::Place::kReturning;
+  if (under_way && AllClosed(state_, *lease)) {
+    // Of what was being filled the true copy is still in the host pool.
+    if (place == LeaseRecord::Place::kReturning)
+      move.torn = lease->request.contents == v1::PRESERVE;
+    return StartEviction(
+        lease,
+        turn.now() + quota::Nanoseconds(state_.options.planner.unmap_grace),
+        move.may_terminate, turn);
+  }
+  if (place != LeaseRecord::Place::kDevice) return;
+  for (const uint64_t session : asked) {
+    state_.moving.Edit({}).insert({lease->tenant, lease->id});
+    AskToMove(lease, move.MappingOf(session), turn.now() + kMapAgain, turn);
+  }
+}
+
+}  // namespace gmb::broker
