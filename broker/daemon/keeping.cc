@@ -27,8 +27,14 @@ absl::StatusOr<base::UniqueFd> Duplicate(int fd) {
   return absl::ErrnoToStatus(errno, "cannot duplicate a kept fd");
 }
 
-void Warn(absl::string_view event, uint64_t session, absl::string_view why) {
-  LogEvent(LogLevel::kWarning, event, {{"session", session}, {"message", why}});
+void WarnOfNotAdopted(uint64_t session, absl::string_view why) {
+  LogEvent(LogLevel::kWarning, "session_not_adopted",
+           {{"session", session}, {"message", why}});
+}
+
+void WarnOfNotRemoved(absl::string_view key, const absl::Status& why) {
+  LogEvent(LogLevel::kWarning, "not_removed",
+           {{"message", absl::StrCat(key, ": ", why.message())}});
 }
 
 }  // namespace
@@ -42,6 +48,7 @@ absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
                         absl::StrCat("keeper: ", client.status().message()));
   }
   std::unique_ptr<Keeping> keeping(new Keeping(deps, *std::move(client)));
+  keeping->greeted_ = deps.clock->WallTime();
   GMB_ASSIGN_OR_RETURN(std::vector<Kept> all, keeping->client_->Adopt());
   GMB_ASSIGN_OR_RETURN(keeping->left_, Sort(std::move(all)));
   for (const std::string& what : keeping->left_.set_aside)
@@ -114,6 +121,7 @@ absl::Status Keeping::BeginJournal(uint64_t max_handles,
   GMB_ASSIGN_OR_RETURN(base::UniqueFd fd, Duplicate(file.fd()));
   GMB_ASSIGN_OR_RETURN(journal_,
                        RecordJournal::Begin(std::move(file), left_.records));
+  journal_->AwaitAdoption();
   GMB_RETURN_IF_ERROR(client_->Put({.key = JournalKey(left_.last_journal + 1),
                                     .fds = {Share(std::move(fd))}}));
   for (const std::string& key : left_.old_keys) Remove(key);
@@ -142,8 +150,7 @@ absl::Status Keeping::KeepHostMemory(int fd) {
 void Keeping::Remove(const std::string& key) {
   const absl::Status removed = client_->Remove(key);
   if (removed.ok() || absl::IsNotFound(removed)) return;
-  LogEvent(LogLevel::kWarning, "not_removed",
-           {{"message", absl::StrCat(key, ": ", removed.message())}});
+  WarnOfNotRemoved(key, removed);
 }
 
 Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
@@ -153,13 +160,13 @@ Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
   for (SessionRecord& record : left_.records.sessions) {
     const auto kept = left_.sessions.find(record.id);
     if (kept == left_.sessions.end()) {
-      Warn("session_not_adopted", record.id, "the keeper has no connection");
+      WarnOfNotAdopted(record.id, "the keeper has no connection");
       continue;
     }
     absl::StatusOr<ipc::GatePage> page =
         ipc::GatePage::Map(kept->second.gate_page->get());
     if (!page.ok()) {
-      Warn("session_not_adopted", record.id, page.status().message());
+      WarnOfNotAdopted(record.id, page.status().message());
       continue;
     }
     auto owner = std::make_shared<ipc::GatePage>(*std::move(page));
@@ -195,7 +202,7 @@ absl::StatusOr<KeptPeer> Keeping::PeerOf(uint64_t session) const {
 void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
                           const std::vector<NotAdopted>& not_adopted) {
   for (const NotAdopted& one : not_adopted)
-    Warn("session_not_adopted", one.session, one.why);
+    WarnOfNotAdopted(one.session, one.why);
   for (const auto& [id, session] : left_.sessions) {
     if (adopted.count(id) > 0) continue;
     // First: the keeper's duplicate would hide a close.
@@ -204,6 +211,12 @@ void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
   }
   for (const auto& [id, kept] : left_.slabs) {
     if (imported_.count(id) == 0) Remove(kept.key);
+  }
+  if (!left_.empty()) {
+    LogEvent(LogLevel::kInfo, "adopted",
+             {{"sessions", adopted.size()},
+              {"slabs", imported_.size()},
+              {"took_seconds", deps_.clock->WallTime() - greeted_}});
   }
   peers_.clear();
   left_ = {.last_journal = left_.last_journal};
@@ -222,7 +235,7 @@ void Keeping::KeepSession(uint64_t session, int socket, const SharedFd& pidfd,
 
 void Keeping::EndSession(uint64_t session) {
   const absl::Status ended = sessions_.End(session);
-  if (!ended.ok()) Warn("not_removed", session, ended.message());
+  if (!ended.ok()) WarnOfNotRemoved(KeptSessions::KeyOf(session), ended);
 }
 
 uint64_t Keeping::left_out() const {

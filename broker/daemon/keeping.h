@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/unique_fd.h"
 #include "broker/core/clock.h"
 #include "broker/core/event_bus.h"
@@ -119,6 +119,7 @@ class Keeping {
   RemoteKeeper slabs_;
   KeptSessions sessions_;
   LeftBehind left_;
+  absl::Time greeted_;
   std::set<SlabId> recorded_;  // slabs of leases that were left
   std::set<SlabId> imported_;
   std::map<uint64_t, KeptPeer> peers_;  // of sessions; their sockets in left_

@@ -36,10 +36,12 @@ uint32_t RecordJournal::SlotsFor(uint64_t max_handles, uint64_t max_sessions) {
       kMostJournalSlots));
 }
 
-RecordJournal::RecordJournal(JournalFile file, const JournalContents& empty,
+RecordJournal::RecordJournal(JournalFile file, const Records& taken_over,
+                             const JournalContents& empty,
                              std::function<void()> stored)
     : file_(std::move(file)),
-      writer_(file_.memory(), empty, std::move(stored)) {}
+      writer_(file_.memory(), empty, std::move(stored)),
+      generation_(taken_over.head.generation) {}
 
 absl::StatusOr<std::unique_ptr<RecordJournal>> RecordJournal::Begin(
     JournalFile file, const Records& taken_over, std::function<void()> stored) {
@@ -47,7 +49,7 @@ absl::StatusOr<std::unique_ptr<RecordJournal>> RecordJournal::Begin(
   if (empty.committed != 0)
     return absl::FailedPreconditionError("this journal is another broker's");
   std::unique_ptr<RecordJournal> journal(
-      new RecordJournal(std::move(file), empty, std::move(stored)));
+      new RecordJournal(std::move(file), taken_over, empty, std::move(stored)));
   // The head is first, so that it always has its slot.
   journal->Commit(AllOf(taken_over));
   if (journal->left_out() == 0) return journal;
@@ -57,6 +59,12 @@ absl::StatusOr<std::unique_ptr<RecordJournal>> RecordJournal::Begin(
 }
 
 void RecordJournal::Commit(const RecordChanges& changes) {
+  if (awaits_adoption_) {
+    if (!changes.head.has_value() || changes.head->generation <= generation_)
+      return;
+    awaits_adoption_ = false;
+    DropAllBut(changes);
+  }
   if (changes.head.has_value())
     Write({RecordKind::kHead, 0}, EncodeRecord(*changes.head));
   for (const uint64_t id : changes.ended_sessions)
@@ -72,6 +80,21 @@ void RecordJournal::Commit(const RecordChanges& changes) {
   RetryLeftOut();
   writer_.Commit();
   left_out_count_.store(left_out_.size(), std::memory_order_relaxed);
+}
+
+void RecordJournal::DropAllBut(const RecordChanges& changes) {
+  absl::flat_hash_set<RecordKey> named;
+  for (const SessionRecord& session : changes.sessions)
+    named.insert({RecordKind::kSession, session.id});
+  for (const LeaseRecord& lease : changes.leases)
+    named.insert({RecordKind::kLease, lease.id});
+  std::vector<RecordKey> gone;
+  for (const auto& [key, record] : written_) {
+    const bool goes_on = key.kind == RecordKind::kHead ||
+                         key.kind == RecordKind::kPool || named.contains(key);
+    if (!goes_on) gone.push_back(key);
+  }
+  for (const RecordKey& key : gone) Remove(key);
 }
 
 uint64_t RecordJournal::NumberOf(const std::string& device) {

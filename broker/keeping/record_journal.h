@@ -39,6 +39,11 @@ class RecordJournal : public Journal {
       JournalFile file, const Records& taken_over,
       std::function<void()> stored = nullptr);
 
+  // Until the turn that adopts nothing is written: what it took over stays true.
+  // That turn has the next generation, and names all sessions and leases that
+  // go on; the others are gone with it.
+  void AwaitAdoption() { awaits_adoption_ = true; }
+
   // How many slots a journal of so many slabs in leases, and sessions, needs:
   // generous, since a record of usual names takes one.
   [[nodiscard]] static uint32_t SlotsFor(uint64_t max_handles,
@@ -59,9 +64,10 @@ class RecordJournal : public Journal {
     std::vector<uint32_t> slots;  // none: it is left out
   };
 
-  RecordJournal(JournalFile file, const JournalContents& empty,
-                std::function<void()> stored);
+  RecordJournal(JournalFile file, const Records& taken_over,
+                const JournalContents& empty, std::function<void()> stored);
 
+  void DropAllBut(const RecordChanges& changes);
   void Write(const RecordKey& key, std::string bytes);
   void Fit(const RecordKey& key, Written* record, std::string bytes);
   void Remove(const RecordKey& key);
@@ -71,6 +77,8 @@ class RecordJournal : public Journal {
 
   const JournalFile file_;
   JournalWriter writer_;
+  const uint64_t generation_;  // of the broker before
+  bool awaits_adoption_ = false;
   absl::flat_hash_map<RecordKey, Written> written_;
   absl::flat_hash_map<std::string, uint64_t> pools_;  // their numbers
   absl::flat_hash_set<RecordKey> left_out_;

@@ -216,6 +216,39 @@ TEST(RecordJournal, WhatIsTakenOverHasToFit) {
       RecordJournal::Begin(*std::move(file), many).status()));
 }
 
+// A successor that dies before it has adopted leaves what it found; one that has
+// adopted leaves nothing of what did not go on.
+TEST(RecordJournal, TheTurnThatAdoptsSaysWhatGoesOn) {
+  RecordMaker maker(9);
+  Records before;
+  before.head = {
+      .session_ids_until = 50, .lease_ids_until = 60, .generation = 3};
+  before.pools = {{"gpu", true}};
+  for (const uint64_t id : {1, 2}) {
+    before.sessions.push_back(maker.Session(id));
+    before.leases.push_back(maker.Lease(id));
+  }
+  const auto journal = Begin(kSlots, before);
+  journal->AwaitAdoption();
+  RecordChanges start = Generation(0);
+  start.pools = {{"gpu", false}};
+  journal->Commit(start);
+  journal->Commit(Turn({maker.Lease(9)}));
+  EXPECT_TRUE(Same(ReadAll(*journal).records, before));
+  RecordChanges adopts = Turn({before.leases[1]});
+  adopts.head = {
+      .session_ids_until = 70, .lease_ids_until = 80, .generation = 4};
+  adopts.sessions = {before.sessions[1]};
+  journal->Commit(adopts);
+  Records after = before;
+  after.head = *adopts.head;
+  after.sessions.erase(after.sessions.begin());
+  after.leases.erase(after.leases.begin());
+  EXPECT_TRUE(Same(ReadAll(*journal).records, after));
+  journal->Commit(Turn({}, {2}));
+  EXPECT_THAT(ReadAll(*journal).records.leases, IsEmpty());
+}
+
 TEST(RecordJournal, SizesAreGenerousAndBounded) {
   EXPECT_GE(RecordJournal::SlotsFor(100, 10), 210U);
   EXPECT_EQ(RecordJournal::SlotsFor(~uint64_t{0}, ~uint64_t{0}),
