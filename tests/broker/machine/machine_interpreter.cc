@@ -587,6 +587,7 @@ class Run {
 
   // Everybody goes; nothing may be left.
   void End() {
+    world_.SetFate(nullptr);
     for (const quota::PoolId pool : world_.pools())
       world_.device(pool).SetOutside(0);
     while (!world_.clients().empty()) End(world_.clients().front(), "end");

@@ -22,7 +22,7 @@ std::string NameOf(const LeaseRecord& lease) {
 
 // What is recorded is what a look at all of the state would record.
 void SimWorld::CheckRecords() {
-  if (!problem_.empty() || !state().options.recorded) return;
+  if (!problem_.empty() || !state().options.recorded || setting_up_) return;
   const Records records = book_.All();
   size_t sessions = 0;
   for (const auto& [id, session] : *state().sessions) {
@@ -178,7 +178,9 @@ void SimWorld::Restart() {
   const std::map<SlabId, Slab> slabs = DestroyWhatNobodyNamed(records);
   machine_ =
       std::make_unique<Machine>(before->state().options, host_pool_bytes_);
+  setting_up_ = true;
   SetUpAgain(before->state());
+  setting_up_ = false;
   Adopt(records, slabs);
   ReopenStreams();
   restarting_ = false;

@@ -174,6 +174,7 @@ class SimWorld {
   RecordBook book_;
   std::function<Fate()> fate_;
   bool restarting_ = false;
+  bool setting_up_ = false;
   Fate last_fate_ = Fate::kLives;
   std::map<SlabId, std::pair<quota::PoolId, Slab>> made_;
   std::map<uint64_t, std::unique_ptr<SimClient>> clients_;
