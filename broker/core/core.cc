@@ -147,6 +147,30 @@ absl::StatusOr<OpenedSession> Core::OpenSession(const PeerIdentity& peer) {
   return opened;
 }
 
+std::vector<NotAdopted> Core::Adopt(const Adoption& adoption,
+                                    std::vector<OpenedSession>* opened) {
+  std::vector<std::shared_ptr<Outbox>> outboxes;
+  for (size_t i = 0; i < adoption.sessions.size(); ++i)
+    outboxes.push_back(std::make_shared<Outbox>());
+  Entered in(this);
+  // Before the machine speaks to them.
+  for (size_t i = 0; i < adoption.sessions.size(); ++i)
+    couriers_.AddOutbox(adoption.sessions[i].record.id, outboxes[i]);
+  std::vector<NotAdopted> not_adopted = machine_.Adopt(adoption, in.turn());
+  for (size_t i = 0; i < adoption.sessions.size(); ++i) {
+    const SessionRecord& record = adoption.sessions[i].record;
+    const Session* session = machine_.state().sessions->Find(record.id);
+    if (session == nullptr || session->talk->ended) continue;
+    OpenedSession adopted;
+    adopted.id = record.id;
+    adopted.token = record.token;
+    adopted.tenant = record.tenant;
+    adopted.outbox = outboxes[i];
+    opened->push_back(std::move(adopted));
+  }
+  return not_adopted;
+}
+
 void Core::CloseSession(uint64_t session, absl::string_view reason) {
   Entered in(this);
   machine_.CloseSession(session, reason, in.turn());

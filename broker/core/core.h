@@ -25,6 +25,7 @@
 #include "broker/core/outbox.h"
 #include "broker/core/pool_options.h"
 #include "broker/core/stream_sink.h"
+#include "broker/machine/adoption.h"
 #include "broker/machine/departure.h"
 #include "broker/machine/file_change.h"
 #include "broker/machine/machine.h"
@@ -66,6 +67,11 @@ class Core {
 
   // --- Set-up, before the servers start.
   absl::Status AddPool(PoolOptions options);
+  // What another broker has left, after pools and tenants: once, before any
+  // session is opened. `opened` has those that were adopted, for their
+  // connections. Those that were not have ended.
+  std::vector<NotAdopted> Adopt(const Adoption& adoption,
+                                std::vector<OpenedSession>* opened);
   // Called after the lock is given up whenever a Tick may be due earlier than
   // the last one said.
   void SetWakeTicker(std::function<void()> wake);

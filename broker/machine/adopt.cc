@@ -112,6 +112,12 @@ std::vector<NotAdopted> Machine::Adopt(const Adoption& adoption, Turn& turn) {
     if (!done.ok())
       not_adopted.push_back({session.record.id, std::string(done.message())});
   }
+  // All of it is written down anew, or as ended.
+  Recorder recorder(state_);
+  for (const AdoptedSession& session : adoption.sessions)
+    recorder.TouchSession(session.record.id);
+  for (const LeaseRecord& lease : adoption.leases)
+    recorder.Touch(quota::LeaseId{lease.id});
   Lost lost;
   std::vector<LeaseRecord> taken;
   std::vector<quota::AdoptedLease> charges;

@@ -32,8 +32,7 @@ absl::Status CheckSlabs(const LeaseRecord& record, const Adoption& adoption,
 
 bool NeedsCopyToBeWhole(const LeaseRecord& record) {
   return record.contents == v1::PRESERVE &&
-         (record.torn || record.place == LeaseRecord::Place::kHost ||
-          record.place == LeaseRecord::Place::kReturning);
+         (record.torn || record.place == LeaseRecord::Place::kHost);
 }
 
 }  // namespace

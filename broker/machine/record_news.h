@@ -16,6 +16,7 @@ struct RecordNews {
   std::vector<uint64_t> sessions;
   std::vector<quota::PoolId> pools;
   HeadRecord head;  // as it was last written
+  bool head_is_new = false;
 };
 
 }  // namespace gmb::broker

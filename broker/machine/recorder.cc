@@ -38,6 +38,7 @@ void Recorder::TouchPool(quota::PoolId pool) {
 
 void Recorder::SetHead(const HeadRecord& head) {
   state_.record_news.Edit({}).head = head;
+  state_.record_news.Edit({}).head_is_new = true;
 }
 
 // Before the first id of a block is known to anybody.
@@ -45,7 +46,10 @@ void Recorder::WriteHead(RecordChanges* changes) {
   HeadRecord& head = state_.record_news.Edit({}).head;
   const uint64_t session = state_.sessions->next_id();
   const uint64_t lease = state_.engine->last_lease() + 1;
-  if (session <= head.session_ids_until && lease <= head.lease_ids_until)
+  const bool is_new =
+      std::exchange(state_.record_news.Edit({}).head_is_new, false);
+  if (!is_new && session <= head.session_ids_until &&
+      lease <= head.lease_ids_until)
     return;
   head.session_ids_until =
       std::max(head.session_ids_until, session + kIdsAtOnce);

@@ -12,12 +12,13 @@ namespace {
 // For mapping what is there: as in a restore.
 constexpr quota::Nanoseconds kMapAgain = std::chrono::seconds(30);
 
-// A gate is opened when all that its sessions have is back, in the turn that
-// would have recorded that.
+// A gate is opened when all that its session has is back, in the turn that
+// would have recorded that. (Others of its group may have come since.)
 bool AllClosed(const State& state, const Lease& lease) {
-  const std::vector<Session*> users = UsersOf(state, lease);
-  return std::all_of(users.begin(), users.end(),
-                     [](const Session* user) { return user->gate->closed(); });
+  const std::vector<Mapping>& users = lease.move->mappings;
+  return std::all_of(users.begin(), users.end(), [&](const Mapping& user) {
+    return state.SessionAt(user.session).gate->closed();
+  });
 }
 
 }  // namespace
@@ -52,9 +53,10 @@ void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
   const bool under_way = place == LeaseRecord::Place::kLeaving ||
                          place == LeaseRecord::Place::kReturning;
   if (under_way && AllClosed(state_, *lease)) {
-    // Of what was being filled the true copy is still in the host pool.
+    // Of what was being filled the true copy is still in the host pool. One
+    // that had never left has none, and is true as it is.
     if (place == LeaseRecord::Place::kReturning)
-      move.torn = lease->request.contents == v1::PRESERVE;
+      move.torn = state_.host_books->TrueCopy(lease->id) != nullptr;
     return StartEviction(
         lease,
         turn.now() + quota::Nanoseconds(state_.options.planner.unmap_grace),

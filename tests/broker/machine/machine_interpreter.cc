@@ -20,6 +20,7 @@ const char* const kNames[] = {"x", "y"};
 
 MachineOptions OptionsOf(uint64_t seed) {
   MachineOptions options;
+  options.recorded = true;
   options.max_handles = 256;
   options.max_sessions = 12;
   options.most_ends_at_once = 2;
@@ -38,10 +39,18 @@ MachineOptions OptionsOf(uint64_t seed) {
 
 class Run {
  public:
-  Run(uint64_t seed, absl::Span<const uint8_t> program)
+  Run(uint64_t seed, absl::Span<const uint8_t> program, uint64_t restarts)
       : program_(program),
         world_(OptionsOf(seed), 1 + seed % 2, 64 * SimWorld::kGranule,
-               (seed % 5 == 0 ? 40 : 160) * SimWorld::kGranule) {}
+               (seed % 5 == 0 ? 40 : 160) * SimWorld::kGranule),
+        fates_(seed) {
+    if (restarts == 0) return;
+    world_.SetFate([this, restarts] {
+      return fates_() % restarts == 0
+                 ? static_cast<SimWorld::Fate>(1 + fates_() % 3)
+                 : SimWorld::Fate::kLives;
+    });
+  }
 
   MachineRun Go() {
     for (const char* tenant : kTenants) SetTenant(tenant);
@@ -55,6 +64,8 @@ class Run {
                            world_.last_lines().end());
     run_.trace_sum = world_.trace_sum();
     run_.events_of_kind = world_.events_of_kind;
+    run_.restarts = world_.restarts;
+    run_.adopted = world_.adopted;
     return run_;
   }
 
@@ -576,6 +587,7 @@ class Run {
 
   // Everybody goes; nothing may be left.
   void End() {
+    world_.SetFate(nullptr);
     for (const quota::PoolId pool : world_.pools())
       world_.device(pool).SetOutside(0);
     while (!world_.clients().empty()) End(world_.clients().front(), "end");
@@ -604,6 +616,7 @@ class Run {
   absl::Span<const uint8_t> program_;
   SimWorld world_;
   MachineRun run_;
+  std::mt19937_64 fates_;
   uint64_t asked_ = 0;  // of operators, that are to be answered
   std::set<std::string> seen_off_;
   std::map<uint64_t, std::vector<uint64_t>> shared_tags_;  // of sealed leases
@@ -612,8 +625,9 @@ class Run {
 
 }  // namespace
 
-MachineRun InterpretMachine(uint64_t seed, absl::Span<const uint8_t> program) {
-  return Run(seed, program).Go();
+MachineRun InterpretMachine(uint64_t seed, absl::Span<const uint8_t> program,
+                            uint64_t restarts) {
+  return Run(seed, program, restarts).Go();
 }
 
 std::vector<uint8_t> ProgramOf(uint64_t seed, size_t bytes) {

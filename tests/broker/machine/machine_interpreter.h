@@ -27,11 +27,15 @@ struct MachineRun {
   uint64_t evicted = 0;
   uint64_t restored = 0;
   uint64_t killed = 0;
-  uint64_t read = 0;  // slabs whose contents were as they should be
+  uint64_t restarts = 0;
+  uint64_t adopted = 0;  // leases
+  uint64_t read = 0;     // slabs whose contents were as they should be
 };
 
-// `seed` chooses the world: pools, sizes, options.
-MachineRun InterpretMachine(uint64_t seed, absl::Span<const uint8_t> program);
+// `seed` chooses the world: pools, sizes, options. With `restarts`, the broker
+// dies in one of so many turns, 0: in none, and another takes over.
+MachineRun InterpretMachine(uint64_t seed, absl::Span<const uint8_t> program,
+                            uint64_t restarts = 0);
 
 // So many events' worth of bytes of that seed.
 std::vector<uint8_t> ProgramOf(uint64_t seed, size_t bytes);

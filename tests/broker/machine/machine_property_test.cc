@@ -59,6 +59,35 @@ TEST(MachinePropertyTest, WhateverHappensNothingIsLostOrForgotten) {
   EXPECT_GT(all.read, seeds * 50);
 }
 
+// It may die in any turn: before its records change, before anything of it is
+// begun, or after.
+TEST(MachinePropertyTest, AnotherBrokerGoesOnWhereThisOneDied) {
+  const uint64_t seeds = FromEnvironment("GMB_MACHINE_SEEDS", 12);
+  const uint64_t first = FromEnvironment("GMB_MACHINE_FIRST_SEED", kFirstSeed);
+  const uint64_t bytes = FromEnvironment("GMB_MACHINE_BYTES", 12000);
+  const uint64_t one_in = FromEnvironment("GMB_MACHINE_RESTARTS", 60);
+  MachineRun all;
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
+    const MachineRun run =
+        InterpretMachine(seed, ProgramOf(seed, bytes), one_in);
+    if (!run.problem.empty()) {
+      for (const std::string& line : run.last_lines) std::cerr << line << "\n";
+    }
+    ASSERT_EQ(run.problem, "") << "seed " << seed << ", step " << run.steps;
+    all.restarts += run.restarts;
+    all.adopted += run.adopted;
+    all.restored += run.restored;
+    all.read += run.read;
+  }
+  std::cout << "seeds " << first << " to " << first + seeds - 1 << ": "
+            << all.restarts << " restarts, " << all.adopted
+            << " leases adopted, " << all.restored << " restored, " << all.read
+            << " slabs read\n";
+  EXPECT_GT(all.restarts, seeds * 10);
+  EXPECT_GT(all.adopted, seeds * 20);
+  EXPECT_GT(all.read, seeds * 20);
+}
+
 TEST(MachinePropertyTest, TheSameEventsGiveTheSameEffects) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     const std::vector<uint8_t> program = ProgramOf(seed, 3000);

@@ -27,12 +27,17 @@ std::string KindOf(const v1::ClientMessage& message) {
   return kind == nullptr ? "empty message" : kind->name();
 }
 
+bool Waits(const v1::ClientMessage& message) {
+  return message.has_acquire() || message.has_attach() || message.has_restore();
+}
+
 }  // namespace
 
 SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
                    uint64_t pool_bytes, uint64_t host_pool_bytes,
                    uint64_t others_bytes, device::DeviceKind kind)
-    : machine_(options, host_pool_bytes) {
+    : machine_(std::make_unique<Machine>(options, host_pool_bytes)),
+      host_pool_bytes_(host_pool_bytes) {
   for (uint64_t i = 1; i <= pools; ++i) {
     const std::string uuid = absl::StrCat("sim-", i);
     // Some more than the pool, as a headroom.
@@ -55,7 +60,7 @@ SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
         .slabs = slabs};
     devices_.emplace(quota::PoolId{i}, std::move(device));
     Do("add pool", [&](Turn& turn) {
-      Expect(machine_.AddPool(pool, turn).ok(), "the pool was not added");
+      Expect(machine_->AddPool(pool, turn).ok(), "the pool was not added");
     });
   }
 }
@@ -76,11 +81,12 @@ void SimWorld::Note(const std::string& line) {
 void SimWorld::Check() {
   if (!problem_.empty()) return;
   if (++turns_ % check_every_ != 0) return refused_.clear();
-  problem_ = WhatIsWrong(machine_.state(), now_);
+  problem_ = WhatIsWrong(machine_->state(), now_);
+  CheckRecords();
   if (!problem_.empty()) return;
   // All that wait ask again: what would be done now had been forgotten.
   Turn turn(now_, absl::FromUnixNanos(now_.ns));
-  Machine copy(machine_);
+  Machine copy(*machine_);
   MachineProbe::AskAgain(&copy, turn);
   for (const Effect& effect : turn.TakeEffects()) {
     const auto* say = std::get_if<Say>(&effect);
@@ -100,7 +106,7 @@ void SimWorld::AskForWhatWasRefused() {
   const auto& [session, message] = refused.back();
   ++events_of_kind[KindOf(message) + ", made again"];
   Turn turn(now_, absl::FromUnixNanos(now_.ns));
-  Machine copy(machine_);
+  Machine copy(*machine_);
   const std::string differs =
       MachineProbe::AskOnceMore(&copy, session, message, turn);
   Expect(differs.empty(),
@@ -110,7 +116,7 @@ void SimWorld::AskForWhatWasRefused() {
 
 void SimWorld::Tick() {
   ticking_ = true;
-  Do("tick", [this](Turn& turn) { machine_.Tick(turn); });
+  Do("tick", [this](Turn& turn) { machine_->Tick(turn); });
   ticking_ = false;
 }
 
@@ -120,7 +126,7 @@ void SimWorld::Advance(quota::Nanoseconds by) {
 }
 
 void SimWorld::AdvanceToDue() {
-  const quota::Instant due = machine_.NextDue(now_);
+  const quota::Instant due = machine_->NextDue(now_);
   if (due == quota::Instant::Max()) return;
   now_ = std::max(now_, due);
   Tick();
@@ -132,10 +138,11 @@ bool SimWorld::StepDevice(quota::PoolId pool) {
   DeviceJob job = std::move(device.jobs.front());
   device.jobs.pop_front();
   const DeviceResult result = device.tasks->Do(std::move(job));
+  for (const Slab& slab : result.created) made_[slab.id] = {pool, slab};
   Do("device result",
      absl::StrCat(pool.value, " ", result.job.index(), " ",
                   result.created.size(), " ", result.status.message()),
-     [&](Turn& turn) { machine_.OnDeviceResult(pool, result, turn); });
+     [&](Turn& turn) { machine_->OnDeviceResult(pool, result, turn); });
   return true;
 }
 
@@ -161,7 +168,7 @@ bool SimWorld::StepCopy(bool out, bool fail) {
     CopyBytes(copy, out);
   }
   Do("copied", absl::StrCat("lease ", copy.lease.value, " ", status.message()),
-     [&](Turn& turn) { machine_.OnCopied(copy.lease, status, turn); });
+     [&](Turn& turn) { machine_->OnCopied(copy.lease, status, turn); });
   return true;
 }
 
@@ -193,6 +200,7 @@ absl::StatusOr<SimClient*> SimWorld::Open(const PeerIdentity& peer) {
   client->process = peer.pidfd;
   client->token = absl::StrCat("token-", ++last_token_);
   absl::StatusOr<SimClient*> connected = absl::InternalError("not connected");
+  uint64_t session = 0;
   Do("connect", peer.tenant_directory, [&](Turn& turn) {
     std::unique_ptr<SessionGate> gate;
     if (peer.origin != Origin::kAdmin) {
@@ -202,37 +210,61 @@ absl::StatusOr<SimClient*> SimWorld::Open(const PeerIdentity& peer) {
       gate = std::make_unique<SessionGate>(client->cells, now_);
     }
     const absl::StatusOr<Welcome> welcome =
-        machine_.OpenSession(peer, client->token, std::move(gate), turn);
+        machine_->OpenSession(peer, client->token, std::move(gate), turn);
     if (!welcome.ok()) {
       connected = welcome.status();
       return;
     }
-    client->session = welcome->session;
+    client->session = session = welcome->session;
     client->tenant = welcome->tenant;
     client->welcome = *welcome;
     connected = client.get();
     clients_.emplace(welcome->session, std::move(client));
-    machine_.OnStream(welcome->session, turn);
+    machine_->OnStream(welcome->session, turn);
   });
+  // The broker that it greeted died of it, and had not written it down.
+  if (connected.ok() && Find(session) == nullptr)
+    return absl::UnavailableError("the broker died");
   return connected;
 }
 
 void SimWorld::Close(SimClient* client, const std::string& why) {
   const uint64_t session = client->session;
+  // Whoever is the broker by then finds its process dead.
+  const auto gone = clients_.extract(session);
   for (const auto& [id, lease] : client->leases) {
     if (lease.mapped) HoldSlabs(lease, false);
   }
   Do("close", absl::StrCat(session),
-     [&](Turn& turn) { machine_.CloseSession(session, why, turn); });
-  clients_.erase(session);
+     [&](Turn& turn) { machine_->CloseSession(session, why, turn); });
 }
 
 void SimWorld::Send(SimClient* client, v1::ClientMessage message) {
   const uint64_t session = client->session;
-  if (message.has_acquire() || message.has_attach() || message.has_restore())
-    client->asked[message.request_id()] = message;
+  if (Waits(message)) client->asked[message.request_id()] = message;
   Do(KindOf(message), absl::StrCat("session ", session, ": ", TextOf(message)),
-     [&](Turn& turn) { machine_.HandleMessage(session, message, turn); });
+     [&](Turn& turn) { machine_->HandleMessage(session, message, turn); });
+  if (last_fate_ == Fate::kLives || last_fate_ == Fate::kDiesOnceItIsCarriedOut)
+    return;
+  // It was not answered. Those that can wait were asked again with the stream.
+  if (Find(session) == nullptr || Waits(message)) return;
+  restarting_ = true;
+  Do("said again", TextOf(message),
+     [&](Turn& turn) { machine_->HandleMessage(session, message, turn); });
+  restarting_ = false;
+}
+
+void SimWorld::End(Turn* turn, Fate fate) {
+  const RecordChanges records = turn->TakeRecords();
+  if (fate != Fate::kDiesBeforeItIsRecorded) book_.Apply(records);
+  std::vector<Effect> effects = turn->TakeEffects();
+  if (fate == Fate::kLives || fate == Fate::kDiesOnceItIsCarriedOut) {
+    Deliver(std::move(effects));
+  } else {
+    AnswerOperators(std::move(effects));
+  }
+  last_fate_ = fate;
+  if (fate != Fate::kLives) Restart();
 }
 
 std::vector<uint64_t>& SimWorld::Bytes(const SimSlab& slab) {
@@ -331,6 +363,7 @@ void SimWorld::Put(const SendSlabs& send) {
   client->frames.push_back(send.packet);
   std::vector<SimSlab>& slabs =
       client->packets[{send.packet.request_id(), send.packet.move()}];
+  if (send.packet.first_slab() == 0) slabs.clear();  // sent again
   for (size_t i = 0; i < send.slabs.size(); ++i) {
     const SharedHandle handle = keeper_.Get(send.slabs[i]);
     Expect(handle != nullptr, "a slab was sent that is not kept");

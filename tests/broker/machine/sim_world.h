@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "broker/core/device_tasks.h"
 #include "broker/core/in_process_keeper.h"
 #include "broker/machine/machine.h"
+#include "tests/broker/machine/record_book.h"
 #include "tests/broker/machine/sim_allocator.h"
 #include "tests/broker/machine/sim_client.h"
 
@@ -39,8 +41,8 @@ class SimWorld {
            uint64_t host_pool_bytes, uint64_t others_bytes = 0,
            device::DeviceKind kind = device::DeviceKind::kVmm);
 
-  Machine& machine() { return machine_; }
-  [[nodiscard]] const State& state() const { return machine_.state(); }
+  Machine& machine() { return *machine_; }
+  [[nodiscard]] const State& state() const { return machine_->state(); }
   // Empty, or what was found to be wrong first.
   [[nodiscard]] const std::string& problem() const { return problem_; }
   void Expect(bool holds, const std::string& what) {
@@ -49,6 +51,16 @@ class SimWorld {
   // Each turn is checked unless this says otherwise, one of so many:
   // with many sessions a check costs far more than a turn.
   void CheckEvery(uint64_t turns) { check_every_ = turns; }
+
+  // How the broker's process fares in a turn.
+  enum class Fate {
+    kLives,
+    kDiesBeforeItIsRecorded,
+    kDiesOnceItIsRecorded,  // and nothing of it was begun
+    kDiesOnceItIsCarriedOut,
+  };
+  // Asked in each turn. When it dies another one takes over at once.
+  void SetFate(std::function<Fate()> fate) { fate_ = std::move(fate); }
 
   // One turn: `work` is given the Turn, then the turn is settled, its effects
   // reach their queues, and everything is checked. `kind` says which event it
@@ -61,9 +73,9 @@ class SimWorld {
     Turn turn(now_, absl::FromUnixNanos(now_.ns));
     turn.LimitSteps(kMostEffects);
     work(turn);
-    machine_.Settle(turn);
+    machine_->Settle(turn);
     Expect(!turn.exhausted(), "a turn goes round in circles");
-    Deliver(turn.TakeEffects());
+    End(&turn, restarting_ || fate_ == nullptr ? Fate::kLives : fate_());
     Check();
   }
   template <typename Work>
@@ -109,7 +121,9 @@ class SimWorld {
     return last_lines_;
   }
   std::map<std::string, uint64_t> events_of_kind;
-  uint64_t replies = 0;     // operators' calls that were answered
+  uint64_t replies = 0;  // operators' calls that were answered
+  uint64_t restarts = 0;
+  uint64_t adopted = 0;     // leases
   uint64_t copies_out = 0;  // slabs whose copying was asked for
   uint64_t copies_in = 0;
   std::vector<v1::Event> events;
@@ -122,6 +136,18 @@ class SimWorld {
     std::unique_ptr<DeviceTasks> tasks;
     std::deque<DeviceJob> jobs;
   };
+
+  // What is recorded, and done, of a turn.
+  void End(Turn* turn, Fate fate);
+  void CheckRecords();
+  // sim_restart.cc.
+  void Restart();
+  void AnswerOperators(std::vector<Effect> effects);
+  [[nodiscard]] std::map<SlabId, Slab> DestroyWhatNobodyNamed(
+      const Records& records);
+  void SetUpAgain(const State& before);
+  void Adopt(const Records& records, const std::map<SlabId, Slab>& slabs);
+  void ReopenStreams();
 
   void Deliver(std::vector<Effect> effects);
   void Put(const Say& say);
@@ -144,7 +170,13 @@ class SimWorld {
   std::atomic<SlabId> slab_ids_{1};
   std::map<quota::PoolId, SimDevice> devices_;
   quota::Instant now_{1'000'000'000};
-  Machine machine_;
+  std::unique_ptr<Machine> machine_;
+  RecordBook book_;
+  std::function<Fate()> fate_;
+  bool restarting_ = false;
+  bool setting_up_ = false;
+  Fate last_fate_ = Fate::kLives;
+  std::map<SlabId, std::pair<quota::PoolId, Slab>> made_;
   std::map<uint64_t, std::unique_ptr<SimClient>> clients_;
   std::deque<CopySlab> copies_;
   std::set<uint64_t> cancelled_;  // copy groups
@@ -156,6 +188,7 @@ class SimWorld {
   std::vector<std::pair<uint64_t, v1::ClientMessage>> refused_;
   pid_t last_pid_ = 100;
   uint64_t last_token_ = 0;
+  uint64_t host_pool_bytes_ = 0;
   std::string problem_;
   uint64_t check_every_ = 1;
   uint64_t turns_ = 0;
