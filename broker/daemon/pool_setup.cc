@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/daemon/file_state.h"
+#include "broker/log/logging.h"
 #include "device/devices.h"
 #include "proto/amount_text.h"
 
@@ -140,6 +141,10 @@ ImportedSlabs ImportedBy(const std::vector<PreparedPool>& pools) {
   for (const PreparedPool& pool : pools) {
     for (const auto& [id, slab] : pool.options.worker->imported())
       all.emplace(id, slab);
+    for (const auto& [id, why] : pool.options.worker->import_errors()) {
+      LogEvent(LogLevel::kWarning, "slab_not_imported",
+               {{"slab", id}, {"message", why.message()}});
+    }
   }
   return all;
 }

@@ -192,7 +192,7 @@ TEST(RecordJournal, AFullJournalLeavesRecordsOutUntilThereIsRoom) {
   EXPECT_EQ(journal->left_out(), 1U);
   EXPECT_THAT(ReadAll(*journal).records.leases, SizeIs(3));
   // One that grows out of its slot is not kept as it was before.
-  journal->Commit(Turn({lease(1, 60)}));
+  journal->Commit(Turn({lease(1, 40)}));
   EXPECT_EQ(journal->left_out(), 2U);
   journal->Commit(Turn({}, {2}));
   journal->Commit(Generation(5));
@@ -202,7 +202,7 @@ TEST(RecordJournal, AFullJournalLeavesRecordsOutUntilThereIsRoom) {
   EXPECT_EQ(journal->left_out(), 0U);
   const FoundRecords found = ReadAll(*journal);
   EXPECT_THAT(found.set_aside, IsEmpty());
-  EXPECT_THAT(found.records.leases, ::testing::ElementsAre(lease(1, 60)));
+  EXPECT_THAT(found.records.leases, ::testing::ElementsAre(lease(1, 40)));
   EXPECT_EQ(found.records.head.generation, 6U);
 }
 
@@ -459,8 +459,9 @@ TEST(RecordJournal, DamageIsSaidAndNeverTakenForARecord) {
       EXPECT_THAT(was.leases, Contains(lease));
     for (const SessionRecord& session : found->records.sessions)
       EXPECT_THAT(was.sessions, Contains(session));
-    if (found->records.leases.size() < was.leases.size())
+    if (found->records.leases.size() < was.leases.size()) {
       EXPECT_THAT(found->set_aside, ::testing::Not(IsEmpty()));
+    }
   }
   EXPECT_GT(damaged, 20U);
 }
