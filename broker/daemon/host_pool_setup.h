@@ -16,8 +16,8 @@ namespace gmb::broker {
 
 // What the host pool is to be made of.
 struct HostMemory {
-  base::UniqueFd kept;  // the last broker's; invalid: new memory
-  uint64_t bytes = 0;   // 0: there is to be none
+  base::UniqueFd kept = {};  // the last broker's; invalid: new memory
+  uint64_t bytes = 0;        // 0: there is to be none
 };
 
 // The host pool; null when there is to be none. Page-locked for the GPUs among

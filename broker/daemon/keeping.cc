@@ -93,7 +93,9 @@ KeptSlabs Keeping::SlabsByDevice() const {
 }
 
 absl::StatusOr<HostMemory> Keeping::HostMemoryFor(uint64_t bytes) const {
-  if (left_.host == nullptr) return HostMemory{.bytes = bytes};
+  HostMemory anew;
+  anew.bytes = bytes;
+  if (left_.host == nullptr) return anew;
   struct stat info {};
   if (::fstat(left_.host->get(), &info) != 0)
     return absl::ErrnoToStatus(errno, "cannot look at the kept host pool");
@@ -102,7 +104,7 @@ absl::StatusOr<HostMemory> Keeping::HostMemoryFor(uint64_t bytes) const {
     const bool used =
         std::any_of(left_.records.leases.begin(), left_.records.leases.end(),
                     [](const LeaseRecord& lease) { return lease.has_room; });
-    if (!used) return HostMemory{.bytes = bytes};
+    if (!used) return anew;
     LogEvent(LogLevel::kWarning, "host_pool_kept",
              {{"bytes", size},
               {"message",
@@ -154,9 +156,10 @@ void Keeping::Remove(const std::string& key) {
 }
 
 Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
-  Adoption adoption{.head = left_.records.head,
-                    .pools = std::move(left_.records.pools),
-                    .leases = std::move(left_.records.leases)};
+  Adoption adoption;
+  adoption.head = left_.records.head;
+  adoption.pools = std::move(left_.records.pools);
+  adoption.leases = std::move(left_.records.leases);
   for (SessionRecord& record : left_.records.sessions) {
     const auto kept = left_.sessions.find(record.id);
     if (kept == left_.sessions.end()) {
@@ -219,7 +222,7 @@ void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
               {"took_seconds", deps_.clock->WallTime() - greeted_}});
   }
   peers_.clear();
-  left_ = {.last_journal = left_.last_journal};
+  left_ = {};
 }
 
 void Keeping::KeepSession(uint64_t session, int socket, const SharedFd& pidfd,
