@@ -134,7 +134,7 @@ void MachineStage::AddPool(const std::string& uuid, uint64_t bytes) {
   pool.slabs.max_ready_slabs = 0;
   baselines_[quota::PoolId{baselines_.size() + 1}] = pool.baseline_bytes;
   Event("add pool", [&](broker::Turn& turn) {
-    Require(machine_.AddPool(pool, turn).status());
+    Require(machine_.operators().AddPool(pool, turn).status());
   });
 }
 

@@ -92,15 +92,15 @@ absl::Status Core::AddPool(PoolOptions options) {
   quota::PoolId pool;
   {
     Entered in(this);
-    const absl::StatusOr<quota::PoolId> added =
-        machine_.AddPool({.info = worker->info(),
-                          .baseline_bytes = worker->baseline_bytes(),
-                          .has_copier = options.copier != nullptr,
-                          .target_bytes = options.target_bytes,
-                          .wanted = options.wanted,
-                          .share_of_bytes = options.share_of_bytes,
-                          .slabs = options.slabs},
-                         in.turn());
+    const absl::StatusOr<quota::PoolId> added = machine_.operators().AddPool(
+        {.info = worker->info(),
+         .baseline_bytes = worker->baseline_bytes(),
+         .has_copier = options.copier != nullptr,
+         .target_bytes = options.target_bytes,
+         .wanted = options.wanted,
+         .share_of_bytes = options.share_of_bytes,
+         .slabs = options.slabs},
+        in.turn());
     if (!added.ok()) return added.status();
     pool = *added;
     couriers_.AddDevice(pool,

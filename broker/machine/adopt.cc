@@ -16,29 +16,6 @@
 namespace gmb::broker {
 namespace {
 
-// Sessions that end, because a lease of theirs is lost; and why.
-class Lost {
- public:
-  void Add(const LeaseRecord& record, const absl::Status& why) {
-    const std::string text = absl::StrCat(
-        "a lease of it could not be taken over from the last broker: lease=",
-        record.id, ": ", why.message());
-    if (record.mappings.empty()) without_session_.push_back(text);
-    for (const MappingRecord& mapping : record.mappings)
-      sessions_.emplace(mapping.session, text);
-  }
-  [[nodiscard]] const std::map<uint64_t, std::string>& sessions() const {
-    return sessions_;
-  }
-  [[nodiscard]] const std::vector<std::string>& without_session() const {
-    return without_session_;
-  }
-
- private:
-  std::map<uint64_t, std::string> sessions_;
-  std::vector<std::string> without_session_;
-};
-
 quota::AdoptedLease ChargeOf(const State& state, const LeaseRecord& record) {
   const Pool& pool = *state.FindPool(record.device);
   const bool evicted = record.place == LeaseRecord::Place::kHost;
@@ -55,100 +32,168 @@ quota::AdoptedLease ChargeOf(const State& state, const LeaseRecord& record) {
                 .evicted = evicted}};
 }
 
-std::vector<Slab> SlabsOf(const LeaseRecord& record, const Adoption& adoption) {
-  std::vector<Slab> slabs;
-  for (const SlabRecord& slab : record.slabs)
-    slabs.push_back(adoption.slabs.at(slab.id));
-  return slabs;
-}
+// Puts what another broker has left into the state, each part by its owner.
+class Successor {
+ public:
+  struct Desks {
+    QuotaDesk& quota;
+    SessionDesk& sessions;
+    Gates& gates;
+    PoolKeeper& pools;
+    HostDesk& host;
+    LeaseMover& mover;
+    LeaseDesk& leases;
+    Sharing& sharing;
+  };
+  Successor(State& state, const Desks& desks, const Adoption& adoption,
+            Turn& turn)
+      : state_(state), desks_(desks), adoption_(adoption), turn_(turn) {}
+
+  void TakeOver() {
+    HeadRecord head = adoption_.head;
+    ++head.generation;
+    // All of it is written down anew, or as ended.
+    Recorder recorder(state_);
+    recorder.SetHead(head);
+    for (const AdoptedSession& session : adoption_.sessions)
+      recorder.TouchSession(session.record.id);
+    for (const LeaseRecord& lease : adoption_.leases)
+      recorder.Touch(quota::LeaseId{lease.id});
+    desks_.sessions.SkipIdsTo(head.session_ids_until);
+    desks_.quota.Adopt({}, head.lease_ids_until, turn_);
+    for (const PoolRecord& record : adoption_.pools) TakePool(record);
+    for (const AdoptedSession& session : adoption_.sessions) {
+      const absl::Status taken = TakeSession(session, head);
+      if (!taken.ok())
+        refused_.push_back({session.record.id, std::string(taken.message())});
+    }
+    TakeLeases(head);
+  }
+  // Sessions that were refused, and leases that were kept without one.
+  [[nodiscard]] std::vector<NotAdopted> TakeRefused() {
+    return std::exchange(refused_, {});
+  }
+  // Sessions that are there, and have lost a lease; and why.
+  [[nodiscard]] const std::map<uint64_t, std::string>& lost() const {
+    return lost_;
+  }
+
+ private:
+  void TakePool(const PoolRecord& record) {
+    Pool* pool =
+        record.device.empty() ? nullptr : state_.FindPool(record.device);
+    if (pool != nullptr && record.draining)
+      desks_.pools.SetDraining(pool, true, turn_);
+  }
+
+  absl::Status TakeSession(const AdoptedSession& adopted,
+                           const HeadRecord& head) {
+    const SessionRecord& record = adopted.record;
+    const Tenant* tenant = state_.tenants->Find(record.tenant);
+    if (tenant == nullptr) {
+      return absl::NotFoundError(
+          absl::StrCat("its tenant is no more: tenant=", record.tenant));
+    }
+    if (adopted.gate == nullptr)
+      return absl::DataLossError("the page of its gate was not kept");
+    Session* session =
+        desks_.sessions.Adopt(adopted, tenant->id, head.generation,
+                              state_.engine->last_lease(), turn_);
+    if (session == nullptr)
+      return absl::DataLossError("its id, or its token, is another session's");
+    desks_.gates.Adopt(session, record);
+    return absl::OkStatus();
+  }
+
+  // The books first, all at once; then the leases; then what was under way,
+  // which may concern several.
+  void TakeLeases(const HeadRecord& head) {
+    std::vector<LeaseRecord> taken;
+    std::vector<quota::AdoptedLease> charges;
+    for (LeaseRecord record : adoption_.leases) {
+      if (!KeepWhatLives(state_, &record)) continue;  // its session has ended
+      if (const absl::Status sound = CheckLease(record); !sound.ok()) {
+        Lose(record, sound);
+        continue;
+      }
+      charges.push_back(ChargeOf(state_, record));
+      taken.push_back(std::move(record));
+    }
+    desks_.quota.Adopt(charges, head.lease_ids_until, turn_);
+    for (const LeaseRecord& record : taken) TakeLease(record);
+    for (const LeaseRecord& record : taken) {
+      desks_.mover.GoOnWith(&state_.LeaseAt(quota::LeaseId{record.id}),
+                            record.place, turn_);
+    }
+  }
+
+  absl::Status CheckLease(const LeaseRecord& record) {
+    const absl::Status sound =
+        CheckRecord(state_, record, adoption_, &slabs_taken_);
+    if (!sound.ok()) return sound;
+    if (desks_.host.Adopt(state_.tenants->Find(record.tenant)->id, record))
+      return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        "the host pool has no room for it: is it smaller than it was?");
+  }
+
+  void TakeLease(const LeaseRecord& record) {
+    std::vector<Slab> slabs;
+    for (const SlabRecord& slab : record.slabs)
+      slabs.push_back(adoption_.slabs.at(slab.id));
+    Lease* lease = desks_.leases.Adopt(
+        record, state_.tenants->Find(record.tenant)->id,
+        desks_.quota.NextRequest(), std::move(slabs), turn_);
+    desks_.pools.Adopt(*lease);
+    for (const MappingRecord& mapping : record.mappings) {
+      desks_.mover.AddUser(lease, {.session = mapping.session,
+                                   .request = mapping.request,
+                                   .mapped = mapping.mapped,
+                                   .unmapped = mapping.unmapped,
+                                   .asked = mapping.asked});
+      SessionDesk::ExpectAgain(&state_.SessionAt(mapping.session),
+                               mapping.request, lease->id);
+    }
+    desks_.sharing.Adopt(lease);
+  }
+
+  void Lose(const LeaseRecord& record, const absl::Status& why) {
+    const std::string text = absl::StrCat(
+        "a lease could not be taken over from the broker before: lease=",
+        record.id, ": ", why.message());
+    if (record.mappings.empty()) refused_.push_back({0, text});
+    for (const MappingRecord& mapping : record.mappings)
+      lost_.emplace(mapping.session, text);
+  }
+
+  State& state_;
+  const Desks desks_;
+  const Adoption& adoption_;
+  Turn& turn_;
+  std::set<SlabId> slabs_taken_;
+  std::vector<NotAdopted> refused_;
+  std::map<uint64_t, std::string> lost_;
+};
 
 }  // namespace
 
-absl::Status Machine::AdoptSession(const AdoptedSession& adopted,
-                                   const HeadRecord& head, Turn& turn) {
-  const SessionRecord& record = adopted.record;
-  const Tenant* tenant = state_.tenants->Find(record.tenant);
-  if (tenant == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("its tenant is no more: tenant=", record.tenant));
-  }
-  if (adopted.gate == nullptr)
-    return absl::DataLossError("the page of its gate was not kept");
-  Session* session = sessions_.Adopt(adopted, tenant->id, head.generation,
-                                     state_.engine->last_lease(), turn);
-  if (session == nullptr)
-    return absl::DataLossError("its id, or its token, is another session's");
-  gates_.Adopt(session, record);
-  return absl::OkStatus();
-}
-
-void Machine::AdoptLease(const LeaseRecord& record, std::vector<Slab> slabs,
-                         Turn& turn) {
-  Lease* lease = leases_.Adopt(record, state_.tenants->Find(record.tenant)->id,
-                               quota_.NextRequest(), std::move(slabs), turn);
-  pools_.Adopt(*lease);
-  mover_.Adopt(lease, turn);
-  sharing_.Adopt(lease, turn);
-  for (const MappingRecord& mapping : record.mappings) {
-    SessionDesk::ExpectAgain(&state_.SessionAt(mapping.session),
-                             mapping.request, lease->id);
-  }
-}
-
 std::vector<NotAdopted> Machine::Adopt(const Adoption& adoption, Turn& turn) {
-  HeadRecord head = adoption.head;
-  ++head.generation;
-  Recorder(state_).SetHead(head);
-  sessions_.SkipIdsTo(head.session_ids_until);
-  quota_.Adopt({}, head.lease_ids_until, turn);
-  std::vector<NotAdopted> not_adopted;
-  for (const PoolRecord& record : adoption.pools) {
-    Pool* pool = state_.FindPool(record.device);
-    if (pool != nullptr && !record.device.empty() && record.draining)
-      pools_.SetDraining(pool, true, turn);
-  }
-  for (const AdoptedSession& session : adoption.sessions) {
-    const absl::Status done = AdoptSession(session, head, turn);
-    if (!done.ok())
-      not_adopted.push_back({session.record.id, std::string(done.message())});
-  }
-  // All of it is written down anew, or as ended.
-  Recorder recorder(state_);
-  for (const AdoptedSession& session : adoption.sessions)
-    recorder.TouchSession(session.record.id);
-  for (const LeaseRecord& lease : adoption.leases)
-    recorder.Touch(quota::LeaseId{lease.id});
-  Lost lost;
-  std::vector<LeaseRecord> taken;
-  std::vector<quota::AdoptedLease> charges;
-  std::set<SlabId> slabs_taken;
-  for (LeaseRecord record : adoption.leases) {
-    if (!KeepWhatLives(state_, &record)) continue;  // its session has ended
-    absl::Status sound = CheckRecord(state_, record, adoption, &slabs_taken);
-    if (sound.ok() &&
-        !host_.Adopt(state_.tenants->Find(record.tenant)->id, record)) {
-      sound = absl::ResourceExhaustedError(
-          "the host pool has no room for it: is it smaller than it was?");
-    }
-    if (!sound.ok()) {
-      lost.Add(record, sound);
-      continue;
-    }
-    charges.push_back(ChargeOf(state_, record));
-    taken.push_back(std::move(record));
-  }
-  quota_.Adopt(charges, head.lease_ids_until, turn);
-  for (const LeaseRecord& record : taken)
-    AdoptLease(record, SlabsOf(record, adoption), turn);
-  for (const LeaseRecord& record : taken)
-    mover_.GoOnWith(&state_.LeaseAt(quota::LeaseId{record.id}), record.place,
-                    turn);
-  for (const auto& [session, why] : lost.sessions()) {
+  Successor successor(state_,
+                      {.quota = quota_,
+                       .sessions = sessions_,
+                       .gates = gates_,
+                       .pools = pools_,
+                       .host = host_,
+                       .mover = mover_,
+                       .leases = leases_,
+                       .sharing = sharing_},
+                      adoption, turn);
+  successor.TakeOver();
+  std::vector<NotAdopted> not_adopted = successor.TakeRefused();
+  for (const auto& [session, why] : successor.lost()) {
     CloseSession(session, why, turn);
     not_adopted.push_back({session, why});
   }
-  for (const std::string& why : lost.without_session())
-    not_adopted.push_back({0, why});
   return not_adopted;
 }
 

@@ -102,7 +102,7 @@ absl::Status Sharing::AttachNow(Session* session, uint64_t client_id,
     }
     host_.GiveUpRoom(lease);
   }
-  mover_.AddUser(lease, session, client_id);
+  mover_.AddUser(lease, {.session = session->id, .request = client_id});
   sessions_.SendSlabs(session, *lease, client_id, /*move=*/0, turn);
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);

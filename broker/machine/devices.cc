@@ -125,11 +125,9 @@ void PoolKeeper::GiveBack(Lease* lease, quota::Nanoseconds reuse_for,
   Pool* pool = &state_.PoolAt(lease->request.pool);
   SlabPool& slabs = pool->slabs.Edit({});
   const std::vector<Slab> given = std::exchange(lease->held.Edit({}).slabs, {});
-  if (!pool->device->lost && slabs.MayKeep(given.size())) {
-    slabs.Return(lease->tenant, given, turn.now() + reuse_for);
-  } else {
-    Give(pool, DestroyJob{slabs.Condemn(lease->tenant, given)}, turn);
-  }
+  const bool kept = !pool->device->lost &&
+                    slabs.Return(lease->tenant, given, turn.now() + reuse_for);
+  if (!kept) Give(pool, DestroyJob{slabs.Condemn(lease->tenant, given)}, turn);
 }
 
 void PoolKeeper::GiveUp(Lease* lease, const std::vector<uint64_t>& not_created,

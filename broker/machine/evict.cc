@@ -25,15 +25,9 @@ bool MayKill(const Lease& lease, const Session& session) {
 
 }  // namespace
 
-void LeaseMover::Begin(Lease* lease, Session* session, Turn& turn) {
-  lease->move.Edit({}).resident_since = turn.now();
-  AddUser(lease, session, lease->request.client_id);
-}
-
-void LeaseMover::AddUser(Lease* lease, Session* session, uint64_t request) {
-  lease->move.Edit({}).mappings.push_back(
-      {.session = session->id, .request = request});
-  session->leases.Edit({}).insert(lease->id);
+void LeaseMover::AddUser(Lease* lease, const Mapping& mapping) {
+  lease->move.Edit({}).mappings.push_back(mapping);
+  state_.SessionAt(mapping.session).leases.Edit({}).insert(lease->id);
   index_.Touch(lease);
 }
 

@@ -28,24 +28,29 @@ absl::Status WhyGivenUp(const State& state, const Lease& lease) {
 
 void LeaseDesk::Make(const quota::Granted& granted,
                      const PendingAcquire& request, Turn& turn) {
+  LeaseMove move;
+  move.resident_since = turn.now();
   Lease* lease =
       state_.leases.Edit({})
-          .emplace(granted.lease, Placed<Lease>(std::make_unique<Lease>(
-                                      Lease{.id = granted.lease,
-                                            .request = request,
-                                            .tenant = granted.tenant,
-                                            .bytes = granted.bytes,
-                                            .held = {},
-                                            .life = {},
-                                            .copy = {},
-                                            .move = {},
-                                            .sharing = {},
-                                            .awaits_pause = {},
-                                            .asked_back = {},
-                                            .reclaim = {}})))
+          .emplace(
+              granted.lease,
+              Placed<Lease>(std::make_unique<Lease>(Lease{
+                  .id = granted.lease,
+                  .request = request,
+                  .tenant = granted.tenant,
+                  .bytes = granted.bytes,
+                  .held = {},
+                  .life = {},
+                  .copy = {},
+                  .move = Owned<LeaseMove, LeaseMover>(std::in_place, move),
+                  .sharing = {},
+                  .awaits_pause = {},
+                  .asked_back = {},
+                  .reclaim = {}})))
           .first->second.get();
   lease->life.Edit({}).since = turn.wall();
-  mover_.Begin(lease, &state_.SessionAt(request.session), turn);
+  mover_.AddUser(lease,
+                 {.session = request.session, .request = request.client_id});
   if (pools_.Take(lease, turn)) Announce(lease, turn);
   // The gate was turned on while it waited, or there is room by now.
   if (!request.soft) host_.Soften(*lease, turn);
@@ -69,13 +74,9 @@ Lease* LeaseDesk::Adopt(const LeaseRecord& record, quota::TenantId tenant,
                        ? Residence::kEvicted
                        : Residence::kResident;
   move.torn = record.torn;
+  move.resident_since = turn.now();
   for (const MappingRecord& mapping : record.mappings) {
     if (mapping.session == record.session) asked.client_id = mapping.request;
-    move.mappings.push_back({.session = mapping.session,
-                             .request = mapping.request,
-                             .mapped = mapping.mapped,
-                             .unmapped = mapping.unmapped,
-                             .asked = mapping.asked});
   }
   LeaseSlabs held;
   held.slabs = std::move(slabs);

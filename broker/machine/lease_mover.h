@@ -42,12 +42,9 @@ class LeaseMover {
         debts_(below.debts) {}
 
   // --- Who has it.
-  // A lease that has just been granted.
-  void Begin(Lease* lease, Session* session, Turn& turn);
-  void AddUser(Lease* lease, Session* session, uint64_t request);
-  // A lease of another broker: whose it is; then, once all are there, what was
+  void AddUser(Lease* lease, const Mapping& mapping);
+  // A lease of another broker, once all of these have their users: what was
   // under way goes on.
-  void Adopt(Lease* lease, Turn& turn);
   void GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn);
   // It has all of the slabs that it was sent with its Grant.
   void MarkMapped(Lease* lease, const Session& session);

@@ -9,11 +9,6 @@
 
 namespace gmb::broker {
 
-absl::StatusOr<quota::PoolId> Machine::AddPool(const NewPool& options,
-                                               Turn& turn) {
-  return pools_.AddPool(options, turn);
-}
-
 absl::StatusOr<Welcome> Machine::OpenSession(
     const PeerIdentity& peer, const std::string& token,
     std::unique_ptr<SessionGate>&& gate, Turn& turn) {

@@ -56,10 +56,6 @@ class Machine {
   [[nodiscard]] OperatorDesk& operators() { return operators_; }
   [[nodiscard]] const OperatorDesk& operators() const { return operators_; }
 
-  // Before the servers start.
-  [[nodiscard]] absl::StatusOr<quota::PoolId> AddPool(const NewPool& options,
-                                                      Turn& turn);
-
   // What another broker has left, once pools and tenants are there. Sessions
   // that cannot be adopted have ended.
   [[nodiscard]] std::vector<NotAdopted> Adopt(const Adoption& adoption,
@@ -92,11 +88,6 @@ class Machine {
 
  private:
   friend class MachineProbe;  // tests
-
-  [[nodiscard]] absl::Status AdoptSession(const AdoptedSession& adopted,
-                                          const HeadRecord& head, Turn& turn);
-  void AdoptLease(const LeaseRecord& record, std::vector<Slab> slabs,
-                  Turn& turn);
 
   bool HandleNotice(Session* session, const v1::ClientMessage& message,
                     Turn& turn);

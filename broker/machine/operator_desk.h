@@ -83,6 +83,11 @@ class OperatorDesk {
                                                    Turn& turn);
 
   // --- Pools.
+  // Before the servers start.
+  [[nodiscard]] absl::StatusOr<quota::PoolId> AddPool(const NewPool& options,
+                                                      Turn& turn) {
+    return pools_.AddPool(options, turn);
+  }
   [[nodiscard]] absl::StatusOr<std::string> ResolveDevice(
       absl::string_view device) const;
   [[nodiscard]] absl::Status CheckResize(const std::string& device,

@@ -17,21 +17,19 @@ void Sharing::TakeName(quota::TenantId tenant, const PendingAcquire& request) {
   state_.shared_names.Edit({}).Take(tenant, request);
 }
 
-bool Sharing::Adopt(Lease* lease, Turn& /*turn*/) {
+void Sharing::Adopt(Lease* lease) {
   if (lease->sharing->shared)
     state_.shared_leases.Edit({}).emplace(lease->tenant, lease->id);
-  if (lease->request.share_as.empty() || lease->sharing->dropped) return true;
-  if (state_.shared_names->Find(lease->tenant, lease->request.share_as) !=
-      nullptr) {
+  const std::string& name = lease->request.share_as;
+  if (name.empty() || lease->sharing->dropped) return;
+  if (state_.shared_names->Find(lease->tenant, name) != nullptr) {
     lease->sharing.Edit({}).dropped = true;
-    return false;
+    return;
   }
   TakeName(lease->tenant, lease->request);
-  if (lease->sharing->shared) {
-    state_.shared_names.Edit({}).SetLease(
-        *state_.shared_names->Of(lease->tenant, lease->request), lease->id);
-  }
-  return true;
+  if (!lease->sharing->shared) return;
+  state_.shared_names.Edit({}).SetLease(
+      *state_.shared_names->Of(lease->tenant, lease->request), lease->id);
 }
 
 void Sharing::KeepName(quota::TenantId tenant, const PendingAcquire& request,

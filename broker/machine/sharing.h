@@ -46,8 +46,8 @@ class Sharing {
         leases_(below.leases),
         recalls_(below.recalls) {}
 
-  // A lease of another broker. False: another has its name.
-  bool Adopt(Lease* lease, Turn& turn);
+  // A lease of another broker. If another has its name by now it has none.
+  void Adopt(Lease* lease);
 
   // --- Names.
   // Of an Acquire; the name is free.

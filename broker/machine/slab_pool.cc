@@ -101,13 +101,16 @@ std::optional<Condemned> SlabPool::GiveUpReady() {
   return condemned;
 }
 
-void SlabPool::Return(quota::TenantId tenant, const std::vector<Slab>& slabs,
+bool SlabPool::Return(quota::TenantId tenant, const std::vector<Slab>& slabs,
                       quota::Instant expires) {
+  if (returned_.size() + slabs.size() > options_.max_returned_slabs)
+    return false;
   for (const Slab& slab : slabs) {
     granted_ -= slab.bytes;
     --granted_slabs_;
     returned_.Keep({slab, tenant, expires});
   }
+  return true;
 }
 
 std::vector<Condemned> SlabPool::Condemn(quota::TenantId tenant,

@@ -92,12 +92,9 @@ class SlabPool {
   void CreateFailed(uint64_t bytes);
   // A ready slab to give up so that a create may be tried again; nullopt: none.
   [[nodiscard]] std::optional<Condemned> GiveUpReady();
-  // Whether so many slabs more may wait for their tenant.
-  [[nodiscard]] bool MayKeep(size_t slabs) const {
-    return returned_.size() + slabs <= options_.max_returned_slabs;
-  }
-  // A lease's slabs come back, to serve that tenant again until `expires`.
-  void Return(quota::TenantId tenant, const std::vector<Slab>& slabs,
+  // A lease's slabs come back, to serve that tenant again until `expires`. False:
+  // as many as may wait for their tenants do; they are to be condemned.
+  bool Return(quota::TenantId tenant, const std::vector<Slab>& slabs,
               quota::Instant expires);
   // A lease's slabs come back, to be destroyed at once.
   [[nodiscard]] std::vector<Condemned> Condemn(quota::TenantId tenant,

@@ -23,13 +23,6 @@ bool AllClosed(const State& state, const Lease& lease) {
 
 }  // namespace
 
-void LeaseMover::Adopt(Lease* lease, Turn& turn) {
-  lease->move.Edit({}).resident_since = turn.now();
-  for (const Mapping& mapping : lease->move->mappings)
-    state_.SessionAt(mapping.session).leases.Edit({}).insert(lease->id);
-  index_.Touch(lease);
-}
-
 void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
   LeaseMove& move = lease->move.Edit({});
   move.may_terminate =

@@ -16,6 +16,7 @@
 #include "device/hostpool/host_pool.h"
 #include "gtest/gtest.h"
 #include "tests/broker/core/fake_peer.h"
+#include "tests/broker/machine/record_book.h"
 #include "tests/device/faulty_allocator.h"
 #include "tests/device/faulty_copy_engine.h"
 
@@ -45,16 +46,38 @@ inline uint64_t SumOf(const v1::PoolStatus& p) {
          p.missing_bytes();
 }
 
-// A whole core over host memory, with its ticker and keeper.
+// What the core has promised, as of its last turn. Thread-safe.
+class KeptJournal final : public Journal {
+ public:
+  void Commit(const RecordChanges& changes) override {
+    base::MutexLock lock(&mu_);
+    book_.Apply(changes);
+  }
+  [[nodiscard]] Records All() const {
+    base::MutexLock lock(&mu_);
+    return book_.All();
+  }
+
+ private:
+  mutable base::Mutex mu_;
+  RecordBook book_ ABSL_GUARDED_BY(mu_);
+};
+
+// A whole core over host memory, with its ticker, keeper and journal.
 class CoreFixture : public testing::Test {
  protected:
   explicit CoreFixture(MachineOptions options = {},
                        uint64_t host_pool_bytes = 0)
       : host_pool(NewHostPool(host_pool_bytes)),
-        core(options, {&clock, &keeper, &events, host_pool.get()}) {
+        core(Recorded(options),
+             {&clock, &keeper, &events, host_pool.get(), &journal}) {
     core.SetWakeTicker([this] {
       if (ticker != nullptr) ticker->Wake();
     });
+  }
+  static MachineOptions Recorded(MachineOptions options) {
+    options.recorded = true;
+    return options;
   }
   ~CoreFixture() override {
     // A session's outbox and its FakePeer hold each other until it is closed.
@@ -161,6 +184,7 @@ class CoreFixture : public testing::Test {
   std::vector<uint64_t> sessions;
   AdvancedClock clock;
   InProcessKeeper keeper;
+  KeptJournal journal;
   EventBus events;
   std::atomic<SlabId> slab_ids{1};
   std::unique_ptr<Ticker> ticker;

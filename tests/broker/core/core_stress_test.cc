@@ -89,6 +89,8 @@ TEST_P(CoreStress, EverythingComesBackWhenAllHaveLeft) {
   EXPECT_EQ(core.TenantSessions(), 0u);
   EXPECT_EQ(core.Status().leases(), 0u);
   EXPECT_EQ(core.Status().handles(), 0u);
+  EXPECT_TRUE(journal.All().leases.empty());
+  EXPECT_TRUE(journal.All().sessions.empty());
   EXPECT_TRUE(AwaitPool([this](const v1::PoolStatus& p) {
     return p.granted_bytes() == 0 && p.returned_bytes() == 0 &&
            p.scrubbing_bytes() == 0 && p.unreturned_bytes() == 0 &&

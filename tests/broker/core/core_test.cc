@@ -49,6 +49,8 @@ TEST_F(CoreTest, AGrantIsAnnouncedAfterItsHandlesAndCountsAsGranted) {
   EXPECT_EQ(a->order, (std::vector<std::string>{"frame", "message"}));
   EXPECT_EQ(a->fds_sent, answer.grant().slabs());
   EXPECT_EQ(Pool().granted_bytes(), 22 * kMiB);
+  ASSERT_EQ(journal.All().leases.size(), 1u);
+  EXPECT_EQ(journal.All().leases[0].id, answer.grant().lease_id());
 }
 
 TEST_F(CoreTest, ThePartsOfThePoolAddUpToItsCapacity) {
@@ -127,6 +129,8 @@ TEST_F(CoreTest, AClosedSessionGivesItsLeasesBackToOthers) {
   core.CloseSession(a->session, "hang-up");
   EXPECT_TRUE(b->Answer(request).has_grant());
   EXPECT_TRUE(absl::IsUnavailable(a->closed));
+  ASSERT_EQ(journal.All().leases.size(), 1u);
+  EXPECT_EQ(journal.All().leases[0].session, b->session);
 }
 
 TEST_F(CoreTest, ARepeatedRequestIsAnsweredAlikeWithoutDoubleEffect) {

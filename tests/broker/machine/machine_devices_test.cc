@@ -49,7 +49,7 @@ class MachineDevicesTest : public MachineFixture {
     pool.slabs = SlabPool::DefaultOptions(64 * kGranule, kGranule);
     absl::Status status;
     world.Do("add pool", [&](Turn& turn) {
-      status = world.machine().AddPool(pool, turn).status();
+      status = world.machine().operators().AddPool(pool, turn).status();
     });
     return status;
   }

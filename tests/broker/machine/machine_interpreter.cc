@@ -360,6 +360,8 @@ class Run {
     const auto known = client->leases.find(id);
     if (known == client->leases.end()) return;  // released meanwhile
     SimLease& lease = known->second;
+    // It has followed the same order of a broker that has died.
+    if (out && !lease.mapped) refuses = false;
     v1::ClientMessage message;
     v1::Error error;
     error.set_code(13);

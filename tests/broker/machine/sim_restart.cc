@@ -87,7 +87,8 @@ void SimWorld::SetUpAgain(const State& before) {
                        .share_of_bytes = old->device->share_of_bytes,
                        .slabs = old->slabs->options()};
     Do("add pool again", [&](Turn& turn) {
-      Expect(machine_->AddPool(pool, turn).ok(), "the pool was not added");
+      Expect(machine_->operators().AddPool(pool, turn).ok(),
+             "the pool was not added");
     });
   }
   for (const auto& [id, tenant] : *before.tenants) {

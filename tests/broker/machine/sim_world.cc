@@ -60,7 +60,8 @@ SimWorld::SimWorld(const MachineOptions& options, uint64_t pools,
         .slabs = slabs};
     devices_.emplace(quota::PoolId{i}, std::move(device));
     Do("add pool", [&](Turn& turn) {
-      Expect(machine_->AddPool(pool, turn).ok(), "the pool was not added");
+      Expect(machine_->operators().AddPool(pool, turn).ok(),
+             "the pool was not added");
     });
   }
 }

@@ -191,10 +191,11 @@ TEST(SlabPool, OnlySoManyReturnedSlabsAreKept) {
                  .max_returned_slabs = 2});
   pool.SetCapacity(640 * kMiB);
   TakePlan plan = pool.Take(kA, 64 * kMiB);
-  EXPECT_TRUE(pool.MayKeep(2));
-  pool.Return(kA, {{1, 1, 64 * kMiB}}, {0});
-  EXPECT_TRUE(pool.MayKeep(1));
-  EXPECT_FALSE(pool.MayKeep(2));
+  TakePlan more = pool.Take(kA, 128 * kMiB);
+  EXPECT_TRUE(pool.Return(kA, {{1, 1, 64 * kMiB}}, {0}));
+  EXPECT_FALSE(pool.Return(kA, {{2, 2, 64 * kMiB}, {3, 3, 64 * kMiB}}, {0}));
+  EXPECT_EQ(pool.composition().returned_bytes, 64 * kMiB);
+  EXPECT_TRUE(pool.Return(kA, {{2, 2, 64 * kMiB}}, {0}));
 }
 
 TEST(SlabPool, AShortFloatIsRefilledFromAReadySlab) {

@@ -31,13 +31,14 @@ LargeMachine::LargeMachine(uint64_t pool_bytes) : machine_(Options(), 0) {
   SlabPool::Options slabs = SlabPool::DefaultOptions(pool_bytes, kGranule);
   slabs.max_returned_slabs = 0;
   Do([&](Turn& turn) {
-    pool_ = *machine_.AddPool({.info = device_->info(),
-                               .baseline_bytes = device_->baseline_bytes(),
-                               .has_copier = false,
-                               .target_bytes = pool_bytes,
-                               .share_of_bytes = pool_bytes,
-                               .slabs = slabs},
-                              turn);
+    pool_ = *machine_.operators().AddPool(
+        {.info = device_->info(),
+         .baseline_bytes = device_->baseline_bytes(),
+         .has_copier = false,
+         .target_bytes = pool_bytes,
+         .share_of_bytes = pool_bytes,
+         .slabs = slabs},
+        turn);
   });
 }
 
