@@ -99,8 +99,6 @@ class Keeping {
   [[nodiscard]] uint64_t left_out() const;
   // Nothing is to be kept any more.
   void Done();
-  // Nothing that ends from now on is removed from the keeper.
-  void Detach() { client_->Detach(); }
 
  private:
   Keeping(const Deps& deps, std::unique_ptr<KeeperClient> client)

@@ -140,12 +140,6 @@ absl::Status KeeperClient::Done() {
   return done;
 }
 
-void KeeperClient::Detach() {
-  base::MutexLock lock(&mu_);
-  lost_ = true;
-  link_.HangUp();
-}
-
 bool KeeperClient::lost() const {
   base::MutexLock lock(&mu_);
   return lost_ || link_.HasHungUp();

@@ -85,9 +85,6 @@ class KeeperClient {
   // that it does not have. Until it is OK, lost() stays true. Others' calls go
   // on meanwhile; one thread at a time.
   absl::Status Refill() ABSL_LOCKS_EXCLUDED(mu_);
-  // Nothing that is put or removed from now on reaches the keeper: what it has
-  // stays there for the next broker. Refill is not to be called any more.
-  void Detach() ABSL_LOCKS_EXCLUDED(mu_);
 
   [[nodiscard]] size_t entries() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of the keeper that is connected; another one has another.

@@ -25,7 +25,8 @@ class RestartFixture : public ComponentTest {
   void SetUp() override { StartKeeper(); }
   void TearDown() override {
     ComponentTest::TearDown();
-    if (keeper_ != nullptr) EXPECT_EQ(keeper_->SanitizerReport(), "");
+    if (keeper_ == nullptr) return;
+    EXPECT_EQ(keeper_->SanitizerReport(), "");
   }
 
   void StartKeeper() {

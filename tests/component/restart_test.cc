@@ -209,6 +209,8 @@ TEST_F(RestartTest, TwoBrokersAtOnceAreOne) {
   ASSERT_TRUE(lease.ok()) << lease.status();
   Fill(*lease, 8);
   // In other directories, so that the keeper alone is in its way.
+  const std::string tenants = Directory() + "/two.yaml";
+  std::ofstream(tenants) << "tenants: [{name: a}, {name: b}]\n";
   std::vector<std::string> argv = {GMBD_PROGRAM,
                                    "--socket-dir",
                                    Directory() + "/run2",
@@ -217,7 +219,9 @@ TEST_F(RestartTest, TwoBrokersAtOnceAreOne) {
                                    "--device",
                                    "host:96MiB",
                                    "--keeper",
-                                   KeeperSocket()};
+                                   KeeperSocket(),
+                                   "--config",
+                                   tenants};
   Program second(Directory(), "second", argv);
   EXPECT_EQ(second.AwaitExit(), 1);
   EXPECT_THAT(second.Err(), HasSubstr(absl::StrCat(broker().program().pid())));
