@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -80,6 +81,30 @@ bool Place(Kept* kept, LeftBehind* all, SharedFd* journal) {
   return true;
 }
 
+// Sessions without a connection have ended, or never could be kept; and with
+// them what nobody else has. Its slabs are not to be taken over by a device.
+void DropEnded(LeftBehind* left) {
+  std::vector<SessionRecord>& sessions = left->records.sessions;
+  const auto has_ended = [&](uint64_t session) {
+    return left->sessions.count(session) == 0;
+  };
+  for (const SessionRecord& session : sessions) {
+    if (!has_ended(session.id)) continue;
+    left->set_aside.push_back(
+        absl::StrCat("session ", session.id, ": its connection is not kept"));
+  }
+  std::erase_if(sessions, [&](const SessionRecord& session) {
+    return has_ended(session.id);
+  });
+  std::erase_if(left->records.leases, [&](const LeaseRecord& lease) {
+    const bool stays = lease.shared && lease.keep && !lease.dropped;
+    return !stays &&
+           absl::c_all_of(lease.mappings, [&](const MappingRecord& mapping) {
+             return has_ended(mapping.session);
+           });
+  });
+}
+
 }  // namespace
 
 std::string JournalKey(uint64_t number) {
@@ -105,6 +130,7 @@ absl::StatusOr<LeftBehind> Sort(std::vector<Kept> all) {
   left.records = std::move(found->records);
   for (std::string& what : found->set_aside)
     left.set_aside.push_back(std::move(what));
+  DropEnded(&left);
   return left;
 }
 

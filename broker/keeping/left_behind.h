@@ -17,7 +17,7 @@ namespace gmb::broker {
 
 // What the last broker has left in the keeper, each thing in its place.
 struct LeftBehind {
-  Records records;
+  Records records;  // of sessions with a connection, and what they have
   std::vector<std::string>
       set_aside;  // FoundRecords, and what is no such thing
   std::map<uint64_t, KeptSession> sessions;  // by id

@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "broker/keeping/journal_file.h"
 #include "broker/keeping/record_journal.h"
 #include "broker/keeping/remote_keeper.h"
@@ -42,14 +43,27 @@ SharedFd Duplicate(int fd) {
   return Share(base::UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)));
 }
 
-// A journal with one lease of this id.
+// A journal with session 3, and a lease of it with this id; and with another
+// session, whose connection nobody keeps, and its lease.
 Kept Journal(uint64_t number, uint64_t lease_id) {
   Records records;
   LeaseRecord lease;
   lease.id = lease_id;
   lease.tenant = "a";
   lease.device = "host-0";
+  lease.mappings.push_back({.session = 3});
   records.leases.push_back(lease);
+  lease.id = 1000;
+  lease.mappings.push_back({.session = 500});
+  lease.mappings.erase(lease.mappings.begin());
+  records.leases.push_back(lease);
+  for (const uint64_t id : {3, 500}) {
+    SessionRecord session;
+    session.id = id;
+    session.token = absl::StrCat("token ", id);
+    session.tenant = "a";
+    records.sessions.push_back(session);
+  }
   auto file = JournalFile::Create(64);
   EXPECT_TRUE(file.ok()) << file.status();
   Kept kept{.key = JournalKey(number), .fds = {Duplicate(file->fd())}};
@@ -68,7 +82,9 @@ TEST(LeftBehind, EachThingHasItsPlace) {
   const auto left = Sort({Journal(4, 9), Entry(std::string(kHostKey)),
                           Entry(RemoteKeeper::KeyOf(7)), Session(3)});
   ASSERT_TRUE(left.ok()) << left.status();
-  EXPECT_THAT(left->set_aside, IsEmpty());
+  EXPECT_THAT(left->set_aside, ElementsAre(HasSubstr("session 500")));
+  ASSERT_THAT(left->records.sessions, SizeIs(1));
+  EXPECT_EQ(left->records.sessions[0].id, 3U);
   EXPECT_EQ(left->slabs.count(7), 1U);
   EXPECT_EQ(left->sessions.count(3), 1U);
   EXPECT_NE(left->host, nullptr);
@@ -80,7 +96,7 @@ TEST(LeftBehind, EachThingHasItsPlace) {
 
 // A broker died between putting its own and removing the one before.
 TEST(LeftBehind, OfTwoJournalsTheNewerCounts) {
-  const auto left = Sort({Journal(10, 1), Journal(9, 2)});
+  const auto left = Sort({Journal(10, 1), Journal(9, 2), Session(3)});
   ASSERT_TRUE(left.ok()) << left.status();
   ASSERT_THAT(left->records.leases, SizeIs(1));
   EXPECT_EQ(left->records.leases[0].id, 1U);
@@ -97,7 +113,7 @@ TEST(LeftBehind, WhatIsNothingOfABrokersIsSetAside) {
       Sort({Journal(1, 1), few, peerless, Entry("slab/8", 2), Entry("slab/08"),
             Entry("journal/x"), Entry("listener/a")});
   ASSERT_TRUE(left.ok()) << left.status();
-  EXPECT_THAT(left->set_aside, SizeIs(6));
+  EXPECT_THAT(left->set_aside, SizeIs(8)) << "with two sessions";
   EXPECT_THAT(left->sessions, IsEmpty());
   EXPECT_THAT(left->slabs, IsEmpty());
   EXPECT_THAT(left->old_keys, SizeIs(7)) << "they are to be removed";
