@@ -47,6 +47,7 @@ class RestartFixture : public ComponentTest {
   [[nodiscard]] virtual BrokerOptions Options() const {
     BrokerOptions options;
     options.devices = {"host:96MiB"};
+    options.drain_deadline = "500ms";
     options.flags = {"--keeper", KeeperSocket(), "--host-pool=64MiB"};
     return options;
   }
