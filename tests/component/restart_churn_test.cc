@@ -43,6 +43,18 @@ class RestartChurnTest : public RestartFixture {
     return any;
   }
 
+  // What each broker has said of sessions that ended, or did not go on.
+  void NoteEndings() {
+    for (const absl::string_view line : absl::StrSplit(broker().Log(), '\n')) {
+      const bool is_of_end = absl::StrContains(line, " session_closed ") ||
+                             absl::StrContains(line, " session_not_adopted ") ||
+                             absl::StrContains(line, " record_set_aside ") ||
+                             absl::StrContains(line, " slab_not_imported ");
+      if (is_of_end) absl::StrAppend(&endings_, line, "\n");
+    }
+  }
+
+  std::string endings_;
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<Program>> processes_;
 };
@@ -68,12 +80,14 @@ TEST_F(RestartChurnTest, NoByteIsLostHoweverOftenTheBrokerDies) {
     const auto instant = std::chrono::microseconds(random_() % 600'000);
     (void)Await([&] { return !AnyRuns(); },
                 std::chrono::duration_cast<std::chrono::milliseconds>(instant));
+    NoteEndings();
     Restart();
     EXPECT_THAT(LinesOf("session_opened"), IsEmpty());
   }
   std::printf("  %lu deaths were left over\n", kills);
   for (const auto& process : processes_) {
-    EXPECT_EQ(process->AwaitExit(), 0) << process->Err() << broker().Log();
+    EXPECT_EQ(process->AwaitExit(), 0)
+        << process->Err() << endings_ << broker().Log();
     std::printf("  %s", process->Out().c_str());
   }
   // Those are of the process, and this is another one.
