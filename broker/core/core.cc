@@ -150,8 +150,11 @@ absl::StatusOr<OpenedSession> Core::OpenSession(const PeerIdentity& peer) {
 std::vector<NotAdopted> Core::Adopt(const Adoption& adoption,
                                     std::vector<OpenedSession>* opened) {
   std::vector<std::shared_ptr<Outbox>> outboxes;
-  for (size_t i = 0; i < adoption.sessions.size(); ++i)
+  const uint64_t first_frame = (adoption.head.generation + 1) << 32;
+  for (size_t i = 0; i < adoption.sessions.size(); ++i) {
     outboxes.push_back(std::make_shared<Outbox>());
+    outboxes.back()->IgnoreAcksBelow(first_frame);
+  }
   Entered in(this);
   // Before the machine speaks to them.
   for (size_t i = 0; i < adoption.sessions.size(); ++i)
