@@ -37,6 +37,13 @@ class MachineAdoptTest : public MachineFixture {
       for (LeaseRecord& lease : adoption->leases) spoil(&lease);
     });
   }
+  // In the next turn.
+  void DieOnceRecorded() {
+    world.SetFate([this] {
+      world.SetFate(nullptr);
+      return SimWorld::Fate::kDiesOnceItIsRecorded;
+    });
+  }
   [[nodiscard]] std::string Why() const {
     return world.not_adopted.empty() ? "" : world.not_adopted.front().why;
   }
@@ -106,23 +113,24 @@ TEST_F(MachineAdoptTest, AnEvictionIsBegunAnewAndAskedForWithANewNumber) {
 }
 
 TEST_F(MachineAdoptTest, ARequestThatWaitsGoesOnWaiting) {
-  Lease(idle, 40, {.contents = v1::RESIDENT});
-  SimClient* waiter = Connect("a");
-  const uint64_t id = Ask(waiter, 32, {.wait = seconds(60)});
+  const quota::LeaseId lease = Lease(idle, 24, {.contents = v1::RESIDENT});
+  SimClient* owner = Connect("owner");
+  ASSERT_EQ(Outcome(owner, Ask(owner, 32)), "granted");
+  SimClient* waiter = Parked("a");
+  const uint64_t id = Ask(waiter, 20, {.wait = seconds(60)});
   ASSERT_EQ(Outcome(waiter, id), "waits");
   world.Die();
   EXPECT_EQ(Outcome(waiter, id), "waits");
-  Release(idle, {idle->leases.begin()->first});
+  Release(idle, lease);
   Work();
   EXPECT_EQ(Outcome(waiter, id), "granted");
 }
 
 TEST_F(MachineAdoptTest, AGrantThatWasLostIsGivenAgain) {
   SimClient* client = Connect("a");
-  world.SetFate([] { return SimWorld::Fate::kDiesOnceItIsRecorded; });
-  RunDevice();  // ready slabs
+  Work();
+  DieOnceRecorded();
   const uint64_t id = Ask(client, 4);
-  world.SetFate(nullptr);
   Work();
   EXPECT_EQ(Outcome(client, id), "granted");
   EXPECT_THAT(client->leases, SizeIs(1));
@@ -131,9 +139,8 @@ TEST_F(MachineAdoptTest, AGrantThatWasLostIsGivenAgain) {
 
 TEST_F(MachineAdoptTest, AReleaseThatWasLostIsDone) {
   const quota::LeaseId lease = Lease(idle, 4);
-  world.SetFate([] { return SimWorld::Fate::kDiesOnceItIsRecorded; });
+  DieOnceRecorded();
   const uint64_t id = Release(idle, lease);
-  world.SetFate(nullptr);
   EXPECT_EQ(Outcome(idle, id), "released");
   // A lease of its own that it never had is told from that.
   EXPECT_EQ(Outcome(idle, Release(idle, {lease.value + 100'000})),

@@ -84,7 +84,8 @@ class SimWorld {
     work(turn);
     machine_->Settle(turn);
     Expect(!turn.exhausted(), "a turn goes round in circles");
-    End(&turn, restarting_ || fate_ == nullptr ? Fate::kLives : fate_());
+    End(&turn, restarting_ || fate_ == nullptr ? Fate::kLives
+                                               : std::function(fate_)());
     Check();
   }
   template <typename Work>
