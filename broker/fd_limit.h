@@ -7,11 +7,13 @@
 namespace gmb::broker {
 
 struct FdWishes {
-  uint64_t max_handles = 0;     // slabs leased at once
-  uint64_t max_sessions = 0;    // three fds each
+  uint64_t max_handles = 0;  // slabs leased at once
+  uint64_t max_sessions = 0;
   uint64_t kept_ready = 0;      // slabs held ahead of need
   uint64_t tenants = 0;         // that are known; two sockets each
   uint64_t fds_per_handle = 1;  // of a slab of the devices served
+  // Handle socket, pidfd, gRPC socket; with a keeper, what it is to have too.
+  uint64_t fds_per_session = 3;
 };
 struct FdPlan {
   uint64_t max_handles = 0;

@@ -1,7 +1,9 @@
 // gmbd: the GPU memory broker.
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -102,15 +104,31 @@ int Main(int argc, char** argv) {
   for (const std::string& warning : config->warnings) {
     LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
   }
+  const bool has_keeper = !config->keeper_socket.empty();
+  const bool detach = config->detach_on_stop;
+  // So that no process of this user takes what is kept by pidfd_getfd, and
+  // nothing of it is in a core dump.
+  if (has_keeper && ::prctl(PR_SET_DUMPABLE, 0) != 0) {
+    LogEvent(LogLevel::kError, "cannot_start",
+             {{"message", "prctl PR_SET_DUMPABLE failed"}});
+    return kFailed;
+  }
   Signals signals;
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
       Daemon::Start(*std::move(config), flags);
   if (!daemon.ok()) {
     LogEvent(LogLevel::kError, "cannot_start",
              {{"message", std::string(daemon.status().message())}});
+    // With a keeper the parts of the daemon are still there.
+    if (has_keeper) std::_Exit(kFailed);
     return kFailed;
   }
   signals.Wait([&] { (*daemon)->Reload(); });
+  if (detach) {
+    LogEvent(LogLevel::kInfo, "detached",
+             {{"message", "the keeper has all for the next broker"}});
+    std::_Exit(kStopped);
+  }
   const ExitCode code = Drain(daemon->get(), &signals);
   daemon->reset();
   LogEvent(LogLevel::kInfo, "stopped");

@@ -58,14 +58,16 @@ function(gmb_install_client_library)
           DESTINATION ${package_dir})
 endfunction()
 
-# The unit names /usr/local/bin; installed elsewhere, it names the place it was
+# The units name /usr/local/bin; installed elsewhere, it names the place it was
 # installed to, known only at install time (make install PREFIX=...).
 function(gmb_install_unit)
-  install(CODE "
-    file(READ ${CMAKE_SOURCE_DIR}/deploy/systemd/gmbd.service unit)
-    string(REPLACE /usr/local/bin/ \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/\" unit \"\${unit}\")
-    file(WRITE ${CMAKE_BINARY_DIR}/gmbd.service \"\${unit}\")")
-  install(FILES ${CMAKE_BINARY_DIR}/gmbd.service DESTINATION lib/systemd/system)
+  foreach(name gmbd.service gmb-keeper.service)
+    install(CODE "
+      file(READ ${CMAKE_SOURCE_DIR}/deploy/systemd/${name} unit)
+      string(REPLACE /usr/local/bin/ \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/\" unit \"\${unit}\")
+      file(WRITE ${CMAKE_BINARY_DIR}/${name} \"\${unit}\")")
+    install(FILES ${CMAKE_BINARY_DIR}/${name} DESTINATION lib/systemd/system)
+  endforeach()
   install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gmb.sysusers.conf
           DESTINATION lib/sysusers.d RENAME gmb.conf)
 endfunction()

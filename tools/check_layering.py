@@ -127,7 +127,7 @@ STANDARD = re.compile(r"[a-z_0-9]+|(inttypes|stdint|stddef|limits|string|errno)\
 
 def owner(header):
     """The place in our tree that an include names, or None if it is not ours."""
-    if header.startswith("gmb/v1/"):
+    if header.startswith(("gmb/v1/", "gmb/journal/v1/")):
         return "proto/" + header
     if header.startswith("gmb/"):
         return "client/include/" + header

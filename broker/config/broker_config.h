@@ -58,6 +58,9 @@ struct BrokerConfig {
   std::string state_dir = "/var/lib/gmb";
   std::optional<gid_t> admin_group;
   bool fresh_state = false;
+  // gmb-keeper's; empty: all ends with the broker.
+  std::string keeper_socket;
+  bool detach_on_stop = false;  // with a keeper
 
   std::string default_tenant;  // empty: strangers are refused
   std::vector<TenantConfig> tenants;

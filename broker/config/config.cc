@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -165,6 +166,24 @@ void CheckSocketPaths(const BrokerConfig& config, Errors* errors) {
     errors->push_back(absl::StrCat("socket_dir: ", fits.message()));
 }
 
+void CheckKeeper(BrokerConfig* config, Errors* errors) {
+  if (config->keeper_socket.empty()) {
+    if (config->detach_on_stop) {
+      errors->emplace_back(
+          "on_stop: detach leaves sessions to the keeper: set keeper, or write "
+          "drain");
+    }
+    return;
+  }
+  if (absl::c_any_of(config->devices, [](const DeviceConfig& device) {
+        return device.kind == device::DeviceKind::kIpc;
+      })) {
+    config->warnings.emplace_back(
+        "leases of ipc: devices end with the broker: the keeper cannot have "
+        "their memory");
+  }
+}
+
 // What strangers of a network could read is not served to them.
 void ReadHttpToken(BrokerConfig* config, Errors* errors) {
   if (!config->http.has_value()) return;
@@ -206,6 +225,7 @@ absl::StatusOr<BrokerConfig> LoadConfig(const Flags& flags) {
     if (devices_ok) CheckDeviceQuotas(config, &errors);
     CheckSocketPaths(config, &errors);
     ReadHttpToken(&config, &errors);
+    CheckKeeper(&config, &errors);
     WarnOfIdleSettings(&config);
     WarnOfIdleHostLimits(&config);
     WarnOfOverrides(flags, &config);

@@ -37,6 +37,29 @@ absl::Status PutPath(absl::string_view text, std::string* path) {
   return absl::OkStatus();
 }
 
+absl::Status PutKeeper(absl::string_view text, BrokerConfig* config) {
+  config->keeper_socket.clear();
+  if (text == "none") return absl::OkStatus();
+  if (text.empty() || text.front() != '/' ||
+      text.find('\0') != absl::string_view::npos) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "write the path of gmb-keeper's socket in full, from / on, or none; "
+        "got ",
+        Shown(text)));
+  }
+  config->keeper_socket = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status PutOnStop(absl::string_view text, BrokerConfig* config) {
+  if (text != "drain" && text != "detach") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("write drain or detach; got ", Shown(text)));
+  }
+  config->detach_on_stop = text == "detach";
+  return absl::OkStatus();
+}
+
 absl::Status PutHttp(absl::string_view text, BrokerConfig* config) {
   config->http.reset();
   if (text == "off") return absl::OkStatus();
@@ -171,6 +194,14 @@ constexpr Setting kSettings[] = {
      "quotas of the file alone",
      true,
      [](Text t, Config* c) { return Put(ParseTruth(t), &c->fresh_state); }},
+    {"keeper", "PATH", "none",
+     "socket of the gmb-keeper that has leases and contents when the broker "
+     "dies, for the next one; none: they end with it",
+     false, PutKeeper},
+    {"on_stop", "WHAT", "drain",
+     "what SIGTERM does: drain, or (with a keeper) detach: exit at once, and "
+     "leave all to the next broker",
+     false, PutOnStop},
     {"admin_group", "GROUP", "none",
      "group whose members are operators, beside the broker's own user", false,
      [](Text t, Config* c) { return Put(ParseGroup(t), &c->admin_group); }},

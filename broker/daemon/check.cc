@@ -12,6 +12,7 @@
 
 #include "broker/core/in_process_keeper.h"
 #include "broker/daemon/check_directories.h"
+#include "broker/daemon/check_keeper.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/file_state.h"
 #include "broker/daemon/pool_setup.h"
@@ -261,6 +262,7 @@ bool Check(const BrokerConfig& config) {
   ok &= FilesCanBeOpened(config, *pools, tenants.size());
   ok &= GuaranteesFit(tenants, *pools);
   ok &= HostPoolFits(config.host_pool_bytes);
+  ok &= KeeperAnswers(config.keeper_socket);
   ok &= HttpCanBeServed(config);
   if (!ok) return false;
   std::puts("ok: the broker would start");

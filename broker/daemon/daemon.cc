@@ -51,9 +51,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
       SocketDirectory::Open(config.socket_dir, config.admin_group));
   std::unique_ptr<Daemon> daemon(
       new Daemon(std::move(config), flags, std::move(sockets)));
-  for (auto step :
-       {&Daemon::OpenStore, &Daemon::SetUpCore, &Daemon::StartServers}) {
-    GMB_RETURN_IF_ERROR((daemon.get()->*step)());
+  for (auto step : {&Daemon::OpenStore, &Daemon::OpenKeeping,
+                    &Daemon::SetUpCore, &Daemon::StartServers}) {
+    const absl::Status done = (daemon.get()->*step)();
+    if (done.ok()) continue;
+    // Whatever is taken apart now would end what the next broker can adopt.
+    if (!daemon->config_.keeper_socket.empty()) (void)daemon.release();
+    return done;
   }
   return daemon;
 }
@@ -74,24 +78,33 @@ absl::Status Daemon::OpenStore() {
 
 absl::Status Daemon::SetUpCore() {
   const Declared before = store_->GetDeclared();
-  GMB_ASSIGN_OR_RETURN(std::vector<PreparedPool> pools,
-                       PreparePools(config_, InForce(before).pool_targets,
-                                    &keeper_, &slab_ids_, FilePools(before)));
+  GMB_ASSIGN_OR_RETURN(
+      std::vector<PreparedPool> pools,
+      PreparePools(
+          config_, InForce(before).pool_targets, keeper(), &slab_ids_,
+          FilePools(before),
+          keeping_ == nullptr ? KeptSlabs() : keeping_->SlabsByDevice()));
   uuids_ = UuidsOf(pools);
   const Declared declared = StartingState(before, config_, uuids_);
   GMB_RETURN_IF_ERROR(CheckConflicts(declared));
   stored_ = InForce(declared);
-  GMB_ASSIGN_OR_RETURN(host_pool_, OpenHostPool(config_));
+  HostMemory host{.bytes = config_.host_pool_bytes};
+  if (keeping_ != nullptr) {
+    GMB_ASSIGN_OR_RETURN(host, keeping_->HostMemoryFor(host.bytes));
+  }
+  GMB_ASSIGN_OR_RETURN(host_pool_, OpenHostPool(config_, std::move(host)));
   GMB_RETURN_IF_ERROR(AddCopiers(host_pool_.get(), &pools));
   GMB_ASSIGN_OR_RETURN(const FdPlan plan,
                        PlanFds(config_, pools, stored_.tenants.size()));
   if (!plan.warning.empty()) {
     LogEvent(LogLevel::kWarning, "few_files", {{"message", plan.warning}});
   }
+  GMB_RETURN_IF_ERROR(Keep(plan));
   MachineOptions options;
   options.max_handles = plan.max_handles;
   options.max_sessions = static_cast<uint32_t>(plan.max_sessions);
   options.few_files = plan.warning;
+  options.recorded = keeping_ != nullptr;
   options.default_tenant = config_.default_tenant;
   options.planner.pause = config_.pause;
   options.planner.unmap_grace =
@@ -107,11 +120,13 @@ absl::Status Daemon::SetUpCore() {
   event_log_ = std::make_unique<EventLog>(&events_);
   event_counts_ = std::make_unique<metrics::EventCounts>(&events_, &clock_);
   core_ = std::make_unique<Core>(
-      options, Core::Deps{&clock_, &keeper_, &events_, host_pool_.get()});
+      options, Core::Deps{&clock_, keeper(), &events_, host_pool_.get(),
+                          keeping_ == nullptr ? nullptr : keeping_->journal()});
   core_->SetWakeTicker([this] {
     if (ticker_ != nullptr) ticker_->Wake();
   });
   ticker_ = std::make_unique<Ticker>([this] { return core_->Tick(); });
+  const ImportedSlabs imported = ImportedBy(pools);
   for (PreparedPool& pool : pools) {
     const device::DeviceInfo& info = pool.options.worker->info();
     LogEvent(LogLevel::kInfo, "pool",
@@ -133,11 +148,11 @@ absl::Status Daemon::SetUpCore() {
     LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
   GMB_RETURN_IF_ERROR(AddTenants(tenants, core_.get()));
   StoreFile(before, declared, store_.get());
+  Adopt(imported);
   return absl::OkStatus();
 }
 
 absl::Status Daemon::StartHandleServer() {
-  GMB_ASSIGN_OR_RETURN(disposer_, ipc::FdDisposer::Start());
   const auto open =
       [this](const PeerIdentity& peer) -> absl::StatusOr<OpenedSession> {
     absl::StatusOr<OpenedSession> opened = core_->OpenSession(peer);
@@ -155,10 +170,18 @@ absl::Status Daemon::StartHandleServer() {
   const auto close = [this](uint64_t session, std::string_view reason) {
     admission_.Remove(session);
     core_->CloseSession(session, {reason.data(), reason.size()});
+    if (keeping_ != nullptr) keeping_->EndSession(session);
   };
+  SessionCalls calls{.open = open, .close = close};
+  if (keeping_ != nullptr) {
+    calls.keep = [this](uint64_t session, int socket, const SharedFd& pidfd,
+                        int gate_page) {
+      keeping_->KeepSession(session, socket, pidfd, gate_page);
+    };
+  }
   GMB_ASSIGN_OR_RETURN(
-      handles_,
-      HandleServer::Start({}, {.open = open, .close = close}, disposer_.get()));
+      handles_, HandleServer::Start({}, std::move(calls), disposer_.get()));
+  AdoptConnections();
   return absl::OkStatus();
 }
 
@@ -271,6 +294,7 @@ Daemon::~Daemon() {
   // Joins the workers, which may still wake the ticker, and the copiers, which
   // use the host pool.
   core_.reset();
+  if (keeping_ != nullptr) keeping_->Done();
   event_counts_.reset();
   event_log_.reset();
 }

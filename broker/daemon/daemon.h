@@ -19,10 +19,12 @@
 #include "broker/core/ticker.h"
 #include "broker/daemon/event_log.h"
 #include "broker/daemon/file_watch.h"
+#include "broker/daemon/keeping.h"
 #include "broker/daemon/pool_setup.h"
 #include "broker/daemon/refusal_log.h"
 #include "broker/daemon/reload.h"
 #include "broker/doors/admission.h"
+#include "broker/fd_limit.h"
 #include "broker/gateway/gateway.h"
 #include "broker/http/server.h"
 #include "broker/metrics/collector.h"
@@ -42,7 +44,9 @@ namespace gmb::broker {
 // apart in order.
 //
 // Stopping: BeginDrain (no new grants, clients told), then the destructor,
-// which ends the sessions, then the servers, then the core and its devices.
+// which ends the sessions, then the servers, then the core and its devices. A
+// process that ends without all that leaves what its keeper has to the next
+// broker.
 class Daemon {
  public:
   // Serves when it returns. `config` as LoadConfig gave it for the flags.
@@ -69,6 +73,15 @@ class Daemon {
   static constexpr mode_t kSocketMode = 0666;
 
   absl::Status OpenStore();
+  // --- What outlives the broker: daemon_adoption.cc.
+  absl::Status OpenKeeping();
+  absl::Status Keep(const FdPlan& plan);
+  [[nodiscard]] Keeper* keeper() {
+    return keeping_ == nullptr ? &keeper_ : keeping_->slabs();
+  }
+  void Adopt(ImportedSlabs imported);
+  absl::Status AdoptConnection(OpenedSession opened);
+  void AdoptConnections();
   absl::Status SetUpCore();
   absl::Status StartServers();
   absl::Status StartHandleServer();
@@ -106,11 +119,15 @@ class Daemon {
   StoredState stored_;
 
   SystemClock clock_;
-  InProcessKeeper keeper_;
+  InProcessKeeper keeper_;  // without a keeping_
   std::atomic<SlabId> slab_ids_{1};
   std::unique_ptr<QuotaStore> store_;
   EventBus events_;
-  RefusalLog refusals_{&events_};                // the handle server's thread's
+  RefusalLog refusals_{&events_};     // the handle server's thread's
+  std::unique_ptr<Keeping> keeping_;  // null: all ends with the broker
+  // Between the core's adoption and that of the connections.
+  std::vector<OpenedSession> adopted_;
+  std::vector<NotAdopted> not_adopted_;
   std::unique_ptr<device::HostPool> host_pool_;  // null: none
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<metrics::EventCounts> event_counts_;

@@ -1,5 +1,7 @@
 // What the broker shows of itself: metrics, and the pages of --http.
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,16 +12,23 @@
 namespace gmb::broker {
 
 void Daemon::SetUpMetrics() {
+  std::function<std::optional<metrics::Snapshot::Keeper>()> look_at_keeper;
+  if (keeping_ != nullptr) {
+    look_at_keeper = [this] {
+      return metrics::Snapshot::Keeper{.up = !keeping_->lost(),
+                                       .left_out = keeping_->left_out()};
+    };
+  }
   state_disk_ = std::make_unique<metrics::StateDisk>(
       [this] { return store_->CheckDisk(); }, &clock_);
-  collector_ = std::make_unique<metrics::Collector>(
-      metrics::Collector::Sources{.core = core_.get(),
-                                  .events = event_counts_.get(),
-                                  .disk = state_disk_.get(),
-                                  .http = &http_counts_,
-                                  .values_not_in_force = [this] {
-                                    return admin_service_->ValuesNotInForce();
-                                  }});
+  collector_ = std::make_unique<metrics::Collector>(metrics::Collector::Sources{
+      .core = core_.get(),
+      .events = event_counts_.get(),
+      .disk = state_disk_.get(),
+      .http = &http_counts_,
+      .values_not_in_force =
+          [this] { return admin_service_->ValuesNotInForce(); },
+      .keeper = std::move(look_at_keeper)});
 }
 
 absl::Status Daemon::StartHttp() {

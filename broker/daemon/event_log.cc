@@ -21,16 +21,16 @@ bool IsCausedByClients(absl::string_view kind) {
 
 // Those that docs/operations.md calls worth an alarm.
 constexpr absl::string_view kAlarms[] = {
-    "device_lost",  "create_failed",    "missing_changed",
-    "evict_failed", "client_overdue",   "restore_failed",
-    "terminated",   "unreturned_stuck", "reload_failed"};
+    "device_lost",    "create_failed",  "missing_changed", "evict_failed",
+    "client_overdue", "restore_failed", "terminated",      "unreturned_stuck",
+    "reload_failed",  "keeper_lost",    "not_kept"};
 
 LogLevel LevelOf(absl::string_view kind) {
   const bool bad = std::find(std::begin(kAlarms), std::end(kAlarms), kind) !=
                    std::end(kAlarms);
   // A refusal leaves somebody unserved, and a wrong token can be an attack.
-  return bad || kind == "session_refused" || kind == "restart_needed" ||
-                 kind == "reload_pending"
+  return bad || kind == "session_refused" || kind == "session_not_kept" ||
+                 kind == "restart_needed" || kind == "reload_pending"
              ? LogLevel::kWarning
              : LogLevel::kInfo;
 }

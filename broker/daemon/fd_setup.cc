@@ -24,6 +24,13 @@ absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
     if (pool.options.worker->info().kind == device::DeviceKind::kHost)
       wishes.fds_per_handle = 2;
   }
+  // With a keeper this process has its fds too, so that another keeper can get
+  // them: of a session the handle socket and the gate page, of a slab that was
+  // adopted its handle.
+  if (!config.keeper_socket.empty()) {
+    wishes.fds_per_session += 2;
+    ++wishes.fds_per_handle;
+  }
   GMB_ASSIGN_OR_RETURN(const uint64_t limit, ipc::RaiseFdLimit());
   return FitIntoFdLimit(wishes, limit);
 }

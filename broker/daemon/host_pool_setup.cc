@@ -11,8 +11,8 @@
 namespace gmb::broker {
 
 absl::StatusOr<std::unique_ptr<device::HostPool>> OpenHostPool(
-    const BrokerConfig& config) {
-  if (config.host_pool_bytes == 0) return nullptr;
+    const BrokerConfig& config, HostMemory memory) {
+  if (memory.bytes == 0) return nullptr;
   std::unique_ptr<device::PageLocker> locker;
   const auto gpu =
       std::find_if(config.devices.begin(), config.devices.end(),
@@ -24,8 +24,9 @@ absl::StatusOr<std::unique_ptr<device::HostPool>> OpenHostPool(
     if (!opened.ok()) return opened.status();
     locker = *std::move(opened);
   }
-  auto pool = device::HostPool::Create({.bytes = config.host_pool_bytes},
-                                       std::move(locker));
+  auto pool = device::HostPool::Create(
+      {.bytes = memory.bytes, .kept = std::move(memory.kept)},
+      std::move(locker));
   if (pool.ok()) return pool;
   return absl::Status(pool.status().code(),
                       absl::StrCat("--host-pool: ", pool.status().message()));

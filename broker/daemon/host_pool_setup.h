@@ -1,22 +1,30 @@
 #ifndef GMB_BROKER_DAEMON_HOST_POOL_SETUP_H_
 #define GMB_BROKER_DAEMON_HOST_POOL_SETUP_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "broker/config/broker_config.h"
 #include "broker/daemon/pool_setup.h"
 #include "device/hostpool/host_pool.h"
 
 namespace gmb::broker {
 
-// The host pool as configured; null when none is. Page-locked for the GPUs
-// among the devices, in the background. RESOURCE_EXHAUSTED when the machine has
-// no such memory.
+// What the host pool is to be made of.
+struct HostMemory {
+  base::UniqueFd kept = {};  // the last broker's; invalid: new memory
+  uint64_t bytes = 0;        // 0: there is to be none
+};
+
+// The host pool; null when there is to be none. Page-locked for the GPUs among
+// the devices, in the background. RESOURCE_EXHAUSTED when the machine has no
+// such memory.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<device::HostPool>> OpenHostPool(
-    const BrokerConfig& config);
+    const BrokerConfig& config, HostMemory memory);
 
 // Gives every pool whose device can evict a copier.
 [[nodiscard]] absl::Status AddCopiers(device::HostPool* host_pool,

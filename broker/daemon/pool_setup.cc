@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/daemon/file_state.h"
+#include "broker/log/logging.h"
 #include "device/devices.h"
 #include "proto/amount_text.h"
 
@@ -76,15 +77,17 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     const BrokerConfig& config,
     const std::map<std::string, quota::Amount>& stored_targets, Keeper* keeper,
     std::atomic<SlabId>* slab_ids,
-    const std::map<std::string, std::string>& by_file) {
+    const std::map<std::string, std::string>& by_file, const KeptSlabs& kept) {
   std::vector<PreparedPool> pools;
   for (const DeviceConfig& device : config.devices) {
     absl::StatusOr<std::unique_ptr<device::Allocator>> allocator =
         OpenAllocator(device);
     if (!allocator.ok()) return AtDevice(device, allocator.status());
     const device::DeviceInfo info = (*allocator)->info();
-    absl::StatusOr<std::unique_ptr<DeviceWorker>> worker =
-        DeviceWorker::Create(*std::move(allocator), keeper, slab_ids);
+    const auto its = kept.find(info.uuid);
+    absl::StatusOr<std::unique_ptr<DeviceWorker>> worker = DeviceWorker::Create(
+        *std::move(allocator), keeper, slab_ids,
+        its == kept.end() ? absl::Span<const SlabRecord>() : its->second);
     if (!worker.ok()) return AtDevice(device, worker.status());
     const uint64_t free_bytes = (*worker)->baseline_bytes();
     const uint64_t share_of = ShareOfBytes(config, device, free_bytes);
@@ -131,6 +134,19 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     pools.push_back(std::move(pool));
   }
   return pools;
+}
+
+ImportedSlabs ImportedBy(const std::vector<PreparedPool>& pools) {
+  ImportedSlabs all;
+  for (const PreparedPool& pool : pools) {
+    for (const auto& [id, slab] : pool.options.worker->imported())
+      all.emplace(id, slab);
+    for (const auto& [id, why] : pool.options.worker->import_errors()) {
+      LogEvent(LogLevel::kWarning, "slab_not_imported",
+               {{"slab", id}, {"message", why.message()}});
+    }
+  }
+  return all;
 }
 
 std::map<std::string, std::string> UuidsOf(

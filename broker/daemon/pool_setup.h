@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/config/broker_config.h"
 #include "broker/core/core.h"
+#include "broker/machine/records.h"
+#include "broker/machine/slab.h"
 
 namespace gmb::broker {
 
@@ -19,7 +22,12 @@ struct PreparedPool {
   PoolOptions options;
 };
 
-// Opens every configured device. `stored_targets` (by UUID, of the device's
+// Slabs of leases that the last broker has left, by the UUID of their device;
+// and those that a device has imported.
+using KeptSlabs = std::map<std::string, std::vector<SlabRecord>>;
+using ImportedSlabs = absl::flat_hash_map<SlabId, Slab>;
+
+// Opens every configured device, and imports its kept slabs. `stored_targets` (by UUID, of the device's
 // free memory) are what operators have resized pools to. They win, unless the
 // file has another size for the pool than in `by_file`, when it was last
 // applied (by UUID).
@@ -27,11 +35,14 @@ struct PreparedPool {
     const BrokerConfig& config,
     const std::map<std::string, quota::Amount>& stored_targets, Keeper* keeper,
     std::atomic<SlabId>* slab_ids,
-    const std::map<std::string, std::string>& by_file = {});
+    const std::map<std::string, std::string>& by_file = {},
+    const KeptSlabs& kept = {});
 
 // The devices' configured names with their UUIDs.
 [[nodiscard]] std::map<std::string, std::string> UuidsOf(
     const std::vector<PreparedPool>& pools);
+
+[[nodiscard]] ImportedSlabs ImportedBy(const std::vector<PreparedPool>& pools);
 
 // The pool's size, as configured, on a device with this much free memory. A
 // host device's pool is all of it: `config` speaks of GPUs.

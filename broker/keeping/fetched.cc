@@ -38,7 +38,8 @@ int64_t Compare(int a, int b) {
 
 // Appends a page to `all`.
 absl::Status Take(keeper::Page page, std::vector<base::UniqueFd> fds,
-                  uint64_t* last_order, std::vector<Kept>* all) {
+                  const ShareFd& share, uint64_t* last_order,
+                  std::vector<Kept>* all) {
   auto next = fds.begin();
   for (EntryHead& head : page.entries) {
     if (head.order <= *last_order)
@@ -49,7 +50,7 @@ absl::Status Take(keeper::Page page, std::vector<base::UniqueFd> fds,
     std::vector<SharedFd> its;
     its.reserve(head.fds);
     for (int i = 0; i < head.fds; ++i) {
-      its.push_back(std::make_shared<const base::UniqueFd>(std::move(*next++)));
+      its.push_back(share(std::move(*next++)));
     }
     all->push_back({.key = std::move(head.key),
                     .record = std::move(head.record),
@@ -62,7 +63,8 @@ absl::Status Take(keeper::Page page, std::vector<base::UniqueFd> fds,
 
 }  // namespace
 
-absl::StatusOr<std::vector<Kept>> FetchAll(keeper::KeeperLink* link) {
+absl::StatusOr<std::vector<Kept>> FetchAll(keeper::KeeperLink* link,
+                                           const ShareFd& share) {
   std::vector<Kept> all;
   uint64_t last_order = 0;
   bool more = true;
@@ -75,8 +77,8 @@ absl::StatusOr<std::vector<Kept>> FetchAll(keeper::KeeperLink* link) {
     if (!page.ok()) return Wrong(std::string(page.status().message()));
     more = page->more;
     if (more && page->entries.empty()) return Wrong("a page is empty");
-    GMB_RETURN_IF_ERROR(
-        Take(*std::move(page), std::move(answer.fds), &last_order, &all));
+    GMB_RETURN_IF_ERROR(Take(*std::move(page), std::move(answer.fds), share,
+                             &last_order, &all));
   }
   if (all.size() != link->welcome().entries) {
     return Wrong(absl::StrCat(all.size(), " of ", link->welcome().entries,

@@ -1,6 +1,8 @@
 // Each fd that has to outlive the broker, on its way to the keeper and back.
 #include "broker/keeping/keeper_client.h"
 
+#include <sys/stat.h>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "broker/keeping/fetched.h"
@@ -36,7 +38,35 @@ absl::Status Check(const Kept& kept) {
                    kept.record.size(), " bytes, under the name ", kept.key));
 }
 
+absl::Status PutInto(keeper::KeeperLink* link, const Kept& kept) {
+  const keeper::EntryHead head{.key = kept.key,
+                               .record = kept.record,
+                               .fds = static_cast<uint8_t>(kept.fds.size()),
+                               .peer = kept.peer};
+  return link->Ask(Kind::kPut, keeper::Encode(head), NumbersOf(kept), Kind::kOk)
+      .status();
+}
+
+absl::Status RemoveFrom(keeper::KeeperLink* link, const std::string& key) {
+  return link->Ask(Kind::kRemove, keeper::EncodeKey(key), {}, Kind::kOk)
+      .status();
+}
+
+bool IsSocket(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
 }  // namespace
+
+SharedFd Share(base::UniqueFd fd, ipc::FdDisposer* disposer) {
+  if (disposer == nullptr)
+    return std::make_shared<const base::UniqueFd>(std::move(fd));
+  return {new base::UniqueFd(std::move(fd)), [disposer](base::UniqueFd* last) {
+            disposer->Dispose(std::move(*last), "kept");
+            delete last;
+          }};
+}
 
 absl::StatusOr<std::unique_ptr<KeeperClient>> KeeperClient::Connect(
     const KeeperClientOptions& options) {
@@ -52,7 +82,11 @@ absl::StatusOr<std::vector<Kept>> KeeperClient::Adopt() {
     return absl::FailedPreconditionError(
         "adoption comes before the first entry is put");
   }
-  GMB_ASSIGN_OR_RETURN(std::vector<Kept> all, FetchAll(&link_));
+  GMB_ASSIGN_OR_RETURN(
+      std::vector<Kept> all, FetchAll(&link_, [this](base::UniqueFd fd) {
+        const bool slow = IsSocket(fd.get());
+        return Share(std::move(fd), slow ? options_.disposer : nullptr);
+      }));
   GMB_RETURN_IF_ERROR(CheckDistinct(all));
   for (const Kept& kept : all) Remember(kept);
   return all;
@@ -65,21 +99,13 @@ absl::Status KeeperClient::Put(Kept kept) {
     return absl::AlreadyExistsError(
         absl::StrCat("this name is kept already: ", kept.key));
   }
-  GMB_RETURN_IF_ERROR(PutNow(kept));
+  if (!lost_) {
+    const absl::Status put = PutInto(&link_, kept);
+    lost_ = link_.broken();
+    if (!lost_) GMB_RETURN_IF_ERROR(put);
+  }
   Remember(std::move(kept));
   return absl::OkStatus();
-}
-
-absl::Status KeeperClient::PutNow(const Kept& kept) {
-  const keeper::EntryHead head{.key = kept.key,
-                               .record = kept.record,
-                               .fds = static_cast<uint8_t>(kept.fds.size()),
-                               .peer = kept.peer};
-  const absl::Status put =
-      link_.Ask(Kind::kPut, keeper::Encode(head), NumbersOf(kept), Kind::kOk)
-          .status();
-  lost_ = lost_ || link_.broken();
-  return put;
 }
 
 void KeeperClient::Remember(Kept kept) {
@@ -88,18 +114,21 @@ void KeeperClient::Remember(Kept kept) {
 }
 
 absl::Status KeeperClient::Remove(const std::string& key) {
+  Kept removed;  // closed after the lock is given up
   base::MutexLock lock(&mu_);
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) {
     return absl::NotFoundError(
         absl::StrCat("nothing is kept under this name: ", key));
   }
-  entries_.erase(found->second);
+  const auto entry = entries_.find(found->second);
+  removed = std::move(entry->second);
+  entries_.erase(entry);
   by_key_.erase(found);
-  const absl::Status removed =
-      link_.Ask(Kind::kRemove, keeper::EncodeKey(key), {}, Kind::kOk).status();
-  lost_ = lost_ || link_.broken();
-  return removed;
+  if (lost_) return absl::OkStatus();
+  const absl::Status gone = RemoveFrom(&link_, key);
+  lost_ = link_.broken();
+  return lost_ ? absl::OkStatus() : gone;
 }
 
 absl::Status KeeperClient::Done() {
@@ -116,28 +145,63 @@ bool KeeperClient::lost() const {
   return lost_ || link_.HasHungUp();
 }
 
-absl::Status KeeperClient::Refill() {
-  base::MutexLock lock(&mu_);
-  lost_ = true;
-  link_.HangUp();  // one that lives serves one connection of a broker at a time
-  GMB_ASSIGN_OR_RETURN(link_,
-                       keeper::KeeperLink::Connect(LinkOptionsOf(options_)));
-  // The same keeper, perhaps: it was silent for a while.
-  GMB_ASSIGN_OR_RETURN(const std::vector<Kept> there, FetchAll(&link_));
-  absl::flat_hash_map<std::string, bool> known;
-  for (const Kept& kept : there) {
-    known[kept.key] = true;
-    if (by_key_.contains(kept.key)) continue;
-    GMB_RETURN_IF_ERROR(
-        link_.Ask(Kind::kRemove, keeper::EncodeKey(kept.key), {}, Kind::kOk)
-            .status());
+KeeperClient::Difference KeeperClient::Compare(
+    const absl::flat_hash_set<std::string>& there) const {
+  Difference difference;
+  for (const std::string& key : there) {
+    if (!by_key_.contains(key)) difference.remove.push_back(key);
   }
   for (const auto& [order, kept] : entries_) {
-    if (known.contains(kept.key)) continue;
-    GMB_RETURN_IF_ERROR(PutNow(kept));
+    if (!there.contains(kept.key)) difference.put.push_back(kept);
   }
-  lost_ = false;
-  return absl::OkStatus();
+  return difference;
+}
+
+absl::Status KeeperClient::Refill() {
+  {
+    base::MutexLock lock(&mu_);
+    lost_ = true;
+    link_.HangUp();  // one that lives serves one connection of a broker
+  }
+  GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link,
+                       keeper::KeeperLink::Connect(LinkOptionsOf(options_)));
+  // The same keeper, perhaps: it was silent for a while.
+  absl::flat_hash_set<std::string> there;
+  {
+    GMB_ASSIGN_OR_RETURN(const std::vector<Kept> all,
+                         FetchAll(&link, [this](base::UniqueFd fd) {
+                           return Share(std::move(fd), options_.disposer);
+                         }));
+    for (const Kept& kept : all) there.insert(kept.key);
+  }
+  const auto make_equal = [&](const Difference& difference) -> absl::Status {
+    for (const std::string& key : difference.remove) {
+      GMB_RETURN_IF_ERROR(RemoveFrom(&link, key));
+      there.erase(key);
+    }
+    for (const Kept& kept : difference.put) {
+      GMB_RETURN_IF_ERROR(PutInto(&link, kept));
+      there.insert(kept.key);
+    }
+    return absl::OkStatus();
+  };
+  // What others put and remove meanwhile is less each time; the last few are
+  // made equal while they wait.
+  constexpr size_t kFew = 8;
+  while (true) {
+    Difference difference;
+    {
+      base::MutexLock lock(&mu_);
+      difference = Compare(there);
+      if (difference.put.size() + difference.remove.size() <= kFew) {
+        GMB_RETURN_IF_ERROR(make_equal(difference));
+        link_ = std::move(link);
+        lost_ = false;
+        return absl::OkStatus();
+      }
+    }
+    GMB_RETURN_IF_ERROR(make_equal(difference));
+  }
 }
 
 size_t KeeperClient::entries() const {

@@ -11,18 +11,23 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
+#include "ipc/fd_disposer.h"
 #include "keeper/link/keeper_link.h"
 
 namespace gmb::broker {
 
 struct KeeperClientOptions {
   std::string socket;
+  // Closes the sockets among what it fetches: they have what clients sent last.
+  // Null: whoever lets go of them last. Outlives the client.
+  ipc::FdDisposer* disposer = nullptr;
   absl::Duration timeout = absl::Seconds(5);  // of each answer
   // How long a broker that starts waits for the death of the one before it.
   absl::Duration wait_for_last = absl::Seconds(10);
@@ -30,6 +35,10 @@ struct KeeperClientOptions {
 
 // This process's own fd of what a keeper has; whoever shares it keeps it open.
 using SharedFd = std::shared_ptr<const base::UniqueFd>;
+
+// `disposer` closes it in the end, unless it is null.
+[[nodiscard]] SharedFd Share(base::UniqueFd fd,
+                             ipc::FdDisposer* disposer = nullptr);
 
 // What a keeper has under one name.
 struct Kept {
@@ -44,7 +53,9 @@ struct Kept {
 // that died can be replaced while the broker lives: nothing is lost then.
 //
 // Thread-safe. Each call but lost() and entries() blocks until the keeper has
-// answered: never call them under the core's lock.
+// answered: never call them under the core's lock. A keeper that is silent
+// makes the first call wait for its time limit; from then on it is lost, and
+// nobody waits for it until Refill has found one that answers.
 class KeeperClient {
  public:
   // Errors are those of KeeperLink::Connect.
@@ -57,12 +68,12 @@ class KeeperClient {
   // fd twice, a record with another checksum, fewer entries than it said.
   absl::StatusOr<std::vector<Kept>> Adopt() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Acknowledged when it returns OK. ALREADY_EXISTS, INVALID_ARGUMENT;
-  // RESOURCE_EXHAUSTED: the keeper is full, or too many fds are in flight;
-  // UNAVAILABLE, DEADLINE_EXCEEDED: the keeper is dead, or silent: Refill.
+  // Acknowledged when it returns OK; or the keeper is lost, and gets it with
+  // Refill. ALREADY_EXISTS, INVALID_ARGUMENT; RESOURCE_EXHAUSTED: the keeper is
+  // full, or too many fds are in flight.
   absl::Status Put(Kept kept) ABSL_LOCKS_EXCLUDED(mu_);
-  // NOT_FOUND. Where the keeper is dead or silent the entry is forgotten all
-  // the same: the next keeper does not get it.
+  // NOT_FOUND. Where the keeper is lost the entry is forgotten all the same, and
+  // it is OK: the next keeper does not get it.
   absl::Status Remove(const std::string& key) ABSL_LOCKS_EXCLUDED(mu_);
   // An orderly stop: nothing is to be kept any more. The last call.
   absl::Status Done() ABSL_LOCKS_EXCLUDED(mu_);
@@ -71,7 +82,8 @@ class KeeperClient {
   // A look, without waiting.
   [[nodiscard]] bool lost() const ABSL_LOCKS_EXCLUDED(mu_);
   // Connects to the keeper that listens by now, and puts everything into it
-  // that it does not have. Until it is OK, lost() stays true.
+  // that it does not have. Until it is OK, lost() stays true. Others' calls go
+  // on meanwhile; one thread at a time.
   absl::Status Refill() ABSL_LOCKS_EXCLUDED(mu_);
 
   [[nodiscard]] size_t entries() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -82,7 +94,14 @@ class KeeperClient {
   KeeperClient(const KeeperClientOptions& options, keeper::KeeperLink link)
       : options_(options), link_(std::move(link)) {}
 
-  absl::Status PutNow(const Kept& kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What a keeper has and is not to have, and the other way round.
+  struct Difference {
+    std::vector<std::string> remove;
+    std::vector<Kept> put;
+  };
+  [[nodiscard]] Difference Compare(
+      const absl::flat_hash_set<std::string>& there) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Remember(Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const KeeperClientOptions options_;

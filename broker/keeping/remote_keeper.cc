@@ -47,10 +47,9 @@ absl::Status RemoteKeeper::Put(SlabId slab, device::ShareableHandle handle) {
   if (fd == nullptr) return absl::OkStatus();
   const absl::Status put =
       client_->Put({.key = KeyOf(slab), .fds = {SharedFd(shared, fd)}});
-  if (put.ok()) return put;
-  base::MutexLock lock(&mu_);
-  handles_.erase(slab);
-  return put;
+  // A keeper that is full takes no slab from anybody.
+  if (!put.ok()) not_kept_.fetch_add(1, std::memory_order_relaxed);
+  return absl::OkStatus();
 }
 
 absl::Status RemoteKeeper::Remove(SlabId slab) {
@@ -66,7 +65,8 @@ absl::Status RemoteKeeper::Remove(SlabId slab) {
   }
   if (!std::holds_alternative<base::UniqueFd>(*removed))
     return absl::OkStatus();
-  return client_->Remove(KeyOf(slab));
+  const absl::Status gone = client_->Remove(KeyOf(slab));
+  return absl::IsNotFound(gone) ? absl::OkStatus() : gone;
 }
 
 SharedHandle RemoteKeeper::Get(SlabId slab) const {

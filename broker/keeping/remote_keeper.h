@@ -1,6 +1,8 @@
 #ifndef GMB_BROKER_KEEPING_REMOTE_KEEPER_H_
 #define GMB_BROKER_KEEPING_REMOTE_KEEPER_H_
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,8 +19,8 @@ namespace gmb::broker {
 // Keeps the slabs' handles with a keeper, so that memory outlives the broker;
 // and in this process too, which passes them on without asking.
 //
-// A handle without an fd (ipc) cannot be kept: it stays here alone, and ends
-// with the broker.
+// What cannot be kept stays here alone, and ends with the broker: a handle
+// without an fd (ipc), and one that the keeper refused because it is full.
 class RemoteKeeper : public Keeper {
  public:
   // `client` must outlive it; the rest of what it keeps is other people's.
@@ -28,6 +30,11 @@ class RemoteKeeper : public Keeper {
   absl::Status Remove(SlabId slab) override;
   SharedHandle Get(SlabId slab) const override;
   std::vector<SlabId> List() const override;
+
+  // Slabs, so far, that the keeper has refused.
+  [[nodiscard]] uint64_t not_kept() const {
+    return not_kept_.load(std::memory_order_relaxed);
+  }
 
   // One that the last broker has put; INVALID_ARGUMENT if `kept` is no slab.
   absl::Status Adopt(const Kept& kept);
@@ -40,6 +47,7 @@ class RemoteKeeper : public Keeper {
   KeeperClient* const client_;
   mutable base::Mutex mu_;
   absl::flat_hash_map<SlabId, SharedHandle> handles_ ABSL_GUARDED_BY(mu_);
+  std::atomic<uint64_t> not_kept_ = 0;
 };
 
 }  // namespace gmb::broker

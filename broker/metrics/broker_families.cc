@@ -51,6 +51,17 @@ void AddState(const Snapshot& snapshot, Families* families) {
            absl::ToDoubleSeconds(snapshot.disk->at - absl::UnixEpoch()));
 }
 
+void AddKeeper(const Snapshot::Keeper& keeper, Families* families) {
+  AddGauge(families, "gmb_keeper_up",
+           "Whether the keeper has all that the next broker needs; 0: it is "
+           "dead or silent.",
+           keeper.up ? 1.0 : 0.0);
+  AddGauge(families, "gmb_not_kept",
+           "Sessions, leases and slabs that end with this broker, as the "
+           "journal or the keeper is full.",
+           keeper.left_out);
+}
+
 void AddHttp(const Snapshot::Http& http, Families* families) {
   AddGauge(families, "gmb_http_connections", "Open connections to --http.",
            http.connections);
@@ -85,6 +96,7 @@ void AddBrokerFamilies(const Snapshot& snapshot, Families* families) {
   AddGauge(families, "gmb_tenants", "Tenants.", status.tenants());
   AddHostPool(status.host_pool(), families);
   AddState(snapshot, families);
+  if (snapshot.keeper.has_value()) AddKeeper(*snapshot.keeper, families);
   AddHttp(snapshot.http, families);
 }
 

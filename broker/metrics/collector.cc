@@ -35,6 +35,7 @@ Snapshot Collector::Take() const {
   snapshot.backed_bytes = sources_.core->BackedBytes();
   snapshot.disk = sources_.disk->Latest();
   snapshot.values_not_in_force = sources_.values_not_in_force();
+  if (sources_.keeper != nullptr) snapshot.keeper = sources_.keeper();
   const HttpCounts& http = *sources_.http;
   snapshot.http.refused = http.refused;
   snapshot.http.answered = http.answered;

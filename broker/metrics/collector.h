@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class Collector : public prometheus::Collectable {
     StateDisk* disk = nullptr;
     const HttpCounts* http = nullptr;
     std::function<uint64_t()> values_not_in_force;
+    std::function<std::optional<Snapshot::Keeper>()> keeper;  // null: none
   };
   explicit Collector(Sources sources) : sources_(std::move(sources)) {}
 

@@ -26,6 +26,11 @@ struct Snapshot {
   Counts counts;
   std::optional<StateDisk::Reading> disk;
   uint64_t values_not_in_force = 0;
+  struct Keeper {
+    bool up = false;
+    uint64_t left_out = 0;
+  };
+  std::optional<Keeper> keeper;
   struct Http {
     uint64_t connections = 0;
     uint64_t answered = 0;

@@ -1,0 +1,68 @@
+// What outlives the broker: the keeper at the start, and what the last broker
+// has left there.
+#include <set>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "broker/daemon/daemon.h"
+#include "broker/log/logging.h"
+
+namespace gmb::broker {
+
+absl::Status Daemon::OpenKeeping() {
+  GMB_ASSIGN_OR_RETURN(disposer_, ipc::FdDisposer::Start());
+  if (config_.keeper_socket.empty()) return absl::OkStatus();
+  GMB_ASSIGN_OR_RETURN(keeping_, Keeping::Open(config_.keeper_socket,
+                                               {.disposer = disposer_.get(),
+                                                .events = &events_,
+                                                .clock = &clock_}));
+  slab_ids_ = keeping_->next_slab();
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Keep(const FdPlan& plan) {
+  if (keeping_ == nullptr) return absl::OkStatus();
+  GMB_RETURN_IF_ERROR(
+      keeping_->BeginJournal(plan.max_handles, plan.max_sessions));
+  return keeping_->KeepHostMemory(host_pool_ == nullptr ? -1
+                                                        : host_pool_->fd());
+}
+
+void Daemon::Adopt(ImportedSlabs imported) {
+  if (keeping_ == nullptr) return;
+  not_adopted_ =
+      core_->Adopt(keeping_->TakeAdoption(std::move(imported)), &adopted_);
+}
+
+absl::Status Daemon::AdoptConnection(OpenedSession opened) {
+  GMB_ASSIGN_OR_RETURN(KeptPeer peer, keeping_->PeerOf(opened.id));
+  admission_.Add(opened.id, {peer.origin, peer.tenant_directory},
+                 ProcessOf(peer.pidfd.get(), peer.pid), opened.tenant);
+  return handles_->Adopt({.socket = std::move(peer.socket),
+                          .pidfd = std::move(peer.pidfd),
+                          .origin = peer.origin,
+                          .tenant_directory = std::move(peer.tenant_directory),
+                          .opened = std::move(opened)});
+}
+
+// Before anybody else can connect: their gRPC connections are let in as those
+// of sessions that have greeted.
+void Daemon::AdoptConnections() {
+  if (keeping_ == nullptr) return;
+  std::set<uint64_t> all;
+  for (OpenedSession& opened : adopted_) {
+    const uint64_t session = opened.id;
+    const absl::Status adopted = AdoptConnection(std::move(opened));
+    if (adopted.ok()) {
+      all.insert(session);
+      continue;
+    }
+    admission_.Remove(session);
+    core_->CloseSession(session, adopted.message());
+  }
+  adopted_.clear();
+  keeping_->DropTheRest(all, std::exchange(not_adopted_, {}));
+  keeping_->Watch();
+}
+
+}  // namespace gmb::broker

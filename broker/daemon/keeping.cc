@@ -1,0 +1,302 @@
+// A broker that outlives its process: what it leaves, and what it finds.
+#include "broker/daemon/keeping.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "broker/log/logging.h"
+#include "broker/machine/wire_form.h"
+#include "ipc/gate_page.h"
+
+namespace gmb::broker {
+namespace {
+
+// Of each answer. Whoever asks a keeper that hangs waits so long, once.
+constexpr absl::Duration kTimeout = absl::Seconds(2);
+
+absl::StatusOr<base::UniqueFd> Duplicate(int fd) {
+  base::UniqueFd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (duplicate.valid()) return duplicate;
+  return absl::ErrnoToStatus(errno, "cannot duplicate a kept fd");
+}
+
+void WarnOfNotAdopted(uint64_t session, absl::string_view why) {
+  LogEvent(LogLevel::kWarning, "session_not_adopted",
+           {{"session", session}, {"message", why}});
+}
+
+void WarnOfNotRemoved(absl::string_view key, const absl::Status& why) {
+  LogEvent(LogLevel::kWarning, "not_removed",
+           {{"message", absl::StrCat(key, ": ", why.message())}});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
+    const std::string& socket, const Deps& deps) {
+  absl::StatusOr<std::unique_ptr<KeeperClient>> client = KeeperClient::Connect(
+      {.socket = socket, .disposer = deps.disposer, .timeout = kTimeout});
+  if (!client.ok()) {
+    return absl::Status(client.status().code(),
+                        absl::StrCat("keeper: ", client.status().message()));
+  }
+  std::unique_ptr<Keeping> keeping(new Keeping(deps, *std::move(client)));
+  keeping->greeted_ = deps.clock->WallTime();
+  GMB_ASSIGN_OR_RETURN(std::vector<Kept> all, keeping->client_->Adopt());
+  GMB_ASSIGN_OR_RETURN(keeping->left_, Sort(std::move(all)));
+  for (const std::string& what : keeping->left_.set_aside)
+    LogEvent(LogLevel::kWarning, "record_set_aside", {{"message", what}});
+  GMB_RETURN_IF_ERROR(keeping->AdoptSlabs());
+  return keeping;
+}
+
+// A slab that no record names was ready, returned, or on its way: it is made
+// anew. Its memory is to be free before the devices are looked at.
+absl::Status Keeping::AdoptSlabs() {
+  for (const LeaseRecord& lease : left_.records.leases) {
+    for (const SlabRecord& slab : lease.slabs) {
+      recorded_.insert(slab.id);
+      const auto kept = left_.slabs.find(slab.id);
+      if (kept != left_.slabs.end())
+        GMB_RETURN_IF_ERROR(slabs_.Adopt(kept->second));
+    }
+  }
+  next_slab_ = 1;
+  if (!recorded_.empty()) next_slab_ = *recorded_.rbegin() + 1;
+  if (!left_.slabs.empty())
+    next_slab_ = std::max(next_slab_, left_.slabs.rbegin()->first + 1);
+  for (auto slab = left_.slabs.begin(); slab != left_.slabs.end();) {
+    if (recorded_.count(slab->first) > 0) {
+      ++slab;
+      continue;
+    }
+    Remove(slab->second.key);
+    slab = left_.slabs.erase(slab);
+  }
+  return absl::OkStatus();
+}
+
+KeptSlabs Keeping::SlabsByDevice() const {
+  KeptSlabs by_device;
+  for (const LeaseRecord& lease : left_.records.leases) {
+    std::vector<SlabRecord>& its = by_device[lease.device];
+    its.insert(its.end(), lease.slabs.begin(), lease.slabs.end());
+  }
+  return by_device;
+}
+
+absl::StatusOr<HostMemory> Keeping::HostMemoryFor(uint64_t bytes) const {
+  HostMemory anew;
+  anew.bytes = bytes;
+  if (left_.host == nullptr) return anew;
+  struct stat info {};
+  if (::fstat(left_.host->get(), &info) != 0)
+    return absl::ErrnoToStatus(errno, "cannot look at the kept host pool");
+  const auto size = static_cast<uint64_t>(std::max<off_t>(info.st_size, 0));
+  if (size != bytes) {
+    const bool used =
+        std::any_of(left_.records.leases.begin(), left_.records.leases.end(),
+                    [](const LeaseRecord& lease) { return lease.has_room; });
+    if (!used) return anew;
+    LogEvent(LogLevel::kWarning, "host_pool_kept",
+             {{"bytes", size},
+              {"message",
+               "the host pool has contents, and keeps the size that it had: "
+               "start the broker again without clients for the new one"}});
+  }
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd fd, Duplicate(left_.host->get()));
+  return HostMemory{.kept = std::move(fd), .bytes = size};
+}
+
+absl::Status Keeping::BeginJournal(uint64_t max_handles,
+                                   uint64_t max_sessions) {
+  GMB_ASSIGN_OR_RETURN(
+      JournalFile file,
+      JournalFile::Create(RecordJournal::SlotsFor(max_handles, max_sessions)));
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd fd, Duplicate(file.fd()));
+  GMB_ASSIGN_OR_RETURN(journal_,
+                       RecordJournal::Begin(std::move(file), left_.records));
+  journal_->AwaitAdoption();
+  GMB_RETURN_IF_ERROR(client_->Put({.key = JournalKey(left_.last_journal + 1),
+                                    .fds = {Share(std::move(fd))}}));
+  for (const std::string& key : left_.old_keys) Remove(key);
+  return absl::OkStatus();
+}
+
+absl::Status Keeping::KeepHostMemory(int fd) {
+  if (left_.host != nullptr) {
+    // The same memory, or one that nobody needs.
+    struct stat kept {};
+    struct stat ours {};
+    if (fd >= 0 && ::fstat(left_.host->get(), &kept) == 0 &&
+        ::fstat(fd, &ours) == 0 && kept.st_dev == ours.st_dev &&
+        kept.st_ino == ours.st_ino) {
+      return absl::OkStatus();
+    }
+    left_.host = nullptr;
+    Remove(std::string(kHostKey));
+  }
+  if (fd < 0) return absl::OkStatus();
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd duplicate, Duplicate(fd));
+  return client_->Put(
+      {.key = std::string(kHostKey), .fds = {Share(std::move(duplicate))}});
+}
+
+void Keeping::Remove(const std::string& key) {
+  const absl::Status removed = client_->Remove(key);
+  if (removed.ok() || absl::IsNotFound(removed)) return;
+  WarnOfNotRemoved(key, removed);
+}
+
+Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
+  Adoption adoption;
+  adoption.head = left_.records.head;
+  adoption.pools = std::move(left_.records.pools);
+  adoption.leases = std::move(left_.records.leases);
+  for (SessionRecord& record : left_.records.sessions) {
+    const auto kept = left_.sessions.find(record.id);
+    if (kept == left_.sessions.end()) {
+      WarnOfNotAdopted(record.id, "the keeper has no connection");
+      continue;
+    }
+    absl::StatusOr<ipc::GatePage> page =
+        ipc::GatePage::Map(kept->second.gate_page->get());
+    if (!page.ok()) {
+      WarnOfNotAdopted(record.id, page.status().message());
+      continue;
+    }
+    auto owner = std::make_shared<ipc::GatePage>(*std::move(page));
+    std::shared_ptr<ipc::GateCells> cells(owner, &owner->cells());
+    peers_[record.id] = {.socket = {},
+                         .pidfd = nullptr,
+                         .origin = record.origin,
+                         .tenant_directory = record.tenant_directory,
+                         .pid = record.pid};
+    adoption.sessions.push_back({.record = std::move(record),
+                                 .pidfd = kept->second.pidfd,
+                                 .gate = std::move(cells)});
+  }
+  for (const auto& [id, slab] : imported) imported_.insert(id);
+  adoption.slabs = std::move(imported);
+  return adoption;
+}
+
+absl::StatusOr<KeptPeer> Keeping::PeerOf(uint64_t session) const {
+  const auto peer = peers_.find(session);
+  const auto kept = left_.sessions.find(session);
+  if (peer == peers_.end() || kept == left_.sessions.end())
+    return absl::NotFoundError("its connection was not kept");
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd socket,
+                       Duplicate(kept->second.socket->get()));
+  return KeptPeer{.socket = std::move(socket),
+                  .pidfd = kept->second.pidfd,
+                  .origin = peer->second.origin,
+                  .tenant_directory = peer->second.tenant_directory,
+                  .pid = peer->second.pid};
+}
+
+void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
+                          const std::vector<NotAdopted>& not_adopted) {
+  for (const NotAdopted& one : not_adopted)
+    WarnOfNotAdopted(one.session, one.why);
+  for (const auto& [id, session] : left_.sessions) {
+    if (adopted.count(id) > 0) continue;
+    // First: the keeper's duplicate would hide a close.
+    ::shutdown(session.socket->get(), SHUT_RDWR);
+    EndSession(id);
+  }
+  for (const auto& [id, kept] : left_.slabs) {
+    if (imported_.count(id) == 0) Remove(kept.key);
+  }
+  if (!left_.empty()) {
+    LogEvent(LogLevel::kInfo, "adopted",
+             {{"sessions", adopted.size()},
+              {"slabs", imported_.size()},
+              {"took_seconds", deps_.clock->WallTime() - greeted_}});
+  }
+  peers_.clear();
+  left_ = {};
+}
+
+void Keeping::KeepSession(uint64_t session, int socket, const SharedFd& pidfd,
+                          int gate_page) {
+  const absl::Status kept = sessions_.Keep(session, socket, pidfd, gate_page);
+  if (kept.ok()) return;
+  v1::Event event;
+  event.set_kind("session_not_kept");
+  event.set_session_id(session);
+  event.set_message(kept.message().data(), kept.message().size());
+  Publish(std::move(event));
+}
+
+void Keeping::EndSession(uint64_t session) {
+  const absl::Status ended = sessions_.End(session);
+  if (!ended.ok()) WarnOfNotRemoved(KeptSessions::KeyOf(session), ended);
+}
+
+uint64_t Keeping::left_out() const {
+  return journal_->left_out() + slabs_.not_kept();
+}
+
+void Keeping::Watch() {
+  const auto say = [this](absl::string_view what) {
+    v1::Event event;
+    event.set_message(what.data(), what.size());
+    return event;
+  };
+  watch_ = std::make_unique<KeeperWatch>(
+      client_.get(),
+      KeeperWatch::Calls{
+          .lost =
+              [this, say] {
+                v1::Event event =
+                    say("it is dead, or does not answer; should the broker "
+                        "die now, all ends with it");
+                event.set_kind("keeper_lost");
+                Publish(std::move(event));
+              },
+          .found =
+              [this, say] {
+                v1::Event event = say("it has everything again");
+                event.set_kind("keeper_found");
+                Publish(std::move(event));
+              },
+          .look = [this] { ReportLeftOut(); }});
+}
+
+void Keeping::ReportLeftOut() {
+  const uint64_t count = left_out();
+  if (count > 0 && !said_left_out_) {
+    v1::Event event;
+    event.set_kind("not_kept");
+    event.set_message(absl::StrCat(
+        count,
+        " sessions, leases or slabs end with this broker: the journal "
+        "or the keeper is full"));
+    Publish(std::move(event));
+  }
+  said_left_out_ = count > 0;
+}
+
+void Keeping::Publish(v1::Event event) {
+  *event.mutable_at() = ToProto(deps_.clock->WallTime());
+  deps_.events->Publish(std::move(event));
+  deps_.events->Wake();
+}
+
+void Keeping::Done() {
+  watch_.reset();
+  const absl::Status done = client_->Done();
+  if (done.ok()) return;
+  LogEvent(LogLevel::kWarning, "keeper_not_told",
+           {{"message", done.message()}});
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,132 @@
+#ifndef GMB_BROKER_DAEMON_KEEPING_H_
+#define GMB_BROKER_DAEMON_KEEPING_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/unique_fd.h"
+#include "broker/core/clock.h"
+#include "broker/core/event_bus.h"
+#include "broker/daemon/host_pool_setup.h"
+#include "broker/daemon/pool_setup.h"
+#include "broker/keeping/keeper_client.h"
+#include "broker/keeping/keeper_watch.h"
+#include "broker/keeping/kept_sessions.h"
+#include "broker/keeping/left_behind.h"
+#include "broker/keeping/record_journal.h"
+#include "broker/keeping/remote_keeper.h"
+#include "broker/machine/adoption.h"
+#include "broker/machine/origin.h"
+#include "ipc/fd_disposer.h"
+
+namespace gmb::broker {
+
+// The process at the other end of a kept connection.
+struct KeptPeer {
+  base::UniqueFd socket;
+  SharedFd pidfd;
+  Origin origin = Origin::kShared;
+  std::string tenant_directory;
+  pid_t pid = 0;
+};
+
+// What a broker with a keeper has beside one without: its keeper, its journal,
+// and what the last broker has left (docs/restart.md).
+//
+// In this order: Open, then the devices and the host pool take what was left,
+// BeginJournal, then the core adopts, DropTheRest, Watch, and Done at an orderly
+// stop. A process that ends without Done leaves all to the next broker.
+class Keeping {
+ public:
+  // All of them outlive it.
+  struct Deps {
+    ipc::FdDisposer* disposer;
+    EventBus* events;
+    const Clock* clock;
+  };
+
+  // Greets the keeper, which waits for the death of the last broker; fetches
+  // what that has left, and reads its journal. Gives back slabs of no lease; changes
+  // nothing else.
+  static absl::StatusOr<std::unique_ptr<Keeping>> Open(
+      const std::string& socket, const Deps& deps);
+
+  // --- What was left.
+  [[nodiscard]] Keeper* slabs() { return &slabs_; }
+  // Above all that were given out.
+  [[nodiscard]] SlabId next_slab() const { return next_slab_; }
+  // Of leases, by device.
+  [[nodiscard]] KeptSlabs SlabsByDevice() const;
+  // For a host pool of `bytes`; one that was left and has contents keeps the
+  // size that it had.
+  [[nodiscard]] absl::StatusOr<HostMemory> HostMemoryFor(uint64_t bytes) const;
+
+  // --- What is kept from now on.
+  // A new journal with all that the last one said, in its place.
+  absl::Status BeginJournal(uint64_t max_handles, uint64_t max_sessions);
+  [[nodiscard]] Journal* journal() { return journal_.get(); }
+  // The host pool's, or -1 if there is none.
+  absl::Status KeepHostMemory(int fd);
+  // A failure is told in an event: the session ends with this broker then.
+  void KeepSession(uint64_t session, int socket, const SharedFd& pidfd,
+                   int gate_page);
+  void EndSession(uint64_t session);
+
+  // --- Adoption.
+  // With the slabs as the devices have imported them. Sessions whose gate page
+  // cannot be mapped are left out, and logged.
+  [[nodiscard]] Adoption TakeAdoption(ImportedSlabs imported);
+  // Of a session that is adopted, until DropTheRest.
+  [[nodiscard]] absl::StatusOr<KeptPeer> PeerOf(uint64_t session) const;
+  // Hangs up on sessions that are not among the adopted ones, and removes
+  // whatever nobody took over.
+  void DropTheRest(const std::set<uint64_t>& adopted,
+                   const std::vector<NotAdopted>& not_adopted);
+
+  void Watch();
+  [[nodiscard]] bool lost() const { return client_->lost(); }
+  // Records and slabs that are not kept, for lack of room.
+  [[nodiscard]] uint64_t left_out() const;
+  // Nothing is to be kept any more.
+  void Done();
+
+ private:
+  Keeping(const Deps& deps, std::unique_ptr<KeeperClient> client)
+      : deps_(deps),
+        client_(std::move(client)),
+        slabs_(client_.get()),
+        sessions_(client_.get(), deps.disposer) {}
+
+  absl::Status AdoptSlabs();
+  void Remove(const std::string& key);
+  void Publish(v1::Event event);
+  void ReportLeftOut();
+
+  const Deps deps_;
+  const std::unique_ptr<KeeperClient> client_;
+  RemoteKeeper slabs_;
+  KeptSessions sessions_;
+  LeftBehind left_;
+  absl::Time greeted_;
+  std::set<SlabId> recorded_;  // slabs of leases that were left
+  std::set<SlabId> imported_;
+  std::map<uint64_t, KeptPeer> peers_;  // of sessions; their sockets in left_
+  SlabId next_slab_ = 1;
+  std::unique_ptr<RecordJournal> journal_;
+  bool said_left_out_ = false;  // the watch's thread's
+  std::unique_ptr<KeeperWatch> watch_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_DAEMON_KEEPING_H_

@@ -1,0 +1,28 @@
+#ifndef GMB_BROKER_KEEPING_RECORD_READER_H_
+#define GMB_BROKER_KEEPING_RECORD_READER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "broker/keeping/journal_format.h"
+#include "broker/machine/records.h"
+
+namespace gmb::broker {
+
+struct FoundRecords {
+  Records records;
+  // What could not be read, or contradicts itself or another record, and why:
+  // one sentence each. It is not among the records.
+  std::vector<std::string> set_aside;
+};
+
+// What a journal says, whatever it holds; pure. DATA_LOSS: it has records, and
+// its head cannot be read: then nobody knows which numbers were given out, and
+// nothing can be taken over.
+[[nodiscard]] absl::StatusOr<FoundRecords> ReadRecords(
+    const JournalContents& journal);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_KEEPING_RECORD_READER_H_

@@ -1,0 +1,307 @@
+// A broker that is killed and started again with its keeper: sessions, leases
+// and contents go on, and nobody greets again.
+#include <signal.h>
+
+#include <cstring>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tests/component/restart_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A pattern that tells each word of each lease from all others.
+void Fill(const Lease& lease, uint64_t seed) {
+  auto* const words = static_cast<uint64_t*>(lease.data());
+  for (uint64_t i = 0; i < lease.size_bytes() / 8; ++i)
+    words[i] = (seed + i) * 0x9E3779B97F4A7C15U;
+}
+bool Holds(const Lease& lease, uint64_t seed) {
+  const auto* const words = static_cast<const uint64_t*>(lease.data());
+  for (uint64_t i = 0; i < lease.size_bytes() / 8; ++i) {
+    if (words[i] != (seed + i) * 0x9E3779B97F4A7C15U) return false;
+  }
+  return true;
+}
+
+class RestartTest : public RestartFixture {
+ protected:
+  void SetUp() override {
+    RestartFixture::SetUp();
+    StartBroker(Options());
+    MakeTenant("a");
+    MakeTenant("b");
+  }
+  std::unique_ptr<Client> Parked(const std::string& tenant) {
+    auto client = ConnectAs(tenant);
+    GateOptions gate;
+    gate.park_after = absl::ZeroDuration();
+    const absl::Status on = client->TurnGateOn(gate);
+    EXPECT_TRUE(on.ok()) << on;
+    return client;
+  }
+  void Evict(const std::string& tenant, uint64_t bytes) {
+    v1::ReclaimRequest request;
+    request.set_tenant(tenant);
+    request.set_bytes(bytes);
+    request.mutable_wait()->set_seconds(30);
+    const auto done = admin().Reclaim(request, absl::Seconds(60));
+    ASSERT_TRUE(done.ok()) << done.status();
+    ASSERT_TRUE(
+        Await([&] { return Status().host_pool().held_bytes() >= bytes; }));
+  }
+};
+
+TEST_F(RestartTest, LeasesAndSessionsGoOn) {
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(20 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 1);
+  for (int i = 0; i < 3; ++i) {
+    Restart();
+    EXPECT_EQ(Status().sessions(), 1U) << "beside the operator's own";
+    EXPECT_EQ(Pool().granted_bytes(), 20 * kMiB);
+    EXPECT_THAT(LinesOf("session_opened"), IsEmpty());
+    EXPECT_TRUE(client->status().ok()) << client->status();
+    auto more = client->Acquire(8 * kMiB);
+    ASSERT_TRUE(more.ok()) << more.status();
+    EXPECT_TRUE(Holds(*lease, 1));
+    // No byte of the first is a byte of the second.
+    Fill(*more, 2);
+    EXPECT_TRUE(Holds(*lease, 1));
+    EXPECT_TRUE(std::move(*more).Release().ok());
+  }
+  EXPECT_TRUE(std::move(*lease).Release().ok());
+  EXPECT_TRUE(Await([&] { return Pool().granted_bytes() == 0; }));
+  ExpectServed("b");
+  ExpectNothingIsLeft();
+}
+
+TEST_F(RestartTest, WhatIsInHostMemoryComesBack) {
+  const auto client = Parked("a");
+  auto lease = client->Acquire(16 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  {
+    auto scope = client->Enter(absl::Seconds(30));
+    ASSERT_TRUE(scope.ok());
+    Fill(*lease, 7);
+  }
+  Evict("a", 16 * kMiB);
+  Restart();
+  EXPECT_EQ(Status().host_pool().held_bytes(), 16 * kMiB);
+  EXPECT_EQ(Pool().granted_bytes(), 0U);
+  // Its memory is somebody else's meanwhile.
+  ExpectServed("b");
+  {
+    auto scope = client->Enter(absl::Seconds(60));
+    ASSERT_TRUE(scope.ok()) << scope.status();
+    EXPECT_TRUE(Holds(*lease, 7));
+  }
+  // Away once more, and killed once more.
+  Evict("a", 16 * kMiB);
+  Restart();
+  auto scope = client->Enter(absl::Seconds(60));
+  ASSERT_TRUE(scope.ok()) << scope.status();
+  EXPECT_TRUE(Holds(*lease, 7));
+  *scope = Scope();
+  EXPECT_TRUE(std::move(*lease).Release().ok());
+  ExpectNothingIsLeft();
+}
+
+TEST_F(RestartTest, SharedLeasesStayShared) {
+  const auto writer = ConnectAs("a");
+  AcquireOptions options;
+  options.share_as = "weights";
+  auto lease = writer->Acquire(12 * kMiB, options);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 3);
+  ASSERT_TRUE(lease->Seal().ok());
+  const auto reader = ConnectAs("a");
+  auto attached = reader->Attach("weights");
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  Restart();
+  EXPECT_EQ(Pool().granted_bytes(), 12 * kMiB);
+  EXPECT_TRUE(Holds(*attached, 3));
+  const auto late = ConnectAs("a");
+  auto attached_late = late->Attach("weights");
+  ASSERT_TRUE(attached_late.ok()) << attached_late.status();
+  EXPECT_TRUE(Holds(*attached_late, 3));
+  EXPECT_EQ(Pool().granted_bytes(), 12 * kMiB);
+  EXPECT_TRUE(std::move(*lease).Release().ok());
+  EXPECT_TRUE(std::move(*attached_late).Release().ok());
+  Restart();
+  EXPECT_TRUE(Holds(*attached, 3));
+  EXPECT_EQ(Pool().granted_bytes(), 12 * kMiB);
+  EXPECT_TRUE(std::move(*attached).Release().ok());
+  EXPECT_TRUE(Await([&] { return Pool().granted_bytes() == 0; }));
+  ExpectNothingIsLeft();
+}
+
+TEST_F(RestartTest, ARequestThatWaitsIsGrantedByTheNextBroker) {
+  const auto holder = ConnectAs("b");
+  auto all = holder->Acquire(90 * kMiB);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const auto client = ConnectAs("a");
+  auto waiting = std::async(std::launch::async, [&] {
+    return client->Acquire(64 * kMiB, WaitFor(absl::Seconds(120)));
+  });
+  ASSERT_TRUE(Await([&] { return Pool().waiting() == 1; }));
+  Restart();
+  ASSERT_TRUE(Await([&] { return Pool().waiting() == 1; }));
+  EXPECT_TRUE(std::move(*all).Release().ok());
+  auto granted = waiting.get();
+  ASSERT_TRUE(granted.ok()) << granted.status();
+  EXPECT_TRUE(std::move(*granted).Release().ok());
+}
+
+TEST_F(RestartTest, AProcessThatDiedMeanwhileGivesItsMemoryBack) {
+  auto hold = StartGmb("hold", {"hold", "--tenant", "a", "--bytes", "24MiB"});
+  ASSERT_TRUE(Await([&] { return Pool().granted_bytes() == 24 * kMiB; }));
+  KillBroker();
+  hold->Signal(SIGKILL);
+  ASSERT_EQ(hold->AwaitExit(), 128 + SIGKILL);
+  StartBroker(Options());
+  EXPECT_TRUE(Await(
+      [&] { return Status().sessions() == 0 && Pool().granted_bytes() == 0; }));
+  auto client = ConnectAs("b");
+  auto lease = client->Acquire(90 * kMiB, WaitFor(absl::Seconds(60)));
+  EXPECT_TRUE(lease.ok()) << lease.status();
+  client.reset();
+  ExpectNothingIsLeft();
+}
+
+// The keeper dies alone: a new one is filled, and does for the next broker.
+TEST_F(RestartTest, AKeeperThatDiesIsReplacedWhileTheBrokerLives) {
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 5);
+  KillKeeper();
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_lost "); }));
+  // Without one everything goes on.
+  auto meanwhile = client->Acquire(6 * kMiB);
+  ASSERT_TRUE(meanwhile.ok()) << meanwhile.status();
+  Fill(*meanwhile, 6);
+  const auto late = ConnectAs("b");
+  StartKeeper();
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_found "); }));
+  Restart();
+  EXPECT_EQ(Status().sessions(), 2U);
+  EXPECT_TRUE(Holds(*lease, 5));
+  EXPECT_TRUE(Holds(*meanwhile, 6));
+  auto more = late->Acquire(2 * kMiB);
+  EXPECT_TRUE(more.ok()) << more.status();
+  EXPECT_TRUE(std::move(*lease).Release().ok());
+}
+
+TEST_F(RestartTest, TwoBrokersAtOnceAreOne) {
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 8);
+  // In other directories, so that the keeper alone is in its way.
+  const std::string tenants = Directory() + "/two.yaml";
+  std::ofstream(tenants) << "tenants: [{name: a}, {name: b}]\n";
+  std::vector<std::string> argv = {GMBD_PROGRAM,
+                                   "--socket-dir",
+                                   Directory() + "/run2",
+                                   "--state-dir",
+                                   Directory() + "/state2",
+                                   "--device",
+                                   "host:96MiB",
+                                   "--keeper",
+                                   KeeperSocket(),
+                                   "--config",
+                                   tenants};
+  Program second(Directory(), "second", argv);
+  EXPECT_EQ(second.AwaitExit(), 1);
+  EXPECT_THAT(second.Err(), HasSubstr(absl::StrCat(broker().program().pid())));
+  EXPECT_TRUE(Holds(*lease, 8));
+  EXPECT_TRUE(client->Acquire(2 * kMiB).ok());
+  // One that waits is served as soon as the first has died.
+  Program third(Directory(), "third", argv);
+  KillBroker();
+  EXPECT_TRUE(third.AwaitErr(" adopted ")) << third.Err();
+  third.Signal(SIGKILL);
+  EXPECT_EQ(third.AwaitExit(), 128 + SIGKILL);
+  StartBroker(Options());
+  EXPECT_TRUE(Holds(*lease, 8));
+  EXPECT_EQ(Pool().granted_bytes(), 10 * kMiB);
+}
+
+TEST_F(RestartTest, ABrokerWithoutTheKeeperLeavesWhatItHas) {
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 9);
+  KillBroker();
+  BrokerOptions alone = Options();
+  alone.flags.clear();
+  StartBroker(alone);
+  ExpectServed("b");
+  EXPECT_EQ(Pool().granted_bytes(), 0U);
+  EXPECT_TRUE(Holds(*lease, 9));
+  StopBroker();
+  StartBroker(Options());
+  EXPECT_EQ(Pool().granted_bytes(), 10 * kMiB);
+  EXPECT_TRUE(Holds(*lease, 9));
+  EXPECT_TRUE(client->Acquire(2 * kMiB).ok());
+}
+
+TEST_F(RestartTest, WithoutItsKeeperABrokerDoesNotStart) {
+  StopBroker();
+  KillKeeper();
+  BrokerProcess none(Directory(), Options());
+  EXPECT_EQ(none.program().AwaitExit(), 1);
+  EXPECT_THAT(none.Log(), HasSubstr("keeper"));
+  EXPECT_THAT(none.Log(), HasSubstr(KeeperSocket()));
+}
+
+TEST_F(RestartTest, AStopCanLeaveAllToTheNextBroker) {
+  StopBroker();
+  BrokerOptions detaching = Options();
+  detaching.flags.insert(detaching.flags.end(), {"--on-stop", "detach"});
+  StartBroker(detaching);
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 10);
+  StopBroker();
+  StartBroker(Options());
+  EXPECT_THAT(LinesOf("session_opened"), IsEmpty());
+  EXPECT_TRUE(Holds(*lease, 10));
+  EXPECT_TRUE(std::move(*lease).Release().ok());
+}
+
+// Half of what is to be adopted needs a device that is not there any more: the
+// rest goes on.
+TEST_F(RestartTest, WhatCannotBeAdoptedIsHungUp) {
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto other = ConnectAs("b");
+  KillBroker();
+  // The quota of a tenant is in the database, which is gone now.
+  BrokerOptions without = Options();
+  ASSERT_EQ(std::rename((Directory() + "/state").c_str(),
+                        (Directory() + "/old").c_str()),
+            0);
+  without.config = "tenants: [{name: b}]\n";
+  StartBroker(without);
+  EXPECT_THAT(broker().Log(), HasSubstr(" session_not_adopted "));
+  EXPECT_TRUE(Await([&] { return !client->status().ok(); }));
+  EXPECT_TRUE(other->Acquire(2 * kMiB).ok());
+  EXPECT_TRUE(Await([&] { return Pool().granted_bytes() == 2 * kMiB; }));
+}
+
+}  // namespace
+}  // namespace gmb::component
