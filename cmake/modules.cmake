@@ -15,10 +15,11 @@ add_custom_target(threaded_tests)
 # hangs, and is far more than a test takes on a loaded machine of 2 cores. It is
 # skipped where all of its cases are (tests/run_all.h). THREADS gives it the label
 # "threads": it has more than one thread, or talks to a program that has. It counts
-# as PROCESSORS of the jobs that CTest runs at once (1). Its own sources are not
-# optimised: most of a clean build's time went there, and what they test is.
+# as PROCESSORS of the jobs that CTest runs at once (1); those of a greater COST
+# start first. Its own sources are not optimised: most of a clean build's time went
+# there, and what they test is.
 function(gmb_test name)
-  cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL;THREADS" "TIMEOUT;PROCESSORS" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_MAIN;RUN_SERIAL;THREADS" "TIMEOUT;PROCESSORS;COST" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   if(ARG_NO_MAIN)
@@ -39,6 +40,9 @@ function(gmb_test name)
   endif()
   if(NOT ARG_PROCESSORS)
     set(ARG_PROCESSORS 1)
+  endif()
+  if(ARG_COST)
+    set_tests_properties(${name} PROPERTIES COST ${ARG_COST})
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
                        RUN_SERIAL ${ARG_RUN_SERIAL} PROCESSORS ${ARG_PROCESSORS} SKIP_RETURN_CODE 77)

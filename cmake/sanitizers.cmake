@@ -3,6 +3,11 @@ set(GMB_SANITIZE "" CACHE STRING "Sanitizers to build with, comma separated")
 if(GMB_SANITIZE)
   add_compile_options(-fsanitize=${GMB_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
+  if(GMB_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # AddressSanitizer finds the same accesses; this check takes a fifth of the
+    # time of compilation.
+    add_compile_options(-fno-sanitize=object-size)
+  endif()
   add_link_options(-fsanitize=${GMB_SANITIZE})
 endif()
 if(GMB_SANITIZE MATCHES "thread")

@@ -18,11 +18,13 @@
 #include "client/cli/demo/temp_dir.h"
 #include "client/cli/installed.h"
 #include "tests/attack/event_listener.h"
+#include "tests/attack/halt_steps.h"
 
 namespace gmb::bench {
 namespace {
 
 constexpr absl::Duration kUntilCalm = absl::Seconds(2);
+constexpr char kPunchedBytes[] = "67108864";
 constexpr char kTenants[] =
     "tenants:\n"
     "  - {name: mallory, limit: 100%}\n"
@@ -35,7 +37,9 @@ constexpr char kUsage[] =
 
 Each round attacks a broker of the host device for some seconds, and then burns
 the same processor time beside it in as many processes (the control), which fill
-as much memory at once as the attacker fills of its leases. Meanwhile
+as much memory at once as the attacker fills of its leases. Where the attack
+needs an operator who deletes and makes its tenant, or takes its memory, one does
+so every 100 ms in both. Meanwhile
 an honest session acquires and releases 2 MiB without pause, and every 200 ms a
 new client greets and an operator asks for the status. ATTACK is a name such as
 rapid_reset, and means all of its forms; without any, all attacks are made.
@@ -46,7 +50,7 @@ the worst; "greet" and "status" are the longest of all rounds, in ms, and after
 the stroke under control; "peak" and "left" say by how much RssAnon had grown,
 in MiB, during the attack and 2 s after it; "fds" and "threads" by how many, 2 s
 after; "ended" counts sessions of others that the broker ended; "failed" counts
-requests of others. "cores" is what each attacking process took, and "gmbd" what
+requests of others. "cores" is what each attacker took, and "gmbd" what
 the broker took, under attack and under control.
 )";
 
@@ -58,6 +62,22 @@ struct Options {
   bool json = false;
   std::vector<std::string> names;
 };
+
+// A link is met when sockets are made, and holes and halts in a move when
+// memory is taken.
+void AddAttacksWithAnOperator(std::vector<AttackSpec>* attacks) {
+  attacks->push_back(
+      {.words = {"link_races", "--path", kVictim}, .work = Work::kMakesAnew});
+  attacks->push_back({.words = {"punch_slabs", "--bytes", kPunchedBytes},
+                      .work = Work::kReclaims});
+  for (const char* then : {"stop", "kill"}) {
+    attacks->push_back({.words = {"halting_crowd", "--then", then},
+                        .processes = gmb::attack::kStepsOfALife.size()});
+    attacks->push_back({.words = {"halting_crowd_in_moves", "--then", then},
+                        .processes = gmb::attack::kStepsOfMoves.size(),
+                        .work = Work::kReclaims});
+  }
+}
 
 std::vector<AttackSpec> AllAttacks() {
   std::vector<AttackSpec> attacks = {
@@ -99,6 +119,7 @@ std::vector<AttackSpec> AllAttacks() {
     attacks.push_back({words, true});
     attacks.back().words.push_back("--keep");
   }
+  AddAttacksWithAnOperator(&attacks);
   return attacks;
 }
 
@@ -109,6 +130,8 @@ absl::StatusOr<Figures> Measure(const Options& options,
   cli::BrokerProcess::Options gmbd;
   gmbd.program = options.gmbd;
   gmbd.device_flags = {"--device", "host:256MiB"};
+  if (attack.work == Work::kReclaims)
+    gmbd.device_flags.push_back("--host-pool=256MiB");
   gmbd.config = kTenants;
   gmbd.dir = dir;
   auto broker = cli::BrokerProcess::Start(gmbd);

@@ -54,6 +54,7 @@ double BrokerSeconds(pid_t broker) {
 std::string WordFor(const RoundSetup& setup, const std::string& word) {
   if (word == kDirOfAnother)
     return cli::TenantSocketDir(setup.socket_dir, kOther);
+  if (word == kVictim) return absl::StrCat(setup.log_path, ".0");
   return word == kThisProcess ? absl::StrCat(::getpid()) : word;
 }
 
@@ -75,9 +76,12 @@ absl::StatusOr<std::vector<cli::ChildProcess>> StartAll(
   return processes;
 }
 
-absl::StatusOr<Round> Run(const RoundSetup& setup, const Commands& commands) {
+absl::StatusOr<Round> Run(const RoundSetup& setup, const AttackSpec& attack,
+                          const Commands& commands) {
   auto others = Others::Start(setup.socket_dir);
   if (!others.ok()) return others.status();
+  auto operating = Operator::Start(setup.socket_dir, attack.work);
+  if (!operating.ok()) return operating.status();
   const double seconds_before = ChildrenSeconds();
   const double broker_before = BrokerSeconds(setup.broker);
   const absl::Time start = absl::Now();
@@ -105,8 +109,9 @@ absl::StatusOr<Round> Run(const RoundSetup& setup, const Commands& commands) {
                        LastLine(absl::StrCat(setup.log_path, ".0"))));
     }
   }
-  round.cores = (ChildrenSeconds() - seconds_before) / gone /
-                static_cast<double>(commands.size());
+  round.cores =
+      (ChildrenSeconds() - seconds_before) / gone / (attack.shared_too ? 2 : 1);
+  if (const absl::Status over = (*operating)->Stop(); !over.ok()) return over;
   round.told = LastLine(absl::StrCat(setup.log_path, ".0"));
   return round;
 }
@@ -144,7 +149,7 @@ absl::StatusOr<Round> RunAttack(const RoundSetup& setup,
                    {"--socket-dir", dir, "--seconds", kLongEnough});
     commands.push_back(std::move(command));
   }
-  return Run(setup, commands);
+  return Run(setup, attack, commands);
 }
 
 absl::StatusOr<Round> RunControl(const RoundSetup& setup,
@@ -153,10 +158,13 @@ absl::StatusOr<Round> RunControl(const RoundSetup& setup,
       setup.attacker, "control_burner",
       "--socket-dir", "/",
       "--seconds",    kLongEnough,
-      "--duty",       absl::StrCat(cores),
+      "--duty",       absl::StrCat(cores / attack.processes),
       "--fill",       absl::StrCat(attack.fill),
   };
-  return Run(setup, Commands(attack.shared_too ? 2 : 1, command));
+  const int attackers = attack.shared_too ? 2 : 1;
+  return Run(
+      setup, attack,
+      Commands(static_cast<size_t>(attackers * attack.processes), command));
 }
 
 }  // namespace gmb::bench

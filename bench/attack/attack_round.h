@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "bench/attack/operator.h"
 #include "bench/attack/others.h"
 
 namespace gmb::bench {
@@ -14,9 +15,11 @@ namespace gmb::bench {
 inline constexpr char kMallory[] = "mallory";  // attacks
 
 // Words of an attack that only a round knows: the directory of another tenant,
-// and the pid of this process, in which the honest session is.
+// the pid of this process, in which the honest session is, and a file that
+// nobody may touch.
 inline constexpr char kDirOfAnother[] = "{other}";
 inline constexpr char kThisProcess[] = "{pid}";
+inline constexpr char kVictim[] = "{victim}";
 
 // A broker's memory, fds and threads.
 struct Held {
@@ -32,11 +35,13 @@ struct AttackSpec {
   std::vector<std::string> words;
   bool shared_too = false;  // a second process in the shared directory
   uint64_t fill = 0;        // bytes that it fills at once; its control too
+  int processes = 1;        // of each attacker, with the control's burners
+  Work work = Work::kNone;  // an operator's, also beside the control
 };
 
 struct Round {
   Seen seen;
-  double cores = 0;  // of processor time that each process took
+  double cores = 0;  // of processor time that each attacker took
   double broker_cores = 0;
   Held most;         // while it went on
   std::string told;  // the first process's own counts
@@ -54,7 +59,7 @@ struct RoundSetup {
 // not be started, or did not go on to their end.
 [[nodiscard]] absl::StatusOr<Round> RunAttack(const RoundSetup& setup,
                                               const AttackSpec& attack);
-// As many processes as the attack has take `cores` each.
+// As many processes as the attack has take `cores` for each attacker.
 [[nodiscard]] absl::StatusOr<Round> RunControl(const RoundSetup& setup,
                                                const AttackSpec& attack,
                                                double cores);

@@ -45,8 +45,11 @@ absl::Status Daemon::ListenForTenant(const std::string& tenant) {
   absl::Status listening =
       gateway_->AddDoor(grpc, kSocketMode,
                         {.origin = Origin::kTenantDirectory, .tenant = tenant});
-  listening.Update(handles_->AddListener(handles, kSocketMode,
-                                         Origin::kTenantDirectory, tenant));
+  if (!listening.ok()) return listening;
+  listening = handles_->AddListener(handles, kSocketMode,
+                                    Origin::kTenantDirectory, tenant);
+  // Half a door would be in the way of the next try.
+  if (!listening.ok()) (void)gateway_->RemoveDoor(grpc);
   return listening;
 }
 

@@ -32,10 +32,9 @@ absl::Status MappedLease::Map(std::vector<device::ShareableHandle> handles,
   if (range_ == nullptr) {
     return absl::NotFoundError("the lease was released meanwhile");
   }
-  if (mapped_) {
-    return absl::FailedPreconditionError(
-        "the lease is mapped: it has to be evicted first");
-  }
+  // A broker that took over asks again, for it cannot know. Until an Evict the
+  // lease's slabs stay the same.
+  if (mapped_) return absl::OkStatus();
   absl::Status mapped = range_->Map(std::move(handles), slab_bytes);
   mapped_ = mapped.ok();
   return mapped;

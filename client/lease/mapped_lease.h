@@ -42,9 +42,8 @@ class MappedLease {
   // all is mapped as before. FAILED_PRECONDITION where the addresses cannot be
   // kept (ipc).
   [[nodiscard]] absl::Status Evict();
-  // Maps at the same addresses; after an error nothing is mapped. NOT_FOUND
-  // when the lease was released, FAILED_PRECONDITION when it is mapped (and
-  // stays so).
+  // Maps at the same addresses; OK, and nothing changes, when it is mapped.
+  // After an error nothing is mapped. NOT_FOUND when the lease was released.
   [[nodiscard]] absl::Status Map(std::vector<device::ShareableHandle> handles,
                                  absl::Span<const uint64_t> slab_bytes);
   // Unmaps and gives the addresses up.

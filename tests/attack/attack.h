@@ -68,6 +68,8 @@ absl::Status EndlessField(Attack& attack);
 absl::Status FastConnects(Attack& attack);
 absl::Status FuseFds(Attack& attack);
 absl::Status Guessing(Attack& attack);
+absl::Status HaltingCrowd(Attack& attack);
+absl::Status HaltingCrowdInMoves(Attack& attack);
 absl::Status Halts(Attack& attack);
 absl::Status HaltsInMoves(Attack& attack);
 absl::Status HoldSessions(Attack& attack);

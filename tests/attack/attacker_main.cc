@@ -34,6 +34,8 @@ const std::map<std::string, AttackFunction>& Attacks() {
       {"fast_connects", FastConnects},
       {"fuse_fds", FuseFds},
       {"guessing", Guessing},
+      {"halting_crowd", HaltingCrowd},
+      {"halting_crowd_in_moves", HaltingCrowdInMoves},
       {"halts", Halts},
       {"halts_in_moves", HaltsInMoves},
       {"hold_sessions", HoldSessions},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/attack/attack_fixture.h"
+#include "tests/attack/halt_steps.h"
 
 namespace gmb::attack {
 namespace {
@@ -19,17 +20,10 @@ using ::testing::HasSubstr;
 
 class ClientsTest : public AttackTest {};
 
-const std::vector<std::string>& Steps() {
-  static const auto* const steps = new std::vector<std::string>{
-      "connected",    "challenged", "hello_sent",   "welcomed", "stream_opened",
-      "acquire_sent", "granted",    "acknowledged", "mapped",   "release_sent"};
-  return *steps;
-}
-
 TEST_F(ClientsTest, ThatStopAtAnyStepHoldUpNobody) {
   Start();
   std::vector<std::unique_ptr<Program>> stopped;
-  for (const std::string& step : Steps()) {
+  for (const std::string step : kStepsOfALife) {
     stopped.push_back(StartAttacker({"halts", "--step", step}));
     EXPECT_TRUE(stopped.back()->AwaitOut("at " + step))
         << stopped.back()->Err();
@@ -46,7 +40,7 @@ TEST_F(ClientsTest, ThatStopAtAnyStepHoldUpNobody) {
 TEST_F(ClientsTest, ThatDieAtAnyStepLeaveNothing) {
   Start();
   for (int round = 0; round < 3; ++round) {
-    for (const std::string& step : Steps()) {
+    for (const std::string step : kStepsOfALife) {
       const auto client =
           StartAttacker({"halts", "--step", step, "--then", "kill"});
       EXPECT_EQ(client->AwaitExit(), 128 + SIGKILL) << client->Err();

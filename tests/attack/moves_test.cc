@@ -7,17 +7,12 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/attack/attack_fixture.h"
+#include "tests/attack/halt_steps.h"
 
 namespace gmb::attack {
 namespace {
-
-const std::vector<std::string>& StepsOfMoves() {
-  static const auto* const steps = new std::vector<std::string>{
-      "gate_on",      "parked",       "evict_received", "unmapped_sent",
-      "restore_sent", "map_received", "slabs_taken",    "mapped_again"};
-  return *steps;
-}
 
 class MovesTest : public AttackTest {
  protected:
@@ -31,15 +26,16 @@ class MovesTest : public AttackTest {
   std::vector<std::unique_ptr<Program>> HaltAtEachStep(
       const std::string& then) {
     std::vector<std::unique_ptr<Program>> clients;
-    for (const std::string& step : StepsOfMoves()) {
+    for (const std::string step : kStepsOfMoves) {
       clients.push_back(
           StartAttacker({"halts_in_moves", "--step", step, "--then", then}));
     }
     for (size_t i = 0; i < clients.size(); ++i) {
       EXPECT_TRUE(Await([&] {
         (void)Gmb({"reclaim", "mallory", "--wait", "100ms"});
-        return absl::StrContains(clients[i]->Out(), "at " + StepsOfMoves()[i]);
-      })) << StepsOfMoves()[i]
+        return absl::StrContains(clients[i]->Out(),
+                                 absl::StrCat("at ", kStepsOfMoves[i]));
+      })) << kStepsOfMoves[i]
           << ": " << clients[i]->Out() << clients[i]->Err();
     }
     return clients;

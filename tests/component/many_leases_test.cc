@@ -8,11 +8,12 @@
 #include "base/mutex.h"
 #include "tests/component/component_test.h"
 #include "tests/component/raw_session.h"
+#include "tests/sanitized.h"
 
 namespace gmb::component {
 namespace {
 
-constexpr uint64_t kLeases = 60'000;
+constexpr uint64_t kLeases = FewerIfSanitized(60'000);
 constexpr uint64_t kGiB = 1024 * kMiB;
 
 // Keeps the number of unanswered requests below what a session may have.

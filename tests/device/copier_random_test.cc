@@ -8,6 +8,7 @@
 #include "broker/hostpool/host_books.h"
 #include "broker/hostpool/slab_rooms.h"
 #include "tests/device/copier_contract.h"
+#include "tests/sanitized.h"
 
 // Random sequences of what a broker does with leases: grow, write, evict, back
 // ahead, restore, release, kill in the middle; several copies at a time, with
@@ -206,7 +207,9 @@ class RandomBroker {
 class CopierRandom : public CopierContract {
  protected:
   // Fewer where every call costs more.
-  [[nodiscard]] unsigned sequences() const { return is_host() ? 300 : 100; }
+  [[nodiscard]] unsigned sequences() const {
+    return static_cast<unsigned>(FewerIfSanitized(is_host() ? 300 : 100));
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Devices, CopierRandom,

@@ -13,6 +13,7 @@
 #include "tests/quota/describe.h"
 #include "tests/quota/from_environment.h"
 #include "tests/quota/reference_model.h"
+#include "tests/sanitized.h"
 
 namespace gmb::quota {
 namespace {
@@ -239,7 +240,8 @@ class Crowded : public World {
 
 TEST(ClaimPropertyTest, AHeadIsServedWithin4TAnd4sIfAllInItsWayEndsWithinT) {
   const uint64_t first = FromEnvironment("GMB_QUOTA_SEED", 1);
-  const uint64_t count = FromEnvironment("GMB_QUOTA_SEEDS", 100);
+  const uint64_t count =
+      FromEnvironment("GMB_QUOTA_SEEDS", FewerIfSanitized(100));
   double longest = 0;
   uint64_t passed = 0, past_a_window = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
@@ -330,7 +332,8 @@ class Hopeless : public World {
 
 TEST(ClaimPropertyTest, OneThatCannotBeServedLeavesOthersHalfOfTheTime) {
   const uint64_t first = FromEnvironment("GMB_QUOTA_SEED", 1);
-  const uint64_t count = FromEnvironment("GMB_QUOTA_SEEDS", 40);
+  const uint64_t count =
+      FromEnvironment("GMB_QUOTA_SEEDS", FewerIfSanitized(40));
   for (uint64_t seed = first; seed < first + count; ++seed) {
     ASSERT_EQ(Hopeless(seed).Run(6), "")
         << "repeat with GMB_QUOTA_SEED=" << seed << " GMB_QUOTA_SEEDS=1";

@@ -8,6 +8,7 @@
 
 #include "tests/quota/from_environment.h"
 #include "tests/quota/interpreter.h"
+#include "tests/sanitized.h"
 
 namespace gmb::quota {
 namespace {
@@ -24,7 +25,8 @@ std::vector<uint8_t> RandomProgram(uint64_t seed) {
 TEST(QuotaPropertyTest,
      EveryInvariantHoldsAfterEveryStepAndTheReferenceModelAgrees) {
   const uint64_t first = FromEnvironment("GMB_QUOTA_SEED", 1);
-  const uint64_t count = FromEnvironment("GMB_QUOTA_SEEDS", 40);
+  const uint64_t count =
+      FromEnvironment("GMB_QUOTA_SEEDS", FewerIfSanitized(40));
   InterpreterResult total;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     const InterpreterResult result = Interpret(RandomProgram(seed));

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_fixture.h"
+#include "tests/sanitized.h"
 
 namespace gmb::broker {
 namespace {
@@ -237,7 +238,7 @@ TEST_F(MachineNoPausesTest, AnOperatorMayDoWithout) {
 // Very many are paused, and none of them parks.
 class MachineManyPausesTest : public MachinePausesTest {
  protected:
-  static constexpr uint64_t kSessions = 200;
+  static constexpr uint64_t kSessions = FewerIfSanitized(200);
   static constexpr uint64_t kEach = 8;
   static MachineWorld Wide() {
     MachineWorld shape{.granules = kSessions * kEach,

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_interpreter.h"
+#include "tests/sanitized.h"
 
 namespace gmb::broker {
 namespace {
@@ -23,7 +24,8 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 }
 
 TEST(MachinePropertyTest, WhateverHappensNothingIsLostOrForgotten) {
-  const uint64_t seeds = FromEnvironment("GMB_MACHINE_SEEDS", 12);
+  const uint64_t seeds =
+      FromEnvironment("GMB_MACHINE_SEEDS", FewerIfSanitized(12));
   const uint64_t first = FromEnvironment("GMB_MACHINE_FIRST_SEED", kFirstSeed);
   const uint64_t bytes = FromEnvironment("GMB_MACHINE_BYTES", 12000);
   MachineRun all;

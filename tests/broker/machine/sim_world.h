@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "broker/core/device_tasks.h"
 #include "broker/core/in_process_keeper.h"
+#include "broker/machine/adoption.h"
 #include "broker/machine/machine.h"
 #include "tests/broker/machine/record_book.h"
 #include "tests/broker/machine/sim_allocator.h"
@@ -61,6 +62,14 @@ class SimWorld {
   };
   // Asked in each turn. When it dies another one takes over at once.
   void SetFate(std::function<Fate()> fate) { fate_ = std::move(fate); }
+  // Now, between two turns. `spoil` changes what the next one takes over;
+  // `not_adopted` says what that cost.
+  void Die(std::function<void(Adoption*)> spoil = nullptr) {
+    spoil_ = std::move(spoil);
+    Restart();
+    spoil_ = nullptr;
+  }
+  std::vector<NotAdopted> not_adopted;
 
   // One turn: `work` is given the Turn, then the turn is settled, its effects
   // reach their queues, and everything is checked. `kind` says which event it
@@ -75,7 +84,8 @@ class SimWorld {
     work(turn);
     machine_->Settle(turn);
     Expect(!turn.exhausted(), "a turn goes round in circles");
-    End(&turn, restarting_ || fate_ == nullptr ? Fate::kLives : fate_());
+    End(&turn, restarting_ || fate_ == nullptr ? Fate::kLives
+                                               : std::function(fate_)());
     Check();
   }
   template <typename Work>
@@ -173,6 +183,7 @@ class SimWorld {
   std::unique_ptr<Machine> machine_;
   RecordBook book_;
   std::function<Fate()> fate_;
+  std::function<void(Adoption*)> spoil_;
   bool restarting_ = false;
   bool setting_up_ = false;
   Fate last_fate_ = Fate::kLives;

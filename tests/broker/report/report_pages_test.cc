@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/broker/report/large_machine.h"
 #include "tests/broker/report/walk.h"
+#include "tests/sanitized.h"
 
 namespace gmb::broker {
 namespace {
@@ -17,17 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kInstrumented = true;
-#elif defined(__has_feature)
-constexpr bool kInstrumented =
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kInstrumented = false;
-#endif
-
-constexpr uint64_t kLeases = kInstrumented ? 5'000 : 100'000;
-constexpr uint64_t kWaiting = kInstrumented ? 2'000 : 40'000;
+constexpr uint64_t kLeases = kSanitized ? 5'000 : 100'000;
+constexpr uint64_t kWaiting = kSanitized ? 2'000 : 40'000;
 constexpr uint64_t kGranule = LargeMachine::kGranule;
 
 // Half of the leases are of one session, the others of a hundred.
