@@ -2,8 +2,10 @@
 #include "broker/instance_lock.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -22,6 +25,10 @@
 
 namespace gmb::broker {
 namespace {
+
+// Milliseconds.
+constexpr int kNoticeTakes = 500;
+constexpr int kDyingTakes = 10'000;
 
 std::string ReadSome(int fd) {
   std::array<char, 1024> buffer{};
@@ -41,6 +48,27 @@ std::string CommandLine(const std::string& pid) {
   const std::vector<std::string> words =
       absl::StrSplit(raw, '\0', absl::SkipEmpty());
   return absl::CHexEscape(absl::StrJoin(words, " "));
+}
+
+// A process that was killed has no memory any more, and so no command line; its
+// lock goes a while later, with its files.
+bool WaitWhileItDies(const std::string& directory) {
+  const base::UniqueFd file(
+      ::open(absl::StrCat(directory, "/gmbd.lock").c_str(),
+             O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!file.valid()) return false;
+  const std::string pid =
+      std::vector<std::string>(absl::StrSplit(ReadSome(file.get()), '\n'))[0];
+  pid_t number = 0;
+  if (!absl::SimpleAtoi(pid, &number) || number <= 0) return false;
+  const base::UniqueFd process(
+      static_cast<int>(::syscall(SYS_pidfd_open, number, 0)));
+  // It has died since.
+  if (!process.valid()) return errno == ESRCH;
+  pollfd died{.fd = process.get(), .events = POLLIN, .revents = 0};
+  // It may have been killed just now.
+  if (::poll(&died, 1, kNoticeTakes) == 1) return true;
+  return CommandLine(pid).empty() && ::poll(&died, 1, kDyingTakes) == 1;
 }
 
 // The file's lines are pid and start time. The holder may be between locking
@@ -98,6 +126,8 @@ absl::StatusOr<InstanceLock> InstanceLock::Acquire(
     const std::string& directory) {
   absl::StatusOr<base::UniqueFd> fd =
       Lock(directory, O_RDWR | O_CREAT, LOCK_EX);
+  if (absl::IsAlreadyExists(fd.status()) && WaitWhileItDies(directory))
+    fd = Lock(directory, O_RDWR | O_CREAT, LOCK_EX);
   if (!fd.ok()) return fd.status();
   if (absl::Status written = WriteHolder(fd->get()); !written.ok()) {
     return absl::Status(written.code(), absl::StrCat(written.message(), ": ",

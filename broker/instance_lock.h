@@ -16,7 +16,9 @@ namespace gmb::broker {
 class InstanceLock {
  public:
   // The directory must exist. ALREADY_EXISTS when another broker holds it; the
-  // message names its pid, its command line and since when.
+  // message names its pid, its command line and since when. One that was
+  // killed just now is waited for, 10 s at most: the kernel takes a second for
+  // much memory. A living one costs half a second.
   static absl::StatusOr<InstanceLock> Acquire(const std::string& directory);
 
   // Whether Acquire would succeed where the lock file is there; it stays as it

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -54,6 +55,35 @@ class Holder {
   pid_t pid_ = -1;
   bool held_ = false;
 };
+
+// Its memory goes first, and its lock with its files.
+TEST(InstanceLock, OneThatWasKilledJustNowIsWaitedFor) {
+  const TempDirectory directory;
+  sigset_t ready;
+  ::sigemptyset(&ready);
+  ::sigaddset(&ready, SIGUSR1);
+  ::sigprocmask(SIG_BLOCK, &ready, nullptr);
+  const pid_t pid = ::fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    constexpr size_t kMuch = size_t{512} << 20;
+    void* const memory =
+        ::mmap(nullptr, kMuch, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    const auto lock = InstanceLock::Acquire(directory.path());
+    if (memory == MAP_FAILED || !lock.ok()) ::_exit(1);
+    ::kill(::getppid(), SIGUSR1);
+    ::pause();
+    ::_exit(0);
+  }
+  int signal = 0;
+  ASSERT_EQ(::sigwait(&ready, &signal), 0);
+  ::kill(pid, SIGKILL);
+  const auto lock = InstanceLock::Acquire(directory.path());
+  EXPECT_TRUE(lock.ok()) << lock.status();
+  ::waitpid(pid, nullptr, 0);
+}
 
 TEST(InstanceLock, ASecondBrokerIsToldWhoHoldsTheDirectory) {
   const TempDirectory directory;
