@@ -59,6 +59,14 @@ class Allocator {
   // Creates `bytes` of zeroed device memory and exports it.
   [[nodiscard]] virtual absl::StatusOr<CreatedSlab> Create(uint64_t bytes) = 0;
 
+  // A slab of `bytes` that another process's allocator has created, which is
+  // dead by now: from here on as one of ours. `handle`, its exported one, stays
+  // the caller's. INVALID_ARGUMENT: it is no such slab, or of another size
+  // (vmm cannot tell the size); RESOURCE_EXHAUSTED: beyond a host device's
+  // capacity; FAILED_PRECONDITION: ipc, whose memory ends with its process.
+  [[nodiscard]] virtual absl::StatusOr<SlabKey> Import(
+      const ShareableHandle& handle, uint64_t bytes) = 0;
+
   // Lets go of the allocator's own reference. The caller must have closed
   // every exported fd it holds. The memory is back once no client maps or
   // holds it: FreeBytes() tells.

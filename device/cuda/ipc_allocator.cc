@@ -59,6 +59,13 @@ absl::StatusOr<CreatedSlab> IpcAllocator::Create(uint64_t bytes) {
   return CreatedSlab{.key = Add(memory), .exported = *handle};
 }
 
+absl::StatusOr<SlabKey> IpcAllocator::Import(const ShareableHandle& /*handle*/,
+                                             uint64_t /*bytes*/) {
+  return absl::FailedPreconditionError(
+      "the memory of an ipc device ends with its broker: use a vmm device "
+      "where leases have to outlive it");
+}
+
 absl::Status IpcAllocator::Destroy(SlabKey key) {
   const ScopedContext scope(*context_);
   GMB_RETURN_IF_ERROR(scope.status());

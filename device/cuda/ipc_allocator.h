@@ -31,6 +31,8 @@ class IpcAllocator final : public CudaAllocator {
   ~IpcAllocator() override;
 
   [[nodiscard]] absl::StatusOr<CreatedSlab> Create(uint64_t bytes) override;
+  [[nodiscard]] absl::StatusOr<SlabKey> Import(const ShareableHandle& handle,
+                                               uint64_t bytes) override;
   [[nodiscard]] absl::Status Destroy(SlabKey key) override;
 
  private:

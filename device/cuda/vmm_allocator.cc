@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 
+#include <variant>
+
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 
@@ -42,6 +45,40 @@ absl::StatusOr<CreatedSlab> VmmAllocator::Create(uint64_t bytes) {
   // A child started meanwhile must not keep the memory alive.
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   return CreatedSlab{.key = Add(handle), .exported = std::move(exported)};
+}
+
+absl::Status VmmAllocator::CheckImported(
+    CUmemGenericAllocationHandle handle) const {
+  CUmemAllocationProp found = {};
+  GMB_RETURN_IF_ERROR(GMB_CUDA(driver(), cuMemGetAllocationPropertiesFromHandle,
+                               &found, handle));
+  if (found.type == properties_.type &&
+      found.location.type == properties_.location.type &&
+      found.location.id == properties_.location.id) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("refused a slab that is not of this GPU: ", info().uuid));
+}
+
+absl::StatusOr<SlabKey> VmmAllocator::Import(const ShareableHandle& handle,
+                                             uint64_t bytes) {
+  GMB_RETURN_IF_ERROR(CheckSlab(bytes));
+  const auto* const fd = std::get_if<base::UniqueFd>(&handle);
+  if (fd == nullptr || !fd->valid()) {
+    return absl::InvalidArgumentError(
+        "a slab of a vmm device is kept as a file descriptor; got none");
+  }
+  CUmemGenericAllocationHandle imported = 0;
+  GMB_RETURN_IF_ERROR(
+      GMB_CUDA(driver(), cuMemImportFromShareableHandle, &imported,
+               reinterpret_cast<void*>(static_cast<intptr_t>(fd->get())),
+               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  if (absl::Status status = CheckImported(imported); !status.ok()) {
+    driver().cuMemRelease(imported);
+    return status;
+  }
+  return Add(imported);
 }
 
 absl::Status VmmAllocator::Destroy(SlabKey key) {

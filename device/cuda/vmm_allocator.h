@@ -29,6 +29,9 @@ class VmmAllocator final : public CudaAllocator {
   ~VmmAllocator() override;
 
   [[nodiscard]] absl::StatusOr<CreatedSlab> Create(uint64_t bytes) override;
+  // FreeBytes has been counting it: the driver does, whoever keeps it.
+  [[nodiscard]] absl::StatusOr<SlabKey> Import(const ShareableHandle& handle,
+                                               uint64_t bytes) override;
   [[nodiscard]] absl::Status Destroy(SlabKey key) override;
 
  private:
@@ -36,6 +39,9 @@ class VmmAllocator final : public CudaAllocator {
                DeviceInfo info, const CUmemAllocationProp& properties)
       : CudaAllocator(driver, device, std::move(info)),
         properties_(properties) {}
+
+  // Whether the driver says that an imported slab is one that Create makes.
+  absl::Status CheckImported(CUmemGenericAllocationHandle handle) const;
 
   const CUmemAllocationProp properties_;
 };

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -71,23 +72,44 @@ void HostAllocator::CollectReturned() {
   }
 }
 
-absl::StatusOr<CreatedSlab> HostAllocator::Create(uint64_t bytes) {
+absl::Status HostAllocator::CheckRoom(uint64_t bytes) {
   GMB_RETURN_IF_ERROR(CheckSize(bytes, kHostGranularityBytes));
   if (bytes > info_.total_bytes - used_bytes_) {
     CollectReturned();
   }
   const uint64_t free_bytes = info_.total_bytes - used_bytes_;
-  if (bytes > free_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("host device is full: requested=", bytes,
-                     " free=", free_bytes, " capacity=", info_.total_bytes));
-  }
-  GMB_ASSIGN_OR_RETURN(base::UniqueFd anchor, CreateSealedMemory(bytes));
-  GMB_ASSIGN_OR_RETURN(base::UniqueFd exported, ReopenSealedMemory(anchor));
+  if (bytes <= free_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("host device is full: requested=", bytes,
+                   " free=", free_bytes, " capacity=", info_.total_bytes));
+}
+
+SlabKey HostAllocator::Add(base::UniqueFd anchor, uint64_t bytes) {
   const SlabKey key = next_key_++;
   live_.emplace(key, Slab{.anchor = std::move(anchor), .bytes = bytes});
   used_bytes_ += bytes;
-  return CreatedSlab{.key = key, .exported = std::move(exported)};
+  return key;
+}
+
+absl::StatusOr<CreatedSlab> HostAllocator::Create(uint64_t bytes) {
+  GMB_RETURN_IF_ERROR(CheckRoom(bytes));
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd anchor, CreateSealedMemory(bytes));
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd exported, ReopenSealedMemory(anchor));
+  return CreatedSlab{.key = Add(std::move(anchor), bytes),
+                     .exported = std::move(exported)};
+}
+
+absl::StatusOr<SlabKey> HostAllocator::Import(const ShareableHandle& handle,
+                                              uint64_t bytes) {
+  GMB_RETURN_IF_ERROR(CheckRoom(bytes));
+  const auto* const memory = std::get_if<base::UniqueFd>(&handle);
+  if (memory == nullptr) {
+    return absl::InvalidArgumentError(
+        "a slab of the host device is kept as a file descriptor; got none");
+  }
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd anchor,
+                       AdoptSealedMemory(*memory, bytes));
+  return Add(std::move(anchor), bytes);
 }
 
 absl::Status HostAllocator::Destroy(SlabKey key) {

@@ -31,6 +31,8 @@ class HostAllocator final : public Allocator {
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] absl::StatusOr<CreatedSlab> Create(uint64_t bytes) override;
+  [[nodiscard]] absl::StatusOr<SlabKey> Import(const ShareableHandle& handle,
+                                               uint64_t bytes) override;
   [[nodiscard]] absl::Status Destroy(SlabKey key) override;
   [[nodiscard]] absl::StatusOr<uint64_t> FreeBytes() override;
   [[nodiscard]] std::vector<HeldSlab> Held() const override;
@@ -52,6 +54,9 @@ class HostAllocator final : public Allocator {
 
   explicit HostAllocator(DeviceInfo info) : info_(std::move(info)) {}
 
+  // RESOURCE_EXHAUSTED where so many bytes are not free.
+  absl::Status CheckRoom(uint64_t bytes);
+  SlabKey Add(base::UniqueFd anchor, uint64_t bytes);
   // Whether nobody holds it any more, its pages dropped. Notes why that cannot
   // be told.
   static bool IsReturned(Unreturned* unreturned);

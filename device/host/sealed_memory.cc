@@ -7,12 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 
 // Since Linux 6.3; older C libraries do not name it.
 #ifndef MFD_NOEXEC_SEAL
@@ -86,6 +88,28 @@ absl::StatusOr<base::UniqueFd> ReopenSealedMemory(
   return SystemError(errno, "reopen a memfd");
 }
 
+namespace {
+
+// A description of its own of `memory`, by which SomebodyHolds can ask.
+absl::StatusOr<base::UniqueFd> OpenAnchor(const base::UniqueFd& memory) {
+  absl::StatusOr<base::UniqueFd> anchor = ReopenSealedMemory(memory);
+  if (!anchor.ok()) return anchor;
+  // Somebody who opens the file during SomebodyHolds breaks our lease, and the
+  // default notice of that, SIGIO, would end the process. SIGURG is ignored.
+  if (fcntl(anchor->get(), F_SETSIG, SIGURG) != 0) {
+    return SystemError(errno, "F_SETSIG on a memfd");
+  }
+  return anchor;
+}
+
+absl::StatusOr<uint64_t> SizeOf(const base::UniqueFd& memory) {
+  struct stat info {};
+  if (fstat(memory.get(), &info) != 0) return SystemError(errno, "fstat");
+  return static_cast<uint64_t>(std::max<off_t>(info.st_size, 0));
+}
+
+}  // namespace
+
 absl::StatusOr<base::UniqueFd> CreateSealedMemory(uint64_t bytes) {
   const base::UniqueFd memfd = CreateSlabMemfd();
   if (!memfd.valid()) return SystemError(errno, "memfd_create");
@@ -95,14 +119,20 @@ absl::StatusOr<base::UniqueFd> CreateSealedMemory(uint64_t bytes) {
   if (fcntl(memfd.get(), F_ADD_SEALS, kSeals) != 0) {
     return SystemError(errno, "seal a memfd");
   }
-  absl::StatusOr<base::UniqueFd> anchor = ReopenSealedMemory(memfd);
-  if (!anchor.ok()) return anchor;
-  // Somebody who opens the file during SomebodyHolds breaks our lease, and the
-  // default notice of that, SIGIO, would end the process. SIGURG is ignored.
-  if (fcntl(anchor->get(), F_SETSIG, SIGURG) != 0) {
-    return SystemError(errno, "F_SETSIG on a memfd");
+  return OpenAnchor(memfd);
+}
+
+absl::StatusOr<base::UniqueFd> AdoptSealedMemory(const base::UniqueFd& memory,
+                                                 uint64_t bytes) {
+  GMB_RETURN_IF_ERROR(CheckSealedMemory(memory, bytes));
+  GMB_ASSIGN_OR_RETURN(const uint64_t size, SizeOf(memory));
+  if (size != bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("refused a slab that is larger than it is said to be: "
+                     "bytes=",
+                     size, " said=", bytes));
   }
-  return anchor;
+  return OpenAnchor(memory);
 }
 
 absl::StatusOr<bool> SomebodyHolds(const base::UniqueFd& anchor,
@@ -128,14 +158,11 @@ absl::Status CheckSealedMemory(const base::UniqueFd& memory, uint64_t bytes) {
     return absl::InvalidArgumentError(
         "refused a slab that is no memfd sealed against shrinking and growing");
   }
-  struct stat info;
-  if (fstat(memory.get(), &info) != 0) return SystemError(errno, "fstat");
-  if (info.st_size < 0 || static_cast<uint64_t>(info.st_size) < bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "refused a slab that is smaller than announced: bytes=", info.st_size,
-        " announced=", bytes));
-  }
-  return absl::OkStatus();
+  GMB_ASSIGN_OR_RETURN(const uint64_t size, SizeOf(memory));
+  if (size >= bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "refused a slab that is smaller than announced: bytes=", size,
+      " announced=", bytes));
 }
 
 }  // namespace gmb::device

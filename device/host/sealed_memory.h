@@ -24,6 +24,12 @@ namespace gmb::device {
 // FAILED_PRECONDITION when /proc is not mounted; INTERNAL otherwise.
 [[nodiscard]] absl::StatusOr<base::UniqueFd> CreateSealedMemory(uint64_t bytes);
 
+// An anchor of memory that CreateSealedMemory made in another process, and that
+// `memory` is one of the fds that left it. INVALID_ARGUMENT when it is no such
+// memory, or has not exactly `bytes`.
+[[nodiscard]] absl::StatusOr<base::UniqueFd> AdoptSealedMemory(
+    const base::UniqueFd& memory, uint64_t bytes);
+
 // A new open file description of the same memory.
 [[nodiscard]] absl::StatusOr<base::UniqueFd> ReopenSealedMemory(
     const base::UniqueFd& anchor);

@@ -22,20 +22,22 @@ std::string KindName(const testing::TestParamInfo<DeviceKind>& info) {
 }
 
 void DeviceContract::SetUp() {
-  absl::StatusOr<std::unique_ptr<Allocator>> allocator;
-  if (is_host()) {
-    allocator = OpenHostAllocator({.capacity_bytes = 1024 * kMiB});
-  } else {
+  if (!is_host()) {
     const CudaProbe probe = ProbeCuda();
     if (probe.gpus.empty()) {
       GTEST_SKIP() << "NOT TESTED, no GPU here: " << probe.problem;
     }
     const char* const chosen = std::getenv("GMB_TEST_GPU");
-    const std::string name = chosen != nullptr ? chosen : probe.gpus[0].uuid;
-    allocator = is_ipc() ? OpenIpcAllocator(name) : OpenVmmAllocator(name);
+    gpu_ = chosen != nullptr ? chosen : probe.gpus[0].uuid;
   }
+  absl::StatusOr<std::unique_ptr<Allocator>> allocator = OpenAllocator();
   ASSERT_OK(allocator);
   allocator_ = *std::move(allocator);
+}
+
+absl::StatusOr<std::unique_ptr<Allocator>> DeviceContract::OpenAllocator() {
+  if (is_host()) return OpenHostAllocator({.capacity_bytes = 1024 * kMiB});
+  return is_ipc() ? OpenIpcAllocator(gpu_) : OpenVmmAllocator(gpu_);
 }
 
 std::unique_ptr<RemoteMapper> DeviceContract::StartClient() {

@@ -80,6 +80,10 @@ class DeviceContract : public testing::TestWithParam<DeviceKind> {
     return is_real_gpu() ? 64 * kMiB : 0;
   }
 
+  // Another broker's allocator of the same device.
+  absl::StatusOr<std::unique_ptr<Allocator>> OpenAllocator();
+
+  std::string gpu_;
   std::unique_ptr<Allocator> allocator_;
 };
 

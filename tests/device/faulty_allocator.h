@@ -23,7 +23,7 @@ namespace gmb::device {
 // The settings may be changed from any thread.
 class FaultyAllocator final : public Allocator {
  public:
-  enum class Op { kCreate, kDestroy, kFreeBytes };
+  enum class Op { kCreate, kDestroy, kFreeBytes, kImport };
 
   explicit FaultyAllocator(std::unique_ptr<Allocator> real)
       : real_(std::move(real)), info_(real_->info()) {}
@@ -84,6 +84,12 @@ class FaultyAllocator final : public Allocator {
       }
     }
     return real_->Create(bytes);
+  }
+
+  [[nodiscard]] absl::StatusOr<SlabKey> Import(const ShareableHandle& handle,
+                                               uint64_t bytes) override {
+    if (absl::Status status = Count(Op::kImport); !status.ok()) return status;
+    return real_->Import(handle, bytes);
   }
 
   [[nodiscard]] absl::Status Destroy(SlabKey key) override {
@@ -153,7 +159,7 @@ class FaultyAllocator final : public Allocator {
   const std::unique_ptr<Allocator> real_;
   DeviceInfo info_;
   mutable base::Mutex mutex_;
-  std::array<Fault, 3> faults_ ABSL_GUARDED_BY(mutex_);
+  std::array<Fault, 4> faults_ ABSL_GUARDED_BY(mutex_);
   uint64_t outside_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<ProcessUsage> users_ ABSL_GUARDED_BY(mutex_);
   pid_t thief_ ABSL_GUARDED_BY(mutex_) = 0;

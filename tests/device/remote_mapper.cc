@@ -86,25 +86,13 @@ void RemoteMapper::Kill() {
 }
 
 absl::StatusOr<uint64_t> RemoteMapper::Call(const Request& request, int fd) {
-  iovec part = {const_cast<Request*>(&request), sizeof(request)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  }
-  if (sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0) {
+  if (!remote::SendPacket(socket_.get(), &request, sizeof(request), fd)) {
     return absl::ErrnoToStatus(errno, "tell the remote mapper");
   }
   Reply reply;
-  if (recv(socket_.get(), &reply, sizeof(reply), 0) != sizeof(reply)) {
+  received_.reset();
+  if (!remote::ReceivePacket(socket_.get(), &reply, sizeof(reply),
+                             &received_)) {
     return absl::UnavailableError("the remote mapper died");
   }
   address_ = reply.address;
@@ -183,6 +171,13 @@ absl::StatusOr<uint64_t> RemoteMapper::CountOpenFds() {
 
 absl::Status RemoteMapper::Synchronize() {
   return Call({.op = Op::kSynchronize}).status();
+}
+
+absl::StatusOr<ShareableHandle> RemoteMapper::CreateSlab(uint64_t bytes) {
+  const absl::StatusOr<uint64_t> created =
+      Call({.op = Op::kCreateSlab, .bytes = bytes});
+  if (!created.ok()) return created.status();
+  return ShareableHandle(std::move(received_));
 }
 
 absl::Status RemoteMapper::CallHook() {

@@ -68,6 +68,10 @@ class RemoteMapper {
 
   [[nodiscard]] absl::Status Synchronize();
 
+  // Opens the device's Allocator over there, as a broker does, and creates a
+  // slab that lives as long as that process. Its handle is the caller's.
+  [[nodiscard]] absl::StatusOr<ShareableHandle> CreateSlab(uint64_t bytes);
+
   // Calls the hook that the program gave to RunIfRemoteMapper.
   [[nodiscard]] absl::Status CallHook();
 
@@ -88,6 +92,7 @@ class RemoteMapper {
 
   pid_t pid_;
   base::UniqueFd socket_;
+  base::UniqueFd received_;  // with the last reply
   uint64_t address_ = 0;
   absl::Duration elapsed_;
 };

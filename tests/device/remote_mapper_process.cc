@@ -52,12 +52,12 @@ class RemoteMapperProcess {
     return 0;
   }
 
-  static void Answer(const absl::Status& status, Reply reply) {
+  static void Answer(const absl::Status& status, Reply reply, int fd = -1) {
     reply.code = static_cast<int32_t>(status.code());
     const size_t length =
         std::min(status.message().size(), reply.message.size() - 1);
     std::copy_n(status.message().begin(), length, reply.message.begin());
-    (void)!send(kSocket, &reply, sizeof(reply), MSG_NOSIGNAL);
+    (void)remote::SendPacket(kSocket, &reply, sizeof(reply), fd);
   }
 
  private:
@@ -73,32 +73,19 @@ class RemoteMapperProcess {
     if (range_ != nullptr) {
       reply.address = reinterpret_cast<uintptr_t>(range_->data());
     }
-    Answer(value.status(), reply);
+    Answer(value.status(), reply, created_.get());
+    created_.reset();
     return true;
   }
 
   static bool Receive(Request* request, base::UniqueFd* fd) {
-    iovec part = {request, sizeof(*request)};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    if (recvmsg(kSocket, &message, MSG_CMSG_CLOEXEC) != sizeof(*request)) {
-      return false;
-    }
-    if (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr) {
-      int received;
-      std::memcpy(&received, CMSG_DATA(header), sizeof(received));
-      fd->reset(received);
-    }
-    return true;
+    return remote::ReceivePacket(kSocket, request, sizeof(*request), fd);
   }
 
   absl::StatusOr<uint64_t> Do(const Request& request, base::UniqueFd fd) {
     if (request.op == Op::kReserve) return Reserve(request);
     if (request.op == Op::kAddSlab) return AddSlab(request, std::move(fd));
+    if (request.op == Op::kCreateSlab) return CreateSlab(request.bytes);
     if (request.op == Op::kCountOpenFds) return CountOpenFds();
     if (request.op == Op::kSynchronize) {
       return Finish(mapper_->Synchronize({mapper_->info().uuid}));
@@ -144,6 +131,22 @@ class RemoteMapperProcess {
     }
     slab_bytes_.push_back(request.bytes);
     return 0;
+  }
+
+  absl::StatusOr<uint64_t> CreateSlab(uint64_t bytes) {
+    if (allocator_ == nullptr) {
+      const DeviceInfo& info = mapper_->info();
+      absl::StatusOr<std::unique_ptr<Allocator>> opened =
+          info.kind == DeviceKind::kHost
+              ? OpenHostAllocator({.capacity_bytes = info.total_bytes})
+              : OpenVmmAllocator(info.uuid);
+      if (!opened.ok()) return opened.status();
+      allocator_ = *std::move(opened);
+    }
+    absl::StatusOr<CreatedSlab> slab = allocator_->Create(bytes);
+    if (!slab.ok()) return slab.status();
+    created_ = std::get<base::UniqueFd>(std::move(slab->exported));
+    return slab->key;
   }
 
   // Reads or writes the range, piece by piece through a buffer.
@@ -195,6 +198,8 @@ class RemoteMapperProcess {
   RemoteHook hook_ = nullptr;
   std::unique_ptr<Mapper> mapper_;
   std::unique_ptr<MappedRange> range_;
+  std::unique_ptr<Allocator> allocator_;  // of a broker, with CreateSlab
+  base::UniqueFd created_;                // goes with the next answer
   std::vector<ShareableHandle> handles_;
   std::vector<uint64_t> slab_bytes_;
   std::vector<base::UniqueFd> kept_;

@@ -65,6 +65,16 @@ class SimAllocator final : public device::Allocator {
     std::memcpy(handle.data(), &last_key_, sizeof(last_key_));
     return device::CreatedSlab{last_key_, handle};
   }
+  // What was created here and is kept, by a broker that is dead.
+  absl::StatusOr<device::SlabKey> Import(const device::ShareableHandle& handle,
+                                         uint64_t bytes) override {
+    if (lost_) return Lost();
+    const device::SlabKey key = KeyOf(handle);
+    const auto slab = live_.find(key);
+    if (slab == live_.end() || slab->second != bytes)
+      return absl::InvalidArgumentError("no such slab");
+    return key;
+  }
   absl::Status Destroy(device::SlabKey key) override {
     if (lost_) return Lost();
     const auto slab = live_.find(key);

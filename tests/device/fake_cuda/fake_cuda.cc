@@ -20,6 +20,8 @@ uint64_t OthersBytes() {
   const char* const file = std::getenv("FAKE_CUDA_OTHERS");
   uint64_t bytes = 0;
   if (file != nullptr) std::ifstream(file) >> bytes;
+  for (const auto& [handle, memory] : TheGpu().handles)
+    bytes += memory.foreign ? memory.bytes : 0;
   return bytes;
 }
 

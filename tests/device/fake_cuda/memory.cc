@@ -23,6 +23,13 @@ using gmb::base::UniqueFd;
 
 namespace {
 
+// A memfd's mode tells the device, one of four, to whoever imports it. A slab's
+// may have no bits to execute it.
+mode_t ModeOf(int device) {
+  return 0600 | static_cast<mode_t>((device & 3) << 1);
+}
+int DeviceOf(mode_t mode) { return static_cast<int>((mode >> 1) & 3); }
+
 // The mappings from `start` on cover exactly `bytes`.
 bool CoversMappings(CUdeviceptr start, uint64_t bytes) {
   const CUdeviceptr end = start + bytes;
@@ -47,6 +54,18 @@ CUresult CreateMemory(size_t bytes, Memory* memory) {
              .bytes = bytes,
              .key = slab->key};
   return CUDA_SUCCESS;
+}
+
+// Whether this process has created that memory.
+bool IsOurs(ino_t inode) {
+  for (const auto& [handle, memory] : TheGpu().handles) {
+    struct stat info;
+    if (memory.key != 0 && fstat(memory.fd.get(), &info) == 0 &&
+        info.st_ino == inode) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void DropMemory(Memory memory) {
@@ -91,11 +110,16 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity,
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
-                     const CUmemAllocationProp*, unsigned long long) {
+                     const CUmemAllocationProp* properties,
+                     unsigned long long) {
   FAKE_ENTER();
   Memory memory;
   if (CUresult result = CreateMemory(bytes, &memory); result != CUDA_SUCCESS) {
     return result;
+  }
+  if (fchmod(memory.fd.get(), ModeOf(properties->location.id)) != 0) {
+    DropMemory(std::move(memory));
+    return CUDA_ERROR_UNKNOWN;
   }
   *handle = TheGpu().next_handle++;
   TheGpu().handles.emplace(*handle, std::move(memory));
@@ -133,7 +157,22 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
   *handle = TheGpu().next_handle++;
   TheGpu().handles.emplace(
       *handle, Memory{.fd = UniqueFd(fcntl(number, F_DUPFD_CLOEXEC, 0)),
-                      .bytes = static_cast<uint64_t>(info.st_size)});
+                      .bytes = static_cast<uint64_t>(info.st_size),
+                      .foreign = !IsOurs(info.st_ino)});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(
+    CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
+  FAKE_ENTER();
+  struct stat info;
+  if (fstat(TheGpu().handles.at(handle).fd.get(), &info) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  *properties = {};
+  properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties->requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties->location.id = DeviceOf(info.st_mode);
   return CUDA_SUCCESS;
 }
 

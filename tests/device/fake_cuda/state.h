@@ -30,6 +30,8 @@ struct Memory {
   UniqueFd fd;
   uint64_t bytes = 0;
   SlabKey key = 0;
+  // Another process created it: TheGpu().memory does not know of it.
+  bool foreign = false;
 };
 
 // Work of a stream is numbered from 1; it is done when somebody waits for it.
@@ -80,7 +82,7 @@ inline void* At(CUdeviceptr pointer) {
 }
 
 // The bytes of GPU memory that other processes use, as the environment's file
-// says.
+// says, and those of theirs that are imported here.
 uint64_t OthersBytes();
 
 // Contexts that this thread has pushed, the current one last.
