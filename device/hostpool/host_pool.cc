@@ -10,7 +10,7 @@
 namespace gmb::device {
 
 absl::StatusOr<std::unique_ptr<HostPool>> HostPool::Create(
-    const Options& options, std::unique_ptr<PageLocker> locker) {
+    Options options, std::unique_ptr<PageLocker> locker) {
   if (options.chunk_bytes == 0 ||
       options.chunk_bytes % kHostPoolGranularityBytes != 0) {
     return absl::InvalidArgumentError(
@@ -18,18 +18,23 @@ absl::StatusOr<std::unique_ptr<HostPool>> HostPool::Create(
                      "MiB: bytes=",
                      options.chunk_bytes));
   }
-  GMB_ASSIGN_OR_RETURN(PoolMapping mapping, PoolMapping::Create(options.bytes));
+  GMB_ASSIGN_OR_RETURN(
+      PoolMapping mapping,
+      options.kept.valid()
+          ? PoolMapping::Adopt(std::move(options.kept), options.bytes)
+          : PoolMapping::Create(options.bytes));
   return std::unique_ptr<HostPool>(
-      new HostPool(options, std::move(mapping), std::move(locker)));
+      new HostPool(std::move(options), std::move(mapping), std::move(locker)));
 }
 
-HostPool::HostPool(const Options& options, PoolMapping mapping,
+HostPool::HostPool(Options options, PoolMapping mapping,
                    std::unique_ptr<PageLocker> locker)
-    : options_(options),
+    : options_(std::move(options)),
       mapping_(std::move(mapping)),
       locker_(std::move(locker)),
-      chunks_((options.bytes + options.chunk_bytes - 1) / options.chunk_bytes,
-              State::kWaiting) {
+      chunks_(
+          (options_.bytes + options_.chunk_bytes - 1) / options_.chunk_bytes,
+          State::kWaiting) {
   progress_.bytes = options_.bytes;
   const unsigned quarter = std::thread::hardware_concurrency() / 4;
   const size_t wanted =

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "device/hostpool/host_extent.h"
 #include "device/hostpool/page_locker.h"
 #include "device/hostpool/pool_mapping.h"
@@ -40,6 +41,9 @@ class HostPool {
     uint64_t chunk_bytes = uint64_t{256} << 20;
     // 0: a quarter of the processors, 1 to 8.
     unsigned threads = 0;
+    // Of a pool that another process made (fd()) and that was kept; none: the
+    // pool is made anew. Its contents stay.
+    base::UniqueFd kept = {};
   };
 
   struct Progress {
@@ -54,9 +58,9 @@ class HostPool {
   };
 
   // `locker` may be null: without GPUs nothing needs page-locking. Errors as
-  // PoolMapping::Create.
+  // PoolMapping::Create, or with a kept one PoolMapping::Adopt.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<HostPool>> Create(
-      const Options& options, std::unique_ptr<PageLocker> locker);
+      Options options, std::unique_ptr<PageLocker> locker);
 
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
@@ -69,6 +73,8 @@ class HostPool {
   [[nodiscard]] char* At(uint64_t offset) const {
     return mapping_.data() + offset;
   }
+  // Of its memory, for a process that keeps it. The pool's own.
+  [[nodiscard]] int fd() const { return mapping_.fd(); }
   [[nodiscard]] PageKind page_kind() const { return mapping_.page_kind(); }
   [[nodiscard]] const std::string& page_note() const {
     return mapping_.page_note();
@@ -86,7 +92,7 @@ class HostPool {
  private:
   enum class State { kWaiting, kInHand, kPrepared, kLocked, kFailed };
 
-  HostPool(const Options& options, PoolMapping mapping,
+  HostPool(Options options, PoolMapping mapping,
            std::unique_ptr<PageLocker> locker);
 
   // The first and the last chunk that `piece`, not empty, touches.

@@ -2,7 +2,10 @@
 #include "device/hostpool/pool_mapping.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,6 +36,41 @@ absl::Status PoolError(int error, absl::string_view what) {
   }
   return absl::InternalError(
       absl::StrCat("host pool: ", absl::ErrnoToStatus(error, what).message()));
+}
+
+absl::Status CheckSize(uint64_t bytes) {
+  constexpr uint64_t kLargest = uint64_t{1} << 62;  // files count in off_t
+  if (bytes != 0 && bytes <= kLargest &&
+      bytes % kHostPoolGranularityBytes == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "size of a host pool must be a positive multiple of 2 MiB: bytes=",
+      bytes));
+}
+
+// Without seals whoever keeps it could shrink it, and touching it would raise
+// SIGBUS.
+absl::Status CheckKept(const base::UniqueFd& memfd, uint64_t bytes) {
+  constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW;
+  const int seals = fcntl(memfd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kNeeded) != kNeeded) {
+    return absl::InvalidArgumentError(
+        "what was kept as the host pool is no memfd sealed against shrinking "
+        "and growing");
+  }
+  struct stat info {};
+  if (fstat(memfd.get(), &info) != 0) return PoolError(errno, "fstat");
+  if (info.st_size >= 0 && static_cast<uint64_t>(info.st_size) == bytes)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the host pool that was kept has ", info.st_size,
+                   " bytes, the one asked for has ", bytes));
+}
+
+bool HasReservedPages(const base::UniqueFd& memfd) {
+  struct statfs info {};
+  return fstatfs(memfd.get(), &info) == 0 && info.f_type == HUGETLBFS_MAGIC;
 }
 
 // One sixteenth is left for everything else: a pool that uses up the last page
@@ -104,14 +142,21 @@ const char* PageKindName(PageKind kind) {
   return "unknown";
 }
 
-absl::StatusOr<PoolMapping> PoolMapping::Create(uint64_t bytes) {
-  constexpr uint64_t kLargest = uint64_t{1} << 62;  // files count in off_t
-  if (bytes == 0 || bytes > kLargest ||
-      bytes % kHostPoolGranularityBytes != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "size of a host pool must be a positive multiple of 2 MiB: bytes=",
-        bytes));
+PoolMapping PoolMapping::OfOrdinaryPages(base::UniqueFd memfd, char* start,
+                                         uint64_t bytes) {
+  if (TransparentHugePagesForMemfds() &&
+      madvise(start, bytes, MADV_HUGEPAGE) == 0) {
+    return PoolMapping(std::move(memfd), start, bytes, PageKind::kTransparent,
+                       "");
   }
+  return PoolMapping(
+      std::move(memfd), start, bytes, PageKind::kSmall,
+      "for huge pages set vm.nr_hugepages before the start, or write advise to "
+      "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+}
+
+absl::StatusOr<PoolMapping> PoolMapping::Create(uint64_t bytes) {
+  GMB_RETURN_IF_ERROR(CheckSize(bytes));
   // Reserved pages are no part of the available memory, and mmap fails when
   // there are too few, so they need no other check.
   if (auto memfd = CreatePoolMemfd(bytes, MFD_HUGETLB); memfd.ok()) {
@@ -122,16 +167,22 @@ absl::StatusOr<PoolMapping> PoolMapping::Create(uint64_t bytes) {
   }
   GMB_RETURN_IF_ERROR(CheckFits(bytes));
   GMB_ASSIGN_OR_RETURN(base::UniqueFd memfd, CreatePoolMemfd(bytes, 0));
-  GMB_ASSIGN_OR_RETURN(char* start, Map(memfd, bytes));
-  if (TransparentHugePagesForMemfds() &&
-      madvise(start, bytes, MADV_HUGEPAGE) == 0) {
-    return PoolMapping(std::move(memfd), start, bytes, PageKind::kTransparent,
-                       "");
+  GMB_ASSIGN_OR_RETURN(char* const start, Map(memfd, bytes));
+  return OfOrdinaryPages(std::move(memfd), start, bytes);
+}
+
+// Whether it fits the machine was asked when it was made: most of its pages are
+// in use already.
+absl::StatusOr<PoolMapping> PoolMapping::Adopt(base::UniqueFd memfd,
+                                               uint64_t bytes) {
+  GMB_RETURN_IF_ERROR(CheckSize(bytes));
+  GMB_RETURN_IF_ERROR(CheckKept(memfd, bytes));
+  fcntl(memfd.get(), F_SETFD, FD_CLOEXEC);
+  GMB_ASSIGN_OR_RETURN(char* const start, Map(memfd, bytes));
+  if (HasReservedPages(memfd)) {
+    return PoolMapping(std::move(memfd), start, bytes, PageKind::kHugetlb, "");
   }
-  return PoolMapping(
-      std::move(memfd), start, bytes, PageKind::kSmall,
-      "for huge pages set vm.nr_hugepages before the start, or write advise to "
-      "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  return OfOrdinaryPages(std::move(memfd), start, bytes);
 }
 
 PoolMapping::PoolMapping(PoolMapping&& other) noexcept

@@ -34,6 +34,12 @@ class PoolMapping {
   //   RESOURCE_EXHAUSTED   no addresses or memory for the mapping itself
   [[nodiscard]] static absl::StatusOr<PoolMapping> Create(uint64_t bytes);
 
+  // The memory of a mapping that another process made and that was kept: what
+  // is in it stays. INVALID_ARGUMENT when it is no sealed memfd of exactly
+  // `bytes`.
+  [[nodiscard]] static absl::StatusOr<PoolMapping> Adopt(base::UniqueFd memfd,
+                                                         uint64_t bytes);
+
   PoolMapping(PoolMapping&& other) noexcept;
   PoolMapping& operator=(PoolMapping&&) = delete;
   PoolMapping(const PoolMapping&) = delete;
@@ -42,6 +48,8 @@ class PoolMapping {
   [[nodiscard]] char* data() const { return start_; }
   [[nodiscard]] uint64_t size_bytes() const { return bytes_; }
   [[nodiscard]] PageKind page_kind() const { return kind_; }
+  // Of the memory itself, for a process that keeps it.
+  [[nodiscard]] int fd() const { return memfd_.get(); }
   // Why the pages are not larger; empty when they are.
   [[nodiscard]] const std::string& page_note() const { return note_; }
 
@@ -58,6 +66,10 @@ class PoolMapping {
         bytes_(bytes),
         kind_(kind),
         note_(std::move(note)) {}
+
+  // With the largest pages that the kernel gives where none are reserved.
+  static PoolMapping OfOrdinaryPages(base::UniqueFd memfd, char* start,
+                                     uint64_t bytes);
 
   base::UniqueFd memfd_;
   char* start_;

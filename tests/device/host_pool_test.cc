@@ -1,8 +1,11 @@
 #include "device/hostpool/host_pool.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -13,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "device/hostpool/machine_memory.h"
 
 namespace gmb::device {
@@ -133,6 +137,62 @@ TEST(HostPool, IsKeptOutOfCoreDumpsAndNotInherited) {
   const std::string flags = MappingFlags(pool->At(0));
   EXPECT_THAT(flags, HasSubstr(" dd ")) << "MADV_DONTDUMP";
   EXPECT_THAT(flags, HasSubstr(" dc ")) << "MADV_DONTFORK";
+}
+
+// What a keeper has of the pool.
+base::UniqueFd KeptOf(const HostPool& pool) {
+  return base::UniqueFd(fcntl(pool.fd(), F_DUPFD_CLOEXEC, 0));
+}
+
+TEST(HostPool, AKeptOneHasItsContentsAndIsPreparedAgain) {
+  base::UniqueFd kept;
+  PageKind kind = PageKind::kSmall;
+  {
+    const auto pool = MakePool(10 * kMiB);
+    ASSERT_TRUE(pool->AwaitPrepared({0, 10 * kMiB}).ok());
+    std::memset(pool->At(0), 0x5A, 10 * kMiB);
+    kept = KeptOf(*pool);
+    kind = pool->page_kind();
+  }
+  RecordingLocker::Pieces pieces;
+  const auto pool =
+      HostPool::Create({.bytes = 10 * kMiB,
+                        .chunk_bytes = 4 * kMiB,
+                        .threads = 1,
+                        .kept = std::move(kept)},
+                       std::make_unique<RecordingLocker>(&pieces, Always));
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  ASSERT_TRUE((*pool)->AwaitPrepared({0, 10 * kMiB}).ok());
+  EXPECT_EQ((*pool)->progress().locked_bytes, 10 * kMiB);
+  for (uint64_t i = 0; i < 10 * kMiB; ++i) ASSERT_EQ(*(*pool)->At(i), 0x5A);
+  EXPECT_EQ((*pool)->page_kind(), kind);
+  const std::string flags = MappingFlags((*pool)->At(0));
+  EXPECT_THAT(flags, HasSubstr(" dd ")) << "MADV_DONTDUMP";
+  EXPECT_THAT(flags, HasSubstr(" dc ")) << "MADV_DONTFORK";
+}
+
+TEST(HostPool, AKeptOneOfAnotherSizeIsRefusedWithBothSizes) {
+  const auto pool = MakePool(10 * kMiB);
+  for (const uint64_t bytes : {8 * kMiB, 12 * kMiB}) {
+    const auto adopted =
+        HostPool::Create({.bytes = bytes, .kept = KeptOf(*pool)}, nullptr);
+    EXPECT_EQ(adopted.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(
+        std::string(adopted.status().message()),
+        testing::AllOf(HasSubstr("10485760"), HasSubstr(absl::StrCat(bytes))));
+  }
+}
+
+TEST(HostPool, WhatCouldBeShrunkIsNoKeptPool) {
+  base::UniqueFd memfd(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(memfd.get(), 4 * kMiB), 0);
+  ASSERT_EQ(fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  base::UniqueFd null_device(open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (base::UniqueFd* kept : {&memfd, &null_device}) {
+    const auto adopted = HostPool::Create(
+        {.bytes = 4 * kMiB, .kept = std::move(*kept)}, nullptr);
+    EXPECT_EQ(adopted.status().code(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(HostPool, BadSizesAreRefused) {
