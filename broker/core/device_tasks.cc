@@ -10,29 +10,68 @@
 
 namespace gmb::broker {
 
+DeviceTasks::Imports DeviceTasks::Import(device::Allocator* allocator,
+                                         const Keeper& keeper,
+                                         absl::Span<const SlabRecord> kept) {
+  Imports imports;
+  for (const SlabRecord& slab : kept) {
+    if (imports.slabs.contains(slab.id)) {
+      imports.errors.emplace(
+          slab.id, absl::DataLossError("the slab is recorded more than once"));
+      continue;
+    }
+    const SharedHandle handle = keeper.Get(slab.id);
+    const absl::StatusOr<device::SlabKey> key =
+        handle != nullptr
+            ? allocator->Import(*handle, slab.bytes)
+            : absl::NotFoundError("the keeper does not have the slab");
+    if (!key.ok()) {
+      imports.errors.emplace(slab.id, key.status());
+      continue;
+    }
+    imports.slabs.emplace(slab.id, Slab{slab.id, *key, slab.bytes});
+    imports.bytes += slab.bytes;
+  }
+  return imports;
+}
+
 absl::StatusOr<std::unique_ptr<DeviceTasks>> DeviceTasks::Create(
     std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-    std::atomic<SlabId>* slab_ids) {
-  absl::StatusOr<uint64_t> baseline = allocator->FreeBytes();
-  if (!baseline.ok()) return baseline.status();
-  return std::unique_ptr<DeviceTasks>(
-      new DeviceTasks(std::move(allocator), keeper, slab_ids, *baseline));
+    std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept) {
+  for (const SlabRecord& slab : kept) {
+    SlabId next = slab_ids->load();
+    while (next <= slab.id &&
+           !slab_ids->compare_exchange_weak(next, slab.id + 1)) {
+    }
+  }
+  Imports imports = Import(allocator.get(), *keeper, kept);
+  const absl::StatusOr<uint64_t> free_bytes = allocator->FreeBytes();
+  if (!free_bytes.ok()) return free_bytes.status();
+  const uint64_t baseline = *free_bytes + imports.bytes;
+  return std::unique_ptr<DeviceTasks>(new DeviceTasks(
+      std::move(allocator), keeper, slab_ids, baseline, std::move(imports)));
 }
 
 DeviceTasks::DeviceTasks(std::unique_ptr<device::Allocator> allocator,
                          Keeper* keeper, std::atomic<SlabId>* slab_ids,
-                         uint64_t baseline)
+                         uint64_t baseline, Imports imports)
     : allocator_(std::move(allocator)),
       keeper_(keeper),
       slab_ids_(slab_ids),
       baseline_(baseline),
+      imports_(std::move(imports)),
       audit_(baseline, allocator_->info().granularity_bytes) {
   if (auto users = allocator_->Processes(); users.ok()) {
     for (const auto& user : *users) users_before_[user.pid] = user.used_bytes;
   }
+  for (const auto& [id, slab] : imports_.slabs) {
+    alive_[id] = slab;
+    audit_.OnCreated(slab.bytes);
+  }
 }
 
 DeviceTasks::~DeviceTasks() {
+  if (leave_alone_) return;
   // The process is going: what cannot be given back now goes with it.
   for (const auto& [id, slab] : alive_) {
     (void)keeper_->Remove(id);

@@ -9,11 +9,14 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "broker/core/free_audit.h"
 #include "broker/core/keeper.h"
 #include "broker/machine/device_job.h"
+#include "broker/machine/records.h"
 #include "broker/machine/slab.h"
 #include "device/allocator.h"
 
@@ -25,12 +28,14 @@ namespace gmb::broker {
 // Used by one thread at a time; a job may take milliseconds.
 class DeviceTasks {
  public:
-  // Reads the device's free figure as the baseline; `slab_ids` gives names
-  // that are unique in the broker. Both outlive this.
+  // `slab_ids` gives names that are unique in the broker. It and `keeper`
+  // outlive this. `kept`: slabs of the last broker, which are imported by what
+  // the keeper has of them; no slab made here is named as one of them. The
+  // baseline is what would be free without those.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<DeviceTasks>> Create(
       std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-      std::atomic<SlabId>* slab_ids);
-  // Destroys every slab alive.
+      std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept = {});
+  // Destroys every slab alive, unless they are to be left alone.
   ~DeviceTasks();
   DeviceTasks(const DeviceTasks&) = delete;
   DeviceTasks& operator=(const DeviceTasks&) = delete;
@@ -42,9 +47,32 @@ class DeviceTasks {
   }
   [[nodiscard]] uint64_t baseline_bytes() const { return baseline_; }
 
+  // The kept slabs that are alive here since Create, and why the others are
+  // not. Of the latter the keeper still has what it had.
+  [[nodiscard]] const absl::flat_hash_map<SlabId, Slab>& imported() const {
+    return imports_.slabs;
+  }
+  [[nodiscard]] const absl::flat_hash_map<SlabId, absl::Status>& import_errors()
+      const {
+    return imports_.errors;
+  }
+
+  // The process is going, and the next one takes its slabs over: the end of
+  // this destroys none of them. From any thread.
+  void LeaveAlone() { leave_alone_ = true; }
+
  private:
+  struct Imports {
+    absl::flat_hash_map<SlabId, Slab> slabs;
+    absl::flat_hash_map<SlabId, absl::Status> errors;
+    uint64_t bytes = 0;
+  };
+  static Imports Import(device::Allocator* allocator, const Keeper& keeper,
+                        absl::Span<const SlabRecord> kept);
+
   DeviceTasks(std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-              std::atomic<SlabId>* slab_ids, uint64_t baseline);
+              std::atomic<SlabId>* slab_ids, uint64_t baseline,
+              Imports imports);
 
   void Work(const HandOver& slabs, DeviceResult* result);
   absl::Status CreateAndKeep(uint64_t bytes, std::vector<Slab>* created);
@@ -57,6 +85,8 @@ class DeviceTasks {
   Keeper* const keeper_;
   std::atomic<SlabId>* const slab_ids_;
   const uint64_t baseline_;
+  const Imports imports_;
+  std::atomic<bool> leave_alone_ = false;
   FreeAudit audit_;
   std::map<pid_t, uint64_t> users_before_;  // of the device, at the baseline
   std::map<SlabId, Slab> alive_;

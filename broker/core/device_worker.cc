@@ -8,9 +8,9 @@ namespace gmb::broker {
 
 absl::StatusOr<std::unique_ptr<DeviceWorker>> DeviceWorker::Create(
     std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-    std::atomic<SlabId>* slab_ids) {
+    std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept) {
   absl::StatusOr<std::unique_ptr<DeviceTasks>> tasks =
-      DeviceTasks::Create(std::move(allocator), keeper, slab_ids);
+      DeviceTasks::Create(std::move(allocator), keeper, slab_ids, kept);
   if (!tasks.ok()) return tasks.status();
   return std::unique_ptr<DeviceWorker>(new DeviceWorker(*std::move(tasks)));
 }

@@ -9,11 +9,15 @@
 #include <thread>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/mutex.h"
 #include "broker/core/device_tasks.h"
 #include "broker/core/keeper.h"
 #include "broker/machine/device_job.h"
+#include "broker/machine/records.h"
 #include "broker/machine/slab.h"
 #include "device/allocator.h"
 
@@ -29,8 +33,9 @@ class DeviceWorker {
   // See DeviceTasks::Create.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<DeviceWorker>> Create(
       std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-      std::atomic<SlabId>* slab_ids);
-  // Finishes the job in hand, drops the rest, destroys every slab alive.
+      std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept = {});
+  // Finishes the job in hand, drops the rest, and destroys every slab alive,
+  // unless they are to be left alone.
   ~DeviceWorker();
 
   void Start(Done done);
@@ -46,6 +51,15 @@ class DeviceWorker {
   [[nodiscard]] uint64_t baseline_bytes() const {
     return tasks_->baseline_bytes();
   }
+  // See DeviceTasks.
+  [[nodiscard]] const absl::flat_hash_map<SlabId, Slab>& imported() const {
+    return tasks_->imported();
+  }
+  [[nodiscard]] const absl::flat_hash_map<SlabId, absl::Status>& import_errors()
+      const {
+    return tasks_->import_errors();
+  }
+  void LeaveAlone() { tasks_->LeaveAlone(); }
 
  private:
   explicit DeviceWorker(std::unique_ptr<DeviceTasks> tasks)
