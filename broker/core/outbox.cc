@@ -136,6 +136,16 @@ void Outbox::OnSocketWritable() {
   Pump();
 }
 
+void Outbox::IgnoreAcksBelow(uint64_t id) {
+  base::MutexLock lock(&mu_);
+  first_frame_ = id;
+}
+
+bool Outbox::IsOfLastBroker(uint64_t frame_id) const {
+  base::MutexLock lock(&mu_);
+  return frame_id < first_frame_;
+}
+
 bool Outbox::OnAck(uint64_t frame_id) {
   {
     base::MutexLock lock(&mu_);

@@ -69,6 +69,11 @@ class Outbox {
   // The handle server's side.
   void AttachSocket(std::shared_ptr<FrameSender> sender);
   void OnSocketWritable();
+  // Of a session that is adopted, before it has a socket: frames below `id` are
+  // of the broker before this one, which may not have seen them acknowledged.
+  void IgnoreAcksBelow(uint64_t id);
+  // Such a frame: nothing here waits for its acknowledgement.
+  [[nodiscard]] bool IsOfLastBroker(uint64_t frame_id) const;
   // False when no frame with this id is unacknowledged: the peer is lying.
   [[nodiscard]] bool OnAck(uint64_t frame_id);
   // Since when a frame has been waiting for the peer (unacknowledged, or
@@ -120,7 +125,8 @@ class Outbox {
 
   mutable base::Mutex mu_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mu_);
-  size_t messages_ ABSL_GUARDED_BY(mu_) = 0;  // of the items
+  size_t messages_ ABSL_GUARDED_BY(mu_) = 0;       // of the items
+  uint64_t first_frame_ ABSL_GUARDED_BY(mu_) = 0;  // of this broker
   size_t max_items_ ABSL_GUARDED_BY(mu_) = kMaxItems;
   std::shared_ptr<FrameSender> sender_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StreamSink> sink_ ABSL_GUARDED_BY(mu_);

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ipc/seqpacket.h"
+
 namespace gmb::broker {
 namespace {
 
@@ -37,6 +39,12 @@ bool FdsInFlight::Take(const std::string& tenant, uint64_t fds) {
   return true;
 }
 
+void FdsInFlight::Add(const std::string& tenant, uint64_t fds) {
+  base::MutexLock lock(&mu_);
+  by_tenant_[tenant] += fds;
+  total_ += fds;
+}
+
 void FdsInFlight::GiveBack(const std::string& tenant, uint64_t fds) {
   base::MutexLock lock(&mu_);
   const auto held = by_tenant_.find(tenant);
@@ -57,6 +65,12 @@ bool UnreadFds::Take(uint64_t fds) {
   taken_ += counted;
   sending_ = counted;
   return true;
+}
+
+void UnreadFds::Inherit() {
+  base::MutexLock lock(&mu_);
+  all_->Add(tenant_, ipc::kMaxFds);
+  taken_ += ipc::kMaxFds;
 }
 
 void UnreadFds::Sent() {

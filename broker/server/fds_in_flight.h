@@ -24,6 +24,8 @@ class FdsInFlight {
 
   // False: `tenant` has too many of them.
   [[nodiscard]] bool Take(const std::string& tenant, uint64_t fds);
+  // Those that are in sockets already.
+  void Add(const std::string& tenant, uint64_t fds);
   void GiveBack(const std::string& tenant, uint64_t fds);
 
  private:
@@ -44,6 +46,8 @@ class UnreadFds {
 
   // Before so many are sent; then Sent or NotSent. False: not now.
   [[nodiscard]] bool Take(uint64_t fds);
+  // Nobody knows how many lie in its socket already: a frame's.
+  void Inherit();
   void Sent();
   void NotSent();
   // Gives back what was sent on this socket, if all is read. False: some is

@@ -15,20 +15,8 @@
 namespace gmb::broker {
 namespace {
 
-constexpr uint32_t kPeerEvents = EPOLLIN | EPOLLRDHUP;
 // A connection's share of one turn.
 constexpr int kPacketsATurn = 16;
-
-// The disposer closes the socket, whichever thread lets go of it last.
-std::shared_ptr<ipc::SeqpacketSocket> SocketOf(base::UniqueFd fd,
-                                               const Door& door,
-                                               ipc::FdDisposer* disposer) {
-  return {new ipc::SeqpacketSocket(std::move(fd)),
-          [disposer, door = NameOf(door)](ipc::SeqpacketSocket* socket) {
-            disposer->Dispose(std::move(*socket).Release(), door);
-            delete socket;
-          }};
-}
 
 absl::Status NoFdsLeft() {
   return proto::MakeError(v1::TOO_MANY_SESSIONS,
@@ -46,6 +34,16 @@ absl::Status TooMuchUnread() {
 }
 
 }  // namespace
+
+std::shared_ptr<ipc::SeqpacketSocket> SocketOf(base::UniqueFd fd,
+                                               const Door& door,
+                                               ipc::FdDisposer* disposer) {
+  return {new ipc::SeqpacketSocket(std::move(fd)),
+          [disposer, door = NameOf(door)](ipc::SeqpacketSocket* socket) {
+            disposer->Dispose(std::move(*socket).Release(), door);
+            delete socket;
+          }};
+}
 
 void HandleServer::OnListener(uint64_t listener) {
   for (Accepted& accepted :
@@ -96,15 +94,19 @@ absl::Status HandleServer::SendChallenge(uint64_t id, Connection* connection) {
   absl::StatusOr<Greeting> greeting = Greeting::Start(*peer);
   if (!greeting.ok()) return greeting.status();
   connection->greeting = *std::move(greeting);
-  absl::Status watched =
-      epoll_.Add(socket.fd(), {ipc::EpollTag::kSocket, id}, kPeerEvents);
-  if (watched.ok() && connection->pidfd != nullptr) {
-    watched = epoll_.Add(connection->pidfd->get(), {ipc::EpollTag::kPidfd, id},
-                         EPOLLIN);
-  }
-  if (!watched.ok()) return watched;
+  if (const absl::Status watched = Watch(id, *connection); !watched.ok())
+    return watched;
   return socket.TrySend(ChallengeFrame(connection->greeting->nonce()), {})
       .status();
+}
+
+absl::Status HandleServer::Watch(uint64_t id,
+                                 const Connection& connection) const {
+  const absl::Status watched = epoll_.Add(
+      connection.socket->fd(), {ipc::EpollTag::kSocket, id}, kPeerEvents);
+  if (!watched.ok() || connection.pidfd == nullptr) return watched;
+  return epoll_.Add(connection.pidfd->get(), {ipc::EpollTag::kPidfd, id},
+                    EPOLLIN);
 }
 
 void HandleServer::OnSocket(uint64_t id, uint32_t events) {
@@ -147,6 +149,8 @@ bool HandleServer::Receive(uint64_t id, Connection* connection) {
           absl::StrCat("it broke the protocol: ", frame_id.status().message()));
       return false;
     }
+    // A frame of ours may be on its way to the peer meanwhile.
+    if (connection->outbox->IsOfLastBroker(*frame_id)) continue;
     // Nothing else is on its way to the peer then: one frame at a time.
     if (HasUnread(connection->socket->fd())) {
       End(id, "it broke the protocol: acknowledged slabs that it has not read");
@@ -198,6 +202,10 @@ void HandleServer::OnHello(uint64_t id, Connection* connection,
   connection->session = opened->id;
   connection->outbox = opened->outbox;
   connection->unread = std::make_shared<UnreadFds>(in_flight_, opened->tenant);
+  if (calls_.keep != nullptr && connection->origin != Origin::kAdmin) {
+    calls_.keep(opened->id, connection->socket->fd(), connection->pidfd,
+                opened->gate_page.get());
+  }
   if (const absl::Status sent = Welcome(connection, *opened); !sent.ok()) {
     Refuse(id, sent);
     return;

@@ -5,9 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "broker/core/outbox.h"
+#include "broker/doors/door.h"
 #include "broker/server/fds_in_flight.h"
 #include "broker/server/handle_server.h"
+#include "ipc/epoll_set.h"
+#include "ipc/fd_disposer.h"
+#include "ipc/seqpacket.h"
 
 namespace gmb::broker {
 
@@ -27,6 +32,12 @@ struct HandleServer::Connection {
   std::shared_ptr<UnreadFds> unread;  // with a session
   bool crowded = false;               // to be tried again at the next sweep
 };
+
+inline constexpr uint32_t kPeerEvents = EPOLLIN | EPOLLRDHUP;
+
+// The disposer closes the socket, whichever thread lets go of it last.
+[[nodiscard]] std::shared_ptr<ipc::SeqpacketSocket> SocketOf(
+    base::UniqueFd fd, const Door& door, ipc::FdDisposer* disposer);
 
 // Why a session ended, for operators. A client that is done and one that was
 // killed look alike.

@@ -82,6 +82,7 @@ void HandleServer::Run() {
     OnTime(read_until);
     acceptor_.OnTime(Clock::now());
   }
+  TakeAdopted();
   while (!connections_.empty())
     End(connections_.begin()->first, "the broker stops");
 }
@@ -130,6 +131,7 @@ void HandleServer::OnTime(Time now) {
 
 void HandleServer::OnNews() {
   const SenderNews::Batch news = news_->Take();
+  TakeAdopted();
   for (const uint64_t id : news.full) WaitForRoom(id);
   for (const uint64_t id : news.crowded) {
     const auto found = connections_.find(id);

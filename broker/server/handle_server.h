@@ -20,10 +20,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "broker/core/opened_session.h"
 #include "broker/doors/acceptor.h"
 #include "broker/doors/pending_connections.h"
+#include "broker/machine/origin.h"
 #include "broker/machine/peer.h"
 #include "broker/server/fds_in_flight.h"
 #include "broker/server/greeting.h"
@@ -50,6 +52,25 @@ struct SessionCalls {
   std::function<absl::StatusOr<OpenedSession>(const PeerIdentity&)> open;
   // Exactly once for each session opened; the core may have ended it already.
   std::function<void(uint64_t session, std::string_view reason)> close;
+  // May be null. After `open`, and before the peer learns of its session, of
+  // tenants' sessions alone: what a successor needs to go on with it. The fds
+  // stay the server's, and are valid during the call; `gate_page` is -1 where
+  // the session has none.
+  std::function<void(uint64_t session, int socket,
+                     const std::shared_ptr<const base::UniqueFd>& pidfd,
+                     int gate_page)>
+      keep = nullptr;
+};
+
+// The connection of a session that the broker before this one had welcomed.
+struct KeptConnection {
+  base::UniqueFd socket;
+  std::shared_ptr<const base::UniqueFd> pidfd;  // null: it has none
+  Origin origin = Origin::kShared;
+  std::string tenant_directory = {};
+  // As this broker's core has it now. Its peer is told nothing, and is sent no
+  // gate page: it has one.
+  OpenedSession opened;
 };
 
 // All handle sockets: greetings, slab frames and their acknowledgements, and
@@ -67,6 +88,12 @@ class HandleServer {
   ~HandleServer();
   HandleServer(const HandleServer&) = delete;
   HandleServer& operator=(const HandleServer&) = delete;
+
+  // Goes on with a session where the last broker left off: what its peer has
+  // sent meanwhile is read, and one that has died meanwhile ends at once. From
+  // here on its end is told by SessionCalls::close. An error, of which close
+  // hears nothing: it is no connection of that kind.
+  absl::Status Adopt(KeptConnection kept) ABSL_LOCKS_EXCLUDED(adopted_mu_);
 
   // `mode`: the socket file's permission. `tenant`: the one whose directory
   // `path` is in, with Origin::kTenantDirectory. ALREADY_EXISTS: somebody
@@ -105,8 +132,12 @@ class HandleServer {
     return std::min(absl::Seconds(1), options_.peer_timeout / 4);
   }
 
-  // One peer: handle_connection.cc; its end: handle_endings.cc.
+  // One peer: handle_connection.cc, or handle_adoption.cc for one that was
+  // kept; its end: handle_endings.cc.
   void OnListener(uint64_t listener);
+  void TakeAdopted() ABSL_LOCKS_EXCLUDED(adopted_mu_);
+  [[nodiscard]] absl::Status Watch(uint64_t id,
+                                   const Connection& connection) const;
   void Challenge(Accepted accepted);
   [[nodiscard]] absl::Status SendChallenge(uint64_t id, Connection* connection);
   void OnSocket(uint64_t id, uint32_t events);
@@ -137,6 +168,11 @@ class HandleServer {
   const std::shared_ptr<FdsInFlight> in_flight_;
   Acceptor acceptor_;
   std::atomic<bool> stopping_ = false;
+
+  base::Mutex adopted_mu_;
+  // For the server's thread.
+  std::vector<std::unique_ptr<Connection>> adopted_
+      ABSL_GUARDED_BY(adopted_mu_);
 
   // The server's thread alone.
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;

@@ -72,6 +72,13 @@ TEST_F(OutboxTest, OneFrameIsUnacknowledgedAtATime) {
   EXPECT_FALSE(outbox.WaitingForPeerSince().has_value());
 }
 
+TEST_F(OutboxTest, FramesOfTheLastBrokerAreOlderThanOurs) {
+  EXPECT_FALSE(outbox.IsOfLastBroker(0));
+  outbox.IgnoreAcksBelow(100);
+  EXPECT_TRUE(outbox.IsOfLastBroker(99));
+  EXPECT_FALSE(outbox.IsOfLastBroker(100));
+}
+
 TEST_F(OutboxTest, OneMessageIsInFlightAtATime) {
   outbox.Push(Message(1));
   outbox.Push(Message(2));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -33,7 +34,22 @@ class FakeCore {
     return {
         .open = [this](const PeerIdentity& peer) { return Open(peer); },
         .close = [this](uint64_t session,
-                        std::string_view reason) { Close(session, reason); }};
+                        std::string_view reason) { Close(session, reason); },
+        .keep = keep_};
+  }
+  // Before Calls.
+  void KeepWith(decltype(SessionCalls::keep) keep) { keep_ = std::move(keep); }
+  // A session of the broker before this one, whose frames were below
+  // `first_frame`.
+  OpenedSession Adopt(uint64_t session, uint64_t first_frame) {
+    OpenedSession opened;
+    opened.id = session;
+    opened.outbox = std::make_shared<Outbox>();
+    opened.outbox->IgnoreAcksBelow(first_frame);
+    const base::MutexLock lock(&mu_);
+    last_ = std::max(last_, session);
+    outboxes_[session] = opened.outbox;
+    return opened;
   }
 
   void RefuseWith(const absl::Status& status) {
@@ -118,6 +134,7 @@ class FakeCore {
     closed_.NotifyAll();
   }
 
+  decltype(SessionCalls::keep) keep_ = nullptr;
   base::Mutex mu_;
   base::CondVar closed_;
   std::function<void()> at_open_ ABSL_GUARDED_BY(mu_);

@@ -1,0 +1,79 @@
+// Sessions of the broker before this one: their connections, which were kept.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "broker/server/handle_connection.h"
+#include "broker/server/handle_server.h"
+#include "ipc/foreign_fds.h"
+
+namespace gmb::broker {
+namespace {
+
+absl::Status CheckSocket(int socket) {
+  using Check = std::pair<int, int>;
+  for (const auto& [option, wanted] :
+       {Check{SO_DOMAIN, AF_UNIX}, Check{SO_TYPE, SOCK_SEQPACKET},
+        Check{SO_ACCEPTCONN, 0}}) {
+    int value = -1;
+    socklen_t size = sizeof(value);
+    if (::getsockopt(socket, SOL_SOCKET, option, &value, &size) != 0)
+      return absl::ErrnoToStatus(errno, "what was kept is no socket");
+    if (value != wanted) {
+      return absl::InvalidArgumentError(
+          "what was kept is no connection of a handle socket");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status HandleServer::Adopt(KeptConnection kept) {
+  if (const absl::Status is_one = CheckSocket(kept.socket.get()); !is_one.ok())
+    return is_one;
+  if (kept.opened.outbox == nullptr)
+    return absl::InvalidArgumentError("a session without an outbox");
+  auto connection = std::make_unique<Connection>();
+  connection->socket = SocketOf(
+      std::move(kept.socket), {kept.origin, kept.tenant_directory}, disposer_);
+  connection->pidfd = std::move(kept.pidfd);
+  connection->sends_no_fds = ipc::RefusesFds(connection->socket->fd());
+  connection->origin = kept.origin;
+  connection->tenant_directory = std::move(kept.tenant_directory);
+  connection->session = kept.opened.id;
+  connection->outbox = std::move(kept.opened.outbox);
+  connection->unread =
+      std::make_shared<UnreadFds>(in_flight_, kept.opened.tenant);
+  if (HasUnread(connection->socket->fd())) connection->unread->Inherit();
+  {
+    base::MutexLock lock(&adopted_mu_);
+    adopted_.push_back(std::move(connection));
+  }
+  news_->Wake();
+  return absl::OkStatus();
+}
+
+void HandleServer::TakeAdopted() {
+  std::vector<std::unique_ptr<Connection>> adopted;
+  {
+    base::MutexLock lock(&adopted_mu_);
+    adopted = std::exchange(adopted_, {});
+  }
+  for (std::unique_ptr<Connection>& each : adopted) {
+    const uint64_t id = next_connection_++;
+    Connection* const connection = each.get();
+    connections_.emplace(id, std::move(each));
+    if (!Watch(id, *connection).ok()) {
+      End(id, "its socket can not be watched");
+      continue;
+    }
+    connection->outbox->AttachSocket(std::make_shared<SocketSender>(
+        id, connection->socket, connection->unread, news_));
+    if (!next_sweep_.has_value()) next_sweep_ = After(SweepInterval());
+  }
+}
+
+}  // namespace gmb::broker
