@@ -299,6 +299,15 @@ TEST_F(HandleAdoptionTest, WhatIsNoConnectionIsNotAdopted) {
                               .opened = core_.Adopt(1, kFirstFrame)})
                      .ok());
   }
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+  const base::UniqueFd other_end(pair[1]);
+  EXPECT_FALSE(server_
+                   ->Adopt({.socket = base::UniqueFd(pair[0]),
+                            .pidfd = std::make_shared<const base::UniqueFd>(
+                                DuplicateOf(other_end.get())),
+                            .opened = core_.Adopt(1, kFirstFrame)})
+                   .ok());
   EXPECT_EQ(core_.TimesClosed(1), 0U);
 }
 
