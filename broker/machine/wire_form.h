@@ -16,6 +16,8 @@
 // The wire's forms of the core's and the quota engine's values.
 namespace gmb::broker {
 
+struct State;
+
 [[nodiscard]] v1::DeviceInfo ToProto(const device::DeviceInfo& info);
 [[nodiscard]] v1::Amount ToProto(const quota::Amount& amount);
 // An amount that says nothing is 0 bytes.
