@@ -8,11 +8,12 @@
 #include "broker/server/handle_connection.h"
 #include "broker/server/handle_server.h"
 #include "ipc/foreign_fds.h"
+#include "ipc/pidfd.h"
 
 namespace gmb::broker {
 namespace {
 
-absl::Status CheckSocket(int socket) {
+absl::Status CheckConnection(int socket) {
   using Check = std::pair<int, int>;
   for (const auto& [option, wanted] :
        {Check{SO_DOMAIN, AF_UNIX}, Check{SO_TYPE, SOCK_SEQPACKET},
@@ -32,13 +33,16 @@ absl::Status CheckSocket(int socket) {
 }  // namespace
 
 absl::Status HandleServer::Adopt(KeptConnection kept) {
-  if (const absl::Status is_one = CheckSocket(kept.socket.get()); !is_one.ok())
-    return is_one;
-  if (kept.opened.outbox == nullptr)
-    return absl::InvalidArgumentError("a session without an outbox");
+  if (!kept.socket.valid() || kept.opened.outbox == nullptr)
+    return absl::InvalidArgumentError("a session without a socket or outbox");
   auto connection = std::make_unique<Connection>();
+  // Whatever it is, closing it may take long.
   connection->socket = SocketOf(
       std::move(kept.socket), {kept.origin, kept.tenant_directory}, disposer_);
+  const absl::Status is_one = CheckConnection(connection->socket->fd());
+  if (!is_one.ok()) return is_one;
+  if (kept.pidfd != nullptr && !ipc::IsPidfd(kept.pidfd->get()))
+    return absl::InvalidArgumentError("what was kept as its pidfd is none");
   connection->pidfd = std::move(kept.pidfd);
   connection->sends_no_fds = ipc::RefusesFds(connection->socket->fd());
   connection->origin = kept.origin;

@@ -21,7 +21,8 @@ class EarlyMapping {
   // The request is on its way: do what needs no slabs.
   virtual void Prepare() = 0;
   virtual void Map(EarlySlabs slabs) = 0;
-  // The grant did not come: unmap. The lease is given back afterwards.
+  // The grant did not come: unmap. The lease is given back afterwards, or
+  // another one's slabs are mapped.
   virtual void Undo() = 0;
 
  protected:

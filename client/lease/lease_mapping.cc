@@ -44,7 +44,9 @@ void LeaseMapping::Undo() {
 
 absl::StatusOr<std::unique_ptr<device::MappedRange>> LeaseMapping::Finish(
     std::shared_ptr<device::Mapper> mapper, SlabSet slabs) {
-  if (!has_slabs_) {
+  // Where others were mapped before, their broker died and never granted them.
+  if (!has_slabs_ || slabs.has_handles()) {
+    if (has_slabs_) range_.reset();
     has_slabs_ = true;
     mapper_ = std::move(mapper);
     mapped_ = ReserveAndMap(slabs.TakeHandles(), slabs.slab_bytes());

@@ -127,6 +127,7 @@ absl::Status MoveTable::OnSlabs(const v1::Slabs& frame,
     entry.slabs_move = frame.move();
     entry.slabs = SlabSet();
   }
+  if (entry.slabs.Has(frame)) return absl::OkStatus();
   GMB_RETURN_IF_ERROR(entry.slabs.Add(frame, std::move(fds)));
   return QueueIfComplete(frame.lease_id(), entry);
 }

@@ -45,6 +45,7 @@ absl::Status SlabSet::CheckFrame(const v1::Slabs& frame, size_t fds) {
 
 absl::Status SlabSet::Add(const v1::Slabs& frame,
                           std::vector<base::UniqueFd> fds) {
+  if (frame.first_slab() == 0) *this = SlabSet();
   if (expected_ == 0) {
     if (frame.slabs_in_lease() == 0 || frame.slabs_in_lease() > kMostSlabs) {
       return ProtocolError(

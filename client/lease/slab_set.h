@@ -2,6 +2,7 @@
 #define GMB_CLIENT_LEASE_SLAB_SET_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,7 +26,9 @@ class SlabSet {
                                                size_t fds);
 
   // Takes over the handles of the next frame of the lease; `frame` is sound.
-  // An error, when the frame does not continue the lease, closes them.
+  // One that begins a lease takes the place of what came before: the broker
+  // that had sent it has died. An error, when the frame does not continue the
+  // lease, closes the handles.
   [[nodiscard]] absl::Status Add(const v1::Slabs& frame,
                                  std::vector<base::UniqueFd> fds);
 
@@ -33,7 +36,16 @@ class SlabSet {
   [[nodiscard]] bool complete() const {
     return expected_ > 0 && slab_bytes_.size() == expected_;
   }
+  // All slabs of the lease that `frame` speaks of are here: it sends them again.
+  [[nodiscard]] bool Has(const v1::Slabs& frame) const {
+    return complete() && frame.lease_id() == lease_id_ &&
+           frame.slabs_in_lease() == expected_ &&
+           frame.first_slab() < expected_;
+  }
+  [[nodiscard]] uint64_t lease_id() const { return lease_id_; }
   [[nodiscard]] bool empty() const { return slab_bytes_.empty(); }
+  // Nobody has taken them.
+  [[nodiscard]] bool has_handles() const { return !handles_.empty(); }
 
   // Whether these are the slabs that a message speaks of: a Grant or a Map.
   template <typename Message>
@@ -42,7 +54,7 @@ class SlabSet {
   }
 
   [[nodiscard]] std::vector<device::ShareableHandle> TakeHandles() {
-    return std::move(handles_);
+    return std::exchange(handles_, {});
   }
   [[nodiscard]] const std::vector<uint64_t>& slab_bytes() const {
     return slab_bytes_;

@@ -204,6 +204,8 @@ void Calls::Carry(Call& call, Step& step) {
   if (step.poke) {
     stream_.Poke();
   } else if (step.slabs.has_value()) {
+    // What is mapped was of a lease that will not be granted.
+    if (call.mapped) call.early->Undo();
     call.early->Map(*std::move(step.slabs));
     call.mapped = true;
   } else if (step.undo) {
@@ -284,8 +286,9 @@ absl::Status Calls::NoAnswer(const Call& call) const {
   if (!unreachable.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "gmb: the broker could not be reached at ", stream_.dir_name(),
-        "/gmb.sock in time: that socket is crowded, or the broker "
-        "hangs; the session lives, try again: ",
+        "/gmb.sock in time: it is away and may be started again, or it hangs, "
+        "or "
+        "that socket is crowded; the session lives, try again: ",
         unreachable.message()));
   }
   return absl::DeadlineExceededError(absl::StrCat(

@@ -1,6 +1,7 @@
 // Unanswered requests, to be repeated when the stream breaks.
 #include "client/session/request_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -75,6 +76,7 @@ void RequestTable::DropMapped(uint64_t lease_id) {
 
 void RequestTable::DropOutdated(const ClientMessage& message) {
   if (message.has_set_trimmable()) {
+    trimmable_ = message;
     std::erase_if(outbox_, [](const auto& entry) {
       return entry.second.has_set_trimmable();
     });
@@ -134,6 +136,14 @@ const ClientMessage* RequestTable::NextToWrite() {
   if (next == outbox_.end()) return nullptr;
   written_ = next->first;
   return &next->second;
+}
+
+void RequestTable::Rewind() {
+  written_ = 0;
+  const bool said = std::any_of(
+      outbox_.begin(), outbox_.end(),
+      [](const auto& entry) { return entry.second.has_set_trimmable(); });
+  if (trimmable_.has_value() && !said) Queue(*trimmable_);
 }
 
 void RequestTable::Confirm(uint64_t id) {
@@ -240,6 +250,12 @@ void RequestTable::Finish(uint64_t id, Request& request,
 void RequestTable::FinishIfComplete(uint64_t id, Request& request) {
   if (!request.grant.has_value() || !request.slabs.complete()) return;
   const v1::Grant& grant = *request.grant;
+  if (request.slabs.lease_id() != grant.lease_id()) {
+    // Of a broker that died before it granted them; this one's are on the way.
+    request.slabs = SlabSet();
+    request.slabs_taken = false;
+    return;
+  }
   absl::Status matches = request.slabs.Matches(grant);
   if (matches.ok() && grant.bytes() < request.asked_bytes) {
     matches = ProtocolError(
@@ -272,9 +288,13 @@ absl::Status RequestTable::OnSlabs(const v1::Slabs& frame,
   if (!it->second.for_lease()) {
     return ProtocolError("slabs for a request for no lease");
   }
-  absl::Status added = it->second.slabs.Add(frame, std::move(fds));
-  if (added.ok()) FinishIfComplete(it->first, it->second);
-  return added;
+  Request& request = it->second;
+  if (request.slabs.Has(frame)) return absl::OkStatus();
+  GMB_RETURN_IF_ERROR(request.slabs.Add(frame, std::move(fds)));
+  // Those taken before were of a lease that was never granted.
+  if (frame.first_slab() == 0) request.slabs_taken = false;
+  FinishIfComplete(it->first, request);
+  return absl::OkStatus();
 }
 
 std::optional<absl::StatusOr<Answer>> RequestTable::TakeAnswer(uint64_t id) {

@@ -53,8 +53,9 @@ class RequestTable {
   // The next message to write on the open stream, or null. Valid until the
   // next call of a non-const member.
   [[nodiscard]] const v1::ClientMessage* NextToWrite();
-  // A new stream is open: everything unanswered is written again.
-  void Rewind() { written_ = 0; }
+  // A new stream is open, perhaps to another broker: everything unanswered is
+  // written again, and how much could be trimmed.
+  void Rewind();
 
   // An answer from the stream (request_id above 0).
   [[nodiscard]] absl::Status OnMessage(v1::BrokerMessage message);
@@ -111,6 +112,7 @@ class RequestTable {
   uint64_t last_id_ = 0;
   uint64_t written_ = 0;  // the highest id written on the open stream
   std::map<uint64_t, v1::ClientMessage> outbox_;
+  std::optional<v1::ClientMessage> trimmable_;  // as last said
   std::map<uint64_t, Request> requests_;
 };
 

@@ -19,6 +19,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr absl::Duration kMostBackoff = absl::Seconds(1);
+// While a broker may be on its way back, which takes it some 100 ms.
+constexpr absl::Duration kMostAwayBackoff = absl::Milliseconds(100);
+constexpr std::chrono::seconds kAwayTime{10};
 // A message that nobody waits for goes with the next one, or after this time.
 constexpr std::chrono::milliseconds kWriteDelay{5};
 
@@ -26,6 +29,11 @@ constexpr std::chrono::milliseconds kWriteDelay{5};
 bool WorthAnotherStream(const absl::Status& status) {
   return !GetErrorDetail(status).has_value() || absl::IsUnavailable(status) ||
          absl::IsAborted(status) || absl::IsCancelled(status);
+}
+
+// Not the broker has ended the stream, but its connection.
+bool IsOfTransport(const absl::Status& status) {
+  return absl::IsUnavailable(status) && !GetErrorDetail(status).has_value();
 }
 
 }  // namespace
@@ -47,15 +55,21 @@ StreamChannel::StreamChannel(SocketDir dir, std::string token,
       sink_(*sink),
       wakeup_(*wakeup),
       service_(std::make_unique<const Service>(dir_)),
-      reopen_at_(Clock::now()) {}
+      reopen_at_(Clock::now()),
+      opened_at_(reopen_at_),
+      broken_at_(reopen_at_) {}
 
 StreamChannel::~StreamChannel() = default;
 
 void StreamChannel::OpenIfDue() {
+  bool reconnect = false;
   {
     base::MutexLock lock(&mu_);
     if (IsOpen() || Clock::now() < reopen_at_) return;
+    reconnect = std::exchange(reconnect_, false);
   }
+  // A channel whose connection has failed would wait by a clock of its own.
+  if (reconnect) service_ = std::make_unique<const Service>(dir_);
   // While no stream is open nobody asks the source for messages, and nobody
   // else opens one.
   source_.Rewind();
@@ -67,6 +81,7 @@ void StreamChannel::OpenIfDue() {
     stream = Stream::Create(*service_->stub, token_, this);
     ended = std::exchange(stream_, stream);
     stream_ended_ = false;
+    opened_at_ = Clock::now();
   }
   stream->Start();
 }
@@ -143,13 +158,21 @@ void StreamChannel::OnMessage(v1::BrokerMessage message) {
 void StreamChannel::OnStreamEnded(const grpc::Status& status) {
   absl::Status why = NoThrow([&] { return proto::FromGrpcStatus(status); });
   if (!why.ok() && !WorthAnotherStream(why)) sink_.OnStreamRefused(why);
+  const TimePoint now = Clock::now();
   base::MutexLock lock(&mu_);
+  reconnect_ = IsOfTransport(why);
+  // One that was open for long has held, though the broker had nothing to say.
+  if (now - opened_at_ > absl::ToChronoNanoseconds(kMostBackoff))
+    backoff_ = kFirstBackoff;
+  if (backoff_ == kFirstBackoff) broken_at_ = now;
+  const bool may_be_back = reconnect_ && now - broken_at_ < kAwayTime;
   error_ = why.ok() ? StatusWithoutThrowing(absl::StatusCode::kUnavailable,
                                             "the broker closed the stream")
                     : std::move(why);
   stream_ended_ = true;
-  reopen_at_ = Clock::now() + absl::ToChronoNanoseconds(backoff_);
-  backoff_ = std::min(2 * backoff_, kMostBackoff);
+  reopen_at_ = now + absl::ToChronoNanoseconds(backoff_);
+  backoff_ =
+      std::min(2 * backoff_, may_be_back ? kMostAwayBackoff : kMostBackoff);
   wakeup_.Notify();
   stream_changed_.NotifyAll();
 }

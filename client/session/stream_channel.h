@@ -45,7 +45,10 @@ class MessageSink {
 };
 
 // A session's way to the broker's gRPC socket: one stream after the other, the
-// next when the last broke, later each time that it breaks at once.
+// next when the last broke, later each time that it breaks at once. The session
+// lives by its handle socket, so a broker that does not answer here is most
+// likely being started again: it is tried often, each time by a connection of
+// its own.
 //
 // Thread-safe. It has no thread of its own: the session's calls OpenIfDue and
 // WriteIfDue, at NextDue() and whenever it is woken.
@@ -102,7 +105,7 @@ class StreamChannel final : private StreamOwner {
   MessageSink& sink_;
   ipc::Wakeup& wakeup_;
   struct Service;  // gRPC's part, whose headers stay out of this one
-  const std::unique_ptr<const Service> service_;
+  std::unique_ptr<const Service> service_;  // of the session's thread
 
   mutable base::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
@@ -114,6 +117,10 @@ class StreamChannel final : private StreamOwner {
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kFirstBackoff;
   TimePoint reopen_at_ ABSL_GUARDED_BY(mu_);
+  TimePoint opened_at_ ABSL_GUARDED_BY(mu_);  // the newest stream
+  TimePoint broken_at_ ABSL_GUARDED_BY(mu_);  // the last that held
+  // The connection is of no use: the next stream has one of its own.
+  bool reconnect_ ABSL_GUARDED_BY(mu_) = false;
   // When the session's thread writes what was left to it.
   std::optional<TimePoint> write_at_ ABSL_GUARDED_BY(mu_);
 };

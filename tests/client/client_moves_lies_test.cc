@@ -91,6 +91,17 @@ TEST_F(ClientMovesLiesTest, SlabsAfterTheLast) {
       << "what is mapped stays";
 }
 
+TEST_F(ClientMovesLiesTest, SlabsThatComeAgainAreNoLie) {
+  SendFrame(lease_.id(), 6, 0, 5);  // of a broker that died after it
+  const v1::BrokerMessage map = broker().SendSlabs(lease_.id(), 6, kBytes, 'x');
+  (void)broker().SendSlabs(lease_.id(), 6, kBytes, 'y');
+  broker().Say(map);
+  ASSERT_TRUE(AwaitMoved(6));
+  EXPECT_FALSE(broker().Moved(6)[0].mapped().has_error());
+  EXPECT_EQ(static_cast<char*>(lease_.data())[kBytes - 1], 'x');
+  EXPECT_TRUE(client_->status().ok());
+}
+
 TEST_F(ClientMovesLiesTest, SlabsThatBeginInTheMiddle) {
   SendFrame(lease_.id(), 6, 1, 5);
   ExpectOver("does not continue its lease");

@@ -42,19 +42,41 @@ class FakeBroker::Service final : public v1::SessionService::Service {
 
 FakeBroker::FakeBroker(const std::string& dir, Options options)
     : options_(std::move(options)),
+      dir_(dir),
       allocator_(OrThrow(device::OpenHostAllocator(
           {.capacity_bytes = options_.capacity_bytes, .uuid = "host-0"}))),
       listener_(OrThrow(ipc::Listener::Listen(dir + "/handle.sock", 0600,
                                               ipc::SocketType::kSeqpacket))),
       stop_(OrThrow(ipc::Wakeup::Create())),
       service_(std::make_unique<Service>(this)) {
+  StartServer();
+  acceptor_ = std::thread([this] { Accept(); });
+}
+
+void FakeBroker::StartServer() {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("unix:" + dir + "/gmb.sock",
+  builder.AddListeningPort("unix:" + dir_ + "/gmb.sock",
                            grpc::InsecureServerCredentials());
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr) throw std::runtime_error("no gRPC server in " + dir);
-  acceptor_ = std::thread([this] { Accept(); });
+  if (server_ == nullptr) throw std::runtime_error("no gRPC server in " + dir_);
+}
+
+void FakeBroker::GoAway() {
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_.reset();
+}
+
+void FakeBroker::ComeBack() {
+  constexpr uint64_t kFramesOfABroker = uint64_t{1} << 32;
+  {
+    base::MutexLock lock(&mu_);
+    for (const auto& [token, peer] : peers_) {
+      peer->last_frame = kFramesOfABroker;
+      peer->answers.clear();
+    }
+  }
+  StartServer();
 }
 
 FakeBroker::~FakeBroker() {
@@ -68,7 +90,7 @@ FakeBroker::~FakeBroker() {
   }
   stop_->Notify();
   acceptor_.join();
-  server_->Shutdown(std::chrono::system_clock::now());
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   {
     base::MutexLock lock(&mu_);
     connections.swap(connections_);

@@ -67,6 +67,12 @@ class FakeBroker final {
   // New streams end with this at once. OK: they are served again.
   void RefuseStreams(grpc::Status status);
 
+  // --- As if it died and another one took its sessions over: their handle
+  // sockets stay, and nobody listens for streams until ComeBack().
+  void GoAway();
+  // Frames are numbered anew, and it knows no answers that were given before.
+  void ComeBack();
+
   // --- What a broker does: to the session whose message is being handled on
   // this thread, otherwise to the newest.
 
@@ -133,6 +139,7 @@ class FakeBroker final {
   grpc::Status Session(
       grpc::ServerContext* context,
       grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream);
+  void StartServer();
   void Accept();
   void Converse(ipc::SeqpacketSocket socket);
   std::shared_ptr<Peer> Greet(ipc::SeqpacketSocket socket);
@@ -150,6 +157,7 @@ class FakeBroker final {
   uint64_t granularity_bytes() const;
 
   const Options options_;
+  const std::string dir_;
   std::unique_ptr<device::Allocator> allocator_ ABSL_GUARDED_BY(mu_);
   std::optional<ipc::Listener> listener_;
   std::optional<ipc::Wakeup> stop_;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@ namespace {
 
 constexpr uint64_t kSlab = uint64_t{2} << 20;
 
-// Creates, maps and gives back two slabs of a vmm device, in one process.
+// Creates, imports, maps and gives back two slabs of a vmm device, in one
+// process.
 absl::Status RunVmm() {
   auto allocator = OpenVmmAllocator("cuda:0");
   if (!allocator.ok()) return allocator.status();
@@ -33,6 +35,9 @@ absl::Status RunVmm() {
     handles.push_back(std::move(slab->exported));
     keys.push_back(slab->key);
   }
+  absl::StatusOr<SlabKey> imported = (*allocator)->Import(handles[0], kSlab);
+  if (!imported.ok()) return imported.status();
+  keys.push_back(*imported);
   absl::Status status = (*range)->Map(std::move(handles), {kSlab, 2 * kSlab});
   if (status.ok()) status = (*mapper)->Fill((*range)->data(), 1, 3 * kSlab);
   char byte = 0;
@@ -99,6 +104,21 @@ TEST(CudaFaults, EveryIpcCallMayFailAndLeavesNothingBehind) {
   FailEachCall(RunIpc, CUDA_ERROR_UNKNOWN, absl::StatusCode::kInternal);
   FailEachCall(RunIpc, CUDA_ERROR_OUT_OF_MEMORY,
                absl::StatusCode::kResourceExhausted);
+}
+
+TEST(CudaFaults, ASlabOfAnotherGpuIsNotImported) {
+  ASSERT_EQ(setenv("FAKE_CUDA_DEVICES", "2", 1), 0);
+  auto first = OpenVmmAllocator("cuda:0");
+  auto second = OpenVmmAllocator("cuda:1");
+  ASSERT_EQ(unsetenv("FAKE_CUDA_DEVICES"), 0);
+  ASSERT_TRUE(first.ok() && second.ok());
+  absl::StatusOr<CreatedSlab> slab = (*first)->Create(kSlab);
+  ASSERT_TRUE(slab.ok()) << slab.status();
+  const uint64_t live = FakeCudaLive();
+  EXPECT_EQ((*second)->Import(slab->exported, kSlab).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FakeCudaLive(), live);
+  EXPECT_TRUE((*first)->Import(slab->exported, kSlab).ok());
 }
 
 TEST(CudaFaults, SynchronisingPrecedesUnmapping) {

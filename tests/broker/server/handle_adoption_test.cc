@@ -57,9 +57,11 @@ class HandleAdoptionTest : public HandleServerTest {
     ::waitpid(last_, nullptr, 0);
     last_ = 0;
   }
+  // It is there by the time that the peer is welcome.
   Kept ReceiveKept() {
-    absl::StatusOr<ipc::Packet> packet = keeper_->Receive(kLong);
-    EXPECT_TRUE(packet.ok() && packet->fds.size() == 3);
+    absl::StatusOr<ipc::Packet> packet = keeper_->Receive(absl::ZeroDuration());
+    EXPECT_TRUE(packet.ok() && packet->fds.size() == 3) << packet.status();
+    if (!packet.ok()) return {};
     return {.session = std::stoull(packet->bytes),
             .socket = std::move(packet->fds[0]),
             .pidfd = std::move(packet->fds[1]),
@@ -299,6 +301,15 @@ TEST_F(HandleAdoptionTest, WhatIsNoConnectionIsNotAdopted) {
                               .opened = core_.Adopt(1, kFirstFrame)})
                      .ok());
   }
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+  const base::UniqueFd other_end(pair[1]);
+  EXPECT_FALSE(server_
+                   ->Adopt({.socket = base::UniqueFd(pair[0]),
+                            .pidfd = std::make_shared<const base::UniqueFd>(
+                                DuplicateOf(other_end.get())),
+                            .opened = core_.Adopt(1, kFirstFrame)})
+                   .ok());
   EXPECT_EQ(core_.TimesClosed(1), 0U);
 }
 

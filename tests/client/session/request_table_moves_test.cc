@@ -107,6 +107,27 @@ TEST_F(RequestTableMovesTest, TheOutboxDoesNotGrowWithTrims) {
   EXPECT_EQ(WriteAll().size(), 100U) << "each is said once";
 }
 
+// The broker may be another one, which knows nothing of it.
+TEST_F(RequestTableMovesTest, TheNewestTrimmableIsSaidOnEachNewStream) {
+  table_.AddUnwatched(SetTrimmable(1));
+  table_.AddUnwatched(SetTrimmable(2));
+  ASSERT_EQ(WriteAll().size(), 1U);
+  ClientMessage quota;
+  quota.mutable_get_quota();
+  v1::BrokerMessage report;
+  report.set_request_id(table_.AddRequest(quota));
+  report.mutable_quota_report();
+  WriteAll();
+  ASSERT_TRUE(table_.OnMessage(report).ok());
+  ASSERT_EQ(table_.unconfirmed(), 0U);
+  for (int stream = 0; stream < 2; ++stream) {
+    table_.Rewind();
+    const std::vector<ClientMessage> written = WriteAll();
+    ASSERT_EQ(written.size(), 1U) << stream;
+    EXPECT_EQ(written[0].set_trimmable().devices(0).bytes(), 2U);
+  }
+}
+
 TEST_F(RequestTableMovesTest, OnlyTheNewestTrimmableIsSaid) {
   table_.AddUnwatched(SetTrimmable(1));
   (void)WriteAll();

@@ -187,6 +187,75 @@ TEST(RequestTableTest, SlabsMayBeTakenBeforeTheirGrant) {
   EXPECT_TRUE(std::get<Granted>(**answer).slabs.TakeHandles().empty());
 }
 
+// What a broker sends that takes the session over from one that died.
+TEST(RequestTableTest, ALeaseThatIsSentAnewTakesThePlaceOfAHalfOne) {
+  RequestTable table;
+  const uint64_t id = table.AddRequest(AcquireMessage());
+  v1::Slabs half = SlabsFrame(id);
+  half.mutable_slab_bytes()->RemoveLast();
+  std::vector<int> old;
+  ASSERT_TRUE(table.OnSlabs(half, Fds(1, &old)).ok());
+  v1::Slabs other = SlabsFrame(id);
+  other.set_lease_id(71);
+  other.set_slabs_in_lease(3);
+  ASSERT_TRUE(table.OnSlabs(other, Fds(2)).ok());
+  EXPECT_FALSE(IsOpen(old[0]));
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2)).ok());
+  ASSERT_TRUE(table.OnMessage(GrantMessage(id)).ok());
+  const auto answer = table.TakeAnswer(id);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_TRUE(answer->ok()) << answer->status();
+}
+
+TEST(RequestTableTest, SlabsOfALeaseThatIsAllHereAreClosedWhenTheyComeAgain) {
+  RequestTable table;
+  const uint64_t id = table.AddRequest(AcquireMessage());
+  std::vector<int> kept;
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2, &kept)).ok());
+  std::vector<int> again;
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2, &again)).ok());
+  EXPECT_TRUE(IsOpen(kept[0]));
+  EXPECT_FALSE(IsOpen(again[0]));
+  ASSERT_TRUE(table.OnMessage(GrantMessage(id)).ok());
+  again.clear();
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2, &again)).ok());
+  EXPECT_FALSE(IsOpen(again[0])) << "granted";
+  ASSERT_TRUE(table.TakeAnswer(id).has_value());
+  again.clear();
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2, &again)).ok());
+  EXPECT_FALSE(IsOpen(again[0])) << "and taken";
+}
+
+TEST(RequestTableTest, ALeaseThatWasNeverGrantedMakesWayEvenIfItWasTaken) {
+  RequestTable table;
+  const uint64_t id = table.AddRequest(AcquireMessage());
+  v1::Slabs lost = SlabsFrame(id);
+  lost.set_lease_id(69);
+  ASSERT_TRUE(table.OnSlabs(lost, Fds(2)).ok());
+  ASSERT_TRUE(table.TakeSlabs(id).has_value());
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2)).ok());
+  ASSERT_TRUE(table.TakeSlabs(id).has_value());
+  ASSERT_TRUE(table.OnMessage(GrantMessage(id)).ok());
+  auto answer = table.TakeAnswer(id);
+  ASSERT_TRUE(answer.has_value() && answer->ok());
+  EXPECT_FALSE(std::get<Granted>(**answer).slabs.has_handles());
+}
+
+TEST(RequestTableTest, AGrantThatComesWithItsSlabsBringsThemThoughOthersWere) {
+  RequestTable table;
+  const uint64_t id = table.AddRequest(AcquireMessage());
+  v1::Slabs lost = SlabsFrame(id);
+  lost.set_lease_id(69);
+  ASSERT_TRUE(table.OnSlabs(lost, Fds(2)).ok());
+  ASSERT_TRUE(table.TakeSlabs(id).has_value());
+  ASSERT_TRUE(table.OnMessage(GrantMessage(id)).ok());
+  EXPECT_FALSE(table.TakeAnswer(id).has_value());
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2)).ok());
+  auto answer = table.TakeAnswer(id);
+  ASSERT_TRUE(answer.has_value() && answer->ok());
+  EXPECT_TRUE(std::get<Granted>(**answer).slabs.has_handles());
+}
+
 TEST(RequestTableTest, AGrantThatLiesAboutTakenSlabsIsReleased) {
   RequestTable table;
   const uint64_t id = table.AddRequest(AcquireMessage());
@@ -383,6 +452,8 @@ TEST(SlabSetTest, FramesMustContinueTheirLease) {
     return slabs.Add(second, Fds(second.slab_bytes_size()));
   };
   EXPECT_TRUE(after_first([](v1::Slabs&) {}).ok());
+  EXPECT_TRUE(after_first([](v1::Slabs& f) { f.set_first_slab(0); }).ok())
+      << "it begins anew";
   EXPECT_FALSE(after_first([](v1::Slabs& f) { f.set_first_slab(1); }).ok());
   EXPECT_FALSE(after_first([](v1::Slabs& f) { f.set_first_slab(3); }).ok());
   EXPECT_FALSE(after_first([](v1::Slabs& f) { f.set_lease_id(71); }).ok());
