@@ -246,7 +246,7 @@ uint64_t Keeping::left_out() const {
 }
 
 void Keeping::Watch() {
-  const auto say = [this](absl::string_view what) {
+  const auto say = [](absl::string_view what) {
     v1::Event event;
     event.set_message(what.data(), what.size());
     return event;

@@ -1,5 +1,6 @@
 // Reads any bytes as a journal, and what slots of any contents say: nothing
 // crashes, and what is accepted can be written again.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,7 +19,7 @@ using gmb::broker::JournalContents;
 void Check(const JournalContents& contents) {
   const auto found = gmb::broker::ReadRecords(contents);
   if (!found.ok()) return;
-  auto file = gmb::broker::JournalFile::Create(1 << 14);
+  auto file = gmb::broker::JournalFile::Create(1 << 9);
   if (!file.ok()) return;
   const auto journal =
       gmb::broker::RecordJournal::Begin(*std::move(file), found->records);
