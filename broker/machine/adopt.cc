@@ -110,10 +110,15 @@ class Successor {
   void TakeLeases(const HeadRecord& head) {
     std::vector<LeaseRecord> taken;
     std::vector<quota::AdoptedLease> charges;
+    std::vector<LeaseRecord> refused;
     for (LeaseRecord record : adoption_.leases) {
-      if (!KeepWhatLives(state_, &record)) continue;  // its session has ended
+      if (!KeepWhatLives(state_, &record)) {
+        refused.push_back(std::move(record));  // its session has ended
+        continue;
+      }
       if (const absl::Status sound = CheckLease(record); !sound.ok()) {
         Lose(record, sound);
+        refused.push_back(std::move(record));
         continue;
       }
       charges.push_back(ChargeOf(state_, record));
@@ -121,6 +126,7 @@ class Successor {
     }
     desks_.quota.Adopt(charges, head.lease_ids_until, turn_);
     for (const LeaseRecord& record : taken) TakeLease(record);
+    for (const LeaseRecord& record : refused) RefuseSlabs(record);
     for (const LeaseRecord& record : taken) {
       desks_.mover.GoOnWith(&state_.LeaseAt(quota::LeaseId{record.id}),
                             record.place, turn_);
@@ -133,6 +139,7 @@ class Successor {
     if (!sound.ok()) return sound;
     if (desks_.host.Adopt(state_.tenants->Find(record.tenant)->id, record))
       return absl::OkStatus();
+    for (const SlabRecord& slab : record.slabs) slabs_taken_.erase(slab.id);
     return absl::ResourceExhaustedError(
         "the host pool has no room for it: is it smaller than it was?");
   }
@@ -155,6 +162,24 @@ class Successor {
                                mapping.request, lease->id);
     }
     desks_.sharing.Adopt(lease);
+  }
+
+  // What no lease that was taken has either.
+  void RefuseSlabs(const LeaseRecord& record) {
+    Pool* pool =
+        record.device.empty() ? nullptr : state_.FindPool(record.device);
+    if (pool == nullptr) return;  // nobody imported them
+    std::vector<Slab> slabs;
+    for (const SlabRecord& slab : record.slabs) {
+      const auto imported = adoption_.slabs.find(slab.id);
+      if (imported != adoption_.slabs.end() &&
+          slabs_taken_.insert(slab.id).second)
+        slabs.push_back(imported->second);
+    }
+    const Tenant* tenant = state_.tenants->Find(record.tenant);
+    desks_.pools.Refuse(
+        pool, slabs,
+        tenant == nullptr ? std::nullopt : std::optional(tenant->id), turn_);
   }
 
   void Lose(const LeaseRecord& record, const absl::Status& why) {

@@ -13,6 +13,7 @@ namespace {
 absl::Status CheckSlabs(const LeaseRecord& record, const Adoption& adoption,
                         std::set<SlabId>* taken) {
   uint64_t bytes = 0;
+  std::set<SlabId> its;
   for (const SlabRecord& slab : record.slabs) {
     const auto imported = adoption.slabs.find(slab.id);
     if (imported == adoption.slabs.end()) {
@@ -21,12 +22,13 @@ absl::Status CheckSlabs(const LeaseRecord& record, const Adoption& adoption,
     }
     if (imported->second.bytes != slab.bytes || slab.bytes > record.bytes)
       return absl::DataLossError("a slab has another size than was recorded");
-    if (!taken->insert(slab.id).second)
+    if (taken->contains(slab.id) || !its.insert(slab.id).second)
       return absl::DataLossError("a slab is another lease's too");
     bytes += slab.bytes;
   }
   if (bytes != record.bytes)
     return absl::DataLossError("its slabs are not all of it");
+  taken->merge(its);
   return absl::OkStatus();
 }
 

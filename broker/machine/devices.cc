@@ -103,6 +103,14 @@ void PoolKeeper::Adopt(const Lease& lease) {
   for (const Slab& slab : lease.held->slabs) pool.slabs.Edit({}).Adopt(slab);
 }
 
+void PoolKeeper::Refuse(Pool* pool, const std::vector<Slab>& slabs,
+                        std::optional<quota::TenantId> tenant, Turn& turn) {
+  for (const Slab& slab : slabs) pool->slabs.Edit({}).Adopt(slab);
+  std::vector<Condemned> condemned = pool->slabs.Edit({}).Condemn({}, slabs);
+  for (Condemned& one : condemned) one.last_holder = tenant;
+  if (!condemned.empty()) Give(pool, DestroyJob{std::move(condemned)}, turn);
+}
+
 bool PoolKeeper::Take(Lease* lease, Turn& turn) {
   Pool* pool = &state_.PoolAt(lease->request.pool);
   TakePlan plan = pool->slabs.Edit({}).Take(lease->tenant, lease->bytes);

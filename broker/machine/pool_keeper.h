@@ -44,6 +44,9 @@ class PoolKeeper {
 
   // The slabs of a lease that another broker has granted.
   void Adopt(const Lease& lease);
+  // Slabs of another broker that nobody has here; a tenant had them.
+  void Refuse(Pool* pool, const std::vector<Slab>& slabs,
+              std::optional<quota::TenantId> tenant, Turn& turn);
   // Slabs for a lease. False: some have to be created, SlabsMade follows.
   [[nodiscard]] bool Take(Lease* lease, Turn& turn);
   // The lease's slabs, to serve its tenant for so long before they serve

@@ -1,6 +1,7 @@
 // A broker takes over from one that died (docs/restart.md): what goes on, what
 // is said again, and what is done about records that do not fit together. Any
 // instant of a death is tried by machine_property_test.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -34,8 +35,15 @@ class MachineAdoptTest : public MachineFixture {
   // What the next broker finds is changed first.
   void DieSpoiled(const std::function<void(LeaseRecord*)>& spoil) {
     world.Die([&](Adoption* adoption) {
+      imported = adoption->slabs;
       for (LeaseRecord& lease : adoption->leases) spoil(&lease);
     });
+  }
+  // Of the slabs that were imported.
+  [[nodiscard]] size_t Alive() const {
+    return static_cast<size_t>(std::count_if(
+        imported.begin(), imported.end(),
+        [&](const auto& slab) { return world.IsAlive(kPool, slab.first); }));
   }
   // In the next turn.
   void DieOnceRecorded() {
@@ -52,6 +60,7 @@ class MachineAdoptTest : public MachineFixture {
   }
   SimClient* idle = nullptr;
   uint64_t session = 0;
+  absl::flat_hash_map<SlabId, Slab> imported;
 };
 
 TEST_F(MachineAdoptTest, NobodyGreetsAgainAndLeasesAreWhatTheyWere) {
@@ -229,8 +238,12 @@ TEST_F(MachineAdoptTest, RecordsThatMakeNoSenseAreNotBelieved) {
     EXPECT_FALSE(Lives(id));
     EXPECT_TRUE(Lives(session));
     EXPECT_EQ(Of("a").leases, 0u);
+    EXPECT_GT(imported.size(), 0u);
     RunFor(seconds(20));
     EXPECT_EQ(Parts().granted_bytes, 0u);
+    EXPECT_EQ(Parts().scrubbing_bytes, 0u);
+    // Of a device that is not served none would have been imported.
+    if (why != "does not serve its device") EXPECT_EQ(Alive(), 0u);
   }
 }
 
@@ -248,10 +261,15 @@ TEST_F(MachineAdoptTest, OneNameOneTokenOneId) {
 
 TEST_F(MachineAdoptTest, ALeaseWhoseSessionIsNotThereHasEnded) {
   Lease(idle, 8);
-  world.Die([&](Adoption* adoption) { adoption->sessions.clear(); });
+  world.Die([&](Adoption* adoption) {
+    imported = adoption->slabs;
+    adoption->sessions.clear();
+  });
   EXPECT_EQ(Of("a").leases, 0u);
+  ASSERT_GT(imported.size(), 0u);
   RunFor(seconds(20));
   EXPECT_EQ(Parts().granted_bytes, 0u);
+  EXPECT_EQ(Alive(), 0u);
 }
 
 }  // namespace
