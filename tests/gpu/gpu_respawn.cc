@@ -16,8 +16,8 @@
 //
 //   gpu_respawn PID RECORD PROGRAM [ARGUMENTS...]
 //
-// RECORD gets "killed_ns N dead_ns N": the times of SIGKILL and of the pidfd,
-// CLOCK_MONOTONIC. The next one's standard input is empty.
+// RECORD gets "killed_ns N dead_ns N wall_ns N": the times of SIGKILL and of the
+// pidfd, CLOCK_MONOTONIC, and that of the pidfd by the wall clock.
 namespace {
 
 int64_t Now() {
@@ -47,10 +47,14 @@ int main(int argc, char** argv) {
     if (errno != EINTR) return Fail("poll");
   }
   const int64_t dead = Now();
+  const int64_t wall = std::chrono::nanoseconds(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count();
   close(pidfd);
   std::FILE* const record = std::fopen(argv[2], "we");
   if (record == nullptr) return Fail(argv[2]);
-  std::fprintf(record, "killed_ns %ld dead_ns %ld\n", killed, dead);
+  std::fprintf(record, "killed_ns %ld dead_ns %ld wall_ns %ld\n", killed, dead,
+               wall);
   std::fclose(record);
   execvp(argv[3], argv + 3);
   return Fail(argv[3]);
