@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "bench/broker/echo_stream.h"
+#include "bench/broker/keeper_process.h"
 #include "bench/broker/lease_pairs.h"
 #include "bench/cpu_seconds.h"
 #include "bench/quantile.h"
@@ -22,22 +25,28 @@ namespace gmb::bench {
 namespace {
 
 constexpr char kHelp[] =
-    "usage: pair_bench [--gmbd PATH]... [--sessions N] [--rounds N] "
-    "[--seconds S]\n"
+    "usage: pair_bench [--gmbd PATH]... [--kept PATH]... [--sessions N] "
+    "[--rounds N]\n"
+    "                  [--seconds S]\n"
     "Pairs of acquire and release a second on the host device, with N sessions "
     "at once [100],\n"
-    "for S seconds [3] a round [9]. Several gmbd take turns, and every one is "
-    "compared with the\n"
-    "first of the same round: median and worst of the ratios. Likewise the CPU "
-    "time of a pair in\n"
-    "broker and clients together, where more is worse; a busy machine disturbs "
-    "it less. Beside\n"
-    "them, round trips a second of as many empty bidirectional gRPC streams. "
-    "Without --gmbd, the\n"
-    "one beside this program.\n";
+    "for S seconds [3] a round [9]. Several gmbd take turns, those of --kept "
+    "with a keeper, and\n"
+    "every one is compared with the first of the same round: median and worst "
+    "of the ratios.\n"
+    "Likewise the CPU time of a pair in broker, keeper and clients together, "
+    "where more is worse; a\n"
+    "busy machine disturbs it less. Beside them, round trips a second of as "
+    "many empty bidirectional\n"
+    "gRPC streams. Without --gmbd and --kept, the gmbd beside this program.\n";
+
+struct Contender {
+  std::string gmbd;
+  bool kept = false;  // with a keeper
+};
 
 struct Options {
-  std::vector<std::string> brokers;
+  std::vector<Contender> brokers;
   uint32_t sessions = 100;
   int rounds = 9;
   double seconds = 3;
@@ -51,8 +60,8 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
     const std::string flag = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
     bool good = !value.empty();
-    if (flag == "--gmbd") {
-      options.brokers.push_back(value);
+    if (flag == "--gmbd" || flag == "--kept") {
+      options.brokers.push_back({value, flag == "--kept"});
     } else if (flag == "--sessions") {
       good = absl::SimpleAtoi(value, &options.sessions) && options.sessions > 0;
     } else if (flag == "--rounds") {
@@ -67,7 +76,7 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
   if (options.brokers.empty()) {
     absl::StatusOr<std::string> found = cli::FindBroker();
     if (!found.ok()) return found.status();
-    options.brokers.push_back(*std::move(found));
+    options.brokers.push_back({*std::move(found)});
   }
   return options;
 }
@@ -78,24 +87,37 @@ struct Figures {
 };
 
 absl::StatusOr<Figures> Measure(const Options& options,
-                                const std::string& program,
+                                const Contender& contender,
                                 const std::string& dir) {
   std::filesystem::create_directory(dir);
+  std::vector<std::string> flags = {"--device", "host:2GiB"};
+  std::optional<KeeperProcess> keeper;
+  if (contender.kept) {
+    absl::StatusOr<KeeperProcess> started = KeeperProcess::Start(dir);
+    if (!started.ok()) return started.status();
+    keeper.emplace(*std::move(started));
+    flags.insert(flags.end(), {"--keeper", keeper->socket()});
+  }
   auto broker = cli::BrokerProcess::Start(
-      {.program = program,
-       .device_flags = {"--device", "host:2GiB"},
+      {.program = contender.gmbd,
+       .device_flags = flags,
        .config = absl::StrCat("tenants:\n  - {name: a, limit: 100%, "
                               "max_sessions: ",
                               options.sessions, "}\n"),
        .dir = dir});
   if (!broker.ok()) return broker.status();
-  const std::string pid = absl::StrCat((*broker)->pid());
-  const double before = CpuSeconds(pid) + CpuSeconds("self");
+  const auto used_so_far = [&] {
+    const double kept =
+        keeper.has_value() ? CpuSeconds(absl::StrCat(keeper->pid())) : 0;
+    return kept + CpuSeconds(absl::StrCat((*broker)->pid())) +
+           CpuSeconds("self");
+  };
+  const double before = used_so_far();
   const absl::StatusOr<double> rate =
       LeasePairsASecond((*broker)->socket_dir() + "/tenants/a",
                         options.sessions, options.seconds);
   if (!rate.ok()) return rate.status();
-  const double used = CpuSeconds(pid) + CpuSeconds("self") - before;
+  const double used = used_so_far() - before;
   return Figures{*rate, used * 1e6 / (*rate * options.seconds)};
 }
 
@@ -142,7 +164,8 @@ absl::Status Run(const Options& options) {
   std::printf("%u sessions, %d rounds\n%-28s %8s   %6s %6s\n", options.sessions,
               options.rounds, "", "median", "ratio", "worst");
   for (size_t i = 0; i < brokers; ++i) {
-    const std::string broker = absl::StrCat(", broker ", i + 1);
+    const std::string broker = absl::StrCat(
+        ", broker ", i + 1, options.brokers[i].kept ? " (kept)" : "");
     Report("pairs a second" + broker, pairs[i], pairs[0], true);
     Report("CPU us a pair" + broker, cpu[i], cpu[0], false);
     Report("  pairs / empty streams", pairs[i], echoes, true);
