@@ -140,12 +140,13 @@ TEST_F(ClientMovesLiesTest, SlabsThatCannotBeMappedAreAnsweredWithTheError) {
   EXPECT_TRUE(lease_.Fill(0, 1, kBytes).ok());
 }
 
-TEST_F(ClientMovesLiesTest, AMapOfAMappedLeaseIsAnsweredWithAnError) {
+// A broker that took over cannot know that it is: the slabs are the same.
+TEST_F(ClientMovesLiesTest, AMapOfAMappedLeaseIsAnsweredAndChangesNothing) {
   broker().Say(broker().SendSlabs(lease_.id(), 6, kBytes, 'x'));
   ASSERT_TRUE(AwaitMoved(6));
   broker().Say(broker().SendSlabs(lease_.id(), 7, kBytes, 'y'));
   ASSERT_TRUE(AwaitMoved(7));
-  EXPECT_TRUE(broker().Moved(7)[0].mapped().has_error());
+  EXPECT_FALSE(broker().Moved(7)[0].mapped().has_error());
   EXPECT_EQ(static_cast<char*>(lease_.data())[0], 'x');
 }
 
