@@ -61,15 +61,25 @@ StreamChannel::StreamChannel(SocketDir dir, std::string token,
 
 StreamChannel::~StreamChannel() = default;
 
+void StreamChannel::DropBroken() {
+  std::shared_ptr<Stream> ended;  // keeps its channel
+  {
+    base::MutexLock lock(&mu_);
+    if (IsOpen() || !std::exchange(reconnect_, false)) return;
+    ended = std::exchange(stream_, nullptr);
+  }
+  service_ = std::make_unique<const Service>(dir_);
+}
+
 void StreamChannel::OpenIfDue() {
-  bool reconnect = false;
+  // At once: a channel whose connection has failed connects again by a clock of
+  // its own, and if it ends while it does, gRPC (1.51) forgets the connection
+  // and keeps it open. The broker counts those.
+  DropBroken();
   {
     base::MutexLock lock(&mu_);
     if (IsOpen() || Clock::now() < reopen_at_) return;
-    reconnect = std::exchange(reconnect_, false);
   }
-  // A channel whose connection has failed would wait by a clock of its own.
-  if (reconnect) service_ = std::make_unique<const Service>(dir_);
   // While no stream is open nobody asks the source for messages, and nobody
   // else opens one.
   source_.Rewind();
