@@ -35,10 +35,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr char kHelp[] =
-    "usage: restart_bench [--gmbd PATH] [--sessions N] [--leases N] "
-    "[--processes N] [--rounds N]\n"
-    "A broker of the host device with N sessions [500] in N processes [8] that "
-    "hold N leases of\n"
+    "usage: restart_bench [--gmbd PATH] [--sessions N] [--tenants N] "
+    "[--leases N] [--processes N] [--rounds N]\n"
+    "A broker of the host device with N sessions [500] of N tenants [50] in N "
+    "processes [8] that hold N leases of\n"
     "2 MiB [1000] is killed N times [10] and started again when it is dead. In "
     "ms: from SIGKILL\n"
     "until its pidfd is readable, and from then until a session that acquires "
@@ -48,6 +48,7 @@ constexpr char kHelp[] =
 struct Options {
   std::string gmbd;
   uint32_t sessions = 500;
+  uint32_t tenants = 50;
   uint32_t leases = 1000;
   uint32_t processes = 8;
   uint32_t rounds = 10;
@@ -59,6 +60,7 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
     const std::string flag = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
     uint32_t* const number = flag == "--sessions"    ? &options.sessions
+                             : flag == "--tenants"   ? &options.tenants
                              : flag == "--leases"    ? &options.leases
                              : flag == "--processes" ? &options.processes
                              : flag == "--rounds"    ? &options.rounds
@@ -155,6 +157,15 @@ absl::Status Round(const cli::BrokerProcess::Options& start, uint32_t sessions,
   return absl::OkStatus();
 }
 
+std::string Tenants(uint32_t count, uint32_t sessions) {
+  std::string config = "tenants:\n";
+  for (uint32_t i = 0; i < count; ++i) {
+    absl::StrAppend(&config, "  - {name: ", ScaleTenant(i),
+                    ", limit: 100%, max_sessions: ", sessions, "}\n");
+  }
+  return config;
+}
+
 absl::Status Run(const Options& options) {
   rlimit limit{};
   (void)::getrlimit(RLIMIT_NOFILE, &limit);
@@ -171,15 +182,14 @@ absl::Status Run(const Options& options) {
       .device_flags = {"--device",
                        absl::StrCat("host:", 4 * options.leases + 256, "MiB"),
                        "--keeper", keeper->socket()},
-      .config = absl::StrCat("tenants:\n  - {name: ", ScaleTenant(0),
-                             ", limit: 100%, max_sessions: ", sessions, "}\n"),
+      .config = Tenants(options.tenants, sessions),
       .dir = dir->path()};
   auto broker = cli::BrokerProcess::Start(start);
   if (!broker.ok()) return broker.status();
   FleetPlan plan;
   plan.socket_dir = (*broker)->socket_dir();
   plan.log_path = dir->path() + "/fleet.log";
-  plan.tenants = 1;
+  plan.tenants = options.tenants;
   plan.sessions = options.sessions;
   plan.leases = options.leases;
   plan.processes = std::min(options.processes, options.sessions);
@@ -194,9 +204,10 @@ absl::Status Run(const Options& options) {
         Round(start, sessions, waiter->get(), &*broker, &figures);
     if (!done.ok()) return done;
   }
-  std::printf("%u sessions, %u leases, %u deaths, ms %17s %8s\n",
-              options.sessions, options.leases, options.rounds, "median",
-              "worst");
+  std::printf(
+      "%u sessions, %u tenants, %u leases, %u deaths, ms\n%44s %8s %8s\n",
+      options.sessions, options.tenants, options.leases, options.rounds, "",
+      "median", "worst");
   Print("SIGKILL to pidfd", figures.death);
   Print("pidfd to the first grant", figures.grant);
   Print("pidfd to the last stream", figures.streams);

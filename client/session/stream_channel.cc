@@ -22,6 +22,10 @@ constexpr absl::Duration kMostBackoff = absl::Seconds(1);
 // While a broker may be on its way back, which takes it some 100 ms.
 constexpr absl::Duration kMostAwayBackoff = absl::Milliseconds(100);
 constexpr std::chrono::seconds kAwayTime{10};
+// A channel that failed is not used again, and must not connect once more before
+// it is dropped: gRPC (1.51) forgets a connection that is being made when its
+// channel ends, and keeps it open. The broker counts those.
+constexpr std::chrono::seconds kChannelBackoff{60};
 // A message that nobody waits for goes with the next one, or after this time.
 constexpr std::chrono::milliseconds kWriteDelay{5};
 
@@ -40,7 +44,8 @@ bool IsOfTransport(const absl::Status& status) {
 
 struct StreamChannel::Service {
   explicit Service(const SocketDir& dir)
-      : channel(MakeChannel(dir)), stub(v1::SessionService::NewStub(channel)) {}
+      : channel(MakeChannel(dir, kChannelBackoff)),
+        stub(v1::SessionService::NewStub(channel)) {}
 
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<v1::SessionService::Stub> stub;
@@ -61,15 +66,22 @@ StreamChannel::StreamChannel(SocketDir dir, std::string token,
 
 StreamChannel::~StreamChannel() = default;
 
+void StreamChannel::DropBroken() {
+  std::shared_ptr<Stream> ended;  // keeps its channel
+  {
+    base::MutexLock lock(&mu_);
+    if (IsOpen() || !std::exchange(reconnect_, false)) return;
+    ended = std::exchange(stream_, nullptr);
+  }
+  service_ = std::make_unique<const Service>(dir_);
+}
+
 void StreamChannel::OpenIfDue() {
-  bool reconnect = false;
+  DropBroken();
   {
     base::MutexLock lock(&mu_);
     if (IsOpen() || Clock::now() < reopen_at_) return;
-    reconnect = std::exchange(reconnect_, false);
   }
-  // A channel whose connection has failed would wait by a clock of its own.
-  if (reconnect) service_ = std::make_unique<const Service>(dir_);
   // While no stream is open nobody asks the source for messages, and nobody
   // else opens one.
   source_.Rewind();

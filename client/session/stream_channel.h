@@ -95,6 +95,9 @@ class StreamChannel final : private StreamOwner {
     return stream_ != nullptr && !stream_ended_;
   }
 
+  // A stream whose connection failed, and that connection's channel.
+  void DropBroken();
+
   std::optional<v1::ClientMessage> NextToWrite() override;
   void OnMessage(v1::BrokerMessage message) override;
   void OnStreamEnded(const grpc::Status& status) override;
