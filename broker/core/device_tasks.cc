@@ -37,7 +37,8 @@ DeviceTasks::Imports DeviceTasks::Import(device::Allocator* allocator,
 
 absl::StatusOr<std::unique_ptr<DeviceTasks>> DeviceTasks::Create(
     std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-    std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept) {
+    std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept,
+    uint64_t known_baseline) {
   for (const SlabRecord& slab : kept) {
     SlabId next = slab_ids->load();
     while (next <= slab.id &&
@@ -47,7 +48,10 @@ absl::StatusOr<std::unique_ptr<DeviceTasks>> DeviceTasks::Create(
   Imports imports = Import(allocator.get(), *keeper, kept);
   const absl::StatusOr<uint64_t> free_bytes = allocator->FreeBytes();
   if (!free_bytes.ok()) return free_bytes.status();
-  const uint64_t baseline = *free_bytes + imports.bytes;
+  // Clients have contexts there by now, which the first broker did not find.
+  const uint64_t baseline =
+      std::max(*free_bytes + imports.bytes,
+               std::min(known_baseline, allocator->info().total_bytes));
   return std::unique_ptr<DeviceTasks>(new DeviceTasks(
       std::move(allocator), keeper, slab_ids, baseline, std::move(imports)));
 }

@@ -31,10 +31,12 @@ class DeviceTasks {
   // `slab_ids` gives names that are unique in the broker. It and `keeper`
   // outlive this. `kept`: slabs of the last broker, which are imported by what
   // the keeper has of them; no slab made here is named as one of them. The
-  // baseline is what would be free without those.
+  // baseline is what would be free without those, or the known one if that is
+  // more: clients have contexts there by now.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<DeviceTasks>> Create(
       std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-      std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept = {});
+      std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept = {},
+      uint64_t known_baseline = 0);
   // Destroys every slab alive, unless they are to be left alone.
   ~DeviceTasks();
   DeviceTasks(const DeviceTasks&) = delete;

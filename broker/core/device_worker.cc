@@ -8,9 +8,10 @@ namespace gmb::broker {
 
 absl::StatusOr<std::unique_ptr<DeviceWorker>> DeviceWorker::Create(
     std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-    std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept) {
-  absl::StatusOr<std::unique_ptr<DeviceTasks>> tasks =
-      DeviceTasks::Create(std::move(allocator), keeper, slab_ids, kept);
+    std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept,
+    uint64_t known_baseline) {
+  absl::StatusOr<std::unique_ptr<DeviceTasks>> tasks = DeviceTasks::Create(
+      std::move(allocator), keeper, slab_ids, kept, known_baseline);
   if (!tasks.ok()) return tasks.status();
   return std::unique_ptr<DeviceWorker>(new DeviceWorker(*std::move(tasks)));
 }

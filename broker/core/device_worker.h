@@ -33,7 +33,8 @@ class DeviceWorker {
   // See DeviceTasks::Create.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<DeviceWorker>> Create(
       std::unique_ptr<device::Allocator> allocator, Keeper* keeper,
-      std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept = {});
+      std::atomic<SlabId>* slab_ids, absl::Span<const SlabRecord> kept = {},
+      uint64_t known_baseline = 0);
   // Finishes the job in hand, drops the rest, and destroys every slab alive,
   // unless they are to be left alone.
   ~DeviceWorker();

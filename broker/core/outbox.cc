@@ -139,11 +139,14 @@ void Outbox::OnSocketWritable() {
 void Outbox::IgnoreAcksBelow(uint64_t id) {
   base::MutexLock lock(&mu_);
   first_frame_ = id;
+  old_acks_ = id >> 32;
 }
 
-bool Outbox::IsOfLastBroker(uint64_t frame_id) const {
+bool Outbox::TakeOldAck(uint64_t frame_id) {
   base::MutexLock lock(&mu_);
-  return frame_id < first_frame_;
+  if (frame_id >= first_frame_ || old_acks_ == 0) return false;
+  --old_acks_;
+  return true;
 }
 
 bool Outbox::OnAck(uint64_t frame_id) {

@@ -72,8 +72,9 @@ class Outbox {
   // Of a session that is adopted, before it has a socket: frames below `id` are
   // of the broker before this one, which may not have seen them acknowledged.
   void IgnoreAcksBelow(uint64_t id);
-  // Such a frame: nothing here waits for its acknowledgement.
-  [[nodiscard]] bool IsOfLastBroker(uint64_t frame_id) const;
+  // Such a frame: nothing here waits for its acknowledgement. Each broker before
+  // this one had one frame unacknowledged at most, and so many are taken.
+  [[nodiscard]] bool TakeOldAck(uint64_t frame_id);
   // False when no frame with this id is unacknowledged: the peer is lying.
   [[nodiscard]] bool OnAck(uint64_t frame_id);
   // Since when a frame has been waiting for the peer (unacknowledged, or
@@ -125,7 +126,8 @@ class Outbox {
 
   mutable base::Mutex mu_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mu_);
-  size_t messages_ ABSL_GUARDED_BY(mu_) = 0;       // of the items
+  size_t messages_ ABSL_GUARDED_BY(mu_) = 0;  // of the items
+  uint64_t old_acks_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t first_frame_ ABSL_GUARDED_BY(mu_) = 0;  // of this broker
   size_t max_items_ ABSL_GUARDED_BY(mu_) = kMaxItems;
   std::shared_ptr<FrameSender> sender_ ABSL_GUARDED_BY(mu_);

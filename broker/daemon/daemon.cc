@@ -104,7 +104,7 @@ absl::Status Daemon::SetUpCore() {
   options.max_handles = plan.max_handles;
   options.max_sessions = static_cast<uint32_t>(plan.max_sessions);
   options.few_files = plan.warning;
-  options.recorded = keeping_ != nullptr;
+  options.recorded = options.takes_over = keeping_ != nullptr;
   options.default_tenant = config_.default_tenant;
   options.planner.pause = config_.pause;
   options.planner.unmap_grace =

@@ -6,12 +6,15 @@
 #include "base/status_macros.h"
 #include "broker/daemon/daemon.h"
 #include "broker/log/logging.h"
+#include "ipc/open_files.h"
 
 namespace gmb::broker {
 
 absl::Status Daemon::OpenKeeping() {
   GMB_ASSIGN_OR_RETURN(disposer_, ipc::FdDisposer::Start());
   if (config_.keeper_socket.empty()) return absl::OkStatus();
+  // What the last broker has left may be as many as its limit allowed.
+  GMB_RETURN_IF_ERROR(ipc::RaiseFdLimit().status());
   GMB_ASSIGN_OR_RETURN(keeping_, Keeping::Open(config_.keeper_socket,
                                                {.disposer = disposer_.get(),
                                                 .events = &events_,

@@ -86,9 +86,14 @@ absl::Status Keeping::AdoptSlabs() {
 KeptSlabs Keeping::SlabsByDevice() const {
   KeptSlabs by_device;
   for (const LeaseRecord& lease : left_.records.leases) {
-    std::vector<SlabRecord>& its = by_device[lease.device];
+    std::vector<SlabRecord>& its = by_device[lease.device].slabs;
     its.insert(its.end(), lease.slabs.begin(), lease.slabs.end());
   }
+  // Where nobody is left, what is free now is the truth.
+  if (left_.records.sessions.empty() && left_.records.leases.empty())
+    return by_device;
+  for (const PoolRecord& pool : left_.records.pools)
+    by_device[pool.device].baseline_bytes = pool.baseline_bytes;
   return by_device;
 }
 
@@ -124,10 +129,15 @@ absl::Status Keeping::BeginJournal(uint64_t max_handles,
   GMB_ASSIGN_OR_RETURN(journal_,
                        RecordJournal::Begin(std::move(file), left_.records));
   journal_->AwaitAdoption();
-  GMB_RETURN_IF_ERROR(client_->Put({.key = JournalKey(left_.last_journal + 1),
-                                    .fds = {Share(std::move(fd))}}));
+  const Kept entry{.key = JournalKey(left_.last_journal + 1),
+                   .fds = {Share(std::move(fd))}};
+  const absl::Status put = client_->Put(entry);
+  const bool full = absl::IsResourceExhausted(put);
+  if (!full) GMB_RETURN_IF_ERROR(put);
   for (const std::string& key : left_.old_keys) Remove(key);
-  return absl::OkStatus();
+  // A keeper that is full has room for one of them alone. A death between the
+  // two loses all; not to start at all would too.
+  return full ? client_->Put(entry) : absl::OkStatus();
 }
 
 absl::Status Keeping::KeepHostMemory(int fd) {

@@ -84,11 +84,15 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
         OpenAllocator(device);
     if (!allocator.ok()) return AtDevice(device, allocator.status());
     const device::DeviceInfo info = (*allocator)->info();
-    const auto its = kept.find(info.uuid);
+    const auto found = kept.find(info.uuid);
+    const KeptOnDevice its =
+        found == kept.end() ? KeptOnDevice() : found->second;
     absl::StatusOr<std::unique_ptr<DeviceWorker>> worker = DeviceWorker::Create(
-        *std::move(allocator), keeper, slab_ids,
-        its == kept.end() ? absl::Span<const SlabRecord>() : its->second);
+        *std::move(allocator), keeper, slab_ids, its.slabs, its.baseline_bytes);
     if (!worker.ok()) return AtDevice(device, worker.status());
+    // Else a start that fails further on would end what it has not adopted yet.
+    // At an orderly stop all of it is given back with the keeper's Done.
+    if (!kept.empty()) (*worker)->LeaveAlone();
     const uint64_t free_bytes = (*worker)->baseline_bytes();
     const uint64_t share_of = ShareOfBytes(config, device, free_bytes);
     absl::StatusOr<uint64_t> bytes =

@@ -22,9 +22,14 @@ struct PreparedPool {
   PoolOptions options;
 };
 
-// Slabs of leases that the last broker has left, by the UUID of their device;
-// and those that a device has imported.
-using KeptSlabs = std::map<std::string, std::vector<SlabRecord>>;
+// Slabs of leases that the last broker has left on a device, and what was free
+// there before any of them, and before clients had contexts; by its UUID.
+struct KeptOnDevice {
+  std::vector<SlabRecord> slabs;
+  uint64_t baseline_bytes = 0;  // 0: not known
+};
+using KeptSlabs = std::map<std::string, KeptOnDevice>;
+// Those that devices have imported.
 using ImportedSlabs = absl::flat_hash_map<SlabId, Slab>;
 
 // Opens every configured device, and imports its kept slabs. `stored_targets` (by UUID, of the device's

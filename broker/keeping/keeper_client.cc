@@ -169,8 +169,11 @@ absl::Status KeeperClient::Refill() {
   absl::flat_hash_set<std::string> there;
   {
     GMB_ASSIGN_OR_RETURN(const std::vector<Kept> all,
+                         // Its names alone are wanted: this process has no
+                         // room for all of its fds once more.
                          FetchAll(&link, [this](base::UniqueFd fd) {
-                           return Share(std::move(fd), options_.disposer);
+                           (void)Share(std::move(fd), options_.disposer);
+                           return SharedFd();
                          }));
     for (const Kept& kept : all) there.insert(kept.key);
   }

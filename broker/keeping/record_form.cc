@@ -139,6 +139,7 @@ std::string EncodeRecord(const PoolRecord& pool) {
   wire::Pool to;
   to.set_device(pool.device);
   to.set_draining(pool.draining);
+  to.set_baseline_bytes(pool.baseline_bytes);
   return to.SerializeAsString();
 }
 
@@ -210,7 +211,9 @@ absl::StatusOr<HeadRecord> DecodeHead(absl::string_view bytes) {
 absl::StatusOr<PoolRecord> DecodePool(absl::string_view bytes) {
   GMB_ASSIGN_OR_RETURN(const wire::Pool from, Parse<wire::Pool>(bytes));
   if (from.device().empty()) return Contradicts("it names no device");
-  return PoolRecord{.device = from.device(), .draining = from.draining()};
+  return PoolRecord{.device = from.device(),
+                    .baseline_bytes = from.baseline_bytes(),
+                    .draining = from.draining()};
 }
 
 absl::StatusOr<SessionRecord> DecodeSession(uint64_t id,

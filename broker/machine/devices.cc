@@ -71,6 +71,7 @@ absl::StatusOr<quota::PoolId> PoolKeeper::AddPool(const NewPool& options,
   around.wanted = options.wanted;
   around.reading.baseline_bytes = options.baseline_bytes;
   around.reading.free_bytes = options.baseline_bytes;
+  Recorder(state_).TouchPool(set.pool);
   quota_.Tell(set, turn);
   for (const auto& [tenant_id, tenant] : *state_.tenants) {
     quota_.Tell(quota::QuotaSet{set.pool, tenant_id,
@@ -230,6 +231,9 @@ bool MayRefill(const State& state, const Pool& pool) {
 }
 
 void PoolKeeper::MaintainPools(Turn& turn) {
+  // What was made ahead now would go beyond the pool.
+  if (state_.options.takes_over && state_.record_news->head.generation == 0)
+    return;
   const quota::Instant now = turn.now();
   for (auto& [id, pool] : *state_.pools) {
     if (pool->device->lost) continue;

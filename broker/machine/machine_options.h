@@ -21,6 +21,9 @@ struct MachineOptions {
   std::string default_tenant;  // of peers on the shared socket; empty: none
   // A successor takes over what is recorded; else nothing is.
   bool recorded = false;
+  // Machine::Adopt follows: until then what the last broker has left is on the
+  // devices, and not in the books.
+  bool takes_over = false;
   quota::PlannerOptions planner;
   quota::BackingOptions backing;
   std::string

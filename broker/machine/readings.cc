@@ -7,6 +7,7 @@
 #include "broker/machine/granularity.h"
 #include "broker/machine/news.h"
 #include "broker/machine/pool_keeper.h"
+#include "broker/machine/recorder.h"
 
 namespace gmb::broker {
 namespace {
@@ -96,6 +97,7 @@ void PoolKeeper::GrowPool(Pool* pool, Turn& turn) {
   if (baseline <= device.baseline_bytes) return;
   device.share_of_bytes += baseline - device.baseline_bytes;
   device.baseline_bytes = baseline;
+  Recorder(state_).TouchPool(pool->id);
   if (!device.wanted.has_value()) return;
   const uint64_t bytes =
       std::min(pool->ResolveSize(*device.wanted),

@@ -33,7 +33,9 @@ bool IsRecorded(const Lease& lease) {
 }
 
 PoolRecord RecordOf(const Pool& pool) {
-  return {.device = pool.uuid(), .draining = pool.device->draining};
+  return {.device = pool.uuid(),
+          .baseline_bytes = pool.device->baseline_bytes,
+          .draining = pool.device->draining};
 }
 
 SessionRecord RecordOf(const State& state, const Session& session) {

@@ -32,6 +32,9 @@ struct HeadRecord {
 
 struct PoolRecord {
   std::string device;
+  // Free on the device before there was any slab, and before clients had their
+  // contexts there.
+  uint64_t baseline_bytes = 0;
   bool draining = false;
 
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;

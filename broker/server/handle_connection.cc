@@ -150,7 +150,7 @@ bool HandleServer::Receive(uint64_t id, Connection* connection) {
       return false;
     }
     // A frame of ours may be on its way to the peer meanwhile.
-    if (connection->outbox->IsOfLastBroker(*frame_id)) continue;
+    if (connection->outbox->TakeOldAck(*frame_id)) continue;
     // Nothing else is on its way to the peer then: one frame at a time.
     if (HasUnread(connection->socket->fd())) {
       End(id, "it broke the protocol: acknowledged slabs that it has not read");

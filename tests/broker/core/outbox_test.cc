@@ -72,11 +72,14 @@ TEST_F(OutboxTest, OneFrameIsUnacknowledgedAtATime) {
   EXPECT_FALSE(outbox.WaitingForPeerSince().has_value());
 }
 
-TEST_F(OutboxTest, FramesOfTheLastBrokerAreOlderThanOurs) {
-  EXPECT_FALSE(outbox.IsOfLastBroker(0));
-  outbox.IgnoreAcksBelow(100);
-  EXPECT_TRUE(outbox.IsOfLastBroker(99));
-  EXPECT_FALSE(outbox.IsOfLastBroker(100));
+TEST_F(OutboxTest, OfEachBrokerBeforeOneAcknowledgementIsTaken) {
+  EXPECT_FALSE(outbox.TakeOldAck(0));
+  const uint64_t ours = uint64_t{2} << 32;
+  outbox.IgnoreAcksBelow(ours);
+  EXPECT_FALSE(outbox.TakeOldAck(ours));
+  EXPECT_TRUE(outbox.TakeOldAck(5));
+  EXPECT_TRUE(outbox.TakeOldAck(ours - 1));
+  EXPECT_FALSE(outbox.TakeOldAck(ours - 2)) << "a flood";
 }
 
 TEST_F(OutboxTest, OneMessageIsInFlightAtATime) {

@@ -20,12 +20,6 @@ using testing::SizeIs;
 
 class MachineAdoptTest : public MachineFixture {
  protected:
-  static MachineWorld Recorded() {
-    MachineWorld world;
-    world.options.recorded = true;
-    return world;
-  }
-  MachineAdoptTest() : MachineFixture(Recorded()) {}
   void SetUp() override {
     SetTenant("a");
     SetTenant("owner", {.guarantee = 32});

@@ -52,8 +52,17 @@ google::protobuf::Duration ToDuration(quota::Nanoseconds time) {
   return duration;
 }
 
+namespace {
+
+MachineOptions Recorded(MachineOptions options) {
+  options.recorded = true;
+  return options;
+}
+
+}  // namespace
+
 MachineFixture::MachineFixture(const MachineWorld& shape)
-    : world(shape.options, shape.pools, shape.granules * kGranule,
+    : world(Recorded(shape.options), shape.pools, shape.granules * kGranule,
             shape.host_granules * kGranule, shape.others_granules * kGranule,
             shape.kind) {}
 

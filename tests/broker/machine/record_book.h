@@ -12,14 +12,12 @@ namespace gmb::broker {
 // All that was recorded, as a journal would give it back.
 class RecordBook {
  public:
-  // The turn of an adoption, which has the next generation, names all that goes
-  // on.
+  // The turn of an adoption names all that goes on.
+  void DropAll() {
+    sessions_.clear();
+    leases_.clear();
+  }
   void Apply(const RecordChanges& changes) {
-    if (changes.head.has_value() &&
-        changes.head->generation > head_.generation) {
-      sessions_.clear();
-      leases_.clear();
-    }
     if (changes.head.has_value()) head_ = *changes.head;
     for (const PoolRecord& pool : changes.pools) pools_[pool.device] = pool;
     for (const uint64_t id : changes.ended_sessions) sessions_.erase(id);

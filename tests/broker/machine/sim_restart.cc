@@ -116,6 +116,7 @@ void SimWorld::Adopt(const Records& records,
   }
   for (const auto& [id, slab] : slabs) adoption.slabs.emplace(id, slab);
   if (spoil_ != nullptr) spoil_(&adoption);
+  book_.DropAll();
   Do("adopt", [&](Turn& turn) {
     not_adopted = machine_->Adopt(adoption, turn);
     for (const NotAdopted& lost : not_adopted) {

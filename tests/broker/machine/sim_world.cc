@@ -257,6 +257,8 @@ void SimWorld::Send(SimClient* client, v1::ClientMessage message) {
 
 void SimWorld::End(Turn* turn, Fate fate) {
   const RecordChanges records = turn->TakeRecords();
+  for (const LeaseRecord& lease : records.leases)
+    Note(absl::StrCat("record ", lease.id));
   if (fate != Fate::kDiesBeforeItIsRecorded) book_.Apply(records);
   std::vector<Effect> effects = turn->TakeEffects();
   if (fate == Fate::kLives || fate == Fate::kDiesOnceItIsCarriedOut) {
