@@ -2,7 +2,6 @@
 #include "client/session/operator_session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,8 +19,6 @@ constexpr char kTokenKey[] = "gmb-session-bin";
 constexpr char kProgram[] = "gmb";
 // How soon a hang-up is seen while the channel connects.
 constexpr absl::Duration kGlance = absl::Milliseconds(50);
-// A broker that starts, or whose backlog is full, takes it soon.
-constexpr std::chrono::milliseconds kConnectAgain{100};
 
 }  // namespace
 
@@ -56,7 +53,7 @@ absl::StatusOr<OperatorSession> OperatorSession::Open(
         "the socket in ", name, "/admin is a tenant's, not an operator's"));
   }
   auto impl = std::make_unique<Impl>(name, std::move(dir), std::move(greeting));
-  impl->channel = MakeChannel(impl->dir, kConnectAgain);
+  impl->channel = MakeChannel(impl->dir);
   return OperatorSession(std::move(impl));
 }
 

@@ -23,7 +23,8 @@ class SocketDir {
   [[nodiscard]] std::string handle_path() const {
     return base_ + "/handle.sock";
   }
-  // For grpc::CreateChannel.
+  [[nodiscard]] std::string grpc_path() const { return base_ + "/gmb.sock"; }
+  // The same for grpc::CreateChannel.
   [[nodiscard]] std::string grpc_target() const;
 
  private:

@@ -22,10 +22,6 @@ constexpr absl::Duration kMostBackoff = absl::Seconds(1);
 // While a broker may be on its way back, which takes it some 100 ms.
 constexpr absl::Duration kMostAwayBackoff = absl::Milliseconds(100);
 constexpr std::chrono::seconds kAwayTime{10};
-// A channel that failed is not used again, and must not connect once more before
-// it is dropped: gRPC (1.51) forgets a connection that is being made when its
-// channel ends, and keeps it open. The broker counts those.
-constexpr std::chrono::seconds kChannelBackoff{60};
 // A message that nobody waits for goes with the next one, or after this time.
 constexpr std::chrono::milliseconds kWriteDelay{5};
 
@@ -43,8 +39,8 @@ bool IsOfTransport(const absl::Status& status) {
 }  // namespace
 
 struct StreamChannel::Service {
-  explicit Service(const SocketDir& dir)
-      : channel(MakeChannel(dir, kChannelBackoff)),
+  explicit Service(std::shared_ptr<grpc::Channel> its_channel)
+      : channel(std::move(its_channel)),
         stub(v1::SessionService::NewStub(channel)) {}
 
   const std::shared_ptr<grpc::Channel> channel;
@@ -59,7 +55,6 @@ StreamChannel::StreamChannel(SocketDir dir, std::string token,
       source_(*source),
       sink_(*sink),
       wakeup_(*wakeup),
-      service_(std::make_unique<const Service>(dir_)),
       reopen_at_(Clock::now()),
       opened_at_(reopen_at_),
       broken_at_(reopen_at_) {}
@@ -73,15 +68,29 @@ void StreamChannel::DropBroken() {
     if (IsOpen() || !std::exchange(reconnect_, false)) return;
     ended = std::exchange(stream_, nullptr);
   }
-  service_ = std::make_unique<const Service>(dir_);
+  service_ = nullptr;
+}
+
+bool StreamChannel::Connect() {
+  if (service_ != nullptr) return true;
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = ConnectChannel(dir_);
+  if (channel.ok()) {
+    service_ = std::make_unique<const Service>(*std::move(channel));
+    return true;
+  }
+  base::MutexLock lock(&mu_);
+  opened_at_ = Clock::now();
+  OnBreak(channel.status());
+  return false;
 }
 
 void StreamChannel::OpenIfDue() {
   DropBroken();
   {
     base::MutexLock lock(&mu_);
-    if (IsOpen() || Clock::now() < reopen_at_) return;
+    if (closed_ || IsOpen() || Clock::now() < reopen_at_) return;
   }
+  if (!Connect()) return;
   // While no stream is open nobody asks the source for messages, and nobody
   // else opens one.
   source_.Rewind();
@@ -170,8 +179,15 @@ void StreamChannel::OnMessage(v1::BrokerMessage message) {
 void StreamChannel::OnStreamEnded(const grpc::Status& status) {
   absl::Status why = NoThrow([&] { return proto::FromGrpcStatus(status); });
   if (!why.ok() && !WorthAnotherStream(why)) sink_.OnStreamRefused(why);
-  const TimePoint now = Clock::now();
   base::MutexLock lock(&mu_);
+  stream_ended_ = true;
+  OnBreak(std::move(why));
+  wakeup_.Notify();
+  stream_changed_.NotifyAll();
+}
+
+void StreamChannel::OnBreak(absl::Status why) {
+  const TimePoint now = Clock::now();
   reconnect_ = IsOfTransport(why);
   // One that was open for long has held, though the broker had nothing to say.
   if (now - opened_at_ > absl::ToChronoNanoseconds(kMostBackoff))
@@ -181,12 +197,9 @@ void StreamChannel::OnStreamEnded(const grpc::Status& status) {
   error_ = why.ok() ? StatusWithoutThrowing(absl::StatusCode::kUnavailable,
                                             "the broker closed the stream")
                     : std::move(why);
-  stream_ended_ = true;
   reopen_at_ = now + absl::ToChronoNanoseconds(backoff_);
   backoff_ =
       std::min(2 * backoff_, may_be_back ? kMostAwayBackoff : kMostBackoff);
-  wakeup_.Notify();
-  stream_changed_.NotifyAll();
 }
 
 }  // namespace gmb::internal

@@ -97,6 +97,10 @@ class StreamChannel final : private StreamOwner {
 
   // A stream whose connection failed, and that connection's channel.
   void DropBroken();
+  // Whether there is a connection.
+  [[nodiscard]] bool Connect();
+  // When to try again.
+  void OnBreak(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   std::optional<v1::ClientMessage> NextToWrite() override;
   void OnMessage(v1::BrokerMessage message) override;
@@ -108,7 +112,8 @@ class StreamChannel final : private StreamOwner {
   MessageSink& sink_;
   ipc::Wakeup& wakeup_;
   struct Service;  // gRPC's part, whose headers stay out of this one
-  std::unique_ptr<const Service> service_;  // of the session's thread
+  // Of the session's thread; null without a connection.
+  std::unique_ptr<const Service> service_;
 
   mutable base::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
@@ -120,7 +125,7 @@ class StreamChannel final : private StreamOwner {
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kFirstBackoff;
   TimePoint reopen_at_ ABSL_GUARDED_BY(mu_);
-  TimePoint opened_at_ ABSL_GUARDED_BY(mu_);  // the newest stream
+  TimePoint opened_at_ ABSL_GUARDED_BY(mu_);  // when that was tried last
   TimePoint broken_at_ ABSL_GUARDED_BY(mu_);  // the last that held
   // The connection is of no use: the next stream has one of its own.
   bool reconnect_ ABSL_GUARDED_BY(mu_) = false;
