@@ -237,7 +237,9 @@ TEST_F(MachineAdoptTest, RecordsThatMakeNoSenseAreNotBelieved) {
     EXPECT_EQ(Parts().granted_bytes, 0u);
     EXPECT_EQ(Parts().scrubbing_bytes, 0u);
     // Of a device that is not served none would have been imported.
-    if (why != "does not serve its device") EXPECT_EQ(Alive(), 0u);
+    if (why != "does not serve its device") {
+      EXPECT_EQ(Alive(), 0u);
+    }
   }
 }
 
