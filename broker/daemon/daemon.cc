@@ -37,6 +37,22 @@ void WarnOfWatch(const absl::Status& watched) {
              absl::StrCat(watched.message(), ": SIGHUP has it read again")}});
 }
 
+MachineOptions OptionsOf(const BrokerConfig& config, const FdPlan& plan) {
+  MachineOptions options;
+  options.max_handles = plan.max_handles;
+  options.max_sessions = static_cast<uint32_t>(plan.max_sessions);
+  options.few_files = plan.warning;
+  options.default_tenant = config.default_tenant;
+  options.planner.pause = config.pause;
+  options.planner.unmap_grace =
+      quota::Nanoseconds(absl::ToInt64Nanoseconds(config.unmap_grace));
+  options.planner.kill_grace =
+      quota::Nanoseconds(absl::ToInt64Nanoseconds(config.kill_grace));
+  options.backing.bytes_per_second = config.back_ahead_bytes_per_second;
+  options.planner.lend_parked_guarantees = config.lend_parked_guarantees;
+  return options;
+}
+
 }  // namespace
 
 Daemon::Daemon(BrokerConfig config, Flags flags, SocketDirectory sockets)
@@ -100,19 +116,25 @@ absl::Status Daemon::SetUpCore() {
     LogEvent(LogLevel::kWarning, "few_files", {{"message", plan.warning}});
   }
   GMB_RETURN_IF_ERROR(Keep(plan));
-  MachineOptions options;
-  options.max_handles = plan.max_handles;
-  options.max_sessions = static_cast<uint32_t>(plan.max_sessions);
-  options.few_files = plan.warning;
+  MakeCore(plan);
+  const ImportedSlabs imported = ImportedBy(pools);
+  for (PreparedPool& pool : pools) {
+    const device::DeviceInfo& info = pool.options.worker->info();
+    LogEvent(LogLevel::kInfo, "pool",
+             {{"device", info.uuid},
+              {"name", info.name},
+              {"bytes", pool.options.target_bytes}});
+    GMB_RETURN_IF_ERROR(core_->AddPool(std::move(pool.options)));
+  }
+  GMB_RETURN_IF_ERROR(AddStartingTenants(declared));
+  StoreFile(before, declared, store_.get());
+  Adopt(imported);
+  return absl::OkStatus();
+}
+
+void Daemon::MakeCore(const FdPlan& plan) {
+  MachineOptions options = OptionsOf(config_, plan);
   options.recorded = options.takes_over = keeping_ != nullptr;
-  options.default_tenant = config_.default_tenant;
-  options.planner.pause = config_.pause;
-  options.planner.unmap_grace =
-      quota::Nanoseconds(absl::ToInt64Nanoseconds(config_.unmap_grace));
-  options.planner.kill_grace =
-      quota::Nanoseconds(absl::ToInt64Nanoseconds(config_.kill_grace));
-  options.backing.bytes_per_second = config_.back_ahead_bytes_per_second;
-  options.planner.lend_parked_guarantees = config_.lend_parked_guarantees;
   {
     base::MutexLock lock(&sockets_mu_);
     options.tenants_dir = sockets_.TenantsDirectory();
@@ -126,15 +148,9 @@ absl::Status Daemon::SetUpCore() {
     if (ticker_ != nullptr) ticker_->Wake();
   });
   ticker_ = std::make_unique<Ticker>([this] { return core_->Tick(); });
-  const ImportedSlabs imported = ImportedBy(pools);
-  for (PreparedPool& pool : pools) {
-    const device::DeviceInfo& info = pool.options.worker->info();
-    LogEvent(LogLevel::kInfo, "pool",
-             {{"device", info.uuid},
-              {"name", info.name},
-              {"bytes", pool.options.target_bytes}});
-    GMB_RETURN_IF_ERROR(core_->AddPool(std::move(pool.options)));
-  }
+}
+
+absl::Status Daemon::AddStartingTenants(const Declared& declared) {
   const std::vector<StartingTenant> tenants =
       MergeTenants(config_.tenants, declared, uuids_);
   std::set<std::string> names;
@@ -146,10 +162,7 @@ absl::Status Daemon::SetUpCore() {
       DefaultTenantWarning(config_.default_tenant, names);
   if (!warning.empty())
     LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
-  GMB_RETURN_IF_ERROR(AddTenants(tenants, core_.get()));
-  StoreFile(before, declared, store_.get());
-  Adopt(imported);
-  return absl::OkStatus();
+  return AddTenants(tenants, core_.get());
 }
 
 absl::Status Daemon::StartHandleServer() {

@@ -83,6 +83,8 @@ class Daemon {
   absl::Status AdoptConnection(OpenedSession opened);
   void AdoptConnections();
   absl::Status SetUpCore();
+  void MakeCore(const FdPlan& plan);
+  absl::Status AddStartingTenants(const Declared& declared);
   absl::Status StartServers();
   absl::Status StartHandleServer();
   void SetUpMetrics();

@@ -295,7 +295,7 @@ void Keeping::ReportLeftOut() {
   said_left_out_ = count > 0;
 }
 
-void Keeping::Publish(v1::Event event) {
+void Keeping::Publish(v1::Event event) const {
   *event.mutable_at() = ToProto(deps_.clock->WallTime());
   deps_.events->Publish(std::move(event));
   deps_.events->Wake();

@@ -109,7 +109,7 @@ class Keeping {
 
   absl::Status AdoptSlabs();
   void Remove(const std::string& key);
-  void Publish(v1::Event event);
+  void Publish(v1::Event event) const;
   void ReportLeftOut();
 
   const Deps deps_;
