@@ -29,8 +29,11 @@ class MachineAdoptTest : public MachineFixture {
   // What the next broker finds is changed first.
   void DieSpoiled(const std::function<void(LeaseRecord*)>& spoil) {
     world.Die([&](Adoption* adoption) {
-      imported = adoption->slabs;
-      for (LeaseRecord& lease : adoption->leases) spoil(&lease);
+      for (LeaseRecord& lease : adoption->leases) {
+        spoil(&lease);
+        for (const SlabRecord& slab : lease.slabs)
+          imported[slab.id] = adoption->slabs[slab.id];
+      }
     });
   }
   // Of the slabs that were imported.
@@ -227,6 +230,7 @@ TEST_F(MachineAdoptTest, RecordsThatMakeNoSenseAreNotBelieved) {
     SimClient* client = Parked("a");
     const uint64_t id = client->session;
     Lease(client, 8);
+    imported.clear();
     DieSpoiled(spoil);
     EXPECT_THAT(Why(), HasSubstr(why));
     EXPECT_FALSE(Lives(id));
