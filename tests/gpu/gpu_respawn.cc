@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 // What a supervisor does: kills a process, waits for the kernel to say that it
 // is dead, and becomes the next one at once.
@@ -25,7 +24,7 @@ int64_t Now() {
 }
 
 int Fail(const char* what) {
-  std::fprintf(stderr, "gpu_respawn: %s: %s\n", what, std::strerror(errno));
+  std::fprintf(stderr, "gpu_respawn: %s: %m\n", what);
   return 1;
 }
 
