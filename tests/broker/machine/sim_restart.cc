@@ -91,9 +91,10 @@ void SimWorld::SetUpAgain(const State& before) {
              "the pool was not added");
     });
   }
-  for (const auto& [id, tenant] : *before.tenants) {
-    Do("set tenant again", tenant.policy.name, [&](Turn& turn) {
-      const auto set = machine_->operators().SetTenant(tenant.policy, turn);
+  for (const auto& tenant : *before.tenants) {
+    const TenantPolicy& policy = tenant.second.policy;
+    Do("set tenant again", policy.name, [&](Turn& turn) {
+      const auto set = machine_->operators().SetTenant(policy, turn);
       Expect(set.ok(), absl::StrCat("a tenant that was there is refused: ",
                                     set.status().message()));
     });
@@ -151,8 +152,10 @@ void SimWorld::ReopenStreams() {
     Do("stream", absl::StrCat(session),
        [&](Turn& turn) { machine_->OnStream(session, turn); });
     const std::map<uint64_t, v1::ClientMessage> asked = client->asked;
-    for (const auto& [id, message] : asked) {
-      Do("asked again", absl::StrCat("session ", session, " request ", id),
+    for (const auto& request : asked) {
+      const v1::ClientMessage& message = request.second;
+      Do("asked again",
+         absl::StrCat("session ", session, " request ", request.first),
          [&](Turn& turn) { machine_->HandleMessage(session, message, turn); });
     }
   }
