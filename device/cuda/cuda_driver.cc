@@ -14,6 +14,8 @@
 
 namespace gmb::device {
 
+// Some lines of a macro for each function of the driver.
+// NOLINTNEXTLINE(readability-function-size)
 absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
