@@ -6,15 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
-#include "broker/machine/quota_view.h"
 #include "broker/machine/recorder.h"
 #include "broker/machine/refusals.h"
 #include "broker/machine/session_desk.h"
-#include "broker/machine/wire_form.h"
-#include "gmb/v1/handle.pb.h"
-#include "ipc/seqpacket.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -32,12 +27,6 @@ std::string CallerName(const PeerIdentity& peer) {
   if (peer.login_uid.has_value() && *peer.login_uid != peer.uid)
     absl::StrAppend(&name, ", logged in as uid ", *peer.login_uid);
   return name;
-}
-
-v1::BrokerMessage AnswerTo(uint64_t client_id) {
-  v1::BrokerMessage answer;
-  answer.set_request_id(client_id);
-  return answer;
 }
 
 std::vector<std::string> GreetingWarnings(const State& state) {
@@ -190,39 +179,6 @@ absl::Status SessionDesk::CheckStream(uint64_t session_id) const {
   return absl::OkStatus();
 }
 
-// The last stream may have lost some of these: Evicts and Maps that are not
-// answered, a Trim, a pause. The client knows them by their numbers.
-void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {
-  Session* session = state_.sessions->Find(session_id);
-  if (session == nullptr || session->talk->ended) return;
-  for (const quota::LeaseId id : *session->leases) {
-    Lease& lease = state_.LeaseAt(id);
-    const Mapping& mapping = *lease.MappingOf(session_id);
-    if (mapping.asked) Say(session, MoveMessage(lease, mapping), turn);
-  }
-  v1::BrokerMessage message;
-  if (session->trims->trim.has_value()) {
-    *message.mutable_trim() = *session->trims->trim;
-    Say(session, message, turn);
-  }
-  if (state_.pausing->contains(session_id)) {
-    message.mutable_pausing();
-    Say(session, std::move(message), turn);
-  }
-  if (state_.drain_until->has_value()) {
-    v1::BrokerMessage draining;
-    draining.mutable_draining()->mutable_remaining()->set_seconds(
-        std::max<int64_t>(
-            0, absl::ToInt64Seconds(**state_.drain_until - turn.wall())));
-    Say(session, std::move(draining), turn);
-  }
-}
-
-void SessionDesk::Expect(Session* session, uint64_t client_id,
-                         quota::RequestId request) {
-  session->talk.Edit({}).pending[client_id] = request;
-}
-
 Session* SessionDesk::Adopt(const AdoptedSession& adopted,
                             quota::TenantId tenant, uint64_t generation,
                             uint64_t last_lease, Turn& turn) {
@@ -266,119 +222,6 @@ Session* SessionDesk::Adopt(const AdoptedSession& adopted,
   event.set_message(CallerName(session->peer));
   turn.Publish(std::move(event));
   return session;
-}
-
-// A request that is repeated on a new stream has no second effect.
-bool SessionDesk::AnswerAgain(Session* session, uint64_t client_id,
-                              Turn& turn) {
-  if (client_id == 0) {
-    Refuse(session, 0,
-           proto::MakeError(v1::BAD_REQUEST, "a request needs an id above 0",
-                            {.field = "request_id"}),
-           turn);
-    return true;
-  }
-  const AnswerLog& answers = session->talk->answers;
-  if (std::optional<v1::BrokerMessage> answer = answers.Find(client_id)) {
-    Say(session, *std::move(answer), turn);
-    return true;
-  }
-  if (GrantAgain(session, client_id, turn)) return true;
-  const bool to_come =
-      session->talk->pending.contains(client_id) ||
-      session->waking->restores.contains(client_id) ||
-      state_.shared_names->WaitedFor(session->id, client_id) != nullptr;
-  if (to_come) return true;  // however long it has waited
-  if (answers.IsForgotten(client_id)) {
-    // Not logged as an answer: it must not push out one that still counts.
-    v1::BrokerMessage too_old = AnswerTo(client_id);
-    *too_old.mutable_error() = proto::ToWireError(proto::MakeError(
-        v1::BAD_REQUEST, "the request id is too old: ids must rise",
-        {.field = "request_id"}));
-    Say(session, std::move(too_old), turn);
-    return true;
-  }
-  return false;
-}
-
-// The Grant of the broker before this one.
-bool SessionDesk::GrantAgain(Session* session, uint64_t client_id, Turn& turn) {
-  const auto granted = session->talk->granted_before.find(client_id);
-  if (granted == session->talk->granted_before.end()) return false;
-  const Lease* lease = FindLease(state_, *session, granted->second.value);
-  if (lease == nullptr) return false;
-  v1::BrokerMessage answer = AnswerTo(client_id);
-  FillGrant(state_, *lease, answer.mutable_grant());
-  if (lease->request.session != session->id)
-    answer.mutable_grant()->set_attached(true);
-  Say(session, std::move(answer), turn);
-  return true;
-}
-
-void SessionDesk::ReportQuota(Session* session, uint64_t client_id,
-                              Turn& turn) {
-  v1::BrokerMessage answer = AnswerTo(client_id);
-  v1::QuotaReport* report = answer.mutable_quota_report();
-  report->set_tenant(state_.TenantAt(*session->tenant).policy.name);
-  for (const auto& [id, pool] : *state_.pools)
-    *report->add_quotas() = View(state_, *session->tenant, *pool);
-  Answer(session, std::move(answer), turn);
-}
-
-void SessionDesk::Answer(Session* session, v1::BrokerMessage answer,
-                         Turn& turn) {
-  session->talk.Edit({}).pending.erase(answer.request_id());
-  session->talk.Edit({}).answers.Add(answer);
-  Say(session, std::move(answer), turn);
-}
-
-void SessionDesk::Refuse(Session* session, uint64_t client_id,
-                         const absl::Status& status, Turn& turn) {
-  v1::BrokerMessage answer = AnswerTo(client_id);
-  *answer.mutable_error() = proto::ToWireError(status);
-  if (client_id == 0) return Say(session, std::move(answer), turn);
-  Answer(session, std::move(answer), turn);
-}
-
-void SessionDesk::Say(const Session* session, v1::BrokerMessage message,
-                      Turn& turn) {
-  turn.Add(broker::Say{session->id, std::move(message)});
-}
-
-void SessionDesk::OnBudgetChanged(const quota::BudgetChanged& changed,
-                                  Turn& turn) {
-  const Tenant* tenant = state_.tenants->Find(changed.tenant);
-  if (tenant == nullptr) return;
-  const Pool& pool = state_.PoolAt(changed.pool);
-  for (const uint64_t id : state_.sessions->OfTenant(tenant->id)) {
-    v1::BrokerMessage message;
-    *message.mutable_budget_changed()->mutable_quota() =
-        View(state_, changed.tenant, pool);
-    Say(&state_.SessionAt(id), std::move(message), turn);
-  }
-}
-
-// For a Grant (the request that it answers), or for a Map (its number).
-void SessionDesk::SendSlabs(Session* session, const Lease& lease,
-                            uint64_t request_id, uint64_t move, Turn& turn) {
-  for (size_t first = 0; first < lease.held->slabs.size();
-       first += ipc::kMaxFds) {
-    const size_t end = std::min(first + ipc::kMaxFds, lease.held->slabs.size());
-    broker::SendSlabs send;
-    send.session = session->id;
-    send.packet.set_frame_id(++session->talk.Edit({}).last_frame);
-    send.packet.set_lease_id(lease.id.value);
-    send.packet.set_request_id(request_id);
-    send.packet.set_move(move);
-    send.packet.set_first_slab(static_cast<uint32_t>(first));
-    send.packet.set_slabs_in_lease(
-        static_cast<uint32_t>(lease.held->slabs.size()));
-    for (size_t i = first; i < end; ++i) {
-      send.packet.add_slab_bytes(lease.held->slabs[i].bytes);
-      send.slabs.push_back(lease.held->slabs[i].id);
-    }
-    turn.Add(std::move(send));
-  }
 }
 
 // Whether it was killed now.
