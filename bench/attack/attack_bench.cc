@@ -14,9 +14,9 @@
 #include "absl/time/clock.h"
 #include "bench/attack/attack_round.h"
 #include "bench/attack/figures.h"
+#include "bench/attack/programs.h"
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/temp_dir.h"
-#include "client/cli/installed.h"
 #include "tests/attack/event_listener.h"
 #include "tests/attack/halt_steps.h"
 
@@ -55,8 +55,7 @@ the broker took, under attack and under control.
 )";
 
 struct Options {
-  std::string gmbd;
-  std::string attacker;
+  Programs programs;
   int rounds = 3;
   double seconds = 3;
   bool json = false;
@@ -128,7 +127,7 @@ absl::StatusOr<Figures> Measure(const Options& options,
                                 const std::string& dir) {
   std::filesystem::create_directory(dir);
   cli::BrokerProcess::Options gmbd;
-  gmbd.program = options.gmbd;
+  gmbd.program = options.programs.gmbd;
   gmbd.device_flags = {"--device", "host:256MiB"};
   if (attack.work == Work::kReclaims)
     gmbd.device_flags.push_back("--host-pool=256MiB");
@@ -136,7 +135,7 @@ absl::StatusOr<Figures> Measure(const Options& options,
   gmbd.dir = dir;
   auto broker = cli::BrokerProcess::Start(gmbd);
   if (!broker.ok()) return broker.status();
-  const RoundSetup setup{.attacker = options.attacker,
+  const RoundSetup setup{.attacker = options.programs.attacker,
                          .socket_dir = (*broker)->socket_dir(),
                          .log_path = dir + "/attacker.log",
                          .broker = (*broker)->pid(),
@@ -248,9 +247,9 @@ bool Parse(int argc, char** argv, Options* options) {
     if (i + 1 == argc) return false;
     const std::string value = argv[++i];
     if (arg == "--gmbd") {
-      options->gmbd = value;
+      options->programs.gmbd = value;
     } else if (arg == "--attacker") {
-      options->attacker = value;
+      options->programs.attacker = value;
     } else if (arg == "--rounds") {
       if (!absl::SimpleAtoi(value, &options->rounds) || options->rounds < 1)
         return false;
@@ -263,28 +262,6 @@ bool Parse(int argc, char** argv, Options* options) {
   return true;
 }
 
-// Where the build puts them.
-absl::Status FindPrograms(Options* options) {
-  if (options->gmbd.empty()) {
-    absl::StatusOr<std::string> gmbd = cli::FindBroker();
-    if (!gmbd.ok()) return gmbd.status();
-    options->gmbd = *std::move(gmbd);
-  }
-  if (options->attacker.empty()) {
-    options->attacker =
-        (std::filesystem::path(cli::ThisProgram()).parent_path().parent_path() /
-         "tests" / "attacker")
-            .string();
-  }
-  if (!std::filesystem::exists(options->attacker)) {
-    return absl::NotFoundError(absl::StrCat("no attacker at ",
-                                            options->attacker,
-                                            ": build the target attacker, or "
-                                            "say where it is by --attacker"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 }  // namespace gmb::bench
 
@@ -295,7 +272,7 @@ int main(int argc, char** argv) {
     std::fputs(gmb::bench::kUsage, help ? stdout : stderr);
     return help ? 0 : 2;
   }
-  absl::Status status = gmb::bench::FindPrograms(&options);
+  absl::Status status = gmb::bench::FindPrograms(&options.programs);
   if (status.ok()) status = gmb::bench::Run(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "attack_bench: %s\n", status.ToString().c_str());

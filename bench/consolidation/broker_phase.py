@@ -101,8 +101,9 @@ def _wait_for_host_pool(record: Record, broker: Broker) -> None:
     record.note(f"host pool {in_gib(pool['bytes'])}, locked {in_gib(pool['locked_bytes'])}")
 
 
-def run_host_alone(record: Record, host_pool_bytes: int, models: int) -> None:
+def run_host_alone(record: Record, host_pool_bytes: int, factors: Sequence[int]) -> None:
     """One model at a time on the card."""
+    models = record.models_alone(factors)
     options = BrokerOptions(host_pool_bytes)
     with _started(record, options, len(KINDS), len(KINDS), "gmbd-alone.log") as (_, fleet):
         record.add_alone(run_alone(record.conditions, fleet, models), models)

@@ -29,6 +29,8 @@ from record import Record  # noqa: E402
 
 _DEFAULT_TRACE = _EXAMPLES / "load" / "traces" / "bursty-6.trace"
 _MODES = ("alone", "static", "native", "gmb")
+# Only when it is asked for: not every device has room for it.
+_ROOMY = "roomy"
 
 
 def parse() -> argparse.Namespace:
@@ -53,7 +55,11 @@ def parse() -> argparse.Namespace:
         default="3,4",
         help="gmb is tried with so many times the static split's models [3,4]",
     )
-    parser.add_argument("--modes", default=",".join(_MODES), help=f"[{','.join(_MODES)}]")
+    parser.add_argument(
+        "--modes",
+        default=",".join(_MODES),
+        help=f"[{','.join(_MODES)}]; {_ROOMY}: the models of --factors on the whole device",
+    )
     parser.add_argument(
         "--keep-going", action="store_true", help="replay where models are refused, too"
     )
@@ -61,7 +67,7 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     options.modes = set(options.modes.split(","))
     options.factors = [int(part) for part in options.factors.split(",")]
-    if unknown := options.modes - set(_MODES):
+    if unknown := options.modes - {*_MODES, _ROOMY}:
         parser.error(f"--modes: there is no {', '.join(sorted(unknown))}")
     if options.card_mib == 0:
         if options.device == "host":
@@ -72,14 +78,12 @@ def parse() -> argparse.Namespace:
 
 def run(record: Record, options: argparse.Namespace) -> None:
     """The phases, in order."""
-    # A split that is not known yet will be of about six.
-    alone_models = min(options.factors) * (record.split or 6)
     host_pool = options.host_pool_mib * MIB
     on_host = record.conditions.device == "host"
     if on_host and "alone" in options.modes:
-        run_host_alone(record, host_pool, alone_models)
+        run_host_alone(record, host_pool, options.factors)
     if not on_host and options.modes - {"gmb"}:
-        run_plain(record, options.modes, alone_models, options.keep_going)
+        run_plain(record, options.modes, options.factors, options.keep_going)
     if "gmb" in options.modes:
         broker_options = BrokerOptions(host_pool, options.gmbd.split())
         static = on_host and "static" in options.modes

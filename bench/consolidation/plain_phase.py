@@ -1,10 +1,11 @@
-"""Plain device memory on a GPU: alone, split evenly, and first come first served."""
+"""Plain device memory on a GPU: alone, split evenly, first come first served, and roomy."""
 
 from __future__ import annotations
 
 import pathlib
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from alone import run_alone
 from conditions import Conditions
@@ -39,8 +40,9 @@ class Ballast:
         self._process.wait()
 
 
-def run_plain(record: Record, modes: set[str], alone_models: int, keep_going: bool) -> None:
+def run_plain(record: Record, modes: set[str], factors: Sequence[int], keep_going: bool) -> None:
     """One set of processes for all modes: what differs is what they may have."""
+    alone_models = record.models_alone(factors)
     fleet = Fleet(
         record.conditions, "plain", _SERVERS if record.split is None else record.split + 2
     )
@@ -56,6 +58,9 @@ def run_plain(record: Record, modes: set[str], alone_models: int, keep_going: bo
             with Ballast(record.conditions) as ballast:
                 record.note(f"ballast: {ballast.said}")
                 _climb(record, fleet, "native", keep_going)
+        if "roomy" in modes:
+            for factor in factors:
+                _all_at_once(record, fleet, factor * record.split_models())
     finally:
         record.note(f"plain servers ended with {fleet.stop()}")
 
@@ -69,3 +74,12 @@ def _climb(record: Record, fleet: Fleet, mode: str, keep_going: bool) -> None:
         record.add(trial)
         if not trial.all_served():
             return
+
+
+def _all_at_once(record: Record, fleet: Fleet, models: int) -> None:
+    """As many models as the broker gets, and memory for them all: they share the GPU's time."""
+    fleet.grow(models)
+    fleet.wait_until_ready()
+    fleet.unload()
+    record.note(f"{models} plain servers ready; {device_memory(record.conditions)}")
+    record.add(run_trial(record.conditions, fleet, "roomy", models))

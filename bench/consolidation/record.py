@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import figure
@@ -55,6 +56,11 @@ class Record:
         elif self.split is None:
             self.split = max(1, self.conditions.card_bytes // peak_bytes)
             self.note(f"an even split serves {self.split}")
+
+    def models_alone(self, factors: Sequence[int]) -> int:
+        """Of how many models a model alone is asked the requests: the fewest that gmb gets."""
+        # A split that is not known yet will be of about six.
+        return min(factors) * (self.split or 6)
 
     def split_models(self) -> int:
         if self.split is None or self.conditions.card_bytes == 0:
