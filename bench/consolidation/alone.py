@@ -15,7 +15,6 @@ from load.answer import Answer, write_answers
 from load.bursts import model_name
 from load.replay import replay
 from load.trace import Request, Trace, one_after_another
-from model_servers.kinds import KINDS, kind_of
 from trial import first_round
 
 _GAP_MS = 150.0
@@ -30,7 +29,7 @@ class Alone:
 def _requests_of_kind(conditions: Conditions, kind: str, models: int, server: str) -> Trace:
     parts = []
     for number in range(models):
-        if kind_of(number) == kind:
+        if conditions.servers.kind_of(number) == kind:
             own = conditions.trace.of([model_name(number)], conditions.seconds).squeezed(_GAP_MS)
             parts.append(Trace(tuple(Request(r.time_ms, server, r.batch) for r in own.requests)))
     return one_after_another(parts, _GAP_MS)
@@ -39,7 +38,7 @@ def _requests_of_kind(conditions: Conditions, kind: str, models: int, server: st
 def run_alone(conditions: Conditions, fleet: Fleet, models: int) -> Alone:
     """The first server of each kind, one after the other; `models`: whose requests."""
     alone = Alone([], {})
-    for number, kind in enumerate(KINDS):
+    for number, kind in enumerate(conditions.servers.kinds):
         server = fleet.servers[number]
         refused = fleet.load([server], None)
         expected, refused_first = first_round([server], conditions.batches)

@@ -13,8 +13,9 @@ from fleet import Fleet
 from load.bursts import model_name
 from local_broker import Broker
 from machine import device_memory, memory_available
-from model_servers.kinds import KINDS
 from record import Record
+from restores import mark_restores, restores_of
+from servers import launcher
 from trial import run_trial
 
 # Of host memory, what a server takes for itself at most: with PyTorch and a context, without.
@@ -44,7 +45,8 @@ def _started(
         await_host_pool=False,  # meanwhile the servers start
     ) as broker:
         record.note("the broker answers")
-        fleet = Fleet(conditions, "gmb", count, str(broker.socket_dir))
+        launch = launcher(broker.command) if conditions.servers.unchanged else None
+        fleet = Fleet(conditions, "gmb", count, str(broker.socket_dir), launch)
         try:
             fleet.wait_until_ready()
             record.note(f"{count} servers on gmb ready")
@@ -68,6 +70,9 @@ def run_broker(
             if not _grow(record, fleet, factor * split):
                 return
             trial = run_trial(record.conditions, fleet, "gmb", factor * split)
+            if record.conditions.servers.unchanged:
+                restores = restores_of(record.conditions.out / "gmbd.log")
+                trial.answers = mark_restores(trial.answers, restores)
             record.add(trial)
             status = {"status": broker.ask("status"), "leases": broker.ask("lease", "list")}
             place = record.conditions.out / f"gmb-{trial.models}.status.json"
@@ -105,7 +110,8 @@ def run_host_alone(record: Record, host_pool_bytes: int, factors: Sequence[int])
     """One model at a time on the card."""
     models = record.models_alone(factors)
     options = BrokerOptions(host_pool_bytes)
-    with _started(record, options, len(KINDS), len(KINDS), "gmbd-alone.log") as (_, fleet):
+    kinds = len(record.conditions.servers.kinds)
+    with _started(record, options, kinds, kinds, "gmbd-alone.log") as (_, fleet):
         record.add_alone(run_alone(record.conditions, fleet, models), models)
 
 

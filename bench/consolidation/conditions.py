@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from load.trace import Trace
 from local_broker import Programs
+from servers import Servers
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -20,6 +21,7 @@ class Conditions:
     trace: Trace
     programs: Programs
     out: pathlib.Path
+    servers: Servers
 
     @property
     def batches(self) -> list[int]:
@@ -32,6 +34,8 @@ class Conditions:
             "OMP_NUM_THREADS": "1",
             # So that the same question has the same answer, to the last bit.
             "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+            # JAX grows as the others do, and does not take three quarters at once.
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         }
 
 

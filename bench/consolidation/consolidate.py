@@ -26,6 +26,7 @@ from local_broker import Programs  # noqa: E402
 from machine import machine  # noqa: E402
 from plain_phase import run_plain  # noqa: E402
 from record import Record  # noqa: E402
+from servers import MODEL_SERVERS, PROGRAMS  # noqa: E402
 
 _DEFAULT_TRACE = _EXAMPLES / "load" / "traces" / "bursty-6.trace"
 _MODES = ("alone", "static", "native", "gmb")
@@ -39,6 +40,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--bin", help="the programs' folders, as in PATH [PATH]")
     parser.add_argument("--device", choices=("cuda", "host"), default="cuda")
     parser.add_argument("--size", choices=("full", "tiny"), default="full", help="[full]")
+    parser.add_argument(
+        "--servers",
+        choices=("models", "programs"),
+        default="models",
+        help="programs: PyTorch, JAX and CuPy that know nothing of gmb, under gmb run [models]",
+    )
     parser.add_argument("--trace", type=pathlib.Path, default=_DEFAULT_TRACE)
     parser.add_argument("--seconds", type=float, default=45.0, help="of the trace [45]")
     parser.add_argument(
@@ -69,6 +76,8 @@ def parse() -> argparse.Namespace:
     options.factors = [int(part) for part in options.factors.split(",")]
     if unknown := options.modes - {*_MODES, _ROOMY}:
         parser.error(f"--modes: there is no {', '.join(sorted(unknown))}")
+    if options.servers == "programs" and options.device == "host":
+        parser.error("--servers programs needs a GPU")
     if options.card_mib == 0:
         if options.device == "host":
             parser.error("--device host needs --card-mib")
@@ -86,7 +95,9 @@ def run(record: Record, options: argparse.Namespace) -> None:
         run_plain(record, options.modes, options.factors, options.keep_going)
     if "gmb" in options.modes:
         broker_options = BrokerOptions(host_pool, options.gmbd.split())
-        static = on_host and "static" in options.modes
+        # Programs are split by limits of tenants: not all of them take a share by themselves.
+        by_limits = on_host or record.conditions.servers.unchanged
+        static = by_limits and "static" in options.modes
         run_broker(record, broker_options, options.factors, static)
 
 
@@ -129,6 +140,7 @@ def main() -> None:
         trace=trace,
         programs=Programs(options.bin),
         out=options.out.resolve(),
+        servers=PROGRAMS if options.servers == "programs" else MODEL_SERVERS,
     )
     record = Record(conditions, options.split)
     record.note(

@@ -9,20 +9,30 @@ from conditions import Conditions
 from load.bursts import model_name
 from load.replay import Target
 from local_server import stop_all
-from model_servers.kinds import kind_of
-from model_servers.model_server import ModelServer, server_command
+from model_servers.model_server import ModelServer
+from servers import Launcher
 
 
 class Fleet:
     """Started in parallel: what a process needs once is not part of a trial."""
 
     def __init__(
-        self, conditions: Conditions, memory: str, count: int, socket_dir: str | None = None
+        self,
+        conditions: Conditions,
+        memory: str,
+        count: int,
+        socket_dir: str | None = None,
+        launch: Launcher | None = None,
     ) -> None:
-        self._arguments = ["--device", conditions.device, "--memory", memory]
-        self._arguments += ["--size", conditions.size, "--wait-for-load"]
-        if socket_dir is not None:
-            self._arguments += ["--socket-dir", socket_dir]
+        """`memory`: "gmb" or "plain". `launch`: before a program that knows nothing of gmb."""
+        self._servers = conditions.servers
+        self._launch = launch
+        self._arguments = ["--wait-for-load"]
+        if not self._servers.unchanged:
+            self._arguments += ["--device", conditions.device, "--memory", memory]
+            self._arguments += ["--size", conditions.size]
+            if socket_dir is not None:
+                self._arguments += ["--socket-dir", socket_dir]
         self._environment = conditions.server_environment()
         self._logs = conditions.out / f"servers-{memory}"
         self._logs.mkdir(parents=True, exist_ok=True)
@@ -34,8 +44,10 @@ class Fleet:
         """Starts more, until there are so many."""
         for number in range(len(self.servers), count):
             name = model_name(number)
-            seed = str(number + 1)
-            command = server_command(name, kind_of(number), "--seed", seed, *self._arguments)
+            kind, seed = self._servers.kind_of(number), str(number + 1)
+            command = self._servers.command(name, kind, "--seed", seed, *self._arguments)
+            if self._launch is not None:
+                command = self._launch(name) + command
             log = self._logs / f"{name}.log"
             self.servers.append(ModelServer(name, command, self._environment, log))
 

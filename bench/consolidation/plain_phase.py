@@ -51,7 +51,7 @@ def run_plain(record: Record, modes: set[str], factors: Sequence[int], keep_goin
         record.note(f"{len(fleet.servers)} plain servers ready; {device_memory(record.conditions)}")
         if "alone" in modes:
             record.add_alone(run_alone(record.conditions, fleet, alone_models), alone_models)
-        if "static" in modes:
+        if "static" in modes and not record.conditions.servers.unchanged:
             _climb(record, fleet, "static", keep_going)
         if "native" in modes:
             fleet.unload()

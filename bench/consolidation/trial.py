@@ -14,7 +14,6 @@ from load.answer import Answer, write_answers
 from load.replay import replay
 from load.summary import by_model, summarise
 from memory_sampler import MemorySampler
-from model_servers.kinds import kind_of
 from model_servers.model_server import ModelServer
 
 
@@ -22,6 +21,7 @@ from model_servers.model_server import ModelServer
 class Trial:
     mode: str
     models: int
+    kinds: tuple[str, ...]
     not_loaded: dict[str, str]
     refused_first: dict[str, str]  # by model: why its first round was refused
     load_seconds: float
@@ -48,7 +48,7 @@ class Trial:
         if self.answers:
             found["all"] = summarise(self.answers)
             found["by_model"] = {
-                name: {"kind": kind_of(int(name[1:])), **summarise(part)}
+                name: {"kind": self.kinds[int(name[1:]) % len(self.kinds)], **summarise(part)}
                 for name, part in by_model(self.answers).items()
             }
         return found
@@ -95,6 +95,7 @@ def run_trial(
     trial = Trial(
         mode=mode,
         models=models,
+        kinds=conditions.servers.kinds,
         not_loaded=not_loaded,
         refused_first=refused,
         load_seconds=round(loaded - began, 2),

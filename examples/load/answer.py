@@ -23,6 +23,7 @@ class Answer:
     met_evicted: bool = False
     wait_ms: float = 0.0  # of entering the gate
     run_ms: float = 0.0  # of the work itself
+    sent_at: float = 0.0  # the Unix time at which it was sent
     right: bool = True  # the sum is the expected one, or none is known
 
 

@@ -56,7 +56,7 @@ class _Replay:
             client.close()
 
     async def _ask(self, request: Request, due: float) -> None:
-        sent = time.monotonic()
+        sent, sent_at = time.monotonic(), time.time()
         status = 0
         said: dict[str, Any] = {}
         try:
@@ -67,10 +67,16 @@ class _Replay:
             said = {"error": f"no answer within {self._answer_within:g} s"}
         except (OSError, EOFError, ValueError) as error:
             said = {"error": f"{type(error).__name__}: {error}"}
-        self.answers.append(self._judge(request, due, sent, status, said))
+        self.answers.append(self._judge(request, due, sent, status, said, sent_at))
 
     def _judge(
-        self, request: Request, due: float, sent: float, status: int, said: dict[str, Any]
+        self,
+        request: Request,
+        due: float,
+        sent: float,
+        status: int,
+        said: dict[str, Any],
+        sent_at: float,
     ) -> Answer:
         answered = time.monotonic()
         ok = status == 200
@@ -88,6 +94,7 @@ class _Replay:
             met_evicted=bool(said.get("met_evicted", False)),
             wait_ms=float(said.get("wait_ms", 0.0)),
             run_ms=float(said.get("run_ms", 0.0)),
+            sent_at=sent_at,
             right=not ok or expected is None or expected == given,
         )
 

@@ -43,7 +43,7 @@ class TorchModel:
 
     def warm(self) -> None:
         """Makes the context and loads the kernels, on memory that is given back."""
-        network = self._make("small" if self._size == "full" else self._size)
+        network = self._make("small" if self._size in ("full", "half") else self._size)
         for power in range(self.max_batch.bit_length()):
             self._run(network, 1 << power)
         del network

@@ -1,0 +1,45 @@
+"""Which requests met an evicted program: the broker's log says when memory came back to whom."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import pathlib
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from load.answer import Answer
+
+# Unix times by tenant, at which a restore began or ended.
+Restores = Mapping[str, Sequence[float]]
+
+_LINE = re.compile(r"^(\S+)Z info (?:restore_started|restored) tenant=(\S+) ")
+
+
+def restores_of(log: pathlib.Path) -> Restores:
+    found: dict[str, list[float]] = defaultdict(list)
+    with log.open(errors="replace") as lines:
+        for line in lines:
+            if match := _LINE.match(line):
+                at = datetime.datetime.fromisoformat(match[1] + "+00:00")
+                found[match[2]].append(at.timestamp())
+    return found
+
+
+def mark_restores(answers: Sequence[Answer], restores: Restores) -> list[Answer]:
+    """A program cannot say that it waited: one whose memory came back meanwhile did."""
+    return [
+        dataclasses.replace(a, met_evicted=True)
+        if any(_begin(a) <= at <= _end(a) for at in restores.get(a.model, ()))
+        else a
+        for a in answers
+    ]
+
+
+def _begin(answer: Answer) -> float:
+    return answer.sent_at
+
+
+def _end(answer: Answer) -> float:
+    return answer.sent_at + (answer.latency_ms - answer.late_ms) / 1000
