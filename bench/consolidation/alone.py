@@ -7,7 +7,7 @@ model, with the times between bursts cut short.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conditions import Conditions
 from fleet import Fleet
@@ -24,13 +24,16 @@ _GAP_MS = 150.0
 class Alone:
     answers: list[Answer]
     peaks: dict[str, int]  # by kind: the most device memory held
+    by_seed: dict[str, list[Answer]] = field(default_factory=dict)
 
 
-def _requests_of_kind(conditions: Conditions, kind: str, models: int, server: str) -> Trace:
+def _requests_of_kind(
+    conditions: Conditions, whole: Trace, kind: str, models: int, server: str
+) -> Trace:
     parts = []
     for number in range(models):
         if conditions.servers.kind_of(number) == kind:
-            own = conditions.trace.of([model_name(number)], conditions.seconds).squeezed(_GAP_MS)
+            own = whole.of([model_name(number)], conditions.seconds).squeezed(_GAP_MS)
             parts.append(Trace(tuple(Request(r.time_ms, server, r.batch) for r in own.requests)))
     return one_after_another(parts, _GAP_MS)
 
@@ -44,8 +47,11 @@ def run_alone(conditions: Conditions, fleet: Fleet, models: int) -> Alone:
         expected, refused_first = first_round([server], conditions.batches)
         if refused or refused_first:
             raise RuntimeError(f"{kind} alone: {refused or refused_first}")
-        trace = _requests_of_kind(conditions, kind, models, server.name)
-        alone.answers += replay(trace, {server.name: server.target}, expected)
+        for whole in (conditions.trace, *conditions.more_traces):
+            trace = _requests_of_kind(conditions, whole, kind, models, server.name)
+            answers = replay(trace, {server.name: server.target}, expected)
+            alone.answers += answers
+            alone.by_seed.setdefault(whole.header.get("seed", ""), []).extend(answers)
         alone.peaks[kind] = int(server.stats()["peak_bytes"])
         fleet.unload()
     write_answers(conditions.out / "alone.jsonl", alone.answers)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alone import run_alone
-from conditions import GIB, MIB, in_gib
+from conditions import GIB, MIB, Conditions, in_gib
 from fleet import Fleet
 from load.bursts import model_name
 from local_broker import Broker
@@ -16,7 +16,7 @@ from machine import device_memory, memory_available
 from record import Record
 from restores import mark_restores, restores_of
 from servers import launcher
-from trial import run_trial
+from trial import Trial, run_trial
 
 # Of host memory, what a server takes for itself at most: with PyTorch and a context, without.
 _PROCESS_BYTES = {"cuda": 3 * GIB, "host": 64 * MIB}
@@ -69,16 +69,35 @@ def run_broker(
         for factor in factors:
             if not _grow(record, fleet, factor * split):
                 return
-            trial = run_trial(record.conditions, fleet, "gmb", factor * split)
-            if record.conditions.servers.unchanged:
-                restores = restores_of(record.conditions.out / "gmbd.log")
-                trial.answers = mark_restores(trial.answers, restores)
-            record.add(trial)
+            trial = _replay(record, broker, fleet, factor * split)
             status = {"status": broker.ask("status"), "leases": broker.ask("lease", "list")}
             place = record.conditions.out / f"gmb-{trial.models}.status.json"
             place.write_text(json.dumps(status) + "\n")
             if not trial.all_served():
                 return
+            for trace in record.conditions.more_traces if factor == max(factors) else ():
+                again = replace(record.conditions, trace=trace)
+                _replay(record, broker, fleet, factor * split, again, trial.expected)
+
+
+def _replay(
+    record: Record,
+    broker: Broker,
+    fleet: Fleet,
+    models: int,
+    again: Conditions | None = None,
+    expected: dict[tuple[str, int], str] | None = None,
+) -> Trial:
+    """`again`: with another trace, and the answers of before."""
+    conditions = again or record.conditions
+    unchanged = conditions.servers.unchanged
+    held = (lambda: int(broker.pool()["granted_bytes"])) if unchanged else None
+    trial = run_trial(conditions, fleet, "gmb", models, expected=expected, held=held)
+    if unchanged:
+        restores = restores_of(conditions.out / "gmbd.log")
+        trial.answers = mark_restores(trial.answers, restores)
+    record.add(trial)
+    return trial
 
 
 def _grow(record: Record, fleet: Fleet, count: int) -> bool:

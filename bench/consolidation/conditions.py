@@ -22,6 +22,7 @@ class Conditions:
     programs: Programs
     out: pathlib.Path
     servers: Servers
+    more_traces: tuple[Trace, ...] = ()  # replayed after the first one, of other seeds
 
     @property
     def batches(self) -> list[int]:

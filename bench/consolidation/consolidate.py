@@ -21,10 +21,12 @@ import figure  # noqa: E402
 from broker_phase import BrokerOptions, run_broker, run_host_alone  # noqa: E402
 from conditions import MIB, Conditions  # noqa: E402
 from load.summary import summarise  # noqa: E402
+from load.bursts import made_like  # noqa: E402
 from load.trace import read_trace  # noqa: E402
 from local_broker import Programs  # noqa: E402
 from machine import machine  # noqa: E402
 from plain_phase import run_plain  # noqa: E402
+from over_seeds import over_seeds, said  # noqa: E402
 from record import Record  # noqa: E402
 from servers import MODEL_SERVERS, PROGRAMS  # noqa: E402
 
@@ -47,6 +49,11 @@ def parse() -> argparse.Namespace:
         help="programs: PyTorch, JAX and CuPy that know nothing of gmb, under gmb run [models]",
     )
     parser.add_argument("--trace", type=pathlib.Path, default=_DEFAULT_TRACE)
+    parser.add_argument(
+        "--more-seeds",
+        default="",
+        help="traces like the first one with other seeds, as in 7,8: gmb is tried with them too",
+    )
     parser.add_argument("--seconds", type=float, default=45.0, help="of the trace [45]")
     parser.add_argument(
         "--split", type=int, help="models of a static split [6; with --card-mib: card / peak]"
@@ -73,6 +80,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--gmbd", default="", help="further arguments of gmbd, in one word")
     options = parser.parse_args()
     options.modes = set(options.modes.split(","))
+    options.more_seeds = [int(part) for part in options.more_seeds.split(",") if part]
     options.factors = [int(part) for part in options.factors.split(",")]
     if unknown := options.modes - {*_MODES, _ROOMY}:
         parser.error(f"--modes: there is no {', '.join(sorted(unknown))}")
@@ -124,6 +132,9 @@ def finish(record: Record, trace_name: str) -> int:
         for goal in goals:
             word = "reached" if goal["reached"] else "MISSED "
             print(f"{word}  {goal['goal']}: {goal['said']}")
+        if (spread := over_seeds(record.alone, record.trials)) is not None:
+            result["over_seeds"] = spread
+            print(said(spread))
     (conditions.out / "figure.json").write_text(json.dumps(result, indent=1) + "\n")
     return missed
 
@@ -140,6 +151,7 @@ def main() -> None:
         trace=trace,
         programs=Programs(options.bin),
         out=options.out.resolve(),
+        more_traces=tuple(made_like(trace, seed) for seed in options.more_seeds),
         servers=PROGRAMS if options.servers == "programs" else MODEL_SERVERS,
     )
     record = Record(conditions, options.split)

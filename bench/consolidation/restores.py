@@ -28,17 +28,19 @@ def restores_of(log: pathlib.Path) -> Restores:
 
 
 def mark_restores(answers: Sequence[Answer], restores: Restores) -> list[Answer]:
-    """A program cannot say that it waited: one whose memory came back meanwhile did."""
-    return [
-        dataclasses.replace(a, met_evicted=True)
-        if any(_begin(a) <= at <= _end(a) for at in restores.get(a.model, ()))
-        else a
-        for a in answers
-    ]
+    """A program cannot say that it waited: one whose memory came back meanwhile did.
+
+    It waited until the last of that was back.
+    """
+    return [_marked(answer, restores.get(answer.model, ())) for answer in answers]
 
 
-def _begin(answer: Answer) -> float:
-    return answer.sent_at
+def _marked(answer: Answer, times: Sequence[float]) -> Answer:
+    meanwhile = [at for at in times if answer.sent_at <= at <= _end(answer)]
+    if not meanwhile:
+        return answer
+    wait_ms = round((max(meanwhile) - answer.sent_at) * 1000, 3)
+    return dataclasses.replace(answer, met_evicted=True, wait_ms=wait_ms)
 
 
 def _end(answer: Answer) -> float:

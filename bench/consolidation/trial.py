@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,6 @@ from model_servers.model_server import ModelServer
 class Trial:
     mode: str
     models: int
-    kinds: tuple[str, ...]
     not_loaded: dict[str, str]
     refused_first: dict[str, str]  # by model: why its first round was refused
     load_seconds: float
@@ -30,6 +29,10 @@ class Trial:
     memory: dict[str, float] = field(default_factory=dict)
     most_held: dict[str, int] = field(default_factory=dict)
     peaks: dict[str, int] = field(default_factory=dict)
+    kinds: tuple[str, ...] = ()  # they take turns
+    seed: str = ""  # of the trace
+    # The sums that answers have to have, by model and batch.
+    expected: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def served(self) -> list[str]:
         """Models that were never refused and never wrong."""
@@ -41,14 +44,17 @@ class Trial:
     def all_served(self) -> bool:
         return len(self.served()) == self.models
 
+    def _kind(self, name: str) -> str:
+        return self.kinds[int(name[1:]) % len(self.kinds)] if self.kinds else ""
+
     def as_json(self) -> dict[str, Any]:
         found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        del found["answers"]
+        del found["answers"], found["expected"]
         found["served"] = len(self.served())
         if self.answers:
             found["all"] = summarise(self.answers)
             found["by_model"] = {
-                name: {"kind": self.kinds[int(name[1:]) % len(self.kinds)], **summarise(part)}
+                name: {"kind": self._kind(name), **summarise(part)}
                 for name, part in by_model(self.answers).items()
             }
         return found
@@ -83,19 +89,24 @@ def run_trial(
     share_bytes: int | None = None,
     expected: dict[tuple[str, int], str] | None = None,
     replay_anyway: bool = False,
+    held: Callable[[], int] | None = None,
 ) -> Trial:
-    """Not replayed when a model is refused before, unless `replay_anyway`."""
+    """Not replayed when a model is refused before, unless `replay_anyway`.
+
+    `held`: the bytes that all servers hold, where they do not know it themselves.
+    """
     servers = fleet.servers[:models]
     began = time.monotonic()
     not_loaded = fleet.load(servers, share_bytes)
     loaded = time.monotonic()
-    learned, refused = first_round(
-        [s for s in servers if s.name not in not_loaded], conditions.batches
-    )
+    asked = [] if expected else [s for s in servers if s.name not in not_loaded]
+    learned, refused = first_round(asked, conditions.batches)
     trial = Trial(
         mode=mode,
         models=models,
         kinds=conditions.servers.kinds,
+        seed=conditions.trace.header.get("seed", ""),
+        expected=expected or learned,
         not_loaded=not_loaded,
         refused_first=refused,
         load_seconds=round(loaded - began, 2),
@@ -103,10 +114,12 @@ def run_trial(
     )
     if trial.all_served() or replay_anyway:
         trace = conditions.trace.of([s.name for s in servers], conditions.seconds)
-        with MemorySampler(servers, conditions.card_bytes) as sampler:
-            trial.answers = replay(trace, fleet.targets(), expected or learned)
+        with MemorySampler(servers, conditions.card_bytes, held) as sampler:
+            trial.answers = replay(trace, fleet.targets(), trial.expected)
         trial.memory = sampler.result()
         trial.most_held = sampler.most_by_model
         trial.peaks = {s.name: int(s.stats()["peak_bytes"]) for s in servers}
-        write_answers(conditions.out / f"{mode}-{models}.jsonl", trial.answers)
+        write_answers(
+            conditions.out / f"{mode}-{models}-seed-{trial.seed}.jsonl", trial.answers
+        )
     return trial

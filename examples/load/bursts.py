@@ -13,7 +13,7 @@ Every model has a generator of its own, made from the seed and its number.
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from load.trace import Request, Trace
 
@@ -81,3 +81,10 @@ def make_trace(shape: Shape) -> Trace:
         requests += _model_requests(shape, number)
     header = {key: str(value) for key, value in asdict(shape).items()}
     return Trace(tuple(sorted(requests)), header)
+
+
+def made_like(trace: Trace, seed: int) -> Trace:
+    """With another seed, and all else as the header of the trace says."""
+    kinds = {field.name: type(field.default) for field in fields(Shape)}
+    given = {key: kinds[key](value) for key, value in trace.header.items() if key in kinds}
+    return make_trace(Shape(**{**given, "seed": seed}))

@@ -41,7 +41,7 @@ class RecommenderSize:
 # "half" is a smaller model, of 1 GiB. "small" has the same widths, so that it loads the same kernels, in few layers.
 _ENCODERS = {
     "full": EncoderSize(width=4096, layers=4, vocabulary=65536, tokens=64),
-    "half": EncoderSize(width=4096, layers=2, vocabulary=32768, tokens=64),
+    "half": EncoderSize(width=4096, layers=2, vocabulary=32768, tokens=48),
     "small": EncoderSize(width=4096, layers=1, vocabulary=65536, tokens=64),
     "tiny": EncoderSize(width=64, layers=2, vocabulary=512, tokens=8),
 }
