@@ -21,6 +21,7 @@ namespace gmb::preload {
   F(gmb_lease_data)              \
   F(gmb_lease_size_bytes)        \
   F(gmb_lease_release)           \
+  F(gmb_set_trimmable)           \
   F(gmb_error_code)              \
   F(gmb_error_reason)            \
   F(gmb_error_message)           \

@@ -79,7 +79,8 @@ class Error {
 
 class BrokerLink::Session {
  public:
-  explicit Session(gmb_client* client) : client_(client) {
+  Session(gmb_client* client, uint64_t number)
+      : client_(client), number_(number) {
     std::array<gmb_device, kMostDevices> devices{};
     size_t count = 0;
     const Error error(Library().gmb_client_devices(
@@ -93,6 +94,7 @@ class BrokerLink::Session {
   Session& operator=(const Session&) = delete;
 
   [[nodiscard]] gmb_client* client() const { return client_; }
+  [[nodiscard]] uint64_t number() const { return number_; }
   [[nodiscard]] bool Offers(const std::string& device) const {
     return std::find(devices_.begin(), devices_.end(), device) !=
            devices_.end();
@@ -105,6 +107,7 @@ class BrokerLink::Session {
 
  private:
   gmb_client* const client_;
+  const uint64_t number_;
   std::vector<std::string> devices_;
 };
 
@@ -129,6 +132,11 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
   options.tenant_token = token->data();
   options.tenant_token_bytes = token->size();
   options.automatic_gate = TheSettings().park == Settings::Park::kOff ? 0 : 1;
+  options.on_trim = [](const char* device, uint64_t bytes, int64_t,
+                       void* link) {
+    static_cast<BrokerLink*>(link)->on_trim_(device, bytes);
+  };
+  options.user = this;
   gmb_client* client = nullptr;
   const Error error(Library().gmb_client_connect(&options, &client));
   if (!error.ok()) {
@@ -137,7 +145,7 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
     last_try_ = error.AsOutcome(Outcome::kTurnedAway);
     return last_try_;
   }
-  session_ = std::make_shared<Session>(client);
+  session_ = std::make_shared<Session>(client, ++sessions_);
   *session = session_;
   Say(std::string("connected as tenant ") +
       Library().gmb_client_tenant(client));
@@ -166,7 +174,8 @@ Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
   *lease = {
       .handle = handle,
       .start = reinterpret_cast<uint64_t>(Library().gmb_lease_data(handle)),
-      .bytes = Library().gmb_lease_size_bytes(handle)};
+      .bytes = Library().gmb_lease_size_bytes(handle),
+      .session = session->number()};
   return Outcome::kDone;
 }
 
@@ -193,6 +202,26 @@ Outcome BrokerLink::Ask(const std::string& device, Budget* budget) {
   budget->free_bytes = std::min(quota->obtainable_bytes, budget->total_bytes);
   budget->leased_bytes = quota->leased_bytes;
   return Outcome::kDone;
+}
+
+bool BrokerLink::Lives(const LeaseRange& lease) {
+  const RealSymbolsHere real;
+  const base::MutexLock lock(&mu_);
+  return session_ != nullptr && session_->number() == lease.session &&
+         session_->Lives();
+}
+
+void BrokerLink::SetTrimmable(const std::string& device, uint64_t bytes) {
+  const RealSymbolsHere real;
+  std::shared_ptr<Session> session;
+  {
+    const base::MutexLock lock(&mu_);
+    session = session_;
+  }
+  if (session == nullptr) return;
+  // Of a session that is over nothing is asked either.
+  const Error ignored(
+      Library().gmb_set_trimmable(session->client(), device.c_str(), bytes));
 }
 
 void BrokerLink::Release(const LeaseRange& lease) {

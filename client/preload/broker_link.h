@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -19,6 +21,7 @@ struct LeaseRange {
   gmb_lease* handle = nullptr;
   uint64_t start = 0;
   uint64_t bytes = 0;
+  uint64_t session = 0;  // the number of BrokerLink's
 };
 
 // The result of asking the broker.
@@ -44,13 +47,22 @@ struct Budget {
 // for the same connection.
 class BrokerLink {
  public:
-  // `contexts` lives as long as the process.
-  explicit BrokerLink(Contexts* contexts) : contexts_(contexts) {}
+  // Others need `bytes` of the device: called on a thread of the library's.
+  using TrimHandler =
+      std::function<void(const std::string& device, uint64_t bytes)>;
+
+  // `contexts` lives as long as the process, and so does the link.
+  BrokerLink(Contexts* contexts, TrimHandler on_trim)
+      : contexts_(contexts), on_trim_(std::move(on_trim)) {}
 
   // `device` is a GPU's UUID as the broker writes it.
   [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
                                 LeaseRange* lease);
   [[nodiscard]] Outcome Ask(const std::string& device, Budget* budget);
+  // Whether the session that it is of goes on.
+  [[nodiscard]] bool Lives(const LeaseRange& lease);
+  // Says how much of the device on_trim could give back. Does not wait.
+  void SetTrimmable(const std::string& device, uint64_t bytes);
   // Synchronises the device, unmaps, and tells the broker.
   static void Release(const LeaseRange& lease);
 
@@ -61,8 +73,10 @@ class BrokerLink {
   [[nodiscard]] Outcome Connect(std::shared_ptr<Session>* session);
 
   Contexts* const contexts_;
+  const TrimHandler on_trim_;
   base::Mutex mu_;
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);
+  uint64_t sessions_ ABSL_GUARDED_BY(mu_) = 0;
   // Until the next try, what came of the last.
   Outcome last_try_ ABSL_GUARDED_BY(mu_) = Outcome::kNoBroker;
   std::chrono::steady_clock::time_point next_try_ ABSL_GUARDED_BY(mu_);

@@ -6,11 +6,15 @@
 #include <chrono>
 #include <utility>
 
+#include "base/round_up.h"
 #include "client/preload/process_life.h"
 #include "client/preload/settings.h"
 
 namespace gmb::preload {
 namespace {
+
+// A lease has whole granules.
+constexpr uint64_t kGranuleBytes = uint64_t{2} << 20;
 
 // As the broker writes it: "GPU-8f5c...".
 std::string UuidText(const CUuuid& uuid) {
@@ -95,11 +99,16 @@ void Memory::PutBack(const Block& block) {
 
 Outcome Memory::AllocateLarge(const Source& source, uint64_t bytes,
                               CUdeviceptr* address) {
-  LeaseRange lease;
-  if (const Outcome outcome =
-          broker_.Acquire(UuidOf(source.device), bytes, &lease);
-      outcome != Outcome::kDone) {
-    return outcome;
+  const std::optional<LeaseRange> kept =
+      kept_.Take(source.device, base::RoundUp(bytes, kGranuleBytes));
+  LeaseRange lease = kept.value_or(LeaseRange());
+  if (!kept.has_value()) {
+    kept_.MakeRoom(source.device, bytes);
+    if (const Outcome outcome =
+            broker_.Acquire(UuidOf(source.device), bytes, &lease);
+        outcome != Outcome::kDone) {
+      return outcome;
+    }
   }
   const base::MutexLock lock(&mu_);
   live_.AddRange(lease);
@@ -168,13 +177,13 @@ Answer Memory::Free(CUdeviceptr address) {
       PutBack(*block);
       return result;
     }
-    GiveBack(*block);
+    GiveBack(*block, Then::kKeep);
   }
   Sweep();
   return CUDA_SUCCESS;
 }
 
-void Memory::GiveBack(const Block& block) {
+void Memory::GiveBack(const Block& block, Then then) {
   std::optional<LeaseRange> whole = block.lease;
   {
     const base::MutexLock lock(&mu_);
@@ -182,7 +191,12 @@ void Memory::GiveBack(const Block& block) {
     if (!whole.has_value())
       whole = small_[block.device].Give(block.start, block.bytes);
   }
-  if (whole.has_value()) Release(*whole);
+  if (!whole.has_value()) return;
+  if (then == Then::kKeep && block.lease.has_value()) {
+    kept_.Keep(block.device, UuidOf(block.device), *whole);
+  } else {
+    Release(*whole);
+  }
 }
 
 void Memory::GiveBack(const std::vector<OrderedFree>& freed) {
@@ -199,6 +213,14 @@ void Memory::Release(const LeaseRange& lease) {
     live_.RemoveRange(lease);
   }
   BrokerLink::Release(lease);
+}
+
+KeptMemory::Hooks Memory::KeepingHooks() {
+  return {
+      .release = [this](const LeaseRange& lease) { Release(lease); },
+      .lives = [this](const LeaseRange& lease) { return broker_.Lives(lease); },
+      .tell = [this](const std::string& uuid,
+                     uint64_t bytes) { broker_.SetTrimmable(uuid, bytes); }};
 }
 
 // Events as well: their streams may be of other contexts and devices.
@@ -258,7 +280,8 @@ bool Memory::ReleaseKept() {
     }
   }
   for (const LeaseRange& reserve : reserves) Release(reserve);
-  return !ordered.empty() || !blocks.empty() || !reserves.empty();
+  const bool kept = kept_.ReleaseAll();
+  return kept || !ordered.empty() || !blocks.empty() || !reserves.empty();
 }
 
 void Memory::Sweep() {

@@ -15,6 +15,7 @@
 #include "client/preload/captures.h"
 #include "client/preload/contexts.h"
 #include "client/preload/driver.h"
+#include "client/preload/kept_memory.h"
 #include "client/preload/live_blocks.h"
 #include "client/preload/ordered_frees.h"
 #include "client/preload/pool_usage.h"
@@ -39,7 +40,13 @@ class Memory {
   static constexpr uint64_t kLargestBytes = uint64_t{1} << 62;
 
   explicit Memory(const Driver& driver)
-      : driver_(driver), contexts_(driver, &captures_), broker_(&contexts_) {}
+      : driver_(driver),
+        contexts_(driver, &captures_),
+        broker_(&contexts_,
+                [this](const std::string& device, uint64_t bytes) {
+                  kept_.Trim(device, bytes);
+                }),
+        kept_(&captures_, KeepingHooks()) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
@@ -103,18 +110,22 @@ class Memory {
   void PutBack(const Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] const std::string& UuidOf(CUdevice device);
   [[nodiscard]] std::optional<Block> TakeLive(CUdeviceptr address, bool* ours);
-  // All work that uses it must be done.
-  void GiveBack(const Block& block);
+  // All work that uses it must be done. A lease is kept for a moment, if the
+  // program may soon ask for as much.
+  enum class Then { kRelease, kKeep };
+  void GiveBack(const Block& block, Then then = Then::kRelease);
   void GiveBack(const std::vector<OrderedFree>& freed);
   // False when that cannot be. Takes the events away that are lost.
   [[nodiscard]] bool Await(const std::vector<CUdevice>& devices,
                            std::vector<OrderedFree>* freed);
   void Release(const LeaseRange& lease);
+  [[nodiscard]] KeptMemory::Hooks KeepingHooks();
 
   const Driver& driver_;
   Captures captures_;
   Contexts contexts_;
   BrokerLink broker_;
+  KeptMemory kept_;
   base::Mutex mu_;
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);
   PoolUsage pools_ ABSL_GUARDED_BY(mu_);

@@ -114,10 +114,11 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
       outcome != Outcome::kDone) {
     return AnswerOf(outcome);
   }
+  const uint64_t kept_bytes = kept_.HeldBytes(device);
   {
     const base::MutexLock lock(&mu_);
     budget = budgets_[device].At(budget, std::chrono::steady_clock::now());
-    budget.free_bytes += ordered_.HeldBytes(device);
+    budget.free_bytes += ordered_.HeldBytes(device) + kept_bytes;
   }
   // The driver takes null for either.
   if (free_bytes != nullptr) {

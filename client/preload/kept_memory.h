@@ -1,0 +1,80 @@
+#ifndef GMB_CLIENT_PRELOAD_KEPT_MEMORY_H_
+#define GMB_CLIENT_PRELOAD_KEPT_MEMORY_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "client/preload/broker_link.h"
+#include "client/preload/captures.h"
+#include "client/preload/kept_leases.h"
+
+namespace gmb::preload {
+
+// KeptLeases of the process, with a thread that gives back what nobody asked
+// for. What is kept longer than a moment is told to the broker, which asks for
+// it before it takes anything else. Lives as long as the process. Thread-safe;
+// no lock is held while the broker or the driver is asked.
+class KeptMemory {
+ public:
+  struct Hooks {
+    // Gives a lease back, which may synchronise its device.
+    std::function<void(const LeaseRange&)> release;
+    // Whether its session goes on.
+    std::function<bool(const LeaseRange&)> lives;
+    // Tells the broker how much of a device is kept. Does not wait.
+    std::function<void(const std::string& uuid, uint64_t bytes)> tell;
+  };
+  KeptMemory(Captures* captures, Hooks hooks);
+  KeptMemory(const KeptMemory&) = delete;
+  KeptMemory& operator=(const KeptMemory&) = delete;
+
+  // No work may be left on it. `uuid` is the device's, as the broker writes it.
+  void Keep(CUdevice device, const std::string& uuid, const LeaseRange& lease);
+  // A lease of exactly so many bytes, whose session lives.
+  [[nodiscard]] std::optional<LeaseRange> Take(CUdevice device, uint64_t bytes);
+  // Of the device; the program does not have them.
+  [[nodiscard]] uint64_t HeldBytes(CUdevice device);
+
+  // The caller has its SynchronizingTurn. False: there was nothing.
+  bool ReleaseAll();
+  // Gives back as much, or all of the device, with a turn of its own: to others
+  // who need it, or before the program asks for as much in another size, so that
+  // nothing is refused because of what is kept. It stays while there is a
+  // capture.
+  void Trim(const std::string& uuid, uint64_t bytes);
+  void MakeRoom(CUdevice device, uint64_t bytes);
+  // The process exits: the thread touches nothing from now on. Waits for it,
+  // but not for long.
+  void Stop();
+
+ private:
+  void Run();
+  void ReleaseOld();
+  void Release(const std::vector<LeaseRange>& leases);
+  void Tell();
+
+  Captures& captures_;
+  const Hooks hooks_;
+
+  base::Mutex mu_;
+  base::CondVar changed_;
+  KeptLeases kept_ ABSL_GUARDED_BY(mu_);
+  bool thread_runs_ ABSL_GUARDED_BY(mu_) = false;
+  bool releasing_ ABSL_GUARDED_BY(mu_) = false;  // the thread
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  // The devices that had some, and how much of it the broker was told.
+  std::map<CUdevice, std::string> uuids_ ABSL_GUARDED_BY(mu_);
+  std::map<CUdevice, uint64_t> told_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_KEPT_MEMORY_H_

@@ -1,0 +1,84 @@
+// What a program freed a moment ago serves it again, and others who need it.
+#include "absl/strings/str_cat.h"
+#include "tests/preload/preload_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+// Not each time: on a machine that is busy a moment may be over.
+TEST_F(PreloadTest, WhatWasFreedAMomentAgoServesAgainWithoutTheBroker) {
+  constexpr uint64_t kPairs = 100;
+  Words steps = {absl::StrCat("alloc x ", 8 * kMiB)};
+  for (uint64_t i = 0; i < kPairs; ++i) {
+    steps.insert(steps.end(),
+                 {"free x", absl::StrCat("alloc x ", 8 * kMiB - i)});
+  }
+  steps.insert(steps.end(), {"write x 1000", Await("end")});
+  const auto program = Start("program", {.steps = steps});
+  ASSERT_TRUE(program->AwaitOut("write x 0")) << program->Err();
+  v1::ListLeasesRequest request;
+  request.set_tenant("a");
+  const auto leases = admin().ListLeases(request);
+  ASSERT_TRUE(leases.ok()) << leases.status();
+  ASSERT_EQ(leases->leases_size(), 1);
+  EXPECT_EQ(leases->leases(0).bytes(), 8 * kMiB);
+  EXPECT_LT(leases->leases(0).id(), kPairs / 2);  // they are counted
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0);
+}
+
+TEST_F(PreloadTest, WhatNobodyAsksForAgainGoesBackByItself) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", 8 * kMiB), "free x", Await("end")}});
+  ASSERT_TRUE(program->AwaitOut("free x 0")) << program->Err();
+  ExpectLeases("a", {});  // while it waits
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0);
+}
+
+// The limit is 256 MiB, and nothing is waited for.
+TEST_F(PreloadTest, WhatIsKeptRefusesNothing) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 200 * kMiB), "free x",
+                     absl::StrCat("alloc y ", 250 * kMiB), "free y",
+                     absl::StrCat("alloc x ", 100 * kMiB),
+                     absl::StrCat("alloc y ", 150 * kMiB), "free x", "free y",
+                     absl::StrCat("alloc z ", 256 * kMiB)},
+           .run_options = {"--wait", "0s"}}),
+      ElementsAre("alloc x 0", "free x 0", "alloc y 0", "free y 0", "alloc x 0",
+                  "alloc y 0", "free x 0", "free y 0", "alloc z 0", "end"));
+}
+
+TEST_F(PreloadTest, WhatIsKeptCountsAsFree) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 200 * kMiB), "free x", "info"}}),
+      Contains(absl::StrCat("info 0 ", 256 * kMiB, " ", 256 * kMiB)));
+}
+
+// Twice freed, and used after its free, as natively: an error.
+TEST_F(PreloadTest, WhatIsKeptIsNotTheProgramsAnyMore) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc x ", 8 * kMiB), "free x", "free x"}}),
+      ElementsAre("alloc x 0", "free x 0", "free x 1", "end"));
+}
+
+// While a capture is under way nothing may synchronise the device.
+TEST_F(PreloadTest, ACaptureMayBeginWhileMemoryIsKept) {
+  const auto program =
+      Start("program", {.steps = {absl::StrCat("alloc x ", 8 * kMiB), "free x",
+                                  "begin-capture 1", Await("look"),
+                                  "end-capture 1", Await("end")}});
+  ASSERT_TRUE(program->AwaitOut("begin-capture 1")) << program->Err();
+  ExpectLeases("a", {8 * kMiB});
+  Touch("look");
+  ExpectLeases("a", {});
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0);
+}
+
+}  // namespace
+}  // namespace gmb::component
