@@ -24,3 +24,5 @@ GMB_EXPORT gmb_error* gmb_internal_acquire_unmapped(
     return absl::OkStatus();
   });
 }
+
+GMB_EXPORT void gmb_internal_release_soon(gmb_lease* lease) { delete lease; }

@@ -12,6 +12,7 @@ namespace gmb::preload {
   F(gmb_client_options_init)       \
   F(gmb_internal_acquire_unmapped) \
   F(gmb_internal_automatic_gate)   \
+  F(gmb_internal_release_soon)     \
   F(gmb_client_connect)            \
   F(gmb_client_close)              \
   F(gmb_client_status)             \

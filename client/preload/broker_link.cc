@@ -267,4 +267,9 @@ void BrokerLink::Release(const LeaseRange& lease) {
   if (!error.ok()) Say("a lease was not released in order: " + error.message());
 }
 
+void BrokerLink::ReleaseSoon(const LeaseRange& lease) {
+  const RealSymbolsHere real;
+  Library().gmb_internal_release_soon(lease.handle);
+}
+
 }  // namespace gmb::preload

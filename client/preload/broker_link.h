@@ -74,6 +74,8 @@ class BrokerLink {
   void SetTrimmable(const std::string& device, uint64_t bytes);
   // Synchronises the device, unmaps, and tells the broker.
   static void Release(const LeaseRange& lease);
+  // Tells the broker; of a lease that is unmapped.
+  static void ReleaseSoon(const LeaseRange& lease);
 
  private:
   class Session;

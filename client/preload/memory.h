@@ -82,6 +82,10 @@ class Memory {
   // Gives back what the program freed and this library still keeps; false when
   // that was nothing, or cannot be now.
   bool ReleaseKept();
+  // The same for as much as is about to be asked for elsewhere.
+  void MakeRoom(CUdevice device, uint64_t bytes) {
+    kept_.MakeRoom(device, bytes);
+  }
   // The same for what can go back now and could not before, and for what was
   // kept long enough.
   void Sweep();

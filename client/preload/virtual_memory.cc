@@ -21,6 +21,7 @@ Answer VirtualMemory::Create(CUmemGenericAllocationHandle* handle,
   if (bytes > Memory::kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUdevice device = properties.location.id;
   memory_.Sweep();
+  memory_.MakeRoom(device, bytes);
   CUmemGenericAllocationHandle name = 0;
   {
     // Before it is asked for: its slabs come while the grant is on its way.
@@ -68,7 +69,7 @@ Answer VirtualMemory::Release(CUmemGenericAllocationHandle handle) {
 
 void VirtualMemory::GoBack(VirtualHandle unused) {
   LetGo(unused.slabs);
-  BrokerLink::Release(*unused.lease);
+  BrokerLink::ReleaseSoon(*unused.lease);
 }
 
 Answer VirtualMemory::Retain(CUmemGenericAllocationHandle* handle,

@@ -17,9 +17,9 @@
 //                            lines that begin with "?" may differ under gmb
 //   gpu_vmm mistakes         the same, of what no driver promises to survive
 //   gpu_vmm cost N BYTES     microseconds for each of N handles
-//   gpu_vmm lend DIR         has 2 GiB in 64 handles at two addresses each, says
-//                            "ready", and looks at all bytes when DIR/go-1 and
-//                            DIR/go-2 appear
+//   gpu_vmm lend N DIR       has N handles of 20 MiB and more at two addresses
+//                            each, says "ready", and looks at all bytes when
+//                            DIR/go-1 and DIR/go-2 appear
 // It finds the driver as the CUDA runtime does, so that `gmb run` serves it.
 
 namespace {
@@ -283,9 +283,11 @@ int Cost(size_t count, uint64_t bytes) {
 // Handles of several sizes, so that some are more than one slab.
 class Lender {
  public:
-  Lender() : at_(Reserve(4 * 2048 * kMiB)) {
-    for (uint64_t i = 0; i < 64; ++i) {
-      const uint64_t bytes = i == 0 ? 788 * kMiB : 20 * kMiB;
+  // The first handle is as large as half of the others together.
+  explicit Lender(uint64_t handles)
+      : half_(handles * 40 * kMiB), at_(Reserve(2 * half_)) {
+    for (uint64_t i = 0; i < handles; ++i) {
+      const uint64_t bytes = (i == 0 ? handles * 10 + 8 : 20) * kMiB;
       CUmemGenericAllocationHandle handle = 0;
       Must(Create(&handle, bytes), "cuMemCreate");
       Must(CALL(cuMemMap)(at_ + used_, bytes, 0, handle, 0), "cuMemMap");
@@ -323,20 +325,21 @@ class Lender {
     uint64_t bytes;
   };
   [[nodiscard]] CUdeviceptr Alias(uint64_t offset) const {
-    return at_ + 2 * 2048 * kMiB + offset;
+    return at_ + half_ + offset;
   }
   [[nodiscard]] uint8_t Value(size_t i) const {
     return static_cast<uint8_t>(i * 3 + turn_);
   }
 
+  const uint64_t half_;
   const CUdeviceptr at_;
   uint64_t used_ = 0;
   uint64_t turn_ = 0;
   std::vector<Piece> pieces_;
 };
 
-int Lend(const std::string& dir) {
-  Lender lender;
+int Lend(uint64_t handles, const std::string& dir) {
+  Lender lender(handles);
   std::printf("ready\n");
   std::fflush(stdout);
   const auto is_there = [&](const std::string& name) {
@@ -371,8 +374,9 @@ int main(int argc, char** argv) {
     return Cost(std::strtoull(argv[2], nullptr, 10),
                 std::strtoull(argv[3], nullptr, 10));
   }
-  if (what == "lend" && argc == 3) return Lend(argv[2]);
+  if (what == "lend" && argc == 4)
+    return Lend(std::strtoull(argv[2], nullptr, 10), argv[3]);
   std::fprintf(stderr,
-               "usage: gpu_vmm sequence|mistakes|cost N BYTES|lend DIR\n");
+               "usage: gpu_vmm sequence|mistakes|cost N BYTES|lend N DIR\n");
   return 2;
 }
