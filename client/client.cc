@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "client/gate/gate.h"
+#include "client/lease/hooked_mapper.h"
 #include "client/lease/lease_mapping.h"
 #include "client/lease/mapped_lease.h"
 #include "client/lease/mapper_cache.h"
@@ -20,6 +21,9 @@
 namespace gmb {
 
 struct Client::Impl {
+  // Null: the device is not open yet.
+  absl::StatusOr<Lease> Acquire(std::shared_ptr<device::Mapper> mapper,
+                                uint64_t bytes, const AcquireOptions& options);
   absl::StatusOr<Lease> Map(internal::Granted granted,
                             const AcquireOptions& options,
                             internal::LeaseMapping& mapping);
@@ -68,8 +72,11 @@ absl::StatusOr<Lease> Client::Impl::Map(internal::Granted granted,
     mapping.Undo();
     return internal::ProtocolError("a lease on another device than asked for");
   }
-  GMB_ASSIGN_OR_RETURN(std::shared_ptr<device::Mapper> mapper,
-                       mappers.Get(session->welcome(), grant.device()));
+  std::shared_ptr<device::Mapper> mapper = mapping.mapper();
+  if (mapper == nullptr) {
+    GMB_ASSIGN_OR_RETURN(mapper,
+                         mappers.Get(session->welcome(), grant.device()));
+  }
   GMB_ASSIGN_OR_RETURN(std::unique_ptr<device::MappedRange> range,
                        mapping.Finish(mapper, std::move(granted.slabs)));
   auto mapped = std::make_shared<internal::MappedLease>(
@@ -80,6 +87,18 @@ absl::StatusOr<Lease> Client::Impl::Map(internal::Granted granted,
   owed.Keep();
   session->leases().Mapped(lease.id(), std::move(mapped));
   return lease;
+}
+
+absl::StatusOr<Lease> Client::Impl::Acquire(
+    std::shared_ptr<device::Mapper> mapper, uint64_t bytes,
+    const AcquireOptions& options) {
+  internal::LeaseMapping mapping(std::move(mapper), bytes, options.access_from,
+                                 device::Protection::kReadWrite);
+  GMB_ASSIGN_OR_RETURN(
+      internal::Granted granted,
+      session->leases().Acquire(
+          bytes, options, mapping.mapper() == nullptr ? nullptr : &mapping));
+  return Map(std::move(granted), options, mapping);
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -140,16 +159,30 @@ absl::Status Client::Drop(const std::string& name) {
 absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
                                       const AcquireOptions& options) {
   return internal::NoThrow([&]() -> absl::StatusOr<Lease> {
-    internal::Session& session = *impl_->session;
-    GMB_RETURN_IF_ERROR(session.CheckAlive());
-    internal::LeaseMapping mapping(
-        impl_->mappers.FindOpen(session.welcome(), options.device), bytes,
-        options.access_from, device::Protection::kReadWrite);
+    GMB_RETURN_IF_ERROR(impl_->session->CheckAlive());
+    return impl_->Acquire(
+        impl_->mappers.FindOpen(impl_->session->welcome(), options.device),
+        bytes, options);
+  });
+}
+
+absl::StatusOr<Lease> internal::AcquireUnmapped(const Client& client,
+                                                uint64_t bytes,
+                                                const AcquireOptions& options,
+                                                const RangeHooks& hooks) {
+  return NoThrow([&]() -> absl::StatusOr<Lease> {
+    Client::Impl& impl = *client.impl_;
+    GMB_RETURN_IF_ERROR(impl.session->CheckAlive());
     GMB_ASSIGN_OR_RETURN(
-        internal::Granted granted,
-        session.leases().Acquire(
-            bytes, options, mapping.mapper() == nullptr ? nullptr : &mapping));
-    return impl_->Map(std::move(granted), options, mapping);
+        std::shared_ptr<device::Mapper> mapper,
+        impl.mappers.Get(impl.session->welcome(), options.device));
+    if (mapper->info().kind != device::DeviceKind::kVmm) {
+      return absl::FailedPreconditionError(
+          "gmb: only leases of vmm devices are mapped by their holder");
+    }
+    return impl.Acquire(
+        std::make_shared<HookedMapper>(std::move(mapper), hooks), bytes,
+        options);
   });
 }
 

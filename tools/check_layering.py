@@ -59,11 +59,12 @@ ARROWS = {
                     *CLIENT_GROUND],
     # The C interface is made of the C++ one. Its scopes are no objects, so it
     # calls the gate itself; its errors have the wire's names.
-    "client/c": ["client/c/", "client/gate/", "client/session/automatic_gate.h", "client/include/", "client/no_throw.h",
+    "client/c": ["client/c/", "client/gate/", "client/session/automatic_gate.h",
+                 "client/lease/range_hooks.h", "client/include/", "client/no_throw.h",
                  "base/status_macros.h", "proto/"],
     # It is in every process below `gmb run`: the C interface, and headers alone.
     "client/preload": ["client/preload/", "client/include/gmb/c_api.h",
-                       "client/gate/bias_calls.h", "base/"],
+                       "client/gate/bias_calls.h", "client/lease/range_hooks.h", "base/"],
     # The headers that a user's program sees. They need nothing else of ours.
     "client/include": ["client/include/"],
     # The command uses the library as its users do, with doors of its own: the

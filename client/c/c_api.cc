@@ -14,10 +14,6 @@
 #include "client/gate/gate.h"
 #include "gmb/client.h"
 
-struct gmb_lease {
-  gmb::Lease lease;
-};
-
 using gmb::internal::CEdge;
 using gmb::internal::CopyOut;
 using gmb::internal::FromC;

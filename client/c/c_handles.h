@@ -4,10 +4,14 @@
 #include <memory>
 
 #include "gmb/client.h"
+#include "gmb/lease.h"
 
-// The struct behind gmb_client.
+// The structs behind the names of c_api.h.
 struct gmb_client {
   std::unique_ptr<gmb::Client> client;
+};
+struct gmb_lease {
+  gmb::Lease lease;
 };
 
 #endif  // GMB_CLIENT_C_C_HANDLES_H_

@@ -86,7 +86,7 @@ class BrokerLink::Session {
     const Error error(Library().gmb_client_devices(
         client, devices.data(), sizeof(gmb_device), devices.size(), &count));
     count = std::min(count, devices.size());
-    for (size_t i = 0; i < count; ++i) devices_.emplace_back(devices[i].uuid);
+    devices_.assign(devices.begin(), devices.begin() + count);
   }
   // Leases that are still held stay valid.
   ~Session() { Library().gmb_client_close(client_); }
@@ -96,8 +96,11 @@ class BrokerLink::Session {
   [[nodiscard]] gmb_client* client() const { return client_; }
   [[nodiscard]] uint64_t number() const { return number_; }
   [[nodiscard]] bool Offers(const std::string& device) const {
-    return std::find(devices_.begin(), devices_.end(), device) !=
-           devices_.end();
+    return Find(device) != nullptr;
+  }
+  [[nodiscard]] bool OffersUnmapped(const std::string& device) const {
+    const gmb_device* const found = Find(device);
+    return found != nullptr && found->kind == GMB_DEVICE_VMM;
   }
   [[nodiscard]] bool Lives() const {
     const Error error(Library().gmb_client_status(client_));
@@ -106,9 +109,16 @@ class BrokerLink::Session {
   }
 
  private:
+  [[nodiscard]] const gmb_device* Find(const std::string& device) const {
+    const auto found = std::find_if(
+        devices_.begin(), devices_.end(),
+        [&device](const gmb_device& one) { return device == one.uuid; });
+    return found == devices_.end() ? nullptr : &*found;
+  }
+
   gmb_client* const client_;
   const uint64_t number_;
-  std::vector<std::string> devices_;
+  std::vector<gmb_device> devices_;
 };
 
 Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
@@ -155,18 +165,45 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
 
 Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
                             LeaseRange* lease) {
+  return Acquire(device, bytes, nullptr, lease);
+}
+
+Outcome BrokerLink::AcquireUnmapped(const std::string& device, uint64_t bytes,
+                                    const internal::RangeHooks& hooks,
+                                    LeaseRange* lease) {
+  return Acquire(device, bytes, &hooks, lease);
+}
+
+Outcome BrokerLink::OffersUnmapped(const std::string& device) {
   const RealSymbolsHere real;
   std::shared_ptr<Session> session;
   if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
     return connected;
-  if (!session->Offers(device)) return Outcome::kNotOffered;
+  return session->OffersUnmapped(device) ? Outcome::kDone
+                                         : Outcome::kNotOffered;
+}
+
+Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
+                            const internal::RangeHooks* hooks,
+                            LeaseRange* lease) {
+  const RealSymbolsHere real;
+  std::shared_ptr<Session> session;
+  if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
+    return connected;
+  if (hooks == nullptr ? !session->Offers(device)
+                       : !session->OffersUnmapped(device)) {
+    return Outcome::kNotOffered;
+  }
   gmb_acquire_options options;
   Library().gmb_acquire_options_init(&options, sizeof(options));
   options.device = device.c_str();
   options.wait_ms = TheSettings().wait_ms;
   gmb_lease* handle = nullptr;
   const Error error(
-      Library().gmb_acquire(session->client(), bytes, &options, &handle));
+      hooks == nullptr
+          ? Library().gmb_acquire(session->client(), bytes, &options, &handle)
+          : Library().gmb_internal_acquire_unmapped(session->client(), bytes,
+                                                    &options, hooks, &handle));
   if (!error.ok()) {
     Say(MebibytesText(bytes) + " refused: " + error.message());
     return error.AsOutcome(Outcome::kNoMemory);
@@ -228,6 +265,11 @@ void BrokerLink::Release(const LeaseRange& lease) {
   const RealSymbolsHere real;
   const Error error(Library().gmb_lease_release(lease.handle));
   if (!error.ok()) Say("a lease was not released in order: " + error.message());
+}
+
+void BrokerLink::ReleaseSoon(const LeaseRange& lease) {
+  const RealSymbolsHere real;
+  Library().gmb_internal_release_soon(lease.handle);
 }
 
 }  // namespace gmb::preload

@@ -10,13 +10,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
+#include "client/lease/range_hooks.h"
 #include "client/preload/broker_library.h"
 
 namespace gmb::preload {
 
 class Contexts;
 
-// Leased memory, mapped at `start`.
+// Leased memory, mapped at `start`; 0 when its holder maps it.
 struct LeaseRange {
   gmb_lease* handle = nullptr;
   uint64_t start = 0;
@@ -58,6 +59,14 @@ class BrokerLink {
   // `device` is a GPU's UUID as the broker writes it.
   [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
                                 LeaseRange* lease);
+  // The same, of memory that the hooks map. kNotOffered also for a device that
+  // has no such leases.
+  [[nodiscard]] Outcome AcquireUnmapped(const std::string& device,
+                                        uint64_t bytes,
+                                        const internal::RangeHooks& hooks,
+                                        LeaseRange* lease);
+  // kDone when AcquireUnmapped may be tried there.
+  [[nodiscard]] Outcome OffersUnmapped(const std::string& device);
   [[nodiscard]] Outcome Ask(const std::string& device, Budget* budget);
   // Whether the session that it is of goes on.
   [[nodiscard]] bool Lives(const LeaseRange& lease);
@@ -65,10 +74,16 @@ class BrokerLink {
   void SetTrimmable(const std::string& device, uint64_t bytes);
   // Synchronises the device, unmaps, and tells the broker.
   static void Release(const LeaseRange& lease);
+  // Tells the broker; of a lease that is unmapped.
+  static void ReleaseSoon(const LeaseRange& lease);
 
  private:
   class Session;
 
+  // With the hooks, if any.
+  [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
+                                const internal::RangeHooks* hooks,
+                                LeaseRange* lease);
   // kDone, with the session; otherwise why there is none.
   [[nodiscard]] Outcome Connect(std::shared_ptr<Session>* session);
 

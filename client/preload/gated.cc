@@ -13,6 +13,7 @@
 #include "client/preload/gated_wrappers.h"
 #include "client/preload/process_life.h"
 #include "client/preload/serve.h"
+#include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {
 namespace {
@@ -35,6 +36,12 @@ std::array<std::atomic<void*>, kGatedCount> reals{};
                     &Sharing<k_##name, address, \
                              std::make_index_sequence<(count)>>::Call)},
 
+#define GMB_BINDING(name, count, handle)       \
+  GatedFunction{#name,                         \
+                reinterpret_cast<void*>(       \
+                    &Binding<k_##name, handle, \
+                             std::make_index_sequence<(count)>>::Call)},
+
 #define GMB_CREATING(name, count) \
   GatedFunction{                  \
       #name,                      \
@@ -48,7 +55,7 @@ std::array<std::atomic<void*>, kGatedCount> reals{};
 const std::array<GatedFunction, kGatedCount>& Table() {
   static const std::array<GatedFunction, kGatedCount> kTable = {
       {GMB_TOUCHING_FUNCTIONS(GMB_TOUCHING) GMB_ASKING_FUNCTIONS(GMB_ASKING)
-           GMB_SHARING_FUNCTIONS(GMB_SHARING)
+           GMB_SHARING_FUNCTIONS(GMB_SHARING) GMB_BINDING_FUNCTIONS(GMB_BINDING)
                GMB_CREATING_FUNCTIONS(GMB_CREATING)}};
   return kTable;
 }
@@ -56,6 +63,7 @@ const std::array<GatedFunction, kGatedCount>& Table() {
 #undef GMB_TOUCHING
 #undef GMB_ASKING
 #undef GMB_SHARING
+#undef GMB_BINDING
 #undef GMB_CREATING
 
 // "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".
@@ -117,14 +125,11 @@ const char* CalledText(GatedPlace place) {
 #define GMB_TEXT(name, ...) "it called " #name,
   static constexpr std::array kTexts = {
       GMB_TOUCHING_FUNCTIONS(GMB_TEXT) GMB_ASKING_FUNCTIONS(GMB_TEXT)
-          GMB_SHARING_FUNCTIONS(GMB_TEXT) GMB_CREATING_FUNCTIONS(GMB_TEXT)};
+          GMB_SHARING_FUNCTIONS(GMB_TEXT) GMB_BINDING_FUNCTIONS(GMB_TEXT)
+              GMB_CREATING_FUNCTIONS(GMB_TEXT)};
 #undef GMB_TEXT
   static_assert(kTexts.size() == kGatedCount);
   return kTexts[place];
-}
-
-int MemoryIsAway() {
-  return Exiting() ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
 void ContextCreated(uint64_t where) {
@@ -136,7 +141,10 @@ void ContextCreated(uint64_t where) {
 bool IsLeased(uint64_t address) {
   const Driver* const driver = Driver::Get();
   return driver != nullptr && !InForkedChild() &&
-         TheMemory(*driver).Contains(address);
+         (TheMemory(*driver).Contains(address) ||
+          TheVirtualMemory(*driver).Contains(address));
 }
+
+bool IsOurHandle(uint64_t handle) { return VirtualHandles::IsOurs(handle); }
 
 }  // namespace gmb::preload

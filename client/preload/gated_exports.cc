@@ -23,6 +23,9 @@
 #define GMB_SHARING(name, count, address)                         \
   GMB_EXPORT_GATED(name, Sharing<gmb::preload::k_##name, address, \
                                  std::make_index_sequence<(count)>>::Call)
+#define GMB_BINDING(name, count, handle)                         \
+  GMB_EXPORT_GATED(name, Binding<gmb::preload::k_##name, handle, \
+                                 std::make_index_sequence<(count)>>::Call)
 #define GMB_CREATING(name, count)                         \
   GMB_EXPORT_GATED(name, Creating<gmb::preload::k_##name, \
                                   std::make_index_sequence<(count)>>::Call)
@@ -33,6 +36,7 @@ extern "C" {
 GMB_TOUCHING_FUNCTIONS(GMB_TOUCHING)
 GMB_ASKING_FUNCTIONS(GMB_ASKING)
 GMB_SHARING_FUNCTIONS(GMB_SHARING)
+GMB_BINDING_FUNCTIONS(GMB_BINDING)
 GMB_CREATING_FUNCTIONS(GMB_CREATING)
 }
 // NOLINTEND(readability-identifier-naming)

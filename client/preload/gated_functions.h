@@ -228,17 +228,19 @@
   F(cuPointerGetAttributes, 4, 3)
 
 // These show our memory to somebody who enters no gate of this process: a
-// network card, another process, a handle that outlives an eviction; the last
-// one ends a context without a word. A process that calls one of them for leased
+// network card or another process; the last one ends a context without a word. A process that calls one of them for leased
 // memory is never parked again. The second number is the argument that has the
 // address, or -1.
 #define GMB_SHARING_FUNCTIONS(F) \
   F(cuMemGetHandleForAddressRange, 5, 1) \
-  F(cuMemRetainAllocationHandle, 2, 1) \
   F(cuPointerSetAttribute, 3, 2) \
   F(cuMulticastBindAddr, 5, 2) \
   F(cuFlushGPUDirectRDMAWrites, 2, -1) \
   F(cuCtxDetach, 1, -1)
+
+// These give a handle to the driver that it does not know when it is one of
+// ours. The second number is the argument that has the handle.
+#define GMB_BINDING_FUNCTIONS(F) F(cuMulticastBindMem, 6, 2)
 
 // These make contexts, whose work has to be waited for: the first argument says
 // where the new one goes.

@@ -20,8 +20,8 @@ namespace gmb::preload {
 #define GMB_PLACE(name, ...) k_##name,
 enum GatedPlace : size_t {
   GMB_TOUCHING_FUNCTIONS(GMB_PLACE) GMB_ASKING_FUNCTIONS(GMB_PLACE)
-      GMB_SHARING_FUNCTIONS(GMB_PLACE) GMB_CREATING_FUNCTIONS(GMB_PLACE)
-          kGatedCount
+      GMB_SHARING_FUNCTIONS(GMB_PLACE) GMB_BINDING_FUNCTIONS(GMB_PLACE)
+          GMB_CREATING_FUNCTIONS(GMB_PLACE) kGatedCount
 };
 #undef GMB_PLACE
 // NOLINTEND(readability-identifier-naming)
@@ -32,12 +32,12 @@ inline constexpr int kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED
 [[nodiscard]] void* RealOf(GatedPlace place);
 // "it called cuX", for people.
 [[nodiscard]] const char* CalledText(GatedPlace place);
-// The answer when the memory will not come back.
-[[nodiscard]] int MemoryIsAway();
 // `where` is the address of a CUcontext.
 void ContextCreated(uint64_t where);
 // Whether the address is of leased memory.
 [[nodiscard]] bool IsLeased(uint64_t address);
+// Whether it is a handle that cuMemCreate gave for leased memory.
+[[nodiscard]] bool IsOurHandle(uint64_t handle);
 
 template <size_t>
 using Word = uint64_t;
@@ -89,6 +89,17 @@ struct Sharing<kPlace, kAddress, std::index_sequence<kArguments...>> {
     }
     const GatedCall call;
     if (!call.in()) return MemoryIsAway();
+    return CallReal<kPlace, kArguments...>(words...);
+  }
+};
+
+template <GatedPlace kPlace, size_t kHandle, typename Arguments>
+struct Binding;
+template <GatedPlace kPlace, size_t kHandle, size_t... kArguments>
+struct Binding<kPlace, kHandle, std::index_sequence<kArguments...>> {
+  static int Call(Word<kArguments>... words) noexcept {
+    const std::array<uint64_t, sizeof...(words)> all{words...};
+    if (IsOurHandle(all[kHandle])) return kNotSupported;
     return CallReal<kPlace, kArguments...>(words...);
   }
 };

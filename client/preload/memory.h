@@ -82,10 +82,17 @@ class Memory {
   // Gives back what the program freed and this library still keeps; false when
   // that was nothing, or cannot be now.
   bool ReleaseKept();
+  // The same for as much as is about to be asked for elsewhere.
+  void MakeRoom(CUdevice device, uint64_t bytes) {
+    kept_.MakeRoom(device, bytes);
+  }
   // The same for what can go back now and could not before, and for what was
   // kept long enough.
   void Sweep();
 
+  // As the broker writes it; empty when the driver does not say.
+  [[nodiscard]] const std::string& UuidOf(CUdevice device);
+  [[nodiscard]] BrokerLink& broker() { return broker_; }
   [[nodiscard]] Captures& captures() { return captures_; }
   [[nodiscard]] Contexts& contexts() { return contexts_; }
 
@@ -108,7 +115,6 @@ class Memory {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The program has it still: it could not be freed.
   void PutBack(const Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  [[nodiscard]] const std::string& UuidOf(CUdevice device);
   [[nodiscard]] std::optional<Block> TakeLive(CUdeviceptr address, bool* ours);
   // All work that uses it must be done. A lease is kept for a moment, if the
   // program may soon ask for as much.

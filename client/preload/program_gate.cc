@@ -87,6 +87,10 @@ void ProgramGate::NeverPark(const char* why) {
   if (const internal::BiasCalls* const gate = Get()) gate->never_park(why);
 }
 
+int MemoryIsAway() {
+  return Exiting() ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_SYSTEM_NOT_READY;
+}
+
 void ProgramGate::Stop() {
   if (const internal::BiasCalls* const gate = Get()) gate->stop();
 }

@@ -66,6 +66,9 @@ class GatedCall {
   bool ordinary_ = false;
 };
 
+// The answer to a call that may not come in: a CUresult.
+[[nodiscard]] int MemoryIsAway();
+
 }  // namespace gmb::preload
 
 #endif  // GMB_CLIENT_PRELOAD_PROGRAM_GATE_H_

@@ -7,6 +7,7 @@
 #include "client/preload/exported.h"
 #include "client/preload/gated.h"
 #include "client/preload/program_gate.h"
+#include "client/preload/virtual_memory.h"
 
 // The functions that programs find instead of the driver's: lookups, and
 // memory.
@@ -58,6 +59,7 @@ using gmb::preload::AnswerCall;
 using gmb::preload::Driver;
 using gmb::preload::OnCurrentDevice;
 using gmb::preload::TheMemory;
+using gmb::preload::TheVirtualMemory;
 
 // NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
 // more than those of cuda.h.
@@ -143,10 +145,11 @@ GMB_SERVED CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, size_t* bytes,
                                             CUdeviceptr address) {
   return AnswerCall(
       [&](const Driver& driver) -> Answer {
-        if (!TheMemory(driver).GetAddressRange(address, start, bytes)) {
-          return std::nullopt;
+        if (TheMemory(driver).GetAddressRange(address, start, bytes) ||
+            TheVirtualMemory(driver).GetAddressRange(address, start, bytes)) {
+          return CUDA_SUCCESS;
         }
-        return CUDA_SUCCESS;
+        return std::nullopt;
       },
       [&](const Driver& driver) {
         return driver.cuMemGetAddressRange_v2(start, bytes, address);

@@ -23,6 +23,7 @@ Settings Read() {
   }
   settings.native_without_broker =
       FromEnvironment("GMB_RUN_FALLBACK") == "native";
+  settings.native_vmm = FromEnvironment("GMB_RUN_VMM") == "native";
   const std::string_view verbose = FromEnvironment("GMB_RUN_VERBOSE");
   settings.verbose = !verbose.empty() && verbose != "0";
   const std::string_view park = FromEnvironment("GMB_RUN_PARK");

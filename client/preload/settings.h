@@ -15,6 +15,8 @@ struct Settings {
   int64_t wait_ms = 1000;
   // GMB_RUN_FALLBACK=native: without a broker the driver is asked instead.
   bool native_without_broker = false;
+  // GMB_RUN_VMM=native: memory of cuMemCreate is the driver's.
+  bool native_vmm = false;
   // GMB_RUN_VERBOSE=1: say on standard error why something was refused.
   bool verbose = false;
   // GMB_RUN_PARK=off: the memory is never lent; force: also by a process that

@@ -36,7 +36,7 @@ TEST(EntryPointsTest, ThreadsDefaultStreamsHaveFunctionsOfTheirOwn) {
 
 TEST(EntryPointsTest, WhatIsNotServedIsNotFound) {
   for (const char* const name :
-       {"cuMemAllocManaged", "cuMemCreate", "cuArrayCreate", "cuInit",
+       {"cuMemAllocManaged", "cuMemAddressReserve", "cuArrayCreate", "cuInit",
         "cudaMalloc", "malloc", "", "c", "cu"}) {
     EXPECT_EQ(FindByName(name, 13000, 0), nullptr) << name;
     EXPECT_EQ(FindBySymbol(name), nullptr) << name;

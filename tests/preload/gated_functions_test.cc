@@ -43,6 +43,7 @@ TEST(GatedFunctionsTest, EachTakesSoManyWords) {
   GMB_TOUCHING_FUNCTIONS(GMB_CHECK)
   GMB_ASKING_FUNCTIONS(GMB_CHECK)
   GMB_SHARING_FUNCTIONS(GMB_CHECK)
+  GMB_BINDING_FUNCTIONS(GMB_CHECK)
 #undef GMB_CHECK
 // The newest one has the plain name.
 #define GMB_CHECK(name, count) EXPECT_GE(count, 3) << #name;
@@ -60,6 +61,7 @@ TEST(GatedFunctionsTest, EachIsListedOnceAndFoundByItsSymbol) {
   GMB_TOUCHING_FUNCTIONS(GMB_CHECK)
   GMB_ASKING_FUNCTIONS(GMB_CHECK)
   GMB_SHARING_FUNCTIONS(GMB_CHECK)
+  GMB_BINDING_FUNCTIONS(GMB_CHECK)
   GMB_CREATING_FUNCTIONS(GMB_CHECK)
 #undef GMB_CHECK
   std::set<void*> functions;

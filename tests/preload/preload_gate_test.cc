@@ -1,6 +1,6 @@
 // Programs that know of no gate lend their memory, and get it back.
 #include "absl/strings/str_cat.h"
-#include "tests/preload/preload_fixture.h"
+#include "tests/preload/preload_gate_fixture.h"
 
 namespace gmb::component {
 namespace {
@@ -8,58 +8,10 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kMemoryAway = 802;  // CUDA_ERROR_SYSTEM_NOT_READY
-constexpr uint64_t kBytes = 64 * kMiB;
 
-const std::string kPut = absl::StrCat("put x ", kBytes, " 3");
-const std::string kGet = absl::StrCat("get x ", kBytes);
-const std::string kTake = absl::StrCat("alloc y ", 480 * kMiB);
-const std::string kRight = absl::StrCat("get x 0 ", 3 * kBytes);
-
-// A broker that can keep contents off the device, and programs that park soon.
-class PreloadGateTest : public PreloadTest {
- protected:
-  void SetUp() override {
-    StartGpuBroker({"cuda:0"}, {"--host-pool=256MiB"});
-    MakeTenant("a");
-    MakeTenant("b");
-    ASSERT_TRUE(component::Await([&] { return Status().host_pool().done(); }));
-  }
-
-  static Words Soon() { return {"--park-after", "20ms"}; }
-
-  // Another program takes so much that a's memory has to leave the device, and
-  // has it until the file `end` is there.
-  [[nodiscard]] std::unique_ptr<Program> TakeTheDevice(
-      const std::string& end) const {
-    auto other = Start("other-" + end,
-                       {.steps = {kTake, PreloadTest::Await(end), "free y"},
-                        .run_options = {"--wait", "20s", "--no-park"},
-                        .tenant = "b"});
-    EXPECT_TRUE(other->AwaitOut("alloc y 0")) << other->Err();
-    EXPECT_EQ(Evicted(), kBytes);
-    return other;
-  }
-  void TakeTheDeviceForAWhile(const std::string& end) const {
-    const auto other = TakeTheDevice(end);
-    Touch(end);
-    EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
-  }
-  void ExpectNothingToTake(const std::string& name = "refused") const {
-    const auto other = Start(
-        name,
-        {.steps = {kTake}, .run_options = {"--wait", "300ms"}, .tenant = "b"});
-    EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
-    EXPECT_THAT(other->Out(), HasSubstr("alloc y 2\n"));
-  }
-  [[nodiscard]] uint64_t Evicted() const {
-    v1::ListSessionsRequest request;
-    request.set_tenant("a");
-    const auto sessions = admin().ListSessions(request);
-    return sessions.ok() && sessions->sessions_size() == 1
-               ? sessions->sessions(0).evicted_bytes()
-               : 0;
-  }
-};
+const std::string kPut = absl::StrCat("put x ", 64 * kMiB, " 3");
+const std::string kGet = absl::StrCat("get x ", 64 * kMiB);
+const std::string kRight = absl::StrCat("get x 0 ", 3 * 64 * kMiB);
 
 class PreloadGateOfTest : public PreloadGateTest,
                           public ::testing::WithParamInterface<const char*> {};
@@ -117,7 +69,8 @@ TEST_F(PreloadGateTest, AGuaranteeWaitsForWorkThatIsNotDone) {
   Touch("work");
   ASSERT_TRUE(program->AwaitOut("work x 0")) << program->Err();
   const auto owner =
-      Start("owner", {.steps = {kTake, PreloadTest::Await("owner-ends")},
+      Start("owner", {.steps = {absl::StrCat("alloc y ", kTakeBytes),
+                                PreloadTest::Await("owner-ends")},
                       .run_options = {"--wait", "50s"},
                       .tenant = "b"});
   AwaitGate("a", v1::SessionInfo::GATE_PAUSING);
@@ -165,13 +118,7 @@ TEST_F(PreloadGateTest, ACaptureBeginsOnceTheMemoryIsBack) {
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   const auto other = TakeTheDevice("other-ends");
   Touch("capture");
-  EXPECT_TRUE(component::Await([&] {
-    v1::ListSessionsRequest request;
-    request.set_tenant("a");
-    const auto sessions = admin().ListSessions(request);
-    return sessions.ok() && sessions->sessions_size() == 1 &&
-           sessions->sessions(0).waiting() == 1;
-  }));
+  EXPECT_TRUE(component::Await([&] { return Waiting() == 1; }));
   EXPECT_THAT(program->Out(), ::testing::Not(HasSubstr("capture")));
   Touch("other-ends");
   EXPECT_EQ(other->AwaitExit(), 0) << other->Err();

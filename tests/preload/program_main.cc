@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/preload/program_api.h"
+#include "tests/preload/program_virtual.h"
 
 // A CUDA program that knows nothing of gmb. Its arguments are how it finds the
 // driver (program_api.h) and what it does, one step an argument; each prints a
@@ -47,7 +48,7 @@ class Program {
   void Do(const std::string& step) {
     const std::vector<std::string> words = Words(step);
     if (!Memory(words) && !Order(words) && !Ask(words) && !Pools(words) &&
-        !Context(words)) {
+        !Context(words) && !virtual_.Do(words)) {
       Process(words, step);
     }
     std::fflush(stdout);
@@ -286,6 +287,7 @@ class Program {
   std::vector<CUstream> streams_;
   CUcontext context_ = nullptr;  // of its own
   std::map<std::string, CUdeviceptr> memory_;
+  VirtualSteps virtual_{api_, &memory_};
   std::map<std::string, CUmemoryPool> pools_;
   uint64_t source_ = 7;
 };

@@ -63,6 +63,14 @@ void AddRunCommand(CLI::App* app, Action* chosen) {
           "driver's own [fail]")
       ->check(CLI::IsMember({"fail", "native"}))
       ->type_name("fail|native");
+  command
+      ->add_option_function<std::string>(
+          "--vmm", [options](const std::string& text) { options->vmm = text; },
+          "Memory that the program makes by cuMemCreate and maps itself: "
+          "leased, or the driver's own, which it may share with other "
+          "processes [lease]")
+      ->check(CLI::IsMember({"lease", "native"}))
+      ->type_name("lease|native");
   AddBoundedDurationOption(
       command, "--park-after", absl::Milliseconds(1), absl::Hours(1),
       [options](absl::Duration after) { options->park_after = after; },

@@ -19,9 +19,14 @@ class Client;
 
 namespace internal {
 class Session;
+struct RangeHooks;
 // For the C interface, and for heaps.
 [[nodiscard]] Gate& GateOf(const Client& client);
 [[nodiscard]] Session& SessionOf(const Client& client);
+// As Acquire, for the preload library of `gmb run`, which maps the lease.
+[[nodiscard]] absl::StatusOr<Lease> AcquireUnmapped(
+    const Client& client, uint64_t bytes, const AcquireOptions& options,
+    const RangeHooks& hooks);
 }  // namespace internal
 
 // The result of AttachOrFill.
@@ -152,6 +157,9 @@ class Client {
  private:
   friend internal::Gate& internal::GateOf(const Client& client);
   friend internal::Session& internal::SessionOf(const Client& client);
+  friend absl::StatusOr<Lease> internal::AcquireUnmapped(
+      const Client& client, uint64_t bytes, const AcquireOptions& options,
+      const internal::RangeHooks& hooks);
   struct Impl;
   explicit Client(std::unique_ptr<Impl> impl);
 

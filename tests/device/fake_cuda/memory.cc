@@ -41,6 +41,32 @@ bool CoversMappings(CUdeviceptr start, uint64_t bytes) {
   return start == end;
 }
 
+// There are mappings in the range, and each lies wholly in it; it may have
+// holes.
+bool HoldsMappings(CUdeviceptr start, uint64_t bytes) {
+  const auto& mappings = TheGpu().mappings;
+  const CUdeviceptr end = start + bytes;
+  const auto first = mappings.lower_bound(start);
+  if (first == mappings.end() || first->first >= end) return false;
+  if (first != mappings.begin()) {
+    const auto& [before, its_bytes] = *std::prev(first);
+    if (before + its_bytes > start) return false;
+  }
+  const auto& [last, its_bytes] = *std::prev(mappings.lower_bound(end));
+  return last + its_bytes <= end;
+}
+
+// Where nothing is mapped, inside of a reservation.
+bool IsFree(CUdeviceptr start, uint64_t bytes) {
+  const auto behind = TheGpu().reservations.upper_bound(start);
+  if (behind == TheGpu().reservations.begin()) return false;
+  const auto& [reserved, its_bytes] = *std::prev(behind);
+  if (start + bytes > reserved + its_bytes) return false;
+  const auto next = TheGpu().mappings.lower_bound(start + bytes);
+  return next == TheGpu().mappings.begin() ||
+         std::prev(next)->first + std::prev(next)->second <= start;
+}
+
 CUresult CreateMemory(size_t bytes, Memory* memory) {
   const uint64_t others = fake_cuda::OthersBytes();
   if (others > 0 && bytes + others > TheGpu().memory->FreeBytes().value())
@@ -198,10 +224,8 @@ CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long) {
   FAKE_ENTER();
   const Memory& memory = TheGpu().handles.at(handle);
-  if (offset != 0 || bytes != memory.bytes ||
-      TheGpu().mappings.count(start) != 0) {
+  if (offset != 0 || bytes != memory.bytes || !IsFree(start, bytes))
     return CUDA_ERROR_INVALID_VALUE;
-  }
   (void)mmap(At(start), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
              memory.fd.get(), 0);
   TheGpu().mappings.emplace(start, bytes);
@@ -210,11 +234,12 @@ CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset,
 
 CUresult cuMemUnmap(CUdeviceptr start, size_t bytes) {
   FAKE_LOCK();
-  if (!CoversMappings(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (!HoldsMappings(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   (void)mmap(At(start), bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   auto& mappings = TheGpu().mappings;
-  mappings.erase(mappings.find(start), mappings.lower_bound(start + bytes));
+  mappings.erase(mappings.lower_bound(start),
+                 mappings.lower_bound(start + bytes));
   return Enter(__func__);
 }
 

@@ -94,6 +94,16 @@ CUresult cuMemGetAddressRange(CUdeviceptr* start, size_t* bytes,
   return CUDA_SUCCESS;
 }
 
+// Which access is not kept.
+CUresult cuMemGetAccess(unsigned long long*, const CUmemLocation*,
+                        CUdeviceptr) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+// Nor which handle is mapped where.
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle*, void*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
   return AllocateFrom(DefaultPool(), address, bytes);
 }

@@ -1,0 +1,46 @@
+#ifndef GMB_CLIENT_LEASE_RANGE_HOOKS_H_
+#define GMB_CLIENT_LEASE_RANGE_HOOKS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gmb::internal {
+
+// The functions that map a lease's slabs where its holder wants them: for the
+// preload library of `gmb run`, whose programs choose the addresses themselves
+// (cuMemMap). Plain pointers, because it has no Abseil; both libraries are of
+// one build.
+//
+// Called on the thread that asks for the lease, the one that releases it, and
+// the session's mover; never two at once for one lease. They return 0 or the
+// driver's error.
+struct RangeHooks {
+  // What the holder calls the lease.
+  uint64_t handle;
+  // The slabs of the lease are here, in order; the fds stay the caller's. After
+  // an error nothing of it is mapped anywhere.
+  int (*map)(uint64_t handle, const int* fds, const uint64_t* slab_bytes,
+             size_t count);
+  // Waits for the device, unmaps all of it and lets go of the slabs. After an
+  // error all is mapped as before. Also called when nothing is mapped.
+  int (*unmap)(uint64_t handle);
+};
+
+}  // namespace gmb::internal
+
+struct gmb_client;
+struct gmb_lease;
+struct gmb_error;
+struct gmb_acquire_options;
+
+// From libgmb.so; not of the public interface. As gmb_acquire, for a GPU with
+// virtual memory management: the lease has no address of its own, and the hooks
+// map it. options->device has to be set.
+extern "C" gmb_error* gmb_internal_acquire_unmapped(
+    gmb_client* client, uint64_t bytes, const gmb_acquire_options* options,
+    const gmb::internal::RangeHooks* hooks, gmb_lease** lease);
+
+// As gmb_lease_release, without waiting for the broker's answer.
+extern "C" void gmb_internal_release_soon(gmb_lease* lease);
+
+#endif  // GMB_CLIENT_LEASE_RANGE_HOOKS_H_

@@ -1,0 +1,111 @@
+// `gmb run`: the handles that cuMemCreate gave, and where they are mapped.
+#include "client/preload/virtual_handles.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace gmb::preload {
+
+VirtualHandles::Name VirtualHandles::Add(
+    uint64_t bytes, const CUmemAllocationProp& properties) {
+  const Name name = (kTag << kCounterBits) | ++last_;
+  VirtualHandle& handle = handles_[name];
+  handle.bytes = bytes;
+  handle.properties = properties;
+  return name;
+}
+
+VirtualHandle* VirtualHandles::Find(Name name) {
+  const auto found = handles_.find(name);
+  return found == handles_.end() ? nullptr : &found->second;
+}
+
+VirtualHandle* VirtualHandles::FindReferenced(Name name) {
+  VirtualHandle* const handle = Find(name);
+  return handle == nullptr || handle->references == 0 ? nullptr : handle;
+}
+
+std::optional<VirtualHandle> VirtualHandles::TakeUnused(Name name) {
+  const auto found = handles_.find(name);
+  if (found == handles_.end() || found->second.references > 0 ||
+      !found->second.mappings.empty()) {
+    return std::nullopt;
+  }
+  VirtualHandle handle = std::move(found->second);
+  handles_.erase(found);
+  return handle;
+}
+
+bool VirtualHandles::AddMapping(Name name, uint64_t start) {
+  VirtualHandle& handle = handles_.at(name);
+  bool whole = true;
+  if (!In(start, handle.bytes, &whole).empty()) return false;
+  handle.mappings.insert(start);
+  mappings_[start] = {
+      .start = start, .bytes = handle.bytes, .handle = name, .access = {}};
+  return true;
+}
+
+VirtualHandles::Name VirtualHandles::RemoveMapping(uint64_t start) {
+  const auto found = mappings_.find(start);
+  const Name name = found->second.handle;
+  mappings_.erase(found);
+  handles_.at(name).mappings.erase(start);
+  return name;
+}
+
+const VirtualMapping* VirtualHandles::At(uint64_t address) const {
+  const auto behind = mappings_.upper_bound(address);
+  if (behind == mappings_.begin()) return nullptr;
+  const VirtualMapping& mapping = std::prev(behind)->second;
+  return address - mapping.start < mapping.bytes ? &mapping : nullptr;
+}
+
+std::vector<VirtualMapping> VirtualHandles::In(uint64_t start, uint64_t bytes,
+                                               bool* whole) const {
+  std::vector<VirtualMapping> met;
+  *whole = true;
+  if (const VirtualMapping* const first = At(start);
+      first != nullptr && first->start < start && bytes > 0) {
+    *whole = false;
+    met.push_back(*first);
+  }
+  for (auto it = mappings_.lower_bound(start);
+       it != mappings_.end() && it->first - start < bytes; ++it) {
+    const VirtualMapping& mapping = it->second;
+    if (mapping.bytes > bytes - (mapping.start - start)) *whole = false;
+    met.push_back(mapping);
+  }
+  return met;
+}
+
+std::vector<VirtualMapping> VirtualHandles::Of(Name name) const {
+  std::vector<VirtualMapping> mappings;
+  const auto handle = handles_.find(name);
+  if (handle == handles_.end()) return mappings;
+  for (const uint64_t start : handle->second.mappings)
+    mappings.push_back(mappings_.at(start));
+  return mappings;
+}
+
+void VirtualHandles::SetAccess(uint64_t start, uint64_t bytes,
+                               const CUmemAccessDesc* access, size_t count) {
+  for (auto it = mappings_.lower_bound(start);
+       it != mappings_.end() && it->first - start < bytes; ++it) {
+    std::vector<CUmemAccessDesc>& known = it->second.access;
+    for (size_t i = 0; i < count; ++i) {
+      const auto same = std::find_if(
+          known.begin(), known.end(), [&](const CUmemAccessDesc& one) {
+            return one.location.type == access[i].location.type &&
+                   one.location.id == access[i].location.id;
+          });
+      if (same != known.end()) {
+        same->flags = access[i].flags;
+      } else {
+        known.push_back(access[i]);
+      }
+    }
+  }
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,274 @@
+// `gmb run`: memory that the program maps itself, from leases.
+#include "client/preload/virtual_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/preload/process_life.h"
+#include "client/preload/program_gate.h"
+#include "client/preload/say.h"
+
+namespace gmb::preload {
+
+using base::MutexLock;
+
+// --- Handles.
+
+Answer VirtualMemory::Create(CUmemGenericAllocationHandle* handle,
+                             uint64_t bytes,
+                             const CUmemAllocationProp& properties) {
+  if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
+  if (bytes > Memory::kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUdevice device = properties.location.id;
+  memory_.Sweep();
+  memory_.MakeRoom(device, bytes);
+  CUmemGenericAllocationHandle name = 0;
+  {
+    // Before it is asked for: its slabs come while the grant is on its way.
+    const MutexLock lock(&mu_);
+    name = book_.Add(bytes, properties);
+  }
+  Answer answer = CreateOnce(name, bytes, device);
+  if (answer == CUDA_ERROR_OUT_OF_MEMORY && memory_.ReleaseKept())
+    answer = CreateOnce(name, bytes, device);
+  if (answer == CUDA_SUCCESS) {
+    *handle = name;
+  } else {
+    const MutexLock lock(&mu_);
+    book_.Drop(name);
+  }
+  return answer;
+}
+
+Answer VirtualMemory::CreateOnce(CUmemGenericAllocationHandle handle,
+                                 uint64_t bytes, CUdevice device) {
+  LeaseRange lease;
+  const Outcome outcome = memory_.broker().AcquireUnmapped(
+      memory_.UuidOf(device), bytes, HooksOf(handle), &lease);
+  if (outcome != Outcome::kDone) return AnswerOf(outcome);
+  const MutexLock lock(&mu_);
+  book_.Find(handle)->lease = lease;
+  return CUDA_SUCCESS;
+}
+
+Answer VirtualMemory::Release(CUmemGenericAllocationHandle handle) {
+  if (!VirtualHandles::IsOurs(handle)) return std::nullopt;
+  std::optional<VirtualHandle> unused;
+  {
+    const MutexLock order(&order_);
+    const MutexLock lock(&mu_);
+    VirtualHandle* const found = book_.FindReferenced(handle);
+    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (Exiting()) return CUDA_SUCCESS;
+    --found->references;
+    unused = book_.TakeUnused(handle);
+  }
+  if (unused.has_value()) GoBack(*std::move(unused));
+  return CUDA_SUCCESS;
+}
+
+void VirtualMemory::GoBack(VirtualHandle unused) {
+  LetGo(unused.slabs);
+  BrokerLink::ReleaseSoon(*unused.lease);
+}
+
+Answer VirtualMemory::Retain(CUmemGenericAllocationHandle* handle,
+                             CUdeviceptr address) {
+  const MutexLock lock(&mu_);
+  const VirtualMapping* const mapping = book_.At(address);
+  if (mapping == nullptr) return std::nullopt;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  ++book_.Find(mapping->handle)->references;
+  *handle = mapping->handle;
+  return CUDA_SUCCESS;
+}
+
+Answer VirtualMemory::GetProperties(CUmemAllocationProp* properties,
+                                    CUmemGenericAllocationHandle handle) {
+  if (!VirtualHandles::IsOurs(handle)) return std::nullopt;
+  const MutexLock lock(&mu_);
+  const VirtualHandle* const found = book_.FindReferenced(handle);
+  if (found == nullptr || properties == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  *properties = found->properties;
+  return CUDA_SUCCESS;
+}
+
+Answer VirtualMemory::Export(CUmemGenericAllocationHandle handle,
+                             CUmemAllocationHandleType type) {
+  if (!VirtualHandles::IsOurs(handle)) return std::nullopt;
+  {
+    const MutexLock lock(&mu_);
+    const VirtualHandle* const found = book_.FindReferenced(handle);
+    if (found == nullptr ||
+        (found->properties.requestedHandleTypes & type) == 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  SayAlways(
+      "the program shares GPU memory with another process "
+      "(cuMemExportToShareableHandle), which leased memory cannot be; with "
+      "gmb run --vmm native such memory is the driver's");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// --- Addresses.
+
+Answer VirtualMemory::Map(CUdeviceptr start, uint64_t bytes, uint64_t offset,
+                          CUmemGenericAllocationHandle handle, uint64_t flags) {
+  if (!VirtualHandles::IsOurs(handle)) return std::nullopt;
+  const GatedCall call;
+  if (!call.in()) return static_cast<CUresult>(MemoryIsAway());
+  const MutexLock order(&order_);
+  std::vector<Slab> slabs;
+  {
+    const MutexLock lock(&mu_);
+    const VirtualHandle* const found = book_.FindReferenced(handle);
+    if (found == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    // As the driver answers for memory of another process.
+    if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (bytes != found->bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (found->slabs.empty()) return static_cast<CUresult>(MemoryIsAway());
+    slabs = found->slabs;
+    if (!book_.AddMapping(handle, start)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  const CUresult result = MapSlabs(start, slabs);
+  if (result != CUDA_SUCCESS) {
+    const MutexLock lock(&mu_);
+    book_.RemoveMapping(start);
+  }
+  return result;
+}
+
+// Mappings that are away are holes to the driver.
+CUresult VirtualMemory::UnmapOneByOne(
+    CUdeviceptr start, uint64_t bytes,
+    const std::vector<VirtualMapping>& mappings,
+    std::vector<uint64_t>* unmapped) {
+  CUdeviceptr at = start;
+  const auto unmap_foreign = [&](CUdeviceptr end) {
+    if (at < end) GMB_REAL_CALL(driver_, cuMemUnmap, at, end - at);
+  };
+  for (const VirtualMapping& mapping : mappings) {
+    unmap_foreign(mapping.start);
+    at = mapping.start + mapping.bytes;
+    bool away = false;
+    {
+      const MutexLock lock(&mu_);
+      away = book_.Find(mapping.handle)->slabs.empty();
+    }
+    const CUresult result =
+        away ? CUDA_SUCCESS
+             : GMB_REAL_CALL(driver_, cuMemUnmap, mapping.start, mapping.bytes);
+    if (result != CUDA_SUCCESS) return result;
+    unmapped->push_back(mapping.start);
+  }
+  unmap_foreign(start + bytes);
+  return CUDA_SUCCESS;
+}
+
+Answer VirtualMemory::Unmap(CUdeviceptr start, uint64_t bytes) {
+  std::vector<VirtualHandle> unused;
+  CUresult result = CUDA_SUCCESS;
+  {
+    const MutexLock order(&order_);
+    std::vector<VirtualMapping> mappings;
+    std::vector<uint64_t> unmapped;
+    bool all_there = true;
+    {
+      const MutexLock lock(&mu_);
+      bool whole = true;
+      mappings = book_.In(start, bytes, &whole);
+      if (mappings.empty()) return std::nullopt;
+      if (!whole) return CUDA_ERROR_INVALID_VALUE;
+      all_there = std::none_of(
+          mappings.begin(), mappings.end(),
+          [&](const VirtualMapping& mapping) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+              mu_) { return book_.Find(mapping.handle)->slabs.empty(); });
+      unmapped.reserve(mappings.size());
+      unused.reserve(mappings.size());
+    }
+    if (Exiting()) return CUDA_SUCCESS;
+    if (all_there) {
+      result = GMB_REAL_CALL(driver_, cuMemUnmap, start, bytes);
+      if (result != CUDA_SUCCESS) return result;
+      for (const VirtualMapping& mapping : mappings)
+        unmapped.push_back(mapping.start);
+    } else {
+      result = UnmapOneByOne(start, bytes, mappings, &unmapped);
+    }
+    const MutexLock lock(&mu_);
+    for (const uint64_t at : unmapped) {
+      const auto handle = book_.RemoveMapping(at);
+      if (auto taken = book_.TakeUnused(handle))
+        unused.push_back(*std::move(taken));
+    }
+  }
+  for (VirtualHandle& handle : unused) GoBack(std::move(handle));
+  return result;
+}
+
+Answer VirtualMemory::SetAccess(CUdeviceptr start, uint64_t bytes,
+                                const CUmemAccessDesc* access, size_t count) {
+  const auto ours = [&](bool* whole) {
+    const MutexLock lock(&mu_);
+    return !book_.In(start, bytes, whole).empty();
+  };
+  bool whole = true;
+  if (!ours(&whole)) return std::nullopt;
+  const GatedCall call;
+  if (!call.in()) return static_cast<CUresult>(MemoryIsAway());
+  const MutexLock order(&order_);
+  if (!ours(&whole)) return std::nullopt;  // another thread has unmapped it
+  if (!whole) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result =
+      GMB_REAL_CALL(driver_, cuMemSetAccess, start, bytes, access, count);
+  if (result == CUDA_SUCCESS) {
+    const MutexLock lock(&mu_);
+    book_.SetAccess(start, bytes, access, count);
+  }
+  return result;
+}
+
+Answer VirtualMemory::GetAccess(unsigned long long* flags,
+                                const CUmemLocation* location,
+                                CUdeviceptr address) {
+  const MutexLock lock(&mu_);
+  const VirtualMapping* const mapping = book_.At(address);
+  if (mapping == nullptr) return std::nullopt;
+  if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto found =
+      std::find_if(mapping->access.begin(), mapping->access.end(),
+                   [&](const CUmemAccessDesc& one) {
+                     return one.location.type == location->type &&
+                            one.location.id == location->id;
+                   });
+  *flags = found == mapping->access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                          : found->flags;
+  return CUDA_SUCCESS;
+}
+
+// What is away would come back to addresses that are another's.
+Answer VirtualMemory::FreeAddresses(CUdeviceptr start, uint64_t bytes) {
+  const MutexLock lock(&mu_);
+  bool whole = true;
+  if (book_.In(start, bytes, &whole).empty()) return std::nullopt;
+  return Exiting() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool VirtualMemory::GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
+                                    size_t* bytes) {
+  const MutexLock lock(&mu_);
+  const VirtualMapping* const mapping = book_.At(address);
+  if (mapping == nullptr) return false;
+  if (start != nullptr) *start = mapping->start;
+  if (bytes != nullptr) *bytes = mapping->bytes;
+  return true;
+}
+
+bool VirtualMemory::Contains(CUdeviceptr address) {
+  const MutexLock lock(&mu_);
+  return book_.At(address) != nullptr;
+}
+
+}  // namespace gmb::preload

@@ -1,0 +1,107 @@
+#ifndef GMB_CLIENT_PRELOAD_VIRTUAL_MEMORY_H_
+#define GMB_CLIENT_PRELOAD_VIRTUAL_MEMORY_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "client/preload/driver.h"
+#include "client/preload/memory.h"
+#include "client/preload/virtual_handles.h"
+
+namespace gmb::preload {
+
+// The memory that the program makes by cuMemCreate and maps itself, served from
+// leases. Each function answers the driver's of that name; nothing where it is
+// not about memory of ours. One in a process, which lives as long as it does.
+// Thread-safe.
+//
+// What touches memory, or would have to be there, comes in by the gate, so that
+// it meets no memory that is away: mapping and setting access. Asking and giving
+// back never wait for it, and never wake.
+class VirtualMemory {
+ public:
+  // Handles are made in these units, as the driver's are.
+  static constexpr uint64_t kUnitBytes = uint64_t{2} << 20;
+
+  // Both live as long as it does.
+  VirtualMemory(const Driver& driver, Memory& memory)
+      : driver_(driver), memory_(memory) {}
+  VirtualMemory(const VirtualMemory&) = delete;
+  VirtualMemory& operator=(const VirtualMemory&) = delete;
+
+  // Of properties that leased memory can have.
+  [[nodiscard]] Answer Create(CUmemGenericAllocationHandle* handle,
+                              uint64_t bytes,
+                              const CUmemAllocationProp& properties);
+  [[nodiscard]] Answer Release(CUmemGenericAllocationHandle handle);
+  [[nodiscard]] Answer Retain(CUmemGenericAllocationHandle* handle,
+                              CUdeviceptr address);
+  [[nodiscard]] Answer GetProperties(CUmemAllocationProp* properties,
+                                     CUmemGenericAllocationHandle handle);
+  [[nodiscard]] Answer Export(CUmemGenericAllocationHandle handle,
+                              CUmemAllocationHandleType type);
+
+  [[nodiscard]] Answer Map(CUdeviceptr start, uint64_t bytes, uint64_t offset,
+                           CUmemGenericAllocationHandle handle, uint64_t flags);
+  // Of any number of neighbours, with holes between them.
+  [[nodiscard]] Answer Unmap(CUdeviceptr start, uint64_t bytes);
+  [[nodiscard]] Answer SetAccess(CUdeviceptr start, uint64_t bytes,
+                                 const CUmemAccessDesc* access, size_t count);
+  [[nodiscard]] Answer GetAccess(unsigned long long* flags,
+                                 const CUmemLocation* location,
+                                 CUdeviceptr address);
+  [[nodiscard]] Answer FreeAddresses(CUdeviceptr start, uint64_t bytes);
+
+  // False when the address is none of ours.
+  [[nodiscard]] bool GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
+                                     size_t* bytes);
+  [[nodiscard]] bool Contains(CUdeviceptr address);
+
+ private:
+  using Slab = VirtualHandle::Slab;
+
+  [[nodiscard]] Answer CreateOnce(CUmemGenericAllocationHandle handle,
+                                  uint64_t bytes, CUdevice device);
+  // No driver's handle of it is left in the book then.
+  void GoBack(VirtualHandle unused);
+  [[nodiscard]] CUresult UnmapOneByOne(
+      CUdeviceptr start, uint64_t bytes,
+      const std::vector<VirtualMapping>& mappings,
+      std::vector<uint64_t>* unmapped);
+
+  // The hooks of its leases, as RangeHooks says (virtual_moves.cc).
+  [[nodiscard]] CUresult Arrive(CUmemGenericAllocationHandle handle,
+                                const int* fds, const uint64_t* slab_bytes,
+                                size_t count);
+  [[nodiscard]] CUresult Leave(CUmemGenericAllocationHandle handle);
+  static internal::RangeHooks HooksOf(CUmemGenericAllocationHandle handle);
+
+  [[nodiscard]] CUresult Import(const int* fds, const uint64_t* slab_bytes,
+                                size_t count, std::vector<Slab>* slabs);
+  // Releases the driver's handles.
+  void LetGo(const std::vector<Slab>& slabs);
+  // All of it, with access, or nothing.
+  [[nodiscard]] CUresult MapSlabs(CUdeviceptr start,
+                                  const std::vector<Slab>& slabs);
+  [[nodiscard]] CUresult MapAgain(const VirtualMapping& mapping,
+                                  const std::vector<Slab>& slabs);
+  [[nodiscard]] CUresult WaitForUsersOf(CUmemGenericAllocationHandle handle);
+
+  const Driver& driver_;
+  Memory& memory_;
+
+  // Held across the driver's calls that change what is mapped, so that the book
+  // says what it did. After the gate, if at all: the mover needs it to bring
+  // memory back. Never held while a lease is released.
+  base::Mutex order_ ABSL_ACQUIRED_BEFORE(mu_);
+  base::Mutex mu_;  // held for a moment only
+  VirtualHandles book_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_VIRTUAL_MEMORY_H_
