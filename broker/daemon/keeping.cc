@@ -176,6 +176,11 @@ Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
       WarnOfNotAdopted(record.id, "the keeper has no connection");
       continue;
     }
+    peers_[record.id] = {.socket = {},
+                         .pidfd = nullptr,
+                         .origin = record.origin,
+                         .tenant_directory = record.tenant_directory,
+                         .pid = record.pid};
     absl::StatusOr<ipc::GatePage> page =
         ipc::GatePage::Map(kept->second.gate_page->get());
     if (!page.ok()) {
@@ -184,11 +189,6 @@ Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
     }
     auto owner = std::make_shared<ipc::GatePage>(*std::move(page));
     std::shared_ptr<ipc::GateCells> cells(owner, &owner->cells());
-    peers_[record.id] = {.socket = {},
-                         .pidfd = nullptr,
-                         .origin = record.origin,
-                         .tenant_directory = record.tenant_directory,
-                         .pid = record.pid};
     adoption.sessions.push_back({.record = std::move(record),
                                  .pidfd = kept->second.pidfd,
                                  .gate = std::move(cells)});
@@ -218,6 +218,11 @@ void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
     WarnOfNotAdopted(one.session, one.why);
   for (const auto& [id, session] : left_.sessions) {
     if (adopted.count(id) > 0) continue;
+    if (peers_.count(id) == 0) {
+      WarnOfNotAdopted(id,
+                       "the journal has no record of it: it had ended, or a "
+                       "full journal had no room for all that it has");
+    }
     // First: the keeper's duplicate would hide a close.
     ::shutdown(session.socket->get(), SHUT_RDWR);
     EndSession(id);
@@ -288,8 +293,9 @@ void Keeping::ReportLeftOut() {
     event.set_kind("not_kept");
     event.set_message(absl::StrCat(
         count,
-        " sessions, leases or slabs end with this broker: the journal "
-        "or the keeper is full"));
+        " sessions, leases or slabs are not kept, and sessions that have such "
+        "a lease end with this broker: the journal or the keeper is full: "
+        "raise max_handles or max_sessions"));
     Publish(std::move(event));
   }
   said_left_out_ = count > 0;

@@ -62,6 +62,7 @@ class Keeping {
       const std::string& socket, const Deps& deps);
 
   // --- What was left.
+  [[nodiscard]] bool has_found() const { return !left_.empty(); }
   [[nodiscard]] Keeper* slabs() { return &slabs_; }
   // Above all that were given out.
   [[nodiscard]] SlabId next_slab() const { return next_slab_; }

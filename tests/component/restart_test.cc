@@ -265,6 +265,13 @@ TEST_F(RestartTest, WithoutItsKeeperABrokerDoesNotStart) {
   EXPECT_EQ(none.program().AwaitExit(), 1);
   EXPECT_THAT(none.Log(), HasSubstr("keeper"));
   EXPECT_THAT(none.Log(), HasSubstr(KeeperSocket()));
+  StartKeeper();
+  keeper_->Signal(SIGSTOP);
+  BrokerProcess stopped(Directory(), Options());
+  EXPECT_EQ(stopped.program().AwaitExit(), 1);
+  EXPECT_THAT(stopped.Log(),
+              HasSubstr(absl::StrCat("kill -CONT ", keeper_->pid())));
+  keeper_->Signal(SIGCONT);
 }
 
 TEST_F(RestartTest, AStopCanLeaveAllToTheNextBroker) {
@@ -290,12 +297,21 @@ TEST_F(RestartTest, WhatCannotBeAdoptedIsHungUp) {
   ASSERT_TRUE(lease.ok()) << lease.status();
   const auto other = ConnectAs("b");
   KillBroker();
-  // The quota of a tenant is in the database, which is gone now.
+  // The quota of a tenant is in the database, which is gone now: that is not
+  // taken for a first start.
   BrokerOptions without = Options();
   ASSERT_EQ(std::rename((Directory() + "/state").c_str(),
                         (Directory() + "/old").c_str()),
             0);
   without.config = "tenants: [{name: b}]\n";
+  for (int i = 0; i < 2; ++i) {
+    BrokerProcess refused(Directory(), without);
+    EXPECT_EQ(refused.program().AwaitExit(), 1);
+    EXPECT_THAT(refused.Log(), HasSubstr("state/gmb.db"));
+    EXPECT_THAT(refused.Log(), HasSubstr("--fresh-state"));
+  }
+  EXPECT_TRUE(client->status().ok()) << client->status();
+  without.flags.push_back("--fresh-state");
   StartBroker(without);
   EXPECT_THAT(broker().Log(), HasSubstr(" session_not_adopted "));
   EXPECT_TRUE(Await([&] { return !client->status().ok(); }));
