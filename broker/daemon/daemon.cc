@@ -71,6 +71,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
        {&Daemon::LockState, &Daemon::OpenKeeping, &Daemon::OpenStore,
         &Daemon::SetUpCore, &Daemon::StartServers}) {
     const absl::Status done = (daemon.get()->*step)();
+    if (daemon->keeping_ != nullptr) daemon->keeping_->LetGo();
     if (done.ok()) continue;
     // Whatever is taken apart now would end what the next broker can adopt.
     if (!daemon->config_.keeper_socket.empty()) (void)daemon.release();

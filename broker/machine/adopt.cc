@@ -69,6 +69,8 @@ class Successor {
         refused_.push_back({session.record.id, std::string(taken.message())});
     }
     TakeLeases(head);
+    // What is done with all of them at once is no record's.
+    if (adoption_.takes_session != nullptr) adoption_.takes_session({});
   }
   // Sessions that were refused, and leases that were kept without one.
   [[nodiscard]] std::vector<NotAdopted> TakeRefused() {

@@ -30,8 +30,8 @@ struct Adoption {
   std::vector<LeaseRecord> leases;
   // The slabs of these leases, as this broker's devices have imported them.
   absl::flat_hash_map<SlabId, Slab> slabs;
-  // Told which record is in hand, so that a successor knows the one that ended
-  // this process. May be null.
+  // Told which record is in hand (a session of id 0: none), so that a successor
+  // knows the one that ended this process. May be null.
   std::function<void(const SessionRecord&)> takes_session = nullptr;
   std::function<void(const LeaseRecord&)> takes_lease = nullptr;
 };
