@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "broker/config/config.h"
 #include "broker/daemon/check.h"
@@ -18,7 +19,16 @@ namespace gmb::broker {
 namespace {
 
 // docs/operations.md explains them.
-enum ExitCode { kStopped = 0, kFailed = 1, kUsage = 2, kStoppedAtOnce = 3 };
+enum ExitCode {
+  kStopped = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kStoppedAtOnce = 3,
+  kDrained = 4,  // on an operator's word: nobody is to start it again
+};
+
+// `gmb drain`'s.
+constexpr int kDrainSignal = SIGUSR1;
 
 // The signals that a broker obeys, taken by the main thread alone: those that
 // stop it, and SIGHUP. (A lost terminal is no reason to stop: the file is read
@@ -32,17 +42,24 @@ class Signals {
     sigaddset(&stop_, SIGINT);
     all_ = stop_;
     sigaddset(&all_, SIGHUP);
+    sigaddset(&all_, kDrainSignal);
     pthread_sigmask(SIG_BLOCK, &all_, nullptr);
     signal(SIGPIPE, SIG_IGN);
   }
 
-  // Returns at one that stops it.
-  void Wait(const std::function<void()>& reload) {
+  // Returns at one that stops it: that one.
+  int Wait(const std::function<void()>& reload) {
     for (;;) {
-      int number = 0;
-      if (sigwait(&all_, &number) != 0) continue;
-      if (number != SIGHUP) return;
-      reload();
+      siginfo_t info{};
+      const int number = sigwaitinfo(&all_, &info);
+      if (number == SIGHUP) reload();
+      if (number <= 0 || number == SIGHUP) continue;
+      if (number == kDrainSignal) {
+        LogEvent(LogLevel::kInfo, "drain",
+                 {{"message", absl::StrCat("asked for by pid ", info.si_pid,
+                                           ", uid ", info.si_uid)}});
+      }
+      return number;
     }
   }
   // For one that stops it. False when none came in time.
@@ -56,13 +73,14 @@ class Signals {
   sigset_t all_;
 };
 
-// First of all: one that comes while the broker starts has the file read once
-// more afterwards. The other signals stop a start that hangs.
-void BlockHangup() {
-  sigset_t hangup;
-  sigemptyset(&hangup);
-  sigaddset(&hangup, SIGHUP);
-  pthread_sigmask(SIG_BLOCK, &hangup, nullptr);
+// First of all: they are obeyed once the broker serves. The other signals stop a
+// start that hangs.
+void BlockForLater() {
+  sigset_t later;
+  sigemptyset(&later);
+  sigaddset(&later, SIGHUP);
+  sigaddset(&later, kDrainSignal);
+  pthread_sigmask(SIG_BLOCK, &later, nullptr);
 }
 
 // Until the last tenant's session has ended, the deadline, or a second signal.
@@ -85,7 +103,7 @@ ExitCode Drain(Daemon* daemon, Signals* signals) {
 }
 
 int Main(int argc, char** argv) {
-  BlockHangup();
+  BlockForLater();
   const Flags flags = ParseFlags(argc, argv);
   if (flags.exit_code >= 0) {
     std::fputs(flags.text.c_str(), flags.exit_code == 0 ? stdout : stderr);
@@ -123,8 +141,8 @@ int Main(int argc, char** argv) {
     if (has_keeper) std::_Exit(kFailed);
     return kFailed;
   }
-  signals.Wait([&] { (*daemon)->Reload(); });
-  if (detach) {
+  const int stop = signals.Wait([&] { (*daemon)->Reload(); });
+  if (detach && stop != kDrainSignal) {
     LogEvent(LogLevel::kInfo, "detached",
              {{"message", "the keeper has all for the next broker"}});
     std::_Exit(kStopped);
@@ -132,7 +150,7 @@ int Main(int argc, char** argv) {
   const ExitCode code = Drain(daemon->get(), &signals);
   daemon->reset();
   LogEvent(LogLevel::kInfo, "stopped");
-  return code;
+  return code == kStopped && stop == kDrainSignal ? kDrained : code;
 }
 
 }  // namespace

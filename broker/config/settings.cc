@@ -190,8 +190,8 @@ constexpr Setting kSettings[] = {
      "where operators' quotas and the audit log are kept", false,
      [](Text t, Config* c) { return PutPath(t, &c->state_dir); }},
     {"fresh_state", nullptr, "off",
-     "when the state database is damaged, keep it aside and start with the "
-     "quotas of the file alone",
+     "when the state database is damaged, or missing beside a keeper that has "
+     "sessions: keep it aside and start with the quotas of the file alone",
      true,
      [](Text t, Config* c) { return Put(ParseTruth(t), &c->fresh_state); }},
     {"keeper", "PATH", "none",

@@ -174,6 +174,11 @@ std::vector<NotAdopted> Core::Adopt(const Adoption& adoption,
   return not_adopted;
 }
 
+void Core::OnWelcomed(uint64_t session) {
+  Entered in(this);
+  machine_.OnWelcomed(session);
+}
+
 void Core::CloseSession(uint64_t session, absl::string_view reason) {
   Entered in(this);
   machine_.CloseSession(session, reason, in.turn());

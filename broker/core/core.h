@@ -78,6 +78,8 @@ class Core {
 
   // --- Sessions (handle server, session service).
   absl::StatusOr<OpenedSession> OpenSession(const PeerIdentity& peer);
+  // Its process was sent the Welcome: it is a session that a successor adopts.
+  void OnWelcomed(uint64_t session);
   void CloseSession(uint64_t session, absl::string_view reason);
   // Whose token it is; `pid` is the process that presents it.
   absl::StatusOr<Caller> Authenticate(absl::string_view token, pid_t pid) const;

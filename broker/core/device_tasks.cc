@@ -175,6 +175,8 @@ void DeviceTasks::Work(const HandOver& slabs, DeviceResult* result) {
   create_what_fits();
   for (const auto& [holder, group] : ByHolder(slabs.destroy)) {
     FreeAudit::Destroyed change;
+    const uint64_t locked =
+        host_pool_ == nullptr ? 0 : host_pool_->lock_progress().ended_bytes;
     if (holder.has_value() && created.ok()) change.free_before = ReadFree();
     const uint64_t created_before = audit_.live_bytes();
     for (const Slab& slab : group) {
@@ -191,12 +193,26 @@ void DeviceTasks::Work(const HandOver& slabs, DeviceResult* result) {
     change.created_bytes = audit_.live_bytes() - created_before;
     if (holder.has_value()) {
       change.free_after = ReadFree();
+      change.own_bytes = OwnBytesSince(locked);
       audit_.OnDestroyed(*holder, change);
     } else {
       audit_.OnReadyDestroyed(change.bytes);
     }
   }
   result->status.Update(created);
+}
+
+// The driver's page tables of what was being page-locked: 8 bytes for each 4
+// KiB, in granules; and the context, which the first lock makes.
+uint64_t DeviceTasks::OwnBytesSince(uint64_t locked_bytes) const {
+  if (host_pool_ == nullptr) return 0;
+  const uint64_t touched =
+      host_pool_->lock_progress().begun_bytes - locked_bytes;
+  if (touched == 0) return 0;
+  constexpr uint64_t kContextBytes = uint64_t{1} << 30;
+  const uint64_t granule = allocator_->info().granularity_bytes;
+  const uint64_t tables = (touched / 512 / granule + 2) * granule;
+  return tables + (locked_bytes == 0 ? kContextBytes : 0);
 }
 
 absl::Status DeviceTasks::CreateAndKeep(uint64_t bytes,
@@ -225,6 +241,7 @@ void DeviceTasks::Destroy(const Slab& slab, LastHolder holder,
 }
 
 void DeviceTasks::Audit(const AuditJob& job) {
+  audit_.Inherit(job.inherited);
   Look();
   audit_.RaiseBaseline(job.raise_baseline_by);
   if (audit_.unreturned_bytes() == 0) return;

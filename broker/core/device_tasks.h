@@ -19,6 +19,7 @@
 #include "broker/machine/records.h"
 #include "broker/machine/slab.h"
 #include "device/allocator.h"
+#include "device/hostpool/host_pool.h"
 
 namespace gmb::broker {
 
@@ -41,6 +42,10 @@ class DeviceTasks {
   ~DeviceTasks();
   DeviceTasks(const DeviceTasks&) = delete;
   DeviceTasks& operator=(const DeviceTasks&) = delete;
+
+  // A GPU's: to page-lock it takes some of the device's memory, which is no
+  // tenant's debt. Before the first job; outlives this.
+  void SetHostPool(const device::HostPool* pool) { host_pool_ = pool; }
 
   [[nodiscard]] DeviceResult Do(DeviceJob job);
 
@@ -82,6 +87,7 @@ class DeviceTasks {
   void Look();
   void Audit(const AuditJob& job);
   uint64_t ReadFree();
+  [[nodiscard]] uint64_t OwnBytesSince(uint64_t locked_bytes) const;
 
   const std::unique_ptr<device::Allocator> allocator_;
   Keeper* const keeper_;
@@ -89,6 +95,7 @@ class DeviceTasks {
   const uint64_t baseline_;
   const Imports imports_;
   std::atomic<bool> leave_alone_ = false;
+  const device::HostPool* host_pool_ = nullptr;
   FreeAudit audit_;
   std::map<pid_t, uint64_t> users_before_;  // of the device, at the baseline
   std::map<SlabId, Slab> alive_;

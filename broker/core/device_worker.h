@@ -20,6 +20,7 @@
 #include "broker/machine/records.h"
 #include "broker/machine/slab.h"
 #include "device/allocator.h"
+#include "device/hostpool/host_pool.h"
 
 namespace gmb::broker {
 
@@ -39,6 +40,8 @@ class DeviceWorker {
   // unless they are to be left alone.
   ~DeviceWorker();
 
+  // See DeviceTasks. Before Start.
+  void SetHostPool(const device::HostPool* pool) { tasks_->SetHostPool(pool); }
   void Start(Done done);
   // Ends the thread after the job in hand; jobs still waiting, or pushed from
   // then on, are not done.

@@ -45,7 +45,9 @@ void FreeAudit::OnDestroyed(quota::TenantId tenant,
   const uint64_t after = destroyed.free_after + destroyed.created_bytes;
   const uint64_t before = destroyed.free_before;
   const uint64_t rise = after > before ? after - before : 0;
-  const uint64_t held = destroyed.bytes > rise ? destroyed.bytes - rise : 0;
+  const uint64_t explained = rise + destroyed.own_bytes;
+  const uint64_t held =
+      destroyed.bytes > explained ? destroyed.bytes - explained : 0;
   live_ -= destroyed.bytes;
   free_ = destroyed.free_after;
   if (held > tolerance_) {
@@ -56,6 +58,15 @@ void FreeAudit::OnDestroyed(quota::TenantId tenant,
   }
   const uint64_t shortfall = Shortfall();
   if (unreturned_sum_ > shortfall) Credit(unreturned_sum_ - shortfall);
+}
+
+void FreeAudit::Inherit(const std::map<quota::TenantId, uint64_t>& owed) {
+  for (const auto& [tenant, bytes] : owed) {
+    uint64_t& owes = unreturned_[tenant];
+    if (bytes <= owes) continue;
+    unreturned_sum_ += bytes - owes;
+    owes = bytes;
+  }
 }
 
 void FreeAudit::OnReading(uint64_t free_bytes,

@@ -50,10 +50,16 @@ class FreeAudit {
     uint64_t created_bytes = 0;
     uint64_t free_before = 0;
     uint64_t free_after = 0;
+    // At most so much has this process itself taken meanwhile, for other
+    // things than slabs: it is nobody's debt.
+    uint64_t own_bytes = 0;
   };
   void OnDestroyed(quota::TenantId tenant, const Destroyed& destroyed);
   // Slabs that no tenant ever held were destroyed.
   void OnReadyDestroyed(uint64_t bytes);
+  // What tenants owed to the broker before this one, whose baseline this one
+  // has: before the first reading, which gives back what is back.
+  void Inherit(const std::map<quota::TenantId, uint64_t>& owed);
   // `held`: what the allocator itself counts as not back, by its last holder.
   void OnReading(uint64_t free_bytes,
                  std::map<quota::TenantId, uint64_t> held = {});

@@ -67,9 +67,11 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
       SocketDirectory::Open(config.socket_dir, config.admin_group));
   std::unique_ptr<Daemon> daemon(
       new Daemon(std::move(config), flags, std::move(sockets)));
-  for (auto step : {&Daemon::OpenStore, &Daemon::OpenKeeping,
-                    &Daemon::SetUpCore, &Daemon::StartServers}) {
+  for (auto step :
+       {&Daemon::LockState, &Daemon::OpenKeeping, &Daemon::OpenStore,
+        &Daemon::SetUpCore, &Daemon::StartServers}) {
     const absl::Status done = (daemon.get()->*step)();
+    if (daemon->keeping_ != nullptr) daemon->keeping_->LetGo();
     if (done.ok()) continue;
     // Whatever is taken apart now would end what the next broker can adopt.
     if (!daemon->config_.keeper_socket.empty()) (void)daemon.release();
@@ -78,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
   return daemon;
 }
 
-absl::Status Daemon::OpenStore() {
+absl::Status Daemon::LockState() {
   GMB_RETURN_IF_ERROR(MakeDirectories(config_.state_dir, 0700));
   absl::StatusOr<InstanceLock> lock = InstanceLock::Acquire(config_.state_dir);
   // The two directories may be one: then the lock is held already.
@@ -87,6 +89,12 @@ absl::Status Daemon::OpenStore() {
   } else if (config_.state_dir != config_.socket_dir) {
     return lock.status();
   }
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenStore() {
+  if (keeping_ != nullptr && keeping_->has_found() && !config_.fresh_state)
+    GMB_RETURN_IF_ERROR(CheckStoreIsThere(config_.state_dir));
   GMB_ASSIGN_OR_RETURN(store_,
                        OpenQuotaStore(config_.state_dir, config_.fresh_state));
   return absl::OkStatus();
@@ -191,6 +199,7 @@ absl::Status Daemon::StartHandleServer() {
                         int gate_page) {
       keeping_->KeepSession(session, socket, pidfd, gate_page);
     };
+    calls.welcomed = [this](uint64_t session) { core_->OnWelcomed(session); };
   }
   GMB_ASSIGN_OR_RETURN(
       handles_, HandleServer::Start({}, std::move(calls), disposer_.get()));

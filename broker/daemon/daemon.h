@@ -72,6 +72,7 @@ class Daemon {
   // The directories are what is guarded.
   static constexpr mode_t kSocketMode = 0666;
 
+  absl::Status LockState();
   absl::Status OpenStore();
   // --- What outlives the broker: daemon_adoption.cc.
   absl::Status OpenKeeping();

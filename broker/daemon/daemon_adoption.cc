@@ -35,6 +35,7 @@ void Daemon::Adopt(ImportedSlabs imported) {
   if (keeping_ == nullptr) return;
   not_adopted_ =
       core_->Adopt(keeping_->TakeAdoption(std::move(imported)), &adopted_);
+  keeping_->LetGo();
 }
 
 absl::Status Daemon::AdoptConnection(OpenedSession opened) {

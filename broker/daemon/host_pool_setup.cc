@@ -37,6 +37,8 @@ absl::Status AddCopiers(device::HostPool* host_pool,
   if (host_pool == nullptr) return absl::OkStatus();
   for (PreparedPool& pool : *pools) {
     const device::DeviceInfo& info = pool.options.worker->info();
+    if (info.kind != device::DeviceKind::kHost)
+      pool.options.worker->SetHostPool(host_pool);
     if (info.kind == device::DeviceKind::kIpc) continue;
     auto copier = device::OpenCopier(info, host_pool);
     if (!copier.ok()) return copier.status();

@@ -21,23 +21,18 @@ namespace {
 // Of each answer. Whoever asks a keeper that hangs waits so long, once.
 constexpr absl::Duration kTimeout = absl::Seconds(2);
 
-absl::StatusOr<base::UniqueFd> Duplicate(int fd) {
-  base::UniqueFd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (duplicate.valid()) return duplicate;
-  return absl::ErrnoToStatus(errno, "cannot duplicate a kept fd");
-}
-
-void WarnOfNotAdopted(uint64_t session, absl::string_view why) {
-  LogEvent(LogLevel::kWarning, "session_not_adopted",
-           {{"session", session}, {"message", why}});
-}
-
 void WarnOfNotRemoved(absl::string_view key, const absl::Status& why) {
   LogEvent(LogLevel::kWarning, "not_removed",
            {{"message", absl::StrCat(key, ": ", why.message())}});
 }
 
 }  // namespace
+
+absl::StatusOr<base::UniqueFd> Keeping::Duplicate(int fd) {
+  base::UniqueFd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (duplicate.valid()) return duplicate;
+  return absl::ErrnoToStatus(errno, "cannot duplicate a kept fd");
+}
 
 absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
     const std::string& socket, const Deps& deps) {
@@ -50,37 +45,13 @@ absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
   std::unique_ptr<Keeping> keeping(new Keeping(deps, *std::move(client)));
   keeping->greeted_ = deps.clock->WallTime();
   GMB_ASSIGN_OR_RETURN(std::vector<Kept> all, keeping->client_->Adopt());
-  GMB_ASSIGN_OR_RETURN(keeping->left_, Sort(std::move(all)));
+  keeping->BeginMarks(&all);
+  GMB_ASSIGN_OR_RETURN(keeping->left_,
+                       Sort(std::move(all), keeping->marks_.get()));
   for (const std::string& what : keeping->left_.set_aside)
     LogEvent(LogLevel::kWarning, "record_set_aside", {{"message", what}});
   GMB_RETURN_IF_ERROR(keeping->AdoptSlabs());
   return keeping;
-}
-
-// A slab that no record names was ready, returned, or on its way: it is made
-// anew. Its memory is to be free before the devices are looked at.
-absl::Status Keeping::AdoptSlabs() {
-  for (const LeaseRecord& lease : left_.records.leases) {
-    for (const SlabRecord& slab : lease.slabs) {
-      recorded_.insert(slab.id);
-      const auto kept = left_.slabs.find(slab.id);
-      if (kept != left_.slabs.end())
-        GMB_RETURN_IF_ERROR(slabs_.Adopt(kept->second));
-    }
-  }
-  next_slab_ = 1;
-  if (!recorded_.empty()) next_slab_ = *recorded_.rbegin() + 1;
-  if (!left_.slabs.empty())
-    next_slab_ = std::max(next_slab_, left_.slabs.rbegin()->first + 1);
-  for (auto slab = left_.slabs.begin(); slab != left_.slabs.end();) {
-    if (recorded_.count(slab->first) > 0) {
-      ++slab;
-      continue;
-    }
-    Remove(slab->second.key);
-    slab = left_.slabs.erase(slab);
-  }
-  return absl::OkStatus();
 }
 
 KeptSlabs Keeping::SlabsByDevice() const {
@@ -122,6 +93,9 @@ absl::StatusOr<HostMemory> Keeping::HostMemoryFor(uint64_t bytes) const {
 
 absl::Status Keeping::BeginJournal(uint64_t max_handles,
                                    uint64_t max_sessions) {
+  // The devices have imported what they can.
+  slabs_.SetOnGet(nullptr);
+  LetGo();
   GMB_ASSIGN_OR_RETURN(
       JournalFile file,
       JournalFile::Create(RecordJournal::SlotsFor(max_handles, max_sessions)));
@@ -163,76 +137,6 @@ void Keeping::Remove(const std::string& key) {
   const absl::Status removed = client_->Remove(key);
   if (removed.ok() || absl::IsNotFound(removed)) return;
   WarnOfNotRemoved(key, removed);
-}
-
-Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
-  Adoption adoption;
-  adoption.head = left_.records.head;
-  adoption.pools = std::move(left_.records.pools);
-  adoption.leases = std::move(left_.records.leases);
-  for (SessionRecord& record : left_.records.sessions) {
-    const auto kept = left_.sessions.find(record.id);
-    if (kept == left_.sessions.end()) {
-      WarnOfNotAdopted(record.id, "the keeper has no connection");
-      continue;
-    }
-    absl::StatusOr<ipc::GatePage> page =
-        ipc::GatePage::Map(kept->second.gate_page->get());
-    if (!page.ok()) {
-      WarnOfNotAdopted(record.id, page.status().message());
-      continue;
-    }
-    auto owner = std::make_shared<ipc::GatePage>(*std::move(page));
-    std::shared_ptr<ipc::GateCells> cells(owner, &owner->cells());
-    peers_[record.id] = {.socket = {},
-                         .pidfd = nullptr,
-                         .origin = record.origin,
-                         .tenant_directory = record.tenant_directory,
-                         .pid = record.pid};
-    adoption.sessions.push_back({.record = std::move(record),
-                                 .pidfd = kept->second.pidfd,
-                                 .gate = std::move(cells)});
-  }
-  for (const auto& [id, slab] : imported) imported_.insert(id);
-  adoption.slabs = std::move(imported);
-  return adoption;
-}
-
-absl::StatusOr<KeptPeer> Keeping::PeerOf(uint64_t session) const {
-  const auto peer = peers_.find(session);
-  const auto kept = left_.sessions.find(session);
-  if (peer == peers_.end() || kept == left_.sessions.end())
-    return absl::NotFoundError("its connection was not kept");
-  GMB_ASSIGN_OR_RETURN(base::UniqueFd socket,
-                       Duplicate(kept->second.socket->get()));
-  return KeptPeer{.socket = std::move(socket),
-                  .pidfd = kept->second.pidfd,
-                  .origin = peer->second.origin,
-                  .tenant_directory = peer->second.tenant_directory,
-                  .pid = peer->second.pid};
-}
-
-void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
-                          const std::vector<NotAdopted>& not_adopted) {
-  for (const NotAdopted& one : not_adopted)
-    WarnOfNotAdopted(one.session, one.why);
-  for (const auto& [id, session] : left_.sessions) {
-    if (adopted.count(id) > 0) continue;
-    // First: the keeper's duplicate would hide a close.
-    ::shutdown(session.socket->get(), SHUT_RDWR);
-    EndSession(id);
-  }
-  for (const auto& [id, kept] : left_.slabs) {
-    if (imported_.count(id) == 0) Remove(kept.key);
-  }
-  if (!left_.empty()) {
-    LogEvent(LogLevel::kInfo, "adopted",
-             {{"sessions", adopted.size()},
-              {"slabs", imported_.size()},
-              {"took_seconds", deps_.clock->WallTime() - greeted_}});
-  }
-  peers_.clear();
-  left_ = {};
 }
 
 void Keeping::KeepSession(uint64_t session, int socket, const SharedFd& pidfd,
@@ -288,8 +192,9 @@ void Keeping::ReportLeftOut() {
     event.set_kind("not_kept");
     event.set_message(absl::StrCat(
         count,
-        " sessions, leases or slabs end with this broker: the journal "
-        "or the keeper is full"));
+        " sessions, leases or slabs are not kept, and sessions that have such "
+        "a lease end with this broker: the journal or the keeper is full: "
+        "raise max_handles or max_sessions"));
     Publish(std::move(event));
   }
   said_left_out_ = count > 0;

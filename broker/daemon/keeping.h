@@ -19,11 +19,13 @@
 #include "broker/core/event_bus.h"
 #include "broker/daemon/host_pool_setup.h"
 #include "broker/daemon/pool_setup.h"
+#include "broker/keeping/adoption_marks.h"
 #include "broker/keeping/keeper_client.h"
 #include "broker/keeping/keeper_watch.h"
 #include "broker/keeping/kept_sessions.h"
 #include "broker/keeping/left_behind.h"
 #include "broker/keeping/record_journal.h"
+#include "broker/keeping/record_parts.h"
 #include "broker/keeping/remote_keeper.h"
 #include "broker/machine/adoption.h"
 #include "broker/machine/origin.h"
@@ -62,6 +64,7 @@ class Keeping {
       const std::string& socket, const Deps& deps);
 
   // --- What was left.
+  [[nodiscard]] bool has_found() const { return !left_.empty(); }
   [[nodiscard]] Keeper* slabs() { return &slabs_; }
   // Above all that were given out.
   [[nodiscard]] SlabId next_slab() const { return next_slab_; }
@@ -83,6 +86,9 @@ class Keeping {
   void EndSession(uint64_t session);
 
   // --- Adoption.
+  // The start fails, or does something that is no record's: should the process
+  // end now, no record is to blame.
+  void LetGo();
   // With the slabs as the devices have imported them. Sessions whose gate page
   // cannot be mapped are left out, and logged.
   [[nodiscard]] Adoption TakeAdoption(ImportedSlabs imported);
@@ -107,6 +113,10 @@ class Keeping {
         slabs_(client_.get()),
         sessions_(client_.get(), deps.disposer) {}
 
+  static absl::StatusOr<base::UniqueFd> Duplicate(int fd);
+  // What was in hand when the last broker died; nothing: it had done.
+  void BeginMarks(std::vector<Kept>* all);
+  void Takes(RecordKind kind, uint64_t id) const;
   absl::Status AdoptSlabs();
   void Remove(const std::string& key);
   void Publish(v1::Event event) const;
@@ -114,6 +124,7 @@ class Keeping {
 
   const Deps deps_;
   const std::unique_ptr<KeeperClient> client_;
+  std::unique_ptr<AdoptionMarks> marks_;  // until DropTheRest
   RemoteKeeper slabs_;
   KeptSessions sessions_;
   LeftBehind left_;

@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
@@ -45,6 +48,21 @@ AuditRecord RecordOfBroker(const std::string& action,
   record.action = action;
   record.detail = detail;
   return record;
+}
+
+absl::Status CheckStoreIsThere(const std::string& state_dir) {
+  const std::string path = state_dir + "/gmb.db";
+  std::error_code unknown;
+  const bool is_there = std::filesystem::exists(path, unknown) &&
+                        std::filesystem::file_size(path, unknown) > 0;
+  if (is_there || unknown) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "there is no database, and the keeper has sessions and leases of a "
+      "broker that had one: path=",
+      path,
+      ": is this the state directory of that broker? Put its database back, or "
+      "start once with --fresh-state, which goes on with the tenants that the "
+      "file has, and ends the sessions of all others"));
 }
 
 absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(

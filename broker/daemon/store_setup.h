@@ -16,6 +16,10 @@ namespace gmb::broker {
 [[nodiscard]] AuditRecord RecordOfBroker(const std::string& action,
                                          const std::string& detail);
 
+// For a broker that takes over: the last one had a database. FAILED_PRECONDITION:
+// there is none here, so that its tenants would not be known.
+[[nodiscard]] absl::Status CheckStoreIsThere(const std::string& state_dir);
+
 // Opens operators' changes, for a start. With `fresh_state` a damaged database
 // is set aside and a new one begun. The log and the audit log say so, and also
 // when the database was found empty. Errors are QuotaStore's.

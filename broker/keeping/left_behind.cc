@@ -32,14 +32,15 @@ std::optional<uint64_t> JournalOf(absl::string_view key) {
   return number;
 }
 
-absl::StatusOr<FoundRecords> ReadFrom(const SharedFd& journal) {
+absl::StatusOr<FoundRecords> ReadFrom(const SharedFd& journal,
+                                      AdoptionMarks* marks) {
   base::UniqueFd fd(::fcntl(journal->get(), F_DUPFD_CLOEXEC, 0));
   if (!fd.valid())
     return absl::ErrnoToStatus(errno, "cannot duplicate the journal's fd");
   GMB_ASSIGN_OR_RETURN(const JournalFile file,
                        JournalFile::Adopt(std::move(fd)));
   GMB_ASSIGN_OR_RETURN(const JournalContents contents, file.Read());
-  return ReadRecords(contents);
+  return ReadRecords(contents, marks);
 }
 
 // What an operator is to do about a journal that cannot be read.
@@ -105,13 +106,50 @@ void DropEnded(LeftBehind* left) {
   });
 }
 
+// What brokers have died of while they took it over.
+void RefusePoison(const AdoptionMarks& marks, LeftBehind* left) {
+  constexpr auto kTaking = AdoptionMarks::Step::kTaking;
+  std::vector<LeaseRecord>& leases = left->records.leases;
+  std::vector<SessionRecord>& sessions = left->records.sessions;
+  const auto refuse = [&](uint64_t session, const std::string& tenant,
+                          absl::string_view what) {
+    left->refused.try_emplace(
+        session,
+        LeftBehind::Refused{
+            .tenant = tenant,
+            .why = absl::StrCat(AdoptionMarks::kDeaths,
+                                " brokers have died while they took ", what,
+                                " over: its process is to connect again")});
+  };
+  std::erase_if(leases, [&](const LeaseRecord& lease) {
+    if (!marks.IsPoison(kTaking, {RecordKind::kLease, lease.id})) return false;
+    const std::string name = absl::StrCat("lease ", lease.id);
+    left->set_aside.push_back(absl::StrCat(
+        name, " of tenant ", lease.tenant,
+        ": brokers have died while they took it over; its sessions end"));
+    for (const MappingRecord& mapping : lease.mappings)
+      refuse(mapping.session, lease.tenant, absl::StrCat("its ", name));
+    return true;
+  });
+  for (const SessionRecord& session : sessions) {
+    if (!marks.IsPoison(kTaking, {RecordKind::kSession, session.id})) continue;
+    left->set_aside.push_back(
+        absl::StrCat("session ", session.id, " of tenant ", session.tenant,
+                     ": brokers have died while they took it over"));
+    refuse(session.id, session.tenant, "it");
+  }
+  std::erase_if(sessions, [&](const SessionRecord& session) {
+    return left->refused.count(session.id) > 0;
+  });
+}
+
 }  // namespace
 
 std::string JournalKey(uint64_t number) {
   return absl::StrCat(kJournalPrefix, number);
 }
 
-absl::StatusOr<LeftBehind> Sort(std::vector<Kept> all) {
+absl::StatusOr<LeftBehind> Sort(std::vector<Kept> all, AdoptionMarks* marks) {
   LeftBehind left;
   SharedFd journal;
   for (Kept& kept : all) {
@@ -125,11 +163,12 @@ absl::StatusOr<LeftBehind> Sort(std::vector<Kept> all) {
     if (left.empty()) return left;
     return Unreadable(absl::DataLossError("there is no journal"));
   }
-  absl::StatusOr<FoundRecords> found = ReadFrom(journal);
+  absl::StatusOr<FoundRecords> found = ReadFrom(journal, marks);
   if (!found.ok()) return Unreadable(found.status());
   left.records = std::move(found->records);
   for (std::string& what : found->set_aside)
     left.set_aside.push_back(std::move(what));
+  if (marks != nullptr) RefusePoison(*marks, &left);
   DropEnded(&left);
   return left;
 }

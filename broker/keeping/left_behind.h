@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "broker/keeping/adoption_marks.h"
 #include "broker/keeping/keeper_client.h"
 #include "broker/keeping/kept_sessions.h"
 #include "broker/machine/records.h"
@@ -21,6 +22,13 @@ struct LeftBehind {
   std::vector<std::string>
       set_aside;  // FoundRecords, and what is no such thing
   std::map<uint64_t, KeptSession> sessions;  // by id
+  // Sessions that are not among the records, although the journal has them,
+  // and why. Their tenants are to be told.
+  struct Refused {
+    std::string tenant;
+    std::string why;
+  };
+  std::map<uint64_t, Refused> refused;
   std::map<SlabId, Kept> slabs;
   SharedFd host;  // the host pool's memory; null: there was none
   // Of the journals and of what is nothing: to be removed.
@@ -35,7 +43,11 @@ struct LeftBehind {
 // Sorts what was fetched, and reads the journal. Where that cannot be read, or
 // is missing, nothing can be taken over, and the message says what to do;
 // FAILED_PRECONDITION: a newer release has written it.
-[[nodiscard]] absl::StatusOr<LeftBehind> Sort(std::vector<Kept> all);
+//
+// `marks`, unless it is null, knows the records that brokers have died of. Such
+// a session, or the sessions that have such a lease, are refused.
+[[nodiscard]] absl::StatusOr<LeftBehind> Sort(std::vector<Kept> all,
+                                              AdoptionMarks* marks = nullptr);
 
 inline constexpr absl::string_view kHostKey = "host";
 // Each broker has a journal of its own; the highest number counts, and is put

@@ -140,6 +140,11 @@ std::string EncodeRecord(const PoolRecord& pool) {
   to.set_device(pool.device);
   to.set_draining(pool.draining);
   to.set_baseline_bytes(pool.baseline_bytes);
+  for (const DebtRecord& debt : pool.debts) {
+    wire::Debt* const one = to.add_debts();
+    one->set_tenant(debt.tenant);
+    one->set_size(debt.bytes);
+  }
   return to.SerializeAsString();
 }
 
@@ -159,6 +164,8 @@ std::string EncodeRecord(const SessionRecord& session) {
   to.set_gate_on(session.gate_on);
   to.set_group(session.group);
   to.set_never_lends(session.never_lends);
+  to.set_greeting(session.greeting);
+  to.set_last_drop(session.last_drop);
   return to.SerializeAsString();
 }
 
@@ -211,9 +218,12 @@ absl::StatusOr<HeadRecord> DecodeHead(absl::string_view bytes) {
 absl::StatusOr<PoolRecord> DecodePool(absl::string_view bytes) {
   GMB_ASSIGN_OR_RETURN(const wire::Pool from, Parse<wire::Pool>(bytes));
   if (from.device().empty()) return Contradicts("it names no device");
-  return PoolRecord{.device = from.device(),
-                    .baseline_bytes = from.baseline_bytes(),
-                    .draining = from.draining()};
+  PoolRecord pool{.device = from.device(),
+                  .baseline_bytes = from.baseline_bytes(),
+                  .draining = from.draining()};
+  for (const wire::Debt& debt : from.debts())
+    pool.debts.push_back({.tenant = debt.tenant(), .bytes = debt.size()});
+  return pool;
 }
 
 absl::StatusOr<SessionRecord> DecodeSession(uint64_t id,
@@ -239,7 +249,9 @@ absl::StatusOr<SessionRecord> DecodeSession(uint64_t id,
                        .program = from.program(),
                        .gate_on = from.gate_on(),
                        .group = from.group(),
-                       .never_lends = from.never_lends()};
+                       .never_lends = from.never_lends(),
+                       .greeting = from.greeting(),
+                       .last_drop = from.last_drop()};
 }
 
 absl::StatusOr<LeaseRecord> DecodeLease(uint64_t id, absl::string_view bytes) {

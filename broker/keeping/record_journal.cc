@@ -26,6 +26,13 @@ RecordChanges AllOf(const Records& records) {
           .ended_leases = {}};
 }
 
+std::vector<uint64_t> UsersOf(const LeaseRecord& lease) {
+  std::vector<uint64_t> users;
+  for (const MappingRecord& mapping : lease.mappings)
+    users.push_back(mapping.session);
+  return users;
+}
+
 }  // namespace
 
 uint32_t RecordJournal::SlotsFor(uint64_t max_handles, uint64_t max_sessions) {
@@ -76,8 +83,10 @@ void RecordJournal::Commit(const RecordChanges& changes) {
   for (const SessionRecord& session : changes.sessions)
     Write({RecordKind::kSession, session.id}, EncodeRecord(session));
   for (const LeaseRecord& lease : changes.leases)
-    Write({RecordKind::kLease, lease.id}, EncodeRecord(lease));
-  RetryLeftOut();
+    Write({RecordKind::kLease, lease.id}, EncodeRecord(lease), UsersOf(lease));
+  for (const RecordKind kind :
+       {RecordKind::kPool, RecordKind::kLease, RecordKind::kSession})
+    RetryLeftOut(kind);
   writer_.Commit();
   left_out_count_.store(left_out_.size(), std::memory_order_relaxed);
 }
@@ -101,23 +110,47 @@ uint64_t RecordJournal::NumberOf(const std::string& device) {
   return pools_.try_emplace(device, pools_.size() + 1).first->second;
 }
 
-void RecordJournal::Write(const RecordKey& key, std::string bytes) {
+void RecordJournal::Write(const RecordKey& key, std::string bytes,
+                          std::vector<uint64_t> users) {
   Written& record = written_[key];
   if (!record.slots.empty() && record.bytes == bytes) return;
+  if (left_out_.contains(key)) OnFits(key, record);  // it may have other users
+  record.users = std::move(users);
   Fit(key, &record, std::move(bytes));
+}
+
+bool RecordJournal::HasRoom(const RecordKey& key, size_t more) const {
+  return more <= writer_.free_slots() &&
+         !(key.kind == RecordKind::kSession && short_of_.contains(key.id));
+}
+
+void RecordJournal::LeaveOut(const RecordKey& key, Written* record) {
+  Free(record, 0);
+  if (!left_out_.insert(key).second) return;
+  for (const uint64_t user : record->users) {
+    if (++short_of_[user] > 1) continue;
+    const auto session = written_.find({RecordKind::kSession, user});
+    if (session != written_.end()) LeaveOut(session->first, &session->second);
+  }
+}
+
+// Or has ended. Its sessions are tried again at the end of the commit.
+void RecordJournal::OnFits(const RecordKey& key, const Written& record) {
+  if (left_out_.erase(key) == 0) return;
+  for (const uint64_t user : record.users) {
+    const auto count = short_of_.find(user);
+    if (--count->second == 0) short_of_.erase(count);
+  }
 }
 
 void RecordJournal::Fit(const RecordKey& key, Written* record,
                         std::string bytes) {
   const size_t had = record->slots.size();
   const size_t parts = PartsOf(bytes.size());
-  const size_t more = parts > had ? parts - had : 0;
-  if (parts > kMostParts || more > writer_.free_slots()) {
+  if (parts > kMostParts || !HasRoom(key, parts > had ? parts - had : 0)) {
     // What it said before is no longer true.
-    Free(record, 0);
     record->bytes = std::move(bytes);
-    left_out_.insert(key);
-    return;
+    return LeaveOut(key, record);
   }
   Free(record, parts);
   // Enough are free: it was looked for.
@@ -132,22 +165,23 @@ void RecordJournal::Fit(const RecordKey& key, Written* record,
                         contents);
   }
   record->bytes = std::move(bytes);
-  left_out_.erase(key);
+  OnFits(key, *record);
 }
 
 void RecordJournal::Remove(const RecordKey& key) {
   const auto found = written_.find(key);
   if (found == written_.end()) return;
   Free(&found->second, 0);
+  OnFits(key, found->second);
   written_.erase(found);
-  left_out_.erase(key);
 }
 
-void RecordJournal::RetryLeftOut() {
+void RecordJournal::RetryLeftOut(RecordKind kind) {
   if (left_out_.empty() || writer_.free_slots() == 0) return;
   const std::vector<RecordKey> keys(left_out_.begin(), left_out_.end());
   for (const RecordKey& key : keys) {
     if (writer_.free_slots() == 0) return;
+    if (key.kind != kind) continue;
     Written& record = written_[key];
     Fit(key, &record, record.bytes);
   }

@@ -27,7 +27,9 @@ namespace gmb::broker {
 // so its size is this broker's, and no damage is carried on.
 //
 // A record for which no slot is left is not kept, and the broker goes on: it is
-// written as soon as there is room again, with a later commit.
+// written as soon as there is room again, with a later commit. Until then the
+// sessions that have such a lease are not in the journal either: a successor
+// would go on with them and give what their lease has to others.
 //
 // Commit is called under the core's lock, and is not thread-safe; left_out() is.
 class RecordJournal : public Journal {
@@ -62,16 +64,21 @@ class RecordJournal : public Journal {
   struct Written {
     std::string bytes;
     std::vector<uint32_t> slots;  // none: it is left out
+    std::vector<uint64_t> users;  // of a lease: sessions
   };
 
   RecordJournal(JournalFile file, const Records& taken_over,
                 const JournalContents& empty, std::function<void()> stored);
 
   void DropAllBut(const RecordChanges& changes);
-  void Write(const RecordKey& key, std::string bytes);
+  void Write(const RecordKey& key, std::string bytes,
+             std::vector<uint64_t> users = {});
+  [[nodiscard]] bool HasRoom(const RecordKey& key, size_t more) const;
+  void LeaveOut(const RecordKey& key, Written* record);
+  void OnFits(const RecordKey& key, const Written& record);
   void Fit(const RecordKey& key, Written* record, std::string bytes);
   void Remove(const RecordKey& key);
-  void RetryLeftOut();
+  void RetryLeftOut(RecordKind kind);
   void Free(Written* record, size_t from);
   uint64_t NumberOf(const std::string& device);
 
@@ -82,6 +89,8 @@ class RecordJournal : public Journal {
   absl::flat_hash_map<RecordKey, Written> written_;
   absl::flat_hash_map<std::string, uint64_t> pools_;  // their numbers
   absl::flat_hash_set<RecordKey> left_out_;
+  // Sessions with leases that are left out: how many.
+  absl::flat_hash_map<uint64_t, size_t> short_of_;
   std::atomic<size_t> left_out_count_ = 0;
 };
 

@@ -164,12 +164,20 @@ void SetDoublesAside(FoundRecords* found) {
 
 }  // namespace
 
-absl::StatusOr<FoundRecords> ReadRecords(const JournalContents& journal) {
+absl::StatusOr<FoundRecords> ReadRecords(const JournalContents& journal,
+                                         AdoptionMarks* marks) {
+  constexpr auto kReading = AdoptionMarks::Step::kReading;
   FoundRecords all;
   for (const uint32_t slot : journal.damaged)
     all.set_aside.push_back(absl::StrCat("slot ", slot, ": it is damaged"));
   bool has_head = false;
   for (const auto& [key, pieces] : Collect(journal, &all.set_aside)) {
+    if (marks != nullptr && marks->IsPoison(kReading, key)) {
+      all.set_aside.push_back(
+          absl::StrCat(NameOf(key), ": brokers have died while they read it"));
+      continue;
+    }
+    if (marks != nullptr) marks->Take(kReading, key);
     const absl::StatusOr<std::string> bytes = Join(pieces);
     const absl::Status taken = bytes.ok()
                                    ? Take(key, *bytes, &all.records, &has_head)
@@ -177,6 +185,7 @@ absl::StatusOr<FoundRecords> ReadRecords(const JournalContents& journal) {
     if (!taken.ok())
       all.set_aside.push_back(absl::StrCat(NameOf(key), ": ", taken.message()));
   }
+  if (marks != nullptr) marks->LetGo();
   if (!has_head && (!journal.records.empty() || !journal.damaged.empty())) {
     return absl::DataLossError(
         "the journal's head cannot be read: nobody knows which numbers were "

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "broker/keeping/adoption_marks.h"
 #include "broker/keeping/journal_format.h"
 #include "broker/machine/records.h"
 
@@ -17,11 +18,13 @@ struct FoundRecords {
   std::vector<std::string> set_aside;
 };
 
-// What a journal says, whatever it holds; pure. DATA_LOSS: it has records, and
+// What a journal says, whatever it holds. DATA_LOSS: it has records, and
 // its head cannot be read: then nobody knows which numbers were given out, and
 // nothing can be taken over.
+// `marks`, unless it is null, is told which record is being read; one that
+// brokers have died of then is set aside unread.
 [[nodiscard]] absl::StatusOr<FoundRecords> ReadRecords(
-    const JournalContents& journal);
+    const JournalContents& journal, AdoptionMarks* marks = nullptr);
 
 }  // namespace gmb::broker
 

@@ -70,6 +70,7 @@ absl::Status RemoteKeeper::Remove(SlabId slab) {
 }
 
 SharedHandle RemoteKeeper::Get(SlabId slab) const {
+  if (on_get_ != nullptr) on_get_(slab);
   base::MutexLock lock(&mu_);
   const auto found = handles_.find(slab);
   return found == handles_.end() ? nullptr : found->second;

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -36,6 +38,11 @@ class RemoteKeeper : public Keeper {
     return not_kept_.load(std::memory_order_relaxed);
   }
 
+  // Told of each Get: while a broker takes over it is about to use the slab.
+  // Before others use this; null from the end of that on.
+  void SetOnGet(std::function<void(SlabId)> on_get) {
+    on_get_ = std::move(on_get);
+  }
   // One that the last broker has put; INVALID_ARGUMENT if `kept` is no slab.
   absl::Status Adopt(const Kept& kept);
 
@@ -45,6 +52,7 @@ class RemoteKeeper : public Keeper {
 
  private:
   KeeperClient* const client_;
+  std::function<void(SlabId)> on_get_;
   mutable base::Mutex mu_;
   absl::flat_hash_map<SlabId, SharedHandle> handles_ ABSL_GUARDED_BY(mu_);
   std::atomic<uint64_t> not_kept_ = 0;

@@ -69,6 +69,8 @@ class Successor {
         refused_.push_back({session.record.id, std::string(taken.message())});
     }
     TakeLeases(head);
+    // What is done with all of them at once is no record's.
+    if (adoption_.takes_session != nullptr) adoption_.takes_session({});
   }
   // Sessions that were refused, and leases that were kept without one.
   [[nodiscard]] std::vector<NotAdopted> TakeRefused() {
@@ -83,17 +85,25 @@ class Successor {
   void TakePool(const PoolRecord& record) {
     Pool* pool =
         record.device.empty() ? nullptr : state_.FindPool(record.device);
-    if (pool != nullptr && record.draining)
-      desks_.pools.SetDraining(pool, true, turn_);
+    if (pool == nullptr) return;
+    if (record.draining) desks_.pools.SetDraining(pool, true, turn_);
+    desks_.pools.AdoptDebts(pool, record.debts, turn_);
   }
 
   absl::Status TakeSession(const AdoptedSession& adopted,
                            const HeadRecord& head) {
     const SessionRecord& record = adopted.record;
+    if (adoption_.takes_session != nullptr) adoption_.takes_session(record);
     const Tenant* tenant = state_.tenants->Find(record.tenant);
     if (tenant == nullptr) {
       return absl::NotFoundError(
           absl::StrCat("its tenant is no more: tenant=", record.tenant));
+    }
+    // Whether its process has read the Welcome nobody knows; it has nothing yet.
+    if (record.greeting) {
+      return absl::UnavailableError(
+          "it was being greeted when the broker died: its process is to "
+          "connect again");
     }
     if (adopted.gate == nullptr)
       return absl::DataLossError("the page of its gate was not kept");
@@ -113,6 +123,7 @@ class Successor {
     std::vector<quota::AdoptedLease> charges;
     std::vector<LeaseRecord> refused;
     for (LeaseRecord record : adoption_.leases) {
+      Takes(record);
       if (!KeepWhatLives(state_, &record)) {
         refused.push_back(std::move(record));  // its session has ended
         continue;
@@ -126,12 +137,20 @@ class Successor {
       taken.push_back(std::move(record));
     }
     desks_.quota.Adopt(charges, head.lease_ids_until, turn_);
-    for (const LeaseRecord& record : taken) TakeLease(record);
+    for (const LeaseRecord& record : taken) {
+      Takes(record);
+      TakeLease(record);
+    }
     for (const LeaseRecord& record : refused) RefuseSlabs(record);
     for (const LeaseRecord& record : taken) {
+      Takes(record);
       desks_.mover.GoOnWith(&state_.LeaseAt(quota::LeaseId{record.id}),
                             record.place, turn_);
     }
+  }
+
+  void Takes(const LeaseRecord& record) const {
+    if (adoption_.takes_lease != nullptr) adoption_.takes_lease(record);
   }
 
   absl::Status CheckLease(const LeaseRecord& record) {

@@ -2,6 +2,7 @@
 #define GMB_BROKER_MACHINE_ADOPTION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,10 @@ struct Adoption {
   std::vector<LeaseRecord> leases;
   // The slabs of these leases, as this broker's devices have imported them.
   absl::flat_hash_map<SlabId, Slab> slabs;
+  // Told which record is in hand (a session of id 0: none), so that a successor
+  // knows the one that ended this process. May be null.
+  std::function<void(const SessionRecord&)> takes_session = nullptr;
+  std::function<void(const LeaseRecord&)> takes_lease = nullptr;
 };
 
 // A session that was not: it has ended, and so have its leases. Its connection

@@ -32,7 +32,7 @@ bool Machine::HandleNotice(Session* session, const v1::ClientMessage& message,
       }
       return true;
     case v1::ClientMessage::kCancel:
-      Cancel(session, message.cancel().acquire_request_id(), turn);
+      requests_.Cancel(session, message.cancel().acquire_request_id(), turn);
       return true;
     case v1::ClientMessage::kUnmapped:
       mover_.OnUnmapped(session, message.unmapped(), turn);
@@ -78,16 +78,6 @@ void Machine::HandleRequest(Session* session, uint64_t id,
                            {.field = "kind"}),
           turn);
   }
-}
-
-// Of an Acquire, or an Attach.
-void Machine::Cancel(Session* session, uint64_t client_id, Turn& turn) {
-  if (state_.shared_names->WaitedFor(session->id, client_id) == nullptr)
-    return requests_.Cancel(*session, client_id, turn);
-  sharing_.GiveUpAttach(
-      session, client_id,
-      proto::MakeError(v1::CANCELLED_BY_CLIENT, "the request was withdrawn"),
-      turn);
 }
 
 void Machine::Release(Session* session, uint64_t client_id,

@@ -65,6 +65,8 @@ class Machine {
   [[nodiscard]] absl::StatusOr<Welcome> OpenSession(
       const PeerIdentity& peer, const std::string& token,
       std::unique_ptr<SessionGate>&& gate, Turn& turn);
+  // Its process was sent the Welcome.
+  void OnWelcomed(uint64_t session) { sessions_.OnWelcomed(session); }
   // What it has comes back at once or, if that is very much, in this turn and
   // those that follow. Nothing more is done for it.
   void CloseSession(uint64_t session, absl::string_view reason, Turn& turn);
@@ -93,7 +95,6 @@ class Machine {
                     Turn& turn);
   void HandleRequest(Session* session, uint64_t id,
                      const v1::ClientMessage& message, Turn& turn);
-  void Cancel(Session* session, uint64_t client_id, Turn& turn);
   void Release(Session* session, uint64_t client_id, const v1::Release& release,
                Turn& turn);
   // Nothing leads to it any more. The shared leases that it had.

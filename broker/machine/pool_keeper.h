@@ -12,6 +12,7 @@
 #include "broker/machine/lease.h"
 #include "broker/machine/pool.h"
 #include "broker/machine/quota_desk.h"
+#include "broker/machine/records.h"
 #include "broker/machine/state.h"
 #include "broker/machine/turn.h"
 #include "device/handle.h"
@@ -42,6 +43,8 @@ class PoolKeeper {
   void SetSize(Pool* pool, const quota::Amount& size, Turn& turn);
   void SetDraining(Pool* pool, bool draining, Turn& turn);
 
+  // What tenants owed to another broker.
+  void AdoptDebts(Pool* pool, const std::vector<DebtRecord>& debts, Turn& turn);
   // The slabs of a lease that another broker has granted.
   void Adopt(const Lease& lease);
   // Slabs of another broker that nobody has here; a tenant had them.

@@ -70,6 +70,38 @@ void PoolKeeper::OnReading(Pool* pool, const DeviceReading& reading,
   WatchRise(pool, turn);
 }
 
+// The books first, as after a reading, and at once: a tenant that owes does not
+// get as much as one that does not. The first reading says what of it is back.
+void PoolKeeper::AdoptDebts(Pool* pool, const std::vector<DebtRecord>& debts,
+                            Turn& turn) {
+  const uint64_t capacity = state_.engine->Pool(pool->id)->capacity_bytes;
+  PoolDevice& device = pool->device.Edit({});
+  uint64_t sum = 0;
+  AuditJob job{.clients = ClientProcesses(state_, *pool)};
+  for (const DebtRecord& debt : debts) {
+    const uint64_t bytes = std::min(
+        RoundDown(debt.bytes, pool->info.granularity_bytes), capacity - sum);
+    if (bytes == 0) continue;
+    sum += bytes;
+    const Tenant* tenant = state_.tenants->Find(debt.tenant);
+    job.inherited[tenant == nullptr ? quota::TenantId{} : tenant->id] += bytes;
+    if (tenant == nullptr) {
+      device.orphaned_bytes += bytes;
+    } else {
+      device.unreturned[tenant->id] += bytes;
+    }
+  }
+  if (sum == 0) return;
+  device.reading.unreturned = job.inherited;
+  pool->slabs.Edit({}).SetLost({.unreturned_bytes = sum - device.orphaned_bytes,
+                                .missing_bytes = 0,
+                                .orphaned_bytes = device.orphaned_bytes});
+  for (const auto& [tenant, bytes] : std::map(device.unreturned))
+    TellUnreturned(pool, tenant, bytes, turn);
+  if (device.orphaned_bytes > 0) TellMissing(pool, turn);
+  Give(pool, std::move(job), turn);
+}
+
 // A process that held memory when the broker started, such as a client of one
 // that was killed, has ended. Unreturned bytes that come back look the same, so
 // that nothing is concluded while there are any.
@@ -116,6 +148,7 @@ void PoolKeeper::GrowPool(Pool* pool, Turn& turn) {
 
 void PoolKeeper::TellUnreturned(Pool* pool, quota::TenantId tenant,
                                 uint64_t bytes, Turn& turn) {
+  Recorder(state_).TouchPool(pool->id);
   v1::Event event = NewEvent(state_, "unreturned_changed", tenant);
   event.set_device(pool->uuid());
   event.set_bytes(bytes);
@@ -126,6 +159,7 @@ void PoolKeeper::TellUnreturned(Pool* pool, quota::TenantId tenant,
 }
 
 void PoolKeeper::TellMissing(Pool* pool, Turn& turn) {
+  Recorder(state_).TouchPool(pool->id);
   v1::Event event = NewEvent(state_, "missing_changed", std::nullopt);
   event.set_device(pool->uuid());
   const uint64_t missing =

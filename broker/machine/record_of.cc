@@ -32,10 +32,17 @@ bool IsRecorded(const Lease& lease) {
   return lease.life->state != v1::LeaseInfo::CREATING && !lease.life->doomed;
 }
 
-PoolRecord RecordOf(const Pool& pool) {
-  return {.device = pool.uuid(),
-          .baseline_bytes = pool.device->baseline_bytes,
-          .draining = pool.device->draining};
+PoolRecord RecordOf(const State& state, const Pool& pool) {
+  PoolRecord record{.device = pool.uuid(),
+                    .baseline_bytes = pool.device->baseline_bytes,
+                    .draining = pool.device->draining};
+  for (const auto& [id, bytes] : pool.device->unreturned) {
+    const Tenant* tenant = state.tenants->Find(id);
+    if (tenant != nullptr) record.debts.push_back({tenant->policy.name, bytes});
+  }
+  if (pool.device->orphaned_bytes > 0)
+    record.debts.push_back({"", pool.device->orphaned_bytes});
+  return record;
 }
 
 SessionRecord RecordOf(const State& state, const Session& session) {
@@ -52,7 +59,9 @@ SessionRecord RecordOf(const State& state, const Session& session) {
           .program = peer.program,
           .gate_on = session.gate->on(),
           .group = *session.group,
-          .never_lends = *session.never_lends};
+          .never_lends = *session.never_lends,
+          .greeting = session.talk->greeting,
+          .last_drop = session.talk->last_drop};
 }
 
 LeaseRecord RecordOf(const State& state, const Lease& lease) {

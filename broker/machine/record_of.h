@@ -14,7 +14,7 @@ namespace gmb::broker {
 [[nodiscard]] bool IsRecorded(const Session& session);
 [[nodiscard]] bool IsRecorded(const Lease& lease);
 
-[[nodiscard]] PoolRecord RecordOf(const Pool& pool);
+[[nodiscard]] PoolRecord RecordOf(const State& state, const Pool& pool);
 [[nodiscard]] SessionRecord RecordOf(const State& state,
                                      const Session& session);
 [[nodiscard]] LeaseRecord RecordOf(const State& state, const Lease& lease);

@@ -62,7 +62,7 @@ void Recorder::Write(RecordChanges* changes) {
   WriteHead(changes);
   RecordNews& news = state_.record_news.Edit({});
   for (const quota::PoolId id : TakeOnce(&news.pools))
-    changes->pools.push_back(RecordOf(state_.PoolAt(id)));
+    changes->pools.push_back(RecordOf(state_, state_.PoolAt(id)));
   for (const uint64_t id : TakeOnce(&news.sessions)) {
     const Session* session = state_.sessions->Find(id);
     if (session != nullptr && IsRecorded(*session)) {

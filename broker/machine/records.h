@@ -30,12 +30,21 @@ struct HeadRecord {
   friend bool operator==(const HeadRecord&, const HeadRecord&) = default;
 };
 
+// What a tenant has given back and still holds.
+struct DebtRecord {
+  std::string tenant;  // empty: it has been deleted
+  uint64_t bytes = 0;
+
+  friend bool operator==(const DebtRecord&, const DebtRecord&) = default;
+};
+
 struct PoolRecord {
   std::string device;
   // Free on the device before there was any slab, and before clients had their
   // contexts there.
   uint64_t baseline_bytes = 0;
   bool draining = false;
+  std::vector<DebtRecord> debts = {};
 
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };
@@ -55,6 +64,9 @@ struct SessionRecord {
   bool gate_on = false;
   std::string group;
   std::string never_lends;
+  bool greeting = false;  // its Welcome was not sent yet
+  // Of the last Drop that was carried out, the client's id.
+  uint64_t last_drop = 0;
 
   friend bool operator==(const SessionRecord&, const SessionRecord&) = default;
 };

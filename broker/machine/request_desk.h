@@ -37,7 +37,7 @@ class RequestDesk {
 
   void Acquire(Session* session, uint64_t client_id, const v1::Acquire& acquire,
                Turn& turn);
-  void Cancel(const Session& session, uint64_t client_id, Turn& turn);
+  void Cancel(Session* session, uint64_t client_id, Turn& turn);
   // The session's gate was turned on: each request of its that waits may be
   // judged anew.
   void SoftenWaiting(Session* session, Turn& turn);

@@ -152,14 +152,19 @@ void RequestDesk::SoftenWaiting(Session* session, Turn& turn) {
   }
 }
 
-void RequestDesk::Cancel(const Session& session, uint64_t client_id,
-                         Turn& turn) {
-  const auto it = session.talk->pending.find(client_id);
-  if (it == session.talk->pending.end()) return;  // answered already
+void RequestDesk::Cancel(Session* session, uint64_t client_id, Turn& turn) {
+  if (state_.shared_names->WaitedFor(session->id, client_id) != nullptr) {
+    return sharing_.GiveUpAttach(
+        session, client_id,
+        proto::MakeError(v1::CANCELLED_BY_CLIENT, "the request was withdrawn"),
+        turn);
+  }
+  const auto it = session->talk->pending.find(client_id);
+  if (it == session->talk->pending.end()) return;  // answered already
   if (state_.pending->contains(it->second)) {
     quota_.Tell(quota::Cancel{it->second}, turn);
   } else {
-    leases_.Cancel(session, it->second);
+    leases_.Cancel(*session, it->second);
   }
 }
 

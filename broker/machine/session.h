@@ -35,6 +35,11 @@ struct SessionTalk {
   absl::btree_map<uint64_t, quota::LeaseId> granted_before;
   // Of such a session: leases up to this id may have been released with it.
   uint64_t leases_before = 0;
+  // And Drops up to this request id were carried out, as far as they could be.
+  uint64_t drops_before = 0;
+  bool greeting = true;  // its Welcome was not sent yet
+  // The client's id of the last Drop that was carried out.
+  uint64_t last_drop = 0;
 };
 
 // Its wait for what was taken. The waker's.

@@ -35,6 +35,8 @@ class SessionDesk {
   // One that another broker has opened. Null: its id, or token, is taken.
   Session* Adopt(const AdoptedSession& adopted, quota::TenantId tenant,
                  uint64_t generation, uint64_t last_lease, Turn& turn);
+  // It was sent its Welcome.
+  void OnWelcomed(uint64_t session);
   // Ids up to it were another broker's.
   void SkipIdsTo(uint64_t id) { state_.sessions.Edit({}).SkipTo(id); }
   // Its Grant may have been lost with the broker that gave it.
@@ -56,6 +58,8 @@ class SessionDesk {
 
   // Of an Acquire, which is not answered until Answer.
   void Expect(Session* session, uint64_t client_id, quota::RequestId request);
+  // A Drop that was carried out.
+  void OnDropped(Session* session, uint64_t client_id);
   void Answer(Session* session, v1::BrokerMessage answer, Turn& turn);
   void Refuse(Session* session, uint64_t client_id, const absl::Status& status,
               Turn& turn);

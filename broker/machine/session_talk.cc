@@ -6,6 +6,7 @@
 
 #include "broker/machine/lease_users.h"
 #include "broker/machine/quota_view.h"
+#include "broker/machine/recorder.h"
 #include "broker/machine/session_desk.h"
 #include "broker/machine/wire_form.h"
 #include "gmb/v1/handle.pb.h"
@@ -28,6 +29,7 @@ v1::BrokerMessage AnswerTo(uint64_t client_id) {
 void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {
   Session* session = state_.sessions->Find(session_id);
   if (session == nullptr || session->talk->ended) return;
+  OnWelcomed(session_id);  // it has the token
   for (const quota::LeaseId id : *session->leases) {
     Lease& lease = state_.LeaseAt(id);
     const Mapping& mapping = *lease.MappingOf(session_id);
@@ -111,6 +113,12 @@ void SessionDesk::ReportQuota(Session* session, uint64_t client_id,
   for (const auto& [id, pool] : *state_.pools)
     *report->add_quotas() = View(state_, *session->tenant, *pool);
   Answer(session, std::move(answer), turn);
+}
+
+void SessionDesk::OnDropped(Session* session, uint64_t client_id) {
+  uint64_t& last = session->talk.Edit({}).last_drop;
+  last = std::max(last, client_id);
+  Recorder(state_).TouchSession(session->id);
 }
 
 void SessionDesk::Answer(Session* session, v1::BrokerMessage answer,

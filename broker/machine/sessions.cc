@@ -165,6 +165,13 @@ absl::StatusOr<Caller> SessionDesk::Authenticate(absl::string_view token,
                 .name = CallerName(session->peer)};
 }
 
+void SessionDesk::OnWelcomed(uint64_t session_id) {
+  Session* session = state_.sessions->Find(session_id);
+  if (session == nullptr || !session->talk->greeting) return;
+  session->talk.Edit({}).greeting = false;
+  Recorder(state_).TouchSession(session_id);
+}
+
 absl::Status SessionDesk::CheckStream(uint64_t session_id) const {
   const Session* session = state_.sessions->Find(session_id);
   if (session == nullptr || session->talk->ended) {
@@ -193,6 +200,8 @@ Session* SessionDesk::Adopt(const AdoptedSession& adopted,
   SessionTalk talk;
   talk.last_frame = numbers;
   talk.leases_before = last_lease;
+  talk.greeting = false;
+  talk.drops_before = talk.last_drop = record.last_drop;
   SessionTrims trims;
   trims.last_trim = numbers;
   Session* session = state_.sessions.Edit({}).Add(std::make_unique<Session>(

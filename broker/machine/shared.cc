@@ -132,10 +132,15 @@ void Sharing::Leave(Session* session, Lease* lease, bool reuse, Turn& turn) {
 
 void Sharing::Drop(Session* session, uint64_t client_id,
                    const std::string& name, Turn& turn) {
-  const absl::StatusOr<uint32_t> attached =
-      DropName(*session->tenant, name, turn);
-  if (!attached.ok())
-    return sessions_.Refuse(session, client_id, attached.status(), turn);
+  // One that the broker before this one carried out, and whose answer was lost:
+  // by now the name may be another lease's.
+  if (client_id > session->talk->drops_before) {
+    const absl::StatusOr<uint32_t> attached =
+        DropName(*session->tenant, name, turn);
+    if (!attached.ok())
+      return sessions_.Refuse(session, client_id, attached.status(), turn);
+    sessions_.OnDropped(session, client_id);
+  }
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
   answer.mutable_dropped()->set_name(name);

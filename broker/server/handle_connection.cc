@@ -210,6 +210,8 @@ void HandleServer::OnHello(uint64_t id, Connection* connection,
     Refuse(id, sent);
     return;
   }
+  if (calls_.welcomed != nullptr && connection->origin != Origin::kAdmin)
+    calls_.welcomed(opened->id);
   connection->outbox->AttachSocket(std::make_shared<SocketSender>(
       id, connection->socket, connection->unread, news_));
 }

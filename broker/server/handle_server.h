@@ -60,6 +60,8 @@ struct SessionCalls {
                      const std::shared_ptr<const base::UniqueFd>& pidfd,
                      int gate_page)>
       keep = nullptr;
+  // May be null. The peer was sent its Welcome, of tenants' sessions alone.
+  std::function<void(uint64_t session)> welcomed = nullptr;
 };
 
 // The connection of a session that the broker before this one had welcomed.

@@ -30,6 +30,7 @@ void AddCommands(CLI::App* app, Action* chosen) {
   AddAuditCommand(app, chosen);
   AddExportCommand(app, chosen);
   AddDoctorCommand(app, chosen);
+  AddDrainCommand(app, chosen);
   AddKeeperCommands(app, chosen);
   AddHoldCommand(app, chosen);
   AddRunCommand(app, chosen);

@@ -83,11 +83,20 @@ void HostPool::PrepareChunks() {
     const HostExtent extent = ChunkExtent(chunk);
     const absl::Status populated = mapping_.Populate(extent);
     absl::Status locked;
-    if (populated.ok() && locker_ != nullptr) {
-      locked = locker_->Lock(At(extent.offset), extent.bytes);
-    }
+    if (populated.ok() && locker_ != nullptr) locked = Lock(extent);
     Record(chunk, populated, locked);
   }
+}
+
+absl::Status HostPool::Lock(const HostExtent& extent) {
+  {
+    const base::MutexLock lock(&mu_);
+    lock_progress_.begun_bytes += extent.bytes;
+  }
+  const absl::Status locked = locker_->Lock(At(extent.offset), extent.bytes);
+  const base::MutexLock lock(&mu_);
+  lock_progress_.ended_bytes += extent.bytes;
+  return locked;
 }
 
 void HostPool::Record(size_t chunk, const absl::Status& populated,
@@ -115,6 +124,11 @@ void HostPool::Record(size_t chunk, const absl::Status& populated,
 HostPool::Progress HostPool::progress() const {
   const base::MutexLock lock(&mu_);
   return progress_;
+}
+
+HostPool::LockProgress HostPool::lock_progress() const {
+  const base::MutexLock lock(&mu_);
+  return lock_progress_;
 }
 
 bool HostPool::Contains(const HostExtent& piece) const {

@@ -57,6 +57,12 @@ class HostPool {
     std::string problem;
   };
 
+  // Of page-locking, which takes memory of the device as well.
+  struct LockProgress {
+    uint64_t begun_bytes = 0;
+    uint64_t ended_bytes = 0;
+  };
+
   // `locker` may be null: without GPUs nothing needs page-locking. Errors as
   // PoolMapping::Create, or with a kept one PoolMapping::Adopt.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<HostPool>> Create(
@@ -80,6 +86,7 @@ class HostPool {
     return mapping_.page_note();
   }
   [[nodiscard]] Progress progress() const;
+  [[nodiscard]] LockProgress lock_progress() const;
 
   // Has the chunks that `piece` touches prepared next. Does not wait.
   void Want(const HostExtent& piece);
@@ -106,6 +113,7 @@ class HostPool {
   // The next chunk to prepare, or chunks_.size().
   size_t NextChunk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] HostExtent ChunkExtent(size_t chunk) const;
+  absl::Status Lock(const HostExtent& extent);
   void Record(size_t chunk, const absl::Status& populated,
               const absl::Status& locked);
 
@@ -119,6 +127,7 @@ class HostPool {
   std::deque<size_t> wanted_ ABSL_GUARDED_BY(mu_);  // by AwaitPrepared
   size_t next_ ABSL_GUARDED_BY(mu_) = 0;            // all before it are begun
   Progress progress_ ABSL_GUARDED_BY(mu_);
+  LockProgress lock_progress_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;
 };

@@ -4,6 +4,10 @@
 
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "keeper/link/keeper_place.h"
@@ -22,10 +26,30 @@ absl::Status CheckOwner(int socket, const std::string& path) {
       " is listened on by uid ", peer.uid));
 }
 
-absl::Status Silent(const std::string& what) {
+// As the kernel has it; false also where it does not say.
+bool IsStopped(pid_t pid) {
+  std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+  std::string line;
+  std::getline(stat, line);
+  // Behind the program's name, which may have anything in it.
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= line.size())
+    return false;
+  const char state = line[name_end + 2];
+  return state == 'T' || state == 't';
+}
+
+absl::Status Silent(int socket, absl::string_view what) {
+  const absl::StatusOr<ipc::PeerCredentials> peer = ipc::ConnectedPeer(socket);
+  const pid_t pid = peer.ok() ? peer->pid : 0;
+  if (pid > 0 && IsStopped(pid)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the keeper does not ", what, ": it is stopped, pid ", pid,
+                     ": let it go on with kill -CONT ", pid));
+  }
   return absl::DeadlineExceededError(
-      absl::StrCat("the keeper does not ", what,
-                   " in time: is it stopped, or its machine overloaded?"));
+      absl::StrCat("the keeper does not ", what, " in time, pid ", pid,
+                   ": is it stopped, or its machine overloaded?"));
 }
 
 }  // namespace
@@ -48,7 +72,10 @@ absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
 }
 
 absl::Status KeeperLink::Greet(const LinkOptions& options) {
-  GMB_ASSIGN_OR_RETURN(const Frame challenge, Receive(timeout_, nullptr));
+  absl::StatusOr<Frame> challenge_frame = Receive(timeout_, nullptr);
+  if (absl::IsDeadlineExceeded(challenge_frame.status()))
+    return Silent(socket_.fd(), "greet");
+  GMB_ASSIGN_OR_RETURN(const Frame challenge, std::move(challenge_frame));
   if (challenge.kind == Kind::kRefused) return DecodeRefusal(challenge.body);
   if (challenge.kind != Kind::kChallenge ||
       challenge.body.size() != kNonceBytes) {
@@ -65,7 +92,10 @@ absl::Status KeeperLink::Greet(const LinkOptions& options) {
       Encode(Frame{Kind::kHello, ++last_call_, Encode(hello)});
   GMB_RETURN_IF_ERROR(
       socket_.Send(packet, {}, /*with_credentials=*/true, timeout_));
-  GMB_ASSIGN_OR_RETURN(Frame answer, Receive(timeout_, nullptr));
+  absl::StatusOr<Frame> first = Receive(timeout_, nullptr);
+  if (absl::IsDeadlineExceeded(first.status()))
+    return Silent(socket_.fd(), "answer a greeting");
+  GMB_ASSIGN_OR_RETURN(Frame answer, std::move(first));
   if (answer.kind == Kind::kWait) {
     const absl::Status why = DecodeRefusal(answer.body);
     absl::StatusOr<Frame> later = Receive(options.wait_for_last, nullptr);
@@ -100,12 +130,14 @@ absl::StatusOr<KeeperLink::Answer> KeeperLink::Ask(Kind kind,
   const std::string packet =
       Encode(Frame{kind, ++last_call_, std::string(body)});
   const absl::Status sent = socket_.Send(packet, fds, false, timeout_);
-  if (absl::IsDeadlineExceeded(sent)) return Silent("read its socket");
+  if (absl::IsDeadlineExceeded(sent))
+    return Silent(socket_.fd(), "read its socket");
   if (absl::IsResourceExhausted(sent)) broken_ = false;  // nothing was sent
   if (!sent.ok()) return sent;
   Answer answer;
   absl::StatusOr<Frame> frame = Receive(timeout_, &answer.fds);
-  if (absl::IsDeadlineExceeded(frame.status())) return Silent("answer");
+  if (absl::IsDeadlineExceeded(frame.status()))
+    return Silent(socket_.fd(), "answer");
   if (!frame.ok()) return frame.status();
   if (frame->call != last_call_) {
     return absl::InvalidArgumentError(

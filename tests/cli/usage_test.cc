@@ -49,6 +49,7 @@ TEST(UsageTest, EveryCommandHasHelpWithAnExample) {
                                              {"audit"},
                                              {"export"},
                                              {"doctor"},
+                                             {"drain"},
                                              {"keeper"},
                                              {"keeper", "status"},
                                              {"keeper", "drop"},

@@ -218,6 +218,7 @@ TEST_F(RestartTest, TwoBrokersAtOnceAreOne) {
                                    Directory() + "/state2",
                                    "--device",
                                    "host:96MiB",
+                                   "--fresh-state",
                                    "--keeper",
                                    KeeperSocket(),
                                    "--config",
@@ -265,6 +266,13 @@ TEST_F(RestartTest, WithoutItsKeeperABrokerDoesNotStart) {
   EXPECT_EQ(none.program().AwaitExit(), 1);
   EXPECT_THAT(none.Log(), HasSubstr("keeper"));
   EXPECT_THAT(none.Log(), HasSubstr(KeeperSocket()));
+  StartKeeper();
+  keeper_->Signal(SIGSTOP);
+  BrokerProcess stopped(Directory(), Options());
+  EXPECT_EQ(stopped.program().AwaitExit(), 1);
+  EXPECT_THAT(stopped.Log(),
+              HasSubstr(absl::StrCat("kill -CONT ", keeper_->pid())));
+  keeper_->Signal(SIGCONT);
 }
 
 TEST_F(RestartTest, AStopCanLeaveAllToTheNextBroker) {
@@ -283,6 +291,77 @@ TEST_F(RestartTest, AStopCanLeaveAllToTheNextBroker) {
   EXPECT_TRUE(std::move(*lease).Release().ok());
 }
 
+// What SIGTERM leaves to the next broker, gmb drain ends in order.
+TEST_F(RestartTest, ADrainEndsAllAlsoWhereAStopDetaches) {
+  StopBroker();
+  BrokerOptions detaching = Options();
+  detaching.flags.insert(detaching.flags.end(), {"--on-stop", "detach"});
+  BrokerProcess drained(Directory(), detaching);
+  ASSERT_NE(drained.AwaitServing(), nullptr) << drained.Log();
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  const Said refused = Gmb({"drain"});
+  EXPECT_NE(refused.exit_code, 0) << "nobody is there to be asked";
+  EXPECT_TRUE(drained.program().IsRunning());
+  const Said said = Gmb({"drain", "--yes", "--output", "json"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr(absl::StrCat(drained.program().pid())));
+  EXPECT_EQ(drained.program().AwaitExit(), 4);
+  EXPECT_TRUE(Await([&] { return !client->status().ok(); }));
+  EXPECT_EQ(KeeperStatus().entries, 0U);
+  EXPECT_EQ(Gmb({"drain", "--yes"}).exit_code, 3) << "nobody is there";
+}
+
+// The inode of the file that is mapped there: that of a slab.
+std::string InodeAt(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, ' ', absl::SkipEmpty());
+    const std::pair<std::string, std::string> range =
+        absl::StrSplit(words[0], absl::MaxSplits('-', 1));
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    if (at >= std::stoull(range.first, nullptr, 16) &&
+        at < std::stoull(range.second, nullptr, 16))
+      return words.at(4);
+  }
+  return "";
+}
+
+// The library that plays a driver which dies of one slab; it cannot come before
+// a sanitizer's.
+TEST_F(RestartTest, ARecordThatKillsTwoBrokersIsSetAside) {
+  if (kInstrumented) GTEST_SKIP();
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto other = ConnectAs("b");
+  auto goes_on = other->Acquire(10 * kMiB);
+  ASSERT_TRUE(goes_on.ok()) << goes_on.status();
+  Fill(*goes_on, 11);
+  KillBroker();
+  BrokerOptions options = Options();
+  options.wrapper = {"env", "LD_PRELOAD=" GMB_POISON,
+                     absl::StrCat("GMB_POISON_INODE=", InodeAt(lease->data()))};
+  for (int i = 0; i < 2; ++i) {
+    BrokerProcess dies(Directory(), options);
+    EXPECT_EQ(dies.program().AwaitExit(), 128 + SIGABRT) << dies.Log();
+    EXPECT_TRUE(client->status().ok()) << client->status();
+  }
+  StartBroker(options);
+  const std::string log = broker().Log();
+  EXPECT_THAT(log, HasSubstr(absl::StrCat("lease ", lease->id(),
+                                          " of tenant a: "
+                                          "brokers have died")));
+  EXPECT_THAT(log, HasSubstr("session_not_adopted tenant=a"));
+  EXPECT_TRUE(Await([&] { return !client->status().ok(); }));
+  EXPECT_TRUE(Holds(*goes_on, 11));
+  EXPECT_TRUE(std::move(*goes_on).Release().ok());
+  ExpectServed("a");
+  ExpectNothingIsLeft();
+}
+
 // One tenant is gone; the other's session goes on.
 TEST_F(RestartTest, WhatCannotBeAdoptedIsHungUp) {
   const auto client = ConnectAs("a");
@@ -290,12 +369,21 @@ TEST_F(RestartTest, WhatCannotBeAdoptedIsHungUp) {
   ASSERT_TRUE(lease.ok()) << lease.status();
   const auto other = ConnectAs("b");
   KillBroker();
-  // The quota of a tenant is in the database, which is gone now.
+  // The quota of a tenant is in the database, which is gone now: that is not
+  // taken for a first start.
   BrokerOptions without = Options();
   ASSERT_EQ(std::rename((Directory() + "/state").c_str(),
                         (Directory() + "/old").c_str()),
             0);
   without.config = "tenants: [{name: b}]\n";
+  for (int i = 0; i < 2; ++i) {
+    BrokerProcess refused(Directory(), without);
+    EXPECT_EQ(refused.program().AwaitExit(), 1);
+    EXPECT_THAT(refused.Log(), HasSubstr("state/gmb.db"));
+    EXPECT_THAT(refused.Log(), HasSubstr("--fresh-state"));
+  }
+  EXPECT_TRUE(client->status().ok()) << client->status();
+  without.flags.push_back("--fresh-state");
   StartBroker(without);
   EXPECT_THAT(broker().Log(), HasSubstr(" session_not_adopted "));
   EXPECT_TRUE(Await([&] { return !client->status().ok(); }));

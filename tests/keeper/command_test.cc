@@ -14,8 +14,16 @@ class Command : public KeeperTest {
  protected:
   // Its exit code; its words are in `out_` and `err_`.
   int Gmb(std::vector<std::string> words) {
-    words.insert(words.begin(), {GMB_PROGRAM, "keeper"});
+    words.insert(words.begin(), "keeper");
     words.insert(words.end(), {"--socket", socket()});
+    return Run(std::move(words));
+  }
+  int Doctor() {
+    return Run({"doctor", "--output", "json", "--keeper", socket(),
+                "--socket-dir", directory_.path() + "/none"});
+  }
+  int Run(std::vector<std::string> words) {
+    words.insert(words.begin(), GMB_PROGRAM);
     component::Program command(directory_.path(), absl::StrCat("gmb", ++runs_),
                                words);
     const int code = command.AwaitExit();
@@ -48,6 +56,8 @@ TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
   EXPECT_THAT(out_, AllOf(HasSubstr(absl::StrCat("broker      pid ",
                                                  broker.pid(), ", connected")),
                           HasSubstr("kept        1 entry with 1 fd ")));
+  (void)Doctor();
+  EXPECT_THAT(out_, HasSubstr("keeps 1 fd for gmbd"));
   EXPECT_EQ(Gmb({"drop", "--yes"}), 1);
   EXPECT_THAT(err_, HasSubstr("stop it first"));
   broker.Kill();
@@ -58,6 +68,10 @@ TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
   EXPECT_EQ(Gmb({"status", "--output", "json"}), 0) << err_;
   EXPECT_THAT(out_, AllOf(HasSubstr("\"broker\": \"dead\""),
                           HasSubstr("\"entries\": 1")));
+  EXPECT_EQ(Doctor(), 1);
+  EXPECT_THAT(out_, AllOf(HasSubstr("memory without a broker"),
+                          HasSubstr("which has died"),
+                          HasSubstr("gmb keeper drop --socket")));
   // Without a terminal nobody can be asked.
   EXPECT_EQ(Gmb({"drop"}), 1);
   EXPECT_THAT(err_, HasSubstr("--yes"));
@@ -68,6 +82,8 @@ TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
 }
 
 TEST_F(Command, SaysWhenThereIsNoKeeper) {
+  EXPECT_EQ(Doctor(), 1);
+  EXPECT_THAT(out_, HasSubstr("gmb-keeper --socket"));
   EXPECT_EQ(Gmb({"status"}), 3);
   EXPECT_THAT(err_, HasSubstr("start a keeper with gmb-keeper --socket"));
   StartKeeper();

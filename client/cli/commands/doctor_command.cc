@@ -1,5 +1,6 @@
 // `gmb doctor`: says what is wrong here and in the broker, and what to do.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -7,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client/cli/admin_client.h"
+#include "client/cli/commands/arguments.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/findings.h"
+#include "client/cli/commands/keeper_findings.h"
 #include "client/cli/own_quota.h"
 #include "client/cli/text/text.h"
 #include "client/cli/views/quota_view.h"
@@ -84,7 +87,7 @@ v1::Finding NotAsked(const absl::Status& status) {
                                   status.message()));
 }
 
-absl::StatusOr<ExitCode> Doctor(Context& context) {
+absl::StatusOr<ExitCode> Doctor(Context& context, const std::string& keeper) {
   const std::string dir = internal::ResolveSocketDir(context.socket_dir);
   Findings findings = CheckSockets(dir);
   bool gpu_expected = MachineHasGpu();
@@ -94,6 +97,7 @@ absl::StatusOr<ExitCode> Doctor(Context& context) {
           : AskBroker(context.socket_dir, &gpu_expected);
   Append(of_broker.ok() ? *of_broker : Findings{NotAsked(of_broker.status())},
          &findings);
+  Append(CheckKeeper(keeper), &findings);
   Append(CheckDriver(internal::ProbeDevices(), gpu_expected), &findings);
   Append(CheckLimits(), &findings);
 
@@ -114,10 +118,16 @@ void AddDoctorCommand(CLI::App* app, Action* chosen) {
       app->add_subcommand("doctor",
                           "Find what is wrong with sockets, permissions, "
                           "limits, driver and broker");
+  const auto keeper = std::make_shared<std::string>();
+  AddTextOption(command, "--keeper", keeper.get(),
+                "The keeper's socket; without it the usual one, if it answers")
+      ->type_name("PATH");
   command->footer(
       "Every finding says what to do. Exit code 1 when there is a problem.\n\n"
       "Example: gmb doctor");
-  command->callback([chosen] { *chosen = &Doctor; });
+  command->callback([chosen, keeper] {
+    *chosen = [keeper](Context& context) { return Doctor(context, *keeper); };
+  });
 }
 
 }  // namespace gmb::cli

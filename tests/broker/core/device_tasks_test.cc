@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "broker/core/in_process_keeper.h"
 #include "device/devices.h"
@@ -125,6 +127,99 @@ TEST_F(DeviceTasksTest, ADeviceThatFailsAtTheFirstImportKeepsTheOthers) {
   ASSERT_TRUE(tasks.ok()) << tasks.status();
   EXPECT_EQ((*tasks)->import_errors().at(1), absl::UnavailableError("lost"));
   EXPECT_TRUE((*tasks)->imported().contains(2));
+}
+
+// Memory of the last broker's, which a client holds still, and which is less
+// than it said by now.
+TEST_F(DeviceTasksTest, WhatIsOwedToTheLastBrokerIsOwedToThisOne) {
+  auto device = std::make_unique<FaultyAllocator>(OpenDevice());
+  FaultyAllocator* const others = device.get();
+  others->SetOutsideBytes(5 * kSlab);
+  last_.reset();
+  auto tasks = DeviceTasks::Create(std::move(device), &keeper_, &slab_ids_, {},
+                                   kCapacity);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  const quota::TenantId a{1};
+  const quota::TenantId b{2};
+  const DeviceReading first =
+      (*tasks)
+          ->Do({AuditJob{.clients = {},
+                         .inherited = {{a, 2 * kSlab}, {b, kSlab}}}})
+          .reading;
+  EXPECT_EQ(first.unreturned.at(a), 2 * kSlab);
+  EXPECT_EQ(first.unreturned.at(b), kSlab);
+  EXPECT_EQ(first.outside_bytes, 2 * kSlab);
+  others->SetOutsideBytes(kSlab);
+  const DeviceReading later = (*tasks)->Do({AuditJob{}}).reading;
+  EXPECT_EQ(later.outside_bytes + (later.unreturned.empty() ? 0 : kSlab),
+            kSlab);
+}
+
+// Page-locks when it is told to.
+class SlowLocker final : public device::PageLocker {
+ public:
+  absl::Status Lock(void*, uint64_t) override {
+    const base::MutexLock lock(&mu_);
+    ++begun_;
+    changed_.NotifyAll();
+    while (may_end_ < begun_) changed_.Wait(&mu_);
+    return absl::OkStatus();
+  }
+  void Unlock(void*) override {}
+  void AwaitBegun(int count) {
+    const base::MutexLock lock(&mu_);
+    while (begun_ < count) changed_.Wait(&mu_);
+  }
+  void EndOne() {
+    const base::MutexLock lock(&mu_);
+    ++may_end_;
+    changed_.NotifyAll();
+  }
+
+ private:
+  base::Mutex mu_;
+  base::CondVar changed_;
+  int begun_ ABSL_GUARDED_BY(mu_) = 0;
+  int may_end_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// What the driver takes while it page-locks (2 MiB a GiB, on an H200) is not
+// held by whoever had the slabs that are destroyed meanwhile.
+TEST_F(DeviceTasksTest, WhatPageLockingTakesIsNobodysDebt) {
+  const std::vector<SlabRecord> kept = {Keep(1, kSlab), Keep(2, 5 * kSlab),
+                                        Keep(3, kSlab), Keep(4, 2 * kSlab)};
+  auto locker = std::make_unique<SlowLocker>();
+  SlowLocker* const locks = locker.get();
+  auto pool = device::HostPool::Create(
+      {.bytes = 3 * kSlab, .chunk_bytes = kSlab, .threads = 1},
+      std::move(locker));
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  auto device = std::make_unique<FaultyAllocator>(OpenDevice());
+  FaultyAllocator* const thief = device.get();
+  last_.reset();
+  auto made =
+      DeviceTasks::Create(std::move(device), &keeper_, &slab_ids_, kept);
+  ASSERT_TRUE(made.ok()) << made.status();
+  DeviceTasks* const tasks = made->get();
+  tasks->SetHostPool(pool->get());
+  const auto destroy_and_take = [&](SlabId slab) {
+    thief->StealNextDestroyed(1);
+    return Destroy(tasks, tasks->imported().at(slab)).reading;
+  };
+  const quota::TenantId holder{1};
+  locks->AwaitBegun(1);
+  locks->EndOne();
+  locks->AwaitBegun(2);
+  EXPECT_TRUE(destroy_and_take(1).unreturned.empty());
+  const DeviceReading much = destroy_and_take(2);
+  EXPECT_EQ(much.unreturned.at(holder), 3 * kSlab) << "it can't be all of that";
+  EXPECT_EQ(much.outside_bytes, 3 * kSlab);
+  locks->EndOne();
+  locks->AwaitBegun(3);
+  locks->EndOne();
+  while (!(*pool)->progress().done) std::this_thread::yield();
+  EXPECT_EQ(destroy_and_take(4).unreturned.at(holder), 5 * kSlab)
+      << "nothing is locked any more";
 }
 
 TEST_F(DeviceTasksTest, TheEndDestroysWhatIsAliveAndWhatIsKept) {

@@ -104,6 +104,43 @@ TEST(LeftBehind, OfTwoJournalsTheNewerCounts) {
   EXPECT_EQ(left->last_journal, 10U);
 }
 
+// Two brokers have died while they had it in hand.
+TEST(LeftBehind, WhatBrokersHaveDiedOfIsSetAside) {
+  const auto marks_of = [](AdoptionMarks::Step step, const RecordKey& key) {
+    auto marks = *AdoptionMarks::Begin(nullptr);
+    const SharedFd kept = Duplicate(marks->fd());
+    for (int i = 0; i < 2; ++i) {
+      marks->Take(step, key);
+      marks = *AdoptionMarks::Begin(kept);
+    }
+    return marks;
+  };
+  const auto sort = [](AdoptionMarks* marks) {
+    auto left = Sort({Journal(4, 9), Session(3)}, marks);
+    EXPECT_TRUE(left.ok()) << left.status();
+    return *std::move(left);
+  };
+  const RecordKey lease{RecordKind::kLease, 9};
+  const RecordKey session{RecordKind::kSession, 3};
+  // Its session ends with it: it would go on short of a lease.
+  auto left = sort(marks_of(AdoptionMarks::Step::kTaking, lease).get());
+  EXPECT_THAT(left.records.leases, IsEmpty());
+  EXPECT_THAT(left.records.sessions, IsEmpty());
+  EXPECT_EQ(left.refused.at(3).tenant, "a");
+  EXPECT_THAT(left.refused.at(3).why, HasSubstr("lease 9"));
+  EXPECT_THAT(left.set_aside,
+              ::testing::Contains(HasSubstr("lease 9 of tenant a")));
+  left = sort(marks_of(AdoptionMarks::Step::kTaking, session).get());
+  EXPECT_THAT(left.records.sessions, IsEmpty());
+  EXPECT_EQ(left.refused.count(3), 1U);
+  // One that was not even read: nobody knows whose it is.
+  left = sort(marks_of(AdoptionMarks::Step::kReading, lease).get());
+  EXPECT_THAT(left.records.leases, IsEmpty());
+  EXPECT_THAT(left.set_aside, ::testing::Contains(HasSubstr("read it")));
+  const auto none = AdoptionMarks::Begin(nullptr);
+  EXPECT_THAT(sort(none->get()).records.leases, SizeIs(1));
+}
+
 TEST(LeftBehind, WhatIsNothingOfABrokersIsSetAside) {
   Kept few = Session(3);
   few.fds.pop_back();

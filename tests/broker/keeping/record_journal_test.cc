@@ -206,6 +206,55 @@ TEST(RecordJournal, AFullJournalLeavesRecordsOutUntilThereIsRoom) {
   EXPECT_EQ(found.records.head.generation, 6U);
 }
 
+// A successor would go on with a session that has such a lease, and give what
+// the lease has to others.
+TEST(RecordJournal, SessionsOfALeaseThatIsLeftOutAreLeftOutToo) {
+  const auto journal = Begin(8);
+  const auto lease = [](uint64_t id, size_t slabs,
+                        const std::vector<uint64_t>& sessions) {
+    LeaseRecord made = SmallLease(id);
+    for (uint64_t i = 1; i <= slabs; ++i)
+      made.slabs.push_back({id * 1000 + i * 2, 4096});
+    for (const uint64_t session : sessions)
+      made.mappings.push_back({.session = session, .request = id});
+    return made;
+  };
+  const auto session = [](uint64_t id) {
+    SessionRecord made;
+    made.id = id;
+    made.token = absl::StrCat("token ", id);
+    made.tenant = "a";
+    return made;
+  };
+  const auto sessions_of = [&] {
+    std::vector<uint64_t> ids;
+    for (const SessionRecord& one : ReadAll(*journal).records.sessions)
+      ids.push_back(one.id);
+    return ids;
+  };
+  RecordChanges begin = Turn({lease(1, 1, {1})});
+  begin.sessions = {session(1), session(2), session(3)};
+  journal->Commit(begin);
+  EXPECT_THAT(sessions_of(), ::testing::ElementsAre(1, 2, 3));
+  // Of two sessions, and too long.
+  journal->Commit(Turn({lease(2, 200, {2, 3})}));
+  EXPECT_EQ(journal->left_out(), 3U);
+  EXPECT_THAT(sessions_of(), ::testing::ElementsAre(1));
+  // It is said anew, of fewer; a session is said anew as well.
+  RecordChanges anew = Turn({lease(2, 201, {3})});
+  anew.sessions = {session(2), session(3)};
+  journal->Commit(anew);
+  EXPECT_THAT(sessions_of(), ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(ReadAll(*journal).records.leases, SizeIs(1));
+  // A second one; then the first has ended, and then this one fits.
+  journal->Commit(Turn({lease(3, 200, {3})}));
+  journal->Commit(Turn({}, {2}));
+  EXPECT_THAT(sessions_of(), ::testing::ElementsAre(1, 2));
+  journal->Commit(Turn({lease(3, 1, {3})}));
+  EXPECT_THAT(sessions_of(), ::testing::ElementsAre(1, 2, 3));
+  EXPECT_EQ(journal->left_out(), 0U);
+}
+
 TEST(RecordJournal, WhatIsTakenOverHasToFit) {
   RecordMaker maker(3);
   Records many;

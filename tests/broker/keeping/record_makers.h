@@ -33,6 +33,14 @@ class RecordMaker {
             .lease_ids_until = random_(),
             .generation = Below(1000)};
   }
+  PoolRecord Pool() {
+    PoolRecord pool{.device = "gpu " + std::to_string(Below(3)),
+                    .baseline_bytes = random_(),
+                    .draining = Chance()};
+    for (uint64_t i = Below(3); i > 0; --i)
+      pool.debts.push_back({.tenant = Bytes(20), .bytes = random_()});
+    return pool;
+  }
   SessionRecord Session(uint64_t id) {
     return {.id = id,
             .token = "token " + std::to_string(id),
@@ -46,7 +54,9 @@ class RecordMaker {
             .program = Bytes(300),
             .gate_on = Chance(),
             .group = Bytes(40),
-            .never_lends = Bytes(200)};
+            .never_lends = Bytes(200),
+            .greeting = Chance(),
+            .last_drop = Below(1000)};
   }
   LeaseRecord Lease(uint64_t id) {
     using Place = LeaseRecord::Place;
@@ -98,8 +108,7 @@ class RecordMaker {
                         std::set<uint64_t>* leases, uint64_t most) {
     RecordChanges changes;
     if (Below(4) == 0) changes.head = Head();
-    if (Below(4) == 0)
-      changes.pools.push_back({"gpu " + std::to_string(Below(3)), Chance()});
+    if (Below(4) == 0) changes.pools.push_back(Pool());
     const auto end_some = [&](std::set<uint64_t>* all,
                               std::vector<uint64_t>* ended) {
       while (!all->empty() && (all->size() > most || Below(3) == 0)) {

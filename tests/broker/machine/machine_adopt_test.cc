@@ -176,6 +176,43 @@ TEST_F(MachineAdoptTest, ADrainGoesOn) {
   EXPECT_EQ(Outcome(idle, Ask(idle, 1)), "DRAINING");
 }
 
+// Its answer is lost, and by the time that it is repeated the name may be
+// another lease's.
+TEST_F(MachineAdoptTest, ADropThatWasLostDropsNothingElse) {
+  Lease(idle, 4, {.share_as = "w", .keep = true});
+  SimClient* reader = Parked("a");
+  ASSERT_EQ(Outcome(reader, Attach(reader, "w")), "attached");
+  DieOnceRecorded();
+  EXPECT_EQ(Outcome(reader, Drop(reader, "w")), "dropped");
+  const uint64_t first = reader->last_request;
+  const quota::LeaseId later = Lease(idle, 4, {.share_as = "w", .keep = true});
+  v1::ClientMessage again;
+  again.set_request_id(first);
+  again.mutable_drop()->set_name("w");
+  world.Die();
+  world.Send(reader, again);
+  EXPECT_EQ(Outcome(reader, first), "dropped");
+  EXPECT_FALSE(world.state().LeaseAt(later).sharing->dropped);
+  EXPECT_EQ(Outcome(reader, Drop(reader, "w")), "dropped");
+  EXPECT_TRUE(world.state().LeaseAt(later).sharing->dropped);
+}
+
+// Nobody knows whether it has read its Welcome.
+TEST_F(MachineAdoptTest, OneThatWasBeingGreetedConnectsAgain) {
+  SimClient* late = Parked("a");
+  const uint64_t id = late->session;
+  world.Die([&](Adoption* adoption) {
+    for (AdoptedSession& one : adoption->sessions)
+      one.record.greeting = one.record.id == id;
+  });
+  EXPECT_THAT(Why(), HasSubstr("connect again"));
+  EXPECT_FALSE(Lives(id));
+  EXPECT_TRUE(Lives(session));
+  // One that has a stream has read it.
+  world.Die();
+  EXPECT_TRUE(Lives(session));
+}
+
 // --- What does not fit together ends its session, and no other's.
 
 TEST_F(MachineAdoptTest, ASlabThatTheDeviceDoesNotTakeEndsItsSessionAlone) {

@@ -188,6 +188,30 @@ TEST_F(MachineDevicesTest, ADebtOutlivesTheSession) {
   EXPECT_EQ(Of("a").unreturned_bytes, 0u);
 }
 
+TEST_F(MachineDevicesTest, DebtsAreOwedToTheNextBroker) {
+  SetTenant("a", {.limit = 20});
+  SetTenant("gone", {.limit = 20});
+  SimClient* leaver = Connect("gone");
+  const SimLease orphaned = ReleaseAndKeep(leaver, Lease(leaver, 4));
+  const SimLease kept = ReleaseAndKeep(a, Lease(a, 16));
+  End(leaver);
+  ASSERT_TRUE(Delete("gone").ok()) << "before it is known that they are kept";
+  RunFor(seconds(10));
+  ASSERT_EQ(Of("a").unreturned_bytes, 16 * kGranule);
+  ASSERT_EQ(InPool().missing_bytes, 4 * kGranule);
+  world.Die();
+  EXPECT_EQ(Of("a").unreturned_bytes, 16 * kGranule) << "before any reading";
+  EXPECT_EQ(InPool().missing_bytes, 4 * kGranule);
+  EXPECT_EQ(Outcome(a, Ask(a, 8)), "TENANT_LIMIT");
+  RunFor(seconds(10));
+  EXPECT_EQ(Of("a").unreturned_bytes, 16 * kGranule);
+  world.HoldSlabs(kept, false);
+  world.HoldSlabs(orphaned, false);
+  RunFor(seconds(2));
+  EXPECT_EQ(Of("a").unreturned_bytes, 0u);
+  EXPECT_EQ(InPool().missing_bytes, 0u);
+}
+
 TEST_F(MachineDevicesTest, OfADeletedTenantItIsThePoolsMissing) {
   const quota::LeaseId lease = Lease(a, 16);
   const SimLease kept = ReleaseAndKeep(a, lease);

@@ -44,6 +44,12 @@ void SimWorld::CheckRecords() {
            absl::StrCat("a lease is recorded otherwise: ", NameOf(record)));
   }
   Expect(leases == records.leases.size(), "a lease is recorded that has ended");
+  std::map<std::string, PoolRecord> pools;
+  for (const PoolRecord& pool : records.pools) pools[pool.device] = pool;
+  for (const auto& [id, pool] : *state().pools) {
+    Expect(pools[pool->uuid()] == RecordOf(state(), *pool),
+           absl::StrCat("a pool is recorded otherwise: ", pool->uuid()));
+  }
   Expect(state().engine->last_lease() < records.head.lease_ids_until &&
              state().sessions->next_id() <= records.head.session_ids_until,
          "an id was given out that a successor would give out again");
