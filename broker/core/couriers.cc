@@ -1,6 +1,8 @@
 // From the machine's effects to the queues of those who carry them out.
 #include "broker/core/couriers.h"
 
+#include <map>
+#include <utility>
 #include <variant>
 
 #include "absl/container/flat_hash_set.h"
@@ -21,6 +23,15 @@ void Errands::Run() {
     ipc::Kill(*one.process).IgnoreError();
   }
   buried.clear();
+}
+
+Couriers::Couriers(Keeper* keeper, EventBus* events)
+    : keeper_(keeper), events_(events) {}
+
+Couriers::~Couriers() = default;
+
+std::map<quota::PoolId, Couriers::Device> Couriers::TakeDevices() {
+  return std::exchange(devices_, {});
 }
 
 void Couriers::AddDevice(quota::PoolId pool, Device device) {

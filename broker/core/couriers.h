@@ -48,8 +48,8 @@ struct Errands {
 class Couriers {
  public:
   // All of them outlive this.
-  Couriers(Keeper* keeper, EventBus* events)
-      : keeper_(keeper), events_(events) {}
+  Couriers(Keeper* keeper, EventBus* events);
+  ~Couriers();
 
   // How the answer to a copy is told: on the copier's thread.
   using Copied = std::function<void(quota::LeaseId, const absl::Status&)>;
@@ -61,9 +61,7 @@ class Couriers {
     std::unique_ptr<device::Copier> copier;
   };
   void AddDevice(quota::PoolId pool, Device device);
-  [[nodiscard]] std::map<quota::PoolId, Device> TakeDevices() {
-    return std::exchange(devices_, {});
-  }
+  [[nodiscard]] std::map<quota::PoolId, Device> TakeDevices();
 
   void AddOutbox(uint64_t session, std::shared_ptr<Outbox> outbox);
   // Null: the session has ended.

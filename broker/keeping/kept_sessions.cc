@@ -14,7 +14,7 @@
 namespace gmb::broker {
 namespace {
 
-constexpr absl::string_view kPrefix = "session/";
+constexpr absl::string_view kSessionPrefix = "session/";
 // Of the fds of an entry.
 constexpr size_t kSocket = 0;
 constexpr uint8_t kPidfd = 1;
@@ -51,13 +51,13 @@ absl::Status KeptSessions::End(uint64_t session) {
 }
 
 std::string KeptSessions::KeyOf(uint64_t session) {
-  return absl::StrCat(kPrefix, session);
+  return absl::StrCat(kSessionPrefix, session);
 }
 
 std::optional<uint64_t> KeptSessions::SessionOf(absl::string_view key) {
   uint64_t session = 0;
-  if (!absl::ConsumePrefix(&key, kPrefix) || !absl::SimpleAtoi(key, &session) ||
-      key != absl::StrCat(session)) {
+  if (!absl::ConsumePrefix(&key, kSessionPrefix) ||
+      !absl::SimpleAtoi(key, &session) || key != absl::StrCat(session)) {
     return std::nullopt;
   }
   return session;

@@ -22,11 +22,11 @@ struct Pieces {
   uint16_t expected = 0;  // how many
   bool contradicts = false;
 };
-using Found = std::map<RecordKey, Pieces>;
+using FoundPieces = std::map<RecordKey, Pieces>;
 
-Found Collect(const JournalContents& journal,
-              std::vector<std::string>* set_aside) {
-  Found found;
+FoundPieces Collect(const JournalContents& journal,
+                    std::vector<std::string>* set_aside) {
+  FoundPieces found;
   for (const JournalRecord& record : journal.records) {
     const absl::StatusOr<RecordPart> part = DecodePart(record.contents);
     if (!part.ok()) {

@@ -16,18 +16,18 @@
 namespace gmb::broker {
 namespace {
 
-constexpr absl::string_view kPrefix = "slab/";
+constexpr absl::string_view kSlabPrefix = "slab/";
 
 }  // namespace
 
 std::string RemoteKeeper::KeyOf(SlabId slab) {
-  return absl::StrCat(kPrefix, slab);
+  return absl::StrCat(kSlabPrefix, slab);
 }
 
 std::optional<SlabId> RemoteKeeper::SlabOf(absl::string_view key) {
   SlabId slab = 0;
-  if (!absl::ConsumePrefix(&key, kPrefix) || !absl::SimpleAtoi(key, &slab) ||
-      key != absl::StrCat(slab)) {
+  if (!absl::ConsumePrefix(&key, kSlabPrefix) ||
+      !absl::SimpleAtoi(key, &slab) || key != absl::StrCat(slab)) {
     return std::nullopt;
   }
   return slab;

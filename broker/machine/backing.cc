@@ -18,7 +18,7 @@
 namespace gmb::broker {
 namespace {
 
-constexpr quota::Nanoseconds kLook = std::chrono::milliseconds(100);
+constexpr quota::Nanoseconds kBackingLook = std::chrono::milliseconds(100);
 // Between two slices of the leases that are looked at.
 constexpr quota::Nanoseconds kSlicePause = std::chrono::milliseconds(10);
 
@@ -38,7 +38,7 @@ std::optional<quota::BackingStep> NextToBackAmong(
 void HostDesk::BackAhead(quota::Instant now, Turn& turn) {
   if (state_.options.backing.bytes_per_second == 0 || now < *state_.backing_at)
     return;
-  state_.backing_at.Edit({}) = now + kLook;
+  state_.backing_at.Edit({}) = now + kBackingLook;
   const bool anybody_waits = state_.engine->waiting() > 0 ||
                              !state_.moving->empty() ||
                              !state_.pausing->empty();

@@ -16,7 +16,7 @@ namespace gmb::broker {
 namespace {
 
 // Of those whose time is over, in one turn: the next goes on.
-constexpr int kMostAtOnce = 64;
+constexpr int kMostOverdueAtOnce = 64;
 
 // A process that nobody can kill is as one that nobody may.
 bool MayKill(const Lease& lease, const Session& session) {
@@ -184,8 +184,8 @@ void LeaseMover::TryEndEviction(Lease* lease, Turn& turn) {
 // can take it but by killing the process.
 void LeaseMover::CheckOverdue(Turn& turn) {
   const quota::Instant now = turn.now();
-  for (int i = 0; i < kMostAtOnce && state_.reclaim->answers_due() <= now;
-       ++i) {
+  for (int i = 0;
+       i < kMostOverdueAtOnce && state_.reclaim->answers_due() <= now; ++i) {
     Lease* lease = &state_.LeaseAt(state_.reclaim->FirstAnswer());
     for (Mapping& mapping : lease->move.Edit({}).mappings) {
       if (!mapping.asked || mapping.overdue || now < mapping.answer_by)

@@ -13,7 +13,7 @@
 namespace gmb::broker {
 namespace {
 
-constexpr size_t kLongestName = 63;
+constexpr size_t kLongestGroupName = 63;
 constexpr size_t kLongestReason = 127;
 
 }  // namespace
@@ -53,11 +53,12 @@ absl::Status Gates::JoinGroup(Session* session, const std::string& name) {
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isprint(static_cast<unsigned char>(c));
   });
-  if (name.size() > kLongestName || !printable) {
-    return proto::MakeError(v1::BAD_REQUEST,
-                            absl::StrCat("a group's name has at most ",
-                                         kLongestName, " printable characters"),
-                            {.field = "group"});
+  if (name.size() > kLongestGroupName || !printable) {
+    return proto::MakeError(
+        v1::BAD_REQUEST,
+        absl::StrCat("a group's name has at most ", kLongestGroupName,
+                     " printable characters"),
+        {.field = "group"});
   }
   if (name.empty() || *session->group == name) return absl::OkStatus();
   if (!session->group->empty()) {

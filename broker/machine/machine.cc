@@ -9,6 +9,13 @@
 
 namespace gmb::broker {
 
+Machine::Machine(const MachineOptions& options, uint64_t host_pool_bytes)
+    : state_(options, host_pool_bytes) {}
+
+Machine::Machine(const Machine& other) : state_(other.state_) {}
+
+Machine::~Machine() = default;
+
 absl::StatusOr<Welcome> Machine::OpenSession(
     const PeerIdentity& peer, const std::string& token,
     std::unique_ptr<SessionGate>&& gate, Turn& turn) {

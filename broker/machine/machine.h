@@ -44,12 +44,12 @@ namespace gmb::broker {
 // Refusals are absl::Status with an ErrorDetail (proto/error_status.h).
 class Machine {
  public:
-  Machine(const MachineOptions& options, uint64_t host_pool_bytes)
-      : state_(options, host_pool_bytes) {}
+  Machine(const MachineOptions& options, uint64_t host_pool_bytes);
   // A machine of its own, but for the pages of gates and whom operators'
   // answers go to.
-  Machine(const Machine& other) : state_(other.state_) {}
+  Machine(const Machine& other);
   Machine& operator=(const Machine&) = delete;
+  ~Machine();
 
   [[nodiscard]] const State& state() const { return state_; }
   [[nodiscard]] const SessionDesk& sessions() const { return sessions_; }

@@ -14,12 +14,6 @@
 namespace gmb::broker {
 namespace {
 
-v1::BrokerMessage AnswerTo(uint64_t client_id) {
-  v1::BrokerMessage answer;
-  answer.set_request_id(client_id);
-  return answer;
-}
-
 absl::StatusOr<PendingAcquire> CheckAcquire(const State& state,
                                             const Session& session,
                                             uint64_t client_id,

@@ -14,16 +14,6 @@
 #include "proto/error_status.h"
 
 namespace gmb::broker {
-namespace {
-
-v1::BrokerMessage AnswerTo(uint64_t client_id) {
-  v1::BrokerMessage answer;
-  answer.set_request_id(client_id);
-  return answer;
-}
-
-}  // namespace
-
 // The last stream may have lost some of these: Evicts and Maps that are not
 // answered, a Trim, a pause. The client knows them by their numbers.
 void SessionDesk::OnStream(uint64_t session_id, Turn& turn) {

@@ -9,7 +9,7 @@
 namespace gmb::broker {
 namespace {
 
-constexpr size_t kLongestName = 128;
+constexpr size_t kLongestSharedName = 128;
 
 }  // namespace
 
@@ -26,11 +26,12 @@ absl::Status SharedNames::Check(quota::TenantId tenant,
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isprint(static_cast<unsigned char>(c));
   });
-  if (name.size() > kLongestName || !printable) {
-    return proto::MakeError(v1::BAD_REQUEST,
-                            absl::StrCat("a shared lease's name has 1 to ",
-                                         kLongestName, " printable characters"),
-                            {.field = "share_as"});
+  if (name.size() > kLongestSharedName || !printable) {
+    return proto::MakeError(
+        v1::BAD_REQUEST,
+        absl::StrCat("a shared lease's name has 1 to ", kLongestSharedName,
+                     " printable characters"),
+        {.field = "share_as"});
   }
   if (acquire.contents() != v1::PRESERVE &&
       acquire.contents() != v1::CONTENTS_UNSPECIFIED) {

@@ -20,7 +20,7 @@ namespace gmb::broker {
 namespace {
 
 // A plan has few victims; the next one is made after so long.
-constexpr quota::Nanoseconds kLook = std::chrono::milliseconds(20);
+constexpr quota::Nanoseconds kStandingLook = std::chrono::milliseconds(20);
 
 // In bytes, whatever is on its way back already.
 uint64_t StillWanted(const State& state, const StandingDemand& demand) {
@@ -148,7 +148,8 @@ bool Reclaimer::CarryOutStanding(StandingDemand* standing,
       std::exchange(pool->plan.Edit({}).replan_at, replan_at);
   if (taken) {
     standing->look.PlanOn();
-    standing->look.Postpone(state_.look_budget->MayTake() ? now + kLook : now);
+    standing->look.Postpone(state_.look_budget->MayTake() ? now + kStandingLook
+                                                          : now);
     return false;
   }
   standing->look.Wait(now, trims ? std::min(retry_at, plan.trim_by) : retry_at);

@@ -15,6 +15,10 @@ State::State(MachineOptions machine_options, uint64_t host_pool_bytes)
       host_books(std::in_place, host_pool_bytes),
       backing_budget(std::in_place, options.backing) {}
 
+State::State(const State& other) = default;
+
+State::~State() = default;
+
 Pool& State::PoolAt(quota::PoolId id) const {
   return *quota::MustFind(*pools, id, "pool");
 }

@@ -54,6 +54,9 @@ struct Returning {
 struct State {
   // `host_pool_bytes`: 0 without a host pool.
   State(MachineOptions machine_options, uint64_t host_pool_bytes);
+  // Compiled once: what is implicit is compiled by each source that needs it.
+  State(const State& other);
+  ~State();
 
   // They must be there: what holds an id is removed with what it names.
   [[nodiscard]] Pool& PoolAt(quota::PoolId id) const;

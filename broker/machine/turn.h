@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <list>
-#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -24,25 +23,26 @@ namespace gmb::broker {
 // guards the machine: so a function that is given one may change the state.
 class Turn {
  public:
-  Turn(quota::Instant now, absl::Time wall) : now_(now), wall_(wall) {}
+  Turn(quota::Instant now, absl::Time wall);
+  ~Turn();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
   [[nodiscard]] quota::Instant now() const { return now_; }
   [[nodiscard]] absl::Time wall() const { return wall_; }
 
-  void Add(Effect effect) { effects_.push_back(std::move(effect)); }
+  void Add(Effect effect);
   // Stamped with the wall time.
   void Publish(v1::Event event);
   // What the turn changes of what is recorded.
   [[nodiscard]] RecordChanges& records() { return records_; }
   // A session that has ended is destroyed once the lock is given up: its gate's
   // page is unmapped then, and its process's fd closed.
-  void Bury(Placed<Session> session) { buried_.push_back(std::move(session)); }
+  void Bury(Placed<Session> session);
 
   // The machine's own work goes depth first: what a piece of it queues comes,
   // in its order, before everything that was queued earlier.
-  void Queue(Work work) { fresh_.push_back(std::move(work)); }
+  void Queue(Work work);
   // The next piece, until the next call; null when all is done, or the turn has
   // done too much.
   [[nodiscard]] const Work* NextWork();
@@ -50,15 +50,9 @@ class Turn {
   void LimitSteps(uint64_t steps) { most_steps_ = steps; }
   [[nodiscard]] bool exhausted() const { return steps_ >= most_steps_; }
 
-  [[nodiscard]] std::vector<Effect> TakeEffects() {
-    return std::exchange(effects_, {});
-  }
-  [[nodiscard]] RecordChanges TakeRecords() {
-    return std::exchange(records_, {});
-  }
-  [[nodiscard]] std::vector<Placed<Session>> TakeBuried() {
-    return std::exchange(buried_, {});
-  }
+  [[nodiscard]] std::vector<Effect> TakeEffects();
+  [[nodiscard]] RecordChanges TakeRecords();
+  [[nodiscard]] std::vector<Placed<Session>> TakeBuried();
 
  private:
   const quota::Instant now_;

@@ -20,7 +20,7 @@ namespace gmb::broker {
 namespace {
 
 // Of those whose time is over, in one turn: the next goes on.
-constexpr int kMostAtOnce = 64;
+constexpr int kMostEndedAtOnce = 64;
 
 // In whose name the engine is asked: the member that waits the longest. It
 // denies a session that is being paused at once, and one whose wait is over:
@@ -251,7 +251,7 @@ void Waker::OnRestoreDenied(const quota::Denied& denied, Session* session,
 // out, their pause may last, or another of the group waits longer.
 void Waker::ExpireRestores(Turn& turn) {
   const quota::Instant now = turn.now();
-  for (int i = 0; i < kMostAtOnce && !state_.restore_times->empty(); ++i) {
+  for (int i = 0; i < kMostEndedAtOnce && !state_.restore_times->empty(); ++i) {
     const auto [until, id, client_id] = *state_.restore_times->begin();
     if (until > now) return;
     state_.restore_times.Edit({}).erase(state_.restore_times->begin());

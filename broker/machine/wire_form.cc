@@ -102,6 +102,12 @@ google::protobuf::Duration ToProto(quota::Nanoseconds duration) {
       std::max<int64_t>(0, duration.count()));
 }
 
+v1::BrokerMessage AnswerTo(uint64_t client_id) {
+  v1::BrokerMessage answer;
+  answer.set_request_id(client_id);
+  return answer;
+}
+
 v1::BrokerMessage MoveMessage(const Lease& lease, const Mapping& mapping) {
   v1::BrokerMessage message;
   if (lease.move->residence == Residence::kEvicting) {

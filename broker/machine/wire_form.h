@@ -1,6 +1,8 @@
 #ifndef GMB_BROKER_MACHINE_WIRE_FORM_H_
 #define GMB_BROKER_MACHINE_WIRE_FORM_H_
 
+#include <cstdint>
+
 #include "absl/time/time.h"
 #include "broker/machine/lease.h"
 #include "device/handle.h"
@@ -31,6 +33,8 @@ struct State;
 // Negative durations are sent as 0.
 [[nodiscard]] google::protobuf::Duration ToProto(quota::Nanoseconds duration);
 
+// The answer to a session's request, empty yet.
+[[nodiscard]] v1::BrokerMessage AnswerTo(uint64_t client_id);
 // To one who has the lease: an Evict while it is being evicted, else a Map.
 [[nodiscard]] v1::BrokerMessage MoveMessage(const Lease& lease,
                                             const Mapping& mapping);

@@ -2,6 +2,9 @@
 // be told.
 #include "client/cli/commands/demo_options.h"
 
+#include <memory>
+#include <utility>
+
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -30,6 +33,19 @@ void AddDemoOptions(CLI::App* app, DemoOptions* options) {
       "broker. Exit code 1\n"
       "when anything is not as it should be.\n\n"
       "Example: gmb demo --device host:512MiB");
+}
+
+void AddDemoProgram(
+    CLI::App* app,
+    std::function<void(const DemoOptions& options, bool actor)> parsed) {
+  const auto options = std::make_shared<DemoOptions>();
+  AddDemoOptions(app, options.get());
+  const auto actor = std::make_shared<bool>(false);
+  // An empty group keeps it out of --help.
+  app->add_flag("--actor", *actor, "Be a process of the demo")->group("");
+  app->callback([parsed = std::move(parsed), options, actor] {
+    parsed(*options, *actor);
+  });
 }
 
 std::vector<std::string> DemoArguments(const DemoOptions& options) {

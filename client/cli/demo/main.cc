@@ -1,8 +1,5 @@
 // gmb-demo, which `gmb demo` starts, and which starts itself once for each
 // process of a tenant.
-#include <memory>
-
-#include "CLI/CLI.hpp"
 #include "client/cli/commands/demo_options.h"
 #include "client/cli/demo/actor.h"
 #include "client/cli/demo/demo.h"
@@ -12,15 +9,10 @@ namespace gmb::cli {
 namespace {
 
 void AddWhatItDoes(CLI::App* app, Action* chosen) {
-  const auto options = std::make_shared<DemoOptions>();
-  AddDemoOptions(app, options.get());
-  const auto actor = std::make_shared<bool>(false);
-  // An empty group keeps it out of --help.
-  app->add_flag("--actor", *actor, "Be a process of the demo")->group("");
-  app->callback([chosen, options, actor] {
+  AddDemoProgram(app, [chosen](const DemoOptions& options, bool actor) {
     *chosen = [options, actor](Context& context) -> absl::StatusOr<ExitCode> {
-      if (*actor) return PlayActor(context.socket_dir);
-      return RunDemo(context, *options);
+      if (actor) return PlayActor(context.socket_dir);
+      return RunDemo(context, options);
     };
   });
 }

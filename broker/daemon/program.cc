@@ -1,0 +1,161 @@
+// The program gmbd, from its command line to its exit code.
+#include "broker/daemon/program.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "broker/config/config.h"
+#include "broker/daemon/check.h"
+#include "broker/daemon/daemon.h"
+#include "broker/daemon/start_advice.h"
+#include "broker/log/logging.h"
+
+namespace gmb::broker {
+namespace {
+
+// docs/operations.md explains them.
+enum ExitCode {
+  kStopped = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kStoppedAtOnce = 3,
+  kDrained = 4,  // on an operator's word: nobody is to start it again
+};
+
+// `gmb drain`'s.
+constexpr int kDrainSignal = SIGUSR1;
+
+// The signals that a broker obeys, taken by the main thread alone: those that
+// stop it, and SIGHUP. (A lost terminal is no reason to stop: the file is read
+// again, and nothing has changed in it.)
+class Signals {
+ public:
+  // Before the first thread starts, so that all of them inherit the mask.
+  Signals() {
+    sigemptyset(&stop_);
+    sigaddset(&stop_, SIGTERM);
+    sigaddset(&stop_, SIGINT);
+    all_ = stop_;
+    sigaddset(&all_, SIGHUP);
+    sigaddset(&all_, kDrainSignal);
+    pthread_sigmask(SIG_BLOCK, &all_, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+  }
+
+  // Returns at one that stops it: that one.
+  int Wait(const std::function<void()>& reload) {
+    for (;;) {
+      siginfo_t info{};
+      const int number = sigwaitinfo(&all_, &info);
+      if (number == SIGHUP) reload();
+      if (number <= 0 || number == SIGHUP) continue;
+      if (number == kDrainSignal) {
+        LogEvent(LogLevel::kInfo, "drain",
+                 {{"message", absl::StrCat("asked for by pid ", info.si_pid,
+                                           ", uid ", info.si_uid)}});
+      }
+      return number;
+    }
+  }
+  // For one that stops it. False when none came in time.
+  bool WaitFor(absl::Duration duration) {
+    const timespec timeout = absl::ToTimespec(duration);
+    return sigtimedwait(&stop_, nullptr, &timeout) > 0;
+  }
+
+ private:
+  sigset_t stop_;
+  sigset_t all_;
+};
+
+// First of all: they are obeyed once the broker serves. The other signals stop a
+// start that hangs.
+void BlockForLater() {
+  sigset_t later;
+  sigemptyset(&later);
+  sigaddset(&later, SIGHUP);
+  sigaddset(&later, kDrainSignal);
+  pthread_sigmask(SIG_BLOCK, &later, nullptr);
+}
+
+// Until the last tenant's session has ended, the deadline, or a second signal.
+ExitCode Drain(Daemon* daemon, Signals* signals) {
+  daemon->BeginDrain();
+  const absl::Time end = absl::Now() + daemon->drain_deadline();
+  while (!daemon->IsEmpty()) {
+    if (absl::Now() >= end) {
+      LogEvent(LogLevel::kWarning, "drain_deadline",
+               {{"message", "sessions are left; they are ended now"}});
+      return kStopped;
+    }
+    if (signals->WaitFor(absl::Milliseconds(50))) {
+      LogEvent(LogLevel::kWarning, "stopping_at_once",
+               {{"message", "second signal"}});
+      return kStoppedAtOnce;
+    }
+  }
+  return kStopped;
+}
+
+}  // namespace
+
+int RunProgram(int argc, char** argv) {
+  BlockForLater();
+  const Flags flags = ParseFlags(argc, argv);
+  if (flags.exit_code >= 0) {
+    std::fputs(flags.text.c_str(), flags.exit_code == 0 ? stdout : stderr);
+    return flags.exit_code;
+  }
+  absl::StatusOr<BrokerConfig> config = LoadConfig(flags);
+  if (!config.ok()) {
+    std::fprintf(stderr, "gmbd: %s\n",
+                 std::string(config.status().message()).c_str());
+    return kUsage;
+  }
+  // A file that may not grow is an error like a full disk.
+  signal(SIGXFSZ, SIG_IGN);
+  if (flags.check) return Check(*config) ? kStopped : kFailed;
+  ConfigureLog(config->log);
+  for (const std::string& warning : config->warnings) {
+    LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
+  }
+  const bool has_keeper = !config->keeper_socket.empty();
+  const bool detach = config->detach_on_stop;
+  // So that no process of this user takes what is kept by pidfd_getfd, and
+  // nothing of it is in a core dump.
+  if (has_keeper && ::prctl(PR_SET_DUMPABLE, 0) != 0) {
+    LogEvent(LogLevel::kError, "cannot_start",
+             {{"message", "prctl PR_SET_DUMPABLE failed"}});
+    return kFailed;
+  }
+  Signals signals;
+  absl::StatusOr<std::unique_ptr<Daemon>> daemon =
+      Daemon::Start(*std::move(config), flags);
+  if (!daemon.ok()) {
+    LogEvent(LogLevel::kError, "cannot_start",
+             {{"message", WithAdvice(daemon.status())}});
+    // With a keeper the parts of the daemon are still there.
+    if (has_keeper) std::_Exit(kFailed);
+    return kFailed;
+  }
+  const int stop = signals.Wait([&] { (*daemon)->Reload(); });
+  if (detach && stop != kDrainSignal) {
+    LogEvent(LogLevel::kInfo, "detached",
+             {{"message", "the keeper has all for the next broker"}});
+    std::_Exit(kStopped);
+  }
+  const ExitCode code = Drain(daemon->get(), &signals);
+  daemon->reset();
+  LogEvent(LogLevel::kInfo, "stopped");
+  return code == kStopped && stop == kDrainSignal ? kDrained : code;
+}
+
+}  // namespace gmb::broker
