@@ -12,6 +12,7 @@
 #include "broker/config/config.h"
 #include "broker/daemon/check.h"
 #include "broker/daemon/daemon.h"
+#include "broker/daemon/start_advice.h"
 #include "broker/log/logging.h"
 
 namespace gmb::broker {
@@ -118,7 +119,7 @@ int Main(int argc, char** argv) {
       Daemon::Start(*std::move(config), flags);
   if (!daemon.ok()) {
     LogEvent(LogLevel::kError, "cannot_start",
-             {{"message", std::string(daemon.status().message())}});
+             {{"message", WithAdvice(daemon.status())}});
     // With a keeper the parts of the daemon are still there.
     if (has_keeper) std::_Exit(kFailed);
     return kFailed;

@@ -71,7 +71,8 @@ ARROWS = {
     # operator's greeting, where the sockets are, and what `gmb doctor` asks of the devices.
     "client/cli": ["client/cli/", "client/include/", "client/device_probe.h",
                    "client/session/operator_session.h", "client/session/socket_dir.h",
-                   "base/status_macros.h", "base/unique_fd.h", "keeper/link/keeper_link.h",
+                   "base/commit.h", "base/status_macros.h", "base/unique_fd.h",
+                   "keeper/link/keeper_link.h",
                    "keeper/wire/messages.h", "keeper/wire/frame.h", "proto/"],
     # How things are said, and how they look, knows no command.
     "client/cli/text": ["client/cli/text/", "client/include/", "proto/"],

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <sstream>
 
@@ -115,8 +116,10 @@ std::optional<YAML::Mark> SecondDocument(const std::string& text) {
   return start.mark;
 }
 
-void ParseInto(const std::string& text, const std::string& directory,
-               ConfigErrors* errors, BrokerConfig* config) {
+using Read = std::function<void(const YAML::Node& root)>;
+
+void ParseInto(const std::string& text, ConfigErrors* errors,
+               const Read& read) {
   if (const std::optional<YAML::Mark> second = SecondDocument(text)) {
     errors->Add(*second, "",
                 "what begins here is not part of the file's one document: "
@@ -124,8 +127,22 @@ void ParseInto(const std::string& text, const std::string& directory,
     return;
   }
   const YAML::Node root = YAML::Load(text);
-  if (root.IsDefined() && !root.IsNull())
-    ReadRoot(root, directory, errors, config);
+  if (root.IsDefined() && !root.IsNull()) read(root);
+}
+
+absl::Status Parse(
+    const std::string& text, ConfigErrors errors,
+    const std::function<void(const YAML::Node&, ConfigErrors*)>& read) {
+  try {
+    ParseInto(text, &errors,
+              [&](const YAML::Node& root) { read(root, &errors); });
+  } catch (const YAML::Exception& e) {
+    errors.Add(e.mark, "", absl::StrCat("not YAML: ", absl::CHexEscape(e.msg)));
+  } catch (const std::exception& e) {
+    errors.Add(YAML::Mark::null_mark(), "",
+               absl::StrCat("not YAML: ", absl::CHexEscape(e.what())));
+  }
+  return errors.ToStatus();
 }
 
 absl::StatusOr<std::string> ReadWhole(const std::string& path) {
@@ -159,16 +176,23 @@ absl::Status ParseConfigFile(const std::string& text, const std::string& path,
   const std::string directory =
       slash == std::string::npos ? "."
                                  : path.substr(0, std::max<size_t>(slash, 1));
-  ConfigErrors errors(path);
-  try {
-    ParseInto(text, directory, &errors, config);
-  } catch (const YAML::Exception& e) {
-    errors.Add(e.mark, "", absl::StrCat("not YAML: ", absl::CHexEscape(e.msg)));
-  } catch (const std::exception& e) {
-    errors.Add(YAML::Mark::null_mark(), "",
-               absl::StrCat("not YAML: ", absl::CHexEscape(e.what())));
-  }
-  return errors.ToStatus();
+  return Parse(text, ConfigErrors(path),
+               [&](const YAML::Node& root, ConfigErrors* errors) {
+                 ReadRoot(root, directory, errors, config);
+               });
+}
+
+absl::Status ParseTenants(const std::string& text, const std::string& name,
+                          BrokerConfig* config) {
+  return Parse(text, ConfigErrors(name),
+               [&](const YAML::Node& root, ConfigErrors* errors) {
+                 YamlMap map(YamlValue{root, ""}, errors);
+                 if (const auto tenants = map.Take("tenants")) {
+                   TenantReader(TenantReader::PoliciesAlone(), errors, config)
+                       .Read(*tenants);
+                 }
+                 map.Finish();
+               });
 }
 
 absl::Status ReadConfigFile(const std::string& path, BrokerConfig* config) {

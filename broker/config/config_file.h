@@ -17,7 +17,14 @@ namespace gmb::broker {
                                            const std::string& path,
                                            BrokerConfig* config);
 
-// The same for a file on disk, of at most 4 MiB.
+// Tenants as an operator names them (`gmb apply`): `tenants` alone, as in a
+// configuration file, without what is that file's: token files and sockets. No file
+// is opened. `name` is said in errors in the place of a path.
+[[nodiscard]] absl::Status ParseTenants(const std::string& text,
+                                        const std::string& name,
+                                        BrokerConfig* config);
+
+// The same as ParseConfigFile for a file on disk, of at most 4 MiB.
 [[nodiscard]] absl::Status ReadConfigFile(const std::string& path,
                                           BrokerConfig* config);
 

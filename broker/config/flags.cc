@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/commit.h"
 #include "broker/config/settings.h"
 
 namespace gmb::broker {
@@ -46,13 +47,20 @@ void AddSwitch(const Setting& setting, CLI::App* app, Flags* flags) {
       absl::StrCat(setting.help, " [", setting.default_text, "]"));
 }
 
+// "gmbd 0.1.0 (1a2b3c4d5e6f)".
+std::string VersionText() {
+  const std::string commit = base::Commit();
+  return absl::StrCat("gmbd ", GMB_VERSION,
+                      commit.empty() ? "" : absl::StrCat(" (", commit, ")"));
+}
+
 }  // namespace
 
 Flags ParseFlags(int argc, const char* const* argv) {
   Flags flags;
   CLI::App app(kAbout, "gmbd");
   app.footer(kExamples);
-  app.set_version_flag("--version", absl::StrCat("gmbd ", GMB_VERSION));
+  app.set_version_flag("--version", VersionText());
   app.add_option("--config", flags.config_file, "configuration file (YAML)")
       ->type_name("FILE");
   app.add_option("--device", flags.devices,

@@ -65,6 +65,7 @@ void TenantReader::ReadTenant(const YamlValue& value) {
   if (const auto devices = map.Take("devices"))
     ReadDeviceQuotas(*devices, &policy);
   if (const auto uids = map.Take("uids")) ReadUids(*uids, &policy);
+  if (policies_alone_) RefuseOfFile(&map);
   ReadToken(&map, &tenant);
   if (const auto socket = map.Take("socket"))
     ReadSocket(*socket, &tenant.socket);
@@ -124,6 +125,14 @@ void TenantReader::ReadUids(const YamlValue& value, TenantPolicy* policy) {
                    absl::StrCat("the uid is given twice, also to tenant ",
                                 other->second));
     }
+  }
+}
+
+void TenantReader::RefuseOfFile(YamlMap* map) {
+  for (const char* const key : {"token_file", "socket"}) {
+    if (!map->Take(key).has_value()) continue;
+    map->AddError(key,
+                  "this is the configuration file's alone: leave it out here");
   }
 }
 

@@ -18,6 +18,10 @@ class TenantReader {
   TenantReader(std::string directory, ConfigErrors* errors,
                BrokerConfig* config)
       : directory_(std::move(directory)), errors_(errors), config_(config) {}
+  // Refuses what is the configuration file's alone: token files and sockets.
+  struct PoliciesAlone {};
+  TenantReader(PoliciesAlone, ConfigErrors* errors, BrokerConfig* config)
+      : policies_alone_(true), errors_(errors), config_(config) {}
 
   void Read(const YamlValue& tenants);
 
@@ -27,10 +31,12 @@ class TenantReader {
   void ReadReclaim(YamlMap* map, ReclaimPolicy* reclaim);
   void ReadDeviceQuotas(const YamlValue& value, TenantPolicy* policy);
   void ReadUids(const YamlValue& value, TenantPolicy* policy);
+  void RefuseOfFile(YamlMap* map);
   void ReadToken(YamlMap* map, TenantConfig* tenant);
   void ReadSocket(const YamlValue& value, SocketAccess* access);
 
   const std::string directory_;
+  const bool policies_alone_ = false;
   ConfigErrors* const errors_;
   BrokerConfig* const config_;
   std::set<std::string> names_;

@@ -264,6 +264,11 @@ absl::StatusOr<std::vector<HeldBack>> Core::ApplyFile(
   return machine_.operators().ApplyFile(change, in.turn());
 }
 
+absl::Status Core::CheckFile(const FileChange& change) const {
+  base::MutexLock lock(&mu_);
+  return machine_.operators().CheckFile(change);
+}
+
 absl::Status Core::CheckDeleteTenant(absl::string_view name) const {
   base::MutexLock lock(&mu_);
   return machine_.operators().CheckDeleteTenant(name);

@@ -104,6 +104,7 @@ class Core {
   // All of it in one turn, or nothing: then the error says of whom it is. What
   // was held back is returned. Seeing off those that leave is the caller's.
   absl::StatusOr<std::vector<HeldBack>> ApplyFile(const FileChange& change);
+  absl::Status CheckFile(const FileChange& change) const;
   absl::Status CheckDeleteTenant(absl::string_view name) const;
   absl::Status DeleteTenant(absl::string_view name);
   // Sees a tenant's sessions off. Unless that is refused, `done` is called
@@ -147,6 +148,8 @@ class Core {
       const v1::ListTenantsRequest& request) const;
   absl::StatusOr<v1::ListSessionsResponse> Sessions(
       const v1::ListSessionsRequest& request) const;
+  // BAD_STATE: there is none of a tenant with this id.
+  absl::StatusOr<v1::SessionInfo> SessionReport(uint64_t id) const;
   absl::StatusOr<v1::ListLeasesResponse> Leases(
       const v1::ListLeasesRequest& request) const;
   absl::StatusOr<v1::ExplainResponse> Explain(

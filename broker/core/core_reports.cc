@@ -1,11 +1,16 @@
 // Operators read: what the state is, a page at a time under the lock, and in
 // the form of the wire.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "broker/core/core.h"
 #include "broker/machine/wire_form.h"
 #include "broker/report/page.h"
 #include "broker/report/report.h"
 #include "broker/report/sums.h"
 #include "broker/report/unkillable.h"
+#include "proto/error_status.h"
 
 namespace gmb::broker {
 
@@ -55,6 +60,31 @@ absl::StatusOr<v1::ListSessionsResponse> Core::Sessions(
         }
         return added;
       });
+}
+
+absl::StatusOr<v1::SessionInfo> Core::SessionReport(uint64_t id) const {
+  v1::ListSessionsResponse response;
+  report::SessionSums sums;
+  // The one after the id before it; a session of very many leases takes several
+  // slices.
+  for (report::Page page{.after =
+                             report::KeyOf({id - std::min<uint64_t>(id, 1)})};
+       page.more && response.sessions().empty() &&
+       report::NumberIn(page.after) < id;) {
+    base::MutexLock lock(&mu_);
+    const absl::Status added =
+        report::AddSessions(machine_.state(), "", deps_.clock->Now(), &page,
+                            /*most_rows=*/1, &sums, &response);
+    if (!added.ok()) return added;
+  }
+  if (response.sessions().empty() || response.sessions(0).id() != id) {
+    return proto::MakeError(
+        v1::BAD_STATE,
+        absl::StrCat("no client process has this session, or no more: session=",
+                     id),
+        {.field = "id"});
+  }
+  return std::move(*response.mutable_sessions(0));
 }
 
 absl::StatusOr<v1::ListLeasesResponse> Core::Leases(

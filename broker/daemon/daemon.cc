@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "broker/config/config_file.h"
 #include "broker/daemon/dropped_values.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/file_state.h"
@@ -222,6 +223,16 @@ absl::Status Daemon::StartServers() {
           .close =
               [this](const std::string& tenant) { return CloseDoor(tenant); }},
       FindDropped(stored_, *core_), [this] { return collector_->Text(); });
+  admin_service_->SetTenantsReader(
+      [uuids = uuids_](const std::string& yaml, const std::string& name)
+          -> absl::StatusOr<std::vector<TenantPolicy>> {
+        BrokerConfig config;
+        GMB_RETURN_IF_ERROR(ParseTenants(yaml, name, &config));
+        std::vector<TenantPolicy> policies;
+        for (const TenantConfig& tenant : config.tenants)
+          policies.push_back(WithUuids(tenant.policy, uuids));
+        return policies;
+      });
   reloader_ = std::make_unique<Reloader>(
       flags_, config_, uuids_,
       Reloader::Deps{core_.get(), store_.get(), &events_, &clock_,
@@ -284,6 +295,7 @@ void Daemon::WatchTokensOf(const BrokerConfig& file) {
 }
 
 void Daemon::BeginDrain() {
+  draining_ = true;
   if (grpc_ != nullptr) grpc_->SetServing(false);
   core_->BeginDrain(drain_deadline());
 }

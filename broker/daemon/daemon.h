@@ -113,6 +113,7 @@ class Daemon {
   // Before all that close peers' sockets.
   std::unique_ptr<ipc::FdDisposer> disposer_;
   Admission admission_;
+  std::atomic<bool> draining_{false};
   base::Mutex sockets_mu_;  // never together with another lock
   SocketDirectory sockets_ ABSL_GUARDED_BY(sockets_mu_);
   // After the start, the operators' thread's.

@@ -54,7 +54,8 @@ HttpAnswer Daemon::AnswerHttp(HttpPage page) const {
     return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
             .body = collector_->RecentText()};
   }
-  const bool draining = core_->Status().draining();
+  // Whether it serves must be known although the core is busy.
+  const bool draining = draining_;
   return {.status = draining ? 503 : 200,
           .body = std::make_shared<const std::string>(draining ? "draining\n"
                                                                : "ok\n")};

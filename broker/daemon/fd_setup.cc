@@ -14,12 +14,16 @@ absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
   FdWishes wishes{.max_handles = config.max_handles,
                   .max_sessions = config.max_sessions,
                   .tenants = tenants};
+  uint64_t handles_possible = 0;
   for (const PreparedPool& pool : pools) {
     const SlabPool::Options& slabs = pool.options.slabs;
     const uint64_t bytes =
         std::max(pool.options.target_bytes, pool.options.largest_bytes);
     wishes.kept_ready +=
         bytes / slabs.ready_slab_bytes + slabs.max_returned_slabs;
+    handles_possible +=
+        bytes /
+        std::max<uint64_t>(1, pool.options.worker->info().granularity_bytes);
     // The allocator of host memory keeps a memfd beside the exported one.
     if (pool.options.worker->info().kind == device::DeviceKind::kHost)
       wishes.fds_per_handle = 2;
@@ -32,7 +36,13 @@ absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
     ++wishes.fds_per_handle;
   }
   GMB_ASSIGN_OR_RETURN(const uint64_t limit, ipc::RaiseFdLimit());
-  return FitIntoFdLimit(wishes, limit);
+  // More than the pools have slabs for can never be asked for.
+  wishes.max_handles =
+      std::clamp<uint64_t>(handles_possible, 1, config.max_handles);
+  FdPlan plan = FitIntoFdLimit(wishes, limit);
+  if (plan.max_handles == wishes.max_handles)
+    plan.max_handles = config.max_handles;
+  return plan;
 }
 
 }  // namespace gmb::broker

@@ -205,6 +205,21 @@ void Delete(const std::string& name, Declared* declared) {
   }
 }
 
+bool Withdraw(const std::string& name, const Source& apply,
+              Declared* declared) {
+  Subject& subject = declared->tenants[name];
+  if (subject.maker == apply && !subject.in_file) return true;
+  if (subject.maker == apply) subject.maker = Source();  // the file's now
+  for (auto field = subject.fields.begin(); field != subject.fields.end();) {
+    std::erase_if(field->second, [&](const Written& written) {
+      return written.source == apply;
+    });
+    field =
+        field->second.empty() ? subject.fields.erase(field) : std::next(field);
+  }
+  return false;
+}
+
 void Forget(const std::string& name, Declared* declared) {
   declared->tenants.erase(name);
 }

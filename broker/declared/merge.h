@@ -49,6 +49,11 @@ void WriteFields(const std::string& name, const Fields& fields,
 void WriteUntil(const std::string& name, const Fields& fields,
                 const Source& source, absl::Time at, absl::Time until,
                 Declared* declared);
+// An apply does not name the tenant any more: takes away what it wrote, so that
+// what was there before holds again. Returns whether the tenant was its own, and the
+// file does not name it either: it is to go, and nothing of it was changed.
+[[nodiscard]] bool Withdraw(const std::string& name, const Source& apply,
+                            Declared* declared);
 // Gives fields back to the file.
 void Reset(const std::string& name, const std::set<std::string>& fields,
            Declared* declared);

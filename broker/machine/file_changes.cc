@@ -8,7 +8,10 @@
 namespace gmb::broker {
 namespace {
 
-TenantPolicy WithoutGuarantee(TenantPolicy policy) {
+// Its guarantee, its uids and its token may be another's now.
+TenantPolicy AsLeaving(TenantPolicy policy) {
+  policy.uids.clear();
+  policy.token.clear();
   policy.quota.guarantee = quota::Amount();
   for (auto& [device, quota] : policy.device_quotas)
     quota.guarantee = quota::Amount();
@@ -27,11 +30,10 @@ absl::StatusOr<std::vector<HeldBack>> OperatorDesk::ApplyFile(
     const FileChange& change, Turn& turn) {
   std::vector<TenantPolicy> tenants = change.tenants;
   std::vector<HeldBack> held = HoldBack(state_, change, &tenants);
-  // Those that go need no guarantee, and others may have it now.
   for (const std::string& name : change.leaving) {
     const Tenant* const tenant = state_.tenants->Find(name);
     if (tenant != nullptr && !Stays(name, held))
-      tenants.push_back(WithoutGuarantee(tenant->policy));
+      tenants.push_back(AsLeaving(tenant->policy));
   }
   if (absl::Status fits = CheckAllFit(state_, tenants); !fits.ok()) return fits;
   std::erase_if(tenants, [this](const TenantPolicy& policy) {
@@ -40,6 +42,15 @@ absl::StatusOr<std::vector<HeldBack>> OperatorDesk::ApplyFile(
   });
   Put(tenants, turn);
   return held;
+}
+
+absl::Status OperatorDesk::CheckFile(const FileChange& change) const {
+  std::vector<TenantPolicy> tenants = change.tenants;
+  for (const std::string& name : change.leaving) {
+    const Tenant* const tenant = state_.tenants->Find(name);
+    if (tenant != nullptr) tenants.push_back(AsLeaving(tenant->policy));
+  }
+  return CheckAllFit(state_, tenants);
 }
 
 }  // namespace gmb::broker

@@ -70,6 +70,8 @@ class OperatorDesk {
       const TenantPolicy& policy, Turn& turn);
   [[nodiscard]] absl::StatusOr<std::vector<HeldBack>> ApplyFile(
       const FileChange& change, Turn& turn);
+  // Whether all of it together could be made, if it may take what it takes.
+  [[nodiscard]] absl::Status CheckFile(const FileChange& change) const;
   [[nodiscard]] absl::Status CheckDeleteTenant(absl::string_view name) const;
   [[nodiscard]] absl::Status DeleteTenant(absl::string_view name, Turn& turn);
   [[nodiscard]] absl::Status StartDeparture(absl::string_view name,

@@ -25,7 +25,10 @@ grpc::ServerUnaryReactor* AdminService::DeleteTenant(
     const v1::DeleteTenantRequest* request, v1::DeleteTenantResponse*) {
   if (SaneWait(request->wait()).count() == 0) {
     return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
-      return DoDeleteTenant(audit, request->name(), request->if_revision());
+      const absl::Status done =
+          DoDeleteTenant(audit, request->name(), request->if_revision());
+      if (done.ok()) return done;
+      return Refused(audit, "delete_tenant", request->name(), done);
     });
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -50,7 +53,10 @@ void AdminService::SeeOffAndDelete(const HeldCall& call,
   const absl::StatusOr<quota::TenantId> tenant = core_->IdOf(request.name());
   absl::Status may = CheckRevision(request.if_revision());
   may.Update(tenant.status());
-  if (!may.ok()) return reactor->Finish(proto::ToGrpcStatus(may));
+  if (!may.ok()) {
+    may = Refused(audit, "delete_tenant", request.name(), may);
+    return reactor->Finish(proto::ToGrpcStatus(may));
+  }
   auto answer = [this, reactor, name = request.name(), tenant = *tenant,
                  call](const absl::Status& gone) {
     operators_.Post([this, reactor, name, tenant, call, gone] {

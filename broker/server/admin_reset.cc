@@ -1,4 +1,6 @@
 // Operators' values end: they are given back to the file, or their time is over.
+#include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,23 +13,12 @@
 #include "broker/declared/merge.h"
 #include "broker/log/logging.h"
 #include "broker/server/admin_service.h"
+#include "broker/server/declared_policy.h"
 #include "broker/server/field_sources.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
 namespace {
-
-TenantPolicy DeclaredPolicy(const Declared& declared,
-                            const TenantPolicy& in_force, const Core& core) {
-  TenantPolicy policy =
-      PolicyOf(in_force.name, InForce(declared.tenants.at(in_force.name)));
-  policy.token = in_force.token;
-  // Values for a device that is not here are kept, and have no effect.
-  std::erase_if(policy.device_quotas, [&](const auto& quota) {
-    return !core.ResolveDevice(quota.first).ok();
-  });
-  return policy;
-}
 
 // The file made it and does not name it any more.
 bool IsLeaving(const Subject& subject) {
@@ -56,7 +47,8 @@ absl::Status AdminService::DoResetTenant(AuditRecord audit,
   GMB_ASSIGN_OR_RETURN(const std::set<std::string> fields,
                        FieldsNamed(request, device, found->second));
   Reset(request.name(), fields, &next);
-  const TenantPolicy policy = DeclaredPolicy(next, known, *core_);
+  TenantPolicy policy = DeclaredPolicy(next, known.name, *core_);
+  policy.token = known.token;
   if (absl::Status checked = core_->CheckTenant(policy); !checked.ok())
     return checked;
   if (request.dry_run()) return ShowPreview(policy, response);
@@ -88,35 +80,52 @@ void AdminService::EndOverrides() {
     audit.detail = ChangesText(before, next);
     // It is over although the disk does not take it.
     if (!store_->PutDeclared(next, audit).ok()) store_->HoldDeclared(next);
-    for (const std::string& tenant : tenants) FallBack(tenant, next);
+    FallBack(tenants, next);
   }
   expiry_.Set(NextExpiry(next));
 }
 
-// What holds again need not fit any more: then it is as at a start.
-void AdminService::FallBack(const std::string& tenant,
+// All at once: one may fall back to what another gives up. What holds again need
+// not fit any more: then each is as at a start.
+void AdminService::FallBack(const std::set<std::string>& tenants,
                             const Declared& declared) {
-  const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(tenant);
-  if (!known.ok()) return;
-  // Its guarantee may be another's by now, and it is to go as it is.
-  if (IsLeaving(declared.tenants.at(tenant))) return;
-  TenantPolicy policy = DeclaredPolicy(declared, *known, *core_);
-  absl::Status set = core_->SetTenant(policy).status();
-  if (!set.ok()) {
-    Drop(tenant,
-         absl::StrCat("tenant ", tenant,
-                      " is not as declared: what was set for a time is over, "
-                      "and its former "
-                      "guarantee does not fit any more: `gmb tenant set ",
-                      tenant, "` settles it"));
-    LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
-             {{"tenant", tenant}, {"reason", set.message()}});
-    policy.quota.guarantee = quota::Amount();
-    for (auto& [device, quota] : policy.device_quotas)
-      quota.guarantee = quota::Amount();
-    set = core_->SetTenant(policy).status();
+  std::map<std::string, TenantPolicy> former;
+  FileChange change;
+  change.may_reclaim_bytes = std::numeric_limits<uint64_t>::max();
+  for (const std::string& tenant : tenants) {
+    const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(tenant);
+    // The guarantee of one that is leaving may be another's by now, and it is to
+    // go as it is.
+    if (!known.ok() || IsLeaving(declared.tenants.at(tenant))) continue;
+    former[tenant] = *known;
+    change.tenants.push_back(DeclaredPolicy(declared, tenant, *core_));
+    change.tenants.back().token = known->token;
   }
-  if (set.ok() && *known != policy) former_[tenant] = *known;
+  if (!core_->ApplyFile(change).ok()) {
+    for (const TenantPolicy& policy : change.tenants) FallBackAlone(policy);
+  }
+  for (const TenantPolicy& policy : change.tenants) {
+    if (former[policy.name] != policy)
+      former_[policy.name] = former[policy.name];
+  }
+}
+
+void AdminService::FallBackAlone(TenantPolicy policy) {
+  const absl::Status set = core_->SetTenant(policy).status();
+  if (set.ok()) return;
+  Drop(policy.name,
+       absl::StrCat("tenant ", policy.name,
+                    " is not as declared: what was set for a time is over, and "
+                    "its former guarantee does not fit any more: `gmb tenant "
+                    "set ",
+                    policy.name, "` settles it"));
+  LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
+           {{"tenant", policy.name}, {"reason", set.message()}});
+  policy.quota.guarantee = quota::Amount();
+  for (auto& [device, quota] : policy.device_quotas)
+    quota.guarantee = quota::Amount();
+  // Without a guarantee it fits; if not, it stays as it is.
+  (void)core_->SetTenant(policy).status();
 }
 
 }  // namespace gmb::broker

@@ -49,10 +49,21 @@ AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
       calls_(calls),
       doors_(std::move(doors)),
       dropped_(std::move(dropped)),
-      not_in_force_(dropped_.size()),
       metrics_(std::move(metrics)),
       expiry_(clock, [this] { operators_.Post([this] { EndOverrides(); }); }) {
   expiry_.Set(NextExpiry(*store_->Shown()));
+  ShowDropped();
+}
+
+void AdminService::ShowDropped() {
+  constexpr size_t kMost = 100;
+  not_in_force_ = dropped_.size();
+  std::vector<std::string> shown;
+  for (const auto& [name, why] : dropped_) {
+    if (shown.size() < kMost) shown.push_back(why);
+  }
+  base::MutexLock lock(&shown_mu_);
+  shown_dropped_ = std::move(shown);
 }
 
 absl::StatusOr<AuthenticatedCall> AdminService::Operator(
@@ -99,6 +110,9 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
     v1::GetStatusResponse* response) {
   return Answer(context, [&] {
     *response = core_->Status();
+    base::MutexLock lock(&shown_mu_);
+    for (const std::string& why : shown_dropped_)
+      response->add_not_in_force(why);
     return absl::OkStatus();
   });
 }
@@ -119,6 +133,7 @@ grpc::ServerUnaryReactor* AdminService::ListTenants(
     v1::ListTenantsResponse* response) {
   return Answer(context, [&] {
     const absl::Status filled = Fill(core_->Tenants(*request), response);
+    if (request->without_fields()) return filled;
     const std::shared_ptr<const Declared> declared = store_->Shown();
     for (v1::Tenant& tenant : *response->mutable_tenants())
       AddSources(*declared, &tenant);
@@ -162,11 +177,11 @@ grpc::ServerUnaryReactor* AdminService::Diagnose(
 }
 
 grpc::ServerWriteReactor<v1::Event>* AdminService::Watch(
-    grpc::CallbackServerContext* context, const v1::WatchRequest*) {
+    grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
   absl::StatusOr<AuthenticatedCall> call = Operator(context);
   if (!call.ok())
     return new RefusedStream<v1::Event>(proto::ToGrpcStatus(call.status()));
-  return new EventStream(events_, std::move(call->proof));
+  return new EventStream(events_, *request, std::move(call->proof));
 }
 
 grpc::ServerWriteReactor<v1::MetricsPiece>* AdminService::GetMetrics(
@@ -185,7 +200,9 @@ grpc::ServerUnaryReactor* AdminService::SetTenant(
     grpc::CallbackServerContext* context, const v1::SetTenantRequest* request,
     v1::SetTenantResponse* response) {
   return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
-    return DoSetTenant(audit, *request, response);
+    const absl::Status done = DoSetTenant(audit, *request, response);
+    if (done.ok() || request->dry_run()) return done;
+    return Refused(audit, "set_tenant", request->name(), done);
   });
 }
 
@@ -193,7 +210,9 @@ grpc::ServerUnaryReactor* AdminService::ResetTenant(
     grpc::CallbackServerContext* context, const v1::ResetTenantRequest* request,
     v1::SetTenantResponse* response) {
   return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
-    return DoResetTenant(audit, *request, response);
+    const absl::Status done = DoResetTenant(audit, *request, response);
+    if (done.ok() || request->dry_run()) return done;
+    return Refused(audit, "reset_tenant", request->name(), done);
   });
 }
 
@@ -201,7 +220,9 @@ grpc::ServerUnaryReactor* AdminService::ResizePool(
     grpc::CallbackServerContext* context, const v1::ResizePoolRequest* request,
     v1::ResizePoolResponse* response) {
   return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
-    return DoResizePool(audit, *request, response);
+    const absl::Status done = DoResizePool(audit, *request, response);
+    if (done.ok()) return done;
+    return Refused(audit, "resize_pool", request->device(), done);
   });
 }
 

@@ -6,11 +6,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "broker/core/core.h"
 #include "broker/server/call_authenticator.h"
 #include "broker/server/expiry_timer.h"
@@ -61,6 +64,12 @@ class AdminService : public v1::Admin::CallbackService {
   using AddFindings = std::function<void(v1::DiagnoseResponse*)>;
   void SetFindings(AddFindings more) { more_findings_ = std::move(more); }
 
+  // Reads the YAML of an apply; `name` is said in errors. Before the service
+  // serves.
+  using ReadTenants = std::function<absl::StatusOr<std::vector<TenantPolicy>>(
+      const std::string& yaml, const std::string& name)>;
+  void SetTenantsReader(ReadTenants read) { read_tenants_ = std::move(read); }
+
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::GetStatusResponse* response) override;
@@ -71,6 +80,9 @@ class AdminService : public v1::Admin::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::ResetTenantRequest* request,
       v1::SetTenantResponse* response) override;
+  grpc::ServerUnaryReactor* Apply(grpc::CallbackServerContext* context,
+                                  const v1::ApplyRequest* request,
+                                  v1::ApplyResponse* response) override;
   grpc::ServerUnaryReactor* GetTenant(grpc::CallbackServerContext* context,
                                       const v1::GetTenantRequest* request,
                                       v1::Tenant* response) override;
@@ -89,6 +101,10 @@ class AdminService : public v1::Admin::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::ListSessionsRequest* request,
       v1::ListSessionsResponse* response) override;
+  grpc::ServerUnaryReactor* CloseSession(
+      grpc::CallbackServerContext* context,
+      const v1::CloseSessionRequest* request,
+      v1::CloseSessionResponse* response) override;
   grpc::ServerUnaryReactor* ListLeases(
       grpc::CallbackServerContext* context,
       const v1::ListLeasesRequest* request,
@@ -131,12 +147,12 @@ class AdminService : public v1::Admin::CallbackService {
   // That value is set anew, if it was left out.
   void Drop(const std::string& tenant, std::string why) {
     dropped_[tenant] = std::move(why);
-    not_in_force_ = dropped_.size();
+    ShowDropped();
   }
   void Settle(const std::string& dropped) {
-    dropped_.erase(dropped);
-    not_in_force_ = dropped_.size();
+    if (dropped_.erase(dropped) > 0) ShowDropped();
   }
+  void ShowDropped() ABSL_LOCKS_EXCLUDED(shown_mu_);
   // Of what the caller does now; what it is, is still to be filled in.
   AuditRecord RecordOf(const Caller& caller) const;
   // Answers at once with what `report` fills in.
@@ -170,9 +186,22 @@ class AdminService : public v1::Admin::CallbackService {
   absl::Status DoResetTenant(AuditRecord audit,
                              const v1::ResetTenantRequest& request,
                              v1::SetTenantResponse* response);
+  // What an apply comes to: admin_apply.cc.
+  struct ApplyPlan;
+  absl::StatusOr<ApplyPlan> PlanApply(const v1::ApplyRequest& request,
+                                      const Source& source,
+                                      absl::Time at) const;
+  absl::Status DoApply(AuditRecord audit, const v1::ApplyRequest& request,
+                       v1::ApplyResponse* response);
+  absl::Status CarryApply(const AuditRecord& audit, const ApplyPlan& plan);
+  void FillApply(const ApplyPlan& plan, v1::ApplyResponse* response) const;
+  // Lists an attempt of an operator that was refused, and returns why it was.
+  absl::Status Refused(AuditRecord audit, const std::string& action,
+                       const std::string& subject, const absl::Status& why);
   // Gives back what was set for a time that is over.
   void EndOverrides();
-  void FallBack(const std::string& tenant, const Declared& declared);
+  void FallBack(const std::set<std::string>& tenants, const Declared& declared);
+  void FallBackAlone(TenantPolicy policy);
   absl::Status DoSetTenant(AuditRecord audit,
                            const v1::SetTenantRequest& request,
                            v1::SetTenantResponse* response);
@@ -195,6 +224,9 @@ class AdminService : public v1::Admin::CallbackService {
   absl::Status DoDropLease(AuditRecord audit,
                            const v1::DropLeaseRequest& request,
                            v1::DropLeaseResponse* response);
+  absl::Status DoCloseSession(AuditRecord audit,
+                              const v1::CloseSessionRequest& request,
+                              v1::CloseSessionResponse* response);
   // Finishes the call now or later.
   void DoReclaim(const HeldCall& call, const v1::ReclaimRequest& request,
                  v1::ReclaimResponse* response,
@@ -209,9 +241,13 @@ class AdminService : public v1::Admin::CallbackService {
   // Of each tenant that was changed: as it was before. The operators' thread's.
   std::map<std::string, TenantPolicy> former_;
   DroppedValues dropped_;  // the operators' thread's
-  std::atomic<uint64_t> not_in_force_;
+  std::atomic<uint64_t> not_in_force_{0};
+  // What `gmb status` says of them, on any thread.
+  mutable base::Mutex shown_mu_;
+  std::vector<std::string> shown_dropped_ ABSL_GUARDED_BY(shown_mu_);
   const std::function<std::string()> metrics_;
   AddFindings more_findings_;
+  ReadTenants read_tenants_;
   ExpiryTimer expiry_;        // gives the next one work until it is stopped
   SerialExecutor operators_;  // last: its work uses the rest
 };

@@ -5,17 +5,30 @@
 
 namespace gmb::broker {
 
-EventStream::EventStream(EventBus* bus, GrpcConnections::Proof proof)
-    : bus_(bus), proof_(std::move(proof)) {
+EventStream::EventStream(EventBus* bus, const v1::WatchRequest& wanted,
+                         GrpcConnections::Proof proof)
+    : bus_(bus),
+      tenant_(wanted.tenant()),
+      kinds_(wanted.kinds().begin(), wanted.kinds().end()),
+      proof_(std::move(proof)) {
   StartSendInitialMetadata();  // tells the reader that it now sees everything
   subscription_ =
       bus_->Subscribe([this](const v1::Event& event) { OnEvent(event); });
+}
+
+bool EventStream::Wants(const v1::Event& event) const {
+  return (tenant_.empty() || event.tenant() == tenant_) &&
+         (kinds_.empty() || kinds_.contains(event.kind()));
 }
 
 void EventStream::OnEvent(const v1::Event& event) {
   {
     base::MutexLock lock(&mu_);
     if (ending_) return;
+    if (!Wants(event)) {
+      missed_ += event.missed();
+      return;
+    }
     if (queue_.size() >= kMaxQueued) {
       missed_ += 1 + event.missed();
       return;

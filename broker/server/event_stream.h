@@ -2,6 +2,8 @@
 #define GMB_BROKER_SERVER_EVENT_STREAM_H_
 
 #include <deque>
+#include <set>
+#include <string>
 
 #include "base/mutex.h"
 #include "broker/core/event_bus.h"
@@ -11,14 +13,17 @@
 
 namespace gmb::broker {
 
-// One `gmb watch`: events from now on until the call is cancelled. A reader
-// that lets kMaxQueued events pile up loses later ones and is told how many.
+// One `gmb watch`: events from now on until the call is cancelled, those that the
+// request wants. A reader that lets kMaxQueued of them pile up loses later ones
+// and is told how many; those that were lost before they were looked at count for
+// every reader.
 // Deletes itself when gRPC is done with it.
 class EventStream : public grpc::ServerWriteReactor<v1::Event> {
  public:
   static constexpr size_t kMaxQueued = 4096;
 
-  EventStream(EventBus* bus, GrpcConnections::Proof proof);
+  EventStream(EventBus* bus, const v1::WatchRequest& wanted,
+              GrpcConnections::Proof proof);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -26,10 +31,13 @@ class EventStream : public grpc::ServerWriteReactor<v1::Event> {
 
  private:
   void OnEvent(const v1::Event& event);
+  [[nodiscard]] bool Wants(const v1::Event& event) const;
   void WriteNext();
   void End();
 
   EventBus* const bus_;
+  const std::string tenant_;           // empty: of all
+  const std::set<std::string> kinds_;  // empty: all
   const GrpcConnections::Proof proof_;
   uint64_t subscription_ = 0;
 

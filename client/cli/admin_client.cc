@@ -101,11 +101,10 @@ struct AdminClient::Impl {
 
 class AdminClient::Impl::Events final : public EventReader {
  public:
-  explicit Events(const Impl& impl)
+  Events(const Impl& impl, const v1::WatchRequest& request)
       : impl_(impl), connected_(impl.Connect(absl::Now() + kTimeout)) {
     impl_.session.Authorize(&context_);
-    if (connected_.ok())
-      reader_ = impl_.stub->Watch(&context_, v1::WatchRequest());
+    if (connected_.ok()) reader_ = impl_.stub->Watch(&context_, request);
   }
 
   bool Read(v1::Event* event) override {
@@ -158,6 +157,11 @@ absl::StatusOr<v1::SetTenantResponse> AdminClient::ResetTenant(
   return impl_->Call(&v1::Admin::Stub::ResetTenant, request, wait);
 }
 
+absl::StatusOr<v1::ApplyResponse> AdminClient::Apply(
+    const v1::ApplyRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::Apply, request, wait);
+}
+
 absl::StatusOr<v1::Tenant> AdminClient::GetTenant(
     const v1::GetTenantRequest& request, absl::Duration wait) const {
   return impl_->Call(&v1::Admin::Stub::GetTenant, request, wait);
@@ -178,6 +182,11 @@ absl::StatusOr<v1::ListSessionsResponse> AdminClient::ListSessions(
     const v1::ListSessionsRequest& request, absl::Duration wait) const {
   return impl_->PageOrAll(*this, &AdminClient::ListSessions,
                           &v1::Admin::Stub::ListSessions, request, wait);
+}
+
+absl::StatusOr<v1::CloseSessionResponse> AdminClient::CloseSession(
+    const v1::CloseSessionRequest& request, absl::Duration wait) const {
+  return impl_->Call(&v1::Admin::Stub::CloseSession, request, wait);
 }
 
 absl::StatusOr<v1::ListLeasesResponse> AdminClient::ListLeases(
@@ -227,8 +236,9 @@ absl::StatusOr<std::string> AdminClient::GetMetrics() const {
   return impl_->GetMetrics();
 }
 
-std::unique_ptr<EventReader> AdminClient::Watch() const {
-  return std::make_unique<Impl::Events>(*impl_);
+std::unique_ptr<EventReader> AdminClient::Watch(
+    const v1::WatchRequest& request) const {
+  return std::make_unique<Impl::Events>(*impl_, request);
 }
 
 const std::string& AdminClient::socket_dir() const {

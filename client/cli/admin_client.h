@@ -60,6 +60,9 @@ class AdminClient {
   [[nodiscard]] absl::StatusOr<v1::SetTenantResponse> ResetTenant(
       const v1::ResetTenantRequest& request,
       absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::ApplyResponse> Apply(
+      const v1::ApplyRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
   [[nodiscard]] absl::StatusOr<v1::Tenant> GetTenant(
       const v1::GetTenantRequest& request,
       absl::Duration wait = absl::ZeroDuration()) const;
@@ -71,6 +74,9 @@ class AdminClient {
       absl::Duration wait = absl::ZeroDuration()) const;
   [[nodiscard]] absl::StatusOr<v1::ListSessionsResponse> ListSessions(
       const v1::ListSessionsRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+  [[nodiscard]] absl::StatusOr<v1::CloseSessionResponse> CloseSession(
+      const v1::CloseSessionRequest& request,
       absl::Duration wait = absl::ZeroDuration()) const;
   [[nodiscard]] absl::StatusOr<v1::ListLeasesResponse> ListLeases(
       const v1::ListLeasesRequest& request,
@@ -107,7 +113,8 @@ class AdminClient {
   [[nodiscard]] absl::StatusOr<std::string> GetMetrics() const;
 
   // Connects first, as calls do. The reader does not outlive this client.
-  [[nodiscard]] std::unique_ptr<EventReader> Watch() const;
+  [[nodiscard]] std::unique_ptr<EventReader> Watch(
+      const v1::WatchRequest& request = v1::WatchRequest()) const;
 
   [[nodiscard]] const std::string& socket_dir() const;
 

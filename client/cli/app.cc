@@ -8,6 +8,7 @@ namespace {
 
 constexpr char kFooter[] = R"(Examples:
   gmb status                                what each device pool holds
+  gmb top                                   the same live, and by tenant and process
   gmb tenant set a --guarantee 25% --limit 60GiB
   gmb hold --tenant a --bytes 2GiB --for 30s   be a client for half a minute
   gmb run --tenant a -- python server.py    run a program on leased memory
@@ -18,6 +19,7 @@ wrong, 2 wrong usage, 3 no broker answers, 4 memory held wrong contents.)";
 
 void AddCommands(CLI::App* app, Action* chosen) {
   AddStatusCommand(app, chosen);
+  AddTopCommand(app, chosen);
   AddTenantCommands(app, chosen);
   AddQuotaCommand(app, chosen);
   AddSessionCommands(app, chosen);
@@ -29,13 +31,16 @@ void AddCommands(CLI::App* app, Action* chosen) {
   AddMetricsCommand(app, chosen);
   AddAuditCommand(app, chosen);
   AddExportCommand(app, chosen);
+  AddApplyCommand(app, chosen);
   AddDoctorCommand(app, chosen);
+  AddDebugCommands(app, chosen);
   AddKeeperCommands(app, chosen);
   AddHoldCommand(app, chosen);
   AddRunCommand(app, chosen);
   AddDemoCommand(app, chosen);
   AddCompletionCommand(app, chosen);
   AddVersionCommand(app, chosen);
+  AddHelpCommand(app, chosen);
 }
 
 }  // namespace

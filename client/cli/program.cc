@@ -12,7 +12,7 @@
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/usage_error.h"
 #include "client/cli/error_report.h"
-#include "gmb/version.h"
+#include "client/cli/version_text.h"
 
 namespace gmb::cli {
 namespace {
@@ -22,13 +22,15 @@ std::unique_ptr<CLI::App> BuildApp(const Program& program, Context* context,
   auto app = std::make_unique<CLI::App>(program.description, program.name);
   app->require_subcommand(0, 1);
   app->fallthrough();  // options for all commands may follow the command
-  app->set_version_flag("--version", GMB_VERSION_STRING);
+  app->set_version_flag("--version", VersionText());
   app->footer(program.footer);
   AddTextOption(app.get(), "--socket-dir", &context->socket_dir,
                 "The broker's socket directory [GMB_SOCKET_DIR, else /run/gmb]")
       ->type_name("DIR");
+  app->add_flag_callback(
+      "--json", [context] { context->json = true; }, "As --output json");
   app->add_option_function<std::string>(
-         "--output",
+         "--output,-o",
          [context](const std::string& form) { context->json = form == "json"; },
          "table for people, json for programs")
       ->check(CLI::IsMember({"table", "json"}))

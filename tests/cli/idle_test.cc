@@ -27,7 +27,7 @@ class IdleTest : public RealBroker {
     if (!hold.ok()) return hold;
     AwaitJson({"session", "list", "--tenant", "a"}, [](const Json& json) {
       return json["sessions"].size() == 1 &&
-             json["sessions"][0]["gate"] == "GATE_PARKED";
+             json["sessions"][0]["gate"] == "PARKED";
     });
     return hold;
   }

@@ -11,6 +11,7 @@ namespace gmb::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 struct Said {
   ExitCode code;
@@ -28,6 +29,12 @@ Said Gmb(const std::vector<std::string>& arguments) {
 TEST(UsageTest, EveryCommandHasHelpWithAnExample) {
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{"status"},
+                                             {"top"},
+                                             {"apply"},
+                                             {"debug"},
+                                             {"debug", "bundle"},
+                                             {"help"},
+                                             {"session", "close"},
                                              {"tenant"},
                                              {"tenant", "set"},
                                              {"tenant", "get"},
@@ -98,6 +105,12 @@ TEST(UsageTest, AWrongCommandLineIsAUsageErrorThatNamesTheOption) {
   refused({"tenant", "set", "a", "--pause-grace", "-1s"}, "--pause-grace");
   refused({"tenant", "set", "a", "--host-limit", "101%"}, "--host-limit");
   refused({"reclaim"}, "TENANT");
+  refused({"watch", "--kind", "evicted,evictd"}, "did you mean evicted?");
+  refused({"top", "--sort", "size"}, "write bytes, change");
+  refused({"top", "--delay", "1ms"}, "--delay");
+  refused({"session", "close", "all"}, "ID");
+  refused({"apply", "-f", "x"}, "--name");
+  refused({"status", "--wait", "0s"}, "--wait");
   refused({"reclaim", "a", "b"}, "b");
   refused({"reclaim", "a", "--to", "pause"}, "--to");
   refused({"reclaim", "a", "--bytes", "50%"}, "--bytes");
@@ -274,6 +287,9 @@ TEST(UsageTest, WithoutABrokerEveryCommandSaysWhatToDo) {
   for (std::vector<std::string> command : std::vector<std::vector<std::string>>{
            {"status"},
            {"watch"},
+           {"top"},
+           {"status", "--wait", "10ms"},
+           {"session", "close", "1", "--yes"},
            {"audit"},
            {"export"},
            {"tenant", "reset", "a"},
@@ -304,10 +320,45 @@ TEST(UsageTest, ErrorsAreJsonWhenJsonIsAskedFor) {
   EXPECT_EQ(Json::parse(said.err)["error"]["code"], "UNAVAILABLE");
 }
 
-TEST(UsageTest, TheVersionIsText) {
-  EXPECT_THAT(Gmb({"version"}).out, HasSubstr("gmb 0."));
-  EXPECT_TRUE(Json::parse(Gmb({"version", "--output", "json"}).out)
-                  .contains("version"));
+TEST(UsageTest, TheVersionHasTheCommit) {
+  const Json json = Json::parse(Gmb({"version", "--json"}).out);
+  const auto commit = json["commit"].get<std::string>();
+  EXPECT_THAT(commit, MatchesRegex("([0-9a-f]{12})?"));
+  const std::string text = json["version"].get<std::string>() +
+                           (commit.empty() ? "" : " (" + commit + ")") + "\n";
+  EXPECT_EQ(Gmb({"version"}).out, "gmb " + text);
+  EXPECT_EQ(Gmb({"--version"}).out, text);
+}
+
+TEST(UsageTest, HelpIsAskedForInEitherOrder) {
+  EXPECT_EQ(Gmb({"help", "tenant", "set"}).out,
+            Gmb({"tenant", "set", "--help"}).out);
+  EXPECT_EQ(Gmb({"help"}).out, Gmb({"--help"}).out);
+  const Said slip = Gmb({"help", "tennat"});
+  EXPECT_EQ(slip.code, ExitCode::kUsage);
+  EXPECT_THAT(slip.err, HasSubstr("gmb: there is no command tennat: did you "
+                                  "mean tenant?"));
+}
+
+TEST(UsageTest, JsonIsAskedForInEveryWay) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{
+           {"--json"}, {"-o", "json"}, {"-ojson"}, {"--output=json"}}) {
+    std::vector<std::string> right = {"version"};
+    right.insert(right.end(), words.begin(), words.end());
+    EXPECT_TRUE(Json::accept(Gmb(right).out)) << words[0];
+    right[0] = "dance";
+    EXPECT_TRUE(Json::accept(Gmb(right).err)) << words[0];
+  }
+}
+
+TEST(UsageTest, ADeviceByANumberThatIsNotHereIsSaid) {
+  EXPECT_THAT(Gmb({"tenant", "set", "a", "--device", "cuda:99", "--limit",
+                   "10%", "--yes"})
+                  .err,
+              HasSubstr("this process sees no GPU 99"));
+  EXPECT_THAT(Gmb({"hold", "--bytes", "2MiB", "--device", "cuda:x"}).err,
+              HasSubstr("write cuda:N with a number"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The audit lists what operators did, and nothing that was refused.
+// The audit lists what operators did, and the changes of tenants and pools that
+// were refused to them.
 #include <memory>
 #include <string>
 #include <utility>
@@ -63,26 +64,41 @@ class AuditTest : public ComponentTest {
   size_t audited_ = 0;
 };
 
-TEST_F(AuditTest, WhatIsRefusedIsNotListed) {
+TEST_F(AuditTest, AnActionThatIsRefusedIsNotListed) {
   AcquireOptions unsealed = WaitFor(absl::Seconds(20));
   unsealed.share_as = "unsealed";
   const Lease filling = client_->Acquire(4 * kMiB, unsealed).value();
+  for (const Words& words : std::vector<Words>{
+           {"reclaim", "nope"},
+           {"reclaim", "a", "--device", "host-7"},
+           {"lease", "drop", "--tenant", "a", "nope"},
+           {"lease", "drop", "--tenant", "a", "unsealed"},
+           {"lease", "drop", "--tenant", "nope", "llm"},
+           {"tenant", "set", "a", "--guarantee", "100GiB", "--dry-run"},
+           {"pool", "drain", "--device", "host-7"}}) {
+    ExpectRefused(words);
+  }
+}
+
+TEST_F(AuditTest, AChangeThatIsRefusedIsListedAsThat) {
   for (const Words& words :
-       std::vector<Words>{{"reclaim", "nope"},
-                          {"reclaim", "a", "--device", "host-7"},
-                          {"lease", "drop", "--tenant", "a", "nope"},
-                          {"lease", "drop", "--tenant", "a", "unsealed"},
-                          {"lease", "drop", "--tenant", "nope", "llm"},
-                          {"tenant", "set", "a", "--guarantee", "100GiB"},
-                          {"tenant", "set", "a", "--device", "host-7"},
+       std::vector<Words>{{"tenant", "set", "a", "--guarantee", "100GiB"},
+                          {"tenant", "reset", "a"},
                           {"tenant", "delete", "nope"},
                           {"tenant", "delete", "nope", "--wait", "1s"},
                           {"tenant", "delete", "a"},
-                          {"pool", "resize", "100TiB"},
-                          {"pool", "resize", "64MiB", "--device", "host-7"},
-                          {"pool", "drain", "--device", "host-7"}}) {
-    ExpectRefused(words);
+                          {"pool", "resize", "100TiB", "--device", "host-0"}}) {
+    EXPECT_EQ(Gmb(words).exit_code, 1) << words[1];
   }
+  EXPECT_THAT(Audited(), ElementsAre(Pair("resize_pool_refused", "host-0"),
+                                     Pair("delete_tenant_refused", "a"),
+                                     Pair("delete_tenant_refused", "nope"),
+                                     Pair("delete_tenant_refused", "nope"),
+                                     Pair("reset_tenant_refused", "a"),
+                                     Pair("set_tenant_refused", "a")));
+  const auto list = admin().ListAudit(v1::ListAuditRequest());
+  ASSERT_TRUE(list.ok());
+  EXPECT_THAT(list->entries(1).detail(), HasSubstr("sessions"));
 }
 
 TEST_F(AuditTest, WhatIsDoneIsListedOnce) {

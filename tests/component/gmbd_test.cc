@@ -343,7 +343,9 @@ TEST_F(GmbdTest, ALowLimitOnOpenFilesIsSaidAndServed) {
   EXPECT_THAT(gmbd.log(),
               AllOf(HasSubstr("few_files"), HasSubstr("LimitNOFILE")));
   EXPECT_THAT(Gmb({"doctor"}).output,
-              AllOf(HasSubstr("open files"), HasSubstr(" of 32768 handles"),
+              AllOf(HasSubstr("open files"),
+                    // No more than the pool has slabs for.
+                    Not(HasSubstr(" of 32768 handles")),
                     HasSubstr(" of 1024 sessions"), HasSubstr("LimitNOFILE")));
   EXPECT_TRUE(Connect()->Acquire(4 * kMiB).ok());
 }
@@ -351,10 +353,10 @@ TEST_F(GmbdTest, ALowLimitOnOpenFilesIsSaidAndServed) {
 TEST_F(GmbdTest, CheckSaysThatTheLimitOnOpenFilesIsLow) {
   GmbdProcess few(Arguments({"--check"}), /*fd_limit=*/512);
   EXPECT_EQ(few.WaitForExit(), 0);
-  EXPECT_THAT(few.log(),
-              AllOf(HasSubstr("warning: the limit on open files is too low"),
-                    HasSubstr(" of 32768 handles"), HasSubstr("LimitNOFILE"),
-                    HasSubstr("the broker would start")));
+  EXPECT_THAT(
+      few.log(),
+      AllOf(HasSubstr("warning: the limit on open files is too low"),
+            HasSubstr("LimitNOFILE"), HasSubstr("the broker would start")));
   GmbdProcess enough(
       Arguments({"--check", "--max-handles", "16", "--max-sessions", "4"}));
   EXPECT_EQ(enough.WaitForExit(), 0);

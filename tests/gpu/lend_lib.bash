@@ -23,7 +23,7 @@ lends() {
   pid=$started
   check "$name is ready" wait_until 60 says "$log" '^ready' || return
   for turn in 1 2; do
-    check "$name parks" wait_until 20 a_is gate GATE_PARKED
+    check "$name parks" wait_until 20 a_is gate PARKED
     note "$(of_a leases) leases of $(of_a leased_bytes) bytes"
     start "$OUT/$name.taker.log" gmb --socket-dir "$sockets" hold --tenant b \
       --bytes "${TAKE:-4092MiB}" --fill 1 --wait 20s

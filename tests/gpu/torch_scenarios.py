@@ -72,7 +72,7 @@ def granted():
 
 def parked(name):
     sessions = json.loads(command("session", "list", "--tenant", name).stdout)["sessions"]
-    return all(session["gate"] in ("GATE_PARKED", "GATE_CLOSED") for session in sessions)
+    return all(session["gate"] in ("PARKED", "CLOSED") for session in sessions)
 
 
 def evict(nbytes, name="a"):

@@ -407,7 +407,7 @@ def drive():
 
 def all_but_one_parked():
     sessions = json.loads(command("session", "list", "--tenant", "a").stdout)["sessions"]
-    parked = [one["gate"] in ("GATE_PARKED", "GATE_CLOSED") for one in sessions]
+    parked = [one["gate"] in ("PARKED", "CLOSED") for one in sessions]
     return parked.count(False) == 1
 
 

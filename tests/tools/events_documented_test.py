@@ -55,6 +55,11 @@ class EventsTest(unittest.TestCase):
         self.assertEqual(in_watch, events)
         self.assertEqual(in_log, logged)
 
+    def test_the_command_knows_them_too(self):
+        source = (ROOT / "client" / "cli" / "views" / "event_kinds.cc").read_text()
+        known = re.findall(r'"([a-z_]+)"', source)
+        self.assertEqual(known, sorted(listed()[0]))
+
     def test_what_is_worth_an_alarm_is_logged_as_one(self):
         self.assertIn("terminated", alarms())
         self.assertEqual(alarms() - loud(), set())

@@ -13,12 +13,14 @@ namespace gmb::cli {
 // that names it puts what is to be done into `*chosen`, which must outlive
 // `app`.
 void AddStatusCommand(CLI::App* app, Action* chosen);
+void AddTopCommand(CLI::App* app, Action* chosen);
 void AddTenantCommands(CLI::App* app, Action* chosen);
 void AddSessionCommands(CLI::App* app, Action* chosen);
 void AddLeaseCommands(CLI::App* app, Action* chosen);
 void AddPoolCommands(CLI::App* app, Action* chosen);
 void AddQuotaCommand(CLI::App* app, Action* chosen);
 void AddReclaimCommand(CLI::App* app, Action* chosen);
+void AddApplyCommand(CLI::App* app, Action* chosen);
 void AddAuditCommand(CLI::App* app, Action* chosen);
 void AddExportCommand(CLI::App* app, Action* chosen);
 void AddWatchCommand(CLI::App* app, Action* chosen);
@@ -29,6 +31,8 @@ void AddKeeperCommands(CLI::App* app, Action* chosen);
 void AddHoldCommand(CLI::App* app, Action* chosen);
 void AddRunCommand(CLI::App* app, Action* chosen);
 void AddDemoCommand(CLI::App* app, Action* chosen);
+void AddHelpCommand(CLI::App* app, Action* chosen);
+void AddDebugCommands(CLI::App* app, Action* chosen);
 void AddVersionCommand(CLI::App* app, Action* chosen);
 // Completes the commands that `app` has, those added later as well.
 void AddCompletionCommand(CLI::App* app, Action* chosen);

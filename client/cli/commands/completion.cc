@@ -38,6 +38,7 @@ std::string Choices(const std::string& value) {
 struct ValueActions {
   const char* directories;
   const char* files;
+  const char* tenants;
   std::string (*choices)(const std::string& words);
 };
 
@@ -50,9 +51,10 @@ std::map<std::string, std::string> ValueOptions(
     for (const CompletionNode::Option& option : node.options) {
       if (option.value.empty()) continue;
       const std::string choices = Choices(option.value);
-      options[option.text] = option.value == "DIR"    ? actions.directories
-                             : option.value == "FILE" ? actions.files
-                             : choices.empty()        ? ""
+      options[option.text] = option.text == "--tenant" ? actions.tenants
+                             : option.value == "DIR"   ? actions.directories
+                             : option.value == "FILE"  ? actions.files
+                             : choices.empty()         ? ""
                                                : actions.choices(choices);
     }
   }
@@ -83,13 +85,21 @@ std::string Quoted(const std::string& text) {
   return absl::StrReplaceAll(text, {{"'", ""}, {"\n", " "}});
 }
 
+// Beside the words of a command, where a tenant may be named.
+constexpr char kBashAddTenants[] =
+    R"sh(; [[ "$current" == -* ]] || words+=" $(_gmb_tenants)")sh";
+constexpr char kZshAddTenants[] =
+    R"sh(; [[ "${words[CURRENT]}" == -* ]] || )sh"
+    R"sh(words_here+=(${(f)"$(_gmb_tenants)"}))sh";
+
 // "tenant set)" arms of a case over the commands typed so far.
 std::string BashArms(const std::vector<CompletionNode>& nodes) {
   std::string arms;
   for (const CompletionNode& node : nodes) {
-    absl::SubstituteAndAppend(&arms, "    '$0') words='$1 $2' ;;\n",
+    absl::SubstituteAndAppend(&arms, "    '$0') words='$1 $2'$3 ;;\n",
                               absl::StrJoin(node.path, " "),
-                              Words(node.commands), Words(node.options));
+                              Words(node.commands), Words(node.options),
+                              node.takes_tenant ? kBashAddTenants : "");
   }
   return arms;
 }
@@ -109,6 +119,9 @@ std::vector<std::string> QuotedPaths(const std::vector<CompletionNode>& nodes) {
 // the = in --option=value.
 constexpr char kBash[] =
     R"(# bash completion of gmb; to use it: source <(gmb completion bash)
+_gmb_tenants() {
+  timeout 2 gmb tenant list --names 2>/dev/null
+}
 _gmb() {
   local current="$${COMP_WORDS[COMP_CWORD]}" previous="$${COMP_WORDS[COMP_CWORD-1]}"
   local path='' i words=''
@@ -138,6 +151,8 @@ complete -F _gmb gmb
 constexpr ValueActions kBashValues = {
     .directories = R"(COMPREPLY=($(compgen -d -- "$current")))",
     .files = R"(COMPREPLY=($(compgen -f -- "$current")))",
+    .tenants =
+        R"sh(COMPREPLY=($(compgen -W "$(_gmb_tenants)" -- "$current")))sh",
     .choices = [](const std::string& words) {
       return absl::StrCat("COMPREPLY=($(compgen -W '", words,
                           R"(' -- "$current")))");
@@ -146,6 +161,9 @@ constexpr ValueActions kBashValues = {
 // As kBash. A word --option=value is one word here.
 constexpr char kZsh[] = R"(#compdef gmb
 # zsh completion of gmb; to use it: source <(gmb completion zsh)
+_gmb_tenants() {
+  timeout 2 gmb tenant list --names 2>/dev/null
+}
 _gmb() {
   local joined='' i previous="$${words[CURRENT-1]}"
   local -a words_here
@@ -170,11 +188,13 @@ $1  esac
 compdef _gmb gmb
 )";
 
-constexpr ValueActions kZshValues = {.directories = "_files -/",
-                                     .files = "_files",
-                                     .choices = [](const std::string& words) {
-                                       return absl::StrCat("compadd ", words);
-                                     }};
+constexpr ValueActions kZshValues = {
+    .directories = "_files -/",
+    .files = "_files",
+    .tenants = R"sh(compadd ${(f)"$(_gmb_tenants)"})sh",
+    .choices = [](const std::string& words) {
+      return absl::StrCat("compadd ", words);
+    }};
 
 std::string ZshWord(const CompletionNode::Word& word) {
   return absl::StrCat("'",
@@ -207,6 +227,9 @@ function __gmb_at
   end
   test "$$typed" = "$$argv"
 end
+function __gmb_tenants
+  timeout 2 gmb tenant list --names 2>/dev/null
+end
 complete -c gmb -f
 )";
 
@@ -214,6 +237,7 @@ complete -c gmb -f
 constexpr ValueActions kFishValues = {
     .directories = " -x -a '(__fish_complete_directories)'",
     .files = " -r -F",
+    .tenants = " -x -a '(__gmb_tenants)'",
     .choices = [](const std::string& words) {
       return absl::StrCat(" -x -a '", words, "'");
     }};
@@ -233,9 +257,10 @@ std::string ZshCompletion(const std::vector<CompletionNode>& nodes) {
     std::vector<std::string> words;
     for (const auto& word : node.commands) words.push_back(ZshWord(word));
     for (const auto& word : node.options) words.push_back(ZshWord(word));
-    absl::SubstituteAndAppend(&arms, "    '$0') words_here=($1) ;;\n",
+    absl::SubstituteAndAppend(&arms, "    '$0') words_here=($1)$2 ;;\n",
                               absl::StrJoin(node.path, " "),
-                              absl::StrJoin(words, " "));
+                              absl::StrJoin(words, " "),
+                              node.takes_tenant ? kZshAddTenants : "");
   }
   const auto values = ValueOptions(nodes, kZshValues);
   return absl::Substitute(kZsh, absl::StrJoin(QuotedPaths(nodes), "|"), arms,
@@ -253,6 +278,8 @@ std::string FishCompletion(const std::vector<CompletionNode>& nodes) {
       absl::StrAppend(&script, start, " -a ", word.text, " -d ",
                       FishQuoted(word.description), "\n");
     }
+    if (node.takes_tenant)
+      absl::StrAppend(&script, start, " -a '(__gmb_tenants)' -d tenant\n");
     for (const auto& option : node.options) {
       const auto value = values.find(option.text);
       const std::string takes = value == values.end()   ? ""

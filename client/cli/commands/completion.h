@@ -23,6 +23,7 @@ struct CompletionNode {
   };
   std::vector<std::string> path;  // {"tenant", "set"}; empty: gmb itself
   std::vector<Word> commands;
+  bool takes_tenant = false;    // a word that is no option is a tenant's name
   std::vector<Option> options;  // long names, those for all commands included
 };
 
@@ -30,8 +31,8 @@ struct CompletionNode {
 [[nodiscard]] std::vector<CompletionNode> CompletionNodes(const CLI::App& app);
 
 // The script that the shell evaluates. Values of options are offered where they
-// are words to choose from, directories or files; what only a broker knows,
-// like tenants and devices, is not.
+// are words to choose from, directories, files, or tenants, for which the script
+// asks the broker (`gmb tenant list --names`).
 [[nodiscard]] std::string BashCompletion(
     const std::vector<CompletionNode>& nodes);
 [[nodiscard]] std::string ZshCompletion(

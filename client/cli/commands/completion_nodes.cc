@@ -21,11 +21,24 @@ void AddOptions(const CLI::App& app,
   }
 }
 
+// Tenants' commands call it NAME, others TENANT.
+bool TakesTenant(const CLI::App& app, const std::vector<std::string>& path) {
+  const bool of_tenants = !path.empty() && path.front() == "tenant";
+  const std::vector<const CLI::Option*> options = app.get_options();
+  return std::any_of(
+      options.begin(), options.end(), [&](const CLI::Option* option) {
+        const std::string name = option->get_name(true);
+        return option->get_lnames().empty() &&
+               (name == "TENANT" || (of_tenants && name == "NAME"));
+      });
+}
+
 void Collect(const CLI::App& root, const CLI::App& app,
              const std::vector<std::string>& path,
              std::vector<CompletionNode>* nodes) {
   CompletionNode node;
   node.path = path;
+  node.takes_tenant = TakesTenant(app, path);
   AddOptions(app, &node.options);
   // Options of gmb itself are understood after every command; --help is there
   // already.

@@ -8,8 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/device_name.h"
 #include "client/cli/hold/holder.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/tenant_token.h"
@@ -136,7 +138,7 @@ void AddHoldCommand(CLI::App* app, Action* chosen) {
       "How many leases [1]");
   AddTextOption(command, "--device", &options->device,
                 "May be left out when the broker has one")
-      ->type_name("UUID");
+      ->type_name("UUID|cuda:N");
   AddContents(command, options.get());
   AddFill(command, options.get());
   AddIdleness(command, options.get());
@@ -163,7 +165,8 @@ void AddHoldCommand(CLI::App* app, Action* chosen) {
           "a byte is the same everywhere: leave --seed out, or write "
           "--fill pattern");
     }
-    *chosen = [options](Context& context) {
+    *chosen = [options](Context& context) -> absl::StatusOr<ExitCode> {
+      GMB_ASSIGN_OR_RETURN(options->device, DeviceUuid(options->device));
       return RunHold(context, *options);
     };
   });

@@ -84,6 +84,7 @@ void AddLeaseCommands(CLI::App* app, Action* chosen) {
   const auto tenant = std::make_shared<std::string>();
   AddTextOption(list, "--tenant", tenant.get(), "Of this tenant only")
       ->type_name("NAME");
+  list->alias("ls");
   list->footer(
       "Example: gmb lease list --tenant a --output json | jq "
       "'[.leases[].bytes] | add'");

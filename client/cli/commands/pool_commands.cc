@@ -4,9 +4,11 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "base/status_macros.h"
 #include "client/cli/commands/arguments.h"
-#include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/each_device.h"
+#include "client/cli/device_name.h"
 #include "client/cli/text/text.h"
 #include "client/cli/views/tenant_view.h"
 
@@ -20,27 +22,39 @@ struct ResizeOptions {
 
 absl::StatusOr<ExitCode> Resize(Context& context,
                                 const ResizeOptions& options) {
-  v1::ResizePoolRequest request;
-  request.set_device(options.device);
-  *request.mutable_size() = options.size.value_or(v1::Amount());
-  return CallAndPrint(
-      context, &AdminClient::ResizePool, request,
-      [&](const v1::ResizePoolResponse& answer, const AdminClient&) {
-        PrintChange(answer.change(), context.terminal, context.out);
+  return OnEachDevice(
+      context, options.device,
+      [&](const AdminClient& client,
+          const std::string& uuid) -> absl::StatusOr<Json> {
+        v1::ResizePoolRequest request;
+        request.set_device(uuid);
+        *request.mutable_size() = options.size.value_or(v1::Amount());
+        GMB_ASSIGN_OR_RETURN(const v1::ResizePoolResponse answer,
+                             client.ResizePool(request));
+        if (!context.json)
+          PrintChange(answer.change(), context.terminal, context.out);
+        return ToJson(answer);
       });
 }
 
 absl::StatusOr<ExitCode> Drain(Context& context, const std::string& device,
                                bool draining) {
-  v1::DrainPoolRequest request;
-  request.set_device(device);
-  request.set_draining(draining);
-  return CallAndPrint(
-      context, &AdminClient::DrainPool, request,
-      [&](const v1::DrainPoolResponse& answer, const AdminClient&) {
-        context.out << (draining ? "draining" : "in service") << ": "
-                    << SizeText(answer.leased_bytes()) << " leased\n";
-      });
+  return OnEachDevice(context, device,
+                      [&](const AdminClient& client,
+                          const std::string& uuid) -> absl::StatusOr<Json> {
+                        v1::DrainPoolRequest request;
+                        request.set_device(uuid);
+                        request.set_draining(draining);
+                        GMB_ASSIGN_OR_RETURN(const v1::DrainPoolResponse answer,
+                                             client.DrainPool(request));
+                        if (!context.json) {
+                          if (device == "all") context.out << uuid << ": ";
+                          context.out << (draining ? "draining" : "in service")
+                                      << ": " << SizeText(answer.leased_bytes())
+                                      << " leased\n";
+                        }
+                        return ToJson(answer);
+                      });
 }
 
 void AddDrain(CLI::App* pool, Action* chosen, bool draining) {
@@ -51,8 +65,8 @@ void AddDrain(CLI::App* pool, Action* chosen, bool draining) {
                                       "Take a drained pool back into service");
   const auto device = std::make_shared<std::string>();
   AddTextOption(command, "--device", device.get(),
-                "UUID; may be left out when there is one pool")
-      ->type_name("UUID");
+                "Which one; may be left out when there is one pool")
+      ->type_name(kDeviceForm);
   command->footer(draining ? "Example: gmb pool drain --device GPU-8f5c..."
                            : "Example: gmb pool undrain --device GPU-8f5c...");
   command->callback([chosen, device, draining] {
@@ -79,8 +93,8 @@ void AddPoolCommands(CLI::App* app, Action* chosen) {
       ->type_name("")
       ->required();
   AddTextOption(resize, "--device", &options->device,
-                "UUID; may be left out when there is one pool")
-      ->type_name("UUID");
+                "Which one; may be left out when there is one pool")
+      ->type_name(kDeviceForm);
   resize->footer(
       "A pool that is to shrink below what is leased does so as leases are "
       "released.\n\n"

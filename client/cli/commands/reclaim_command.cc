@@ -9,6 +9,8 @@
 #include "client/cli/admin_client.h"
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/each_device.h"
+#include "client/cli/device_name.h"
 #include "client/cli/text/text.h"
 #include "client/cli/views/reclaim_view.h"
 #include "proto/amount_text.h"
@@ -26,22 +28,29 @@ struct ReclaimOptions {
 
 absl::StatusOr<ExitCode> Reclaim(Context& context,
                                  const ReclaimOptions& options) {
-  v1::ReclaimRequest request;
-  request.set_tenant(options.tenant);
-  request.set_device(options.device);
-  request.set_bytes(options.bytes);
-  request.set_to(options.to);
-  *request.mutable_wait() = ToProto(options.wait);
-  GMB_ASSIGN_OR_RETURN(const AdminClient client,
-                       AdminClient::Connect(context.socket_dir));
-  GMB_ASSIGN_OR_RETURN(const v1::ReclaimResponse answer,
-                       client.Reclaim(request, options.wait));
-  if (context.json) {
-    context.PrintJson(ToJson(answer));
-  } else {
-    PrintReclaimed(request, answer, context.terminal, context.out);
+  if (options.device == "all" && options.bytes > 0) {
+    return absl::InvalidArgumentError(
+        "--bytes is of one device: name it, or leave --bytes out");
   }
-  return answer.lacking_bytes() == 0 ? ExitCode::kOk : ExitCode::kFailed;
+  uint64_t lacking = 0;
+  const absl::StatusOr<ExitCode> done = OnEachDevice(
+      context, options.device,
+      [&](const AdminClient& client,
+          const std::string& uuid) -> absl::StatusOr<Json> {
+        v1::ReclaimRequest request;
+        request.set_tenant(options.tenant);
+        request.set_device(uuid);
+        request.set_bytes(options.bytes);
+        request.set_to(options.to);
+        *request.mutable_wait() = ToProto(options.wait);
+        GMB_ASSIGN_OR_RETURN(const v1::ReclaimResponse answer,
+                             client.Reclaim(request, options.wait));
+        if (!context.json)
+          PrintReclaimed(request, answer, context.terminal, context.out);
+        lacking += answer.lacking_bytes();
+        return ToJson(answer);
+      });
+  return done.ok() && lacking > 0 ? ExitCode::kFailed : done;
 }
 
 // 0 would mean all that can be had, which a script's empty sum must not.
@@ -60,7 +69,7 @@ absl::Status ParseSomeBytes(const std::string& text, uint64_t* bytes) {
 void AddLimits(CLI::App* command, ReclaimOptions* options) {
   AddTextOption(command, "--device", &options->device,
                 "May be left out when the broker has one")
-      ->type_name("UUID");
+      ->type_name(kDeviceForm);
   AddParsedOption(
       command, "--bytes",
       [options](const std::string& text) {

@@ -4,10 +4,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/time/clock.h"
+#include "client/cli/commands/arguments.h"
 #include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/quota_command.h"
 #include "client/cli/views/status_view.h"
+#include "client/cli/views/tenant_summary.h"
 #include "client/session/socket_dir.h"
 #include "gmb/error.h"
 
@@ -25,6 +27,11 @@ absl::StatusOr<ExitCode> ShowStatus(Context& context) {
       [&](const v1::GetStatusResponse& status, const AdminClient& client) {
         PrintStatus(status, client.socket_dir(), absl::Now(), context.terminal,
                     context.out);
+        v1::ListTenantsRequest request;
+        request.set_without_fields(true);
+        // The pools were shown; what is wrong by now, the next call says.
+        if (const auto tenants = client.ListTenants(request); tenants.ok())
+          PrintTenantSummary(*tenants, context.terminal, context.out);
       });
 }
 
@@ -53,11 +60,25 @@ absl::StatusOr<ExitCode> ProbeStatus(Context& context) {
   return status->draining() ? ExitCode::kFailed : ExitCode::kOk;
 }
 
+bool Serves(Context& context) {
+  const absl::StatusOr<ExitCode> code = ProbeStatus(context);
+  return code.ok() && *code == ExitCode::kOk;
+}
+
+// Looks again and again until the broker serves, or the time is over; then as
+// without waiting.
+void AwaitBroker(Context& context, absl::Duration wait) {
+  constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
+  const absl::Time deadline = absl::Now() + wait;
+  while (!Serves(context) && absl::Now() < deadline)
+    absl::SleepFor(kBetweenLooks);
+}
+
 }  // namespace
 
 void AddStatusCommand(CLI::App* app, Action* chosen) {
   CLI::App* const command = app->add_subcommand(
-      "status", "Show every device pool: who holds its bytes, and warnings");
+      "status", "Show every device pool, who holds its bytes, and warnings");
   const auto quiet = std::make_shared<bool>(false);
   command->add_flag(
       "--quiet,-q", *quiet,
@@ -65,8 +86,17 @@ void AddStatusCommand(CLI::App* app, Action* chosen) {
       "for a user who is no operator");
   command->footer(
       "Example: gmb status --output json | jq '.pools[].granted_bytes'");
-  command->callback(
-      [chosen, quiet] { *chosen = *quiet ? &ProbeStatus : &ShowStatus; });
+  const auto wait = std::make_shared<absl::Duration>();
+  AddBoundedDurationOption(
+      command, "--wait", absl::Milliseconds(1), absl::Hours(1),
+      [wait](absl::Duration time) { *wait = time; },
+      "Until the broker serves, so long at most [not at all]");
+  command->callback([chosen, quiet, wait] {
+    *chosen = [quiet = *quiet, wait = *wait](Context& context) {
+      if (wait > absl::ZeroDuration()) AwaitBroker(context, wait);
+      return quiet ? ProbeStatus(context) : ShowStatus(context);
+    };
+  });
 }
 
 }  // namespace gmb::cli

@@ -4,6 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/commands.h"
@@ -21,6 +22,22 @@ absl::StatusOr<ExitCode> GetTenant(Context& context, const std::string& name) {
                       [&](const v1::Tenant& tenant, const AdminClient&) {
                         PrintTenant(tenant, context.terminal, context.out);
                       });
+}
+
+absl::StatusOr<ExitCode> ListNames(Context& context) {
+  v1::ListTenantsRequest request;
+  request.set_without_fields(true);
+  GMB_ASSIGN_OR_RETURN(const AdminClient client,
+                       AdminClient::Connect(context.socket_dir));
+  GMB_ASSIGN_OR_RETURN(const v1::ListTenantsResponse tenants,
+                       client.ListTenants(request));
+  Json names = Json::array();
+  for (const v1::Tenant& tenant : tenants.tenants()) {
+    if (!context.json) context.out << Printable(tenant.name()) << '\n';
+    names.push_back(tenant.name());
+  }
+  if (context.json) context.PrintJson(Json{{"names", names}});
+  return ExitCode::kOk;
 }
 
 absl::StatusOr<ExitCode> ListTenants(Context& context) {
@@ -80,9 +97,13 @@ void AddTenantCommands(CLI::App* app, Action* chosen) {
 
   CLI::App* const list =
       tenant->add_subcommand("list", "Show every tenant's quota and use");
+  list->alias("ls");
   list->footer(
       "Example: gmb tenant list --output json | jq -r '.tenants[].name'");
-  list->callback([chosen] { *chosen = &ListTenants; });
+  const auto names = std::make_shared<bool>(false);
+  list->add_flag("--names", *names, "Only their names, one a line");
+  list->callback(
+      [chosen, names] { *chosen = *names ? &ListNames : &ListTenants; });
 
   CLI::App* const remove = tenant->add_subcommand(
       "delete", "Delete a tenant, once its processes have ended");

@@ -10,6 +10,7 @@
 #include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/tenant_answer.h"
 #include "client/cli/commands/tenant_set_command.h"
+#include "client/cli/device_name.h"
 
 namespace gmb::cli {
 namespace {
@@ -21,7 +22,9 @@ struct ResetOptions {
 
 absl::StatusOr<ExitCode> ResetTenant(Context& context,
                                      const ResetOptions& options) {
-  const v1::ResetTenantRequest& request = options.request;
+  v1::ResetTenantRequest request = options.request;
+  GMB_ASSIGN_OR_RETURN(*request.mutable_device(),
+                       DeviceUuid(options.request.device()));
   if (!options.yes && !request.dry_run()) {
     GMB_RETURN_IF_ERROR(
         ConfirmTaking(context, &AdminClient::ResetTenant, request));
@@ -62,9 +65,8 @@ void AddTenantResetCommand(CLI::App* tenant, Action* chosen) {
         "This field, and others that are named [all]");
   }
   AddTextOption(command, "--device", device.get(),
-                "Guarantee, limit and weight of the device with this UUID "
-                "only [of every device]")
-      ->type_name("UUID");
+                "Guarantee, limit and weight of this device only [all]")
+      ->type_name(kDeviceForm);
   AddWholeOption(
       command, "--if-revision", 1, std::numeric_limits<int64_t>::max(),
       [options](uint64_t n) { options->request.set_if_revision(n); },

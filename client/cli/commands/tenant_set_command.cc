@@ -14,6 +14,7 @@
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/tenant_answer.h"
+#include "client/cli/device_name.h"
 #include "client/cli/text/number_text.h"
 #include "client/cli/text/text.h"
 #include "proto/tenant_bounds.h"
@@ -87,7 +88,8 @@ absl::StatusOr<v1::Uids> ParseUids(const std::string& text) {
 
 absl::StatusOr<ExitCode> SetTenant(Context& context,
                                    const SetOptions& options) {
-  const v1::SetTenantRequest request = ToRequest(options);
+  v1::SetTenantRequest request = ToRequest(options);
+  GMB_ASSIGN_OR_RETURN(*request.mutable_device(), DeviceUuid(options.device));
   const bool may_take = request.has_limit() || request.undo();
   if (may_take && !options.yes && !options.dry_run)
     GMB_RETURN_IF_ERROR(
@@ -115,9 +117,8 @@ void AddQuotaOptions(CLI::App* command, SetOptions* options) {
       "Share of the surplus when requests wait, above 0 (a new tenant: 1)")
       ->type_name("X");
   AddTextOption(command, "--device", &options->device,
-                "Guarantee, limit and weight of the device with this UUID "
-                "only [of every device]")
-      ->type_name("UUID");
+                "Guarantee, limit and weight of this device only [all]")
+      ->type_name(kDeviceForm);
 }
 
 void AddAdmissionOptions(CLI::App* command, SetOptions* options) {

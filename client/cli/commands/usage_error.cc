@@ -122,8 +122,10 @@ ExitCode ReportUnexpected(const CLI::App& app, const Context& context) {
 
 bool JsonAskedFor(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
-    if (arguments[i] == "--output=json") return true;
-    if (arguments[i] == "--output" && i + 1 < arguments.size() &&
+    const std::string& word = arguments[i];
+    if (word == "--json" || word == "--output=json" || word == "-ojson")
+      return true;
+    if ((word == "--output" || word == "-o") && i + 1 < arguments.size() &&
         arguments[i + 1] == "json")
       return true;
   }

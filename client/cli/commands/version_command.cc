@@ -1,6 +1,8 @@
 // `gmb version`.
 #include "CLI/CLI.hpp"
+#include "base/commit.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/version_text.h"
 #include "gmb/version.h"
 
 namespace gmb::cli {
@@ -8,9 +10,10 @@ namespace {
 
 absl::StatusOr<ExitCode> PrintVersion(Context& context) {
   if (context.json) {
-    context.PrintJson(Json{{"version", GMB_VERSION_STRING}});
+    context.PrintJson(
+        Json{{"version", GMB_VERSION_STRING}, {"commit", base::Commit()}});
   } else {
-    context.out << "gmb " << GMB_VERSION_STRING << '\n';
+    context.out << "gmb " << VersionText() << '\n';
   }
   return ExitCode::kOk;
 }

@@ -2,14 +2,14 @@
 #include "client/cli/demo/frame.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
+#include "client/cli/text/line.h"
 #include "client/cli/text/text.h"
 #include "client/cli/views/pool_bar.h"
+#include "client/cli/views/tenant_bar.h"
 
 namespace gmb::cli {
 namespace {
@@ -20,92 +20,10 @@ constexpr int kNoteColumns = 22;
 constexpr int kLeastBarColumns = 20;
 constexpr int kMostBarColumns = 60;
 
-// A line that stops at the terminal's edge; its colours take no room.
-class Line {
- public:
-  explicit Line(const Terminal& terminal)
-      : terminal_(terminal), left_(std::max(1, terminal.columns - 1)) {}
-
-  Line& Add(Tone tone, absl::string_view text) {
-    std::string fitting = Printable(text);
-    while (left_ < static_cast<int>(DisplayWidth(fitting))) {
-      // A whole character: its continuation bytes and its first.
-      while (!fitting.empty() &&
-             (static_cast<unsigned char>(fitting.back()) & 0xC0) == 0x80) {
-        fitting.pop_back();
-      }
-      fitting.pop_back();
-    }
-    left_ -= static_cast<int>(DisplayWidth(fitting));
-    text_ += terminal_.Paint(tone, fitting);
-    return *this;
-  }
-  // Text of `columns` characters with colours of its own; left out if it does
-  // not fit.
-  Line& AddPainted(const std::string& text, int columns) {
-    if (columns > left_) return *this;
-    left_ -= columns;
-    text_ += text;
-    return *this;
-  }
-  [[nodiscard]] std::string text() const { return text_; }
-
- private:
-  const Terminal& terminal_;
-  int left_;
-  std::string text_;
-};
-
 int BarColumns(const Terminal& terminal) {
   return std::clamp(
       terminal.columns - kNameColumns - kSizeColumns - kNoteColumns - 4,
       kLeastBarColumns, kMostBarColumns);
-}
-
-struct Glyphs {
-  absl::string_view held, borrowed, evicted, empty, beyond, guarantee, limit;
-};
-
-Glyphs GlyphsFor(const Terminal& terminal) {
-  if (terminal.unicode) return {"█", "▓", "░", "·", " ", "┃", "▐"};
-  return {"#", "+", "-", ".", " ", "|", "]"};
-}
-
-// The first column at or behind a quantity.
-int ColumnOf(uint64_t bytes, uint64_t whole, int columns) {
-  if (whole == 0) return 0;
-  const double share = static_cast<double>(bytes) / static_cast<double>(whole);
-  return std::clamp(static_cast<int>(std::lround(share * columns)), 0, columns);
-}
-
-std::string TenantBar(const v1::QuotaView& view, int columns,
-                      const Terminal& terminal) {
-  const Glyphs glyphs = GlyphsFor(terminal);
-  const int leased = ColumnOf(view.leased_bytes(), view.pool_bytes(), columns);
-  const int resident = ColumnOf(
-      view.leased_bytes() - std::min(view.leased_bytes(), view.evicted_bytes()),
-      view.pool_bytes(), columns);
-  const int guarantee =
-      ColumnOf(view.guarantee_bytes(), view.pool_bytes(), columns);
-  const int limit = ColumnOf(view.limit_bytes(), view.pool_bytes(), columns);
-  std::string bar;
-  for (int column = 0; column < columns; ++column) {
-    if (column == guarantee && guarantee > 0) {
-      bar += terminal.Paint(Tone::kWarning, glyphs.guarantee);
-    } else if (column == std::min(limit, columns - 1)) {
-      bar += terminal.Paint(Tone::kBad, glyphs.limit);
-    } else if (column >= resident && column < leased) {
-      bar += terminal.Paint(Tone::kFaint, glyphs.evicted);
-    } else if (column < leased) {
-      const bool borrowed = column >= guarantee;
-      bar += terminal.Paint(borrowed ? Tone::kAccent : Tone::kGood,
-                            borrowed ? glyphs.borrowed : glyphs.held);
-    } else {
-      bar += terminal.Paint(Tone::kFaint,
-                            column < limit ? glyphs.empty : glyphs.beyond);
-    }
-  }
-  return bar;
 }
 
 std::string TenantNote(const Picture& picture, const v1::Tenant& tenant) {
@@ -169,7 +87,9 @@ void DrawTenants(const Picture& picture, const Terminal& terminal,
         Line(terminal)
             .Add(Tone::kStrong,
                  absl::StrFormat("%-*s", kNameColumns, tenant.name()))
-            .AddPainted(TenantBar(pool.view(), columns, terminal), columns)
+            .AddPainted(TenantBar(pool.view(), pool.view().pool_bytes(),
+                                  columns, terminal),
+                        columns)
             .Add(Tone::kPlain,
                  absl::StrFormat("%*s", kSizeColumns,
                                  SizeText(pool.view().leased_bytes())))
@@ -177,7 +97,7 @@ void DrawTenants(const Picture& picture, const Terminal& terminal,
                  absl::StrCat(" ", TenantNote(picture, tenant)))
             .text());
   }
-  const Glyphs glyphs = GlyphsFor(terminal);
+  const BarGlyphs glyphs = BarGlyphsFor(terminal);
   frame->push_back(
       Line(terminal)
           .Add(Tone::kPlain, std::string(kNameColumns, ' '))

@@ -4,7 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "client/cli/text/text.h"
 #include "gmb/error.h"
@@ -41,10 +43,24 @@ std::string BytesToJson(const FieldDescriptor& field,
                                                      : bytes;
 }
 
-// An enum value of a newer broker has no name here: its number.
+// "GATE_" of Gate, "DEVICE_KIND_" of DeviceKind.
+std::string PrefixOf(const std::string& type) {
+  std::string prefix;
+  for (const char c : type) {
+    if (absl::ascii_isupper(static_cast<unsigned char>(c)) && !prefix.empty())
+      prefix.push_back('_');
+    prefix.push_back(absl::ascii_toupper(static_cast<unsigned char>(c)));
+  }
+  return prefix + "_";
+}
+
+// A value's word, which some of them have their type's name before: "PARKED" of
+// GATE_PARKED, as "MAPPED". One of a newer broker has no name here: its number.
 Json EnumToJson(const FieldDescriptor& field, int number) {
   const auto* const value = field.enum_type()->FindValueByNumber(number);
-  return value == nullptr ? Json(number) : Json(value->name());
+  if (value == nullptr) return number;
+  return std::string(
+      absl::StripPrefix(value->name(), PrefixOf(field.enum_type()->name())));
 }
 
 Json SingleToJson(const Message& message, const FieldDescriptor* field) {

@@ -13,7 +13,7 @@ namespace gmb::cli {
 // order of the .proto. Unlike protobuf's own JSON, 64-bit integers are numbers,
 // every field is present, and durations are seconds: so that jq can compute.
 //
-//   enum                     its name
+//   enum                     its word, "PARKED", without its type's name
 //   Timestamp                "2026-05-04T15:03:21.042Z", null when not set
 //   Duration                 seconds, 1.5
 //   Amount                   {"bytes": n} or {"fraction": x}

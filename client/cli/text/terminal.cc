@@ -44,6 +44,10 @@ const char* CodeOf(Tone tone) {
       return "1;31";
     case Tone::kAccent:
       return "36";
+    case Tone::kTitle:
+      return "7";
+    case Tone::kChosenTitle:
+      return "1;7;36";
   }
   return "";
 }

@@ -8,7 +8,17 @@
 namespace gmb::cli {
 
 // The meaning of a piece of text; a terminal shows it as a colour.
-enum class Tone { kPlain, kStrong, kFaint, kGood, kWarning, kBad, kAccent };
+enum class Tone {
+  kPlain,
+  kStrong,
+  kFaint,
+  kGood,
+  kWarning,
+  kBad,
+  kAccent,
+  kTitle,        // of a column on a whole screen
+  kChosenTitle,  // of the column that it is sorted by
+};
 
 // How output may look. A value; the default is plain ASCII for a file.
 struct Terminal {

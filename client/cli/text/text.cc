@@ -59,13 +59,9 @@ std::string DurationText(absl::Duration duration) {
   return absl::StrFormat("%dd %dh", hours / 24, hours % 24);
 }
 
-std::string ClockText(const google::protobuf::Timestamp& time) {
-  return absl::FormatTime("%H:%M:%E3S", ToTime(time), absl::LocalTimeZone());
-}
-
-std::string DateText(const google::protobuf::Timestamp& time) {
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S", ToTime(time),
-                          absl::LocalTimeZone());
+std::string TimeText(const google::protobuf::Timestamp& time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", ToTime(time),
+                          absl::UTCTimeZone());
 }
 
 std::string AgeText(const google::protobuf::Timestamp& time, absl::Time now) {

@@ -24,10 +24,9 @@ namespace gmb::cli {
 [[nodiscard]] std::string PercentText(uint64_t part, uint64_t whole);
 // "3d 4h", "12m 5s", "1.5 s", "12 ms".
 [[nodiscard]] std::string DurationText(absl::Duration duration);
-// "17:03:21.042", local time.
-[[nodiscard]] std::string ClockText(const google::protobuf::Timestamp& time);
-// "2026-05-04 17:03:21", local time.
-[[nodiscard]] std::string DateText(const google::protobuf::Timestamp& time);
+// "2026-05-04T17:03:21.042115Z": UTC, as the broker's log has it, so that a line
+// of one is found in the other.
+[[nodiscard]] std::string TimeText(const google::protobuf::Timestamp& time);
 // How long ago `time` was, "-" when it is not set.
 [[nodiscard]] std::string AgeText(const google::protobuf::Timestamp& time,
                                   absl::Time now);

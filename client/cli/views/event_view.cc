@@ -9,9 +9,8 @@
 #include "client/cli/text/text.h"
 
 namespace gmb::cli {
-namespace {
 
-Tone ToneOf(const std::string& kind) {
+Tone ToneOfEvent(absl::string_view kind) {
   if (absl::StrContains(kind, "denied") || absl::StrContains(kind, "lost") ||
       absl::StrContains(kind, "failed") || kind == "terminated") {
     return Tone::kBad;
@@ -29,8 +28,6 @@ Tone ToneOf(const std::string& kind) {
   return Tone::kPlain;
 }
 
-}  // namespace
-
 void PrintEvent(const v1::Event& event, const Terminal& terminal,
                 std::ostream& out) {
   if (event.missed() > 0) {
@@ -39,8 +36,8 @@ void PrintEvent(const v1::Event& event, const Terminal& terminal,
                absl::StrCat(CountText(event.missed(), "event"), " missed here"))
         << '\n';
   }
-  out << terminal.Paint(Tone::kFaint, ClockText(event.at())) << "  "
-      << terminal.Paint(ToneOf(event.kind()),
+  out << terminal.Paint(Tone::kFaint, TimeText(event.at())) << "  "
+      << terminal.Paint(ToneOfEvent(event.kind()),
                         absl::StrFormat("%-18s", Printable(event.kind())));
   if (!event.tenant().empty()) out << "  tenant=" << Printable(event.tenant());
   if (event.session_id() != 0) out << "  session=" << event.session_id();

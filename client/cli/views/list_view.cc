@@ -171,7 +171,7 @@ void PrintAudit(const v1::ListAuditResponse& audit, const Terminal& terminal,
   }
   Table table({{"at"}, {"operator"}, {"action"}, {"subject"}, {"detail"}});
   for (const v1::AuditEntry& entry : audit.entries()) {
-    table.AddRow({DateText(entry.at()),
+    table.AddRow({TimeText(entry.at()),
                   entry.operator_name(),
                   {entry.action(), Tone::kStrong},
                   entry.subject(),

@@ -130,6 +130,10 @@ void PrintStatus(const v1::GetStatusResponse& status,
                "draining: the broker is stopping and grants nothing more")
         << '\n';
   }
+  for (const std::string& value : status.not_in_force()) {
+    out << terminal.Paint(Tone::kWarning, "warning: ") << Printable(value)
+        << '\n';
+  }
   PrintHostPool(status.host_pool(), terminal, out);
   for (const v1::PoolStatus& pool : status.pools())
     PrintPool(pool, terminal, out);

@@ -85,8 +85,8 @@ void PrintSources(const v1::Tenant& tenant, const Terminal& terminal,
       {{"field"}, {"value"}, {"source"}, {"since"}, {"until"}, {"file says"}});
   for (const v1::FieldSource& field : tenant.fields()) {
     table.AddRow({Printable(field.field()), Printable(field.value()),
-                  Printable(field.source()), DateText(field.at()),
-                  field.has_until() ? DateText(field.until()) : "-",
+                  Printable(field.source()), TimeText(field.at()),
+                  field.has_until() ? TimeText(field.until()) : "-",
                   FileValue(field)});
   }
   out << '\n';

@@ -1,5 +1,9 @@
 #include "client/cli/commands/completion.h"
 
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -8,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/app.h"
+#include "client/cli/demo/temp_dir.h"
 #include "client/cli/text/json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,6 +24,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
@@ -115,6 +121,24 @@ TEST_P(ShellTest, ItOffersNothingForValuesThatItCannotKnow) {
         "gmb reclaim a --bytes ''", "gmb demo --device ''"}) {
     EXPECT_THAT(Offered(line), IsEmpty()) << line;
   }
+}
+
+TEST_P(ShellTest, ItAsksTheBrokerForTenantsWhereOneIsWanted) {
+  const absl::StatusOr<TempDir> dir = TempDir::Make();
+  ASSERT_TRUE(dir.ok()) << dir.status();
+  const std::string gmb = dir->path() + "/gmb";
+  std::ofstream(gmb) << "#!/bin/sh\n[ \"$*\" = 'tenant list --names' ] && "
+                        "printf 'chat\\nbatch\\n'\n";
+  ASSERT_EQ(chmod(gmb.c_str(), 0755), 0);
+  const std::string path = getenv("PATH");
+  ASSERT_EQ(setenv("PATH", (dir->path() + ":" + path).c_str(), 1), 0);
+  for (const char* const line :
+       {"gmb tenant get ''", "gmb why ''", "gmb hold --tenant ''"}) {
+    EXPECT_THAT(Offered(line), IsSupersetOf({"chat", "batch"})) << line;
+  }
+  EXPECT_THAT(Offered("gmb status ''"), Not(Contains("chat")));
+  EXPECT_THAT(Offered("gmb tenant set --"), Not(Contains("chat")));
+  ASSERT_EQ(setenv("PATH", path.c_str(), 1), 0);
 }
 
 TEST_P(ShellTest, ItOffersDirectoriesAndFilesWhereTheyAreWanted) {

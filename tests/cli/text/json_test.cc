@@ -15,7 +15,7 @@ TEST(JsonTest, SixtyFourBitIntegersAreNumbersAndEveryFieldIsThere) {
   EXPECT_EQ(json["missing_bytes"], 0);
   EXPECT_EQ(json["draining"], false);
   EXPECT_EQ(json["device"]["uuid"], "host-0");
-  EXPECT_EQ(json["device"]["kind"], "DEVICE_KIND_UNSPECIFIED");
+  EXPECT_EQ(json["device"]["kind"], "UNSPECIFIED");
 }
 
 TEST(JsonTest, AnAmountHasTheOneMemberThatIsSet) {

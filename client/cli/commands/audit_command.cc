@@ -1,4 +1,4 @@
-// `gmb session list` and `gmb audit`.
+// `gmb audit`.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -14,18 +14,6 @@
 
 namespace gmb::cli {
 namespace {
-
-absl::StatusOr<ExitCode> ListSessions(Context& context,
-                                      const std::string& tenant) {
-  v1::ListSessionsRequest request;
-  request.set_tenant(tenant);
-  return ListAndPrint(
-      context, &AdminClient::ListSessions, request,
-      [&](const v1::ListSessionsResponse& sessions, Table::Flow* flow) {
-        PrintSessions(sessions, absl::Now(), context.terminal, context.out,
-                      flow);
-      });
-}
 
 struct AuditOptions {
   uint32_t limit = 100;
@@ -63,24 +51,6 @@ absl::StatusOr<ExitCode> ListAudit(Context& context,
 }
 
 }  // namespace
-
-void AddSessionCommands(CLI::App* app, Action* chosen) {
-  CLI::App* const session =
-      app->add_subcommand("session", "Show the client processes connected");
-  session->require_subcommand(0, 1);
-  session->footer("Example: gmb session list");
-  CLI::App* const list = session->add_subcommand(
-      "list", "One line a client process: who it is and what it holds");
-  const auto tenant = std::make_shared<std::string>();
-  AddTextOption(list, "--tenant", tenant.get(), "Of this tenant only")
-      ->type_name("NAME");
-  list->footer("Example: gmb session list --tenant a");
-  list->callback([chosen, tenant] {
-    *chosen = [tenant](Context& context) {
-      return ListSessions(context, *tenant);
-    };
-  });
-}
 
 void AddAuditCommand(CLI::App* app, Action* chosen) {
   CLI::App* const audit = app->add_subcommand(

@@ -1,0 +1,266 @@
+// `gmb apply`: tenants as an operator's file declares them, beside the
+// configuration file. All of it is checked before any of it is made.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "broker/declared/changes.h"
+#include "broker/declared/conflict.h"
+#include "broker/declared/merge.h"
+#include "broker/server/admin_service.h"
+#include "broker/server/declared_policy.h"
+#include "broker/tenant_name.h"
+#include "proto/error_status.h"
+
+namespace gmb::broker {
+namespace {
+
+constexpr size_t kMostBytes = size_t{1} << 20;
+
+absl::Status CheckForm(const v1::ApplyRequest& request) {
+  if (!IsValidTenantName(request.name())) {
+    return proto::MakeError(v1::BAD_REQUEST,
+                            "an apply has a name of 1 to 63 of a-z, 0-9, '-', "
+                            "'_' and '.', by which "
+                            "it is known what it made",
+                            {.field = "name"});
+  }
+  if (request.yaml().size() <= kMostBytes) return absl::OkStatus();
+  return proto::MakeError(v1::BAD_REQUEST,
+                          "a file to be applied has at most 1 MiB",
+                          {.field = "yaml"});
+}
+
+// Who else declares the tenant: "the configuration file", "apply web"; empty:
+// nobody whose it is to stay.
+std::string OtherOwner(const Subject& subject, const Source& source) {
+  if (subject.in_file) return "the configuration file";
+  if (subject.maker.writer == Source::Writer::kApply && subject.maker != source)
+    return ToText(subject.maker);
+  return "";
+}
+
+absl::Status CheckOwners(const Declared& declared,
+                         const std::vector<TenantPolicy>& tenants,
+                         const Source& source) {
+  std::vector<std::string> others;
+  for (const TenantPolicy& tenant : tenants) {
+    const auto found = declared.tenants.find(tenant.name);
+    if (found == declared.tenants.end()) continue;
+    const std::string owner = OtherOwner(found->second, source);
+    if (!owner.empty())
+      others.push_back(absl::StrCat(tenant.name, " is declared by ", owner));
+  }
+  if (others.empty()) return absl::OkStatus();
+  return proto::MakeError(
+      v1::BAD_STATE,
+      absl::StrCat("nothing was changed, since the file names what others "
+                   "declare: ",
+                   absl::StrJoin(others, ", "),
+                   ": take them out, or say --force"),
+      {.field = "force"});
+}
+
+// The difference of one tenant, in words, without its name.
+std::string DiffOf(const std::string& name, const Declared& before,
+                   const Declared& after) {
+  Declared one_before;
+  Declared one_after;
+  if (const auto found = before.tenants.find(name);
+      found != before.tenants.end())
+    one_before.tenants[name] = found->second;
+  if (const auto found = after.tenants.find(name); found != after.tenants.end())
+    one_after.tenants[name] = found->second;
+  return ChangesText(one_before, one_after);
+}
+
+}  // namespace
+
+struct AdminService::ApplyPlan {
+  Declared before;
+  Declared next;
+  std::vector<TenantPolicy> changed;  // new ones among them
+  std::vector<std::string> deleted;
+  uint64_t unchanged = 0;
+  std::map<std::string, std::vector<v1::Change>> takes;  // as dry runs say it
+};
+
+absl::StatusOr<AdminService::ApplyPlan> AdminService::PlanApply(
+    const v1::ApplyRequest& request, const Source& source,
+    absl::Time at) const {
+  GMB_RETURN_IF_ERROR(CheckForm(request));
+  GMB_RETURN_IF_ERROR(CheckRevision(request.if_revision()));
+  const absl::StatusOr<std::vector<TenantPolicy>> named =
+      read_tenants_(request.yaml(), request.name());
+  if (!named.ok()) {
+    return proto::MakeError(v1::BAD_REQUEST, named.status().message(),
+                            {.field = "yaml"});
+  }
+  ApplyPlan plan{.before = *store_->Shown(),
+                 .next = {},
+                 .changed = {},
+                 .deleted = {},
+                 .unchanged = 0,
+                 .takes = {}};
+  plan.next = plan.before;
+  if (!request.force())
+    GMB_RETURN_IF_ERROR(CheckOwners(plan.before, *named, source));
+  std::set<std::string> in_file;
+  for (const TenantPolicy& tenant : *named) {
+    in_file.insert(tenant.name);
+    WriteFields(tenant.name, FieldsOf(tenant), source, at, &plan.next);
+  }
+  for (const auto& [name, subject] : plan.before.tenants) {
+    if (in_file.contains(name) || subject.deleted) continue;
+    if (Withdraw(name, source, &plan.next)) plan.deleted.push_back(name);
+  }
+  for (const std::string& name : plan.deleted) Forget(name, &plan.next);
+  GMB_RETURN_IF_ERROR(CheckConflicts(plan.next));
+  for (const auto& [name, subject] : plan.next.tenants) {
+    if (subject.deleted) continue;
+    const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(name);
+    TenantPolicy policy = DeclaredPolicy(plan.next, name, *core_);
+    if (known.ok()) policy.token = known->token;
+    // A guarantee that a start left out stays out, unless it is written anew.
+    const auto before = plan.before.tenants.find(name);
+    const bool is_same =
+        before != plan.before.tenants.end() && before->second == subject;
+    if (!is_same && (!known.ok() || *known != policy)) {
+      plan.changed.push_back(std::move(policy));
+    } else if (in_file.contains(name)) {
+      ++plan.unchanged;
+    }
+  }
+  for (const std::string& name : plan.deleted) {
+    const absl::StatusOr<v1::Tenant> report = core_->TenantReport(name);
+    if (report.ok() && report->sessions() > 0) {
+      return proto::MakeError(
+          v1::BAD_STATE,
+          absl::StrCat("nothing was changed: the file does not name tenant ",
+                       name, " any more, and it has ", report->sessions(),
+                       " processes: end them, or see them off with `gmb tenant "
+                       "delete ",
+                       name, " --wait 30s` first"),
+          {.field = "yaml"});
+    }
+  }
+  GMB_RETURN_IF_ERROR(
+      core_->CheckFile({.tenants = plan.changed, .leaving = plan.deleted}));
+  for (const TenantPolicy& policy : plan.changed)
+    plan.takes[policy.name] = core_->Preview(policy);
+  return plan;
+}
+
+// Tenants that go come first: nothing else was changed yet when one of them has
+// a process by now. New ones have their sockets before they are stored.
+absl::Status AdminService::CarryApply(const AuditRecord& audit,
+                                      const ApplyPlan& plan) {
+  for (const std::string& name : plan.deleted)
+    GMB_RETURN_IF_ERROR(DoDeleteTenant(audit, name));
+  std::vector<std::string> opened;
+  std::map<std::string, TenantPolicy> former;
+  absl::Status status;
+  for (const TenantPolicy& policy : plan.changed) {
+    if (const auto known = core_->GetPolicy(policy.name); known.ok()) {
+      former[policy.name] = *known;
+      continue;
+    }
+    status = doors_.open(policy.name);
+    if (!status.ok()) break;
+    opened.push_back(policy.name);
+  }
+  if (status.ok()) status = store_->PutDeclared(plan.next, audit);
+  if (!status.ok()) {
+    for (const std::string& name : opened) (void)doors_.close(name);
+    return status;
+  }
+  expiry_.Set(NextExpiry(plan.next));
+  FileChange change{.tenants = plan.changed, .leaving = {}};
+  change.may_reclaim_bytes = std::numeric_limits<uint64_t>::max();
+  GMB_RETURN_IF_ERROR(core_->ApplyFile(change).status());
+  for (const TenantPolicy& policy : plan.changed) {
+    const auto before = former.find(policy.name);
+    OnChanged(policy.name, before == former.end() ? nullptr : &before->second);
+  }
+  return absl::OkStatus();
+}
+
+void AdminService::FillApply(const ApplyPlan& plan,
+                             v1::ApplyResponse* response) const {
+  for (const TenantPolicy& policy : plan.changed) {
+    v1::AppliedTenant* const tenant = response->add_tenants();
+    tenant->set_name(policy.name);
+    const auto before = plan.before.tenants.find(policy.name);
+    const bool is_new =
+        before == plan.before.tenants.end() || before->second.deleted;
+    tenant->set_how(is_new ? v1::AppliedTenant::MADE
+                           : v1::AppliedTenant::CHANGED);
+    tenant->set_diff(DiffOf(policy.name, plan.before, plan.next));
+    for (const v1::Change& change : plan.takes.at(policy.name))
+      *tenant->add_changes() = change;
+  }
+  for (const std::string& name : plan.deleted) {
+    v1::AppliedTenant* const tenant = response->add_tenants();
+    tenant->set_name(name);
+    tenant->set_how(v1::AppliedTenant::DELETED);
+    tenant->set_diff(DiffOf(name, plan.before, plan.next));
+  }
+  std::sort(response->mutable_tenants()->begin(),
+            response->mutable_tenants()->end(),
+            [](const v1::AppliedTenant& a, const v1::AppliedTenant& b) {
+              return a.name() < b.name();
+            });
+  response->set_unchanged(plan.unchanged);
+  response->set_revision(store_->Shown()->next_order);
+}
+
+absl::Status AdminService::DoApply(AuditRecord audit,
+                                   const v1::ApplyRequest& request,
+                                   v1::ApplyResponse* response) {
+  const Source source{Source::Writer::kApply, request.name()};
+  absl::StatusOr<ApplyPlan> plan = PlanApply(request, source, audit.at);
+  if (!plan.ok()) {
+    return request.dry_run()
+               ? plan.status()
+               : Refused(audit, "apply", request.name(), plan.status());
+  }
+  audit.action = "apply";
+  audit.subject = request.name();
+  audit.detail = ChangesText(plan->before, plan->next);
+  const bool is_change =
+      !plan->deleted.empty() || !(plan->before == plan->next);
+  if (is_change && !request.dry_run())
+    GMB_RETURN_IF_ERROR(CarryApply(audit, *plan));
+  FillApply(*plan, response);
+  return absl::OkStatus();
+}
+
+absl::Status AdminService::Refused(AuditRecord audit, const std::string& action,
+                                   const std::string& subject,
+                                   const absl::Status& why) {
+  audit.action = absl::StrCat(action, "_refused");
+  audit.subject = subject;
+  audit.detail = std::string(why.message());
+  // The log has what a full disk does not take.
+  (void)store_->Audit(
+      audit, [] { return absl::OkStatus(); },
+      QuotaStore::OnFullDisk::kActAnyway);
+  return why;
+}
+
+grpc::ServerUnaryReactor* AdminService::Apply(
+    grpc::CallbackServerContext* context, const v1::ApplyRequest* request,
+    v1::ApplyResponse* response) {
+  return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
+    return DoApply(audit, *request, response);
+  });
+}
+
+}  // namespace gmb::broker

@@ -1,0 +1,20 @@
+#ifndef GMB_BROKER_SERVER_DECLARED_POLICY_H_
+#define GMB_BROKER_SERVER_DECLARED_POLICY_H_
+
+#include <string>
+
+#include "broker/core/core.h"
+#include "broker/declared/declared.h"
+#include "broker/machine/tenant.h"
+
+namespace gmb::broker {
+
+// The tenant's policy as declared, which has the tenant, without a token. Values
+// for a device that is not here are kept there, and have no effect.
+[[nodiscard]] TenantPolicy DeclaredPolicy(const Declared& declared,
+                                          const std::string& name,
+                                          const Core& core);
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_SERVER_DECLARED_POLICY_H_
