@@ -163,9 +163,9 @@ TEST_F(BundleTest, ABundleHasEverythingButSecrets) {
 TEST_F(BundleTest, WithoutABrokerABundleHasWhatIsSeenFromHere) {
   std::ostringstream out;
   std::ostringstream err;
-  EXPECT_EQ(Run({"debug", "bundle", "--file", "-", "--socket-dir",
-                 "/nonexistent/gmb"},
-                Terminal(), out, err),
+  EXPECT_EQ(cli::Run({"debug", "bundle", "--file", "-", "--socket-dir",
+                      "/nonexistent/gmb"},
+                     Terminal(), out, err),
             ExitCode::kFailed);
   const Json bundle = Json::parse(out.str());
   EXPECT_THAT(bundle["errors"]["broker"].get<std::string>(),

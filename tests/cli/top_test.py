@@ -225,7 +225,7 @@ def test_it_goes_on_trying_when_the_broker_is_gone_and_finds_the_next(broker):
 
 
 def test_it_begins_before_a_broker_does_and_ends_beside_one_that_hangs(broker):
-    with Terminal(broker.command("top")[:-1] + ["--socket-dir", "/nonexistent", "top"], 80, 24) as terminal:
+    with Terminal([broker.command()[0], "top", "--socket-dir", "/nonexistent"], 80, 24) as terminal:
         terminal.wait_for("still trying: no broker answers in /nonexistent")
         terminal.press("q")
         assert terminal.end() == 0

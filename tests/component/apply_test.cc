@@ -87,7 +87,7 @@ TEST_F(ApplyTest, AFileMakesChangesAndPrunesWhatItMadeAndNothingElse) {
   const CommandResult dry = Apply(next, {"--dry-run"});
   EXPECT_EQ(dry.exit_code, 0) << dry.output;
   EXPECT_THAT(dry.output, AllOf(HasSubstr("~ a: weight 1 -> 2"),
-                                HasSubstr("- tenant b is deleted")));
+                                HasSubstr("- tenant b is gone")));
   EXPECT_EQ(Names(), "a\nb\nbyhand\nc\nfiled\n");
   EXPECT_EQ(Apply(next).exit_code, 1) << "a deletion is asked for";
   EXPECT_EQ(Apply(next, {"--yes"}).exit_code, 0);
@@ -159,7 +159,7 @@ TEST_F(ApplyTest, AFileThatIsWrongNamesTheLineAndOpensNothing) {
               AllOf(HasSubstr("web:1:"), HasSubstr("limit")));
   EXPECT_THAT(Apply("{name: a, token_file: /etc/hostname}").output,
               HasSubstr("token_file: this is the configuration file's alone"));
-  EXPECT_THAT(Apply("{name: a}], devices: [x").output, HasSubstr("devices"));
+  EXPECT_THAT(Apply("{name: a}]\ndevices: [x").output, HasSubstr("devices"));
   EXPECT_EQ(Apply("{name: a}", {}, "../x").exit_code, 1);
   EXPECT_EQ(Apply("{name: a}", {"--if-revision", "99"}).exit_code, 1);
   EXPECT_EQ(Gmb({"apply", "-f", "/nonexistent", "--name", "x"}).exit_code, 1);

@@ -22,7 +22,7 @@ std::vector<std::string> NamesBelow(const CLI::App& app) {
 ExitCode Explain(const CLI::App& root, const std::vector<std::string>& path,
                  const Context& context) {
   const CLI::App* at = &root;
-  std::string before;
+  std::string name = root.get_name();
   for (const std::string& word : path) {
     const std::vector<const CLI::App*> named = at->get_subcommands(
         [&word](const CLI::App* command) { return command->check_name(word); });
@@ -37,10 +37,12 @@ ExitCode Explain(const CLI::App& root, const std::vector<std::string>& path,
           context);
       return ExitCode::kUsage;
     }
-    absl::StrAppend(&before, before.empty() ? "" : " ", at->get_name());
     at = next;
+    absl::StrAppend(&name, " ", at->get_name());
   }
-  context.out << at->help(before);
+  // Not App::help, which explains the command that was parsed: this one.
+  context.out << at->get_formatter()->make_help(at, name,
+                                                CLI::AppFormatMode::Normal);
   return ExitCode::kOk;
 }
 

@@ -176,7 +176,13 @@ void DrawMoves(const Sight& sight, size_t most, const Terminal& terminal,
       line.Add(Tone::kFaint, absl::StrCat("  ", event.message()));
     frame->push_back(line.text());
   }
-  for (size_t i = count; i < most; ++i) frame->emplace_back();
+  for (size_t i = count; i < most; ++i) {
+    const bool is_none = i == 0;
+    frame->push_back(
+        Line(terminal)
+            .Add(Tone::kFaint, is_none ? "none since this began" : "")
+            .text());
+  }
 }
 
 std::string Keys(const Terminal& terminal) {
@@ -188,9 +194,9 @@ std::string Keys(const Terminal& terminal) {
                                   {"T", "idle"},
                                   {"N", "name"},
                                   {"R", "reverse"},
-                                  {"i", "hide idle"},
                                   {"/", "filter"},
                                   {"Tab", "panel"},
+                                  {"i", "hide idle"},
                                   {"d", "delay"}}) {
     const int width = static_cast<int>(DisplayWidth(key) + DisplayWidth(what));
     if (line.left() < width + 3) break;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 
@@ -25,6 +26,7 @@ TerminalScreen::TerminalScreen(int in, int out) : out_(out) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGWINCH);
   sigaddset(&signals, SIGTSTP);
+  sigaddset(&signals, SIGCONT);
   pthread_sigmask(SIG_BLOCK, &signals, &before_);
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   if (isatty(in) == 1 && tcgetattr(in, &modes_before_) == 0) key_fd_ = in;
@@ -71,16 +73,25 @@ bool TerminalScreen::Draw(const std::vector<std::string>& lines) {
   return Write(text);
 }
 
-void TerminalScreen::TakeSignal() {
-  bool stop = false;
+bool TerminalScreen::Took(int signal) const {
+  bool took = false;
   signalfd_siginfo info{};
   while (read(signal_fd_, &info, sizeof(info)) ==
          static_cast<ssize_t>(sizeof(info))) {
-    stop = stop || info.ssi_signo == SIGTSTP;
+    took = took || info.ssi_signo == static_cast<uint32_t>(signal);
   }
-  if (stop) {
+  return took;
+}
+
+void TerminalScreen::TakeSignal() {
+  if (Took(SIGTSTP)) {
     Leave();
     kill(0, SIGSTOP);  // as Ctrl-Z does: all that runs in the foreground
+    // This thread may run on a little before the process stands still.
+    while (!Took(SIGCONT)) {
+      pollfd signals{.fd = signal_fd_, .events = POLLIN, .revents = 0};
+      (void)poll(&signals, 1, -1);
+    }
     Enter();
   } else {
     shown_.clear();

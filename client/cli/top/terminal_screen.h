@@ -35,6 +35,8 @@ class TerminalScreen {
   [[nodiscard]] int key_fd() const { return key_fd_; }
 
  private:
+  // Takes all that have come; whether it was among them.
+  [[nodiscard]] bool Took(int signal) const;
   void Enter();
   void Leave();
   bool Write(absl::string_view text);

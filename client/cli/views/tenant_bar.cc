@@ -28,7 +28,8 @@ std::string TenantBar(const v1::QuotaView& view, uint64_t scale_bytes,
   const int resident = ColumnOf(
       view.leased_bytes() - std::min(view.leased_bytes(), view.evicted_bytes()),
       scale_bytes, columns);
-  const int guarantee = ColumnOf(view.guarantee_bytes(), scale_bytes, columns);
+  const int guarantee = std::min(
+      ColumnOf(view.guarantee_bytes(), scale_bytes, columns), columns - 1);
   const int limit = ColumnOf(view.limit_bytes(), scale_bytes, columns);
   const int limit_mark =
       view.limit_bytes() > scale_bytes ? columns : std::min(limit, columns - 1);

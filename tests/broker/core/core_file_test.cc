@@ -114,6 +114,23 @@ TEST_F(CoreFileTest, ATenantThatLeavesGivesItsGuaranteeAtOnce) {
   EXPECT_EQ(QuotaOf("b").guarantee, Amount::Fraction(0.75));
 }
 
+TEST_F(CoreFileTest, ATenantThatLeavesGivesItsUidsAndTokenAtOnce) {
+  TenantPolicy a = Policy("a", 0);
+  a.uids = {4'000'000};
+  a.token = "a token of sixteen bytes and more";
+  Apply({.tenants = {a}, .leaving = {}});
+  const auto peer = Connect("a");
+  TenantPolicy b = a;
+  b.name = "b";
+  EXPECT_FALSE(core.CheckFile({.tenants = {b}, .leaving = {}}).ok());
+  EXPECT_TRUE(core.CheckFile({.tenants = {b}, .leaving = {"a"}}).ok());
+  EXPECT_FALSE(core.GetPolicy("b").ok()) << "it was only checked";
+  EXPECT_THAT(Apply({.tenants = {b}, .leaving = {"a"}}), IsEmpty());
+  EXPECT_THAT(core.GetPolicy("a")->uids, IsEmpty());
+  EXPECT_EQ(core.GetPolicy("a")->token, "");
+  EXPECT_EQ(core.GetPolicy("b")->token, a.token);
+}
+
 TEST_F(CoreFileTest, OneThatHoldsMemoryStaysWithItsGuarantee) {
   Apply({.tenants = {Policy("a", 0.75)}, .leaving = {}});
   const auto peer = Connect("a");

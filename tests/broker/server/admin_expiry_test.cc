@@ -1,0 +1,57 @@
+// Values that operators set for a time end, over the real service.
+#include <gmock/gmock.h>
+
+#include <future>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "tests/broker/server/admin_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+class AdminExpiryTest : public AdminFixture {
+ protected:
+  absl::Status Set(const std::string& name, double guarantee, int seconds = 0) {
+    v1::SetTenantRequest request;
+    request.set_name(name);
+    request.mutable_guarantee()->set_fraction(guarantee);
+    if (seconds > 0) request.mutable_lasts()->set_seconds(seconds);
+    v1::SetTenantResponse response;
+    return Call(&v1::Admin::Stub::SetTenant, request, &response);
+  }
+  quota::Amount GuaranteeOf(const std::string& name) {
+    return core.GetPolicy(name)->quota.guarantee;
+  }
+};
+
+// a comes first, and can only have its own back when b has let go of it.
+TEST_F(AdminExpiryTest, GuaranteesThatWereSwappedForATimeAreSwappedBack) {
+  ASSERT_TRUE(Set("doorstop", 0).ok());
+  ASSERT_TRUE(Set("a", 0.5).ok());
+  ASSERT_TRUE(Set("b", 0).ok());
+  ASSERT_TRUE(Set("a", 0, 4).ok());
+  const absl::Time end = absl::Now() + absl::Seconds(4);
+  ASSERT_TRUE(Set("b", 0.5, 3).ok());
+  std::future<absl::Status> deleted;
+  {
+    // Both have ended when the operators' thread looks.
+    const base::MutexLock hold(&doorstop_);
+    deleted = std::async(std::launch::async, [this] {
+      v1::DeleteTenantRequest request;
+      request.set_name("doorstop");
+      v1::DeleteTenantResponse response;
+      return Call(&v1::Admin::Stub::DeleteTenant, request, &response);
+    });
+    absl::SleepFor(end - absl::Now());
+  }
+  EXPECT_TRUE(deleted.get().ok());
+  EXPECT_TRUE(AwaitPool([&](const v1::PoolStatus&) {
+    return GuaranteeOf("a") == quota::Amount::Fraction(0.5);
+  }));
+  EXPECT_EQ(GuaranteeOf("b"), quota::Amount::Fraction(0));
+  EXPECT_EQ(admin_service_->ValuesNotInForce(), 0U);
+}
+
+}  // namespace
+}  // namespace gmb::broker
