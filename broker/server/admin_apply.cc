@@ -226,11 +226,7 @@ absl::Status AdminService::DoApply(AuditRecord audit,
                                    v1::ApplyResponse* response) {
   const Source source{Source::Writer::kApply, request.name()};
   absl::StatusOr<ApplyPlan> plan = PlanApply(request, source, audit.at);
-  if (!plan.ok()) {
-    return request.dry_run()
-               ? plan.status()
-               : Refused(audit, "apply", request.name(), plan.status());
-  }
+  if (!plan.ok()) return Refused(audit, "apply", request.name(), plan.status());
   audit.action = "apply";
   audit.subject = request.name();
   audit.detail = ChangesText(plan->before, plan->next);

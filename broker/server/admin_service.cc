@@ -201,7 +201,7 @@ grpc::ServerUnaryReactor* AdminService::SetTenant(
     v1::SetTenantResponse* response) {
   return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
     const absl::Status done = DoSetTenant(audit, *request, response);
-    if (done.ok() || request->dry_run()) return done;
+    if (done.ok()) return done;
     return Refused(audit, "set_tenant", request->name(), done);
   });
 }
@@ -211,7 +211,7 @@ grpc::ServerUnaryReactor* AdminService::ResetTenant(
     v1::SetTenantResponse* response) {
   return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
     const absl::Status done = DoResetTenant(audit, *request, response);
-    if (done.ok() || request->dry_run()) return done;
+    if (done.ok()) return done;
     return Refused(audit, "reset_tenant", request->name(), done);
   });
 }

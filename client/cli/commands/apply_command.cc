@@ -72,13 +72,10 @@ absl::StatusOr<ExitCode> Apply(Context& context, const ApplyOptions& options) {
   if (!request.dry_run() && !options.yes) {
     v1::ApplyRequest ask = request;
     ask.set_dry_run(true);
-    const absl::StatusOr<v1::ApplyResponse> preview = client.Apply(ask);
-    // One that is refused is asked for in earnest, so that it is listed.
-    if (preview.ok()) {
-      GMB_RETURN_IF_ERROR(ConfirmChange(context, *preview));
-      // What was confirmed, and nothing else.
-      request.set_if_revision(preview->revision());
-    }
+    GMB_ASSIGN_OR_RETURN(const v1::ApplyResponse preview, client.Apply(ask));
+    GMB_RETURN_IF_ERROR(ConfirmChange(context, preview));
+    // What was confirmed, and nothing else.
+    request.set_if_revision(preview.revision());
   }
   GMB_ASSIGN_OR_RETURN(const v1::ApplyResponse answer, client.Apply(request));
   if (context.json) {

@@ -153,15 +153,15 @@ std::vector<Column<SessionRow>> SessionColumns(int columns) {
   const auto add = [&](Column<Row> column) {
     list.push_back(std::move(column));
   };
-  add({"SESSION", 7, false, std::nullopt,
+  add({"SESSION", wide ? 8 : 7, false, std::nullopt,
        [](const Row& row) { return Field{absl::StrCat(row.info.id())}; }});
   add({"PID", 7, false, std::nullopt, [](const Row& row) {
          return Field{row.info.pid() <= 0 ? "-" : absl::StrCat(row.info.pid())};
        }});
-  add({"TENANT", wide ? 24 : 12, true, Sort::kName, [](const Row& row) {
+  add({"TENANT", wide ? 24 : 11, true, Sort::kName, [](const Row& row) {
          return Field{row.info.tenant(), Tone::kStrong};
        }});
-  add({"PROGRAM", wide ? 16 : 10, true, std::nullopt,
+  add({"PROGRAM", wide ? 16 : 8, true, std::nullopt,
        [](const Row& row) { return Field{row.info.program()}; }});
   if (wide) {
     add({"UID", 6, false, std::nullopt,
@@ -170,7 +170,7 @@ std::vector<Column<SessionRow>> SessionColumns(int columns) {
            return Field{ShortTime(absl::Now() - ToTime(row.info.since()))};
          }});
   }
-  add({"GATE", 11, true, Sort::kIdle, &GateOf});
+  add({"GATE", wide ? 11 : 10, true, Sort::kIdle, &GateOf});
   add({"RESID", 5, false, Sort::kBytes,
        [](const Row& row) { return Size(row.resident_bytes, Tone::kAccent); }});
   add({"EVICT", 5, false, Sort::kEvicted,

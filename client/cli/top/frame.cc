@@ -52,10 +52,20 @@ int WidthOf(const std::vector<Column<Row>>& columns) {
   return width;
 }
 
+// "1-12 of 500", or "500" when all are seen; "1/500" where there is less room.
+std::string Where(size_t first, size_t shown, size_t all, int room) {
+  if (shown == all) return absl::StrCat(all);
+  const std::string where =
+      absl::StrCat(first + 1, "-", first + shown, " of ", all);
+  return DisplayWidth(where) <= static_cast<size_t>(std::max(0, room))
+             ? where
+             : absl::StrCat(first + 1, "/", all);
+}
+
 // The title of a panel, and in its first left column where in it we are.
 template <typename Row>
 std::string TitleOf(const std::vector<Column<Row>>& columns, const Scene& scene,
-                    bool chosen, const std::string& where,
+                    bool chosen, size_t first, size_t shown, size_t all,
                     const Terminal& terminal) {
   Line line(terminal);
   for (const Column<Row>& column : columns) {
@@ -68,7 +78,8 @@ std::string TitleOf(const std::vector<Column<Row>>& columns, const Scene& scene,
     line.Add(Tone::kTitle, " ");
   }
   const int rest = line.left();
-  line.AddLeft(chosen ? Tone::kChosenTitle : Tone::kTitle, where, rest);
+  line.AddLeft(chosen ? Tone::kChosenTitle : Tone::kTitle,
+               Where(first, shown, all, rest), rest);
   return line.text();
 }
 
@@ -85,12 +96,6 @@ Line RowOf(const std::vector<Column<Row>>& columns, const Row& row,
     line.Add(Tone::kPlain, " ");
   }
   return line;
-}
-
-// "1-12 of 500", or "500" when all are seen.
-std::string Where(size_t first, size_t shown, size_t all) {
-  if (shown == all) return absl::StrCat(all);
-  return absl::StrCat(first + 1, "-", first + shown, " of ", all);
 }
 
 // So that a bar shows something also where no tenant has much of the pool.
@@ -115,7 +120,7 @@ void DrawTenants(const Rows& rows, const Scene& scene, size_t first,
   const size_t all = rows.tenants.size();
   const size_t shown = std::min(most, all - std::min(first, all));
   frame->push_back(TitleOf(columns, scene, scene.panel == Panel::kTenants,
-                           Where(first, shown, all), terminal));
+                           first, shown, all, terminal));
   const uint64_t scale = ScaleOf(rows.tenants);
   const int bar = BarOf(WidthOf(columns), terminal);
   for (size_t i = first; i < first + shown; ++i) {
@@ -143,7 +148,7 @@ void DrawSessions(const Rows& rows, const Scene& scene, size_t first,
   const size_t all = rows.sessions.size();
   const size_t shown = std::min(most, all - std::min(first, all));
   frame->push_back(TitleOf(columns, scene, scene.panel == Panel::kSessions,
-                           Where(first, shown, all), terminal));
+                           first, shown, all, terminal));
   for (size_t i = first; i < first + shown; ++i)
     frame->push_back(RowOf(columns, rows.sessions[i], terminal).text());
   if (all == 0)

@@ -191,6 +191,19 @@ TEST(TopFrameTest, AScreenIsAsHighAsTheTerminalAndNoLineIsWider) {
   }
 }
 
+TEST(TopFrameTest, ItSaysWhereInALongListItIsInNarrowTerminalsToo) {
+  const auto look = Busy();
+  for (int i = 0; i < 1000; ++i) {
+    AddSession(100 + i, "batch", kMiB, v1::SessionInfo::GATE_OFF,
+               absl::ZeroDuration(), look.get());
+  }
+  Scene scene = SceneAtStart();
+  scene.first_session = 989;
+  EXPECT_THAT(Screen(SightOf(look), scene, 80, 24), HasSubstr("990/1002\n"));
+  EXPECT_THAT(Screen(SightOf(look), scene, 200, 24),
+              HasSubstr("990-996 of 1002"));
+}
+
 TEST(TopFrameTest, ItShowsWhoHoldsWhoIsIdleAndWhoWaits) {
   const auto look = Busy();
   look->tenants.mutable_tenants(2)->mutable_pools(0)->set_waiting(2);
