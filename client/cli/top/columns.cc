@@ -158,7 +158,7 @@ std::vector<Column<SessionRow>> SessionColumns(int columns) {
   add({"PID", 7, false, std::nullopt, [](const Row& row) {
          return Field{row.info.pid() <= 0 ? "-" : absl::StrCat(row.info.pid())};
        }});
-  add({"TENANT", wide ? 24 : 11, true, Sort::kName, [](const Row& row) {
+  add({"TENANT", wide ? 24 : 10, true, Sort::kName, [](const Row& row) {
          return Field{row.info.tenant(), Tone::kStrong};
        }});
   add({"PROGRAM", wide ? 16 : 8, true, std::nullopt,

@@ -113,8 +113,9 @@ class Live {
   KeyReader keys_;
   absl::Status ended_;
   const int wake_fd_;
-  const Interrupt interrupt_;  // before the threads of the others
+  // Both block signals, so before all threads: that of the second, too.
   std::unique_ptr<TerminalScreen> screen_;
+  const Interrupt interrupt_;
   std::unique_ptr<Source> source_;
 };
 

@@ -201,7 +201,7 @@ TEST(TopFrameTest, ItSaysWhereInALongListItIsInNarrowTerminalsToo) {
   scene.first_session = 989;
   EXPECT_THAT(Screen(SightOf(look), scene, 80, 24), HasSubstr("990/1002\n"));
   EXPECT_THAT(Screen(SightOf(look), scene, 200, 24),
-              HasSubstr("990-996 of 1002"));
+              HasSubstr("990-1000 of 1002"));
 }
 
 TEST(TopFrameTest, ItShowsWhoHoldsWhoIsIdleAndWhoWaits) {
