@@ -70,7 +70,8 @@ ARROWS = {
     # The command uses the library as its users do, with doors of its own: the
     # operator's greeting, where the sockets are, and what `gmb doctor` asks of the devices.
     "client/cli": ["client/cli/", "client/include/", "client/device_probe.h",
-                   "client/session/operator_session.h", "client/session/socket_dir.h",
+                   "client/session/broker_process.h", "client/session/operator_session.h",
+                   "client/session/socket_dir.h",
                    "base/commit.h", "base/status_macros.h", "base/unique_fd.h",
                    "keeper/link/keeper_link.h",
                    "keeper/wire/messages.h", "keeper/wire/frame.h", "proto/"],

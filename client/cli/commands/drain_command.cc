@@ -23,52 +23,21 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "base/unique_fd.h"
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/confirm.h"
-#include "client/session/socket_dir.h"
-#include "ipc/pidfd.h"
-#include "ipc/seqpacket.h"
+#include "client/session/broker_process.h"
 
 namespace gmb::cli {
 namespace {
 
 constexpr int kDrain = SIGUSR1;
-constexpr absl::Duration kConnectTime = absl::Seconds(10);
 constexpr absl::Duration kLongestWait = absl::Hours(24);
 
 struct DrainOptions {
   absl::Duration wait = absl::Minutes(5);
   bool yes = false;
 };
-
-struct Broker {
-  pid_t pid = 0;
-  uid_t uid = 0;
-  base::UniqueFd pidfd;
-};
-
-// Who listens on the operators' socket, as the kernel says.
-absl::StatusOr<Broker> FindBroker(const std::string& socket_dir) {
-  GMB_ASSIGN_OR_RETURN(const internal::SocketDir dir,
-                       internal::SocketDir::Open(socket_dir));
-  GMB_ASSIGN_OR_RETURN(
-      const internal::SocketDir admin,
-      internal::SocketDir::Open(absl::StrCat(dir.name(), "/admin")));
-  GMB_ASSIGN_OR_RETURN(
-      const ipc::SeqpacketSocket socket,
-      ipc::SeqpacketSocket::Connect(admin.handle_path(), kConnectTime));
-  GMB_ASSIGN_OR_RETURN(const ipc::PeerCredentials peer, socket.peer());
-  absl::StatusOr<base::UniqueFd> pidfd =
-      ipc::OpenPeerPidfd(socket.fd(), peer.pid);
-  if (!pidfd.ok() || peer.pid <= 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the broker at ", dir.name(),
-                     " is of another pid namespace: run this where it runs"));
-  }
-  return Broker{peer.pid, peer.uid, *std::move(pidfd)};
-}
 
 bool Blocks(const std::filesystem::path& status_file) {
   std::ifstream status(status_file);
@@ -98,7 +67,7 @@ absl::Status CheckUnderstands(pid_t pid) {
       "its /proc is hidden. SIGTERM stops it as its on_stop says"));
 }
 
-absl::Status Tell(const Broker& broker) {
+absl::Status Tell(const internal::BrokerProcess& broker) {
   if (::syscall(SYS_pidfd_send_signal, broker.pidfd.get(), kDrain, nullptr,
                 0) == 0)
     return absl::OkStatus();
@@ -111,7 +80,8 @@ absl::Status Tell(const Broker& broker) {
       errno, absl::StrCat("cannot signal gmbd, pid ", broker.pid));
 }
 
-absl::Status AwaitEnd(const Broker& broker, absl::Duration wait) {
+absl::Status AwaitEnd(const internal::BrokerProcess& broker,
+                      absl::Duration wait) {
   const absl::Time end = absl::Now() + wait;
   for (;;) {
     pollfd ended{broker.pidfd.get(), POLLIN, 0};
@@ -130,7 +100,8 @@ absl::Status AwaitEnd(const Broker& broker, absl::Duration wait) {
 }
 
 absl::StatusOr<ExitCode> Drain(Context& context, const DrainOptions& options) {
-  GMB_ASSIGN_OR_RETURN(const Broker broker, FindBroker(context.socket_dir));
+  GMB_ASSIGN_OR_RETURN(const internal::BrokerProcess broker,
+                       internal::FindBrokerProcess(context.socket_dir));
   GMB_RETURN_IF_ERROR(CheckUnderstands(broker.pid));
   if (!options.yes) {
     GMB_RETURN_IF_ERROR(Confirm(
