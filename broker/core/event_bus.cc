@@ -9,7 +9,7 @@ EventBus::EventBus() : thread_([this] { Run(); }) {}
 EventBus::~EventBus() {
   {
     base::MutexLock lock(&mu_);
-    stopping_ = true;
+    queue_.stopping = true;
     wake_.NotifyAll();
   }
   thread_.join();
@@ -17,17 +17,17 @@ EventBus::~EventBus() {
 
 void EventBus::Publish(v1::Event event) {
   base::MutexLock lock(&mu_);
-  if (queue_.size() >= kMaxQueued) {
-    ++missed_;
+  if (queue_.events.size() >= kMaxQueued) {
+    ++queue_.missed;
     return;
   }
-  event.set_missed(std::exchange(missed_, 0));
-  queue_.push_back(std::move(event));
+  event.set_missed(std::exchange(queue_.missed, 0));
+  queue_.events.push_back(std::move(event));
 }
 
 void EventBus::Wake() {
   base::MutexLock lock(&mu_);
-  if (asleep_ && !queue_.empty()) wake_.NotifyOne();
+  if (queue_.asleep && !queue_.events.empty()) wake_.NotifyOne();
 }
 
 uint64_t EventBus::Subscribe(Listener listener) {
@@ -47,13 +47,13 @@ void EventBus::Run() {
     std::deque<v1::Event> batch;
     {
       base::MutexLock lock(&mu_);
-      while (queue_.empty() && !stopping_) {
-        asleep_ = true;
+      while (queue_.events.empty() && !queue_.stopping) {
+        queue_.asleep = true;
         wake_.Wait(&mu_);
       }
-      asleep_ = false;
-      if (queue_.empty()) return;
-      batch.swap(queue_);
+      queue_.asleep = false;
+      if (queue_.events.empty()) return;
+      batch.swap(queue_.events);
     }
     base::MutexLock lock(&listeners_mu_);
     for (const v1::Event& event : batch) {

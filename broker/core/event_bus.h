@@ -37,14 +37,18 @@ class EventBus {
   void Unsubscribe(uint64_t id);
 
  private:
+  struct Queue {
+    std::deque<v1::Event> events;
+    uint64_t missed = 0;
+    bool asleep = false;  // the thread
+    bool stopping = false;
+  };
+
   void Run();
 
   base::Mutex mu_;
   base::CondVar wake_;
-  std::deque<v1::Event> queue_ ABSL_GUARDED_BY(mu_);
-  uint64_t missed_ ABSL_GUARDED_BY(mu_) = 0;
-  bool asleep_ ABSL_GUARDED_BY(mu_) = false;
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  Queue queue_ ABSL_GUARDED_BY(mu_);
 
   base::Mutex
       listeners_mu_;  // held while listeners run; never together with mu_

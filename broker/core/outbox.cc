@@ -64,12 +64,12 @@ std::optional<Outbox::Work> Outbox::NextLocked() {
   Work work;
   if (std::holds_alternative<SlabFrame>(items_.front())) {
     if (sender_ == nullptr || progress_.socket_full ||
-        unacknowledged_.has_value())
+        acks_.awaited.has_value())
       return std::nullopt;
     work.sender = sender_;
-    unacknowledged_ = std::get<SlabFrame>(items_.front()).frame_id;
-    if (!waiting_since_.has_value())
-      waiting_since_ = std::chrono::steady_clock::now();
+    acks_.awaited = std::get<SlabFrame>(items_.front()).frame_id;
+    if (!acks_.waiting_since.has_value())
+      acks_.waiting_since = std::chrono::steady_clock::now();
     progress_.socket_full =
         true;  // until sent; OnSocketWritable may come before Carry is done
   } else {
@@ -111,7 +111,7 @@ void Outbox::Carry(Work work) {
     progress_.socket_full = false;
     return;
   }
-  unacknowledged_.reset();
+  acks_.awaited.reset();
   if (!sent.ok()) {
     sender_ = nullptr;  // the handle server ends the session
     return;
@@ -138,23 +138,23 @@ void Outbox::OnSocketWritable() {
 
 void Outbox::IgnoreAcksBelow(uint64_t id) {
   base::MutexLock lock(&mu_);
-  first_frame_ = id;
-  old_acks_ = id >> 32;
+  acks_.first = id;
+  acks_.old = id >> 32;
 }
 
 bool Outbox::TakeOldAck(uint64_t frame_id) {
   base::MutexLock lock(&mu_);
-  if (frame_id >= first_frame_ || old_acks_ == 0) return false;
-  --old_acks_;
+  if (frame_id >= acks_.first || acks_.old == 0) return false;
+  --acks_.old;
   return true;
 }
 
 bool Outbox::OnAck(uint64_t frame_id) {
   {
     base::MutexLock lock(&mu_);
-    if (unacknowledged_ != frame_id) return false;
-    unacknowledged_.reset();
-    waiting_since_.reset();
+    if (acks_.awaited != frame_id) return false;
+    acks_.awaited.reset();
+    acks_.waiting_since.reset();
   }
   Pump();
   return true;
@@ -163,7 +163,7 @@ bool Outbox::OnAck(uint64_t frame_id) {
 std::optional<std::chrono::steady_clock::time_point>
 Outbox::WaitingForPeerSince() const {
   base::MutexLock lock(&mu_);
-  return waiting_since_;
+  return acks_.waiting_since;
 }
 
 void Outbox::DropMessagesLocked() {
@@ -251,7 +251,7 @@ void Outbox::Close(const absl::Status& status) {
     dropped = std::move(items_);
     items_.clear();
     messages_ = 0;
-    waiting_since_.reset();
+    acks_.waiting_since.reset();
   }
   if (sink != nullptr) sink->Close(status);
   if (sender != nullptr) sender->Hangup();

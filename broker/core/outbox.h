@@ -117,6 +117,13 @@ class Outbox {
     bool overflowed = false;
   };
 
+  struct Acks {
+    uint64_t old = 0;    // of brokers before this one, still to come
+    uint64_t first = 0;  // frame of this broker
+    std::optional<uint64_t> awaited;
+    std::optional<std::chrono::steady_clock::time_point> waiting_since;
+  };
+
   std::optional<Work> NextLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The stream, when it is to be closed now.
   std::shared_ptr<StreamSink> WrittenLocked()
@@ -127,15 +134,11 @@ class Outbox {
   mutable base::Mutex mu_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mu_);
   size_t messages_ ABSL_GUARDED_BY(mu_) = 0;  // of the items
-  uint64_t old_acks_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t first_frame_ ABSL_GUARDED_BY(mu_) = 0;  // of this broker
   size_t max_items_ ABSL_GUARDED_BY(mu_) = kMaxItems;
   std::shared_ptr<FrameSender> sender_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StreamSink> sink_ ABSL_GUARDED_BY(mu_);
   Progress progress_ ABSL_GUARDED_BY(mu_);
-  std::optional<uint64_t> unacknowledged_ ABSL_GUARDED_BY(mu_);
-  std::optional<std::chrono::steady_clock::time_point> waiting_since_
-      ABSL_GUARDED_BY(mu_);
+  Acks acks_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::broker

@@ -12,6 +12,7 @@
 #include "broker/machine/lease_users.h"
 #include "broker/machine/machine.h"
 #include "broker/machine/recorder.h"
+#include "quota/must_find.h"
 
 namespace gmb::broker {
 namespace {
@@ -146,8 +147,12 @@ class Successor {
 
   void TakeLease(const LeaseRecord& record) {
     std::vector<Slab> slabs;
-    for (const SlabRecord& slab : record.slabs)
-      slabs.push_back(adoption_.slabs.at(slab.id));
+    for (const SlabRecord& slab : record.slabs) {
+      const auto imported = adoption_.slabs.find(slab.id);
+      if (imported == adoption_.slabs.end())  // CheckLease has found it
+        quota::EndForBrokenBooks("slab", slab.id, __FILE__, __LINE__);
+      slabs.push_back(imported->second);
+    }
     Lease* lease = desks_.leases.Adopt(
         record, state_.tenants->Find(record.tenant)->id,
         desks_.quota.NextRequest(), std::move(slabs), turn_);
