@@ -125,9 +125,9 @@ Answer VirtualMemory::Map(CUdeviceptr start, uint64_t bytes, uint64_t offset,
     const MutexLock lock(&mu_);
     const VirtualHandle* const found = book_.FindReferenced(handle);
     if (found == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    // As the driver answers for memory of another process.
-    if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    if (bytes != found->bytes) return CUDA_ERROR_INVALID_VALUE;
+    // The driver maps a handle as a whole.
+    if (offset != 0 || bytes < found->bytes) return CUDA_ERROR_NOT_SUPPORTED;
+    if (bytes > found->bytes) return CUDA_ERROR_INVALID_VALUE;
     if (found->slabs.empty()) return static_cast<CUresult>(MemoryIsAway());
     slabs = found->slabs;
     if (!book_.AddMapping(handle, start)) return CUDA_ERROR_INVALID_VALUE;
