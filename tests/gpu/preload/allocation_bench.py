@@ -32,3 +32,23 @@ for size, text in ((1 << 10, "1 KiB"), (2 << 20, "2 MiB"), (64 << 20, "64 MiB"),
         function(size)
         print(json.dumps({"size": f"{name} {text}", "seconds": median(lambda: function(size), 60)}),
               flush=True)
+
+
+def give_back_and_grow(count, size):
+    blocks = [runtime.malloc(size) for _ in range(count)]
+
+    def turn():
+        for address in blocks:
+            runtime.free(address)
+        blocks[:] = [runtime.malloc(size) for _ in range(count)]
+
+    turn()
+    seconds = median(turn, 7)
+    for address in blocks:
+        runtime.free(address)
+    return seconds
+
+
+for count, size, text in ((16, 64 << 20, "1 GiB in blocks of 64 MiB"), (2, 512 << 20, "1 GiB in blocks of 512 MiB"),
+                          (128, 2 << 20, "256 MiB in blocks of 2 MiB")):
+    print(json.dumps({"size": f"give back + grow {text}", "seconds": give_back_and_grow(count, size)}), flush=True)
