@@ -23,7 +23,8 @@ namespace gmb {
 struct Client::Impl {
   // Null: the device is not open yet.
   absl::StatusOr<Lease> Acquire(std::shared_ptr<device::Mapper> mapper,
-                                uint64_t bytes, const AcquireOptions& options);
+                                uint64_t bytes, const AcquireOptions& options,
+                                uint64_t asked = 0);
   absl::StatusOr<Lease> Map(internal::Granted granted,
                             const AcquireOptions& options,
                             internal::LeaseMapping& mapping);
@@ -91,13 +92,15 @@ absl::StatusOr<Lease> Client::Impl::Map(internal::Granted granted,
 
 absl::StatusOr<Lease> Client::Impl::Acquire(
     std::shared_ptr<device::Mapper> mapper, uint64_t bytes,
-    const AcquireOptions& options) {
+    const AcquireOptions& options, uint64_t asked) {
   internal::LeaseMapping mapping(std::move(mapper), bytes, options.access_from,
                                  device::Protection::kReadWrite);
-  GMB_ASSIGN_OR_RETURN(
-      internal::Granted granted,
-      session->leases().Acquire(
-          bytes, options, mapping.mapper() == nullptr ? nullptr : &mapping));
+  internal::EarlyMapping* const early =
+      mapping.mapper() == nullptr ? nullptr : &mapping;
+  internal::LeaseCalls& leases = session->leases();
+  GMB_ASSIGN_OR_RETURN(internal::Granted granted,
+                       asked == 0 ? leases.Acquire(bytes, options, early)
+                                  : leases.TakeAhead(asked, options, early));
   return Map(std::move(granted), options, mapping);
 }
 
@@ -169,6 +172,7 @@ absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
 absl::StatusOr<Lease> internal::AcquireUnmapped(const Client& client,
                                                 uint64_t bytes,
                                                 const AcquireOptions& options,
+                                                uint64_t asked,
                                                 const RangeHooks& hooks) {
   return NoThrow([&]() -> absl::StatusOr<Lease> {
     Client::Impl& impl = *client.impl_;
@@ -182,8 +186,18 @@ absl::StatusOr<Lease> internal::AcquireUnmapped(const Client& client,
     }
     return impl.Acquire(
         std::make_shared<HookedMapper>(std::move(mapper), hooks), bytes,
-        options);
+        options, asked);
   });
+}
+
+std::vector<uint64_t> internal::AskAhead(const Client& client, uint64_t bytes,
+                                         const AcquireOptions& options,
+                                         size_t count) {
+  return SessionOf(client).leases().AskAhead(bytes, options, count);
+}
+
+void internal::ForgetAhead(const Client& client, uint64_t asked) {
+  SessionOf(client).leases().ForgetAhead(asked);
 }
 
 absl::StatusOr<std::vector<QuotaView>> Client::GetQuota() {

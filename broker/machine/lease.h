@@ -35,6 +35,7 @@ struct PendingAcquire {
   bool soft = false;
   std::string share_as;  // empty: it is not to be shared
   bool keep = false;
+  bool ahead_of_need = false;  // its refusal is nobody's
 };
 
 // Where a granted lease's bytes are. Beside it stands the engine's own view:

@@ -54,7 +54,10 @@ absl::StatusOr<PendingAcquire> CheckAcquire(const State& state,
   request.share_as = acquire.share_as();
   request.keep = acquire.keep();
   request.asked = now;
-  request.deadline = request.asked + SaneWait(acquire.wait());
+  request.ahead_of_need = acquire.ahead_of_need();
+  request.deadline = request.ahead_of_need
+                         ? request.asked
+                         : request.asked + SaneWait(acquire.wait());
   return request;
 }
 
@@ -244,12 +247,14 @@ void RequestDesk::OnDenied(const quota::Denied& denied, Turn& turn) {
   state_.pending.Edit({}).erase(it);
   Session* session = &state_.SessionAt(request.session);
   sharing_.EndName(*session->tenant, request, turn);
-  v1::Event event = NewEvent(state_, "acquire_denied", session->tenant);
-  event.set_session_id(session->id);
-  event.set_device(state_.PoolAt(request.pool).uuid());
-  event.set_bytes(request.bytes);
-  event.set_message(std::string(quota::ReasonName(denied.reason)));
-  turn.Publish(std::move(event));
+  if (!request.ahead_of_need) {
+    v1::Event event = NewEvent(state_, "acquire_denied", session->tenant);
+    event.set_session_id(session->id);
+    event.set_device(state_.PoolAt(request.pool).uuid());
+    event.set_bytes(request.bytes);
+    event.set_message(std::string(quota::ReasonName(denied.reason)));
+    turn.Publish(std::move(event));
+  }
   sessions_.Refuse(session, request.client_id,
                    WhyDenied(state_, denied, request), turn);
 }

@@ -1,5 +1,7 @@
 // Leases that the preload library of `gmb run` maps itself.
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
@@ -7,22 +9,46 @@
 #include "client/c/c_handles.h"
 #include "client/c/c_options.h"
 #include "client/lease/range_hooks.h"
+#include "client/no_throw.h"
 #include "gmb/c_api.h"
 
 GMB_EXPORT gmb_error* gmb_internal_acquire_unmapped(
     gmb_client* client, uint64_t bytes, const gmb_acquire_options* options,
-    const gmb::internal::RangeHooks* hooks, gmb_lease** lease) {
+    uint64_t asked, const gmb::internal::RangeHooks* hooks, gmb_lease** lease) {
   *lease = nullptr;
   return gmb::internal::CEdge([&]() -> absl::Status {
     GMB_ASSIGN_OR_RETURN(const gmb::AcquireOptions read,
                          gmb::internal::FromC(options));
     auto made = std::make_unique<gmb_lease>();
-    GMB_ASSIGN_OR_RETURN(
-        made->lease,
-        gmb::internal::AcquireUnmapped(*client->client, bytes, read, *hooks));
+    GMB_ASSIGN_OR_RETURN(made->lease,
+                         gmb::internal::AcquireUnmapped(*client->client, bytes,
+                                                        read, asked, *hooks));
     *lease = made.release();
     return absl::OkStatus();
   });
+}
+
+GMB_EXPORT size_t gmb_internal_ask_ahead(gmb_client* client, uint64_t bytes,
+                                         const gmb_acquire_options* options,
+                                         uint64_t* asked, size_t count) {
+  size_t made = 0;
+  gmb::internal::NoThrow([&]() -> absl::Status {
+    GMB_ASSIGN_OR_RETURN(const gmb::AcquireOptions read,
+                         gmb::internal::FromC(options));
+    const std::vector<uint64_t> numbers =
+        gmb::internal::AskAhead(*client->client, bytes, read, count);
+    std::copy(numbers.begin(), numbers.end(), asked);
+    made = numbers.size();
+    return absl::OkStatus();
+  }).IgnoreError();
+  return made;
+}
+
+GMB_EXPORT void gmb_internal_forget_ahead(gmb_client* client, uint64_t asked) {
+  gmb::internal::NoThrow([&] {
+    gmb::internal::ForgetAhead(*client->client, asked);
+    return absl::OkStatus();
+  }).IgnoreError();
 }
 
 GMB_EXPORT void gmb_internal_release_soon(gmb_lease* lease) { delete lease; }

@@ -33,12 +33,23 @@ struct gmb_lease;
 struct gmb_error;
 struct gmb_acquire_options;
 
-// From libgmb.so; not of the public interface. As gmb_acquire, for a GPU with
-// virtual memory management: the lease has no address of its own, and the hooks
-// map it. options->device has to be set.
+// From libgmb.so; not of the public interface.
+
+// As gmb_acquire, for a GPU with virtual memory management: the lease has no
+// address of its own, and the hooks map it. options->device has to be set.
+// `asked`: 0, or the number of one that was asked for ahead of need, of as many
+// bytes; it is void afterwards.
 extern "C" gmb_error* gmb_internal_acquire_unmapped(
     gmb_client* client, uint64_t bytes, const gmb_acquire_options* options,
-    const gmb::internal::RangeHooks* hooks, gmb_lease** lease);
+    uint64_t asked, const gmb::internal::RangeHooks* hooks, gmb_lease** lease);
+
+// Asks for `count` such leases without waiting, each of what is free now, and
+// fills `asked` with their numbers. Returns how many there are.
+extern "C" size_t gmb_internal_ask_ahead(gmb_client* client, uint64_t bytes,
+                                         const gmb_acquire_options* options,
+                                         uint64_t* asked, size_t count);
+// It goes back; waits for the broker's answer to it.
+extern "C" void gmb_internal_forget_ahead(gmb_client* client, uint64_t asked);
 
 // As gmb_lease_release, without waiting for the broker's answer.
 extern "C" void gmb_internal_release_soon(gmb_lease* lease);

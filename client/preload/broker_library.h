@@ -11,6 +11,8 @@ namespace gmb::preload {
 #define GMB_LIBRARY_FUNCTIONS(F)   \
   F(gmb_client_options_init)       \
   F(gmb_internal_acquire_unmapped) \
+  F(gmb_internal_ask_ahead)        \
+  F(gmb_internal_forget_ahead)     \
   F(gmb_internal_automatic_gate)   \
   F(gmb_internal_release_soon)     \
   F(gmb_client_connect)            \

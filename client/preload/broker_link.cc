@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "client/preload/find_symbol.h"
+#include "client/preload/library_error.h"
 #include "client/preload/process_life.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/say.h"
@@ -42,39 +43,6 @@ std::optional<std::string> ReadToken(const std::string& path) {
   return std::nullopt;
 }
 
-// An error of the library, freed at the end; null means success.
-class Error {
- public:
-  explicit Error(gmb_error* error) : error_(error) {}
-  ~Error() { Library().gmb_error_free(error_); }
-  Error(const Error&) = delete;
-  Error& operator=(const Error&) = delete;
-
-  [[nodiscard]] bool ok() const { return error_ == nullptr; }
-  [[nodiscard]] std::string message() const {
-    return Library().gmb_error_message(error_);
-  }
-  // Of what failed: `refused`, or that there is no broker. One that refuses is
-  // there, also when it drains. UNAUTHENTICATED: the one that greeted is gone.
-  [[nodiscard]] Outcome AsOutcome(Outcome refused) const {
-    const auto reason = Library().gmb_error_reason(error_);
-    if (reason != GMB_REASON_NONE && reason != GMB_REASON_NO_SESSION)
-      return refused;
-    switch (Library().gmb_error_code(error_)) {
-      case GMB_CODE_UNAVAILABLE:
-      case GMB_CODE_DEADLINE_EXCEEDED:
-      case GMB_CODE_UNAUTHENTICATED:
-      case GMB_CODE_UNIMPLEMENTED:
-        return Outcome::kNoBroker;
-      default:
-        return refused;
-    }
-  }
-
- private:
-  gmb_error* const error_;
-};
-
 }  // namespace
 
 class BrokerLink::Session {
@@ -83,7 +51,7 @@ class BrokerLink::Session {
       : client_(client), number_(number) {
     std::array<gmb_device, kMostDevices> devices{};
     size_t count = 0;
-    const Error error(Library().gmb_client_devices(
+    const LibraryError error(Library().gmb_client_devices(
         client, devices.data(), sizeof(gmb_device), devices.size(), &count));
     count = std::min(count, devices.size());
     devices_.assign(devices.begin(), devices.begin() + count);
@@ -103,7 +71,7 @@ class BrokerLink::Session {
     return found != nullptr && found->kind == GMB_DEVICE_VMM;
   }
   [[nodiscard]] bool Lives() const {
-    const Error error(Library().gmb_client_status(client_));
+    const LibraryError error(Library().gmb_client_status(client_));
     if (!error.ok()) Say("the session is over: " + error.message());
     return error.ok();
   }
@@ -148,7 +116,7 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
   };
   options.user = this;
   gmb_client* client = nullptr;
-  const Error error(Library().gmb_client_connect(&options, &client));
+  const LibraryError error(Library().gmb_client_connect(&options, &client));
   if (!error.ok()) {
     Say(error.message());
     next_try_ = std::chrono::steady_clock::now() + kBetweenTries;
@@ -165,13 +133,48 @@ Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
 
 Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
                             LeaseRange* lease) {
-  return Acquire(device, bytes, nullptr, lease);
+  return Acquire(device, bytes, nullptr, nullptr, lease);
 }
 
 Outcome BrokerLink::AcquireUnmapped(const std::string& device, uint64_t bytes,
                                     const internal::RangeHooks& hooks,
+                                    const LeaseRange* asked,
                                     LeaseRange* lease) {
-  return Acquire(device, bytes, &hooks, lease);
+  return Acquire(device, bytes, &hooks, asked, lease);
+}
+
+std::vector<LeaseRange> BrokerLink::AskAhead(const std::string& device,
+                                             uint64_t bytes, size_t count) {
+  const RealSymbolsHere real;
+  std::shared_ptr<Session> session;
+  if (Connect(&session) != Outcome::kDone || !session->OffersUnmapped(device))
+    return {};
+  gmb_acquire_options options;
+  Library().gmb_acquire_options_init(&options, sizeof(options));
+  options.device = device.c_str();
+  std::vector<LeaseRange> asked;
+  asked.reserve(count);
+  std::vector<uint64_t> numbers(count);
+  numbers.resize(Library().gmb_internal_ask_ahead(
+      session->client(), bytes, &options, numbers.data(), count));
+  for (const uint64_t number : numbers) {
+    asked.push_back(
+        {.bytes = bytes, .session = session->number(), .asked = number});
+  }
+  return asked;
+}
+
+// With its session the broker has taken it back.
+void BrokerLink::Forget(const LeaseRange& asked) {
+  const RealSymbolsHere real;
+  if (const std::shared_ptr<Session> session = Current(asked.session))
+    Library().gmb_internal_forget_ahead(session->client(), asked.asked);
+}
+
+std::shared_ptr<BrokerLink::Session> BrokerLink::Current(uint64_t number) {
+  const base::MutexLock lock(&mu_);
+  return session_ != nullptr && session_->number() == number ? session_
+                                                             : nullptr;
 }
 
 Outcome BrokerLink::OffersUnmapped(const std::string& device) {
@@ -185,7 +188,7 @@ Outcome BrokerLink::OffersUnmapped(const std::string& device) {
 
 Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
                             const internal::RangeHooks* hooks,
-                            LeaseRange* lease) {
+                            const LeaseRange* asked, LeaseRange* lease) {
   const RealSymbolsHere real;
   std::shared_ptr<Session> session;
   if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
@@ -194,17 +197,21 @@ Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
                        : !session->OffersUnmapped(device)) {
     return Outcome::kNotOffered;
   }
+  if (asked != nullptr && asked->session != session->number())
+    return Outcome::kNoMemory;
   gmb_acquire_options options;
   Library().gmb_acquire_options_init(&options, sizeof(options));
   options.device = device.c_str();
   options.wait_ms = TheSettings().wait_ms;
   gmb_lease* handle = nullptr;
-  const Error error(
+  const LibraryError error(
       hooks == nullptr
           ? Library().gmb_acquire(session->client(), bytes, &options, &handle)
-          : Library().gmb_internal_acquire_unmapped(session->client(), bytes,
-                                                    &options, hooks, &handle));
+          : Library().gmb_internal_acquire_unmapped(
+                session->client(), bytes, &options,
+                asked == nullptr ? 0 : asked->asked, hooks, &handle));
   if (!error.ok()) {
+    if (asked != nullptr) return Outcome::kNoMemory;
     Say(MebibytesText(bytes) + " refused: " + error.message());
     return error.AsOutcome(Outcome::kNoMemory);
   }
@@ -223,9 +230,9 @@ Outcome BrokerLink::Ask(const std::string& device, Budget* budget) {
     return connected;
   std::array<gmb_quota, kMostDevices> quotas{};
   size_t count = 0;
-  const Error error(Library().gmb_client_quota(session->client(), quotas.data(),
-                                               sizeof(gmb_quota), quotas.size(),
-                                               &count));
+  const LibraryError error(
+      Library().gmb_client_quota(session->client(), quotas.data(),
+                                 sizeof(gmb_quota), quotas.size(), &count));
   if (!error.ok()) {
     Say("the broker did not say the budget: " + error.message());
     return Outcome::kNoBroker;
@@ -257,13 +264,13 @@ void BrokerLink::SetTrimmable(const std::string& device, uint64_t bytes) {
   }
   if (session == nullptr) return;
   // Of a session that is over nothing is asked either.
-  const Error ignored(
+  const LibraryError ignored(
       Library().gmb_set_trimmable(session->client(), device.c_str(), bytes));
 }
 
 void BrokerLink::Release(const LeaseRange& lease) {
   const RealSymbolsHere real;
-  const Error error(Library().gmb_lease_release(lease.handle));
+  const LibraryError error(Library().gmb_lease_release(lease.handle));
   if (!error.ok()) Say("a lease was not released in order: " + error.message());
 }
 

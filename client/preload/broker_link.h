@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -19,10 +20,12 @@ class Contexts;
 
 // Leased memory, mapped at `start`; 0 when its holder maps it.
 struct LeaseRange {
-  gmb_lease* handle = nullptr;
+  gmb_lease* handle = nullptr;  // null: only asked for
   uint64_t start = 0;
   uint64_t bytes = 0;
   uint64_t session = 0;  // the number of BrokerLink's
+  uint64_t asked = 0;    // the number of what was asked for ahead of need
+  uint64_t name = 0;     // what its holder calls it, who maps it
 };
 
 // The result of asking the broker.
@@ -60,11 +63,19 @@ class BrokerLink {
   [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
                                 LeaseRange* lease);
   // The same, of memory that the hooks map. kNotOffered also for a device that
-  // has no such leases.
+  // has no such leases. `asked` is null, or what AskAhead gave for as many bytes
+  // there; kNoMemory then says only that it did not come.
   [[nodiscard]] Outcome AcquireUnmapped(const std::string& device,
                                         uint64_t bytes,
                                         const internal::RangeHooks& hooks,
+                                        const LeaseRange* asked,
                                         LeaseRange* lease);
+  // Asks for up to `count` of them, each if it is free now. Does not wait. Each
+  // has to be acquired or forgotten.
+  [[nodiscard]] std::vector<LeaseRange> AskAhead(const std::string& device,
+                                                 uint64_t bytes, size_t count);
+  // It goes back. Waits for the broker's answer to it.
+  void Forget(const LeaseRange& asked);
   // kDone when AcquireUnmapped may be tried there.
   [[nodiscard]] Outcome OffersUnmapped(const std::string& device);
   [[nodiscard]] Outcome Ask(const std::string& device, Budget* budget);
@@ -83,7 +94,9 @@ class BrokerLink {
   // With the hooks, if any.
   [[nodiscard]] Outcome Acquire(const std::string& device, uint64_t bytes,
                                 const internal::RangeHooks* hooks,
-                                LeaseRange* lease);
+                                const LeaseRange* asked, LeaseRange* lease);
+  // The one of that number, if it is the current one.
+  [[nodiscard]] std::shared_ptr<Session> Current(uint64_t number);
   // kDone, with the session; otherwise why there is none.
   [[nodiscard]] Outcome Connect(std::shared_ptr<Session>* session);
 

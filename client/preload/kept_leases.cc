@@ -12,12 +12,59 @@ void KeptLeases::Add(CUdevice device, const LeaseRange& lease, TimePoint now) {
 std::optional<LeaseRange> KeptLeases::Take(CUdevice device, uint64_t bytes) {
   const auto fit = std::find_if(
       kept_.rbegin(), kept_.rend(), [device, bytes](const Kept& one) {
-        return one.device == device && one.lease.bytes == bytes;
+        return one.device == device && one.lease.bytes == bytes &&
+               one.lease.start != 0;
       });
   if (fit == kept_.rend()) return std::nullopt;
   const LeaseRange lease = fit->lease;
   kept_.erase(std::prev(fit.base()));
   return lease;
+}
+
+std::optional<LeaseRange> KeptLeases::TakeUnmapped(CUdevice device,
+                                                   uint64_t bytes) {
+  const auto fit = std::find_if(
+      kept_.begin(), kept_.end(), [device, bytes](const Kept& one) {
+        return one.device == device && one.lease.bytes == bytes &&
+               one.lease.start == 0;
+      });
+  if (fit == kept_.end()) return std::nullopt;
+  const LeaseRange lease = fit->lease;
+  kept_.erase(fit);
+  return lease;
+}
+
+size_t KeptLeases::CountUnmapped(CUdevice device, uint64_t bytes) const {
+  return std::count_if(kept_.begin(), kept_.end(), [&](const Kept& one) {
+    return one.device == device && one.lease.bytes == bytes &&
+           one.lease.start == 0;
+  });
+}
+
+template <typename Which>
+std::vector<LeaseRange> KeptLeases::TakeEach(Which which) {
+  std::vector<LeaseRange> taken;
+  for (auto it = kept_.begin(); it != kept_.end();) {
+    if (which(*it)) {
+      taken.push_back(it->lease);
+      it = kept_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return taken;
+}
+
+std::vector<LeaseRange> KeptLeases::TakeAsked(CUdevice device) {
+  return TakeEach([device](const Kept& one) {
+    return one.device == device && one.lease.asked != 0;
+  });
+}
+
+std::vector<LeaseRange> KeptLeases::TakeOldAsked(TimePoint now) {
+  return TakeEach([now](const Kept& one) {
+    return one.lease.asked != 0 && now - one.freed_at >= kKeptFor;
+  });
 }
 
 std::vector<LeaseRange> KeptLeases::TakeOld(TimePoint now) {

@@ -62,6 +62,25 @@ std::optional<LeaseRange> KeptMemory::Take(CUdevice device, uint64_t bytes) {
     const base::MutexLock lock(&mu_);
     lease = kept_.Take(device, bytes);
   }
+  return IfAlive(lease);
+}
+
+std::optional<LeaseRange> KeptMemory::TakeUnmapped(CUdevice device,
+                                                   uint64_t bytes) {
+  std::optional<LeaseRange> lease;
+  {
+    const base::MutexLock lock(&mu_);
+    lease = kept_.TakeUnmapped(device, bytes);
+  }
+  return IfAlive(lease);
+}
+
+size_t KeptMemory::CountUnmapped(CUdevice device, uint64_t bytes) {
+  const base::MutexLock lock(&mu_);
+  return kept_.CountUnmapped(device, bytes);
+}
+
+std::optional<LeaseRange> KeptMemory::IfAlive(std::optional<LeaseRange> lease) {
   if (!lease.has_value() || hooks_.lives(*lease)) return lease;
   hooks_.release(*lease);
   return std::nullopt;
@@ -94,7 +113,17 @@ void KeptMemory::Trim(const std::string& uuid, uint64_t bytes) {
   Tell();
 }
 
+void KeptMemory::ReleaseAsked(CUdevice device) {
+  std::vector<LeaseRange> asked;
+  {
+    const base::MutexLock lock(&mu_);
+    asked = kept_.TakeAsked(device);
+  }
+  Release(asked);
+}
+
 void KeptMemory::MakeRoom(CUdevice device, uint64_t bytes) {
+  ReleaseAsked(device);
   if (HeldBytes(device) == 0) return;
   const SynchronizingTurn turn(&captures_);
   if (!turn.granted()) return;
@@ -140,6 +169,12 @@ void KeptMemory::Run() {
 
 // What a capture holds up is tried again after the next pause.
 void KeptMemory::ReleaseOld() {
+  std::vector<LeaseRange> asked;
+  {
+    const base::MutexLock lock(&mu_);
+    asked = kept_.TakeOldAsked(Clock::now());
+  }
+  Release(asked);
   const SynchronizingTurn turn(&captures_);
   if (!turn.granted()) return;
   std::vector<LeaseRange> old;

@@ -25,7 +25,8 @@ namespace gmb::preload {
 class KeptMemory {
  public:
   struct Hooks {
-    // Gives a lease back, which may synchronise its device.
+    // Gives a lease back, which may synchronise its device unless it was only
+    // asked for.
     std::function<void(const LeaseRange&)> release;
     // Whether its session goes on.
     std::function<bool(const LeaseRange&)> lives;
@@ -38,8 +39,12 @@ class KeptMemory {
 
   // No work may be left on it. `uuid` is the device's, as the broker writes it.
   void Keep(CUdevice device, const std::string& uuid, const LeaseRange& lease);
-  // A lease of exactly so many bytes, whose session lives.
+  // A lease of exactly so many bytes, whose session lives, and that is mapped;
+  // or that its holder maps.
   [[nodiscard]] std::optional<LeaseRange> Take(CUdevice device, uint64_t bytes);
+  [[nodiscard]] std::optional<LeaseRange> TakeUnmapped(CUdevice device,
+                                                       uint64_t bytes);
+  [[nodiscard]] size_t CountUnmapped(CUdevice device, uint64_t bytes);
   // Of the device; the program does not have them.
   [[nodiscard]] uint64_t HeldBytes(CUdevice device);
 
@@ -51,11 +56,16 @@ class KeptMemory {
   // capture.
   void Trim(const std::string& uuid, uint64_t bytes);
   void MakeRoom(CUdevice device, uint64_t bytes);
+  // Gives back what was only asked for, of which it is not known whether it
+  // comes.
+  void ReleaseAsked(CUdevice device);
   // The process exits: the thread touches nothing from now on. Waits for it,
   // but not for long.
   void Stop();
 
  private:
+  [[nodiscard]] std::optional<LeaseRange> IfAlive(
+      std::optional<LeaseRange> lease);
   void Run();
   void ReleaseOld();
   void Release(const std::vector<LeaseRange>& leases);

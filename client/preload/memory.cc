@@ -8,7 +8,9 @@
 
 #include "base/round_up.h"
 #include "client/preload/process_life.h"
+#include "client/preload/serve.h"
 #include "client/preload/settings.h"
+#include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {
 namespace {
@@ -208,6 +210,8 @@ void Memory::GiveBack(const std::vector<OrderedFree>& freed) {
 
 // Off the books first: once it is unmapped, its addresses may be another's.
 void Memory::Release(const LeaseRange& lease) {
+  if (lease.asked != 0) return broker_.Forget(lease);
+  if (lease.start == 0) return TheVirtualMemory(driver_).GoBack(lease);
   {
     const base::MutexLock lock(&mu_);
     live_.RemoveRange(lease);

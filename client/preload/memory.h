@@ -93,6 +93,7 @@ class Memory {
   // As the broker writes it; empty when the driver does not say.
   [[nodiscard]] const std::string& UuidOf(CUdevice device);
   [[nodiscard]] BrokerLink& broker() { return broker_; }
+  [[nodiscard]] KeptMemory& kept() { return kept_; }
   [[nodiscard]] Captures& captures() { return captures_; }
   [[nodiscard]] Contexts& contexts() { return contexts_; }
 

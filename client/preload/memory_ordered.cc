@@ -109,6 +109,7 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
       result != CUDA_SUCCESS) {
     return result;
   }
+  kept_.ReleaseAsked(device);
   Budget budget;
   if (const Outcome outcome = broker_.Ask(UuidOf(device), &budget);
       outcome != Outcome::kDone) {

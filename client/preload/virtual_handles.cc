@@ -25,12 +25,22 @@ VirtualHandle* VirtualHandles::FindReferenced(Name name) {
   return handle == nullptr || handle->references == 0 ? nullptr : handle;
 }
 
-std::optional<VirtualHandle> VirtualHandles::TakeUnused(Name name) {
+bool VirtualHandles::IsUnused(Name name) const {
   const auto found = handles_.find(name);
-  if (found == handles_.end() || found->second.references > 0 ||
-      !found->second.mappings.empty()) {
-    return std::nullopt;
-  }
+  return found != handles_.end() && found->second.references == 0 &&
+         found->second.mappings.empty();
+}
+
+void VirtualHandles::UseAgain(Name name,
+                              const CUmemAllocationProp& properties) {
+  VirtualHandle& handle = handles_.at(name);
+  handle.references = 1;
+  handle.properties = properties;
+}
+
+std::optional<VirtualHandle> VirtualHandles::TakeUnused(Name name) {
+  if (!IsUnused(name)) return std::nullopt;
+  const auto found = handles_.find(name);
   VirtualHandle handle = std::move(found->second);
   handles_.erase(found);
   return handle;

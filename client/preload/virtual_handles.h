@@ -55,6 +55,10 @@ class VirtualHandles {
   [[nodiscard]] VirtualHandle* Find(Name name);
   // Null when the program has no reference to it.
   [[nodiscard]] VirtualHandle* FindReferenced(Name name);
+  // Whether nobody has it any more; it stays until it is taken, and may be
+  // somebody's again.
+  [[nodiscard]] bool IsUnused(Name name) const;
+  void UseAgain(Name name, const CUmemAllocationProp& properties);
   // The handle itself, if nobody has it any more: it is to go back.
   [[nodiscard]] std::optional<VirtualHandle> TakeUnused(Name name);
   // Whoever has it.

@@ -2,7 +2,6 @@
 #include "client/preload/virtual_memory.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "client/preload/process_life.h"
 #include "client/preload/program_gate.h"
@@ -12,65 +11,7 @@ namespace gmb::preload {
 
 using base::MutexLock;
 
-// --- Handles.
-
-Answer VirtualMemory::Create(CUmemGenericAllocationHandle* handle,
-                             uint64_t bytes,
-                             const CUmemAllocationProp& properties) {
-  if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
-  if (bytes > Memory::kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUdevice device = properties.location.id;
-  memory_.Sweep();
-  memory_.MakeRoom(device, bytes);
-  CUmemGenericAllocationHandle name = 0;
-  {
-    // Before it is asked for: its slabs come while the grant is on its way.
-    const MutexLock lock(&mu_);
-    name = book_.Add(bytes, properties);
-  }
-  Answer answer = CreateOnce(name, bytes, device);
-  if (answer == CUDA_ERROR_OUT_OF_MEMORY && memory_.ReleaseKept())
-    answer = CreateOnce(name, bytes, device);
-  if (answer == CUDA_SUCCESS) {
-    *handle = name;
-  } else {
-    const MutexLock lock(&mu_);
-    book_.Drop(name);
-  }
-  return answer;
-}
-
-Answer VirtualMemory::CreateOnce(CUmemGenericAllocationHandle handle,
-                                 uint64_t bytes, CUdevice device) {
-  LeaseRange lease;
-  const Outcome outcome = memory_.broker().AcquireUnmapped(
-      memory_.UuidOf(device), bytes, HooksOf(handle), &lease);
-  if (outcome != Outcome::kDone) return AnswerOf(outcome);
-  const MutexLock lock(&mu_);
-  book_.Find(handle)->lease = lease;
-  return CUDA_SUCCESS;
-}
-
-Answer VirtualMemory::Release(CUmemGenericAllocationHandle handle) {
-  if (!VirtualHandles::IsOurs(handle)) return std::nullopt;
-  std::optional<VirtualHandle> unused;
-  {
-    const MutexLock order(&order_);
-    const MutexLock lock(&mu_);
-    VirtualHandle* const found = book_.FindReferenced(handle);
-    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (Exiting()) return CUDA_SUCCESS;
-    --found->references;
-    unused = book_.TakeUnused(handle);
-  }
-  if (unused.has_value()) GoBack(*std::move(unused));
-  return CUDA_SUCCESS;
-}
-
-void VirtualMemory::GoBack(VirtualHandle unused) {
-  LetGo(unused.slabs);
-  BrokerLink::ReleaseSoon(*unused.lease);
-}
+// --- Handles; virtual_create.cc has how they come and go.
 
 Answer VirtualMemory::Retain(CUmemGenericAllocationHandle* handle,
                              CUdeviceptr address) {
@@ -125,9 +66,9 @@ Answer VirtualMemory::Map(CUdeviceptr start, uint64_t bytes, uint64_t offset,
     const MutexLock lock(&mu_);
     const VirtualHandle* const found = book_.FindReferenced(handle);
     if (found == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    // As the driver answers for memory of another process.
-    if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    if (bytes != found->bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0 || bytes > found->bytes) return CUDA_ERROR_INVALID_VALUE;
+    // The driver maps a handle as a whole.
+    if (offset != 0 || bytes < found->bytes) return CUDA_ERROR_NOT_SUPPORTED;
     if (found->slabs.empty()) return static_cast<CUresult>(MemoryIsAway());
     slabs = found->slabs;
     if (!book_.AddMapping(handle, start)) return CUDA_ERROR_INVALID_VALUE;
@@ -168,7 +109,11 @@ CUresult VirtualMemory::UnmapOneByOne(
 }
 
 Answer VirtualMemory::Unmap(CUdeviceptr start, uint64_t bytes) {
-  std::vector<VirtualHandle> unused;
+  struct Unused {
+    LeaseRange lease;
+    CUdevice device;
+  };
+  std::vector<Unused> unused;
   CUresult result = CUDA_SUCCESS;
   {
     const MutexLock order(&order_);
@@ -200,11 +145,12 @@ Answer VirtualMemory::Unmap(CUdeviceptr start, uint64_t bytes) {
     const MutexLock lock(&mu_);
     for (const uint64_t at : unmapped) {
       const auto handle = book_.RemoveMapping(at);
-      if (auto taken = book_.TakeUnused(handle))
-        unused.push_back(*std::move(taken));
+      if (const auto lease = IfUnused(handle)) {
+        unused.push_back({*lease, book_.Find(handle)->properties.location.id});
+      }
     }
   }
-  for (VirtualHandle& handle : unused) GoBack(std::move(handle));
+  for (const Unused& one : unused) Keep(one.lease, one.device);
   return result;
 }
 

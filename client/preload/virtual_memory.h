@@ -4,10 +4,12 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
+#include "client/preload/create_run.h"
 #include "client/preload/driver.h"
 #include "client/preload/memory.h"
 #include "client/preload/virtual_handles.h"
@@ -37,6 +39,8 @@ class VirtualMemory {
   [[nodiscard]] Answer Create(CUmemGenericAllocationHandle* handle,
                               uint64_t bytes,
                               const CUmemAllocationProp& properties);
+  // Of one that is kept: it goes back to the broker.
+  void GoBack(const LeaseRange& kept);
   [[nodiscard]] Answer Release(CUmemGenericAllocationHandle handle);
   [[nodiscard]] Answer Retain(CUmemGenericAllocationHandle* handle,
                               CUdeviceptr address);
@@ -64,10 +68,21 @@ class VirtualMemory {
  private:
   using Slab = VirtualHandle::Slab;
 
-  [[nodiscard]] Answer CreateOnce(CUmemGenericAllocationHandle handle,
-                                  uint64_t bytes, CUdevice device);
-  // No driver's handle of it is left in the book then.
-  void GoBack(VirtualHandle unused);
+  // With `asked`, of what was asked for ahead of need.
+  [[nodiscard]] Answer CreateOnce(CUmemGenericAllocationHandle* handle,
+                                  uint64_t bytes,
+                                  const CUmemAllocationProp& properties,
+                                  const LeaseRange* asked);
+  // From what is kept, and from what is on its way; false when there is none.
+  [[nodiscard]] bool TakeKept(CUmemGenericAllocationHandle* handle,
+                              uint64_t bytes,
+                              const CUmemAllocationProp& properties);
+  // So many are on their way then, if the broker has them.
+  void AskAhead(CUdevice device, uint64_t bytes, size_t count);
+  [[nodiscard]] std::optional<LeaseRange> IfUnused(
+      CUmemGenericAllocationHandle handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // For whoever asks for as much soon.
+  void Keep(const LeaseRange& unused, CUdevice device);
   [[nodiscard]] CUresult UnmapOneByOne(
       CUdeviceptr start, uint64_t bytes,
       const std::vector<VirtualMapping>& mappings,
@@ -100,6 +115,7 @@ class VirtualMemory {
   base::Mutex order_ ABSL_ACQUIRED_BEFORE(mu_);
   base::Mutex mu_;  // held for a moment only
   VirtualHandles book_ ABSL_GUARDED_BY(mu_);
+  CreateRun run_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::preload

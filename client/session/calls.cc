@@ -33,6 +33,11 @@ absl::Status SessionOver(const absl::Status& why) {
   return over;
 }
 
+absl::StatusOr<Granted> LeaseIn(absl::StatusOr<Answer> answer) {
+  if (!answer.ok()) return answer.status();
+  return std::get<Granted>(*std::move(answer));
+}
+
 // Clamped, so that sums stay far from the clock's end.
 std::chrono::nanoseconds AsNanoseconds(absl::Duration duration) {
   return absl::ToChronoNanoseconds(
@@ -109,8 +114,32 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
             .at_socket = seat.wakeup()};
   absl::StatusOr<Answer> answer = Wait(std::move(message), call);
   if (arrivals != nullptr) *arrivals = call.arrivals;
-  if (!answer.ok()) return answer.status();
-  return std::get<Granted>(*std::move(answer));
+  return LeaseIn(std::move(answer));
+}
+
+absl::StatusOr<uint64_t> Calls::AskAhead(v1::ClientMessage message) {
+  base::MutexLock lock(&mu_);
+  if (!over_.ok()) return over_;
+  const uint64_t id = table_.AddRequest(std::move(message));
+  deadlines_[id] = Clock::now() + AsNanoseconds(answer_timeout_);
+  return id;
+}
+
+absl::StatusOr<Granted> Calls::TakeLease(uint64_t asked,
+                                         const AcquireOptions& options,
+                                         EarlyMapping* early) {
+  HandleChannel::Seat seat(&handles_);
+  Call call{.id = asked,
+            .lease = &options,
+            .early = early,
+            .at_socket = seat.wakeup()};
+  {
+    base::MutexLock lock(&mu_);
+    call.deadline = deadlines_[asked];
+    deadlines_.erase(asked);
+    waiting_.emplace(call.id, &call);
+  }
+  return LeaseIn(AwaitAnswer(call));
 }
 
 absl::Status Calls::Queue(v1::ClientMessage message) {
@@ -181,6 +210,10 @@ absl::StatusOr<Answer> Calls::Wait(v1::ClientMessage message, Call& call) {
     waiting_.emplace(call.id, &call);
   }
   stream_.Poke();
+  return AwaitAnswer(call);
+}
+
+absl::StatusOr<Answer> Calls::AwaitAnswer(Call& call) {
   const std::stop_callback on_cancel(
       call.lease == nullptr ? std::stop_token() : call.lease->cancel,
       [this, &call] {

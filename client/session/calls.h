@@ -63,6 +63,17 @@ class Calls final : public MessageSource {
       v1::ClientMessage message, const AcquireOptions& options,
       absl::Duration wait, EarlyMapping* early, Arrivals* arrivals);
 
+  // Asks for a lease whose answer is waited for later, by TakeLease with the
+  // number that this returns: Flush afterwards. Nothing is mapped until then,
+  // and the broker's answer, with its slabs, is kept here. A lease that came
+  // and is not wanted has to be taken all the same, and released.
+  [[nodiscard]] absl::StatusOr<uint64_t> AskAhead(v1::ClientMessage message);
+  // Once for each; waits until the answer timeout after it was asked for.
+  // `early` may be null.
+  [[nodiscard]] absl::StatusOr<Granted> TakeLease(uint64_t asked,
+                                                  const AcquireOptions& options,
+                                                  EarlyMapping* early);
+
   // Writes a message without an answer, or whose answer nobody waits for,
   // unless the session is over: now, or soon.
   void Send(v1::ClientMessage message);
@@ -92,6 +103,7 @@ class Calls final : public MessageSource {
   struct Step;
 
   absl::StatusOr<Answer> Wait(v1::ClientMessage message, Call& call);
+  absl::StatusOr<Answer> AwaitAnswer(Call& call);
   Step NextStep(Call& call);
   void Carry(Call& call, Step& step);
   void WaitAtSocket(Call& call);
@@ -106,6 +118,8 @@ class Calls final : public MessageSource {
   mutable base::Mutex mu_;
   RequestTable table_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Call*> waiting_ ABSL_GUARDED_BY(mu_);
+  // Of what was asked for ahead and not taken yet.
+  std::map<uint64_t, Clock::time_point> deadlines_ ABSL_GUARDED_BY(mu_);
   absl::Status over_ ABSL_GUARDED_BY(mu_);  // OK while the session lives
 };
 

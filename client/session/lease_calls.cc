@@ -12,23 +12,58 @@ namespace {
 
 constexpr absl::Duration kMostWait = absl::Hours(1);  // session.proto
 
+v1::ClientMessage AcquireMessage(uint64_t bytes,
+                                 const AcquireOptions& options) {
+  v1::ClientMessage message;
+  v1::Acquire& acquire = *message.mutable_acquire();
+  acquire.set_bytes(bytes);
+  acquire.set_device(options.device);
+  acquire.set_contents(ContentsToWire(options.contents));
+  acquire.set_share_as(options.share_as);
+  acquire.set_keep(options.keep);
+  return message;
+}
+
 }  // namespace
 
 absl::StatusOr<Granted> LeaseCalls::Acquire(uint64_t bytes,
                                             const AcquireOptions& options,
                                             EarlyMapping* early,
                                             Arrivals* arrivals) {
-  v1::ClientMessage message;
-  v1::Acquire& acquire = *message.mutable_acquire();
+  v1::ClientMessage message = AcquireMessage(bytes, options);
   const absl::Duration wait =
       std::clamp(options.wait, absl::ZeroDuration(), kMostWait);
-  acquire.set_bytes(bytes);
-  acquire.set_device(options.device);
-  acquire.set_contents(ContentsToWire(options.contents));
-  acquire.set_share_as(options.share_as);
-  acquire.set_keep(options.keep);
-  *acquire.mutable_wait() = DurationToWire(wait);
+  *message.mutable_acquire()->mutable_wait() = DurationToWire(wait);
   return calls_.AskForLease(std::move(message), options, wait, early, arrivals);
+}
+
+std::vector<uint64_t> LeaseCalls::AskAhead(uint64_t bytes,
+                                           const AcquireOptions& options,
+                                           size_t count) {
+  v1::ClientMessage message = AcquireMessage(bytes, options);
+  message.mutable_acquire()->set_ahead_of_need(true);
+  std::vector<uint64_t> asked;
+  asked.reserve(count);
+  while (asked.size() < count) {
+    const absl::StatusOr<uint64_t> one = calls_.AskAhead(message);
+    if (!one.ok()) break;
+    asked.push_back(*one);
+  }
+  calls_.Flush();
+  return asked;
+}
+
+absl::StatusOr<Granted> LeaseCalls::TakeAhead(uint64_t asked,
+                                              const AcquireOptions& options,
+                                              EarlyMapping* early) {
+  return calls_.TakeLease(asked, options, early);
+}
+
+void LeaseCalls::ForgetAhead(uint64_t asked) {
+  const AcquireOptions options;
+  const absl::StatusOr<Granted> granted =
+      calls_.TakeLease(asked, options, nullptr);
+  if (granted.ok()) ReleaseLater(granted->grant.lease_id());
 }
 
 absl::StatusOr<Granted> LeaseCalls::Attach(const std::string& name,

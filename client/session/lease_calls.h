@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,7 +30,21 @@ class LeaseCalls {
                                                 const AcquireOptions& options,
                                                 EarlyMapping* early = nullptr,
                                                 Arrivals* arrivals = nullptr);
-  // The same for a shared lease of the tenant; of the options' what names the
+  // --- Ahead of need.
+
+  // Asks for `count` leases that may be wanted soon, each of what is free now;
+  // a refusal of theirs counts for nothing. Their numbers, for TakeAhead or
+  // ForgetAhead. When the session is over there are fewer.
+  [[nodiscard]] std::vector<uint64_t> AskAhead(uint64_t bytes,
+                                               const AcquireOptions& options,
+                                               size_t count);
+  [[nodiscard]] absl::StatusOr<Granted> TakeAhead(uint64_t asked,
+                                                  const AcquireOptions& options,
+                                                  EarlyMapping* early);
+  // Waits for the answer, and releases what was granted.
+  void ForgetAhead(uint64_t asked);
+
+  // As Acquire, for a shared lease of the tenant; of the options' what names the
   // memory is not used. It is the session's own from now on.
   [[nodiscard]] absl::StatusOr<Granted> Attach(const std::string& name,
                                                const AcquireOptions& options,

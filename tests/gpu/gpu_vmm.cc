@@ -203,7 +203,7 @@ void Odd(CUdeviceptr v) {
   Say("? create for other machines", Create(&handle, 4 * kMiB, 9));
   Say("create no whole unit", Create(&handle, 3 * kMiB + 1));
   Say("create 64 MiB", Create(&handle, 64 * kMiB));
-  Say("? map a part", CALL(cuMemMap)(v, 32 * kMiB, 0, handle, 0));
+  Say("map a part", CALL(cuMemMap)(v, 32 * kMiB, 0, handle, 0));
   CALL(cuMemUnmap)(v, 32 * kMiB);
   Say("? map from an offset",
       CALL(cuMemMap)(v, 32 * kMiB, 32 * kMiB, handle, 0));

@@ -64,5 +64,26 @@ TEST(KeptLeasesTest, ALeaseIsOldAfterItsTime) {
               ElementsAre(At(200)));
 }
 
+TEST(KeptLeasesTest, WhatItsHolderMapsServesHandlesAloneTheFirstToComeFirst) {
+  KeptLeases kept;
+  kept.Add(0, {.bytes = 4 * kOneMiB, .name = 1}, kBegin);
+  kept.Add(0, Lease(100, 4 * kOneMiB), kBegin);
+  kept.Add(0, {.bytes = 4 * kOneMiB, .asked = 2}, kBegin);
+  kept.Add(1, {.bytes = 4 * kOneMiB, .asked = 3}, kBegin);
+  kept.Add(0, {.bytes = 4 * kOneMiB, .asked = 4}, kBegin);
+  EXPECT_EQ(kept.CountUnmapped(0, 4 * kOneMiB), 3U);
+  EXPECT_EQ(kept.CountUnmapped(0, 2 * kOneMiB), 0U);
+  EXPECT_EQ(kept.Take(0, 4 * kOneMiB)->start, 100U);
+  EXPECT_FALSE(kept.Take(0, 4 * kOneMiB).has_value());
+  EXPECT_FALSE(kept.TakeUnmapped(0, 2 * kOneMiB).has_value());
+  EXPECT_EQ(kept.TakeUnmapped(0, 4 * kOneMiB)->name, 1U);
+  EXPECT_EQ(kept.TakeUnmapped(0, 4 * kOneMiB)->asked, 2U);
+  EXPECT_THAT(kept.TakeAsked(0), ElementsAre(Field(&LeaseRange::asked, 4U)));
+  EXPECT_THAT(kept.TakeOldAsked(kBegin), IsEmpty());
+  EXPECT_THAT(kept.TakeOldAsked(kBegin + KeptLeases::kKeptFor),
+              ElementsAre(Field(&LeaseRange::asked, 3U)));
+  EXPECT_TRUE(kept.empty());
+}
+
 }  // namespace
 }  // namespace gmb::preload

@@ -114,6 +114,28 @@ TEST_F(KeptMemoryTest, ALeaseOfASessionThatIsOverServesNobody) {
   world_.captures.Ended(nullptr);
 }
 
+// Whether it comes is not known; to let go of it synchronises nothing.
+TEST_F(KeptMemoryTest, WhatWasOnlyAskedForGoesBackDuringACapture) {
+  world_.captures.AwaitTurn();
+  world_.captures.Began(nullptr);
+  const auto ask = [&] {
+    world_.kept.Keep(0, kUuid, {.bytes = kLeaseBytes, .asked = 7});
+  };
+  Keep(100);
+  ask();
+  AwaitReleased(1);  // by itself
+  ask();
+  world_.kept.ReleaseAsked(1);  // another device
+  world_.kept.ReleaseAsked(0);
+  AwaitReleased(2);
+  ask();
+  world_.kept.MakeRoom(0, 1);
+  AwaitReleased(3);
+  EXPECT_THAT(Released(), ElementsAre(0, 0, 0));
+  EXPECT_EQ(world_.kept.HeldBytes(0), kLeaseBytes);
+  world_.captures.Ended(nullptr);
+}
+
 TEST_F(KeptMemoryTest, TheProgramsOwnNeedComesFirst) {
   world_.captures.AwaitTurn();
   world_.captures.Began(nullptr);

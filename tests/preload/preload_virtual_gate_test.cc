@@ -77,6 +77,25 @@ TEST_F(PreloadVirtualGateTest, EachAddressComesBackWithItsAccess) {
   EXPECT_EQ(program->AwaitExit(), 0);
 }
 
+// Of two places the driver unmaps only the first: that is mapped again, and the
+// lease stays until the broker asks once more.
+TEST_F(PreloadVirtualGateTest, WhatIsNotUnmappedEverywhereStaysMapped) {
+  const auto program = StartMapped(
+      {"refuse-unmap 2", Await("look"), "failed",
+       absl::StrCat("get v ", kLarge), absl::StrCat("get alias ", kLarge),
+       absl::StrCat("get w ", kSmall), absl::StrCat("get other ", kSmall)});
+  ASSERT_TRUE(program->AwaitOut("refuse-unmap\n")) << program->Err();
+  const auto other = TakeAllOfTheDevice("other-ends");
+  Touch("other-ends");
+  EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+  Touch("look");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(absl::StrCat(
+                                  "failed cuMemUnmap\nget v 0 ", 3 * kLarge,
+                                  "\nget alias 0 ", 3 * kLarge, "\nget w 0 ",
+                                  5 * kSmall, "\nget other 0 ", 5 * kSmall)));
+}
+
 // A call that asks, or gives back, does not bring the rest back.
 TEST_F(PreloadVirtualGateTest, AskingAndGivingBackWakeNobody) {
   const auto program = StartMapped(

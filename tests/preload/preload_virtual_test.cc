@@ -132,6 +132,7 @@ TEST_F(PreloadVirtualTest, MistakesAreInvalidAndHarmNothing) {
                                   Sized("at mid v", 2),
                                   Sized("at w v", 8),
                                   Sized("map h v", 2),
+                                  Sized("map h v", 6),
                                   Sized("map h v", 4, " 2097152"),
                                   Sized("map h v", 4),
                                   Sized("map h v", 4),
@@ -157,7 +158,7 @@ TEST_F(PreloadVirtualTest, MistakesAreInvalidAndHarmNothing) {
   EXPECT_THAT(
       program->Out(),
       HasSubstr(absl::StrCat(
-          "map h ", kInvalid, "\nmap h ", kNotSupported,
+          "map h ", kNotSupported, "\nmap h 1\nmap h ", kNotSupported,
           "\nmap h 0\nmap h 1\nmap k 1\nunmap v 1\nunmap mid 1\n"
           "access mid 1\naccess v 0\nrelease h 0\nrelease h 1\n"
           "properties h 1 0 0\nmap h 1\nrelease nobody 1\nput v 0\nget v 0 ",

@@ -17,6 +17,11 @@ void Say(const std::string& what, const std::string& name, CUresult result) {
   std::printf("%s %s %d\n", what.c_str(), name.c_str(), result);
 }
 
+// What the fake driver alone has.
+void* OfDriver(const char* name) {
+  return dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
+}
+
 // By a call that comes out of NCCL's library.
 CUresult CreateInNccl(decltype(&::cuMemCreate) create,
                       CUmemGenericAllocationHandle* handle, size_t bytes,
@@ -106,6 +111,16 @@ bool VirtualSteps::Addresses(const std::vector<std::string>& words) {
                        handles_[name], 0));
   } else if (what == "unmap") {
     Say(what, name, api_.cuMemUnmap_(memory_[name], Number(words[2])));
+  } else if (what == "refuse-unmap") {
+    using Refuse = void (*)(uint64_t, CUresult);
+    reinterpret_cast<Refuse>(OfDriver("FakeCudaRefuseUnmap"))(
+        Number(name), CUDA_ERROR_UNKNOWN);
+    std::printf("refuse-unmap\n");
+  } else if (what == "failed") {
+    using Failed = const char* (*)();
+    const char* const failed =
+        reinterpret_cast<Failed>(OfDriver("FakeCudaFailed"))();
+    std::printf("failed %s\n", failed == nullptr ? "nothing" : failed);
   } else if (what == "access") {
     Say(what, name, SetAccess(words));
   } else if (what == "granted") {

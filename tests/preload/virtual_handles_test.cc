@@ -66,8 +66,19 @@ TEST_F(VirtualHandlesTest, AHandleIsUnusedWithoutReferencesAndMappings) {
   book_.Find(handle)->references = 0;
   EXPECT_EQ(book_.FindReferenced(handle), nullptr);
   EXPECT_FALSE(book_.TakeUnused(handle).has_value());
+  EXPECT_FALSE(book_.IsUnused(handle));
   EXPECT_EQ(book_.RemoveMapping(kAt), handle);
+  EXPECT_TRUE(book_.IsUnused(handle));
+  CUmemAllocationProp other_properties{};
+  other_properties.allocFlags.gpuDirectRDMACapable = 1;
+  book_.UseAgain(handle, other_properties);
+  EXPECT_FALSE(book_.TakeUnused(handle).has_value());
+  EXPECT_EQ(
+      book_.FindReferenced(handle)->properties.allocFlags.gpuDirectRDMACapable,
+      1);
+  book_.Find(handle)->references = 0;
   EXPECT_TRUE(book_.TakeUnused(handle).has_value());
+  EXPECT_FALSE(book_.IsUnused(handle));
   EXPECT_FALSE(book_.TakeUnused(handle).has_value());
   EXPECT_EQ(book_.Find(handle), nullptr);
   EXPECT_NE(book_.Find(other), nullptr);

@@ -23,10 +23,19 @@ struct RangeHooks;
 // For the C interface, and for heaps.
 [[nodiscard]] Gate& GateOf(const Client& client);
 [[nodiscard]] Session& SessionOf(const Client& client);
-// As Acquire, for the preload library of `gmb run`, which maps the lease.
+// As Acquire, for the preload library of `gmb run`, which maps the lease. With
+// `asked` above 0 it is one that was asked for ahead of need.
 [[nodiscard]] absl::StatusOr<Lease> AcquireUnmapped(
     const Client& client, uint64_t bytes, const AcquireOptions& options,
-    const RangeHooks& hooks);
+    uint64_t asked, const RangeHooks& hooks);
+// Asks for up to `count` such leases without waiting, each of what is free now:
+// their numbers.
+[[nodiscard]] std::vector<uint64_t> AskAhead(const Client& client,
+                                             uint64_t bytes,
+                                             const AcquireOptions& options,
+                                             size_t count);
+// It goes back; waits for the broker's answer to it.
+void ForgetAhead(const Client& client, uint64_t asked);
 }  // namespace internal
 
 // The result of AttachOrFill.
@@ -159,7 +168,7 @@ class Client {
   friend internal::Session& internal::SessionOf(const Client& client);
   friend absl::StatusOr<Lease> internal::AcquireUnmapped(
       const Client& client, uint64_t bytes, const AcquireOptions& options,
-      const internal::RangeHooks& hooks);
+      uint64_t asked, const internal::RangeHooks& hooks);
   struct Impl;
   explicit Client(std::unique_ptr<Impl> impl);
 

@@ -60,6 +60,28 @@ TEST_F(MachineRequestsTest, TheExampleOfTheRules) {
       << "what it gave back is still its own guarantee";
 }
 
+// Nobody needs it yet, so nothing is done for it and nobody hears of it.
+TEST_F(MachineRequestsTest, AheadOfNeedNothingIsWaitedForAndARefusalIsNoEvent) {
+  Lease(b, 32);
+  const auto ask = [&](uint64_t granules) {
+    v1::ClientMessage message;
+    v1::Acquire& acquire = *message.mutable_acquire();
+    acquire.set_bytes(granules * kGranule);
+    acquire.mutable_wait()->set_seconds(60);
+    acquire.set_ahead_of_need(true);
+    const uint64_t id = Send(c, message);
+    RunDevice();
+    return Outcome(c, id);
+  };
+  EXPECT_EQ(ask(20), "POOL_EXHAUSTED");
+  EXPECT_EQ(ask(12), "granted");
+  EXPECT_EQ(ask(1), "POOL_EXHAUSTED");
+  EXPECT_TRUE(Events("acquire_denied").empty());
+  EXPECT_TRUE(Events("acquire_waiting").empty());
+  EXPECT_EQ(Outcome(c, Ask(c, 1)), "POOL_EXHAUSTED");
+  EXPECT_EQ(Events("acquire_denied").size(), 1u);
+}
+
 TEST_F(MachineRequestsTest, WhatHelpsNoWaitIsRefusedAtOnceAlsoWithOne) {
   SetTenant("few", {.max_handles = 2});
   struct Row {

@@ -66,6 +66,12 @@ void FakeCudaFailFrom(uint64_t k, CUresult result) {
   FailFrom(k, result, true);
 }
 
+void FakeCudaRefuseUnmap(uint64_t k, CUresult result) {
+  FAKE_LOCK();
+  TheGpu().unmaps_until_refusal = k;
+  TheGpu().refusal = result;
+}
+
 const char* FakeCudaFailed() {
   FAKE_LOCK();
   return TheGpu().failed;

@@ -27,6 +27,9 @@ void FakeCudaFail(uint64_t k, CUresult result);
 // Calls that release something, and streams that are waited for, still do.
 void FakeCudaFailFrom(uint64_t k, CUresult result);
 
+// The `k`-th cuMemUnmap from now on does nothing but return `result`.
+void FakeCudaRefuseUnmap(uint64_t k, CUresult result);
+
 // The call that failed last, or null.
 const char* FakeCudaFailed();
 

@@ -235,6 +235,11 @@ CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset,
 CUresult cuMemUnmap(CUdeviceptr start, size_t bytes) {
   FAKE_LOCK();
   if (!HoldsMappings(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t& until_refusal = TheGpu().unmaps_until_refusal;
+  if (until_refusal > 0 && --until_refusal == 0) {
+    TheGpu().failed = __func__;
+    return TheGpu().refusal;
+  }
   (void)mmap(At(start), bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   auto& mappings = TheGpu().mappings;

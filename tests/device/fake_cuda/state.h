@@ -73,6 +73,8 @@ struct Gpu {
   bool fails_on = false;  // after the first failure
   CUresult failure = CUDA_SUCCESS;
   const char* failed = nullptr;
+  uint64_t unmaps_until_refusal = 0;
+  CUresult refusal = CUDA_SUCCESS;
 };
 
 Gpu& TheGpu();
