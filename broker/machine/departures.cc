@@ -36,6 +36,16 @@ bool HasMoving(const State& state, quota::TenantId tenant) {
   return its != state.moving->end() && its->first == tenant;
 }
 
+// Whether one at least was killed.
+bool KillSessions(State& state, SessionDesk& sessions, const Tenant& tenant,
+                  Turn& turn) {
+  if (!tenant.policy.reclaim.may_terminate) return false;
+  bool killed = false;
+  for (const uint64_t id : state.sessions->OfTenant(tenant.id))
+    killed |= sessions.Terminate(&state.SessionAt(id), turn);
+  return killed;
+}
+
 }  // namespace
 
 absl::Status OperatorDesk::StartDeparture(absl::string_view name,
@@ -96,7 +106,8 @@ void OperatorDesk::CheckDepartures(quota::Instant now, Turn& turn) {
       ++it;
     } else if (!waits || now < departure.deadline) {
       ++it;
-    } else if (!departure.killed && KillSessions(tenant, turn)) {
+    } else if (!departure.killed &&
+               KillSessions(state_, sessions_, tenant, turn)) {
       departure.killed = true;
       departure.deadline = now + kLastBreath;
       ++it;
@@ -107,15 +118,6 @@ void OperatorDesk::CheckDepartures(quota::Instant now, Turn& turn) {
       it = departures.erase(it);
     }
   }
-}
-
-// Whether one at least was killed.
-bool OperatorDesk::KillSessions(const Tenant& tenant, Turn& turn) {
-  if (!tenant.policy.reclaim.may_terminate) return false;
-  bool killed = false;
-  for (const uint64_t id : state_.sessions->OfTenant(tenant.id))
-    killed |= sessions_.Terminate(&state_.SessionAt(id), turn);
-  return killed;
 }
 
 void OperatorDesk::EndDeparture(absl::string_view name, Turn& turn) {

@@ -116,7 +116,6 @@ class OperatorDesk {
   // Tenants that fit, all of them at once.
   void Put(const std::vector<TenantPolicy>& tenants, Turn& turn);
   void SeeOff(const Tenant& tenant, quota::Nanoseconds wait, Turn& turn);
-  bool KillSessions(const Tenant& tenant, Turn& turn);
 
   State& state_;
   IndexKeeper& index_;

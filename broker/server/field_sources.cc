@@ -18,11 +18,11 @@ bool IsQuota(absl::string_view field) {
 
 // A list of very many uids is cut.
 std::string ValueText(absl::string_view field, const std::string& value) {
-  constexpr size_t kMostBytes = 64;
+  constexpr size_t kMostCharacters = 64;
   const std::string text = InWords(field, value);
-  return text.size() <= kMostBytes
+  return text.size() <= kMostCharacters
              ? text
-             : absl::StrCat(text.substr(0, kMostBytes), "...");
+             : absl::StrCat(text.substr(0, kMostCharacters), "...");
 }
 
 // A field of every device is also that of each device that has its own.
