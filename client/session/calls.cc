@@ -130,6 +130,7 @@ absl::StatusOr<Granted> Calls::TakeLease(uint64_t asked,
                                          EarlyMapping* early) {
   HandleChannel::Seat seat(&handles_);
   Call call{.id = asked,
+            .deadline = {},
             .lease = &options,
             .early = early,
             .at_socket = seat.wakeup()};
