@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -23,6 +24,11 @@ def _shapes() -> dict[str, tuple[int, int]]:
         shapes[f"up{layer}"] = (_WIDTH, 4 * _WIDTH)
         shapes[f"down{layer}"] = (4 * _WIDTH, _WIDTH)
     return shapes
+
+
+@functools.partial(jax.jit, static_argnums=1)  # in one kernel, without room for parts
+def _matrix(key: Any, shape: tuple[int, int]) -> Any:
+    return (jax.random.normal(key, shape, jnp.float32) * shape[0] ** -0.5).astype(_DTYPE)
 
 
 def _forward(weights: Weights, batch: int) -> Any:
@@ -61,8 +67,7 @@ class JaxModel:
         try:
             for name, shape in _shapes().items():
                 key, own = jax.random.split(key)
-                made = jax.random.normal(own, shape, _DTYPE) * shape[0] ** -0.5
-                self._weights[name] = made.astype(_DTYPE).block_until_ready()
+                self._weights[name] = _matrix(own, shape).block_until_ready()
         except jax.errors.JaxRuntimeError as error:
             self.unload()
             raise Refused(str(error).splitlines()[0]) from error

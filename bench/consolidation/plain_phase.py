@@ -15,6 +15,8 @@ from record import Record
 from trial import run_trial
 
 _BALLAST = pathlib.Path(__file__).resolve().parent / "ballast.py"
+# Models that are tried beyond a split, where the kinds take less than the largest peak.
+_MOST_MORE = 4
 # Servers, when it is not known yet how many a split serves.
 _SERVERS = 9
 
@@ -54,6 +56,10 @@ def run_plain(record: Record, modes: set[str], factors: Sequence[int], keep_goin
         if "static" in modes and not record.conditions.servers.unchanged:
             _climb(record, fleet, "static", keep_going)
         if "native" in modes:
+            if record.conditions.servers.unchanged:  # JAX keeps what it had
+                record.note(f"plain servers ended with {fleet.stop()}")
+                fleet = Fleet(record.conditions, "plain", record.split_models() + _MOST_MORE)
+                fleet.wait_until_ready()
             fleet.unload()
             with Ballast(record.conditions) as ballast:
                 record.note(f"ballast: {ballast.said}")
