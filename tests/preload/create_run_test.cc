@@ -10,10 +10,10 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
 class CreateRunTest : public ::testing::Test {
  protected:
+  static constexpr uint64_t kMiB = uint64_t{1} << 20;
+
   std::vector<size_t> Creates(int count, uint64_t bytes, CUdevice device = 0) {
     std::vector<size_t> ahead;
     for (int i = 0; i < count; ++i)
