@@ -45,6 +45,16 @@ TEST_F(OperateTest, StatusShowsTenantsToo) {
   EXPECT_EQ(Gmb({"tenant", "ls", "--names"}).out, "a\nb\n");
 }
 
+TEST_F(OperateTest, TopInATenantsOwnDirectorySaysWhereToLook) {
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(
+      cli::Run({"top", "--socket-dir", broker_->socket_dir() + "/tenants/a"},
+               Terminal(), out, err),
+      ExitCode::kFailed);
+  EXPECT_THAT(err.str(), HasSubstr("`gmb quota`"));
+}
+
 TEST_F(OperateTest, ASessionIsHungUpAndTheAuditSaysByWhom) {
   uint64_t session = 0;
   absl::StatusOr<ChildProcess> hold = Hold(&session);

@@ -5,6 +5,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "client/cli/commands/arguments.h"
@@ -64,6 +65,12 @@ absl::StatusOr<ExitCode> Top(Context& context, const TopOptions& options) {
   scene.delay = options.delay;
   scene.socket_dir = internal::ResolveSocketDir(context.socket_dir);
   scene.now = absl::Now();
+  if (internal::IsTenantDirectory(scene.socket_dir)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        scene.socket_dir,
+        " is a tenant's own directory, and this is for operators: `gmb quota` "
+        "shows what the tenant has"));
+  }
   GMB_ASSIGN_OR_RETURN(scene.choice.device, DeviceUuid(options.choice.device));
   if (options.once || context.json || !context.terminal.is_tty)
     return ShowOnce(context, scene);
