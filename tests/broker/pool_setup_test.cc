@@ -162,9 +162,12 @@ TEST_F(PreparePoolsTest, OpenFilesAreThoseOfWhatThePoolMayBecome) {
   config.max_sessions = 1;
   auto pools = PreparePools(config, {}, &keeper_, &slab_ids_);
   ASSERT_TRUE(pools.ok()) << pools.status();
+  // More handles than any limit on open files, and few slabs ready.
+  PoolOptions& pool = pools->at(0).options;
+  pool.target_bytes = 65'536 * kGiB;
+  pool.slabs.ready_slab_bytes = 4'096 * kGiB;
   const auto now = PlanFds(config, *pools, 1);
   ASSERT_TRUE(now.ok()) << now.status();
-  PoolOptions& pool = pools->at(0).options;
   pool.largest_bytes = pool.target_bytes + 96 * pool.slabs.ready_slab_bytes;
   const auto grown = PlanFds(config, *pools, 1);
   ASSERT_TRUE(grown.ok()) << grown.status();
