@@ -11,12 +11,12 @@ namespace gmb::cli {
 namespace {
 
 constexpr char kRunFooter[] =
-    R"(The program's cudaMalloc and cudaFree become leases and releases, and cudaMemGetInfo
-answers with the tenant's budget: PyTorch, CuPy, ONNX Runtime and others run
-unchanged, JAX with a setting (docs/frameworks.md). Not served, and shown by
-`gmb status` as taken past the broker: managed memory, arrays, allocations inside
-captures, a program's own VMM pools. It is a convenience, not a boundary: what holds
-the quota is that the broker owns the memory.
+    R"(The program's cudaMalloc and cudaFree become leases and releases, and so does what it
+makes by cuMemCreate; cudaMemGetInfo answers with the tenant's budget: PyTorch, JAX,
+CuPy, ONNX Runtime and others run unchanged (docs/frameworks.md). Not served, and
+shown by `gmb status` as taken past the broker: managed memory, arrays, allocations
+inside captures. It is a convenience, not a boundary: what holds the quota is that
+the broker owns the memory.
 
 While the program is idle its memory may serve others, if the broker keeps contents
 (gmbd --host-pool): it is copied there, and comes back at the same addresses when the
