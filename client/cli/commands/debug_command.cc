@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -28,8 +28,8 @@ constexpr int kMostAudited = 1000;
 // Mode 0600, and never over a file that is there: it names users and programs.
 absl::Status WriteNew(const std::string& path, const std::string& text) {
   const auto failed = [&] {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write ", path, ": ", strerror(errno)));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot write ", path, ": ", std::generic_category().message(errno)));
   };
   const base::UniqueFd file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

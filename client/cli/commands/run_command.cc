@@ -33,6 +33,26 @@ the warning of --fallback native, are JSON.
 Example: gmb run --tenant a -- python server.py
          gmb run --tenant a --wait 10s --fallback native -- ./server --port 80)";
 
+// Whether, and when, the memory serves others.
+void AddParkOptions(CLI::App* command,
+                    const std::shared_ptr<RunOptions>& options) {
+  AddBoundedDurationOption(
+      command, "--park-after", absl::Milliseconds(1), absl::Hours(1),
+      [options](absl::Duration after) { options->park_after = after; },
+      "The program's memory may serve others when it has asked nothing of the "
+      "GPU for so long and the GPU is done with its work [1s]");
+  command
+      ->add_option_function<std::string>(
+          "--park",
+          [options](const std::string& text) { options->park = text; },
+          "Whether its memory may serve others while it is idle: where all of "
+          "its use can be seen, never, or in any case [auto]")
+      ->check(CLI::IsMember({"auto", "off", "force"}))
+      ->type_name("auto|off|force");
+  command->add_flag_callback(
+      "--no-park", [options] { options->park = "off"; }, "As --park=off");
+}
+
 }  // namespace
 
 void AddRunCommand(CLI::App* app, Action* chosen) {
@@ -71,21 +91,7 @@ void AddRunCommand(CLI::App* app, Action* chosen) {
           "processes [lease]")
       ->check(CLI::IsMember({"lease", "native"}))
       ->type_name("lease|native");
-  AddBoundedDurationOption(
-      command, "--park-after", absl::Milliseconds(1), absl::Hours(1),
-      [options](absl::Duration after) { options->park_after = after; },
-      "The program's memory may serve others when it has asked nothing of the "
-      "GPU for so long and the GPU is done with its work [1s]");
-  command
-      ->add_option_function<std::string>(
-          "--park",
-          [options](const std::string& text) { options->park = text; },
-          "Whether its memory may serve others while it is idle: where all of "
-          "its use can be seen, never, or in any case [auto]")
-      ->check(CLI::IsMember({"auto", "off", "force"}))
-      ->type_name("auto|off|force");
-  command->add_flag_callback(
-      "--no-park", [options] { options->park = "off"; }, "As --park=off");
+  AddParkOptions(command, options);
   command->add_flag("--quiet", options->quiet,
                     "Do not say at the start who the program is, what it may "
                     "have, and whether it lends it");

@@ -29,19 +29,16 @@ constexpr const char* kHelp[] = {
     "C E W T N      sort by change, evicted, waiting, idle time, name",
     "< >            the sort before, and after",
     "R              reverse the order",
-    "i              leave out what is idle: parked processes, tenants without "
-    "leases",
+    "i              leave out parked processes, and tenants without leases",
     "/ u            only tenants with this in their names (empty: all)",
     "Tab            scroll the other panel",
     "Up Down PgUp PgDn Home End   scroll",
     "h ? F1         this page; any key leaves it",
     "",
-    "Sizes are powers of 1024: 12.3G is 12.3 GiB. RESID is on the device, "
-    "EVICT "
-    "is not.",
-    "+/s is the change of RESID a second; OUT/s and IN/s is what was evicted "
-    "and "
-    "restored.",
+    "Sizes are powers of 1024: 12.3G is 12.3 GiB.",
+    "RESID is on the device, EVICT is not; +/s is the change of RESID a "
+    "second.",
+    "OUT/s and IN/s is what was evicted and restored.",
     "Bars of tenants are to the scale of the largest; the pool's is its whole.",
 };
 

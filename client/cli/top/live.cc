@@ -52,7 +52,7 @@ class Live {
   }
 
  private:
-  void Wake() {
+  void Wake() const {
     const uint64_t one = 1;
     (void)!write(wake_fd_, &one, sizeof(one));
   }

@@ -36,11 +36,14 @@ std::string ShortRate(const Rate& rate) {
 }
 
 std::string ShortTime(absl::Duration time) {
-  const int64_t seconds = absl::ToInt64Seconds(time);
-  if (seconds < 100) return absl::StrCat(seconds, "s");
-  if (seconds < 100 * 60) return absl::StrCat(seconds / 60, "m");
-  if (seconds < 100 * 3600) return absl::StrCat(seconds / 3600, "h");
-  return absl::StrCat(seconds / 86400, "d");
+  // The unit in which it has at most two digits.
+  if (time < absl::Seconds(100))
+    return absl::StrCat(absl::ToInt64Seconds(time), "s");
+  if (time < absl::Minutes(100))
+    return absl::StrCat(absl::ToInt64Minutes(time), "m");
+  if (time < absl::Hours(100))
+    return absl::StrCat(absl::ToInt64Hours(time), "h");
+  return absl::StrCat(absl::ToInt64Hours(time) / 24, "d");
 }
 
 }  // namespace gmb::cli::top
