@@ -36,8 +36,7 @@ constexpr const char* kHelp[] = {
     "h ? F1         this page; any key leaves it",
     "",
     "Sizes are powers of 1024: 12.3G is 12.3 GiB.",
-    "RESID is on the device, EVICT is not; +/s is the change of RESID a "
-    "second.",
+    "RESID is on the device, EVICT is not; +/s is RESID's change a second.",
     "OUT/s and IN/s is what was evicted and restored.",
     "Bars of tenants are to the scale of the largest; the pool's is its whole.",
 };
