@@ -16,4 +16,6 @@ if(GMB_SANITIZE MATCHES "thread")
   target_link_libraries(gmb_tsan_grpc PRIVATE gmb_warnings)
   link_libraries(
     $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<TARGET_OBJECTS:gmb_tsan_grpc>>)
+  # So that libraries of libraries find it, too: lld does not look at those.
+  add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-rdynamic>)
 endif()
