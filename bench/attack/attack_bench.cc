@@ -95,6 +95,9 @@ std::vector<AttackSpec> AllAttacks() {
   for (const char* name : {"passed_on", "odd_fds", "inflight_cycles",
                            "tamper_slabs", "unread_slabs", "fuse_fds"})
     attacks.push_back({{name}});
+  attacks.push_back({{"tamper_slabs", "--keep"}});
+  attacks.push_back(
+      {.words = {"unread_calls", "--greet"}, .by_operators = true});
   attacks.push_back({{"guessing", "--greet"}});
   attacks.push_back({{"borrowed_identity", "--pid", kThisProcess}});
   attacks.push_back({{"lent_sockets", "--other-dir", kDirOfAnother}});

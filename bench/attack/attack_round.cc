@@ -138,7 +138,8 @@ Held HeldBy(pid_t broker) {
 absl::StatusOr<Round> RunAttack(const RoundSetup& setup,
                                 const AttackSpec& attack) {
   std::vector<std::string> dirs = {
-      cli::TenantSocketDir(setup.socket_dir, kMallory)};
+      attack.by_operators ? setup.socket_dir + "/admin"
+                          : cli::TenantSocketDir(setup.socket_dir, kMallory)};
   if (attack.shared_too) dirs.push_back(setup.socket_dir);
   Commands commands;
   for (const std::string& dir : dirs) {

@@ -33,10 +33,11 @@ struct Held {
 // One attack: its words for `attacker`, and in which directories.
 struct AttackSpec {
   std::vector<std::string> words;
-  bool shared_too = false;  // a second process in the shared directory
-  uint64_t fill = 0;        // bytes that it fills at once; its control too
-  int processes = 1;        // of each attacker, with the control's burners
-  Work work = Work::kNone;  // an operator's, also beside the control
+  bool shared_too = false;    // a second process in the shared directory
+  uint64_t fill = 0;          // bytes that it fills at once; its control too
+  int processes = 1;          // of each attacker, with the control's burners
+  Work work = Work::kNone;    // an operator's, also beside the control
+  bool by_operators = false;  // in their directory, not in a tenant's
 };
 
 struct Round {
