@@ -1,16 +1,13 @@
 // Tenants that an operator's file declares beside the configuration file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "gmb/client.h"
-#include "tests/broker/temp_directory.h"
-#include "tests/component/gmbd_process.h"
+#include "tests/component/filed_broker.h"
 
 namespace gmb {
 namespace {
@@ -20,35 +17,11 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class ApplyTest : public testing::Test {
+class ApplyTest : public FiledBrokerTest {
  protected:
   void SetUp() override {
-    std::ofstream(directory_ / "gmb.yaml")
-        << "tenants:\n- {name: filed, limit: 75%}\n";
+    Write("tenants:\n- {name: filed, limit: 75%}\n");
     Start();
-  }
-  void TearDown() override { Stop(); }
-  void Start() {
-    gmbd_ = std::make_unique<GmbdProcess>(std::vector<std::string>{
-        "--device", "host:256MiB", "--socket-dir", directory_ / "run",
-        "--state-dir", directory_ / "state", "--config",
-        directory_ / "gmb.yaml"});
-    ASSERT_TRUE(gmbd_->WaitForLog(" serving ")) << gmbd_->log();
-  }
-  void Stop() {
-    if (gmbd_ == nullptr) return;
-    gmbd_->Signal(SIGTERM);
-    EXPECT_EQ(gmbd_->WaitForExit(), 0);
-    gmbd_ = nullptr;
-  }
-  CommandResult Gmb(std::vector<std::string> words) const {
-    words.insert(words.begin(), {"--socket-dir", directory_ / "run"});
-    return RunGmb(words);
-  }
-  std::string Run(const std::vector<std::string>& words) const {
-    const CommandResult result = Gmb(words);
-    EXPECT_EQ(result.exit_code, 0) << result.output;
-    return result.output;
   }
   CommandResult Apply(const std::string& tenants,
                       const std::vector<std::string>& more = {},
@@ -61,9 +34,6 @@ class ApplyTest : public testing::Test {
   }
   std::string Names() const { return Run({"tenant", "list", "--names"}); }
   std::string Audit() const { return Run({"audit", "--limit", "1"}); }
-
-  const broker::TempDirectory directory_;
-  std::unique_ptr<GmbdProcess> gmbd_;
 };
 
 TEST_F(ApplyTest, AFileMakesChangesAndPrunesWhatItMadeAndNothingElse) {

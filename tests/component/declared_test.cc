@@ -2,15 +2,11 @@
 // restarts of the real broker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
-#include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "tests/broker/temp_directory.h"
-#include "tests/component/gmbd_process.h"
+#include "tests/component/filed_broker.h"
 
 namespace gmb {
 namespace {
@@ -19,39 +15,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class DeclaredTest : public testing::Test {
+class DeclaredTest : public FiledBrokerTest {
  protected:
-  void Write(const std::string& text) const {
-    std::ofstream(directory_ / "gmb.yaml") << text;
-  }
-  std::vector<std::string> Arguments() const {
-    return {"--device",     device_,
-            "--socket-dir", directory_ / "run",
-            "--state-dir",  directory_ / "state",
-            "--config",     directory_ / "gmb.yaml"};
-  }
-  void Start() {
-    Stop();
-    gmbd_ = std::make_unique<GmbdProcess>(Arguments());
-    ASSERT_TRUE(gmbd_->WaitForLog(" serving ")) << gmbd_->log();
-  }
-  void Stop() {
-    if (gmbd_ == nullptr) return;
-    gmbd_->Signal(SIGTERM);
-    EXPECT_EQ(gmbd_->WaitForExit(), 0);
-    gmbd_ = nullptr;
-  }
-  CommandResult Gmb(std::vector<std::string> words) const {
-    words.insert(words.begin(), {"--socket-dir", directory_ / "run"});
-    return RunGmb(words);
-  }
   std::string Tenant(const std::string& name) const {
     return Gmb({"tenant", "get", name}).output;
   }
-
-  std::string device_ = "host:256MiB";
-  const broker::TempDirectory directory_;
-  std::unique_ptr<GmbdProcess> gmbd_;
 };
 
 TEST_F(DeclaredTest, AChangedFieldOfTheFileWinsAndTheRestOfAnOperatorsStays) {

@@ -1,18 +1,14 @@
 // Who wrote what, for how long, and back: over the real broker and its restarts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <filesystem>
-#include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "tests/broker/temp_directory.h"
-#include "tests/component/gmbd_process.h"
+#include "tests/component/filed_broker.h"
 
 namespace gmb {
 namespace {
@@ -23,43 +19,13 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class OverrideTest : public testing::Test {
+class OverrideTest : public FiledBrokerTest {
  protected:
   void SetUp() override {
     Write("tenants:\n- {name: a, limit: 75%}\n- {name: b}\n");
     Start();
   }
-  void TearDown() override { Stop(); }
-  void Write(const std::string& text) const {
-    std::ofstream(directory_ / "gmb.yaml") << text;
-  }
-  void Start() {
-    Stop();
-    gmbd_ = std::make_unique<GmbdProcess>(std::vector<std::string>{
-        "--device", "host:256MiB", "--socket-dir", directory_ / "run",
-        "--state-dir", directory_ / "state", "--config",
-        directory_ / "gmb.yaml"});
-    ASSERT_TRUE(gmbd_->WaitForLog(" serving ")) << gmbd_->log();
-  }
-  void Stop() {
-    if (gmbd_ == nullptr) return;
-    gmbd_->Signal(SIGTERM);
-    EXPECT_EQ(gmbd_->WaitForExit(), 0);
-    gmbd_ = nullptr;
-  }
-  CommandResult Gmb(std::vector<std::string> words) const {
-    words.insert(words.begin(), {"--socket-dir", directory_ / "run"});
-    return RunGmb(words);
-  }
-  std::string Run(const std::vector<std::string>& words) const {
-    const CommandResult result = Gmb(words);
-    EXPECT_EQ(result.exit_code, 0) << result.output;
-    return result.output;
-  }
   std::string Tenant() const { return Run({"tenant", "get", "a"}); }
-
-  const broker::TempDirectory directory_;
-  std::unique_ptr<GmbdProcess> gmbd_;
 };
 
 TEST_F(OverrideTest, EachFieldSaysWhoWroteIt) {
