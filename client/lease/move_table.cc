@@ -93,12 +93,14 @@ absl::StatusOr<std::optional<ClientMessage>> MoveTable::OnMap(
   // A lease that is to be mapped again was ours before: it was released since.
   if (it == entries_.end() || it->second.lease == nullptr) return std::nullopt;
   Entry& entry = it->second;
+  // Looked at first: a move that was begun without its map would be taken for
+  // an Evict by slabs that arrive before the session has ended.
+  if (map.move() > entry.move && map.bytes() != entry.lease->size_bytes()) {
+    return ProtocolError(absl::StrCat("a Map of ", map.bytes(),
+                                      " bytes for a lease of ",
+                                      entry.lease->size_bytes()));
+  }
   if (Advance(entry, map.move())) {
-    if (map.bytes() != entry.lease->size_bytes()) {
-      return ProtocolError(absl::StrCat("a Map of ", map.bytes(),
-                                        " bytes for a lease of ",
-                                        entry.lease->size_bytes()));
-    }
     entry.map = map;
     GMB_RETURN_IF_ERROR(QueueIfComplete(map.lease_id(), entry));
     return std::nullopt;
