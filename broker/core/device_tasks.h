@@ -81,6 +81,7 @@ class DeviceTasks {
   void Destroy(const Slab& slab, LastHolder holder, DeviceResult* result);
   void Look();
   void Audit(const AuditJob& job);
+  void ListUsers(absl::Span<const device::ProcessUsage> processes);
   uint64_t ReadFree();
 
   const std::unique_ptr<device::Allocator> allocator_;
@@ -91,6 +92,7 @@ class DeviceTasks {
   std::atomic<bool> leave_alone_ = false;
   FreeAudit audit_;
   std::map<pid_t, uint64_t> users_before_;  // of the device, at the baseline
+  std::vector<DeviceUser> users_;           // at the last audit
   std::map<SlabId, Slab> alive_;
   // Destroyed slabs that are not known to be back, and those that are stuck.
   std::map<device::SlabKey, LastHolder> last_holders_;
