@@ -151,8 +151,8 @@ std::vector<End> Ends() {
 #endif
         // Of a GPU that nothing was leased from.
         End{"released",
-            {"device 1", "add-stream", "pop", "release 1"},
-            "release 1"},
+            {"device 1", "add-stream", "pop", "release-primary 1"},
+            "release-primary 1"},
         End{"reset", {"add-stream"}, "reset 0", {"device 0"}}, End {
       "destroyed", {"new-context 0", "add-stream"}, "destroy-context "
     }

@@ -244,7 +244,7 @@ class Program {
       Say(what, "", api_.cuCtxPopCurrent_(&popped));
     } else if (what == "reset") {
       Say(what, words[1], api_.cuDevicePrimaryCtxReset_(device));
-    } else if (what == "release") {
+    } else if (what == "release-primary") {
       Say(what, words[1], api_.cuDevicePrimaryCtxRelease_(device));
 #if CUDA_VERSION >= 12040
     } else if (what == "new-green") {
