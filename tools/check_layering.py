@@ -45,6 +45,10 @@ ARROWS = {
     # Reads reports and events, and changes nothing.
     "broker/metrics": ["broker/metrics/", "broker/core/", "broker/report/", "broker/http/",
                        "quota/units.h", "base/", "proto/"],
+    # Puts down what was counted, day by day.
+    "broker/usage": ["broker/usage/", "broker/metrics/event_counts.h", "broker/core/clock.h",
+                     "broker/core/wall_timer.h", "broker/store/database.h",
+                     "broker/store/database_file.h", "broker/log/", "base/"],
     # Reads what the machine knows.
     "broker/report": ["broker/report/", "broker/machine/", "broker/hostpool/", "quota/",
                       "device/handle.h", "device/hostpool/host_pool.h",

@@ -150,10 +150,11 @@ absl::Status Daemon::SetUpHostPool(std::vector<PreparedPool>* pools) {
                                 "; taken as it is needed; host_pool sets a "
                                 "size, 0 none")
                  : "as configured"}});
-  const bool by_default = host.by_default;
+  // A kept one may have contents: better no start than without them.
+  const bool may_do_without = host.by_default && !host.kept.valid();
   absl::StatusOr<std::unique_ptr<device::HostPool>> opened =
       OpenHostPool(config_, std::move(host));
-  if (!opened.ok() && by_default) {
+  if (!opened.ok() && may_do_without) {
     LogEvent(LogLevel::kWarning, "host_pool",
              {{"bytes", uint64_t{0}}, {"message", opened.status().message()}});
     return absl::OkStatus();
@@ -245,6 +246,7 @@ absl::Status Daemon::StartServers() {
   calls_ =
       std::make_unique<CallAuthenticator>(core_.get(), grpc_connections_.get());
   SetUpMetrics();
+  RecordUsage();
   admin_service_ = std::make_unique<AdminService>(
       core_.get(), store_.get(), &events_, &clock_, calls_.get(),
       TenantDoors{
@@ -253,6 +255,7 @@ absl::Status Daemon::StartServers() {
           .close =
               [this](const std::string& tenant) { return CloseDoor(tenant); }},
       FindDropped(stored_, *core_), [this] { return collector_->Text(); });
+  admin_service_->SetUsage(usage_.get());
   admin_service_->SetTenantsReader(
       [uuids = uuids_](const std::string& yaml, const std::string& name)
           -> absl::StatusOr<std::vector<TenantPolicy>> {

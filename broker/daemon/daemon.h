@@ -35,6 +35,7 @@
 #include "broker/server/handle_server.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
+#include "broker/usage/usage_ledger.h"
 #include "device/hostpool/host_pool.h"
 #include "ipc/fd_disposer.h"
 
@@ -81,6 +82,7 @@ class Daemon {
     return keeping_ == nullptr ? &keeper_ : keeping_->slabs();
   }
   void Adopt(ImportedSlabs imported);
+  void CountAdopted();
   absl::Status AdoptConnection(OpenedSession opened);
   void AdoptConnections();
   absl::Status SetUpCore();
@@ -90,6 +92,8 @@ class Daemon {
   absl::Status StartServers();
   absl::Status StartHandleServer();
   void SetUpMetrics();
+  // Without it the broker serves all the same, and says so.
+  void RecordUsage();
   absl::Status StartHttp();
   HttpAnswer AnswerHttp(HttpPage page) const;
   absl::Status ListenForEverybody();
@@ -136,6 +140,7 @@ class Daemon {
   std::unique_ptr<device::HostPool> host_pool_;  // null: none
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<metrics::EventCounts> event_counts_;
+  std::unique_ptr<UsageLedger> usage_;  // null: its file could not be opened
   HttpCounts http_counts_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Ticker> ticker_;

@@ -36,6 +36,18 @@ void Daemon::Adopt(ImportedSlabs imported) {
   not_adopted_ =
       core_->Adopt(keeping_->TakeAdoption(std::move(imported)), &adopted_);
   keeping_->LetGo();
+  CountAdopted();
+}
+
+// Nobody is served yet, so no lease is counted twice.
+void Daemon::CountAdopted() {
+  v1::ListLeasesRequest request;
+  do {
+    const auto page = core_->Leases(request);
+    if (!page.ok()) return;
+    event_counts_->AddAdopted(*page);
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
 }
 
 absl::Status Daemon::AdoptConnection(OpenedSession opened) {

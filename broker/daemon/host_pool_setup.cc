@@ -40,6 +40,10 @@ HostMemory HostMemoryOf(
   for (const PreparedPool& pool : pools) {
     if (CanBeEvicted(pool)) most += pool.options.target_bytes;
   }
+  if (most == 0) {
+    memory.note = "no pool here has memory that could be evicted";
+    return memory;
+  }
   const uint64_t left =
       available->bytes - std::min(available->bytes, host_devices);
   memory.bytes = std::min(left / kDefaultShare, most);

@@ -51,8 +51,36 @@ void EventCounts::AddRefusedSession(const std::string& reason) {
   ++counts_.sessions_refused[reason];
 }
 
+void EventCounts::AddAdopted(const v1::ListLeasesResponse& leases) {
+  base::MutexLock lock(&mu_);
+  for (const v1::LeaseInfo& lease : leases.leases()) {
+    const bool is_away = lease.state() == v1::LeaseInfo::EVICTED ||
+                         lease.state() == v1::LeaseInfo::RESTORING;
+    if (is_away) {
+      away_.insert(lease.id());
+    } else {
+      Hold(static_cast<int64_t>(lease.bytes()),
+           &counts_.tenants[lease.tenant()].devices[lease.device()]);
+    }
+  }
+}
+
+Counts EventCounts::TakePeaks() {
+  base::MutexLock lock(&mu_);
+  Counts counts = AsOfNow();
+  for (auto& [name, tenant] : counts_.tenants) {
+    for (auto& [uuid, device] : tenant.devices)
+      device.peak_bytes = device.resident_bytes;
+  }
+  return counts;
+}
+
 Counts EventCounts::Get() const {
   base::MutexLock lock(&mu_);
+  return AsOfNow();
+}
+
+Counts EventCounts::AsOfNow() const {
   Counts counts = counts_;
   const quota::Instant now = clock_->Now();
   for (auto& [name, tenant] : counts.tenants) {
@@ -65,6 +93,7 @@ void EventCounts::Hold(int64_t bytes, DeviceCounts* counts) {
   Settle(clock_->Now(), counts);
   if (bytes >= 0) {
     counts->resident_bytes += static_cast<uint64_t>(bytes);
+    counts->peak_bytes = std::max(counts->peak_bytes, counts->resident_bytes);
   } else {
     // An event that was missed may have been the one that brought them.
     counts->resident_bytes -=

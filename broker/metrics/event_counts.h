@@ -37,6 +37,8 @@ struct DeviceCounts {
   uint64_t resident_bytes = 0;
   quota::Instant since{};
   double byte_seconds = 0;
+  uint64_t peak_bytes =
+      0;  // the most resident at once since the last TakePeaks
 };
 struct TenantCounts {
   std::map<std::string, DeviceCounts> devices;  // by UUID
@@ -73,10 +75,16 @@ class EventCounts {
   // Of these the bus has not all: they are rate-limited.
   void AddRefusedSession(const std::string& reason);
 
+  // Leases that an earlier broker granted: no event says so.
+  void AddAdopted(const v1::ListLeasesResponse& leases);
+
   // As of now: byte-seconds too.
   [[nodiscard]] Counts Get() const;
+  // The same, and peaks begin anew.
+  [[nodiscard]] Counts TakePeaks();
 
  private:
+  [[nodiscard]] Counts AsOfNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Add(const v1::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddToDevice(const v1::Event& event, TenantCounts* tenant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

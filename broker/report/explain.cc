@@ -219,7 +219,7 @@ void AddFirst(const State& state, const Tenant& tenant, quota::Instant now,
   const auto next = state.pools->upper_bound(why->pool);
   if (next == state.pools->end()) {
     AddAttaching(state, tenant, now, response);
-    AddSessionSentences(state, tenant, why->waits, response);
+    AddSessionSentences(state, tenant, now, why->waits, response);
     why->done = true;
     return;
   }

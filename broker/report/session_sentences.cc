@@ -22,13 +22,16 @@ std::string GapText(absl::Duration gap) {
 }
 
 // Empty: nothing keeps it from lending.
-std::string SentenceOf(const State& state, const Session& session) {
+std::string SentenceOf(const State& state, const Session& session,
+                       quota::Instant now) {
   const std::string who = absl::StrCat(
       state.TenantAt(*session.tenant).policy.name, "'s session ", session.id,
       session.peer.pid == 0 ? ""
                             : absl::StrCat(" (pid ", session.peer.pid, ")"));
   if (!session.never_lends->empty())
     return absl::StrCat(who, " never parks: ", *session.never_lends);
+  // One that is in use is not spared, and its gaps are no wakes.
+  if (session.gate->Look(now) != quota::Gate::kParked) return "";
   const auto gap = session.gate->usual_gap();
   if (!gap.has_value()) return "";
   const quota::LeaseRow row{.bytes = *session.leased_bytes, .usual_gap = *gap};
@@ -40,7 +43,8 @@ std::string SentenceOf(const State& state, const Session& session) {
 
 }  // namespace
 
-void AddSessionSentences(const State& state, const Tenant& tenant, bool waits,
+void AddSessionSentences(const State& state, const Tenant& tenant,
+                         quota::Instant now, bool waits,
                          v1::ExplainResponse* response) {
   size_t looks = 0;
   size_t sentences = 0;
@@ -50,7 +54,7 @@ void AddSessionSentences(const State& state, const Tenant& tenant, bool waits,
       if (++looks > kLooksASlice) return;
       if (!session->tenant.has_value()) continue;
       if ((*session->tenant == tenant.id) != own) continue;
-      const std::string sentence = SentenceOf(state, *session);
+      const std::string sentence = SentenceOf(state, *session, now);
       if (sentence.empty()) continue;
       if (++sentences > kMostOfSessions) {
         response->add_findings(

@@ -10,7 +10,8 @@ namespace gmb::broker::report {
 // For `gmb why`: which sessions never park, and why, and which come into use so
 // often that others are taken first. Of the tenant's own, and with `waits` those
 // of others, which it waits for. Looks at no more than a slice may.
-void AddSessionSentences(const State& state, const Tenant& tenant, bool waits,
+void AddSessionSentences(const State& state, const Tenant& tenant,
+                         quota::Instant now, bool waits,
                          v1::ExplainResponse* response);
 
 }  // namespace gmb::broker::report

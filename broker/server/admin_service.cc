@@ -242,6 +242,14 @@ grpc::ServerUnaryReactor* AdminService::ListAudit(
   });
 }
 
+grpc::ServerUnaryReactor* AdminService::ListUsage(
+    grpc::CallbackServerContext* context, const v1::ListUsageRequest* request,
+    v1::ListUsageResponse* response) {
+  return OnOperatorsThread(context, [=, this](const AuditRecord&) {
+    return Fill(DoListUsage(*request), response);
+  });
+}
+
 absl::Status AdminService::DoResizePool(AuditRecord audit,
                                         const v1::ResizePoolRequest& request,
                                         v1::ResizePoolResponse* response) {

@@ -15,11 +15,12 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "broker/core/core.h"
+#include "broker/core/wall_timer.h"
 #include "broker/server/call_authenticator.h"
-#include "broker/server/expiry_timer.h"
 #include "broker/server/serial_executor.h"
 #include "broker/server/state_findings.h"
 #include "broker/store/quota_store.h"
+#include "broker/usage/usage_ledger.h"
 #include "gmb/v1/admin.grpc.pb.h"
 
 namespace gmb::broker {
@@ -63,6 +64,10 @@ class AdminService : public v1::Admin::CallbackService {
   // More for `gmb doctor`, asked on that thread. Before the service serves.
   using AddFindings = std::function<void(v1::DiagnoseResponse*)>;
   void SetFindings(AddFindings more) { more_findings_ = std::move(more); }
+
+  // What ListUsage reads, on that thread; it outlives the service. Before the
+  // service serves. Null: nothing is recorded.
+  void SetUsage(UsageLedger* usage) { usage_ = usage; }
 
   // Reads the YAML of an apply; `name` is said in errors. Before the service
   // serves.
@@ -131,6 +136,9 @@ class AdminService : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* ListAudit(grpc::CallbackServerContext* context,
                                       const v1::ListAuditRequest* request,
                                       v1::ListAuditResponse* response) override;
+  grpc::ServerUnaryReactor* ListUsage(grpc::CallbackServerContext* context,
+                                      const v1::ListUsageRequest* request,
+                                      v1::ListUsageResponse* response) override;
   grpc::ServerWriteReactor<v1::MetricsPiece>* GetMetrics(
       grpc::CallbackServerContext* context,
       const v1::GetMetricsRequest* request) override;
@@ -221,6 +229,8 @@ class AdminService : public v1::Admin::CallbackService {
                            v1::DrainPoolResponse* response);
   absl::StatusOr<v1::ListAuditResponse> DoListAudit(
       const v1::ListAuditRequest& request);
+  absl::StatusOr<v1::ListUsageResponse> DoListUsage(
+      const v1::ListUsageRequest& request);
   absl::Status DoDropLease(AuditRecord audit,
                            const v1::DropLeaseRequest& request,
                            v1::DropLeaseResponse* response);
@@ -248,7 +258,8 @@ class AdminService : public v1::Admin::CallbackService {
   const std::function<std::string()> metrics_;
   AddFindings more_findings_;
   ReadTenants read_tenants_;
-  ExpiryTimer expiry_;        // gives the next one work until it is stopped
+  UsageLedger* usage_ = nullptr;
+  WallTimer expiry_;          // gives the next one work until it is stopped
   SerialExecutor operators_;  // last: its work uses the rest
 };
 

@@ -66,7 +66,8 @@ void AddOutsideFindings(const Core& core, v1::DiagnoseResponse* response) {
                   "or keeps what it has released"
                 : ", as a CUDA context does",
           outside ? "; start it with `gmb run`, and let it keep LD_PRELOAD and "
-                    "GMB_* of its environment"
+                    "GMB_* of its environment; a program that was started so "
+                    "has asked for no memory yet"
                   : ""));
     }
   }

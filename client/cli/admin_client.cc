@@ -232,6 +232,12 @@ absl::StatusOr<v1::ListAuditResponse> AdminClient::ListAudit(
                           &v1::Admin::Stub::ListAudit, request, wait);
 }
 
+absl::StatusOr<v1::ListUsageResponse> AdminClient::ListUsage(
+    const v1::ListUsageRequest& request, absl::Duration wait) const {
+  return impl_->PageOrAll(*this, &AdminClient::ListUsage,
+                          &v1::Admin::Stub::ListUsage, request, wait);
+}
+
 absl::StatusOr<std::string> AdminClient::GetMetrics() const {
   return impl_->GetMetrics();
 }

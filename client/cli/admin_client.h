@@ -103,6 +103,10 @@ class AdminClient {
       const v1::ListAuditRequest& request,
       absl::Duration wait = absl::ZeroDuration()) const;
 
+  [[nodiscard]] absl::StatusOr<v1::ListUsageResponse> ListUsage(
+      const v1::ListUsageRequest& request,
+      absl::Duration wait = absl::ZeroDuration()) const;
+
   // One page after the other, each as it comes, until `on_page` answers false.
   template <typename Request, typename Response>
   [[nodiscard]] absl::Status EachPage(

@@ -29,6 +29,7 @@ void AddCommands(CLI::App* app, Action* chosen) {
   AddWhyCommand(app, chosen);
   AddWatchCommand(app, chosen);
   AddMetricsCommand(app, chosen);
+  AddUsageCommand(app, chosen);
   AddAuditCommand(app, chosen);
   AddExportCommand(app, chosen);
   AddApplyCommand(app, chosen);

@@ -89,17 +89,40 @@ std::optional<size_t> HostPool::TakeChunk() {
   return std::nullopt;
 }
 
-absl::Status HostPool::CheckSpare(const HostExtent& chunk) const {
-  // What is in there has to be reached.
-  if (mapping_.AnyInUse(chunk)) return absl::OkStatus();
+absl::Status HostPool::Admit(const HostExtent& chunk) {
+  const base::MutexLock lock(&admission_mu_);
   const absl::StatusOr<AvailableMemory> available = options_.available();
   if (!available.ok()) return available.status();
-  if (available->bytes / 2 >= chunk.bytes) return absl::OkStatus();
+  if (available->bytes >= 2 * chunk.bytes + admitted_bytes_) {
+    admitted_bytes_ += chunk.bytes;
+    return absl::OkStatus();
+  }
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   return absl::ResourceExhaustedError(absl::StrCat(
       "too little memory to spare for more of the host pool now: ",
       available->bytes / kMiB, " MiB are available (", available->source,
-      "), a step takes ", chunk.bytes / kMiB, " MiB and leaves as much"));
+      "), a step takes ", chunk.bytes / kMiB,
+      " MiB and leaves as much: free memory or raise that limit, or set a "
+      "smaller host_pool"));
+}
+
+void HostPool::Leave(const HostExtent& chunk) {
+  const base::MutexLock lock(&admission_mu_);
+  admitted_bytes_ -= chunk.bytes;
+}
+
+absl::Status HostPool::Populate(const HostExtent& chunk,
+                                absl::Status* declined) {
+  // What is in use already has to be reached, and takes nothing more.
+  if (!options_.on_demand || mapping_.AnyInUse(chunk))
+    return mapping_.Populate(chunk);
+  *declined = Admit(chunk);
+  if (!declined->ok()) return absl::OkStatus();
+  *declined = mapping_.Populate(chunk);
+  // Tried again when it is next wanted. Until then others have the memory.
+  if (!declined->ok()) mapping_.GiveBack(chunk);
+  Leave(chunk);
+  return absl::OkStatus();
 }
 
 void HostPool::PrepareChunks() {
@@ -108,13 +131,12 @@ void HostPool::PrepareChunks() {
     if (!taken.has_value()) return;
     const size_t chunk = *taken;
     const HostExtent extent = ChunkExtent(chunk);
-    if (options_.on_demand) {
-      if (const absl::Status spare = CheckSpare(extent); !spare.ok()) {
-        Decline(chunk, spare);
-        continue;
-      }
+    absl::Status declined;
+    const absl::Status populated = Populate(extent, &declined);
+    if (!declined.ok()) {
+      Decline(chunk, declined);
+      continue;
     }
-    const absl::Status populated = mapping_.Populate(extent);
     absl::Status locked;
     if (populated.ok() && locker_ != nullptr) locked = Lock(extent);
     Record(chunk, populated, locked);
@@ -150,7 +172,7 @@ void HostPool::Record(size_t chunk, const absl::Status& populated,
     const bool is_locked = locker_ != nullptr && locked.ok();
     chunks_[chunk] = is_locked ? State::kLocked : State::kPrepared;
     progress_.prepared_bytes += bytes;
-    declined_.clear();
+    refused_.clear();
     if (is_locked) progress_.locked_bytes += bytes;
   }
   const absl::Status& problem = populated.ok() ? locked : populated;
@@ -172,7 +194,7 @@ HostPool::Progress HostPool::progress() const {
   const base::MutexLock lock(&mu_);
   Progress progress = progress_;
   progress.done = IsDone();
-  if (progress.problem.empty()) progress.problem = declined_;
+  if (progress.problem.empty()) progress.problem = refused_;
   return progress;
 }
 
@@ -226,10 +248,8 @@ absl::Status HostPool::AwaitPrepared(const HostExtent& piece) {
       changed_.Wait(&mu_);
     }
     if (chunks_[i] == State::kDeclined) {
-      return absl::ResourceExhaustedError(
-          declined_.empty() ? "too little memory to spare for more of the host "
-                              "pool now"
-                            : declined_);
+      refused_ = declined_;
+      return absl::ResourceExhaustedError(refused_);
     }
     if (chunks_[i] == State::kFailed) {
       return absl::ResourceExhaustedError(absl::StrCat(

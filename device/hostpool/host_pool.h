@@ -140,8 +140,13 @@ class HostPool {
   std::optional<size_t> TakeChunk();
   // The next chunk to prepare, or chunks_.size().
   size_t NextChunk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether the machine has a chunk to spare that is not in use yet.
-  [[nodiscard]] absl::Status CheckSpare(const HostExtent& chunk) const;
+  // Brings the chunk into use; on demand only if the machine can spare it. Sets
+  // `declined` to why it cannot for now.
+  absl::Status Populate(const HostExtent& chunk, absl::Status* declined);
+  // Whether the machine has a chunk to spare beside those that are admitted; if
+  // so it is one of them until Leave.
+  [[nodiscard]] absl::Status Admit(const HostExtent& chunk);
+  void Leave(const HostExtent& chunk);
   [[nodiscard]] HostExtent ChunkExtent(size_t chunk) const;
   absl::Status Lock(const HostExtent& extent);
   void Decline(size_t chunk, const absl::Status& why);
@@ -153,6 +158,12 @@ class HostPool {
   const PoolMapping mapping_;
   const std::unique_ptr<PageLocker> locker_;
 
+  // Held while it is read what is available, so that no two chunks are admitted
+  // on the same memory. Never together with mu_.
+  base::Mutex admission_mu_;
+  uint64_t admitted_bytes_ ABSL_GUARDED_BY(admission_mu_) =
+      0;  // not yet in use
+
   mutable base::Mutex mu_;
   base::CondVar changed_;
   std::vector<State> chunks_ ABSL_GUARDED_BY(mu_);
@@ -160,6 +171,8 @@ class HostPool {
   size_t next_ ABSL_GUARDED_BY(mu_) = 0;            // all before it are begun
   size_t end_ ABSL_GUARDED_BY(mu_);  // none from here on is prepared unasked
   std::string declined_ ABSL_GUARDED_BY(mu_);  // why one was, last
+  // Why somebody who needed one was refused, last; not of chunks ahead.
+  std::string refused_ ABSL_GUARDED_BY(mu_);
   Progress progress_ ABSL_GUARDED_BY(mu_);
   LockProgress lock_progress_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -224,4 +224,10 @@ absl::Status PoolMapping::Populate(const HostExtent& piece) const {
   return absl::OkStatus();
 }
 
+void PoolMapping::GiveBack(const HostExtent& piece) const {
+  (void)fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(piece.offset),
+                  static_cast<off_t>(piece.bytes));
+}
+
 }  // namespace gmb::device

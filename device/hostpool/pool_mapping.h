@@ -67,6 +67,10 @@ class PoolMapping {
   // memory left for them: the piece must not be touched then.
   [[nodiscard]] absl::Status Populate(const HostExtent& piece) const;
 
+  // Gives the pages of a piece back to the machine, and what they hold with
+  // them. A kernel that cannot leaves them in use.
+  void GiveBack(const HostExtent& piece) const;
+
  private:
   PoolMapping(base::UniqueFd memfd, char* start, uint64_t bytes, PageKind kind,
               std::string note)

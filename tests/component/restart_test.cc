@@ -2,6 +2,7 @@
 // and contents go on, and nobody greets again.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <future>
@@ -82,6 +83,37 @@ TEST_F(RestartTest, LeasesAndSessionsGoOn) {
   EXPECT_TRUE(Await([&] { return Pool().granted_bytes() == 0; }));
   ExpectServed("b");
   ExpectNothingIsLeft();
+}
+
+TEST_F(RestartTest, UsageGoesOn) {
+  const auto usage = [this] {
+    v1::ListUsageRequest request;
+    request.set_tenant("a");
+    const auto list = admin().ListUsage(request);
+    EXPECT_TRUE(list.ok()) << list.status();
+    v1::TenantUsage all;  // a day may end meanwhile
+    if (!list.ok()) return all;
+    for (const v1::TenantUsage& day : list->usage()) {
+      all.set_peak_bytes(std::max(all.peak_bytes(), day.peak_bytes()));
+      all.set_byte_seconds(all.byte_seconds() + day.byte_seconds());
+      all.set_granted(all.granted() + day.granted());
+    }
+    return all;
+  };
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(20 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  ASSERT_TRUE(Await([&] { return usage().byte_seconds() > 0; }));
+  const v1::TenantUsage before = usage();
+  EXPECT_EQ(before.peak_bytes(), 20 * kMiB);
+  EXPECT_EQ(before.granted(), 1U);
+  Restart();
+  // No event said that it was granted.
+  EXPECT_TRUE(Await(
+      [&] { return usage().byte_seconds() > before.byte_seconds() + 1; }));
+  EXPECT_EQ(usage().peak_bytes(), 20 * kMiB);
+  EXPECT_EQ(usage().granted(), 1U);
+  EXPECT_TRUE(std::move(*lease).Release().ok());
 }
 
 TEST_F(RestartTest, WhatIsInHostMemoryComesBack) {

@@ -68,7 +68,10 @@ check() {
   case $code in
     0) pass "$what" ;;
     77) skip "$what" ;;
-    *) fail "$what" ;;
+    *)
+      fail "$what"
+      return 1
+      ;;
   esac
 }
 # quiet LOG COMMAND...: for checks whose command has much to say.

@@ -1,10 +1,14 @@
 // The command line: options whose values have a form of their own.
 #include "client/cli/commands/arguments.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "client/cli/text/number_text.h"
 #include "proto/amount_text.h"
@@ -14,10 +18,15 @@ namespace {
 
 absl::StatusOr<absl::Duration> ParseDuration(const std::string& text) {
   absl::Duration duration;
-  if (!absl::ParseDuration(text, &duration) ||
-      duration < absl::ZeroDuration()) {
+  // A day has no unit in Abseil, since some have 23 hours; here it is 24.
+  uint32_t days = 0;
+  absl::string_view number = text;
+  if (absl::ConsumeSuffix(&number, "d") && absl::SimpleAtoi(number, &days)) {
+    duration = days * absl::Hours(24);
+  } else if (!absl::ParseDuration(text, &duration) ||
+             duration < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
-        "write a number and a unit, like 30s, 5m or 1h30m; got \"" + text +
+        "write a number and a unit, like 30s, 5m, 1h30m or 7d; got \"" + text +
         "\"");
   }
   return duration;

@@ -11,7 +11,6 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/list_and_print.h"
 #include "client/cli/views/list_view.h"
-#include "client/cli/views/outside_view.h"
 
 namespace gmb::cli {
 namespace {

@@ -34,6 +34,7 @@ void AddRunCommand(CLI::App* app, Action* chosen);
 void AddDemoCommand(CLI::App* app, Action* chosen);
 void AddHelpCommand(CLI::App* app, Action* chosen);
 void AddDebugCommands(CLI::App* app, Action* chosen);
+void AddUsageCommand(CLI::App* app, Action* chosen);
 void AddVersionCommand(CLI::App* app, Action* chosen);
 // Completes the commands that `app` has, those added later as well.
 void AddCompletionCommand(CLI::App* app, Action* chosen);

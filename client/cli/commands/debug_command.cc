@@ -113,6 +113,7 @@ void AskAll(const AdminClient& client, Bundle* bundle) {
   v1::ListAuditRequest audit;
   audit.set_page_size(kMostAudited);
   bundle->Add("audit", AsJson(client.ListAudit(audit)));
+  bundle->Add("usage", AsJson(client.ListUsage(v1::ListUsageRequest())));
   const absl::StatusOr<std::string> metrics = client.GetMetrics();
   bundle->Add("metrics",
               metrics.ok() ? absl::StatusOr<Json>(*metrics) : metrics.status());

@@ -18,7 +18,8 @@ constexpr absl::Duration kParkAfter = absl::Seconds(1);
 std::string Lending(const Client& client, const RunOptions& options) {
   if (options.park == "off") return "lends nothing (--no-park)";
   if (client.host_pool_bytes() == 0)
-    return "lends nothing, since the broker has no host pool (host_pool: 0)";
+    return "lends nothing, since the broker has no host pool (its log says "
+           "why, event host_pool)";
   return absl::StrCat("lends it while it is idle for ",
                       DurationText(options.park_after.value_or(kParkAfter)));
 }

@@ -76,7 +76,7 @@ Field GateOf(const SessionRow& row) {
 Field NotesOf(const SessionRow& row) {
   if (!row.info.streaming()) return {"no stream", Tone::kWarning};
   if (!row.info.never_lends().empty())
-    return {absl::StrCat("never lends: ", row.info.never_lends()),
+    return {absl::StrCat("never parks: ", row.info.never_lends()),
             Tone::kFaint};
   return {};
 }

@@ -1,5 +1,5 @@
-#ifndef GMB_BROKER_SERVER_EXPIRY_TIMER_H_
-#define GMB_BROKER_SERVER_EXPIRY_TIMER_H_
+#ifndef GMB_BROKER_CORE_WALL_TIMER_H_
+#define GMB_BROKER_CORE_WALL_TIMER_H_
 
 #include <functional>
 #include <optional>
@@ -14,12 +14,12 @@ namespace gmb::broker {
 // Calls `due` on a thread of its own when the wall clock has reached a time,
 // once for each time that is set. Follows a clock that is set anew within ten
 // seconds.
-class ExpiryTimer {
+class WallTimer {
  public:
-  ExpiryTimer(const Clock* clock, std::function<void()> due);
-  ~ExpiryTimer() { Stop(); }
-  ExpiryTimer(const ExpiryTimer&) = delete;
-  ExpiryTimer& operator=(const ExpiryTimer&) = delete;
+  WallTimer(const Clock* clock, std::function<void()> due);
+  ~WallTimer() { Stop(); }
+  WallTimer(const WallTimer&) = delete;
+  WallTimer& operator=(const WallTimer&) = delete;
 
   // In place of the one that was set; none: none.
   void Set(std::optional<absl::Time> next);
@@ -40,4 +40,4 @@ class ExpiryTimer {
 
 }  // namespace gmb::broker
 
-#endif  // GMB_BROKER_SERVER_EXPIRY_TIMER_H_
+#endif  // GMB_BROKER_CORE_WALL_TIMER_H_

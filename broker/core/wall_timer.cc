@@ -1,5 +1,6 @@
-// Values that operators set for a time are over.
-#include "broker/server/expiry_timer.h"
+// Work that is due at a time of day: what operators set for a time is over, a
+// day of usage ends.
+#include "broker/core/wall_timer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,10 +8,10 @@
 
 namespace gmb::broker {
 
-ExpiryTimer::ExpiryTimer(const Clock* clock, std::function<void()> due)
+WallTimer::WallTimer(const Clock* clock, std::function<void()> due)
     : clock_(clock), due_(std::move(due)), thread_([this] { Run(); }) {}
 
-void ExpiryTimer::Stop() {
+void WallTimer::Stop() {
   {
     base::MutexLock lock(&mu_);
     stopping_ = true;
@@ -19,7 +20,7 @@ void ExpiryTimer::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ExpiryTimer::Set(std::optional<absl::Time> next) {
+void WallTimer::Set(std::optional<absl::Time> next) {
   {
     base::MutexLock lock(&mu_);
     next_ = next;
@@ -27,7 +28,7 @@ void ExpiryTimer::Set(std::optional<absl::Time> next) {
   wake_.NotifyAll();
 }
 
-void ExpiryTimer::Run() {
+void WallTimer::Run() {
   for (;;) {
     {
       base::MutexLock lock(&mu_);
