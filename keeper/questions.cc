@@ -1,7 +1,9 @@
 // What a broker asks of its keeper: put, remove, fetch; and commands.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -12,6 +14,20 @@
 #include "keeper/server.h"
 
 namespace gmb::keeper {
+namespace {
+
+// The same memory, and an fd that no store can be made through. Of memory
+// alone: to open anything else could have effects, and take long.
+absl::StatusOr<base::UniqueFd> OpenToRead(int fd) {
+  if (::fcntl(fd, F_GET_SEALS) < 0)
+    return absl::InvalidArgumentError("what is kept as a journal is no memory");
+  base::UniqueFd to_read(::open(absl::StrCat("/proc/self/fd/", fd).c_str(),
+                                O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (to_read.valid()) return to_read;
+  return absl::ErrnoToStatus(errno, "cannot open the journal once more");
+}
+
+}  // namespace
 
 absl::Status Server::OnQuestion(uint64_t id, ipc::Packet packet) {
   Connection& connection = connections_.at(id);
@@ -32,6 +48,8 @@ absl::Status Server::OnQuestion(uint64_t id, ipc::Packet packet) {
   }
   if (frame->kind == Kind::kDrop && is_command)
     return OnDrop(&connection, *frame);
+  if (frame->kind == Kind::kLook && is_command)
+    return OnLook(&connection, *frame);
   if (is_broker) {
     if (frame->kind == Kind::kRemove) return OnRemove(&connection, *frame);
     if (frame->kind == Kind::kFetch) return OnFetch(&connection, *frame);
@@ -127,6 +145,19 @@ absl::Status Server::OnDrop(Connection* connection, const Frame& frame) {
   const KeeperStatus before = MakeStatus();
   GiveAllBack("a command says so");
   return Answer(connection, Kind::kStatusIs, frame.call, Encode(before));
+}
+
+// Also while its broker lives and writes it: the next one is to be tried on it.
+absl::Status Server::OnLook(Connection* connection, const Frame& frame) {
+  const KeptEntry* const journal = shelf_.Newest(kJournalKeys);
+  if (journal == nullptr) {
+    return Refuse(connection, frame.call,
+                  absl::NotFoundError("no journal is kept here"));
+  }
+  const absl::StatusOr<base::UniqueFd> to_read =
+      OpenToRead(journal->fds[0].get());
+  if (!to_read.ok()) return Refuse(connection, frame.call, to_read.status());
+  return Answer(connection, Kind::kOk, frame.call, "", {to_read->get()});
 }
 
 void Server::Discard(KeptEntry entry) {

@@ -113,6 +113,7 @@ class Server {
                                      const Frame& frame);
   [[nodiscard]] absl::Status OnDone(uint64_t id, const Frame& frame);
   [[nodiscard]] absl::Status OnDrop(Connection* connection, const Frame& frame);
+  [[nodiscard]] absl::Status OnLook(Connection* connection, const Frame& frame);
   void Discard(KeptEntry entry);
   [[nodiscard]] size_t SlowToClose() const;
   [[nodiscard]] KeeperStatus MakeStatus() const;

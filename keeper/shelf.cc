@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace gmb::keeper {
@@ -56,6 +57,13 @@ std::vector<KeptEntry> Shelf::TakeAll() {
   by_key_.clear();
   fds_ = 0;
   return all;
+}
+
+const KeptEntry* Shelf::Newest(absl::string_view prefix) const {
+  for (auto at = by_order_.rbegin(); at != by_order_.rend(); ++at) {
+    if (absl::StartsWith(at->second.head.key, prefix)) return &at->second;
+  }
+  return nullptr;
 }
 
 Shelf::Next Shelf::After(uint64_t order) const {

@@ -50,6 +50,9 @@ class Shelf {
   };
   [[nodiscard]] Next After(uint64_t order) const;
 
+  // The last one that was put of those whose names begin so; null: none.
+  [[nodiscard]] const KeptEntry* Newest(absl::string_view prefix) const;
+
   [[nodiscard]] size_t entries() const { return by_order_.size(); }
   [[nodiscard]] size_t fds() const { return fds_; }
   [[nodiscard]] const Limits& limits() const { return limits_; }

@@ -30,7 +30,8 @@ Examples:
 Tenants are in the file, or set live: gmb tenant set a --guarantee 25% --limit 60GiB
 Sizes: 512MiB, 1.5GiB, 2GB; shares: 25%, max. A flag wins over the file.
 SIGTERM drains, a second one stops at once. SIGHUP reads the file and the token
-files again: tenants change live, and the log says what needs a restart. Exit codes: 0 stopped in order,
+files again: tenants change live, and the log says what needs a restart. Beside
+a keeper, gmb upgrade puts another gmbd in its place. Exit codes: 0 stopped in order,
 1 could not start, 2 mistake in the flags or the file, 3 stopped at once.)";
 
 // Both ways, as what the file says can be either.
@@ -87,6 +88,10 @@ Flags ParseFlags(int argc, const char* const* argv) {
   app.add_flag("--check", flags.check,
                "check the configuration, probe the devices, say what was "
                "found, and stop");
+  app.add_flag("--check-handover", flags.check_handover,
+               "beside a broker that runs with the same flags: check that this "
+               "program reads its file, its database and its journal, and "
+               "could take its place, and stop");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -12,7 +12,8 @@ struct Flags {
   std::string config_file;                      // empty: none
   std::vector<std::string> devices;             // as given
   std::map<std::string, std::string> settings;  // by Setting::name
-  bool check = false;  // say what would be served, and stop
+  bool check = false;           // say what would be served, and stop
+  bool check_handover = false;  // the same, in place of the broker that runs
 
   // When not -1: print `text` and exit with it (--help, --version, mistakes).
   int exit_code = -1;

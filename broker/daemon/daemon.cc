@@ -327,6 +327,14 @@ void Daemon::WatchTokensOf(const BrokerConfig& file) {
   if (any_new.ok() && *any_new) Reload();  // as at the start
 }
 
+void Daemon::RecordDrain(const std::string& sender) {
+  LogEvent(LogLevel::kInfo, "drain",
+           {{"message", absl::StrCat("asked for by ", sender)}});
+  AuditRecord record = RecordOfBroker("drain", "");
+  record.operator_name = sender;
+  store_->Audit(record, [] { return absl::OkStatus(); }).IgnoreError();
+}
+
 void Daemon::BeginDrain() {
   draining_ = true;
   if (grpc_ != nullptr) grpc_->SetServing(false);

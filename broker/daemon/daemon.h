@@ -60,6 +60,9 @@ class Daemon {
   // Has the configuration file and the token files read again, soon.
   void Reload() { reloader_->Reload(); }
 
+  // Writes down who had it drain; the log has it where the disk does not take
+  // it. Waits for the disk.
+  void RecordDrain(const std::string& sender);
   void BeginDrain();
   [[nodiscard]] absl::Duration drain_deadline() const {
     return reloader_->drain_deadline();

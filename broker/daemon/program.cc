@@ -1,12 +1,11 @@
 // The program gmbd, from its command line to its exit code.
 #include "broker/daemon/program.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <utility>
 
@@ -14,7 +13,9 @@
 #include "absl/time/clock.h"
 #include "broker/config/config.h"
 #include "broker/daemon/check.h"
+#include "broker/daemon/check_handover.h"
 #include "broker/daemon/daemon.h"
+#include "broker/daemon/signals.h"
 #include "broker/daemon/start_advice.h"
 #include "broker/log/logging.h"
 
@@ -30,65 +31,8 @@ enum ExitCode {
   kDrained = 4,  // on an operator's word: nobody is to start it again
 };
 
-// `gmb drain`'s.
-constexpr int kDrainSignal = SIGUSR1;
-
-// The signals that a broker obeys, taken by the main thread alone: those that
-// stop it, and SIGHUP. (A lost terminal is no reason to stop: the file is read
-// again, and nothing has changed in it.)
-class Signals {
- public:
-  // Before the first thread starts, so that all of them inherit the mask.
-  Signals() {
-    sigemptyset(&stop_);
-    sigaddset(&stop_, SIGTERM);
-    sigaddset(&stop_, SIGINT);
-    all_ = stop_;
-    sigaddset(&all_, SIGHUP);
-    sigaddset(&all_, kDrainSignal);
-    pthread_sigmask(SIG_BLOCK, &all_, nullptr);
-    signal(SIGPIPE, SIG_IGN);
-  }
-
-  // Returns at one that stops it: that one.
-  int Wait(const std::function<void()>& reload) {
-    for (;;) {
-      siginfo_t info{};
-      const int number = sigwaitinfo(&all_, &info);
-      if (number == SIGHUP) reload();
-      if (number <= 0 || number == SIGHUP) continue;
-      if (number == kDrainSignal) {
-        LogEvent(LogLevel::kInfo, "drain",
-                 {{"message", absl::StrCat("asked for by pid ", info.si_pid,
-                                           ", uid ", info.si_uid)}});
-      }
-      return number;
-    }
-  }
-  // For one that stops it. False when none came in time.
-  bool WaitFor(absl::Duration duration) {
-    const timespec timeout = absl::ToTimespec(duration);
-    return sigtimedwait(&stop_, nullptr, &timeout) > 0;
-  }
-
- private:
-  sigset_t stop_;
-  sigset_t all_;
-};
-
-// First of all: they are obeyed once the broker serves. The other signals stop a
-// start that hangs.
-void BlockForLater() {
-  sigset_t later;
-  sigemptyset(&later);
-  sigaddset(&later, SIGHUP);
-  sigaddset(&later, kDrainSignal);
-  pthread_sigmask(SIG_BLOCK, &later, nullptr);
-}
-
 // Until the last tenant's session has ended, the deadline, or a second signal.
 ExitCode Drain(Daemon* daemon, Signals* signals) {
-  daemon->BeginDrain();
   const absl::Time end = absl::Now() + daemon->drain_deadline();
   while (!daemon->IsEmpty()) {
     if (absl::Now() >= end) {
@@ -103,6 +47,19 @@ ExitCode Drain(Daemon* daemon, Signals* signals) {
     }
   }
   return kStopped;
+}
+
+// All but a detach that would leave nothing to anybody.
+StopSignal AwaitStop(Daemon* daemon, Signals* signals, bool has_keeper) {
+  for (;;) {
+    StopSignal stop = signals->Wait([daemon] { daemon->Reload(); });
+    if (stop.number != kDetachSignal || has_keeper) return stop;
+    LogEvent(LogLevel::kWarning, "not_detached",
+             {{"message",
+               absl::StrCat("there is no keeper, so sessions would end with "
+                            "this process; asked for by ",
+                            stop.sender)}});
+  }
 }
 
 }  // namespace
@@ -123,6 +80,7 @@ int RunProgram(int argc, char** argv) {
   // A file that may not grow is an error like a full disk.
   signal(SIGXFSZ, SIG_IGN);
   if (flags.check) return Check(*config) ? kStopped : kFailed;
+  if (flags.check_handover) return CheckHandover(*config) ? kStopped : kFailed;
   ConfigureLog(config->log);
   for (const std::string& warning : config->warnings) {
     LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
@@ -146,16 +104,24 @@ int RunProgram(int argc, char** argv) {
     if (has_keeper) std::_Exit(kFailed);
     return kFailed;
   }
-  const int stop = signals.Wait([&] { (*daemon)->Reload(); });
-  if (detach && stop != kDrainSignal) {
+  const StopSignal stop = AwaitStop(daemon->get(), &signals, has_keeper);
+  const bool detaches =
+      stop.number == kDetachSignal || (detach && stop.number != kDrainSignal);
+  if (detaches) {
     LogEvent(LogLevel::kInfo, "detached",
-             {{"message", "the keeper has all for the next broker"}});
+             {{"message",
+               absl::StrCat("the keeper has all for the next broker; asked for "
+                            "by ",
+                            stop.sender)}});
     std::_Exit(kStopped);
   }
+  const bool is_drain = stop.number == kDrainSignal;
+  if (is_drain) (*daemon)->RecordDrain(stop.sender);
+  (*daemon)->BeginDrain();
   const ExitCode code = Drain(daemon->get(), &signals);
   daemon->reset();
   LogEvent(LogLevel::kInfo, "stopped");
-  return code == kStopped && stop == kDrainSignal ? kDrained : code;
+  return code == kStopped && is_drain ? kDrained : code;
 }
 
 }  // namespace gmb::broker

@@ -47,21 +47,26 @@ absl::StatusOr<JournalFile> JournalFile::Create(uint32_t slots) {
   return journal;
 }
 
-absl::StatusOr<JournalFile> JournalFile::Adopt(base::UniqueFd fd) {
-  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+absl::StatusOr<size_t> JournalSizeOf(int fd) {
+  const int seals = ::fcntl(fd, F_GET_SEALS);
   // Else an access could fault, once somebody has made it shorter.
   if (seals < 0 || (seals & kSeals) != kSeals) {
     return absl::InvalidArgumentError(
         "no journal: it is no memory of a fixed size");
   }
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0)
+  if (::fstat(fd, &info) != 0)
     return absl::ErrnoToStatus(errno, "cannot look at the journal");
   if (info.st_size < static_cast<off_t>(kJournalHeaderBytes)) {
     return absl::InvalidArgumentError(
         absl::StrCat("no journal: it has ", info.st_size, " bytes"));
   }
-  return Map(std::move(fd), static_cast<size_t>(info.st_size));
+  return static_cast<size_t>(info.st_size);
+}
+
+absl::StatusOr<JournalFile> JournalFile::Adopt(base::UniqueFd fd) {
+  GMB_ASSIGN_OR_RETURN(const size_t bytes, JournalSizeOf(fd.get()));
+  return Map(std::move(fd), bytes);
 }
 
 absl::StatusOr<JournalFile> JournalFile::Map(base::UniqueFd fd, size_t bytes) {

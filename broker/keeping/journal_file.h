@@ -48,6 +48,10 @@ class JournalFile {
   size_t bytes_;
 };
 
+// How long the journal in this memory is. INVALID_ARGUMENT unless it is a memfd
+// that nobody can shrink or grow, and that has room for a header.
+[[nodiscard]] absl::StatusOr<size_t> JournalSizeOf(int fd);
+
 }  // namespace gmb::broker
 
 #endif  // GMB_BROKER_KEEPING_JOURNAL_FILE_H_

@@ -17,15 +17,14 @@
 #include "broker/keeping/journal_file.h"
 #include "broker/keeping/record_reader.h"
 #include "broker/keeping/remote_keeper.h"
+#include "keeper/wire/messages.h"
 
 namespace gmb::broker {
 namespace {
 
-constexpr absl::string_view kJournalPrefix = "journal/";
-
 std::optional<uint64_t> JournalOf(absl::string_view key) {
   uint64_t number = 0;
-  if (!absl::ConsumePrefix(&key, kJournalPrefix) ||
+  if (!absl::ConsumePrefix(&key, keeper::kJournalKeys) ||
       !absl::SimpleAtoi(key, &number) || key != absl::StrCat(number)) {
     return std::nullopt;
   }
@@ -146,7 +145,7 @@ void RefusePoison(const AdoptionMarks& marks, LeftBehind* left) {
 }  // namespace
 
 std::string JournalKey(uint64_t number) {
-  return absl::StrCat(kJournalPrefix, number);
+  return absl::StrCat(keeper::kJournalKeys, number);
 }
 
 absl::StatusOr<LeftBehind> Sort(std::vector<Kept> all, AdoptionMarks* marks) {

@@ -36,6 +36,7 @@ void AddCommands(CLI::App* app, Action* chosen) {
   AddDoctorCommand(app, chosen);
   AddDebugCommands(app, chosen);
   AddDrainCommand(app, chosen);
+  AddUpgradeCommand(app, chosen);
   AddKeeperCommands(app, chosen);
   AddHoldCommand(app, chosen);
   AddRunCommand(app, chosen);

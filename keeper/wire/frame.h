@@ -29,6 +29,7 @@ enum class Kind : uint16_t {
   kDone = 5,    // a broker's: nothing is to be kept any more
   kStatus = 6,  // anybody's
   kDrop = 7,    // a command's: give all back
+  kLook = 8,    // a command's: the journal, to be read alone
   // Answers.
   kChallenge = 65,  // to a connection
   kWelcome = 66,

@@ -22,6 +22,8 @@ inline constexpr size_t kMaxKeyBytes = 64;
 inline constexpr size_t kMaxRecordBytes = 512;
 inline constexpr size_t kMaxEntryFds = 8;
 inline constexpr size_t kMaxTextBytes = 512;
+// Names of journals begin so: the one thing that a command may look at.
+inline constexpr absl::string_view kJournalKeys = "journal/";
 // Of one page, so that one packet carries it (SCM_MAX_FD is 253).
 inline constexpr size_t kMaxPageFds = 253;
 inline constexpr size_t kMaxPageEntries = 32;

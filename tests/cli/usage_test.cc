@@ -57,6 +57,7 @@ TEST(UsageTest, EveryCommandHasHelpWithAnExample) {
                                              {"export"},
                                              {"doctor"},
                                              {"drain"},
+                                             {"upgrade"},
                                              {"keeper"},
                                              {"keeper", "status"},
                                              {"keeper", "drop"},

@@ -15,6 +15,7 @@
 namespace gmb::component {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -343,6 +344,9 @@ TEST_F(RestartTest, ADrainEndsAllAlsoWhereAStopDetaches) {
   EXPECT_TRUE(Await([&] { return !client->status().ok(); }));
   EXPECT_EQ(KeeperStatus().entries, 0U);
   EXPECT_EQ(Gmb({"drain", "--yes"}).exit_code, 3) << "nobody is there";
+  StartBroker(Options());
+  EXPECT_THAT(Gmb({"audit", "--limit", "1"}).out,
+              AllOf(HasSubstr(" drain"), HasSubstr("(gmb)")));
 }
 
 // The inode of the file that is mapped there: that of a slab.

@@ -81,6 +81,42 @@ TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
   EXPECT_EQ(Status().entries, 0U);
 }
 
+// The last that was put, and not to write: its broker lives.
+TEST_F(Command, LooksAtTheNewestJournalAlone) {
+  StartKeeper();
+  auto broker = KeeperLink::Connect(AsBroker());
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  LinkOptions as_command = AsBroker();
+  as_command.role = Role::kCommand;
+  auto command = KeeperLink::Connect(as_command);
+  ASSERT_TRUE(command.ok()) << command.status();
+  const auto look = [&] {
+    return command->Ask(Kind::kLook, "", {}, Kind::kOk);
+  };
+  EXPECT_EQ(look().status().code(), absl::StatusCode::kNotFound);
+  const base::UniqueFd one = MemoryFile("one");
+  const base::UniqueFd two = MemoryFile("two");
+  const base::UniqueFd slab = MemoryFile("slab");
+  ASSERT_TRUE(Put(&*broker, "journal/1", "", {one.get()}).ok());
+  ASSERT_TRUE(Put(&*broker, "journal/2", "", {two.get()}).ok());
+  ASSERT_TRUE(Put(&*broker, "slab/1", "", {slab.get()}).ok());
+  const auto seen = look();
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  ASSERT_EQ(seen->fds.size(), 1U);
+  EXPECT_EQ(BytesOf(seen->fds[0].get()), "two");
+  EXPECT_EQ(::pwrite(seen->fds[0].get(), "x", 1, 0), -1);
+  // What could block whoever opens it.
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  ASSERT_TRUE(Put(&*broker, "journal/3", "", {pipe[1]}).ok());
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  EXPECT_EQ(look().status().code(), absl::StatusCode::kInvalidArgument);
+  // A broker fetches.
+  EXPECT_FALSE(broker->Ask(Kind::kLook, "", {}, Kind::kOk).ok());
+  EXPECT_TRUE(broker->broken());
+}
+
 TEST_F(Command, SaysWhenThereIsNoKeeper) {
   EXPECT_EQ(Doctor(), 1);
   EXPECT_THAT(out_, HasSubstr("gmb-keeper --socket"));

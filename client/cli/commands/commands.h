@@ -28,6 +28,7 @@ void AddMetricsCommand(CLI::App* app, Action* chosen);
 void AddWhyCommand(CLI::App* app, Action* chosen);
 void AddDoctorCommand(CLI::App* app, Action* chosen);
 void AddDrainCommand(CLI::App* app, Action* chosen);
+void AddUpgradeCommand(CLI::App* app, Action* chosen);
 void AddKeeperCommands(CLI::App* app, Action* chosen);
 void AddHoldCommand(CLI::App* app, Action* chosen);
 void AddRunCommand(CLI::App* app, Action* chosen);
