@@ -18,6 +18,7 @@
 #include "broker/declared/conflict.h"
 #include "broker/log/logging.h"
 #include "broker/make_directories.h"
+#include "broker/server/health_question.h"
 
 namespace gmb::broker {
 namespace {
@@ -301,6 +302,19 @@ void Daemon::WatchTokensOf(const BrokerConfig& file) {
       watch_->Watch(WatchedFiles(flags_, file));
   WarnOfWatch(any_new.status());
   if (any_new.ok() && *any_new) Reload();  // as at the start
+}
+
+absl::Status Daemon::LookAlive(absl::Duration patience) {
+  (void)core_->TenantSessions();
+  std::string admin;
+  {
+    base::MutexLock lock(&sockets_mu_);
+    admin = sockets_.AdminGrpcSocket();
+  }
+  absl::Status answered = AskHealth(admin, patience);
+  // Not a hang, and the next broker would have no more fds than this one.
+  if (absl::IsResourceExhausted(answered)) return absl::OkStatus();
+  return answered;
 }
 
 void Daemon::BeginDrain() {

@@ -59,6 +59,10 @@ class Daemon {
   // Has the configuration file and the token files read again, soon.
   void Reload() { reloader_->Reload(); }
 
+  // For the watchdog: OK when the core's lock is to be had and operators are
+  // answered. Waits for the lock without an end, and for them for `patience`.
+  [[nodiscard]] absl::Status LookAlive(absl::Duration patience);
+
   void BeginDrain();
   [[nodiscard]] absl::Duration drain_deadline() const {
     return reloader_->drain_deadline();

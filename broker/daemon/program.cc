@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +18,9 @@
 #include "broker/daemon/check.h"
 #include "broker/daemon/daemon.h"
 #include "broker/daemon/start_advice.h"
+#include "broker/daemon/watchdog.h"
 #include "broker/log/logging.h"
+#include "ipc/service_manager.h"
 
 namespace gmb::broker {
 namespace {
@@ -86,6 +90,22 @@ void BlockForLater() {
   pthread_sigmask(SIG_BLOCK, &later, nullptr);
 }
 
+// Without its word the manager ends the broker, or gives its start up.
+void Tell(const ipc::ServiceManager& manager, const std::string& lines) {
+  const absl::Status told = manager.Say(lines);
+  if (told.ok()) return;
+  LogEvent(LogLevel::kWarning, "manager_not_told",
+           {{"message", told.message()}});
+}
+
+// Beside the drain's deadline: the time that the parts of the daemon take.
+constexpr absl::Duration kTimeToEnd = absl::Minutes(1);
+
+std::string Stopping(absl::Duration within) {
+  return absl::StrCat("STOPPING=1\nEXTEND_TIMEOUT_USEC=",
+                      absl::ToInt64Microseconds(within));
+}
+
 // Until the last tenant's session has ended, the deadline, or a second signal.
 ExitCode Drain(Daemon* daemon, Signals* signals) {
   daemon->BeginDrain();
@@ -103,6 +123,29 @@ ExitCode Drain(Daemon* daemon, Signals* signals) {
     }
   }
   return kStopped;
+}
+
+// From the end of the start on, until a signal ends it.
+int Serve(std::unique_ptr<Daemon> daemon, bool detach, Signals* signals) {
+  const ipc::ServiceManager manager = ipc::ServiceManager::FromEnvironment();
+  Tell(manager, "READY=1");
+  std::optional<Watchdog> watchdog(std::in_place, &manager,
+                                   [&daemon](absl::Duration patience) {
+                                     return daemon->LookAlive(patience);
+                                   });
+  const int stop = signals->Wait([&daemon] { daemon->Reload(); });
+  if (detach && stop != kDrainSignal) {
+    Tell(manager, "STOPPING=1");
+    LogEvent(LogLevel::kInfo, "detached",
+             {{"message", "the keeper has all for the next broker"}});
+    std::_Exit(kStopped);
+  }
+  Tell(manager, Stopping(daemon->drain_deadline() + kTimeToEnd));
+  const ExitCode code = Drain(daemon.get(), signals);
+  watchdog.reset();
+  daemon.reset();
+  LogEvent(LogLevel::kInfo, "stopped");
+  return code == kStopped && stop == kDrainSignal ? kDrained : code;
 }
 
 }  // namespace
@@ -146,16 +189,7 @@ int RunProgram(int argc, char** argv) {
     if (has_keeper) std::_Exit(kFailed);
     return kFailed;
   }
-  const int stop = signals.Wait([&] { (*daemon)->Reload(); });
-  if (detach && stop != kDrainSignal) {
-    LogEvent(LogLevel::kInfo, "detached",
-             {{"message", "the keeper has all for the next broker"}});
-    std::_Exit(kStopped);
-  }
-  const ExitCode code = Drain(daemon->get(), &signals);
-  daemon->reset();
-  LogEvent(LogLevel::kInfo, "stopped");
-  return code == kStopped && stop == kDrainSignal ? kDrained : code;
+  return Serve(*std::move(daemon), detach, &signals);
 }
 
 }  // namespace gmb::broker
