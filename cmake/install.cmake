@@ -21,6 +21,16 @@ function(gmb_check_version_header)
   endif()
 endfunction()
 
+# For libgmb.so alone: the static library's order of gRPC's and Abseil's archives
+# is CMake's to know.
+function(gmb_install_pkgconfig)
+  set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
+  string(REGEX REPLACE "/$" "" prefix_from_pkgconfig "${prefix_from_pkgconfig}")
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/gmb.pc.in ${CMAKE_BINARY_DIR}/gmb.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/gmb.pc DESTINATION ${pkgconfig_dir})
+endfunction()
+
 # gmb::client is a static library; what it is made of is exported with it, under
 # names of its own, because CMake has to see the whole link line.
 function(gmb_install_client_library)
@@ -39,6 +49,7 @@ function(gmb_install_client_library)
                                INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     install(TARGETS gmb_client_c EXPORT gmbTargets
             LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    gmb_install_pkgconfig()
   endif()
   if(TARGET gmb_preload)
     install(TARGETS gmb_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -94,8 +105,11 @@ function(gmb_install_unit)
       file(WRITE ${CMAKE_BINARY_DIR}/${name} \"\${unit}\")")
     install(FILES ${CMAKE_BINARY_DIR}/${name} DESTINATION lib/systemd/system)
   endforeach()
-  install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gmb.sysusers.conf
-          DESTINATION lib/sysusers.d RENAME gmb.conf)
+  install(FILES ${CMAKE_SOURCE_DIR}/deploy/gmb.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/gmb)
+  foreach(kind sysusers tmpfiles)
+    install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gmb.${kind}.conf
+            DESTINATION lib/${kind}.d RENAME gmb.conf)
+  endforeach()
 endfunction()
 
 function(gmb_install)

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "ipc/open_files.h"
+#include "ipc/service_manager.h"
 #include "keeper/link/keeper_place.h"
 #include "keeper/options.h"
 #include "keeper/server.h"
@@ -67,6 +68,13 @@ absl::Status Serve(const Options& options) {
       const std::unique_ptr<Server> server,
       Server::Start(std::move(place), server_options, stop.get()));
   std::fprintf(stderr, "gmb-keeper: listens: %s\n", options.socket.c_str());
+  // No watchdog: with the keeper that it ended all would be lost.
+  if (const absl::Status told =
+          ipc::ServiceManager::FromEnvironment().Say("READY=1");
+      !told.ok()) {
+    std::fprintf(stderr, "gmb-keeper: %s\n",
+                 std::string(told.message()).c_str());
+  }
   GMB_RETURN_IF_ERROR(server->Run());
   std::fprintf(stderr, "gmb-keeper: stopped\n");
   return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "broker/declared/conflict.h"
 #include "broker/log/logging.h"
 #include "broker/make_directories.h"
+#include "broker/server/health_question.h"
 
 namespace gmb::broker {
 namespace {
@@ -333,6 +334,19 @@ void Daemon::RecordDrain(const std::string& sender) {
   AuditRecord record = RecordOfBroker("drain", "");
   record.operator_name = sender;
   store_->Audit(record, [] { return absl::OkStatus(); }).IgnoreError();
+}
+
+absl::Status Daemon::LookAlive(absl::Duration patience) {
+  (void)core_->TenantSessions();
+  std::string admin;
+  {
+    base::MutexLock lock(&sockets_mu_);
+    admin = sockets_.AdminGrpcSocket();
+  }
+  absl::Status answered = AskHealth(admin, patience);
+  // Not a hang, and the next broker would have no more fds than this one.
+  if (absl::IsResourceExhausted(answered)) return absl::OkStatus();
+  return answered;
 }
 
 void Daemon::BeginDrain() {

@@ -63,6 +63,10 @@ class Daemon {
   // Writes down who had it drain; the log has it where the disk does not take
   // it. Waits for the disk.
   void RecordDrain(const std::string& sender);
+  // For the watchdog: OK when the core's lock is to be had and operators are
+  // answered. Waits for the lock without an end, and for them for `patience`.
+  [[nodiscard]] absl::Status LookAlive(absl::Duration patience);
+
   void BeginDrain();
   [[nodiscard]] absl::Duration drain_deadline() const {
     return reloader_->drain_deadline();

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +19,9 @@
 #include "broker/daemon/daemon.h"
 #include "broker/daemon/signals.h"
 #include "broker/daemon/start_advice.h"
+#include "broker/daemon/watchdog.h"
 #include "broker/log/logging.h"
+#include "ipc/service_manager.h"
 
 namespace gmb::broker {
 namespace {
@@ -30,6 +34,22 @@ enum ExitCode {
   kStoppedAtOnce = 3,
   kDrained = 4,  // on an operator's word: nobody is to start it again
 };
+
+// Without its word the manager ends the broker, or gives its start up.
+void Tell(const ipc::ServiceManager& manager, const std::string& lines) {
+  const absl::Status told = manager.Say(lines);
+  if (told.ok()) return;
+  LogEvent(LogLevel::kWarning, "manager_not_told",
+           {{"message", told.message()}});
+}
+
+// Beside the drain's deadline: the time that the parts of the daemon take.
+constexpr absl::Duration kTimeToEnd = absl::Minutes(1);
+
+std::string Stopping(absl::Duration within) {
+  return absl::StrCat("STOPPING=1\nEXTEND_TIMEOUT_USEC=",
+                      absl::ToInt64Microseconds(within));
+}
 
 // Until the last tenant's session has ended, the deadline, or a second signal.
 ExitCode Drain(Daemon* daemon, Signals* signals) {
@@ -60,6 +80,36 @@ StopSignal AwaitStop(Daemon* daemon, Signals* signals, bool has_keeper) {
                             "this process; asked for by ",
                             stop.sender)}});
   }
+}
+
+// From the end of the start on, until a signal ends it.
+int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
+          Signals* signals) {
+  const ipc::ServiceManager manager = ipc::ServiceManager::FromEnvironment();
+  Tell(manager, "READY=1");
+  std::optional<Watchdog> watchdog(std::in_place, &manager,
+                                   [&daemon](absl::Duration patience) {
+                                     return daemon->LookAlive(patience);
+                                   });
+  const StopSignal stop = AwaitStop(daemon.get(), signals, has_keeper);
+  const bool is_drain = stop.number == kDrainSignal;
+  if (stop.number == kDetachSignal || (detach && !is_drain)) {
+    Tell(manager, "STOPPING=1");
+    LogEvent(LogLevel::kInfo, "detached",
+             {{"message",
+               absl::StrCat("the keeper has all for the next broker; asked for "
+                            "by ",
+                            stop.sender)}});
+    std::_Exit(kStopped);
+  }
+  Tell(manager, Stopping(daemon->drain_deadline() + kTimeToEnd));
+  if (is_drain) daemon->RecordDrain(stop.sender);
+  daemon->BeginDrain();
+  const ExitCode code = Drain(daemon.get(), signals);
+  watchdog.reset();
+  daemon.reset();
+  LogEvent(LogLevel::kInfo, "stopped");
+  return code == kStopped && is_drain ? kDrained : code;
 }
 
 }  // namespace
@@ -104,24 +154,7 @@ int RunProgram(int argc, char** argv) {
     if (has_keeper) std::_Exit(kFailed);
     return kFailed;
   }
-  const StopSignal stop = AwaitStop(daemon->get(), &signals, has_keeper);
-  const bool detaches =
-      stop.number == kDetachSignal || (detach && stop.number != kDrainSignal);
-  if (detaches) {
-    LogEvent(LogLevel::kInfo, "detached",
-             {{"message",
-               absl::StrCat("the keeper has all for the next broker; asked for "
-                            "by ",
-                            stop.sender)}});
-    std::_Exit(kStopped);
-  }
-  const bool is_drain = stop.number == kDrainSignal;
-  if (is_drain) (*daemon)->RecordDrain(stop.sender);
-  (*daemon)->BeginDrain();
-  const ExitCode code = Drain(daemon->get(), &signals);
-  daemon->reset();
-  LogEvent(LogLevel::kInfo, "stopped");
-  return code == kStopped && is_drain ? kDrained : code;
+  return Serve(*std::move(daemon), has_keeper, detach, &signals);
 }
 
 }  // namespace gmb::broker

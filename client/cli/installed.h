@@ -15,6 +15,12 @@ namespace gmb::cli {
 [[nodiscard]] std::string FindInstalled(
     const char* name, std::initializer_list<const char*> folders);
 
+// Where the libraries and gmb-demo are installed, from the folder of gmb, and
+// where gmbd is, from that of gmb-demo. (installed_places.cc.in)
+const char* LibFromBin();
+const char* LibexecFromBin();
+const char* BinFromLibexec();
+
 }  // namespace gmb::cli
 
 #endif  // GMB_CLIENT_CLI_INSTALLED_H_

@@ -21,7 +21,7 @@ constexpr char kProgram[] = "gmb-demo";
 
 // Returns only when that failed.
 absl::Status BecomeDemo(Context& context, const DemoOptions& options) {
-  std::string path = FindInstalled(kProgram, {".", GMB_LIBEXEC_FROM_BIN});
+  std::string path = FindInstalled(kProgram, {".", LibexecFromBin()});
   if (path.empty()) {
     return absl::NotFoundError(absl::StrCat(
         "the demo is a program of its own, ", kProgram,

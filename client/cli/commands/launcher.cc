@@ -34,7 +34,7 @@ constexpr char kLibrary[] = "libgmb_preload.so";
 
 absl::StatusOr<std::string> FindPreload(const std::string& asked) {
   const std::string found =
-      asked.empty() ? FindInstalled(kLibrary, {GMB_LIB_FROM_BIN, "../lib", "."})
+      asked.empty() ? FindInstalled(kLibrary, {LibFromBin(), "../lib", "."})
                     : asked;
   if (found.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(

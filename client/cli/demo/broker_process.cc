@@ -105,8 +105,7 @@ absl::StatusOr<std::string> BrokerProcess::Stop(absl::Duration patience) {
 }
 
 absl::StatusOr<std::string> FindBroker() {
-  const std::string installed =
-      FindInstalled("gmbd", {".", GMB_BIN_FROM_LIBEXEC});
+  const std::string installed = FindInstalled("gmbd", {".", BinFromLibexec()});
   if (!installed.empty() && Executable(installed)) return installed;
   const char* const path = std::getenv("PATH");
   for (const absl::string_view dir :
