@@ -42,6 +42,7 @@ function(gmb_install_client_library)
   endif()
   if(TARGET gmb_preload)
     install(TARGETS gmb_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    gmb_install_run_library()
   endif()
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/client/include/gmb
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -56,6 +57,31 @@ function(gmb_install_client_library)
                                    COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_BINARY_DIR}/gmbConfig.cmake ${CMAKE_BINARY_DIR}/gmbConfigVersion.cmake
           DESTINATION ${package_dir})
+endfunction()
+
+# What `gmb run` loads into programs: a copy of libgmb.so and of what it needs, in
+# a folder of its own, under names and with symbols of their own. (Libraries of C
+# are the system's: they have versioned symbols, and no state of ours.) A program may
+# have any other gRPC, and neither is taken for the other. Without patchelf
+# `gmb run` loads libgmb.so itself, which gets along with the distribution's gRPC
+# in libraries alone (docs/frameworks.md).
+function(gmb_install_run_library)
+  find_package(Python3 3.10 COMPONENTS Interpreter)
+  find_program(GMB_PATCHELF patchelf DOC "Gives the bundled libraries their names")
+  if(NOT Python3_FOUND OR NOT GMB_PATCHELF)
+    message(STATUS "gmb: no patchelf: what gmb run loads is not kept apart from another gRPC")
+    return()
+  endif()
+  set(folder ${CMAKE_INSTALL_LIBDIR}/gmb/run)
+  install(CODE "file(REMOVE_RECURSE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}\")")
+  install(TARGETS gmb_client_c LIBRARY DESTINATION ${folder} NAMELINK_SKIP)
+  install(CODE "
+    execute_process(
+      COMMAND \"${Python3_EXECUTABLE}\" -B \"${CMAKE_SOURCE_DIR}/client/python/bundle_libraries.py\"
+              --patchelf \"${GMB_PATCHELF}\" --strip \"${CMAKE_STRIP}\"
+              --leave libssl --leave libcrypto --leave libz --leave libcares
+              \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}\"
+      COMMAND_ERROR_IS_FATAL ANY)")
 endfunction()
 
 # The units name /usr/local/bin; installed elsewhere, it names the place it was

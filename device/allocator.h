@@ -38,6 +38,7 @@ struct HeldSlab {
 struct ProcessUsage {
   pid_t pid;
   uint64_t used_bytes;
+  std::string program = {};  // short, printable; empty: not to be read
 };
 
 // The broker's side of one device: physical slabs, created and destroyed.

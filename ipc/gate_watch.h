@@ -26,10 +26,18 @@ class GateWatch {
   [[nodiscard]] std::optional<absl::Time> idle_since() const {
     return idle_since_;
   }
+  // Between two times that its memory came into use, as was usual lately; at
+  // least the time since it did so last. As exact as the looks are frequent.
+  // Nothing: it has not been seen to come into use twice.
+  [[nodiscard]] std::optional<absl::Duration> usual_gap() const;
 
  private:
+  void SeeUse(uint64_t epoch, absl::Time now);
+
   absl::Time looked_at_;
-  uint64_t epoch_ = 0;  // of the last look
+  uint64_t epoch_ = 0;                 // of the last look
+  std::optional<absl::Time> used_at_;  // the look that saw the epoch grow last
+  std::optional<absl::Duration> gap_;
   std::optional<absl::Time> idle_since_;
 };
 

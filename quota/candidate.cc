@@ -56,6 +56,16 @@ Instant ResidentUntil(const LeaseRow& lease, const TenantRow& tenant,
          std::max(tenant.min_residency, restores * restore);
 }
 
+bool IsRestless(const LeaseRow& lease, const PlannerOptions& options) {
+  if (lease.usual_gap <= Nanoseconds(0)) return false;
+  const uint64_t bytes = std::max(lease.bytes, lease.session_bytes);
+  constexpr Nanoseconds kLongest = std::chrono::hours(24);
+  const Nanoseconds out = std::min(CopyTime(bytes, options), kLongest);
+  const Nanoseconds back = std::clamp(lease.restore_time, out, kLongest);
+  const int64_t times = std::clamp<int64_t>(options.gap_round_trips, 0, 64);
+  return lease.usual_gap < times * (out + back);
+}
+
 Judge::Judge(const Snapshot& snapshot, const Demand& demand, Instant now,
              const PlannerOptions& options)
     : snapshot_(snapshot),
@@ -123,6 +133,7 @@ std::optional<Verdict> Judge::Examine(const LeaseRow& lease,
     candidate.copy_bytes =
         lease.bytes - std::min(lease.bytes, lease.backed_bytes);
   }
+  candidate.restless = IsRestless(lease, options_);
   return ExamineAge(candidate);
 }
 
@@ -226,6 +237,7 @@ Rank RankOf(const Candidate& candidate) {
       .step_order = candidate.forfeit ? -1 : static_cast<int>(candidate.step),
       .young = candidate.young,
       .borrowed_per_weight = candidate.borrowed_per_weight,
+      .restless = candidate.restless,
       .copies = candidate.copy_bytes > 0,
       .process = kills ? candidate.lease->session.value : 0,
       .idle_since = candidate.lease->idle_since,
@@ -240,10 +252,11 @@ bool ComesBefore(const Rank& a, const Rank& b, uint64_t need_bytes) {
   };
   // The tenant that has borrowed most is paused first.
   return std::make_tuple(a.step_order, a.young, -a.borrowed_per_weight,
-                         a.copies, a.process, a.idle_since, excess(a),
-                         a.lease) <
+                         a.restless, a.copies, a.process, a.idle_since,
+                         excess(a), a.lease) <
          std::make_tuple(b.step_order, b.young, -b.borrowed_per_weight,
-                         b.copies, b.process, b.idle_since, excess(b), b.lease);
+                         b.restless, b.copies, b.process, b.idle_since,
+                         excess(b), b.lease);
 }
 
 }  // namespace gmb::quota

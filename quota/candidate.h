@@ -18,6 +18,7 @@ struct Candidate {
   Instant start{};
   bool young = false;
   double borrowed_per_weight = 0;  // of its tenant, where it is to be paused
+  bool restless = false;
   // Its process has had its time to answer: it is killed before others are
   // asked, since that is sure to give these bytes.
   bool forfeit = false;
@@ -85,6 +86,7 @@ struct Rank {
   int step_order = 0;
   bool young = false;
   double borrowed_per_weight = 0;
+  bool restless = false;
   bool copies = false;
   uint64_t process = 0;  // that would be killed; 0: none
   Instant idle_since{};

@@ -225,9 +225,9 @@ class Planner {
       Pick(
           candidates, need_bytes,
           [&](const Candidate& a, const Candidate& b) {
-            return std::make_tuple(RankOf(a).step_order, a.young,
+            return std::make_tuple(RankOf(a).step_order, a.young, a.restless,
                                    ~a.lease->bytes, a.lease->lease) <
-                   std::make_tuple(RankOf(b).step_order, b.young,
+                   std::make_tuple(RankOf(b).step_order, b.young, b.restless,
                                    ~b.lease->bytes, b.lease->lease);
           },
           larger);

@@ -27,6 +27,9 @@ struct PlannerOptions {
   // How long one that has not answered by then, and may be terminated, has
   // until it is.
   Nanoseconds kill_grace = std::chrono::seconds(5);
+  // A session is taken gladly whose usual gap is so many times as long as to
+  // take its memory out and back.
+  int64_t gap_round_trips = 4;
   // How long a lease must have been resident, in restores of it.
   int64_t residency_restores = 4;
   uint64_t copy_bytes_per_second = 50'000'000'000;  // to the host pool
@@ -42,6 +45,10 @@ struct LeaseVerdict {
 Plan MakePlan(const Snapshot& snapshot, const Demand& demand, Instant now,
               const PlannerOptions& options,
               std::vector<LeaseVerdict>* why = nullptr);
+
+// Whether it comes into use so often that to take it would hardly pay: others
+// come before it.
+bool IsRestless(const LeaseRow& lease, const PlannerOptions& options);
 
 // Until when a lease stays resident.
 Instant ResidentUntil(const LeaseRow& lease, const TenantRow& tenant,

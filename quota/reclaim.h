@@ -56,6 +56,11 @@ struct LeaseRow {
   Instant resident_since{};     // granted or restored
   Nanoseconds restore_time{0};  // measured; 0: never restored
   Instant back_off_until{};     // after a failed step
+  // Between two times that its session comes into use, as is usual; 0: not
+  // known. Of a shared one, the least of its users'.
+  Nanoseconds usual_gap{0};
+  // That leave and come back when its session does so; 0: its own alone.
+  uint64_t session_bytes = 0;
   // Of one that was asked to unmap or map it: when it should have answered. (A
   // shared one's gate need not be closed for that.)
   Instant unmap_deadline = Instant::Max();

@@ -60,7 +60,8 @@ ARROWS = {
     # The C interface is made of the C++ one. Its scopes are no objects, so it
     # calls the gate itself; its errors have the wire's names.
     "client/c": ["client/c/", "client/gate/", "client/session/automatic_gate.h",
-                 "client/lease/range_hooks.h", "client/include/", "client/no_throw.h",
+                 "client/lease/range_hooks.h", "client/include/", "client/callback_turn.h",
+                 "client/no_throw.h",
                  "base/status_macros.h", "proto/"],
     # It is in every process below `gmb run`: the C interface, and headers alone.
     "client/preload": ["client/preload/", "client/include/gmb/c_api.h",

@@ -68,8 +68,9 @@ struct BrokerConfig {
   uint32_t max_sessions = 1024;
 
   // Host memory for the contents of evicted leases; 0: none, and leases with
-  // contents to be kept are not evicted.
-  uint64_t host_pool_bytes = 0;
+  // contents to be kept are not evicted. Not set: a share of what the machine
+  // has (broker/daemon/host_pool_setup.h).
+  std::optional<uint64_t> host_pool_bytes;
   // Steps that reclaim may take beside trimming and evicting, and from whom
   // (docs/reclaim-study.md).
   bool pause = true;

@@ -72,7 +72,7 @@ void WarnOfOverrides(const Flags& flags, BrokerConfig* config) {
 
 // It is used as it comes, so it would be missed only when much is leased.
 void WarnOfLargeHostDevices(BrokerConfig* config) {
-  uint64_t wanted = config->host_pool_bytes;
+  uint64_t wanted = config->host_pool_bytes.value_or(0);
   for (const DeviceConfig& device : config->devices)
     wanted += device.host_bytes;
   const uint64_t memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
@@ -126,13 +126,13 @@ void WarnOfIdleSettings(BrokerConfig* config) {
 }
 
 void WarnOfIdleHostLimits(BrokerConfig* config) {
-  if (config->host_pool_bytes > 0) return;
+  if (config->host_pool_bytes != uint64_t{0}) return;
   for (const TenantConfig& tenant : config->tenants) {
     const ReclaimPolicy& reclaim = tenant.policy.reclaim;
     if (reclaim.host_limit == ReclaimPolicy().host_limit) continue;
-    config->warnings.push_back(absl::StrCat(
-        "tenant ", tenant.policy.name,
-        ": host_limit has no effect, as there is no host pool: set host_pool"));
+    config->warnings.push_back(
+        absl::StrCat("tenant ", tenant.policy.name,
+                     ": host_limit has no effect, as host_pool is 0: set it"));
   }
 }
 

@@ -144,9 +144,10 @@ constexpr Setting kSettings[] = {
      "quickly",
      false,
      [](Text t, Config* c) { return Put(ParseSize(t), &c->float_bytes); }},
-    {"host_pool", "SIZE", "0",
-     "host memory for the contents of evicted leases, a multiple of 2MiB; 0: "
-     "none, and what is to be kept stays on the device",
+    {"host_pool", "SIZE",
+     "a quarter of the memory available, at most the pools, taken as needed",
+     "host memory for the contents of evicted leases, a multiple of 2MiB, set "
+     "aside at the start; 0: none, and what is to be kept stays on the device",
      false, PutHostPool},
     {"pause", nullptr, "on",
      "let no new scope into sessions above their guarantee when a tenant lacks "

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/core/core.h"
 #include "broker/machine/wire_form.h"
+#include "broker/report/outside.h"
 #include "broker/report/page.h"
 #include "broker/report/report.h"
 #include "broker/report/sums.h"
@@ -44,12 +45,16 @@ absl::StatusOr<v1::ListSessionsResponse> Core::Sessions(
     const v1::ListSessionsRequest& request) const {
   using Response = v1::ListSessionsResponse;
   report::SessionSums sums;
+  bool first = true;
   return report::FillPage<Response>(
       {.list = "sessions", .filter = request.tenant()}, request,
       [](const Response& response) -> auto& { return response.sessions(); },
       [&](report::Page* page, size_t most_rows, Response* response) {
         int row = response->sessions_size();
         base::MutexLock lock(&mu_);
+        if (first && request.tenant().empty() && request.page_token().empty())
+          report::AddOutside(machine_.state(), response->mutable_outside());
+        first = false;
         const absl::Status added = report::AddSessions(
             machine_.state(), request.tenant(), deps_.clock->Now(), page,
             most_rows, &sums, response);

@@ -109,7 +109,8 @@ DeviceResult DeviceTasks::Do(DeviceJob job) {
       .unreturned_outside_bytes = audit_.unreturned_outside_bytes(),
       .risen_bytes = audit_.risen_bytes(),
       .free_bytes = audit_.free_bytes(),
-      .baseline_bytes = audit_.baseline_bytes()};
+      .baseline_bytes = audit_.baseline_bytes(),
+      .users = users_};
   return result;
 }
 
@@ -244,10 +245,12 @@ void DeviceTasks::Audit(const AuditJob& job) {
   audit_.Inherit(job.inherited);
   Look();
   audit_.RaiseBaseline(job.raise_baseline_by);
-  if (audit_.unreturned_bytes() == 0) return;
   absl::StatusOr<std::vector<device::ProcessUsage>> users =
       allocator_->Processes();
+  users_.clear();
   if (!users.ok()) return;  // a hint less
+  ListUsers(*users);
+  if (audit_.unreturned_bytes() == 0) return;
   uint64_t strangers = 0;
   for (const device::ProcessUsage& user : *users) {
     if (user.pid == getpid() ||
@@ -260,6 +263,18 @@ void DeviceTasks::Audit(const AuditJob& job) {
     strangers += user.used_bytes - std::min(user.used_bytes, known);
   }
   audit_.OnStrangers(strangers);
+}
+
+void DeviceTasks::ListUsers(absl::Span<const device::ProcessUsage> processes) {
+  for (const device::ProcessUsage& user : processes) {
+    if (user.pid != getpid())
+      users_.push_back({user.pid, user.used_bytes, user.program});
+  }
+  std::sort(users_.begin(), users_.end(),
+            [](const DeviceUser& a, const DeviceUser& b) {
+              return a.used_bytes > b.used_bytes;
+            });
+  if (users_.size() > kMostDeviceUsers) users_.resize(kMostDeviceUsers);
 }
 
 uint64_t DeviceTasks::ReadFree() {

@@ -86,6 +86,7 @@ class DeviceTasks {
   void Destroy(const Slab& slab, LastHolder holder, DeviceResult* result);
   void Look();
   void Audit(const AuditJob& job);
+  void ListUsers(absl::Span<const device::ProcessUsage> processes);
   uint64_t ReadFree();
   [[nodiscard]] uint64_t OwnBytesSince(uint64_t locked_bytes) const;
 
@@ -98,6 +99,7 @@ class DeviceTasks {
   const device::HostPool* host_pool_ = nullptr;
   FreeAudit audit_;
   std::map<pid_t, uint64_t> users_before_;  // of the device, at the baseline
+  std::vector<DeviceUser> users_;           // at the last audit
   std::map<SlabId, Slab> alive_;
   // Destroyed slabs that are not known to be back, and those that are stuck.
   std::map<device::SlabKey, LastHolder> last_holders_;

@@ -15,6 +15,7 @@
 #include "broker/daemon/check_keeper.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/file_state.h"
+#include "broker/daemon/host_pool_setup.h"
 #include "broker/daemon/pool_setup.h"
 #include "broker/daemon/store_setup.h"
 #include "broker/daemon/tenant_setup.h"
@@ -114,21 +115,27 @@ bool GuaranteesFit(const std::vector<StartingTenant>& tenants,
 }
 
 // Whether the memory is there; it is asked for as at a start, but not used.
-bool HostPoolFits(uint64_t bytes) {
-  if (bytes == 0) {
-    std::puts(
+bool HostPoolFits(const HostMemory& memory) {
+  if (memory.bytes == 0) {
+    std::printf(
         "host pool: none: leases whose contents are to be kept stay on the "
-        "device");
+        "device%s%s\n",
+        memory.note.empty() ? "" : ": ", memory.note.c_str());
     return true;
   }
   const absl::StatusOr<device::PoolMapping> mapping =
-      device::PoolMapping::Create(bytes);
+      device::PoolMapping::Create(
+          memory.bytes, memory.by_default ? device::PageSource::kOrdinary
+                                          : device::PageSource::kAny);
   if (!mapping.ok()) {
     PrintProblem(mapping.status());
     return false;
   }
-  std::printf("host pool: %s, %s\n", proto::FormatBytes(bytes).c_str(),
-              device::PageKindName(mapping->page_kind()));
+  std::printf("host pool: %s, %s%s%s\n",
+              proto::FormatBytes(memory.bytes).c_str(),
+              device::PageKindName(mapping->page_kind()),
+              memory.by_default ? ", taken as it is needed, by default: " : "",
+              memory.note.c_str());
   return true;
 }
 
@@ -261,7 +268,8 @@ bool Check(const BrokerConfig& config) {
   PrintTenants(config, tenants);
   ok &= FilesCanBeOpened(config, *pools, tenants.size());
   ok &= GuaranteesFit(tenants, *pools);
-  ok &= HostPoolFits(config.host_pool_bytes);
+  ok &=
+      HostPoolFits(HostMemoryOf(config, *pools, device::ReadAvailableMemory()));
   ok &= KeeperAnswers(config.keeper_socket);
   ok &= HttpCanBeServed(config);
   if (!ok) return false;

@@ -113,12 +113,7 @@ absl::Status Daemon::SetUpCore() {
   const Declared declared = StartingState(before, config_, uuids_);
   GMB_RETURN_IF_ERROR(CheckConflicts(declared));
   stored_ = InForce(declared);
-  HostMemory host{.bytes = config_.host_pool_bytes};
-  if (keeping_ != nullptr) {
-    GMB_ASSIGN_OR_RETURN(host, keeping_->HostMemoryFor(host.bytes));
-  }
-  GMB_ASSIGN_OR_RETURN(host_pool_, OpenHostPool(config_, std::move(host)));
-  GMB_RETURN_IF_ERROR(AddCopiers(host_pool_.get(), &pools));
+  GMB_RETURN_IF_ERROR(SetUpHostPool(&pools));
   GMB_ASSIGN_OR_RETURN(const FdPlan plan,
                        PlanFds(config_, pools, stored_.tenants.size()));
   if (!plan.warning.empty()) {
@@ -139,6 +134,32 @@ absl::Status Daemon::SetUpCore() {
   StoreFile(before, declared, store_.get());
   Adopt(imported);
   return absl::OkStatus();
+}
+
+absl::Status Daemon::SetUpHostPool(std::vector<PreparedPool>* pools) {
+  HostMemory host =
+      HostMemoryOf(config_, *pools, device::ReadAvailableMemory());
+  if (keeping_ != nullptr) {
+    GMB_ASSIGN_OR_RETURN(host, keeping_->HostMemoryFor(std::move(host)));
+  }
+  LogEvent(LogLevel::kInfo, "host_pool",
+           {{"bytes", host.bytes},
+            {"message",
+             host.by_default
+                 ? absl::StrCat(host.note,
+                                "; taken as it is needed; host_pool sets a "
+                                "size, 0 none")
+                 : "as configured"}});
+  const bool by_default = host.by_default;
+  absl::StatusOr<std::unique_ptr<device::HostPool>> opened =
+      OpenHostPool(config_, std::move(host));
+  if (!opened.ok() && by_default) {
+    LogEvent(LogLevel::kWarning, "host_pool",
+             {{"bytes", uint64_t{0}}, {"message", opened.status().message()}});
+    return absl::OkStatus();
+  }
+  GMB_ASSIGN_OR_RETURN(host_pool_, std::move(opened));
+  return AddCopiers(host_pool_.get(), pools);
 }
 
 void Daemon::MakeCore(const FdPlan& plan) {

@@ -85,6 +85,7 @@ class Daemon {
   void AdoptConnections();
   absl::Status SetUpCore();
   void MakeCore(const FdPlan& plan);
+  absl::Status SetUpHostPool(std::vector<PreparedPool>* pools);
   absl::Status AddStartingTenants(const Declared& declared);
   absl::Status StartServers();
   absl::Status StartHandleServer();

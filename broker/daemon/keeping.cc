@@ -68,19 +68,17 @@ KeptSlabs Keeping::SlabsByDevice() const {
   return by_device;
 }
 
-absl::StatusOr<HostMemory> Keeping::HostMemoryFor(uint64_t bytes) const {
-  HostMemory anew;
-  anew.bytes = bytes;
-  if (left_.host == nullptr) return anew;
+absl::StatusOr<HostMemory> Keeping::HostMemoryFor(HostMemory asked) const {
+  if (left_.host == nullptr) return asked;
   struct stat info {};
   if (::fstat(left_.host->get(), &info) != 0)
     return absl::ErrnoToStatus(errno, "cannot look at the kept host pool");
   const auto size = static_cast<uint64_t>(std::max<off_t>(info.st_size, 0));
-  if (size != bytes) {
+  if (size != asked.bytes && !asked.by_default) {
     const bool used =
         std::any_of(left_.records.leases.begin(), left_.records.leases.end(),
                     [](const LeaseRecord& lease) { return lease.has_room; });
-    if (!used) return anew;
+    if (!used) return asked;
     LogEvent(LogLevel::kWarning, "host_pool_kept",
              {{"bytes", size},
               {"message",
@@ -88,7 +86,10 @@ absl::StatusOr<HostMemory> Keeping::HostMemoryFor(uint64_t bytes) const {
                "start the broker again without clients for the new one"}});
   }
   GMB_ASSIGN_OR_RETURN(base::UniqueFd fd, Duplicate(left_.host->get()));
-  return HostMemory{.kept = std::move(fd), .bytes = size};
+  asked.kept = std::move(fd);
+  asked.bytes = size;
+  if (asked.by_default) asked.note = "as the last broker left it";
+  return asked;
 }
 
 absl::Status Keeping::BeginJournal(uint64_t max_handles,

@@ -70,9 +70,10 @@ class Keeping {
   [[nodiscard]] SlabId next_slab() const { return next_slab_; }
   // Of leases, by device.
   [[nodiscard]] KeptSlabs SlabsByDevice() const;
-  // For a host pool of `bytes`; one that was left and has contents keeps the
-  // size that it had.
-  [[nodiscard]] absl::StatusOr<HostMemory> HostMemoryFor(uint64_t bytes) const;
+  // For a host pool as `asked`. One that was left and has contents keeps the
+  // size that it had, and so does any one where nobody has set a size.
+  [[nodiscard]] absl::StatusOr<HostMemory> HostMemoryFor(
+      HostMemory asked) const;
 
   // --- What is kept from now on.
   // A new journal with all that the last one said, in its place.

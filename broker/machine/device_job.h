@@ -26,6 +26,13 @@ struct StuckBytes {
   std::string why;  // of one of the slabs, and what to do: device::HeldSlab
 };
 
+// A process that uses the device, the broker's own left out.
+struct DeviceUser {
+  pid_t pid = 0;
+  uint64_t used_bytes = 0;
+  std::string program;  // as device::ProcessUsage has it
+};
+
 // The device after a step, as far as the broker can see it.
 struct DeviceReading {
   std::map<quota::TenantId, uint64_t> unreturned;  // of deleted tenants too
@@ -35,7 +42,11 @@ struct DeviceReading {
   uint64_t risen_bytes = 0;               // likewise
   uint64_t free_bytes = 0;
   uint64_t baseline_bytes = 0;
+  // Of the last audit, as far as the driver names them; at most the
+  // kMostDeviceUsers that use most. Never a ground for a decision.
+  std::vector<DeviceUser> users;
 };
+inline constexpr size_t kMostDeviceUsers = 64;
 
 // Make slabs of what others leave: each is created and kept as soon as enough
 // has been destroyed for it, so that nobody outside finds more free than one
@@ -56,7 +67,7 @@ struct RefillJob {
 struct DestroyJob {
   std::vector<Condemned> slabs;
 };
-// Only looks: the free figure, and while bytes are unreturned who holds memory.
+// Only looks: the free figure, and who holds memory.
 struct AuditJob {
   std::vector<pid_t> clients;  // processes whose memory may be unreturned slabs
   uint64_t raise_baseline_by = 0;  // see FreeAudit

@@ -27,7 +27,9 @@ bool MayKill(const Lease& lease, const Session& session) {
 
 void LeaseMover::AddUser(Lease* lease, const Mapping& mapping) {
   lease->move.Edit({}).mappings.push_back(mapping);
-  state_.SessionAt(mapping.session).leases.Edit({}).insert(lease->id);
+  Session& session = state_.SessionAt(mapping.session);
+  if (session.leases.Edit({}).insert(lease->id).second)
+    session.leased_bytes.Edit({}) += lease->bytes;
   index_.Touch(lease);
 }
 
@@ -40,7 +42,8 @@ void LeaseMover::DropUser(Lease* lease, Session* session) {
   std::erase_if(lease->move.Edit({}).mappings, [&](const Mapping& mapping) {
     return mapping.session == session->id;
   });
-  session->leases.Edit({}).erase(lease->id);
+  if (session->leases.Edit({}).erase(lease->id) > 0)
+    session->leased_bytes.Edit({}) -= lease->bytes;
   Recorder(state_).Touch(lease->id);
   // Another that ends with its session is forgotten.
   if (lease->sharing->shared) index_.Touch(lease);
@@ -70,8 +73,9 @@ void LeaseMover::Doom(Lease* lease, Turn& turn) {
 
 void LeaseMover::Forget(Lease* lease) {
   for (const Mapping& mapping : lease->move->mappings) {
-    if (Session* session = state_.sessions->Find(mapping.session))
-      session->leases.Edit({}).erase(lease->id);
+    Session* const session = state_.sessions->Find(mapping.session);
+    if (session != nullptr && session->leases.Edit({}).erase(lease->id) > 0)
+      session->leased_bytes.Edit({}) -= lease->bytes;
   }
   state_.moving.Edit({}).erase({lease->tenant, lease->id});
 }

@@ -35,6 +35,12 @@ void AddUser(const State& state, const Mapping& mapping, const Session& user,
       std::max(row->owed_by_process, state.owed->OfProcess(user));
   row->idle_since =
       std::max(row->idle_since, user.gate->idle_since().value_or(now));
+  const quota::Nanoseconds gap =
+      user.gate->usual_gap().value_or(quota::Nanoseconds(0));
+  if (row->usual_gap == quota::Nanoseconds(0) ||
+      (gap > quota::Nanoseconds(0) && gap < row->usual_gap)) {
+    row->usual_gap = gap;
+  }
   if (mapping.asked && !user.talk->terminating && user.peer.pidfd != nullptr)
     row->unmap_deadline = std::min(row->unmap_deadline, mapping.answer_by);
 }
@@ -175,6 +181,7 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   } else {
     const Session& holder = state.SessionAt(lease.request.session);
     row.session = quota::SessionId{holder.id};
+    row.session_bytes = *holder.leased_bytes;
     row.group = GroupOf(state, holder);
   }
   return row;

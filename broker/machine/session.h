@@ -84,7 +84,8 @@ struct Session {
   // As its program says: why its gate is off. Empty: nothing said.
   Owned<std::string, Gates> never_lends;
   Owned<absl::btree_set<quota::LeaseId>, LeaseMover> leases;
-  Owned<uint64_t, LeaseMover> last_move;  // of its Evicts and Maps
+  Owned<uint64_t, LeaseMover> leased_bytes;  // of them
+  Owned<uint64_t, LeaseMover> last_move;     // of its Evicts and Maps
   Owned<SessionWaking, Waker> waking;
   Owned<SessionTrims, Reclaimer> trims;
 };

@@ -46,6 +46,12 @@ std::optional<quota::Instant> SessionGate::idle_since() const {
   return quota::Instant{absl::ToUnixNanos(*watch_.idle_since())};
 }
 
+std::optional<quota::Nanoseconds> SessionGate::usual_gap() const {
+  const std::optional<absl::Duration> gap = watch_.usual_gap();
+  if (!gap.has_value()) return std::nullopt;
+  return quota::Nanoseconds(absl::ToInt64Nanoseconds(*gap));
+}
+
 bool SessionGate::UnusedSince(uint64_t epoch) const {
   return ipc::CopyHolds(*cells_, epoch);
 }

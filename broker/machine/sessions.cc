@@ -106,6 +106,7 @@ absl::StatusOr<Welcome> SessionDesk::OpenSession(
               .group = {},
               .never_lends = {},
               .leases = {},
+              .leased_bytes = {},
               .last_move = {},
               .waking = {},
               .trims = {}}));
@@ -223,6 +224,7 @@ Session* SessionDesk::Adopt(const AdoptedSession& adopted,
               .group = {},
               .never_lends = {},
               .leases = {},
+              .leased_bytes = {},
               .last_move = Owned<uint64_t, LeaseMover>(std::in_place, numbers),
               .waking = {},
               .trims = Owned<SessionTrims, Reclaimer>(std::in_place, trims)}));

@@ -82,7 +82,7 @@ void AddHostPoolDiagnosis(const State& state, const device::HostPool* pool,
     *response->add_findings() = NewFinding(
         v1::Finding::OK, "host pool",
         "there is none, so that leases whose contents are to be kept "
-        "stay on the device; --host-pool SIZE changes that");
+        "stay on the device; host_pool in the configuration changes that");
   } else {
     *response->add_findings() = NewFinding(
         v1::Finding::OK, "host pool",

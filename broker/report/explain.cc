@@ -13,6 +13,7 @@
 #include "broker/machine/wire_form.h"
 #include "broker/report/attaching.h"
 #include "broker/report/report.h"
+#include "broker/report/session_sentences.h"
 #include "broker/report/stuck_text.h"
 #include "broker/report/tenant_report.h"
 #include "proto/amount_text.h"
@@ -218,6 +219,7 @@ void AddFirst(const State& state, const Tenant& tenant, quota::Instant now,
   const auto next = state.pools->upper_bound(why->pool);
   if (next == state.pools->end()) {
     AddAttaching(state, tenant, now, response);
+    AddSessionSentences(state, tenant, why->waits, response);
     why->done = true;
     return;
   }
@@ -227,6 +229,7 @@ void AddFirst(const State& state, const Tenant& tenant, quota::Instant now,
       state.engine->Explain(tenant.id, pool.id, {.most = kMostSentences});
   if (!explanation.has_value()) return;
   AddFindings(state, tenant, pool, now, *explanation, response);
+  why->waits |= !explanation->waiting.empty();
   why->walk = BeginWalk(state, tenant, pool, now, response);
 }
 

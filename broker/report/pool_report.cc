@@ -45,6 +45,7 @@ v1::HostPoolStatus OfHostPool(const State& state,
   status.set_locked_bytes(progress.locked_bytes);
   status.set_failed_bytes(progress.failed_bytes);
   status.set_done(progress.done);
+  status.set_on_demand(host_pool->on_demand());
   status.set_problem(progress.problem);
   status.set_pages(device::PageKindName(host_pool->page_kind()));
   const HostBooks::Amounts& books = state.host_books->total();

@@ -59,6 +59,7 @@ struct SessionSums {
 struct WhyTheyStay {
   quota::PoolId pool{};  // that has been told of, but for this
   std::optional<VerdictWalk> walk;
+  bool waits = false;  // for any of the pools
   bool done = false;
 };
 // For `gmb why`. The rows are the waiting requests; the first slices of the

@@ -45,6 +45,8 @@ v1::SessionInfo OfSession(const State& state, const Session& session,
   info.set_gate(GateStateOf(session, now));
   if (const auto since = session.gate->idle_since())
     *info.mutable_idle() = ToProto(now - *since);
+  if (const auto gap = session.gate->usual_gap())
+    *info.mutable_usual_gap() = ToProto(*gap);
   return info;
 }
 

@@ -1,4 +1,5 @@
 // The broker in one answer: for `gmb status`.
+#include "broker/report/outside.h"
 #include "broker/report/pool_report.h"
 #include "broker/report/report.h"
 
@@ -17,6 +18,7 @@ v1::GetStatusResponse Status(const State& state,
   status.set_max_handles(state.options.max_handles);
   status.set_tenants(state.tenants->size());
   *status.mutable_host_pool() = OfHostPool(state, host_pool);
+  AddOutside(state, status.mutable_outside());
   return status;
 }
 

@@ -55,13 +55,19 @@ void AddOutsideFindings(const Core& core, v1::DiagnoseResponse* response) {
       v1::Finding* finding = response->add_findings();
       finding->set_severity(large ? v1::Finding::WARNING : v1::Finding::OK);
       finding->set_subject(pool.device().uuid());
+      const bool outside = name == names->end();
+      const std::string program =
+          user.program.empty() ? "" : absl::StrCat(" ", user.program);
       finding->set_message(absl::StrCat(
-          "process ", user.pid, " (",
-          name == names->end() ? "no session" : name->second, ") holds ",
+          outside ? "outside, pid " : "process ", user.pid, program, " (",
+          outside ? "no session" : name->second, ") holds ",
           proto::FormatBytes(user.used_bytes), " past the broker",
           large ? ": more than a CUDA context needs; it allocates by itself, "
                   "or keeps what it has released"
-                : ", as a CUDA context does"));
+                : ", as a CUDA context does",
+          outside ? "; start it with `gmb run`, and let it keep LD_PRELOAD and "
+                    "GMB_* of its environment"
+                  : ""));
     }
   }
 }

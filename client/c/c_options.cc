@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "client/callback_turn.h"
 
 namespace gmb::internal {
 namespace {
@@ -54,8 +55,11 @@ void ReadWaiting(const Given& given, Options* options) {
   if (given.canceller != nullptr)
     options->cancel = given.canceller->source.get_token();
   if (given.on_waiting != nullptr) {
-    options->on_waiting = [call = given.on_waiting, user = given.user](
-                              uint64_t ahead) { call(ahead, user); };
+    options->on_waiting = [call = given.on_waiting,
+                           user = given.user](uint64_t ahead) {
+      const CallbackTurn turn;
+      if (turn.granted()) call(ahead, user);
+    };
   }
 }
 
@@ -85,13 +89,15 @@ absl::StatusOr<ClientOptions> FromC(const gmb_client_options* given) {
     options.on_budget_changed = [call = read.on_budget_changed,
                                  user = read.user](const QuotaView& quota) {
       const gmb_quota view = ToC(quota);
-      call(&view, user);
+      const CallbackTurn turn;
+      if (turn.granted()) call(&view, user);
     };
   }
   if (read.on_draining != nullptr) {
     options.on_draining = [call = read.on_draining,
                            user = read.user](absl::Duration remaining) {
-      call(absl::ToInt64Milliseconds(remaining), user);
+      const CallbackTurn turn;
+      if (turn.granted()) call(absl::ToInt64Milliseconds(remaining), user);
     };
   }
   options.automatic_gate = read.automatic_gate != 0;
@@ -99,6 +105,8 @@ absl::StatusOr<ClientOptions> FromC(const gmb_client_options* given) {
     options.on_trim = [call = read.on_trim, user = read.user](
                           const std::string& device, uint64_t bytes,
                           absl::Duration within) {
+      const CallbackTurn turn;
+      if (!turn.granted()) return;
       call(device.c_str(), bytes, absl::ToInt64Milliseconds(within), user);
     };
   }

@@ -67,10 +67,15 @@ inline bool MarkAndLook(BiasSlot& slot, const std::atomic<uint32_t>& flags,
   return true;
 }
 
+// Of a call that gives the GPU no work, and so does not count.
+inline void Unmark(BiasSlot& slot, uint32_t was) {
+  slot.mark.store(was, std::memory_order_release);
+}
+
 // "Count", "unmark", in this order: who sees the mark gone sees the count.
 inline void CountAndUnmark(BiasSlot& slot, uint32_t was) {
   CountCall(slot);
-  slot.mark.store(was, std::memory_order_release);
+  Unmark(slot, was);
 }
 
 }  // namespace gmb::internal

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "base/status_macros.h"
 #include "client/no_throw.h"
 #include "proto/error_status.h"
 
@@ -132,11 +133,22 @@ void Mover::DoTask(MoveTable::Task task) {
   owner_.SendMoved(std::move(answer));
 }
 
+void Mover::SetWitness(Witness witness) {
+  base::MutexLock lock(&witness_mu_);
+  witness_ = std::move(witness);
+}
+
+absl::Status Mover::AskWitness() {
+  base::MutexLock lock(&witness_mu_);
+  return witness_ == nullptr ? absl::OkStatus() : witness_();
+}
+
 v1::ClientMessage Mover::CarryOut(MoveTable::Task& task) {
   const absl::Status status = NoThrow([&] {
-    return task.is_map
-               ? task.lease->Map(std::move(task.handles), task.slab_bytes)
-               : task.lease->Evict();
+    if (task.is_map)
+      return task.lease->Map(std::move(task.handles), task.slab_bytes);
+    GMB_RETURN_IF_ERROR(AskWitness());
+    return task.lease->Evict();
   });
   v1::ClientMessage message;
   if (task.is_map) {

@@ -2,6 +2,7 @@
 #define GMB_CLIENT_LEASE_MOVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -55,6 +56,12 @@ class Mover {
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& frame,
                                      std::vector<base::UniqueFd> fds);
 
+  // Asked on the mover's thread before each lease is unmapped; an error is the
+  // answer to that Evict, and the lease stays. Null: nobody is asked. Waits for
+  // one that is being asked. Not to be called by a witness.
+  using Witness = std::function<absl::Status()>;
+  void SetWitness(Witness witness);
+
   // The session is over: what is not mapped stays so, and slabs that came are
   // closed.
   void Clear();
@@ -66,7 +73,8 @@ class Mover {
   void WakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Run();
   void DoTask(MoveTable::Task task);
-  static v1::ClientMessage CarryOut(MoveTable::Task& task);
+  v1::ClientMessage CarryOut(MoveTable::Task& task);
+  [[nodiscard]] absl::Status AskWitness();
 
   MoverOwner& owner_;
   base::Mutex mu_;
@@ -75,6 +83,8 @@ class Mover {
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mu_);
+  base::Mutex witness_mu_;  // held while it is asked
+  Witness witness_ ABSL_GUARDED_BY(witness_mu_);
 };
 
 }  // namespace gmb::internal

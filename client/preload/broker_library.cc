@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <fstream>
 #include <string>
 
 #include "client/preload/find_symbol.h"
@@ -16,22 +17,44 @@ namespace gmb::preload {
 namespace {
 
 constexpr char kFile[] = "libgmb.so." GMB_TEXT(GMB_ABI_MAJOR);
+// An installed copy that shares nothing with a gRPC of the program's
+// (cmake/install.cmake), and the names of all its libraries.
+constexpr char kOwnFolder[] = "gmb/run/";
+constexpr char kOwnCopy[] = "libgmb-client.so." GMB_TEXT(GMB_ABI_MAJOR);
+constexpr char kOwnOrder[] = "order";
 
 // The client library brings gRPC, protobuf and Abseil, of which the program may
 // have others. RTLD_LOCAL hides ours from the program, RTLD_DEEPBIND the
 // program's from ours, and this library's dlsym from the client library too.
 constexpr int kHow = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 
-std::string BesideThisLibrary() {
+std::string BesideThisLibrary(const char* file) {
   Dl_info here{};
-  if (dladdr(kFile, &here) == 0 || here.dli_fname == nullptr) return kFile;
+  if (dladdr(kFile, &here) == 0 || here.dli_fname == nullptr) return file;
   const std::string path = here.dli_fname;
   const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? kFile : path.substr(0, slash + 1) + kFile;
+  return slash == std::string::npos ? file : path.substr(0, slash + 1) + file;
+}
+
+// RTLD_DEEPBIND is good for the library that is opened alone: the others that it
+// brings along would be bound to the program's first. So each is opened by
+// itself, those first that need no other. Null: there is no such copy.
+void* OpenOwnCopy() {
+  const std::string folder = BesideThisLibrary(kOwnFolder);
+  std::ifstream order(folder + kOwnOrder);
+  void* last = nullptr;
+  for (std::string name; std::getline(order, name);) {
+    void* const library = dlopen((folder + name).c_str(), kHow);
+    if (library == nullptr) return nullptr;
+    if (name == kOwnCopy) last = library;
+  }
+  return last;
 }
 
 void* Open() {
-  void* library = dlopen(BesideThisLibrary().c_str(), kHow);
+  void* library = OpenOwnCopy();
+  if (library == nullptr)
+    library = dlopen(BesideThisLibrary(kFile).c_str(), kHow);
   if (library == nullptr) library = dlopen(kFile, kHow);
   if (library == nullptr) {
     const char* const why = dlerror();

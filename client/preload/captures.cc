@@ -14,11 +14,13 @@ void Captures::Began(CUstream stream) {
   const base::MutexLock lock(&mu_);
   --beginning_;
   streams_.insert(stream);
+  begun_.NotifyAll();
 }
 
 void Captures::DidNotBegin() {
   const base::MutexLock lock(&mu_);
   --beginning_;
+  begun_.NotifyAll();
 }
 
 void Captures::Ended(CUstream stream) {
@@ -27,8 +29,9 @@ void Captures::Ended(CUstream stream) {
   if (found != streams_.end()) streams_.erase(found);
 }
 
-bool Captures::BeginSynchronizing() {
+bool Captures::BeginSynchronizing(bool waits) {
   const base::MutexLock lock(&mu_);
+  while (waits && beginning_ > 0 && streams_.empty()) begun_.Wait(&mu_);
   if (Capturing()) return false;
   ++synchronizing_;
   return true;

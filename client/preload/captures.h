@@ -23,8 +23,10 @@ class Captures {
   void DidNotBegin();
   void Ended(CUstream stream);
 
-  // False while there is a capture; after true, EndSynchronizing is owed.
-  [[nodiscard]] bool BeginSynchronizing();
+  // False while there is a capture, or one begins, or a context ends; after
+  // true, EndSynchronizing is owed. `waits`: not without waiting for beginnings
+  // and ends, which are short. Not to be called by who has taken such a turn.
+  [[nodiscard]] bool BeginSynchronizing(bool waits = false);
   void EndSynchronizing();
 
   // Of this process, on any stream.
@@ -37,6 +39,7 @@ class Captures {
 
   base::Mutex mu_;
   base::CondVar quiet_;
+  base::CondVar begun_;  // or did not, or a context has ended
   int synchronizing_ ABSL_GUARDED_BY(mu_) = 0;
   int beginning_ ABSL_GUARDED_BY(mu_) = 0;
   // CU_STREAM_PER_THREAD once for each thread that captures its own.
@@ -46,8 +49,8 @@ class Captures {
 // BeginSynchronizing and EndSynchronizing.
 class SynchronizingTurn {
  public:
-  explicit SynchronizingTurn(Captures* captures)
-      : captures_(captures), granted_(captures->BeginSynchronizing()) {}
+  explicit SynchronizingTurn(Captures* captures, bool waits = false)
+      : captures_(captures), granted_(captures->BeginSynchronizing(waits)) {}
   ~SynchronizingTurn() {
     if (granted_) captures_->EndSynchronizing();
   }

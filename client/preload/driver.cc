@@ -29,9 +29,13 @@ const Driver* LoadDriver() {
   GMB_REAL_LOAD_V1(cuStreamDestroy)
   GMB_REAL_LOAD_V1(cuStreamBeginCapture)
 #undef GMB_REAL_LOAD_V1
-  driver->cuCtxRecordEvent =
-      reinterpret_cast<decltype(driver->cuCtxRecordEvent)>(
-          RealSymbol(library, "cuCtxRecordEvent"));
+#define GMB_REAL_LOAD_NEW(name) \
+  driver->name =                \
+      reinterpret_cast<decltype(driver->name)>(RealSymbol(library, #name));
+  GMB_REAL_LOAD_NEW(cuCtxRecordEvent)
+  GMB_REAL_LOAD_NEW(cuGreenCtxDestroy)
+  GMB_REAL_LOAD_NEW(cuCtxFromGreenCtx)
+#undef GMB_REAL_LOAD_NEW
   LoadGatedFunctions(library);
   return driver;
 }

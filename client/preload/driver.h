@@ -80,6 +80,9 @@ struct Driver {
                                   cuuint64_t) = nullptr;
   // CUDA 12.5's, which older headers do not declare.
   CUresult (*cuCtxRecordEvent)(CUcontext, CUevent) = nullptr;
+  // CUDA 12.4's, likewise. A CUgreenCtx is a pointer.
+  CUresult (*cuGreenCtxDestroy)(void*) = nullptr;
+  CUresult (*cuCtxFromGreenCtx)(CUcontext*, void*) = nullptr;
   // CUDA 7's, which the CUDA runtime asks for still.
   CUresult (*cuDevicePrimaryCtxReset_v1)(CUdevice) = nullptr;
   CUresult (*cuDevicePrimaryCtxRelease_v1)(CUdevice) = nullptr;

@@ -63,6 +63,7 @@ const auto& Table() {
       GMB_ENTRY(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000),
       GMB_ENTRY(cuCtxDestroy_v2, "cuCtxDestroy", 4000),
       GMB_ENTRY(cuCtxDestroy, "cuCtxDestroy", 2000),
+      GMB_ENTRY(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040),
       GMB_ENTRY(cuStreamDestroy_v2, "cuStreamDestroy", 4000),
       GMB_ENTRY(cuStreamDestroy, "cuStreamDestroy", 2000),
       GMB_ENTRY(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010),

@@ -21,6 +21,10 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuCtxDestroy(CUcontext context);
+#if CUDA_VERSION < 12040
+using CUgreenCtx = struct CUgreenCtx_st*;
+CUresult cuGreenCtxDestroy(CUgreenCtx context);
+#endif
 CUresult cuStreamDestroy(CUstream stream);
 CUresult cuStreamBeginCapture(CUstream stream);
 CUresult cuStreamBeginCapture_ptsz(CUstream stream);

@@ -39,6 +39,12 @@ void ContextCreated(uint64_t where);
 // Whether it is a handle that cuMemCreate gave for leased memory.
 [[nodiscard]] bool IsOurHandle(uint64_t handle);
 
+// What the driver says of leased memory is noted while it is there, and said
+// again while it may be away. `words` are the call's. False: it is not known.
+void NotePointer(GatedPlace place, const uint64_t* words);
+[[nodiscard]] bool AnswerPointer(GatedPlace place, const uint64_t* words,
+                                 int* result);
+
 template <size_t>
 using Word = uint64_t;
 
@@ -70,6 +76,15 @@ struct Asking<kPlace, kAddress, std::index_sequence<kArguments...>> {
     const std::array<uint64_t, sizeof...(words)> all{words...};
     if (ProgramGate::Get() == nullptr || !IsLeased(all[kAddress]))
       return CallReal<kPlace, kArguments...>(words...);
+    {
+      const GatedLook look;
+      if (look.in()) {
+        NotePointer(kPlace, all.data());
+        return CallReal<kPlace, kArguments...>(words...);
+      }
+    }
+    int result = 0;
+    if (AnswerPointer(kPlace, all.data(), &result)) return result;
     const GatedCall call;
     if (!call.in()) return MemoryIsAway();
     return CallReal<kPlace, kArguments...>(words...);

@@ -75,9 +75,18 @@ Answer Memory::AllocateFrom(const Source& source, uint64_t bytes,
   if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
   if (bytes > kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   Sweep();
+  const uint64_t given_back = GivenBack();
   const Answer answer = AllocateOnce(source, bytes, address);
-  if (answer != CUDA_ERROR_OUT_OF_MEMORY || !ReleaseKept()) return answer;
+  if (answer != CUDA_ERROR_OUT_OF_MEMORY) return answer;
+  ReleaseKept();
+  // By this thread, or by another one meanwhile.
+  if (GivenBack() == given_back) return answer;
   return AllocateOnce(source, bytes, address);
+}
+
+uint64_t Memory::GivenBack() {
+  const base::MutexLock lock(&mu_);
+  return given_back_;
 }
 
 Answer Memory::AllocateOnce(const Source& source, uint64_t bytes,
@@ -114,6 +123,7 @@ Outcome Memory::AllocateLarge(const Source& source, uint64_t bytes,
   }
   const base::MutexLock lock(&mu_);
   live_.AddRange(lease);
+  leased_from_.insert(source.device);
   Served(source, {.start = lease.start, .bytes = bytes, .lease = lease});
   *address = lease.start;
   return Outcome::kDone;
@@ -140,6 +150,7 @@ Outcome Memory::AllocateSmall(const Source& source, uint64_t bytes,
   }
   const base::MutexLock lock(&mu_);
   live_.AddRange(chunk);
+  leased_from_.insert(source.device);
   small_[source.device].AddChunk(chunk);
   take();
   return Outcome::kDone;
@@ -148,6 +159,13 @@ Outcome Memory::AllocateSmall(const Source& source, uint64_t bytes,
 bool Memory::Contains(CUdeviceptr address) {
   const base::MutexLock lock(&mu_);
   return live_.InRange(address);
+}
+
+std::optional<CUdevice> Memory::DeviceOf(CUdeviceptr address) {
+  const base::MutexLock lock(&mu_);
+  const Block* const block = live_.Find(address);
+  if (block == nullptr) return std::nullopt;
+  return block->device;
 }
 
 std::optional<Block> Memory::TakeLive(CUdeviceptr address, bool* ours) {
@@ -217,6 +235,8 @@ void Memory::Release(const LeaseRange& lease) {
     live_.RemoveRange(lease);
   }
   BrokerLink::Release(lease);
+  const base::MutexLock lock(&mu_);
+  ++given_back_;
 }
 
 KeptMemory::Hooks Memory::KeepingHooks() {
@@ -226,6 +246,24 @@ KeptMemory::Hooks Memory::KeepingHooks() {
       .tell = [this](const std::string& uuid,
                      uint64_t bytes) { broker_.SetTrimmable(uuid, bytes); }};
 }
+
+// Another thread that is out of memory waits for it.
+class Memory::InHand {
+ public:
+  explicit InHand(Memory* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(memory->mu_)
+      : memory_(*memory) {
+    ++memory_.in_hand_;
+  }
+  ~InHand() {
+    const base::MutexLock lock(&memory_.mu_);
+    if (--memory_.in_hand_ == 0) memory_.given_.NotifyAll();
+  }
+  InHand(const InHand&) = delete;
+  InHand& operator=(const InHand&) = delete;
+
+ private:
+  Memory& memory_;
+};
 
 // Events as well: their streams may be of other contexts and devices.
 bool Memory::Await(const std::vector<CUdevice>& devices,
@@ -244,14 +282,25 @@ bool Memory::Await(const std::vector<CUdevice>& devices,
 }
 
 bool Memory::ReleaseKept() {
-  if (Exiting()) return false;
-  const SynchronizingTurn turn(&captures_);
-  if (!turn.granted()) return false;
+  const uint64_t before = GivenBack();
+  GiveAllBack();
+  return GivenBack() != before;
+}
+
+// Who gives nothing back here is out of memory: so it waits where another
+// thread resets the device, say.
+void Memory::GiveAllBack() {
+  if (Exiting()) return;
+  const SynchronizingTurn turn(&captures_, true);
+  if (!turn.granted()) return;
   std::vector<Block> blocks;
   std::vector<OrderedFree> ordered;
   std::vector<CUdevice> devices;
+  std::optional<InHand> in_hand;
   {
     const base::MutexLock lock(&mu_);
+    while (in_hand_ > 0) given_.Wait(&mu_);
+    in_hand.emplace(this);
     blocks = std::exchange(unordered_, {});
     ordered = ordered_.TakeAll();
     for (const auto& [device, blocks_of_it] : small_) devices.push_back(device);
@@ -270,7 +319,7 @@ bool Memory::ReleaseKept() {
       }
     }
     unordered_.insert(unordered_.end(), blocks.begin(), blocks.end());
-    return false;
+    return;
   }
   GiveBack(ordered);
   for (const Block& block : blocks) GiveBack(block);
@@ -284,8 +333,7 @@ bool Memory::ReleaseKept() {
     }
   }
   for (const LeaseRange& reserve : reserves) Release(reserve);
-  const bool kept = kept_.ReleaseAll();
-  return kept || !ordered.empty() || !blocks.empty() || !reserves.empty();
+  kept_.ReleaseAll();
 }
 
 void Memory::Sweep() {
@@ -294,10 +342,13 @@ void Memory::Sweep() {
   if (!turn.granted()) return;
   std::vector<Block> blocks;
   std::vector<OrderedFree> old;
+  std::optional<InHand> in_hand;
   {
     const base::MutexLock lock(&mu_);
     blocks = std::exchange(unordered_, {});
     old = ordered_.TakeOld(driver_, std::chrono::steady_clock::now());
+    if (blocks.empty() && old.empty()) return;
+    in_hand.emplace(this);
   }
   const auto lost = std::partition(
       old.begin(), old.end(),

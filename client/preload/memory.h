@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,8 +65,10 @@ class Memory {
 
   // Before a call that ends a context, and its events with it, which nothing
   // may touch from then on; null for any. Blocks that were freed there go back
-  // with a Sweep after the call. See Captures::AwaitTurn.
-  void ForgetEventsOf(CUcontext context);
+  // with a Sweep after the call. See Captures::AwaitTurn. `lives`: it may go on.
+  void ForgetEventsOf(CUcontext context, bool lives = false);
+  // Whether memory of it was ever leased: then its primary context stays.
+  [[nodiscard]] bool LeasedFrom(CUdevice device);
 
   [[nodiscard]] Answer GetInfo(size_t* free_bytes, size_t* total_bytes);
   // The part of a pool that is served here.
@@ -76,11 +79,13 @@ class Memory {
   [[nodiscard]] bool GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
                                      size_t* bytes);
 
+  // The device of the allocation that the address is in, if it is one of ours.
+  [[nodiscard]] std::optional<CUdevice> DeviceOf(CUdeviceptr address);
   // Whether it is of a lease, freed or not.
   [[nodiscard]] bool Contains(CUdeviceptr address);
 
   // Gives back what the program freed and this library still keeps; false when
-  // that was nothing, or cannot be now.
+  // that was nothing, or cannot be now. Waits for other threads that give back.
   bool ReleaseKept();
   // The same for as much as is about to be asked for elsewhere.
   void MakeRoom(CUdevice device, uint64_t bytes) {
@@ -127,6 +132,10 @@ class Memory {
                            std::vector<OrderedFree>* freed);
   void Release(const LeaseRange& lease);
   [[nodiscard]] KeptMemory::Hooks KeepingHooks();
+  void GiveAllBack();
+  [[nodiscard]] uint64_t GivenBack();
+  // For who has taken blocks off the books, until they are given back.
+  class InHand;
 
   const Driver& driver_;
   Captures captures_;
@@ -134,6 +143,9 @@ class Memory {
   BrokerLink broker_;
   KeptMemory kept_;
   base::Mutex mu_;
+  base::CondVar given_;
+  int in_hand_ ABSL_GUARDED_BY(mu_) = 0;          // threads that give back
+  uint64_t given_back_ ABSL_GUARDED_BY(mu_) = 0;  // leases, so far
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);
   PoolUsage pools_ ABSL_GUARDED_BY(mu_);
   OrderedFrees ordered_ ABSL_GUARDED_BY(mu_);
@@ -141,6 +153,7 @@ class Memory {
   // gone: to go back once the device is synchronised.
   std::vector<Block> unordered_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, SmallBlocks> small_ ABSL_GUARDED_BY(mu_);
+  std::set<CUdevice> leased_from_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, std::string> uuids_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, SteadyBudget> budgets_ ABSL_GUARDED_BY(mu_);
 };

@@ -94,12 +94,18 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
 
 // Work that uses a block may be on other streams too, which the one that it was
 // freed on was to wait for: so the device is synchronised.
-void Memory::ForgetEventsOf(CUcontext context) {
+void Memory::ForgetEventsOf(CUcontext context, bool lives) {
   const base::MutexLock lock(&mu_);
   for (const OrderedFree& one :
        context == nullptr ? ordered_.TakeAll() : ordered_.TakeOf(context)) {
+    if (lives) driver_.cuEventDestroy_v2(one.event);
     unordered_.push_back(one.block);
   }
+}
+
+bool Memory::LeasedFrom(CUdevice device) {
+  const base::MutexLock lock(&mu_);
+  return leased_from_.contains(device);
 }
 
 Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {

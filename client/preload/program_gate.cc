@@ -1,18 +1,12 @@
 // `gmb run`: the gate that the program does not know of.
 #include "client/preload/program_gate.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 
-#include "base/unique_fd.h"
 #include "client/preload/broker_library.h"
 #include "client/preload/contexts.h"
+#include "client/preload/past_the_gate.h"
 #include "client/preload/process_life.h"
 #include "client/preload/say.h"
 #include "client/preload/settings.h"
@@ -20,23 +14,6 @@
 
 namespace gmb::preload {
 namespace {
-
-// Who looks at the program's memory through a debugger or a profiler enters no
-// gate. Asked each time before the process is parked: they may come later.
-const char* WatchedBy() {
-  if (TheSettings().tool_in_driver)
-    return "a tool is in the driver (CUDA_INJECTION64_PATH)";
-  std::array<char, 2048> status{};
-  const base::UniqueFd file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
-  if (read(file.get(), status.data(), status.size() - 1) <= 0) return nullptr;
-  constexpr char kTracer[] = "\nTracerPid:";
-  const char* const tracer = std::strstr(status.data(), kTracer);
-  if (tracer == nullptr ||
-      std::strtol(tracer + std::strlen(kTracer), nullptr, 10) == 0) {
-    return nullptr;
-  }
-  return "a debugger is attached";
-}
 
 // Of which gated_functions.h lists the functions.
 constexpr int kNewestCudaVersion = 13000;
@@ -57,7 +34,10 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   hooks.park_after_ms =
       static_cast<uint32_t>(std::max<int64_t>(1, TheSettings().park_after_ms));
   hooks.record = [] {
-    if (const char* const why = WatchedBy()) NeverPark(why);
+    for (const char* const why :
+         {WatchedBy(), OpenToOtherDevices(), BoundPastUs()}) {
+      if (why != nullptr) NeverPark(why);
+    }
     return the_contexts->Record();
   };
   hooks.poll = [] { return static_cast<int>(the_contexts->Poll()); };

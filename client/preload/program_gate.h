@@ -69,6 +69,33 @@ class GatedCall {
 // The answer to a call that may not come in: a CUresult.
 [[nodiscard]] int MemoryIsAway();
 
+// A call that only asks the driver about memory: in the gate where that costs no
+// wait, so that nothing is unmapped meanwhile. It gives the GPU no work, and
+// does not count as activity.
+class GatedLook {
+ public:
+  GatedLook() {
+    const internal::BiasCalls* const gate = ProgramGate::Get();
+    if (gate == nullptr) return;
+    slot_ = gate->slot();
+    in_ = slot_ != nullptr && internal::MarkAndLook(*slot_, *gate->flags, was_);
+    if (!in_ && slot_ != nullptr) internal::Unmark(*slot_, was_);
+  }
+  ~GatedLook() {
+    if (in_ && slot_ != nullptr) internal::Unmark(*slot_, was_);
+  }
+  GatedLook(const GatedLook&) = delete;
+  GatedLook& operator=(const GatedLook&) = delete;
+
+  // False: the memory may be away.
+  [[nodiscard]] bool in() const { return in_; }
+
+ private:
+  internal::BiasSlot* slot_ = nullptr;
+  uint32_t was_ = 0;
+  bool in_ = true;
+};
+
 }  // namespace gmb::preload
 
 #endif  // GMB_CLIENT_PRELOAD_PROGRAM_GATE_H_

@@ -36,8 +36,8 @@ CUresult EndContext(const Driver& driver, CUcontext context, End end) {
   return result;
 }
 
-// It hardly ever ends the context, since the client library has retained those
-// of the devices that it leases from: what was freed in its order stays so.
+// The client library has retained those of the devices that it leases from:
+// these do not end by it, and what was freed in their order stays so.
 template <typename Release>
 CUresult ReleasePrimary(CUdevice device, Release release) {
   return AnswerCall(
@@ -50,10 +50,13 @@ CUresult ReleasePrimary(CUdevice device, Release release) {
         }
         Memory& memory = TheMemory(driver);
         memory.captures().AwaitTurn();
+        const bool may_end = !memory.LeasedFrom(device);
+        if (may_end) memory.ForgetEventsOf(context, true);
         memory.contexts().Ending(context);
         driver.cuDevicePrimaryCtxRelease_v2(device);
         const CUresult result = release(driver);
         memory.captures().DidNotBegin();
+        if (may_end) memory.Sweep();
         return result;
       });
 }
@@ -65,6 +68,23 @@ CUresult Destroy(CUcontext context, End end) {
                       if (Exiting() || context == nullptr) return end(driver);
                       return EndContext(driver, context,
                                         [&] { return end(driver); });
+                    });
+}
+
+CUresult DestroyGreen(CUgreenCtx green) {
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      const auto end = [&] {
+                        return GMB_REAL_CALL(driver, cuGreenCtxDestroy, green);
+                      };
+                      CUcontext context = nullptr;
+                      // Under this name its streams' events were recorded.
+                      if (Exiting() || green == nullptr ||
+                          GMB_REAL_CALL(driver, cuCtxFromGreenCtx, &context,
+                                        green) != CUDA_SUCCESS) {
+                        return end();
+                      }
+                      return EndContext(driver, context, end);
                     });
 }
 
@@ -120,6 +140,10 @@ GMB_SERVED CUresult cuCtxDestroy_v2(CUcontext context) {
   return Destroy(context, [&](const Driver& driver) {
     return driver.cuCtxDestroy_v2(context);
   });
+}
+
+GMB_SERVED CUresult cuGreenCtxDestroy(CUgreenCtx context) {
+  return DestroyGreen(context);
 }
 
 GMB_SERVED CUresult cuCtxDestroy(CUcontext context) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Copies beside the wheel's libraries what they need and other machines may lack.
 
-    bundle_libraries.py --patchelf PROGRAM --strip PROGRAM FOLDER
+    bundle_libraries.py --patchelf PROGRAM --strip PROGRAM [--leave NAME]... FOLDER
 
 The copies get names of their own (libcrypto.so.3 becomes libgmb-crypto.so.3), so that
 neither they nor the process's own libraries are ever taken for each other, and keep their
 state to themselves (tools/separate-symbols). So does libgmb.so itself, of which `gmb run`
-may bring another. What every Linux has is left out, and what a process may have once only:
+may bring another. The file "order" names them all, each behind those that it needs. What every Linux has is left out, and what a process may have once only:
 the C and C++ run times.
 """
 
@@ -22,14 +22,14 @@ SYSTEM = re.compile(
 )
 
 
-def needed(library):
-    """The libraries that the loader finds for it: name to path, without the system's."""
+def needed(library, left):
+    """What the loader finds for it: name to path, without the system's and those `left`."""
     said = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
     found = {}
     for line in said.splitlines():
         name, _, path = line.strip().partition(" => ")
         name = name.split()[0]
-        if SYSTEM.search(name) or (not path and name.startswith("/")):
+        if SYSTEM.search(name) or name.split(".so")[0] in left or (not path and name.startswith("/")):
             continue
         if not path.startswith("/"):
             raise SystemExit(f"{library} needs {name}, which is not to be found")
@@ -43,10 +43,33 @@ def own_name(name):
     return "libgmb-" + name.removeprefix("lib")
 
 
+def in_order(folder):
+    """The libraries of the folder, each behind those that it needs."""
+    names = sorted(path.name for path in folder.iterdir() if ".so" in path.name)
+    ordered = []
+
+    def add(name):
+        said = subprocess.run(
+            ["readelf", "--dynamic", "--wide", folder / name],
+            check=True, capture_output=True, text=True,
+        ).stdout
+        for other in re.findall(r"\(NEEDED\).*\[(.*)\]", said):
+            if other in names and other not in ordered:
+                add(other)
+        if name not in ordered:
+            ordered.append(name)
+
+    for name in names:
+        add(name)
+    return ordered
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--patchelf", required=True)
     parser.add_argument("--strip", required=True)
+    parser.add_argument("--leave", action="append", default=[], metavar="NAME",
+                        help="a library of the system's that is not copied: libssl")
     parser.add_argument("folder", type=pathlib.Path)
     options = parser.parse_args()
     folder = options.folder
@@ -56,7 +79,7 @@ def main():
     real = sorted(path for path in folder.iterdir() if ".so" in path.name)
     found = {}
     for library in real:
-        found.update(needed(library))
+        found.update(needed(library, options.leave))
     # libgmb_torch.so is opened by its path alone, and keeps its name.
     renamed = sorted({*found, *(path.name for path in real)} - {"libgmb_torch.so"})
     for name, path in {**found, **{path.name: path for path in real}}.items():
@@ -71,6 +94,7 @@ def main():
         library = folder / own_name(name)
         subprocess.run([options.patchelf, "--set-soname", library.name, library], check=True)
     subprocess.run([sys.executable, "-B", SEPARATE_SYMBOLS, *folder.iterdir()], check=True)
+    (folder / "order").write_text("".join(f"{name}\n" for name in in_order(folder)))
 
 
 main()

@@ -22,6 +22,9 @@ constexpr absl::Duration kOneWait = absl::Seconds(10);
 constexpr absl::Duration kPauseWait = absl::Milliseconds(100);
 constexpr auto kBetweenTries = std::chrono::milliseconds(100);
 constexpr auto kLongestRest = std::chrono::seconds(5);
+// So long the GPU may take to say that it is idle.
+constexpr auto kWitnessWaits = std::chrono::milliseconds(100);
+constexpr auto kWitnessPolls = std::chrono::microseconds(200);
 // The memory has to be there for the gate to be off.
 constexpr absl::Duration kTurnOffWait = absl::Seconds(2);
 
@@ -60,6 +63,7 @@ AutomaticGate::AutomaticGate(std::shared_ptr<Session> session,
 absl::Status AutomaticGate::Begin() {
   if (absl::Status status = bias_.Begin(); !status.ok()) return status;
   session_->gate_switch().SetPauseListener([this] { Wake(); });
+  session_->SetWitness([this] { return Witness(); });
   // The program's handlers run on its own threads.
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { Run(); });
@@ -68,6 +72,7 @@ absl::Status AutomaticGate::Begin() {
 
 AutomaticGate::~AutomaticGate() {
   Stop();
+  session_->SetWitness(nullptr);
   session_->gate_switch().SetPauseListener(nullptr);
   if (thread_.joinable()) thread_.join();
 }
@@ -141,6 +146,32 @@ bool AutomaticGate::RestAfter(const absl::Status& refused,
   while (!stopped_ && changed_.WaitUntil(&mu_, until)) {
   }
   return !stopped_;
+}
+
+// --- The mover's thread.
+
+// An event that was recorded now has passed in microseconds, or when the GPU
+// comes back from another process's turn.
+absl::Status AutomaticGate::Witness() {
+  constexpr char kBusy[] =
+      "the GPU was at work on its memory after no call was seen for long";
+  if (stopped()) return absl::OkStatus();
+  if (never().empty()) {
+    const Clock::time_point until = Clock::now() + kWitnessWaits;
+    IdlerDevices::Work work = IdlerDevices::Work::kLost;
+    // To record is also to look who has come past the gate since.
+    while (never().empty() && !stopped() && Clock::now() < until) {
+      if (work != IdlerDevices::Work::kLost || devices_.Record())
+        work = devices_.Poll();
+      if (work == IdlerDevices::Work::kDone && never().empty())
+        return absl::OkStatus();
+      std::this_thread::sleep_for(kWitnessPolls);
+    }
+    if (stopped()) return absl::OkStatus();
+    NeverPark(kBusy);  // unless there is a reason
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("gmb: the memory stays where it is: ", never()));
 }
 
 // --- The thread.

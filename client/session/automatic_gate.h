@@ -69,6 +69,10 @@ class AutomaticGate {
     IdlerDevices& devices_;
   };
 
+  // Before a lease is unmapped: the GPU is asked once more. One that is at work
+  // then was given it past the gate.
+  [[nodiscard]] absl::Status Witness();
+
   void Run();
   [[nodiscard]] Clock::time_point StepOrSwitch(Clock::time_point now);
   [[nodiscard]] bool SessionOver();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -74,6 +75,10 @@ class Session final : public std::enable_shared_from_this<Session>,
   [[nodiscard]] LeaseCalls& leases() { return leases_; }
   [[nodiscard]] TrimReports& trims() { return trims_; }
   [[nodiscard]] GateSwitch& gate_switch() { return gate_switch_; }
+  // See Mover.
+  void SetWitness(Mover::Witness witness) {
+    mover_.SetWitness(std::move(witness));
+  }
   // The session's gate; where the broker gave none, one that only counts.
   [[nodiscard]] Gate& gate() { return gate_switch_.gate(); }
 

@@ -3,10 +3,13 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
+#include <fstream>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
@@ -136,6 +139,17 @@ absl::StatusOr<Device> FindDevice(const Library& library,
   return device;
 }
 
+// A process may give itself any name.
+std::string ShortName(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
+  std::string name;
+  std::getline(file, name);
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return !absl::ascii_isprint(c); }, '?');
+  return name;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> DriverVersion() {
@@ -186,8 +200,10 @@ absl::StatusOr<std::vector<ProcessUsage>> Processes(const std::string& uuid) {
   std::vector<ProcessUsage> usages;
   for (unsigned i = 0; i < count; ++i) {
     if (infos[i].used_bytes == kNotAvailable) continue;
-    usages.push_back({.pid = static_cast<pid_t>(infos[i].pid),
-                      .used_bytes = infos[i].used_bytes});
+    const auto pid = static_cast<pid_t>(infos[i].pid);
+    usages.push_back({.pid = pid,
+                      .used_bytes = infos[i].used_bytes,
+                      .program = ShortName(pid)});
   }
   return usages;
 }

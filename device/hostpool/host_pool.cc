@@ -22,7 +22,9 @@ absl::StatusOr<std::unique_ptr<HostPool>> HostPool::Create(
       PoolMapping mapping,
       options.kept.valid()
           ? PoolMapping::Adopt(std::move(options.kept), options.bytes)
-          : PoolMapping::Create(options.bytes));
+          : PoolMapping::Create(options.bytes, options.on_demand
+                                                   ? PageSource::kOrdinary
+                                                   : PageSource::kAny));
   return std::unique_ptr<HostPool>(
       new HostPool(std::move(options), std::move(mapping), std::move(locker)));
 }
@@ -34,7 +36,8 @@ HostPool::HostPool(Options options, PoolMapping mapping,
       locker_(std::move(locker)),
       chunks_(
           (options_.bytes + options_.chunk_bytes - 1) / options_.chunk_bytes,
-          State::kWaiting) {
+          State::kWaiting),
+      end_(options_.on_demand ? 0 : chunks_.size()) {
   progress_.bytes = options_.bytes;
   const unsigned quarter = std::thread::hardware_concurrency() / 4;
   const size_t wanted =
@@ -48,6 +51,7 @@ HostPool::~HostPool() {
   {
     const base::MutexLock lock(&mu_);
     stopping_ = true;
+    changed_.NotifyAll();
   }
   for (std::thread& thread : threads_) thread.join();
   for (size_t i = 0; i < chunks_.size(); ++i) {
@@ -67,20 +71,49 @@ size_t HostPool::NextChunk() {
     wanted_.pop_front();
     if (chunks_[chunk] == State::kWaiting) return chunk;
   }
-  while (next_ < chunks_.size() && chunks_[next_] != State::kWaiting) ++next_;
-  return next_;
+  while (next_ < end_ && chunks_[next_] != State::kWaiting) ++next_;
+  return next_ < end_ ? next_ : chunks_.size();
+}
+
+std::optional<size_t> HostPool::TakeChunk() {
+  const base::MutexLock lock(&mu_);
+  while (!stopping_) {
+    const size_t chunk = NextChunk();
+    if (chunk < chunks_.size()) {
+      chunks_[chunk] = State::kInHand;
+      return chunk;
+    }
+    if (!options_.on_demand) break;
+    changed_.Wait(&mu_);
+  }
+  return std::nullopt;
+}
+
+absl::Status HostPool::CheckSpare(const HostExtent& chunk) const {
+  // What is in there has to be reached.
+  if (mapping_.AnyInUse(chunk)) return absl::OkStatus();
+  const absl::StatusOr<AvailableMemory> available = options_.available();
+  if (!available.ok()) return available.status();
+  if (available->bytes / 2 >= chunk.bytes) return absl::OkStatus();
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "too little memory to spare for more of the host pool now: ",
+      available->bytes / kMiB, " MiB are available (", available->source,
+      "), a step takes ", chunk.bytes / kMiB, " MiB and leaves as much"));
 }
 
 void HostPool::PrepareChunks() {
   while (true) {
-    size_t chunk = 0;
-    {
-      const base::MutexLock lock(&mu_);
-      chunk = stopping_ ? chunks_.size() : NextChunk();
-      if (chunk == chunks_.size()) return;
-      chunks_[chunk] = State::kInHand;
-    }
+    const std::optional<size_t> taken = TakeChunk();
+    if (!taken.has_value()) return;
+    const size_t chunk = *taken;
     const HostExtent extent = ChunkExtent(chunk);
+    if (options_.on_demand) {
+      if (const absl::Status spare = CheckSpare(extent); !spare.ok()) {
+        Decline(chunk, spare);
+        continue;
+      }
+    }
     const absl::Status populated = mapping_.Populate(extent);
     absl::Status locked;
     if (populated.ok() && locker_ != nullptr) locked = Lock(extent);
@@ -99,6 +132,13 @@ absl::Status HostPool::Lock(const HostExtent& extent) {
   return locked;
 }
 
+void HostPool::Decline(size_t chunk, const absl::Status& why) {
+  const base::MutexLock lock(&mu_);
+  chunks_[chunk] = State::kDeclined;
+  declined_ = std::string(why.message());
+  changed_.NotifyAll();
+}
+
 void HostPool::Record(size_t chunk, const absl::Status& populated,
                       const absl::Status& locked) {
   const uint64_t bytes = ChunkExtent(chunk).bytes;
@@ -110,20 +150,30 @@ void HostPool::Record(size_t chunk, const absl::Status& populated,
     const bool is_locked = locker_ != nullptr && locked.ok();
     chunks_[chunk] = is_locked ? State::kLocked : State::kPrepared;
     progress_.prepared_bytes += bytes;
+    declined_.clear();
     if (is_locked) progress_.locked_bytes += bytes;
   }
   const absl::Status& problem = populated.ok() ? locked : populated;
   if (!problem.ok() && progress_.problem.empty()) {
     progress_.problem = std::string(problem.message());
   }
-  progress_.done =
-      progress_.prepared_bytes + progress_.failed_bytes == progress_.bytes;
   changed_.NotifyAll();
+}
+
+bool HostPool::IsDone() const {
+  for (size_t i = 0; i < chunks_.size(); ++i) {
+    if (chunks_[i] == State::kInHand) return false;
+    if (chunks_[i] == State::kWaiting && i < end_) return false;
+  }
+  return true;
 }
 
 HostPool::Progress HostPool::progress() const {
   const base::MutexLock lock(&mu_);
-  return progress_;
+  Progress progress = progress_;
+  progress.done = IsDone();
+  if (progress.problem.empty()) progress.problem = declined_;
+  return progress;
 }
 
 HostPool::LockProgress HostPool::lock_progress() const {
@@ -145,9 +195,20 @@ void HostPool::Want(const HostExtent& piece) {
   if (piece.bytes == 0 || !Contains(piece)) return;
   const Chunks chunks = ChunksOf(piece);
   const base::MutexLock lock(&mu_);
+  bool any = false;
   for (size_t i = chunks.first; i <= chunks.last; ++i) {
-    if (chunks_[i] == State::kWaiting) wanted_.push_back(i);
+    if (chunks_[i] == State::kDeclined) chunks_[i] = State::kWaiting;
+    if (chunks_[i] != State::kWaiting) continue;
+    wanted_.push_back(i);
+    any = true;
   }
+  const size_t ahead = options_.ahead_bytes / options_.chunk_bytes;
+  const size_t end = std::min(chunks_.size(), chunks.last + 1 + ahead);
+  if (end > end_) {
+    end_ = end;
+    any = true;
+  }
+  if (any) changed_.NotifyAll();
 }
 
 absl::Status HostPool::AwaitPrepared(const HostExtent& piece) {
@@ -163,6 +224,12 @@ absl::Status HostPool::AwaitPrepared(const HostExtent& piece) {
   for (size_t i = chunks.first; i <= chunks.last; ++i) {
     while (chunks_[i] == State::kWaiting || chunks_[i] == State::kInHand) {
       changed_.Wait(&mu_);
+    }
+    if (chunks_[i] == State::kDeclined) {
+      return absl::ResourceExhaustedError(
+          declined_.empty() ? "too little memory to spare for more of the host "
+                              "pool now"
+                            : declined_);
     }
     if (chunks_[i] == State::kFailed) {
       return absl::ResourceExhaustedError(absl::StrCat(

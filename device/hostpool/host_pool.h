@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "device/hostpool/host_extent.h"
+#include "device/hostpool/machine_memory.h"
 #include "device/hostpool/page_locker.h"
 #include "device/hostpool/pool_mapping.h"
 
@@ -28,6 +31,10 @@ namespace gmb::device {
 // from the start: bring its pages into use (so that an eviction later cannot
 // fail for lack of memory) and page-lock them for GPUs. A thread that needs a
 // piece earlier calls AwaitPrepared, and its chunks come next.
+//
+// A pool *on demand* takes nothing before it is needed: a chunk is prepared when
+// a piece of it is first wanted, with some that follow, and only while the
+// machine has memory to spare.
 //
 // Thread-safe. Copiers must be destroyed before it.
 class HostPool {
@@ -44,6 +51,15 @@ class HostPool {
     // Of a pool that another process made (fd()) and that was kept; none: the
     // pool is made anew. Its contents stay.
     base::UniqueFd kept = {};
+    // Chunks are prepared as they are wanted, and `ahead_bytes` beyond the last
+    // of them. One is declined for now, and tried again when it is next wanted,
+    // while less than twice its size is available. No reserved huge pages.
+    bool on_demand = false;
+    uint64_t ahead_bytes = uint64_t{1} << 30;
+    // Of the machine; tests give their own.
+    std::function<absl::StatusOr<AvailableMemory>()> available = [] {
+      return ReadAvailableMemory();
+    };
   };
 
   struct Progress {
@@ -51,6 +67,7 @@ class HostPool {
     uint64_t prepared_bytes = 0;  // in use; the rest of them follows
     uint64_t locked_bytes = 0;    // page-locked, of the prepared
     uint64_t failed_bytes = 0;    // cannot be used: no memory
+    // Nothing is being prepared, nor will be before it is wanted.
     bool done = false;
     // The first failure, empty when all is well. Memory that could not be
     // page-locked is used nevertheless; copies there are slower.
@@ -85,6 +102,7 @@ class HostPool {
   [[nodiscard]] const std::string& page_note() const {
     return mapping_.page_note();
   }
+  [[nodiscard]] bool on_demand() const { return options_.on_demand; }
   [[nodiscard]] Progress progress() const;
   [[nodiscard]] LockProgress lock_progress() const;
 
@@ -92,12 +110,19 @@ class HostPool {
   void Want(const HostExtent& piece);
   // The same, and blocks until every chunk that `piece` touches is prepared;
   // for those that are it takes a lock and no more. RESOURCE_EXHAUSTED when the
-  // machine had no memory for one: do not touch it. INVALID_ARGUMENT beyond the
-  // pool's end.
+  // machine had no memory for one, or none to spare: do not touch it.
+  // INVALID_ARGUMENT beyond the pool's end.
   [[nodiscard]] absl::Status AwaitPrepared(const HostExtent& piece);
 
  private:
-  enum class State { kWaiting, kInHand, kPrepared, kLocked, kFailed };
+  enum class State {
+    kWaiting,
+    kInHand,
+    kPrepared,
+    kLocked,
+    kFailed,
+    kDeclined  // until it is wanted again
+  };
 
   HostPool(Options options, PoolMapping mapping,
            std::unique_ptr<PageLocker> locker);
@@ -110,12 +135,19 @@ class HostPool {
   [[nodiscard]] Chunks ChunksOf(const HostExtent& piece) const;
   [[nodiscard]] bool Contains(const HostExtent& piece) const;
   void PrepareChunks();
+  // Takes the next chunk to prepare in hand, and waits for one in a pool on
+  // demand; none: there is none, and none will be.
+  std::optional<size_t> TakeChunk();
   // The next chunk to prepare, or chunks_.size().
   size_t NextChunk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether the machine has a chunk to spare that is not in use yet.
+  [[nodiscard]] absl::Status CheckSpare(const HostExtent& chunk) const;
   [[nodiscard]] HostExtent ChunkExtent(size_t chunk) const;
   absl::Status Lock(const HostExtent& extent);
+  void Decline(size_t chunk, const absl::Status& why);
   void Record(size_t chunk, const absl::Status& populated,
               const absl::Status& locked);
+  [[nodiscard]] bool IsDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   const PoolMapping mapping_;
@@ -126,6 +158,8 @@ class HostPool {
   std::vector<State> chunks_ ABSL_GUARDED_BY(mu_);
   std::deque<size_t> wanted_ ABSL_GUARDED_BY(mu_);  // by AwaitPrepared
   size_t next_ ABSL_GUARDED_BY(mu_) = 0;            // all before it are begun
+  size_t end_ ABSL_GUARDED_BY(mu_);  // none from here on is prepared unasked
+  std::string declined_ ABSL_GUARDED_BY(mu_);  // why one was, last
   Progress progress_ ABSL_GUARDED_BY(mu_);
   LockProgress lock_progress_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

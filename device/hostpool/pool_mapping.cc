@@ -155,14 +155,17 @@ PoolMapping PoolMapping::OfOrdinaryPages(base::UniqueFd memfd, char* start,
       "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }
 
-absl::StatusOr<PoolMapping> PoolMapping::Create(uint64_t bytes) {
+absl::StatusOr<PoolMapping> PoolMapping::Create(uint64_t bytes,
+                                                PageSource source) {
   GMB_RETURN_IF_ERROR(CheckSize(bytes));
   // Reserved pages are no part of the available memory, and mmap fails when
   // there are too few, so they need no other check.
-  if (auto memfd = CreatePoolMemfd(bytes, MFD_HUGETLB); memfd.ok()) {
-    if (absl::StatusOr<char*> start = Map(*memfd, bytes); start.ok()) {
-      return PoolMapping(*std::move(memfd), *start, bytes, PageKind::kHugetlb,
-                         "");
+  if (source == PageSource::kAny) {
+    if (auto memfd = CreatePoolMemfd(bytes, MFD_HUGETLB); memfd.ok()) {
+      if (absl::StatusOr<char*> start = Map(*memfd, bytes); start.ok()) {
+        return PoolMapping(*std::move(memfd), *start, bytes, PageKind::kHugetlb,
+                           "");
+      }
     }
   }
   GMB_RETURN_IF_ERROR(CheckFits(bytes));
@@ -194,6 +197,13 @@ PoolMapping::PoolMapping(PoolMapping&& other) noexcept
 
 PoolMapping::~PoolMapping() {
   if (start_ != nullptr) munmap(start_, bytes_);
+}
+
+bool PoolMapping::AnyInUse(const HostExtent& piece) const {
+  // Nobody reads or writes at the file's offset, which this moves.
+  const off_t data =
+      lseek(memfd_.get(), static_cast<off_t>(piece.offset), SEEK_DATA);
+  return data >= 0 && static_cast<uint64_t>(data) < piece.offset + piece.bytes;
 }
 
 absl::Status PoolMapping::Populate(const HostExtent& piece) const {

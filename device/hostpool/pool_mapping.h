@@ -21,6 +21,10 @@ enum class PageKind {
 };
 [[nodiscard]] const char* PageKindName(PageKind kind);
 
+// Which pages a mapping may take: those too that the operator reserved, for it
+// or for somebody else.
+enum class PageSource { kAny, kOrdinary };
+
 // Host memory of a fixed size for the host pool: a memfd, so that a process
 // without anything else can hold it across a restart of its owner. Sealed
 // against growing and shrinking, kept out of core dumps, not inherited by fork.
@@ -32,7 +36,8 @@ class PoolMapping {
   //   FAILED_PRECONDITION  more than the machine, or this process's control
   //                        group, has available; the message says what to do
   //   RESOURCE_EXHAUSTED   no addresses or memory for the mapping itself
-  [[nodiscard]] static absl::StatusOr<PoolMapping> Create(uint64_t bytes);
+  [[nodiscard]] static absl::StatusOr<PoolMapping> Create(
+      uint64_t bytes, PageSource source = PageSource::kAny);
 
   // The memory of a mapping that another process made and that was kept: what
   // is in it stays. INVALID_ARGUMENT when it is no sealed memfd of exactly
@@ -52,6 +57,10 @@ class PoolMapping {
   [[nodiscard]] int fd() const { return memfd_.get(); }
   // Why the pages are not larger; empty when they are.
   [[nodiscard]] const std::string& page_note() const { return note_; }
+
+  // Whether a page of a piece is in use, as those of a kept one with contents
+  // are.
+  [[nodiscard]] bool AnyInUse(const HostExtent& piece) const;
 
   // Brings the pages of a piece into use and keeps what they hold. Thread-safe
   // for pieces that do not overlap. RESOURCE_EXHAUSTED when the machine has no

@@ -73,6 +73,14 @@ TEST(Check, WithoutAHostPoolItSaysWhatThatMeans) {
                                HasSubstr("the broker would start")));
 }
 
+TEST(Check, TheDefaultHostPoolIsShownWithWhatItIsAShareOf) {
+  const TempDirectory directory;
+  const Said said = Checked(ConfigIn(directory));
+  EXPECT_TRUE(said.ok) << said.text;
+  EXPECT_THAT(said.text, AllOf(HasSubstr("host pool: 16.0 MiB, "),
+                               HasSubstr("by default: as much as the pools")));
+}
+
 TEST(Check, AHostPoolThatFitsIsShown) {
   const Said said = CheckWithHostPool(4 * kMiB);
   EXPECT_TRUE(said.ok);

@@ -11,6 +11,7 @@
 
 #include "broker/core/in_process_keeper.h"
 #include "broker/daemon/fd_setup.h"
+#include "broker/daemon/host_pool_setup.h"
 
 namespace gmb::broker {
 namespace {
@@ -50,6 +51,50 @@ void ExpectNoFit(const BrokerConfig& config, const DeviceConfig& device,
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("cuda:0: the pool does not fit"),
                     HasSubstr("--pool"), HasSubstr("--headroom")));
+}
+
+std::vector<PreparedPool> PreparedFor(const BrokerConfig& config) {
+  InProcessKeeper keeper;
+  std::atomic<SlabId> slab_ids{1};
+  absl::StatusOr<std::vector<PreparedPool>> pools =
+      PreparePools(config, {}, &keeper, &slab_ids);
+  EXPECT_TRUE(pools.ok()) << pools.status();
+  return *std::move(pools);
+}
+
+TEST(DefaultHostPool, IsAQuarterOfWhatHostDevicesLeaveAndAtMostThePools) {
+  BrokerConfig config;
+  config.devices = {Host(64 * kMiB), Host(64 * kMiB)};
+  config.devices[1].name = "host-1";
+  const std::vector<PreparedPool> pools = PreparedFor(config);
+  const auto of = [&](uint64_t available) {
+    return HostMemoryOf(config, pools,
+                        device::AvailableMemory{available, "memory.max"});
+  };
+  EXPECT_EQ(of(528 * kMiB).bytes, 100 * kMiB);
+  EXPECT_EQ(of(535 * kMiB).bytes, 100 * kMiB) << "in whole pages of 2 MiB";
+  EXPECT_EQ(of(64 * kGiB).bytes, 128 * kMiB);
+  EXPECT_EQ(of(100 * kMiB).bytes, 0u);
+  EXPECT_TRUE(of(528 * kMiB).by_default);
+  EXPECT_THAT(of(528 * kMiB).note,
+              AllOf(HasSubstr("a quarter"), HasSubstr("memory.max")));
+}
+
+TEST(DefaultHostPool, ASizeThatIsSetWinsAndWhatCannotBeReadIsNone) {
+  BrokerConfig config;
+  config.devices = {Host(64 * kMiB)};
+  const std::vector<PreparedPool> pools = PreparedFor(config);
+  const HostMemory unread =
+      HostMemoryOf(config, pools, absl::FailedPreconditionError("no /proc"));
+  EXPECT_EQ(unread.bytes, 0u);
+  EXPECT_EQ(unread.note, "no /proc");
+  for (const uint64_t bytes : {uint64_t{0}, 256 * kMiB}) {
+    config.host_pool_bytes = bytes;
+    const HostMemory set = HostMemoryOf(
+        config, pools, device::AvailableMemory{64 * kGiB, "meminfo"});
+    EXPECT_EQ(set.bytes, bytes);
+    EXPECT_FALSE(set.by_default);
+  }
 }
 
 TEST(PoolBytes, ByDefaultIsAllThatIsFreeLessTheHeadroom) {

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 class IdleTest : public RealBroker {
  protected:
   std::vector<std::string> DeviceFlags() const override {
-    return {"--device", "host:64MiB", "--host-pool", "64MiB"};
+    return {"--device", "host:64MiB"};  // with the default host pool
   }
   // Starts an idle holder of 8 MiB of tenant a and waits until it is parked.
   absl::StatusOr<ChildProcess> StartIdle(std::vector<std::string> more) {

@@ -199,6 +199,22 @@ TEST_F(AutomaticGateTest, UntilItWasSeenQuietNothingIsLent) {
             "this process never lends its memory: the test\nsays so \xff\n");
 }
 
+TEST_F(AutomaticGateTest, AGpuThatIsAtWorkAtTheLastMomentKeepsItsMemory) {
+  AwaitGate(v1::SessionInfo::GATE_PARKED);
+  devices_.busy = true;  // by somebody who made no call
+  const auto other = ConnectAs("b");
+  EXPECT_FALSE(TakeAll(*other, absl::Seconds(2)).ok());
+  EXPECT_TRUE(Await([&] {
+    return SessionOfA().never_lends().find("at work") != std::string::npos;
+  })) << SessionOfA().DebugString();
+  EXPECT_TRUE(Holds(7));
+  EXPECT_EQ(SessionOfA().evicted_bytes(), 0U);
+  devices_.busy = false;
+  AwaitGate(v1::SessionInfo::GATE_OFF);
+  EXPECT_FALSE(TakeAll(*other, absl::Milliseconds(200)).ok());
+  EXPECT_TRUE(Holds(7));
+}
+
 TEST_F(AutomaticGateTest, AProcessThatExitsDoesNotWaitForItsMemory) {
   AwaitGate(v1::SessionInfo::GATE_PARKED);
   const auto other = ConnectAs("b");

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -25,6 +26,12 @@ std::vector<std::string> CommandLine(const std::string& directory,
     std::ofstream(file) << options.config;
     words.insert(words.end(), {"--config", file});
   }
+  // Tests count on what is evicted, so each says whether there is a host pool.
+  const bool told = std::any_of(options.flags.begin(), options.flags.end(),
+                                [](const std::string& flag) {
+                                  return flag.rfind("--host-pool", 0) == 0;
+                                });
+  if (!told) words.emplace_back("--host-pool=0");
   words.insert(words.end(), options.flags.begin(), options.flags.end());
   return words;
 }

@@ -97,7 +97,7 @@ TEST_F(ReloadTest, WhatNeedsARestartIsListed) {
              "tenants:\n- {name: a}\n",
              "restart_needed"),
       AllOf(HasSubstr("max_sessions 100 -> 200"),
-            HasSubstr("host_pool 0 -> 2MiB"),
+            HasSubstr("as needed -> 2MiB"),
             Not(HasSubstr("reload_may_reclaim"))));
   EXPECT_EQ(Gmb({"tenant", "get", "a"}).exit_code, 0);
   EXPECT_THAT(Doctor(), HasSubstr("max_sessions 100 -> 200"));

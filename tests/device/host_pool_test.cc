@@ -5,14 +5,18 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -193,6 +197,85 @@ TEST(HostPool, WhatCouldBeShrunkIsNoKeptPool) {
         {.bytes = 4 * kMiB, .kept = std::move(*kept)}, nullptr);
     EXPECT_EQ(adopted.status().code(), absl::StatusCode::kInvalidArgument);
   }
+}
+
+// A machine of which the test says what it has to spare.
+struct Spare {
+  std::atomic<uint64_t> bytes = 64 * kMiB;
+
+  [[nodiscard]] HostPool::Options Of(uint64_t pool_bytes) {
+    return {.bytes = pool_bytes,
+            .chunk_bytes = 4 * kMiB,
+            .threads = 1,
+            .kept = {},
+            .on_demand = true,
+            .ahead_bytes = 4 * kMiB,
+            .available = [this]() -> absl::StatusOr<AvailableMemory> {
+              return AvailableMemory{bytes, "the test"};
+            }};
+  }
+};
+
+bool AwaitDone(const HostPool& pool) {
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::chrono::steady_clock::now() < until) {
+    if (pool.progress().done) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+TEST(HostPoolOnDemand, TakesWhatIsWantedAndSomeAheadAndNothingAtTheStart) {
+  Spare spare;
+  const auto pool = HostPool::Create(spare.Of(40 * kMiB), nullptr);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  EXPECT_TRUE((*pool)->progress().done);
+  EXPECT_NE((*pool)->page_kind(), PageKind::kHugetlb);
+  struct stat before {};
+  ASSERT_EQ(fstat((*pool)->fd(), &before), 0);
+  EXPECT_EQ(before.st_blocks, 0) << "no page is in use";
+  ASSERT_TRUE((*pool)->AwaitPrepared({5 * kMiB, kMiB}).ok());
+  ASSERT_TRUE(AwaitDone(**pool));
+  // The chunks at 4 and 8 MiB, and the one before them.
+  EXPECT_EQ((*pool)->progress().prepared_bytes, 12 * kMiB);
+  ASSERT_TRUE((*pool)->AwaitPrepared({0, 40 * kMiB}).ok());
+  EXPECT_EQ((*pool)->progress().prepared_bytes, 40 * kMiB);
+}
+
+TEST(HostPoolOnDemand, WhatTheMachineCannotSpareIsTriedAgainWhenItIsWanted) {
+  Spare spare;
+  spare.bytes = 7 * kMiB;  // less than two chunks
+  const auto pool = HostPool::Create(spare.Of(8 * kMiB), nullptr);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  const absl::Status refused = (*pool)->AwaitPrepared({0, kMiB});
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("7 MiB are available"));
+  ASSERT_TRUE(AwaitDone(**pool));
+  EXPECT_THAT((*pool)->progress().problem, HasSubstr("the test"));
+  EXPECT_EQ((*pool)->progress().prepared_bytes, 0u);
+  spare.bytes = 8 * kMiB;
+  EXPECT_TRUE((*pool)->AwaitPrepared({0, kMiB}).ok());
+  EXPECT_EQ((*pool)->progress().problem, "");
+}
+
+TEST(HostPoolOnDemand, KeptContentsAreReachedWhateverTheMachineHas) {
+  Spare spare;
+  base::UniqueFd kept;
+  {
+    const auto pool = HostPool::Create(spare.Of(12 * kMiB), nullptr);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    ASSERT_TRUE((*pool)->AwaitPrepared({0, 4 * kMiB}).ok());
+    ASSERT_TRUE(AwaitDone(**pool));
+    kept = KeptOf(**pool);
+  }
+  spare.bytes = 0;
+  HostPool::Options options = spare.Of(12 * kMiB);
+  options.kept = std::move(kept);
+  const auto pool = HostPool::Create(std::move(options), nullptr);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  EXPECT_TRUE((*pool)->AwaitPrepared({0, 4 * kMiB}).ok());
+  EXPECT_FALSE((*pool)->AwaitPrepared({8 * kMiB, 4 * kMiB}).ok());
 }
 
 TEST(HostPool, BadSizesAreRefused) {

@@ -55,5 +55,43 @@ TEST(GateWatch, AWordThatMakesNoSenseIsActive) {
   EXPECT_FALSE(watch.idle_since().has_value());
 }
 
+GateWord ParkedIn(uint64_t epoch) {
+  return GateWord(GateState::kParked, 0, epoch);
+}
+
+TEST(GateWatch, TheUsualGapIsThatOfUsesAlsoOfThoseBetweenTwoLooks) {
+  GateWatch watch(At(0));
+  watch.Look(ParkedIn(1), At(0), At(0));
+  EXPECT_EQ(watch.usual_gap(), std::nullopt) << "used once";
+  watch.Look(ParkedIn(2), At(1), At(1));
+  EXPECT_EQ(watch.usual_gap(), absl::Seconds(1));
+  watch.Look(ParkedIn(2), At(1), At(1.5));
+  EXPECT_EQ(watch.usual_gap(), absl::Seconds(1));
+  watch.Look(ParkedIn(12), At(11), At(11));
+  EXPECT_EQ(watch.usual_gap(), absl::Seconds(1)) << "ten in ten seconds";
+  watch.Look(ParkedIn(13), At(16), At(16));
+  EXPECT_EQ(watch.usual_gap(), absl::Seconds(2)) << "one of 5 s";
+}
+
+TEST(GateWatch, WhoHasRestedForLongerHasALongerGap) {
+  GateWatch watch(At(0));
+  for (uint64_t i = 1; i <= 5; ++i) {
+    const absl::Time now = At(static_cast<double>(i));
+    watch.Look(ParkedIn(i), now, now);
+  }
+  EXPECT_EQ(watch.usual_gap(), absl::Seconds(1));
+  watch.Look(ParkedIn(5), At(5), At(65));
+  EXPECT_EQ(watch.usual_gap(), absl::Seconds(60));
+}
+
+TEST(GateWatch, AnEpochThatGoesBackIsManyUsesAndNothingWorse) {
+  GateWatch watch(At(0));
+  for (const uint64_t epoch : {5, 9, 3, 0}) {
+    watch.Look(ParkedIn(epoch), At(0), At(static_cast<double>(10 - epoch)));
+  }
+  ASSERT_TRUE(watch.usual_gap().has_value());
+  EXPECT_GE(*watch.usual_gap(), absl::ZeroDuration());
+}
+
 }  // namespace
 }  // namespace gmb::ipc

@@ -53,6 +53,28 @@ TEST(CapturesTest, ThreadsThatCaptureTheirOwnDefaultStreamAreSeveral) {
   captures.EndSynchronizing();
 }
 
+// The end of a context takes its turn as a capture that does not begin.
+TEST(CapturesTest, WhoIsOutOfMemoryWaitsForTheEndsOfContexts) {
+  Captures captures;
+  std::atomic<bool> stop = false;
+  std::thread ends([&] {
+    while (!stop) {
+      captures.AwaitTurn();
+      captures.DidNotBegin();
+    }
+  });
+  for (int n = 0; n < 2000; ++n) {
+    const SynchronizingTurn turn(&captures, true);
+    EXPECT_TRUE(turn.granted());
+  }
+  stop = true;
+  ends.join();
+  captures.AwaitTurn();
+  captures.Began(Name(1));
+  EXPECT_FALSE(captures.BeginSynchronizing(true)) << "not for a capture";
+  captures.Ended(Name(1));
+}
+
 TEST(CapturesTest, ThreadsThatCaptureAndSynchroniseTakeTurns) {
   Captures captures;
   std::atomic<int> capturing = 0;

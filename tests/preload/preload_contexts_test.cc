@@ -1,5 +1,8 @@
+#include <cuda.h>
+
 #include <algorithm>
 #include <ostream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/preload/preload_fixture.h"
@@ -141,12 +144,24 @@ TEST_P(PreloadContextEndTest, WhatWasFreedInItGoesBack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Ways, PreloadContextEndTest,
-    ::testing::Values(
-        End{"reset", {"add-stream"}, "reset 0", {"device 0"}},
-        End{"destroyed", {"new-context 0", "add-stream"}, "destroy-context "}),
-    [](const auto& end) { return end.param.name; });
+std::vector<End> Ends() {
+  return {
+#if CUDA_VERSION >= 12040
+    End{"green", {"new-green 0", "add-stream"}, "destroy-green "},
+#endif
+        // Of a GPU that nothing was leased from.
+        End{"released",
+            {"device 1", "add-stream", "pop", "release-primary 1"},
+            "release-primary 1"},
+        End{"reset", {"add-stream"}, "reset 0", {"device 0"}}, End {
+      "destroyed", {"new-context 0", "add-stream"}, "destroy-context "
+    }
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, PreloadContextEndTest,
+                         ::testing::ValuesIn(Ends()),
+                         [](const auto& end) { return end.param.name; });
 
 }  // namespace
 }  // namespace gmb::component

@@ -208,7 +208,7 @@ TEST_F(PreloadGateTest, OneOfSeveralRanksNeverLendsAndSaysWhy) {
       << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_OFF);
   constexpr char kWhy[] =
-      "never lends: it is one of several ranks of a communicator";
+      "never parks: it is one of several ranks of a communicator";
   EXPECT_TRUE(component::Await([&] {
     return Gmb({"session", "list"}).out.find(kWhy) != std::string::npos;
   }));
@@ -226,12 +226,60 @@ TEST_F(PreloadGateTest, AProgramWithAToolInTheDriverNeverLends) {
   run.environment = {"CUDA_INJECTION64_PATH=/a/profiler.so"};
   const auto program = Start("program", run);
   EXPECT_TRUE(component::Await([&] {
-    return Gmb({"session", "list"}).out.find("never lends: a tool is in") !=
+    return Gmb({"session", "list"}).out.find("never parks: a tool is in") !=
            std::string::npos;
   })) << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_OFF);
   Touch("end");
   EXPECT_EQ(program->AwaitExit(), 0);
+}
+
+// Questions and frees: nobody's gigabytes come back for those.
+TEST_F(PreloadGateTest, AskingAndGivingBackWakeNobody) {
+  const std::string ask = "ask x 0 0 2 1";  // of device memory, at that address
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "ask x", Await("ask"),
+                 "ask x", Await("free"), "free x", Await("end")},
+       .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut(ask)) << program->Out() << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  const auto other = TakeTheDevice("other-ends");
+  Touch("ask");
+  ASSERT_TRUE(program->AwaitOut(ask + "\n" + ask)) << program->Out();
+  AwaitGate("a", v1::SessionInfo::GATE_CLOSED);
+  EXPECT_EQ(Evicted(), kBytes);
+  Touch("free");
+  ASSERT_TRUE(program->AwaitOut("free x 0")) << program->Err();
+  ExpectLeases("a", {});
+  ExpectLeases("b", {480 * kMiB});
+  EXPECT_THAT(broker().Log(), ::testing::Not(HasSubstr(" restored ")));
+  for (const char* const file : {"end", "other-ends"}) Touch(file);
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+}
+
+TEST_F(PreloadGateTest, ALibraryThatCallsTheDriverPastUsIsNamed) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("open"),
+                 absl::StrCat("deepbind ", BOUND_PAST_US), Await("end"), kGet},
+       .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  Touch("open");
+  ASSERT_TRUE(program->AwaitOut("deepbind 0")) << program->Out();
+  // It is parked, and looked at once more before anything is taken.
+  ExpectNothingToTake();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  EXPECT_THAT(Gmb({"session", "list"}).out,
+              HasSubstr("libgmb_bound_past_us.so calls the driver past"));
+  EXPECT_THAT(Gmb({"why", "a"}).out,
+              ::testing::AllOf(HasSubstr("never parks: "),
+                               HasSubstr("libgmb_bound_past_us.so calls")));
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(kRight));
 }
 
 // Nobody enters a gate in a child, and its parent's goes on.

@@ -11,6 +11,7 @@
   F(cuInit)                                 \
   F(cuDevicePrimaryCtxRetain)               \
   F(cuDevicePrimaryCtxReset)                \
+  F(cuDevicePrimaryCtxRelease)              \
   F(cuCtxCreate)                            \
   F(cuCtxDestroy)                           \
   F(cuCtxPushCurrent)                       \
@@ -48,7 +49,20 @@
   F(cuMemSetAccess)                         \
   F(cuMemGetAccess)                         \
   F(cuDeviceGetAttribute)                   \
-  F(cuMemGetAddressRange)
+  F(cuMemGetAddressRange)                   \
+  F(cuPointerGetAttribute)                  \
+  F(cuPointerGetAttributes)                 \
+  PROGRAM_NEW_FUNCTIONS(F)
+
+// Of CUDA 12.4.
+#if CUDA_VERSION >= 12040
+#define PROGRAM_NEW_FUNCTIONS(F) \
+  F(cuGreenCtxCreate)            \
+  F(cuCtxFromGreenCtx)           \
+  F(cuGreenCtxDestroy)
+#else
+#define PROGRAM_NEW_FUNCTIONS(F)
+#endif
 
 struct Api {
 #define PROGRAM_MEMBER(name) decltype(&::name) name##_;

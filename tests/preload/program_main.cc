@@ -95,6 +95,18 @@ class Program {
           api_.cuMemcpyDtoH_(bytes.data(), at, bytes.size());
       std::printf("get %s %d %llu\n", name.c_str(), result,
                   std::accumulate(bytes.begin(), bytes.end(), 0ULL));
+    } else if (what == "ask") {  // NAME: what it is, in both ways to ask
+      unsigned type = 0;
+      CUdeviceptr same = 0;
+      const CUresult one = api_.cuPointerGetAttribute_(
+          &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at + 8);
+      CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                                          CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+      void* data[] = {&same, &type};
+      const CUresult many =
+          api_.cuPointerGetAttributes_(2, attributes, data, at + 8);
+      std::printf("ask %s %d %d %u %d\n", name.c_str(), one, many, type,
+                  same == at + 8 ? 1 : 0);
     } else if (what == "range") {
       CUdeviceptr start = 0;
       size_t bytes = 0;
@@ -220,8 +232,8 @@ class Program {
 #endif
   }
 
-  // device N, pop, reset N: of primary contexts; new-context N and
-  // destroy-context; add-stream: one more, in the current context
+  // device N, pop, reset N, release N: of primary contexts; new-context N and
+  // destroy-context; new-green N and destroy-green; add-stream: one more, in the current context
   bool Context(const std::vector<std::string>& words) {
     const std::string& what = words[0];
     const auto device = static_cast<CUdevice>(Number(words[1]));
@@ -232,6 +244,17 @@ class Program {
       Say(what, "", api_.cuCtxPopCurrent_(&popped));
     } else if (what == "reset") {
       Say(what, words[1], api_.cuDevicePrimaryCtxReset_(device));
+    } else if (what == "release-primary") {
+      Say(what, words[1], api_.cuDevicePrimaryCtxRelease_(device));
+#if CUDA_VERSION >= 12040
+    } else if (what == "new-green") {
+      CUcontext context = nullptr;
+      api_.cuGreenCtxCreate_(&green_, nullptr, device, 0);
+      api_.cuCtxFromGreenCtx_(&context, green_);
+      Say(what, words[1], api_.cuCtxPushCurrent_(context));
+    } else if (what == "destroy-green") {
+      Say(what, "", api_.cuGreenCtxDestroy_(green_));
+#endif
     } else if (what == "new-context") {
       Say(what, words[1], NewContext(device));
     } else if (what == "destroy-context") {
@@ -272,6 +295,11 @@ class Program {
       std::printf("child %d\n", status);
     } else if (words[0] == "ranks") {  // RANKS: is one of so many
       Say(words[0], words[1], InitRank(static_cast<int>(Number(words[1]))));
+    } else if (words[0] == "deepbind") {  // LIBRARY: calls what it exports
+      void* const library = dlopen(words[1].c_str(), RTLD_NOW | RTLD_DEEPBIND);
+      const auto call = reinterpret_cast<int (*)()>(
+          library == nullptr ? nullptr : dlsym(library, "CallTheDriver"));
+      std::printf("deepbind %d\n", call == nullptr ? -1 : call());
     } else if (words[0] == "exit") {
       std::exit(static_cast<int>(Number(words[1])));
     } else if (words[0] == "environment") {
@@ -286,6 +314,9 @@ class Program {
   const Api api_;
   std::vector<CUstream> streams_;
   CUcontext context_ = nullptr;  // of its own
+#if CUDA_VERSION >= 12040
+  CUgreenCtx green_ = nullptr;
+#endif
   std::map<std::string, CUdeviceptr> memory_;
   VirtualSteps virtual_{api_, &memory_};
   std::map<std::string, CUmemoryPool> pools_;

@@ -43,7 +43,7 @@ TEST_F(RunCommandTest, ItSaysInOneLineOnWhichTermsTheProgramRuns) {
       absl::StrCat("gmb run: tenant a has at most 256.00 MiB of ",
                    Pool().device().uuid(), " (256.00 MiB now); lends nothing");
   EXPECT_EQ(RunWith({"--tenant", "a"}, {"true"}).err,
-            begin + ", since the broker has no host pool (gmbd --host-pool)\n");
+            begin + ", since the broker has no host pool (host_pool: 0)\n");
   EXPECT_EQ(RunWith({"--tenant", "a", "--no-park"}, {"true"}).err,
             begin + " (--no-park)\n");
   EXPECT_EQ(RunWith({"--tenant", "a", "--quiet"}, {"true"}).err, "");

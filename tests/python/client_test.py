@@ -318,6 +318,46 @@ def test_a_process_ends_while_a_daemon_thread_waits_for_memory(broker):
         held.release()
 
 
+SILENT = """
+import atexit, subprocess, sys, threading
+heard = []
+def last():  # after gmb's own end: who is called now may find no interpreter
+    before = len(heard)
+    for turn in range(8):
+        subprocess.run(
+            [sys.argv[2], "--socket-dir", sys.argv[1], "tenant", "set", "a",
+             "--limit", f"{50 + 2 * (turn % 2)}MiB"],
+            check=True, stdout=subprocess.DEVNULL)
+        client.quotas()
+    print(before > 0, len(heard) - before)
+atexit.register(last)
+import gmb
+changed = threading.Event()
+def told(quota):
+    heard.append(quota)
+    changed.set()
+client = gmb.connect(sys.argv[1], tenant="a", on_budget_changed=told)
+waits = threading.Event()
+def ask(): client.acquire(40 << 20, wait=600, on_waiting=lambda _: waits.set())
+threading.Thread(target=ask, daemon=True).start()
+assert waits.wait(30)
+subprocess.run([sys.argv[2], "--socket-dir", sys.argv[1], "tenant", "set", "a",
+                "--limit", "50MiB"], check=True, stdout=subprocess.DEVNULL)
+assert changed.wait(30)
+"""
+
+
+def test_nothing_is_called_when_the_interpreter_ends(broker):
+    with gmb.connect(broker.socket_dir, tenant="b") as other:
+        held = other.acquire(48 * MIB, contents=gmb.Contents.RESIDENT)
+        done = subprocess.run(
+            [sys.executable, "-c", SILENT, broker.socket_dir, os.environ["GMB_PROGRAM"]],
+            capture_output=True, text=True, timeout=60, check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "True 0\n", "")
+        held.release()
+
+
 USE = """
 import ctypes, sys, gmb
 client = gmb.connect(sys.argv[1], tenant="a")

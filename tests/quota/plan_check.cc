@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "quota/candidate.h"
 
 namespace gmb::quota {
 namespace {
@@ -26,6 +27,7 @@ class PlanCheck {
       Expect(seen.insert(victim.lease).second, "a victim twice");
       CheckVictim(victim);
     }
+    for (const Victim& victim : plan_.victims) CheckCalmFirst(victim, seen);
     CheckGuarantees();
     for (const Need& need : demand_.needs) CheckNeed(need);
     return problem_;
@@ -98,6 +100,55 @@ class PlanCheck {
     } else {
       Expect(until <= now_, who + "is too young");
     }
+  }
+
+  // A session that wakes often is spared while a calm one could give as much.
+  void CheckCalmFirst(const Victim& victim, const std::set<LeaseId>& victims) {
+    const LeaseRow& row = RowOf(victim);
+    if (victim.step != Step::kEvict || !WakesOften(row) || !IsOfAge(row))
+      return;
+    for (const LeaseRow& calm : snapshot_.leases) {
+      if (calm.pool != row.pool || calm.bytes < row.bytes || WakesOften(calm) ||
+          !CouldGive(calm)) {
+        continue;
+      }
+      Expect(victims.contains(calm.lease),
+             absl::StrCat("lease ", row.lease.value,
+                          ": wakes often, and is taken before a calm one"));
+    }
+  }
+  // Whatever comes before it, also of those that are let off in the end.
+  bool CouldGive(const LeaseRow& row) const {
+    const TenantRow& tenant = TenantOf(row);
+    uint64_t its = 0;
+    for (const LeaseRow& other : snapshot_.leases) {
+      const bool counts = other.tenant == row.tenant && other.pool == row.pool;
+      its += counts && !other.evicted ? other.bytes : 0;
+    }
+    const DemandRules rules = RulesOf(demand_.cause);
+    return row.gate == Gate::kParked && row.evictable && row.host_room &&
+           row.contents != Contents::kResident && !row.evicted && !row.busy &&
+           row.back_off_until <= now_ && row.unmap_deadline > now_ &&
+           row.owed_by_process == 0 && tenant.owed_answers == 0 &&
+           row.session != demand_.session && IsOfAge(row) &&
+           (!rules.one_tenant || row.tenant == demand_.tenant) &&
+           (!rules.guarantees_hold || its <= Excess(tenant));
+  }
+  bool IsOfAge(const LeaseRow& row) const {
+    return ResidentUntil(row, TenantOf(row), options_) <= now_;
+  }
+  bool WakesOften(const LeaseRow& row) const {
+    const double bytes =
+        static_cast<double>(std::max(row.bytes, row.session_bytes));
+    const double out_ns =
+        bytes * 1e9 / static_cast<double>(options_.copy_bytes_per_second);
+    const double back_ns =
+        std::max(out_ns, static_cast<double>(row.restore_time.count()));
+    // Not where it depends on how halves are rounded.
+    return row.usual_gap.count() > 0 &&
+           static_cast<double>(row.usual_gap.count()) + 100 <
+               static_cast<double>(options_.gap_round_trips) *
+                   (out_ns + back_ns);
   }
 
   // One who borrows has nobody killed while parked memory would do.

@@ -102,6 +102,27 @@ TEST_F(PlannerTest, BackedOnesGoFirstThenTheLongestIdle) {
   EXPECT_EQ(Why(2), Verdict::kTaken);
 }
 
+// 100 bytes take 100 ms each way: four round trips are 800 ms.
+TEST_F(PlannerTest, WhoWakesOftenIsTakenAfterTheOthersAndSizeIsItsSessions) {
+  options_.copy_bytes_per_second = 1000;
+  LeaseRow& heartbeat = Add(kA, 10, 90);
+  heartbeat.session_bytes = 100;
+  heartbeat.usual_gap = std::chrono::milliseconds(799);
+  heartbeat.backed_bytes = 10;
+  Add(kB, 10, 1);
+  Borrow(10);
+  EXPECT_EQ(Victims(), Ids{2});
+  leases_[0].usual_gap = std::chrono::milliseconds(800);
+  Borrow(10);
+  EXPECT_EQ(Victims(), Ids{1});
+  leases_[0].restore_time = std::chrono::milliseconds(101);  // slower than that
+  Borrow(10);
+  EXPECT_EQ(Victims(), Ids{2});
+  // Nobody is refused for the sake of it.
+  Borrow(20);
+  EXPECT_EQ(Victims(), (Ids{2, 1}));
+}
+
 TEST_F(PlannerTest, OfEquallyIdleOnesTheLeastExcessGoes) {
   Add(kA, 40, 50);
   Add(kA, 12, 50);

@@ -25,6 +25,7 @@ WorldOptions SlowWorld() {
   options.costs.copy_bytes_per_second = 1000;
   options.planner.copy_bytes_per_second = 1000;
   options.planner.unmap_grace = seconds(1);
+  options.planner.gap_round_trips = 40;  // so that some wake often
   options.backing = {.bytes_per_second = 100,
                      .burst_bytes = 50,
                      .idle_for = milliseconds(200)};
@@ -225,6 +226,10 @@ TEST(ReclaimPropertyTest, MistakesOfAPlannerAreNoticed) {
        [](auto& leases, auto&, auto&) {
          for (LeaseRow& row : leases) row.contents = Contents::kPreserve;
        }},
+      {"gaps forgotten",
+       [](auto& leases, auto&, auto&) {
+         for (LeaseRow& row : leases) row.usual_gap = {};
+       }},
       {"busy leases taken",
        [](auto& leases, auto&, auto&) {
          for (LeaseRow& row : leases) row.busy = false;
@@ -301,6 +306,55 @@ TEST(ReclaimProgressTest, TwoThatTogetherExceedThePoolAlternate) {
   // Each turn lasts for the residency, and no less.
   EXPECT_LE(world.figures().evictions, 120u);
   EXPECT_GT(world.figures().evictions, 60u);
+}
+
+// 40 bytes take 40 ms each way, which is much beside a heartbeat of 200 ms.
+TEST(ReclaimProgressTest, AHeartbeatKeepsItsMemoryWhileCalmOnesGiveEnough) {
+  ReclaimWorld world(SlowWorld());
+  world.AddPool(kPool, 100, 1);
+  for (uint64_t i = 1; i <= 3; ++i)
+    world.AddTenant(TenantId{i}, QuotaOf(0, 100));
+  Worker heartbeat{.session = world.AddSession(TenantId{1})};
+  Worker calm{.session = world.AddSession(TenantId{2})};
+  Worker borrower{.session = world.AddSession(TenantId{3})};
+  world.Acquire(heartbeat.session, kPool, 40, false, Contents::kPreserve,
+                seconds(1), [&](bool) {
+                  KeepWorking(world, heartbeat, milliseconds(1),
+                              milliseconds(200), seconds(10));
+                });
+  world.Acquire(calm.session, kPool, 40, false, Contents::kPreserve, seconds(1),
+                [&](bool) {
+                  KeepWorking(world, calm, milliseconds(1), seconds(20),
+                              seconds(10));
+                });
+  uint64_t of_heartbeat = 0;
+  uint64_t of_calm = 0;
+  world.set_watch(
+      [&](const Snapshot&, const Demand& demand, Instant, const Plan& plan) {
+        for (const Victim& victim : plan.victims) {
+          if (demand.session != borrower.session) continue;
+          of_heartbeat += victim.session == heartbeat.session ? 1 : 0;
+          of_calm += victim.session == calm.session ? 1 : 0;
+        }
+        return true;
+      });
+  uint64_t served = 0;
+  for (int i = 0; i < 100; ++i) {
+    world.At(Instant{} + milliseconds(3000 + 1000 * i), [&] {
+      world.Acquire(borrower.session, kPool, 50, false, Contents::kDiscard,
+                    milliseconds(900), [&](bool granted) {
+                      if (!granted) return;
+                      ++served;
+                      world.Release(world.granted());
+                    });
+    });
+  }
+  world.RunUntil(Instant{} + seconds(120));
+  EXPECT_EQ(world.Check(), "");
+  EXPECT_EQ(served, 100u);
+  EXPECT_GT(of_calm, 0u);
+  EXPECT_LE(of_heartbeat, of_calm / 5);
+  EXPECT_EQ(heartbeat.denied, 0u);
 }
 
 TEST(ReclaimProgressTest, NobodyStarvesAmongMany) {

@@ -273,6 +273,13 @@ void ReclaimWorld::StartWork(SessionId id) {
   std::vector<PendingWork> pending = std::exchange(session.pending, {});
   if (pending.empty()) return;
   ++session.epoch;
+  if (session.used_at.has_value()) {
+    const Nanoseconds gap = now_ - *session.used_at;
+    session.usual_gap = session.usual_gap == Nanoseconds(0)
+                            ? gap
+                            : session.usual_gap + (gap - session.usual_gap) / 4;
+  }
+  session.used_at = now_;
   for (const LeaseId lease : session.leases) rows_.at(lease).backed_bytes = 0;
   session.working += static_cast<int>(pending.size());
   SetGate(session, Gate::kActive);

@@ -132,6 +132,8 @@ class ReclaimWorld {
     bool restoring = false;  // waits for it, or it is under way
     bool returning = false;  // it is under way
     Instant idle_since{};
+    std::optional<Instant> used_at;  // when it last began to work
+    Nanoseconds usual_gap{0};
     std::vector<PendingWork> pending;
     std::set<LeaseId> leases;
   };

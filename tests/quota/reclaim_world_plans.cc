@@ -21,6 +21,11 @@ Snapshot ReclaimWorld::TakeSnapshot() {
     // All leases of a session that is coming back are left alone; one that
     // still waits for that may lose the others as well.
     LeaseRow& copy = snapshot_leases_.back();
+    const Session& session = sessions_.at(row.session);
+    for (const LeaseId lease : session.leases)
+      copy.session_bytes += rows_.at(lease).bytes;
+    if (session.usual_gap > Nanoseconds(0))
+      copy.usual_gap = std::max(session.usual_gap, now_ - *session.used_at);
     copy.busy = row.busy || sessions_.at(row.session).returning;
   }
   snapshot_tenants_.clear();

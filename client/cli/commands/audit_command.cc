@@ -11,6 +11,7 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/list_and_print.h"
 #include "client/cli/views/list_view.h"
+#include "client/cli/views/outside_view.h"
 
 namespace gmb::cli {
 namespace {

@@ -18,8 +18,7 @@ constexpr absl::Duration kParkAfter = absl::Seconds(1);
 std::string Lending(const Client& client, const RunOptions& options) {
   if (options.park == "off") return "lends nothing (--no-park)";
   if (client.host_pool_bytes() == 0)
-    return "lends nothing, since the broker has no host pool (gmbd "
-           "--host-pool)";
+    return "lends nothing, since the broker has no host pool (host_pool: 0)";
   return absl::StrCat("lends it while it is idle for ",
                       DurationText(options.park_after.value_or(kParkAfter)));
 }

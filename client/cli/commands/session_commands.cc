@@ -14,6 +14,7 @@
 #include "client/cli/confirm.h"
 #include "client/cli/text/text.h"
 #include "client/cli/views/list_view.h"
+#include "client/cli/views/outside_view.h"
 
 namespace gmb::cli {
 namespace {
@@ -22,12 +23,16 @@ absl::StatusOr<ExitCode> ListSessions(Context& context,
                                       const std::string& tenant) {
   v1::ListSessionsRequest request;
   request.set_tenant(tenant);
-  return ListAndPrint(
+  v1::ListSessionsResponse first;  // of people's: its outside processes alone
+  const absl::StatusOr<ExitCode> listed = ListAndPrint(
       context, &AdminClient::ListSessions, request,
       [&](const v1::ListSessionsResponse& sessions, Table::Flow* flow) {
         PrintSessions(sessions, absl::Now(), context.terminal, context.out,
                       flow);
+        first.mutable_outside()->MergeFrom(sessions.outside());
       });
+  PrintOutside(first.outside(), context.terminal, context.out);
+  return listed;
 }
 
 struct CloseOptions {

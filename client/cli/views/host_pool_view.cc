@@ -29,6 +29,7 @@ void PrintHostPool(const v1::HostPoolStatus& pool, const Terminal& terminal,
   }
   out << SizeText(pool.bytes());
   if (!pool.pages().empty()) out << " (" << Printable(pool.pages()) << ')';
+  if (pool.on_demand()) out << " by default, taken as it is needed";
   out << ", " << PercentText(pool.prepared_bytes(), pool.bytes())
       << " prepared, " << PercentText(pool.locked_bytes(), pool.bytes())
       << " page-locked";

@@ -84,7 +84,7 @@ std::string SessionNotes(const v1::SessionInfo& session) {
     notes.push_back(absl::StrCat(session.waiting(), " waiting"));
   if (!session.streaming()) notes.emplace_back("no stream");
   if (!session.never_lends().empty())
-    notes.push_back(absl::StrCat("never lends: ", session.never_lends()));
+    notes.push_back(absl::StrCat("never parks: ", session.never_lends()));
   return absl::StrJoin(notes, ", ");
 }
 

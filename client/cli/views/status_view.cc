@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/text/text.h"
 #include "client/cli/views/host_pool_view.h"
+#include "client/cli/views/outside_view.h"
 #include "client/cli/views/pool_bar.h"
 #include "client/cli/views/table.h"
 
@@ -137,6 +138,8 @@ void PrintStatus(const v1::GetStatusResponse& status,
   PrintHostPool(status.host_pool(), terminal, out);
   for (const v1::PoolStatus& pool : status.pools())
     PrintPool(pool, terminal, out);
+  if (!status.outside().empty()) out << '\n';
+  PrintOutside(status.outside(), terminal, out);
 }
 
 }  // namespace gmb::cli

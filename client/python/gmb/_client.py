@@ -387,11 +387,17 @@ def connect(
     return client
 
 
+LAST_CALLBACKS_MS = 2000  # how long those that are under way may take, as the process ends
+
+
 def _close_all() -> None:
     # Before the interpreter goes: callbacks must not find it gone. A session that a
     # daemon thread is inside of stays, rather than the process with it.
     for client in list(_open_clients):
         client._close_unless_in_use()
+    # Its callbacks, and those of the daemon thread's call, would find no interpreter.
+    if any(not client._session.guard.in_child() for client in _open_clients):
+        lib.gmb_internal_silence(LAST_CALLBACKS_MS)
 
 
 atexit.register(_close_all)

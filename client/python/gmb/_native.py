@@ -138,6 +138,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "gmb_canceller_create": (_ERROR, [POINTER(c_void_p)]),
     "gmb_canceller_cancel": (None, [c_void_p]),
     "gmb_canceller_free": (None, [c_void_p]),
+    "gmb_internal_silence": (None, [c_int64]),
     "gmb_acquire": (
         _ERROR,
         [c_void_p, c_uint64, POINTER(AcquireOptionsStruct), POINTER(c_void_p)],

@@ -154,13 +154,17 @@ class Checker {
 
   void CheckSession(const Session& session) {
     const std::string name = absl::StrCat("session ", session.id, ": ");
+    uint64_t leased_bytes = 0;
     for (const quota::LeaseId id : *session.leases) {
       const auto lease = state_.leases->find(id);
       Expect(lease != state_.leases->end(), name + "it has a lease that ended");
       if (lease == state_.leases->end()) continue;
       Expect(lease->second->MappingOf(session.id) != nullptr,
              name + "a lease of its does not know it");
+      leased_bytes += lease->second->bytes;
     }
+    Expect(*session.leased_bytes == leased_bytes,
+           name + "its bytes are not those of its leases");
     Expect(
         session.waking->restores.empty() || state_.waking->contains(session.id),
         name + "its Restores are not listed");

@@ -22,6 +22,7 @@ class OwedAnswersTest : public testing::Test {
                    .group = {},
                    .never_lends = {},
                    .leases = {},
+                   .leased_bytes = {},
                    .last_move = {},
                    .waking = {},
                    .trims = {}};

@@ -49,6 +49,7 @@ class SessionGateTest : public testing::Test {
                   .group = {},
                   .never_lends = {},
                   .leases = {},
+                  .leased_bytes = {},
                   .last_move = {},
                   .waking = {},
                   .trims = {}};

@@ -32,6 +32,7 @@ class SessionTableTest : public testing::Test {
                     .group = {},
                     .never_lends = {},
                     .leases = {},
+                    .leased_bytes = {},
                     .last_move = {},
                     .waking = {},
                     .trims = {}}));

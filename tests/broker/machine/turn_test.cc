@@ -114,6 +114,7 @@ TEST_F(TurnTest, ABuriedSessionLivesUntilTheLockIsGivenUp) {
                                            .group = {},
                                            .never_lends = {},
                                            .leases = {},
+                                           .leased_bytes = {},
                                            .last_move = {},
                                            .waking = {},
                                            .trims = {}})));

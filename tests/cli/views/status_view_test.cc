@@ -111,6 +111,9 @@ TEST(StatusViewTest, AHostPoolShowsHowFarItIsPreparedAndWhoHasIt) {
                         "prepared, 25.0% page-locked, being prepared\n"
                         "           reserved 400.00 MiB (40.0%), placed "
                         "300.00 MiB, held 200.00 MiB\n"));
+  status.mutable_host_pool()->set_on_demand(true);
+  EXPECT_THAT(Print(status),
+              HasSubstr("(2 MiB hugetlb) by default, taken as it is needed, "));
   status.mutable_host_pool()->set_done(true);
   EXPECT_THAT(Print(status), Not(HasSubstr("being prepared")));
   EXPECT_THAT(Print(status), Not(HasSubstr("warning: host pool")));

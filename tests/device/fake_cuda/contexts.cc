@@ -93,6 +93,27 @@ CUresult cuCtxCreate(CUcontext* context, unsigned, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+#if CUDA_VERSION >= 12040
+// One of the device's, by another name.
+CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc, CUdevice device,
+                          unsigned) {
+  FAKE_ENTER();
+  *green = reinterpret_cast<CUgreenCtx>(TheGpu().next_handle++);
+  TheGpu().contexts[reinterpret_cast<CUcontext>(*green)] = device;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
+  FAKE_ENTER();
+  *context = reinterpret_cast<CUcontext>(green);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx green) {
+  return cuCtxDestroy(reinterpret_cast<CUcontext>(green));
+}
+#endif
+
 CUresult cuCtxDestroy(CUcontext context) {
   FAKE_LOCK();
   if (TheGpu().contexts.count(context) == 0) return CUDA_ERROR_INVALID_CONTEXT;

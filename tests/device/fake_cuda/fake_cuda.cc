@@ -1,9 +1,13 @@
 #include "tests/device/fake_cuda/fake_cuda.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/device/fake_cuda/state.h"
 
@@ -38,6 +42,35 @@ CUresult Enter(const char* call) {
 }
 
 }  // namespace fake_cuda
+
+// As CUDA_VISIBLE_DEVICES has it: numbers and UUIDs of the GPUs that there are,
+// up to the first that is neither.
+std::vector<int> fake_cuda::VisibleDevices() {
+  const char* const all = std::getenv("FAKE_CUDA_DEVICES");
+  const int count = all == nullptr ? 1 : std::atoi(all);
+  std::vector<int> devices;
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) {
+    for (int i = 0; i < count; ++i) devices.push_back(i);
+    return devices;
+  }
+  std::stringstream text(visible);
+  for (std::string word; std::getline(text, word, ',');) {
+    int found = -1;
+    for (int i = 0; i < count; ++i) {
+      if (word == std::to_string(i) || word == UuidText(i)) found = i;
+    }
+    if (found < 0) break;
+    devices.push_back(found);
+  }
+  return devices;
+}
+
+std::string fake_cuda::UuidText(int device) {
+  char last[3];
+  std::snprintf(last, sizeof(last), "%02x", 0xFA + device);
+  return std::string("GPU-fafafafa-fafa-fafa-fafa-fafafafafa") + last;
+}
 
 using fake_cuda::At;
 using fake_cuda::Contexts;
@@ -109,8 +142,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 
 CUresult cuDeviceGetCount(int* count) {
   FAKE_ENTER();
-  const char* const devices = std::getenv("FAKE_CUDA_DEVICES");
-  *count = devices == nullptr ? 1 : std::atoi(devices);
+  *count = static_cast<int>(fake_cuda::VisibleDevices().size());
   return CUDA_SUCCESS;
 }
 
@@ -123,7 +155,10 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice) {
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   FAKE_ENTER();
   std::memset(uuid, 0xFA, sizeof(*uuid));
-  uuid->bytes[15] = static_cast<char>(0xFA + device);
+  const std::vector<int> devices = fake_cuda::VisibleDevices();
+  if (device < 0 || static_cast<size_t>(device) >= devices.size())
+    return CUDA_ERROR_INVALID_DEVICE;
+  uuid->bytes[15] = static_cast<char>(0xFA + devices[device]);
   return CUDA_SUCCESS;
 }
 

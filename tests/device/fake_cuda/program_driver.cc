@@ -13,6 +13,7 @@ using fake_cuda::TheGpu;
 
 #undef cuGetProcAddress
 #undef cuDevicePrimaryCtxReset
+#undef cuDevicePrimaryCtxRelease
 
 namespace {
 
@@ -71,6 +72,9 @@ CUresult cuGetProcAddress(const char* name, void** function, int version,
 CUresult cuDevicePrimaryCtxReset(CUdevice device) {
   return cuDevicePrimaryCtxReset_v2(device);
 }
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  return cuDevicePrimaryCtxRelease_v2(device);
+}
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {
   return cuMemAlloc(address, bytes);
@@ -102,6 +106,37 @@ CUresult cuMemGetAccess(unsigned long long*, const CUmemLocation*,
 // Nor which handle is mapped where.
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle*, void*) {
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// Of what is mapped there; a driver knows nothing of the rest.
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute what,
+                               CUdeviceptr address) {
+  FAKE_ENTER();
+  const auto behind = TheGpu().mappings.upper_bound(address);
+  if (behind == TheGpu().mappings.begin() ||
+      address - std::prev(behind)->first >= std::prev(behind)->second) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (what == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
+    *static_cast<unsigned*>(data) = CU_MEMORYTYPE_DEVICE;
+  } else if (what == CU_POINTER_ATTRIBUTE_DEVICE_POINTER) {
+    *static_cast<CUdeviceptr*>(data) = address;
+  } else {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* what,
+                                void** data, CUdeviceptr address) {
+  for (unsigned i = 0; i < count; ++i) {
+    if (const CUresult result =
+            cuPointerGetAttribute(data[i], what[i], address);
+        result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {

@@ -87,6 +87,10 @@ inline void* At(CUdeviceptr pointer) {
 // says, and those of theirs that are imported here.
 uint64_t OthersBytes();
 
+// The GPUs that this process sees, in its order, as numbers among all.
+std::vector<int> VisibleDevices();
+std::string UuidText(int device);
+
 // Contexts that this thread has pushed, the current one last.
 std::vector<CUcontext>& Contexts();
 

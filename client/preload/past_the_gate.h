@@ -1,0 +1,26 @@
+#ifndef GMB_CLIENT_PRELOAD_PAST_THE_GATE_H_
+#define GMB_CLIENT_PRELOAD_PAST_THE_GATE_H_
+
+namespace gmb::preload {
+
+// Ways past the program's gate that are in use, each looked for before the
+// process is parked: they may come later. All answer null, or for people why the
+// process must not be parked; the text is kept.
+
+// A debugger, or a tool that was put into the driver.
+[[nodiscard]] const char* WatchedBy();
+
+// An open device by which a network card or a disk reaches the GPU's memory:
+// that the library for it is loaded says nothing, since frameworks load those
+// anyway. `fds` is a folder of links, this process's open files.
+[[nodiscard]] const char* OpenToOtherDevices(const char* fds = "/proc/self/fd");
+
+// A library whose calls of gated functions go to the driver: it was opened with
+// RTLD_DEEPBIND, say. Reads the relocations of the libraries that were loaded
+// since the last look, and then their targets. Not thread-safe; null for ever
+// for what cannot be read.
+[[nodiscard]] const char* BoundPastUs();
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_PAST_THE_GATE_H_

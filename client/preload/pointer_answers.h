@@ -1,0 +1,52 @@
+#ifndef GMB_CLIENT_PRELOAD_POINTER_ANSWERS_H_
+#define GMB_CLIENT_PRELOAD_POINTER_ANSWERS_H_
+
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+
+namespace gmb::preload {
+
+// What the driver says of leased memory when it is asked about a pointer: the
+// same of all of a device's, but for the address. Noted once, it can be said
+// while the memory is away, of which the driver would say nothing. Thread-safe.
+class PointerAnswers {
+ public:
+  // The two functions have answers of their own.
+  enum class Form : uint8_t { kOne, kMany };
+  // Asks the driver for one attribute of a leased address of the device.
+  using Ask = std::function<CUresult(void* data)>;
+
+  // Does nothing for an attribute that is known, or differs from one lease to
+  // the next.
+  void Note(Form form, CUdevice device, CUpointer_attribute attribute,
+            const Ask& ask);
+  // False, with nothing written: not known.
+  [[nodiscard]] bool Say(Form form, CUdevice device,
+                         CUpointer_attribute attribute, CUdeviceptr address,
+                         void* data, CUresult* result);
+
+ private:
+  static constexpr size_t kMostBytes = 16;
+  struct Answer {
+    CUresult result = CUDA_SUCCESS;
+    std::array<unsigned char, kMostBytes> bytes{};
+    size_t written = 0;  // the first so many
+  };
+
+  base::Mutex mu_;
+  std::map<std::pair<std::pair<Form, CUdevice>, CUpointer_attribute>, Answer>
+      answers_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_POINTER_ANSWERS_H_

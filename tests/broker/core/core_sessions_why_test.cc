@@ -1,0 +1,68 @@
+// What sessions are said of that do not lend their memory, or are spared.
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/broker/core/core_reclaim_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CoreSessionsWhyTest : public CoreReclaimTest {
+ protected:
+  google::protobuf::RepeatedPtrField<std::string> Why(
+      const std::string& tenant) {
+    v1::ExplainRequest request;
+    request.set_tenant(tenant);
+    const auto why = core.Explain(request);
+    EXPECT_TRUE(why.ok()) << why.status();
+    return why->findings();
+  }
+  // It comes into use, and is looked at, again and again.
+  void WakeOften(FakePeer& peer) {
+    for (int i = 0; i < 8; ++i) {
+      peer.Park(++epoch_);
+      EXPECT_TRUE(core.Sessions({}).ok());
+    }
+  }
+
+ private:
+  uint64_t epoch_ = 0;
+};
+
+TEST_F(CoreSessionsWhyTest, WhoWakesOftenIsSaidAndGivesAfterOthers) {
+  const auto often = Holder("idle", 120 * kMiB);
+  const uint64_t its = lease_;
+  WakeOften(*often);
+  EXPECT_THAT(Why("idle"), Contains(HasSubstr("'s session 1 wakes every 1ms")));
+  EXPECT_THAT(Why("busy"), Each(Not(HasSubstr("wakes every"))));
+  const auto calm = Holder("idle", 120 * kMiB);
+  calm->Park();
+  const auto busy = Connect("busy");
+  WakeOften(*often);
+  (void)busy->Acquire(120 * kMiB, kPatience);
+  EXPECT_EQ(calm->AwaitEvict().lease_id(), lease_);
+  EXPECT_EQ(Lease(its).state(), v1::LeaseInfo::MAPPED);
+}
+
+TEST_F(CoreSessionsWhyTest, WhoNeverParksIsSaidToItsTenantAndToWhoWaits) {
+  const auto idle = Holder("idle", 200 * kMiB);
+  v1::ClientMessage off;
+  off.mutable_set_gate()->set_never_lends("a debugger is attached");
+  EXPECT_TRUE(idle->Answer(idle->Send(off)).has_gate_set());
+  const auto sentence =
+      HasSubstr("idle's session 1 never parks: a debugger is attached");
+  EXPECT_THAT(Why("idle"), Contains(sentence));
+  EXPECT_THAT(Why("busy"), Each(Not(sentence)));
+  const auto busy = Connect("busy");
+  (void)busy->Acquire(200 * kMiB, kPatience);
+  EXPECT_THAT(Why("busy"), Contains(sentence));
+}
+
+}  // namespace
+}  // namespace gmb::broker

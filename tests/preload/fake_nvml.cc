@@ -1,0 +1,52 @@
+// Of libnvidia-ml.so.1 what gmb uses: a GPU's processes, each with its bytes, are
+// those in the file that FAKE_NVML_PROCESSES names.
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kNotSupported = 3;
+constexpr int kInsufficientSize = 7;
+
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long used_bytes;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+
+}  // namespace
+
+// NOLINTBEGIN(readability-identifier-naming): NVML's names
+extern "C" {
+
+int nvmlInit_v2() { return kSuccess; }
+const char* nvmlErrorString(int) { return "fake error"; }
+int nvmlSystemGetDriverVersion(char* text, unsigned bytes) {
+  std::strncpy(text, "580.1", bytes);
+  return kSuccess;
+}
+int nvmlDeviceGetHandleByUUID(const char*, void** device) {
+  *device = nullptr;
+  return kSuccess;
+}
+// Then the driver is asked.
+int nvmlDeviceGetMemoryInfo(void*, void*) { return kNotSupported; }
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count,
+                                            ProcessInfo* infos) {
+  const char* const file = std::getenv("FAKE_NVML_PROCESSES");
+  std::ifstream lines(file == nullptr ? "" : file);
+  unsigned found = 0;
+  for (ProcessInfo info{}; lines >> info.pid >> info.used_bytes; ++found) {
+    if (found == *count) return kInsufficientSize;
+    infos[found] = info;
+  }
+  *count = found;
+  return kSuccess;
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)

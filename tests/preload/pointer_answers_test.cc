@@ -1,0 +1,85 @@
+#include "client/preload/pointer_answers.h"
+
+#include <cstring>
+
+#include "gtest/gtest.h"
+
+namespace gmb::preload {
+namespace {
+
+using Form = PointerAnswers::Form;
+
+// A driver that writes so many bytes.
+PointerAnswers::Ask Writes(CUresult result, uint64_t value, size_t bytes,
+                           int* asked = nullptr) {
+  return [=](void* data) {
+    if (asked != nullptr) ++*asked;
+    std::memcpy(data, &value, bytes);
+    return result;
+  };
+}
+
+TEST(PointerAnswersTest, WhatWasNotedIsSaidAndNoByteMore) {
+  PointerAnswers answers;
+  int asked = 0;
+  for (int i = 0; i < 2; ++i) {
+    answers.Note(Form::kOne, 0, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                 Writes(CUDA_SUCCESS, 2, 4, &asked));
+  }
+  EXPECT_EQ(asked, 2) << "once, in two ways";
+  uint64_t data = ~uint64_t{0};
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  ASSERT_TRUE(answers.Say(Form::kOne, 0, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 9,
+                          &data, &result));
+  EXPECT_EQ(result, CUDA_SUCCESS);
+  EXPECT_EQ(data, 0xFFFFFFFF00000002);
+}
+
+TEST(PointerAnswersTest, AnErrorIsSaidWithoutWriting) {
+  PointerAnswers answers;
+  answers.Note(Form::kOne, 0, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+               Writes(CUDA_ERROR_INVALID_VALUE, 0, 0));
+  uint64_t data = 7;
+  CUresult result = CUDA_SUCCESS;
+  ASSERT_TRUE(answers.Say(Form::kOne, 0, CU_POINTER_ATTRIBUTE_HOST_POINTER, 9,
+                          &data, &result));
+  EXPECT_EQ(result, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(data, 7u);
+}
+
+TEST(PointerAnswersTest, AnAddressIsTheOneThatIsAskedAbout) {
+  PointerAnswers answers;
+  answers.Note(Form::kMany, 0, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+               Writes(CUDA_SUCCESS, 0x1000, 8));
+  uint64_t data = 0;
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  ASSERT_TRUE(answers.Say(Form::kMany, 0, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                          0x2468, &data, &result));
+  EXPECT_EQ(data, 0x2468u);
+}
+
+TEST(PointerAnswersTest, WhatIsNotKnownIsNotSaid) {
+  PointerAnswers answers;
+  answers.Note(Form::kOne, 0, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+               Writes(CUDA_SUCCESS, 2, 4));
+  int asked = 0;
+  for (const auto of_one_lease :
+       {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+        CU_POINTER_ATTRIBUTE_P2P_TOKENS}) {
+    answers.Note(Form::kOne, 0, of_one_lease,
+                 Writes(CUDA_SUCCESS, 2, 8, &asked));
+  }
+  EXPECT_EQ(asked, 0);
+  uint64_t data = 7;
+  CUresult result = CUDA_SUCCESS;
+  EXPECT_FALSE(answers.Say(Form::kMany, 0, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 9,
+                           &data, &result));
+  EXPECT_FALSE(answers.Say(Form::kOne, 1, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 9,
+                           &data, &result));
+  EXPECT_FALSE(answers.Say(Form::kOne, 0, CU_POINTER_ATTRIBUTE_BUFFER_ID, 9,
+                           &data, &result));
+  EXPECT_EQ(data, 7u);
+}
+
+}  // namespace
+}  // namespace gmb::preload
