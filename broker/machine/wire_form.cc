@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "broker/machine/state.h"
+
 namespace gmb::broker {
 namespace {
 
