@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -257,6 +258,30 @@ TEST(HostPoolOnDemand, WhatTheMachineCannotSpareIsTriedAgainWhenItIsWanted) {
   spare.bytes = 8 * kMiB;
   EXPECT_TRUE((*pool)->AwaitPrepared({0, kMiB}).ok());
   EXPECT_EQ((*pool)->progress().problem, "");
+}
+
+// Several threads look at what there is while others take it.
+TEST(HostPoolOnDemand, ThreadsDoNotTakeTheSameMemory) {
+  constexpr uint64_t kMachine = 16 * kMiB;
+  for (int round = 0; round < 30; ++round) {
+    std::atomic<int> fd = -1;
+    HostPool::Options options = Spare().Of(40 * kMiB);
+    options.threads = 4;
+    options.available = [&fd]() -> absl::StatusOr<AvailableMemory> {
+      struct stat info {};
+      if (fstat(fd, &info) != 0) return absl::InternalError("fstat");
+      const auto used = static_cast<uint64_t>(info.st_blocks) * 512;
+      return AvailableMemory{kMachine - std::min(kMachine, used), "the test"};
+    };
+    const auto pool = HostPool::Create(std::move(options), nullptr);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    fd = (*pool)->fd();
+    EXPECT_FALSE((*pool)->AwaitPrepared({0, 40 * kMiB}).ok());
+    ASSERT_TRUE(AwaitDone(**pool));
+    EXPECT_LE((*pool)->progress().prepared_bytes, kMachine - 4 * kMiB)
+        << "a step leaves as much";
+    EXPECT_EQ((*pool)->progress().failed_bytes, 0U);
+  }
 }
 
 TEST(HostPoolOnDemand, KeptContentsAreReachedWhateverTheMachineHas) {
