@@ -56,11 +56,18 @@ class Notifications {
 
 class ServiceManagerTest : public ComponentTest {
  protected:
+  void StartWatched() {
+    BrokerOptions options;
+    options.drain_deadline = "5s";
+    options.wrapper = manager_.Wrapper();
+    StartBroker(options);
+  }
+
   Notifications manager_{Directory() + "/notify"};
 };
 
 TEST_F(ServiceManagerTest, HearsOfTheStartOfTheBrokersLifeAndOfItsEnd) {
-  StartBroker({.drain_deadline = "5s", .wrapper = manager_.Wrapper()});
+  StartWatched();
   EXPECT_TRUE(manager_.Await("READY=1 WATCHDOG=1 "));
   EXPECT_TRUE(manager_.Await("WATCHDOG=1 "));
   StopBroker();
@@ -70,7 +77,7 @@ TEST_F(ServiceManagerTest, HearsOfTheStartOfTheBrokersLifeAndOfItsEnd) {
 
 // As where its threads hang: nobody who connects is answered.
 TEST_F(ServiceManagerTest, IsNotToldOfALifeThatOperatorsDoNotSee) {
-  StartBroker({.wrapper = manager_.Wrapper()});
+  StartWatched();
   EXPECT_TRUE(manager_.Await("WATCHDOG=1 "));
   std::filesystem::remove(SocketDir() + "/admin/gmb.sock");
   const auto failures = [this] {
