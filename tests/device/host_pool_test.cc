@@ -262,7 +262,7 @@ TEST(HostPoolOnDemand, WhatTheMachineCannotSpareIsTriedAgainWhenItIsWanted) {
 
 // Several threads look at what there is while others take it.
 TEST(HostPoolOnDemand, ThreadsDoNotTakeTheSameMemory) {
-  constexpr uint64_t kMachine = 16 * kMiB;
+  static constexpr uint64_t kMachine = 16 * kMiB;
   for (int round = 0; round < 30; ++round) {
     std::atomic<int> fd = -1;
     HostPool::Options options = Spare().Of(40 * kMiB);
