@@ -208,8 +208,10 @@ void Memory::GiveBack(const Block& block, Then then) {
   {
     const base::MutexLock lock(&mu_);
     pools_.GaveBack(block);
-    if (!whole.has_value())
+    if (!whole.has_value()) {
       whole = small_[block.device].Give(block.start, block.bytes);
+      if (!whole.has_value()) ++given_back_;
+    }
   }
   if (!whole.has_value()) return;
   if (then == Then::kKeep && block.lease.has_value()) {
@@ -228,13 +230,17 @@ void Memory::GiveBack(const std::vector<OrderedFree>& freed) {
 
 // Off the books first: once it is unmapped, its addresses may be another's.
 void Memory::Release(const LeaseRange& lease) {
-  if (lease.asked != 0) return broker_.Forget(lease);
-  if (lease.start == 0) return TheVirtualMemory(driver_).GoBack(lease);
-  {
-    const base::MutexLock lock(&mu_);
-    live_.RemoveRange(lease);
+  if (lease.asked != 0) {
+    broker_.Forget(lease);
+  } else if (lease.start == 0) {
+    TheVirtualMemory(driver_).GoBack(lease);
+  } else {
+    {
+      const base::MutexLock lock(&mu_);
+      live_.RemoveRange(lease);
+    }
+    BrokerLink::Release(lease);
   }
-  BrokerLink::Release(lease);
   const base::MutexLock lock(&mu_);
   ++given_back_;
 }

@@ -145,7 +145,9 @@ class Memory {
   base::Mutex mu_;
   base::CondVar given_;
   int in_hand_ ABSL_GUARDED_BY(mu_) = 0;          // threads that give back
-  uint64_t given_back_ ABSL_GUARDED_BY(mu_) = 0;  // leases, so far
+  // Leases, and blocks of chunks that stay, so far: what was refused before may
+  // be had now.
+  uint64_t given_back_ ABSL_GUARDED_BY(mu_) = 0;
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);
   PoolUsage pools_ ABSL_GUARDED_BY(mu_);
   OrderedFrees ordered_ ABSL_GUARDED_BY(mu_);
