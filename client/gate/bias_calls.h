@@ -11,7 +11,7 @@ namespace gmb::internal {
 // The automatic gate between the two libraries of `gmb run`: libgmb.so has the
 // gate, libgmb_preload.so marks the calls. Plain pointers, because the second
 // has no Abseil; both are of one build, and kBiasCallsVersion says so.
-inline constexpr uint32_t kBiasCallsVersion = 1;
+inline constexpr uint32_t kBiasCallsVersion = 2;
 
 // From libgmb.so. Thread-safe; valid for the life of the process.
 struct BiasCalls {
@@ -31,10 +31,13 @@ struct BiasCalls {
   void (*stop)();
 };
 
-// To libgmb.so. All are called on the gate's own thread, but for `say`.
+// To libgmb.so. `say` is called on any thread; the others on the gate's own and
+// on that of the session's moves, never by both at once.
 struct BiasHooks {
   uint32_t version;
   uint32_t park_after_ms;
+  // Whatever is seen: --park=force.
+  bool parks_forced;
   // As IdlerDevices.
   bool (*record)();
   int (*poll)();

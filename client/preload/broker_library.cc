@@ -28,39 +28,45 @@ constexpr char kOwnOrder[] = "order";
 // program's from ours, and this library's dlsym from the client library too.
 constexpr int kHow = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 
-std::string BesideThisLibrary(const char* file) {
+// With the slash at its end; empty where it is not known.
+std::string FolderOfThisLibrary() {
   Dl_info here{};
-  if (dladdr(kFile, &here) == 0 || here.dli_fname == nullptr) return file;
+  if (dladdr(kFile, &here) == 0 || here.dli_fname == nullptr) return "";
   const std::string path = here.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? file : path.substr(0, slash + 1) + file;
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+void SayWhyNot(const char* what) {
+  const char* const why = dlerror();
+  Say(std::string(what) + (why == nullptr ? kFile : why));
 }
 
 // RTLD_DEEPBIND is good for the library that is opened alone: the others that it
 // brings along would be bound to the program's first. So each is opened by
-// itself, those first that need no other. Null: there is no such copy.
-void* OpenOwnCopy() {
-  const std::string folder = BesideThisLibrary(kOwnFolder);
+// itself, those first that need no other. Null: there is no such copy, or not a
+// whole one, which is said.
+void* OpenOwnCopy(const std::string& beside) {
+  if (beside.empty()) return nullptr;  // not what is in the working directory
+  const std::string folder = beside + kOwnFolder;
   std::ifstream order(folder + kOwnOrder);
   void* last = nullptr;
   for (std::string name; std::getline(order, name);) {
     void* const library = dlopen((folder + name).c_str(), kHow);
-    if (library == nullptr) return nullptr;
+    if (library == nullptr) {
+      SayWhyNot("cannot load its own copy of the client library: ");
+      return nullptr;
+    }
     if (name == kOwnCopy) last = library;
   }
   return last;
 }
 
 void* Open() {
-  void* library = OpenOwnCopy();
-  if (library == nullptr)
-    library = dlopen(BesideThisLibrary(kFile).c_str(), kHow);
+  const std::string beside = FolderOfThisLibrary();
+  void* library = OpenOwnCopy(beside);
+  if (library == nullptr) library = dlopen((beside + kFile).c_str(), kHow);
   if (library == nullptr) library = dlopen(kFile, kHow);
-  if (library == nullptr) {
-    const char* const why = dlerror();
-    Say(std::string("cannot load the client library: ") +
-        (why == nullptr ? kFile : why));
-  }
+  if (library == nullptr) SayWhyNot("cannot load the client library: ");
   return library;
 }
 

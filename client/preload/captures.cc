@@ -29,9 +29,12 @@ void Captures::Ended(CUstream stream) {
   if (found != streams_.end()) streams_.erase(found);
 }
 
-bool Captures::BeginSynchronizing(bool waits) {
+bool Captures::BeginSynchronizing(TimePoint until) {
   const base::MutexLock lock(&mu_);
-  while (waits && beginning_ > 0 && streams_.empty()) begun_.Wait(&mu_);
+  while (beginning_ > 0 && streams_.empty() &&
+         std::chrono::steady_clock::now() < until) {
+    begun_.WaitUntil(&mu_, until);
+  }
   if (Capturing()) return false;
   ++synchronizing_;
   return true;

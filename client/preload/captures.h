@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <chrono>
 #include <unordered_set>
 
 #include "absl/base/thread_annotations.h"
@@ -17,6 +18,8 @@ namespace gmb::preload {
 // events may be what is waited for. Thread-safe.
 class Captures {
  public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
   // Waits for those who synchronise. Then to be called: Began or DidNotBegin.
   void AwaitTurn();
   void Began(CUstream stream);
@@ -24,9 +27,10 @@ class Captures {
   void Ended(CUstream stream);
 
   // False while there is a capture, or one begins, or a context ends; after
-  // true, EndSynchronizing is owed. `waits`: not without waiting for beginnings
-  // and ends, which are short. Not to be called by who has taken such a turn.
-  [[nodiscard]] bool BeginSynchronizing(bool waits = false);
+  // true, EndSynchronizing is owed. Beginnings and ends are waited for up to
+  // `until`: they are short, unless the driver waits there for a lock that the
+  // caller has. Not to be called by who has taken such a turn.
+  [[nodiscard]] bool BeginSynchronizing(TimePoint until = {});
   void EndSynchronizing();
 
   // Of this process, on any stream.
@@ -49,8 +53,8 @@ class Captures {
 // BeginSynchronizing and EndSynchronizing.
 class SynchronizingTurn {
  public:
-  explicit SynchronizingTurn(Captures* captures, bool waits = false)
-      : captures_(captures), granted_(captures->BeginSynchronizing(waits)) {}
+  explicit SynchronizingTurn(Captures* captures, Captures::TimePoint until = {})
+      : captures_(captures), granted_(captures->BeginSynchronizing(until)) {}
   ~SynchronizingTurn() {
     if (granted_) captures_->EndSynchronizing();
   }

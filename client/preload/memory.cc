@@ -18,6 +18,10 @@ namespace {
 // A lease has whole granules.
 constexpr uint64_t kGranuleBytes = uint64_t{2} << 20;
 
+// So long a thread that is out of memory waits for others. They may wait for a
+// lock of the program's that it has.
+constexpr auto kPatience = std::chrono::seconds(2);
+
 // As the broker writes it: "GPU-8f5c...".
 std::string UuidText(const CUuuid& uuid) {
   constexpr std::array kHex = {'0', '1', '2', '3', '4', '5', '6', '7',
@@ -208,8 +212,10 @@ void Memory::GiveBack(const Block& block, Then then) {
   {
     const base::MutexLock lock(&mu_);
     pools_.GaveBack(block);
-    if (!whole.has_value())
+    if (!whole.has_value()) {
       whole = small_[block.device].Give(block.start, block.bytes);
+      if (!whole.has_value()) ++given_back_;
+    }
   }
   if (!whole.has_value()) return;
   if (then == Then::kKeep && block.lease.has_value()) {
@@ -228,13 +234,17 @@ void Memory::GiveBack(const std::vector<OrderedFree>& freed) {
 
 // Off the books first: once it is unmapped, its addresses may be another's.
 void Memory::Release(const LeaseRange& lease) {
-  if (lease.asked != 0) return broker_.Forget(lease);
-  if (lease.start == 0) return TheVirtualMemory(driver_).GoBack(lease);
-  {
-    const base::MutexLock lock(&mu_);
-    live_.RemoveRange(lease);
+  if (lease.asked != 0) {
+    broker_.Forget(lease);
+  } else if (lease.start == 0) {
+    TheVirtualMemory(driver_).GoBack(lease);
+  } else {
+    {
+      const base::MutexLock lock(&mu_);
+      live_.RemoveRange(lease);
+    }
+    BrokerLink::Release(lease);
   }
-  BrokerLink::Release(lease);
   const base::MutexLock lock(&mu_);
   ++given_back_;
 }
@@ -251,19 +261,29 @@ KeptMemory::Hooks Memory::KeepingHooks() {
 class Memory::InHand {
  public:
   explicit InHand(Memory* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(memory->mu_)
-      : memory_(*memory) {
-    ++memory_.in_hand_;
+      : memory_(*memory), ticket_(memory->next_ticket_++) {
+    memory_.in_hand_.insert(ticket_);
   }
   ~InHand() {
     const base::MutexLock lock(&memory_.mu_);
-    if (--memory_.in_hand_ == 0) memory_.given_.NotifyAll();
+    memory_.in_hand_.erase(ticket_);
+    memory_.given_.NotifyAll();
   }
   InHand(const InHand&) = delete;
   InHand& operator=(const InHand&) = delete;
 
  private:
   Memory& memory_;
+  const uint64_t ticket_;
 };
+
+void Memory::AwaitInHand(std::chrono::steady_clock::time_point until) {
+  const uint64_t arrived = next_ticket_;
+  while (!in_hand_.empty() && *in_hand_.begin() < arrived &&
+         std::chrono::steady_clock::now() < until) {
+    given_.WaitUntil(&mu_, until);
+  }
+}
 
 // Events as well: their streams may be of other contexts and devices.
 bool Memory::Await(const std::vector<CUdevice>& devices,
@@ -288,10 +308,11 @@ bool Memory::ReleaseKept() {
 }
 
 // Who gives nothing back here is out of memory: so it waits where another
-// thread resets the device, say.
+// thread resets the device, say, but not for ever.
 void Memory::GiveAllBack() {
   if (Exiting()) return;
-  const SynchronizingTurn turn(&captures_, true);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const SynchronizingTurn turn(&captures_, until);
   if (!turn.granted()) return;
   std::vector<Block> blocks;
   std::vector<OrderedFree> ordered;
@@ -299,7 +320,7 @@ void Memory::GiveAllBack() {
   std::optional<InHand> in_hand;
   {
     const base::MutexLock lock(&mu_);
-    while (in_hand_ > 0) given_.Wait(&mu_);
+    AwaitInHand(until);
     in_hand.emplace(this);
     blocks = std::exchange(unordered_, {});
     ordered = ordered_.TakeAll();

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -85,7 +86,7 @@ class Memory {
   [[nodiscard]] bool Contains(CUdeviceptr address);
 
   // Gives back what the program freed and this library still keeps; false when
-  // that was nothing, or cannot be now. Waits for other threads that give back.
+  // that was nothing, or cannot be now. Waits for other threads that give back, for at most 2 s.
   bool ReleaseKept();
   // The same for as much as is about to be asked for elsewhere.
   void MakeRoom(CUdevice device, uint64_t bytes) {
@@ -136,6 +137,9 @@ class Memory {
   [[nodiscard]] uint64_t GivenBack();
   // For who has taken blocks off the books, until they are given back.
   class InHand;
+  // Waits for those that give back now, not for such as begin meanwhile.
+  void AwaitInHand(std::chrono::steady_clock::time_point until)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Driver& driver_;
   Captures captures_;
@@ -144,8 +148,12 @@ class Memory {
   KeptMemory kept_;
   base::Mutex mu_;
   base::CondVar given_;
-  int in_hand_ ABSL_GUARDED_BY(mu_) = 0;          // threads that give back
-  uint64_t given_back_ ABSL_GUARDED_BY(mu_) = 0;  // leases, so far
+  // The tickets of the threads that give back.
+  std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
+  // Leases, and blocks of chunks that stay, so far: what was refused before may
+  // be had now.
+  uint64_t given_back_ ABSL_GUARDED_BY(mu_) = 0;
   LiveBlocks live_ ABSL_GUARDED_BY(mu_);
   PoolUsage pools_ ABSL_GUARDED_BY(mu_);
   OrderedFrees ordered_ ABSL_GUARDED_BY(mu_);

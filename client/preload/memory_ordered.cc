@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include "base/round_up.h"
 #include "client/preload/memory.h"
@@ -95,12 +96,14 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
 // Work that uses a block may be on other streams too, which the one that it was
 // freed on was to wait for: so the device is synchronised.
 void Memory::ForgetEventsOf(CUcontext context, bool lives) {
-  const base::MutexLock lock(&mu_);
-  for (const OrderedFree& one :
-       context == nullptr ? ordered_.TakeAll() : ordered_.TakeOf(context)) {
-    if (lives) driver_.cuEventDestroy_v2(one.event);
-    unordered_.push_back(one.block);
+  std::vector<OrderedFree> of_it;
+  {
+    const base::MutexLock lock(&mu_);
+    of_it = context == nullptr ? ordered_.TakeAll() : ordered_.TakeOf(context);
+    for (const OrderedFree& one : of_it) unordered_.push_back(one.block);
   }
+  if (!lives) return;
+  for (const OrderedFree& one : of_it) driver_.cuEventDestroy_v2(one.event);
 }
 
 bool Memory::LeasedFrom(CUdevice device) {

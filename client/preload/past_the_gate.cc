@@ -30,6 +30,9 @@ constexpr std::array kOtherDevices = {
     OtherDevice{"/dev/gdrdrv",
                 "it has GDRCopy open (/dev/gdrdrv), which maps its memory"}};
 
+// No descriptor is free, say.
+constexpr char kUnseen[] = "its open files cannot be looked at";
+
 const char* WhyOf(const char* target) {
   for (const OtherDevice& device : kOtherDevices) {
     if (std::strncmp(target, device.path, std::strlen(device.path)) == 0)
@@ -45,7 +48,7 @@ const char* WatchedBy() {
     return "a tool is in the driver (CUDA_INJECTION64_PATH)";
   std::array<char, 2048> status{};
   const base::UniqueFd file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
-  if (read(file.get(), status.data(), status.size() - 1) <= 0) return nullptr;
+  if (read(file.get(), status.data(), status.size() - 1) <= 0) return kUnseen;
   constexpr char kTracer[] = "\nTracerPid:";
   const char* const tracer = std::strstr(status.data(), kTracer);
   if (tracer == nullptr ||
@@ -57,7 +60,7 @@ const char* WatchedBy() {
 
 const char* OpenToOtherDevices(const char* fds) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(fds), closedir);
-  if (folder == nullptr) return nullptr;
+  if (folder == nullptr) return kUnseen;
   while (const dirent* const entry = readdir(folder.get())) {
     std::array<char, 64> target{};
     if (readlinkat(dirfd(folder.get()), entry->d_name, target.data(),

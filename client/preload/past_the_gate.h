@@ -1,6 +1,9 @@
 #ifndef GMB_CLIENT_PRELOAD_PAST_THE_GATE_H_
 #define GMB_CLIENT_PRELOAD_PAST_THE_GATE_H_
 
+#include <chrono>
+#include <thread>
+
 namespace gmb::preload {
 
 // Ways past the program's gate that are in use, each looked for before the
@@ -20,6 +23,28 @@ namespace gmb::preload {
 // since the last look, and then their targets. Not thread-safe; null for ever
 // for what cannot be read.
 [[nodiscard]] const char* BoundPastUs();
+
+// When to look again: a look is too dear for each of many leases. The gate's own
+// thread looks before each closing, and the mover's before each lease that it
+// unmaps; so the first of the mover's after a closing is always due. Not
+// thread-safe.
+class LookTimes {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kEvery = std::chrono::milliseconds(100);
+
+  // Whether the thread is to look now.
+  [[nodiscard]] bool Due(std::thread::id thread, Clock::time_point now) {
+    if (thread == last_thread_ && now - last_ < kEvery) return false;
+    last_thread_ = thread;
+    last_ = now;
+    return true;
+  }
+
+ private:
+  std::thread::id last_thread_;  // of no thread
+  Clock::time_point last_{};
+};
 
 }  // namespace gmb::preload
 

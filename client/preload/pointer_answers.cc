@@ -6,6 +6,7 @@
 namespace gmb::preload {
 namespace {
 
+// ACCESS_FLAGS is not: it depends on the context that is current.
 bool IsOfEveryLease(CUpointer_attribute attribute) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -18,7 +19,6 @@ bool IsOfEveryLease(CUpointer_attribute attribute) {
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return true;
     default:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 
 #include "client/preload/broker_library.h"
 #include "client/preload/contexts.h"
@@ -23,6 +24,16 @@ Contexts* the_contexts = nullptr;
 // Known before there was a gate.
 std::atomic<const char*> known_before{nullptr};
 
+// Of one thread at a time, like the hooks.
+void LookPastTheGate() {
+  static LookTimes times;
+  if (!times.Due(std::this_thread::get_id(), LookTimes::Clock::now())) return;
+  for (const char* const why :
+       {WatchedBy(), OpenToOtherDevices(), BoundPastUs()}) {
+    if (why != nullptr) ProgramGate::NeverPark(why);
+  }
+}
+
 }  // namespace
 
 void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
@@ -33,11 +44,9 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   hooks.version = internal::kBiasCallsVersion;
   hooks.park_after_ms =
       static_cast<uint32_t>(std::max<int64_t>(1, TheSettings().park_after_ms));
+  hooks.parks_forced = TheSettings().park == Settings::Park::kForce;
   hooks.record = [] {
-    for (const char* const why :
-         {WatchedBy(), OpenToOtherDevices(), BoundPastUs()}) {
-      if (why != nullptr) NeverPark(why);
-    }
+    LookPastTheGate();
     return the_contexts->Record();
   };
   hooks.poll = [] { return static_cast<int>(the_contexts->Poll()); };

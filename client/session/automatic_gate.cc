@@ -25,6 +25,10 @@ constexpr auto kLongestRest = std::chrono::seconds(5);
 // So long the GPU may take to say that it is idle.
 constexpr auto kWitnessWaits = std::chrono::milliseconds(100);
 constexpr auto kWitnessPolls = std::chrono::microseconds(200);
+// An event of a GPU with nothing to do has passed before a sleep is over.
+constexpr auto kWitnessSpins = std::chrono::microseconds(50);
+// So many in a row found it at work: then somebody gives it work past the gate.
+constexpr int kBusyWitnesses = 2;
 // The memory has to be there for the gate to be off.
 constexpr absl::Duration kTurnOffWait = absl::Seconds(2);
 
@@ -150,28 +154,51 @@ bool AutomaticGate::RestAfter(const absl::Status& refused,
 
 // --- The mover's thread.
 
-// An event that was recorded now has passed in microseconds, or when the GPU
-// comes back from another process's turn.
+// A GPU that many processes share may be away for longer than a witness waits,
+// and a capture or the end of a context keeps it from being asked: so one witness
+// proves nothing against the process.
 absl::Status AutomaticGate::Witness() {
   constexpr char kBusy[] =
       "the GPU was at work on its memory after no call was seen for long";
+  const IdlerDevices::Work work =
+      never().empty() ? AskDevices() : IdlerDevices::Work::kLost;
   if (stopped()) return absl::OkStatus();
-  if (never().empty()) {
-    const Clock::time_point until = Clock::now() + kWitnessWaits;
-    IdlerDevices::Work work = IdlerDevices::Work::kLost;
-    // To record is also to look who has come past the gate since.
-    while (never().empty() && !stopped() && Clock::now() < until) {
-      if (work != IdlerDevices::Work::kLost || devices_.Record())
-        work = devices_.Poll();
-      if (work == IdlerDevices::Work::kDone && never().empty())
+  std::string why = never();
+  if (why.empty()) {
+    switch (work) {
+      case IdlerDevices::Work::kDone:
+        busy_witnesses_ = 0;
         return absl::OkStatus();
-      std::this_thread::sleep_for(kWitnessPolls);
+      case IdlerDevices::Work::kLost:
+        why = "the GPU could not be asked whether it is idle";
+        break;
+      case IdlerDevices::Work::kBusy:
+        why = kBusy;
+        if (++busy_witnesses_ >= kBusyWitnesses && !options_.parks_forced)
+          NeverPark(kBusy);
+        break;
     }
-    if (stopped()) return absl::OkStatus();
-    NeverPark(kBusy);  // unless there is a reason
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("gmb: the memory stays where it is: ", never()));
+      absl::StrCat("gmb: the memory stays where it is: ", why));
+}
+
+// An event that was recorded now has passed in microseconds, or when the GPU
+// comes back from another process's turn. kLost: it could not be asked.
+IdlerDevices::Work AutomaticGate::AskDevices() {
+  const Clock::time_point began = Clock::now();
+  IdlerDevices::Work work = IdlerDevices::Work::kLost;
+  for (Clock::time_point now = began; now < began + kWitnessWaits;
+       now = Clock::now()) {
+    // To record is also to look who has come past the gate since.
+    if (work != IdlerDevices::Work::kLost || devices_.Record())
+      work = devices_.Poll();
+    if (work == IdlerDevices::Work::kDone || stopped() || !never().empty())
+      break;
+    if (now >= began + kWitnessSpins)
+      std::this_thread::sleep_for(kWitnessPolls);
+  }
+  return work;
 }
 
 // --- The thread.

@@ -19,6 +19,9 @@ namespace gmb::internal {
 
 struct AutomaticGateOptions {
   IdlerOptions idling = {};
+  // Its person has said that it may be parked whatever is seen: then a GPU at
+  // work refuses the one Evict, and nothing more.
+  bool parks_forced = false;
   // On any thread: something that whoever runs the program should know.
   std::function<void(const std::string&)> say = [](const std::string&) {};
 };
@@ -69,9 +72,10 @@ class AutomaticGate {
     IdlerDevices& devices_;
   };
 
-  // Before a lease is unmapped: the GPU is asked once more. One that is at work
-  // then was given it past the gate.
+  // Before a lease is unmapped, on the mover's thread: the GPU is asked once
+  // more. One that is at work time and again was given it past the gate.
   [[nodiscard]] absl::Status Witness();
+  [[nodiscard]] IdlerDevices::Work AskDevices();
 
   void Run();
   [[nodiscard]] Clock::time_point StepOrSwitch(Clock::time_point now);
@@ -101,6 +105,8 @@ class AutomaticGate {
   int pauses_failed_ = 0;       // that it has seen
   bool owes_turn_off_ = false;  // once the pause is over
   Clock::time_point not_on_before_{};
+
+  int busy_witnesses_ = 0;  // in a row; of the mover's thread alone
 
   std::atomic<bool> lost_said_{false};
 

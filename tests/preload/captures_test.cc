@@ -1,6 +1,7 @@
 #include "client/preload/captures.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -8,6 +9,10 @@
 
 namespace gmb::preload {
 namespace {
+
+Captures::TimePoint Soon(std::chrono::nanoseconds from_now) {
+  return std::chrono::steady_clock::now() + from_now;
+}
 
 CUstream Name(uintptr_t number) { return reinterpret_cast<CUstream>(number); }
 
@@ -64,15 +69,25 @@ TEST(CapturesTest, WhoIsOutOfMemoryWaitsForTheEndsOfContexts) {
     }
   });
   for (int n = 0; n < 2000; ++n) {
-    const SynchronizingTurn turn(&captures, true);
+    const SynchronizingTurn turn(&captures, Soon(std::chrono::minutes(1)));
     EXPECT_TRUE(turn.granted());
   }
   stop = true;
   ends.join();
   captures.AwaitTurn();
   captures.Began(Name(1));
-  EXPECT_FALSE(captures.BeginSynchronizing(true)) << "not for a capture";
+  EXPECT_FALSE(captures.BeginSynchronizing(Captures::TimePoint::max()))
+      << "not for a capture";
   captures.Ended(Name(1));
+}
+
+// The driver may wait there for a lock that this thread has.
+TEST(CapturesTest, AnEndThatTakesLongIsNotWaitedForForEver) {
+  Captures captures;
+  captures.AwaitTurn();
+  EXPECT_FALSE(
+      captures.BeginSynchronizing(Soon(std::chrono::milliseconds(20))));
+  captures.DidNotBegin();
 }
 
 TEST(CapturesTest, ThreadsThatCaptureAndSynchroniseTakeTurns) {

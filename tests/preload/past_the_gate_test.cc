@@ -34,9 +34,25 @@ TEST(PastTheGateTest, AnOpenDeviceThatReachesTheGpuIsNamed) {
 
 TEST(PastTheGateTest, ThisProcessHasNoneAndGoesPastNobody) {
   EXPECT_EQ(OpenToOtherDevices(), nullptr);
-  EXPECT_EQ(OpenToOtherDevices("/no/such/folder"), nullptr);
+  EXPECT_THAT(OpenToOtherDevices("/no/such/folder"),
+              ::testing::HasSubstr("cannot be looked at"));
   EXPECT_EQ(BoundPastUs(), nullptr);
   EXPECT_EQ(BoundPastUs(), nullptr) << "with nothing loaded since";
+}
+
+TEST(PastTheGateTest, OneThreadLooksNowAndThenAndAnotherOneAtOnce) {
+  LookTimes times;
+  const LookTimes::Clock::time_point start{};
+  const auto gate = std::this_thread::get_id();
+  std::thread other([] {});
+  const auto mover = other.get_id();
+  EXPECT_TRUE(times.Due(gate, start));
+  EXPECT_TRUE(times.Due(mover, start)) << "after a closing";
+  EXPECT_FALSE(times.Due(mover, start + LookTimes::kEvery / 2));
+  EXPECT_TRUE(times.Due(mover, start + LookTimes::kEvery));
+  EXPECT_TRUE(times.Due(gate, start + LookTimes::kEvery));
+  EXPECT_TRUE(times.Due(mover, start + LookTimes::kEvery));
+  other.join();
 }
 
 }  // namespace

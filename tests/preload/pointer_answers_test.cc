@@ -65,7 +65,7 @@ TEST(PointerAnswersTest, WhatIsNotKnownIsNotSaid) {
   int asked = 0;
   for (const auto of_one_lease :
        {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-        CU_POINTER_ATTRIBUTE_P2P_TOKENS}) {
+        CU_POINTER_ATTRIBUTE_P2P_TOKENS, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS}) {
     answers.Note(Form::kOne, 0, of_one_lease,
                  Writes(CUDA_SUCCESS, 2, 8, &asked));
   }

@@ -36,6 +36,18 @@ TEST_F(PreloadTest, MemoryFreedOnAStreamIsFoundWhenThereIsNoOther) {
                   "free-async x 1", "end"));
 }
 
+// Its chunk stays, for another block is in it: no lease goes back.
+TEST_F(PreloadTest, ASmallBlockFreedOnAStreamMakesRoomInItsChunk) {
+  EXPECT_THAT(
+      Run({.steps = {absl::StrCat("alloc most ", 254 * kMiB),
+                     absl::StrCat("alloc-async x ", 900 << 10, " 1"),
+                     absl::StrCat("alloc y ", 900 << 10), "free-async x 1",
+                     absl::StrCat("alloc z ", 500 << 10), "same x z"},
+           .run_options = {"--wait", "0s"}}),
+      ElementsAre("alloc most 0", "alloc-async x 0", "alloc y 0",
+                  "free-async x 0", "alloc z 0", "same 1", "end"));
+}
+
 TEST_F(PreloadTest, EitherFreeTakesMemoryOfEitherAllocation) {
   EXPECT_THAT(
       Run({.steps = {absl::StrCat("alloc-async x ", 4 * kMiB, " 1"), "free x",
