@@ -375,6 +375,7 @@ Daemon::~Daemon() {
   // use the host pool.
   core_.reset();
   if (keeping_ != nullptr) keeping_->Done();
+  usage_.reset();  // writes what is left
   event_counts_.reset();
   event_log_.reset();
 }
