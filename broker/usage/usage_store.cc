@@ -100,8 +100,13 @@ uint64_t Unsigned(int64_t number) { return static_cast<uint64_t>(number); }
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UsageStore>> UsageStore::Open(
+    const std::string& directory, absl::Time now, std::string* aside) {
+  return Open(directory, now, aside, Kept());
+}
+
+absl::StatusOr<std::unique_ptr<UsageStore>> UsageStore::Open(
     const std::string& directory, absl::Time now, std::string* aside,
-    int64_t kept_rows) {
+    const Kept& kept) {
   const std::string path = directory + "/usage.db";
   absl::StatusOr<Database> database = OpenReady(path);
   if (absl::IsDataLoss(database.status())) {
@@ -110,7 +115,7 @@ absl::StatusOr<std::unique_ptr<UsageStore>> UsageStore::Open(
   }
   if (!database.ok()) return database.status();
   return std::unique_ptr<UsageStore>(
-      new UsageStore(*std::move(database), kept_rows));
+      new UsageStore(*std::move(database), kept));
 }
 
 absl::Status UsageStore::Add(const UsageRows& rows) {
@@ -129,17 +134,18 @@ absl::Status UsageStore::Add(const UsageRows& rows) {
   return transaction.Commit();
 }
 
-// Whole days, the oldest first, so that a day is there or is not.
+// Whole days, the oldest first, so that a day is there or is not. Days are
+// counted, not reckoned: a clock that was years ahead for a moment leaves one.
 absl::Status UsageStore::Prune() {
   Statement days(&database_,
-                 "DELETE FROM usage WHERE day <= "
-                 "(SELECT MAX(day) FROM usage) - ?");
-  GMB_RETURN_IF_ERROR(days.Bind(kKeptDays).Run());
+                 "DELETE FROM usage WHERE day <= (SELECT DISTINCT day "
+                 "FROM usage ORDER BY day DESC LIMIT 1 OFFSET ?)");
+  GMB_RETURN_IF_ERROR(days.Bind(kept_.days).Run());
   Statement rows(&database_,
                  "DELETE FROM usage WHERE day <= (SELECT day FROM usage "
                  "ORDER BY day DESC LIMIT 1 OFFSET ?) "
                  "AND day < (SELECT MAX(day) FROM usage)");
-  return rows.Bind(kept_rows_).Run();
+  return rows.Bind(kept_.rows).Run();
 }
 
 absl::StatusOr<std::vector<std::pair<UsageKey, Usage>>> UsageStore::List(

@@ -21,15 +21,20 @@ namespace gmb::broker {
 // loss costs nobody a limit. Slow, and not thread-safe; errors are Database's.
 class UsageStore {
  public:
-  // Rows that are kept: of the newest days, and never more than so many.
-  static constexpr int64_t kKeptDays = 400;
-  static constexpr int64_t kKeptRows = 200'000;
+  // So many of the newest days that have rows are kept, and no more rows than
+  // so many, but for the newest day's.
+  struct Kept {
+    int64_t days = 400;
+    int64_t rows = 200'000;
+  };
 
   // A damaged file is set aside, as usage.db.corrupt-<time>, and a new one is
   // begun; `aside` is then its path.
   static absl::StatusOr<std::unique_ptr<UsageStore>> Open(
+      const std::string& directory, absl::Time now, std::string* aside);
+  static absl::StatusOr<std::unique_ptr<UsageStore>> Open(
       const std::string& directory, absl::Time now, std::string* aside,
-      int64_t kept_rows = kKeptRows);
+      const Kept& kept);
 
   // All of it or nothing, added to what is there.
   absl::Status Add(const UsageRows& rows);
@@ -39,13 +44,13 @@ class UsageStore {
       const std::optional<UsageKey>& after, size_t most);
 
  private:
-  UsageStore(Database database, int64_t kept_rows)
-      : database_(std::move(database)), kept_rows_(kept_rows) {}
+  UsageStore(Database database, const Kept& kept)
+      : database_(std::move(database)), kept_(kept) {}
 
   absl::Status Prune();
 
   Database database_;
-  const int64_t kept_rows_;
+  const Kept kept_;
 };
 
 }  // namespace gmb::broker

@@ -22,9 +22,9 @@ using ::testing::Not;
 class UsageStoreTest : public ::testing::Test {
  protected:
   std::unique_ptr<UsageStore> OpenOrDie(
-      int64_t kept_rows = UsageStore::kKeptRows) {
+      const UsageStore::Kept& kept = UsageStore::Kept()) {
     auto store =
-        UsageStore::Open(directory_.path(), absl::Now(), &aside_, kept_rows);
+        UsageStore::Open(directory_.path(), absl::Now(), &aside_, kept);
     EXPECT_TRUE(store.ok()) << store.status();
     return store.ok() ? *std::move(store) : nullptr;
   }
@@ -100,26 +100,27 @@ TEST_F(UsageStoreTest, ListsTheNewestDayFirstPageByPage) {
   EXPECT_THAT(Listed(store.get(), 2, "b"), ElementsAre("2/b/x 1", "2/b/y 1"));
 }
 
-TEST_F(UsageStoreTest, IsBoundedByDaysAndByRows) {
-  const auto store = OpenOrDie(4);
-  ASSERT_TRUE(store->Add({{{1, "a", "x"}, {.granted = 1}}}).ok());
-  ASSERT_TRUE(
-      store->Add({{{1 + UsageStore::kKeptDays, "a", "x"}, {.granted = 1}}})
-          .ok());
-  EXPECT_THAT(Listed(store.get()), ElementsAre("401/a/x 0"));
-  // Whole days: the oldest ones that are too many.
-  for (const int64_t day : {402, 403}) {
+TEST_F(UsageStoreTest, KeepsTheNewestDaysThatThereAre) {
+  const auto store = OpenOrDie({.days = 2});
+  for (const int64_t day : {1, 2, 9000})
+    ASSERT_TRUE(store->Add({{{day, "a", "x"}, {.granted = 1}}}).ok());
+  EXPECT_THAT(Listed(store.get()), ElementsAre("9000/a/x 0", "2/a/x 0"));
+}
+
+TEST_F(UsageStoreTest, KeepsNoMoreRowsThanSoManyInWholeDays) {
+  const auto store = OpenOrDie({.rows = 4});
+  for (const int64_t day : {1, 2, 3}) {
     ASSERT_TRUE(store
                     ->Add({{{day, "a", "x"}, {.granted = 1}},
                            {{day, "b", "x"}, {.granted = 1}}})
                     .ok());
   }
   EXPECT_THAT(Listed(store.get()),
-              ElementsAre("403/a/x 0", "403/b/x 0", "402/a/x 0", "402/b/x 0"));
+              ElementsAre("3/a/x 0", "3/b/x 0", "2/a/x 0", "2/b/x 0"));
   // Never the newest.
   UsageRows many;
   for (int i = 0; i < 9; ++i)
-    many[{404, absl::StrCat("t", i), "x"}] = {.granted = 1};
+    many[{4, absl::StrCat("t", i), "x"}] = {.granted = 1};
   ASSERT_TRUE(store->Add(many).ok());
   EXPECT_EQ(Listed(store.get()).size(), many.size());
 }
