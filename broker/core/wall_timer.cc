@@ -32,8 +32,13 @@ void WallTimer::Run() {
   for (;;) {
     {
       base::MutexLock lock(&mu_);
+      absl::Time seen = clock_->WallTime();
       while (!stopping_ &&
              (!next_.has_value() || clock_->WallTime() < *next_)) {
+        // Set back: what is due then is reckoned anew by those who are called.
+        const absl::Time now = clock_->WallTime();
+        if (next_.has_value() && now < seen - absl::Seconds(1)) break;
+        seen = now;
         absl::Duration wait = absl::Seconds(10);
         if (next_.has_value())
           wait = std::min(wait, *next_ - clock_->WallTime());

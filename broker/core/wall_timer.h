@@ -12,8 +12,9 @@
 namespace gmb::broker {
 
 // Calls `due` on a thread of its own when the wall clock has reached a time,
-// once for each time that is set. Follows a clock that is set anew within ten
-// seconds.
+// once for each time that is set. Within ten seconds of a clock that is set forward
+// it is called for what is due by then, and of one that is set back it is called
+// early: whoever is called looks at the clock and sets the next time.
 class WallTimer {
  public:
   WallTimer(const Clock* clock, std::function<void()> due);

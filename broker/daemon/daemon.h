@@ -67,6 +67,11 @@ class Daemon {
   // answered. Waits for the lock without an end, and for them for `patience`.
   [[nodiscard]] absl::Status LookAlive(absl::Duration patience);
 
+  // Whether the next broker would find all that this one has promised.
+  [[nodiscard]] bool KeeperHasAll() const {
+    return keeping_ != nullptr && !keeping_->lost();
+  }
+
   void BeginDrain();
   [[nodiscard]] absl::Duration drain_deadline() const {
     return reloader_->drain_deadline();

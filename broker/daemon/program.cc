@@ -69,29 +69,28 @@ ExitCode Drain(Daemon* daemon, Signals* signals) {
   return kStopped;
 }
 
-// All but a detach that would leave nothing to anybody.
-StopSignal AwaitStop(Daemon* daemon, Signals* signals, bool has_keeper) {
+// All but a detach that would leave too little to the next broker.
+StopSignal AwaitStop(Daemon* daemon, Signals* signals) {
   for (;;) {
     StopSignal stop = signals->Wait([daemon] { daemon->Reload(); });
-    if (stop.number != kDetachSignal || has_keeper) return stop;
+    if (stop.number != kDetachSignal || daemon->KeeperHasAll()) return stop;
     LogEvent(LogLevel::kWarning, "not_detached",
              {{"message",
-               absl::StrCat("there is no keeper, so sessions would end with "
-                            "this process; asked for by ",
+               absl::StrCat("there is no keeper that has all, so sessions "
+                            "would end with this process; asked for by ",
                             stop.sender)}});
   }
 }
 
 // From the end of the start on, until a signal ends it.
-int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
-          Signals* signals) {
+int Serve(std::unique_ptr<Daemon> daemon, bool detach, Signals* signals) {
   const ipc::ServiceManager manager = ipc::ServiceManager::FromEnvironment();
   Tell(manager, "READY=1");
   std::optional<Watchdog> watchdog(std::in_place, &manager,
                                    [&daemon](absl::Duration patience) {
                                      return daemon->LookAlive(patience);
                                    });
-  const StopSignal stop = AwaitStop(daemon.get(), signals, has_keeper);
+  const StopSignal stop = AwaitStop(daemon.get(), signals);
   const bool is_drain = stop.number == kDrainSignal;
   if (stop.number == kDetachSignal || (detach && !is_drain)) {
     Tell(manager, "STOPPING=1");
@@ -103,8 +102,8 @@ int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
     std::_Exit(kStopped);
   }
   Tell(manager, Stopping(daemon->drain_deadline() + kTimeToEnd));
+  daemon->BeginDrain();  // whatever the disk does
   if (is_drain) daemon->RecordDrain(stop.sender);
-  daemon->BeginDrain();
   const ExitCode code = Drain(daemon.get(), signals);
   watchdog.reset();
   daemon.reset();
@@ -154,7 +153,7 @@ int RunProgram(int argc, char** argv) {
     if (has_keeper) std::_Exit(kFailed);
     return kFailed;
   }
-  return Serve(*std::move(daemon), has_keeper, detach, &signals);
+  return Serve(*std::move(daemon), detach, &signals);
 }
 
 }  // namespace gmb::broker

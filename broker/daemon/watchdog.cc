@@ -28,22 +28,25 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::Run() {
+  absl::Duration pause;
   do {
+    pause = interval_;
     absl::Status alive = look_(interval_);
     if (alive.ok()) alive = manager_->Say("WATCHDOG=1");
     if (!alive.ok()) {
+      pause = interval_ / 8;  // there is time for a few more looks
       LogEvent(LogLevel::kWarning, "not_alive",
                {{"message", absl::StrCat("the service manager is not told that "
                                          "this broker is alive, and ends it "
                                          "if that goes on: ",
                                          alive.message())}});
     }
-  } while (WaitForNext());
+  } while (WaitForNext(pause));
 }
 
-bool Watchdog::WaitForNext() {
+bool Watchdog::WaitForNext(absl::Duration pause) {
   const auto next =
-      std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(interval_);
+      std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(pause);
   base::MutexLock lock(&mu_);
   while (!stopping_ && wake_.WaitUntil(&mu_, next)) {
   }

@@ -29,7 +29,7 @@ class Watchdog {
  private:
   void Run();
   // False: it is over.
-  bool WaitForNext();
+  bool WaitForNext(absl::Duration pause);
 
   const ipc::ServiceManager* const manager_;
   const Look look_;

@@ -2,9 +2,11 @@
 // the listening socket, the thread that accepts, and gRPC's own threads.
 #include "broker/server/health_question.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <array>
 #include <cerrno>
 #include <memory>
 
@@ -25,7 +27,14 @@ absl::StatusOr<base::UniqueFd> Connect(const std::string& socket) {
   GMB_ASSIGN_OR_RETURN(const sockaddr_un address, ipc::SocketAddress(socket));
   base::UniqueFd fd(
       ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) {
+  // Room for this end, and for what the other end takes to answer.
+  std::array<base::UniqueFd, 3> room;
+  bool enough = fd.valid();
+  for (base::UniqueFd& one : room) {
+    if (enough) one.reset(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+    enough = enough && one.valid();
+  }
+  if (!enough) {
     const auto code = errno == EMFILE || errno == ENFILE || errno == ENOMEM
                           ? absl::StatusCode::kResourceExhausted
                           : absl::StatusCode::kInternal;

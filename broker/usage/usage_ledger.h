@@ -33,8 +33,8 @@ class UsageLedger {
   UsageLedger(const UsageLedger&) = delete;
   UsageLedger& operator=(const UsageLedger&) = delete;
 
-  // Up to now, or to when the disk last took it. At most so many rows, in the order of their keys, after that key;
-  // `tenant` empty: of all.
+  // Up to now, or to when the disk last took it. At most so many rows, in the
+  // order of their keys, after that key; `tenant` empty: of all.
   absl::StatusOr<std::vector<std::pair<UsageKey, Usage>>> List(
       int64_t since_day, const std::string& tenant,
       const std::optional<UsageKey>& after, size_t most);

@@ -66,7 +66,7 @@ absl::Status Prepare(Database* database) {
   GMB_RETURN_IF_ERROR(
       database->Execute("PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL"));
   GMB_ASSIGN_OR_RETURN(const std::string integrity,
-                       database->QueryText("PRAGMA integrity_check(1)"));
+                       database->QueryText("PRAGMA quick_check(1)"));
   if (integrity != "ok") return absl::DataLossError(integrity);
   GMB_ASSIGN_OR_RETURN(const int64_t application,
                        database->QueryInt("PRAGMA application_id"));
@@ -130,8 +130,11 @@ absl::Status UsageStore::Add(const UsageRows& rows) {
     add.Bind(Signed(usage.restores)).Bind(Signed(usage.restored_bytes));
     GMB_RETURN_IF_ERROR(add.Run());
   }
-  GMB_RETURN_IF_ERROR(Prune());
-  return transaction.Commit();
+  const int64_t day = rows.begin()->first.day;  // the newest of them
+  if (day != pruned_day_) GMB_RETURN_IF_ERROR(Prune());
+  GMB_RETURN_IF_ERROR(transaction.Commit());
+  pruned_day_ = day;
+  return absl::OkStatus();
 }
 
 // Whole days, the oldest first, so that a day is there or is not. Days are

@@ -51,6 +51,7 @@ class UsageStore {
 
   Database database_;
   const Kept kept_;
+  std::optional<int64_t> pruned_day_;  // when there last were too many
 };
 
 }  // namespace gmb::broker

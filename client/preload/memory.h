@@ -86,7 +86,8 @@ class Memory {
   [[nodiscard]] bool Contains(CUdeviceptr address);
 
   // Gives back what the program freed and this library still keeps; false when
-  // that was nothing, or cannot be now. Waits for other threads that give back, for at most 2 s.
+  // that was nothing, or cannot be now. Waits for other threads that give back,
+  // for at most 2 s.
   bool ReleaseKept();
   // The same for as much as is about to be asked for elsewhere.
   void MakeRoom(CUdevice device, uint64_t bytes) {

@@ -29,6 +29,7 @@ constexpr auto kWitnessPolls = std::chrono::microseconds(200);
 constexpr auto kWitnessSpins = std::chrono::microseconds(50);
 // So many in a row found it at work: then somebody gives it work past the gate.
 constexpr int kBusyWitnesses = 2;
+constexpr auto kBetweenBusy = std::chrono::seconds(1);
 // The memory has to be there for the gate to be off.
 constexpr absl::Duration kTurnOffWait = absl::Seconds(2);
 
@@ -174,13 +175,22 @@ absl::Status AutomaticGate::Witness() {
         break;
       case IdlerDevices::Work::kBusy:
         why = kBusy;
-        if (++busy_witnesses_ >= kBusyWitnesses && !options_.parks_forced)
+        if (CountBusy() >= kBusyWitnesses && !options_.parks_forced)
           NeverPark(kBusy);
         break;
     }
   }
   return absl::FailedPreconditionError(
       absl::StrCat("gmb: the memory stays where it is: ", why));
+}
+
+// Each lease of one parking has its own: those of one moment are one.
+int AutomaticGate::CountBusy() {
+  const Clock::time_point now = Clock::now();
+  if (busy_witnesses_ == 0 || now - last_busy_ >= kBetweenBusy)
+    ++busy_witnesses_;
+  last_busy_ = now;
+  return busy_witnesses_;
 }
 
 // An event that was recorded now has passed in microseconds, or when the GPU

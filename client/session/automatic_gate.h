@@ -75,6 +75,7 @@ class AutomaticGate {
   // Before a lease is unmapped, on the mover's thread: the GPU is asked once
   // more. One that is at work time and again was given it past the gate.
   [[nodiscard]] absl::Status Witness();
+  int CountBusy();
   [[nodiscard]] IdlerDevices::Work AskDevices();
 
   void Run();
@@ -106,7 +107,8 @@ class AutomaticGate {
   bool owes_turn_off_ = false;  // once the pause is over
   Clock::time_point not_on_before_{};
 
-  int busy_witnesses_ = 0;  // in a row; of the mover's thread alone
+  int busy_witnesses_ = 0;       // in a row; of the mover's thread alone
+  Clock::time_point last_busy_;  // likewise
 
   std::atomic<bool> lost_said_{false};
 

@@ -118,7 +118,8 @@ class UpgradeTest : public RestartFixture {
   [[nodiscard]] std::string Script(const std::string& then) const {
     const std::string path = Directory() + "/gmbd-new";
     std::ofstream(path) << "#!/bin/sh\n"
-                           "case \"$*\" in *--check-handover*) exit 0;; esac\n"
+                           "case \"$*\" in *--check-handover*) echo 'it could "
+                           "take over'; exit 0;; esac\n"
                         << then << "\n";
     ::chmod(path.c_str(), 0700);
     return path;

@@ -64,17 +64,16 @@ void AddUpgradeCommand(CLI::App* app, Action* chosen) {
       [options](absl::Duration wait) { options->wait = wait; },
       "How long the new one has until it serves (10s)");
   upgrade->footer(
-      "For a gmbd with a keeper: sessions, leases and contents go on. First "
-      "the "
-      "new\nprogram proves that it reads configuration, database and journal; "
-      "if it does not,\nnothing is changed. Then the old one leaves all to the "
-      "keeper, whatever its\non_stop says, and the new one is started as it "
-      "was. If that does not serve in\ntime, the old one is started again, and "
-      "the exit code is 1.\n\n"
-      "Run as root, or gmbd's user. Where systemd runs gmbd, systemd starts "
-      "it: "
-      "install\nthe new program first, and leave --binary out.\n\n"
-      "Example: gmb upgrade --binary ./gmbd-new");
+      R"(For a gmbd with a keeper: sessions, leases and contents go on. First the new
+program proves that it reads configuration, database and journal; if it does
+not, nothing is changed. Then the old one leaves all to the keeper, whatever its
+on_stop says, and the new one is started as it was. If that does not serve in
+time, the old one is started again, and the exit code is 1.
+
+Run as root, or as gmbd's user. Where systemd runs gmbd, run as root: systemd
+starts the new one. Install it first, and leave --binary out.
+
+Example: gmb upgrade --binary ./gmbd-new)");
   upgrade->callback([chosen, options] {
     *chosen = [options](Context& context) {
       return UpgradeBroker(context, *options);

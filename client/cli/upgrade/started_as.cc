@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -71,13 +72,21 @@ std::vector<std::string> FieldOf(const BrokerProcess& broker,
   return {};
 }
 
+bool AllAre(const std::vector<std::string>& ids, absl::string_view id) {
+  return std::all_of(ids.begin(), ids.end(),
+                     [id](const std::string& one) { return one == id; });
+}
+
+// Those of the user who listened at the socket, and no others: who has a program
+// of more rights run with that socket open gets none of them by us.
 absl::StatusOr<Rights> RightsOf(const BrokerProcess& broker) {
   Rights rights;
   const std::vector<std::string> uids = FieldOf(broker, "Uid:");
   const std::vector<std::string> gids = FieldOf(broker, "Gid:");
   bool ok = uids.size() == 4 && gids.size() == 4 &&
-            absl::SimpleAtoi(uids[1], &rights.uid) &&
-            absl::SimpleAtoi(gids[1], &rights.gid);
+            AllAre(uids, absl::StrCat(broker.uid)) && AllAre(gids, gids[0]) &&
+            absl::SimpleAtoi(uids[0], &rights.uid) &&
+            absl::SimpleAtoi(gids[0], &rights.gid);
   for (const std::string& word : FieldOf(broker, "Groups:")) {
     gid_t group = 0;
     ok = ok && absl::SimpleAtoi(word, &group);
@@ -85,7 +94,8 @@ absl::StatusOr<Rights> RightsOf(const BrokerProcess& broker) {
   }
   if (ok) return rights;
   return absl::FailedPreconditionError(absl::StrCat(
-      "cannot read as whom gmbd runs: ", InProc(broker, "status")));
+      "gmbd does not run as one user and one group, uid ", broker.uid,
+      ", or that cannot be read: ", InProc(broker, "status")));
 }
 
 std::map<int, rlimit> LimitsOf(const BrokerProcess& broker) {
@@ -141,9 +151,31 @@ absl::Status FindExecutable(const BrokerProcess& broker, StartedAs* as) {
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot open gmbd's program, ", launch.program));
   }
+  struct stat info {};
+  if (::fstat(as->executable.get(), &info) != 0 ||
+      (info.st_mode & (S_ISUID | S_ISGID)) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a program with rights of its own is no gmbd: ", launch.program));
+  }
+  // Releases behind a link: started by its path, it would be another one now.
+  const std::string& asked = launch.arguments.front();
+  if (asked.front() == '/' && ::access(asked.c_str(), X_OK) == 0 &&
+      !IsSameFile(as->executable.get(), asked)) {
+    launch.program = asked;
+  }
   as->replaced = !IsSameFile(as->executable.get(), launch.program);
   if (as->replaced) launch.executable = as->executable.get();
   return absl::OkStatus();
+}
+
+// A process may name its control group as it likes, a word that systemctl takes
+// for an option too.
+bool IsUnitName(absl::string_view name) {
+  return !name.empty() && name[0] != '-' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                  absl::StrContains(":_.@\\-", c);
+         });
 }
 
 std::vector<std::string> UnitOf(const BrokerProcess& broker) {
@@ -153,8 +185,10 @@ std::vector<std::string> UnitOf(const BrokerProcess& broker) {
     const std::vector<std::string> parts =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3 || !absl::EndsWith(parts[2], ".service")) continue;
-    std::vector<std::string> unit = {parts[2].substr(parts[2].rfind('/') + 1)};
-    if (absl::StrContains(parts[2], "/user@")) unit = {"--user", unit[0]};
+    const std::string name = parts[2].substr(parts[2].rfind('/') + 1);
+    if (!IsUnitName(name)) continue;
+    std::vector<std::string> unit = {"--", name};
+    if (absl::StrContains(parts[2], "/user@")) unit = {"--user", "--", name};
     // It may be a child of one, such as a shell's.
     std::vector<std::string> words = {"show", "--property=MainPID", "--value"};
     words.insert(words.end(), unit.begin(), unit.end());
@@ -187,7 +221,8 @@ absl::StatusOr<StartedAs> ReadStartedAs(const BrokerProcess& broker) {
   StartedAs as;
   Launch& launch = as.launch;
   const auto arguments = ReadTexts(InProc(broker, "cmdline"));
-  if (!arguments.has_value() || arguments->empty()) {
+  if (!arguments.has_value() || arguments->empty() ||
+      arguments->front().empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "cannot read how gmbd was started: ", InProc(broker, "cmdline")));
   }
@@ -207,9 +242,8 @@ absl::StatusOr<StartedAs> ReadStartedAs(const BrokerProcess& broker) {
     as.stdio[fd] = OutputOf(broker, fd);
     launch.stdio[fd] = as.stdio[fd].get();
   }
-  if (::geteuid() != broker.uid) {
-    GMB_ASSIGN_OR_RETURN(launch.rights, RightsOf(broker));
-  }
+  GMB_ASSIGN_OR_RETURN(Rights rights, RightsOf(broker));
+  if (::geteuid() != broker.uid) launch.rights = std::move(rights);
   launch.limits = LimitsOf(broker);
   ::sigprocmask(SIG_SETMASK, nullptr, &launch.mask);
   if (AwaitDeath(broker.pidfd.get(), absl::ZeroDuration()))

@@ -26,7 +26,7 @@ struct StartedAs {
   // process's, and outputs go where this process's go.
   bool hidden = false;
   // The systemd unit whose main process it is, with what systemctl needs to find
-  // it: {"--user", "gmbd.service"}. Empty: nothing is known to start it again.
+  // it: {"--user", "--", "gmbd.service"}. Empty: nothing is known to start it again.
   std::vector<std::string> unit;
 };
 

@@ -1,6 +1,12 @@
 // The next broker, or the old one again: how they are started and ended.
 #include "client/cli/upgrade/successor.h"
 
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -9,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/unique_fd.h"
 
 namespace gmb::cli {
 namespace {
@@ -54,15 +61,15 @@ class UnitSuccessor : public Successor {
 
   absl::Status Save() override {
     if (!as_.replaced) return absl::OkStatus();
-    std::error_code error;
-    fs::copy_file(absl::StrCat("/proc/self/fd/", as_.executable.get()), saved_,
-                  fs::copy_options::overwrite_existing, error);
-    if (!error) return absl::OkStatus();
-    return absl::ErrnoToStatus(
-        error.value(), absl::StrCat("cannot keep the old program, ", saved_));
+    GMB_RETURN_IF_ERROR(CheckRootsAlone());
+    const absl::Status kept = Copy();
+    if (kept.ok()) return kept;
+    return absl::Status(
+        kept.code(), absl::StrCat("cannot keep the old program, ", saved_, ": ",
+                                  kept.message()));
   }
   // Also where it has Restart=: then it is started at once.
-  absl::Status StartNew() override { return Do({"start"}); }
+  absl::Status StartNew() override { return Do({"start", "--no-block"}); }
   absl::Status StartOld() override {
     std::error_code error;
     if (as_.replaced) fs::rename(saved_, as_.launch.program, error);
@@ -72,7 +79,7 @@ class UnitSuccessor : public Successor {
                                       saved_, " ", as_.launch.program));
     }
     Do({"kill", "--signal=KILL"}).IgnoreError();
-    return Do({"start"});
+    return Do({"start", "--no-block"});
   }
   std::optional<std::string> AwaitEnd(absl::Duration wait) override {
     absl::SleepFor(wait);
@@ -85,6 +92,41 @@ class UnitSuccessor : public Successor {
   }
 
  private:
+  // Root puts it where systemd runs it: so nobody else may have had a hand in it.
+  [[nodiscard]] absl::Status CheckRootsAlone() const {
+    struct stat program {};
+    struct stat folder {};
+    const std::string parent =
+        fs::path(as_.launch.program).parent_path().string();
+    const auto is_roots = [](const struct stat& info) {
+      return info.st_uid == ::geteuid() && (info.st_mode & 022) == 0;
+    };
+    if (::fstat(as_.executable.get(), &program) == 0 &&
+        ::stat(parent.c_str(), &folder) == 0 && is_roots(program) &&
+        is_roots(folder)) {
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat("the old program or its folder is not this user's alone: ",
+                     as_.launch.program, ": it could not be put back safely"));
+  }
+  // Into a new file, and never through a link.
+  [[nodiscard]] absl::Status Copy() const {
+    (void)::unlink(saved_.c_str());
+    const base::UniqueFd to(
+        ::open(saved_.c_str(),
+               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700));
+    if (!to.valid()) return absl::ErrnoToStatus(errno, "open");
+    off_t at = 0;
+    ssize_t sent = 0;
+    do {
+      sent = ::sendfile(to.get(), as_.executable.get(), &at, 1 << 20);
+    } while (sent > 0 || (sent < 0 && errno == EINTR));
+    if (sent < 0) return absl::ErrnoToStatus(errno, "copy");
+    if (::fchmod(to.get(), 0755) != 0)
+      return absl::ErrnoToStatus(errno, "mode");
+    return absl::OkStatus();
+  }
   absl::Status Do(std::vector<std::string> words) {
     words.insert(words.end(), as_.unit.begin(), as_.unit.end());
     const absl::Status done = Systemctl(words).status();

@@ -1,6 +1,8 @@
 // `gmb upgrade`: prove, detach, start, and back again if need be.
 #include "client/cli/upgrade/upgrade.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -8,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -20,6 +23,7 @@ namespace gmb::cli {
 namespace {
 
 constexpr int kDetach = SIGUSR2;
+constexpr char kCouldTakeOver[] = "could take over";  // of --check-handover
 constexpr absl::Duration kCheckTime = absl::Seconds(60);
 // The kernel takes its mappings apart first.
 constexpr absl::Duration kDeathTime = absl::Seconds(60);
@@ -113,6 +117,11 @@ absl::StatusOr<Upgrade> Upgrade::Of(const std::string& socket_dir,
   upgrade.program_ =
       binary.empty() ? its : std::filesystem::absolute(binary, error).string();
   const bool by_systemd = !upgrade.as_.unit.empty();
+  if (by_systemd && upgrade.as_.unit.front() != "--user" && ::geteuid() != 0) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "systemd runs this broker (", upgrade.as_.unit.back(),
+        "), and starts another one for root: run gmb upgrade as root"));
+  }
   if (by_systemd && !binary.empty() &&
       !std::filesystem::equivalent(binary, its, error)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -135,6 +144,12 @@ absl::StatusOr<std::string> Upgrade::Check() const {
   Launch launch = NewLaunch();
   launch.arguments.emplace_back("--check-handover");
   absl::StatusOr<std::string> said = RunToEnd(std::move(launch), kCheckTime);
+  // Some programs end well whatever they are told.
+  if (said.ok() && !absl::StrContains(*said, kCouldTakeOver)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("nothing was changed: is ", program_,
+                     " a gmbd? It did not say \"", kCouldTakeOver, "\""));
+  }
   if (said.ok()) return said;
   return absl::Status(
       said.status().code(),
@@ -153,7 +168,8 @@ absl::StatusOr<Upgrade::Done> Upgrade::Carry(absl::Duration wait) const {
     return absl::DeadlineExceededError(absl::StrCat(
         "gmbd, pid ", broker_.pid,
         ", was told to leave all to its keeper, and lives: is it stopped, or "
-        "draining? Nothing was started. Should it end later, start it again"));
+        "draining, or has its keeper not all (not_detached in its log)? "
+        "Nothing was started. Should it end later, start it again"));
   }
   const absl::StatusOr<pid_t> serves =
       AwaitServing(next->StartNew(), socket_dir_, next.get(), wait);
