@@ -89,7 +89,9 @@ def main():
             path.unlink()
     needs = [part for name in renamed for part in ("--replace-needed", name, own_name(name))]
     for library in folder.iterdir():
-        subprocess.run([options.patchelf, *needs, "--set-rpath", "$ORIGIN", library], check=True)
+        # One after the other: patchelf 0.14 takes the names of the first for the path.
+        subprocess.run([options.patchelf, *needs, library], check=True)
+        subprocess.run([options.patchelf, "--set-rpath", "$ORIGIN", library], check=True)
     for name in renamed:
         library = folder / own_name(name)
         subprocess.run([options.patchelf, "--set-soname", library.name, library], check=True)
