@@ -141,8 +141,8 @@ absl::Status UsageStore::Add(const UsageRows& rows) {
 // counted, not reckoned: a clock that was years ahead for a moment leaves one.
 absl::Status UsageStore::Prune() {
   Statement days(&database_,
-                 "DELETE FROM usage WHERE day <= (SELECT DISTINCT day "
-                 "FROM usage ORDER BY day DESC LIMIT 1 OFFSET ?)");
+                 "DELETE FROM usage WHERE day NOT IN (SELECT DISTINCT day "
+                 "FROM usage ORDER BY day DESC LIMIT ?)");
   GMB_RETURN_IF_ERROR(days.Bind(kept_.days).Run());
   Statement rows(&database_,
                  "DELETE FROM usage WHERE day <= (SELECT day FROM usage "
