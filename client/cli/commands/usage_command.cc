@@ -39,7 +39,7 @@ void AddUsageCommand(CLI::App* app, Action* chosen) {
   AddBoundedDurationOption(
       usage, "--since", absl::Seconds(1), absl::Hours(24 * 3660),
       [options](absl::Duration time) { options->since = time; },
-      "Of the day so long ago until now, whole days of UTC [7d]");
+      "From the day so long ago until now, in whole days of UTC [7d]");
   AddTextOption(usage, "--tenant", &options->tenant,
                 "Of this tenant only, also of one that is deleted [of all]")
       ->type_name("NAME");
