@@ -72,7 +72,7 @@ absl::StatusOr<FoundRecords> LookAtJournal(int fd) {
     std::set<std::string> both;
     std::set_intersection(always.begin(), always.end(), now.begin(), now.end(),
                           std::inserter(both, both.begin()));
-    always = any ? std::move(both) : now;
+    always = any ? both : now;
     any = true;
     found->set_aside.assign(always.begin(), always.end());
     last = std::move(found);

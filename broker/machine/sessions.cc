@@ -48,13 +48,8 @@ std::vector<std::string> GreetingWarnings(const State& state) {
   return warnings;
 }
 
-}  // namespace
-
-absl::StatusOr<Welcome> SessionDesk::OpenSession(
-    const PeerIdentity& peer, const std::string& token,
-    std::unique_ptr<SessionGate>&& gate, Turn& turn) {
-  const bool is_operator = peer.origin == Origin::kAdmin;
-  if (is_operator && state_.sessions->operators() >= kMostOperators) {
+absl::Status CheckRoom(const State& state, bool is_operator) {
+  if (is_operator && state.sessions->operators() >= kMostOperators) {
     return proto::MakeError(
         v1::TOO_MANY_SESSIONS,
         absl::StrCat("as many operators are connected as may be: end some gmb "
@@ -63,15 +58,25 @@ absl::StatusOr<Welcome> SessionDesk::OpenSession(
         {.retry_after = absl::Seconds(1)});
   }
   // Operators are not counted: whoever fills the broker, they come in.
-  if (!is_operator &&
-      state_.sessions->clients() >= state_.options.max_sessions) {
+  if (!is_operator && state.sessions->clients() >= state.options.max_sessions) {
     return proto::MakeError(
         v1::TOO_MANY_SESSIONS,
         absl::StrCat("the broker has as many sessions as it may: raise "
                      "--max-sessions, or close some: max_sessions=",
-                     state_.options.max_sessions),
+                     state.options.max_sessions),
         {.retry_after = absl::Seconds(1)});
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Welcome> SessionDesk::OpenSession(
+    const PeerIdentity& peer, const std::string& token,
+    std::unique_ptr<SessionGate>&& gate, Turn& turn) {
+  const bool is_operator = peer.origin == Origin::kAdmin;
+  if (absl::Status room = CheckRoom(state_, is_operator); !room.ok())
+    return room;
   std::optional<quota::TenantId> its_tenant;
   Welcome opened;
   if (!is_operator) {

@@ -77,7 +77,7 @@ bool TakeRights(const Rights& rights) {
       (!launch.rights.has_value() || TakeRights(*launch.rights)) &&
       (launch.directory.empty() || ::chdir(launch.directory.c_str()) == 0);
   if (ready) {
-    ::sigprocmask(SIG_SETMASK, &launch.mask, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &launch.mask, nullptr);
     ::execve(prepared.path.c_str(), prepared.arguments.data(),
              prepared.environment.data());
   }

@@ -245,7 +245,7 @@ absl::StatusOr<StartedAs> ReadStartedAs(const BrokerProcess& broker) {
   GMB_ASSIGN_OR_RETURN(Rights rights, RightsOf(broker));
   if (::geteuid() != broker.uid) launch.rights = std::move(rights);
   launch.limits = LimitsOf(broker);
-  ::sigprocmask(SIG_SETMASK, nullptr, &launch.mask);
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &launch.mask);
   if (AwaitDeath(broker.pidfd.get(), absl::ZeroDuration()))
     return absl::UnavailableError("gmbd has just ended");
   return as;
@@ -258,7 +258,7 @@ absl::StatusOr<std::string> Systemctl(const std::vector<std::string>& words) {
   ask.arguments.insert(ask.arguments.end(), words.begin(), words.end());
   ask.environment =
       ReadTexts("/proc/self/environ").value_or(std::vector<std::string>());
-  ::sigprocmask(SIG_SETMASK, nullptr, &ask.mask);
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &ask.mask);
   return RunToEnd(std::move(ask), kSystemctlTime);
 }
 
