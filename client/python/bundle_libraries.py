@@ -6,8 +6,9 @@
 The copies get names of their own (libcrypto.so.3 becomes libgmb-crypto.so.3), so that
 neither they nor the process's own libraries are ever taken for each other, and keep their
 state to themselves (tools/separate-symbols). So does libgmb.so itself, of which `gmb run`
-may bring another. The file "order" names them all, each behind those that it needs. What every Linux has is left out, and what a process may have once only:
-the C and C++ run times.
+may bring another. The file "order" names them all, each behind those that it needs.
+What every Linux has is left out, and what a process may have once only: the C and C++
+run times.
 """
 
 import argparse

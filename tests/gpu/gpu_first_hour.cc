@@ -1,5 +1,4 @@
 #include <cuda.h>
-#include <dlfcn.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/gpu/driver_lookup.h"
 
 // A program that knows nothing of gmb, for what only a GPU can show of `gmb run`:
 //   gpu_first_hour pointers FILE   asks about a pointer, and again once FILE is
@@ -30,21 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 template <typename Function>
 Function Find(const char* name, int version = 7000) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  using Lookup = CUresult (*)(const char*, void**, int, cuuint64_t,
-                              CUdriverProcAddressQueryResult*);
-  const auto look_up =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<Lookup>(dlsym(library, "cuGetProcAddress_v2"));
-  void* found = nullptr;
-  CUdriverProcAddressQueryResult status{};
-  if (look_up == nullptr || look_up(name, &found, version, 0, &status) != 0 ||
-      found == nullptr) {
-    std::fprintf(stderr, "gpu_first_hour: no %s\n", name);
-    std::exit(77);
-  }
-  return reinterpret_cast<Function>(found);
+  return reinterpret_cast<Function>(gmb::test::FindInDriver(name, version));
 }
 #define FIND(name) Find<decltype(&(name))>(#name)
 #define FIND_NEW(name) Find<decltype(&(name))>(#name, 12040)

@@ -1,5 +1,4 @@
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/gpu/driver_lookup.h"
 
 // What a launch of an empty kernel costs a program that knows nothing of gmb:
 // nanoseconds a launch, the median of batches that the GPU does not hold up.
@@ -28,21 +29,7 @@ constexpr char kEmptyKernel[] = R"(
 
 template <typename Function>
 Function Find(const char* name, int version) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  using Lookup = CUresult (*)(const char*, void**, int, cuuint64_t,
-                              CUdriverProcAddressQueryResult*);
-  const auto look_up =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<Lookup>(dlsym(library, "cuGetProcAddress_v2"));
-  void* found = nullptr;
-  CUdriverProcAddressQueryResult status{};
-  if (look_up == nullptr || look_up(name, &found, version, 0, &status) != 0 ||
-      found == nullptr) {
-    std::fprintf(stderr, "gpu_launch_cost: no %s\n", name);
-    std::exit(77);
-  }
-  return reinterpret_cast<Function>(found);
+  return reinterpret_cast<Function>(gmb::test::FindInDriver(name, version));
 }
 
 void Must(CUresult result, const char* what) {

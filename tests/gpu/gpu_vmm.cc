@@ -1,5 +1,4 @@
 #include <cuda.h>
-#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include "tests/gpu/driver_lookup.h"
 
 // A program that makes its memory by cuMemCreate and maps it itself, and knows
 // nothing of gmb.
@@ -26,23 +27,7 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-void* Find(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  using Lookup = CUresult (*)(const char*, void**, int, cuuint64_t,
-                              CUdriverProcAddressQueryResult*);
-  const auto look_up =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<Lookup>(dlsym(library, "cuGetProcAddress_v2"));
-  void* found = nullptr;
-  CUdriverProcAddressQueryResult status{};
-  if (look_up == nullptr || look_up(name, &found, 12000, 0, &status) != 0 ||
-      found == nullptr) {
-    std::fprintf(stderr, "gpu_vmm: no %s\n", name);
-    std::exit(77);
-  }
-  return found;
-}
+void* Find(const char* name) { return gmb::test::FindInDriver(name, 12000); }
 
 // The driver's function of that name.
 #define CALL(name)                                        \
