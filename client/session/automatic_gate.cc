@@ -30,6 +30,8 @@ constexpr auto kWitnessSpins = std::chrono::microseconds(50);
 // So many in a row found it at work: then somebody gives it work past the gate.
 constexpr int kBusyWitnesses = 2;
 constexpr auto kBetweenBusy = std::chrono::seconds(1);
+// So many times park_after a process may hold memory that it never used.
+constexpr int kUnusedFor = 20;
 // The memory has to be there for the gate to be off.
 constexpr absl::Duration kTurnOffWait = absl::Seconds(2);
 
@@ -230,11 +232,8 @@ AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
   if (idler_.never() != nullptr) NeverPark(idler_.never());
   if (const std::string why = never(); !why.empty()) return StayOff(why, now);
   const Clock::time_point next = idler_.Step(now);
-  // A process that has not begun to use its memory says nothing by being quiet.
-  if (!on_ && idler_.TakeQuietSeen() && now >= not_on_before_ &&
-      BiasSlots::Look().calls > 0) {
+  if (!on_ && idler_.TakeQuietSeen() && now >= not_on_before_ && MeansIdle(now))
     TurnOn(now);
-  }
   if (idler_.pauses_failed() > pauses_failed_) {
     not_on_before_ = idler_.backoff_until();
     owes_turn_off_ = on_;
@@ -247,6 +246,12 @@ AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
     if (on_) TurnOff();
   }
   return next;
+}
+
+// A process that has just allocated memory is about to use it.
+bool AutomaticGate::MeansIdle(Clock::time_point quiet) const {
+  return BiasSlots::Look().calls > 0 ||
+         quiet - began_ >= kUnusedFor * options_.idling.park_after;
 }
 
 // Where the broker refuses, the gate stays on, and that is tried again; nothing

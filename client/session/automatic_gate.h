@@ -80,6 +80,7 @@ class AutomaticGate {
 
   void Run();
   [[nodiscard]] Clock::time_point StepOrSwitch(Clock::time_point now);
+  [[nodiscard]] bool MeansIdle(Clock::time_point quiet) const;
   [[nodiscard]] bool SessionOver();
   [[nodiscard]] bool PausedAndThere() const;
   [[nodiscard]] absl::Duration WaitNow(bool pausing) ABSL_LOCKS_EXCLUDED(mu_);
@@ -105,6 +106,7 @@ class AutomaticGate {
   bool never_said_ = false;     // to the broker
   int pauses_failed_ = 0;       // that it has seen
   bool owes_turn_off_ = false;  // once the pause is over
+  const Clock::time_point began_ = Clock::now();
   Clock::time_point not_on_before_{};
 
   int busy_witnesses_ = 0;       // in a row; of the mover's thread alone

@@ -38,6 +38,19 @@ INSTANTIATE_TEST_SUITE_P(How, PreloadGateOfTest,
                          ::testing::Values("linked", "dlsym", "proc", "thread"),
                          [](const auto& test) { return test.param; });
 
+// It has given the GPU no work since.
+TEST_F(PreloadGateTest, MemoryThatIsOnlyHeldIsLent) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", kBytes), Await("end"), kGet},
+       .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("alloc x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  TakeTheDeviceForAWhile("other");
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+}
+
 TEST_F(PreloadGateTest, WorkThatIsNotDoneKeepsTheMemory) {
   const auto program = Start(
       "program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "work x 0",
