@@ -144,7 +144,9 @@ absl::StatusOr<Figures> Measure(const Options& options,
                          .broker = (*broker)->pid(),
                          .duration = absl::Seconds(options.seconds)};
   const gmb::attack::EventListener events(setup.socket_dir);
-  // The pools of gRPC grow with the first load.
+  // The pools of gRPC grow with the first load, of whatever kind.
+  if (const absl::Status served = ServeCrowds(setup.socket_dir); !served.ok())
+    return served;
   RoundSetup warm_up = setup;
   warm_up.duration = absl::Seconds(1);
   if (auto calm = RunControl(warm_up, attack, 0); !calm.ok())

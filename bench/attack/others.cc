@@ -17,6 +17,8 @@ constexpr uint64_t kBytes = uint64_t{2} << 20;
 constexpr absl::Duration kOthersPatience = absl::Seconds(30);
 constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(200);
 constexpr int kWarmUp = 20;
+constexpr int kCrowd = 16;
+constexpr int kCrowds = 4;  // 64 sessions are a tenant's most
 
 absl::StatusOr<std::unique_ptr<Client>> Greet(const std::string& socket_dir,
                                               const char* tenant) {
@@ -39,7 +41,30 @@ absl::StatusOr<double> LeaseOnce(Client* client) {
   return ms;
 }
 
+absl::Status ComeOnce(const std::string& socket_dir) {
+  const auto client = Greet(socket_dir, kOther);
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<double> leased = LeaseOnce(client->get());
+  if (!leased.ok()) return leased.status();
+  const auto admin = cli::AdminClient::Connect(socket_dir);
+  if (!admin.ok()) return admin.status();
+  return admin->GetStatus(v1::GetStatusRequest()).status();
+}
+
 }  // namespace
+
+absl::Status ServeCrowds(const std::string& socket_dir) {
+  std::vector<absl::Status> said(kCrowd);
+  for (int i = 0; i < kCrowds; ++i) {
+    std::vector<std::thread> crowd;
+    for (absl::Status& status : said)
+      crowd.emplace_back([&] { status.Update(ComeOnce(socket_dir)); });
+    for (std::thread& one : crowd) one.join();
+  }
+  for (const absl::Status& status : said)
+    if (!status.ok()) return status;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<Others>> Others::Start(
     const std::string& socket_dir) {

@@ -23,6 +23,11 @@ struct Seen {
   std::vector<std::string> failures;
 };
 
+// What a node with many programs asks at one moment, some times over: each of 16
+// clients greets and leases, and an operator asks beside each. gRPC makes the
+// threads for such a moment once, and keeps them.
+[[nodiscard]] absl::Status ServeCrowds(const std::string& socket_dir);
+
 // An honest session that leases without pause, and beside it clients and
 // operators that come anew, on threads of its own.
 class Others {

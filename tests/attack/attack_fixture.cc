@@ -129,7 +129,7 @@ std::unique_ptr<Program> AttackTest::StartAttacker(
 
 void AttackTest::ExpectHarmless(const std::vector<std::string>& words) {
   const auto attacker = StartAttacker(words);
-  ServeDuring(*attacker, 2);
+  ServeDuring(*attacker, 1);
   Stop(*attacker);
   ExpectCalmAgain();
 }

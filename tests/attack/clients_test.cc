@@ -60,7 +60,7 @@ TEST_F(ClientsTest, OperatorsThatNeverReadHoldUpNobody) {
   }
   const auto attacker =
       StartAttacker({"unread_calls", "--greet"}, SocketDir() + "/admin");
-  ServeDuring(*attacker, 2);
+  ServeDuring(*attacker, 1);
   Stop(*attacker);
   watchers.clear();
   ExpectCalmAgain();
@@ -74,7 +74,7 @@ TEST_F(ClientsTest, ThatWriteSingleBytesHoldUpNobody) {
       {"single_bytes", "--socket", "gmb.sock", "--greet"}};
   std::vector<std::unique_ptr<Program>> attackers;
   for (const auto& words : all) attackers.push_back(StartAttacker(words));
-  ServeDuring(*attackers.back(), 2);
+  ServeDuring(*attackers.back(), 1);
   for (const auto& attacker : attackers) Stop(*attacker);
   ExpectCalmAgain();
 }
@@ -87,7 +87,7 @@ TEST_F(ClientsTest, OfABrokerWithFewFdsLockNobodyOut) {
       StartAttacker({"fast_connects", "--keep", "--rate", "5000"});
   const auto calls = StartAttacker(
       {"fast_connects", "--keep", "--rate", "5000", "--socket", "gmb.sock"});
-  ServeDuring(*calls, 2);
+  ServeDuring(*calls, 1);
   Stop(*handles);
   Stop(*calls);
   ExpectCalmAgain();
@@ -171,7 +171,7 @@ TEST_F(ClientsTest, ThatPunchHolesWhileTheirMemoryIsTakenHarmThemselvesAlone) {
 TEST_F(ClientsTest, ThatTamperWithSlabsHarmThemselvesAlone) {
   Start();
   const auto attacker = StartAttacker({"tamper_slabs"});
-  ServeDuring(*attacker, 2);
+  ServeDuring(*attacker, 1);
   Stop(*attacker);
   EXPECT_THAT(attacker->Out(), HasSubstr("tampered="));
   ExpectCalmAgain();
@@ -184,7 +184,7 @@ TEST_F(ClientsTest, ThatGiveSlabsAwayHoldUpNobodysBytes) {
   if (::getuid() != 0) GTEST_SKIP() << "only root gives files away";
   Start();
   const auto attacker = StartAttacker({"tamper_slabs", "--keep"});
-  ServeDuring(*attacker, 2);
+  ServeDuring(*attacker, 1);
   Stop(*attacker);
   ExpectCalmAgain();
   ExpectAllReturned();

@@ -29,7 +29,7 @@ TEST_P(FastConnectsTest, LockNobodyOutWhoComesByAnotherDirectory) {
   words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
   const auto tenants = StartAttacker(words);
   const auto shared = StartAttacker(words, SocketDir());
-  ServeDuring(*tenants, 2);
+  ServeDuring(*tenants, 1);
   Stop(*tenants);
   Stop(*shared);
   ExpectCalmAgain();

@@ -31,7 +31,7 @@ TEST_F(HttpFloodTest, StrangersAreNotRead) {
       attackers.push_back(
           StartAttacker({name, "--connections", "4"}, directory));
   }
-  ServeDuring(*attackers.front(), 2);
+  ServeDuring(*attackers.front(), 1);
   for (const auto& attacker : attackers) Stop(*attacker);
   ExpectCalmAgain();
 }
@@ -58,7 +58,7 @@ class BreachTest : public HttpFloodTest,
 
 TEST_P(BreachTest, CostsItsSenderTheSessionAndNobodyElseAnything) {
   const auto attacker = StartAttacker({GetParam(), "--greet"});
-  ServeDuring(*attacker, 2);
+  ServeDuring(*attacker, 1);
   EXPECT_TRUE(Await([this] { return LostASession(); }));
   EXPECT_TRUE(attacker->AwaitOut("sessions_lost"));
   Stop(*attacker);
@@ -109,7 +109,7 @@ class PacedFloodTest : public HttpFloodTest {
                    const Pace& pace, double under_way) {
     const auto attacker = StartAttacker({attack, "--connections", "60"});
     const absl::Time start = absl::Now();
-    ServeDuring(*attacker, 2);
+    ServeDuring(*attacker, 1);
     Stop(*attacker);
     const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
     const double done = CountOf(*attacker, counted);
@@ -168,7 +168,7 @@ TEST_F(OldKernelFloodTest, OneProcessHasASessionAndAnotherOneFloods) {
   ASSERT_NE(session, nullptr);
   const auto greeted = StartAttacker({"continuation_flood", "--greet"});
   const auto stranger = StartAttacker({"unknown_token_calls"});
-  ServeDuring(*stranger, 2);
+  ServeDuring(*stranger, 1);
   Stop(*greeted);
   Stop(*stranger);
 }

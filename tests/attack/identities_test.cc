@@ -39,7 +39,7 @@ TEST_F(IdentitiesTest, NeitherGuessedNorStolenTokensOpenAnything) {
   // Of another tenant, and of another process of the same one.
   const auto stranger = StartAttacker(words);
   const auto sibling = StartAttacker(words, TenantDir("other"));
-  ServeDuring(*stranger, 2);
+  ServeDuring(*stranger, 1);
   for (Program* attacker : {stranger.get(), sibling.get()}) {
     Stop(*attacker);
     EXPECT_THAT(attacker->Out(), HasSubstr("no_such_lease="));
@@ -110,7 +110,7 @@ TEST_F(IdentitiesTest, BorrowersOfASessionsSocketsActForItsOwner) {
     Start(kernel);
     const auto attacker =
         StartAttacker({"lent_sockets", "--other-dir", TenantDir("other")});
-    ServeDuring(*attacker, 2);
+    ServeDuring(*attacker, 1);
     EXPECT_TRUE(attacker->AwaitOut(" ended_by_breach="));
     EXPECT_TRUE(attacker->AwaitOut(" ended_by_death="));
     Stop(*attacker);
@@ -153,7 +153,7 @@ TEST_F(IdentitiesTest, TwoTenantsOfOneUidLockEachOtherOutOfNothing) {
   attackers.push_back(
       StartAttacker({"unknown_token_calls", "--greet", "--uid", uid}));
   attackers.push_back(StartAttacker({"guessing", "--greet", "--uid", uid}));
-  ServeDuring(*attackers.back(), 2);
+  ServeDuring(*attackers.back(), 1);
   for (const auto& attacker : attackers) Stop(*attacker);
   EXPECT_THAT(attackers.back()->Out(), Not(HasSubstr("released=")));
   ExpectCalmAgain();

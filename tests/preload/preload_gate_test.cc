@@ -40,10 +40,10 @@ INSTANTIATE_TEST_SUITE_P(How, PreloadGateOfTest,
 
 // It has given the GPU no work since.
 TEST_F(PreloadGateTest, MemoryThatIsOnlyHeldIsLent) {
-  const auto program = Start(
-      "program",
-      {.steps = {absl::StrCat("alloc x ", kBytes), Await("end"), kGet},
-       .run_options = Soon()});
+  const auto program =
+      Start("program",
+            {.steps = {absl::StrCat("alloc x ", kBytes), Await("end"), kGet},
+             .run_options = Soon()});
   ASSERT_TRUE(program->AwaitOut("alloc x 0")) << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   TakeTheDeviceForAWhile("other");

@@ -38,7 +38,7 @@ class CoreDeparturesTest : public CoreReclaimTest {
 };
 
 TEST_F(CoreDeparturesTest, ATenantGoesOnceItsLastSessionHasEnded) {
-  const auto idle = Holder("idle", 64 * kMiB);
+  const auto idle = Holder("idle", 14 * kMiB);
   std::future<absl::Status> gone = Depart(minutes(5));
   EXPECT_GT(
       idle->Await([](const v1::BrokerMessage& m) { return m.has_draining(); })
@@ -65,10 +65,10 @@ TEST_F(CoreDeparturesTest, WithoutSessionsItGoesAtOnce) {
 }
 
 TEST_F(CoreDeparturesTest, WhatItWaitsForIsRefusedAndWhatIsParkedIsTaken) {
-  const auto idle = Holder("idle", 64 * kMiB);
-  const auto busy = Holder("busy", 150 * kMiB);
+  const auto idle = Holder("idle", 14 * kMiB);
+  const auto busy = Holder("busy", 30 * kMiB);
   busy->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));
-  const uint64_t waiting = idle->Acquire(100 * kMiB, 60);
+  const uint64_t waiting = idle->Acquire(20 * kMiB, 60);
   idle->Park();
   std::future<absl::Status> gone = Depart(minutes(5));
   EXPECT_EQ(idle->Answer(waiting).error().detail().reason(), v1::DRAINING);
@@ -80,7 +80,7 @@ TEST_F(CoreDeparturesTest, WhatItWaitsForIsRefusedAndWhatIsParkedIsTaken) {
 }
 
 TEST_F(CoreDeparturesTest, WhoDoesNotEndKeepsItsTenant) {
-  const auto idle = Holder("idle", 64 * kMiB);
+  const auto idle = Holder("idle", 14 * kMiB);
   EXPECT_EQ(ReasonOf(Depart(milliseconds(50)).get()), v1::BAD_STATE);
   EXPECT_TRUE(idle->Answer(idle->Acquire(kMiB, kPatience)).has_grant());
   EXPECT_NE(Connect("idle")->session, 0U);
@@ -91,7 +91,7 @@ TEST_F(CoreDeparturesTest, WhoMayBeTerminatedIsKilledAtTheEnd) {
   policy.reclaim.may_terminate = true;
   ASSERT_TRUE(core.SetTenant(policy).ok());
   KillableChild child;
-  const auto idle = Holder("idle", 64 * kMiB, child.Peer());
+  const auto idle = Holder("idle", 14 * kMiB, child.Peer());
   std::future<absl::Status> gone = Depart(milliseconds(50));
   EXPECT_EQ(child.AwaitSignal(), SIGKILL);
   core.CloseSession(idle->session, "its process ended");  // the handle server's
@@ -99,7 +99,7 @@ TEST_F(CoreDeparturesTest, WhoMayBeTerminatedIsKilledAtTheEnd) {
 }
 
 TEST_F(CoreDeparturesTest, ABrokerThatStopsAnswers) {
-  const auto idle = Holder("idle", 64 * kMiB);
+  const auto idle = Holder("idle", 14 * kMiB);
   std::future<absl::Status> gone = Depart(minutes(5));
   core.RefuseWaiting();
   EXPECT_EQ(ReasonOf(gone.get()), v1::DRAINING);

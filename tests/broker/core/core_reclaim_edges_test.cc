@@ -53,7 +53,7 @@ class CoreReclaimEdgesTest : public CoreReclaimTest {
     *granted = grant.grant().lease_id();
     return evict;
   }
-  // The first of a group, whose 100 MiB are away; `busy` has their place, as
+  // The first of a group, whose 20 MiB are away; `busy` has their place, as
   // `taken`.
   struct Away {
     std::shared_ptr<FakePeer> first;
@@ -63,12 +63,12 @@ class CoreReclaimEdgesTest : public CoreReclaimTest {
   };
   Away FirstAway() {
     Away away;
-    away.first = Holder("idle", 100 * kMiB);
+    away.first = Holder("idle", 20 * kMiB);
     Join(away.first.get());
     away.first->Park();
     away.busy = Connect("busy");
     away.evict =
-        Evict(away.first.get(), away.busy.get(), 200 * kMiB, &away.taken);
+        Evict(away.first.get(), away.busy.get(), 40 * kMiB, &away.taken);
     return away;
   }
   static uint64_t Calls(const CopyFaults& faults, CopyFaults::Op op) {
@@ -79,17 +79,17 @@ class CoreReclaimEdgesTest : public CoreReclaimTest {
 TEST_F(CoreReclaimEdgesTest, APauseOfAGroupLeavesItsClosedMembersAlone) {
   const auto [first, busy, evict, taken] = FirstAway();
   busy->Release(taken);
-  const auto second = Holder("idle", 60 * kMiB);
+  const auto second = Holder("idle", 14 * kMiB);
   Join(second.get());
   EnterScope(second.get());
   const uint64_t of_second = lease_;
   const v1::BrokerMessage kept =
-      busy->Answer(busy->Acquire(110 * kMiB, kPatience));
+      busy->Answer(busy->Acquire(22 * kMiB, kPatience));
   ASSERT_TRUE(kept.has_grant()) << kept.ShortDebugString();
   const uint64_t restore = first->Restore(30);  // 86 MiB are free
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(100 * kMiB, kPatience);
+  const uint64_t request = owner->Acquire(20 * kMiB, kPatience);
   EXPECT_TRUE(
       second->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());
@@ -116,26 +116,26 @@ TEST_F(CoreReclaimEdgesTest, AClientsWordsCannotSteerAnOperatorsTerminal) {
     if (event.kind() != "evict_failed" || std::exchange(failed, true)) return;
     said.set_value(event.message());
   });
-  const auto idle = Holder("idle", 200 * kMiB);
+  const auto idle = Holder("idle", 40 * kMiB);
   idle->Park();
   const auto busy = Connect("busy");
-  busy->Acquire(200 * kMiB, kPatience);
+  busy->Acquire(40 * kMiB, kPatience);
   RefuseToUnmap(idle.get(), idle->AwaitEvict(), "\x1b[2J\nbusy");
   EXPECT_EQ(said.get_future().get(), " [2J busy");
   events.Unsubscribe(subscription);
 }
 
 TEST_F(CoreReclaimEdgesTest, APauseForAGuaranteeEndsWhenOnlyABorrowerIsLeft) {
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
   TenantPolicy policy = *core.GetPolicy("idle");
   policy.reclaim.pause_grace = std::chrono::minutes(10);
   ASSERT_TRUE(core.SetTenant(policy).ok());
-  const auto idle = Holder("idle", 200 * kMiB);
+  const auto idle = Holder("idle", 40 * kMiB);
   EnterScope(idle.get());
   const auto busy = Connect("busy");
-  const uint64_t borrows = busy->Acquire(100 * kMiB, 120);
+  const uint64_t borrows = busy->Acquire(20 * kMiB, 120);
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(100 * kMiB, 120);
+  const uint64_t request = owner->Acquire(20 * kMiB, 120);
   EXPECT_TRUE(
       idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());
@@ -154,12 +154,12 @@ TEST_F(CoreReclaimEdgesTest, APauseForAGuaranteeEndsWhenOnlyABorrowerIsLeft) {
 }
 
 TEST_F(CoreReclaimEdgesTest, AHalfFilledLeaseIsFilledBeforeItsGateOpens) {
-  const auto idle = Holder("idle", 64 * kMiB);
+  const auto idle = Holder("idle", 14 * kMiB);
   const uint64_t lease = lease_;
   idle->Park();
   const auto busy = Connect("busy");
   uint64_t taken = 0;
-  const v1::Evict evict = Evict(idle.get(), busy.get(), 250 * kMiB, &taken);
+  const v1::Evict evict = Evict(idle.get(), busy.get(), 50 * kMiB, &taken);
   busy->Release(taken);
   faults_in.fail_call[static_cast<int>(CopyFaults::Op::kMap)] = 1;
   const uint64_t failing = idle->Restore(kPatience);
@@ -176,21 +176,21 @@ TEST_F(CoreReclaimEdgesTest, AHalfFilledLeaseIsFilledBeforeItsGateOpens) {
 }
 
 TEST_F(CoreReclaimEdgesTest, WhatWaitsSoftIsCheckedAnewWhenItsGateIsOff) {
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
   const auto hog = Connect("busy");
-  const v1::BrokerMessage held = hog->Answer(hog->Acquire(150 * kMiB));
+  const v1::BrokerMessage held = hog->Answer(hog->Acquire(30 * kMiB));
   ASSERT_TRUE(held.has_grant());
   const auto idle = Connect("idle");
   ASSERT_TRUE(idle->Answer(idle->SetGate(true)).has_gate_set());
-  const uint64_t fits = idle->Acquire(120 * kMiB, kPatience);
-  const uint64_t above = idle->Acquire(170 * kMiB, 2);
+  const uint64_t fits = idle->Acquire(24 * kMiB, kPatience);
+  const uint64_t above = idle->Acquire(34 * kMiB, 2);
   ASSERT_TRUE(idle->Answer(idle->SetGate(false)).has_gate_set());
   hog->Release(held.grant().lease_id());
   const v1::BrokerMessage granted = idle->Answer(fits);
   ASSERT_TRUE(granted.has_grant()) << granted.ShortDebugString();
   EXPECT_TRUE(Lease(granted.grant().lease_id()).hard());
   idle->Release(granted.grant().lease_id());
-  // Nobody could take it back, and 100 MiB are promised to `owner`.
+  // Nobody could take it back, and 20 MiB are promised to `owner`.
   EXPECT_TRUE(idle->Answer(above).has_error());
 }
 
@@ -240,7 +240,7 @@ TEST_F(CoreReclaimEdgesTest, WhomTheBrokerCanNotKillCountsAsHard) {
   EXPECT_TRUE(busy->Answer(request).has_error());
   EXPECT_TRUE(Lease(lease_).hard());
   idle->Unmapped(lease_, evict.move());  // late is better than never
-  EXPECT_TRUE(busy->Answer(busy->Acquire(200 * kMiB, kPatience)).has_grant());
+  EXPECT_TRUE(busy->Answer(busy->Acquire(40 * kMiB, kPatience)).has_grant());
 }
 
 TEST_F(CoreReclaimEdgesTest, ADeletedTenantsReclaimIsAnswered) {
@@ -306,12 +306,12 @@ class CorePatientEdgesTest : public CoreReclaimEdgesTest {
 };
 
 TEST_F(CorePatientEdgesTest, TheTickerRestsWhileHalfOfWhatLeavesIsThere) {
-  const auto idle = Holder("idle", 100 * kMiB);
+  const auto idle = Holder("idle", 20 * kMiB);
   const uint64_t first = lease_;
-  ASSERT_TRUE(idle->Answer(idle->Acquire(100 * kMiB, kPatience)).has_grant());
+  ASSERT_TRUE(idle->Answer(idle->Acquire(20 * kMiB, kPatience)).has_grant());
   idle->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 60);
+  const uint64_t request = busy->Acquire(40 * kMiB, 60);
   const auto evict_of = [&](bool of_first) {
     return idle
         ->Await([&](const v1::BrokerMessage& m) {
@@ -329,12 +329,12 @@ TEST_F(CorePatientEdgesTest, TheTickerRestsWhileHalfOfWhatLeavesIsThere) {
 }
 
 TEST_F(CorePatientEdgesTest, AShrinkingPoolGivesBackWhatIsThereAndAddsUp) {
-  const auto first = Holder("idle", 100 * kMiB);
+  const auto first = Holder("idle", 20 * kMiB);
   const uint64_t of_first = lease_;
-  const auto second = Holder("idle", 100 * kMiB);
+  const auto second = Holder("idle", 20 * kMiB);
   first->Park();
   second->Park();
-  const auto resized = core.ResizePool("host-0", Amount::Bytes(80 * kMiB));
+  const auto resized = core.ResizePool("host-0", Amount::Bytes(16 * kMiB));
   ASSERT_TRUE(resized.ok()) << resized.status();
   EXPECT_EQ(resized->state(), v1::Change::PENDING);
   const v1::Evict evict = first->AwaitEvict();
@@ -343,19 +343,19 @@ TEST_F(CorePatientEdgesTest, AShrinkingPoolGivesBackWhatIsThereAndAddsUp) {
   first->Unmapped(of_first, evict.move());
   // The other one is still on its way out: nobody waits for these bytes.
   EXPECT_TRUE(AwaitPool([](const v1::PoolStatus& pool) {
-    return pool.capacity_bytes() == 100 * kMiB && pool.returned_bytes() == 0;
+    return pool.capacity_bytes() == 20 * kMiB && pool.returned_bytes() == 0;
   })) << Pool().ShortDebugString();
   EXPECT_EQ(Lease(other.lease_id()).state(), v1::LeaseInfo::EVICTING);
   second->Unmapped(other.lease_id(), other.move());
   EXPECT_TRUE(AwaitPool([](const v1::PoolStatus& pool) {
-    return pool.capacity_bytes() == 80 * kMiB;
+    return pool.capacity_bytes() == 16 * kMiB;
   }));
 }
 
 MachineOptions BackingOptions() {
   MachineOptions options = ReclaimOptions();
   options.backing.bytes_per_second = 8 * kMiB;
-  options.backing.burst_bytes = 64 * kMiB;
+  options.backing.burst_bytes = 14 * kMiB;
   options.backing.idle_for = {};
   return options;
 }
@@ -367,7 +367,7 @@ class CoreBackingEdgesTest : public CoreReclaimEdgesTest {
 };
 
 TEST_F(CoreBackingEdgesTest, AGateTurnedOffForgetsWhatWasBacked) {
-  const auto idle = Holder("idle", 200 * kMiB);
+  const auto idle = Holder("idle", 40 * kMiB);
   const uint64_t slabs = Lease(lease_).slabs();
   idle->Park();
   const auto backed = [&] {
@@ -376,7 +376,7 @@ TEST_F(CoreBackingEdgesTest, AGateTurnedOffForgetsWhatWasBacked) {
     return core.Sessions(request)->sessions(0).backed_bytes();
   };
   ASSERT_TRUE(AwaitPool([&](const v1::PoolStatus&) { return backed() > 0; }));
-  ASSERT_LT(backed(), 200 * kMiB) << "too fast to see it half done";
+  ASSERT_LT(backed(), 40 * kMiB) << "too fast to see it half done";
   ASSERT_TRUE(idle->Answer(idle->SetGate(false)).has_gate_set());
   EXPECT_TRUE(AwaitPool([&](const v1::PoolStatus&) { return backed() == 0; }));
   EXPECT_TRUE(AwaitPool([&](const v1::PoolStatus&) {
@@ -387,7 +387,7 @@ TEST_F(CoreBackingEdgesTest, AGateTurnedOffForgetsWhatWasBacked) {
   const uint64_t before = Calls(faults_out, CopyFaults::Op::kMap);
   const auto busy = Connect("busy");
   uint64_t taken = 0;
-  (void)Evict(idle.get(), busy.get(), 200 * kMiB, &taken);
+  (void)Evict(idle.get(), busy.get(), 40 * kMiB, &taken);
   EXPECT_GE(Calls(faults_out, CopyFaults::Op::kMap) - before, slabs);
 }
 

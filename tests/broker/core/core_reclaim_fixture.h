@@ -22,10 +22,10 @@ inline MachineOptions ReclaimOptions() {
 class CoreReclaimTest : public CoreFixture {
  protected:
   explicit CoreReclaimTest(const MachineOptions& options = ReclaimOptions())
-      : CoreFixture(options, 256 * kMiB) {}
+      : CoreFixture(options, 52 * kMiB) {}
 
   void SetUp() override {
-    AddHostPool(256 * kMiB);
+    AddHostPool(52 * kMiB);
     SetTenant("idle", quota::Amount::Bytes(0), quota::Amount::Fraction(1));
     SetTenant("busy", quota::Amount::Bytes(0), quota::Amount::Fraction(1));
   }
@@ -57,7 +57,7 @@ class CoreReclaimTest : public CoreFixture {
         [&](const v1::PoolStatus&) { return Lease(id).state() == state; });
   }
 
-  // 200 MiB of `idle`, whose eviction for `busy` is under way.
+  // 40 MiB of `idle`, whose eviction for `busy` is under way.
   struct Taking {
     std::shared_ptr<FakePeer> idle;
     std::shared_ptr<FakePeer> busy;
@@ -66,10 +66,10 @@ class CoreReclaimTest : public CoreFixture {
   };
   Taking Take(int wait_seconds) {
     Taking taking;
-    taking.idle = Holder("idle", 200 * kMiB);
+    taking.idle = Holder("idle", 40 * kMiB);
     taking.idle->Park();
     taking.busy = Connect("busy");
-    taking.request = taking.busy->Acquire(200 * kMiB, wait_seconds);
+    taking.request = taking.busy->Acquire(40 * kMiB, wait_seconds);
     taking.evict = taking.idle->AwaitEvict();
     EXPECT_EQ(taking.evict.lease_id(), lease_);
     return taking;

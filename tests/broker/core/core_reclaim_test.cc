@@ -59,10 +59,10 @@ TEST_F(CoreReclaimTest, AFailedCopyLeavesContentsOnTheDevice) {
 }
 
 TEST_F(CoreReclaimTest, AFailedRestoreIsAnAnswerAndKeepsTheContents) {
-  const auto idle = Holder("idle", 64 * kMiB);
+  const auto idle = Holder("idle", 14 * kMiB);
   idle->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(250 * kMiB, kPatience);
+  const uint64_t request = busy->Acquire(50 * kMiB, kPatience);
   const v1::Evict evict = idle->AwaitEvict();
   idle->Unmapped(lease_, evict.move());
   const v1::BrokerMessage grant = busy->Answer(request);
@@ -86,17 +86,17 @@ TEST_F(CoreReclaimTest, AFailedRestoreIsAnAnswerAndKeepsTheContents) {
 }
 
 TEST_F(CoreReclaimTest, WhoDoesNotAnswerKeepsItsMemoryAndItCountsAsHard) {
-  const auto idle = Holder("idle", 200 * kMiB);
+  const auto idle = Holder("idle", 40 * kMiB);
   EXPECT_FALSE(Lease(lease_).hard());
   idle->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, 1);
+  const uint64_t request = busy->Acquire(40 * kMiB, 1);
   const v1::Evict evict = idle->AwaitEvict();
   EXPECT_EQ(busy->Answer(request).error().detail().reason(),
             v1::POOL_EXHAUSTED);
   EXPECT_TRUE(Lease(lease_).hard());
   // Late is better than never.
-  const uint64_t another = busy->Acquire(200 * kMiB, kPatience);
+  const uint64_t another = busy->Acquire(40 * kMiB, kPatience);
   idle->Unmapped(lease_, evict.move());
   EXPECT_TRUE(busy->Answer(another).has_grant());
 }
@@ -106,10 +106,10 @@ TEST_F(CoreReclaimTest, WhoMayBeTerminatedAndDoesNotAnswerIsKilled) {
   policy.reclaim.may_terminate = true;
   ASSERT_TRUE(core.SetTenant(policy).ok());
   KillableChild child;
-  const auto idle = Holder("idle", 200 * kMiB, child.Peer());
+  const auto idle = Holder("idle", 40 * kMiB, child.Peer());
   idle->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, kPatience);
+  const uint64_t request = busy->Acquire(40 * kMiB, kPatience);
   idle->AwaitEvict();
   EXPECT_EQ(child.AwaitSignal(), SIGKILL);
   core.CloseSession(idle->session, "its process ended");  // the handle server's
@@ -117,7 +117,7 @@ TEST_F(CoreReclaimTest, WhoMayBeTerminatedAndDoesNotAnswerIsKilled) {
 }
 
 TEST_F(CoreReclaimTest, APauseEndsWithItsGraceAndKillsNobody) {
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
   TenantPolicy policy = *core.GetPolicy("idle");
   // By the clock, which the test sets ahead.
   constexpr std::chrono::minutes kGrace{10};
@@ -125,12 +125,12 @@ TEST_F(CoreReclaimTest, APauseEndsWithItsGraceAndKillsNobody) {
   policy.reclaim.pause_grace = kGrace;
   policy.reclaim.may_terminate = true;
   ASSERT_TRUE(core.SetTenant(policy).ok());
-  const auto idle = Holder("idle", 200 * kMiB);
+  const auto idle = Holder("idle", 40 * kMiB);
   idle->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));  // in a scope
-  const uint64_t above = idle->Acquire(60 * kMiB, 60);
+  const uint64_t above = idle->Acquire(14 * kMiB, 60);
   const auto owner = Connect("owner");
   const uint64_t request =
-      owner->Acquire(100 * kMiB, std::chrono::seconds(kWait).count());
+      owner->Acquire(20 * kMiB, std::chrono::seconds(kWait).count());
   EXPECT_TRUE(
       idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());
@@ -148,11 +148,11 @@ TEST_F(CoreReclaimTest, APauseEndsWithItsGraceAndKillsNobody) {
 }
 
 TEST_F(CoreReclaimTest, APausedSessionThatParksIsEvicted) {
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
-  const auto idle = Holder("idle", 200 * kMiB);
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
+  const auto idle = Holder("idle", 40 * kMiB);
   idle->SetWord(ipc::GateWord(ipc::GateState::kOpen, 1, 1));
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(100 * kMiB, kPatience);
+  const uint64_t request = owner->Acquire(20 * kMiB, kPatience);
   idle->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); });
   const uint64_t wants_in = idle->Restore(kPatience);
   idle->SetWord(ipc::GateWord(ipc::GateState::kParked, 0, 1, /*paused=*/true));
@@ -180,8 +180,8 @@ TEST_F(CoreReclaimTest, WhatIsNotAnsweredIsRepeatedOnANewStream) {
 }
 
 TEST_F(CoreReclaimTest, AGateThatGuaranteesRestOnCanNotBeTurnedOff) {
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
-  const auto idle = Holder("idle", 200 * kMiB);
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
+  const auto idle = Holder("idle", 40 * kMiB);
   const v1::BrokerMessage refused = idle->Answer(idle->SetGate(false));
   EXPECT_EQ(refused.error().detail().reason(), v1::OVERCOMMITTED);
   EXPECT_FALSE(Lease(lease_).hard());
@@ -190,11 +190,11 @@ TEST_F(CoreReclaimTest, AGateThatGuaranteesRestOnCanNotBeTurnedOff) {
 }
 
 TEST_F(CoreReclaimTest, WhoIsOvercommittedWithoutAGateIsToldThatItWouldHelp) {
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
   const auto idle = Connect("idle");
   const auto acquire = [&](v1::Contents contents) {
     v1::ClientMessage message;
-    message.mutable_acquire()->set_bytes(200 * kMiB);
+    message.mutable_acquire()->set_bytes(40 * kMiB);
     message.mutable_acquire()->set_contents(contents);
     return idle->Answer(idle->Send(message));
   };
@@ -214,7 +214,7 @@ TEST_F(CoreReclaimTest, WhoIsOvercommittedWithoutAGateIsToldThatItWouldHelp) {
   TenantPolicy policy = *core.GetPolicy("busy");
   policy.reclaim.host_limit = Amount::Bytes(2 * kMiB);
   ASSERT_TRUE(core.SetTenant(policy).ok());
-  EXPECT_FALSE(helps(other->Answer(other->Acquire(200 * kMiB))));
+  EXPECT_FALSE(helps(other->Answer(other->Acquire(40 * kMiB))));
 }
 
 TEST_F(CoreReclaimTest, AGateWrittenOverFailsItsOwnRestoreAlone) {
@@ -247,9 +247,9 @@ TEST_F(CoreReclaimTest, ASessionThatEndsWhileItLeavesLeavesNothing) {
 }
 
 TEST_F(CoreReclaimTest, AGroupIsClosedAndRestoredTogetherOrNotAtAll) {
-  const auto first = Holder("idle", 100 * kMiB);
+  const auto first = Holder("idle", 20 * kMiB);
   const uint64_t of_first = lease_;
-  const auto second = Holder("idle", 100 * kMiB);
+  const auto second = Holder("idle", 20 * kMiB);
   const uint64_t of_second = lease_;
   for (const auto& peer : {first, second}) {
     v1::ClientMessage message;
@@ -259,10 +259,10 @@ TEST_F(CoreReclaimTest, AGroupIsClosedAndRestoredTogetherOrNotAtAll) {
   }
   first->Park();  // the second one works on
   const auto busy = Connect("busy");
-  EXPECT_TRUE(busy->Answer(busy->Acquire(100 * kMiB, 1)).has_error());
+  EXPECT_TRUE(busy->Answer(busy->Acquire(20 * kMiB, 1)).has_error());
   EXPECT_EQ(first->Word().state(), ipc::GateState::kParked);
   second->Park();
-  const uint64_t request = busy->Acquire(100 * kMiB, kPatience);
+  const uint64_t request = busy->Acquire(20 * kMiB, kPatience);
   // One lease is enough for it, and both gates are closed.
   const auto victim =
       AwaitLease(of_first, v1::LeaseInfo::EVICTING) ? first : second;
@@ -286,9 +286,9 @@ TEST_F(CoreReclaimTest, AGroupIsClosedAndRestoredTogetherOrNotAtAll) {
 }
 
 TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {
-  const auto first = Holder("idle", 100 * kMiB);
+  const auto first = Holder("idle", 20 * kMiB);
   const uint64_t of_first = lease_;
-  const auto second = Holder("idle", 100 * kMiB);
+  const auto second = Holder("idle", 20 * kMiB);
   for (const auto& peer : {first, second}) {
     v1::ClientMessage message;
     message.mutable_set_gate()->set_on(true);
@@ -297,7 +297,7 @@ TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {
     peer->Park();
   }
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(100 * kMiB, kPatience);
+  const uint64_t request = busy->Acquire(20 * kMiB, kPatience);
   ASSERT_TRUE(AwaitLease(of_first, v1::LeaseInfo::EVICTING));
   const uint64_t restore = second->Restore(kPatience);
   core.CloseSession(first->session, "killed");
@@ -319,12 +319,12 @@ TEST_F(CoreReclaimTest, AGroupsNameIsChecked) {
 
 TEST_F(CoreReclaimTest, AnEndlessRequestForTheHostPoolIsHard) {
   // 512 MiB of room: what does not fit can not be taken by force.
-  const auto idle = Holder("idle", 250 * kMiB);
+  const auto idle = Holder("idle", 50 * kMiB);
   TenantPolicy policy = *core.GetPolicy("busy");
   policy.reclaim.host_limit = Amount::Bytes(2 * kMiB);
   ASSERT_TRUE(core.SetTenant(policy).ok());
   idle->Release(lease_);
-  const auto busy = Holder("busy", 100 * kMiB);
+  const auto busy = Holder("busy", 20 * kMiB);
   EXPECT_TRUE(Lease(lease_).hard());
   EXPECT_EQ(core.TenantReport("busy")->host_reserved_bytes(), 0U);
 }

@@ -36,22 +36,22 @@ class CoreSessionsWhyTest : public CoreReclaimTest {
 };
 
 TEST_F(CoreSessionsWhyTest, WhoWakesOftenIsSaidAndGivesAfterOthers) {
-  const auto often = Holder("idle", 120 * kMiB);
+  const auto often = Holder("idle", 24 * kMiB);
   const uint64_t its = lease_;
   WakeOften(*often);
   EXPECT_THAT(Why("idle"), Contains(HasSubstr("'s session 1 wakes every 1ms")));
   EXPECT_THAT(Why("busy"), Each(Not(HasSubstr("wakes every"))));
-  const auto calm = Holder("idle", 120 * kMiB);
+  const auto calm = Holder("idle", 24 * kMiB);
   calm->Park();
   const auto busy = Connect("busy");
   WakeOften(*often);
-  (void)busy->Acquire(120 * kMiB, kPatience);
+  (void)busy->Acquire(24 * kMiB, kPatience);
   EXPECT_EQ(calm->AwaitEvict().lease_id(), lease_);
   EXPECT_EQ(Lease(its).state(), v1::LeaseInfo::MAPPED);
 }
 
 TEST_F(CoreSessionsWhyTest, WhoNeverParksIsSaidToItsTenantAndToWhoWaits) {
-  const auto idle = Holder("idle", 200 * kMiB);
+  const auto idle = Holder("idle", 40 * kMiB);
   v1::ClientMessage off;
   off.mutable_set_gate()->set_never_lends("a debugger is attached");
   EXPECT_TRUE(idle->Answer(idle->Send(off)).has_gate_set());
@@ -60,7 +60,7 @@ TEST_F(CoreSessionsWhyTest, WhoNeverParksIsSaidToItsTenantAndToWhoWaits) {
   EXPECT_THAT(Why("idle"), Contains(sentence));
   EXPECT_THAT(Why("busy"), Each(Not(sentence)));
   const auto busy = Connect("busy");
-  (void)busy->Acquire(200 * kMiB, kPatience);
+  (void)busy->Acquire(40 * kMiB, kPatience);
   EXPECT_THAT(Why("busy"), Contains(sentence));
 }
 

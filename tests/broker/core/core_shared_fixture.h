@@ -91,15 +91,14 @@ class CoreSharedTest : public CoreReclaimTest {
     taken.lease = grant.grant().lease_id();
     return taken;
   }
-  // A writer's and a reader's 100 MiB, both parked, away.
+  // A writer's and a reader's 20 MiB, both parked, away.
   struct BothAway {
     std::shared_ptr<FakePeer> writer;
     std::shared_ptr<FakePeer> reader;
     Taken taken;
   };
   BothAway Away(uint64_t bytes) {
-    BothAway away{
-        .writer = Writer(100 * kMiB), .reader = Reader(), .taken = {}};
+    BothAway away{.writer = Writer(20 * kMiB), .reader = Reader(), .taken = {}};
     away.writer->Park();
     away.reader->Park();
     away.taken = Take({away.writer.get(), away.reader.get()}, bytes);

@@ -25,10 +25,10 @@ class CoreSharedPauseTest : public CoreSharedTest {
       ASSERT_TRUE(core.SetTenant(policy).ok());
     }
   }
-  // 100 MiB that the writer has on the device, in a scope. The reader's gate is
+  // 20 MiB that the writer has on the device, in a scope. The reader's gate is
   // closed, and it has not mapped them again.
   BothAway ReaderAway() {
-    BothAway away = Away(200 * kMiB);
+    BothAway away = Away(40 * kMiB);
     BringBack(away.writer.get(), away.taken);
     EnterScope(away.writer.get(), 4);
     clock.Advance(std::chrono::minutes(1));  // it is young no longer
@@ -56,9 +56,9 @@ class CoreSharedPauseTest : public CoreSharedTest {
 
 TEST_F(CoreSharedPauseTest, WhoWasHeldBackComesInWhenThePausedOneEnds) {
   const BothAway away = ReaderAway();
-  ASSERT_TRUE(away.writer->Answer(away.writer->Acquire(60 * kMiB)).has_grant());
+  ASSERT_TRUE(away.writer->Answer(away.writer->Acquire(14 * kMiB)).has_grant());
   // 96 MiB are free. The shared lease needs no copy, so that it is chosen.
-  const HeldBack held = HoldBack(away, 150 * kMiB);
+  const HeldBack held = HoldBack(away, 30 * kMiB);
   // The bytes that the writer had for itself are enough.
   core.CloseSession(away.writer->session, "killed");
   EXPECT_TRUE(held.owner->Answer(held.request).has_grant());
@@ -68,10 +68,10 @@ TEST_F(CoreSharedPauseTest, WhoWasHeldBackComesInWhenThePausedOneEnds) {
 
 TEST_F(CoreSharedPauseTest, WhoWasHeldBackComesInWhenThePausedGateIsTurnedOff) {
   const BothAway away = ReaderAway();
-  const auto busy = Holder("busy", 60 * kMiB);
+  const auto busy = Holder("busy", 14 * kMiB);
   EnterScope(busy.get());
   // 96 MiB are free; `idle` has borrowed more.
-  const HeldBack held = HoldBack(away, 100 * kMiB);
+  const HeldBack held = HoldBack(away, 20 * kMiB);
   EXPECT_TRUE(away.writer->Answer(away.writer->SetGate(false)).has_gate_set());
   Map(away.reader.get());
   EXPECT_TRUE(away.reader->Answer(held.restore).has_restored());

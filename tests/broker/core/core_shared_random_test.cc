@@ -67,7 +67,7 @@ class Player {
       default:
         // One at a time, or nobody's turn to be restored would come.
         if (acquire_ != 0) return;
-        acquire_ = peer_->Acquire((1 + Below(30)) * 2 * kMiB,
+        acquire_ = peer_->Acquire((1 + Below(6)) * 2 * kMiB,
                                   static_cast<int>(Below(3)));
     }
   }
@@ -145,7 +145,7 @@ class Player {
 
   void Named() {
     v1::ClientMessage message;
-    message.mutable_acquire()->set_bytes((1 + Below(20)) * 2 * kMiB);
+    message.mutable_acquire()->set_bytes((1 + Below(4)) * 2 * kMiB);
     message.mutable_acquire()->set_share_as(kNames[Below(2)]);
     message.mutable_acquire()->set_keep(Below(2) == 0);
     peer_->Send(message);
@@ -228,7 +228,7 @@ class CoreSharedRandomTest : public CoreReclaimTest,
 
 TEST_P(CoreSharedRandomTest, WhoIsInAScopeHasAllAndNothingIsLeft) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
-  SetTenant("idle", quota::Amount::Bytes(60 * kMiB),
+  SetTenant("idle", quota::Amount::Bytes(12 * kMiB),
             quota::Amount::Fraction(1));
   std::mt19937 random(GetParam());
   Seen seen;
@@ -246,7 +246,7 @@ TEST_P(CoreSharedRandomTest, WhoIsInAScopeHasAllAndNothingIsLeft) {
     }
     player->Step();
     if (random() % 200 == 0) {
-      const uint64_t bytes = (32 + random() % 97) * 2 * kMiB;
+      const uint64_t bytes = (6 + random() % 20) * 2 * kMiB;
       ASSERT_TRUE(core.ResizePool("host-0", quota::Amount::Bytes(bytes)).ok());
     }
     clock.Advance(std::chrono::milliseconds(random() % 4));

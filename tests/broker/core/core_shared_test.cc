@@ -155,16 +155,16 @@ TEST_F(CoreSharedTest, AnOperatorDropsWhatIsKeptAndATenantsEndTakesItAlong) {
 }
 
 TEST_F(CoreSharedTest, ItIsEvictedOnlyWhenAllAreParkedAndComesBackToWhoWants) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   const auto reader = Reader();
   writer->Park();
   EnterScope(reader.get());
   const auto busy = Connect("busy");
-  EXPECT_EQ(Reason(busy->Answer(busy->Acquire(200 * kMiB, 1))),
+  EXPECT_EQ(Reason(busy->Answer(busy->Acquire(40 * kMiB, 1))),
             v1::POOL_EXHAUSTED);
   EXPECT_EQ(writer->Word().state(), ipc::GateState::kParked);
   reader->Park(2);
-  const Taken taken = Take({writer.get(), reader.get()}, 200 * kMiB);
+  const Taken taken = Take({writer.get(), reader.get()}, 40 * kMiB);
   EXPECT_EQ(writer->Word().state(), ipc::GateState::kClosed);
   EXPECT_EQ(reader->Word().state(), ipc::GateState::kClosed);
   EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::EVICTED);
@@ -184,16 +184,16 @@ TEST_F(CoreSharedTest, ItIsEvictedOnlyWhenAllAreParkedAndComesBackToWhoWants) {
 }
 
 TEST_F(CoreSharedTest, TwoWhoWantItAtOnceBothGetIt) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   const auto reader = Reader();
   const v1::BrokerMessage own =
-      reader->Answer(reader->Acquire(20 * kMiB, kPatience));
+      reader->Answer(reader->Acquire(4 * kMiB, kPatience));
   ASSERT_TRUE(own.has_grant());
   reader->Mapped(own.grant().lease_id());
   writer->Park();
   reader->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(250 * kMiB, kPatience);
+  const uint64_t request = busy->Acquire(50 * kMiB, kPatience);
   for (FakePeer* peer : {writer.get(), reader.get()}) {
     uint64_t move = 0;
     for (int i = peer == reader.get() ? 2 : 1; i > 0; --i) {
@@ -216,7 +216,7 @@ TEST_F(CoreSharedTest, TwoWhoWantItAtOnceBothGetIt) {
 }
 
 TEST_F(CoreSharedTest, WhoAskedForItEndsAndTheOtherGetsItAllTheSame) {
-  const auto [writer, reader, taken] = Away(250 * kMiB);
+  const auto [writer, reader, taken] = Away(50 * kMiB);
   writer->Restore(30);  // waits for bytes
   const uint64_t waiting = reader->Restore(30);
   core.CloseSession(writer->session, "killed");
@@ -226,7 +226,7 @@ TEST_F(CoreSharedTest, WhoAskedForItEndsAndTheOtherGetsItAllTheSame) {
 }
 
 TEST_F(CoreSharedTest, AnAskersDeadlineIsNotTheOthers) {
-  const auto [writer, reader, taken] = Away(250 * kMiB);
+  const auto [writer, reader, taken] = Away(50 * kMiB);
   const uint64_t impatient = writer->Restore(1);
   const uint64_t patient = reader->Restore(30);
   EXPECT_EQ(Reason(writer->Answer(impatient)), v1::POOL_EXHAUSTED);
@@ -236,7 +236,7 @@ TEST_F(CoreSharedTest, AnAskersDeadlineIsNotTheOthers) {
 }
 
 TEST_F(CoreSharedTest, WhoCannotMapItIsToldAndTheOthersKeepIt) {
-  const auto [writer, reader, taken] = Away(200 * kMiB);
+  const auto [writer, reader, taken] = Away(40 * kMiB);
   BringBack(writer.get(), taken);
   EnterScope(writer.get(), 4);
   const uint64_t second = reader->Restore(30);
@@ -256,9 +256,9 @@ TEST_F(CoreSharedTest, WhoCannotMapItIsToldAndTheOthersKeepIt) {
 }
 
 TEST_F(CoreSharedTest, AnAttachBringsItBack) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   writer->Park();
-  const Taken taken = Take({writer.get()}, 200 * kMiB);
+  const Taken taken = Take({writer.get()}, 40 * kMiB);
   const auto reader = Connect("idle");
   GateOn(reader.get());
   EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 0))),
@@ -280,13 +280,13 @@ TEST_F(CoreSharedTest, OneThatIsEvictedBeforeItIsSealedIsNobodyElses) {
   const auto writer = Connect("idle");
   GateOn(writer.get());
   const v1::BrokerMessage grant =
-      writer->Answer(Acquire(writer.get(), "weights", 100 * kMiB));
+      writer->Answer(Acquire(writer.get(), "weights", 20 * kMiB));
   shared_ = grant.grant().lease_id();
   writer->Mapped(shared_);
   const auto reader = Connect("idle");
   const uint64_t waiting = Attach(reader.get(), "weights", 30);
   writer->Park();
-  const Taken taken = Take({writer.get()}, 200 * kMiB);
+  const Taken taken = Take({writer.get()}, 40 * kMiB);
   taken.busy->Release(taken.lease);
   const uint64_t restore = writer->Restore(30);
   Map(writer.get());
@@ -298,7 +298,7 @@ TEST_F(CoreSharedTest, OneThatIsEvictedBeforeItIsSealedIsNobodyElses) {
 }
 
 TEST_F(CoreSharedTest, AReaderThatEndsWhileItIsComingBackDoesNotEndThat) {
-  const auto [writer, reader, taken] = Away(250 * kMiB);
+  const auto [writer, reader, taken] = Away(50 * kMiB);
   const uint64_t restore = writer->Restore(30);
   taken.busy->Release(taken.lease);  // its slabs are being made
   core.CloseSession(reader->session, "killed");
@@ -308,9 +308,9 @@ TEST_F(CoreSharedTest, AReaderThatEndsWhileItIsComingBackDoesNotEndThat) {
 }
 
 TEST_F(CoreSharedTest, AnAttachersEndLeavesTheOthersWaiting) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   writer->Park();
-  const Taken taken = Take({writer.get()}, 250 * kMiB);
+  const Taken taken = Take({writer.get()}, 50 * kMiB);
   const auto first = Connect("idle"), second = Connect("idle");
   Attach(first.get(), "weights", 30);
   const uint64_t waiting = Attach(second.get(), "weights", 30);
@@ -320,11 +320,11 @@ TEST_F(CoreSharedTest, AnAttachersEndLeavesTheOthersWaiting) {
 }
 
 TEST_F(CoreSharedTest, KeptOnesThatNobodyUsesAreTakenFirst) {
-  const auto writer = Writer(100 * kMiB, /*keep=*/true);
+  const auto writer = Writer(20 * kMiB, /*keep=*/true);
   core.CloseSession(writer->session, "gone");
   const auto busy = Connect("busy");
   const v1::BrokerMessage grant =
-      busy->Answer(busy->Acquire(200 * kMiB, kPatience));
+      busy->Answer(busy->Acquire(40 * kMiB, kPatience));
   ASSERT_TRUE(grant.has_grant()) << grant.ShortDebugString();
   EXPECT_EQ(Lease(shared_).state(), v1::LeaseInfo::EVICTED);
   busy->Release(grant.grant().lease_id());
@@ -333,18 +333,18 @@ TEST_F(CoreSharedTest, KeptOnesThatNobodyUsesAreTakenFirst) {
 }
 
 TEST_F(CoreSharedTest, OneWhoseGateIsOffMakesItHard) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   EXPECT_FALSE(Lease(shared_).hard());
   {
     const auto reader = Reader(/*gate=*/false);
     EXPECT_TRUE(Lease(shared_).hard());
     writer->Park();
     const auto busy = Connect("busy");
-    EXPECT_TRUE(busy->Answer(busy->Acquire(200 * kMiB, 1)).has_error());
+    EXPECT_TRUE(busy->Answer(busy->Acquire(40 * kMiB, 1)).has_error());
     reader->Release(shared_);
   }
   EXPECT_FALSE(Lease(shared_).hard());
-  SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(40 * kMiB), Amount::Fraction(1));
   const auto reader = Connect("idle");
   EXPECT_EQ(Reason(reader->Answer(Attach(reader.get(), "weights", 1))),
             v1::OVERCOMMITTED);
@@ -352,13 +352,13 @@ TEST_F(CoreSharedTest, OneWhoseGateIsOffMakesItHard) {
 }
 
 TEST_F(CoreSharedTest, AllWhoUseItArePausedForAGuarantee) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   const auto reader = Reader();
   EnterScope(writer.get());
   EnterScope(reader.get());
-  SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(40 * kMiB), Amount::Fraction(1));
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(200 * kMiB, kPatience);
+  const uint64_t request = owner->Acquire(40 * kMiB, kPatience);
   for (FakePeer* peer : {writer.get(), reader.get()}) {
     EXPECT_TRUE(
         peer->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
@@ -376,12 +376,12 @@ TEST_F(CoreSharedTest, AllWhoUseItArePausedForAGuarantee) {
 }
 
 TEST_F(CoreSharedTest, WhoComesBackDuringAPauseWaitsForItsEnd) {
-  const auto [writer, reader, taken] = Away(200 * kMiB);
+  const auto [writer, reader, taken] = Away(40 * kMiB);
   BringBack(writer.get(), taken);
   EnterScope(writer.get(), 4);
-  SetTenant("owner", Amount::Bytes(200 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(40 * kMiB), Amount::Fraction(1));
   const auto owner = Connect("owner");
-  const uint64_t request = owner->Acquire(200 * kMiB, kPatience);
+  const uint64_t request = owner->Acquire(40 * kMiB, kPatience);
   EXPECT_TRUE(
       writer->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());
@@ -403,7 +403,7 @@ TEST_F(CoreSharedTest, WhoComesBackDuringAPauseWaitsForItsEnd) {
 }
 
 TEST_F(CoreSharedTest, ItComesBackForTheOthersWhenWhoAskedReleasesIt) {
-  const auto [writer, reader, taken] = Away(250 * kMiB);
+  const auto [writer, reader, taken] = Away(50 * kMiB);
   writer->Restore(30);
   const uint64_t waiting = reader->Restore(30);
   EXPECT_TRUE(writer->Answer(writer->Release(shared_)).has_released());
@@ -414,9 +414,9 @@ TEST_F(CoreSharedTest, ItComesBackForTheOthersWhenWhoAskedReleasesIt) {
 }
 
 TEST_F(CoreSharedTest, ADropWhileItIsAskedBackForAnAttachLeavesOthersTheirs) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   writer->Park();
-  const Taken taken = Take({writer.get()}, 250 * kMiB);
+  const Taken taken = Take({writer.get()}, 50 * kMiB);
   const auto reader = Connect("idle");
   const uint64_t attach = Attach(reader.get(), "weights", 30);
   const uint64_t waiting = writer->Restore(30);
@@ -431,12 +431,12 @@ TEST_F(CoreSharedTest, ADropWhileItIsAskedBackForAnAttachLeavesOthersTheirs) {
 TEST_F(CoreSharedTest, SealedWhileItsWriterWaitsForItItServesBoth) {
   const auto writer = Connect("idle");
   GateOn(writer.get());
-  shared_ = writer->Answer(Acquire(writer.get(), "weights", 100 * kMiB))
+  shared_ = writer->Answer(Acquire(writer.get(), "weights", 20 * kMiB))
                 .grant()
                 .lease_id();
   writer->Mapped(shared_);
   writer->Park();
-  const Taken taken = Take({writer.get()}, 250 * kMiB);
+  const Taken taken = Take({writer.get()}, 50 * kMiB);
   const auto reader = Connect("idle");
   const uint64_t attach = Attach(reader.get(), "weights", 30);
   const uint64_t waiting = writer->Restore(30);
@@ -449,7 +449,7 @@ TEST_F(CoreSharedTest, SealedWhileItsWriterWaitsForItItServesBoth) {
 
 // The clock is ahead of the client, which never answers.
 TEST_F(CoreSharedTest, AMapThatIsNeverAnsweredMakesItHardForAll) {
-  const auto [writer, reader, taken] = Away(200 * kMiB);
+  const auto [writer, reader, taken] = Away(40 * kMiB);
   BringBack(writer.get(), taken);
   reader->Restore(600);
   const v1::Map unanswered = reader->AwaitMap(moves_[reader.get()]);
@@ -469,7 +469,7 @@ TEST_F(CoreSharedTest, AMapThatIsNeverAnsweredMakesItHardForAll) {
 class CoreSharedIpcTest : public CoreSharedTest {
  protected:
   void SetUp() override {
-    ASSERT_NE(AddFaultyPool(64 * kMiB, 64 * kMiB, device::DeviceKind::kIpc),
+    ASSERT_NE(AddFaultyPool(14 * kMiB, 14 * kMiB, device::DeviceKind::kIpc),
               nullptr);
     SetTenant("idle", Amount::Bytes(0), Amount::Fraction(1));
   }
@@ -484,12 +484,12 @@ TEST_F(CoreSharedIpcTest, OneThatNobodyUsesStaysHardWhereItCanNotBeMoved) {
 }
 
 TEST_F(CoreSharedTest, AReaderThatEndsDuringAnEvictionDoesNotHoldItUp) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   const auto reader = Reader();
   writer->Park();
   reader->Park();
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(200 * kMiB, kPatience);
+  const uint64_t request = busy->Acquire(40 * kMiB, kPatience);
   const v1::Evict evict = writer->AwaitEvict();
   (void)reader->AwaitEvict();  // and is killed before it answers
   writer->Unmapped(shared_, evict.move());
@@ -499,9 +499,9 @@ TEST_F(CoreSharedTest, AReaderThatEndsDuringAnEvictionDoesNotHoldItUp) {
 }
 
 TEST_F(CoreSharedTest, NobodyLearnsOfItOnceHisTenantLeaves) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   writer->Park();
-  const Taken taken = Take({writer.get()}, 250 * kMiB);
+  const Taken taken = Take({writer.get()}, 50 * kMiB);
   const auto reader = Connect("idle");
   const uint64_t waiting = Attach(reader.get(), "weights", 30);
   EXPECT_TRUE(core.StartDeparture("idle", std::chrono::seconds(30),

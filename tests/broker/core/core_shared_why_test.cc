@@ -68,9 +68,9 @@ TEST_F(CoreSharedWhyTest, WhoWaitsForTheSealIsShownWithTheWriter) {
 }
 
 TEST_F(CoreSharedWhyTest, AWriterThatWaitsForItsMemoryIsShownAsThat) {
-  const auto holder = Holder("busy", 250 * kMiB);
+  const auto holder = Holder("busy", 50 * kMiB);
   v1::ClientMessage acquire;
-  acquire.mutable_acquire()->set_bytes(100 * kMiB);
+  acquire.mutable_acquire()->set_bytes(20 * kMiB);
   acquire.mutable_acquire()->set_share_as("weights");
   acquire.mutable_acquire()->mutable_wait()->set_seconds(30);
   const auto writer = Connect("idle");
@@ -91,7 +91,7 @@ TEST_F(CoreSharedWhyTest, AWriterThatWaitsForItsMemoryIsShownAsThat) {
 }
 
 TEST_F(CoreSharedWhyTest, WhatIsAwayIsShownWithWhoAsksItBack) {
-  const auto [writer, reader, taken] = Away(250 * kMiB);
+  const auto [writer, reader, taken] = Away(50 * kMiB);
   writer->Restore(30);
   const auto late = Connect("idle");
   const uint64_t waiting = Attach(late.get(), "weights", 30);
@@ -112,10 +112,10 @@ TEST_F(CoreSharedWhyTest, WhatIsAwayIsShownWithWhoAsksItBack) {
 }
 
 TEST_F(CoreSharedWhyTest, WhatLeavesIsShownAsThat) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   writer->Park();
   const auto busy = Connect("busy");
-  busy->Acquire(200 * kMiB, kPatience);
+  busy->Acquire(40 * kMiB, kPatience);
   const v1::Evict evict = writer->AwaitEvict();
   const auto late = Connect("idle");
   Attach(late.get(), "weights", 30);
@@ -128,12 +128,12 @@ TEST_F(CoreSharedWhyTest, WhatLeavesIsShownAsThat) {
 }
 
 TEST_F(CoreSharedWhyTest, WhatIsPausedForIsShownAsThat) {
-  const auto writer = Writer(100 * kMiB);
+  const auto writer = Writer(20 * kMiB);
   EnterScope(writer.get());
-  SetTenant("owner", quota::Amount::Bytes(200 * kMiB),
+  SetTenant("owner", quota::Amount::Bytes(40 * kMiB),
             quota::Amount::Fraction(1));
   const auto owner = Connect("owner");
-  owner->Acquire(200 * kMiB, 20);
+  owner->Acquire(40 * kMiB, 20);
   EXPECT_TRUE(
       writer->Await([](const v1::BrokerMessage& m) { return m.has_pausing(); })
           .has_pausing());

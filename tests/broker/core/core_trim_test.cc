@@ -101,14 +101,14 @@ class Liar {
 };
 
 TEST_F(CoreTrimTest, TrimsThatGiveNothingPutOffNoEviction) {
-  constexpr uint64_t kBytes = 8 * kMiB;
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  constexpr uint64_t kBytes = 2 * kMiB;
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
   std::vector<Liar> liars;
-  for (int i = 0; i < 30; ++i)
+  for (int i = 0; i < 24; ++i)
     liars.emplace_back(Holder("idle", kBytes), kBytes);
   const auto owner = Connect("owner");
-  // 16 MiB are free: each liar by itself could give what is lacking.
-  const uint64_t request = owner->Acquire(24 * kMiB, 60);
+  // 4 MiB are free: each liar by itself could give what is lacking.
+  const uint64_t request = owner->Acquire(6 * kMiB, 60);
   const auto answered = [&] {
     base::MutexLock lock(&owner->mu);
     for (const v1::BrokerMessage& message : owner->messages) {
@@ -126,14 +126,14 @@ TEST_F(CoreTrimTest, TrimsThatGiveNothingPutOffNoEviction) {
 }
 
 TEST_F(CoreTrimTest, WhoGaveLessThanHeSaidIsNotAskedForAWhile) {
-  const auto idle = Holder("idle", 200 * kMiB);
+  const auto idle = Holder("idle", 40 * kMiB);
   EnterScope(idle.get());
-  SayTrimmable(idle.get(), 200 * kMiB);
+  SayTrimmable(idle.get(), 40 * kMiB);
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(100 * kMiB, 60);
+  const uint64_t request = busy->Acquire(20 * kMiB, 60);
   const v1::Trim first = AwaitTrim(idle.get());
-  EXPECT_EQ(first.bytes(), 200 * kMiB);
-  SayTrimmable(idle.get(), 200 * kMiB);
+  EXPECT_EQ(first.bytes(), 40 * kMiB);
+  SayTrimmable(idle.get(), 40 * kMiB);
   SayTrimmed(idle.get(), first.trim());
   for (int i = 0; i < 3; ++i) {
     clock.Advance(std::chrono::seconds(1));
@@ -149,17 +149,17 @@ TEST_F(CoreTrimTest, WhoGaveLessThanHeSaidIsNotAskedForAWhile) {
 }
 
 TEST_F(CoreTrimTest, WhatIsGivenLateCountsAsGiven) {
-  const auto idle = Holder("idle", 200 * kMiB);
-  SayTrimmable(idle.get(), 200 * kMiB);
+  const auto idle = Holder("idle", 40 * kMiB);
+  SayTrimmable(idle.get(), 40 * kMiB);
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(100 * kMiB, 60);
+  const uint64_t request = busy->Acquire(20 * kMiB, 60);
   const v1::Trim first = AwaitTrim(idle.get());
   SayTrimmed(idle.get(), first.trim());
   idle->Release(lease_);
   EXPECT_TRUE(busy->Answer(request).has_grant());
-  ASSERT_TRUE(idle->Answer(idle->Acquire(100 * kMiB)).has_grant());
-  SayTrimmable(idle.get(), 100 * kMiB);
-  (void)busy->Acquire(100 * kMiB, 60);
+  ASSERT_TRUE(idle->Answer(idle->Acquire(20 * kMiB)).has_grant());
+  SayTrimmable(idle.get(), 20 * kMiB);
+  (void)busy->Acquire(20 * kMiB, 60);
   EXPECT_GT(AwaitTrim(idle.get(), first.trim()).trim(), first.trim());
 }
 
@@ -175,16 +175,16 @@ class CorePatientTrimTest : public CoreTrimTest {
 };
 
 TEST_F(CorePatientTrimTest, AnEvictionWaitsForATrimThatIsUnderWay) {
-  const auto idle = Holder("idle", 100 * kMiB);
+  const auto idle = Holder("idle", 20 * kMiB);
   const uint64_t first = lease_;
   const v1::BrokerMessage second =
-      idle->Answer(idle->Acquire(100 * kMiB, kPatience));
+      idle->Answer(idle->Acquire(20 * kMiB, kPatience));
   ASSERT_TRUE(second.has_grant());
   idle->Mapped(second.grant().lease_id());
   idle->Park();
-  SayTrimmable(idle.get(), 100 * kMiB);
+  SayTrimmable(idle.get(), 20 * kMiB);
   const auto busy = Connect("busy");
-  const uint64_t request = busy->Acquire(100 * kMiB, 60);
+  const uint64_t request = busy->Acquire(20 * kMiB, 60);
   const v1::Trim trim = AwaitTrim(idle.get());
   for (int i = 0; i < 5; ++i) {
     clock.Advance(std::chrono::seconds(1));
@@ -196,8 +196,8 @@ TEST_F(CorePatientTrimTest, AnEvictionWaitsForATrimThatIsUnderWay) {
   SayTrimmed(idle.get(), trim.trim());
   EXPECT_TRUE(busy->Answer(request).has_grant());
   // It gave what it had said: it is asked again.
-  SayTrimmable(idle.get(), 100 * kMiB);
-  const uint64_t another = busy->Acquire(100 * kMiB, 60);
+  SayTrimmable(idle.get(), 20 * kMiB);
+  const uint64_t another = busy->Acquire(20 * kMiB, 60);
   AwaitTrim(idle.get(), trim.trim());
   // A session that does not answer is waited for until the first asking's time
   // is up.
@@ -225,11 +225,11 @@ class CoreTrimsInTurnTest : public CoreTrimTest {
 // Each alone could give what is lacking, and none does.
 TEST_F(CoreTrimsInTurnTest, TheFirstAskingSaysWhenTheEvictionStarts) {
   constexpr auto kStep = kTrimWait / 3 - std::chrono::seconds(5);
-  SetTenant("owner", Amount::Bytes(100 * kMiB), Amount::Fraction(1));
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
   std::vector<std::shared_ptr<FakePeer>> idle;
   std::vector<uint64_t> leases;
   // A session that could give more is asked before.
-  for (const uint64_t bytes : {80 * kMiB, 70 * kMiB, 60 * kMiB}) {
+  for (const uint64_t bytes : {16 * kMiB, 14 * kMiB, 12 * kMiB}) {
     idle.push_back(Holder("idle", bytes));
     leases.push_back(lease_);
     idle.back()->Park();
@@ -241,7 +241,7 @@ TEST_F(CoreTrimsInTurnTest, TheFirstAskingSaysWhenTheEvictionStarts) {
     });
   };
   const auto owner = Connect("owner");
-  (void)owner->Acquire(90 * kMiB, /*wait_seconds=*/3600);
+  (void)owner->Acquire(18 * kMiB, /*wait_seconds=*/3600);
   for (const auto& session : idle) {
     const v1::Trim trim = AwaitTrim(session.get());
     clock.Advance(kStep);
@@ -255,11 +255,11 @@ TEST_F(CoreTrimsInTurnTest, TheFirstAskingSaysWhenTheEvictionStarts) {
 }
 
 TEST_F(CorePatientTrimTest, AReclaimThatOnlyTrimsIsAnsweredAfterTheTrim) {
-  const auto idle = Holder("idle", 100 * kMiB);
-  SayTrimmable(idle.get(), 100 * kMiB);
+  const auto idle = Holder("idle", 20 * kMiB);
+  SayTrimmable(idle.get(), 20 * kMiB);
   v1::ReclaimRequest request;
   request.set_tenant("idle");
-  request.set_bytes(100 * kMiB);
+  request.set_bytes(20 * kMiB);
   request.set_to(v1::ReclaimRequest::TRIM);
   request.mutable_wait()->set_seconds(60);
   std::promise<uint64_t> answered;
@@ -277,7 +277,7 @@ TEST_F(CorePatientTrimTest, AReclaimThatOnlyTrimsIsAnsweredAfterTheTrim) {
   SayTrimmed(idle.get(), trim.trim());
   clock.Advance(std::chrono::seconds(1));
   core.Tick();
-  EXPECT_EQ(answered.get_future().get(), 100 * kMiB);
+  EXPECT_EQ(answered.get_future().get(), 20 * kMiB);
 }
 
 }  // namespace
