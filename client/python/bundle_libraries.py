@@ -12,6 +12,7 @@ run times.
 """
 
 import argparse
+import os
 import pathlib
 import re
 import subprocess
@@ -25,7 +26,10 @@ SYSTEM = re.compile(
 
 def needed(library, left):
     """What the loader finds for it: name to path, without the system's and those `left`."""
-    said = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
+    alone = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    said = subprocess.run(
+        ["ldd", library], check=True, capture_output=True, text=True, env=alone
+    ).stdout
     found = {}
     for line in said.splitlines():
         name, _, path = line.strip().partition(" => ")
