@@ -23,17 +23,18 @@ bool Holds(const Lease& lease, int value) {
 
 void ReclaimLiarsTest::SetUp() {
   BrokerOptions options;
-  options.flags = {"--host-pool=256MiB"};
+  options.devices = {"host:64MiB"};
+  options.flags = {"--host-pool=64MiB"};
   StartBroker(options);
   for (const std::string name : {"liar", "waiting", "bystander"})
     MakeTenant(name);
   bystander_ = ConnectAs("bystander");
-  whole_ = bystander_->Acquire(16 * kMiB, WaitFor(kLong)).value();
+  whole_ = bystander_->Acquire(4 * kMiB, WaitFor(kLong)).value();
   std::memset(whole_.data(), kBystanders, whole_.size_bytes());
   ASSERT_TRUE(Await([&] { return Status().host_pool().done(); }));
   before_ = Settle();
   watch_ = StartGmb("watch", {"watch"});
-  uint64_t limit = 128 * kMiB;
+  uint64_t limit = 32 * kMiB;
   ASSERT_TRUE(Await([&] {  // it misses what happens before it listens
     MakeTenant("bystander", 0, limit += 2 * kMiB);
     return absl::StrContains(watch_->Out(), "tenant_changed");

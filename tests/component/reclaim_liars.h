@@ -20,10 +20,10 @@ namespace gmb::component {
 class ReclaimLiarsTest : public ComponentTest {
  protected:
   static constexpr absl::Duration kLong = absl::Seconds(60);
-  // Of a pool of 256 MiB, of which the bystander has 16.
-  static constexpr uint64_t kLiarBytes = 160 * kMiB;
-  static constexpr uint64_t kWaitingBytes = 128 * kMiB;
-  static constexpr uint64_t kLeftBytes = 64 * kMiB;  // fits beside the liar's
+  // Of a pool of 64 MiB, of which the bystander has 4.
+  static constexpr uint64_t kLiarBytes = 40 * kMiB;
+  static constexpr uint64_t kWaitingBytes = 32 * kMiB;
+  static constexpr uint64_t kLeftBytes = 16 * kMiB;  // fits beside the liar's
 
   void SetUp() override;
   void TearDown() override;

@@ -23,9 +23,9 @@ AcquireOptions Wait() { return WaitFor(kLong); }
 
 class ReclaimTest : public ComponentTest {
  protected:
-  void Start(const std::vector<std::string>& flags = {"--host-pool=512MiB"}) {
+  void Start(const std::vector<std::string>& flags = {"--host-pool=128MiB"}) {
     BrokerOptions options;
-    options.devices = {"host:256MiB"};
+    options.devices = {"host:64MiB"};
     options.flags = flags;
     StartBroker(options);
     MakeTenant("idle");
@@ -85,13 +85,13 @@ TEST_F(ReclaimTest, AnIdleTenantsMemoryServesAnotherAndComesBackWhole) {
   Start();
   const auto idle = ConnectWithGate("idle");
   const auto busy = ConnectAs("busy");
-  Lease lease = Filled(idle.get(), 200 * kMiB, 7);
+  Lease lease = Filled(idle.get(), 50 * kMiB, 7);
   void* const address = lease.data();
-  auto burst = busy->Acquire(180 * kMiB, Wait());
+  auto burst = busy->Acquire(46 * kMiB, Wait());
   ASSERT_TRUE(burst.ok()) << burst.status();
-  EXPECT_EQ(SessionOf("idle").evicted_bytes(), 200 * kMiB);
+  EXPECT_EQ(SessionOf("idle").evicted_bytes(), 50 * kMiB);
   EXPECT_EQ(SessionOf("idle").gate(), v1::SessionInfo::GATE_CLOSED);
-  EXPECT_EQ(Status().host_pool().held_bytes(), 200 * kMiB);
+  EXPECT_EQ(Status().host_pool().held_bytes(), 50 * kMiB);
   std::memset(burst->data(), 0xBB, burst->size_bytes());
   ASSERT_TRUE(std::move(*burst).Release().ok());
   auto scope = idle->Enter(kLong);
@@ -107,12 +107,12 @@ TEST_F(ReclaimTest, AnActiveTenantIsNotTouched) {
   MakeTenant("other");
   const auto active = ConnectWithGate("active");
   const auto other = ConnectAs("other");
-  auto lease = active->Acquire(200 * kMiB, Wait());
+  auto lease = active->Acquire(50 * kMiB, Wait());
   ASSERT_TRUE(lease.ok());
   auto scope = active->Enter(kLong);
   ASSERT_TRUE(scope.ok());
   Write(*lease, 3);
-  EXPECT_EQ(other->Acquire(100 * kMiB, WaitFor(absl::Milliseconds(300)))
+  EXPECT_EQ(other->Acquire(26 * kMiB, WaitFor(absl::Milliseconds(300)))
                 .status()
                 .code(),
             absl::StatusCode::kResourceExhausted);
@@ -122,10 +122,10 @@ TEST_F(ReclaimTest, AnActiveTenantIsNotTouched) {
 TEST_F(ReclaimTest, AGuaranteePausesABorrowerBetweenItsScopes) {
   Start();
   MakeTenant("borrower");
-  MakeTenant("owner", /*guarantee_bytes=*/128 * kMiB);
+  MakeTenant("owner", /*guarantee_bytes=*/32 * kMiB);
   const auto borrower = ConnectWithGate("borrower");
   const auto owner = ConnectAs("owner");
-  Lease lease = Filled(borrower.get(), 240 * kMiB, 11);
+  Lease lease = Filled(borrower.get(), 60 * kMiB, 11);
   // Never idle for long: a scope after the other, until it is kept out.
   std::promise<void> paused;
   auto working = std::async(std::launch::async, [&] {
@@ -138,7 +138,7 @@ TEST_F(ReclaimTest, AGuaranteePausesABorrowerBetweenItsScopes) {
     }
     return whole;
   });
-  auto within = owner->Acquire(100 * kMiB, Wait());
+  auto within = owner->Acquire(26 * kMiB, Wait());
   EXPECT_TRUE(within.ok()) << within.status();
   EXPECT_TRUE(working.get());
 }
@@ -149,8 +149,8 @@ TEST_F(ReclaimTest, TwoThatTogetherExceedThePoolTakeTurns) {
   MakeTenant("b");
   const auto a = ConnectWithGate("a");
   const auto b = ConnectWithGate("b");
-  Lease of_a = Filled(a.get(), 160 * kMiB, 100);
-  Lease of_b = Filled(b.get(), 160 * kMiB, 200);
+  Lease of_a = Filled(a.get(), 40 * kMiB, 100);
+  Lease of_b = Filled(b.get(), 40 * kMiB, 200);
   for (int turn = 0; turn < 5; ++turn) {
     {
       auto scope = a->Enter(kLong);
@@ -167,17 +167,17 @@ TEST_F(ReclaimTest, WithoutAHostPoolOnlyWhatMayBeLostIsTaken) {
   Start({});
   const auto idle = ConnectWithGate("idle");
   const auto busy = ConnectAs("busy");
-  auto kept = idle->Acquire(100 * kMiB, Wait());
+  auto kept = idle->Acquire(26 * kMiB, Wait());
   AcquireOptions discard = Wait();
   discard.contents = Contents::kDiscard;
-  auto lost = idle->Acquire(100 * kMiB, discard);
+  auto lost = idle->Acquire(26 * kMiB, discard);
   ASSERT_TRUE(kept.ok() && lost.ok());
   {
     auto scope = idle->Enter(kLong);
     Write(*kept, 5);
     Write(*lost, 6);
   }
-  auto burst = busy->Acquire(140 * kMiB, Wait());
+  auto burst = busy->Acquire(36 * kMiB, Wait());
   ASSERT_TRUE(burst.ok()) << burst.status();
   ASSERT_TRUE(std::move(*burst).Release().ok());
   auto scope = idle->Enter(kLong);
@@ -190,9 +190,9 @@ TEST_F(ReclaimTest, ALeaseThatIsAwayCanBeReleased) {
   Start();
   const auto idle = ConnectWithGate("idle");
   const auto busy = ConnectAs("busy");
-  auto lease = idle->Acquire(200 * kMiB, Wait());
+  auto lease = idle->Acquire(50 * kMiB, Wait());
   ASSERT_TRUE(lease.ok());
-  auto burst = busy->Acquire(200 * kMiB, Wait());
+  auto burst = busy->Acquire(50 * kMiB, Wait());
   ASSERT_TRUE(burst.ok()) << burst.status();
   EXPECT_TRUE(std::move(*lease).Release().ok());
   EXPECT_EQ(Status().host_pool().reserved_bytes(), 0U);
@@ -207,9 +207,9 @@ TEST_F(ReclaimTest, ASessionThatDiesWhileItIsAwayLeavesNothing) {
   const Footprint before = Settle();
   {
     const auto idle = ConnectWithGate("idle");
-    auto lease = idle->Acquire(200 * kMiB, Wait());
+    auto lease = idle->Acquire(50 * kMiB, Wait());
     ASSERT_TRUE(lease.ok());
-    auto burst = busy->Acquire(200 * kMiB, Wait());
+    auto burst = busy->Acquire(50 * kMiB, Wait());
     ASSERT_TRUE(burst.ok()) << burst.status();
   }
   ExpectBackTo(before);
@@ -219,10 +219,10 @@ TEST_F(ReclaimTest, ASessionThatDiesWhileItIsAwayLeavesNothing) {
 TEST_F(ReclaimTest, AnOperatorTakesWhatIsParked) {
   Start();
   const auto idle = ConnectWithGate("idle");
-  Lease lease = Filled(idle.get(), 64 * kMiB, 9);
+  Lease lease = Filled(idle.get(), 16 * kMiB, 9);
   ASSERT_TRUE(AwaitGate("idle", v1::SessionInfo::GATE_PARKED));
   v1::ReclaimResponse response = Reclaim("idle");
-  EXPECT_EQ(response.reclaimed_bytes(), 64 * kMiB);
+  EXPECT_EQ(response.reclaimed_bytes(), 16 * kMiB);
   EXPECT_EQ(response.lacking_bytes(), 0U);
   auto scope = idle->Enter(kLong);
   ASSERT_TRUE(scope.ok());
@@ -236,26 +236,26 @@ TEST_F(ReclaimTest, AnOperatorTakesWhatIsParked) {
 TEST_F(ReclaimTest, ASealedLeaseIsCopiedOnce) {
   Start();
   const auto idle = ConnectWithGate("idle");
-  Lease lease = Filled(idle.get(), 64 * kMiB, 9);
+  Lease lease = Filled(idle.get(), 16 * kMiB, 9);
   ASSERT_TRUE(lease.Seal().ok());
   for (int turn = 0; turn < 3; ++turn) {
     ASSERT_TRUE(AwaitGate("idle", v1::SessionInfo::GATE_PARKED));
-    EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 64 * kMiB);
+    EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 16 * kMiB);
     auto scope = idle->Enter(kLong);
     ASSERT_TRUE(scope.ok());
     EXPECT_TRUE(Holds(lease, 9)) << turn;
-    EXPECT_EQ(SessionOf("idle").backed_bytes(), 64 * kMiB);
+    EXPECT_EQ(SessionOf("idle").backed_bytes(), 16 * kMiB);
   }
 }
 
 TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
-  Start({"--host-pool=512MiB", "--back-ahead=4GiB"});
+  Start({"--host-pool=128MiB", "--back-ahead=4GiB"});
   const auto idle = ConnectWithGate("idle");
   const auto busy = ConnectAs("busy");
-  Lease lease = Filled(idle.get(), 200 * kMiB, 4);
+  Lease lease = Filled(idle.get(), 50 * kMiB, 4);
   ASSERT_TRUE(
-      Await([&] { return SessionOf("idle").backed_bytes() == 200 * kMiB; }));
-  auto burst = busy->Acquire(200 * kMiB, Wait());
+      Await([&] { return SessionOf("idle").backed_bytes() == 50 * kMiB; }));
+  auto burst = busy->Acquire(50 * kMiB, Wait());
   ASSERT_TRUE(burst.ok()) << burst.status();
   // Events are written by a thread of their own.
   EXPECT_TRUE(Await([this] {
@@ -270,7 +270,7 @@ TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
     // Bytes were written since the copy.
     EXPECT_EQ(SessionOf("idle").backed_bytes(), 0U);
   }
-  auto again = busy->Acquire(200 * kMiB, Wait());
+  auto again = busy->Acquire(50 * kMiB, Wait());
   ASSERT_TRUE(again.ok()) << again.status() << "\n" << broker().Log();
   ASSERT_TRUE(std::move(*again).Release().ok());
   auto scope = idle->Enter(kLong);
@@ -281,12 +281,12 @@ TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
 TEST_F(ReclaimTest, SealingDoesNotMakeAnOlderCopyTrue) {
   Start();
   const auto idle = ConnectWithGate("idle");
-  auto lease = idle->Acquire(64 * kMiB, Wait());
+  auto lease = idle->Acquire(16 * kMiB, Wait());
   ASSERT_TRUE(lease.ok());
   for (const uint64_t seed : {1, 2}) {
     if (seed == 2) {
       ASSERT_TRUE(AwaitGate("idle", v1::SessionInfo::GATE_PARKED));
-      EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 64 * kMiB);
+      EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 16 * kMiB);
     }
     auto scope = idle->Enter(kLong);
     ASSERT_TRUE(scope.ok());
@@ -294,7 +294,7 @@ TEST_F(ReclaimTest, SealingDoesNotMakeAnOlderCopyTrue) {
   }
   ASSERT_TRUE(lease->Seal().ok());
   ASSERT_TRUE(AwaitGate("idle", v1::SessionInfo::GATE_PARKED));
-  EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 64 * kMiB);
+  EXPECT_EQ(Reclaim("idle").reclaimed_bytes(), 16 * kMiB);
   auto scope = idle->Enter(kLong);
   ASSERT_TRUE(scope.ok());
   EXPECT_TRUE(Holds(*lease, 2));
@@ -303,16 +303,16 @@ TEST_F(ReclaimTest, SealingDoesNotMakeAnOlderCopyTrue) {
 TEST_F(ReclaimTest, ALoweredLimitTakesWhatIsParked) {
   Start();
   const auto idle = ConnectWithGate("idle");
-  auto lease = idle->Acquire(128 * kMiB, Wait());
+  auto lease = idle->Acquire(32 * kMiB, Wait());
   ASSERT_TRUE(lease.ok());
-  MakeTenant("idle", 0, 64 * kMiB);
+  MakeTenant("idle", 0, 16 * kMiB);
   EXPECT_TRUE(
-      Await([&] { return SessionOf("idle").evicted_bytes() == 128 * kMiB; }));
+      Await([&] { return SessionOf("idle").evicted_bytes() == 32 * kMiB; }));
   // A request that can never fit is refused at the gate.
   const absl::Status refused = idle->Enter(kLong).status();
   ASSERT_TRUE(GetErrorDetail(refused).has_value()) << refused;
   EXPECT_EQ(GetErrorDetail(refused)->reason, ErrorReason::kTenantLimit);
-  MakeTenant("idle", 0, 256 * kMiB);
+  MakeTenant("idle", 0, 64 * kMiB);
   EXPECT_TRUE(idle->Enter(kLong).ok());
 }
 
