@@ -206,9 +206,8 @@ class RandomBroker {
 
 class CopierRandom : public CopierContract {
  protected:
-  // Fewer where every call costs more.
-  [[nodiscard]] unsigned sequences() const {
-    return static_cast<unsigned>(FewerIfSanitized(is_host() ? 300 : 100));
+  [[nodiscard]] static unsigned sequences() {
+    return static_cast<unsigned>(FewerIfSanitized(100));
   }
 };
 
