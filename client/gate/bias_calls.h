@@ -48,6 +48,7 @@ struct BiasHooks {
 }  // namespace gmb::internal
 
 struct gmb_client;
+struct gmb_client_options;
 struct gmb_error;
 
 // From libgmb.so; not of the public interface. Begins the process's automatic
@@ -57,5 +58,12 @@ struct gmb_error;
 extern "C" gmb_error* gmb_internal_automatic_gate(
     gmb_client* client, const gmb::internal::BiasHooks* hooks,
     const gmb::internal::BiasCalls** calls);
+
+// Likewise. Another client of its session, for a part of the program that has
+// scopes: both have one gate and one idler. *joined is null, without an error,
+// when the options mean another broker or tenant. It is closed as any client.
+extern "C" gmb_error* gmb_internal_join(const gmb_client* client,
+                                        const gmb_client_options* options,
+                                        gmb_client** joined);
 
 #endif  // GMB_CLIENT_GATE_BIAS_CALLS_H_

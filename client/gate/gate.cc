@@ -194,6 +194,15 @@ void Gate::LeaveOutermost() {
   }
 }
 
+absl::Status Gate::EnterForProcess(absl::Duration wait) {
+  if (fork_guard_.InChild()) return fork_guard_.Check();
+  return EnterOutermost(false, wait);
+}
+
+void Gate::LeaveForProcess() {
+  if (!fork_guard_.InChild()) LeaveOutermost();
+}
+
 uint32_t Gate::depth() const {
   if (fork_guard_.InChild()) return 0;
   const uint32_t* const depth = Nesting::Depth(id_);

@@ -14,6 +14,13 @@ using ipc::GateWord;
 using ipc::LookAtGate;
 using ipc::MoveGate;
 
+namespace {
+
+// While the gate is off: the one that stands for "off", and the standing one.
+constexpr uint32_t kScopesOfOff = 2;
+
+}  // namespace
+
 Idler::Counts Idler::Count() const {
   return {BiasSlots::Look().calls, bias_.scopes_left()};
 }
@@ -104,7 +111,8 @@ Idler::TimePoint Idler::Look(TimePoint now) {
   const BiasSlots::Seen seen = BiasSlots::Look();
   if (seen.marked > 0 || seen.calls != noted_.calls) return GiveUp(now);
   if (!may_park_) {
-    quiet_seen_ = true;
+    // A scope of the program says that it is not, whatever the GPU does.
+    if (LookAtGate(cells_).scopes() <= kScopesOfOff) quiet_seen_ = true;
     return GiveUp(now);
   }
   return Go(At::kLeave, now);
