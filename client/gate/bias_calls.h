@@ -11,7 +11,7 @@ namespace gmb::internal {
 // The automatic gate between the two libraries of `gmb run`: libgmb.so has the
 // gate, libgmb_preload.so marks the calls. Plain pointers, because the second
 // has no Abseil; both are of one build, and kBiasCallsVersion says so.
-inline constexpr uint32_t kBiasCallsVersion = 2;
+inline constexpr uint32_t kBiasCallsVersion = 3;
 
 // From libgmb.so. Thread-safe; valid for the life of the process.
 struct BiasCalls {
@@ -38,6 +38,8 @@ struct BiasHooks {
   uint32_t park_after_ms;
   // Whatever is seen: --park=force.
   bool parks_forced;
+  // Processes of the tenant that are parked together or not at all; empty: none.
+  const char* group;
   // As IdlerDevices.
   bool (*record)();
   int (*poll)();
