@@ -80,10 +80,16 @@ void TrimHook::Stop() {
     state_->changed.NotifyAll();
     state_->Wake();
   }
+  const bool joined = [this] {
+    base::MutexLock lock(&state_->mu);
+    return !state_->joined.empty();
+  }();
   base::MutexLock lock(&thread_mu_);
   if (!thread_.joinable()) return;
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();  // inside the handler: it ends when that returns
+  if (joined || thread_.get_id() == std::this_thread::get_id()) {
+    // Inside the handler: it ends when that returns. So it does where it may be
+    // in another client's, which may wait for what the caller holds.
+    thread_.detach();
   } else {
     thread_.join();
   }

@@ -50,7 +50,8 @@ class TrimHook {
   ~TrimHook() { Stop(); }
 
   // Afterwards the handler is not called or running, unless this runs inside
-  // it. Trims are answered as if there was none.
+  // it. Trims are answered as if there was none. With a client that has joined
+  // it does not wait: then the handler has to stay good.
   void Stop();
 
   // `heap` is a name for RemoveHeap, which must not run inside a trimmer; when
