@@ -99,7 +99,9 @@ Idler::TimePoint Idler::EndOfUse() const {
 }
 
 Idler::TimePoint Idler::Drain(TimePoint now) {
-  if (BiasSlots::Look().marked == 0) return Go(At::kNote, now);
+  // Beside the standing scope there may be those of the program.
+  if (BiasSlots::Look().marked == 0 && LookAtGate(cells_).scopes() <= 1)
+    return Go(At::kNote, now);
   if (now >= drain_until_) return GiveUp(now);
   return now + std::chrono::milliseconds(1);
 }
