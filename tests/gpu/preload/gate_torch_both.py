@@ -43,10 +43,9 @@ def without():
 
 for _ in range(3):
     first = in_scope(), without()
-with gmb.torch.active(), torch.no_grad():
-    graph = torch.cuda.CUDAGraph()
-    with gmb.torch.graph(graph):
-        static_out = inside(x)
+graph = torch.cuda.CUDAGraph()
+with torch.no_grad(), gmb.torch.graph(graph):
+    static_out = inside(x)
 
 
 @gmb.torch.active()
