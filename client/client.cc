@@ -13,6 +13,7 @@
 #include "client/lease/mapper_cache.h"
 #include "client/lease_impl.h"
 #include "client/no_throw.h"
+#include "client/session/joined.h"
 #include "client/session/notifier.h"
 #include "client/session/session.h"
 #include "client/session/trim_hook.h"
@@ -32,6 +33,7 @@ struct Client::Impl {
   std::shared_ptr<internal::Notifier> notifier;
   std::shared_ptr<internal::TrimHook> trim_hook;
   std::shared_ptr<internal::Session> session;
+  std::unique_ptr<internal::Joined> joined;  // null: it is this one's own
   std::vector<Device> devices;
   std::vector<std::string> warnings;
   internal::MapperCache mappers;
@@ -111,6 +113,7 @@ Client::~Client() {
     static_cast<void>(impl_.release());  // the parent's: leaked on purpose
     return;
   }
+  if (impl_->joined != nullptr) return;
   impl_->notifier->Stop();
   impl_->trim_hook->Stop();
 }
@@ -129,6 +132,24 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
     std::transform(welcome.devices().begin(), welcome.devices().end(),
                    std::back_inserter(impl->devices), internal::DeviceFromWire);
     impl->warnings.assign(welcome.warnings().begin(), welcome.warnings().end());
+    return std::unique_ptr<Client>(new Client(std::move(impl)));
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Client>> internal::Join(
+    const Client& client, const ClientOptions& options) {
+  return NoThrow([&]() -> absl::StatusOr<std::unique_ptr<Client>> {
+    Client::Impl& first = *client.impl_;
+    GMB_RETURN_IF_ERROR(first.session->CheckAlive());
+    if (!options.tenant_token.empty() ||
+        !IsSocketDirOf(*first.session, options.socket_dir)) {
+      return nullptr;
+    }
+    auto impl = std::make_unique<Client::Impl>();
+    impl->session = first.session;
+    impl->devices = first.devices;
+    impl->warnings = first.warnings;
+    impl->joined = std::make_unique<Joined>(first.session, options.on_trim);
     return std::unique_ptr<Client>(new Client(std::move(impl)));
   });
 }
@@ -209,14 +230,18 @@ absl::StatusOr<std::vector<QuotaView>> Client::GetQuota() {
 
 absl::Status Client::TurnGateOn(const GateOptions& options) {
   return internal::NoThrow([&] {
-    return impl_->session->gate_switch().TurnOn(options.park_after,
-                                                options.group);
+    return impl_->joined != nullptr ? impl_->joined->TurnGateOn()
+                                    : impl_->session->gate_switch().TurnOn(
+                                          options.park_after, options.group);
   });
 }
 
 absl::Status Client::TurnGateOff(absl::Duration wait) {
-  return internal::NoThrow(
-      [&] { return impl_->session->gate_switch().TurnOff(wait); });
+  return internal::NoThrow([&] {
+    return impl_->joined != nullptr
+               ? impl_->joined->TurnGateOff(wait)
+               : impl_->session->gate_switch().TurnOff(wait);
+  });
 }
 
 absl::StatusOr<Scope> Client::Enter(absl::Duration wait) {
@@ -243,8 +268,11 @@ internal::Session& internal::SessionOf(const Client& client) {
 }
 
 absl::Status Client::SetTrimmable(const std::string& device, uint64_t bytes) {
-  return internal::NoThrow(
-      [&] { return impl_->session->trims().SetTrimmable(device, bytes); });
+  return internal::NoThrow([&] {
+    return impl_->joined != nullptr
+               ? impl_->joined->SetTrimmable(device, bytes)
+               : impl_->session->trims().SetTrimmable(device, bytes);
+  });
 }
 
 absl::Status Client::status() const {

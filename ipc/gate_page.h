@@ -19,6 +19,8 @@ struct alignas(64) GateCells {
   // CLOCK_MONOTONIC, as exact as its coarse form (some 4 ms), when the last
   // scope went out; written by the client before the word. A hint.
   std::atomic<uint64_t> left_at_ns;
+  // Likewise, exactly, when a scope last found the gate parked; 0: never.
+  std::atomic<uint64_t> woken_at_ns;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(GateCells) == 64);

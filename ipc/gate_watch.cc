@@ -5,14 +5,25 @@
 
 namespace gmb::ipc {
 
-void GateWatch::Look(GateWord word, absl::Time left_at, absl::Time now) {
+namespace {
+
+// The newest counts for a quarter.
+void Average(absl::Duration seen, std::optional<absl::Duration>& usual) {
+  constexpr double kNew = 0.25;
+  usual = usual.has_value() ? *usual + kNew * (seen - *usual) : seen;
+}
+
+}  // namespace
+
+void GateWatch::Look(GateWord word, const Stamps& stamps, absl::Time now) {
   now = std::max(now, looked_at_);  // of looks in a row, one may be of earlier
   if (!word.consistent() || word.scopes() > 0) {
     idle_since_.reset();
   } else if (!idle_since_.has_value() || word.epoch() != epoch_) {
-    idle_since_ = std::clamp(left_at, looked_at_, now);
+    idle_since_ = std::clamp(stamps.left_at, looked_at_, now);
   }
   if (word.epoch() != epoch_) SeeUse(word.epoch(), now);
+  if (word.parked() && stamps.woken_at != woken_at_) SeeLength(stamps, now);
   epoch_ = word.epoch();
   looked_at_ = now;
 }
@@ -21,11 +32,17 @@ void GateWatch::SeeUse(uint64_t epoch, absl::Time now) {
   const uint64_t times = (epoch - epoch_) & GateWord::kMaxEpoch;
   if (used_at_.has_value()) {
     // A client that writes odd epochs says odd things of itself alone.
-    const absl::Duration gap = (now - *used_at_) / static_cast<double>(times);
-    constexpr double kNew = 0.25;
-    gap_ = gap_.has_value() ? *gap_ + kNew * (gap - *gap_) : gap;
+    Average((now - *used_at_) / static_cast<double>(times), gap_);
   }
   used_at_ = now;
+}
+
+// The stamps may be anything; the last scope's is up to 4 ms early.
+void GateWatch::SeeLength(const Stamps& stamps, absl::Time now) {
+  woken_at_ = stamps.woken_at;
+  Average(std::clamp(stamps.left_at - stamps.woken_at, absl::ZeroDuration(),
+                     now - began_at_),
+          use_);
 }
 
 std::optional<absl::Duration> GateWatch::usual_gap() const {

@@ -86,7 +86,7 @@ absl::Status Sharing::AttachNow(Session* session, uint64_t client_id,
   const Pool& pool = state_.PoolAt(lease->request.pool);
   if (pool.device->lost)
     return proto::MakeError(v1::DEVICE_LOST, pool.device->problem);
-  if (!CanBeTaken(*session, pool, lease->request.contents) &&
+  if (!CanBeTaken(state_, *session, pool, lease->request.contents) &&
       !state_.engine->Lease(lease->id)->hard) {
     if (const auto refusal =
             quota_.TryToTell(quota::HardChanged{lease->id, true}, turn)) {

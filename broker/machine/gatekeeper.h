@@ -77,7 +77,13 @@ class Gatekeeper {
 
   absl::Status TurnGateOn(Session* session, const std::string& group,
                           Turn& turn);
-  absl::Status TurnGateOff(Session* session, Turn& turn);
+  // With a group: it is a member all the same, or becomes one.
+  absl::Status TurnGateOff(Session* session, const std::string& group,
+                           Turn& turn);
+  void SoftenAll(const std::vector<Session*>& sessions, Turn& turn);
+  absl::Status HardenAll(const Session& session,
+                         std::vector<quota::LeaseId>* hardened, Turn& turn);
+  void HoldGroup(Session* session, Turn& turn);
   [[nodiscard]] Pause PauseOf(Session* session) const;
   // How much it has looked at.
   uint64_t CheckPause(Session* session, quota::Instant now, Turn& turn);

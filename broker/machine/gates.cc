@@ -20,6 +20,7 @@ constexpr size_t kLongestReason = 127;
 
 void Gates::SetOn(Session* session, bool on) {
   session->gate->SetOn(on, {});
+  TellGroup(*session);
   Recorder(state_).TouchSession(session->id);
 }
 
@@ -68,7 +69,7 @@ absl::Status Gates::JoinGroup(Session* session, const std::string& name) {
   }
   session->group.Edit({}) = name;
   Recorder(state_).TouchSession(session->id);
-  state_.groups.Edit({}).Join(*session->tenant, name, session->id);
+  AddToGroup(session);
   return absl::OkStatus();
 }
 
@@ -77,7 +78,18 @@ void Gates::Adopt(Session* session, const SessionRecord& record) {
   session->never_lends.Edit({}) = record.never_lends;
   if (record.group.empty()) return;
   session->group.Edit({}) = record.group;
-  state_.groups.Edit({}).Join(*session->tenant, record.group, session->id);
+  AddToGroup(session);
+}
+
+void Gates::AddToGroup(Session* session) {
+  state_.groups.Edit({}).Join(*session->tenant, *session->group, session->id);
+  TellGroup(*session);
+}
+
+void Gates::TellGroup(const Session& session) {
+  if (session.group->empty()) return;
+  state_.groups.Edit({}).SetOff(*session.tenant, *session.group, session.id,
+                                !session.gate->on());
 }
 
 void Gates::LeaveGroup(Session* session) {

@@ -38,6 +38,9 @@ class Gates {
   void SayNeverLends(Session* session, absl::string_view why);
 
  private:
+  void AddToGroup(Session* session);
+  void TellGroup(const Session& session);
+
   State& state_;
 };
 

@@ -7,14 +7,14 @@
 
 #include "broker/hostpool/slab_rooms.h"
 #include "broker/machine/backed.h"
+#include "broker/machine/lease_users.h"
 #include "broker/machine/recorder.h"
 
 namespace gmb::broker {
 
-bool CanBeTaken(const Session& session, const Pool& pool,
+bool CanBeTaken(const State& state, const Session& session, const Pool& pool,
                 v1::Contents contents) {
-  return session.gate != nullptr && session.gate->on() &&
-         pool.CanMove(contents);
+  return GroupIsOn(state, session) && pool.CanMove(contents);
 }
 
 bool HasSoftCredit(const State& state, quota::TenantId tenant) {
@@ -68,7 +68,7 @@ void HostDesk::Soften(const Lease& lease, Turn& turn) {
   }
   for (const Mapping& mapping : lease.move->mappings) {
     const Session& session = state_.SessionAt(mapping.session);
-    if (!CanBeTaken(session, pool, lease.request.contents)) return;
+    if (!CanBeTaken(state_, session, pool, lease.request.contents)) return;
   }
   if (ReserveRoom(lease))
     quota_.Tell(quota::HardChanged{lease.id, false}, turn);

@@ -91,8 +91,8 @@ class HostDesk {
 };
 
 // Whether such contents of the session can be taken by force.
-[[nodiscard]] bool CanBeTaken(const Session& session, const Pool& pool,
-                              v1::Contents contents);
+[[nodiscard]] bool CanBeTaken(const State& state, const Session& session,
+                              const Pool& pool, v1::Contents contents);
 // Whether the tenant owes no answer: what it is given soft must be there to be
 // taken.
 [[nodiscard]] bool HasSoftCredit(const State& state, quota::TenantId tenant);

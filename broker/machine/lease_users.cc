@@ -17,6 +17,12 @@ std::vector<Session*> MembersOf(const State& state, Session* session) {
   return members;
 }
 
+bool GroupIsOn(const State& state, const Session& session) {
+  if (session.gate == nullptr || !session.gate->on()) return false;
+  return session.group->empty() ||
+         state.groups->IsOn(*session.tenant, *session.group);
+}
+
 quota::GroupId GroupOf(const State& state, const Session& session) {
   if (session.group->empty()) return {};
   return {*state.groups->Members(*session.tenant, *session.group).begin()};

@@ -17,6 +17,9 @@ namespace gmb::broker {
 // Of its group, by their ids; itself alone without one.
 [[nodiscard]] std::vector<Session*> MembersOf(const State& state,
                                               Session* session);
+// Whether its gate is on, and those of all of its group: else nothing of them
+// can be taken.
+[[nodiscard]] bool GroupIsOn(const State& state, const Session& session);
 // The first member's id names the group for the planner, which only compares.
 [[nodiscard]] quota::GroupId GroupOf(const State& state,
                                      const Session& session);

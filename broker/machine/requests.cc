@@ -64,7 +64,8 @@ absl::StatusOr<PendingAcquire> CheckAcquire(const State& state,
 // Whether a lease of that request could be taken by force, as things stand.
 bool MayBeSoft(const State& state, const PendingAcquire& request) {
   const Session& session = state.SessionAt(request.session);
-  return CanBeTaken(session, state.PoolAt(request.pool), request.contents) &&
+  return CanBeTaken(state, session, state.PoolAt(request.pool),
+                    request.contents) &&
          HasSoftCredit(state, *session.tenant) &&
          (request.contents == v1::DISCARD ||
           state.host_books->HasRoomFor(*session.tenant, request.bytes));
@@ -209,7 +210,7 @@ bool RequestDesk::KeepsItsWord(const quota::Granted& granted,
                                PendingAcquire* request, Turn& turn) {
   if (!request->soft) return true;
   const bool takable =
-      CanBeTaken(state_.SessionAt(request->session),
+      CanBeTaken(state_, state_.SessionAt(request->session),
                  state_.PoolAt(request->pool), request->contents) &&
       HasSoftCredit(state_, granted.tenant);
   if (takable && host_.ReserveRoomFor(granted.tenant, granted.lease, *request,

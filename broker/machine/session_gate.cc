@@ -1,6 +1,7 @@
 #include "broker/machine/session_gate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <utility>
 
@@ -15,10 +16,23 @@ absl::Time TimeOf(quota::Instant instant) {
   return absl::FromUnixNanos(instant.ns);
 }
 
-absl::Time StampOf(const ipc::GateCells& cells) {
-  const uint64_t ns = cells.left_at_ns.load(std::memory_order_relaxed);
+absl::Time TimeOf(const std::atomic<uint64_t>& stamp) {
+  const uint64_t ns = stamp.load(std::memory_order_relaxed);
   return absl::FromUnixNanos(static_cast<int64_t>(std::min<uint64_t>(
       ns, static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))));
+}
+
+ipc::GateWatch::Stamps StampsOf(const ipc::GateCells& cells) {
+  ipc::GateWatch::Stamps stamps{.left_at = TimeOf(cells.left_at_ns)};
+  const absl::Time woken_at = TimeOf(cells.woken_at_ns);
+  if (woken_at != absl::UnixEpoch()) stamps.woken_at = woken_at;
+  return stamps;
+}
+
+std::optional<quota::Nanoseconds> ToNanoseconds(
+    std::optional<absl::Duration> duration) {
+  if (!duration.has_value()) return std::nullopt;
+  return quota::Nanoseconds(absl::ToInt64Nanoseconds(*duration));
 }
 
 }  // namespace
@@ -33,10 +47,10 @@ bool SessionGate::IsOpen(const ipc::GateCells& cells) {
 
 quota::Gate SessionGate::Look(quota::Instant now) const {
   if (closed_.has_value()) return quota::Gate::kClosed;
-  // The stamp after the word: that of a scope which left in between is newer,
+  // The stamps after the word: that of a scope which left in between is newer,
   // and clamped to this look.
   seen_ = ipc::LookAtGate(*cells_);
-  watch_.Look(seen_, StampOf(*cells_), TimeOf(now));
+  watch_.Look(seen_, StampsOf(*cells_), TimeOf(now));
   if (!on_) return quota::Gate::kOff;
   return seen_.parked() ? quota::Gate::kParked : quota::Gate::kActive;
 }
@@ -47,9 +61,11 @@ std::optional<quota::Instant> SessionGate::idle_since() const {
 }
 
 std::optional<quota::Nanoseconds> SessionGate::usual_gap() const {
-  const std::optional<absl::Duration> gap = watch_.usual_gap();
-  if (!gap.has_value()) return std::nullopt;
-  return quota::Nanoseconds(absl::ToInt64Nanoseconds(*gap));
+  return ToNanoseconds(watch_.usual_gap());
+}
+
+std::optional<quota::Nanoseconds> SessionGate::usual_use() const {
+  return ToNanoseconds(watch_.usual_use());
 }
 
 bool SessionGate::UnusedSince(uint64_t epoch) const {

@@ -38,6 +38,7 @@ class SessionGate {
   [[nodiscard]] std::optional<quota::Instant> idle_since() const;
   // As of the last look; see ipc::GateWatch.
   [[nodiscard]] std::optional<quota::Nanoseconds> usual_gap() const;
+  [[nodiscard]] std::optional<quota::Nanoseconds> usual_use() const;
   // Grows whenever the memory may have been used; as of the last look.
   [[nodiscard]] uint64_t epoch() const { return seen_.epoch(); }
   // Whether the memory is as it was when the gate was closed, or parked, in

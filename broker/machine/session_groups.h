@@ -20,14 +20,24 @@ class SessionGroups {
  public:
   void Join(quota::TenantId tenant, const std::string& name, uint64_t session);
   void Leave(quota::TenantId tenant, const std::string& name, uint64_t session);
+  // Whether the member's gate is off; a new one's is not.
+  void SetOff(quota::TenantId tenant, const std::string& name, uint64_t session,
+              bool off);
 
   // Empty: there is no such group.
   [[nodiscard]] const std::set<uint64_t>& Members(
       quota::TenantId tenant, const std::string& name) const;
+  // Whether nobody's gate is off.
+  [[nodiscard]] bool IsOn(quota::TenantId tenant,
+                          const std::string& name) const;
 
  private:
   using Name = std::pair<quota::TenantId, std::string>;
-  std::map<Name, std::set<uint64_t>> groups_;
+  struct Group {
+    std::set<uint64_t> members;
+    std::set<uint64_t> off;  // of them
+  };
+  std::map<Name, Group> groups_;
 };
 
 }  // namespace gmb::broker

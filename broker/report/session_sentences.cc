@@ -14,11 +14,21 @@ namespace {
 
 constexpr size_t kMostOfSessions = 16;
 
-// "2.5s", "40ms".
-std::string GapText(absl::Duration gap) {
-  const absl::Duration step =
-      gap < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Milliseconds(100);
-  return absl::FormatDuration(std::max(absl::Trunc(gap, step), step));
+// "2.5s", "40ms"; at least one `step`, where it is less than a second.
+std::string RoughText(absl::Duration time, absl::Duration step) {
+  if (time >= absl::Seconds(1)) step = absl::Milliseconds(100);
+  return absl::FormatDuration(std::max(absl::Trunc(time, step), step));
+}
+
+std::string UseText(const SessionGate& gate) {
+  const auto use = gate.usual_use();
+  if (!use.has_value()) return "";
+  const absl::Duration time = absl::FromChrono(*use);
+  // As exact as the clock of those who end scopes.
+  if (time < absl::Microseconds(1)) return " for less than 4ms";
+  return absl::StrCat(" for ", RoughText(time, time < absl::Milliseconds(1)
+                                                   ? absl::Microseconds(1)
+                                                   : absl::Milliseconds(1)));
 }
 
 // Empty: nothing keeps it from lending.
@@ -37,7 +47,9 @@ std::string SentenceOf(const State& state, const Session& session,
   const quota::LeaseRow row{.bytes = *session.leased_bytes, .usual_gap = *gap};
   if (row.bytes == 0 || !quota::IsRestless(row, state.options.planner))
     return "";
-  return absl::StrCat(who, " wakes every ", GapText(absl::FromChrono(*gap)),
+  return absl::StrCat(who, " wakes every ",
+                      RoughText(absl::FromChrono(*gap), absl::Milliseconds(1)),
+                      UseText(*session.gate),
                       ": memory of others is taken first");
 }
 

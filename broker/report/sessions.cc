@@ -47,6 +47,8 @@ v1::SessionInfo OfSession(const State& state, const Session& session,
     *info.mutable_idle() = ToProto(now - *since);
   if (const auto gap = session.gate->usual_gap())
     *info.mutable_usual_gap() = ToProto(*gap);
+  if (const auto use = session.gate->usual_use())
+    *info.mutable_usual_use() = ToProto(*use);
   return info;
 }
 

@@ -65,6 +65,7 @@ absl::StatusOr<const BiasCalls*> Begin(const Client& client,
   AutomaticGateOptions options;
   options.idling.park_after = std::chrono::milliseconds(hooks.park_after_ms);
   options.parks_forced = hooks.parks_forced;
+  options.group = hooks.group;
   options.say = [say = hooks.say](const std::string& text) {
     say(text.c_str());
   };

@@ -92,6 +92,20 @@ absl::Status Bias::EnterSlowly(BiasSlot& slot, absl::Duration wait,
   return absl::OkStatus();
 }
 
+void Bias::LeaveOrdinary() {
+  const std::chrono::nanoseconds now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  slow_over_at_ns_.store(now.count(), std::memory_order_relaxed);
+  slow_calls_.fetch_add(1, std::memory_order_release);
+  gate_.Leave();
+}
+
+Bias::SlowCalls Bias::slow_calls() const {
+  const uint64_t count = slow_calls_.load(std::memory_order_acquire);
+  return {count, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(
+                     slow_over_at_ns_.load(std::memory_order_relaxed)))};
+}
+
 bool Bias::LetInForGood(BiasSlot& slot) const {
   if (!over()) return false;
   if (LookAtGate(cells_).state() == GateState::kClosed) return false;

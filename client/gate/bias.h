@@ -62,7 +62,7 @@ class Bias {
     if (entry.ordinary) [[unlikely]]
       LeaveOrdinary();
   }
-  void LeaveOrdinary() { gate_.Leave(); }
+  void LeaveOrdinary();
 
   // The session is over. Where the memory is there it stays, and every call is
   // let in from now on; where it is away every call fails.
@@ -78,6 +78,12 @@ class Bias {
   [[nodiscard]] bool LeaveStanding(
       std::chrono::steady_clock::time_point quiet_since);
   void GiveUp();
+  // Calls that came in by an ordinary scope, and when the last was over.
+  struct SlowCalls {
+    uint64_t count;
+    std::chrono::steady_clock::time_point over_at;
+  };
+  [[nodiscard]] SlowCalls slow_calls() const;
   // Ordinary scopes that went out.
   [[nodiscard]] uint64_t scopes_left() const { return gate_.scopes_left(); }
 
@@ -98,6 +104,8 @@ class Bias {
 
   std::atomic<uint32_t> flags_{0};
   std::atomic<bool> over_{false};
+  std::atomic<uint64_t> slow_calls_{0};
+  std::atomic<int64_t> slow_over_at_ns_{0};
   ipc::GateCells& cells_;
   Gate& gate_;
   // "Bias" in the docs. Held with signals blocked, and never across a call of

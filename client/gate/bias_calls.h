@@ -11,7 +11,7 @@ namespace gmb::internal {
 // The automatic gate between the two libraries of `gmb run`: libgmb.so has the
 // gate, libgmb_preload.so marks the calls. Plain pointers, because the second
 // has no Abseil; both are of one build, and kBiasCallsVersion says so.
-inline constexpr uint32_t kBiasCallsVersion = 2;
+inline constexpr uint32_t kBiasCallsVersion = 3;
 
 // From libgmb.so. Thread-safe; valid for the life of the process.
 struct BiasCalls {
@@ -38,6 +38,8 @@ struct BiasHooks {
   uint32_t park_after_ms;
   // Whatever is seen: --park=force.
   bool parks_forced;
+  // Processes of the tenant that are parked together or not at all; empty: none.
+  const char* group;
   // As IdlerDevices.
   bool (*record)();
   int (*poll)();
@@ -48,6 +50,7 @@ struct BiasHooks {
 }  // namespace gmb::internal
 
 struct gmb_client;
+struct gmb_client_options;
 struct gmb_error;
 
 // From libgmb.so; not of the public interface. Begins the process's automatic
@@ -57,5 +60,12 @@ struct gmb_error;
 extern "C" gmb_error* gmb_internal_automatic_gate(
     gmb_client* client, const gmb::internal::BiasHooks* hooks,
     const gmb::internal::BiasCalls** calls);
+
+// Likewise. Another client of its session, for a part of the program that has
+// scopes: both have one gate and one idler. *joined is null, without an error,
+// when the options mean another broker or tenant. It is closed as any client.
+extern "C" gmb_error* gmb_internal_join(const gmb_client* client,
+                                        const gmb_client_options* options,
+                                        gmb_client** joined);
 
 #endif  // GMB_CLIENT_GATE_BIAS_CALLS_H_

@@ -160,12 +160,20 @@ absl::Status Gate::AskOwner(Attempt& attempt) {
 // know of it.
 bool Gate::TryMove(GateWord& seen, GateWord next) {
   const GateState from = seen.state();
+  if (from == GateState::kParked) {
+    const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
+    page_.cells().woken_at_ns.store(static_cast<uint64_t>(now.count()),
+                                    std::memory_order_relaxed);
+  }
   if (!MoveGate(page_.cells(), seen, next)) return false;
   if (next.scopes() == 1) {
     // A copy made ahead is true while the epoch stands: what this scope writes
     // must not be seen before its epoch is.
     std::atomic_thread_fence(std::memory_order_release);
-    if (from == GateState::kParked) parker_.Wake();
+    if (from == GateState::kParked) {
+      parker_.Wake();
+      owner_.Woken();
+    }
     if (from == GateState::kSync) parker_.SyncEnded();
   }
   return true;
@@ -192,6 +200,15 @@ void Gate::LeaveOutermost() {
     if (last && next->paused()) parker_.Wake();
     return;
   }
+}
+
+absl::Status Gate::EnterForProcess(absl::Duration wait) {
+  if (fork_guard_.InChild()) return fork_guard_.Check();
+  return EnterOutermost(false, wait);
+}
+
+void Gate::LeaveForProcess() {
+  if (!fork_guard_.InChild()) LeaveOutermost();
 }
 
 uint32_t Gate::depth() const {

@@ -60,6 +60,10 @@ class Gate {
   // False, and nothing is done, when this thread is in no scope of the gate.
   bool Leave();
 
+  // A scope that is no thread's; each that came in goes out once, on any.
+  [[nodiscard]] absl::Status EnterForProcess(absl::Duration wait);
+  void LeaveForProcess();
+
   // Whether it is turned on.
   [[nodiscard]] bool on();
 

@@ -22,6 +22,9 @@ class GateOwner {
   // while a capture is in. After an error the gate stays open.
   [[nodiscard]] virtual absl::Status Synchronize() = 0;
 
+  // A scope has found the gate parked, and is in. Called on its thread.
+  virtual void Woken() {}
+
  protected:
   ~GateOwner() = default;
 };

@@ -14,6 +14,13 @@ using ipc::GateWord;
 using ipc::LookAtGate;
 using ipc::MoveGate;
 
+namespace {
+
+// While the gate is off: the one that stands for "off", and the standing one.
+constexpr uint32_t kScopesOfOff = 2;
+
+}  // namespace
+
 Idler::Counts Idler::Count() const {
   return {BiasSlots::Look().calls, bias_.scopes_left()};
 }
@@ -28,6 +35,7 @@ Idler::TimePoint Idler::Step(TimePoint now) {
       return Drain(now);
     case At::kNote:
       noted_ = Count();
+      was_busy_ = false;
       return Go(At::kRecord, now);
     case At::kRecord:
       return devices_.Record() ? Go(At::kPoll, now) : GiveUp(now);
@@ -41,8 +49,7 @@ Idler::TimePoint Idler::Step(TimePoint now) {
     case At::kLook:
       return Look(now);
     case At::kLeave:
-      return bias_.LeaveStanding(quiet_since_) ? Go(At::kSync, now)
-                                               : GiveUp(now);
+      return bias_.LeaveStanding(EndOfUse()) ? Go(At::kSync, now) : GiveUp(now);
     case At::kSync:
       return Sync(now);
     case At::kLookAgain:
@@ -66,16 +73,35 @@ Idler::TimePoint Idler::Rest(TimePoint now) {
   const Counts counts = Count();
   if (!began_ || counts != noted_) {
     noted_ = counts;
-    return Again(now);
+    Again(now);
+    return NextLook(now);
   }
-  if (now < quiet_since_ + options_.park_after) {
-    return quiet_since_ + options_.park_after;
-  }
+  if (now < quiet_since_ + options_.park_after) return NextLook(now);
   return Go(At::kNote, now);
 }
 
+Idler::TimePoint Idler::NextLook(TimePoint now) const {
+  const std::chrono::nanoseconds woken_at(
+      static_cast<int64_t>(cells_.woken_at_ns.load(std::memory_order_relaxed)));
+  const auto age = std::max(options_.first_look, now - TimePoint(woken_at));
+  return std::min(quiet_since_ + options_.park_after,
+                  now + std::min(age, options_.park_after));
+}
+
+// If every call of this use came in the slow way, the last of them has said when
+// it was over; a keep-alive kernel is one such call.
+Idler::TimePoint Idler::EndOfUse() const {
+  const Bias::SlowCalls slow = bias_.slow_calls();
+  const uint64_t count = slow.count - parked_slow_;
+  const bool all = noted_.calls - parked_.calls == count &&
+                   noted_.scopes - parked_.scopes == count;
+  return all && count > 0 && !was_busy_ ? slow.over_at : quiet_since_;
+}
+
 Idler::TimePoint Idler::Drain(TimePoint now) {
-  if (BiasSlots::Look().marked == 0) return Go(At::kNote, now);
+  // Beside the standing scope there may be those of the program.
+  if (BiasSlots::Look().marked == 0 && LookAtGate(cells_).scopes() <= 1)
+    return Go(At::kNote, now);
   if (now >= drain_until_) return GiveUp(now);
   return now + std::chrono::milliseconds(1);
 }
@@ -83,6 +109,7 @@ Idler::TimePoint Idler::Drain(TimePoint now) {
 Idler::TimePoint Idler::Poll(TimePoint now) {
   switch (devices_.Poll()) {
     case IdlerDevices::Work::kBusy:
+      was_busy_ = true;
       // A pause has its time, too: those who wait are let in again.
       if (pausing_ && now >= drain_until_) return GiveUp(now);
       return now + options_.poll_every;
@@ -91,6 +118,7 @@ Idler::TimePoint Idler::Poll(TimePoint now) {
     case IdlerDevices::Work::kDone:
       break;
   }
+  if (was_busy_) quiet_since_ = now;
   return Go(At::kClose, now);
 }
 
@@ -104,7 +132,8 @@ Idler::TimePoint Idler::Look(TimePoint now) {
   const BiasSlots::Seen seen = BiasSlots::Look();
   if (seen.marked > 0 || seen.calls != noted_.calls) return GiveUp(now);
   if (!may_park_) {
-    quiet_seen_ = true;
+    // A scope of the program says that it is not, whatever the GPU does.
+    if (LookAtGate(cells_).scopes() <= kScopesOfOff) quiet_seen_ = true;
     return GiveUp(now);
   }
   return Go(At::kLeave, now);
@@ -135,6 +164,8 @@ Idler::TimePoint Idler::Park(TimePoint now) {
   while (const auto next = AfterSyncEnd(word, true)) {
     if (MoveGate(cells_, word, *next)) break;
   }
+  parked_ = noted_;
+  parked_slow_ = bias_.slow_calls().count;
   pauses_failed_ = 0;
   pausing_ = false;
   return Again(now);

@@ -33,6 +33,9 @@ struct IdlerOptions {
   // So long a pause may keep new calls waiting for those that are in.
   std::chrono::nanoseconds drain = std::chrono::milliseconds(100);
   std::chrono::nanoseconds poll_every = std::chrono::milliseconds(5);
+  // So soon after a wake it looks whether calls still come, and then each time
+  // after twice as long: so the length of a use is known up to a factor of two.
+  std::chrono::nanoseconds first_look = std::chrono::milliseconds(1);
   // After a pause that did not find the process quiet in time, the next one is
   // not tried for so long; each further failure doubles it, up to the second.
   std::chrono::nanoseconds first_backoff = std::chrono::seconds(10);
@@ -95,6 +98,9 @@ class Idler {
     friend bool operator==(const Counts&, const Counts&) = default;
   };
   [[nodiscard]] Counts Count() const;
+  [[nodiscard]] TimePoint NextLook(TimePoint now) const;
+  // When the last call was over, for the broker.
+  [[nodiscard]] TimePoint EndOfUse() const;
 
   TimePoint Rest(TimePoint now);
   TimePoint Drain(TimePoint now);
@@ -125,6 +131,9 @@ class Idler {
   Counts noted_;
   bool began_ = false;  // since when it is quiet is known
   TimePoint quiet_since_{};
+  bool was_busy_ = false;  // the GPU, when it was asked
+  Counts parked_;          // as of the last parking
+  uint64_t parked_slow_ = 0;
   bool pausing_ = false;
   TimePoint drain_until_{};  // while pausing_
   int pauses_failed_ = 0;

@@ -2,12 +2,14 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "client/preload/gated.h"
+#include "client/preload/loaded_library.h"
 #include "client/preload/past_the_gate.h"
 
 namespace gmb::preload {
@@ -16,21 +18,56 @@ namespace {
 // A place where a library keeps the address of a gated function.
 struct Target {
   const void* const* at;
-  std::string library;
+  size_t library;  // where its name is, in Looks::names
 };
 
-struct Range {
-  uint64_t start = 0;
-  uint64_t end = 0;
+// A list of what is found while the loader's lock is held. Nothing is allocated
+// then: another thread may wait for that lock with the allocator's. What has no
+// room is counted, and looked for again with more.
+template <typename T>
+class Found {
+ public:
+  void Add(const T* first, size_t count) {
+    if (wanted_ + count <= items_.size())
+      std::copy(first, first + count, items_.data() + wanted_);
+    wanted_ += count;
+  }
+  void Clear() { wanted_ = 0; }
+  [[nodiscard]] bool complete() const { return wanted_ <= items_.size(); }
+  // Some more than that: libraries come and go.
+  void MakeRoom() { items_.resize(std::max(items_.size(), 2 * wanted_)); }
+
+  [[nodiscard]] size_t size() const { return std::min(wanted_, items_.size()); }
+  [[nodiscard]] const T* begin() const { return items_.data(); }
+  [[nodiscard]] const T* end() const { return items_.data() + size(); }
+
+ private:
+  std::vector<T> items_;
+  size_t wanted_ = 0;
 };
 
 struct Looks {
   bool any = false;
   unsigned long long adds = 0;  // loaded, and unloaded, by then
   unsigned long long subs = 0;
-  std::vector<Target> targets;
-  std::vector<Range> driver;
-  std::string found;  // the library, or empty
+  Found<Target> targets;
+  Found<LoadedLibrary::Range> driver;
+  Found<char> names;  // of the targets' libraries, each with its end
+  const Target* past_us = nullptr;
+
+  void Clear() {
+    targets.Clear();
+    driver.Clear();
+    names.Clear();
+  }
+  [[nodiscard]] bool complete() const {
+    return targets.complete() && driver.complete() && names.complete();
+  }
+  void MakeRoom() {
+    targets.MakeRoom();
+    driver.MakeRoom();
+    names.MakeRoom();
+  }
 };
 
 bool IsDriver(const char* name) {
@@ -39,102 +76,34 @@ bool IsDriver(const char* name) {
   return std::strncmp(file, "libcuda.so", std::strlen("libcuda.so")) == 0;
 }
 
-// What a library's dynamic section says. The linker has made addresses of the
-// pointers, but for those of the kernel's own page.
-struct Dynamic {
-  const Elf64_Sym* symbols = nullptr;
-  const char* names = nullptr;
-  uint64_t names_bytes = 0;
-  const Elf64_Rela* relocations = nullptr;
-  uint64_t relocations_bytes = 0;
-  const Elf64_Rela* calls = nullptr;
-  uint64_t calls_bytes = 0;
-};
-
-Dynamic ReadDynamic(const Elf64_Dyn* entry) {
-  Dynamic found;
-  for (; entry->d_tag != DT_NULL; ++entry) {
-    const auto at = entry->d_un.d_ptr;
-    switch (entry->d_tag) {
-      case DT_SYMTAB:
-        found.symbols = reinterpret_cast<const Elf64_Sym*>(at);
-        break;
-      case DT_STRTAB:
-        found.names = reinterpret_cast<const char*>(at);
-        break;
-      case DT_STRSZ:
-        found.names_bytes = at;
-        break;
-      case DT_RELA:
-        found.relocations = reinterpret_cast<const Elf64_Rela*>(at);
-        break;
-      case DT_RELASZ:
-        found.relocations_bytes = at;
-        break;
-      case DT_JMPREL:
-        found.calls = reinterpret_cast<const Elf64_Rela*>(at);
-        break;
-      case DT_PLTRELSZ:
-        found.calls_bytes = at;
-        break;
-      default:
-        break;
-    }
-  }
-  return found;
+bool IsOfDriver(const char* name) {
+  return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z' &&
+         IsGatedName(name);
 }
 
-bool KeepsAnAddress(uint64_t type) {
-  return type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT ||
-         type == R_X86_64_64;
-}
-
-void AddTargets(const dl_phdr_info& library, const Dynamic& dynamic,
-                const Elf64_Rela* first, uint64_t bytes, Looks* looks) {
-  if (first == nullptr) return;
-  for (uint64_t i = 0; i < bytes / sizeof(Elf64_Rela); ++i) {
-    const Elf64_Rela& one = first[i];
-    if (!KeepsAnAddress(ELF64_R_TYPE(one.r_info))) continue;
-    const Elf64_Sym& symbol = dynamic.symbols[ELF64_R_SYM(one.r_info)];
-    if (symbol.st_name + 3 >= dynamic.names_bytes) continue;
-    const char* const name = dynamic.names + symbol.st_name;
-    const bool of_driver =
-        name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
-    if (!of_driver || !IsGatedName(name)) continue;
-    const uint64_t at = library.dlpi_addr + one.r_offset;
-    looks->targets.push_back(
-        {reinterpret_cast<const void* const*>(at), library.dlpi_name});
-  }
-}
-
-void AddSegments(const dl_phdr_info& library, std::vector<Range>* ranges) {
-  for (int i = 0; i < library.dlpi_phnum; ++i) {
-    const Elf64_Phdr& segment = library.dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD) continue;
-    const uint64_t start = library.dlpi_addr + segment.p_vaddr;
-    ranges->push_back({start, start + segment.p_memsz});
-  }
-}
-
-int ReadLibrary(dl_phdr_info* library, size_t /*size*/, void* data) {
+// With the loader's lock.
+int ReadLibrary(dl_phdr_info* info, size_t /*size*/, void* data) {
   auto* const looks = static_cast<Looks*>(data);
-  looks->adds = library->dlpi_adds;
-  looks->subs = library->dlpi_subs;
-  if (IsDriver(library->dlpi_name)) {
-    AddSegments(*library, &looks->driver);
+  looks->adds = info->dlpi_adds;
+  looks->subs = info->dlpi_subs;
+  const LoadedLibrary library(*info);
+  if (IsDriver(info->dlpi_name)) {
+    library.ForEachSegment(
+        [&](LoadedLibrary::Range segment) { looks->driver.Add(&segment, 1); });
     return 0;
   }
-  if (std::strncmp(library->dlpi_name, "linux-vdso", 10) == 0) return 0;
-  for (int i = 0; i < library->dlpi_phnum; ++i) {
-    const Elf64_Phdr& segment = library->dlpi_phdr[i];
-    if (segment.p_type != PT_DYNAMIC) continue;
-    const Dynamic dynamic = ReadDynamic(reinterpret_cast<const Elf64_Dyn*>(
-        library->dlpi_addr + segment.p_vaddr));
-    if (dynamic.symbols == nullptr || dynamic.names == nullptr) continue;
-    AddTargets(*library, dynamic, dynamic.relocations,
-               dynamic.relocations_bytes, looks);
-    AddTargets(*library, dynamic, dynamic.calls, dynamic.calls_bytes, looks);
-  }
+  bool named = false;
+  size_t name = 0;
+  library.ForEachKeptAddress([&](const char* symbol, const void* const* at) {
+    if (!IsOfDriver(symbol)) return;
+    if (!named) {
+      name = looks->names.size();
+      looks->names.Add(info->dlpi_name, std::strlen(info->dlpi_name) + 1);
+      named = true;
+    }
+    const Target target{at, name};
+    looks->targets.Add(&target, 1);
+  });
   return 0;
 }
 
@@ -142,38 +111,44 @@ void ReadTargets(Looks* looks) {
   for (const Target& target : looks->targets) {
     const auto value = reinterpret_cast<uint64_t>(
         __atomic_load_n(target.at, __ATOMIC_RELAXED));
-    for (const Range& range : looks->driver) {
-      if (value >= range.start && value < range.end)
-        looks->found = target.library.empty() ? "the program" : target.library;
+    for (const LoadedLibrary::Range& range : looks->driver) {
+      if (value >= range.start && value < range.end) looks->past_us = &target;
     }
   }
 }
 
-// Called for the first library alone, with the linker's lock: none is unloaded
+// Called for the first library alone, with the loader's lock: none is unloaded
 // while their targets are read. Whether the list is still true.
 int ReadIfSame(dl_phdr_info* library, size_t /*size*/, void* data) {
   auto* const looks = static_cast<Looks*>(data);
-  const bool same = looks->any && library->dlpi_adds == looks->adds &&
+  const bool same = looks->any && looks->complete() &&
+                    library->dlpi_adds == looks->adds &&
                     library->dlpi_subs == looks->subs;
   if (same) ReadTargets(looks);
   return same ? 1 : 2;
+}
+
+std::string WhyOf(const Looks& looks) {
+  const char* const name = looks.names.begin() + looks.past_us->library;
+  return std::string(*name == '\0' ? "the program" : name) +
+         " calls the driver past the library of `gmb run`";
 }
 
 }  // namespace
 
 const char* BoundPastUs() {
   static Looks& looks = *new Looks;
-  // Another library may come between the two; then once more.
-  for (int tries = 0; tries < 3 && looks.found.empty(); ++tries) {
+  // Another library may come between the two, and there may be no room yet; then
+  // once more.
+  for (int tries = 0; tries < 4 && looks.past_us == nullptr; ++tries) {
     if (dl_iterate_phdr(ReadIfSame, &looks) == 1) break;
+    if (looks.any && !looks.complete()) looks.MakeRoom();
     looks.any = true;
-    looks.targets.clear();
-    looks.driver.clear();
+    looks.Clear();
     dl_iterate_phdr(ReadLibrary, &looks);
   }
-  if (looks.found.empty()) return nullptr;
-  static const std::string& why = *new std::string(
-      looks.found + " calls the driver past the library of `gmb run`");
+  if (looks.past_us == nullptr) return nullptr;
+  static const std::string& why = *new std::string(WhyOf(looks));
   return why.c_str();
 }
 

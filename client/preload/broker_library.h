@@ -14,6 +14,7 @@ namespace gmb::preload {
   F(gmb_internal_ask_ahead)        \
   F(gmb_internal_forget_ahead)     \
   F(gmb_internal_automatic_gate)   \
+  F(gmb_internal_join)             \
   F(gmb_internal_release_soon)     \
   F(gmb_client_connect)            \
   F(gmb_client_close)              \

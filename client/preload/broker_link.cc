@@ -255,6 +255,15 @@ bool BrokerLink::Lives(const LeaseRange& lease) {
          session_->Lives();
 }
 
+gmb_error* BrokerLink::Join(const gmb_client_options& options,
+                            gmb_client** joined) {
+  const RealSymbolsHere real;
+  *joined = nullptr;
+  std::shared_ptr<Session> session;
+  if (Connect(&session) != Outcome::kDone) return nullptr;
+  return Library().gmb_internal_join(session->client(), &options, joined);
+}
+
 void BrokerLink::SetTrimmable(const std::string& device, uint64_t bytes) {
   const RealSymbolsHere real;
   std::shared_ptr<Session> session;

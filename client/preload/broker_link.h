@@ -81,6 +81,10 @@ class BrokerLink {
   [[nodiscard]] Outcome Ask(const std::string& device, Budget* budget);
   // Whether the session that it is of goes on.
   [[nodiscard]] bool Lives(const LeaseRange& lease);
+  // Another client of the session, as gmb_internal_join makes it. Null, without
+  // an error, when there is no session.
+  [[nodiscard]] gmb_error* Join(const gmb_client_options& options,
+                                gmb_client** joined);
   // Says how much of the device on_trim could give back. Does not wait.
   void SetTrimmable(const std::string& device, uint64_t bytes);
   // Synchronises the device, unmaps, and tells the broker.

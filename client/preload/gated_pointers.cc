@@ -11,6 +11,7 @@
 #include "client/preload/pointer_answers.h"
 #include "client/preload/process_life.h"
 #include "client/preload/serve.h"
+#include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {
 namespace {
@@ -26,7 +27,7 @@ using AskMany = CUresult (*)(unsigned, CUpointer_attribute*, void**,
 struct Question {
   Form form = Form::kOne;
   CUdeviceptr address = 0;
-  CUdevice device = 0;
+  PointerKind kind;
   std::vector<std::pair<CUpointer_attribute, void*>> parts;
 };
 
@@ -60,10 +61,14 @@ std::optional<Question> Read(GatedPlace place, const uint64_t* words) {
                   [](const auto& part) { return part.second != nullptr; });
   const Driver* const driver = Driver::Get();
   if (!complete || driver == nullptr || InForkedChild()) return std::nullopt;
-  const std::optional<CUdevice> device =
-      TheMemory(*driver).DeviceOf(question.address);
-  if (!device.has_value()) return std::nullopt;
-  question.device = *device;
+  if (const auto device = TheMemory(*driver).DeviceOf(question.address)) {
+    question.kind.device = *device;
+    return question;
+  }
+  const std::optional<PointerKind> mapped =
+      TheVirtualMemory(*driver).KindOf(question.address);
+  if (!mapped.has_value()) return std::nullopt;
+  question.kind = *mapped;
   return question;
 }
 
@@ -84,7 +89,7 @@ void NotePointer(GatedPlace place, const uint64_t* words) {
   for (const auto& part : question->parts) {
     const CUpointer_attribute attribute = part.first;
     TheAnswers().Note(
-        question->form, question->device, attribute, [&](void* data) {
+        question->form, question->kind, attribute, [&](void* data) {
           return AskDriver(place, question->address, attribute, data);
         });
   }
@@ -96,7 +101,7 @@ bool AnswerPointer(GatedPlace place, const uint64_t* words, int* result) {
   CUresult answer = CUDA_SUCCESS;
   for (const auto& [attribute, data] : question->parts) {
     CUresult one = CUDA_SUCCESS;
-    if (!TheAnswers().Say(question->form, question->device, attribute,
+    if (!TheAnswers().Say(question->form, question->kind, attribute,
                           question->address, data, &one)) {
       return false;
     }

@@ -28,10 +28,21 @@ bool IsOfEveryLease(CUpointer_attribute attribute) {
 
 }  // namespace
 
-void PointerAnswers::Note(Form form, CUdevice device,
+uint64_t AccessKey(const std::vector<CUmemAccessDesc>& access) {
+  uint64_t key = 1;
+  for (const CUmemAccessDesc& one : access) {
+    for (const int part : {static_cast<int>(one.location.type), one.location.id,
+                           static_cast<int>(one.flags)}) {
+      key = (key ^ static_cast<uint32_t>(part)) * 0x100000001b3;  // as FNV
+    }
+  }
+  return key | 1;
+}
+
+void PointerAnswers::Note(Form form, const PointerKind& kind,
                           CUpointer_attribute attribute, const Ask& ask) {
   if (!IsOfEveryLease(attribute)) return;
-  const std::pair key{std::pair{form, device}, attribute};
+  const std::tuple key{form, kind, attribute};
   {
     const base::MutexLock lock(&mu_);
     if (answers_.contains(key)) return;
@@ -53,11 +64,11 @@ void PointerAnswers::Note(Form form, CUdevice device,
   answers_.emplace(key, first);
 }
 
-bool PointerAnswers::Say(Form form, CUdevice device,
+bool PointerAnswers::Say(Form form, const PointerKind& kind,
                          CUpointer_attribute attribute, CUdeviceptr address,
                          void* data, CUresult* result) {
   const base::MutexLock lock(&mu_);
-  const auto found = answers_.find({{form, device}, attribute});
+  const auto found = answers_.find({form, kind, attribute});
   if (found == answers_.end()) return false;
   const Answer& answer = found->second;
   *result = answer.result;

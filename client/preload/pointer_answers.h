@@ -4,33 +4,46 @@
 #include <cuda.h>
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <utility>
+#include <tuple>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 
 namespace gmb::preload {
 
+// Memory of which the driver says the same.
+struct PointerKind {
+  CUdevice device = 0;
+  // 0: an allocation. Else the program maps it itself; who may access it, as
+  // AccessKey has it.
+  uint64_t access = 0;
+  friend auto operator<=>(const PointerKind&, const PointerKind&) = default;
+};
+// Never 0; other for another access, as good as always.
+[[nodiscard]] uint64_t AccessKey(const std::vector<CUmemAccessDesc>& access);
+
 // What the driver says of leased memory when it is asked about a pointer: the
-// same of all of a device's, but for the address. Noted once, it can be said
+// same of all of a kind, but for the address. Noted once, it can be said
 // while the memory is away, of which the driver would say nothing. Thread-safe.
 class PointerAnswers {
  public:
   // The two functions have answers of their own.
   enum class Form : uint8_t { kOne, kMany };
-  // Asks the driver for one attribute of a leased address of the device.
+  // Asks the driver for one attribute of a leased address of the kind.
   using Ask = std::function<CUresult(void* data)>;
 
   // Does nothing for an attribute that is known, or differs from one lease to
   // the next.
-  void Note(Form form, CUdevice device, CUpointer_attribute attribute,
+  void Note(Form form, const PointerKind& kind, CUpointer_attribute attribute,
             const Ask& ask);
   // False, with nothing written: not known.
-  [[nodiscard]] bool Say(Form form, CUdevice device,
+  [[nodiscard]] bool Say(Form form, const PointerKind& kind,
                          CUpointer_attribute attribute, CUdeviceptr address,
                          void* data, CUresult* result);
 
@@ -43,8 +56,8 @@ class PointerAnswers {
   };
 
   base::Mutex mu_;
-  std::map<std::pair<std::pair<Form, CUdevice>, CUpointer_attribute>, Answer>
-      answers_ ABSL_GUARDED_BY(mu_);
+  std::map<std::tuple<Form, PointerKind, CUpointer_attribute>, Answer> answers_
+      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::preload

@@ -45,6 +45,7 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   hooks.park_after_ms =
       static_cast<uint32_t>(std::max<int64_t>(1, TheSettings().park_after_ms));
   hooks.parks_forced = TheSettings().park == Settings::Park::kForce;
+  hooks.group = TheSettings().group.c_str();
   hooks.record = [] {
     LookPastTheGate();
     return the_contexts->Record();

@@ -1,6 +1,6 @@
 // `gmb run`: ranks of one communicator. A rank whose memory is away keeps the
 // others spinning on the GPU, whose memory then cannot be taken either: a
-// process that is one of several is never parked.
+// process that is one of several is parked with its group, or never.
 #include "client/preload/ranks.h"
 
 #include <dlfcn.h>
@@ -12,6 +12,7 @@
 
 #include "client/preload/find_symbol.h"
 #include "client/preload/program_gate.h"
+#include "client/preload/settings.h"
 
 // As nccl.h has them; only their sizes matter here.
 using Communicator = void*;
@@ -54,9 +55,10 @@ void* RealFor(void* caller, const char* name, void* ours) {
 template <typename... Arguments>
 int Init(int ranks, int (*ours)(Arguments...), const char* name, void* caller,
          Arguments... arguments) {
-  if (ranks > 1) {
+  if (ranks > 1 && gmb::preload::TheSettings().group.empty()) {
     gmb::preload::ProgramGate::NeverPark(
-        "it is one of several ranks of a communicator");
+        "it is one of several ranks of a communicator, in no group "
+        "(gmb run --group)");
   }
   void* const real = RealFor(caller, name, reinterpret_cast<void*>(ours));
   return real == nullptr

@@ -33,6 +33,7 @@ Settings Read() {
           ParseMilliseconds(FromEnvironment("GMB_RUN_PARK_AFTER"))) {
     settings.park_after_ms = *after;
   }
+  settings.group = FromEnvironment("GMB_RUN_GROUP");
   settings.tool_in_driver = !FromEnvironment("CUDA_INJECTION64_PATH").empty();
   settings.token_file = FromEnvironment("GMB_RUN_TOKEN_FILE");
   return settings;

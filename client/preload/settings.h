@@ -25,6 +25,9 @@ struct Settings {
   Park park = Park::kAuto;
   // GMB_RUN_PARK_AFTER: without a call for so long the memory may be lent.
   int64_t park_after_ms = 1000;
+  // GMB_RUN_GROUP: processes that are parked together or not at all; empty:
+  // none.
+  std::string group;
   // CUDA_INJECTION64_PATH: the driver loads a tool.
   bool tool_in_driver = false;
   // GMB_RUN_TOKEN_FILE: holds the tenant's token; empty: none.

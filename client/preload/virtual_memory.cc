@@ -217,4 +217,14 @@ bool VirtualMemory::Contains(CUdeviceptr address) {
   return book_.At(address) != nullptr;
 }
 
+std::optional<PointerKind> VirtualMemory::KindOf(CUdeviceptr address) {
+  const MutexLock lock(&mu_);
+  const VirtualMapping* const mapping = book_.At(address);
+  if (mapping == nullptr) return std::nullopt;
+  const VirtualHandle* const handle = book_.Find(mapping->handle);
+  if (handle == nullptr) return std::nullopt;
+  return PointerKind{handle->properties.location.id,
+                     AccessKey(mapping->access)};
+}
+
 }  // namespace gmb::preload

@@ -12,6 +12,7 @@
 #include "client/preload/create_run.h"
 #include "client/preload/driver.h"
 #include "client/preload/memory.h"
+#include "client/preload/pointer_answers.h"
 #include "client/preload/virtual_handles.h"
 
 namespace gmb::preload {
@@ -64,6 +65,8 @@ class VirtualMemory {
   [[nodiscard]] bool GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
                                      size_t* bytes);
   [[nodiscard]] bool Contains(CUdeviceptr address);
+  // Of the mapping that the address is in, if it is one of ours.
+  [[nodiscard]] std::optional<PointerKind> KindOf(CUdeviceptr address);
 
  private:
   using Slab = VirtualHandle::Slab;

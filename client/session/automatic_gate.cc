@@ -69,7 +69,13 @@ AutomaticGate::AutomaticGate(std::shared_ptr<Session> session,
 
 absl::Status AutomaticGate::Begin() {
   if (absl::Status status = bias_.Begin(); !status.ok()) return status;
-  session_->gate_switch().SetPauseListener([this] { Wake(); });
+  if (!options_.group.empty()) {
+    if (absl::Status joined = session_->gate_switch().JoinGroup(options_.group);
+        !joined.ok()) {
+      return joined;
+    }
+  }
+  session_->gate_switch().SetListener([this] { Wake(); });
   session_->SetWitness([this] { return Witness(); });
   // The program's handlers run on its own threads.
   const SignalsBlocked blocked;
@@ -80,7 +86,7 @@ absl::Status AutomaticGate::Begin() {
 AutomaticGate::~AutomaticGate() {
   Stop();
   session_->SetWitness(nullptr);
-  session_->gate_switch().SetPauseListener(nullptr);
+  session_->gate_switch().SetListener(nullptr);
   if (thread_.joinable()) thread_.join();
 }
 
@@ -267,7 +273,7 @@ AutomaticGate::Clock::time_point AutomaticGate::StayOff(const std::string& why,
 
 void AutomaticGate::TurnOn(Clock::time_point now) {
   const absl::Status status = session_->gate_switch().TurnOn(
-      absl::FromChrono(options_.idling.park_after), "");
+      absl::FromChrono(options_.idling.park_after), options_.group);
   on_ = status.ok();
   idler_.SetMayPark(on_);
   if (!on_) not_on_before_ = now + options_.idling.first_backoff;

@@ -44,8 +44,14 @@ GateSwitch::GateSwitch(ipc::GatePage page, bool has_gate, bool automatic,
 v1::ClientMessage GateSwitch::SetGate(bool on) const {
   v1::ClientMessage message;
   message.mutable_set_gate()->set_on(on);
-  if (on) message.mutable_set_gate()->set_group(group_);
+  if (on || automatic_) message.mutable_set_gate()->set_group(group_);
   return message;
+}
+
+absl::Status GateSwitch::JoinGroup(const std::string& group) {
+  base::MutexLock lock(&mu_);
+  group_ = group;
+  return calls_.Ask(SetGate(false)).status();
 }
 
 absl::Status GateSwitch::TurnOn(absl::Duration park_after,
@@ -102,13 +108,17 @@ void GateSwitch::SayNeverLends(const std::string& why) {
 
 void GateSwitch::PauseNoticed() {
   gate_.PauseNoticed();
-  const base::MutexLock lock(&listener_mu_);
-  if (pause_listener_) pause_listener_();
+  TellListener();
 }
 
-void GateSwitch::SetPauseListener(std::function<void()> listener) {
+void GateSwitch::TellListener() {
   const base::MutexLock lock(&listener_mu_);
-  pause_listener_ = std::move(listener);
+  if (listener_) listener_();
+}
+
+void GateSwitch::SetListener(std::function<void()> listener) {
+  const base::MutexLock lock(&listener_mu_);
+  listener_ = std::move(listener);
 }
 
 // All threads of an unchanged program may stand at the gate at once: one asks,

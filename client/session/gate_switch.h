@@ -32,6 +32,9 @@ class GateSwitch final : private GateOwner {
 
   [[nodiscard]] Gate& gate() { return gate_; }
 
+  // Of an automatic gate, before it is turned on: the session is of the group
+  // whether its gate is on or off. Waits for the broker's answer.
+  [[nodiscard]] absl::Status JoinGroup(const std::string& group);
   // As the Client's calls of these names; they wait for the broker's answer.
   [[nodiscard]] absl::Status TurnOn(absl::Duration park_after,
                                     const std::string& group);
@@ -42,8 +45,9 @@ class GateSwitch final : private GateOwner {
 
   // The broker has paused the session.
   void PauseNoticed();
-  // Called whenever it has; set once.
-  void SetPauseListener(std::function<void()> listener);
+  // Called whenever it has, and when a scope has found the gate parked; set
+  // once.
+  void SetListener(std::function<void()> listener);
 
  private:
   [[nodiscard]] v1::ClientMessage SetGate(bool on) const
@@ -53,18 +57,21 @@ class GateSwitch final : private GateOwner {
   [[nodiscard]] bool MayAsk(std::chrono::steady_clock::time_point deadline);
   absl::Status Restore(std::chrono::steady_clock::time_point deadline) override;
   absl::Status Synchronize() override;
+  void Woken() override { TellListener(); }
+  void TellListener();
 
   const bool has_gate_;  // of the broker
   Calls& calls_;
   Mover& mover_;
   base::Mutex mu_;  // held while the gate is turned on or off
-  std::string group_ ABSL_GUARDED_BY(mu_);  // with the gate on
+  // With the gate on; of an automatic one, always.
+  std::string group_ ABSL_GUARDED_BY(mu_);
   const bool automatic_;
   base::Mutex restore_mu_;
   base::CondVar restored_;
   bool restoring_ ABSL_GUARDED_BY(restore_mu_) = false;
   base::Mutex listener_mu_;
-  std::function<void()> pause_listener_ ABSL_GUARDED_BY(listener_mu_);
+  std::function<void()> listener_ ABSL_GUARDED_BY(listener_mu_);
   Gate gate_;  // last: its thread uses all of the above
 };
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -62,6 +63,8 @@ class Session final : public std::enable_shared_from_this<Session>,
   ~Session();
 
   [[nodiscard]] const v1::Welcome& welcome() const { return welcome_; }
+  // Of the broker's sockets, absolute.
+  [[nodiscard]] const std::string& socket_dir() const { return socket_dir_; }
   [[nodiscard]] bool InForkedChild() const {
     return calls_.fork_guard().InChild();
   }
@@ -97,6 +100,7 @@ class Session final : public std::enable_shared_from_this<Session>,
   const std::shared_ptr<Notifier> notifier_;
   const std::shared_ptr<TrimHook> trim_hook_;
   const v1::Welcome welcome_;
+  const std::string socket_dir_;
   ipc::Wakeup wakeup_;  // wakes the session's thread
   std::atomic<bool> closing_ = false;
 

@@ -12,6 +12,12 @@ namespace {
 
 constexpr absl::Duration kLongest = absl::Hours(1);
 
+absl::Duration LeftOf(TrimHook::Clock::time_point due) {
+  return absl::FromChrono(
+      std::max(std::chrono::nanoseconds::zero(),
+               std::chrono::nanoseconds(due - TrimHook::Clock::now())));
+}
+
 }  // namespace
 
 TrimHook::TrimHook(TrimHandler handler)
@@ -27,6 +33,10 @@ void TrimHook::AddHeap(const void* heap, HeapTrimmer trimmer) {
     if (state_->stopping) return;
     state_->heaps.emplace(heap, std::move(trimmer));
   }
+  StartThread();
+}
+
+void TrimHook::StartThread() {
   base::MutexLock lock(&thread_mu_);
   if (thread_.joinable()) return;
   thread_ = std::thread([state = state_] { Run(*state); });
@@ -35,7 +45,23 @@ void TrimHook::AddHeap(const void* heap, HeapTrimmer trimmer) {
 void TrimHook::RemoveHeap(const void* heap) {
   base::MutexLock lock(&state_->mu);
   state_->heaps.erase(heap);
-  while (state_->running_heap == heap) state_->changed.Wait(&state_->mu);
+  while (state_->running == heap) state_->changed.Wait(&state_->mu);
+}
+
+void TrimHook::AddHandler(const void* client, TrimHandler handler) {
+  {
+    base::MutexLock lock(&state_->mu);
+    if (state_->stopping) return;
+    state_->joined.emplace(client, std::move(handler));
+  }
+  StartThread();
+}
+
+void TrimHook::RemoveHandler(const void* client) {
+  base::MutexLock lock(&state_->mu);
+  state_->joined.erase(client);
+  if (state_->thread == std::this_thread::get_id()) return;
+  while (state_->running == client) state_->changed.Wait(&state_->mu);
 }
 
 void TrimHook::Stop() {
@@ -54,10 +80,16 @@ void TrimHook::Stop() {
     state_->changed.NotifyAll();
     state_->Wake();
   }
+  const bool joined = [this] {
+    base::MutexLock lock(&state_->mu);
+    return !state_->joined.empty();
+  }();
   base::MutexLock lock(&thread_mu_);
   if (!thread_.joinable()) return;
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();  // inside the handler: it ends when that returns
+  if (joined || thread_.get_id() == std::this_thread::get_id()) {
+    // Inside the handler: it ends when that returns. So it does where it may be
+    // in another client's, which may wait for what the caller holds.
+    thread_.detach();
   } else {
     thread_.join();
   }
@@ -118,6 +150,10 @@ std::optional<TrimHook::Clock::time_point> TrimHook::NextDue() const {
 }
 
 void TrimHook::Run(State& state) {
+  {
+    base::MutexLock lock(&state.mu);
+    state.thread = std::this_thread::get_id();
+  }
   for (;;) {
     std::optional<Pending> trim;
     {
@@ -135,12 +171,30 @@ void TrimHook::Run(State& state) {
 
 void TrimHook::Call(State& state, const Pending& trim) {
   const uint64_t given = TrimHeaps(state, trim.device, trim.bytes);
-  if (state.handler == nullptr || (given > 0 && given >= trim.bytes)) return;
-  const std::chrono::nanoseconds left =
-      std::max(std::chrono::nanoseconds::zero(),
-               std::chrono::nanoseconds(trim.due - Clock::now()));
-  CallAndDropExceptions(state.handler, trim.device, trim.bytes - given,
-                        absl::FromChrono(left));
+  if (given > 0 && given >= trim.bytes) return;
+  if (state.handler != nullptr) {
+    CallAndDropExceptions(state.handler, trim.device, trim.bytes - given,
+                          LeftOf(trim.due));
+  }
+  CallJoined(state, trim, trim.bytes - given);
+}
+
+// How much the others have given nobody says.
+void TrimHook::CallJoined(State& state, const Pending& trim, uint64_t bytes) {
+  for (const void* last = nullptr;;) {
+    TrimHandler handler;
+    {
+      base::MutexLock lock(&state.mu);
+      const auto next = state.joined.upper_bound(last);
+      if (next == state.joined.end()) return;
+      last = state.running = next->first;
+      handler = next->second;
+    }
+    CallAndDropExceptions(handler, trim.device, bytes, LeftOf(trim.due));
+    base::MutexLock lock(&state.mu);
+    state.running = nullptr;
+    state.changed.NotifyAll();
+  }
 }
 
 uint64_t TrimHook::TrimHeaps(State& state, const std::string& device,
@@ -153,12 +207,12 @@ uint64_t TrimHook::TrimHeaps(State& state, const std::string& device,
       base::MutexLock lock(&state.mu);
       const auto next = state.heaps.upper_bound(last);
       if (next == state.heaps.end()) break;
-      last = state.running_heap = next->first;
+      last = state.running = next->first;
       trimmer = next->second;
     }
     given += trimmer(device, bytes - given);
     base::MutexLock lock(&state.mu);
-    state.running_heap = nullptr;
+    state.running = nullptr;
     state.changed.NotifyAll();
   }
   return given;

@@ -18,13 +18,13 @@
 
 namespace gmb::internal {
 
-// Calls the heaps of the session and then the application's trim handler, on a
+// Calls the heaps of the session and then the application's trim handlers, on a
 // thread of its own, so that they may block and call back into the library. It
 // also says how each Trim of the broker is to be answered. Exceptions that they
 // throw are dropped.
 //
 // There is one call at a time, for all Trims of a device that wait, with the
-// newest's bytes. The handler is asked for the bytes that the heaps have not
+// newest's bytes. Each handler is asked for the bytes that the heaps have not
 // given. A Trim whose time is over before its call ends is answered once, as
 // busy. The call is made all the same, late: the broker asks once for the bytes
 // that were said to be trimmable, and nobody would say it anew. Only Trims that
@@ -50,13 +50,19 @@ class TrimHook {
   ~TrimHook() { Stop(); }
 
   // Afterwards the handler is not called or running, unless this runs inside
-  // it. Trims are answered as if there was none.
+  // it. Trims are answered as if there was none. With a client that has joined
+  // it does not wait: then the handler has to stay good.
   void Stop();
 
   // `heap` is a name for RemoveHeap, which must not run inside a trimmer; when
   // it returns, the heap's is not running and is not called any more.
   void AddHeap(const void* heap, HeapTrimmer trimmer);
   void RemoveHeap(const void* heap);
+
+  // The same for the handler of a client that has joined the session. It may be
+  // removed inside itself.
+  void AddHandler(const void* client, TrimHandler handler);
+  void RemoveHandler(const void* client);
 
   // `wake` is called when there is something for TakeAnswers or NextDue to say
   // that they did not before, under a lock: it must only wake. Null: nobody
@@ -91,7 +97,7 @@ class TrimHook {
     }
 
     [[nodiscard]] bool HasNobody() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-      return handler == nullptr && heaps.empty();
+      return handler == nullptr && heaps.empty() && joined.empty();
     }
 
     const TrimHandler handler;
@@ -100,12 +106,15 @@ class TrimHook {
     std::function<void()> wake ABSL_GUARDED_BY(mu);
     bool stopping ABSL_GUARDED_BY(mu) = false;
     std::map<const void*, HeapTrimmer> heaps ABSL_GUARDED_BY(mu);
-    const void* running_heap ABSL_GUARDED_BY(mu) = nullptr;
+    std::map<const void*, TrimHandler> joined ABSL_GUARDED_BY(mu);
+    const void* running ABSL_GUARDED_BY(mu) = nullptr;  // of both
+    std::thread::id thread ABSL_GUARDED_BY(mu);         // that calls them
     std::vector<Pending> pending ABSL_GUARDED_BY(mu);
     std::vector<Answer> answers ABSL_GUARDED_BY(mu);
   };
   static void Run(State& state);
   static void Call(State& state, const Pending& trim);
+  static void CallJoined(State& state, const Pending& trim, uint64_t bytes);
   // How many of `bytes` the heaps have given.
   static uint64_t TrimHeaps(State& state, const std::string& device,
                             uint64_t bytes);
@@ -115,6 +124,8 @@ class TrimHook {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu);
   static void AnswerRunning(State& state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu);
+
+  void StartThread();
 
   const std::shared_ptr<State> state_;
   base::Mutex thread_mu_;  // while the thread is started or ended

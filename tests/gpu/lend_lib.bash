@@ -9,6 +9,9 @@ of_a() {
     $1 == name { gsub(/[",]/, "", $2); print $2; exit }'
 }
 a_is() { [ "$(of_a "$1")" = "$2" ]; }
+a_has_one_session() {
+  [ "$(gmb --output json session list --tenant a | grep -c '"leased_bytes"')" -eq 1 ]
+}
 # What the other tenant does not need may stay.
 a_is_away() { [ "$(of_a evicted_bytes)" -gt $(($(of_a leased_bytes) * 9 / 10)) ]; }
 
@@ -22,6 +25,7 @@ lends() {
     env LD_LIBRARY_PATH="$own_library_path" "$@" "$work/$name"
   pid=$started
   check "$name is ready" wait_until 60 says "$log" '^ready' || return
+  check "$name has one session" wait_until 10 a_has_one_session
   for turn in 1 2; do
     check "$name parks" wait_until 20 a_is gate PARKED
     note "$(of_a leases) leases of $(of_a leased_bytes) bytes"

@@ -272,29 +272,6 @@ TEST_F(PreloadGateTest, AskingAndGivingBackWakeNobody) {
   EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
 }
 
-TEST_F(PreloadGateTest, ALibraryThatCallsTheDriverPastUsIsNamed) {
-  const auto program = Start(
-      "program",
-      {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("open"),
-                 absl::StrCat("deepbind ", BOUND_PAST_US), Await("end"), kGet},
-       .run_options = Soon()});
-  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
-  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
-  Touch("open");
-  ASSERT_TRUE(program->AwaitOut("deepbind 0")) << program->Out();
-  // It is parked, and looked at once more before anything is taken.
-  ExpectNothingToTake();
-  AwaitGate("a", v1::SessionInfo::GATE_OFF);
-  EXPECT_THAT(Gmb({"session", "list"}).out,
-              HasSubstr("libgmb_bound_past_us.so calls the driver past"));
-  EXPECT_THAT(Gmb({"why", "a"}).out,
-              ::testing::AllOf(HasSubstr("never parks: "),
-                               HasSubstr("libgmb_bound_past_us.so calls")));
-  Touch("end");
-  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
-  EXPECT_THAT(program->Out(), HasSubstr(kRight));
-}
-
 // Nobody enters a gate in a child, and its parent's goes on.
 TEST_F(PreloadGateTest, AForkLeavesTheParentsGateAlone) {
   const auto program =

@@ -49,6 +49,22 @@ class PreloadVirtualGateTest : public PreloadGateTest {
   }
 };
 
+TEST_F(PreloadVirtualGateTest, QuestionsAboutItsAddressesWakeNobody) {
+  const std::string answer = "ask v 0 0 2 1\nask alias 0 0 2 1\n";
+  const auto program =
+      StartMapped({"ask v", "ask alias", Await("ask"), "ask v", "ask alias",
+                   Await("end"), absl::StrCat("get v ", kLarge)});
+  ASSERT_TRUE(program->AwaitOut(answer)) << program->Out();
+  const auto other = TakeAllOfTheDevice("other-ends");
+  Touch("ask");
+  ASSERT_TRUE(program->AwaitOut(answer + answer)) << program->Out();
+  EXPECT_EQ(Evicted(), kBytes);
+  for (const char* const file : {"other-ends", "end"}) Touch(file);
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(absl::StrCat("get v 0 ", 3 * kLarge)));
+  EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+}
+
 TEST_F(PreloadVirtualGateTest, EachAddressComesBackWithItsAccess) {
   const auto program = StartMapped(
       {Await("first"), absl::StrCat("get alias ", kLarge),

@@ -85,9 +85,9 @@ class Broker:
     def sessions(self, tenant):
         return self.gmb("session", "list", "--tenant", tenant)["sessions"]
 
-    def reclaim(self, tenant, nbytes):
+    def reclaim(self, tenant, nbytes, wait="10s"):
         """Whether the broker took that much within a while."""
-        done = self._run("reclaim", tenant, "--bytes", str(nbytes), "--wait", "10s")
+        done = self._run("reclaim", tenant, "--bytes", str(nbytes), "--wait", wait)
         return done.returncode == 0
 
     def kill(self):

@@ -145,6 +145,7 @@ Environment EnvironmentFor(const Context& context, const RunOptions& options,
         absl::StrCat(absl::ToInt64Milliseconds(*options.park_after), "ms");
   }
   if (!options.vmm.empty()) environment["GMB_RUN_VMM"] = options.vmm;
+  if (!options.group.empty()) environment["GMB_RUN_GROUP"] = options.group;
   if (!options.park.empty()) environment["GMB_RUN_PARK"] = options.park;
   if (options.verbose) environment["GMB_RUN_VERBOSE"] = "1";
   std::string& preloaded = environment["LD_PRELOAD"];

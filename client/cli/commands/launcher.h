@@ -17,8 +17,9 @@ struct RunOptions {
   std::optional<absl::Duration> wait;
   std::optional<bool> native_without_broker;
   std::optional<absl::Duration> park_after;
-  std::string vmm;   // lease or native; empty: as the environment says
-  std::string park;  // auto, off or force; empty: as the environment says
+  std::string vmm;    // lease or native; empty: as the environment says
+  std::string group;  // empty: none
+  std::string park;   // auto, off or force; empty: as the environment says
   bool quiet = false;
   bool verbose = false;
   std::string preload;               // empty: where gmb was installed

@@ -1,4 +1,5 @@
 // `gmb run`: its options.
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -49,6 +50,23 @@ void AddParkOptions(CLI::App* command,
           "its use can be seen, never, or in any case [auto]")
       ->check(CLI::IsMember({"auto", "off", "force"}))
       ->type_name("auto|off|force");
+  command
+      ->add_option("--group", options->group,
+                   "Processes of the tenant that wait for each other, the "
+                   "ranks of a model say, and name the same group: their "
+                   "memory serves others when all of them are idle, and "
+                   "comes back together")
+      ->check(CLI::Validator(
+          [](const std::string& name) {
+            const bool printable =
+                std::all_of(name.begin(), name.end(),
+                            [](char c) { return c >= ' ' && c <= '~'; });
+            return name.empty() || name.size() > 63 || !printable
+                       ? std::string("has 1 to 63 printable characters")
+                       : std::string();
+          },
+          ""))
+      ->type_name("NAME");
   command->add_flag_callback(
       "--no-park", [options] { options->park = "off"; }, "As --park=off");
 }

@@ -36,6 +36,12 @@ struct RangeHooks;
                                              size_t count);
 // It goes back; waits for the broker's answer to it.
 void ForgetAhead(const Client& client, uint64_t asked);
+// Another client of its session, which `gmb run` has opened; null when the
+// options mean another broker or tenant. Of the options only the handler of
+// trims is heeded. The gate is the session's: a client's own is on from the
+// start, and off is a scope that is in.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Client>> Join(
+    const Client& client, const ClientOptions& options);
 }  // namespace internal
 
 // The result of AttachOrFill.
@@ -169,6 +175,8 @@ class Client {
   friend absl::StatusOr<Lease> internal::AcquireUnmapped(
       const Client& client, uint64_t bytes, const AcquireOptions& options,
       uint64_t asked, const internal::RangeHooks& hooks);
+  friend absl::StatusOr<std::unique_ptr<Client>> internal::Join(
+      const Client& client, const ClientOptions& options);
   struct Impl;
   explicit Client(std::unique_ptr<Impl> impl);
 

@@ -56,6 +56,7 @@ class Client:
         on_draining: Callable[[float], None] | None = None,
         on_trim: Callable[[str, int, float], None] | None = None,
         _on_trim_address: int | None = None,
+        _joins_run: bool = False,
     ) -> None:
         self._thread = _Thread()
         self._hooks: ScopeHooks | None = None
@@ -71,13 +72,12 @@ class Client:
             on_trim=on_trim,
             on_trim_address=_on_trim_address,
         )
-        handle = ctypes.c_void_p()
-        check(lib.gmb_client_connect(ctypes.byref(options), ctypes.byref(handle)))
-        assert handle.value is not None
-        self._session = OpenSession(handle.value)
+        # Under `gmb run`, where that is asked for, the session is the whole program's.
+        handle, self._joined = _native.connect(options, joins_run=_joins_run)
+        self._session = OpenSession(handle)
         self._tenant: str = lib.gmb_client_tenant(handle).decode()
         self._session_id: int = lib.gmb_client_session_id(handle)
-        self._devices = devices_of(handle.value)
+        self._devices = devices_of(handle)
         _open_clients.add(self)
 
     # --- The session.

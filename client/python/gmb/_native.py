@@ -20,6 +20,7 @@ from ctypes import (
     c_void_p,
 )
 from pathlib import Path
+from typing import Any
 
 from gmb import _sizes
 from gmb._errors import make_error
@@ -104,6 +105,14 @@ class AttachOptionsStruct(Structure):
 
 
 _ERROR = c_void_p  # gmb_error*, ours to free
+_CONNECT: tuple[object, list[object]] = (
+    _ERROR,
+    [POINTER(ClientOptionsStruct), POINTER(c_void_p)],
+)
+_OF_GMB_RUN: dict[str, tuple[object, list[object]]] = {
+    "gmb_run_library": (c_char_p, []),
+    "gmb_run_join": _CONNECT,
+}
 
 _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "gmb_abi_version": (None, [POINTER(c_uint32), POINTER(c_uint32)]),
@@ -115,7 +124,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "gmb_error_deficit_bytes": (c_uint64, [_ERROR]),
     "gmb_error_retry_after_ms": (c_int64, [_ERROR]),
     "gmb_error_free": (None, [_ERROR]),
-    "gmb_client_connect": (_ERROR, [POINTER(ClientOptionsStruct), POINTER(c_void_p)]),
+    "gmb_client_connect": _CONNECT,
     "gmb_client_close": (None, [c_void_p]),
     "gmb_client_status": (_ERROR, [c_void_p]),
     "gmb_client_tenant": (c_char_p, [c_void_p]),
@@ -170,8 +179,29 @@ def library_path(*names: str) -> str:
     return next((str(path) for path in paths if path.exists()), names[-1])
 
 
-def _load() -> ctypes.CDLL:
-    # In a wheel its name is the package's own: `gmb run` may bring the other.
+def _of_gmb_run() -> tuple[ctypes.CDLL, Any] | None:
+    """The library that `gmb run` has loaded into this process, and how to join its session.
+
+    Handles of that session are known to no other copy. One that is older than this package
+    is left alone, and so is its session.
+    """
+    process = ctypes.CDLL(None)
+    try:
+        declare(process, "the process", _OF_GMB_RUN)
+        path = process.gmb_run_library()
+        if path is None:
+            return None
+        library = ctypes.CDLL(os.fsdecode(path))
+        declare(library, os.fsdecode(path), _FUNCTIONS)
+    except (OSError, ImportError):
+        return None
+    return library, process.gmb_run_join
+
+
+def _load() -> tuple[ctypes.CDLL, Any]:
+    found = _of_gmb_run()
+    if found is not None:
+        return found
     path = library_path(f"libgmb-client.so.{ABI_MAJOR}", f"libgmb.so.{ABI_MAJOR}")
     try:
         library = ctypes.CDLL(path)
@@ -181,7 +211,7 @@ def _load() -> ctypes.CDLL:
             "GMB_LIBRARY_DIR to the folder that holds it"
         ) from error
     declare(library, path, _FUNCTIONS)
-    return library
+    return library, None
 
 
 def declare(
@@ -200,7 +230,19 @@ def declare(
         function.argtypes = arguments
 
 
-lib = _load()
+lib, _join_run = _load()
+
+
+def connect(options: ClientOptionsStruct, *, joins_run: bool) -> tuple[int, bool]:
+    """A session's handle, and whether the session is that of `gmb run`."""
+    handle = c_void_p()
+    if joins_run and _join_run is not None:
+        check(_join_run(ctypes.byref(options), ctypes.byref(handle)))
+        if handle.value is not None:
+            return handle.value, True
+    check(lib.gmb_client_connect(ctypes.byref(options), ctypes.byref(handle)))
+    assert handle.value is not None
+    return handle.value, False
 
 
 def raise_error(error: int) -> None:

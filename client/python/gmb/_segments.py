@@ -49,6 +49,7 @@ class _FailureStruct(Structure):
 
 
 _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
+    "gmb_torch_use_library": (c_int32, [c_void_p]),
     "gmb_torch_open": (None, [c_void_p, ctypes.POINTER(c_char_p), c_int32, c_int64]),
     "gmb_torch_close": (None, []),
     "gmb_torch_alloc": (c_void_p, [c_ssize_t, c_int32, c_void_p]),
@@ -70,6 +71,8 @@ PATH = _native.library_path("libgmb_torch.so")
 def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(PATH)
     _native.declare(library, PATH, _FUNCTIONS)
+    if not library.gmb_torch_use_library(_native.lib._handle):
+        raise ImportError(f"gmb: {_native.lib._name} lacks a function that {PATH} needs")
     return library
 
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/python/native/gmb_library.h"
 #include "client/python/native/segments.h"
 
 namespace gmb::python {
@@ -69,12 +70,13 @@ void* Fail(uint64_t bytes, int32_t code, const char* message) {
 }
 
 void* Fail(uint64_t bytes, gmb_error* error) {
-  Fail(bytes, gmb_error_code(error), gmb_error_message(error));
+  Fail(bytes, TheLibrary().gmb_error_code(error),
+       TheLibrary().gmb_error_message(error));
   gmb_torch_failure& failure = ThisThread().failure;
-  failure.reason = gmb_error_reason(error);
-  failure.deficit_bytes = gmb_error_deficit_bytes(error);
-  failure.retry_after_ms = gmb_error_retry_after_ms(error);
-  gmb_error_free(error);
+  failure.reason = TheLibrary().gmb_error_reason(error);
+  failure.deficit_bytes = TheLibrary().gmb_error_deficit_bytes(error);
+  failure.retry_after_ms = TheLibrary().gmb_error_retry_after_ms(error);
+  TheLibrary().gmb_error_free(error);
   return nullptr;
 }
 
@@ -99,18 +101,19 @@ void* Allocate(State& state, uint64_t bytes, int device) {
   }
   ThreadState& thread = ThisThread();
   gmb_acquire_options how;
-  gmb_acquire_options_init(&how, sizeof(how));
+  TheLibrary().gmb_acquire_options_init(&how, sizeof(how));
   how.device = session.devices[index].c_str();
   how.wait_ms = session.wait_ms;
   how.contents = thread.contents;
   gmb_lease* lease = nullptr;
   state.waiting.fetch_add(1);
-  gmb_error* const error = gmb_acquire(session.client, bytes, &how, &lease);
+  gmb_error* const error =
+      TheLibrary().gmb_acquire(session.client, bytes, &how, &lease);
   state.waiting.fetch_sub(1);
   if (error != nullptr) return Fail(bytes, error);
   thread.failure = {};
   state.segments.Add(lease, device, thread.group);
-  return gmb_lease_data(lease);
+  return TheLibrary().gmb_lease_data(lease);
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 #define GMB_CLIENT_PYTHON_NATIVE_GMB_TORCH_H_
 
 /* libgmb_torch.so: PyTorch's CUDAPluggableAllocator over leases, one lease a
- * segment. Needs libgmb alone, neither torch nor CUDA nor Python: torch calls
- * gmb_torch_alloc and gmb_torch_free by address, the rest is for gmb/torch of
- * the Python package, which comes in one wheel with this library. Not a public
- * interface. Conventions are those of gmb/c_api.h. */
+ * segment. Links neither libgmb nor torch nor CUDA nor Python: gmb/torch of the
+ * Python package, which comes in one wheel with this library, says by which
+ * libgmb it works, and torch calls gmb_torch_alloc and gmb_torch_free by address.
+ * Not a public interface. Conventions are those of gmb/c_api.h. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +16,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Before all else: `library` is the libgmb whose handles are meant, as dlopen
+ * gave it. 0: it lacks a function. */
+GMB_EXPORT int32_t gmb_torch_use_library(void* library);
 
 /* From now on segments are leases of `client`, which stays open until
  * gmb_torch_close. devices[i] is the UUID of torch's device i, NULL when the

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "client/python/native/gmb_library.h"
+
 namespace gmb::python {
 namespace {
 
@@ -14,16 +16,17 @@ uint64_t Address(const void* address) {
 }  // namespace
 
 void ReleaseLease(gmb_lease* lease) {
-  gmb_error_free(gmb_lease_release(lease));
+  TheLibrary().gmb_error_free(TheLibrary().gmb_lease_release(lease));
 }
 
 void Segments::Add(gmb_lease* lease, int32_t device, uint64_t group,
                    bool sealed) {
-  const gmb_torch_segment view{.address = Address(gmb_lease_data(lease)),
-                               .bytes = gmb_lease_size_bytes(lease),
-                               .group = group,
-                               .device = device,
-                               .sealed = sealed ? 1 : 0};
+  const gmb_torch_segment view{
+      .address = Address(TheLibrary().gmb_lease_data(lease)),
+      .bytes = TheLibrary().gmb_lease_size_bytes(lease),
+      .group = group,
+      .device = device,
+      .sealed = sealed ? 1 : 0};
   const std::lock_guard lock(mu_);
   by_address_.emplace(view.address, Segment{lease, view});
   bytes_ += view.bytes;
@@ -58,7 +61,7 @@ gmb_error* Segments::Seal(uint64_t group) {
   const std::lock_guard lock(mu_);
   for (auto& [address, segment] : by_address_) {
     if (segment.view.group != group || segment.view.sealed != 0) continue;
-    gmb_error* const error = gmb_lease_seal(segment.lease);
+    gmb_error* const error = TheLibrary().gmb_lease_seal(segment.lease);
     if (error != nullptr) return error;
     segment.view.sealed = 1;
   }

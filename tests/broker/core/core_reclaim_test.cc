@@ -285,6 +285,33 @@ TEST_F(CoreReclaimTest, AGroupIsClosedAndRestoredTogetherOrNotAtAll) {
   EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
 }
 
+// Nobody may count on what cannot be taken: that is hard meanwhile.
+TEST_F(CoreReclaimTest, AMemberThatIsOffKeepsItsGroup) {
+  const auto first = Holder("idle", 20 * kMiB);
+  const uint64_t of_first = lease_;
+  const auto second = Holder("idle", 20 * kMiB);
+  const auto set = [](FakePeer& peer, bool on) {
+    v1::ClientMessage message;
+    message.mutable_set_gate()->set_on(on);
+    message.mutable_set_gate()->set_group("ranks");
+    return peer.Answer(peer.Send(message)).has_gate_set();
+  };
+  ASSERT_TRUE(set(*first, true));
+  first->Park();
+  second->Park();
+  EXPECT_FALSE(Lease(of_first).hard());
+  ASSERT_TRUE(set(*second, false));
+  EXPECT_TRUE(Lease(of_first).hard());
+  const auto busy = Connect("busy");
+  EXPECT_TRUE(busy->Answer(busy->Acquire(20 * kMiB, 1)).has_error());
+  ASSERT_TRUE(set(*second, true));
+  EXPECT_FALSE(Lease(of_first).hard());
+  ASSERT_TRUE(set(*second, false));
+  EXPECT_TRUE(Lease(of_first).hard());
+  core.CloseSession(second->session, "killed");
+  EXPECT_FALSE(Lease(of_first).hard());
+}
+
 TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {
   const auto first = Holder("idle", 20 * kMiB);
   const uint64_t of_first = lease_;

@@ -41,6 +41,10 @@ TEST_F(CoreSessionsWhyTest, WhoWakesOftenIsSaidAndGivesAfterOthers) {
   WakeOften(*often);
   EXPECT_THAT(Why("idle"), Contains(HasSubstr("'s session 1 wakes every 1ms")));
   EXPECT_THAT(Why("busy"), Each(Not(HasSubstr("wakes every"))));
+  EXPECT_THAT(Why("idle"), Contains(HasSubstr("wakes every 1ms: ")));
+  often->Used(/*woken_at_ns=*/1'000'000, /*left_at_ns=*/1'040'000);
+  EXPECT_THAT(Why("idle"), Contains(HasSubstr("wakes every 1ms for 40us: ")));
+  EXPECT_EQ(core.Sessions({})->sessions(0).usual_use().nanos(), 40'000);
   const auto calm = Holder("idle", 24 * kMiB);
   calm->Park();
   const auto busy = Connect("busy");

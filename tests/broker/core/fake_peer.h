@@ -71,6 +71,11 @@ class FakePeer : public StreamSink,
   void Park(uint64_t epoch = 1) {
     SetWord(ipc::GateWord(ipc::GateState::kParked, 0, epoch));
   }
+  // What it says of its last use.
+  void Used(uint64_t woken_at_ns, uint64_t left_at_ns) {
+    gate->cells().woken_at_ns.store(woken_at_ns);
+    gate->cells().left_at_ns.store(left_at_ns);
+  }
   uint64_t Restore(int wait_seconds) {
     v1::ClientMessage message;
     message.mutable_restore()->mutable_wait()->set_seconds(wait_seconds);

@@ -300,7 +300,7 @@ class Run {
     }
     v1::ClientMessage message;
     message.mutable_set_gate()->set_on(on);
-    if (on && Below(4) == 0) message.mutable_set_gate()->set_group("g");
+    if (Below(4) == 0) message.mutable_set_gate()->set_group("g");
     Send(client, message);
   }
   void SetTrimmable(SimClient* client) {

@@ -47,6 +47,18 @@ TEST_P(BiasTest, APauseDrainsAndParks) {
   EXPECT_EQ(word().scopes(), 1u);
 }
 
+TEST_P(BiasTest, APauseWaitsForTheProgramsOwnScopesToo) {
+  ASSERT_TRUE(gate_->Enter(kWait).ok());
+  ipc::PauseGate(cells());
+  ASSERT_TRUE(StepTo(At::kDrain));
+  idler_->Step(now_);
+  EXPECT_EQ(idler_->at(), At::kDrain);
+  EXPECT_TRUE(gate_->Leave());
+  Round();
+  EXPECT_TRUE(word().parked());
+  ipc::WithdrawPause(cells());
+}
+
 TEST_P(BiasTest, APauseThatDoesNotDrainGivesUp) {
   const Bias::Entry entry = Enter();
   ipc::PauseGate(cells());

@@ -108,6 +108,7 @@ def enable(
         tenant_token=tenant_token,
         program=program,
         _on_trim_address=_segments.ON_TRIM_ADDRESS,
+        _joins_run=True,
     )
     # Before it is known to anyone: what fails leaves all as it was.
     with contextlib.ExitStack() as undo:
@@ -148,7 +149,9 @@ def disable(*, wait: float | None = 30.0) -> None:
         session.client.leave()
         session.standing = False
     session.trimmer.trim()
-    if _segments.totals().segments and _alive(session.client):
+    # Of a program under `gmb run` every call is seen: its tensors need no scope.
+    kept = _segments.totals().segments > 0 and not session.client._joined
+    if kept and _alive(session.client):
         session.client.gate_off(wait=wait)
     _session = None
     session.end()

@@ -1,0 +1,71 @@
+// A library that calls the driver past ours is found, and named.
+#include <elf.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "tests/preload/preload_gate_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Whether the library's dynamic section is read-only: then the loader leaves its
+// pointers as they are in the file.
+class PreloadPastUsTest : public PreloadGateTest,
+                          public ::testing::WithParamInterface<bool> {
+ protected:
+  [[nodiscard]] std::string Library() const {
+    std::ifstream file(BOUND_PAST_US, std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(file), {});
+    Elf64_Ehdr header{};
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    for (int i = 0; i < header.e_phnum; ++i) {
+      char* const at = bytes.data() + header.e_phoff + i * sizeof(Elf64_Phdr);
+      Elf64_Phdr segment{};
+      std::memcpy(&segment, at, sizeof(segment));
+      if (segment.p_type == PT_DYNAMIC && GetParam()) segment.p_flags = PF_R;
+      std::memcpy(at, &segment, sizeof(segment));
+    }
+    std::string path = Directory() + "/libpast_us.so";
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+};
+
+TEST_P(PreloadPastUsTest, ALibraryThatCallsTheDriverPastUsIsNamed) {
+  ProgramRun run{.steps = {absl::StrCat("alloc x ", kBytes),
+                           absl::StrCat("put x ", kBytes, " 3"), Await("open"),
+                           absl::StrCat("deepbind ", Library()), Await("end"),
+                           absl::StrCat("get x ", kBytes)},
+                 .run_options = Soon()};
+  // Ends the program if anybody allocates while the loader waits for it.
+  run.environment = {"LD_PRELOAD=" PRELOAD_LIBRARY ":" LOADER_WATCH};
+  const auto program = Start("program", run);
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  Touch("open");
+  ASSERT_TRUE(program->AwaitOut("deepbind 0")) << program->Out();
+  // It is parked, and looked at once more before anything is taken.
+  ExpectNothingToTake();
+  AwaitGate("a", v1::SessionInfo::GATE_OFF);
+  EXPECT_THAT(Gmb({"session", "list"}).out,
+              HasSubstr("libpast_us.so calls the driver past"));
+  EXPECT_THAT(Gmb({"why", "a"}).out,
+              AllOf(HasSubstr("never parks: "), HasSubstr("libpast_us.so")));
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(absl::StrCat("get x 0 ", 3 * kBytes)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Dynamic, PreloadPastUsTest, ::testing::Bool(),
+                         [](const auto& test) {
+                           return test.param ? "ReadOnly" : "Relocated";
+                         });
+
+}  // namespace
+}  // namespace gmb::component
