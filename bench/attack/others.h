@@ -23,9 +23,9 @@ struct Seen {
   std::vector<std::string> failures;
 };
 
-// What a node with many programs asks at one moment, some times over: each of 16
-// clients greets and leases, and an operator asks beside each. gRPC makes the
-// threads for such a moment once, and keeps them.
+// What a node with many programs asks at one moment: for each of two tenants 60
+// sessions at once greet and lease, and ten operators ask. gRPC makes the threads
+// for such a moment once, and keeps them.
 [[nodiscard]] absl::Status ServeCrowds(const std::string& socket_dir);
 
 // An honest session that leases without pause, and beside it clients and
