@@ -63,7 +63,9 @@ absl::Status Serve(const Options& options) {
   GMB_ASSIGN_OR_RETURN(KeeperPlace place,
                        KeeperPlace::Open(options.socket, /*make=*/true));
   const ServerOptions server_options{
-      .limits = {.entries = kMostEntries, .fds = fds}, .life = options.life};
+      .limits = {.entries = kMostEntries, .fds = fds},
+      .life = options.life,
+      .once = options.once};
   GMB_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,
       Server::Start(std::move(place), server_options, stop.get()));

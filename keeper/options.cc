@@ -32,6 +32,10 @@ fetches them. The keeper itself uses no GPU and looks into nothing it keeps.
                        still uses it [10m; 0: never]
   --linger TIME        The same where no client lives that has a session: time
                        for a broker that is started again at once [5s]
+  --once               For one broker and those that take its place: it ends when
+                       it has given all back, because the broker stopped in
+                       order or nobody came, and where no broker comes at all
+                       for --abandon-after
   --help               Show this
   --version            Show the version
 
@@ -43,9 +47,11 @@ Times are as in 500ms, 30s, 10m, 1h30m. It ends on SIGTERM and SIGINT, and what
 it keeps ends with it unless a broker lives. Exit codes: 0 told to stop,
 1 cannot go on, 2 wrong usage.
 
-Example, with a broker's user:
+Examples, with a broker's user:
   gmb-keeper --socket /run/gmb-keeper/keeper.sock &
   gmb keeper status --socket /run/gmb-keeper/keeper.sock
+  gmb-keeper --socket ./keeper/keeper.sock --once &
+  gmbd --keeper ./keeper/keeper.sock --device host:1GiB
 )";
 
 absl::StatusOr<std::chrono::milliseconds> ParseTime(absl::string_view name,
@@ -88,6 +94,10 @@ absl::StatusOr<Options> ParseOptions(
       options.what =
           word == "--version" ? Options::Do::kVersion : Options::Do::kHelp;
       return options;
+    }
+    if (word == "--once") {
+      options.once = true;
+      continue;
     }
     const size_t equals = word.find('=');
     if (!absl::StartsWith(word, "--")) {

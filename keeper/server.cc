@@ -73,11 +73,13 @@ absl::Status Server::Run() {
       }
     }
     OnTime(Clock::now());
+    if (IsOver(Clock::now())) return absl::OkStatus();
   }
 }
 
 int Server::WaitMilliseconds() const {
-  std::optional<Time> next = ipc::Earliest({GivesBack(), listens_again_});
+  std::optional<Time> next =
+      ipc::Earliest({GivesBack(), NobodyCame(), listens_again_});
   for (const auto& [id, connection] : connections_) {
     if (connection.state == Connection::State::kGreets)
       next = ipc::Earliest({next, connection.greets_by});
@@ -90,6 +92,19 @@ std::optional<Time> Server::GivesBack() const {
   return GivesBackAt(options_.life, {.broker_died = holder_died_,
                                      .living_peers = living_.size(),
                                      .last_peer_died = last_peer_died_});
+}
+
+std::optional<Time> Server::NobodyCame() const {
+  const auto wait = options_.life.abandon_after;
+  if (!options_.once || holders_ > 0 || wait.count() == 0) return std::nullopt;
+  return started_ + wait;
+}
+
+// Whoever was served and is no holder any more has had all given back.
+bool Server::IsOver(Time now) const {
+  if (!options_.once || holder_.has_value()) return false;
+  const std::optional<Time> nobody = NobodyCame();
+  return holders_ > 0 || (nobody.has_value() && *nobody <= now);
 }
 
 void Server::OnTime(Time now) {

@@ -32,6 +32,7 @@ namespace gmb::keeper {
 struct ServerOptions {
   Shelf::Limits limits;
   LifeOptions life;
+  bool once = false;  // it ends when it has given all back
 };
 
 // The keeper: one thread that waits on its socket, its connections, the broker's
@@ -49,8 +50,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Until `stop` is readable. What is kept then ends with the process. An error
-  // is one of epoll itself.
+  // Until `stop` is readable, or what it was there for is over. What is kept
+  // then ends with the process. An error is one of epoll itself.
   [[nodiscard]] absl::Status Run();
 
  private:
@@ -85,6 +86,9 @@ class Server {
   // The loop and its times: server.cc.
   [[nodiscard]] int WaitMilliseconds() const;
   [[nodiscard]] std::optional<Time> GivesBack() const;
+  // Of one that is there for one broker, when none has come.
+  [[nodiscard]] std::optional<Time> NobodyCame() const;
+  [[nodiscard]] bool IsOver(Time now) const;
   void OnTime(Time now);
   void OnProcess(uint64_t order);
   void OnBrokerDeath();
@@ -138,6 +142,7 @@ class Server {
   std::map<uint64_t, int> living_;
   Time last_peer_died_;
 
+  const Time started_ = std::chrono::steady_clock::now();
   std::optional<Holder> holder_;
   base::UniqueFd holder_pidfd_;
   uint64_t holders_ = 0;  // so far; the last one's number

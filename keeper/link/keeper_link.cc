@@ -4,16 +4,20 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "keeper/link/keeper_place.h"
 
 namespace gmb::keeper {
 namespace {
+
+constexpr absl::Duration kDialAgain = absl::Milliseconds(20);
 
 // The listener's user: a socket of a stranger could be put into our directory
 // by root alone, but then it takes one look to see.
@@ -54,7 +58,8 @@ absl::Status Silent(int socket, absl::string_view what) {
 
 }  // namespace
 
-absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
+absl::StatusOr<ipc::SeqpacketSocket> KeeperLink::Dial(
+    const LinkOptions& options) {
   GMB_ASSIGN_OR_RETURN(const KeeperPlace place,
                        KeeperPlace::Open(options.socket, /*make=*/false));
   absl::StatusOr<ipc::SeqpacketSocket> socket =
@@ -63,6 +68,18 @@ absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
     return absl::UnavailableError(
         absl::StrCat("no keeper listens at ", options.socket,
                      ": start one with gmb-keeper --socket ", options.socket));
+  }
+  return socket;
+}
+
+absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
+  const auto until = std::chrono::steady_clock::now() +
+                     absl::ToChronoNanoseconds(options.wait_for_listener);
+  absl::StatusOr<ipc::SeqpacketSocket> socket = Dial(options);
+  while (absl::IsUnavailable(socket.status()) &&
+         std::chrono::steady_clock::now() < until) {
+    absl::SleepFor(kDialAgain);
+    socket = Dial(options);
   }
   if (!socket.ok()) return socket.status();
   GMB_RETURN_IF_ERROR(CheckOwner(socket->fd(), options.socket));

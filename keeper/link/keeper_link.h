@@ -26,6 +26,8 @@ struct LinkOptions {
   // A broker's: how long it waits for the death of the one before it. Zero: it
   // is refused at once.
   absl::Duration wait_for_last = absl::ZeroDuration();
+  // And how long for somebody who listens: one may have been started beside it.
+  absl::Duration wait_for_listener = absl::ZeroDuration();
 };
 
 // The other side of a keeper: one connection, one question at a time. Blocks.
@@ -71,6 +73,7 @@ class KeeperLink {
   KeeperLink(ipc::SeqpacketSocket socket, const LinkOptions& options)
       : socket_(std::move(socket)), timeout_(options.timeout) {}
 
+  static absl::StatusOr<ipc::SeqpacketSocket> Dial(const LinkOptions& options);
   absl::Status Greet(const LinkOptions& options);
   absl::StatusOr<Frame> Receive(absl::Duration timeout,
                                 std::vector<base::UniqueFd>* fds);

@@ -95,6 +95,33 @@ TEST_F(Life, ACommandDropsAllOnceTheBrokerIsDead) {
   EXPECT_EQ(Status().entries, 0U);
 }
 
+TEST_F(Life, OneForOneBrokerEndsWhenThatIsDone) {
+  StartKeeper({"--once"});
+  // A command is no broker.
+  EXPECT_EQ(Status().broker, KeeperStatus::Broker::kNone);
+  auto broker = BrokerFor(AsBroker(), ::getpid());
+  ASSERT_EQ(broker->Line(), "put");
+  broker->Kill();
+  // Its successor has everything, and is the one that ends it.
+  auto next = KeeperLink::Connect(AsBroker(kPatience));
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->welcome().entries, 2U);
+  EXPECT_TRUE(next->Ask(Kind::kDone, "", {}, Kind::kOk).ok());
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
+}
+
+TEST_F(Life, OneForOneBrokerEndsWhenNobodyTakesItsPlace) {
+  StartKeeper({"--once", "--linger", "1ms"});
+  Forked peer([](const auto&) {});
+  auto broker = BrokerFor(AsBroker(), peer.pid());
+  ASSERT_EQ(broker->Line(), "put");
+  peer.Kill();
+  broker->Kill();
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
+  StartKeeper({"--once", "--abandon-after", "1ms"}, "nobody");
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
+}
+
 TEST_F(Life, ItEndsWhenItIsToldTo) {
   StartKeeper();
   keeper_->Signal(SIGTERM);
