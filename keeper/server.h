@@ -121,6 +121,7 @@ class Server {
   void Discard(KeptEntry entry);
   [[nodiscard]] size_t SlowToClose() const;
   [[nodiscard]] KeeperStatus MakeStatus() const;
+  [[nodiscard]] KeptCount Count() const;
 
   // A peer that does not read its answers breaks the protocol.
   [[nodiscard]] static absl::Status Answer(Connection* connection, Kind kind,

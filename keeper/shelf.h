@@ -53,6 +53,9 @@ class Shelf {
   // The last one that was put of those whose names begin so; null: none.
   [[nodiscard]] const KeptEntry* Newest(absl::string_view prefix) const;
 
+  [[nodiscard]] const std::map<uint64_t, KeptEntry>& all() const {
+    return by_order_;
+  }
   [[nodiscard]] size_t entries() const { return by_order_.size(); }
   [[nodiscard]] size_t fds() const { return fds_; }
   [[nodiscard]] const Limits& limits() const { return limits_; }

@@ -30,6 +30,7 @@ enum class Kind : uint16_t {
   kStatus = 6,  // anybody's
   kDrop = 7,    // a command's: give all back
   kLook = 8,    // a command's: the journal, to be read alone
+  kCount = 9,   // a command's: how much memory and how many sessions
   // Answers.
   kChallenge = 65,  // to a connection
   kWelcome = 66,
@@ -38,6 +39,7 @@ enum class Kind : uint16_t {
   kRefused = 69,
   kPage = 70,
   kStatusIs = 71,
+  kCountIs = 72,
 };
 
 struct Frame {

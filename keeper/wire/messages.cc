@@ -190,6 +190,25 @@ absl::StatusOr<KeeperStatus> DecodeStatus(absl::string_view body) {
   return status;
 }
 
+std::string Encode(const KeptCount& count) {
+  return ByteWriter()
+      .Number(count.sessions)
+      .Number(count.living_sessions)
+      .Number(count.memory_bytes)
+      .Take();
+}
+
+absl::StatusOr<KeptCount> DecodeCount(absl::string_view body) {
+  ByteReader reader(body);
+  KeptCount count;
+  count.sessions = reader.Number<uint64_t>();
+  count.living_sessions = reader.Number<uint64_t>();
+  count.memory_bytes = reader.Number<uint64_t>();
+  if (!reader.AtEnd() || count.living_sessions > count.sessions)
+    return Damaged("a count");
+  return count;
+}
+
 std::string EncodeRefusal(const Refusal& why) {
   return ByteWriter()
       .Number(static_cast<uint16_t>(why.code()))

@@ -83,6 +83,13 @@ struct KeeperStatus {
   std::optional<uint64_t> gives_back_in_ms;
 };
 
+// What of it a keeper can tell without knowing what it is.
+struct KeptCount {
+  uint64_t sessions = 0;         // entries that have a peer
+  uint64_t living_sessions = 0;  // those whose peer lives
+  uint64_t memory_bytes = 0;     // of memory files; device memory is none
+};
+
 // An error's code and message.
 using Refusal = absl::Status;
 
@@ -91,6 +98,7 @@ using Refusal = absl::Status;
 [[nodiscard]] std::string Encode(const EntryHead& entry);  // with a checksum
 [[nodiscard]] std::string Encode(const Page& page);
 [[nodiscard]] std::string Encode(const KeeperStatus& status);
+[[nodiscard]] std::string Encode(const KeptCount& count);
 [[nodiscard]] std::string EncodeRefusal(const Refusal& why);
 // Of a Remove.
 [[nodiscard]] std::string EncodeKey(absl::string_view key);
@@ -103,6 +111,7 @@ using Refusal = absl::Status;
 [[nodiscard]] absl::StatusOr<EntryHead> DecodeEntry(absl::string_view body);
 [[nodiscard]] absl::StatusOr<Page> DecodePage(absl::string_view body);
 [[nodiscard]] absl::StatusOr<KeeperStatus> DecodeStatus(absl::string_view body);
+[[nodiscard]] absl::StatusOr<KeptCount> DecodeCount(absl::string_view body);
 // The error that was sent; INVALID_ARGUMENT where none was.
 [[nodiscard]] Refusal DecodeRefusal(absl::string_view body);
 [[nodiscard]] absl::StatusOr<std::string> DecodeKey(absl::string_view body);
