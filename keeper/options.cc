@@ -36,6 +36,11 @@ fetches them. The keeper itself uses no GPU and looks into nothing it keeps.
                        it has given all back, because the broker stopped in
                        order or nobody came, and where no broker comes at all
                        for --abandon-after
+  --replace            Take the place of the keeper that listens there, with all
+                       that it has and its broker, which notices nothing. The
+                       other one ends. Where none listens, this starts as usual
+  --background         End, with exit code 0, once the keeper serves, which goes
+                       on in a process of its own
   --help               Show this
   --version            Show the version
 
@@ -50,7 +55,7 @@ it keeps ends with it unless a broker lives. Exit codes: 0 told to stop,
 Examples, with a broker's user:
   gmb-keeper --socket /run/gmb-keeper/keeper.sock &
   gmb keeper status --socket /run/gmb-keeper/keeper.sock
-  gmb-keeper --socket ./keeper/keeper.sock --once &
+  gmb-keeper --socket ./keeper/keeper.sock --once --background
   gmbd --keeper ./keeper/keeper.sock --device host:1GiB
 )";
 
@@ -81,6 +86,14 @@ absl::Status TakeOption(const std::string& name, const std::string& value,
   return absl::OkStatus();
 }
 
+// Null: it is none.
+bool* FlagOf(const std::string& word, Options* options) {
+  if (word == "--once") return &options->once;
+  if (word == "--replace") return &options->replace;
+  if (word == "--background") return &options->background;
+  return nullptr;
+}
+
 }  // namespace
 
 std::string HelpText() { return kHelp; }
@@ -95,8 +108,8 @@ absl::StatusOr<Options> ParseOptions(
           word == "--version" ? Options::Do::kVersion : Options::Do::kHelp;
       return options;
     }
-    if (word == "--once") {
-      options.once = true;
+    if (bool* const flag = FlagOf(word, &options); flag != nullptr) {
+      *flag = true;
       continue;
     }
     const size_t equals = word.find('=');

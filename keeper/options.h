@@ -16,6 +16,8 @@ struct Options {
   std::string socket;
   LifeOptions life;
   bool once = false;
+  bool replace = false;
+  bool background = false;
 };
 
 // The command line without the program's name. INVALID_ARGUMENT says what is

@@ -62,6 +62,10 @@ absl::Status Server::OnQuestion(uint64_t id, ipc::Packet packet) {
   if (frame->kind == Kind::kCount && is_command) {
     return Answer(&connection, Kind::kCountIs, frame->call, Encode(Count()));
   }
+  if (frame->kind == Kind::kHandOver &&
+      connection.state == Connection::State::kSuccessor) {
+    return OnHandOver(id, *frame);
+  }
   if (is_broker) {
     if (frame->kind == Kind::kRemove) return OnRemove(&connection, *frame);
     if (frame->kind == Kind::kFetch) return OnFetch(&connection, *frame);

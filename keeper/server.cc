@@ -23,11 +23,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     KeeperPlace place, const ServerOptions& options, int stop) {
   GMB_RETURN_IF_ERROR(place.Lock());
   GMB_ASSIGN_OR_RETURN(std::string id, ipc::RandomToken(kKeeperIdBytes));
-  GMB_ASSIGN_OR_RETURN(auto disposer, ipc::FdDisposer::Start());
-  GMB_ASSIGN_OR_RETURN(ipc::EpollSet epoll, ipc::EpollSet::Create());
   GMB_ASSIGN_OR_RETURN(
       ipc::Listener listener,
       ipc::Listener::Listen(place.socket(), 0600, ipc::SocketType::kSeqpacket));
+  return Make(std::move(place), options, std::move(listener), stop,
+              std::move(id));
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Make(
+    KeeperPlace place, const ServerOptions& options, ipc::Listener listener,
+    int stop, std::string id) {
+  GMB_ASSIGN_OR_RETURN(auto disposer, ipc::FdDisposer::Start());
+  GMB_ASSIGN_OR_RETURN(ipc::EpollSet epoll, ipc::EpollSet::Create());
   GMB_RETURN_IF_ERROR(epoll.Add(stop, {EpollTag::kNews, 0}, EPOLLIN));
   GMB_RETURN_IF_ERROR(
       epoll.Add(listener.fd(), {EpollTag::kListener, 0}, EPOLLIN));
@@ -66,6 +73,7 @@ absl::Status Server::Run() {
           break;
         case EpollTag::kSocket:
           OnSocket(tag.id);
+          if (replaced_by_.has_value()) return absl::OkStatus();
           break;
         case EpollTag::kPidfd:
           OnProcess(tag.id);

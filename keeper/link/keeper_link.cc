@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -156,6 +157,9 @@ absl::StatusOr<KeeperLink::Answer> KeeperLink::Ask(Kind kind,
   if (absl::IsDeadlineExceeded(frame.status()))
     return Silent(socket_.fd(), "answer");
   if (!frame.ok()) return frame.status();
+  // Of this connection as a whole, which ends.
+  if (frame->kind == Kind::kRefused && frame->call == 0)
+    return DecodeRefusal(frame->body);
   if (frame->call != last_call_) {
     return absl::InvalidArgumentError(
         "the keeper has answered another question");
@@ -169,6 +173,13 @@ absl::StatusOr<KeeperLink::Answer> KeeperLink::Ask(Kind kind,
   if (frame->kind == Kind::kRefused) return DecodeRefusal(frame->body);
   answer.body = std::move(frame->body);
   return answer;
+}
+
+bool KeeperLink::HasUnread() {
+  const absl::StatusOr<std::optional<ipc::Packet>> packet =
+      socket_.TryReceive();
+  return packet.ok() ? packet->has_value()
+                     : !absl::IsUnavailable(packet.status());
 }
 
 absl::StatusOr<Frame> KeeperLink::Receive(absl::Duration timeout,

@@ -61,6 +61,9 @@ class KeeperLink {
   [[nodiscard]] bool HasHungUp() const {
     return socket_.AwaitHangUp(absl::ZeroDuration());
   }
+  // Something that the keeper has said was not read yet; also once it has hung
+  // up. A look, without waiting.
+  [[nodiscard]] bool HasUnread();
   // Ends the connection. What was put stays with the keeper.
   void HangUp() {
     broken_ = true;

@@ -1,6 +1,7 @@
 // A keeper without its broker: how long it keeps, and for whose sake.
 #include <signal.h>
 
+#include "ipc/pidfd.h"
 #include "tests/keeper/forked.h"
 #include "tests/keeper/keeper_fixture.h"
 
@@ -120,6 +121,22 @@ TEST_F(Life, OneForOneBrokerEndsWhenNobodyTakesItsPlace) {
   EXPECT_EQ(keeper_->AwaitExit(), 0);
   StartKeeper({"--once", "--abandon-after", "1ms"}, "nobody");
   EXPECT_EQ(keeper_->AwaitExit(), 0);
+}
+
+TEST_F(Life, ACommandThatStartsItEndsOnceItServes) {
+  const auto start = [this](const std::string& name) {
+    component::Program command(
+        directory_.path(), name,
+        {GMB_KEEPER_PROGRAM, "--socket", socket(), "--once", "--background"});
+    return command.AwaitExit();
+  };
+  EXPECT_EQ(start("one"), 0);
+  EXPECT_EQ(start("two"), 1) << "the first one has the directory";
+  auto broker = KeeperLink::Connect(AsBroker());
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  const base::UniqueFd keeper = PidfdOf(Status().pid);
+  EXPECT_TRUE(broker->Ask(Kind::kDone, "", {}, Kind::kOk).ok());
+  EXPECT_TRUE(component::Await([&] { return !ipc::IsAlive(keeper); }));
 }
 
 TEST_F(Life, ItEndsWhenItIsToldTo) {
