@@ -4,17 +4,16 @@
 #include <poll.h>
 
 #include <csignal>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "client/cli/demo/find_program.h"
+#include "client/cli/demo/log_tail.h"
 
 namespace gmb::cli {
 namespace {
@@ -22,19 +21,6 @@ namespace {
 // On a GPU the pool's first slabs are created meanwhile.
 constexpr absl::Duration kStartPatience = absl::Seconds(30);
 constexpr int kRetryMilliseconds = 20;
-
-std::string LogTail(const std::string& path) {
-  constexpr size_t kLines = 5;
-  std::ifstream file(path);
-  std::deque<std::string> tail;
-  for (std::string line; std::getline(file, line);) {
-    tail.push_back(line);
-    if (tail.size() > kLines) tail.pop_front();
-  }
-  return tail.empty()
-             ? "its log is empty"
-             : absl::StrCat("its log ends: ", absl::StrJoin(tail, " | "));
-}
 
 // Greets until somebody answers: a socket that appears sends no message.
 absl::StatusOr<AdminClient> ConnectWhenReady(const std::string& socket_dir,

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "client/cli/demo/find_program.h"
+#include "client/cli/demo/log_tail.h"
 #include "keeper/link/keeper_link.h"
 
 namespace gmb::cli {
@@ -31,7 +32,11 @@ absl::StatusOr<KeeperProcess> KeeperProcess::Start(const std::string& dir,
     const auto link = keeper::KeeperLink::Connect(
         {.socket = socket, .role = keeper::Role::kCommand});
     if (link.ok()) return KeeperProcess(std::move(process), socket);
-    if (!process.running() || absl::Now() > deadline) return link.status();
+    if (!process.running()) {
+      return absl::UnavailableError(absl::StrCat(
+          "gmb-keeper ended at its start; ", LogTail(options.log_path)));
+    }
+    if (absl::Now() > deadline) return link.status();
     pollfd interrupt = {.fd = interrupt_fd, .events = POLLIN, .revents = 0};
     if (poll(&interrupt, 1, kKeeperRetryMs) > 0)
       return absl::CancelledError("interrupted");
