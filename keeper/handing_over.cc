@@ -21,9 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Less than a broker waits for an answer.
-constexpr std::chrono::milliseconds kHandOverTime{1500};
-
 uint64_t MillisecondsAgo(Time time, Time now) {
   const auto ago =
       std::chrono::duration_cast<std::chrono::milliseconds>(now - time);
@@ -98,7 +95,7 @@ absl::Status Server::OnHandOver(uint64_t id, const Frame& frame) {
 
 // Nothing else is looked at meanwhile: what is kept stays as it is.
 absl::Status Server::GiveAway(Connection* successor) {
-  const Time until = Clock::now() + kHandOverTime;
+  const Time until = Clock::now() + options_.hand_over;
   bool told_all = false;
   while (true) {
     GMB_ASSIGN_OR_RETURN(const Frame frame,

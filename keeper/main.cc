@@ -21,10 +21,9 @@
 #include "ipc/open_files.h"
 #include "ipc/service_manager.h"
 #include "keeper/background.h"
-#include "keeper/link/keeper_place.h"
 #include "keeper/options.h"
 #include "keeper/server.h"
-#include "keeper/succession.h"
+#include "keeper/start.h"
 
 namespace gmb::keeper {
 namespace {
@@ -52,32 +51,6 @@ absl::StatusOr<base::UniqueFd> StopSignals() {
   return fd;
 }
 
-// In the place of the one that lives; as usual where none does.
-absl::StatusOr<std::unique_ptr<Server>> Succeed(const std::string& socket,
-                                                KeeperPlace place,
-                                                const ServerOptions& options,
-                                                int stop) {
-  absl::StatusOr<Succession> succession =
-      Succession::Begin({.socket = socket, .role = Role::kSuccessor});
-  absl::StatusOr<Inheritance> all =
-      succession.ok() ? succession->TakeAll(options.limits)
-                      : absl::StatusOr<Inheritance>(succession.status());
-  // It is dead, and its broker fills this one; or the lock is in the way.
-  if (absl::IsUnavailable(all.status()))
-    return Server::Start(std::move(place), options, stop);
-  if (!all.ok()) return all.status();
-  GMB_ASSIGN_OR_RETURN(
-      std::unique_ptr<Server> server,
-      Server::Inherit(std::move(place), options, stop, *std::move(all)));
-  GMB_RETURN_IF_ERROR(succession->Commit());
-  // Its broker is served all the same.
-  if (const absl::Status claimed = server->Claim(); !claimed.ok()) {
-    std::fprintf(stderr, "gmb-keeper: nobody can connect: %s\n",
-                 std::string(claimed.message()).c_str());
-  }
-  return server;
-}
-
 absl::Status Serve(const Options& options, Background background) {
   // So that no process of this user takes what is kept by pidfd_getfd, and
   // nothing of it is in a core dump.
@@ -91,8 +64,6 @@ absl::Status Serve(const Options& options, Background background) {
         "the limit on open files is too low: raise it well above 400 (systemd: "
         "LimitNOFILE=, shell: ulimit -Hn)");
   }
-  GMB_ASSIGN_OR_RETURN(KeeperPlace place,
-                       KeeperPlace::Open(options.socket, /*make=*/true));
   const auto manager = ipc::ServiceManager::FromEnvironment();
   const ServerOptions server_options{
       .limits = {.entries = kMostEntries, .fds = fds},
@@ -102,9 +73,8 @@ absl::Status Serve(const Options& options, Background background) {
   GMB_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,
       options.replace
-          ? Succeed(options.socket, std::move(place), server_options,
-                    stop.get())
-          : Server::Start(std::move(place), server_options, stop.get()));
+          ? StartInPlace(options.socket, server_options, stop.get())
+          : StartServer(options.socket, server_options, stop.get()));
   std::fprintf(stderr, "gmb-keeper: listens: %s\n", options.socket.c_str());
   background.Tell();
   // No watchdog: with the keeper that it ended all would be lost.

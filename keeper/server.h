@@ -36,6 +36,9 @@ struct ServerOptions {
   LifeOptions life = {};
   bool once = false;  // it ends when it has given all back
   ipc::ServiceManager manager = {};
+  // How long it serves nobody for the sake of one that replaces it: less than a
+  // broker waits for an answer.
+  std::chrono::milliseconds hand_over = std::chrono::milliseconds(1500);
 };
 
 // The keeper: one thread that waits on its socket, its connections, the broker's
