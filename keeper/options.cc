@@ -40,7 +40,8 @@ fetches them. The keeper itself uses no GPU and looks into nothing it keeps.
                        that it has and its broker, which notices nothing. The
                        other one ends. Where none listens, this starts as usual
   --background         End, with exit code 0, once the keeper serves, which goes
-                       on in a process of its own
+                       on in a process of its own and writes to the same
+                       standard error
   --help               Show this
   --version            Show the version
 

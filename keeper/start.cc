@@ -15,7 +15,7 @@ namespace {
 
 // Where the one that lives has all again before this one had: its machine is
 // slow, or one of the two was stopped.
-constexpr int kTries = 5;
+constexpr int kTries = 3;
 
 // Once in the place of the one that lives. ABORTED: it goes on. UNAVAILABLE: it
 // is dead, or has hung up.
