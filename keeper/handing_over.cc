@@ -35,15 +35,16 @@ Time Before(Time now, uint64_t milliseconds) {
 // The next frame; DEADLINE_EXCEEDED at `until`.
 absl::StatusOr<Frame> NextFrame(ipc::SeqpacketSocket* socket, Time until) {
   while (true) {
-    GMB_ASSIGN_OR_RETURN(const std::optional<ipc::Packet> packet,
-                         socket->TryReceiveWithoutFds());
-    if (packet.has_value()) return Decode(packet->bytes);
+    // First, so that one that asks for ever has an end too.
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0) {
       return absl::DeadlineExceededError(
           "the one that was to replace this keeper took too long");
     }
+    GMB_ASSIGN_OR_RETURN(const std::optional<ipc::Packet> packet,
+                         socket->TryReceiveWithoutFds());
+    if (packet.has_value()) return Decode(packet->bytes);
     pollfd entry{.fd = socket->fd(), .events = POLLIN, .revents = 0};
     (void)::poll(&entry, 1, static_cast<int>(left.count()));
   }

@@ -102,6 +102,8 @@ absl::StatusOr<std::vector<KeptEntry>> Succession::TakeEntries() {
 }
 
 absl::Status Succession::Commit() {
+  if (link_.broken())
+    return absl::AbortedError("the keeper to be replaced has gone on");
   const absl::Status taken =
       link_.Ask(Kind::kTaken, "", {}, Kind::kOk).status();
   if (!absl::IsUnavailable(taken) || !link_.broken()) return taken;

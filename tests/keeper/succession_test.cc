@@ -38,6 +38,20 @@ class SuccessionTest : public KeeperTest {
     EXPECT_EQ(old->AwaitExit(), 0) << old->Err();
     EXPECT_EQ(Status().pid, keeper_->pid());
   }
+  // One that serves nobody else for so long while it is replaced.
+  [[nodiscard]] std::unique_ptr<Forked> KeeperWithPatience(
+      absl::Duration hand_over) const {
+    return std::make_unique<Forked>([=, this](const auto& say) {
+      const base::UniqueFd never(::eventfd(0, EFD_CLOEXEC));
+      auto server =
+          StartServer(socket(),
+                      {.limits = kLimits,
+                       .hand_over = absl::ToChronoMilliseconds(hand_over)},
+                      never.get());
+      say(server.ok() ? "listens" : std::string(server.status().message()));
+      if (server.ok()) (void)(*server)->Run();
+    });
+  }
   // The keeper serves nobody, or did until it lost its patience.
   [[nodiscard]] absl::StatusOr<Succession> AllTaken() const {
     auto succession = Succession::Begin(AsSuccessor());
@@ -182,16 +196,8 @@ TEST_F(SuccessionTest, OneThatDiesAtAnyStepChangesNothing) {
 
 TEST_F(SuccessionTest, TheOldOneMayDieOnceAllIsTaken) {
   // One that waits for its successor for long enough, also on a slow machine.
-  Forked old([&](const auto& say) {
-    const base::UniqueFd never(::eventfd(0, EFD_CLOEXEC));
-    auto server = StartServer(
-        socket(),
-        {.limits = kLimits, .hand_over = absl::ToChronoMilliseconds(kPatience)},
-        never.get());
-    say(server.ok() ? "listens" : std::string(server.status().message()));
-    if (server.ok()) (void)(*server)->Run();
-  });
-  ASSERT_EQ(old.Line(), "listens");
+  const auto old = KeeperWithPatience(kPatience);
+  ASSERT_EQ(old->Line(), "listens");
   KeeperLink broker = Broker(3);
   Forked successor([&](const auto& say) {
     auto succession = Succession::Begin(AsSuccessor());
@@ -200,7 +206,7 @@ TEST_F(SuccessionTest, TheOldOneMayDieOnceAllIsTaken) {
     const base::UniqueFd never(::eventfd(0, EFD_CLOEXEC));
     auto server = Server::Inherit(*std::move(place), {.limits = kLimits},
                                   never.get(), *std::move(all));
-    old.Signal(SIGKILL);
+    old->Signal(SIGKILL);
     const absl::Status mine = succession->Commit();
     if (!mine.ok() || !(*server)->Claim().ok())
       return say(std::string(mine.message()));
@@ -211,6 +217,24 @@ TEST_F(SuccessionTest, TheOldOneMayDieOnceAllIsTaken) {
   PutSlab(&broker, 4);
   ExpectAll(&broker, 3, 1);
   EXPECT_EQ(Status().pid, successor.pid());
+}
+
+TEST_F(SuccessionTest, OneThatAsksForEverHoldsNobodyUp) {
+  const auto keeper = KeeperWithPatience(absl::Milliseconds(50));
+  ASSERT_EQ(keeper->Line(), "listens");
+  KeeperLink broker = Broker(3);
+  Forked greedy([&](const auto& say) {
+    auto link = KeeperLink::Connect(AsSuccessor());
+    bool answers = link->Ask(Kind::kHandOver, "", {}, Kind::kOk).ok();
+    say(answers ? "asks" : "refused");
+    while (answers)
+      answers = link->Ask(Kind::kFetch, EncodeAfter(0), {}, Kind::kPage).ok();
+    say("over");
+  });
+  ASSERT_EQ(greedy.Line(), "asks");
+  PutSlab(&broker, 4);
+  ExpectAll(&broker, 3, 1);
+  EXPECT_EQ(greedy.Line(), "over");
 }
 
 // What was taken is old by then: the broker was served in between.
