@@ -38,4 +38,18 @@ DeviceProbe ProbeDevices() {
   return probe;
 }
 
+std::vector<GpuUse> ProbeUses(const DeviceProbe& probe) {
+  std::vector<GpuUse> uses;
+  for (const Device& gpu : probe.gpus) {
+    const auto processes = device::DeviceProcesses(gpu.uuid);
+    const auto used = device::DeviceUsedBytes(gpu.uuid);
+    if (!processes.ok() || !used.ok()) continue;
+    GpuUse use{.uuid = gpu.uuid, .used_bytes = *used};
+    for (const device::ProcessUsage& process : *processes)
+      use.listed_bytes += process.used_bytes;
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
 }  // namespace gmb::internal

@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_DEVICE_PROBE_H_
 #define GMB_CLIENT_DEVICE_PROBE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,16 @@ struct DeviceProbe {
 
 // Loads the driver if there is one. Never fails.
 [[nodiscard]] DeviceProbe ProbeDevices();
+
+// How much of a GPU is used, as NVML tells.
+struct GpuUse {
+  std::string uuid;
+  uint64_t used_bytes = 0;
+  // By the processes that are listed; those of other PID namespaces are not.
+  uint64_t listed_bytes = 0;
+};
+// Of the GPUs that NVML knows.
+[[nodiscard]] std::vector<GpuUse> ProbeUses(const DeviceProbe& probe);
 
 }  // namespace gmb::internal
 

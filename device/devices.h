@@ -54,6 +54,8 @@ struct CudaProbe {
 // The processes that use a GPU, as NVML lists them.
 [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> DeviceProcesses(
     const std::string& uuid);
+// And how much of it is used, by whomever.
+[[nodiscard]] absl::StatusOr<uint64_t> DeviceUsedBytes(const std::string& uuid);
 
 }  // namespace gmb::device
 

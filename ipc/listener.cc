@@ -72,6 +72,26 @@ absl::StatusOr<Listener> Listener::Listen(const std::string& path, mode_t mode,
   return listener;
 }
 
+Listener Listener::Borrow(base::UniqueFd fd, std::string path) {
+  constexpr ino_t kNone = 0;  // no file has it
+  return {std::move(fd), std::move(path), 0, kNone};
+}
+
+absl::Status Listener::Claim() {
+  struct stat info {};
+  if (::lstat(path_.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no socket lies there any more: ", path_));
+  }
+  // Once more, which sets the credentials.
+  if (::listen(fd_.get(), kBacklog) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at ", path_));
+  }
+  device_ = info.st_dev;
+  inode_ = info.st_ino;
+  return absl::OkStatus();
+}
+
 Listener::Listener(base::UniqueFd fd, std::string path, dev_t device,
                    ino_t inode)
     : fd_(std::move(fd)),

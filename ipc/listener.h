@@ -26,6 +26,13 @@ class Listener {
   static absl::StatusOr<Listener> Listen(const std::string& path, mode_t mode,
                                          SocketType type);
 
+  // A duplicate of another process's, which may be given away: until Claim its
+  // path is the other's, and stays.
+  static Listener Borrow(base::UniqueFd fd, std::string path);
+  // It is this process's now: those who connect from here on see its
+  // credentials. FAILED_PRECONDITION: no socket lies at its path any more.
+  [[nodiscard]] absl::Status Claim();
+
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&& other) noexcept;
   Listener(const Listener&) = delete;

@@ -17,6 +17,8 @@ class ServiceManager {
   // NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID of the environment.
   static ServiceManager FromEnvironment();
 
+  [[nodiscard]] bool present() const { return !socket_.empty(); }
+
   // Lines as "READY=1". Waits 2 s at most for room at the socket.
   // [Thread-safe]
   [[nodiscard]] absl::Status Say(absl::string_view lines) const;

@@ -102,7 +102,7 @@ void Server::MakeRoom() {
 
 void Server::OnSocket(uint64_t id) {
   for (int i = 0; i < kAtOnce; ++i) {
-    if (!Receive(id)) return;
+    if (!Receive(id) || replaced_by_.has_value()) return;
   }
 }
 
@@ -155,8 +155,10 @@ absl::Status Server::OnHello(uint64_t id, const ipc::Packet& packet) {
                       "broker's release, or a broker of the keeper's")));
   }
   connection.hello = frame.call;
-  if (hello.role == Role::kCommand) {
-    connection.state = Connection::State::kCommand;
+  if (hello.role != Role::kBroker) {
+    connection.state = hello.role == Role::kCommand
+                           ? Connection::State::kCommand
+                           : Connection::State::kSuccessor;
     return Answer(
         &connection, Kind::kWelcome, frame.call,
         Encode(Welcome{kNewestVersion, id_, shelf_.entries(), shelf_.fds()}));

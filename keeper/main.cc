@@ -2,24 +2,28 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "ipc/open_files.h"
 #include "ipc/service_manager.h"
-#include "keeper/link/keeper_place.h"
+#include "keeper/background.h"
 #include "keeper/options.h"
 #include "keeper/server.h"
+#include "keeper/start.h"
 
 namespace gmb::keeper {
 namespace {
@@ -47,7 +51,7 @@ absl::StatusOr<base::UniqueFd> StopSignals() {
   return fd;
 }
 
-absl::Status Serve(const Options& options) {
+absl::Status Serve(const Options& options, Background background) {
   // So that no process of this user takes what is kept by pidfd_getfd, and
   // nothing of it is in a core dump.
   if (::prctl(PR_SET_DUMPABLE, 0) != 0)
@@ -60,22 +64,29 @@ absl::Status Serve(const Options& options) {
         "the limit on open files is too low: raise it well above 400 (systemd: "
         "LimitNOFILE=, shell: ulimit -Hn)");
   }
-  GMB_ASSIGN_OR_RETURN(KeeperPlace place,
-                       KeeperPlace::Open(options.socket, /*make=*/true));
+  const auto manager = ipc::ServiceManager::FromEnvironment();
   const ServerOptions server_options{
-      .limits = {.entries = kMostEntries, .fds = fds}, .life = options.life};
+      .limits = {.entries = kMostEntries, .fds = fds},
+      .life = options.life,
+      .once = options.once,
+      .manager = manager};
   GMB_ASSIGN_OR_RETURN(
       const std::unique_ptr<Server> server,
-      Server::Start(std::move(place), server_options, stop.get()));
+      options.replace
+          ? StartInPlace(options.socket, server_options, stop.get())
+          : StartServer(options.socket, server_options, stop.get()));
   std::fprintf(stderr, "gmb-keeper: listens: %s\n", options.socket.c_str());
+  background.Tell();
   // No watchdog: with the keeper that it ended all would be lost.
-  if (const absl::Status told =
-          ipc::ServiceManager::FromEnvironment().Say("READY=1");
-      !told.ok()) {
+  if (const absl::Status told = manager.Say("READY=1"); !told.ok()) {
     std::fprintf(stderr, "gmb-keeper: %s\n",
                  std::string(told.message()).c_str());
   }
   GMB_RETURN_IF_ERROR(server->Run());
+  if (server->replaced_by().has_value()) {
+    (void)manager.Say(absl::StrCat("MAINPID=", *server->replaced_by()));
+    ::_exit(kStopped);
+  }
   std::fprintf(stderr, "gmb-keeper: stopped\n");
   return absl::OkStatus();
 }
@@ -96,7 +107,15 @@ int Main(int argc, char** argv) {
     std::puts("gmb-keeper " GMB_KEEPER_VERSION);
     return kStopped;
   }
-  const absl::Status served = Serve(*options);
+  absl::Status served;
+  Background background;
+  if (options->background) {
+    const absl::StatusOr<std::optional<int>> started =
+        Background::Enter(&background);
+    if (started.ok() && started->has_value()) return **started;
+    served.Update(started.status());
+  }
+  if (served.ok()) served = Serve(*options, std::move(background));
   if (served.ok()) return kStopped;
   std::fprintf(stderr, "gmb-keeper: %s\n",
                std::string(served.message()).c_str());

@@ -32,6 +32,16 @@ fetches them. The keeper itself uses no GPU and looks into nothing it keeps.
                        still uses it [10m; 0: never]
   --linger TIME        The same where no client lives that has a session: time
                        for a broker that is started again at once [5s]
+  --once               For one broker and those that take its place: it ends when
+                       it has given all back, because the broker stopped in
+                       order or nobody came, and where no broker comes at all
+                       for --abandon-after
+  --replace            Take the place of the keeper that listens there, with all
+                       that it has and its broker, which notices nothing. The
+                       other one ends. Where none listens, this starts as usual
+  --background         End, with exit code 0, once the keeper serves, which goes
+                       on in a process of its own and writes to the same
+                       standard error
   --help               Show this
   --version            Show the version
 
@@ -43,9 +53,11 @@ Times are as in 500ms, 30s, 10m, 1h30m. It ends on SIGTERM and SIGINT, and what
 it keeps ends with it unless a broker lives. Exit codes: 0 told to stop,
 1 cannot go on, 2 wrong usage.
 
-Example, with a broker's user:
+Examples, with a broker's user:
   gmb-keeper --socket /run/gmb-keeper/keeper.sock &
   gmb keeper status --socket /run/gmb-keeper/keeper.sock
+  gmb-keeper --socket ./keeper/keeper.sock --once --background
+  gmbd --keeper ./keeper/keeper.sock --device host:1GiB
 )";
 
 absl::StatusOr<std::chrono::milliseconds> ParseTime(absl::string_view name,
@@ -75,6 +87,14 @@ absl::Status TakeOption(const std::string& name, const std::string& value,
   return absl::OkStatus();
 }
 
+// Null: it is none.
+bool* FlagOf(const std::string& word, Options* options) {
+  if (word == "--once") return &options->once;
+  if (word == "--replace") return &options->replace;
+  if (word == "--background") return &options->background;
+  return nullptr;
+}
+
 }  // namespace
 
 std::string HelpText() { return kHelp; }
@@ -88,6 +108,10 @@ absl::StatusOr<Options> ParseOptions(
       options.what =
           word == "--version" ? Options::Do::kVersion : Options::Do::kHelp;
       return options;
+    }
+    if (bool* const flag = FlagOf(word, &options); flag != nullptr) {
+      *flag = true;
+      continue;
     }
     const size_t equals = word.find('=');
     if (!absl::StartsWith(word, "--")) {

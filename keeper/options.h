@@ -15,6 +15,9 @@ struct Options {
   Do what = Do::kServe;
   std::string socket;
   LifeOptions life;
+  bool once = false;
+  bool replace = false;
+  bool background = false;
 };
 
 // The command line without the program's name. INVALID_ARGUMENT says what is

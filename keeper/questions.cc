@@ -1,5 +1,6 @@
 // What a broker asks of its keeper: put, remove, fetch; and commands.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,14 @@ absl::StatusOr<base::UniqueFd> OpenToRead(int fd) {
   return absl::ErrnoToStatus(errno, "cannot open the journal once more");
 }
 
+// Of a memory file; anything else has none, and is not asked.
+uint64_t MemoryOf(int fd) {
+  constexpr uint64_t kBlock = 512;  // whatever the file's own is
+  struct stat info {};
+  if (::fcntl(fd, F_GET_SEALS) < 0 || ::fstat(fd, &info) != 0) return 0;
+  return static_cast<uint64_t>(info.st_blocks) * kBlock;
+}
+
 }  // namespace
 
 absl::Status Server::OnQuestion(uint64_t id, ipc::Packet packet) {
@@ -50,6 +59,13 @@ absl::Status Server::OnQuestion(uint64_t id, ipc::Packet packet) {
     return OnDrop(&connection, *frame);
   if (frame->kind == Kind::kLook && is_command)
     return OnLook(&connection, *frame);
+  if (frame->kind == Kind::kCount && is_command) {
+    return Answer(&connection, Kind::kCountIs, frame->call, Encode(Count()));
+  }
+  if (frame->kind == Kind::kHandOver &&
+      connection.state == Connection::State::kSuccessor) {
+    return OnHandOver(id, *frame);
+  }
   if (is_broker) {
     if (frame->kind == Kind::kRemove) return OnRemove(&connection, *frame);
     if (frame->kind == Kind::kFetch) return OnFetch(&connection, *frame);
@@ -168,6 +184,16 @@ void Server::Discard(KeptEntry entry) {
     living_.erase(living);
   }
   closer_.Close(std::move(entry.fds), entry.head.key);
+}
+
+KeptCount Server::Count() const {
+  KeptCount count{.living_sessions = living_.size()};
+  for (const auto& [order, entry] : shelf_.all()) {
+    count.sessions += entry.head.peer.has_value() ? 1 : 0;
+    for (const base::UniqueFd& fd : entry.fds)
+      count.memory_bytes += MemoryOf(fd.get());
+  }
+  return count;
 }
 
 KeeperStatus Server::MakeStatus() const {

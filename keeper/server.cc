@@ -23,11 +23,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     KeeperPlace place, const ServerOptions& options, int stop) {
   GMB_RETURN_IF_ERROR(place.Lock());
   GMB_ASSIGN_OR_RETURN(std::string id, ipc::RandomToken(kKeeperIdBytes));
-  GMB_ASSIGN_OR_RETURN(auto disposer, ipc::FdDisposer::Start());
-  GMB_ASSIGN_OR_RETURN(ipc::EpollSet epoll, ipc::EpollSet::Create());
   GMB_ASSIGN_OR_RETURN(
       ipc::Listener listener,
       ipc::Listener::Listen(place.socket(), 0600, ipc::SocketType::kSeqpacket));
+  return Make(std::move(place), options, std::move(listener), stop,
+              std::move(id));
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Make(
+    KeeperPlace place, const ServerOptions& options, ipc::Listener listener,
+    int stop, std::string id) {
+  GMB_ASSIGN_OR_RETURN(auto disposer, ipc::FdDisposer::Start());
+  GMB_ASSIGN_OR_RETURN(ipc::EpollSet epoll, ipc::EpollSet::Create());
   GMB_RETURN_IF_ERROR(epoll.Add(stop, {EpollTag::kNews, 0}, EPOLLIN));
   GMB_RETURN_IF_ERROR(
       epoll.Add(listener.fd(), {EpollTag::kListener, 0}, EPOLLIN));
@@ -66,6 +73,7 @@ absl::Status Server::Run() {
           break;
         case EpollTag::kSocket:
           OnSocket(tag.id);
+          if (replaced_by_.has_value()) return absl::OkStatus();
           break;
         case EpollTag::kPidfd:
           OnProcess(tag.id);
@@ -73,11 +81,13 @@ absl::Status Server::Run() {
       }
     }
     OnTime(Clock::now());
+    if (IsOver(Clock::now())) return absl::OkStatus();
   }
 }
 
 int Server::WaitMilliseconds() const {
-  std::optional<Time> next = ipc::Earliest({GivesBack(), listens_again_});
+  std::optional<Time> next =
+      ipc::Earliest({GivesBack(), NobodyCame(), listens_again_});
   for (const auto& [id, connection] : connections_) {
     if (connection.state == Connection::State::kGreets)
       next = ipc::Earliest({next, connection.greets_by});
@@ -90,6 +100,19 @@ std::optional<Time> Server::GivesBack() const {
   return GivesBackAt(options_.life, {.broker_died = holder_died_,
                                      .living_peers = living_.size(),
                                      .last_peer_died = last_peer_died_});
+}
+
+std::optional<Time> Server::NobodyCame() const {
+  const auto wait = options_.life.abandon_after;
+  if (!options_.once || holders_ > 0 || wait.count() == 0) return std::nullopt;
+  return started_ + wait;
+}
+
+// Whoever was served and is no holder any more has had all given back.
+bool Server::IsOver(Time now) const {
+  if (!options_.once || holder_.has_value()) return false;
+  const std::optional<Time> nobody = NobodyCame();
+  return holders_ > 0 || (nobody.has_value() && *nobody <= now);
 }
 
 void Server::OnTime(Time now) {

@@ -19,11 +19,13 @@
 #include "ipc/fd_disposer.h"
 #include "ipc/listener.h"
 #include "ipc/seqpacket.h"
+#include "ipc/service_manager.h"
 #include "keeper/claim.h"
 #include "keeper/closer.h"
 #include "keeper/life.h"
 #include "keeper/link/keeper_place.h"
 #include "keeper/shelf.h"
+#include "keeper/succession.h"
 #include "keeper/wire/frame.h"
 #include "keeper/wire/messages.h"
 
@@ -31,7 +33,12 @@ namespace gmb::keeper {
 
 struct ServerOptions {
   Shelf::Limits limits;
-  LifeOptions life;
+  LifeOptions life = {};
+  bool once = false;  // it ends when it has given all back
+  ipc::ServiceManager manager = {};
+  // How long it serves nobody for the sake of one that replaces it: less than a
+  // broker waits for an answer.
+  std::chrono::milliseconds hand_over = std::chrono::milliseconds(1500);
 };
 
 // The keeper: one thread that waits on its socket, its connections, the broker's
@@ -46,12 +53,24 @@ class Server {
   // end; it must outlive the server.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       KeeperPlace place, const ServerOptions& options, int stop);
+  // In the place of one that has given all away: the same lock, listener,
+  // broker and entries. Whoever is connected notices nothing. handing_over.cc.
+  static absl::StatusOr<std::unique_ptr<Server>> Inherit(
+      KeeperPlace place, const ServerOptions& options, int stop,
+      Inheritance inheritance);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Until `stop` is readable. What is kept then ends with the process. An error
-  // is one of epoll itself.
+  // Until `stop` is readable, or what it was there for is over. What is kept
+  // then ends with the process. An error is one of epoll itself.
   [[nodiscard]] absl::Status Run();
+  // What was inherited is this process's: from here on it listens.
+  [[nodiscard]] absl::Status Claim() { return listener_.Claim(); }
+  // The process that has all of it, where Run has ended for that. This one has
+  // to end without a destructor, which would remove what is the other's.
+  [[nodiscard]] std::optional<pid_t> replaced_by() const {
+    return replaced_by_;
+  }
 
  private:
   static constexpr size_t kMostConnections = 16;
@@ -65,7 +84,7 @@ class Server {
   static constexpr int kAtOnce = 32;
 
   struct Connection {
-    enum class State { kGreets, kWaits, kBroker, kCommand };
+    enum class State { kGreets, kWaits, kBroker, kCommand, kSuccessor };
 
     explicit Connection(base::UniqueFd fd) : socket(std::move(fd)) {}
 
@@ -82,9 +101,16 @@ class Server {
          ipc::Listener listener, ipc::EpollSet epoll,
          std::unique_ptr<ipc::FdDisposer> disposer, std::string id);
 
+  static absl::StatusOr<std::unique_ptr<Server>> Make(
+      KeeperPlace place, const ServerOptions& options, ipc::Listener listener,
+      int stop, std::string id);
+
   // The loop and its times: server.cc.
   [[nodiscard]] int WaitMilliseconds() const;
   [[nodiscard]] std::optional<Time> GivesBack() const;
+  // Of one that is there for one broker, when none has come.
+  [[nodiscard]] std::optional<Time> NobodyCame() const;
+  [[nodiscard]] bool IsOver(Time now) const;
   void OnTime(Time now);
   void OnProcess(uint64_t order);
   void OnBrokerDeath();
@@ -114,9 +140,16 @@ class Server {
   [[nodiscard]] absl::Status OnDone(uint64_t id, const Frame& frame);
   [[nodiscard]] absl::Status OnDrop(Connection* connection, const Frame& frame);
   [[nodiscard]] absl::Status OnLook(Connection* connection, const Frame& frame);
+  // Its place is another's from now on: handing_over.cc.
+  [[nodiscard]] absl::Status OnHandOver(uint64_t id, const Frame& frame);
+  [[nodiscard]] absl::Status GiveAway(Connection* successor);
+  [[nodiscard]] absl::Status LeaveEstate(Connection* successor,
+                                         const Frame& frame);
+  [[nodiscard]] absl::Status TakeOver(Inheritance inheritance);
   void Discard(KeptEntry entry);
   [[nodiscard]] size_t SlowToClose() const;
   [[nodiscard]] KeeperStatus MakeStatus() const;
+  [[nodiscard]] KeptCount Count() const;
 
   // A peer that does not read its answers breaks the protocol.
   [[nodiscard]] static absl::Status Answer(Connection* connection, Kind kind,
@@ -138,6 +171,7 @@ class Server {
   std::map<uint64_t, int> living_;
   Time last_peer_died_;
 
+  const Time started_ = std::chrono::steady_clock::now();
   std::optional<Holder> holder_;
   base::UniqueFd holder_pidfd_;
   uint64_t holders_ = 0;  // so far; the last one's number
@@ -147,6 +181,7 @@ class Server {
   std::map<uint64_t, Connection> connections_;
   uint64_t last_connection_ = 0;
   std::optional<Time> listens_again_;
+  std::optional<pid_t> replaced_by_;
 };
 
 }  // namespace gmb::keeper

@@ -38,6 +38,16 @@ const KeptEntry& Shelf::Add(KeptEntry entry) {
   return by_order_.emplace(order, std::move(entry)).first->second;
 }
 
+void Shelf::Inherit(std::vector<KeptEntry> entries, uint64_t last_order) {
+  for (KeptEntry& entry : entries) {
+    const uint64_t order = entry.head.order;
+    fds_ += entry.fds.size();
+    by_key_.emplace(entry.head.key, order);
+    by_order_.emplace(order, std::move(entry));
+  }
+  last_order_ = last_order;
+}
+
 std::optional<KeptEntry> Shelf::Take(absl::string_view key) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return std::nullopt;

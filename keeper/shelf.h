@@ -38,6 +38,9 @@ class Shelf {
                                    size_t closing = 0) const;
   // It was checked. Gives it the next order.
   const KeptEntry& Add(KeptEntry entry);
+  // Those of another shelf, which has given out orders up to `last_order`. This
+  // one is empty, and they fit.
+  void Inherit(std::vector<KeptEntry> entries, uint64_t last_order);
   // Nothing: it is not there.
   [[nodiscard]] std::optional<KeptEntry> Take(absl::string_view key);
   [[nodiscard]] std::vector<KeptEntry> TakeAll();
@@ -53,6 +56,10 @@ class Shelf {
   // The last one that was put of those whose names begin so; null: none.
   [[nodiscard]] const KeptEntry* Newest(absl::string_view prefix) const;
 
+  [[nodiscard]] const std::map<uint64_t, KeptEntry>& all() const {
+    return by_order_;
+  }
+  [[nodiscard]] uint64_t last_order() const { return last_order_; }
   [[nodiscard]] size_t entries() const { return by_order_.size(); }
   [[nodiscard]] size_t fds() const { return fds_; }
   [[nodiscard]] const Limits& limits() const { return limits_; }

@@ -14,11 +14,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "bench/broker/echo_stream.h"
-#include "bench/broker/keeper_process.h"
 #include "bench/broker/lease_pairs.h"
 #include "bench/cpu_seconds.h"
 #include "bench/quantile.h"
 #include "client/cli/demo/broker_process.h"
+#include "client/cli/demo/keeper_process.h"
 #include "client/cli/demo/temp_dir.h"
 
 namespace gmb::bench {
@@ -91,9 +91,9 @@ absl::StatusOr<Figures> Measure(const Options& options,
                                 const std::string& dir) {
   std::filesystem::create_directory(dir);
   std::vector<std::string> flags = {"--device", "host:2GiB"};
-  std::optional<KeeperProcess> keeper;
+  std::optional<cli::KeeperProcess> keeper;
   if (contender.kept) {
-    absl::StatusOr<KeeperProcess> started = KeeperProcess::Start(dir);
+    absl::StatusOr<cli::KeeperProcess> started = cli::KeeperProcess::Start(dir);
     if (!started.ok()) return started.status();
     keeper.emplace(*std::move(started));
     flags.insert(flags.end(), {"--keeper", keeper->socket()});

@@ -21,11 +21,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
-#include "bench/broker/keeper_process.h"
 #include "bench/broker/restart_waiter.h"
 #include "bench/broker/scale_fleet.h"
 #include "bench/quantile.h"
 #include "client/cli/demo/broker_process.h"
+#include "client/cli/demo/keeper_process.h"
 #include "client/cli/demo/temp_dir.h"
 #include "client/cli/tenant_identity.h"
 
@@ -173,8 +173,8 @@ absl::Status Run(const Options& options) {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
   const absl::StatusOr<cli::TempDir> dir = cli::TempDir::Make();
   if (!dir.ok()) return dir.status();
-  const absl::StatusOr<KeeperProcess> keeper =
-      KeeperProcess::Start(dir->path());
+  const absl::StatusOr<cli::KeeperProcess> keeper =
+      cli::KeeperProcess::Start(dir->path());
   if (!keeper.ok()) return keeper.status();
   const uint32_t sessions = options.sessions + 1;
   const cli::BrokerProcess::Options start = {

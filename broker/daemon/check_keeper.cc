@@ -12,10 +12,15 @@
 namespace gmb::broker {
 namespace {
 
+// One that was started just before.
+constexpr absl::Duration kListens = absl::Seconds(2);
+
 absl::StatusOr<keeper::KeeperStatus> StatusOf(const std::string& socket) {
-  GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link,
-                       keeper::KeeperLink::Connect(
-                           {.socket = socket, .role = keeper::Role::kCommand}));
+  GMB_ASSIGN_OR_RETURN(
+      keeper::KeeperLink link,
+      keeper::KeeperLink::Connect({.socket = socket,
+                                   .role = keeper::Role::kCommand,
+                                   .wait_for_listener = kListens}));
   GMB_ASSIGN_OR_RETURN(
       const keeper::KeeperLink::Answer answer,
       link.Ask(keeper::Kind::kStatus, "", {}, keeper::Kind::kStatusIs));

@@ -18,7 +18,8 @@
 namespace gmb::broker {
 namespace {
 
-// Of each answer. Whoever asks a keeper that hangs waits so long, once.
+// Of each answer, and at the start for one that listens. Whoever asks a keeper
+// that hangs waits so long, once.
 constexpr absl::Duration kTimeout = absl::Seconds(2);
 
 void WarnOfNotRemoved(absl::string_view key, const absl::Status& why) {
@@ -36,8 +37,11 @@ absl::StatusOr<base::UniqueFd> Keeping::Duplicate(int fd) {
 
 absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
     const std::string& socket, const Deps& deps) {
-  absl::StatusOr<std::unique_ptr<KeeperClient>> client = KeeperClient::Connect(
-      {.socket = socket, .disposer = deps.disposer, .timeout = kTimeout});
+  absl::StatusOr<std::unique_ptr<KeeperClient>> client =
+      KeeperClient::Connect({.socket = socket,
+                             .disposer = deps.disposer,
+                             .timeout = kTimeout,
+                             .wait_for_listener = kTimeout});
   if (!client.ok()) {
     return absl::Status(client.status().code(),
                         absl::StrCat("keeper: ", client.status().message()));

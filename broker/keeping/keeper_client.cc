@@ -70,8 +70,10 @@ SharedFd Share(base::UniqueFd fd, ipc::FdDisposer* disposer) {
 
 absl::StatusOr<std::unique_ptr<KeeperClient>> KeeperClient::Connect(
     const KeeperClientOptions& options) {
+  keeper::LinkOptions link_options = LinkOptionsOf(options);
+  link_options.wait_for_listener = options.wait_for_listener;
   GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link,
-                       keeper::KeeperLink::Connect(LinkOptionsOf(options)));
+                       keeper::KeeperLink::Connect(link_options));
   return std::unique_ptr<KeeperClient>(
       new KeeperClient(options, std::move(link)));
 }

@@ -31,6 +31,8 @@ struct KeeperClientOptions {
   absl::Duration timeout = absl::Seconds(5);  // of each answer
   // How long a broker that starts waits for the death of the one before it.
   absl::Duration wait_for_last = absl::Seconds(10);
+  // And for a keeper that is started beside it.
+  absl::Duration wait_for_listener = absl::ZeroDuration();
 };
 
 // This process's own fd of what a keeper has; whoever shares it keeps it open.

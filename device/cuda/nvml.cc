@@ -139,6 +139,22 @@ absl::StatusOr<Device> FindDevice(const Library& library,
   return device;
 }
 
+absl::StatusOr<MemoryV1> MemoryOf(const std::string& uuid) {
+  GMB_ASSIGN_OR_RETURN(const Library* library, Get());
+  GMB_ASSIGN_OR_RETURN(Device device, FindDevice(*library, uuid));
+  if (library->nvmlDeviceGetMemoryInfo_v2 != nullptr) {
+    MemoryV2 memory = {};
+    memory.version = kMemoryV2;
+    if (library->nvmlDeviceGetMemoryInfo_v2(device, &memory) == kSuccess)
+      return MemoryV1{memory.total, memory.free, memory.used};
+  }
+  MemoryV1 memory = {};
+  GMB_RETURN_IF_ERROR(Check(*library,
+                            library->nvmlDeviceGetMemoryInfo(device, &memory),
+                            "nvmlDeviceGetMemoryInfo"));
+  return memory;
+}
+
 // A process may give itself any name.
 std::string ShortName(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
@@ -163,20 +179,13 @@ absl::StatusOr<std::string> DriverVersion() {
 }
 
 absl::StatusOr<uint64_t> FreeBytes(const std::string& uuid) {
-  GMB_ASSIGN_OR_RETURN(const Library* library, Get());
-  GMB_ASSIGN_OR_RETURN(Device device, FindDevice(*library, uuid));
-  if (library->nvmlDeviceGetMemoryInfo_v2 != nullptr) {
-    MemoryV2 memory = {};
-    memory.version = kMemoryV2;
-    if (library->nvmlDeviceGetMemoryInfo_v2(device, &memory) == kSuccess) {
-      return memory.free;
-    }
-  }
-  MemoryV1 memory = {};
-  GMB_RETURN_IF_ERROR(Check(*library,
-                            library->nvmlDeviceGetMemoryInfo(device, &memory),
-                            "nvmlDeviceGetMemoryInfo"));
+  GMB_ASSIGN_OR_RETURN(const MemoryV1 memory, MemoryOf(uuid));
   return memory.free;
+}
+
+absl::StatusOr<uint64_t> UsedBytes(const std::string& uuid) {
+  GMB_ASSIGN_OR_RETURN(const MemoryV1 memory, MemoryOf(uuid));
+  return memory.used;
 }
 
 absl::StatusOr<std::vector<ProcessUsage>> Processes(const std::string& uuid) {

@@ -21,6 +21,10 @@ namespace gmb::device::nvml {
 // Free memory of the whole device, as everybody sees it.
 [[nodiscard]] absl::StatusOr<uint64_t> FreeBytes(const std::string& uuid);
 
+// And what of it is used, by whomever, without what the driver has for itself
+// (where NVML tells them apart: from driver 510 on).
+[[nodiscard]] absl::StatusOr<uint64_t> UsedBytes(const std::string& uuid);
+
 // Processes with a context on the device. Empty in a PID namespace that the
 // others are not part of.
 [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> Processes(

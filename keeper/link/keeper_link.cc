@@ -4,16 +4,21 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "keeper/link/keeper_place.h"
 
 namespace gmb::keeper {
 namespace {
+
+constexpr absl::Duration kDialAgain = absl::Milliseconds(20);
 
 // The listener's user: a socket of a stranger could be put into our directory
 // by root alone, but then it takes one look to see.
@@ -54,7 +59,8 @@ absl::Status Silent(int socket, absl::string_view what) {
 
 }  // namespace
 
-absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
+absl::StatusOr<ipc::SeqpacketSocket> KeeperLink::Dial(
+    const LinkOptions& options) {
   GMB_ASSIGN_OR_RETURN(const KeeperPlace place,
                        KeeperPlace::Open(options.socket, /*make=*/false));
   absl::StatusOr<ipc::SeqpacketSocket> socket =
@@ -63,6 +69,18 @@ absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
     return absl::UnavailableError(
         absl::StrCat("no keeper listens at ", options.socket,
                      ": start one with gmb-keeper --socket ", options.socket));
+  }
+  return socket;
+}
+
+absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
+  const auto until = std::chrono::steady_clock::now() +
+                     absl::ToChronoNanoseconds(options.wait_for_listener);
+  absl::StatusOr<ipc::SeqpacketSocket> socket = Dial(options);
+  while (absl::IsUnavailable(socket.status()) &&
+         std::chrono::steady_clock::now() < until) {
+    absl::SleepFor(kDialAgain);
+    socket = Dial(options);
   }
   if (!socket.ok()) return socket.status();
   GMB_RETURN_IF_ERROR(CheckOwner(socket->fd(), options.socket));
@@ -139,6 +157,9 @@ absl::StatusOr<KeeperLink::Answer> KeeperLink::Ask(Kind kind,
   if (absl::IsDeadlineExceeded(frame.status()))
     return Silent(socket_.fd(), "answer");
   if (!frame.ok()) return frame.status();
+  // Of this connection as a whole, which ends.
+  if (frame->kind == Kind::kRefused && frame->call == 0)
+    return DecodeRefusal(frame->body);
   if (frame->call != last_call_) {
     return absl::InvalidArgumentError(
         "the keeper has answered another question");
@@ -152,6 +173,13 @@ absl::StatusOr<KeeperLink::Answer> KeeperLink::Ask(Kind kind,
   if (frame->kind == Kind::kRefused) return DecodeRefusal(frame->body);
   answer.body = std::move(frame->body);
   return answer;
+}
+
+bool KeeperLink::HasUnread() {
+  const absl::StatusOr<std::optional<ipc::Packet>> packet =
+      socket_.TryReceive();
+  return packet.ok() ? packet->has_value()
+                     : !absl::IsUnavailable(packet.status());
 }
 
 absl::StatusOr<Frame> KeeperLink::Receive(absl::Duration timeout,

@@ -26,6 +26,8 @@ struct LinkOptions {
   // A broker's: how long it waits for the death of the one before it. Zero: it
   // is refused at once.
   absl::Duration wait_for_last = absl::ZeroDuration();
+  // And how long for somebody who listens: one may have been started beside it.
+  absl::Duration wait_for_listener = absl::ZeroDuration();
 };
 
 // The other side of a keeper: one connection, one question at a time. Blocks.
@@ -59,6 +61,9 @@ class KeeperLink {
   [[nodiscard]] bool HasHungUp() const {
     return socket_.AwaitHangUp(absl::ZeroDuration());
   }
+  // Something that the keeper has said was not read yet; also once it has hung
+  // up. A look, without waiting.
+  [[nodiscard]] bool HasUnread();
   // Ends the connection. What was put stays with the keeper.
   void HangUp() {
     broken_ = true;
@@ -71,6 +76,7 @@ class KeeperLink {
   KeeperLink(ipc::SeqpacketSocket socket, const LinkOptions& options)
       : socket_(std::move(socket)), timeout_(options.timeout) {}
 
+  static absl::StatusOr<ipc::SeqpacketSocket> Dial(const LinkOptions& options);
   absl::Status Greet(const LinkOptions& options);
   absl::StatusOr<Frame> Receive(absl::Duration timeout,
                                 std::vector<base::UniqueFd>* fds);

@@ -95,4 +95,17 @@ absl::Status KeeperPlace::Lock() const {
       path_));
 }
 
+absl::Status KeeperPlace::TakeLock(base::UniqueFd directory) {
+  struct stat ours {};
+  struct stat theirs {};
+  if (::fstat(directory_.get(), &ours) != 0 ||
+      ::fstat(directory.get(), &theirs) != 0 || ours.st_dev != theirs.st_dev ||
+      ours.st_ino != theirs.st_ino) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "another directory lies there by now than the keeper has: ", path_));
+  }
+  directory_ = std::move(directory);
+  return Lock();  // it has it already
+}
+
 }  // namespace gmb::keeper

@@ -30,6 +30,12 @@ enum class Kind : uint16_t {
   kStatus = 6,  // anybody's
   kDrop = 7,    // a command's: give all back
   kLook = 8,    // a command's: the journal, to be read alone
+  kCount = 9,   // a command's: how much memory and how many sessions
+  // A successor's, in this order: serve nobody else from now on; a Fetch for
+  // each page; the rest; it is mine.
+  kHandOver = 10,
+  kTake = 11,
+  kTaken = 12,
   // Answers.
   kChallenge = 65,  // to a connection
   kWelcome = 66,
@@ -38,6 +44,8 @@ enum class Kind : uint16_t {
   kRefused = 69,
   kPage = 70,
   kStatusIs = 71,
+  kCountIs = 72,
+  kEstate = 73,
 };
 
 struct Frame {

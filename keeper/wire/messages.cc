@@ -89,7 +89,7 @@ absl::StatusOr<Hello> DecodeHello(absl::string_view body) {
   hello.nonce = reader.Text(kNonceBytes);
   // A newer peer may say more: what this one needs is in front.
   if (!reader.ok() || hello.nonce.size() != kNonceBytes || role < 1 ||
-      role > 2 || wait > 1) {
+      role > 3 || wait > 1) {
     return Damaged("a Hello");
   }
   hello.role = static_cast<Role>(role);
@@ -188,6 +188,56 @@ absl::StatusOr<KeeperStatus> DecodeStatus(absl::string_view body) {
   status.broker = static_cast<KeeperStatus::Broker>(broker);
   if (gives_back == 1) status.gives_back_in_ms = in_ms;
   return status;
+}
+
+std::string Encode(const KeptCount& count) {
+  return ByteWriter()
+      .Number(count.sessions)
+      .Number(count.living_sessions)
+      .Number(count.memory_bytes)
+      .Take();
+}
+
+absl::StatusOr<KeptCount> DecodeCount(absl::string_view body) {
+  ByteReader reader(body);
+  KeptCount count;
+  count.sessions = reader.Number<uint64_t>();
+  count.living_sessions = reader.Number<uint64_t>();
+  count.memory_bytes = reader.Number<uint64_t>();
+  if (!reader.AtEnd() || count.living_sessions > count.sessions)
+    return Damaged("a count");
+  return count;
+}
+
+std::string Encode(const Estate& estate) {
+  return ByteWriter()
+      .Text(estate.keeper_id)
+      .Number(estate.entries)
+      .Number(estate.last_order)
+      .Number(estate.holders)
+      .Number(static_cast<uint8_t>(estate.broker))
+      .Number(static_cast<uint32_t>(estate.broker_pid))
+      .Number(estate.broker_died_ms)
+      .Number(estate.last_peer_died_ms)
+      .Take();
+}
+
+absl::StatusOr<Estate> DecodeEstate(absl::string_view body) {
+  ByteReader reader(body);
+  Estate estate;
+  estate.keeper_id = reader.Text(kKeeperIdBytes);
+  estate.entries = reader.Number<uint64_t>();
+  estate.last_order = reader.Number<uint64_t>();
+  estate.holders = reader.Number<uint64_t>();
+  const auto broker = reader.Number<uint8_t>();
+  estate.broker_pid = static_cast<int32_t>(reader.Number<uint32_t>());
+  estate.broker_died_ms = reader.Number<uint64_t>();
+  estate.last_peer_died_ms = reader.Number<uint64_t>();
+  // A newer keeper may leave more.
+  if (!reader.ok() || estate.keeper_id.size() != kKeeperIdBytes || broker > 3)
+    return Damaged("an estate");
+  estate.broker = static_cast<KeeperStatus::Broker>(broker);
+  return estate;
 }
 
 std::string EncodeRefusal(const Refusal& why) {

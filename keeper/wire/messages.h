@@ -28,7 +28,7 @@ inline constexpr absl::string_view kJournalKeys = "journal/";
 inline constexpr size_t kMaxPageFds = 253;
 inline constexpr size_t kMaxPageEntries = 32;
 
-enum class Role : uint8_t { kBroker = 1, kCommand = 2 };
+enum class Role : uint8_t { kBroker = 1, kCommand = 2, kSuccessor = 3 };
 
 struct Hello {
   uint16_t oldest_version = 0;  // that the peer speaks
@@ -83,6 +83,43 @@ struct KeeperStatus {
   std::optional<uint64_t> gives_back_in_ms;
 };
 
+// What of it a keeper can tell without knowing what it is.
+struct KeptCount {
+  uint64_t sessions = 0;         // entries that have a peer
+  uint64_t living_sessions = 0;  // those whose peer lives
+  uint64_t memory_bytes = 0;     // of memory files; device memory is none
+};
+
+// What a keeper leaves to the one that replaces it, beside the entries. Its
+// fds, in this order: the locked directory, the listener, the broker's pidfd
+// unless it is dead, and its connection if it has one.
+struct Estate {
+  std::string keeper_id;
+  uint64_t entries = 0;
+  uint64_t last_order = 0;
+  uint64_t holders = 0;  // brokers that were served
+  // Of the last one; kNone: there is none.
+  KeeperStatus::Broker broker{};
+  int32_t broker_pid = 0;
+  // Ago, where they have died.
+  uint64_t broker_died_ms = 0;
+  uint64_t last_peer_died_ms = 0;
+
+  [[nodiscard]] size_t fds() const {
+    constexpr size_t kOfKeeper = 2;
+    switch (broker) {
+      case KeeperStatus::Broker::kServed:
+        return kOfKeeper + 2;
+      case KeeperStatus::Broker::kHungUp:
+        return kOfKeeper + 1;
+      case KeeperStatus::Broker::kNone:
+      case KeeperStatus::Broker::kDead:
+        break;
+    }
+    return kOfKeeper;
+  }
+};
+
 // An error's code and message.
 using Refusal = absl::Status;
 
@@ -91,6 +128,8 @@ using Refusal = absl::Status;
 [[nodiscard]] std::string Encode(const EntryHead& entry);  // with a checksum
 [[nodiscard]] std::string Encode(const Page& page);
 [[nodiscard]] std::string Encode(const KeeperStatus& status);
+[[nodiscard]] std::string Encode(const KeptCount& count);
+[[nodiscard]] std::string Encode(const Estate& estate);
 [[nodiscard]] std::string EncodeRefusal(const Refusal& why);
 // Of a Remove.
 [[nodiscard]] std::string EncodeKey(absl::string_view key);
@@ -103,6 +142,8 @@ using Refusal = absl::Status;
 [[nodiscard]] absl::StatusOr<EntryHead> DecodeEntry(absl::string_view body);
 [[nodiscard]] absl::StatusOr<Page> DecodePage(absl::string_view body);
 [[nodiscard]] absl::StatusOr<KeeperStatus> DecodeStatus(absl::string_view body);
+[[nodiscard]] absl::StatusOr<KeptCount> DecodeCount(absl::string_view body);
+[[nodiscard]] absl::StatusOr<Estate> DecodeEstate(absl::string_view body);
 // The error that was sent; INVALID_ARGUMENT where none was.
 [[nodiscard]] Refusal DecodeRefusal(absl::string_view body);
 [[nodiscard]] absl::StatusOr<std::string> DecodeKey(absl::string_view body);

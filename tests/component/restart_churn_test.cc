@@ -1,4 +1,4 @@
-// A broker that is killed at random instants, under processes that acquire,
+// A broker that is killed, and a keeper that is replaced, at random instants, under processes that acquire,
 // work, park, come back, seal and release at random and look at every byte: no
 // byte is lost or seen by others, nobody greets again, and the books add up.
 //
@@ -81,6 +81,7 @@ TEST_F(RestartChurnTest, NoByteIsLostHoweverOftenTheBrokerDies) {
     (void)Await([&] { return !AnyRuns(); },
                 std::chrono::duration_cast<std::chrono::milliseconds>(instant));
     NoteEndings();
+    if (random_() % 2 == 0) ReplaceKeeper();
     Restart();
     EXPECT_THAT(LinesOf("session_opened"), IsEmpty());
   }

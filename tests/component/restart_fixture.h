@@ -36,6 +36,17 @@ class RestartFixture : public ComponentTest {
                                  KeeperSocket()});
     ASSERT_TRUE(keeper_->AwaitErr("listens")) << keeper_->Err();
   }
+  // By another one, which has all of it.
+  void ReplaceKeeper() {
+    std::unique_ptr<Program> old = std::move(keeper_);
+    keeper_ = std::make_unique<Program>(
+        Directory(), absl::StrCat("keeper-", ++keepers_),
+        std::vector<std::string>{GMB_KEEPER_PROGRAM, "--socket", KeeperSocket(),
+                                 "--replace"});
+    ASSERT_TRUE(keeper_->AwaitErr("listens")) << keeper_->Err();
+    EXPECT_EQ(old->AwaitExit(), 0) << old->Err();
+    EXPECT_EQ(old->SanitizerReport(), "");
+  }
   void KillKeeper() {
     keeper_->Signal(SIGKILL);
     ASSERT_EQ(keeper_->AwaitExit(), 128 + SIGKILL);

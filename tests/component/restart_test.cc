@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // A pattern that tells each word of each lease from all others.
 void Fill(const Lease& lease, uint64_t seed) {
@@ -234,6 +235,29 @@ TEST_F(RestartTest, AKeeperThatDiesIsReplacedWhileTheBrokerLives) {
   auto more = late->Acquire(2 * kMiB);
   EXPECT_TRUE(more.ok()) << more.status();
   EXPECT_TRUE(std::move(*lease).Release().ok());
+}
+
+TEST_F(RestartTest, AKeeperThatLivesIsReplacedAndNobodyNotices) {
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 15);
+  const pid_t first = KeeperStatus().pid;
+  ReplaceKeeper();
+  EXPECT_NE(KeeperStatus().pid, first);
+  auto meanwhile = client->Acquire(6 * kMiB);
+  ASSERT_TRUE(meanwhile.ok()) << meanwhile.status();
+  Fill(*meanwhile, 16);
+  EXPECT_THAT(broker().Log(), Not(HasSubstr("keeper_lost")));
+  Restart();
+  // Also while no broker lives.
+  KillBroker();
+  ReplaceKeeper();
+  StartBroker(Options());
+  EXPECT_EQ(Status().sessions(), 1U);
+  EXPECT_TRUE(Holds(*lease, 15));
+  EXPECT_TRUE(Holds(*meanwhile, 16));
+  EXPECT_TRUE(client->Acquire(2 * kMiB).ok());
 }
 
 TEST_F(RestartTest, TwoBrokersAtOnceAreOne) {

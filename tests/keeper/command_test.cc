@@ -57,7 +57,7 @@ TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
                                                  broker.pid(), ", connected")),
                           HasSubstr("kept        1 entry with 1 fd ")));
   (void)Doctor();
-  EXPECT_THAT(out_, HasSubstr("keeps 1 fd for gmbd"));
+  EXPECT_THAT(out_, HasSubstr("keeps 1 fd with 4.00 KiB of host memory"));
   EXPECT_EQ(Gmb({"drop", "--yes"}), 1);
   EXPECT_THAT(err_, HasSubstr("stop it first"));
   broker.Kill();
@@ -79,6 +79,40 @@ TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
   EXPECT_EQ(Gmb({"drop", "--yes"}), 0) << err_;
   EXPECT_EQ(out_, "given back: 1 entry with 1 fd\n");
   EXPECT_EQ(Status().entries, 0U);
+}
+
+TEST_F(Command, NamesSessionsOfEndedProcesses) {
+  StartKeeper();
+  Forked peer([](const auto&) {});
+  Forked broker([&](const auto& say) {
+    auto link = KeeperLink::Connect(AsBroker());
+    const base::UniqueFd slab = MemoryFile(std::string(1 << 20, 'x'));
+    const base::UniqueFd page = MemoryFile("gate");
+    const base::UniqueFd pidfd = PidfdOf(peer.pid());
+    const base::UniqueFd self = PidfdOf(::getppid());
+    const bool put =
+        link.ok() && Put(&*link, "slab/1", "", {slab.get()}).ok() &&
+        Put(&*link, "session/1", "", {page.get(), pidfd.get()}, 1).ok() &&
+        Put(&*link, "session/2", "", {self.get()}, 0).ok();
+    say(put ? "put" : "failed");
+    while (true) ::pause();
+  });
+  ASSERT_EQ(broker.Line(), "put");
+  (void)Doctor();
+  EXPECT_THAT(out_, AllOf(HasSubstr("1.00 MiB of host memory"),
+                          HasSubstr("2 sessions, for gmbd")));
+  peer.Kill();
+  // Its broker lives, and does not look.
+  (void)Doctor();
+  EXPECT_THAT(out_, HasSubstr("sessions of ended processes are kept, 1 of 2"));
+  EXPECT_EQ(Gmb({"status"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("2, 1 of processes that have ended"));
+  broker.Kill();
+  ASSERT_TRUE(component::Await(
+      [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
+  EXPECT_EQ(Doctor(), 1);
+  EXPECT_THAT(out_, AllOf(HasSubstr("2 sessions (1 of ended processes)"),
+                          HasSubstr("1.00 MiB of host memory")));
 }
 
 // The last that was put, and not to write: its broker lives.

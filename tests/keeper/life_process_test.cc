@@ -1,6 +1,7 @@
 // A keeper without its broker: how long it keeps, and for whose sake.
 #include <signal.h>
 
+#include "ipc/pidfd.h"
 #include "tests/keeper/forked.h"
 #include "tests/keeper/keeper_fixture.h"
 
@@ -93,6 +94,49 @@ TEST_F(Life, ACommandDropsAllOnceTheBrokerIsDead) {
       [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
   EXPECT_TRUE(command->Ask(Kind::kDrop, "", {}, Kind::kStatusIs).ok());
   EXPECT_EQ(Status().entries, 0U);
+}
+
+TEST_F(Life, OneForOneBrokerEndsWhenThatIsDone) {
+  StartKeeper({"--once"});
+  // A command is no broker.
+  EXPECT_EQ(Status().broker, KeeperStatus::Broker::kNone);
+  auto broker = BrokerFor(AsBroker(), ::getpid());
+  ASSERT_EQ(broker->Line(), "put");
+  broker->Kill();
+  // Its successor has everything, and is the one that ends it.
+  auto next = KeeperLink::Connect(AsBroker(kPatience));
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->welcome().entries, 2U);
+  EXPECT_TRUE(next->Ask(Kind::kDone, "", {}, Kind::kOk).ok());
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
+}
+
+TEST_F(Life, OneForOneBrokerEndsWhenNobodyTakesItsPlace) {
+  StartKeeper({"--once", "--linger", "1ms"});
+  Forked peer([](const auto&) {});
+  auto broker = BrokerFor(AsBroker(), peer.pid());
+  ASSERT_EQ(broker->Line(), "put");
+  peer.Kill();
+  broker->Kill();
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
+  StartKeeper({"--once", "--abandon-after", "1ms"}, "nobody");
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
+}
+
+TEST_F(Life, ACommandThatStartsItEndsOnceItServes) {
+  const auto start = [this](const std::string& name) {
+    component::Program command(
+        directory_.path(), name,
+        {GMB_KEEPER_PROGRAM, "--socket", socket(), "--once", "--background"});
+    return command.AwaitExit();
+  };
+  EXPECT_EQ(start("one"), 0);
+  EXPECT_EQ(start("two"), 1) << "the first one has the directory";
+  auto broker = KeeperLink::Connect(AsBroker());
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  const base::UniqueFd keeper = PidfdOf(Status().pid);
+  EXPECT_TRUE(broker->Ask(Kind::kDone, "", {}, Kind::kOk).ok());
+  EXPECT_TRUE(component::Await([&] { return !ipc::IsAlive(keeper); }));
 }
 
 TEST_F(Life, ItEndsWhenItIsToldTo) {

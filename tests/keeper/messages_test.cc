@@ -74,6 +74,12 @@ TEST(KeeperMessages, ComeBackAsTheyWereSent) {
   status.broker = KeeperStatus::Broker::kHungUp;
   status.gives_back_in_ms = 5;
   EXPECT_EQ(DecodeStatus(Encode(status))->gives_back_in_ms, 5U);
+  const KeptCount count{
+      .sessions = 3, .living_sessions = 2, .memory_bytes = 4096};
+  EXPECT_EQ(DecodeCount(Encode(count))->sessions, 3U);
+  EXPECT_EQ(DecodeCount(Encode(count))->living_sessions, 2U);
+  EXPECT_EQ(DecodeCount(Encode(count))->memory_bytes, 4096U);
+  EXPECT_FALSE(DecodeCount(Encode(KeptCount{.living_sessions = 1})).ok());
 }
 
 // One changed bit of an entry is always found, but in its order, which is the
@@ -103,6 +109,7 @@ TEST(KeeperMessages, AnyBytesAreReadWithoutHarm) {
     (void)DecodeHello(bytes);
     (void)DecodeWelcome(bytes);
     (void)DecodeStatus(bytes);
+    (void)DecodeCount(bytes);
     (void)DecodeKey(bytes);
     (void)DecodeAfter(bytes);
     EXPECT_FALSE(DecodeRefusal(bytes).ok());

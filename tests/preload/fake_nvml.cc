@@ -1,8 +1,10 @@
 // Of libnvidia-ml.so.1 what gmb uses: a GPU's processes, each with its bytes, are
-// those in the file that FAKE_NVML_PROCESSES names.
+// those in the file that FAKE_NVML_PROCESSES names, and its used bytes what
+// FAKE_NVML_USED says.
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string>
 
 namespace {
 
@@ -15,6 +17,10 @@ struct ProcessInfo {
   unsigned long long used_bytes;
   unsigned gpu_instance;
   unsigned compute_instance;
+};
+
+struct Memory {
+  unsigned long long total, free, used;
 };
 
 }  // namespace
@@ -32,8 +38,13 @@ int nvmlDeviceGetHandleByUUID(const char*, void** device) {
   *device = nullptr;
   return kSuccess;
 }
-// Then the driver is asked.
-int nvmlDeviceGetMemoryInfo(void*, void*) { return kNotSupported; }
+// What FAKE_NVML_USED says; without it the driver is asked.
+int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
+  const char* const used = std::getenv("FAKE_NVML_USED");
+  if (used == nullptr) return kNotSupported;
+  *memory = {.total = ~0ULL, .free = 0, .used = std::stoull(used)};
+  return kSuccess;
+}
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count,
                                             ProcessInfo* infos) {

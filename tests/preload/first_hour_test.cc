@@ -179,6 +179,32 @@ TEST_F(FirstHourTest, AChildWithACleanEnvironmentIsShownAsOutside) {
   EXPECT_EQ(client->AwaitExit(), 0);
 }
 
+TEST_F(FirstHourTest, MemoryThatNobodyIsSeenToUseIsNamedWithoutABroker) {
+  std::ofstream(Listed()) << getpid() << " " << (uint64_t{10} << 30) << "\n";
+  Words doctor = WithFakeDriver({GMB_PROGRAM, "doctor", "--json",
+                                 "--socket-dir", SocketDir(), "--keeper",
+                                 Directory() + "/place/keeper.sock"});
+  doctor.insert(
+      doctor.begin() + 1,
+      {"FAKE_NVML_PROCESSES=" + Listed(),
+       absl::StrCat("FAKE_NVML_USED=", (uint64_t{140} << 30) + 4096)});
+  const auto said = [&](const std::string& name) {
+    Program command(Directory(), name, doctor);
+    EXPECT_EQ(command.AwaitExit(), 1);  // there is no such keeper
+    return command.Out();
+  };
+  const std::string orphaned =
+      absl::StrCat("130.00 GiB of ", Uuid(1), " are used by no process");
+  // The broker that serves these GPUs has books of its own.
+  EXPECT_THAT(said("served"), Not(HasSubstr(orphaned)));
+  StopBroker();
+  const std::string orphans = said("orphans");
+  EXPECT_THAT(orphans, HasSubstr(orphaned));
+  EXPECT_THAT(orphans,
+              HasSubstr(absl::StrCat("gmb keeper drop --socket ", Directory(),
+                                     "/place/keeper.sock")));
+}
+
 TEST_F(FirstHourTest, APidNamespaceOfItsOwnIsNoneOfItsBusiness) {
   Words words = WithFakeDriver({"unshare",
                                 "--user",

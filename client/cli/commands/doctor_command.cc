@@ -1,6 +1,7 @@
 // `gmb doctor`: says what is wrong here and in the broker, and what to do.
-#include <algorithm>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/findings.h"
 #include "client/cli/commands/keeper_findings.h"
+#include "client/cli/commands/orphan_findings.h"
 #include "client/cli/own_quota.h"
 #include "client/cli/text/text.h"
 #include "client/cli/views/quota_view.h"
@@ -25,22 +27,25 @@ void Append(const Findings& more, Findings* findings) {
   findings->insert(findings->end(), more.begin(), more.end());
 }
 
-bool ServesGpu(const v1::GetStatusResponse& status) {
-  return std::any_of(status.pools().begin(), status.pools().end(),
-                     [](const v1::PoolStatus& pool) {
-                       return pool.device().kind() != v1::DEVICE_KIND_HOST;
-                     });
+std::set<std::string> GpusOf(const v1::GetStatusResponse& status) {
+  std::set<std::string> gpus;
+  for (const v1::PoolStatus& pool : status.pools()) {
+    if (pool.device().kind() != v1::DEVICE_KIND_HOST)
+      gpus.insert(pool.device().uuid());
+  }
+  return gpus;
 }
 
-// The broker's answer, and its own findings. `*serves_gpu` is left alone when
-// it cannot be asked.
-absl::StatusOr<Findings> AskBroker(const std::string& socket_dir,
-                                   bool* serves_gpu) {
+// The broker's answer, and its own findings. `*served`, the GPUs that it
+// serves, is left alone when it cannot be asked.
+absl::StatusOr<Findings> AskBroker(
+    const std::string& socket_dir,
+    std::optional<std::set<std::string>>* served) {
   GMB_ASSIGN_OR_RETURN(const AdminClient client,
                        AdminClient::Connect(socket_dir));
   GMB_ASSIGN_OR_RETURN(const v1::GetStatusResponse status,
                        client.GetStatus(v1::GetStatusRequest()));
-  *serves_gpu = ServesGpu(status);
+  *served = GpusOf(status);
   Findings findings = {
       MakeFinding(v1::Finding::OK, "broker",
                   absl::StrCat("gmbd ", status.broker_version(), " answers, ",
@@ -90,15 +95,23 @@ v1::Finding NotAsked(const absl::Status& status) {
 absl::StatusOr<ExitCode> Doctor(Context& context, const std::string& keeper) {
   const std::string dir = internal::ResolveSocketDir(context.socket_dir);
   Findings findings = CheckSockets(dir);
-  bool gpu_expected = MachineHasGpu();
+  std::optional<std::set<std::string>> served;
   const absl::StatusOr<Findings> of_broker =
-      internal::IsTenantDirectory(dir)
-          ? AskAsTenant(dir)
-          : AskBroker(context.socket_dir, &gpu_expected);
+      internal::IsTenantDirectory(dir) ? AskAsTenant(dir)
+                                       : AskBroker(context.socket_dir, &served);
+  const bool gpu_expected =
+      served.has_value() ? !served->empty() : MachineHasGpu();
+  // Nobody is there to serve any. One that is and may not be asked might.
+  if (absl::IsUnavailable(of_broker.status())) served.emplace();
   Append(of_broker.ok() ? *of_broker : Findings{NotAsked(of_broker.status())},
          &findings);
   Append(CheckKeeper(keeper), &findings);
-  Append(CheckDriver(internal::ProbeDevices(), gpu_expected), &findings);
+  const internal::DeviceProbe probe = internal::ProbeDevices();
+  Append(CheckDriver(probe, gpu_expected), &findings);
+  if (served.has_value()) {
+    Append(CheckOrphans(internal::ProbeUses(probe), *served, keeper),
+           &findings);
+  }
   Append(CheckLimits(), &findings);
 
   if (context.json) {

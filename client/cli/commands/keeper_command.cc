@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/keeper_look.h"
 #include "client/cli/confirm.h"
 #include "client/cli/text/text.h"
 #include "keeper/link/keeper_link.h"
@@ -72,7 +73,8 @@ std::string BrokerText(const KeeperStatus& status) {
   return "";
 }
 
-Json StatusJson(const KeeperStatus& status) {
+Json StatusJson(const KeeperLook& look) {
+  const KeeperStatus& status = look.status;
   Json json{{"pid", status.pid},
             {"broker", BrokerWord(status)},
             {"broker_pid", status.broker_pid},
@@ -81,7 +83,13 @@ Json StatusJson(const KeeperStatus& status) {
             {"max_entries", status.max_entries},
             {"max_fds", status.max_fds},
             {"living_peers", status.living_peers},
+            {"sessions", nullptr},
+            {"memory_bytes", nullptr},
             {"gives_back_in", nullptr}};
+  if (look.count.has_value()) {
+    json["sessions"] = look.count->sessions;
+    json["memory_bytes"] = look.count->memory_bytes;
+  }
   if (status.gives_back_in_ms.has_value()) {
     json["gives_back_in"] =
         static_cast<double>(*status.gives_back_in_ms) / 1000;
@@ -89,12 +97,22 @@ Json StatusJson(const KeeperStatus& status) {
   return json;
 }
 
-void PrintStatus(const KeeperStatus& status, std::ostream& out) {
+void PrintStatus(const KeeperLook& look, std::ostream& out) {
+  const KeeperStatus& status = look.status;
   out << "keeper      pid " << status.pid << "\nbroker      "
       << BrokerText(status) << "\nkept        "
       << Entries(status.entries, status.fds) << " (at most "
       << status.max_entries << " and " << status.max_fds << ")\nclients     "
       << status.living_peers << " alive, for whose sake it is kept\n";
+  if (look.ended_sessions() > 0) {
+    out << "sessions    " << look.count->sessions << ", "
+        << look.ended_sessions() << " of processes that have ended\n";
+  }
+  if (look.count.has_value()) {
+    out << "memory      " << SizeText(look.count->memory_bytes)
+        << " of host memory; how much of a GPU it is the keeper does not "
+           "know\n";
+  }
   if (status.gives_back_in_ms.has_value() && status.entries > 0) {
     out << "gives back  in "
         << DurationText(absl::Milliseconds(
@@ -105,12 +123,11 @@ void PrintStatus(const KeeperStatus& status, std::ostream& out) {
 
 absl::StatusOr<ExitCode> Show(Context& context, const KeeperOptions& options) {
   GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link, Connect(options));
-  GMB_ASSIGN_OR_RETURN(const KeeperStatus status,
-                       Ask(&link, keeper::Kind::kStatus));
+  GMB_ASSIGN_OR_RETURN(const KeeperLook look, LookAtKeeper(&link));
   if (context.json) {
-    context.PrintJson(StatusJson(status));
+    context.PrintJson(StatusJson(look));
   } else {
-    PrintStatus(status, context.out);
+    PrintStatus(look, context.out);
   }
   return ExitCode::kOk;
 }

@@ -4,11 +4,12 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "client/cli/commands/keeper_look.h"
 #include "client/cli/text/text.h"
 #include "keeper/link/keeper_link.h"
-#include "keeper/wire/frame.h"
 #include "keeper/wire/messages.h"
 
 namespace gmb::cli {
@@ -18,18 +19,47 @@ using keeper::KeeperStatus;
 
 constexpr char kSubject[] = "keeper";
 
-absl::StatusOr<KeeperStatus> StatusOf(const std::string& socket) {
+// Until a broker that lives has ended a session whose process has ended.
+constexpr absl::Duration kEndsSessions = absl::Seconds(2);
+constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
+
+absl::StatusOr<KeeperLook> Look(const std::string& socket) {
   GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link,
                        keeper::KeeperLink::Connect(
                            {.socket = socket, .role = keeper::Role::kCommand}));
-  GMB_ASSIGN_OR_RETURN(
-      const keeper::KeeperLink::Answer answer,
-      link.Ask(keeper::Kind::kStatus, "", {}, keeper::Kind::kStatusIs));
-  return keeper::DecodeStatus(answer.body);
+  return LookAtKeeper(&link);
+}
+
+bool IsServed(const KeeperLook& seen) {
+  return seen.status.broker == KeeperStatus::Broker::kServed;
+}
+
+// A broker that lives has a moment to end what has just ended.
+absl::StatusOr<KeeperLook> LookTwice(const std::string& socket) {
+  const absl::Time until = absl::Now() + kEndsSessions;
+  absl::StatusOr<KeeperLook> seen = Look(socket);
+  while (seen.ok() && IsServed(*seen) && seen->ended_sessions() > 0 &&
+         absl::Now() < until) {
+    absl::SleepFor(kLookAgain);
+    seen = Look(socket);
+  }
+  return seen;
+}
+
+std::string Holdings(const KeeperLook& seen) {
+  std::string text = CountText(seen.status.fds, "fd");
+  if (!seen.count.has_value()) return text;
+  absl::StrAppend(&text, " with ", SizeText(seen.count->memory_bytes),
+                  " of host memory, ",
+                  CountText(seen.count->sessions, "session"));
+  if (seen.ended_sessions() > 0)
+    absl::StrAppend(&text, " (", seen.ended_sessions(), " of ended processes)");
+  return text;
 }
 
 // Memory that the driver shows as used, and shows with no process.
-v1::Finding Orphans(const KeeperStatus& status, const std::string& socket) {
+v1::Finding Orphans(const KeeperLook& seen, const std::string& socket) {
+  const KeeperStatus& status = seen.status;
   const std::string end =
       status.gives_back_in_ms.has_value()
           ? absl::StrCat("all is given back in ",
@@ -39,14 +69,31 @@ v1::Finding Orphans(const KeeperStatus& status, const std::string& socket) {
   return MakeFinding(
       v1::Finding::PROBLEM, kSubject,
       absl::StrCat("memory without a broker: the keeper, pid ", status.pid,
-                   ", has ", CountText(status.fds, "fd"), " of gmbd, pid ",
+                   ", has ", Holdings(seen), ", of gmbd, pid ",
                    status.broker_pid, ", which has died, for ",
                    CountText(status.living_peers, "living client"), "; ", end,
                    ": start gmbd with --keeper ", socket,
                    ", or give it up with gmb keeper drop --socket ", socket));
 }
 
-v1::Finding FindingOf(const KeeperStatus& status, const std::string& socket) {
+v1::Finding OfServed(const KeeperLook& seen) {
+  const int32_t pid = seen.status.broker_pid;
+  if (seen.ended_sessions() == 0) {
+    return MakeFinding(
+        v1::Finding::OK, kSubject,
+        absl::StrCat("keeps ", Holdings(seen), ", for gmbd, pid ", pid));
+  }
+  return MakeFinding(
+      v1::Finding::WARNING, kSubject,
+      absl::StrCat("sessions of ended processes are kept, ",
+                   seen.ended_sessions(), " of ", seen.count->sessions,
+                   ", and gmbd, pid ", pid,
+                   ", does not end them: is it stopped (kill -CONT ", pid,
+                   "), or its machine overloaded?"));
+}
+
+v1::Finding FindingOf(const KeeperLook& seen, const std::string& socket) {
+  const KeeperStatus& status = seen.status;
   switch (status.broker) {
     case KeeperStatus::Broker::kHungUp:
       return MakeFinding(
@@ -56,14 +103,12 @@ v1::Finding FindingOf(const KeeperStatus& status, const std::string& socket) {
                        "other one can take over: end it (kill -KILL ",
                        status.broker_pid, ")"));
     case KeeperStatus::Broker::kServed:
-      return MakeFinding(v1::Finding::OK, kSubject,
-                         absl::StrCat("keeps ", CountText(status.fds, "fd"),
-                                      " for gmbd, pid ", status.broker_pid));
+      return OfServed(seen);
     case KeeperStatus::Broker::kNone:
     case KeeperStatus::Broker::kDead:
       break;
   }
-  if (status.entries > 0) return Orphans(status, socket);
+  if (status.entries > 0) return Orphans(seen, socket);
   return MakeFinding(v1::Finding::OK, kSubject,
                      "has nothing, and serves no broker");
 }
@@ -72,11 +117,11 @@ v1::Finding FindingOf(const KeeperStatus& status, const std::string& socket) {
 
 Findings CheckKeeper(const std::string& socket) {
   const std::string path = socket.empty() ? kUsualKeeper : socket;
-  const absl::StatusOr<KeeperStatus> status = StatusOf(path);
-  if (status.ok()) return {FindingOf(*status, path)};
+  const absl::StatusOr<KeeperLook> seen = LookTwice(path);
+  if (seen.ok()) return {FindingOf(*seen, path)};
   if (socket.empty()) return {};
   return {MakeFinding(v1::Finding::PROBLEM, kSubject,
-                      std::string(status.status().message()))};
+                      std::string(seen.status().message()))};
 }
 
 }  // namespace gmb::cli

@@ -33,20 +33,31 @@ class BrokerProcess {
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
   [[nodiscard]] bool running() { return process_.running(); }
 
-  // SIGTERM; how it ended. No call of admin() may be in progress.
+  // SIGTERM, or SIGKILL; how it ended. No call of admin() may be in progress,
+  // and none may come until it was started again.
   [[nodiscard]] absl::StatusOr<std::string> Stop(absl::Duration patience);
+  [[nodiscard]] absl::StatusOr<std::string> Kill(absl::Duration patience);
+  // With the same flags, once it has ended. Returns when it answers.
+  [[nodiscard]] absl::Status StartAgain();
 
  private:
-  BrokerProcess(ChildProcess process, std::string socket_dir)
-      : process_(std::move(process)), socket_dir_(std::move(socket_dir)) {}
+  BrokerProcess(ChildProcess::Options command, ChildProcess process,
+                std::string socket_dir, int interrupt_fd)
+      : command_(std::move(command)),
+        process_(std::move(process)),
+        socket_dir_(std::move(socket_dir)),
+        interrupt_fd_(interrupt_fd) {}
 
+  absl::Status AwaitAnswer();
+
+  ChildProcess::Options command_;
   ChildProcess process_;
   std::string socket_dir_;
+  int interrupt_fd_;
   std::unique_ptr<AdminClient> admin_;
 };
 
-// gmbd as it was built or installed with this program, else in PATH. NOT_FOUND
-// says what to do.
+// gmbd: find_program.h.
 [[nodiscard]] absl::StatusOr<std::string> FindBroker();
 
 }  // namespace gmb::cli

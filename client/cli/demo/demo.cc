@@ -10,10 +10,12 @@
 #include "base/status_macros.h"
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/demo/check_list.h"
+#include "client/cli/demo/keeper_process.h"
 #include "client/cli/demo/pool_choice.h"
 #include "client/cli/demo/scenario.h"
 #include "client/cli/demo/screen.h"
 #include "client/cli/demo/stage.h"
+#include "client/cli/demo/sweeper.h"
 #include "client/cli/demo/temp_dir.h"
 #include "client/cli/interrupt.h"
 
@@ -31,8 +33,17 @@ std::unique_ptr<Screen> MakeScreen(Context* context,
 }
 
 // From the first process to the broker's end; what is wrong goes on the list.
-void Play(const BrokerProcess::Options& options, const std::stop_token& stop,
+void Play(BrokerProcess::Options options, const std::stop_token& stop,
           Screen* screen, CheckList* checks) {
+  absl::StatusOr<KeeperProcess> keeper =
+      KeeperProcess::Start(options.dir, options.interrupt_fd);
+  if (!keeper.ok()) {
+    checks->Record(false, "the keeper starts",
+                   std::string(keeper.status().message()));
+    return;
+  }
+  options.device_flags.insert(options.device_flags.end(),
+                              {"--keeper", keeper->socket()});
   absl::StatusOr<std::unique_ptr<BrokerProcess>> broker =
       BrokerProcess::Start(options);
   if (!broker.ok()) {
@@ -69,6 +80,10 @@ void Play(const BrokerProcess::Options& options, const std::stop_token& stop,
   checks->Record(ended.ok() && *ended == "exit code 0",
                  "the broker ends in order on SIGTERM",
                  ended.ok() ? *ended : std::string(ended.status().message()));
+  const absl::StatusOr<std::string> kept = keeper->AwaitEnd(kStopPatience);
+  checks->Record(kept.ok() && *kept == "exit code 0",
+                 "the keeper ends with it, for nothing is left to keep",
+                 kept.ok() ? *kept : std::string(kept.status().message()));
 }
 
 void PrintSummary(const CheckList& checks, const std::string& kept_dir,
@@ -108,13 +123,18 @@ absl::StatusOr<ExitCode> RunDemo(Context& context, const DemoOptions& options) {
                        ChoosePool(options.device, internal::ProbeDevices(),
                                   AvailableHostBytes()));
   GMB_ASSIGN_OR_RETURN(TempDir dir, TempDir::Make());
-  if (options.keep) dir.Keep();
+  std::unique_ptr<Sweeper> sweeper;
+  if (options.keep) {
+    dir.Keep();
+  } else {
+    GMB_ASSIGN_OR_RETURN(sweeper, Sweeper::Start(dir.path()));
+  }
 
   CheckList checks;
   {
     const std::unique_ptr<Screen> screen = MakeScreen(&context, options);
-    screen->BeginAct(
-        absl::StrCat("A broker starts with a pool of ", choice.why));
+    screen->BeginAct(absl::StrCat(
+        "A broker starts, with a keeper and a pool of ", choice.why));
     Play({.program = program,
           .device_flags = choice.broker_flags,
           .config = ScenarioConfig(),

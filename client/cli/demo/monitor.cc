@@ -104,6 +104,12 @@ Monitor::Findings Monitor::findings() const {
   return findings_;
 }
 
+void Monitor::Findings::Add(const Findings& later) {
+  if (unsound == 0) first_unsound = later.first_unsound;
+  snapshots += later.snapshots;
+  unsound += later.unsound;
+}
+
 std::string WhatIsUnsound(const Snapshot& snapshot) {
   for (const v1::PoolStatus& pool : snapshot.status.pools()) {
     uint64_t sum = 0;

@@ -49,6 +49,8 @@ class Monitor {
     uint64_t snapshots = 0;
     uint64_t unsound = 0;       // of them
     std::string first_unsound;  // the fault of the first
+
+    void Add(const Findings& later);
   };
   [[nodiscard]] Findings findings() const;
 

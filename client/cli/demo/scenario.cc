@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "client/cli/demo/burst_act.h"
+#include "client/cli/demo/restart_act.h"
 #include "client/cli/text/text.h"
 
 // All amounts are twentieths of the pool. Before act 6 no process lets its
@@ -16,12 +17,12 @@
 // max(guarantee, held) is at most 20. In act 6 vision does, and of what it
 // holds its guarantee alone counts.
 //
-//            guarantee  limit   act 1  act 3  act 4    act 5      act 6      7
-//   chat         5      6 -> 8    5      5      7        7          7        0
-//   search       4     10 -> 6    4      8      8, 4     4          4        0
-//   vision       3       12       3      3      3        3 -> 7     7 (3)    0
-//   batch        0       20       6      1      1        5 -> 0, 1  5, 1     0
-//   sum of max                    18     17     19, 15   19 -> 18, 19  19, 15
+//            guarantee  limit   act 1  act 3  act 4    act 5      act 6   7  8
+//   chat         5      6 -> 8    5      5      7        7          7      7  0
+//   search       4     10 -> 6    4      8      8, 4     4          4      4  0
+//   vision       3       12       3      3      3        3 -> 7     7 (3)  7  0
+//   batch        0       20       6      1      1        5 -> 0, 1  5, 1   2  0
+//   sum of max                    18     17     19, 15   19, 18, 19 19, 15 20
 
 namespace gmb::cli {
 namespace {
@@ -30,7 +31,7 @@ constexpr absl::Duration kSlowestRegrant = absl::Seconds(5);
 
 absl::Status LeaseUnderFractions(Stage& stage) {
   stage.BeginAct(
-      "Act 1 of 7: four tenants lease under their fractions of the pool");
+      "Act 1 of 8: four tenants lease under their fractions of the pool");
   for (const char* const tenant : {"chat", "search", "vision", "batch"}) {
     GMB_RETURN_IF_ERROR(stage.Enter(tenant));
   }
@@ -62,7 +63,7 @@ absl::Status LeaseUnderFractions(Stage& stage) {
 }
 
 absl::Status RefuseAtLimit(Stage& stage) {
-  stage.BeginAct("Act 2 of 7: a tenant is refused at its limit");
+  stage.BeginAct("Act 2 of 8: a tenant is refused at its limit");
   GMB_ASSIGN_OR_RETURN(const Json refusal,
                        stage.LeaseRefused("chat", stage.Twentieths(2)));
   GMB_ASSIGN_OR_RETURN(const Snapshot seen,
@@ -82,7 +83,7 @@ absl::Status RefuseAtLimit(Stage& stage) {
 }
 
 absl::Status WaitForRelease(Stage& stage) {
-  stage.BeginAct("Act 3 of 7: a request waits until another tenant releases");
+  stage.BeginAct("Act 3 of 8: a request waits until another tenant releases");
   GMB_RETURN_IF_ERROR(stage.LeaseWaits("search", "cache", stage.Twentieths(4)));
   const int64_t released_at = MonotonicNanoseconds();
   GMB_RETURN_IF_ERROR(stage.Release("batch", "large"));
@@ -140,14 +141,14 @@ absl::Status LowerLimit(Stage& stage) {
 }
 
 absl::Status ChangeLimits(Stage& stage) {
-  stage.BeginAct("Act 4 of 7: limits change while the processes run");
+  stage.BeginAct("Act 4 of 8: limits change while the processes run");
   GMB_RETURN_IF_ERROR(RaiseLimit(stage));
   return LowerLimit(stage);
 }
 
 absl::Status KillAndRegrant(Stage& stage) {
   stage.BeginAct(
-      "Act 5 of 7: a process is killed, and its memory is granted again");
+      "Act 5 of 8: a process is killed, and its memory is granted again");
   GMB_RETURN_IF_ERROR(stage.Lease("batch", "large", stage.Twentieths(4)));
   GMB_RETURN_IF_ERROR(stage.LeaseWaits("vision", "cache", stage.Twentieths(4),
                                        /*expect_zero=*/true));
@@ -176,12 +177,17 @@ absl::Status KillAndRegrant(Stage& stage) {
 
 absl::Status ServeBurst(Stage& stage) {
   stage.BeginAct(
-      "Act 6 of 7: an idle tenant's memory serves a burst, and comes back");
+      "Act 6 of 8: an idle tenant's memory serves a burst, and comes back");
   return LendIdleMemory(stage);
 }
 
+absl::Status ServeThroughDeath(Stage& stage) {
+  stage.BeginAct("Act 7 of 8: the broker is killed, and everything goes on");
+  return ReplaceBroker(stage);
+}
+
 absl::Status LeaveCleanly(Stage& stage) {
-  stage.BeginAct("Act 7 of 7: everybody leaves, and nothing is left behind");
+  stage.BeginAct("Act 8 of 8: everybody leaves, and nothing is left behind");
   for (const std::string& tenant : stage.Tenants()) {
     GMB_RETURN_IF_ERROR(stage.Quit(tenant));
   }
@@ -214,7 +220,7 @@ absl::Status PlayScenario(Stage& stage) {
   GMB_RETURN_IF_ERROR(stage.Open());
   for (const auto act :
        {&LeaseUnderFractions, &RefuseAtLimit, &WaitForRelease, &ChangeLimits,
-        &KillAndRegrant, &ServeBurst, &LeaveCleanly}) {
+        &KillAndRegrant, &ServeBurst, &ServeThroughDeath, &LeaveCleanly}) {
     GMB_RETURN_IF_ERROR(act(stage));
   }
   stage.Check(

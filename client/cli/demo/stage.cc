@@ -35,10 +35,14 @@ int64_t MonotonicNanoseconds() {
 
 Stage::Stage(const Parts& parts) : parts_(parts) {}
 
-absl::Status Stage::Open() {
+void Stage::Observe() {
   monitor_ = std::make_unique<Monitor>(
       &admin(), parts_.stop,
       [screen = parts_.screen](const Snapshot& s) { screen->Show(s); });
+}
+
+absl::Status Stage::Open() {
+  Observe();
   GMB_ASSIGN_OR_RETURN(
       const Snapshot first,
       monitor_->Await("a first answer", [](const Snapshot&) { return true; }));
@@ -242,11 +246,28 @@ std::vector<std::string> Stage::Tenants() const {
   return tenants;
 }
 
+absl::Status Stage::KillBroker() {
+  Close();
+  Say(Tone::kWarning,
+      absl::StrCat("kill -9 ", parts_.broker->pid(), " (the broker)"));
+  GMB_ASSIGN_OR_RETURN(const std::string ended,
+                       parts_.broker->Kill(absl::Seconds(10)));
+  if (ended == "signal 9") return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the broker ended with ", ended));
+}
+
+absl::StatusOr<absl::Duration> Stage::StartBrokerAgain() {
+  const int64_t from = MonotonicNanoseconds();
+  GMB_RETURN_IF_ERROR(parts_.broker->StartAgain());
+  const absl::Duration took = absl::Nanoseconds(MonotonicNanoseconds() - from);
+  Observe();
+  return took;
+}
+
 Monitor::Findings Stage::Close() {
-  Monitor::Findings findings;
-  if (monitor_ != nullptr) findings = monitor_->findings();
+  if (monitor_ != nullptr) findings_.Add(monitor_->findings());
   monitor_.reset();
-  return findings;
+  return findings_;
 }
 
 }  // namespace gmb::cli

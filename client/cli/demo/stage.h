@@ -74,6 +74,10 @@ class Stage {
   absl::Status Quit(const std::string& tenant);
   // SIGKILL to the tenant's process.
   void Kill(const std::string& tenant);
+  // SIGKILL to the broker; until it was started again nobody may be asked about
+  // it. How long the next one took to answer.
+  absl::Status KillBroker();
+  absl::StatusOr<absl::Duration> StartBrokerAgain();
 
   // --- What is so.
   [[nodiscard]] ActorProcess& actor(const std::string& tenant) {
@@ -96,8 +100,11 @@ class Stage {
   Monitor::Findings Close();
 
  private:
+  void Observe();
+
   const Parts parts_;
   std::unique_ptr<Monitor> monitor_;
+  Monitor::Findings findings_;  // of the monitors before it
   std::map<std::string, ActorProcess> actors_;
   uint64_t twentieth_ = 0;
   uint64_t capacity_ = 0;

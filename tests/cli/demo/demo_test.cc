@@ -51,7 +51,10 @@ TEST_F(DemoTest, TwoAtOncePassAllTheirChecks) {
   EXPECT_THAT(LogOf("one"),
               HasSubstr("PASS  what was taken comes back: the same bytes at "
                         "the same address"));
-  EXPECT_THAT(LogOf("one"), HasSubstr("All 14 checks passed."));
+  EXPECT_THAT(LogOf("one"),
+              HasSubstr("PASS  when the broker is killed, the next one has "
+                        "every session and lease"));
+  EXPECT_THAT(LogOf("one"), HasSubstr("All 16 checks passed."));
   const std::string log = LogOf("two");
   const std::vector<std::string> lines =
       absl::StrSplit(log, '\n', absl::SkipEmpty());
@@ -72,6 +75,25 @@ TEST_F(DemoTest, InterruptedItLeavesNoProcessAndNoDirectory) {
   for (const auto& entry : std::filesystem::directory_iterator(dir_->path())) {
     EXPECT_EQ(entry.path().filename(), "demo");
   }
+}
+
+// Everyone that it has started holds the pipe that the folder's end waits for.
+TEST_F(DemoTest, KilledItLeavesNoProcessAndNoDirectory) {
+  absl::StatusOr<ChildProcess> demo = Start("demo", "table");
+  ASSERT_TRUE(demo.ok());
+  const absl::Time deadline = Soon();
+  while (LogOf("demo").find("Act 2") == std::string::npos &&
+         absl::Now() < deadline) {
+  }
+  const auto entries = [this] {
+    return std::distance(std::filesystem::directory_iterator(dir_->path()), {});
+  };
+  EXPECT_EQ(entries(), 2);
+  demo->Signal(SIGKILL);
+  EXPECT_EQ(demo->Wait(Soon()).value(), "signal 9");
+  while (entries() > 1 && absl::Now() < deadline) {
+  }
+  EXPECT_EQ(entries(), 1);
 }
 
 TEST_F(DemoTest, WithoutAReaderItEndsAndLeavesNoDirectory) {

@@ -1,0 +1,186 @@
+// A keeper that lives is replaced: it serves nobody while another one takes
+// everything, and then ends, or goes on as if nothing had been.
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "ipc/pidfd.h"
+#include "keeper/server.h"
+#include "keeper/succession.h"
+
+namespace gmb::keeper {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+uint64_t MillisecondsAgo(Time time, Time now) {
+  const auto ago =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - time);
+  return static_cast<uint64_t>(std::max<int64_t>(0, ago.count()));
+}
+
+Time Before(Time now, uint64_t milliseconds) {
+  constexpr uint64_t kLongest = uint64_t{1000} * 3600 * 24 * 365;
+  return now - std::chrono::milliseconds(std::min(milliseconds, kLongest));
+}
+
+// The next frame; DEADLINE_EXCEEDED at `until`.
+absl::StatusOr<Frame> NextFrame(ipc::SeqpacketSocket* socket, Time until) {
+  while (true) {
+    // First, so that one that asks for ever has an end too.
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    if (left.count() <= 0) {
+      return absl::DeadlineExceededError(
+          "the one that was to replace this keeper took too long");
+    }
+    GMB_ASSIGN_OR_RETURN(const std::optional<ipc::Packet> packet,
+                         socket->TryReceiveWithoutFds());
+    if (packet.has_value()) return Decode(packet->bytes);
+    pollfd entry{.fd = socket->fd(), .events = POLLIN, .revents = 0};
+    (void)::poll(&entry, 1, static_cast<int>(left.count()));
+  }
+}
+
+std::string ControlGroup(const std::string& process) {
+  std::ifstream file(absl::StrCat("/proc/", process, "/cgroup"));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool InOurControlGroup(pid_t pid) {
+  const std::string ours = ControlGroup("self");
+  return !ours.empty() && ControlGroup(absl::StrCat(pid)) == ours;
+}
+
+}  // namespace
+
+absl::Status Server::OnHandOver(uint64_t id, const Frame& frame) {
+  Connection& successor = connections_.at(id);
+  const bool waits = std::any_of(
+      connections_.begin(), connections_.end(), [](const auto& each) {
+        return each.second.state == Connection::State::kWaits;
+      });
+  if (options_.manager.present() && !InOurControlGroup(successor.peer.pid)) {
+    return Refuse(&successor, frame.call,
+                  absl::FailedPreconditionError(
+                      "a service manager runs this keeper, and would start "
+                      "another one: have it replaced by systemctl reload of "
+                      "its unit"));
+  }
+  if (waits) {
+    return Refuse(&successor, frame.call,
+                  absl::FailedPreconditionError(
+                      "a broker waits for the death of the last one: try again "
+                      "when it is served"));
+  }
+  GMB_RETURN_IF_ERROR(Answer(&successor, Kind::kOk, frame.call, ""));
+  const absl::Status given = GiveAway(&successor);
+  if (given.ok()) {
+    std::fprintf(stderr, "gmb-keeper: replaced by pid %d, which has all\n",
+                 successor.peer.pid);
+    replaced_by_ = successor.peer.pid;
+    return given;
+  }
+  // Before it hangs up: silence would be taken for its death.
+  (void)Refuse(&successor, 0, absl::AbortedError(given.message()));
+  return given;
+}
+
+// Nothing else is looked at meanwhile: what is kept stays as it is.
+absl::Status Server::GiveAway(Connection* successor) {
+  const Time until = Clock::now() + options_.hand_over;
+  bool told_all = false;
+  while (true) {
+    GMB_ASSIGN_OR_RETURN(const Frame frame,
+                         NextFrame(&successor->socket, until));
+    if (frame.kind == Kind::kFetch) {
+      GMB_RETURN_IF_ERROR(OnFetch(successor, frame));
+    } else if (frame.kind == Kind::kTake) {
+      GMB_RETURN_IF_ERROR(LeaveEstate(successor, frame));
+      told_all = true;
+    } else if (frame.kind == Kind::kTaken && told_all) {
+      if (!ipc::IsAlive(successor->pidfd))
+        return absl::UnavailableError("the one that replaces this has died");
+      return Answer(successor, Kind::kOk, frame.call, "");
+    } else {
+      return absl::InvalidArgumentError("not a successor's question");
+    }
+  }
+}
+
+absl::Status Server::LeaveEstate(Connection* successor, const Frame& frame) {
+  const Time now = Clock::now();
+  Estate estate{.keeper_id = id_,
+                .entries = shelf_.entries(),
+                .last_order = shelf_.last_order(),
+                .holders = holders_,
+                .broker = MakeStatus().broker,
+                .broker_pid = holder_.has_value() ? holder_->pid : 0,
+                .broker_died_ms = MillisecondsAgo(holder_died_, now),
+                .last_peer_died_ms = MillisecondsAgo(last_peer_died_, now)};
+  std::vector<int> fds = {place_.directory(), listener_.fd()};
+  if (holder_.has_value() && !holder_->dead) fds.push_back(holder_pidfd_.get());
+  for (const auto& [id, connection] : connections_) {
+    if (connection.state == Connection::State::kBroker)
+      fds.push_back(connection.socket.fd());
+  }
+  return Answer(successor, Kind::kEstate, frame.call, Encode(estate), fds);
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Inherit(
+    KeeperPlace place, const ServerOptions& options, int stop,
+    Inheritance inheritance) {
+  GMB_RETURN_IF_ERROR(place.TakeLock(std::move(inheritance.directory)));
+  ipc::Listener listener =
+      ipc::Listener::Borrow(std::move(inheritance.listener), place.socket());
+  GMB_ASSIGN_OR_RETURN(std::unique_ptr<Server> server,
+                       Make(std::move(place), options, std::move(listener),
+                            stop, inheritance.estate.keeper_id));
+  GMB_RETURN_IF_ERROR(server->TakeOver(std::move(inheritance)));
+  return server;
+}
+
+absl::Status Server::TakeOver(Inheritance inheritance) {
+  const Estate& estate = inheritance.estate;
+  const Time now = Clock::now();
+  holders_ = estate.holders;
+  holder_died_ = Before(now, estate.broker_died_ms);
+  last_peer_died_ = Before(now, estate.last_peer_died_ms);
+  shelf_.Inherit(std::move(inheritance.entries), estate.last_order);
+  for (const auto& [order, entry] : shelf_.all()) {
+    if (!entry.head.peer.has_value()) continue;
+    const base::UniqueFd& pidfd = entry.fds[*entry.head.peer];
+    if (!ipc::IsAlive(pidfd)) continue;
+    GMB_RETURN_IF_ERROR(
+        epoll_.Add(pidfd.get(), {ipc::EpollTag::kPidfd, order}, POLLIN));
+    living_.emplace(order, pidfd.get());
+  }
+  if (estate.broker == KeeperStatus::Broker::kNone) return absl::OkStatus();
+  holder_ = Holder{.pid = estate.broker_pid,
+                   .connected = inheritance.broker.valid(),
+                   .dead = !inheritance.broker_pidfd.valid()};
+  if (holder_->dead) return absl::OkStatus();
+  holder_pidfd_ = std::move(inheritance.broker_pidfd);
+  GMB_RETURN_IF_ERROR(epoll_.Add(holder_pidfd_.get(),
+                                 {ipc::EpollTag::kPidfd, kOfHolder | holders_},
+                                 POLLIN));
+  if (!holder_->connected) return absl::OkStatus();
+  Connection broker(std::move(inheritance.broker));
+  GMB_ASSIGN_OR_RETURN(broker.peer, broker.socket.peer());
+  broker.state = Connection::State::kBroker;
+  GMB_RETURN_IF_ERROR(epoll_.Add(broker.socket.fd(),
+                                 {ipc::EpollTag::kSocket, ++last_connection_},
+                                 POLLIN | POLLRDHUP));
+  connections_.emplace(last_connection_, std::move(broker));
+  return absl::OkStatus();
+}
+
+}  // namespace gmb::keeper
