@@ -78,6 +78,7 @@ TEST_F(MachineGroupsTest, WhatMembersWaitForIsSoftWhenTheLastOneIsOn) {
   ASSERT_EQ(Outcome(one, id), "waits");
   ASSERT_EQ(Outcome(two, SetGate(two, true, "ranks")), "gate set");
   Release(other, blocking);
+  Work();
   ASSERT_EQ(Outcome(one, id), "granted");
   EXPECT_FALSE(IsHard(*SessionOf(one).leases->begin()));
 }
