@@ -145,6 +145,8 @@ class Server {
   [[nodiscard]] absl::Status GiveAway(Connection* successor);
   [[nodiscard]] absl::Status LeaveEstate(Connection* successor,
                                          const Frame& frame);
+  [[nodiscard]] absl::Status Confirm(Connection* successor, const Frame& frame,
+                                     Time until);
   [[nodiscard]] absl::Status TakeOver(Inheritance inheritance);
   void Discard(KeptEntry entry);
   [[nodiscard]] size_t SlowToClose() const;

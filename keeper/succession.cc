@@ -43,7 +43,8 @@ absl::StatusOr<Succession> Succession::Begin(const LinkOptions& options) {
   return Succession(std::move(link), std::move(pidfd));
 }
 
-absl::StatusOr<Inheritance> Succession::TakeAll(const Shelf::Limits& limits) {
+absl::StatusOr<Inheritance> Succession::TakeAll(const Shelf::Limits& limits,
+                                                bool managed) {
   const Welcome& there = link_.welcome();
   if (there.entries > limits.entries || there.fds > limits.fds) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -53,7 +54,9 @@ absl::StatusOr<Inheritance> Succession::TakeAll(const Shelf::Limits& limits) {
         ": raise the limit on open files (systemd: LimitNOFILE=, shell: "
         "ulimit -Hn)"));
   }
-  GMB_RETURN_IF_ERROR(link_.Ask(Kind::kHandOver, "", {}, Kind::kOk).status());
+  GMB_RETURN_IF_ERROR(
+      link_.Ask(Kind::kHandOver, EncodeHandOver(managed), {}, Kind::kOk)
+          .status());
   Inheritance all;
   GMB_ASSIGN_OR_RETURN(all.entries, TakeEntries());
   GMB_ASSIGN_OR_RETURN(KeeperLink::Answer rest,
