@@ -35,11 +35,13 @@ class SuccessionTest : public KeeperTest {
   }
   // The one that listens ends well, and the other one listens.
   void Replace(const std::string& name,
-               const std::vector<std::string>& wrapper = {}) {
+               const std::vector<std::string>& wrapper = {},
+               const std::vector<std::string>& options = {}) {
     const std::unique_ptr<component::Program> old = std::move(keeper_);
     std::vector<std::string> argv = wrapper;
     argv.insert(argv.end(),
                 {GMB_KEEPER_PROGRAM, "--socket", socket(), "--replace"});
+    argv.insert(argv.end(), options.begin(), options.end());
     StartAs(argv, name);
     EXPECT_EQ(old->AwaitExit(), 0) << old->Err();
     EXPECT_EQ(Status().pid, keeper_->pid());
@@ -129,20 +131,21 @@ TEST_F(SuccessionTest, TheNextKeeperHasAllAndItsBrokerNoticesNothing) {
 }
 
 TEST_F(SuccessionTest, WhatADeadBrokerHasLeftGoesOnToTheNextKeeper) {
-  StartKeeper();
+  StartKeeper({"--linger", "1h"});
   Forked old([&](const auto& say) {
     KeeperLink link = Broker(3);
     say("put");
     while (true) ::pause();
   });
   ASSERT_EQ(old.Line(), "put");
-  Replace("before");
+  Replace("before", {}, {"--linger", "1h"});
   old.Kill();
   ASSERT_TRUE(component::Await(
       [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
-  Replace("after");
+  // Shorter than --linger, as no peer lives.
+  Replace("after", {}, {"--linger", "1h", "--abandon-after", "2h"});
   EXPECT_EQ(Status().broker, KeeperStatus::Broker::kDead);
-  EXPECT_LE(Status().gives_back_in_ms.value_or(0), 5'000U) << "no peer lives";
+  EXPECT_LE(Status().gives_back_in_ms.value_or(7'000'000), 3'600'000U);
   auto next = KeeperLink::Connect(AsBroker());
   ASSERT_TRUE(next.ok()) << next.status();
   ExpectAll(&*next, 3, 0);
@@ -192,6 +195,19 @@ TEST_F(SuccessionTest, AServiceManagerIsToldEachTimeOrNothingHappens) {
   (void)refused("away", told_where);
   PutSlab(&broker, 2);
   ExpectAll(&broker, 1, 1);
+}
+
+TEST_F(SuccessionTest, OneForOneBrokerWaitsForItThoughTheOtherHadOne) {
+  StartKeeper();
+  {
+    KeeperLink broker = Broker(1);
+    EXPECT_TRUE(broker.Ask(Kind::kDone, "", {}, Kind::kOk).ok());
+  }
+  Replace("next", {}, {"--once"});
+  KeeperLink broker = Broker(1);
+  ExpectAll(&broker, 1, 0);
+  EXPECT_TRUE(broker.Ask(Kind::kDone, "", {}, Kind::kOk).ok());
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
 }
 
 TEST_F(SuccessionTest, WhereNoneLivesItStartsAsUsual) {
