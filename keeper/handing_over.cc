@@ -123,6 +123,10 @@ absl::Status Server::OnHandOver(uint64_t id, const Frame& frame) {
     replaced_by_ = successor.peer.pid;
     return given;
   }
+  std::fprintf(stderr,
+               "gmb-keeper: goes on: pid %d, uid %u, asked for copies of all "
+               "that is kept, and has not taken this keeper's place\n",
+               successor.peer.pid, successor.peer.uid);
   // Before it hangs up: silence would be taken for its death. ABORTED: it may
   // try again.
   (void)Refuse(&successor, 0,
@@ -214,7 +218,10 @@ absl::Status Server::TakeOver(Inheritance inheritance) {
   for (const auto& [order, entry] : shelf_.all()) {
     if (!entry.head.peer.has_value()) continue;
     const base::UniqueFd& pidfd = entry.fds[*entry.head.peer];
-    if (!ipc::IsAlive(pidfd)) continue;
+    if (!ipc::IsAlive(pidfd)) {
+      last_peer_died_ = now;  // perhaps after the other one's last look
+      continue;
+    }
     GMB_RETURN_IF_ERROR(
         epoll_.Add(pidfd.get(), {ipc::EpollTag::kPidfd, order}, POLLIN));
     living_.emplace(order, pidfd.get());

@@ -230,6 +230,7 @@ TEST_F(SuccessionTest, OneThatDiesAtAnyStepChangesNothing) {
     PutSlab(&broker, 4 + step);
   }
   ExpectAll(&broker, 3, 2);
+  EXPECT_TRUE(keeper_->AwaitErr("has not taken this keeper's place"));
   EXPECT_EQ(Status().pid, keeper_->pid());
   // One with too little room does not begin.
   auto small = Succession::Begin(AsSuccessor());
