@@ -109,10 +109,13 @@ absl::Status Succession::Commit() {
     return absl::AbortedError("the keeper to be replaced has gone on");
   const absl::Status taken =
       link_.Ask(Kind::kTaken, "", {}, Kind::kOk).status();
-  if (!absl::IsUnavailable(taken) || !link_.broken()) return taken;
+  if (taken.ok()) return taken;
+  // At once, so that it goes on where it has not answered yet.
+  const bool has_hung_up = absl::IsUnavailable(taken) && link_.broken();
+  link_.HangUp();
   // It serves nobody between its Estate and its answer, and says so before it
   // goes on. A hang-up without a word is its death: nothing has changed since.
-  if (link_.HasUnread() || !HasDied(pidfd_)) return taken;
+  if (!has_hung_up || link_.HasUnread() || !HasDied(pidfd_)) return taken;
   return absl::OkStatus();
 }
 
