@@ -7,6 +7,9 @@ namespace gmb::ipc {
 
 namespace {
 
+// The last scope's stamp is of a coarse clock, and up to this much early.
+constexpr absl::Duration kTick = absl::Milliseconds(10);
+
 // The newest counts for a quarter.
 void Average(absl::Duration seen, std::optional<absl::Duration>& usual) {
   constexpr double kNew = 0.25;
@@ -23,7 +26,11 @@ void GateWatch::Look(GateWord word, const Stamps& stamps, absl::Time now) {
     idle_since_ = std::clamp(stamps.left_at, looked_at_, now);
   }
   if (word.epoch() != epoch_) SeeUse(word.epoch(), now);
-  if (word.parked() && stamps.woken_at != woken_at_) SeeLength(stamps, now);
+  // A wake is stamped before the word says so: the end is then of the use
+  // before.
+  const bool over = stamps.left_at + kTick >= stamps.woken_at;
+  if (word.parked() && stamps.woken_at != woken_at_ && over)
+    SeeLength(stamps, now);
   epoch_ = word.epoch();
   looked_at_ = now;
 }
@@ -37,7 +44,7 @@ void GateWatch::SeeUse(uint64_t epoch, absl::Time now) {
   used_at_ = now;
 }
 
-// The stamps may be anything; the last scope's is up to 4 ms early.
+// The stamps may be anything.
 void GateWatch::SeeLength(const Stamps& stamps, absl::Time now) {
   woken_at_ = stamps.woken_at;
   Average(std::clamp(stamps.left_at - stamps.woken_at, absl::ZeroDuration(),

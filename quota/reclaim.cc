@@ -20,7 +20,8 @@ absl::string_view VerdictText(Verdict verdict) {
     case Verdict::kResident:
       return "RESIDENT, or on a device that cannot evict";
     case Verdict::kGateOff:
-      return "the program does not use the gate";
+      return "the program does not use the gate, or another of its group does "
+             "not";
     case Verdict::kActive:
       return "active";
     case Verdict::kMayNotTerminate:

@@ -1,5 +1,7 @@
 // Sessions' gates: what may be taken by force, and what may not.
 #include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,22 +13,28 @@
 
 namespace gmb::broker {
 
-bool Gatekeeper::SetGate(Session* session, uint64_t client_id,
-                         const v1::SetGate& message, Turn& turn) {
+std::vector<Session*> Gatekeeper::SetGate(Session* session, uint64_t client_id,
+                                          const v1::SetGate& message,
+                                          Turn& turn) {
   gates_.SayNeverLends(session, message.never_lends());
-  const bool was_on = session->gate != nullptr && session->gate->on();
+  const auto is_on = [this](const Session* member) {
+    return GroupIsOn(state_, *member);
+  };
+  std::vector<Session*> freed = MembersOf(state_, session);
+  std::erase_if(freed, is_on);
   if (absl::Status done = message.on()
                               ? TurnGateOn(session, message.group(), turn)
                               : TurnGateOff(session, message.group(), turn);
       !done.ok()) {
     sessions_.Refuse(session, client_id, done, turn);
-    return false;
+    return {};
   }
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
   answer.mutable_gate_set();
   sessions_.Answer(session, std::move(answer), turn);
-  return message.on() && !was_on;
+  std::erase_if(freed, std::not_fn(is_on));
+  return freed;
 }
 
 absl::Status Gatekeeper::TurnGateOn(Session* session, const std::string& group,
@@ -34,11 +42,17 @@ absl::Status Gatekeeper::TurnGateOn(Session* session, const std::string& group,
   if (session->gate == nullptr) {
     return proto::MakeError(v1::BAD_STATE, "this session has no gate");
   }
+  const bool joins = session->group->empty() && !group.empty();
   if (absl::Status joined = gates_.JoinGroup(session, group); !joined.ok())
     return joined;
-  if (session->gate->on()) return absl::OkStatus();
+  if (session->gate->on()) {
+    if (!joins || GroupIsOn(state_, *session)) return absl::OkStatus();
+    return Hold({session}, session, turn);
+  }
   gates_.SetOn(session, true);
   index_.TouchLeasesOf(*session);
+  // It may have been the only one that was off, and nothing of it be there.
+  if (!session->group->empty()) index_.MarkChangedEverywhere(*session->tenant);
   v1::Event event = NewEvent(state_, "gate_on", session->tenant);
   event.set_session_id(session->id);
   if (!group.empty()) event.set_message(absl::StrCat("group ", group));
@@ -66,24 +80,68 @@ void Gatekeeper::SoftenAll(const std::vector<Session*>& sessions, Turn& turn) {
 }
 
 // All or nothing: guarantees of others may rest on what is soft.
-absl::Status Gatekeeper::HardenAll(const Session& session,
-                                   std::vector<quota::LeaseId>* hardened,
+absl::Status Gatekeeper::HardenAll(const std::vector<Session*>& sessions,
                                    Turn& turn) {
-  const std::vector<quota::LeaseId> leases(session.leases->begin(),
-                                           session.leases->end());
+  std::vector<quota::LeaseId> leases;
+  for (const Session* session : sessions)
+    leases.insert(leases.end(), session->leases->begin(),
+                  session->leases->end());
+  std::vector<quota::LeaseId> hardened;
   for (const quota::LeaseId id : leases) {
     const quota::LeaseView lease = *state_.engine->Lease(id);
     if (lease.hard) continue;
     if (const auto refusal =
             quota_.TryToTell(quota::HardChanged{id, true}, turn)) {
-      for (const quota::LeaseId undo : *hardened) {
+      for (const quota::LeaseId undo : hardened) {
         quota_.Tell(quota::HardChanged{undo, false}, turn);
       }
-      return RefusalStatus(*refusal, state_.PoolAt(lease.pool).uuid());
+      if (refusal->reason != quota::Reason::kOvercommitted)
+        return RefusalStatus(*refusal, state_.PoolAt(lease.pool).uuid());
+      return proto::MakeError(
+          v1::OVERCOMMITTED,
+          absl::StrCat("guarantees of others rest on what this session, or "
+                       "another of its group, has borrowed: release memory, or "
+                       "lower a guarantee, first: device=",
+                       state_.PoolAt(lease.pool).uuid(),
+                       " deficit_bytes=", refusal->deficit_bytes),
+          {.deficit_bytes = refusal->deficit_bytes});
     }
-    hardened->push_back(id);
+    hardened.push_back(id);
   }
+  for (const quota::LeaseId id : hardened)
+    host_.GiveUpRoom(&state_.LeaseAt(id));
   return absl::OkStatus();
+}
+
+// A member that is off keeps the whole group from being lent. Nobody may count
+// on what cannot be taken: that becomes hard, or nothing changes.
+absl::Status Gatekeeper::Hold(const std::vector<Session*>& sessions,
+                              Session* joined, Turn& turn) {
+  absl::Status held;
+  if (std::any_of(sessions.begin(), sessions.end(),
+                  [](const Session* one) { return one->gate->closed(); })) {
+    held = proto::MakeError(
+        v1::BAD_STATE,
+        "memory of this session, or of another of its group, may be away: try "
+        "again when it is back");
+  } else {
+    held = HardenAll(sessions, turn);
+  }
+  if (!held.ok() && joined != nullptr) gates_.LeaveGroup(joined);
+  if (held.ok()) index_.MarkChangedEverywhere(*sessions.front()->tenant);
+  return held;
+}
+
+// Before the session is off; `stays`: in its group. Where another of the group
+// is off already, the others' leases are hard.
+std::vector<Session*> Gatekeeper::ToHold(Session* session, bool stays) const {
+  std::vector<Session*> members = MembersOf(state_, session);
+  const bool held = std::any_of(
+      members.begin(), members.end(),
+      [session](const Session* m) { return m != session && !m->gate->on(); });
+  if (!stays || held) members = {session};
+  std::erase_if(members, [](const Session* m) { return !m->gate->on(); });
+  return members;
 }
 
 void Gatekeeper::LeaveGroup(Session* session, Turn& turn) {
@@ -93,73 +151,66 @@ void Gatekeeper::LeaveGroup(Session* session, Turn& turn) {
   gates_.LeaveGroup(session);
   // It may have been the only one of them that was not parked, or not on.
   index_.MarkChangedEverywhere(*session->tenant);
+  if (session->gate->on()) return;
   std::erase(members, session);
   SoftenAll(members, turn);
 }
 
-// A member that is off keeps the whole group from being lent: what the sums
-// allow becomes hard, so that nobody counts on it.
-void Gatekeeper::HoldGroup(Session* session, Turn& turn) {
-  index_.MarkChangedEverywhere(*session->tenant);
-  for (Session* member : MembersOf(state_, session)) {
-    if (!member->gate->on() || member->gate->closed()) continue;
-    std::vector<quota::LeaseId> hardened;
-    if (!HardenAll(*member, &hardened, turn).ok()) continue;
-    for (const quota::LeaseId id : hardened)
-      host_.GiveUpRoom(&state_.LeaseAt(id));
-  }
-}
-
 absl::Status Gatekeeper::TurnGateOff(Session* session, const std::string& group,
                                      Turn& turn) {
-  if (session->gate == nullptr && !group.empty())
-    return proto::MakeError(v1::BAD_STATE, "this session has no gate");
-  if (session->gate == nullptr) return absl::OkStatus();
-  if (!session->gate->on()) {
-    if (group.empty()) {
-      LeaveGroup(session, turn);
-      return absl::OkStatus();
-    }
-    if (absl::Status joined = gates_.JoinGroup(session, group); !joined.ok())
-      return joined;
-    HoldGroup(session, turn);
-    return absl::OkStatus();
+  if (session->gate == nullptr) {
+    return group.empty()
+               ? absl::OkStatus()
+               : proto::MakeError(v1::BAD_STATE, "this session has no gate");
   }
-  if (session->gate->closed()) {
+  const bool was_on = session->gate->on();
+  if (was_on && session->gate->closed()) {
     return proto::MakeError(v1::BAD_STATE,
                             "the session's memory may be away: turn its gate "
                             "off while a scope is in");
   }
+  const bool joins = session->group->empty() && !group.empty();
   if (absl::Status joined = gates_.JoinGroup(session, group); !joined.ok())
     return joined;
+  if (was_on || joins) {
+    const std::vector<Session*> holds = ToHold(session, !group.empty());
+    if (absl::Status held = holds.empty()
+                                ? absl::OkStatus()
+                                : Hold(holds, joins ? session : nullptr, turn);
+        !held.ok()) {
+      return held;
+    }
+  }
+  const std::vector<Session*> members = MembersOf(state_, session);
+  if (group.empty()) LeaveGroup(session, turn);
+  if (was_on) {
+    EndUseOfGate(session, members, turn);
+  } else if (group.empty()) {
+    for (Session* member : members) waker_.AdvanceRestore(member, turn);
+  }
+  return absl::OkStatus();
+}
+
+// `members`: of the group that it was in, or still is.
+void Gatekeeper::EndUseOfGate(Session* session,
+                              const std::vector<Session*>& members,
+                              Turn& turn) {
   const std::vector<quota::LeaseId> leases(session->leases->begin(),
                                            session->leases->end());
-  std::vector<quota::LeaseId> hardened;
-  if (absl::Status hard = HardenAll(*session, &hardened, turn); !hard.ok())
-    return hard;
   gates_.SetOn(session, false);
   lookout_.Forget(*session);
   index_.TouchLeasesOf(*session);
-  const std::vector<Session*> members = MembersOf(state_, session);
-  if (group.empty()) {
-    LeaveGroup(session, turn);
-  } else {
-    HoldGroup(session, turn);
-  }
   if (state_.pausing->contains(session->id)) {
     gates_.Withdraw(session);
     EndPause({session}, turn);
   }
   ForgetPausesOf(members, turn);
   for (Session* member : members) waker_.AdvanceRestore(member, turn);
-  for (const quota::LeaseId id : hardened)
-    host_.GiveUpRoom(&state_.LeaseAt(id));
   // The pause may have held back others who use the same leases.
   waker_.AdvanceUsersOf(leases, turn);
   v1::Event event = NewEvent(state_, "gate_off", session->tenant);
   event.set_session_id(session->id);
   turn.Publish(std::move(event));
-  return absl::OkStatus();
 }
 
 }  // namespace gmb::broker

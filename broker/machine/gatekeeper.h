@@ -25,6 +25,10 @@
 
 namespace gmb::broker {
 
+// Why a pause is over that did not park those it was for. In vain: nothing of
+// them can be taken any more.
+enum class PauseEnd : uint8_t { kTooLate, kInVain, kNotNeeded };
+
 // Gates that programs turn on and off (gate.cc), and sessions that are paused,
 // so that they park (pause.cc).
 class Gatekeeper {
@@ -52,9 +56,11 @@ class Gatekeeper {
         sharing_(below.sharing),
         waker_(below.waker) {}
 
-  // Whether it was off, and is on now.
-  [[nodiscard]] bool SetGate(Session* session, uint64_t client_id,
-                             const v1::SetGate& message, Turn& turn);
+  // Those whose group was off, and is on now.
+  [[nodiscard]] std::vector<Session*> SetGate(Session* session,
+                                              uint64_t client_id,
+                                              const v1::SetGate& message,
+                                              Turn& turn);
   // Requests that wait for leases of all members are made anew.
   void LeaveGroup(Session* session, Turn& turn);
   // The session has ended.
@@ -81,13 +87,18 @@ class Gatekeeper {
   absl::Status TurnGateOff(Session* session, const std::string& group,
                            Turn& turn);
   void SoftenAll(const std::vector<Session*>& sessions, Turn& turn);
-  absl::Status HardenAll(const Session& session,
-                         std::vector<quota::LeaseId>* hardened, Turn& turn);
-  void HoldGroup(Session* session, Turn& turn);
+  absl::Status HardenAll(const std::vector<Session*>& sessions, Turn& turn);
+  // Of one group. Where it is refused `joined`, if any, is in none again.
+  absl::Status Hold(const std::vector<Session*>& sessions, Session* joined,
+                    Turn& turn);
+  [[nodiscard]] std::vector<Session*> ToHold(Session* session,
+                                             bool stays) const;
+  void EndUseOfGate(Session* session, const std::vector<Session*>& members,
+                    Turn& turn);
   [[nodiscard]] Pause PauseOf(Session* session) const;
   // How much it has looked at.
   uint64_t CheckPause(Session* session, quota::Instant now, Turn& turn);
-  void WithdrawPause(Session* session, const Pause& pause, bool needed,
+  void WithdrawPause(Session* session, const Pause& pause, PauseEnd end,
                      Turn& turn);
   // Whether the lease waited for a pause, and no longer does.
   bool ForgetPauseOf(Lease* lease);

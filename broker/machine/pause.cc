@@ -1,10 +1,12 @@
 // Sessions that are paused, so that they park (docs/reclaim.md).
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
 #include "broker/machine/gatekeeper.h"
 #include "broker/machine/lease_users.h"
 #include "broker/machine/news.h"
@@ -27,6 +29,18 @@ constexpr uint64_t kMostLooks = 1024;
 bool LacksWithinGuarantee(const State& state, quota::PoolId pool) {
   const auto shortage = ShortageIn(state, pool, false);
   return shortage.has_value() && shortage->within_guarantee;
+}
+
+absl::string_view WhyEnded(PauseEnd end) {
+  switch (end) {
+    case PauseEnd::kTooLate:
+      return "a scope did not end in time";
+    case PauseEnd::kInVain:
+      return "the gate of another of its group is off";
+    case PauseEnd::kNotNeeded:
+      break;
+  }
+  return "the memory is no longer needed";
 }
 
 }  // namespace
@@ -139,20 +153,23 @@ uint64_t Gatekeeper::CheckPause(Session* session, quota::Instant now,
           lease, now + state_.options.planner.unmap_grace,
           state_.TenantAt(lease->tenant).policy.reclaim.may_terminate, turn);
     }
-  } else if (!needed || until == quota::Instant::Max() || now >= until) {
-    WithdrawPause(session, pause, needed, turn);
+  } else if (!needed || least == quota::Gate::kOff ||
+             until == quota::Instant::Max() || now >= until) {
+    const auto end = !needed                      ? PauseEnd::kNotNeeded
+                     : least == quota::Gate::kOff ? PauseEnd::kInVain
+                                                  : PauseEnd::kTooLate;
+    WithdrawPause(session, pause, end, turn);
   }
   return pause.looks;
 }
 
 void Gatekeeper::WithdrawPause(Session* session, const Pause& pause,
-                               bool needed, Turn& turn) {
+                               PauseEnd end, Turn& turn) {
   v1::Event event = NewEvent(state_, "pause_withdrawn", session->tenant);
   event.set_session_id(session->id);
-  event.set_message(needed ? "a scope did not end in time"
-                           : "the memory is no longer needed");
+  event.set_message(std::string(WhyEnded(end)));
   turn.Publish(std::move(event));
-  if (needed) {
+  if (end == PauseEnd::kTooLate) {
     for (Lease* lease : pause.leases) host_.LeaveAlone(lease, turn.now());
   }
   for (Session* bound : pause.sessions) gates_.Withdraw(bound);

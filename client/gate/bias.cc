@@ -138,10 +138,11 @@ bool Bias::LeaveStanding(std::chrono::steady_clock::time_point quiet_since) {
   if (!closing() || over()) return false;
   if (!standing_) return true;
   const std::chrono::nanoseconds left_at = quiet_since.time_since_epoch();
-  cells_.left_at_ns.store(static_cast<uint64_t>(left_at.count()),
-                          std::memory_order_relaxed);
   GateWord word = LookAtGate(cells_);
   while (const auto next = AfterLeave(word)) {
+    if (next->scopes() > 0) return false;  // it stays beside the program's
+    cells_.left_at_ns.store(static_cast<uint64_t>(left_at.count()),
+                            std::memory_order_relaxed);
     if (MoveGate(cells_, word, *next)) {
       standing_ = false;
       return true;
@@ -150,10 +151,25 @@ bool Bias::LeaveStanding(std::chrono::steady_clock::time_point quiet_since) {
   return false;  // a page that somebody else has written over
 }
 
-// With the standing scope out `closing` stays: the next caller puts both right.
+bool Bias::OthersAreIn() {
+  const SignalsBlocked blocked;
+  MutexLock lock(&mu_);
+  return LookAtGate(cells_).scopes() > (standing_ ? 1u : 0u);
+}
+
+// A scope of the program may wait for calls of other threads, and keeps the
+// memory here: so the standing one comes in beside it whatever the pause says.
+// With nobody in `closing` stays: the next caller puts both right.
 void Bias::GiveUp() {
   const SignalsBlocked blocked;
   MutexLock lock(&mu_);
+  GateWord word = LookAtGate(cells_);
+  while (!standing_ && word.state() == GateState::kOpen && word.scopes() > 0 &&
+         word.scopes() < GateWord::kMaxScopes) {
+    const GateWord next(GateState::kOpen, word.scopes() + 1, word.epoch(),
+                        word.paused());
+    standing_ = MoveGate(cells_, word, next);
+  }
   if (standing_) Open();
 }
 

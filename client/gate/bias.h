@@ -73,11 +73,17 @@ class Bias {
   // Whatever was marked before `closing` was seen is seen now. False: the
   // system refuses, and nothing is known of the marks.
   [[nodiscard]] bool Fence();
-  // The standing scope goes out, unless a caller has opened the bias again. The
-  // broker is told that the last call was over at `quiet_since`.
+  // Whether a scope is in beside the standing one.
+  [[nodiscard]] bool OthersAreIn();
+  // The standing scope goes out, unless a caller has opened the bias again or
+  // another scope is in. The broker is told that the last call was over at
+  // `quiet_since`.
   [[nodiscard]] bool LeaveStanding(
       std::chrono::steady_clock::time_point quiet_since);
+  // Calls go on, unless the memory may be taken or is away.
   void GiveUp();
+  // The idler has left SYNC.
+  void SyncEnded() { gate_.SyncEnded(); }
   // Calls that came in by an ordinary scope, and when the last was over.
   struct SlowCalls {
     uint64_t count;

@@ -82,6 +82,9 @@ class Gate {
   // scope is in, the gate need not be open for park_after.
   void PauseNoticed();
 
+  // To be called by who parks in the parker's place, when it has left SYNC.
+  void SyncEnded() { parker_.SyncEnded(); }
+
   // Of its page; valid as long as the gate is.
   [[nodiscard]] ipc::GateCells& cells() const { return page_.cells(); }
 

@@ -70,6 +70,8 @@ Idler::TimePoint Idler::Rest(TimePoint now) {
     drain_until_ = now + options_.drain;
     return Go(At::kFenceEarly, now);
   }
+  // Nobody drains for this one.
+  if (word.paused() && bias_.closing()) bias_.GiveUp();
   const Counts counts = Count();
   if (!began_ || counts != noted_) {
     noted_ = counts;
@@ -100,7 +102,7 @@ Idler::TimePoint Idler::EndOfUse() const {
 
 Idler::TimePoint Idler::Drain(TimePoint now) {
   // Beside the standing scope there may be those of the program.
-  if (BiasSlots::Look().marked == 0 && LookAtGate(cells_).scopes() <= 1)
+  if (BiasSlots::Look().marked == 0 && !bias_.OthersAreIn())
     return Go(At::kNote, now);
   if (now >= drain_until_) return GiveUp(now);
   return now + std::chrono::milliseconds(1);
@@ -155,6 +157,7 @@ Idler::TimePoint Idler::LookAgain(TimePoint now) {
   while (const auto next = AfterSyncEnd(word, false)) {
     if (MoveGate(cells_, word, *next)) break;
   }
+  bias_.SyncEnded();
   return Again(now);
 }
 
@@ -164,6 +167,7 @@ Idler::TimePoint Idler::Park(TimePoint now) {
   while (const auto next = AfterSyncEnd(word, true)) {
     if (MoveGate(cells_, word, *next)) break;
   }
+  bias_.SyncEnded();
   parked_ = noted_;
   parked_slow_ = bias_.slow_calls().count;
   pauses_failed_ = 0;

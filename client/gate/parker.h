@@ -35,7 +35,7 @@ class Parker {
 
   // Returns when the word is no longer SYNC, or at `until`.
   void AwaitSyncEnd(TimePoint until);
-  // A thread has left SYNC for OPEN: others need not wait either.
+  // Somebody else has left SYNC: who waits for that need not any more.
   void SyncEnded();
 
   // For a capture, called by a thread with a scope in: returns true when no

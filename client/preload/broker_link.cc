@@ -91,12 +91,15 @@ class BrokerLink::Session {
 
 Outcome BrokerLink::Connect(std::shared_ptr<Session>* session) {
   NoteUse();
+  // Closed when the lock is not held any more: that waits for on_trim_, which
+  // may wait for the lock.
+  std::shared_ptr<Session> over;
   const base::MutexLock lock(&mu_);
   if (session_ != nullptr && session_->Lives()) {
     *session = session_;
     return Outcome::kDone;
   }
-  session_.reset();
+  over = std::exchange(session_, nullptr);
   if (BrokerLibrary::Get() == nullptr) return Outcome::kNoBroker;
   if (std::chrono::steady_clock::now() < next_try_) return last_try_;
   const std::optional<std::string> token = ReadToken(TheSettings().token_file);

@@ -2,6 +2,7 @@
 #include "client/preload/program_gate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -38,6 +39,15 @@ void LookPastTheGate() {
 
 void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   if (TheSettings().park == Settings::Park::kOff || Get() != nullptr) return;
+  if (!TheSettings().KnowsGroup()) {
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true)) {
+      SayAlways(
+          "this process never lends its memory: GMB_RUN_GROUP is no name of 1 "
+          "to 63 printable characters");
+    }
+    return;
+  }
   const BrokerLibrary& library = *BrokerLibrary::Get();
   the_contexts = contexts;
   internal::BiasHooks hooks{};
@@ -56,7 +66,10 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   gmb_error* const error =
       library.gmb_internal_automatic_gate(client, &hooks, &begun);
   if (error != nullptr) {
-    Say(std::string("nothing is lent: ") + library.gmb_error_message(error));
+    const std::string line =
+        std::string("nothing is lent: ") + library.gmb_error_message(error);
+    // Whoever names a group counts on it.
+    TheSettings().group.empty() ? Say(line) : SayAlways(line);
     library.gmb_error_free(error);
     return;
   }

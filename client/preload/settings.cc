@@ -1,6 +1,7 @@
 // `gmb run`: the settings in the environment.
 #include "client/preload/settings.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -39,7 +40,15 @@ Settings Read() {
   return settings;
 }
 
+constexpr size_t kLongestGroupName = 63;
+
 }  // namespace
+
+bool Settings::KnowsGroup() const {
+  return group.size() <= kLongestGroupName &&
+         std::all_of(group.begin(), group.end(),
+                     [](char c) { return c >= ' ' && c <= '~'; });
+}
 
 const Settings& TheSettings() {
   static const Settings kSettings = Read();

@@ -28,6 +28,8 @@ struct Settings {
   // GMB_RUN_GROUP: processes that are parked together or not at all; empty:
   // none.
   std::string group;
+  // Whether that is a name, or empty.
+  [[nodiscard]] bool KnowsGroup() const;
   // CUDA_INJECTION64_PATH: the driver loads a tool.
   bool tool_in_driver = false;
   // GMB_RUN_TOKEN_FILE: holds the tenant's token; empty: none.

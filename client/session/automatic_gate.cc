@@ -72,6 +72,8 @@ absl::Status AutomaticGate::Begin() {
   if (!options_.group.empty()) {
     if (absl::Status joined = session_->gate_switch().JoinGroup(options_.group);
         !joined.ok()) {
+      session_->gate_switch().SayNeverLends(
+          absl::StrCat("its group did not take it: ", joined.message()));
       return joined;
     }
   }

@@ -20,8 +20,7 @@ namespace gmb::internal {
 
 namespace {
 
-// Nobody tells those who wait in SYNC that an idler has parked; it does so in a
-// moment.
+// An idler is in SYNC for a moment, and waits for nothing there.
 GateOptions OptionsFor(bool automatic) {
   GateOptions options;
   if (!automatic) return options;
@@ -51,7 +50,9 @@ v1::ClientMessage GateSwitch::SetGate(bool on) const {
 absl::Status GateSwitch::JoinGroup(const std::string& group) {
   base::MutexLock lock(&mu_);
   group_ = group;
-  return calls_.Ask(SetGate(false)).status();
+  absl::Status joined = calls_.Ask(SetGate(false)).status();
+  if (!joined.ok()) group_.clear();
+  return joined;
 }
 
 absl::Status GateSwitch::TurnOn(absl::Duration park_after,

@@ -103,7 +103,17 @@ TEST(GateWatch, StampsThatLieAreNoLongerThanTheSession) {
   EXPECT_EQ(watch.usual_use(), absl::Seconds(2));
   GateWatch other(At(10));
   other.Look(ParkedIn(1), {At(-1e9), At(1e9)}, At(12));
-  EXPECT_EQ(other.usual_use(), absl::ZeroDuration());
+  EXPECT_EQ(other.usual_use(), std::nullopt);
+}
+
+TEST(GateWatch, AWakeUnderWayIsNoUseThatIsOver) {
+  GateWatch watch(At(0));
+  watch.Look(ParkedIn(1), {At(1), At(2)}, At(2));
+  EXPECT_EQ(watch.usual_use(), std::nullopt);
+  watch.Look(ParkedIn(2), {At(2.5), At(2)}, At(3));
+  EXPECT_EQ(watch.usual_use(), absl::Milliseconds(500));
+  watch.Look(ParkedIn(3), {At(3.996), At(4)}, At(5));
+  EXPECT_EQ(watch.usual_use(), absl::Milliseconds(375)) << "less than a tick";
 }
 
 TEST(GateWatch, AnEpochThatGoesBackIsManyUsesAndNothingWorse) {

@@ -1,5 +1,7 @@
 #include "client/preload/settings.h"
 
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace gmb::preload {
@@ -18,6 +20,19 @@ TEST(PreloadSettingsTest, AnythingElseIsNone) {
         "99999999999999999999s", "9223372036854775807m"}) {
     EXPECT_EQ(ParseMilliseconds(text), std::nullopt) << text;
   }
+}
+
+TEST(PreloadSettingsTest, AGroupsNameIsAsTheBrokerTakesIt) {
+  const auto knows = [](const std::string& name) {
+    Settings settings;
+    settings.group = name;
+    return settings.KnowsGroup();
+  };
+  EXPECT_TRUE(knows(""));
+  EXPECT_TRUE(knows("a b~" + std::string(59, 'x')));
+  EXPECT_FALSE(knows(std::string(64, 'x')));
+  EXPECT_FALSE(knows("a\nb"));
+  EXPECT_FALSE(knows("\x7f"));
 }
 
 }  // namespace

@@ -182,8 +182,8 @@ def library_path(*names: str) -> str:
 def _of_gmb_run() -> tuple[ctypes.CDLL, Any] | None:
     """The library that `gmb run` has loaded into this process, and how to join its session.
 
-    Handles of that session are known to no other copy. One that is older than this package
-    is left alone, and so is its session.
+    Handles of that session are known to no other copy. One that is older than this package,
+    or has another ABI, is left alone, and so is its session.
     """
     process = ctypes.CDLL(None)
     try:
@@ -193,6 +193,10 @@ def _of_gmb_run() -> tuple[ctypes.CDLL, Any] | None:
             return None
         library = ctypes.CDLL(os.fsdecode(path))
         declare(library, os.fsdecode(path), _FUNCTIONS)
+        major, minor = c_uint32(), c_uint32()
+        library.gmb_abi_version(ctypes.byref(major), ctypes.byref(minor))
+        if major.value != ABI_MAJOR:
+            return None
     except (OSError, ImportError):
         return None
     return library, process.gmb_run_join

@@ -302,14 +302,39 @@ TEST_F(CoreReclaimTest, AMemberThatIsOffKeepsItsGroup) {
   EXPECT_FALSE(Lease(of_first).hard());
   ASSERT_TRUE(set(*second, false));
   EXPECT_TRUE(Lease(of_first).hard());
-  const auto busy = Connect("busy");
-  EXPECT_TRUE(busy->Answer(busy->Acquire(20 * kMiB, 1)).has_error());
+  const auto busy = Connect("busy");  // 12 MiB are free
+  EXPECT_TRUE(busy->Answer(busy->SetGate(true)).has_gate_set());
+  EXPECT_TRUE(busy->Answer(busy->Acquire(20 * kMiB, 1)).has_error())
+      << "as a borrower, to which the sums say nothing";
+  EXPECT_EQ(first->Word().state(), ipc::GateState::kParked);
   ASSERT_TRUE(set(*second, true));
   EXPECT_FALSE(Lease(of_first).hard());
   ASSERT_TRUE(set(*second, false));
   EXPECT_TRUE(Lease(of_first).hard());
   core.CloseSession(second->session, "killed");
   EXPECT_FALSE(Lease(of_first).hard());
+  const uint64_t request = busy->Acquire(40 * kMiB, kPatience);
+  first->Unmapped(of_first, first->AwaitEvict().move());
+  EXPECT_TRUE(busy->Answer(request).has_grant()) << "now it is lent";
+}
+
+TEST_F(CoreReclaimTest, NobodyKeepsAGroupThatGuaranteesRestOn) {
+  SetTenant("owner", Amount::Bytes(20 * kMiB), Amount::Fraction(1));
+  const auto first = Holder("idle", 40 * kMiB);
+  const uint64_t of_first = lease_;
+  v1::ClientMessage message;
+  message.mutable_set_gate()->set_group("ranks");
+  message.mutable_set_gate()->set_on(true);
+  ASSERT_TRUE(first->Answer(first->Send(message)).has_gate_set());
+  first->Park();
+  const auto second = Connect("idle");
+  message.mutable_set_gate()->set_on(false);
+  EXPECT_EQ(second->Answer(second->Send(message)).error().detail().reason(),
+            v1::OVERCOMMITTED);
+  const auto owner = Connect("owner");
+  const uint64_t request = owner->Acquire(20 * kMiB, kPatience);
+  first->Unmapped(of_first, first->AwaitEvict().move());
+  EXPECT_TRUE(owner->Answer(request).has_grant());
 }
 
 TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {

@@ -179,6 +179,21 @@ TEST_F(MachinePausesTest, AGroupIsPausedAsAWhole) {
   EXPECT_EQ(Outcome(owner, id), "granted");
 }
 
+TEST_F(MachinePausesTest, AMemberThatIsOffEndsTheOthersPause) {
+  SetTenant("b", {.pause_grace = seconds(2)});
+  SimClient* one = Active("a", "ranks");
+  Lease(one, 22);
+  SimClient* other = Active("b");
+  Lease(other, 20);
+  AskWithin();
+  ASSERT_TRUE(IsPaused(one)) << "it has borrowed most";
+  SimClient* two = Connect("a");
+  ASSERT_EQ(Outcome(two, SetGate(two, false, "ranks")), "gate set");
+  RunFor(milliseconds(10));
+  EXPECT_FALSE(IsPaused(one)) << "nothing of it can be taken";
+  EXPECT_TRUE(IsPaused(other));
+}
+
 TEST_F(MachinePausesTest, AGateThatIsTurnedOffEndsItsPause) {
   SetTenant("owner", {.guarantee = 20});
   Lease(busy, 44);

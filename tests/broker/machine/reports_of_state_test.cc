@@ -69,7 +69,8 @@ TEST(VerdictSentencesTest, AReasonIsOneSentenceAndThoseThatHoldMostComeFirst) {
   EXPECT_EQ(VerdictSentences({{quota::Verdict::kActive, {2, 10 * kMiB}},
                               {quota::Verdict::kYoung, {1, 4 * kMiB}},
                               {quota::Verdict::kGateOff, {1, 16 * kMiB}}}),
-            (Lines{"1 lease of 16.0 MiB: the program does not use the gate",
+            (Lines{"1 lease of 16.0 MiB: the program does not use the gate, or "
+                   "another of its group does not",
                    "2 leases of 10.0 MiB: active",
                    "1 lease of 4.0 MiB: resident for too short a time"}));
 }

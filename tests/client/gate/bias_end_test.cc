@@ -59,6 +59,66 @@ TEST_P(BiasTest, APauseWaitsForTheProgramsOwnScopesToo) {
   ipc::WithdrawPause(cells());
 }
 
+// It may wait for calls of other threads, as backward() does.
+TEST_P(BiasTest, BesideAScopeOfTheProgramCallsOfOthersGoOn) {
+  ASSERT_TRUE(gate_->Enter(kWait).ok());
+  Round();
+  Round();
+  EXPECT_EQ(word().scopes(), 2u) << "the standing scope stays beside it";
+  ipc::PauseGate(cells());
+  ASSERT_TRUE(StepTo(At::kDrain));
+  now_ += std::chrono::milliseconds(101);
+  idler_->Step(now_);
+  std::thread([this] { Call(); }).join();
+  EXPECT_EQ(owner_.restores(), 0);
+  EXPECT_TRUE(gate_->Leave());
+  ipc::WithdrawPause(cells());
+}
+
+TEST_P(BiasTest, SoTheyDoWhereItCameInBeforeThePause) {
+  for (const bool heeded : {true, false}) {
+    Park();
+    ASSERT_TRUE(gate_->Enter(kWait).ok());
+    EXPECT_EQ(word().scopes(), 1u) << "the standing scope is out";
+    ipc::PauseGate(cells());
+    if (heeded) {
+      ASSERT_TRUE(StepTo(At::kDrain));
+      idler_->Step(now_);
+      EXPECT_EQ(idler_->at(), At::kDrain) << "it is no standing one";
+      now_ += std::chrono::milliseconds(101);
+    }
+    idler_->Step(now_);  // else the next pauses are not heeded for a while
+    EXPECT_EQ(word().scopes(), 2u);
+    std::thread([this] { Call(); }).join();
+    EXPECT_EQ(owner_.restores(), 0);
+    EXPECT_TRUE(gate_->Leave());
+    ipc::WithdrawPause(cells());
+  }
+}
+
+TEST_P(BiasTest, ACaptureThatMeetsSyncIsInAsSoonAsItIsOver) {
+  for (const At at : {At::kPark, At::kLookAgain}) {
+    Call();
+    ASSERT_TRUE(StepTo(At::kSync));
+    if (at == At::kLookAgain) {
+      ASSERT_TRUE(gate_->Enter(kWait).ok());
+      EXPECT_TRUE(gate_->Leave());  // it has counted
+    }
+    ASSERT_TRUE(StepTo(at));
+    std::atomic<bool> in{false};
+    std::thread capture([&] {
+      EXPECT_TRUE(gate_->EnterCapture(absl::Hours(1)).ok());
+      in = true;
+      EXPECT_TRUE(gate_->Leave());
+    });
+    EXPECT_FALSE(in);
+    idler_->Step(now_);
+    EXPECT_TRUE(Await([&] { return in.load(); }));
+    capture.join();
+    Call();  // the standing scope is back
+  }
+}
+
 TEST_P(BiasTest, APauseThatDoesNotDrainGivesUp) {
   const Bias::Entry entry = Enter();
   ipc::PauseGate(cells());

@@ -227,6 +227,7 @@ const char* Name(Broken broken) {
       "does not look again",
       "parks over scopes",
       "gives up by clearing closing",
+      "gives up with the standing scope out",
       "does not end",
       "leaves after the end"};
   static_assert(std::size(kNames) == static_cast<size_t>(Broken::kEnd));

@@ -102,6 +102,7 @@ struct Step {
   const char* fault = nullptr;  // of the step itself
   bool fresh = false;     // somebody starts something, or something goes wrong
   bool withdraw = false;  // the broker ends a pause
+  bool of_user = false;   // the second user's
 };
 
 // Who is there. Each world is explored by itself.
@@ -161,6 +162,7 @@ enum class Broken : uint8_t {
   kDoesNotLookAgain,
   kParksOverScopes,
   kGivesUpByClearingClosing,
+  kGivesUpWithTheStandingScopeOut,
   // The session's end.
   kDoesNotEnd,
   kLeavesAfterTheEnd,

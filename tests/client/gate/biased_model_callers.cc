@@ -72,7 +72,9 @@ void Stepper::Take() {
     State to = from_;
     if (Flush(to.threads[i])) Add("a store is seen", to);
   }
+  const size_t before = steps_.size();
   if (world_.user) UserStep();
+  for (size_t i = before; i < steps_.size(); ++i) steps_[i].of_user = true;
   IdlerStep();
   Environment();
   BrokerSteps();
@@ -122,6 +124,7 @@ void Stepper::CallStep(int i, bool inner) {
     case Call::kCounted:
       return Unmark(i, inner);
     case Call::kMetClosing:
+      if (from_.word.paused()) MarkAnew(i, inner);
       return EnterOrdinary(i, inner);
     case Call::kInOrdinary:
       return PutBiasBack(i, inner);
@@ -153,6 +156,15 @@ void Stepper::Begin(int i, bool inner) {
   if (was == 1 || Is(Broken::kCallerDoesNotMark) || Put(thread, Store::kMark)) {
     Add("mark", to).fresh = true;
   }
+}
+
+// Under a pause it waits for a moment at a time.
+void Stepper::MarkAnew(int i, bool inner) {
+  State to = from_;
+  FlushAll(to.threads[i]);
+  At(to, i, inner) = Call::kMarked;
+  if (Was(from_, i, inner) == 1 || Put(to.threads[i], Store::kMark))
+    Add("mark anew", to);
 }
 
 // The call itself: work for the GPU, or the beginning of a capture.

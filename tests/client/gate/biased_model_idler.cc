@@ -87,6 +87,10 @@ void Stepper::Rest() {
     to.idler = Idler::kFenceEarly;
   }
   Add("begin", to);
+  if (from_.word.paused() && from_.closing) {
+    GiveUp();
+    steps_.back().fresh = true;  // this pause is not heeded
+  }
 }
 
 void Stepper::Note(State& to) const {
@@ -152,6 +156,7 @@ void Stepper::LeaveStanding() {
   if (!from_.closing && !Is(Broken::kLeavesWithoutClosing)) return GiveUp();
   if (from_.over && !Is(Broken::kLeavesAfterTheEnd)) return GiveUp();
   State to = from_;
+  if (from_.standing && from_.word.scopes() > 1) return GiveUp();
   if (from_.standing && !Is(Broken::kDoesNotLeave)) {
     Leave(to);
     to.standing = false;
@@ -195,11 +200,18 @@ void Stepper::Park() {
   Add("PARKED", to);
 }
 
-// Under the mutex `bias`. With the standing scope out `closing` stays: the next
-// caller puts both right.
+// Under the mutex `bias`. Beside another scope the standing one comes in whatever
+// the pause says. With nobody in `closing` stays: the next caller puts both
+// right.
 void Stepper::GiveUp() {
   State to = from_;
-  if (from_.standing || Is(Broken::kGivesUpByClearingClosing)) {
+  const GateWord word = from_.word;
+  if (!from_.standing && word.state() == GateState::kOpen &&
+      word.scopes() > 0 && !Is(Broken::kGivesUpWithTheStandingScopeOut)) {
+    Write(to, GateWord(GateState::kOpen, word.scopes() + 1, 0, word.paused()));
+    to.standing = true;
+  }
+  if (to.standing || Is(Broken::kGivesUpByClearingClosing)) {
     to.closing = false;
   }
   to.slots_seen = 0;

@@ -38,6 +38,7 @@ class Stepper {
   // The calls of thread `i`: the outer one, or the one inside of it.
   void CallStep(int i, bool inner);
   void Begin(int i, bool inner);
+  void MarkAnew(int i, bool inner);
   void Submit(int i, bool inner);
   void AfterSubmit(int i, bool inner);
   void Unmark(int i, bool inner);

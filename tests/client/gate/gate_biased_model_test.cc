@@ -84,6 +84,23 @@ std::optional<std::string> TrapUnderAPause(const Explorer& explorer) {
       });
 }
 
+// A scope that waits for calls of other threads does not wait for the pause's
+// end as well.
+std::optional<std::string> TrapBesideAScope(const Explorer& explorer) {
+  return explorer.Trap(
+      [](const State& state) {
+        return state.user != User::kOut && !state.dead;
+      },
+      [](const Step& step) { return !step.withdraw && !step.of_user; },
+      [](const State& state) {
+        return std::none_of(state.threads.begin(), state.threads.end(),
+                            [](const Thread& thread) {
+                              return thread.call == Call::kMetClosing ||
+                                     thread.inner == Call::kMetClosing;
+                            });
+      });
+}
+
 // What is wrong in one world; nothing if all is well.
 std::optional<std::string> Wrong(const World& world, Broken broken,
                                  size_t* states) {
@@ -92,6 +109,8 @@ std::optional<std::string> Wrong(const World& world, Broken broken,
   *states = explorer.states();
   if (!wrong) wrong = Trap(explorer);
   if (!wrong && world.pauses) wrong = TrapUnderAPause(explorer);
+  if (!wrong && world.pauses && world.user && !world.dies)
+    wrong = TrapBesideAScope(explorer);
   return wrong;
 }
 

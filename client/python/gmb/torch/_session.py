@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from gmb.torch._shared_segments import SharedSegments
 from gmb.torch._trimming import Trimmer
 
 OLDEST_TORCH = (2, 11)
+_PARK_AFTER = 0.05
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def enable(
     program: str | None = None,
     devices: Sequence[int] | None = None,
     gate: bool = True,
-    park_after: float = 0.05,
+    park_after: float = _PARK_AFTER,
     group: str | None = None,
     wait: float | None = 10.0,
 ) -> Client:
@@ -115,6 +117,7 @@ def enable(
         undo.callback(client.close)
         uuids = _uuids(client, devices)
         if gate:
+            _warn_if_run_decides(client, park_after, group)
             client.gate_on(park_after=park_after, group=group)
         session = Session(client, uuids, wait)
         undo.callback(session.end)
@@ -126,6 +129,16 @@ def enable(
     _session = session
     _scope.offer_default(client)
     return client
+
+
+def _warn_if_run_decides(client: Client, park_after: float, group: str | None) -> None:
+    if client._joined and (group is not None or park_after != _PARK_AFTER):
+        warnings.warn(
+            "gmb: under `gmb run` the process is parked as its --park-after and --group say; "
+            "park_after and group of gmb.torch.enable() are not heeded",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _leave_if_in(client: Client) -> None:
