@@ -1,6 +1,7 @@
 // `gmb doctor`'s and the demo's view of this machine's GPUs.
 #include "client/device_probe.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "device/devices.h"
@@ -41,13 +42,15 @@ DeviceProbe ProbeDevices() {
 std::vector<GpuUse> ProbeUses(const DeviceProbe& probe) {
   std::vector<GpuUse> uses;
   for (const Device& gpu : probe.gpus) {
-    const auto processes = device::DeviceProcesses(gpu.uuid);
-    const auto used = device::DeviceUsedBytes(gpu.uuid);
-    if (!processes.ok() || !used.ok()) continue;
-    GpuUse use{.uuid = gpu.uuid, .used_bytes = *used};
-    for (const device::ProcessUsage& process : *processes)
-      use.listed_bytes += process.used_bytes;
-    uses.push_back(std::move(use));
+    // Before and after: what a process takes or gives back meanwhile is not to
+    // look like nobody's.
+    const auto before = device::DeviceUsedBytes(gpu.uuid);
+    const auto listed = device::DeviceListedBytes(gpu.uuid);
+    const auto after = device::DeviceUsedBytes(gpu.uuid);
+    if (!before.ok() || !listed.ok() || !after.ok()) continue;
+    uses.push_back({.uuid = gpu.uuid,
+                    .used_bytes = std::min(*before, *after),
+                    .listed_bytes = *listed});
   }
   return uses;
 }

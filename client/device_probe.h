@@ -27,7 +27,7 @@ struct GpuUse {
   // By the processes that are listed; those of other PID namespaces are not.
   uint64_t listed_bytes = 0;
 };
-// Of the GPUs that NVML knows.
+// Of the GPUs that NVML knows, and of whose processes it tells all bytes.
 [[nodiscard]] std::vector<GpuUse> ProbeUses(const DeviceProbe& probe);
 
 }  // namespace gmb::internal

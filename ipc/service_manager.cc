@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,6 @@
 namespace gmb::ipc {
 namespace {
 
-constexpr timeval kLongestWait{.tv_sec = 2, .tv_usec = 0};
 constexpr int64_t kLongestMicroseconds = int64_t{24} * 3600 * 1'000'000;
 
 std::string Environment(const char* name) {
@@ -52,7 +52,8 @@ ServiceManager ServiceManager::FromEnvironment() {
   return manager;
 }
 
-absl::Status ServiceManager::Say(absl::string_view lines) const {
+absl::Status ServiceManager::Say(absl::string_view lines,
+                                 absl::Duration longest) const {
   if (socket_.empty()) return absl::OkStatus();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -70,8 +71,10 @@ absl::Status ServiceManager::Say(absl::string_view lines) const {
   }
   const base::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "socket");
-  (void)::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kLongestWait,
-                     sizeof(kLongestWait));
+  // To the kernel 0 is for ever.
+  const timeval wait =
+      absl::ToTimeval(std::max(longest, absl::Milliseconds(1)));
+  (void)::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
   if (::sendto(fd.get(), lines.data(), lines.size(), MSG_NOSIGNAL,
                reinterpret_cast<const sockaddr*>(&address), size) < 0) {
     return absl::ErrnoToStatus(

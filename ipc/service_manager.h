@@ -19,9 +19,10 @@ class ServiceManager {
 
   [[nodiscard]] bool present() const { return !socket_.empty(); }
 
-  // Lines as "READY=1". Waits 2 s at most for room at the socket.
+  // Lines as "READY=1". Waits for room at the socket, for so long at most.
   // [Thread-safe]
-  [[nodiscard]] absl::Status Say(absl::string_view lines) const;
+  [[nodiscard]] absl::Status Say(
+      absl::string_view lines, absl::Duration longest = absl::Seconds(2)) const;
 
   // Who does not say WATCHDOG=1 for so long is ended. Zero: nobody watches.
   [[nodiscard]] absl::Duration watchdog() const { return watchdog_; }

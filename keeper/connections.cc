@@ -179,6 +179,7 @@ absl::Status Server::Serve(uint64_t id) {
                  {ipc::EpollTag::kPidfd, kOfHolder | ++holders_}, EPOLLIN));
   holder_pidfd_ = std::move(connection.pidfd);
   holder_ = Holder{.pid = connection.peer.pid, .connected = true};
+  done_ = false;
   connection.state = Connection::State::kBroker;
   ipc::TakeFds(connection.socket.fd());
   std::fprintf(stderr, "gmb-keeper: serves a broker: pid=%d, %zu entries\n",

@@ -1,6 +1,7 @@
 // A keeper that lives is replaced: it serves nobody while another one takes
 // everything, and then ends, or goes on as if nothing had been.
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,8 +12,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "ipc/pidfd.h"
+#include "ipc/service_manager.h"
 #include "keeper/server.h"
 #include "keeper/succession.h"
 
@@ -60,6 +63,41 @@ bool InOurControlGroup(pid_t pid) {
   return !ours.empty() && ControlGroup(absl::StrCat(pid)) == ours;
 }
 
+// To a manager that does not know who is in this process's place, its end is
+// that of the service, and of every process of it.
+absl::Status MayFollow(const ipc::ServiceManager& manager, pid_t pid,
+                       const Frame& frame) {
+  GMB_ASSIGN_OR_RETURN(const bool managed, DecodeHandOver(frame.body));
+  if (!manager.present()) return absl::OkStatus();
+  if (!InOurControlGroup(pid)) {
+    return absl::FailedPreconditionError(
+        "a service manager runs this keeper, and would start another one: have "
+        "it replaced by systemctl reload of its unit");
+  }
+  if (managed) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "a service manager runs this keeper, and has not told the next one where "
+      "it listens (NOTIFY_SOCKET): put NotifyAccess=exec into the unit, and "
+      "have it replaced by systemctl reload");
+}
+
+// Again until then: a manager may be busy, or begin anew itself.
+absl::Status TellMainProcess(const ipc::ServiceManager& manager, pid_t pid,
+                             Time until) {
+  constexpr int kPauseMs = 20;
+  while (true) {
+    const absl::Status told = manager.Say(
+        absl::StrCat("MAINPID=", pid), absl::FromChrono(until - Clock::now()));
+    if (told.ok()) return told;
+    if (Clock::now() >= until) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("not replaced, for its service manager would not know: ",
+                       told.message()));
+    }
+    (void)::poll(nullptr, 0, kPauseMs);
+  }
+}
+
 }  // namespace
 
 absl::Status Server::OnHandOver(uint64_t id, const Frame& frame) {
@@ -68,13 +106,9 @@ absl::Status Server::OnHandOver(uint64_t id, const Frame& frame) {
       connections_.begin(), connections_.end(), [](const auto& each) {
         return each.second.state == Connection::State::kWaits;
       });
-  if (options_.manager.present() && !InOurControlGroup(successor.peer.pid)) {
-    return Refuse(&successor, frame.call,
-                  absl::FailedPreconditionError(
-                      "a service manager runs this keeper, and would start "
-                      "another one: have it replaced by systemctl reload of "
-                      "its unit"));
-  }
+  const absl::Status may =
+      MayFollow(options_.manager, successor.peer.pid, frame);
+  if (!may.ok()) return Refuse(&successor, frame.call, may);
   if (waits) {
     return Refuse(&successor, frame.call,
                   absl::FailedPreconditionError(
@@ -89,8 +123,16 @@ absl::Status Server::OnHandOver(uint64_t id, const Frame& frame) {
     replaced_by_ = successor.peer.pid;
     return given;
   }
-  // Before it hangs up: silence would be taken for its death.
-  (void)Refuse(&successor, 0, absl::AbortedError(given.message()));
+  std::fprintf(stderr,
+               "gmb-keeper: goes on: pid %d, uid %u, asked for copies of all "
+               "that is kept, and has not taken this keeper's place\n",
+               successor.peer.pid, successor.peer.uid);
+  // Before it hangs up: silence would be taken for its death. ABORTED: it may
+  // try again.
+  (void)Refuse(&successor, 0,
+               absl::IsFailedPrecondition(given)
+                   ? given
+                   : absl::AbortedError(given.message()));
   return given;
 }
 
@@ -107,13 +149,31 @@ absl::Status Server::GiveAway(Connection* successor) {
       GMB_RETURN_IF_ERROR(LeaveEstate(successor, frame));
       told_all = true;
     } else if (frame.kind == Kind::kTaken && told_all) {
-      if (!ipc::IsAlive(successor->pidfd))
-        return absl::UnavailableError("the one that replaces this has died");
-      return Answer(successor, Kind::kOk, frame.call, "");
+      return Confirm(successor, frame, until);
     } else {
       return absl::InvalidArgumentError("not a successor's question");
     }
   }
+}
+
+// The manager hears of it first: told later, it would end both where this one
+// dies before.
+absl::Status Server::Confirm(Connection* successor, const Frame& frame,
+                             Time until) {
+  if (!ipc::IsAlive(successor->pidfd))
+    return absl::UnavailableError("the one that replaces this has died");
+  GMB_RETURN_IF_ERROR(
+      TellMainProcess(options_.manager, successor->peer.pid, until));
+  const absl::Status given = Answer(successor, Kind::kOk, frame.call, "");
+  if (!given.ok()) {
+    const absl::Status told =
+        TellMainProcess(options_.manager, ::getpid(), until);
+    if (!told.ok()) {
+      std::fprintf(stderr, "gmb-keeper: %s\n",
+                   std::string(told.message()).c_str());
+    }
+  }
+  return given;
 }
 
 absl::Status Server::LeaveEstate(Connection* successor, const Frame& frame) {
@@ -158,7 +218,10 @@ absl::Status Server::TakeOver(Inheritance inheritance) {
   for (const auto& [order, entry] : shelf_.all()) {
     if (!entry.head.peer.has_value()) continue;
     const base::UniqueFd& pidfd = entry.fds[*entry.head.peer];
-    if (!ipc::IsAlive(pidfd)) continue;
+    if (!ipc::IsAlive(pidfd)) {
+      last_peer_died_ = now;  // perhaps after the other one's last look
+      continue;
+    }
     GMB_RETURN_IF_ERROR(
         epoll_.Add(pidfd.get(), {ipc::EpollTag::kPidfd, order}, POLLIN));
     living_.emplace(order, pidfd.get());

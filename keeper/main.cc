@@ -15,7 +15,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "ipc/open_files.h"
@@ -83,10 +82,7 @@ absl::Status Serve(const Options& options, Background background) {
                  std::string(told.message()).c_str());
   }
   GMB_RETURN_IF_ERROR(server->Run());
-  if (server->replaced_by().has_value()) {
-    (void)manager.Say(absl::StrCat("MAINPID=", *server->replaced_by()));
-    ::_exit(kStopped);
-  }
+  if (server->replaced_by().has_value()) ::_exit(kStopped);
   std::fprintf(stderr, "gmb-keeper: stopped\n");
   return absl::OkStatus();
 }

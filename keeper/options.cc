@@ -33,12 +33,12 @@ fetches them. The keeper itself uses no GPU and looks into nothing it keeps.
   --linger TIME        The same where no client lives that has a session: time
                        for a broker that is started again at once [5s]
   --once               For one broker and those that take its place: it ends when
-                       it has given all back, because the broker stopped in
-                       order or nobody came, and where no broker comes at all
-                       for --abandon-after
+                       the broker has stopped in order, when a command drops all,
+                       and where no broker is there for --abandon-after
   --replace            Take the place of the keeper that listens there, with all
                        that it has and its broker, which notices nothing. The
-                       other one ends. Where none listens, this starts as usual
+                       other one ends. Where none listens, this starts as usual.
+                       Times and --once are this one's own, not the other's
   --background         End, with exit code 0, once the keeper serves, which goes
                        on in a process of its own and writes to the same
                        standard error

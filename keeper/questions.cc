@@ -143,6 +143,7 @@ absl::Status Server::OnFetch(Connection* connection, const Frame& frame) {
 
 absl::Status Server::OnDone(uint64_t id, const Frame& frame) {
   GiveAllBack("the broker is done");
+  done_ = true;
   const absl::Status answered =
       Answer(&connections_.at(id), Kind::kOk, frame.call, "");
   // It puts nothing more: another one may be served from now on.
@@ -160,6 +161,7 @@ absl::Status Server::OnDrop(Connection* connection, const Frame& frame) {
   }
   const KeeperStatus before = MakeStatus();
   GiveAllBack("a command says so");
+  done_ = true;
   return Answer(connection, Kind::kStatusIs, frame.call, Encode(before));
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -87,7 +88,7 @@ absl::Status Server::Run() {
 
 int Server::WaitMilliseconds() const {
   std::optional<Time> next =
-      ipc::Earliest({GivesBack(), NobodyCame(), listens_again_});
+      ipc::Earliest({GivesBack(), NobodyComes(), listens_again_});
   for (const auto& [id, connection] : connections_) {
     if (connection.state == Connection::State::kGreets)
       next = ipc::Earliest({next, connection.greets_by});
@@ -102,17 +103,19 @@ std::optional<Time> Server::GivesBack() const {
                                      .last_peer_died = last_peer_died_});
 }
 
-std::optional<Time> Server::NobodyCame() const {
+std::optional<Time> Server::NobodyComes() const {
   const auto wait = options_.life.abandon_after;
-  if (!options_.once || holders_ > 0 || wait.count() == 0) return std::nullopt;
-  return started_ + wait;
+  if (!options_.once || holder_.has_value() || wait.count() == 0)
+    return std::nullopt;
+  return std::max(started_, holder_died_) + wait;
 }
 
-// Whoever was served and is no holder any more has had all given back.
+// One that has given all back because of its times listens on: a broker without
+// sessions is upgraded too, and its next one takes a while.
 bool Server::IsOver(Time now) const {
   if (!options_.once || holder_.has_value()) return false;
-  const std::optional<Time> nobody = NobodyCame();
-  return holders_ > 0 || (nobody.has_value() && *nobody <= now);
+  const std::optional<Time> nobody = NobodyComes();
+  return done_ || (nobody.has_value() && *nobody <= now);
 }
 
 void Server::OnTime(Time now) {

@@ -34,7 +34,7 @@ namespace gmb::keeper {
 struct ServerOptions {
   Shelf::Limits limits;
   LifeOptions life = {};
-  bool once = false;  // it ends when it has given all back
+  bool once = false;  // it ends when its broker is done, or none comes
   ipc::ServiceManager manager = {};
   // How long it serves nobody for the sake of one that replaces it: less than a
   // broker waits for an answer.
@@ -108,8 +108,8 @@ class Server {
   // The loop and its times: server.cc.
   [[nodiscard]] int WaitMilliseconds() const;
   [[nodiscard]] std::optional<Time> GivesBack() const;
-  // Of one that is there for one broker, when none has come.
-  [[nodiscard]] std::optional<Time> NobodyCame() const;
+  // Of one that is there for one broker, and has none: when it ends.
+  [[nodiscard]] std::optional<Time> NobodyComes() const;
   [[nodiscard]] bool IsOver(Time now) const;
   void OnTime(Time now);
   void OnProcess(uint64_t order);
@@ -145,6 +145,8 @@ class Server {
   [[nodiscard]] absl::Status GiveAway(Connection* successor);
   [[nodiscard]] absl::Status LeaveEstate(Connection* successor,
                                          const Frame& frame);
+  [[nodiscard]] absl::Status Confirm(Connection* successor, const Frame& frame,
+                                     Time until);
   [[nodiscard]] absl::Status TakeOver(Inheritance inheritance);
   void Discard(KeptEntry entry);
   [[nodiscard]] size_t SlowToClose() const;
@@ -176,6 +178,7 @@ class Server {
   base::UniqueFd holder_pidfd_;
   uint64_t holders_ = 0;  // so far; the last one's number
   Time holder_died_;
+  bool done_ = false;  // the last one was, or a command said so
 
   // By an id that is never used twice: in the order in which they came.
   std::map<uint64_t, Connection> connections_;

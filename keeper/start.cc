@@ -25,7 +25,9 @@ absl::StatusOr<std::unique_ptr<Server>> TakePlace(const std::string& socket,
   GMB_ASSIGN_OR_RETURN(
       Succession succession,
       Succession::Begin({.socket = socket, .role = Role::kSuccessor}));
-  GMB_ASSIGN_OR_RETURN(Inheritance all, succession.TakeAll(options.limits));
+  GMB_ASSIGN_OR_RETURN(
+      Inheritance all,
+      succession.TakeAll(options.limits, options.manager.present()));
   GMB_ASSIGN_OR_RETURN(KeeperPlace place,
                        KeeperPlace::Open(socket, /*make=*/false));
   GMB_ASSIGN_OR_RETURN(

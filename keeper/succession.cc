@@ -43,7 +43,8 @@ absl::StatusOr<Succession> Succession::Begin(const LinkOptions& options) {
   return Succession(std::move(link), std::move(pidfd));
 }
 
-absl::StatusOr<Inheritance> Succession::TakeAll(const Shelf::Limits& limits) {
+absl::StatusOr<Inheritance> Succession::TakeAll(const Shelf::Limits& limits,
+                                                bool managed) {
   const Welcome& there = link_.welcome();
   if (there.entries > limits.entries || there.fds > limits.fds) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -53,7 +54,9 @@ absl::StatusOr<Inheritance> Succession::TakeAll(const Shelf::Limits& limits) {
         ": raise the limit on open files (systemd: LimitNOFILE=, shell: "
         "ulimit -Hn)"));
   }
-  GMB_RETURN_IF_ERROR(link_.Ask(Kind::kHandOver, "", {}, Kind::kOk).status());
+  GMB_RETURN_IF_ERROR(
+      link_.Ask(Kind::kHandOver, EncodeHandOver(managed), {}, Kind::kOk)
+          .status());
   Inheritance all;
   GMB_ASSIGN_OR_RETURN(all.entries, TakeEntries());
   GMB_ASSIGN_OR_RETURN(KeeperLink::Answer rest,
@@ -106,10 +109,13 @@ absl::Status Succession::Commit() {
     return absl::AbortedError("the keeper to be replaced has gone on");
   const absl::Status taken =
       link_.Ask(Kind::kTaken, "", {}, Kind::kOk).status();
-  if (!absl::IsUnavailable(taken) || !link_.broken()) return taken;
+  if (taken.ok()) return taken;
+  // At once, so that it goes on where it has not answered yet.
+  const bool has_hung_up = absl::IsUnavailable(taken) && link_.broken();
+  link_.HangUp();
   // It serves nobody between its Estate and its answer, and says so before it
   // goes on. A hang-up without a word is its death: nothing has changed since.
-  if (link_.HasUnread() || !HasDied(pidfd_)) return taken;
+  if (!has_hung_up || link_.HasUnread() || !HasDied(pidfd_)) return taken;
   return absl::OkStatus();
 }
 

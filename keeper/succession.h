@@ -33,9 +33,10 @@ class Succession {
   static absl::StatusOr<Succession> Begin(const LinkOptions& options);
 
   // Serves nobody else from then on, for a short while. RESOURCE_EXHAUSTED: it
-  // has more than `limits`. DATA_LOSS: not all of it came.
-  [[nodiscard]] absl::StatusOr<Inheritance> TakeAll(
-      const Shelf::Limits& limits);
+  // has more than `limits`. DATA_LOSS: not all of it came. `managed`: a service
+  // manager listens to this process.
+  [[nodiscard]] absl::StatusOr<Inheritance> TakeAll(const Shelf::Limits& limits,
+                                                    bool managed = false);
 
   // It is this process's alone from then on, whatever becomes of the other. An
   // error: the other one has gone on, and what was taken is worth nothing.

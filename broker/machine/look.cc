@@ -139,6 +139,7 @@ bool Look::Add(const std::vector<quota::LeaseId>& leases, Changes changes) {
 
 Look::Found Look::MakePlan(const State& state, const quota::Demand& demand,
                            quota::Instant now) {
+  const bool of_the_rest = plans_on_ && candidates_.beyond_bytes > 0;
   plans_on_ = false;
   // More are added to them, as sessions park.
   std::erase_if(candidates_.leases, [&](quota::LeaseId id) {
@@ -147,7 +148,8 @@ Look::Found Look::MakePlan(const State& state, const quota::Demand& demand,
   });
   Candidates candidates = candidates_;
   Merge(added_, &candidates.leases);
-  Found found{PlanAmong(state, demand, now, candidates), candidates.any_busy};
+  Found found{PlanAmong(state, demand, now, candidates), candidates.any_busy,
+              of_the_rest};
   found.plan.retry_at = std::min(found.plan.retry_at, candidates.retry_at);
   return found;
 }

@@ -113,6 +113,9 @@ class Look {
   struct Found {
     quota::Plan plan;
     bool any_busy = false;
+    // It is of what an earlier look has left, which had no room for all: an empty
+    // one says nothing.
+    bool of_the_rest = false;
   };
   // `demand`: as it is by now.
   [[nodiscard]] Found MakePlan(const State& state, const quota::Demand& demand,

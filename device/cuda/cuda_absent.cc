@@ -52,6 +52,10 @@ absl::StatusOr<std::vector<ProcessUsage>> DeviceProcesses(const std::string&) {
   return absl::FailedPreconditionError(kProblem);
 }
 
+absl::StatusOr<uint64_t> DeviceListedBytes(const std::string&) {
+  return absl::FailedPreconditionError(kProblem);
+}
+
 absl::StatusOr<uint64_t> DeviceUsedBytes(const std::string&) {
   return absl::FailedPreconditionError(kProblem);
 }

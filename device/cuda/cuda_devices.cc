@@ -104,6 +104,10 @@ absl::StatusOr<std::vector<ProcessUsage>> DeviceProcesses(
   return nvml::Processes(uuid);
 }
 
+absl::StatusOr<uint64_t> DeviceListedBytes(const std::string& uuid) {
+  return nvml::ListedBytes(uuid);
+}
+
 absl::StatusOr<uint64_t> DeviceUsedBytes(const std::string& uuid) {
   return nvml::UsedBytes(uuid);
 }

@@ -51,6 +51,9 @@ struct ProcessInfo {  // nvmlProcessInfo_v2_t, also what the _v3 call fills in
 };
 constexpr unsigned long long kNotAvailable = ~0ULL;
 
+// Both lists of processes are asked for so.
+using ListProcesses = int(Device, unsigned*, ProcessInfo*);
+
 struct Library {
   int (*nvmlInit_v2)();
   const char* (*nvmlErrorString)(int);
@@ -58,8 +61,9 @@ struct Library {
   int (*nvmlDeviceGetHandleByUUID)(const char*, Device*);
   int (*nvmlDeviceGetMemoryInfo)(Device, MemoryV1*);
   int (*nvmlDeviceGetMemoryInfo_v2)(Device, MemoryV2*);  // null before 510
-  int (*nvmlDeviceGetComputeRunningProcesses_v3)(Device, unsigned*,
-                                                 ProcessInfo*);
+  // Null before 510.
+  ListProcesses* nvmlDeviceGetComputeRunningProcesses_v3;
+  ListProcesses* nvmlDeviceGetGraphicsRunningProcesses_v3;
 };
 
 absl::Status Check(const Library& library, int result, absl::string_view call) {
@@ -116,6 +120,8 @@ absl::StatusOr<const Library*> Load() {
        &library->nvmlDeviceGetMemoryInfo_v2);
   Find(handle, "nvmlDeviceGetComputeRunningProcesses_v3",
        &library->nvmlDeviceGetComputeRunningProcesses_v3);
+  Find(handle, "nvmlDeviceGetGraphicsRunningProcesses_v3",
+       &library->nvmlDeviceGetGraphicsRunningProcesses_v3);
   GMB_RETURN_IF_ERROR(Check(*library, library->nvmlInit_v2(), "nvmlInit_v2"));
   return library.release();  // lives as long as the process
 }
@@ -155,6 +161,28 @@ absl::StatusOr<MemoryV1> MemoryOf(const std::string& uuid) {
   return memory;
 }
 
+absl::StatusOr<std::vector<ProcessInfo>> List(const Library& library,
+                                              ListProcesses* list,
+                                              const std::string& uuid) {
+  if (list == nullptr) {
+    return absl::FailedPreconditionError(
+        "NVML is older than driver 510 and does not list processes");
+  }
+  GMB_ASSIGN_OR_RETURN(Device device, FindDevice(library, uuid));
+  std::vector<ProcessInfo> infos(64);
+  unsigned count = static_cast<unsigned>(infos.size());
+  int result = list(device, &count, infos.data());
+  for (int tries = 0; result == kInsufficientSize && tries < 4; ++tries) {
+    infos.resize(count + 64);  // more may start meanwhile
+    count = static_cast<unsigned>(infos.size());
+    result = list(device, &count, infos.data());
+  }
+  GMB_RETURN_IF_ERROR(
+      Check(library, result, "nvmlDeviceGet...RunningProcesses_v3"));
+  infos.resize(count);
+  return infos;
+}
+
 // A process may give itself any name.
 std::string ShortName(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
@@ -190,31 +218,38 @@ absl::StatusOr<uint64_t> UsedBytes(const std::string& uuid) {
 
 absl::StatusOr<std::vector<ProcessUsage>> Processes(const std::string& uuid) {
   GMB_ASSIGN_OR_RETURN(const Library* library, Get());
-  const auto list = library->nvmlDeviceGetComputeRunningProcesses_v3;
-  if (list == nullptr) {
-    return absl::FailedPreconditionError(
-        "NVML is older than driver 510 and does not list processes");
-  }
-  GMB_ASSIGN_OR_RETURN(Device device, FindDevice(*library, uuid));
-  std::vector<ProcessInfo> infos(64);
-  unsigned count = static_cast<unsigned>(infos.size());
-  int result = list(device, &count, infos.data());
-  for (int tries = 0; result == kInsufficientSize && tries < 4; ++tries) {
-    infos.resize(count + 64);  // more may start meanwhile
-    count = static_cast<unsigned>(infos.size());
-    result = list(device, &count, infos.data());
-  }
-  GMB_RETURN_IF_ERROR(
-      Check(*library, result, "nvmlDeviceGetComputeRunningProcesses_v3"));
+  GMB_ASSIGN_OR_RETURN(
+      const std::vector<ProcessInfo> infos,
+      List(*library, library->nvmlDeviceGetComputeRunningProcesses_v3, uuid));
   std::vector<ProcessUsage> usages;
-  for (unsigned i = 0; i < count; ++i) {
-    if (infos[i].used_bytes == kNotAvailable) continue;
-    const auto pid = static_cast<pid_t>(infos[i].pid);
-    usages.push_back({.pid = pid,
-                      .used_bytes = infos[i].used_bytes,
-                      .program = ShortName(pid)});
+  for (const ProcessInfo& info : infos) {
+    if (info.used_bytes == kNotAvailable) continue;
+    const auto pid = static_cast<pid_t>(info.pid);
+    usages.push_back(
+        {.pid = pid, .used_bytes = info.used_bytes, .program = ShortName(pid)});
   }
   return usages;
+}
+
+absl::StatusOr<uint64_t> ListedBytes(const std::string& uuid) {
+  GMB_ASSIGN_OR_RETURN(const Library* library, Get());
+  uint64_t bytes = 0;
+  // One that computes and draws may be in both, and counts twice: too much is
+  // no harm where the rest is said to be nobody's.
+  for (ListProcesses* const list :
+       {library->nvmlDeviceGetComputeRunningProcesses_v3,
+        library->nvmlDeviceGetGraphicsRunningProcesses_v3}) {
+    GMB_ASSIGN_OR_RETURN(const std::vector<ProcessInfo> infos,
+                         List(*library, list, uuid));
+    for (const ProcessInfo& info : infos) {
+      if (info.used_bytes == kNotAvailable) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "NVML does not tell what process ", info.pid, " uses"));
+      }
+      bytes += info.used_bytes;
+    }
+  }
+  return bytes;
 }
 
 }  // namespace gmb::device::nvml

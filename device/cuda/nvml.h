@@ -30,6 +30,10 @@ namespace gmb::device::nvml {
 [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> Processes(
     const std::string& uuid);
 
+// What all of them use, those that draw too. FAILED_PRECONDITION where NVML does
+// not tell that of each.
+[[nodiscard]] absl::StatusOr<uint64_t> ListedBytes(const std::string& uuid);
+
 }  // namespace gmb::device::nvml
 
 #endif  // GMB_DEVICE_CUDA_NVML_H_

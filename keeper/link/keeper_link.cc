@@ -76,15 +76,19 @@ absl::StatusOr<ipc::SeqpacketSocket> KeeperLink::Dial(
 absl::StatusOr<KeeperLink> KeeperLink::Connect(const LinkOptions& options) {
   const auto until = std::chrono::steady_clock::now() +
                      absl::ToChronoNanoseconds(options.wait_for_listener);
-  absl::StatusOr<ipc::SeqpacketSocket> socket = Dial(options);
-  while (absl::IsUnavailable(socket.status()) &&
+  absl::StatusOr<KeeperLink> link = TryConnect(options);
+  while (absl::IsUnavailable(link.status()) &&
          std::chrono::steady_clock::now() < until) {
     absl::SleepFor(kDialAgain);
-    socket = Dial(options);
+    link = TryConnect(options);
   }
-  if (!socket.ok()) return socket.status();
-  GMB_RETURN_IF_ERROR(CheckOwner(socket->fd(), options.socket));
-  KeeperLink link(*std::move(socket), options);
+  return link;
+}
+
+absl::StatusOr<KeeperLink> KeeperLink::TryConnect(const LinkOptions& options) {
+  GMB_ASSIGN_OR_RETURN(ipc::SeqpacketSocket socket, Dial(options));
+  GMB_RETURN_IF_ERROR(CheckOwner(socket.fd(), options.socket));
+  KeeperLink link(std::move(socket), options);
   GMB_RETURN_IF_ERROR(link.Greet(options));
   return link;
 }

@@ -26,7 +26,8 @@ struct LinkOptions {
   // A broker's: how long it waits for the death of the one before it. Zero: it
   // is refused at once.
   absl::Duration wait_for_last = absl::ZeroDuration();
-  // And how long for somebody who listens: one may have been started beside it.
+  // And how long for somebody who listens, and does not hang up on a greeting:
+  // one may have been started beside it, or may be replaced just now.
   absl::Duration wait_for_listener = absl::ZeroDuration();
 };
 
@@ -77,6 +78,7 @@ class KeeperLink {
       : socket_(std::move(socket)), timeout_(options.timeout) {}
 
   static absl::StatusOr<ipc::SeqpacketSocket> Dial(const LinkOptions& options);
+  static absl::StatusOr<KeeperLink> TryConnect(const LinkOptions& options);
   absl::Status Greet(const LinkOptions& options);
   absl::StatusOr<Frame> Receive(absl::Duration timeout,
                                 std::vector<base::UniqueFd>* fds);

@@ -266,6 +266,17 @@ absl::StatusOr<std::string> DecodeKey(absl::string_view body) {
   return key;
 }
 
+std::string EncodeHandOver(bool managed) {
+  return ByteWriter().Number(static_cast<uint8_t>(managed ? 1 : 0)).Take();
+}
+
+absl::StatusOr<bool> DecodeHandOver(absl::string_view body) {
+  ByteReader reader(body);
+  const auto managed = reader.Number<uint8_t>();
+  if (!reader.AtEnd() || managed > 1) return Damaged("a hand-over");
+  return managed == 1;
+}
+
 std::string EncodeAfter(uint64_t order) {
   return ByteWriter().Number(order).Take();
 }

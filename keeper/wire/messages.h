@@ -133,6 +133,8 @@ using Refusal = absl::Status;
 [[nodiscard]] std::string EncodeRefusal(const Refusal& why);
 // Of a Remove.
 [[nodiscard]] std::string EncodeKey(absl::string_view key);
+// Of a HandOver: a service manager listens to the one that asks.
+[[nodiscard]] std::string EncodeHandOver(bool managed);
 // Of a Fetch: those with a higher order.
 [[nodiscard]] std::string EncodeAfter(uint64_t order);
 
@@ -147,6 +149,7 @@ using Refusal = absl::Status;
 // The error that was sent; INVALID_ARGUMENT where none was.
 [[nodiscard]] Refusal DecodeRefusal(absl::string_view body);
 [[nodiscard]] absl::StatusOr<std::string> DecodeKey(absl::string_view body);
+[[nodiscard]] absl::StatusOr<bool> DecodeHandOver(absl::string_view body);
 [[nodiscard]] absl::StatusOr<uint64_t> DecodeAfter(absl::string_view body);
 
 // 1 to kMaxKeyBytes of [a-z0-9/._-].

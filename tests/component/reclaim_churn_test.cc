@@ -55,7 +55,7 @@ class ReclaimChurnTest : public ComponentTest {
 void ReclaimChurnTest::StartProcess(Tenant* tenant) {
   tenant->killed = false;
   const auto tag = static_cast<uint64_t>(tenant - tenants_.data()) + 1;
-  const uint64_t steps = FromEnvironment("GMB_CHURN_STEPS", 250);
+  const uint64_t steps = FromEnvironment("GMB_CHURN_STEPS", 150);
   tenant->process = std::make_unique<Program>(
       Directory(), absl::StrCat(tenant->name, "-", ++tenant->processes),
       std::vector<std::string>{RECLAIM_TENANT, TenantDir(tenant->name),

@@ -81,6 +81,15 @@ class RestartFixture : public ComponentTest {
     EXPECT_TRUE(status.ok()) << status.status();
     return status.ok() ? *status : keeper::KeeperStatus();
   }
+  // Another one's is another, unless it has taken the first one's place.
+  [[nodiscard]] std::string KeeperId() const {
+    const auto link =
+        keeper::KeeperLink::Connect({.socket = KeeperSocket(),
+                                     .role = keeper::Role::kCommand,
+                                     .timeout = absl::FromChrono(kPatience)});
+    EXPECT_TRUE(link.ok()) << link.status();
+    return link.ok() ? link->welcome().keeper_id : "";
+  }
   // An orderly stop leaves nothing behind.
   void ExpectNothingIsLeft() {
     StopBroker();

@@ -1,7 +1,10 @@
 // A real keeper and real brokers that die, stop and compete.
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "absl/strings/match.h"
+#include "ipc/listener.h"
 #include "tests/keeper/forked.h"
 #include "tests/keeper/keeper_fixture.h"
 
@@ -157,6 +160,32 @@ TEST_F(Hand, OneThatWaitsIsServedWhenTheLastOneDies) {
   old.Kill();
   EXPECT_EQ(next.Line(), "served 3");
   EXPECT_EQ(Status().broker_pid, next.pid());
+}
+
+// As while the keeper is replaced.
+TEST_F(Hand, OneThatIsHungUpOnTriesAgainForAWhile) {
+  ASSERT_EQ(::mkdir(place().c_str(), 0700), 0);
+  Forked deaf([&](const auto& say) {
+    {
+      auto listener =
+          ipc::Listener::Listen(socket(), 0600, ipc::SocketType::kSeqpacket);
+      say(listener.ok() ? "listens" : std::string(listener.status().message()));
+      pollfd entry{.fd = listener->fd(), .events = POLLIN, .revents = 0};
+      (void)::poll(&entry, 1, -1);
+      (void)listener->TryAccept();
+    }
+    say("has hung up");
+  });
+  ASSERT_EQ(deaf.Line(), "listens");
+  Forked broker([&](const auto& say) {
+    LinkOptions options = AsBroker();
+    options.wait_for_listener = kPatience;
+    auto link = KeeperLink::Connect(options);
+    say(link.ok() ? "served" : std::string(link.status().message()));
+  });
+  ASSERT_EQ(deaf.Line(), "has hung up");
+  StartKeeper();
+  EXPECT_EQ(broker.Line(), "served");
 }
 
 TEST_F(Hand, OfManyThatAdoptAtOnceOneIsServed) {

@@ -111,13 +111,20 @@ TEST_F(Life, OneForOneBrokerEndsWhenThatIsDone) {
   EXPECT_EQ(keeper_->AwaitExit(), 0);
 }
 
-TEST_F(Life, OneForOneBrokerEndsWhenNobodyTakesItsPlace) {
+// As where a broker without sessions is upgraded: a new one that hangs takes
+// longer than all is kept.
+TEST_F(Life, OneForOneBrokerWaitsForTheNextOneWithNothingLeft) {
   StartKeeper({"--once", "--linger", "1ms"});
   Forked peer([](const auto&) {});
   auto broker = BrokerFor(AsBroker(), peer.pid());
   ASSERT_EQ(broker->Line(), "put");
   peer.Kill();
   broker->Kill();
+  ASSERT_TRUE(keeper_->AwaitErr("gives back 2 entries")) << keeper_->Err();
+  EXPECT_EQ(Status().broker, KeeperStatus::Broker::kNone);
+  auto next = KeeperLink::Connect(AsBroker());
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_TRUE(next->Ask(Kind::kDone, "", {}, Kind::kOk).ok());
   EXPECT_EQ(keeper_->AwaitExit(), 0);
   StartKeeper({"--once", "--abandon-after", "1ms"}, "nobody");
   EXPECT_EQ(keeper_->AwaitExit(), 0);

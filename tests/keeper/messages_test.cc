@@ -70,6 +70,8 @@ TEST(KeeperMessages, ComeBackAsTheyWereSent) {
   EXPECT_EQ(DecodeRefusal(EncodeRefusal(refusal)), refusal);
   EXPECT_EQ(*DecodeKey(EncodeKey("slab/1")), "slab/1");
   EXPECT_EQ(*DecodeAfter(EncodeAfter(~uint64_t{0})), ~uint64_t{0});
+  EXPECT_TRUE(*DecodeHandOver(EncodeHandOver(true)));
+  EXPECT_FALSE(*DecodeHandOver(EncodeHandOver(false)));
   KeeperStatus status;
   status.broker = KeeperStatus::Broker::kHungUp;
   status.gives_back_in_ms = 5;
@@ -112,6 +114,7 @@ TEST(KeeperMessages, AnyBytesAreReadWithoutHarm) {
     (void)DecodeCount(bytes);
     (void)DecodeKey(bytes);
     (void)DecodeAfter(bytes);
+    (void)DecodeHandOver(bytes);
     EXPECT_FALSE(DecodeRefusal(bytes).ok());
     if (const auto page = DecodePage(bytes); page.ok()) {
       EXPECT_LE(page->entries.size(), kMaxPageEntries);

@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "keeper/server.h"
 #include "keeper/start.h"
@@ -32,9 +34,15 @@ class SuccessionTest : public KeeperTest {
     return options;
   }
   // The one that listens ends well, and the other one listens.
-  void Replace(const std::string& name) {
+  void Replace(const std::string& name,
+               const std::vector<std::string>& wrapper = {},
+               const std::vector<std::string>& options = {}) {
     const std::unique_ptr<component::Program> old = std::move(keeper_);
-    StartKeeper({"--replace"}, name);
+    std::vector<std::string> argv = wrapper;
+    argv.insert(argv.end(),
+                {GMB_KEEPER_PROGRAM, "--socket", socket(), "--replace"});
+    argv.insert(argv.end(), options.begin(), options.end());
+    StartAs(argv, name);
     EXPECT_EQ(old->AwaitExit(), 0) << old->Err();
     EXPECT_EQ(Status().pid, keeper_->pid());
   }
@@ -123,29 +131,30 @@ TEST_F(SuccessionTest, TheNextKeeperHasAllAndItsBrokerNoticesNothing) {
 }
 
 TEST_F(SuccessionTest, WhatADeadBrokerHasLeftGoesOnToTheNextKeeper) {
-  StartKeeper();
+  StartKeeper({"--linger", "1h"});
   Forked old([&](const auto& say) {
     KeeperLink link = Broker(3);
     say("put");
     while (true) ::pause();
   });
   ASSERT_EQ(old.Line(), "put");
-  Replace("before");
+  Replace("before", {}, {"--linger", "1h"});
   old.Kill();
   ASSERT_TRUE(component::Await(
       [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
-  Replace("after");
+  // Shorter than --linger, as no peer lives.
+  Replace("after", {}, {"--linger", "1h", "--abandon-after", "2h"});
   EXPECT_EQ(Status().broker, KeeperStatus::Broker::kDead);
-  EXPECT_LE(Status().gives_back_in_ms.value_or(0), 5'000U) << "no peer lives";
+  EXPECT_LE(Status().gives_back_in_ms.value_or(7'000'000), 3'600'000U);
   auto next = KeeperLink::Connect(AsBroker());
   ASSERT_TRUE(next.ok()) << next.status();
   ExpectAll(&*next, 3, 0);
 }
 
-// The manager would otherwise start another one.
-TEST_F(SuccessionTest, AServiceManagerIsToldWhoItIsNow) {
+// The manager would otherwise start another one, or end them with the old one.
+TEST_F(SuccessionTest, AServiceManagerIsToldEachTimeOrNothingHappens) {
   const std::string path = directory_.File("notify");
-  const base::UniqueFd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  base::UniqueFd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   ASSERT_LT(path.size(), sizeof(address.sun_path));
   path.copy(address.sun_path, path.size());
@@ -154,15 +163,51 @@ TEST_F(SuccessionTest, AServiceManagerIsToldWhoItIsNow) {
             0);
   const auto told = [&] {
     std::string line(100, '\0');
-    line.resize(static_cast<size_t>(
-        ::recv(manager.get(), line.data(), line.size(), 0)));
+    pollfd entry{.fd = manager.get(), .events = POLLIN, .revents = 0};
+    (void)::poll(&entry, 1, absl::ToInt64Milliseconds(kPatience));
+    line.resize(static_cast<size_t>(std::max<ssize_t>(
+        0, ::recv(manager.get(), line.data(), line.size(), MSG_DONTWAIT))));
     return line;
   };
-  StartAs({"/usr/bin/env", "NOTIFY_SOCKET=" + path, GMB_KEEPER_PROGRAM,
-           "--socket", socket()});
+  const std::vector<std::string> told_where = {"/usr/bin/env",
+                                               "NOTIFY_SOCKET=" + path};
+  StartAs(
+      {told_where[0], told_where[1], GMB_KEEPER_PROGRAM, "--socket", socket()});
   EXPECT_EQ(told(), "READY=1");
-  Replace("next");
-  EXPECT_EQ(told(), absl::StrCat("MAINPID=", keeper_->pid()));
+  KeeperLink broker = Broker(1);
+  for (const char* const name : {"first", "second"}) {
+    Replace(name, told_where);
+    EXPECT_EQ(told(), absl::StrCat("MAINPID=", keeper_->pid()));
+    EXPECT_EQ(told(), "READY=1");
+  }
+  // One that could not say who follows itself; and a manager that is away.
+  const auto refused = [&](const std::string& name,
+                           std::vector<std::string> argv) {
+    argv.insert(argv.end(),
+                {GMB_KEEPER_PROGRAM, "--socket", socket(), "--replace"});
+    component::Program next(directory_.path(), name, argv);
+    EXPECT_EQ(next.AwaitExit(), 1);
+    EXPECT_EQ(Status().pid, keeper_->pid());
+    return next.Err();
+  };
+  EXPECT_THAT(refused("deaf", {"/usr/bin/env"}), HasSubstr("NotifyAccess="));
+  manager.reset();
+  (void)refused("away", told_where);
+  PutSlab(&broker, 2);
+  ExpectAll(&broker, 1, 1);
+}
+
+TEST_F(SuccessionTest, OneForOneBrokerWaitsForItThoughTheOtherHadOne) {
+  StartKeeper();
+  {
+    KeeperLink broker = Broker(1);
+    EXPECT_TRUE(broker.Ask(Kind::kDone, "", {}, Kind::kOk).ok());
+  }
+  Replace("next", {}, {"--once"});
+  KeeperLink broker = Broker(1);
+  ExpectAll(&broker, 1, 0);
+  EXPECT_TRUE(broker.Ask(Kind::kDone, "", {}, Kind::kOk).ok());
+  EXPECT_EQ(keeper_->AwaitExit(), 0);
 }
 
 TEST_F(SuccessionTest, WhereNoneLivesItStartsAsUsual) {
@@ -185,6 +230,7 @@ TEST_F(SuccessionTest, OneThatDiesAtAnyStepChangesNothing) {
     PutSlab(&broker, 4 + step);
   }
   ExpectAll(&broker, 3, 2);
+  EXPECT_TRUE(keeper_->AwaitErr("has not taken this keeper's place"));
   EXPECT_EQ(Status().pid, keeper_->pid());
   // One with too little room does not begin.
   auto small = Succession::Begin(AsSuccessor());
@@ -225,7 +271,8 @@ TEST_F(SuccessionTest, OneThatAsksForEverHoldsNobodyUp) {
   KeeperLink broker = Broker(3);
   Forked greedy([&](const auto& say) {
     auto link = KeeperLink::Connect(AsSuccessor());
-    bool answers = link->Ask(Kind::kHandOver, "", {}, Kind::kOk).ok();
+    bool answers =
+        link->Ask(Kind::kHandOver, EncodeHandOver(false), {}, Kind::kOk).ok();
     say(answers ? "asks" : "refused");
     while (answers)
       answers = link->Ask(Kind::kFetch, EncodeAfter(0), {}, Kind::kPage).ok();

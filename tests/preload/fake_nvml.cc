@@ -1,6 +1,6 @@
 // Of libnvidia-ml.so.1 what gmb uses: a GPU's processes, each with its bytes, are
-// those in the file that FAKE_NVML_PROCESSES names, and its used bytes what
-// FAKE_NVML_USED says.
+// those in the file that FAKE_NVML_PROCESSES names, those that draw in that of
+// FAKE_NVML_GRAPHICS, and its used bytes what FAKE_NVML_USED says.
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -22,6 +22,18 @@ struct ProcessInfo {
 struct Memory {
   unsigned long long total, free, used;
 };
+
+int ReadProcesses(const char* variable, unsigned* count, ProcessInfo* infos) {
+  const char* const file = std::getenv(variable);
+  std::ifstream lines(file == nullptr ? "" : file);
+  unsigned found = 0;
+  for (ProcessInfo info{}; lines >> info.pid >> info.used_bytes; ++found) {
+    if (found == *count) return kInsufficientSize;
+    infos[found] = info;
+  }
+  *count = found;
+  return kSuccess;
+}
 
 }  // namespace
 
@@ -48,15 +60,11 @@ int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count,
                                             ProcessInfo* infos) {
-  const char* const file = std::getenv("FAKE_NVML_PROCESSES");
-  std::ifstream lines(file == nullptr ? "" : file);
-  unsigned found = 0;
-  for (ProcessInfo info{}; lines >> info.pid >> info.used_bytes; ++found) {
-    if (found == *count) return kInsufficientSize;
-    infos[found] = info;
-  }
-  *count = found;
-  return kSuccess;
+  return ReadProcesses("FAKE_NVML_PROCESSES", count, infos);
+}
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void*, unsigned* count,
+                                             ProcessInfo* infos) {
+  return ReadProcesses("FAKE_NVML_GRAPHICS", count, infos);
 }
 
 }  // extern "C"

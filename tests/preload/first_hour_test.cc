@@ -187,6 +187,7 @@ TEST_F(FirstHourTest, MemoryThatNobodyIsSeenToUseIsNamedWithoutABroker) {
   doctor.insert(
       doctor.begin() + 1,
       {"FAKE_NVML_PROCESSES=" + Listed(),
+       "FAKE_NVML_GRAPHICS=" + Directory() + "/draw",
        absl::StrCat("FAKE_NVML_USED=", (uint64_t{140} << 30) + 4096)});
   const auto said = [&](const std::string& name) {
     Program command(Directory(), name, doctor);
@@ -203,6 +204,12 @@ TEST_F(FirstHourTest, MemoryThatNobodyIsSeenToUseIsNamedWithoutABroker) {
   EXPECT_THAT(orphans,
               HasSubstr(absl::StrCat("gmb keeper drop --socket ", Directory(),
                                      "/place/keeper.sock")));
+  // Those that draw are processes too, and one may use as much as it likes where
+  // NVML does not tell.
+  std::ofstream(Directory() + "/draw") << "7 " << (uint64_t{30} << 30) << "\n";
+  EXPECT_THAT(said("draws"), HasSubstr("100.00 GiB of"));
+  std::ofstream(Directory() + "/draw") << "7 " << ~uint64_t{0} << "\n";
+  EXPECT_THAT(said("untold"), Not(HasSubstr("used by no process")));
 }
 
 TEST_F(FirstHourTest, APidNamespaceOfItsOwnIsNoneOfItsBusiness) {

@@ -30,10 +30,14 @@ Findings CheckOrphans(const std::vector<internal::GpuUse>& uses,
         absl::StrCat(
             SizeText(orphaned), " of ", use.uuid,
             " are used by no process that is listed here, and no broker "
-            "answers for this GPU. They may be slabs that the keeper of a dead "
+            "answers for this GPU. If gmbd runs with another socket directory, "
+            "ask it (--socket-dir). They may be slabs that the keeper of a "
+            "dead "
             "gmbd has: gmb keeper status --socket ",
             path, ", and then start gmbd with --keeper ", path,
-            ", or give them up with gmb keeper drop --socket ", path,
+            "; or, if it shows no living client, give them up with gmb keeper "
+            "drop --socket ",
+            path,
             ". Or processes of other containers use them: look on the host")));
   }
   return findings;

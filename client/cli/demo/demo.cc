@@ -122,8 +122,8 @@ absl::StatusOr<ExitCode> RunDemo(Context& context, const DemoOptions& options) {
   GMB_ASSIGN_OR_RETURN(const PoolChoice choice,
                        ChoosePool(options.device, internal::ProbeDevices(),
                                   AvailableHostBytes()));
+  std::unique_ptr<Sweeper> sweeper;  // until the directory is removed
   GMB_ASSIGN_OR_RETURN(TempDir dir, TempDir::Make());
-  std::unique_ptr<Sweeper> sweeper;
   if (options.keep) {
     dir.Keep();
   } else {

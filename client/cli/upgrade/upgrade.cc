@@ -99,7 +99,8 @@ absl::Status Return(const std::string& socket_dir, const StartedAs& as,
       "NO BROKER SERVES: the new gmbd does not: ", why.message(),
       "; and the old one does not again: ", serves.status().message(),
       ". The keeper has all for the next one, for as long as its "
-      "--abandon-after says: see the broker's log, and start one as before: ",
+      "--abandon-after says, or its --linger where no client lives: see the "
+      "broker's log, and start one as before: ",
       absl::StrJoin(as.launch.arguments, " ")));
 }
 

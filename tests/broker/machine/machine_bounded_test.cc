@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "quota/shortlist.h"
 #include "tests/broker/machine/machine_fixture.h"
 
 namespace gmb::broker {
@@ -208,6 +209,28 @@ TEST_F(MachineTakesManyTest, ForARequest) {
 TEST_F(MachineTakesManyTest, ForAnOperator) {
   Reclaim("a", kParked);
   ExpectAllTaken(std::chrono::seconds(1));
+}
+
+// What one look has no room for is looked for again before anybody is told that
+// no more can be had.
+class MachineTakesMoreThanALookTest : public MachineBoundedTest {
+ protected:
+  static constexpr uint64_t kParked = quota::Shortlist::kLongest + 50;
+  MachineTakesMoreThanALookTest() : MachineBoundedTest(kParked) {
+    world.CheckEvery(100);
+  }
+};
+
+TEST_F(MachineTakesMoreThanALookTest, ForAnOperator) {
+  SetTenant("a");
+  for (uint64_t i = 0; i < kParked; ++i) Lease(Parked("a"), 1);
+  RunFor(std::chrono::seconds(1));
+  const auto answer = Reclaim("a", kParked);
+  RunFor(std::chrono::seconds(5));
+  ASSERT_TRUE(answer->has_value());
+  ASSERT_TRUE((*answer)->ok()) << (*answer)->status();
+  EXPECT_EQ((**answer)->reclaimed_bytes(), kParked * kGranule)
+      << (**answer)->ShortDebugString();
 }
 
 }  // namespace

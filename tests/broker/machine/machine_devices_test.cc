@@ -188,6 +188,28 @@ TEST_F(MachineDevicesTest, ADebtOutlivesTheSession) {
   EXPECT_EQ(Of("a").unreturned_bytes, 0u);
 }
 
+TEST_F(MachineDevicesTest, EachTenantOwesItsOwnAndEachChangeIsToldOnce) {
+  const SimLease of_a = ReleaseAndKeep(a, Lease(a, 16));
+  const SimLease of_b = ReleaseAndKeep(b, Lease(b, 4));
+  RunFor(seconds(10));
+  EXPECT_EQ(Of("a").unreturned_bytes, 16 * kGranule);
+  EXPECT_EQ(Of("b").unreturned_bytes, 4 * kGranule);
+  EXPECT_EQ(Parts().unreturned_bytes, 20 * kGranule);
+  const size_t told = Events("unreturned_changed").size();
+  RunFor(seconds(600));
+  EXPECT_EQ(Events("unreturned_changed").size(), told) << "nothing has changed";
+  world.HoldSlabs(of_a, false);
+  RunFor(seconds(10));
+  EXPECT_EQ(Of("a").unreturned_bytes, 0u);
+  EXPECT_EQ(Of("b").unreturned_bytes, 4 * kGranule) << "another's debt";
+  EXPECT_EQ(Events("unreturned_changed").size(), told + 1);
+  world.HoldSlabs(of_b, false);
+  RunFor(seconds(10));
+  EXPECT_EQ(Parts().unreturned_bytes, 0u);
+  EXPECT_EQ(Events("unreturned_changed").size(), told + 2);
+  EXPECT_EQ(Events("missing_changed").size(), 0u) << "nobody is outside";
+}
+
 TEST_F(MachineDevicesTest, DebtsAreOwedToTheNextBroker) {
   SetTenant("a", {.limit = 20});
   SetTenant("gone", {.limit = 20});

@@ -2,7 +2,9 @@
 // client that writes anything into its page can make of that.
 #include "broker/machine/session_gate.h"
 
+#include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "broker/machine/gates.h"
@@ -26,6 +28,11 @@ class SessionGateTest : public testing::Test {
   void Put(GateWord word, int64_t left_at_ns = 0) {
     cells->left_at_ns.store(static_cast<uint64_t>(left_at_ns));
     cells->word.store(word.bits());
+  }
+  // The client was woken then, and has parked again.
+  void Use(uint64_t epoch, int64_t woken_at_ns, int64_t left_at_ns) {
+    cells->woken_at_ns.store(static_cast<uint64_t>(woken_at_ns));
+    Put(GateWord(GateState::kParked, 0, epoch), left_at_ns);
   }
   [[nodiscard]] GateWord Word() const { return GateWord(cells->word.load()); }
   // The broker's moves.
@@ -181,6 +188,59 @@ TEST_F(SessionGateTest, AStampOutsideOfTwoLooksIsNotBelieved) {
     ASSERT_TRUE(gate.idle_since().has_value());
     EXPECT_GE(*gate.idle_since(), Instant{20 * kSecond}) << lie;
     EXPECT_LE(*gate.idle_since(), Instant{30 * kSecond}) << lie;
+  }
+}
+
+TEST_F(SessionGateTest, HowOftenAndHowLongItIsUsedIsSeenFromLookToLook) {
+  TurnOn();
+  EXPECT_EQ(gate.usual_gap(), std::nullopt);
+  EXPECT_EQ(gate.usual_use(), std::nullopt);
+  Use(1, 11 * kSecond, 11 * kSecond + 40'000);
+  (void)gate.Look(Instant{12 * kSecond});
+  EXPECT_EQ(gate.usual_gap(), std::nullopt) << "used once";
+  EXPECT_EQ(gate.usual_use(), quota::Nanoseconds(40'000));
+  Use(2, 13 * kSecond, 13 * kSecond + 80'000);
+  (void)gate.Look(Instant{14 * kSecond});
+  EXPECT_EQ(gate.usual_gap(), quota::Nanoseconds(2 * kSecond));
+  EXPECT_EQ(gate.usual_use(), quota::Nanoseconds(50'000))
+      << "the newest counts for a quarter";
+  (void)gate.Look(Instant{24 * kSecond});
+  EXPECT_EQ(gate.usual_gap(), quota::Nanoseconds(10 * kSecond))
+      << "it has rested for longer than usual";
+  EXPECT_EQ(gate.usual_use(), quota::Nanoseconds(50'000)) << "no new use";
+}
+
+// What a client that never wrote a wake leaves there: an older library.
+TEST_F(SessionGateTest, WithoutAWakeNothingIsSaidOfUses) {
+  TurnOn();
+  Put(GateWord(GateState::kParked, 0, 1), 11 * kSecond);
+  (void)gate.Look(Instant{12 * kSecond});
+  Put(GateWord(GateState::kParked, 0, 2), 13 * kSecond);
+  (void)gate.Look(Instant{14 * kSecond});
+  EXPECT_TRUE(gate.usual_gap().has_value());
+  EXPECT_EQ(gate.usual_use(), std::nullopt);
+}
+
+TEST_F(SessionGateTest, NoUseIsLongerThanTheSessionNorEndsBeforeItBegan) {
+  TurnOn();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  struct Row {
+    int64_t woken_at;
+    int64_t left_at;
+  };
+  uint64_t epoch = 0;
+  for (const Row& row : std::vector<Row>{{13 * kSecond, 12 * kSecond},
+                                         {kMax, 0},
+                                         {-1, kMax},
+                                         {1, kMax},
+                                         {kMax, -1},
+                                         {1, 1}}) {
+    Use(++epoch, row.woken_at, row.left_at);
+    (void)gate.Look(Instant{20 * kSecond});
+    if (!gate.usual_use().has_value()) continue;
+    EXPECT_GE(*gate.usual_use(), quota::Nanoseconds(0)) << row.woken_at;
+    EXPECT_LE(*gate.usual_use(), quota::Nanoseconds(10 * kSecond))
+        << row.woken_at << " " << row.left_at;
   }
 }
 
