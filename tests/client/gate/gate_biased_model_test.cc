@@ -93,10 +93,14 @@ std::optional<std::string> TrapBesideAScope(const Explorer& explorer) {
       },
       [](const Step& step) { return !step.withdraw && !step.of_user; },
       [](const State& state) {
+        // One that has marked anew looks at `closing` next.
+        const auto waits = [&](Call call) {
+          return call == Call::kMetClosing ||
+                 (call == Call::kMarked && state.closing);
+        };
         return std::none_of(state.threads.begin(), state.threads.end(),
-                            [](const Thread& thread) {
-                              return thread.call == Call::kMetClosing ||
-                                     thread.inner == Call::kMetClosing;
+                            [&](const Thread& thread) {
+                              return waits(thread.call) || waits(thread.inner);
                             });
       });
 }
