@@ -6,15 +6,14 @@ Says "ready" and answers a request whenever DIR/go-N appears; a line for each wi
 how long it took and whether the answer is the one of before.
 """
 
-import os
-import sys
 import time
 
 import jax
 import jax.numpy as jnp
 import numpy
 
-DIR = sys.argv[1]
+from gate_requests import turns
+
 key = jax.random.PRNGKey(1)
 weights = [jax.random.normal(key, (4096, 4096), dtype=jnp.bfloat16) for _ in range(16)]
 x = jax.random.normal(key, (64, 4096), dtype=jnp.bfloat16)
@@ -30,14 +29,7 @@ def model(parameters, data):
 before = numpy.asarray(model(weights, x))
 print(f"ready {sum(w.nbytes for w in weights) >> 20} MiB of weights", flush=True)
 
-turn = 0
-while True:
-    turn += 1
-    while not os.path.exists(f"{DIR}/go-{turn}"):
-        if os.path.exists(f"{DIR}/end"):
-            print("end", flush=True)
-            sys.exit(0)
-        time.sleep(0.01)
+for turn in turns():
     began = time.monotonic()
     now = numpy.asarray(model(weights, x))
     took = time.monotonic() - began

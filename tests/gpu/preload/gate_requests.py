@@ -5,14 +5,9 @@ import sys
 import time
 
 
-def serve(answer, what):
-    """Says "ready", and for each answer how long it took and whether it is as at first."""
-    folder = sys.argv[1]
-    before = answer()
-    if answer() != before:
-        sys.exit("the answers differ while the memory is there")
-    print(f"ready {what}", flush=True)
-    turn = 0
+def turns():
+    """Yields 1, 2, ... as the requests come. Ends the program at DIR/end."""
+    folder, turn = sys.argv[1], 0
     while True:
         turn += 1
         while not os.path.exists(f"{folder}/go-{turn}"):
@@ -20,6 +15,16 @@ def serve(answer, what):
                 print("end", flush=True)
                 sys.exit(0)
             time.sleep(0.01)
+        yield turn
+
+
+def serve(answer, what):
+    """Says "ready", and for each answer how long it took and whether it is as at first."""
+    before = answer()
+    if answer() != before:
+        sys.exit("the answers differ while the memory is there")
+    print(f"ready {what}", flush=True)
+    for turn in turns():
         began = time.monotonic()
         now = answer()
         took = time.monotonic() - began

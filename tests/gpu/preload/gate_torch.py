@@ -6,13 +6,12 @@ Says "ready" and answers a request whenever DIR/go-N appears; a line for each wi
 how long it took and whether the answer is the one of before.
 """
 
-import os
-import sys
 import time
 
 import torch
 
-DIR = sys.argv[1]
+from gate_requests import turns
+
 torch.manual_seed(1)
 
 layers = [torch.nn.Linear(4096, 4096, bias=False, dtype=torch.bfloat16) for _ in range(32)]
@@ -46,14 +45,7 @@ losses = [step() for _ in range(3)]
 assert torch.equal(static_out.cpu(), before)
 print(f"ready {sum(p.numel() for p in model.parameters()) * 2 >> 20} MiB of weights", flush=True)
 
-turn = 0
-while True:
-    turn += 1
-    while not os.path.exists(f"{DIR}/go-{turn}"):
-        if os.path.exists(f"{DIR}/end"):
-            print("end", flush=True)
-            sys.exit(0)
-        time.sleep(0.01)
+for turn in turns():
     began = time.monotonic()
     with torch.no_grad():
         now = model(x).cpu()

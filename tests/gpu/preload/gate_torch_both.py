@@ -5,15 +5,14 @@
 As gate_torch.py; half of the model is in scopes, and half is not.
 """
 
-import os
-import sys
 import time
 
 import torch
 
 import gmb.torch
 
-DIR = sys.argv[1]
+from gate_requests import turns
+
 torch.manual_seed(1)
 
 
@@ -59,14 +58,7 @@ assert torch.equal(replay(), first[0])
 print(f"ready, session {client.session_id}, {gmb.torch.stats().leased_bytes >> 20} MiB in scopes",
       flush=True)
 
-turn = 0
-while True:
-    turn += 1
-    while not os.path.exists(f"{DIR}/go-{turn}"):
-        if os.path.exists(f"{DIR}/end"):
-            print("end", flush=True)
-            sys.exit(0)
-        time.sleep(0.01)
+for turn in turns():
     # The one that comes first brings all of it back.
     calls = (in_scope, without) if turn % 2 else (without, in_scope)
     took, now = [], {}
