@@ -204,7 +204,8 @@ def test_torch_of_another_tenant_has_its_own_session(gpu_broker):
     try:
         assert program.stdout.readline() == "in\n", program.communicate(timeout=60)[1]
         assert gpu_broker.resident_bytes("a") == gpu_broker.resident_bytes("b") == 16 * MIB
-        assert len(gpu_broker.sessions("a")) == len(gpu_broker.sessions("b")) == 1
+        # The session with which `gmb run` asked for its terms ends by and by.
+        wait_until(lambda: len(gpu_broker.sessions("a")) == len(gpu_broker.sessions("b")) == 1)
     finally:
         program.kill()
 
