@@ -1,15 +1,18 @@
 // A session begins: connects, and proves who this process is.
 #include "client/session/greeting.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "client/wire.h"
+#include "ipc/socket_path.h"
 #include "proto/error_status.h"
 
 namespace gmb::internal {
@@ -20,6 +23,7 @@ constexpr size_t kNonceBytes = 16;
 constexpr size_t kTokenBytes = 16;
 constexpr size_t kMostProgramCharacters = 64;
 constexpr uint32_t kGateLayout = 1;  // ipc::GateCells
+constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 std::string ProgramName(const std::string& asked) {
   std::string name;
@@ -87,15 +91,14 @@ absl::StatusOr<std::optional<ipc::GatePage>> MapGate(
   return std::optional<ipc::GatePage>(*std::move(page));
 }
 
-}  // namespace
-
-absl::StatusOr<Greeting> Greet(const std::string& path,
-                               const std::string& program,
-                               const std::string& tenant_token,
-                               absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  GMB_ASSIGN_OR_RETURN(ipc::SeqpacketSocket socket,
-                       ipc::SeqpacketSocket::Connect(path, timeout));
+absl::StatusOr<Greeting> GreetOnce(const std::string& path,
+                                   const std::string& program,
+                                   const std::string& tenant_token,
+                                   absl::Time deadline) {
+  GMB_ASSIGN_OR_RETURN(
+      ipc::SeqpacketSocket socket,
+      ipc::SeqpacketSocket::Connect(
+          path, std::max(deadline - absl::Now(), absl::ZeroDuration())));
 
   std::vector<base::UniqueFd> fds;
   absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(socket, deadline, &fds);
@@ -118,6 +121,33 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
                        MapGate(frame->welcome(), fds));
   return Greeting{std::move(socket), std::move(*frame->mutable_welcome()),
                   std::move(gate)};
+}
+
+// A broker that stops removes its sockets. One that was killed leaves them, and
+// the next one may be on its way (docs/restart.md): a program that starts just
+// then is to meet that, rather than an error.
+bool NextMayCome(const std::string& path) {
+  const absl::StatusOr<ipc::PathState> found = ipc::InspectSocketPath(path);
+  return found.ok() && *found == ipc::PathState::kStale;
+}
+
+}  // namespace
+
+absl::StatusOr<Greeting> Greet(const std::string& path,
+                               const std::string& program,
+                               const std::string& tenant_token,
+                               absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time gives_up = std::min(deadline, absl::Now() + kNextBroker);
+  bool may_come = false;
+  for (;;) {
+    absl::StatusOr<Greeting> greeting =
+        GreetOnce(path, program, tenant_token, deadline);
+    if (!absl::IsUnavailable(greeting.status())) return greeting;
+    may_come = may_come || NextMayCome(path);
+    if (!may_come || absl::Now() + kLook >= gives_up) return greeting;
+    absl::SleepFor(kLook);
+  }
 }
 
 }  // namespace gmb::internal

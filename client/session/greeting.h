@@ -21,12 +21,16 @@ struct Greeting {
   std::optional<ipc::GatePage> gate = std::nullopt;
 };
 
+// How long somebody may be on the way to a socket that was left.
+inline constexpr absl::Duration kNextBroker = absl::Seconds(2);
+
 // Connects to a broker's handle socket and greets: Challenge, Hello with this
 // process's credentials, Welcome. Blocks for at most `timeout`.
 // `program` is cut to 64 printable characters; empty: this program's name.
 //
 // A refusal is the broker's own status with its ErrorDetail. UNAVAILABLE:
-// nobody listens, or the broker hung up. DEADLINE_EXCEEDED: it did not answer.
+// nobody listens, or the broker hung up; where it was killed, and has left its
+// socket, after kNextBroker. DEADLINE_EXCEEDED: it did not answer.
 // FAILED_PRECONDITION: it speaks another version. INTERNAL: not this protocol.
 [[nodiscard]] absl::StatusOr<Greeting> Greet(const std::string& path,
                                              const std::string& program,

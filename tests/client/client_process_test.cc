@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -181,6 +182,29 @@ TEST_F(ClientProcessTest, AKilledBrokerEndsTheSessionAndLeavesTheMemory) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_EQ(static_cast<char*>(lease.data())[4 * kMiB - 1], 0x22);
   EXPECT_TRUE(std::move(lease).Release().ok());
+}
+
+TEST_F(ClientProcessTest, OneThatConnectsBetweenTwoBrokersMeetsTheNext) {
+  StartBrokerProcess();
+  ASSERT_NE(ConnectOrDie(), nullptr);
+  KillBroker();
+  std::promise<void> connects;
+  auto client = std::async(std::launch::async, [&] {
+    connects.set_value();
+    return Client::Connect(Options());
+  });
+  connects.get_future().wait();
+  StartBrokerProcess();
+  const auto connected = client.get();
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  EXPECT_TRUE((*connected)->Acquire(4 * kMiB).ok());
+}
+
+TEST_F(ClientProcessTest, AfterAKilledBrokerThatNobodyFollowsThereIsNone) {
+  StartBrokerProcess();
+  KillBroker();
+  const absl::Status none = Client::Connect(Options()).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable) << none;
 }
 
 }  // namespace
