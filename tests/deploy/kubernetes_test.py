@@ -15,9 +15,13 @@ import kustomize
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
 BASE = DEPLOY / "sidecar"
 GPU = DEPLOY / "overlays" / "gpu"
+KEPT = DEPLOY / "overlays" / "keeper"
+GPU_KEPT = DEPLOY / "overlays" / "gpu-keeper"
 # Native sidecars are on by default from 1.29, resource.k8s.io/v1 is in 1.34.
 VERSIONS = {BASE: ["1.29", "1.33", kubernetes_validate.latest_version()],
-            GPU: ["1.34", kubernetes_validate.latest_version()]}
+            GPU: ["1.34", kubernetes_validate.latest_version()],
+            KEPT: ["1.29", kubernetes_validate.latest_version()],
+            GPU_KEPT: ["1.34", kubernetes_validate.latest_version()]}
 
 
 def validate(resource, version):
@@ -28,6 +32,11 @@ def by_kind(resources, kind):
     found = [r for r in resources if r["kind"] == kind]
     assert len(found) == 1, f"{len(found)} of {kind}"
     return found[0]
+
+
+def by_name(containers, name):
+    [found] = [c for c in containers if c["name"] == name]
+    return found
 
 
 def pod(resources):
@@ -134,15 +143,16 @@ class ShapeTest(unittest.TestCase):
 
     def test_the_broker_is_a_sidecar_that_the_containers_wait_for(self):
         for spec in self.each():
-            [broker] = spec["initContainers"]
+            broker = by_name(spec["initContainers"], "gmbd")
             self.assertEqual(broker["restartPolicy"], "Always")
             for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
                 self.assertIn("exec", broker[probe])
+            self.assertIs(broker, spec["initContainers"][-1])
 
     def test_a_draining_broker_is_not_ready_and_not_killed(self):
         # tests/component/health_test.cc tries what the commands then say.
         for spec in self.each():
-            [broker] = spec["initContainers"]
+            broker = by_name(spec["initContainers"], "gmbd")
             self.assertEqual(broker["readinessProbe"]["exec"]["command"], ["gmb", "status", "-q"])
             self.assertEqual(broker["livenessProbe"]["exec"]["command"],
                              ["gmb", "status", "--output", "json"])
@@ -154,7 +164,7 @@ class ShapeTest(unittest.TestCase):
                 [mount] = [m for m in container["volumeMounts"] if m["name"] == "sockets"]
                 seen.append(mount["subPath"])
                 self.assertTrue(mount["readOnly"])
-                self.assertFalse({m["name"] for m in container["volumeMounts"]} & {"state"})
+                self.assertFalse({m["name"] for m in container["volumeMounts"]} & {"state", "keeper"})
             self.assertEqual(seen, ["tenants/a", "tenants/b"])
 
     def test_the_tenants_of_the_containers_are_configured(self):
@@ -173,10 +183,28 @@ class ShapeTest(unittest.TestCase):
                 self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"]})
 
     def test_with_a_gpu_every_container_claims_the_same_one(self):
-        spec = self.pods["gpu"]
-        for container in spec["initContainers"] + spec["containers"]:
-            self.assertEqual(container["resources"]["claims"], [{"name": "gpu"}])
-        self.assertIn("--device=cuda:0", spec["initContainers"][0]["args"])
+        for spec in (self.pods["gpu"], self.pods["gpu-keeper"]):
+            broker = by_name(spec["initContainers"], "gmbd")
+            for container in [broker, *spec["containers"]]:
+                self.assertEqual(container["resources"]["claims"], [{"name": "gpu"}])
+            self.assertIn("--device=cuda:0", broker["args"])
+
+    def test_the_keeper_is_there_before_the_broker_that_is_to_find_it(self):
+        for spec in (self.pods["keeper"], self.pods["gpu-keeper"]):
+            keeper, broker = spec["initContainers"]
+            self.assertEqual(keeper["restartPolicy"], "Always")
+            [socket] = [a.removeprefix("--socket=") for a in keeper["args"]]
+            self.assertIn(f"--keeper={socket}", broker["args"])
+            self.assertIn(socket, keeper["startupProbe"]["exec"]["command"])
+            self.assertNotIn("claims", keeper["resources"])
+            for container in (keeper, broker):
+                [mount] = [m for m in container["volumeMounts"] if m["name"] == "keeper"]
+                # The volume's own directory is root's.
+                self.assertNotEqual(mount["mountPath"], str(pathlib.PurePath(socket).parent))
+                self.assertTrue(socket.startswith(mount["mountPath"]))
+            self.assertEqual(keeper["image"], broker["image"])
+        for name in ("sidecar", "gpu"):
+            self.assertEqual(len(self.pods[name]["initContainers"]), 1)
 
 
 if __name__ == "__main__":

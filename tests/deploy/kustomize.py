@@ -13,7 +13,8 @@ import pathlib
 
 import yaml
 
-KNOWN = {"apiVersion", "kind", "namespace", "resources", "configMapGenerator", "images", "patches"}
+KNOWN = {"apiVersion", "kind", "namespace", "resources", "components", "configMapGenerator",
+         "images", "patches"}
 
 
 class KustomizeError(Exception):
@@ -44,15 +45,18 @@ def load(folder):
     """Returns (objects, {name: data} of the generated ConfigMaps, namespace)."""
     kustomization = take(yaml.safe_load((folder / "kustomization.yaml").read_text()), KNOWN,
                          str(folder))
-    resources, config_maps = [], {}
+    resources, config_maps, namespace = [], {}, kustomization.get("namespace")
     for entry in kustomization.get("resources", []):
         path = folder / entry
         if path.is_dir():
-            base, base_config_maps, _ = load(path)
+            base, base_config_maps, of_base = load(path)
+            namespace = namespace or of_base
             resources += base
             config_maps.update(base_config_maps)
         else:
             resources += [r for r in yaml.safe_load_all(path.read_text()) if r]
+    for entry in kustomization.get("components", []):
+        add_component(resources, folder / entry)
     for entry in kustomization.get("configMapGenerator", []):
         take(entry, {"name", "behavior", "files"}, "configMapGenerator")
         if (entry["name"] in config_maps) != (entry.get("behavior") == "replace"):
@@ -67,7 +71,17 @@ def load(folder):
             if container["image"].split(":")[0] == entry["name"]:
                 name = entry.get("newName", entry["name"])
                 container["image"] = f"{name}:{entry['newTag']}"
-    return resources, config_maps, kustomization.get("namespace")
+    return resources, config_maps, namespace
+
+
+def add_component(resources, folder):
+    """Of a component: patches of what the kustomization that names it has."""
+    component = take(yaml.safe_load((folder / "kustomization.yaml").read_text()),
+                     {"apiVersion", "kind", "patches"}, str(folder))
+    if component["kind"] != "Component":
+        raise KustomizeError(f"{folder}: a {component['kind']}, and no Component")
+    for entry in component["patches"]:
+        patch(resources, take(entry, {"path", "target"}, "patches"), folder)
 
 
 def name_hash(data):
@@ -112,15 +126,19 @@ def patch(resources, entry, folder):
 
 
 def apply_json_patch(resource, operation):
-    """RFC 6902, of which: add to an object, and replace."""
+    """RFC 6902, of which: add, and replace."""
     *parents, last = [part.replace("~1", "/").replace("~0", "~")
                       for part in operation["path"].strip("/").split("/")]
     place = resource
     for part in parents:
         place = place[int(part) if isinstance(place, list) else part]
+    value = copy.deepcopy(operation["value"])
+    if operation["op"] == "add" and isinstance(place, list):
+        place.insert(len(place) if last == "-" else int(last), value)
+        return
     key = int(last) if isinstance(place, list) else last
     if operation["op"] == "replace":
         place[key]  # what is replaced must be there
-    elif operation["op"] != "add" or isinstance(place, list):
+    elif operation["op"] != "add":
         raise KustomizeError(f"patch: not supported: {operation['op']} {operation['path']}")
-    place[key] = copy.deepcopy(operation["value"])
+    place[key] = value
