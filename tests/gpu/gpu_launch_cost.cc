@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,8 +14,10 @@
 
 // What a launch of an empty kernel costs a program that knows nothing of gmb:
 // nanoseconds a launch, the median of batches that the GPU does not hold up.
-//   gpu_launch_cost THREADS BATCHES
+//   gpu_launch_cost THREADS BATCHES [--mapped]
 // It finds the driver as the CUDA runtime does, so that `gmb run` serves it.
+// --mapped: its memory is mapped, as gmb's is, so that natively it tells what
+// that alone costs.
 
 namespace {
 
@@ -36,6 +39,37 @@ void Must(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
   std::fprintf(stderr, "gpu_launch_cost: %s: %d\n", what, result);
   std::exit(1);
+}
+
+constexpr size_t kBytes = 64 << 20;
+
+void Allocate() {
+  CUdeviceptr memory = 0;
+  Must(Find<decltype(&cuMemAlloc)>("cuMemAlloc", 7000)(&memory, kBytes),
+       "cuMemAlloc");
+}
+
+void Map() {
+  CUmemAllocationProp of{};
+  of.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  of.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  of.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr at = 0;
+  CUmemAccessDesc access{};
+  access.location = of.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  Must(Find<decltype(&cuMemCreate)>("cuMemCreate", 10020)(&handle, kBytes, &of,
+                                                          0),
+       "cuMemCreate");
+  Must(Find<decltype(&cuMemAddressReserve)>("cuMemAddressReserve", 10020)(
+           &at, kBytes, 0, 0, 0),
+       "cuMemAddressReserve");
+  Must(Find<decltype(&cuMemMap)>("cuMemMap", 10020)(at, kBytes, 0, handle, 0),
+       "cuMemMap");
+  Must(Find<decltype(&cuMemSetAccess)>("cuMemSetAccess", 10020)(at, kBytes,
+                                                                &access, 1),
+       "cuMemSetAccess");
 }
 
 std::vector<double> Measure(CUcontext context, CUfunction kernel, int batches) {
@@ -65,8 +99,9 @@ std::vector<double> Measure(CUcontext context, CUfunction kernel, int batches) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: gpu_launch_cost THREADS BATCHES\n");
+  const bool mapped = argc == 4 && std::strcmp(argv[3], "--mapped") == 0;
+  if (argc != 3 && !mapped) {
+    std::fprintf(stderr, "usage: gpu_launch_cost THREADS BATCHES [--mapped]\n");
     return 2;
   }
   const auto threads = static_cast<size_t>(std::atoi(argv[1]));
@@ -79,9 +114,7 @@ int main(int argc, char** argv) {
   Must(Find<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent", 7000)(context),
        "cuCtxSetCurrent");
   // So that under gmb there is a session, and with it a gate.
-  CUdeviceptr memory = 0;
-  Must(Find<decltype(&cuMemAlloc)>("cuMemAlloc", 7000)(&memory, 64 << 20),
-       "cuMemAlloc");
+  mapped ? Map() : Allocate();
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   Must(Find<decltype(&cuModuleLoadData)>("cuModuleLoadData", 7000)(
