@@ -48,8 +48,8 @@ class GrpcServer {
       : connections_(connections),
         gateway_(gateway),
         pace_(pace),
-        tenants_sessions_(core, calls, &pace_),
-        operators_sessions_(core, calls, &pace_),
+        tenants_sessions_(core, calls, &pace_, &timed_),
+        operators_sessions_(core, calls, &pace_, &timed_),
         refused_calls_(calls) {}
 
   void StartForTenants();
@@ -59,6 +59,7 @@ class GrpcServer {
   GrpcConnections* const connections_;
   Gateway* const gateway_;
   RequestPace pace_;
+  TimedWork timed_;
   SessionService tenants_sessions_;
   SessionService operators_sessions_;
   RefusedCalls refused_calls_;

@@ -3,10 +3,10 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/mutex.h"
-#include "grpcpp/alarm.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -45,10 +45,11 @@ class SessionStream : public Reactor,
                       public StreamSink,
                       public std::enable_shared_from_this<SessionStream> {
  public:
-  SessionStream(Core* core, RequestPace* pace,
+  SessionStream(Core* core, RequestPace* pace, TimedWork* timed,
                 grpc::CallbackServerContext* context, AuthenticatedCall call)
       : core_(core),
         pace_(pace),
+        timed_(timed),
         context_(context),
         session_(call.caller.session),
         tenant_(call.caller.tenant),
@@ -91,10 +92,10 @@ class SessionStream : public Reactor,
       writing = writing_;
     }
     if (writing) {
-      last_write_.Set(std::chrono::system_clock::now() + kLastWrite,
-                      [weak = weak_from_this()](bool /*ok*/) {
-                        if (auto self = weak.lock()) self->AbandonWrite();
-                      });
+      timed_->At(std::chrono::steady_clock::now() + kLastWrite,
+                 [weak = weak_from_this()] {
+                   if (auto self = weak.lock()) self->AbandonWrite();
+                 });
     }
     FinishIfIdle();
   }
@@ -150,31 +151,21 @@ class SessionStream : public Reactor,
 
   // Without the lock: a read may complete, and be handled, at once.
   void ReadNext() {
-    grpc::Alarm* pause = nullptr;
-    std::chrono::nanoseconds wait{0};
     {
       base::MutexLock lock(&mu_);
       if (ending_) return;
       // A client that does not read its answers is not read either.
       waits_for_reader_ = outbox_->crowded();
       if (waits_for_reader_) return;
-      wait = WaitForTurn();
-      if (wait.count() > 0) {
-        pause_ = std::make_unique<grpc::Alarm>();
-        pause = pause_.get();
-      } else {
-        --let_in_;
+      if (const auto turn = TurnToWaitFor(); turn.has_value()) {
+        return timed_->At(*turn, [weak = weak_from_this()] {
+          if (auto self = weak.lock()) self->ReadNext();
+        });
       }
+      --let_in_;
       ++starting_;
     }
-    if (pause == nullptr) {
-      StartRead(&incoming_);
-    } else {
-      pause->Set(std::chrono::system_clock::now() + wait,
-                 [weak = weak_from_this()](bool /*ok*/) {
-                   if (auto self = weak.lock()) self->ReadNext();
-                 });
-    }
+    StartRead(&incoming_);
     {
       base::MutexLock lock(&mu_);
       --starting_;
@@ -183,11 +174,13 @@ class SessionStream : public Reactor,
   }
 
   // A turn is waited for once; then all of it may be read.
-  std::chrono::nanoseconds WaitForTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (let_in_ > 0) return std::chrono::nanoseconds(0);
+  std::optional<RequestPace::Time> TurnToWaitFor()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (let_in_ > 0) return std::nullopt;
     let_in_ = RequestPace::kTurn;
     const auto now = std::chrono::steady_clock::now();
-    return pace_->NextTurn(tenant_, now) - now;
+    const RequestPace::Time turn = pace_->NextTurn(tenant_, now);
+    return turn > now ? std::optional(turn) : std::nullopt;
   }
 
   bool MayReadAgain() {
@@ -224,11 +217,11 @@ class SessionStream : public Reactor,
 
   Core* const core_;
   RequestPace* const pace_;
+  TimedWork* const timed_;
   grpc::CallbackServerContext* const context_;
   const uint64_t session_;
   const quota::TenantId tenant_;
   const GrpcConnections::Proof proof_;
-  grpc::Alarm last_write_;
   std::shared_ptr<SessionStream> self_;
   v1::ClientMessage incoming_;  // one read at a time
 
@@ -239,8 +232,6 @@ class SessionStream : public Reactor,
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   int starting_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t let_in_ ABSL_GUARDED_BY(mu_) = 0;  // of its turn, not read yet
-  // A new one each time: the last one may still be on its way out.
-  std::unique_ptr<grpc::Alarm> pause_ ABSL_GUARDED_BY(mu_);
   // The next request is read once fewer answers wait.
   bool waits_for_reader_ ABSL_GUARDED_BY(mu_) = false;
   // Written under mu_; read by gRPC while writing_ or ending_ keeps it still.
@@ -253,8 +244,8 @@ class SessionStream : public Reactor,
 Reactor* SessionService::Session(grpc::CallbackServerContext* context) {
   absl::StatusOr<AuthenticatedCall> call = calls_->Authenticate(*context);
   if (!call.ok()) return new RefusedStream(proto::ToGrpcStatus(call.status()));
-  auto stream =
-      std::make_shared<SessionStream>(core_, pace_, context, *std::move(call));
+  auto stream = std::make_shared<SessionStream>(core_, pace_, timed_, context,
+                                                *std::move(call));
   stream->Begin();
   return stream.get();
 }

@@ -4,6 +4,7 @@
 #include "broker/core/core.h"
 #include "broker/server/call_authenticator.h"
 #include "broker/server/request_pace.h"
+#include "broker/server/timed_work.h"
 #include "gmb/v1/session.grpc.pb.h"
 
 namespace gmb::broker {
@@ -16,8 +17,9 @@ class SessionService : public v1::SessionService::CallbackService {
   static constexpr int kMaxMessageBytes = 8 * 1024;
 
   // All must outlive the service.
-  SessionService(Core* core, const CallAuthenticator* calls, RequestPace* pace)
-      : core_(core), calls_(calls), pace_(pace) {}
+  SessionService(Core* core, const CallAuthenticator* calls, RequestPace* pace,
+                 TimedWork* timed)
+      : core_(core), calls_(calls), pace_(pace), timed_(timed) {}
 
   grpc::ServerBidiReactor<v1::ClientMessage, v1::BrokerMessage>* Session(
       grpc::CallbackServerContext* context) override;
@@ -26,6 +28,7 @@ class SessionService : public v1::SessionService::CallbackService {
   Core* const core_;
   const CallAuthenticator* const calls_;
   RequestPace* const pace_;
+  TimedWork* const timed_;
 };
 
 }  // namespace gmb::broker
