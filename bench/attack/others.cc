@@ -18,6 +18,7 @@ constexpr absl::Duration kOthersPatience = absl::Seconds(30);
 constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(200);
 constexpr int kWarmUp = 20;
 constexpr size_t kCrowd = 60;  // a tenant may have 64
+constexpr int kLeasesEach = 100;
 constexpr size_t kOperators = 10;
 
 absl::StatusOr<std::unique_ptr<Client>> Greet(const std::string& socket_dir,
@@ -47,7 +48,7 @@ absl::Status Come(const std::string& socket_dir, const char* tenant,
   auto greeted = Greet(socket_dir, tenant);
   if (!greeted.ok()) return greeted.status();
   *client = *std::move(greeted);
-  for (int i = 0; i < kWarmUp; ++i) {
+  for (int i = 0; i < kLeasesEach; ++i) {
     const absl::StatusOr<double> leased = LeaseOnce(client->get());
     if (!leased.ok()) return leased.status();
   }
