@@ -44,10 +44,11 @@ struct CopyPacing {
   // (measured: 2 MiB 52, 8 MiB 54.6, 32 MiB 55.3 GB/s one after the other); a
   // cancelled copy ends after the pieces in flight.
   uint64_t piece_bytes = uint64_t{32} << 20;
-  // Begun and not finished at most, and at least one piece. 128 MiB take a GPU
-  // 2.3 ms: time enough to map, unmap and report slabs (0.1 ms each) without
-  // the copies running dry, and short enough to cancel.
-  uint64_t window_bytes = uint64_t{128} << 20;
+  // Begun and not finished at most, and at least one piece. 256 MiB take a GPU
+  // 4.6 ms: time enough to map, unmap and report slabs (0.1 ms each, up to 3 ms
+  // while others wait for cleared memory in the driver) without the copies
+  // running dry, and short enough to cancel.
+  uint64_t window_bytes = uint64_t{256} << 20;
   // vmm: streams in turn, so that small pieces leave no gap between them.
   unsigned streams = 2;
 };

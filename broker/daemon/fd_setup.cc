@@ -19,8 +19,8 @@ absl::StatusOr<FdPlan> PlanFds(const BrokerConfig& config,
     const SlabPool::Options& slabs = pool.options.slabs;
     const uint64_t bytes =
         std::max(pool.options.target_bytes, pool.options.largest_bytes);
-    wishes.kept_ready +=
-        bytes / slabs.ready_slab_bytes + slabs.max_returned_slabs;
+    wishes.kept_ready += bytes / slabs.ready_slab_bytes +
+                         slabs.max_ready_tails + slabs.max_returned_slabs;
     handles_possible +=
         bytes /
         std::max<uint64_t>(1, pool.options.worker->info().granularity_bytes);

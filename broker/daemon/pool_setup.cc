@@ -13,6 +13,10 @@
 namespace gmb::broker {
 namespace {
 
+// Handles of a GPU's pool that are kept ahead for requests smaller than whole
+// slabs: 32 GiB of 64 MiB.
+constexpr uint64_t kReadyTails = 512;
+
 absl::StatusOr<std::unique_ptr<device::Allocator>> OpenAllocator(
     const DeviceConfig& device) {
   switch (device.kind) {
@@ -133,6 +137,9 @@ absl::StatusOr<std::vector<PreparedPool>> PreparePools(
     }
     pool.options.slabs.one_slab_a_lease =
         device.kind == device::DeviceKind::kIpc;
+    // To create one takes a driver that clears memory first.
+    if (device.kind == device::DeviceKind::kVmm)
+      pool.options.slabs.max_ready_tails = kReadyTails;
     pool.options.slabs.reuse_for =
         quota::Nanoseconds(absl::ToInt64Nanoseconds(config.reuse_for));
     pools.push_back(std::move(pool));

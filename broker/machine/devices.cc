@@ -1,4 +1,4 @@
-// Pools: slabs on their way to and from leases, and what the devices report.
+// Pools: what their devices are given to do, and what they report.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -94,7 +94,10 @@ void PoolKeeper::SetDraining(Pool* pool, bool draining, Turn& turn) {
   quota_.Tell(quota::PoolDrain{pool->id, draining}, turn);
 }
 
+// What was planned later may rest on what a held job destroys: nothing goes
+// past it but a look.
 void PoolKeeper::Give(Pool* pool, DeviceJob job, Turn& turn) {
+  if (!std::holds_alternative<AuditJob>(job)) GiveHeld(pool, true, turn);
   ++pool->device.Edit({}).jobs;
   turn.Add(broker::Give{pool->id, std::move(job)});
 }
@@ -110,56 +113,6 @@ void PoolKeeper::Refuse(Pool* pool, const std::vector<Slab>& slabs,
   std::vector<Condemned> condemned = pool->slabs.Edit({}).Condemn({}, slabs);
   for (Condemned& one : condemned) one.last_holder = tenant;
   if (!condemned.empty()) Give(pool, DestroyJob{std::move(condemned)}, turn);
-}
-
-bool PoolKeeper::Take(Lease* lease, Turn& turn) {
-  Pool* pool = &state_.PoolAt(lease->request.pool);
-  TakePlan plan = pool->slabs.Edit({}).Take(lease->tenant, lease->bytes);
-  LeaseSlabs& held = lease->held.Edit({});
-  held.slabs = std::move(plan.taken);
-  if (plan.create_bytes.empty()) return true;
-  held.preparing = true;
-  Give(pool,
-       PrepareJob{lease->id,
-                  {std::move(plan.destroy), std::move(plan.create_bytes)}},
-       turn);
-  return false;
-}
-
-// Also slabs that nobody will ask for again are kept until others have a use
-// for their bytes (MaintainPools, or the next lease): the worker destroys and
-// creates them in turn, so that little lies free for somebody outside to take.
-void PoolKeeper::GiveBack(Lease* lease, quota::Nanoseconds reuse_for,
-                          Turn& turn) {
-  Pool* pool = &state_.PoolAt(lease->request.pool);
-  SlabPool& slabs = pool->slabs.Edit({});
-  const std::vector<Slab> given = std::exchange(lease->held.Edit({}).slabs, {});
-  const bool kept = !pool->device->lost &&
-                    slabs.Return(lease->tenant, given, turn.now() + reuse_for);
-  if (!kept) Give(pool, DestroyJob{slabs.Condemn(lease->tenant, given)}, turn);
-}
-
-void PoolKeeper::GiveUp(Lease* lease, const std::vector<uint64_t>& not_created,
-                        Turn& turn) {
-  SlabPool& slabs = state_.PoolAt(lease->request.pool).slabs.Edit({});
-  for (const uint64_t bytes : not_created) slabs.CreateFailed(bytes);
-  if (!lease->held->slabs.empty()) GiveBack(lease, {}, turn);
-}
-
-// Not more than one, and none while somebody outside takes what is freed: that
-// one would win every slab given up.
-bool PoolKeeper::TryWithoutReady(Lease* lease,
-                                 const std::vector<uint64_t>& not_created,
-                                 Turn& turn) {
-  Pool* pool = &state_.PoolAt(lease->request.pool);
-  if (pool->device->missing_bytes > 0 || lease->held->gave_up_ready)
-    return false;
-  lease->held.Edit({}).gave_up_ready = true;
-  const std::optional<Condemned> ready = pool->slabs.Edit({}).GiveUpReady();
-  if (!ready.has_value()) return false;
-  lease->held.Edit({}).preparing = true;
-  Give(pool, PrepareJob{lease->id, {{*ready}, not_created}}, turn);
-  return true;
 }
 
 void PoolKeeper::OnDeviceResult(quota::PoolId pool_id,

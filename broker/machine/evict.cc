@@ -106,6 +106,7 @@ void LeaseMover::OnCopied(quota::LeaseId id, const absl::Status& status,
   if (found == state_.leases->end()) return;
   Lease* lease = found->second.get();
   if (!host_.OnCopied(lease, status, turn)) return;
+  pools_.Filled(lease, turn);
   index_.Touch(lease);
   if (lease->life->doomed) {
     turn.Queue(CopiesOver{id});

@@ -24,6 +24,10 @@ struct MachineOptions {
   // Machine::Adopt follows: until then what the last broker has left is on the
   // devices, and not in the books.
   bool takes_over = false;
+  // Of leases that come back: how much is created and not yet filled. A GPU is
+  // filled with so much in some 7 ms, in which the next slabs can be made, also
+  // if a ready one has to be destroyed and cleared for them (3 ms a GiB).
+  uint64_t fill_ahead_bytes = uint64_t{384} << 20;
   quota::PlannerOptions planner;
   quota::BackingOptions backing;
   std::string

@@ -14,6 +14,7 @@
 #include "broker/machine/look.h"
 #include "broker/machine/owned.h"
 #include "broker/machine/owners.h"
+#include "broker/machine/paced_creates.h"
 #include "broker/machine/slab_pool.h"
 #include "device/handle.h"
 #include "gmb/v1/session.pb.h"
@@ -39,7 +40,9 @@ struct PoolDevice {
   uint64_t missing_bytes = 0;  // taken by processes past the broker
   // Unreturned bytes of tenants that were deleted: missing as well.
   uint64_t orphaned_bytes = 0;
-  uint32_t jobs = 0;  // given to the worker and not yet answered
+  // Given to the worker, or held, and not yet answered.
+  uint32_t jobs = 0;
+  PacedCreates paced;
   bool draining = false;
   bool lost = false;
   std::string problem;  // empty when all is well

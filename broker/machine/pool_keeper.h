@@ -50,8 +50,12 @@ class PoolKeeper {
   // Slabs of another broker that nobody has here; a tenant had them.
   void Refuse(Pool* pool, const std::vector<Slab>& slabs,
               std::optional<quota::TenantId> tenant, Turn& turn);
-  // Slabs for a lease. False: some have to be created, SlabsMade follows.
+  // Slabs for a lease. False: some have to be created, SlabsMade follows. Where
+  // they are to be filled from the host pool, creates wait until the copier has
+  // got on.
   [[nodiscard]] bool Take(Lease* lease, Turn& turn);
+  // It is full, or will not be: what is held goes on.
+  void Filled(Lease* lease, Turn& turn);
   // The lease's slabs, to serve its tenant for so long before they serve
   // others.
   void GiveBack(Lease* lease, quota::Nanoseconds reuse_for, Turn& turn);
@@ -73,6 +77,7 @@ class PoolKeeper {
 
  private:
   void Give(Pool* pool, DeviceJob job, Turn& turn);
+  void GiveHeld(Pool* pool, bool all, Turn& turn);
   void OnMade(Pool* pool, const PrepareJob& job, const DeviceResult& result);
   void OnRefilled(Pool* pool, const RefillJob& job, const DeviceResult& result,
                   quota::Instant now);

@@ -86,6 +86,7 @@ void LeaseMover::FillAndMap(Lease* lease, Turn& turn) {
                            lease->id.value))});
     }
     host_.CopyIn(lease, turn);
+    if (lease->copy->copies == 0) pools_.Filled(lease, turn);  // it failed
   }
   MapForUsers(lease, turn);
   TryEndRestore(lease, turn);

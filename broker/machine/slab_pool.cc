@@ -32,8 +32,7 @@ uint64_t SlabPool::HandlesFor(uint64_t bytes) const {
 }
 
 uint64_t SlabPool::UsedBytes() const {
-  return granted_ + returned_.bytes() +
-         ready_.size() * options_.ready_slab_bytes + creating_ready_ +
+  return granted_ + returned_.bytes() + ready_.bytes() + creating_ready_ +
          scrubbing_ + lost_.unreturned_bytes + lost_.missing_bytes +
          lost_.orphaned_bytes;
 }
@@ -69,13 +68,11 @@ TakePlan SlabPool::Take(quota::TenantId tenant, uint64_t bytes) {
                               ? left
                               : std::min(left, options_.ready_slab_bytes);
     left -= size;
-    if (const auto again = returned_.Take(tenant, size)) {
-      plan.taken.push_back(*again);
-      continue;
-    }
-    if (!ready_.empty() && size == options_.ready_slab_bytes) {
-      plan.taken.push_back(ready_.back());
-      ready_.pop_back();
+    ready_.NoteAsked(size);
+    std::optional<Slab> there = returned_.Take(tenant, size);
+    if (!there.has_value()) there = ready_.Take(size);
+    if (there.has_value()) {
+      plan.taken.push_back(*there);
       continue;
     }
     plan.create_bytes.push_back(size);
@@ -94,11 +91,10 @@ void SlabPool::CreateFailed(uint64_t bytes) {
 }
 
 std::optional<Condemned> SlabPool::GiveUpReady() {
-  if (ready_.empty()) return std::nullopt;
-  Condemned condemned{ready_.back(), std::nullopt};
-  ready_.pop_back();
-  scrubbing_ += condemned.slab.bytes;
-  return condemned;
+  const std::optional<Slab> slab = ready_.TakeLargest();
+  if (!slab.has_value()) return std::nullopt;
+  scrubbing_ += slab->bytes;
+  return Condemned{*slab, std::nullopt};
 }
 
 bool SlabPool::Return(quota::TenantId tenant, const std::vector<Slab>& slabs,
@@ -135,34 +131,59 @@ void SlabPool::Spared(const std::vector<Condemned>& slabs, quota::Instant now) {
       returned_.Keep(
           {spared.slab, *spared.last_holder, now + options_.reuse_for});
     } else {
-      ready_.push_back(spared.slab);
+      ready_.Keep(spared.slab);
     }
   }
 }
 
-bool SlabPool::MayReplaceByReady(uint64_t bytes) const {
-  const uint64_t size = options_.ready_slab_bytes;
-  return !options_.one_slab_a_lease && bytes == size &&
-         Float(scrubbing_) - static_cast<int64_t>(size) >=
-             static_cast<int64_t>(options_.float_target_bytes) &&
-         ready_.size() + creating_ready_ / size < options_.max_ready_slabs;
+// Of what the float has too much, or of a whole slab that would be used for
+// that. Where nobody asks for a size any more its slabs become whole ones.
+void SlabPool::RefillTails(Refill* refill) {
+  const auto target = static_cast<int64_t>(options_.float_target_bytes);
+  const bool idle = creating_ready_ == 0 && scrubbing_ == 0;
+  if (options_.one_slab_a_lease || !idle || Float() < target) return;
+  const uint64_t whole = options_.ready_slab_bytes;
+  auto spare = static_cast<uint64_t>(Float() - target);
+  refill->create_bytes = ready_.TailsToMake(spare, kSlabsAStep);
+  const bool may_destroy = lost_.missing_bytes == 0;
+  if (refill->create_bytes.empty() && may_destroy && ready_.LacksTails()) {
+    if (const std::optional<Slab> slab = ready_.Take(whole)) {
+      scrubbing_ += whole;
+      refill->destroy.push_back({*slab, std::nullopt});
+      spare += whole;
+      refill->create_bytes = ready_.TailsToMake(spare, kSlabsAStep);
+    }
+  }
+  for (const uint64_t bytes : refill->create_bytes) creating_ready_ += bytes;
+  if (!refill->create_bytes.empty() || !may_destroy) return;
+  for (const Slab& slab : ready_.TakeUnwanted(kSlabsAStep)) {
+    scrubbing_ += slab.bytes;
+    refill->destroy.push_back({slab, std::nullopt});
+  }
 }
 
 std::optional<SlabPool::Refill> SlabPool::NextRefill(quota::Instant now) {
   Refill refill;
+  const auto target = static_cast<int64_t>(options_.float_target_bytes);
+  ready_.Update(
+      now,
+      capacity_ - std::min(capacity_, granted_ + options_.float_target_bytes));
   while (lost_.missing_bytes == 0 && !returned_.empty() &&
          returned_.next_expiry() <= now &&
          refill.destroy.size() < kSlabsAStep) {
     refill.destroy.push_back(PopReturned());
     const uint64_t bytes = refill.destroy.back().slab.bytes;
-    if (MayReplaceByReady(bytes)) {
+    if (!options_.one_slab_a_lease &&
+        Float(scrubbing_) - static_cast<int64_t>(bytes) >= target &&
+        ready_.Wants(bytes, refill.create_bytes)) {
       creating_ready_ += bytes;
       refill.create_bytes.push_back(bytes);
     }
   }
   if (!refill.destroy.empty()) return refill;
+  RefillTails(&refill);
+  if (!refill.create_bytes.empty() || !refill.destroy.empty()) return refill;
   const uint64_t size = options_.ready_slab_bytes;
-  const auto target = static_cast<int64_t>(options_.float_target_bytes);
   if (!options_.one_slab_a_lease && creating_ready_ == 0 &&
       Float() - static_cast<int64_t>(size) >= target &&
       ready_.size() < options_.max_ready_slabs) {
@@ -206,7 +227,7 @@ std::optional<SlabPool::Refill> SlabPool::NextShrink() {
 
 void SlabPool::ReadyCreated(const Slab& slab) {
   creating_ready_ -= slab.bytes;
-  ready_.push_back(slab);
+  ready_.Keep(slab);
 }
 
 void SlabPool::ReadyFailed(uint64_t bytes) { creating_ready_ -= bytes; }
@@ -215,7 +236,7 @@ Composition SlabPool::composition() const {
   Composition c;
   c.granted_bytes = granted_;
   c.returned_bytes = returned_.bytes();
-  c.ready_bytes = ready_.size() * options_.ready_slab_bytes + creating_ready_;
+  c.ready_bytes = ready_.bytes() + creating_ready_;
   // While slabs are destroyed to make room for others, the same bytes are
   // scrubbing and already granted, or ready: they are shown as such.
   const uint64_t used = UsedBytes();

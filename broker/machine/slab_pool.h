@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "broker/machine/ready_stock.h"
 #include "broker/machine/returned_slabs.h"
 #include "broker/machine/slab.h"
 #include "quota/units.h"
@@ -47,8 +48,9 @@ struct Composition {
 //
 // Every lease is floor(bytes / S) slabs of the ready size S and one tail, so
 // the number of its handles is known beforehand and slabs of size S are
-// interchangeable. A slab that a tenant has held serves that tenant again or
-// is destroyed; it never becomes ready.
+// interchangeable. Tails whose sizes are asked for are kept ready too. A slab
+// that a tenant has held serves that tenant again or is destroyed; it never
+// becomes ready.
 //
 // A value without threads, locks or devices: the core decides under its lock,
 // the device worker does. Sizes are bytes and multiples of the granularity.
@@ -58,6 +60,8 @@ class SlabPool {
     uint64_t ready_slab_bytes;
     uint64_t float_target_bytes;
     uint64_t max_ready_slabs = 4096;  // handles kept ahead at most
+    // Of them, tails. None of memory that is created in no time.
+    uint64_t max_ready_tails = 0;
     // Handles kept for the same tenant at most; what comes back beyond them is
     // destroyed at once.
     uint64_t max_returned_slabs = 512;
@@ -74,7 +78,11 @@ class SlabPool {
                                               uint64_t granularity_bytes,
                                               uint64_t largest_bytes = 0);
 
-  explicit SlabPool(Options options) : options_(options) {}
+  explicit SlabPool(Options options)
+      : options_(options),
+        ready_({.whole_bytes = options.ready_slab_bytes,
+                .most_slabs = options.max_ready_slabs,
+                .most_tails = options.max_ready_tails}) {}
 
   [[nodiscard]] uint64_t HandlesFor(uint64_t bytes) const;
 
@@ -137,8 +145,8 @@ class SlabPool {
   [[nodiscard]] std::optional<quota::Instant> NextExpiry() const;
 
  private:
-  // Whether a ready slab more may be created once scrubbed bytes are back.
-  [[nodiscard]] bool MayReplaceByReady(uint64_t bytes) const;
+  // Of the step before it: ready slabs of the sizes that tails have lately.
+  void RefillTails(Refill* refill);
 
   // Of the capacity, with what is both promised and still being scrubbed.
   [[nodiscard]] uint64_t UsedBytes() const;
@@ -156,7 +164,7 @@ class SlabPool {
   uint64_t creating_ = 0;  // of the granted ones, not there yet
   uint64_t scrubbing_ = 0;
   uint64_t creating_ready_ = 0;  // bytes of ready slabs on their way
-  std::vector<Slab> ready_;      // all of the ready size
+  ReadyStock ready_;
   ReturnedSlabs returned_;
 };
 

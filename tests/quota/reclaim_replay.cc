@@ -106,6 +106,8 @@ class Run {
     waits_.push_back(ms);
     if (trace_.tenants[use.tenant].guarantee_bytes > 0) {
       guaranteed_waits_.push_back(ms);
+    } else {
+      borrowing_waits_.push_back(ms);
     }
   }
 
@@ -125,6 +127,16 @@ class Run {
     result_.wait_p50_ms = Quantile(waits_, 0.5);
     result_.wait_p99_ms = Quantile(waits_, 0.99);
     result_.guaranteed_p99_ms = Quantile(guaranteed_waits_, 0.99);
+    result_.borrowing_p99_ms = Quantile(borrowing_waits_, 0.99);
+    std::vector<double> wakes;
+    for (const Nanoseconds wake : figures.wakes)
+      wakes.push_back(static_cast<double>(wake.count()) * 1e-6);
+    result_.wakes = wakes.size();
+    result_.wake_p50_ms = Quantile(wakes, 0.5);
+    result_.wake_p99_ms = Quantile(wakes, 0.99);
+    result_.taken_ahead = figures.taken_ahead;
+    result_.regretted = figures.regretted;
+    result_.brought_back = figures.brought_back;
     result_.copied_out_bytes = figures.copied_out_bytes;
     result_.copied_in_bytes = figures.copied_in_bytes;
     result_.backed_ahead_bytes = figures.backed_ahead_bytes;
@@ -140,7 +152,7 @@ class Run {
   ReclaimWorld world_;
   std::vector<SessionId> sessions_;
   std::vector<Model> models_;
-  std::vector<double> waits_, guaranteed_waits_;
+  std::vector<double> waits_, guaranteed_waits_, borrowing_waits_;
   ReplayResult result_;
 };
 

@@ -19,6 +19,14 @@ struct ReplayResult {
   double wait_p99_ms = 0;
   // The same of uses by tenants whose model is guaranteed.
   double guaranteed_p99_ms = 0;
+  double borrowing_p99_ms = 0;  // of the others
+  // Of uses that met their memory away.
+  uint64_t wakes = 0;
+  double wake_p50_ms = 0;
+  double wake_p99_ms = 0;
+  uint64_t taken_ahead = 0;  // times that a session's memory was
+  uint64_t regretted = 0;    // of them: nobody had used the bytes
+  uint64_t brought_back = 0;
   uint64_t copied_out_bytes = 0;
   uint64_t copied_in_bytes = 0;
   uint64_t backed_ahead_bytes = 0;

@@ -8,7 +8,12 @@
 namespace gmb::quota {
 namespace {
 
-constexpr uint64_t kHandleBytes = uint64_t{1} << 30;
+constexpr uint64_t kWholeBytes = uint64_t{1} << 30;
+
+Nanoseconds Scaled(Nanoseconds time, double by) {
+  return Nanoseconds(
+      static_cast<int64_t>(static_cast<double>(time.count()) * by));
+}
 
 }  // namespace
 
@@ -16,7 +21,7 @@ ReclaimWorld::ReclaimWorld(const WorldOptions& options)
     : options_(options),
       engine_(EngineOptions{.max_handles = uint64_t{1} << 40}),
       budget_(options.backing) {
-  if (options_.back_ahead || options_.use_forecast) {
+  if (options_.back_ahead || options_.use_forecast || options_.ahead.low > 0) {
     ++ticks_;
     At(now_ + options_.tick, [this] { Tick(); });
   }
@@ -35,6 +40,7 @@ void ReclaimWorld::RunUntil(Instant until) {
     agenda_.erase(agenda_.begin());
     what();
     LookForShortages();
+    NoteWaits();
     ScheduleExpiry();
   }
   Pass(until);
@@ -128,15 +134,63 @@ void ReclaimWorld::Served(Instant asked, const Done& done) {
 }
 
 uint64_t ReclaimWorld::HandlesOf(uint64_t bytes) const {
-  return (bytes + kHandleBytes - 1) / kHandleBytes;
+  return (bytes + kWholeBytes - 1) / kWholeBytes;
 }
 
-Instant ReclaimWorld::Copy(Instant& bus_free_at, uint64_t bytes) {
-  const double ns = static_cast<double>(bytes) * 1e9 /
-                    static_cast<double>(options_.costs.copy_bytes_per_second);
-  bus_free_at =
-      std::max(bus_free_at, now_) + Nanoseconds(static_cast<int64_t>(ns));
-  return bus_free_at;
+// One copy at a time in each direction; while the other one is busy, slower.
+Instant ReclaimWorld::Copy(Way way, uint64_t bytes) {
+  Instant& free_at = way == Way::kOut ? bus_out_free_at_ : bus_in_free_at_;
+  const Instant other = way == Way::kOut ? bus_in_free_at_ : bus_out_free_at_;
+  const Instant begin = std::max(free_at, now_);
+  const double alone =
+      static_cast<double>(bytes) * 1e9 /
+      static_cast<double>(options_.costs.copy_bytes_per_second);
+  const double rate = options_.costs.both_directions;
+  const double shared =
+      other > begin ? static_cast<double>((other - begin).count()) : 0;
+  const double ns =
+      alone <= shared * rate ? alone / rate : shared + (alone - shared * rate);
+  free_at = begin + Nanoseconds(static_cast<int64_t>(ns));
+  return free_at;
+}
+
+// As much as has been cleared since the last look.
+void ReclaimWorld::Clear(PoolId pool) {
+  Dirty& dirty = dirty_[pool];
+  const auto passed = static_cast<double>((now_ - dirty.since).count());
+  dirty.since = now_;
+  if (dirty.waits || dirty.ns <= 0) return;
+  const double left = std::max(0.0, 1 - passed / dirty.ns);
+  dirty.bytes *= left;
+  dirty.ns *= left;
+}
+
+void ReclaimWorld::NoteFreed(PoolId pool, uint64_t bytes) {
+  Clear(pool);
+  const WorldCosts& costs = options_.costs;
+  const double size = static_cast<double>(std::min(bytes, kWholeBytes));
+  const double handle_ns =
+      std::min(static_cast<double>(costs.clear_handle_most.count()),
+               size / (1 << 20) * static_cast<double>(costs.clear_mib.count()));
+  dirty_[pool].bytes += static_cast<double>(bytes);
+  dirty_[pool].ns += handle_ns * static_cast<double>(HandlesOf(bytes));
+}
+
+// What is clear is granted first.
+Instant ReclaimWorld::Cleared(PoolId pool, uint64_t bytes) {
+  Clear(pool);
+  Dirty& dirty = dirty_[pool];
+  const PoolView view = *engine_.Pool(pool);
+  const auto free = static_cast<double>(
+      view.capacity_bytes - std::min(view.capacity_bytes, view.charged_bytes));
+  const auto wanted = static_cast<double>(bytes);
+  const double lacks = std::min(
+      wanted - std::max(0.0, free + wanted - dirty.bytes), dirty.bytes);
+  if (lacks <= 0) return now_;
+  const double ns = dirty.ns * (lacks / dirty.bytes);
+  dirty.ns -= ns;
+  dirty.bytes -= lacks;
+  return now_ + Nanoseconds(static_cast<int64_t>(ns));
 }
 
 void ReclaimWorld::Acquire(SessionId id, PoolId pool, uint64_t bytes, bool hard,
@@ -172,17 +226,19 @@ void ReclaimWorld::OnGranted(const Granted& granted) {
                           .busy = true,
                           .idle_since = session.idle_since,
                           .resident_since = now_};
+  NoteFree(granted.pool);
   const Nanoseconds map =
       options_.costs.round_trip +
       static_cast<int64_t>(granted.handles) * options_.costs.map_handle;
-  At(now_ + map, [this, lease = granted.lease, request] {
-    const auto row = rows_.find(lease);
-    if (row == rows_.end()) return;
-    row->second.busy = false;
-    row->second.resident_since = now_;
-    granted_ = lease;
-    Served(request.asked, request.done);
-  });
+  At(Cleared(granted.pool, granted.bytes) + map,
+     [this, lease = granted.lease, request] {
+       const auto row = rows_.find(lease);
+       if (row == rows_.end()) return;
+       row->second.busy = false;
+       row->second.resident_since = now_;
+       granted_ = lease;
+       Served(request.asked, request.done);
+     });
 }
 
 void ReclaimWorld::OnDenied(const Denied& denied) {
@@ -215,8 +271,12 @@ void ReclaimWorld::DenyPending(SessionId id) {
 void ReclaimWorld::Work(SessionId id, Nanoseconds duration, Nanoseconds wait,
                         Done done) {
   if (!sessions_.contains(id)) return;
-  sessions_.at(id).pending.push_back(
-      {duration, now_, now_ + wait, std::move(done)});
+  Session& its = sessions_.at(id);
+  const bool away =
+      std::any_of(its.leases.begin(), its.leases.end(), [&](LeaseId lease) {
+        return rows_.at(lease).evicted || victims_.contains(lease);
+      });
+  its.pending.push_back({duration, now_, now_ + wait, std::move(done), away});
   // A restore answers for itself; a pause, or an eviction under way, does not.
   At(now_ + wait, [this, id] {
     const auto session = sessions_.find(id);
@@ -238,6 +298,7 @@ void ReclaimWorld::TryToWork(SessionId id) {
   if (it == sessions_.end()) return;
   Session& session = it->second;
   if (session.pending.empty() || session.pausing || session.restoring) return;
+  if (session.gate == Gate::kClosed) StopTakingAhead(id);
   if (session.gate == Gate::kClosed) {
     // Leases on their way out go out first.
     for (const LeaseId lease : session.leases) {
@@ -280,12 +341,14 @@ void ReclaimWorld::StartWork(SessionId id) {
                             : session.usual_gap + (gap - session.usual_gap) / 4;
   }
   session.used_at = now_;
+  NoteReturn(session);
   for (const LeaseId lease : session.leases) rows_.at(lease).backed_bytes = 0;
   session.working += static_cast<int>(pending.size());
   SetGate(session, Gate::kActive);
   Observe(session.tenant);
   for (const PendingWork& work : pending) {
     At(now_ + work.duration, [this, id] { LeaveWork(id); });
+    if (work.met_away) figures_.wakes.push_back(now_ - work.asked);
     Served(work.asked, work.done);
   }
 }
@@ -344,21 +407,38 @@ void ReclaimWorld::OnRestored(const Restored& restored) {
   requests_.erase(it);
   sessions_.at(request.session).returning = true;
   std::vector<LeaseId> leases;
-  uint64_t copied = 0;
-  Nanoseconds map = options_.costs.round_trip;
+  uint64_t copied = 0, small = 0;
+  std::map<PoolId, uint64_t> granted;
+  Nanoseconds map{0}, last_map{0};
   for (const LeaseId lease : LeasesOf(request.session)) {
     LeaseRow& row = rows_.at(lease);
     if (!row.evicted) continue;
     leases.push_back(lease);
     row.evicted = false;
     row.busy = true;
+    granted[row.pool] += row.bytes;
+    if (row.bytes < kWholeBytes) small += row.bytes;
     if (row.contents == Contents::kPreserve) copied += row.bytes;
-    map +=
+    last_map =
         static_cast<int64_t>(HandlesOf(row.bytes)) * options_.costs.map_handle;
+    map += last_map;
   }
   figures_.copied_in_bytes += copied;
+  // Slabs are made lease by lease, and clients map what is there while the next
+  // one is filled: of these only the longest shows, and the last map.
+  Nanoseconds made{0};
+  for (const auto& [pool, bytes] : granted) {
+    NoteFree(pool);
+    made += Cleared(pool, bytes) - now_;
+  }
+  made = std::max(made, Scaled(options_.costs.create_gib,
+                               static_cast<double>(small) / kWholeBytes));
+  const Nanoseconds copying =
+      copied > 0 ? Copy(Way::kIn, copied) - now_ : Nanoseconds(0);
   const Instant ready =
-      (copied > 0 ? Copy(bus_in_free_at_, copied) : now_) + map;
+      now_ + last_map + options_.costs.round_trip +
+      (options_.costs.creates_first ? std::max(made + copying, map)
+                                    : std::max({made, copying, map}));
   At(ready, [this, id = request.session, leases, began = now_] {
     FinishRestore(id, leases, began);
   });
@@ -391,6 +471,7 @@ void ReclaimWorld::Release(LeaseId lease) {
   const auto row = rows_.find(lease);
   if (row == rows_.end()) return;
   Abandon(lease);
+  if (!row->second.evicted) NoteFreed(row->second.pool, row->second.bytes);
   sessions_.at(row->second.session).leases.erase(lease);
   rows_.erase(lease);
   Tell(Released{lease});

@@ -18,6 +18,7 @@
 #include "quota/backing.h"
 #include "quota/engine.h"
 #include "quota/planner.h"
+#include "tests/quota/ahead.h"
 #include "tests/quota/forecast.h"
 
 namespace gmb::quota {
@@ -26,7 +27,18 @@ struct WorldCosts {
   uint64_t copy_bytes_per_second = 55'000'000'000;
   Nanoseconds map_handle = std::chrono::microseconds(90);    // import .. access
   Nanoseconds unmap_handle = std::chrono::microseconds(40);  // and release
-  Nanoseconds destroy_gib = std::chrono::microseconds(375);
+  // Slabs that were freed are destroyed and cleared before their bytes can be
+  // granted again: a handle, by its size, up to the most (20 ms for 8 GiB). It
+  // goes on by itself while nobody waits, and for a request when all that it
+  // needs is there.
+  Nanoseconds clear_mib = std::chrono::nanoseconds(6500);
+  Nanoseconds clear_handle_most = std::chrono::microseconds(2400);
+  // Slabs smaller than a whole one that come back are created: beside the
+  // copies, or before them.
+  Nanoseconds create_gib = std::chrono::microseconds(2600);
+  bool creates_first = false;
+  // While both directions are busy each has less of the bus (101.7 of 110.8).
+  double both_directions = 0.92;
   Nanoseconds round_trip = std::chrono::microseconds(100);
   Nanoseconds park_after = std::chrono::milliseconds(5);
   Nanoseconds death = std::chrono::milliseconds(61);
@@ -35,6 +47,7 @@ struct WorldCosts {
 struct WorldOptions {
   PlannerOptions planner;
   BackingOptions backing;
+  AheadOptions ahead;
   ForecastOptions forecast;
   bool reclaim = true;
   bool back_ahead = false;
@@ -73,6 +86,12 @@ class ReclaimWorld {
     uint64_t copied_out_bytes = 0;
     uint64_t copied_in_bytes = 0;
     uint64_t backed_ahead_bytes = 0;
+    std::vector<Nanoseconds> wakes;  // of sessions that were away, until in
+    uint64_t taken_ahead = 0;        // sessions whose memory left ahead
+    uint64_t taken_ahead_bytes = 0;
+    uint64_t regretted = 0;  // that came back before anybody used the bytes
+    uint64_t brought_back = 0;
+    uint64_t brought_back_unused = 0;  // taken again before they were used
     uint64_t pauses = 0;
     uint64_t pauses_withdrawn = 0;
     uint64_t kills = 0;
@@ -121,6 +140,7 @@ class ReclaimWorld {
     Instant asked{};
     Instant deadline{};
     Done done;
+    bool met_away = false;  // leases of the session were evicted
   };
   struct Session {
     TenantId tenant;
@@ -136,6 +156,11 @@ class ReclaimWorld {
     Nanoseconds usual_gap{0};
     std::vector<PendingWork> pending;
     std::set<LeaseId> leases;
+    // Ahead of need.
+    bool taken_ahead = false;
+    std::optional<Instant> brought_back;
+    uint64_t ahead_bytes = 0;       // taken ahead, and away
+    uint64_t least_free_bytes = 0;  // in its pool since then
   };
   struct Request {
     SessionId session;
@@ -175,12 +200,24 @@ class ReclaimWorld {
   void Tick();
   void BackAhead(PoolId pool);
   void RestoreAhead();
+  // reclaim_world_ahead.cc.
+  void GoAhead(PoolId pool);
+  void TakeAheadOf(PoolId pool, LeaseId lease);
+  void StopTakingAhead(SessionId id);
+  void NoteWaits();
+  void NoteFree(PoolId pool);
+  void NoteReturn(Session& session);
   Snapshot TakeSnapshot();
   void Observe(TenantId tenant);
   void Pass(Instant until);
   void ScheduleExpiry();
   // When a copy that is asked for now will be done.
-  Instant Copy(Instant& bus_free_at, uint64_t bytes);
+  enum class Way { kOut, kIn };
+  Instant Copy(Way way, uint64_t bytes);
+  // When so many bytes that were granted now are cleared.
+  Instant Cleared(PoolId pool, uint64_t bytes);
+  void NoteFreed(PoolId pool, uint64_t bytes);
+  void Clear(PoolId pool);
   uint64_t HandlesOf(uint64_t bytes) const;
   void SetGate(Session& session, Gate gate);
 
@@ -199,6 +236,18 @@ class ReclaimWorld {
   std::map<LeaseId, std::pair<PoolId, RequestId>> victims_;
   std::map<RequestId, size_t> plans_;  // victims not done yet
   std::map<PoolId, Instant> retry_at_;
+  // What was freed, and how long it takes to clear it.
+  struct Dirty {
+    double bytes = 0;
+    double ns = 0;
+    Instant since{};
+    bool waits = false;  // somebody waits for memory since then
+  };
+  std::map<PoolId, Dirty> dirty_;
+  std::map<PoolId, Instant> waited_at_;
+  std::set<LeaseId> going_ahead_;  // victims that nobody asked for
+  // Of each lease: one that was stopped ends when it would have ended.
+  std::map<LeaseId, uint64_t> evictions_begun_;
   std::map<TenantId, DemandForecast> forecasts_;
   BackingBudget budget_;
   bool backing_ = false;

@@ -115,6 +115,7 @@ void ReclaimWorld::Abandon(LeaseId lease) {
   if (victim == victims_.end()) return;
   const auto [pool, request] = victim->second;
   victims_.erase(victim);
+  going_ahead_.erase(lease);
   incoming_.at(pool) -= rows_.at(lease).bytes;
   rows_.at(lease).busy = false;
   const auto plan = plans_.find(request);
@@ -163,12 +164,14 @@ void ReclaimWorld::Evict(LeaseId lease, Instant deadline) {
   const uint64_t copied =
       row.contents == Contents::kPreserve ? row.bytes - row.backed_bytes : 0;
   figures_.copied_out_bytes += copied;
-  const Instant saved = copied > 0 ? Copy(bus_out_free_at_, copied) : now_;
+  const Instant saved = copied > 0 ? Copy(Way::kOut, copied) : now_;
   const auto handles = static_cast<int64_t>(HandlesOf(row.bytes));
   const Instant gone =
-      saved + options_.costs.round_trip +
-      handles * (options_.costs.unmap_handle + options_.costs.destroy_gib);
-  At(gone, [this, lease] { FinishEviction(lease); });
+      saved + options_.costs.round_trip + handles * options_.costs.unmap_handle;
+  const uint64_t nth = ++evictions_begun_[lease];
+  At(gone, [this, lease, nth] {
+    if (evictions_begun_[lease] == nth) FinishEviction(lease);
+  });
 }
 
 void ReclaimWorld::FinishEviction(LeaseId lease) {
@@ -180,6 +183,7 @@ void ReclaimWorld::FinishEviction(LeaseId lease) {
   row.backed_bytes = 0;
   row.unmap_deadline = Instant::Max();
   const SessionId session = row.session;
+  NoteFreed(row.pool, row.bytes);
   Abandon(lease);
   Tell(Evicted{lease});
   TryToWork(session);
@@ -242,6 +246,7 @@ void ReclaimWorld::Tick() {
   if (options_.back_ahead) {
     for (const PoolId pool : engine_.Pools()) BackAhead(pool);
   }
+  for (const PoolId pool : engine_.Pools()) GoAhead(pool);
 }
 
 void ReclaimWorld::BackAhead(PoolId pool) {
@@ -271,7 +276,7 @@ void ReclaimWorld::BackAhead(PoolId pool) {
   figures_.copied_out_bytes += step->bytes;
   figures_.backed_ahead_bytes += step->bytes;
   const uint64_t epoch = sessions_.at(row.session).epoch;
-  At(Copy(bus_out_free_at_, step->bytes),
+  At(Copy(Way::kOut, step->bytes),
      [this, pool, lease = step->lease, bytes = step->bytes, epoch] {
        backing_ = false;
        const auto done = rows_.find(lease);

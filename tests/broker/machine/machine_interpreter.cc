@@ -25,6 +25,7 @@ MachineOptions OptionsOf(uint64_t seed) {
   options.max_sessions = 12;
   options.most_ends_at_once = 2;
   options.max_requests_per_session = 6;
+  options.fill_ahead_bytes = 4 * kMiB;
   options.planner.unmap_grace = std::chrono::milliseconds(200);
   options.planner.kill_grace = std::chrono::milliseconds(300);
   options.planner.lend_parked_guarantees = seed % 3 == 0;
@@ -42,7 +43,9 @@ class Run {
   Run(uint64_t seed, absl::Span<const uint8_t> program, uint64_t restarts)
       : program_(program),
         world_(OptionsOf(seed), 1 + seed % 2, 64 * SimWorld::kGranule,
-               (seed % 5 == 0 ? 40 : 160) * SimWorld::kGranule),
+               (seed % 5 == 0 ? 40 : 160) * SimWorld::kGranule,
+               /*others_bytes=*/0, device::DeviceKind::kVmm,
+               /*max_ready_tails=*/seed % 3 == 0 ? 0 : 12),
         fates_(seed) {
     if (restarts == 0) return;
     world_.SetFate([this, restarts] {

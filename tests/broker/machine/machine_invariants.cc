@@ -16,7 +16,10 @@ class Checker {
   Checker(const State& state, quota::Instant now) : state_(state), now_(now) {}
 
   std::string Run() {
-    for (const auto& [id, pool] : *state_.pools) CheckPool(*pool);
+    for (const auto& [id, pool] : *state_.pools) {
+      CheckPool(*pool);
+      CheckPaced(*pool);
+    }
     CheckSlabs();
     for (const auto& [id, lease] : *state_.leases) CheckLease(*lease);
     for (const auto& [id, session] : *state_.sessions) CheckSession(*session);
@@ -59,6 +62,24 @@ class Checker {
       Expect(pool.plan->replan_at != quota::Instant::Max(),
              "a request lacks bytes, and nothing is planned for it");
     }
+  }
+
+  // What is held goes on when something that is under way is over.
+  void CheckPaced(const Pool& pool) {
+    const PacedCreates& paced = pool.device->paced;
+    uint64_t bytes = 0;
+    size_t leases = 0;
+    for (const auto& [id, lease] : *state_.leases) {
+      if (lease->request.pool != pool.id || !lease->held->filling) continue;
+      bytes += lease->bytes;
+      ++leases;
+      Expect(lease->held->preparing || lease->copy->copies > 0,
+             absl::StrCat("lease ", id.value, " is said to be filled"));
+    }
+    Expect(bytes == paced.filling_bytes() && leases == paced.filling_leases(),
+           "what is being filled is miscounted");
+    Expect(!paced.holds_any() || !paced.IsDue(state_.options.fill_ahead_bytes),
+           "creates are held that are due");
   }
 
   // Bytes that a client does not give back count as hard, whatever was promised

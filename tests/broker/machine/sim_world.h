@@ -40,7 +40,8 @@ class SimWorld {
   // hold `others_bytes` at the start, which the pool lacks at first.
   SimWorld(const MachineOptions& options, uint64_t pools, uint64_t pool_bytes,
            uint64_t host_pool_bytes, uint64_t others_bytes = 0,
-           device::DeviceKind kind = device::DeviceKind::kVmm);
+           device::DeviceKind kind = device::DeviceKind::kVmm,
+           uint64_t max_ready_tails = 0);
 
   Machine& machine() { return *machine_; }
   [[nodiscard]] const State& state() const { return machine_->state(); }

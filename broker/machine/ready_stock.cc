@@ -1,0 +1,99 @@
+// Slabs kept ahead of need, whole ones and tails.
+#include "broker/machine/ready_stock.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace gmb::broker {
+
+void ReadyStock::Keep(const Slab& slab) {
+  by_size_[slab.bytes].push_back(slab);
+  ++count_;
+  bytes_ += slab.bytes;
+}
+
+std::optional<Slab> ReadyStock::Take(uint64_t bytes) {
+  const auto of_size = by_size_.find(bytes);
+  if (of_size == by_size_.end()) return std::nullopt;
+  const Slab slab = of_size->second.back();
+  of_size->second.pop_back();
+  if (of_size->second.empty()) by_size_.erase(of_size);
+  --count_;
+  bytes_ -= bytes;
+  return slab;
+}
+
+std::optional<Slab> ReadyStock::TakeLargest() {
+  if (by_size_.empty()) return std::nullopt;
+  return Take(std::prev(by_size_.end())->first);
+}
+
+size_t ReadyStock::CountOf(uint64_t bytes) const {
+  const auto of_size = by_size_.find(bytes);
+  return of_size == by_size_.end() ? 0 : of_size->second.size();
+}
+
+void ReadyStock::Update(quota::Instant now, uint64_t left_bytes) {
+  demand_.Pass(now);
+  left_bytes_ = left_bytes;
+}
+
+uint64_t ReadyStock::WantedTails(uint64_t bytes) const {
+  const uint64_t asked = demand_.SlabsOf(bytes);
+  if (asked == 0 || bytes == options_.whole_bytes) return 0;
+  const double share = static_cast<double>(asked) /
+                       static_cast<double>(demand_.bytes()) *
+                       static_cast<double>(left_bytes_);
+  const uint64_t tails =
+      demand_.slabs() - demand_.SlabsOf(options_.whole_bytes);
+  return std::min({asked, static_cast<uint64_t>(share),
+                   options_.most_tails * asked / tails});
+}
+
+bool ReadyStock::Wants(uint64_t bytes,
+                       absl::Span<const uint64_t> making) const {
+  if (count_ + making.size() >= options_.most_slabs) return false;
+  if (bytes == options_.whole_bytes) return true;
+  const auto more =
+      static_cast<uint64_t>(std::count(making.begin(), making.end(), bytes));
+  return CountOf(bytes) + more < WantedTails(bytes);
+}
+
+std::vector<uint64_t> ReadyStock::TailsToMake(uint64_t of_bytes,
+                                              size_t most) const {
+  std::vector<uint64_t> tails;
+  for (const uint64_t bytes : demand_.Sizes()) {
+    if (bytes == options_.whole_bytes) continue;
+    while (tails.size() < most && bytes <= of_bytes && Wants(bytes, tails)) {
+      tails.push_back(bytes);
+      of_bytes -= bytes;
+    }
+  }
+  return tails;
+}
+
+bool ReadyStock::LacksTails() const {
+  if (count_ >= options_.most_slabs) return false;
+  uint64_t lacking = 0;
+  for (const uint64_t bytes : demand_.Sizes()) {
+    const uint64_t wanted = WantedTails(bytes);
+    lacking += bytes * (wanted - std::min<uint64_t>(wanted, CountOf(bytes)));
+  }
+  return lacking > 0 && lacking * 2 >= options_.whole_bytes;
+}
+
+std::vector<Slab> ReadyStock::TakeUnwanted(size_t most) {
+  std::vector<Slab> unwanted;
+  for (auto of_size = by_size_.begin(); of_size != by_size_.end();) {
+    const uint64_t bytes = (of_size++)->first;  // Take may erase it
+    if (bytes == options_.whole_bytes || demand_.SlabsOf(bytes) > 0) continue;
+    while (unwanted.size() < most) {
+      const std::optional<Slab> slab = Take(bytes);
+      if (!slab.has_value()) break;
+      unwanted.push_back(*slab);
+    }
+  }
+  return unwanted;
+}
+
+}  // namespace gmb::broker

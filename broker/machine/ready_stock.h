@@ -1,0 +1,69 @@
+#ifndef GMB_BROKER_MACHINE_READY_STOCK_H_
+#define GMB_BROKER_MACHINE_READY_STOCK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "broker/machine/size_demand.h"
+#include "broker/machine/slab.h"
+#include "quota/units.h"
+
+namespace gmb::broker {
+
+// Slabs that no client has seen: whole ones, and tails of the sizes that are
+// asked for. Which of them are there, and which should be.
+class ReadyStock {
+ public:
+  struct Options {
+    uint64_t whole_bytes;
+    uint64_t most_slabs;
+    uint64_t most_tails;
+  };
+  explicit ReadyStock(const Options& options) : options_(options) {}
+
+  // --- What there is.
+  void Keep(const Slab& slab);
+  // One of that size; nullopt: there is none.
+  [[nodiscard]] std::optional<Slab> Take(uint64_t bytes);
+  // One of the largest: the fewest handles for the bytes that somebody needs.
+  [[nodiscard]] std::optional<Slab> TakeLargest();
+  [[nodiscard]] size_t size() const { return count_; }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+
+  // --- What there should be.
+  void NoteAsked(uint64_t bytes) { demand_.Note(bytes); }
+  // It is later now, and so much of the pool is neither granted nor float.
+  void Update(quota::Instant now, uint64_t left_bytes);
+  // Whether one more of that size is wanted, beside those being made.
+  [[nodiscard]] bool Wants(uint64_t bytes,
+                           absl::Span<const uint64_t> making) const;
+  // Tails to be made of so many bytes, so many at most.
+  [[nodiscard]] std::vector<uint64_t> TailsToMake(uint64_t of_bytes,
+                                                  size_t most) const;
+  // Whether they are worth a whole slab: they would use at least half of it.
+  [[nodiscard]] bool LacksTails() const;
+  // Takes tails of sizes that nobody has asked for lately, so many at most.
+  [[nodiscard]] std::vector<Slab> TakeUnwanted(size_t most);
+
+ private:
+  [[nodiscard]] size_t CountOf(uint64_t bytes) const;
+  // As many as were asked for of late, and of what is left no larger share than
+  // of what was asked for.
+  [[nodiscard]] uint64_t WantedTails(uint64_t bytes) const;
+
+  const Options options_;
+  // None of its lists is empty.
+  std::map<uint64_t, std::vector<Slab>> by_size_;
+  size_t count_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t left_bytes_ = 0;
+  SizeDemand demand_;
+};
+
+}  // namespace gmb::broker
+
+#endif  // GMB_BROKER_MACHINE_READY_STOCK_H_

@@ -1,0 +1,101 @@
+// Slabs of leases that come back are made while others of them are filled
+// (docs/eviction.md, "Restoring").
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/broker/machine/machine_fixture.h"
+
+namespace gmb::broker {
+namespace {
+
+using std::chrono::seconds;
+
+class MachinePacedTest : public MachineFixture {
+ protected:
+  static constexpr uint64_t kLeases = 12;
+  static constexpr uint64_t kAhead = 3;  // leases made and not yet filled
+  static MachineWorld Shape() {
+    MachineWorld shape;
+    shape.options.fill_ahead_bytes = kAhead * kGranule;
+    return shape;
+  }
+  MachinePacedTest() : MachineFixture(Shape()) {}
+
+  // Leases of one granule are granted back, and none of their slabs is there:
+  // those of `other`, which had all of the pool, have to be destroyed for them.
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("b");
+    client = Parked("a");
+    for (uint64_t i = 0; i < kLeases; ++i) {
+      leases.push_back(Lease(client, 1));
+      Write(client, leases.back(), 1000 + i);
+    }
+    Reclaim("a");
+    Work();
+    other = Connect("b");
+    const quota::LeaseId all = Lease(other, 64);
+    restore = Restore(client, seconds(60));
+    ASSERT_EQ(world.copies_in, 0u);
+    Release(other, all);
+  }
+
+  SimClient* client = nullptr;
+  SimClient* other = nullptr;
+  std::vector<quota::LeaseId> leases;
+  uint64_t restore = 0;
+};
+
+TEST_F(MachinePacedTest, TheFirstAreFilledBeforeTheLastAreMade) {
+  RunDevice();
+  EXPECT_EQ(world.copies_in, kAhead);
+  for (uint64_t filled = 1; filled <= kLeases - kAhead; ++filled) {
+    world.StepCopy(/*out=*/false, /*fail=*/false);
+    RunDevice();
+    EXPECT_EQ(world.copies_in, kAhead + filled);
+  }
+  // The client maps the first of them meanwhile.
+  EXPECT_EQ(client->moves.size(), kLeases);
+  Work();
+  EXPECT_EQ(Outcome(client, restore), "restored");
+  for (uint64_t i = 0; i < kLeases; ++i)
+    EXPECT_EQ(Read(client, leases[i]), std::vector<uint64_t>{1000 + i});
+}
+
+TEST_F(MachinePacedTest, ACopyThatFailsLetsTheNextBeMade) {
+  RunDevice();
+  world.StepCopy(/*out=*/false, /*fail=*/true);
+  RunDevice();
+  EXPECT_EQ(world.copies_in, kAhead + 1);
+  Work();
+  for (const quota::LeaseId lease : leases)
+    EXPECT_NE(Where(lease), "restoring") << "it goes on";
+}
+
+// Its slabs are made of what those that are held back destroy.
+TEST_F(MachinePacedTest, ARequestOfAnotherWaitsForNoCopy) {
+  SetTenant("c");
+  SimClient* third = Connect("c");
+  const uint64_t id = Ask(third, 64 - kLeases, {.wait = seconds(60)});
+  RunDevice();
+  EXPECT_EQ(world.copies_in, kLeases) << "nothing is held back any more";
+  EXPECT_EQ(Outcome(third, id), "granted");
+  Work();
+  EXPECT_EQ(Outcome(client, restore), "restored");
+}
+
+TEST_F(MachinePacedTest, NothingIsLeftOfAProcessThatEndsMeanwhile) {
+  RunDevice();
+  End(client);
+  RunDevice();
+  RunCopies();
+  RunDevice();
+  EXPECT_TRUE(state().leases->empty());
+  EXPECT_EQ(Parts().granted_bytes, 0u);
+  EXPECT_EQ(state().PoolAt(kPool).device->jobs, 0u);
+}
+
+}  // namespace
+}  // namespace gmb::broker

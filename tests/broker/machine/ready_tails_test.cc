@@ -1,0 +1,170 @@
+// Slabs of the sizes that are asked for are kept ready.
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "broker/machine/size_demand.h"
+#include "broker/machine/slab_pool.h"
+#include "gtest/gtest.h"
+
+namespace gmb::broker {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr quota::TenantId kA{1};
+constexpr quota::TenantId kB{2};
+
+// A pool of 640 MiB with ready slabs of 64 MiB, and a worker that does at once
+// what it is told.
+class ReadyTailsTest : public testing::Test {
+ protected:
+  explicit ReadyTailsTest(uint64_t most_tails = 512)
+      : pool({.ready_slab_bytes = 64 * kMiB,
+              .float_target_bytes = 64 * kMiB,
+              .max_ready_tails = most_tails,
+              .reuse_for = seconds(5)}) {
+    pool.SetCapacity(640 * kMiB);
+    Refill();
+  }
+
+  void Refill() {
+    for (int steps = 0; auto refill = pool.NextRefill(now); ++steps) {
+      ASSERT_LT(steps, 1000) << "it goes round in circles";
+      for (const Condemned& c : refill->destroy) pool.Destroyed(c.slab.bytes);
+      for (const uint64_t bytes : refill->create_bytes) {
+        ++next;
+        pool.ReadyCreated({next, next, bytes});
+      }
+      ASSERT_EQ(Sum(), 640 * kMiB);
+    }
+  }
+  // Its slabs once they are made.
+  std::vector<Slab> Take(quota::TenantId tenant, uint64_t bytes) {
+    TakePlan plan = pool.Take(tenant, bytes);
+    made = plan.create_bytes.size();
+    for (const Condemned& c : plan.destroy) pool.Destroyed(c.slab.bytes);
+    for (const uint64_t size : plan.create_bytes) {
+      pool.Created(size);
+      ++next;
+      plan.taken.push_back({next, next, size});
+    }
+    return plan.taken;
+  }
+  // So many leases of that size are there at once, and then no more.
+  void Use(quota::TenantId tenant, size_t leases, uint64_t bytes) {
+    std::vector<std::vector<Slab>> slabs;
+    for (size_t i = 0; i < leases; ++i) slabs.push_back(Take(tenant, bytes));
+    for (const std::vector<Slab>& one : slabs)
+      ASSERT_TRUE(pool.Return(tenant, one, now));
+    Refill();
+  }
+  // How many of so many leases of that size find all of their slabs there.
+  size_t Ready(size_t leases, uint64_t bytes) {
+    SlabPool before = pool;
+    size_t ready = 0;
+    for (size_t i = 0; i < leases; ++i)
+      ready += before.Take(kB, bytes).create_bytes.empty() ? 1 : 0;
+    return ready;
+  }
+  [[nodiscard]] uint64_t Sum() const {
+    const Composition c = pool.composition();
+    return c.granted_bytes + c.returned_bytes + c.ready_bytes + c.float_bytes +
+           c.scrubbing_bytes + c.unreturned_bytes + c.missing_bytes;
+  }
+
+  quota::Instant now = quota::Instant{0} + seconds(1);
+  SlabPool pool;
+  SlabId next = 0;
+  size_t made = 0;  // of the last that were taken
+};
+
+TEST_F(ReadyTailsTest, WhatWasAskedForIsReadyTheNextTime) {
+  EXPECT_EQ(Ready(8, 16 * kMiB), 0u);
+  Use(kA, 8, 16 * kMiB);
+  EXPECT_EQ(Ready(8, 16 * kMiB), 8u);
+  EXPECT_EQ(Ready(8, 14 * kMiB), 0u) << "nobody asked for that";
+  EXPECT_GE(pool.composition().float_bytes, 64 * kMiB);
+  EXPECT_EQ(Take(kB, 16 * kMiB).size(), 1u);
+  EXPECT_EQ(made, 0u);
+}
+
+TEST_F(ReadyTailsTest, NoMoreThanTheirShareOfWhatIsAskedFor) {
+  // 448 of 576 MiB are asked for whole, and 128 MiB are left besides the float.
+  (void)Take(kB, 448 * kMiB);
+  Use(kA, 8, 16 * kMiB);
+  EXPECT_EQ(Ready(8, 16 * kMiB), 1u);
+}
+
+// For a few a whole slab is not made smaller.
+TEST_F(ReadyTailsTest, WhatTheFloatCanGiveAtOnceIsNotMadeReady) {
+  Use(kA, 1, 16 * kMiB);
+  EXPECT_EQ(Ready(1, 16 * kMiB), 0u);
+  EXPECT_EQ(Ready(9, 64 * kMiB), 9u);
+}
+
+TEST_F(ReadyTailsTest, ALargeRequestGetsTheirBytes) {
+  Use(kA, 8, 16 * kMiB);
+  const std::vector<Slab> all = Take(kB, 640 * kMiB);
+  EXPECT_EQ(all.size(), 10u);
+  EXPECT_EQ(Sum(), 640 * kMiB);
+  EXPECT_EQ(pool.composition().ready_bytes, 0u);
+}
+
+TEST_F(ReadyTailsTest, AfterTenMinutesWithoutARequestTheyAreWholeSlabsAgain) {
+  Use(kA, 8, 16 * kMiB);
+  now = now + minutes(4);
+  Refill();
+  EXPECT_EQ(Ready(8, 16 * kMiB), 8u);
+  now = now + minutes(7);
+  Refill();
+  EXPECT_EQ(Ready(8, 16 * kMiB), 0u);
+  EXPECT_EQ(Ready(9, 64 * kMiB), 9u);
+}
+
+TEST_F(ReadyTailsTest, WhileBytesAreMissingNoneIsGivenUpWithoutNeed) {
+  Use(kA, 8, 16 * kMiB);
+  pool.SetLost({.missing_bytes = 2 * kMiB});
+  now = now + minutes(11);
+  Refill();
+  EXPECT_EQ(Ready(8, 16 * kMiB), 8u);
+}
+
+class FewReadyTailsTest : public ReadyTailsTest {
+ protected:
+  FewReadyTailsTest() : ReadyTailsTest(/*most_tails=*/4) {}
+};
+
+TEST_F(FewReadyTailsTest, OnlySoManyAreKept) {
+  Use(kA, 8, 16 * kMiB);
+  EXPECT_EQ(Ready(8, 16 * kMiB), 4u);
+}
+
+TEST(SizeDemandTest, CountsAFewSizesOnly) {
+  SizeDemand demand;
+  for (uint64_t size = 1; size <= 1000; ++size) demand.Note(size);
+  EXPECT_EQ(demand.Sizes().size(), SizeDemand::kMostSizes);
+  demand.Note(1);
+  EXPECT_EQ(demand.SlabsOf(1), 2u);
+  EXPECT_EQ(demand.slabs(), SizeDemand::kMostSizes + 1);
+}
+
+TEST(SizeDemandTest, ForgetsWhatIsTenMinutesOld) {
+  SizeDemand demand;
+  const quota::Instant start{1};
+  demand.Pass(start);
+  demand.Note(4);
+  demand.Pass(start + minutes(5));
+  EXPECT_EQ(demand.SlabsOf(4), 1u);
+  EXPECT_EQ(demand.bytes(), 4u);
+  demand.Pass(start + minutes(9));
+  EXPECT_EQ(demand.SlabsOf(4), 1u);
+  demand.Pass(start + minutes(10));
+  EXPECT_EQ(demand.SlabsOf(4), 0u);
+  EXPECT_TRUE(demand.Sizes().empty());
+}
+
+}  // namespace
+}  // namespace gmb::broker
