@@ -23,8 +23,6 @@ using Findings = std::vector<v1::Finding>;
 // `gpu_expected`: the broker serves a GPU, or the machine has one.
 [[nodiscard]] Findings CheckDriver(const internal::DeviceProbe& probe,
                                    bool gpu_expected);
-// The kernel driver's device node is there.
-[[nodiscard]] bool MachineHasGpu();
 
 [[nodiscard]] v1::Finding MakeFinding(v1::Finding::Severity severity,
                                       std::string subject, std::string message);
