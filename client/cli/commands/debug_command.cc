@@ -129,9 +129,8 @@ Json Collect(const Context& context, absl::Time now) {
   json["machine"] = Machine();
   Bundle bundle(&json);
   Findings findings = CheckSockets(dir);
-  const internal::DeviceProbe probe = internal::ProbeDevices();
   for (const Findings& more :
-       {CheckDriver(probe, probe.machine_has_gpu), CheckLimits()})
+       {CheckDriver(internal::ProbeDevices(), HasGpuNode()), CheckLimits()})
     findings.insert(findings.end(), more.begin(), more.end());
   v1::DiagnoseResponse here;
   here.mutable_findings()->Add(findings.begin(), findings.end());

@@ -99,14 +99,14 @@ absl::StatusOr<ExitCode> Doctor(Context& context, const std::string& keeper) {
   const absl::StatusOr<Findings> of_broker =
       internal::IsTenantDirectory(dir) ? AskAsTenant(dir)
                                        : AskBroker(context.socket_dir, &served);
-  const internal::DeviceProbe probe = internal::ProbeDevices();
   const bool gpu_expected =
-      served.has_value() ? !served->empty() : probe.machine_has_gpu;
+      served.has_value() ? !served->empty() : HasGpuNode();
   // Nobody is there to serve any. One that is and may not be asked might.
   if (absl::IsUnavailable(of_broker.status())) served.emplace();
   Append(of_broker.ok() ? *of_broker : Findings{NotAsked(of_broker.status())},
          &findings);
   Append(CheckKeeper(keeper), &findings);
+  const internal::DeviceProbe probe = internal::ProbeDevices();
   Append(CheckDriver(probe, gpu_expected), &findings);
   if (served.has_value()) {
     Append(CheckOrphans(internal::ProbeUses(probe), *served, keeper),

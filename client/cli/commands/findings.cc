@@ -187,8 +187,12 @@ Findings CheckLimits() {
                                    limit.rlim_cur, " files"))};
 }
 
+bool HasGpuNode() { return access("/dev/nvidiactl", F_OK) == 0; }
+
 Findings CheckDriver(const internal::DeviceProbe& probe, bool gpu_expected) {
-  const v1::Finding::Severity lacking = gpu_expected ? kProblem : kOk;
+  const v1::Finding::Severity lacking = gpu_expected            ? kProblem
+                                        : probe.machine_has_gpu ? kWarning
+                                                                : kOk;
   if (!probe.problem.empty()) {
     const absl::string_view why =
         gpu_expected ? ""

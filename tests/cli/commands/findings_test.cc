@@ -96,8 +96,10 @@ TEST(FindingsTest, AGpuThatCannotBeUsedIsNotCalledMissing) {
   EXPECT_THAT(AllMessages(CheckDriver(probe, /*gpu_expected=*/false)),
               HasSubstr("shows no GPU: no driver"));
   probe.machine_has_gpu = true;
-  EXPECT_THAT(AllMessages(CheckDriver(probe, /*gpu_expected=*/false)),
+  const Findings unused = CheckDriver(probe, /*gpu_expected=*/false);
+  EXPECT_THAT(AllMessages(unused),
               HasSubstr("this machine's GPU cannot be used: no driver"));
+  EXPECT_EQ(unused[0].severity(), v1::Finding::WARNING);
 }
 
 TEST(FindingsTest, AWorkingDriverNamesItsGpus) {
