@@ -45,10 +45,10 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device);
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device);
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties);
 CUresult cuMemPoolDestroy(CUmemoryPool pool);
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t kept_bytes);
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep);
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute what,
                                void* value);
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute what,
                                void* value);
 
 }  // extern "C"

@@ -86,13 +86,13 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle,
-                                     void* address);
-CUresult cuMemExportToShareableHandle(void* exported,
+                                     void* at);
+CUresult cuMemExportToShareableHandle(void* shareable,
                                       CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type,
                                       unsigned long long flags);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
-                                        void* exported,
+                                        void* shareable,
                                         CUmemAllocationHandleType type);
 CUresult cuMemGetAllocationGranularity(size_t* granularity,
                                        const CUmemAllocationProp* properties,

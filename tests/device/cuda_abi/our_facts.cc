@@ -6,6 +6,7 @@
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 #undef cuGetProcAddress
+#undef cuIpcOpenMemHandle
 #undef cuStreamBeginCapture
 #undef cuStreamDestroy
 #define GMB_FACTS OurFacts
