@@ -10,7 +10,10 @@
 // the plain names, which are the newest version's in CUDA's own header.
 // tests/device/cuda_abi holds the declarations against that header, too.
 
-// NOLINTBEGIN(readability-identifier-naming): the driver's names
+// The driver's names, and its functions' parameters by what they are: who defines
+// one may say more.
+// NOLINTBEGIN(readability-identifier-naming)
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUgraphExec = struct CUgraphExec_st*;
@@ -77,6 +80,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc resources,
 #define cuMemsetD8 cuMemsetD8_v2
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 #define cuStreamDestroy cuStreamDestroy_v2
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 // NOLINTEND(readability-identifier-naming)
 
 #endif  // GMB_TESTS_DEVICE_DRIVER_OF_PROGRAMS_H_

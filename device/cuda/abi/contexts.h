@@ -6,7 +6,10 @@
 
 // Contexts: a device's primary one, the current one, and how others end.
 
-// NOLINTBEGIN(readability-identifier-naming): the driver's names
+// The driver's names, and its functions' parameters by what they are: who defines
+// one may say more.
+// NOLINTBEGIN(readability-identifier-naming)
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 extern "C" {
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
@@ -27,6 +30,7 @@ CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green);
 CUresult cuGreenCtxDestroy(CUgreenCtx context);
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 // NOLINTEND(readability-identifier-naming)
 
 #endif  // GMB_DEVICE_CUDA_ABI_CONTEXTS_H_

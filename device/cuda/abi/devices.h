@@ -8,7 +8,10 @@
 
 // The driver itself, its devices, and how its functions are found.
 
-// NOLINTBEGIN(readability-identifier-naming): the driver's names
+// The driver's names, and its functions' parameters by what they are: who defines
+// one may say more.
+// NOLINTBEGIN(readability-identifier-naming)
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 
 // Those of them that gmb asks for.
 enum CUdevice_attribute_enum : int {
@@ -50,6 +53,7 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device);
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer);
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 // NOLINTEND(readability-identifier-naming)
 
 #endif  // GMB_DEVICE_CUDA_ABI_DEVICES_H_

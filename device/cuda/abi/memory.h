@@ -9,7 +9,10 @@
 // Memory that the driver places: blocks, what an address is of, legacy IPC,
 // copies, and host memory that is page-locked.
 
-// NOLINTBEGIN(readability-identifier-naming): the driver's names
+// The driver's names, and its functions' parameters by what they are: who defines
+// one may say more.
+// NOLINTBEGIN(readability-identifier-naming)
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 enum CUmemorytype_enum : int {
   CU_MEMORYTYPE_HOST = 1,
   CU_MEMORYTYPE_DEVICE = 2,
@@ -88,6 +91,7 @@ CUresult cuMemHostRegister_v2(void* start, size_t bytes, unsigned int flags);
 CUresult cuMemHostUnregister(void* start);
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 // NOLINTEND(readability-identifier-naming)
 
 #endif  // GMB_DEVICE_CUDA_ABI_MEMORY_H_

@@ -9,7 +9,10 @@
 
 // Memory in the order of a stream, and the pools that it is from.
 
-// NOLINTBEGIN(readability-identifier-naming): the driver's names
+// The driver's names, and its functions' parameters by what they are: who defines
+// one may say more.
+// NOLINTBEGIN(readability-identifier-naming)
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 enum CUmemPool_attribute_enum : int {
   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
   CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
@@ -52,6 +55,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute what,
                                void* value);
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 // NOLINTEND(readability-identifier-naming)
 
 #endif  // GMB_DEVICE_CUDA_ABI_POOLS_H_

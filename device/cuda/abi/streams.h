@@ -8,7 +8,10 @@
 
 // Streams, events, and captures of streams.
 
-// NOLINTBEGIN(readability-identifier-naming): the driver's names
+// The driver's names, and its functions' parameters by what they are: who defines
+// one may say more.
+// NOLINTBEGIN(readability-identifier-naming)
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 
 // Streams that are always there. No constants: a pointer of that kind is none.
 #define CU_STREAM_LEGACY reinterpret_cast<CUstream>(1)
@@ -72,6 +75,7 @@ CUresult cuEventQuery(CUevent event);
 CUresult cuEventSynchronize(CUevent event);
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 // NOLINTEND(readability-identifier-naming)
 
 #endif  // GMB_DEVICE_CUDA_ABI_STREAMS_H_

@@ -9,7 +9,10 @@
 // Memory and addresses apart from each other: handles, and where they are
 // mapped.
 
-// NOLINTBEGIN(readability-identifier-naming): the driver's names
+// The driver's names, and its functions' parameters by what they are: who defines
+// one may say more.
+// NOLINTBEGIN(readability-identifier-naming)
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 enum CUmemAllocationHandleType_enum : int {
   CU_MEM_HANDLE_TYPE_NONE = 0,
   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
@@ -113,6 +116,7 @@ CUresult cuMemGetAccess(unsigned long long* flags,
                         const CUmemLocation* location, CUdeviceptr address);
 
 }  // extern "C"
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 // NOLINTEND(readability-identifier-naming)
 
 #endif  // GMB_DEVICE_CUDA_ABI_VIRTUAL_MEMORY_H_
