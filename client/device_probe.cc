@@ -26,7 +26,7 @@ DeviceKind KindOf(device::DeviceKind kind) {
 DeviceProbe ProbeDevices() {
   device::CudaProbe cuda = device::ProbeCuda();
   DeviceProbe probe;
-  probe.built_in = cuda.built_in;
+  probe.machine_has_gpu = cuda.machine_has_gpu;
   probe.driver_version = std::move(cuda.driver_version);
   probe.problem = std::move(cuda.problem);
   for (device::DeviceInfo& gpu : cuda.gpus) {

@@ -11,9 +11,9 @@ namespace gmb::internal {
 
 // The CUDA side of this machine, as this process sees it.
 struct DeviceProbe {
-  bool built_in = false;       // this build has the CUDA devices
   std::string driver_version;  // "580.159.04"; empty without a driver
   std::string problem;  // empty when GPUs can be used; otherwise what to do
+  bool machine_has_gpu = false;  // that the kernel shows, whether used or not
   std::vector<Device> gpus;
 };
 

@@ -44,9 +44,9 @@ struct HostOptions {
 // The CUDA side of this machine, for `gmb doctor` and `gmbd --check`. Never
 // fails: `problem` says what is missing.
 struct CudaProbe {
-  bool built_in = false;       // this build has the CUDA devices
-  std::string driver_version;  // "580.159.04", empty without a driver
-  std::string problem;         // empty when devices can be used
+  std::string driver_version;    // "580.159.04", empty without a driver
+  std::string problem;           // empty when devices can be used
+  bool machine_has_gpu = false;  // that the kernel shows, whether used or not
   std::vector<DeviceInfo> gpus;
 };
 [[nodiscard]] CudaProbe ProbeCuda();

@@ -25,6 +25,8 @@ ARROWS = {
     "base": ["base/"],
     "ipc": ["ipc/", "base/"],
     "device": ["device/", "base/"],
+    # What is used of the driver's binary interface, in words of our own.
+    "device/cuda/abi": ["device/cuda/abi/"],
     # Keeps fds, and knows nothing of what they are: no device, no proto.
     "keeper": ["keeper/", "ipc/", "base/"],
     # What it and its broker say to each other, and the side that asks.
@@ -69,7 +71,8 @@ ARROWS = {
                  "base/status_macros.h", "proto/"],
     # It is in every process below `gmb run`: the C interface, and headers alone.
     "client/preload": ["client/preload/", "client/include/gmb/c_api.h",
-                       "client/gate/bias_calls.h", "client/lease/range_hooks.h", "base/"],
+                       "client/gate/bias_calls.h", "client/lease/range_hooks.h",
+                       "device/cuda/abi/", "base/"],
     # The headers that a user's program sees. They need nothing else of ours.
     "client/include": ["client/include/"],
     # The command uses the library as its users do, with doors of its own: the
@@ -107,7 +110,9 @@ ONE_PLACE = {
     r"spdlog/.*": ["broker/log/logging"],
     r"CLI/.*": ["broker/config/", "client/cli/"],
     r"nlohmann/.*": ["client/cli/"],
-    r"cuda\.h": ["device/cuda/", "client/preload/"],
+    r"device/cuda/abi/.*": ["device/cuda/", "client/preload/"],
+    # The programs are built without the toolkit.
+    r"cuda(_runtime|_runtime_api)?\.h": ["tests/", "bench/"],
 }
 
 # The policy and the machine are pure: they are told the time and never wait, log

@@ -47,12 +47,10 @@ absl::StatusOr<std::vector<Step>> MapAndUnmap(const Session& session,
   auto mapper = mappers->Get(session.welcome(), granted.grant.device());
   if (!mapper.ok()) return mapper.status();
   std::vector<device::ShareableHandle> handles = granted.slabs.TakeHandles();
-#ifdef GMB_BENCH_CUDA
   if ((*mapper)->info().kind == device::DeviceKind::kVmm) {
     return RunClientSteps((*mapper)->info(), std::move(handles),
                           granted.slabs.slab_bytes());
   }
-#endif
   return MapByMapper(**mapper, std::move(handles), granted.slabs.slab_bytes(),
                      granted.grant.bytes());
 }

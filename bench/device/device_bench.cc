@@ -191,7 +191,6 @@ absl::Status RunSize(Allocator* allocator, RemoteMapper* client,
       status = RunPeers(peers, allocator, bytes, settled, &table);
     }
     if (!status.ok()) return status;
-#ifdef GMB_BENCH_CUDA
     if (allocator->info().kind == DeviceKind::kVmm) {
       absl::StatusOr<std::vector<Step>> steps =
           RunDriverSteps(allocator->info(), slabs);
@@ -202,7 +201,6 @@ absl::Status RunSize(Allocator* allocator, RemoteMapper* client,
       status = WaitForFree(allocator, settled);
       if (!status.ok()) return status;
     }
-#endif
   }
   if (options.json) {
     table.AppendJson(bytes, slabs.size(), json);

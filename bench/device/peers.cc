@@ -7,12 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
-
-#ifdef GMB_BENCH_CUDA
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"
-#endif
 
 namespace gmb::bench {
 namespace {
@@ -32,8 +29,6 @@ class AnonymousMemory final : public Peer {
     return Times{allocated - start, absl::Now() - allocated};
   }
 };
-
-#ifdef GMB_BENCH_CUDA
 
 class DriverMemory final : public Peer {
  public:
@@ -111,14 +106,10 @@ std::vector<std::unique_ptr<Peer>> FindCudaPeers(const std::string& uuid) {
   return peers;
 }
 
-#endif  // GMB_BENCH_CUDA
-
 }  // namespace
 
 std::vector<std::unique_ptr<Peer>> FindPeers(const device::DeviceInfo& info) {
-#ifdef GMB_BENCH_CUDA
   if (info.kind != device::DeviceKind::kHost) return FindCudaPeers(info.uuid);
-#endif
   std::vector<std::unique_ptr<Peer>> peers;
   if (info.kind == device::DeviceKind::kHost) {
     peers.push_back(std::make_unique<AnonymousMemory>());

@@ -7,12 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
-
-#ifdef GMB_BENCH_CUDA
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"
-#endif
 
 namespace gmb::bench {
 namespace {
@@ -40,8 +37,6 @@ class HostCopy final : public PlainCopy {
   std::vector<char> device_;
   std::vector<char> host_;
 };
-
-#ifdef GMB_BENCH_CUDA
 
 class CudaCopy final : public PlainCopy {
  public:
@@ -109,17 +104,13 @@ absl::StatusOr<std::unique_ptr<PlainCopy>> OpenCudaCopy(
   return copy;
 }
 
-#endif  // GMB_BENCH_CUDA
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PlainCopy>> OpenPlainCopy(
     const device::DeviceInfo& info, uint64_t buffer_bytes) {
-#ifdef GMB_BENCH_CUDA
   if (info.kind == device::DeviceKind::kVmm) {
     return OpenCudaCopy(info, buffer_bytes);
   }
-#endif
   if (info.kind == device::DeviceKind::kHost) {
     return std::make_unique<HostCopy>(buffer_bytes);
   }

@@ -1,11 +1,11 @@
 #include "bench/heap/cuda_peers.h"
 
-#include <cuda.h>
 #include <dlfcn.h>
 
 #include <utility>
 
 #include "absl/status/status.h"
+#include "device/cuda/abi/driver_api.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"

@@ -1,20 +1,16 @@
 #include "bench/reclaim/neighbour.h"
 
-#include "bench/reclaim/child.h"
-
-#ifdef GMB_BENCH_CUDA
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/reclaim/child.h"
 #include "bench/reclaim/neighbour_kernel.h"
 #include "gmb/client.h"
-#endif
 
 namespace gmb::bench {
 
-#ifdef GMB_BENCH_CUDA
 namespace {
 
 constexpr double kLaunchSeconds = 0.002;
@@ -101,17 +97,5 @@ int RunNeighbour(const std::string& kernel, const std::string& socket_dir,
   (void)orders.Answer(status);  // whoever does not read it is gone
   return 1;
 }
-
-#else
-
-int RunNeighbour(const std::string&, const std::string&, const std::string&,
-                 uint64_t) {
-  Orders orders;
-  (void)orders.Answer(
-      absl::FailedPreconditionError("this build has no CUDA devices"));
-  return 1;
-}
-
-#endif  // GMB_BENCH_CUDA
 
 }  // namespace gmb::bench

@@ -1,8 +1,6 @@
 #ifndef GMB_BENCH_RECLAIM_NEIGHBOUR_KERNEL_H_
 #define GMB_BENCH_RECLAIM_NEIGHBOUR_KERNEL_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/cuda/cuda_context.h"
+#include "tests/device/driver_of_programs.h"
 
 namespace gmb::bench {
 

@@ -40,12 +40,10 @@ void PrintWarning(const absl::Status& status) {
 // A machine that is to serve host memory alone lacks nothing without a driver.
 void PrintCuda(bool gpu_configured) {
   const device::CudaProbe probe = device::ProbeCuda();
-  const bool usable = probe.built_in && probe.problem.empty();
+  const bool usable = probe.problem.empty();
   if (!usable && !gpu_configured) {
     std::puts("cuda: not needed, as no GPU is configured");
-  } else if (!probe.built_in) {
-    std::puts("cuda: this build has no CUDA devices (built without cuda.h)");
-  } else if (!probe.problem.empty()) {
+  } else if (!usable) {
     std::printf("cuda: %s\n", probe.problem.c_str());
   } else {
     std::printf("cuda: driver %s\n", probe.driver_version.c_str());

@@ -100,10 +100,6 @@ absl::Status CheckDriver(const BrokerConfig& config) {
                   });
   if (!needs_one) return absl::OkStatus();
   const device::CudaProbe probe = device::ProbeCuda();
-  if (!probe.built_in) {
-    return absl::FailedPreconditionError(
-        "this program was built without CUDA devices");
-  }
   if (!probe.problem.empty())
     return absl::FailedPreconditionError(probe.problem);
   return absl::OkStatus();

@@ -1,13 +1,12 @@
 #ifndef GMB_CLIENT_PRELOAD_CAPTURES_H_
 #define GMB_CLIENT_PRELOAD_CAPTURES_H_
 
-#include <cuda.h>
-
 #include <chrono>
 #include <unordered_set>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_CONTEXTS_H_
 #define GMB_CLIENT_PRELOAD_CONTEXTS_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <map>
 
@@ -10,6 +8,7 @@
 #include "base/mutex.h"
 #include "client/preload/captures.h"
 #include "client/preload/driver.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

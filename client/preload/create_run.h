@@ -1,12 +1,12 @@
 #ifndef GMB_CLIENT_PRELOAD_CREATE_RUN_H_
 #define GMB_CLIENT_PRELOAD_CREATE_RUN_H_
 
-#include <cuda.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

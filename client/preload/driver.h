@@ -1,7 +1,7 @@
 #ifndef GMB_CLIENT_PRELOAD_DRIVER_H_
 #define GMB_CLIENT_PRELOAD_DRIVER_H_
 
-#include <cuda.h>
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

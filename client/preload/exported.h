@@ -1,17 +1,10 @@
 #ifndef GMB_CLIENT_PRELOAD_EXPORTED_H_
 #define GMB_CLIENT_PRELOAD_EXPORTED_H_
 
-#include <cuda.h>
+#include "device/cuda/abi/driver_api.h"
 
-// The driver's functions that this library exports and cuda.h does not declare
-// under these names. cuda.h turns the plain name into that of the second
-// version, which it declares.
-#undef cuGetProcAddress
-#undef cuDevicePrimaryCtxReset
-#undef cuDevicePrimaryCtxRelease
-#undef cuCtxDestroy
-#undef cuStreamBeginCapture
-#undef cuStreamDestroy
+// The driver's functions that this library exports and calls by no name: first
+// versions, and those for each thread's default stream.
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
@@ -21,10 +14,6 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuCtxDestroy(CUcontext context);
-#if CUDA_VERSION < 12040
-using CUgreenCtx = struct CUgreenCtx_st*;
-CUresult cuGreenCtxDestroy(CUgreenCtx context);
-#endif
 CUresult cuStreamDestroy(CUstream stream);
 CUresult cuStreamBeginCapture(CUstream stream);
 CUresult cuStreamBeginCapture_ptsz(CUstream stream);

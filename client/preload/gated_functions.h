@@ -4,7 +4,7 @@
 // The driver's functions that touch device memory, as libcuda.so.1 of CUDA 13.0
 // exports them, each with how many arguments it takes: integers, pointers, and
 // structs of at most eight bytes, which all travel as one word each.
-// tests/preload/gated_functions_test.cc holds the list against cuda.h.
+// tests/preload/gated_words_test.cc holds the list against cuda.h.
 //
 // Not among them: synchronising, queries and events, host functions, modules,
 // arrays, host and managed memory. A thread that waits for the GPU must not keep

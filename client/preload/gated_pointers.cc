@@ -1,7 +1,5 @@
 // `gmb run`: cuPointerGetAttribute and cuPointerGetAttributes of leased memory.
 // Nobody's gigabytes come back for a question.
-#include <cuda.h>
-
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "client/preload/process_life.h"
 #include "client/preload/serve.h"
 #include "client/preload/virtual_memory.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 namespace {

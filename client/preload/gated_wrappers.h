@@ -10,8 +10,7 @@
 #include "client/preload/program_gate.h"
 
 // The gated functions themselves. They differ in nothing but how many words they
-// take. cuda.h stays out: in it some of their names are macros. A CUresult is an
-// int here.
+// take. A CUresult is an int here.
 
 namespace gmb::preload {
 

@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_KEPT_LEASES_H_
 #define GMB_CLIENT_PRELOAD_KEPT_LEASES_H_
 
-#include <cuda.h>
-
 #include <chrono>
 #include <cstdint>
 #include <list>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "client/preload/broker_link.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

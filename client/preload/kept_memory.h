@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_KEPT_MEMORY_H_
 #define GMB_CLIENT_PRELOAD_KEPT_MEMORY_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,6 +13,7 @@
 #include "client/preload/broker_link.h"
 #include "client/preload/captures.h"
 #include "client/preload/kept_leases.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

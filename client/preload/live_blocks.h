@@ -1,13 +1,12 @@
 #ifndef GMB_CLIENT_PRELOAD_LIVE_BLOCKS_H_
 #define GMB_CLIENT_PRELOAD_LIVE_BLOCKS_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <map>
 #include <optional>
 
 #include "client/preload/broker_link.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_MEMORY_H_
 #define GMB_CLIENT_PRELOAD_MEMORY_H_
 
-#include <cuda.h>
-
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -23,6 +21,7 @@
 #include "client/preload/pool_usage.h"
 #include "client/preload/small_blocks.h"
 #include "client/preload/steady_budget.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_ORDERED_FREES_H_
 #define GMB_CLIENT_PRELOAD_ORDERED_FREES_H_
 
-#include <cuda.h>
-
 #include <chrono>
 #include <cstdint>
 #include <list>
@@ -11,6 +9,7 @@
 
 #include "client/preload/driver.h"
 #include "client/preload/live_blocks.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

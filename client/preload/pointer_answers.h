@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_POINTER_ANSWERS_H_
 #define GMB_CLIENT_PRELOAD_POINTER_ANSWERS_H_
 
-#include <cuda.h>
-
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -14,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

@@ -1,13 +1,12 @@
 #ifndef GMB_CLIENT_PRELOAD_POOL_USAGE_H_
 #define GMB_CLIENT_PRELOAD_POOL_USAGE_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <map>
 #include <unordered_map>
 
 #include "client/preload/live_blocks.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

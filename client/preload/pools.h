@@ -1,14 +1,13 @@
 #ifndef GMB_CLIENT_PRELOAD_POOLS_H_
 #define GMB_CLIENT_PRELOAD_POOLS_H_
 
-#include <cuda.h>
-
 #include <optional>
 #include <unordered_map>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 #include "client/preload/driver.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

@@ -1,9 +1,8 @@
 #ifndef GMB_CLIENT_PRELOAD_PRIMARY_SCOPE_H_
 #define GMB_CLIENT_PRELOAD_PRIMARY_SCOPE_H_
 
-#include <cuda.h>
-
 #include "client/preload/driver.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

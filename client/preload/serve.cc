@@ -61,8 +61,6 @@ using gmb::preload::OnCurrentDevice;
 using gmb::preload::TheMemory;
 using gmb::preload::TheVirtualMemory;
 
-// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
-// more than those of cuda.h.
 GMB_SERVED CUresult
 cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version,
                     cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
@@ -155,4 +153,3 @@ GMB_SERVED CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, size_t* bytes,
         return driver.cuMemGetAddressRange_v2(start, bytes, address);
       });
 }
-// NOLINTEND(readability-inconsistent-declaration-parameter-name)

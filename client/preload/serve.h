@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_SERVE_H_
 #define GMB_CLIENT_PRELOAD_SERVE_H_
 
-#include <cuda.h>
-
 #include <new>
 
 #include "client/preload/driver.h"
@@ -10,6 +8,7 @@
 #include "client/preload/pools.h"
 #include "client/preload/process_life.h"
 #include "client/preload/stream_context.h"
+#include "device/cuda/abi/driver_api.h"
 
 // Parts that the exported functions share.
 

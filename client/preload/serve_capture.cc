@@ -91,8 +91,6 @@ CUresult Begin(CUstream stream, CUstreamCaptureMode mode) {
 
 }  // namespace
 
-// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
-// more than those of cuda.h.
 GMB_SERVED CUresult cuStreamBeginCapture_v2(CUstream stream,
                                             CUstreamCaptureMode mode) {
   return Begin(stream, mode);
@@ -145,4 +143,3 @@ GMB_SERVED CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 GMB_SERVED CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return EndCapture(OfThread(stream), graph);
 }
-// NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -110,8 +110,6 @@ CUresult ResetPrimary(CUdevice device, Reset reset) {
 
 }  // namespace
 
-// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
-// more than those of cuda.h.
 GMB_SERVED CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   return ResetPrimary(device, [&](const Driver& driver) {
     return GMB_REAL_CALL(driver, cuDevicePrimaryCtxReset_v2, device);
@@ -151,4 +149,3 @@ GMB_SERVED CUresult cuCtxDestroy(CUcontext context) {
     return GMB_REAL_CALL(driver, cuCtxDestroy_v1, context);
   });
 }
-// NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -67,8 +67,6 @@ CUresult Free(CUdeviceptr address, CUstream stream) {
 
 }  // namespace
 
-// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
-// more than those of cuda.h.
 GMB_SERVED CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes,
                                     CUstream stream) {
   return Allocate(address, bytes, stream);
@@ -99,4 +97,3 @@ GMB_SERVED CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 GMB_SERVED CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
   return Free(address, OfThread(stream));
 }
-// NOLINTEND(readability-inconsistent-declaration-parameter-name)

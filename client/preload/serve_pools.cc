@@ -30,8 +30,6 @@ const uint64_t* Find(const PoolUsage::Bytes& bytes, CUmemPool_attribute what) {
 
 }  // namespace
 
-// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
-// more than those of cuda.h.
 GMB_SERVED CUresult cuMemPoolCreate(CUmemoryPool* pool,
                                     const CUmemPoolProps* properties) {
   return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
@@ -95,4 +93,3 @@ GMB_SERVED CUresult cuMemPoolSetAttribute(CUmemoryPool pool,
                       return result;
                     });
 }
-// NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -75,8 +75,6 @@ using gmb::preload::AnswerCall;
 using gmb::preload::Driver;
 using gmb::preload::TheVirtualMemory;
 
-// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): ours say
-// more than those of cuda.h.
 GMB_SERVED CUresult cuMemCreate(CUmemGenericAllocationHandle* handle,
                                 size_t bytes,
                                 const CUmemAllocationProp* properties,
@@ -218,4 +216,3 @@ GMB_SERVED CUresult cuDeviceGetAttribute(int* value,
   }
   return result;
 }
-// NOLINTEND(readability-inconsistent-declaration-parameter-name)

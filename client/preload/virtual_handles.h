@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_VIRTUAL_HANDLES_H_
 #define GMB_CLIENT_PRELOAD_VIRTUAL_HANDLES_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "client/preload/broker_link.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

@@ -1,8 +1,6 @@
 #ifndef GMB_CLIENT_PRELOAD_VIRTUAL_MEMORY_H_
 #define GMB_CLIENT_PRELOAD_VIRTUAL_MEMORY_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "client/preload/memory.h"
 #include "client/preload/pointer_answers.h"
 #include "client/preload/virtual_handles.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
 

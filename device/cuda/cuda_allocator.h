@@ -1,8 +1,6 @@
 #ifndef GMB_DEVICE_CUDA_CUDA_ALLOCATOR_H_
 #define GMB_DEVICE_CUDA_CUDA_ALLOCATOR_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/allocator.h"
+#include "device/cuda/abi/driver_api.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/free_memory.h"

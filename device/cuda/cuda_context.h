@@ -1,12 +1,11 @@
 #ifndef GMB_DEVICE_CUDA_CUDA_CONTEXT_H_
 #define GMB_DEVICE_CUDA_CUDA_CONTEXT_H_
 
-#include <cuda.h>
-
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "device/cuda/abi/driver_api.h"
 #include "device/cuda/cuda_driver.h"
 
 namespace gmb::device {

@@ -1,14 +1,13 @@
 #ifndef GMB_DEVICE_CUDA_CUDA_DEVICE_H_
 #define GMB_DEVICE_CUDA_CUDA_DEVICE_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "device/cuda/abi/driver_api.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/handle.h"
 

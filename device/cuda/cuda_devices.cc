@@ -12,6 +12,7 @@
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/cuda_stream_fences.h"
+#include "device/cuda/gpu_hardware.h"
 #include "device/cuda/ipc_allocator.h"
 #include "device/cuda/ipc_mapper.h"
 #include "device/cuda/nvml.h"
@@ -114,7 +115,7 @@ absl::StatusOr<uint64_t> DeviceUsedBytes(const std::string& uuid) {
 
 CudaProbe ProbeCuda() {
   CudaProbe probe;
-  probe.built_in = true;
+  probe.machine_has_gpu = MachineHasGpu();
   probe.driver_version = DriverVersion();
   probe.problem = std::string(FindGpus(&probe.gpus).message());
   return probe;

@@ -10,9 +10,7 @@
 
 namespace gmb::device {
 
-// The CUDA halves of OpenMapper, OpenCopier and OpenStreamFences. Like the
-// other functions for CUDA devices in devices.h they are defined in
-// cuda_devices.cc, or in cuda_absent.cc where the build found no CUDA headers.
+// The CUDA halves of OpenMapper, OpenCopier and OpenStreamFences.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Mapper>> OpenCudaMapper(
     const DeviceInfo& info);
 [[nodiscard]] absl::StatusOr<std::unique_ptr<CopyEngine>> OpenCudaCopyEngine(

@@ -20,8 +20,9 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "no NVIDIA driver here: install it, or give the container its "
-        "libraries, or use a host device: ",
+        "the NVIDIA driver's library cannot be loaded: install the driver "
+        "(Debian: libcuda1), or give the container its libraries, or use a "
+        "host device: ",
         dlerror()));
   }
   std::unique_ptr<CudaDriver> driver(new CudaDriver);

@@ -1,17 +1,15 @@
 #ifndef GMB_DEVICE_CUDA_CUDA_DRIVER_H_
 #define GMB_DEVICE_CUDA_CUDA_DRIVER_H_
 
-#include <cuda.h>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::device {
 
 // Every driver function that we use, by the versioned name under which
-// libcuda.so.1 exports it; all exist since CUDA 11.4. (cuda.h maps the plain
-// names to some of these by macros, which dlsym does not know of.)
+// libcuda.so.1 exports it; all exist since CUDA 11.4.
 #define GMB_CUDA_FUNCTIONS(F)               \
   F(cuInit)                                 \
   F(cuDriverGetVersion)                     \

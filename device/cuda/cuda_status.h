@@ -1,10 +1,9 @@
 #ifndef GMB_DEVICE_CUDA_CUDA_STATUS_H_
 #define GMB_DEVICE_CUDA_CUDA_STATUS_H_
 
-#include <cuda.h>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "device/cuda/abi/driver_api.h"
 
 namespace gmb::device {
 

@@ -1,8 +1,6 @@
 #ifndef GMB_DEVICE_CUDA_VMM_ALLOCATOR_H_
 #define GMB_DEVICE_CUDA_VMM_ALLOCATOR_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "device/allocator.h"
+#include "device/cuda/abi/driver_api.h"
 #include "device/cuda/cuda_allocator.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"

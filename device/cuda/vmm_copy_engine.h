@@ -1,8 +1,6 @@
 #ifndef GMB_DEVICE_CUDA_VMM_COPY_ENGINE_H_
 #define GMB_DEVICE_CUDA_VMM_COPY_ENGINE_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/copy_engine.h"
+#include "device/cuda/abi/driver_api.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"

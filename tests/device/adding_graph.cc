@@ -99,7 +99,6 @@ absl::Status AddingGraph::Load(CUfunction* kernel) {
 
 absl::Status AddingGraph::Record(CUfunction kernel, void* memory,
                                  uint64_t bytes) {
-  // cuda.h maps these names to the functions of its own version.
   absl::Status status = Call<decltype(cuStreamBeginCapture)>(
       context_->driver(), "cuStreamBeginCapture_v2", stream_,
       CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);

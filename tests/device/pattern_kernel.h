@@ -1,8 +1,6 @@
 #ifndef GMB_TESTS_DEVICE_PATTERN_KERNEL_H_
 #define GMB_TESTS_DEVICE_PATTERN_KERNEL_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/cuda/cuda_context.h"
+#include "tests/device/driver_of_programs.h"
 
 namespace gmb::device {
 

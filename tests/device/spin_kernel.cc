@@ -1,6 +1,5 @@
 #include "tests/device/spin_kernel.h"
 
-#include <cuda.h>
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_driver.h"
+#include "tests/device/driver_of_programs.h"
 
 namespace gmb::device {
 namespace {

@@ -4,7 +4,6 @@
 //   gpu_heap SOCKET_DIR
 //
 // Prints a line for each check; ends with the number of those that failed.
-#include <cuda.h>
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -20,6 +19,7 @@
 #include "device/cuda/cuda_driver.h"
 #include "gmb/client.h"
 #include "gmb/heap.h"
+#include "tests/device/driver_of_programs.h"
 
 namespace gmb {
 namespace {

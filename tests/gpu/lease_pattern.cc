@@ -4,9 +4,7 @@
 #include <utility>
 #include <vector>
 
-#ifdef GMB_PATTERN_KERNEL
 #include "tests/device/pattern_kernel.h"
-#endif
 
 namespace gmb::scenario {
 namespace {
@@ -56,7 +54,6 @@ class ByCopies : public LeasePattern {
   std::vector<uint64_t> words_ = std::vector<uint64_t>(1);
 };
 
-#ifdef GMB_PATTERN_KERNEL
 class ByKernels : public LeasePattern {
  public:
   explicit ByKernels(device::PatternKernel kernel)
@@ -74,19 +71,16 @@ class ByKernels : public LeasePattern {
  private:
   device::PatternKernel kernel_;
 };
-#endif
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LeasePattern>> LeasePattern::For(
     const Device& device) {
-#ifdef GMB_PATTERN_KERNEL
   if (device.kind != DeviceKind::kHost) {
     auto kernel = device::PatternKernel::Load(device.uuid);
     if (kernel.ok()) return std::make_unique<ByKernels>(*std::move(kernel));
     if (!absl::IsUnimplemented(kernel.status())) return kernel.status();
   }
-#endif
   (void)device;
   return std::make_unique<ByCopies>();
 }

@@ -1,5 +1,3 @@
-#include <cuda.h>
-
 #include <algorithm>
 #include <ostream>
 #include <vector>
@@ -146,16 +144,13 @@ TEST_P(PreloadContextEndTest, WhatWasFreedInItGoesBack) {
 
 std::vector<End> Ends() {
   return {
-#if CUDA_VERSION >= 12040
-    End{"green", {"new-green 0", "add-stream"}, "destroy-green "},
-#endif
-        // Of a GPU that nothing was leased from.
-        End{"released",
-            {"device 1", "add-stream", "pop", "release-primary 1"},
-            "release-primary 1"},
-        End{"reset", {"add-stream"}, "reset 0", {"device 0"}}, End {
-      "destroyed", {"new-context 0", "add-stream"}, "destroy-context "
-    }
+      {"green", {"new-green 0", "add-stream"}, "destroy-green "},
+      // Of a GPU that nothing was leased from.
+      {"released",
+       {"device 1", "add-stream", "pop", "release-primary 1"},
+       "release-primary 1"},
+      {"reset", {"add-stream"}, "reset 0", {"device 0"}},
+      {"destroyed", {"new-context 0", "add-stream"}, "destroy-context "},
   };
 }
 

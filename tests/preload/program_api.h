@@ -1,9 +1,9 @@
 #ifndef GMB_TESTS_PRELOAD_PROGRAM_API_H_
 #define GMB_TESTS_PRELOAD_PROGRAM_API_H_
 
-#include <cuda.h>
-
 #include <string>
+
+#include "tests/device/driver_of_programs.h"
 
 // The driver's functions that the program of program_main.cc calls.
 
@@ -52,17 +52,9 @@
   F(cuMemGetAddressRange)                   \
   F(cuPointerGetAttribute)                  \
   F(cuPointerGetAttributes)                 \
-  PROGRAM_NEW_FUNCTIONS(F)
-
-// Of CUDA 12.4.
-#if CUDA_VERSION >= 12040
-#define PROGRAM_NEW_FUNCTIONS(F) \
-  F(cuGreenCtxCreate)            \
-  F(cuCtxFromGreenCtx)           \
+  F(cuGreenCtxCreate)                       \
+  F(cuCtxFromGreenCtx)                      \
   F(cuGreenCtxDestroy)
-#else
-#define PROGRAM_NEW_FUNCTIONS(F)
-#endif
 
 struct Api {
 #define PROGRAM_MEMBER(name) decltype(&::name) name##_;

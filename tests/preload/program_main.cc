@@ -1,4 +1,3 @@
-#include <cuda.h>
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/device/driver_of_programs.h"
 #include "tests/preload/program_api.h"
 #include "tests/preload/program_virtual.h"
 
@@ -225,11 +225,7 @@ class Program {
     return api_.cuStreamCreate_(&streams_.emplace_back(), 0);
   }
   CUresult NewContext(CUdevice device) {
-#if CUDA_VERSION >= 13000
     return api_.cuCtxCreate_(&context_, nullptr, 0, device);
-#else
-    return api_.cuCtxCreate_(&context_, 0, device);
-#endif
   }
 
   // device N, pop, reset N, release N: of primary contexts; new-context N and
@@ -246,7 +242,6 @@ class Program {
       Say(what, words[1], api_.cuDevicePrimaryCtxReset_(device));
     } else if (what == "release-primary") {
       Say(what, words[1], api_.cuDevicePrimaryCtxRelease_(device));
-#if CUDA_VERSION >= 12040
     } else if (what == "new-green") {
       CUcontext context = nullptr;
       api_.cuGreenCtxCreate_(&green_, nullptr, device, 0);
@@ -254,7 +249,6 @@ class Program {
       Say(what, words[1], api_.cuCtxPushCurrent_(context));
     } else if (what == "destroy-green") {
       Say(what, "", api_.cuGreenCtxDestroy_(green_));
-#endif
     } else if (what == "new-context") {
       Say(what, words[1], NewContext(device));
     } else if (what == "destroy-context") {
@@ -314,9 +308,7 @@ class Program {
   const Api api_;
   std::vector<CUstream> streams_;
   CUcontext context_ = nullptr;  // of its own
-#if CUDA_VERSION >= 12040
   CUgreenCtx green_ = nullptr;
-#endif
   std::map<std::string, CUdeviceptr> memory_;
   VirtualSteps virtual_{api_, &memory_};
   std::map<std::string, CUmemoryPool> pools_;

@@ -1,12 +1,11 @@
 #ifndef GMB_TESTS_PRELOAD_PROGRAM_VIRTUAL_H_
 #define GMB_TESTS_PRELOAD_PROGRAM_VIRTUAL_H_
 
-#include <cuda.h>
-
 #include <map>
 #include <string>
 #include <vector>
 
+#include "tests/device/driver_of_programs.h"
 #include "tests/preload/program_api.h"
 
 // Steps of program_main.cc with memory that the program makes and maps itself.

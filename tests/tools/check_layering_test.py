@@ -164,6 +164,13 @@ class CheckLayeringTest(unittest.TestCase):
             self.assert_fault("broker/core.cc", header, "only")
         self.assert_fine("broker/store/quota_store.cc", "<sqlite3.h>")
 
+    def test_the_driver_is_declared_in_one_room_for_two(self):
+        self.assert_fine("device/cuda/cuda_driver.h", '"device/cuda/abi/driver_api.h"')
+        self.assert_fine("client/preload/serve.h", '"device/cuda/abi/driver_api.h"')
+        self.assert_fault("broker/core.cc", '"device/cuda/abi/driver_api.h"', "only")
+        self.assert_fault("device/cuda/abi/memory.h", '"device/devices.h"', "may not include")
+        self.assert_fault("device/cuda/cuda_driver.h", "<cuda.h>", "only")
+
     def test_relative_includes_are_refused(self):
         self.assert_fault("broker/core.cc", '"../quota/engine.h"', "from the top of the tree")
 

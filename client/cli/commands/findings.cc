@@ -187,23 +187,19 @@ Findings CheckLimits() {
                                    limit.rlim_cur, " files"))};
 }
 
-bool MachineHasGpu() { return access("/dev/nvidiactl", F_OK) == 0; }
+bool HasGpuNode() { return access("/dev/nvidiactl", F_OK) == 0; }
 
 Findings CheckDriver(const internal::DeviceProbe& probe, bool gpu_expected) {
-  const v1::Finding::Severity lacking = gpu_expected ? kProblem : kOk;
-  if (!probe.built_in) {
-    return {MakeFinding(
-        lacking, "driver",
-        "this gmb was built without the CUDA headers and serves host memory "
-        "alone; "
-        "for GPUs install the CUDA toolkit's headers and build again")};
-  }
+  const v1::Finding::Severity lacking = gpu_expected            ? kProblem
+                                        : probe.machine_has_gpu ? kWarning
+                                                                : kOk;
   if (!probe.problem.empty()) {
-    return {MakeFinding(
-        lacking, "driver",
-        gpu_expected
-            ? probe.problem
-            : absl::StrCat("no GPU here, host memory works: ", probe.problem))};
+    const absl::string_view why =
+        gpu_expected ? ""
+        : probe.machine_has_gpu
+            ? "host memory works; this machine's GPU cannot be used: "
+            : "host memory works; this machine shows no GPU: ";
+    return {MakeFinding(lacking, "driver", absl::StrCat(why, probe.problem))};
   }
   Findings findings = {MakeFinding(
       kOk, "driver", absl::StrCat("NVIDIA driver ", probe.driver_version))};

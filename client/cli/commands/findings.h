@@ -20,11 +20,11 @@ using Findings = std::vector<v1::Finding>;
 // Of this process: descriptors, as handles of memory arrive as those.
 [[nodiscard]] Findings CheckLimits();
 // Driver and support of shareable handles, as this process sees them.
-// `gpu_expected`: the broker serves a GPU, or the machine has one.
+// `gpu_expected`: the broker serves a GPU, or this process has one's node.
 [[nodiscard]] Findings CheckDriver(const internal::DeviceProbe& probe,
                                    bool gpu_expected);
-// The kernel driver's device node is there.
-[[nodiscard]] bool MachineHasGpu();
+// The kernel driver's device node is there, in this container if it is one.
+[[nodiscard]] bool HasGpuNode();
 
 [[nodiscard]] v1::Finding MakeFinding(v1::Finding::Severity severity,
                                       std::string subject, std::string message);

@@ -39,9 +39,8 @@ absl::StatusOr<std::string> FindPreload(const std::string& asked) {
   if (found.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         kLibrary,
-        " is not where gmb was installed: name it with --preload (a build "
-        "without CUDA's headers, or for another processor than x86-64, has "
-        "none)"));
+        " is not where gmb was installed: name it with --preload (a build for "
+        "another processor than x86-64 has none)"));
   }
   std::error_code error;
   const std::string path = fs::absolute(found, error).string();

@@ -159,7 +159,13 @@ absl::StatusOr<PoolChoice> ChoosePool(const std::string& device,
                available_host_bytes);
   }
   return Host(std::min(kMostHostBytes, available_host_bytes / 2),
-              available_host_bytes, ", as no GPU can be used here");
+              available_host_bytes,
+              probe.machine_has_gpu
+                  ? absl::StrCat(", as this machine's GPU cannot be used: ",
+                                 probe.problem.empty()
+                                     ? "the driver shows it to no process here"
+                                     : probe.problem)
+                  : ", as this machine shows no GPU");
 }
 
 }  // namespace gmb::cli

@@ -85,15 +85,25 @@ TEST(FindingsTest, WhatOnlyOperatorsMaySeeIsNoProblemOfOtherUsers) {
 
 TEST(FindingsTest, AMissingDriverIsAProblemOnlyWhereAGpuIsExpected) {
   internal::DeviceProbe probe;
-  probe.built_in = true;
   probe.problem = "no driver";
   EXPECT_FALSE(AnyProblem(CheckDriver(probe, /*gpu_expected=*/false)));
   EXPECT_TRUE(AnyProblem(CheckDriver(probe, /*gpu_expected=*/true)));
 }
 
+TEST(FindingsTest, AGpuThatCannotBeUsedIsNotCalledMissing) {
+  internal::DeviceProbe probe;
+  probe.problem = "no driver";
+  EXPECT_THAT(AllMessages(CheckDriver(probe, /*gpu_expected=*/false)),
+              HasSubstr("shows no GPU: no driver"));
+  probe.machine_has_gpu = true;
+  const Findings unused = CheckDriver(probe, /*gpu_expected=*/false);
+  EXPECT_THAT(AllMessages(unused),
+              HasSubstr("this machine's GPU cannot be used: no driver"));
+  EXPECT_EQ(unused[0].severity(), v1::Finding::WARNING);
+}
+
 TEST(FindingsTest, AWorkingDriverNamesItsGpus) {
   internal::DeviceProbe probe;
-  probe.built_in = true;
   probe.driver_version = "580.1";
   probe.gpus.push_back({.uuid = "GPU-1",
                         .name = "NVIDIA H200",

@@ -20,7 +20,6 @@ internal::DeviceProbe NoGpu() {
 
 internal::DeviceProbe OneGpu(uint64_t total_bytes) {
   internal::DeviceProbe probe;
-  probe.built_in = true;
   probe.gpus.push_back(
       {.uuid = "GPU-1", .name = "NVIDIA H200", .total_bytes = total_bytes});
   return probe;
@@ -29,6 +28,15 @@ internal::DeviceProbe OneGpu(uint64_t total_bytes) {
 TEST(PoolChoiceTest, WithoutAGpuAGigabyteOfHostMemoryIsShared) {
   EXPECT_THAT(ChoosePool("auto", NoGpu(), 64 * kGiB)->broker_flags,
               ElementsAre("--device", "host:1000MiB", "--host-pool", "400MiB"));
+}
+
+TEST(PoolChoiceTest, AGpuThatIsNotTakenIsToldWhy) {
+  internal::DeviceProbe probe = NoGpu();
+  EXPECT_THAT(ChoosePool("auto", probe, 64 * kGiB)->why,
+              HasSubstr("this machine shows no GPU"));
+  probe.machine_has_gpu = true;
+  EXPECT_THAT(ChoosePool("auto", probe, 64 * kGiB)->why,
+              HasSubstr("GPU cannot be used: no driver"));
 }
 
 TEST(PoolChoiceTest, OnASmallMachineHalfOfWhatIsAvailable) {

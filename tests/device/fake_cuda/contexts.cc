@@ -79,12 +79,8 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags,
   return CUDA_SUCCESS;
 }
 
-#if CUDA_VERSION >= 13000
-CUresult cuCtxCreate(CUcontext* context, CUctxCreateParams*, unsigned,
+CUresult cuCtxCreate(CUcontext* context, CUctxCreateParams_st*, unsigned,
                      CUdevice device) {
-#else
-CUresult cuCtxCreate(CUcontext* context, unsigned, CUdevice device) {
-#endif
   FAKE_ENTER();
   *context = reinterpret_cast<CUcontext>(TheGpu().next_handle++);
   TheGpu().contexts[*context] = device;
@@ -93,7 +89,6 @@ CUresult cuCtxCreate(CUcontext* context, unsigned, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-#if CUDA_VERSION >= 12040
 // One of the device's, by another name.
 CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc, CUdevice device,
                           unsigned) {
@@ -112,7 +107,6 @@ CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
 CUresult cuGreenCtxDestroy(CUgreenCtx green) {
   return cuCtxDestroy(reinterpret_cast<CUcontext>(green));
 }
-#endif
 
 CUresult cuCtxDestroy(CUcontext context) {
   FAKE_LOCK();

@@ -1,9 +1,9 @@
 #ifndef GMB_TESTS_DEVICE_FAKE_CUDA_FAKE_CUDA_H_
 #define GMB_TESTS_DEVICE_FAKE_CUDA_FAKE_CUDA_H_
 
-#include <cuda.h>
-
 #include <cstdint>
+
+#include "device/cuda/abi/driver_api.h"
 
 // A libcuda.so.1 over shared host memory, with one GPU of 1 GiB, or as many as
 // the environment's FAKE_CUDA_DEVICES says, which then share it. Of it other

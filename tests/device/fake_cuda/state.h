@@ -1,8 +1,6 @@
 #ifndef GMB_TESTS_DEVICE_FAKE_CUDA_STATE_H_
 #define GMB_TESTS_DEVICE_FAKE_CUDA_STATE_H_
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -13,6 +11,7 @@
 
 #include "base/unique_fd.h"
 #include "device/devices.h"
+#include "tests/device/driver_of_programs.h"
 
 // Shared by the fake driver's functions; fake_cuda.h says what it is for.
 

@@ -187,6 +187,7 @@ CUresult cuEventRecord(CUevent name, CUstream stream) {
 }
 
 // With a capture under way the driver says so, and the capture is lost.
+// NOLINTNEXTLINE(readability-identifier-naming): the driver's name
 CUresult cuCtxRecordEvent(CUcontext context, CUevent name) {
   FAKE_ENTER();
   Event& event = EventOf(name);
