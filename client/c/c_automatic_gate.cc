@@ -25,6 +25,7 @@ class HookedDevices final : public IdlerDevices {
   explicit HookedDevices(const BiasHooks& hooks) : hooks_(hooks) {}
   bool Record() override { return hooks_.record(); }
   Work Poll() override { return static_cast<Work>(hooks_.poll()); }
+  bool HeedsPauses() override { return hooks_.heeds_pauses(); }
 
  private:
   const BiasHooks hooks_;

@@ -11,7 +11,7 @@ namespace gmb::internal {
 // The automatic gate between the two libraries of `gmb run`: libgmb.so has the
 // gate, libgmb_preload.so marks the calls. Plain pointers, because the second
 // has no Abseil; both are of one build, and kBiasCallsVersion says so.
-inline constexpr uint32_t kBiasCallsVersion = 3;
+inline constexpr uint32_t kBiasCallsVersion = 4;
 
 // From libgmb.so. Thread-safe; valid for the life of the process.
 struct BiasCalls {
@@ -43,6 +43,7 @@ struct BiasHooks {
   // As IdlerDevices.
   bool (*record)();
   int (*poll)();
+  bool (*heeds_pauses)();
   // For the person who runs the program; one line without a line feed.
   void (*say)(const char* text);
 };

@@ -7,6 +7,7 @@
 // under these names. cuda.h turns the plain name into that of the second
 // version, which it declares.
 #undef cuGetProcAddress
+#undef cuIpcOpenMemHandle
 #undef cuDevicePrimaryCtxReset
 #undef cuDevicePrimaryCtxRelease
 #undef cuCtxDestroy
@@ -18,6 +19,8 @@ extern "C" {
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
                           cuuint64_t flags);
+CUresult cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle,
+                            unsigned int flags);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuCtxDestroy(CUcontext context);

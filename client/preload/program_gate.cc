@@ -61,6 +61,7 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
     return the_contexts->Record();
   };
   hooks.poll = [] { return static_cast<int>(the_contexts->Poll()); };
+  hooks.heeds_pauses = [] { return shared.load() == 0; };
   hooks.say = [](const char* text) { SayAlways(text); };
   const internal::BiasCalls* begun = nullptr;
   gmb_error* const error =

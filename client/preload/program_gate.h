@@ -27,12 +27,18 @@ class ProgramGate {
   // Does nothing with --park=force.
   static void NeverPark(const char* why);
 
+  // One lease more, or less, is mapped by another process, or is another's:
+  // while there is one no pause is heeded, since others may wait on the GPU for
+  // what this process does with it.
+  static void Share(int change) { shared.fetch_add(change); }
+
   // The process exits.
   static void Stop();
 
  private:
   static inline constinit std::atomic<const internal::BiasCalls*> calls{
       nullptr};
+  static inline constinit std::atomic<int> shared{0};
 };
 
 // One call of the driver, in the gate for as long as it lives.

@@ -66,6 +66,7 @@ class AutomaticGate {
     explicit GuardedDevices(IdlerDevices* devices) : devices_(*devices) {}
     bool Record() override;
     Work Poll() override;
+    bool HeedsPauses() override { return devices_.HeedsPauses(); }
     void Stop();
 
    private:

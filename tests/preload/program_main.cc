@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/preload/program_api.h"
+#include "tests/preload/program_ipc.h"
 #include "tests/preload/program_virtual.h"
 
 // A CUDA program that knows nothing of gmb. Its arguments are how it finds the
@@ -48,7 +49,7 @@ class Program {
   void Do(const std::string& step) {
     const std::vector<std::string> words = Words(step);
     if (!Memory(words) && !Order(words) && !Ask(words) && !Pools(words) &&
-        !Context(words) && !virtual_.Do(words)) {
+        !Context(words) && !virtual_.Do(words) && !ipc_.Do(words)) {
       Process(words, step);
     }
     std::fflush(stdout);
@@ -319,6 +320,7 @@ class Program {
 #endif
   std::map<std::string, CUdeviceptr> memory_;
   VirtualSteps virtual_{api_, &memory_};
+  IpcSteps ipc_{api_, &memory_};
   std::map<std::string, CUmemoryPool> pools_;
   uint64_t source_ = 7;
 };
