@@ -49,6 +49,13 @@ void NeverPark(const char* why) {
   }).IgnoreError();
 }
 
+void JoinGroup(const char* group, uint32_t members) {
+  NoThrow([&] {
+    TheGate().JoinGroup(group, members);
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
 void Stop() { TheGate().Stop(); }
 
 absl::StatusOr<const BiasCalls*> Begin(const Client& client,
@@ -80,6 +87,7 @@ absl::StatusOr<const BiasCalls*> Begin(const Client& client,
                                    .enter_slowly = EnterSlowly,
                                    .leave_ordinary = LeaveOrdinary,
                                    .never_park = NeverPark,
+                                   .join_group = JoinGroup,
                                    .stop = Stop};
   return &kCalls;
 }

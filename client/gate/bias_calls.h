@@ -26,6 +26,10 @@ struct BiasCalls {
   void (*leave_ordinary)();
   // Why the process must not be parked from now on. The text is kept.
   void (*never_park)(const char* why);
+  // Processes of that group are parked together or not at all from now on, and
+  // not before so many are in it at once. Waits for the broker, and for memory
+  // that is away; where it fails the process is never parked again.
+  void (*join_group)(const char* group, uint32_t members);
   // The process exits: nothing is parked or waited for any more, and no hook is
   // called once this has returned.
   void (*stop)();

@@ -95,7 +95,9 @@ struct Asking<kPlace, kAddress, std::index_sequence<kArguments...>> {
     int result = 0;
     if (AnswerPointer(kPlace, all.data(), &result)) return result;
     const GatedCall call;
-    return call.in() ? ask() : MemoryIsAway();
+    if (!call.in()) return MemoryIsAway();
+    NotePointer(kPlace, all.data());
+    return ask();
   }
 };
 

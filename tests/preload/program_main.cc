@@ -17,6 +17,7 @@
 
 #include "tests/preload/program_api.h"
 #include "tests/preload/program_ipc.h"
+#include "tests/preload/program_refusal.h"
 #include "tests/preload/program_virtual.h"
 
 // A CUDA program that knows nothing of gmb. Its arguments are how it finds the
@@ -268,11 +269,11 @@ class Program {
     return true;
   }
 
-  static CUresult InitRank(int ranks) {
+  static CUresult InitRank(int ranks, char communicator_id) {
     struct UniqueId {
       char bytes[128];
     } id{};
-    id.bytes[127] = 42;
+    id.bytes[127] = communicator_id;
     void* const nccl = dlopen("libnccl.so.2", RTLD_NOW);
     const auto init = reinterpret_cast<int (*)(void**, int, UniqueId, int)>(
         dlsym(nccl, "ncclCommInitRank"));
@@ -294,8 +295,12 @@ class Program {
       int status = 0;
       waitpid(child, &status, 0);
       std::printf("child %d\n", status);
-    } else if (words[0] == "ranks") {  // RANKS: is one of so many
-      Say(words[0], words[1], InitRank(static_cast<int>(Number(words[1]))));
+    } else if (words[0] == "ranks") {  // RANKS [ID]: is one of so many
+      const auto id = static_cast<char>(Number(words[2]));
+      Say(words[0], words[1],
+          InitRank(static_cast<int>(Number(words[1])), id == 0 ? '*' : id));
+    } else if (words[0] == "refuse-membarrier") {
+      std::printf("refuse-membarrier %d\n", RefuseMembarrier() ? 1 : 0);
     } else if (words[0] == "deepbind") {  // LIBRARY: calls what it exports
       void* const library = dlopen(words[1].c_str(), RTLD_NOW | RTLD_DEEPBIND);
       const auto call = reinterpret_cast<int (*)()>(
