@@ -26,6 +26,9 @@ struct Client::Impl {
   absl::StatusOr<Lease> Acquire(std::shared_ptr<device::Mapper> mapper,
                                 uint64_t bytes, const AcquireOptions& options,
                                 uint64_t asked = 0);
+  // One of a GPU with virtual memory management.
+  absl::StatusOr<std::shared_ptr<device::Mapper>> MapperBy(
+      const internal::RangeHooks& hooks, const std::string& device);
   absl::StatusOr<Lease> Map(internal::Granted granted,
                             const AcquireOptions& options,
                             internal::LeaseMapping& mapping);
@@ -190,6 +193,18 @@ absl::StatusOr<Lease> Client::Acquire(uint64_t bytes,
   });
 }
 
+absl::StatusOr<std::shared_ptr<device::Mapper>> Client::Impl::MapperBy(
+    const internal::RangeHooks& hooks, const std::string& device) {
+  GMB_RETURN_IF_ERROR(session->CheckAlive());
+  GMB_ASSIGN_OR_RETURN(std::shared_ptr<device::Mapper> mapper,
+                       mappers.Get(session->welcome(), device));
+  if (mapper->info().kind != device::DeviceKind::kVmm) {
+    return absl::FailedPreconditionError(
+        "gmb: only leases of vmm devices are mapped by their holder");
+  }
+  return std::make_shared<internal::HookedMapper>(std::move(mapper), hooks);
+}
+
 absl::StatusOr<Lease> internal::AcquireUnmapped(const Client& client,
                                                 uint64_t bytes,
                                                 const AcquireOptions& options,
@@ -197,17 +212,29 @@ absl::StatusOr<Lease> internal::AcquireUnmapped(const Client& client,
                                                 const RangeHooks& hooks) {
   return NoThrow([&]() -> absl::StatusOr<Lease> {
     Client::Impl& impl = *client.impl_;
-    GMB_RETURN_IF_ERROR(impl.session->CheckAlive());
-    GMB_ASSIGN_OR_RETURN(
-        std::shared_ptr<device::Mapper> mapper,
-        impl.mappers.Get(impl.session->welcome(), options.device));
-    if (mapper->info().kind != device::DeviceKind::kVmm) {
-      return absl::FailedPreconditionError(
-          "gmb: only leases of vmm devices are mapped by their holder");
-    }
-    return impl.Acquire(
-        std::make_shared<HookedMapper>(std::move(mapper), hooks), bytes,
-        options, asked);
+    GMB_ASSIGN_OR_RETURN(std::shared_ptr<device::Mapper> mapper,
+                         impl.MapperBy(hooks, options.device));
+    return impl.Acquire(std::move(mapper), bytes, options, asked);
+  });
+}
+
+absl::StatusOr<Lease> internal::AttachExported(const Client& client,
+                                               const ExportedLease& exported,
+                                               const std::string& device,
+                                               const RangeHooks& hooks) {
+  return NoThrow([&]() -> absl::StatusOr<Lease> {
+    Client::Impl& impl = *client.impl_;
+    GMB_ASSIGN_OR_RETURN(std::shared_ptr<device::Mapper> mapper,
+                         impl.MapperBy(hooks, device));
+    AcquireOptions how;
+    how.device = device;
+    LeaseMapping mapping(std::move(mapper), 0, how.access_from,
+                         device::Protection::kReadWrite);
+    const std::string key(exported.key.begin(), exported.key.end());
+    GMB_ASSIGN_OR_RETURN(Granted granted,
+                         impl.session->leases().AttachExported(
+                             exported.lease_id, key, &mapping));
+    return impl.Map(std::move(granted), how, mapping);
   });
 }
 

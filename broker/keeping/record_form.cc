@@ -185,6 +185,7 @@ std::string EncodeRecord(const LeaseRecord& lease) {
   to.set_sealed(lease.sealed);
   to.set_shared(lease.shared);
   to.set_dropped(lease.dropped);
+  to.set_export_key(lease.export_key);
   to.set_place(WirePlace(lease.place));
   to.set_torn(lease.torn);
   PutSlabs(lease.slabs, &to);
@@ -280,6 +281,7 @@ absl::StatusOr<LeaseRecord> DecodeLease(uint64_t id, absl::string_view bytes) {
   lease.sealed = from.sealed();
   lease.shared = from.shared();
   lease.dropped = from.dropped();
+  lease.export_key = from.export_key();
   lease.place = *place;
   lease.torn = from.torn();
   GMB_RETURN_IF_ERROR(TakeSlabs(from, &lease));

@@ -23,6 +23,16 @@ void Sharing::Attach(Session* session, uint64_t client_id,
   }
   if (absl::Status stays = CheckStays(state_, *session->tenant); !stays.ok())
     return sessions_.Refuse(session, client_id, stays, turn);
+  if (attach.has_exported()) {
+    Lease* lease = FindExported(state_, *session, attach.exported());
+    if (absl::Status done = lease == nullptr
+                                ? NotExported()
+                                : AttachNow(session, client_id, lease, turn);
+        !done.ok()) {
+      sessions_.Refuse(session, client_id, done, turn);
+    }
+    return;
+  }
   const SharedName* name =
       state_.shared_names->Find(*session->tenant, attach.name());
   if (name == nullptr)
@@ -86,7 +96,7 @@ absl::Status Sharing::AttachNow(Session* session, uint64_t client_id,
   const Pool& pool = state_.PoolAt(lease->request.pool);
   if (pool.device->lost)
     return proto::MakeError(v1::DEVICE_LOST, pool.device->problem);
-  if (!CanBeTaken(state_, *session, pool, lease->request.contents) &&
+  if (!CanBeTaken(state_, *session, pool, lease->contents()) &&
       !state_.engine->Lease(lease->id)->hard) {
     if (const auto refusal =
             quota_.TryToTell(quota::HardChanged{lease->id, true}, turn)) {

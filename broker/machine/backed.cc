@@ -4,7 +4,7 @@
 namespace gmb::broker {
 
 bool IsBacked(const State& state, const Lease& lease) {
-  if (lease.request.contents != v1::PRESERVE ||
+  if (lease.contents() != v1::PRESERVE ||
       state.host_books->TrueCopy(lease.id) == nullptr) {
     return false;
   }

@@ -69,6 +69,8 @@ void Machine::HandleRequest(Session* session, uint64_t id,
       return sharing_.Seal(session, id, message.seal().lease_id(), turn);
     case v1::ClientMessage::kAttach:
       return sharing_.Attach(session, id, message.attach(), turn);
+    case v1::ClientMessage::kExportLease:
+      return sharing_.Export(session, id, message.export_lease(), turn);
     case v1::ClientMessage::kDrop:
       return sharing_.Drop(session, id, message.drop().name(), turn);
     default:

@@ -31,7 +31,11 @@ std::vector<Session*> Gatekeeper::SetGate(Session* session, uint64_t client_id,
   }
   v1::BrokerMessage answer;
   answer.set_request_id(client_id);
-  answer.mutable_gate_set();
+  answer.mutable_gate_set()->set_group(*session->group);
+  if (!session->group->empty()) {
+    answer.mutable_gate_set()->set_group_members(
+        static_cast<uint32_t>(MembersOf(state_, session).size()));
+  }
   sessions_.Answer(session, std::move(answer), turn);
   std::erase_if(freed, std::not_fn(is_on));
   return freed;

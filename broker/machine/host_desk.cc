@@ -23,7 +23,7 @@ bool HasSoftCredit(const State& state, quota::TenantId tenant) {
 
 bool NeedsCopy(const State& state, const Lease& lease) {
   // A lease that is only half restored must not go over its true copy.
-  return lease.request.contents == v1::PRESERVE && !lease.move->torn &&
+  return lease.contents() == v1::PRESERVE && !lease.move->torn &&
          !IsBacked(state, lease);
 }
 
@@ -62,13 +62,13 @@ bool HostDesk::Adopt(quota::TenantId tenant, const LeaseRecord& record) {
 
 void HostDesk::Soften(const Lease& lease, Turn& turn) {
   const Pool& pool = state_.PoolAt(lease.request.pool);
-  if (!pool.CanMove(lease.request.contents) || lease.overdue() ||
+  if (!pool.CanMove(lease.contents()) || lease.overdue() ||
       !HasSoftCredit(state_, lease.tenant)) {
     return;
   }
   for (const Mapping& mapping : lease.move->mappings) {
     const Session& session = state_.SessionAt(mapping.session);
-    if (!CanBeTaken(state_, session, pool, lease.request.contents)) return;
+    if (!CanBeTaken(state_, session, pool, lease.contents())) return;
   }
   if (ReserveRoom(lease))
     quota_.Tell(quota::HardChanged{lease.id, false}, turn);

@@ -156,6 +156,9 @@ struct LeaseSharing {
   bool dropped = false;  // nobody attaches to it any more
   // Of one that is kept: since when nobody is attached.
   quota::Instant unused_since;
+  // Exported (docs/shared.md): others attach by this key. Empty: it is not. It
+  // is shared then, without a seal or a name.
+  std::string export_key;
 };
 
 struct Lease {
@@ -176,6 +179,11 @@ struct Lease {
   Owned<std::optional<quota::RequestId>, Recalls> asked_back;
   Owned<ReclaimEntry, ReclaimIndex> reclaim;
 
+  // What becomes of them: what others may touch at any time never moves.
+  [[nodiscard]] v1::Contents contents() const {
+    return exported() ? v1::RESIDENT : request.contents;
+  }
+  [[nodiscard]] bool exported() const { return !sharing->export_key.empty(); }
   [[nodiscard]] bool asked() const {
     return std::any_of(move->mappings.begin(), move->mappings.end(),
                        [](const Mapping& m) { return m.asked; });

@@ -88,6 +88,7 @@ Lease* LeaseDesk::Adopt(const LeaseRecord& record, quota::TenantId tenant,
   sharing.shared = record.shared;
   sharing.dropped = record.dropped;
   sharing.unused_since = turn.now();
+  sharing.export_key = record.export_key;
   Recorder(state_).Touch(quota::LeaseId{record.id});
   return state_.leases.Edit({})
       .emplace(

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "ipc/random.h"
 
 namespace gmb::broker {
 
@@ -31,6 +32,18 @@ quota::GroupId GroupOf(const State& state, const Session& session) {
 Lease* FindLease(const State& state, const Session& session, uint64_t lease) {
   const quota::LeaseId id{lease};
   return session.leases->contains(id) ? &state.LeaseAt(id) : nullptr;
+}
+
+Lease* FindExported(const State& state, const Session& session,
+                    const v1::Exported& exported) {
+  const auto found = state.leases->find(quota::LeaseId{exported.lease_id()});
+  if (found == state.leases->end()) return nullptr;
+  Lease* lease = found->second.get();
+  const bool is_so =
+      lease->tenant == *session.tenant && lease->exported() &&
+      !lease->life->doomed &&
+      ipc::ConstantTimeEquals(lease->sharing->export_key, exported.key());
+  return is_so ? lease : nullptr;
 }
 
 std::vector<Session*> UsersOf(const State& state, const Lease& lease) {

@@ -8,6 +8,7 @@
 #include "broker/machine/lease.h"
 #include "broker/machine/session.h"
 #include "broker/machine/state.h"
+#include "gmb/v1/session.pb.h"
 #include "quota/planner.h"
 #include "quota/reclaim.h"
 #include "quota/units.h"
@@ -26,6 +27,10 @@ namespace gmb::broker {
 // A lease that the session has; null: it has no such lease.
 [[nodiscard]] Lease* FindLease(const State& state, const Session& session,
                                uint64_t lease);
+// A lease that is exported so, to sessions of that one's tenant; null: there is
+// none, or it has ended.
+[[nodiscard]] Lease* FindExported(const State& state, const Session& session,
+                                  const v1::Exported& exported);
 // The lease's session or, of a shared one, all who are attached, with the
 // groups that they belong to; each once.
 [[nodiscard]] std::vector<Session*> UsersOf(const State& state,

@@ -109,7 +109,8 @@ Gatekeeper::Pause Gatekeeper::PauseOf(Session* session) const {
     pause.looks += 1 + bound->leases->size();
     for (const quota::LeaseId id : *bound->leases) {
       Lease* lease = &state_.LeaseAt(id);
-      if (!*lease->awaits_pause) continue;
+      // One that was exported meanwhile stays.
+      if (!*lease->awaits_pause || lease->exported()) continue;
       // Another's is found with its holder, whose group is bound with it.
       if (!lease->sharing->shared) {
         pause.leases.push_back(lease);

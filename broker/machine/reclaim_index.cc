@@ -26,7 +26,7 @@ bool IsOfDying(const State& state, const Lease& lease) {
 bool MayBeTaken(const State& state, const Lease& lease) {
   if (lease.life->doomed || lease.move->residence == Residence::kEvicted)
     return false;
-  if (lease.request.contents == v1::RESIDENT ||
+  if (lease.contents() == v1::RESIDENT ||
       state.PoolAt(lease.request.pool).info.kind == device::DeviceKind::kIpc) {
     return false;
   }

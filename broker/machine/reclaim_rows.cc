@@ -156,10 +156,10 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   row.tenant = lease.tenant;
   row.pool = pool.id;
   row.bytes = lease.bytes;
-  row.contents = ToQuota(lease.request.contents);
+  row.contents = ToQuota(lease.contents());
   row.gate = GateOver(state, lease, now, groups);
   row.host_room = state.host_books->HasRoom(lease.id);
-  row.no_room = lease.request.contents == v1::PRESERVE && !row.host_room &&
+  row.no_room = lease.contents() == v1::PRESERVE && !row.host_room &&
                 !state.host_books->HasRoomFor(lease.tenant, lease.bytes);
   row.evictable = pool.info.kind != device::DeviceKind::kIpc;
   row.backed_bytes = BackedBytes(state, lease);

@@ -72,7 +72,7 @@ LeaseRecord RecordOf(const State& state, const Lease& lease) {
   record.device = state.PoolAt(lease.request.pool).uuid();
   record.bytes = lease.bytes;
   record.asked_bytes = lease.request.bytes;
-  record.contents = lease.request.contents;
+  record.contents = lease.contents();
   const auto charged = state.engine->Lease(lease.id);
   record.soft = charged.has_value() && !charged->hard;
   record.mapped = lease.life->state == v1::LeaseInfo::MAPPED;
@@ -82,6 +82,7 @@ LeaseRecord RecordOf(const State& state, const Lease& lease) {
   record.sealed = lease.sharing->sealed;
   record.shared = lease.sharing->shared;
   record.dropped = lease.sharing->dropped;
+  record.export_key = lease.sharing->export_key;
   record.place = PlaceOf(lease);
   record.torn = lease.move->torn;
   if (record.place != LeaseRecord::Place::kHost) {

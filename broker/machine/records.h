@@ -115,6 +115,7 @@ struct LeaseRecord {
   bool sealed = false;
   bool shared = false;
   bool dropped = false;
+  std::string export_key;  // empty: it is not exported
   Place place = Place::kDevice;
   bool torn = false;  // the slabs are not true, although it has some
   std::vector<SlabRecord> slabs;  // in the order of addresses

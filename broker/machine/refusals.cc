@@ -44,6 +44,13 @@ absl::Status NoSuchName(absl::string_view name) {
                    name.substr(0, 128)));
 }
 
+absl::Status NotExported() {
+  return proto::MakeError(
+      v1::NO_SUCH_LEASE,
+      "no process of the tenant has exported this memory, or it has given it "
+      "back");
+}
+
 absl::Status Stopping() {
   return proto::MakeError(v1::DRAINING,
                           "the broker is stopping: ask again when it is back");

@@ -18,6 +18,8 @@ namespace gmb::broker {
 [[nodiscard]] absl::Status NoSuchLease(uint64_t lease);
 // Of a shared lease.
 [[nodiscard]] absl::Status NoSuchName(absl::string_view name);
+// Of an exported one.
+[[nodiscard]] absl::Status NotExported();
 
 // To operators, of what could not be carried out any more.
 [[nodiscard]] absl::Status Stopping();

@@ -58,7 +58,7 @@ void Sharing::Seal(Session* session, uint64_t client_id, uint64_t lease_id,
         proto::MakeError(v1::BAD_STATE, "it was sealed by who shares it"),
         turn);
   }
-  if (lease->request.contents != v1::PRESERVE) {
+  if (lease->contents() != v1::PRESERVE) {
     return sessions_.Refuse(
         session, client_id,
         proto::MakeError(
@@ -81,23 +81,28 @@ void Sharing::Share(Lease* lease, Turn& turn) {
   const SharedName* name =
       state_.shared_names->Of(lease->tenant, lease->request);
   if (lease->sharing->shared || name == nullptr) return;
-  lease->sharing.Edit({}).shared = true;
   state_.shared_names.Edit({}).SetLease(*name, lease->id);
-  state_.shared_leases.Edit({}).emplace(lease->tenant, lease->id);
-  index_.Touch(lease);
-  recalls_.Adopt(lease);
-  quota_.Tell(quota::Shared{lease->id}, turn);
+  MakeTenants(lease, turn);
   v1::Event event = LeaseEvent(state_, "lease_shared", *lease);
   event.set_message(absl::StrCat("as ", lease->request.share_as));
   turn.Publish(std::move(event));
   ServeAttaches(lease, turn);
 }
 
+void Sharing::MakeTenants(Lease* lease, Turn& turn) {
+  lease->sharing.Edit({}).shared = true;
+  state_.shared_leases.Edit({}).emplace(lease->tenant, lease->id);
+  index_.Touch(lease);
+  recalls_.Adopt(lease);
+  quota_.Tell(quota::Shared{lease->id}, turn);
+}
+
 void Sharing::EndLease(Lease* lease, bool reuse, Turn& turn) {
   state_.shared_leases.Edit({}).erase({lease->tenant, lease->id});
   recalls_.Forget(lease);
   EndName(lease->tenant, lease->request, turn);
-  leases_.EndLease(lease->id, reuse, turn);
+  // A process that imported a handle may have it still.
+  leases_.EndLease(lease->id, reuse && !lease->exported(), turn);
 }
 
 std::vector<quota::LeaseId> Sharing::ForgetSession(Session* session) {

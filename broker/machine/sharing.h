@@ -62,6 +62,10 @@ class Sharing {
   void Seal(Session* session, uint64_t client_id, uint64_t lease_id,
             Turn& turn);
 
+  // --- Exports.
+  void Export(Session* session, uint64_t client_id, const v1::Export& wanted,
+              Turn& turn);
+
   // --- Who attaches.
   void Attach(Session* session, uint64_t client_id, const v1::Attach& attach,
               Turn& turn);
@@ -95,6 +99,9 @@ class Sharing {
 
  private:
   void Share(Lease* lease, Turn& turn);
+  // From now on it is its tenant's, and no session's.
+  void MakeTenants(Lease* lease, Turn& turn);
+  absl::Status ExportNow(Lease* lease, const std::string& key, Turn& turn);
   absl::Status AttachNow(Session* session, uint64_t client_id, Lease* lease,
                          Turn& turn);
   void RefuseAttaches(const std::vector<PendingAttach>& waiting,

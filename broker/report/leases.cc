@@ -31,7 +31,7 @@ v1::LeaseInfo OfLease(const State& state, const Lease& lease) {
   info.set_device(state.PoolAt(lease.request.pool).uuid());
   info.set_bytes(lease.bytes);
   info.set_slabs(static_cast<uint32_t>(lease.held->slabs.size()));
-  info.set_contents(lease.request.contents);
+  info.set_contents(lease.contents());
   info.set_state(StateOf(lease));
   *info.mutable_since() = ToProto(lease.life->since);
   const auto view = state.engine->Lease(lease.id);

@@ -25,6 +25,7 @@ class HookedDevices final : public IdlerDevices {
   explicit HookedDevices(const BiasHooks& hooks) : hooks_(hooks) {}
   bool Record() override { return hooks_.record(); }
   Work Poll() override { return static_cast<Work>(hooks_.poll()); }
+  bool HeedsPauses() override { return hooks_.heeds_pauses(); }
 
  private:
   const BiasHooks hooks_;
@@ -44,6 +45,13 @@ void LeaveOrdinary() { TheGate().bias().LeaveOrdinary(); }
 void NeverPark(const char* why) {
   NoThrow([&] {
     TheGate().NeverPark(why);
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
+void JoinGroup(const char* group, uint32_t members) {
+  NoThrow([&] {
+    TheGate().JoinGroup(group, members);
     return absl::OkStatus();
   }).IgnoreError();
 }
@@ -79,6 +87,7 @@ absl::StatusOr<const BiasCalls*> Begin(const Client& client,
                                    .enter_slowly = EnterSlowly,
                                    .leave_ordinary = LeaveOrdinary,
                                    .never_park = NeverPark,
+                                   .join_group = JoinGroup,
                                    .stop = Stop};
   return &kCalls;
 }

@@ -51,4 +51,30 @@ GMB_EXPORT void gmb_internal_forget_ahead(gmb_client* client, uint64_t asked) {
   }).IgnoreError();
 }
 
+GMB_EXPORT gmb_error* gmb_internal_export(
+    gmb_client* client, gmb_lease* lease,
+    gmb::internal::ExportedLease* exported, int* slab_fd) {
+  return gmb::internal::CEdge([&]() -> absl::Status {
+    GMB_ASSIGN_OR_RETURN(
+        *exported,
+        gmb::internal::ExportLease(*client->client, lease->lease, slab_fd));
+    return absl::OkStatus();
+  });
+}
+
+GMB_EXPORT gmb_error* gmb_internal_attach_exported(
+    gmb_client* client, const gmb::internal::ExportedLease* exported,
+    const char* device, const gmb::internal::RangeHooks* hooks,
+    gmb_lease** lease) {
+  *lease = nullptr;
+  return gmb::internal::CEdge([&]() -> absl::Status {
+    auto made = std::make_unique<gmb_lease>();
+    GMB_ASSIGN_OR_RETURN(
+        made->lease, gmb::internal::AttachExported(*client->client, *exported,
+                                                   device, *hooks));
+    *lease = made.release();
+    return absl::OkStatus();
+  });
+}
+
 GMB_EXPORT void gmb_internal_release_soon(gmb_lease* lease) { delete lease; }

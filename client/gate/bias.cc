@@ -71,14 +71,7 @@ bool Bias::EnterStanding() {
 
 absl::Status Bias::EnterSlowly(BiasSlot& slot, absl::Duration wait,
                                Entry& entry) {
-  if ((flags_.load(std::memory_order_acquire) & kBiasFenced) != 0) {
-    slot.mark.store(BiasSlot::kMarked, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (!closing()) {
-      slot.mark.store(BiasSlot::kLetIn, std::memory_order_relaxed);
-      return absl::OkStatus();
-    }
-  }
+  if (FenceAndLook(slot, flags_)) return absl::OkStatus();
   // Meet closing. A call inside of a marked one keeps that mark: the one around
   // it may have looked at `closing` before this one, and counts on its mark.
   slot.mark.store(entry.was, std::memory_order_release);

@@ -11,7 +11,7 @@ namespace gmb::internal {
 // The automatic gate between the two libraries of `gmb run`: libgmb.so has the
 // gate, libgmb_preload.so marks the calls. Plain pointers, because the second
 // has no Abseil; both are of one build, and kBiasCallsVersion says so.
-inline constexpr uint32_t kBiasCallsVersion = 3;
+inline constexpr uint32_t kBiasCallsVersion = 4;
 
 // From libgmb.so. Thread-safe; valid for the life of the process.
 struct BiasCalls {
@@ -26,6 +26,10 @@ struct BiasCalls {
   void (*leave_ordinary)();
   // Why the process must not be parked from now on. The text is kept.
   void (*never_park)(const char* why);
+  // Processes of that group are parked together or not at all from now on, and
+  // not before so many are in it at once. Waits for the broker, and for memory
+  // that is away; where it fails the process is never parked again.
+  void (*join_group)(const char* group, uint32_t members);
   // The process exits: nothing is parked or waited for any more, and no hook is
   // called once this has returned.
   void (*stop)();
@@ -43,6 +47,7 @@ struct BiasHooks {
   // As IdlerDevices.
   bool (*record)();
   int (*poll)();
+  bool (*heeds_pauses)();
   // For the person who runs the program; one line without a line feed.
   void (*say)(const char* text);
 };

@@ -67,6 +67,17 @@ inline bool MarkAndLook(BiasSlot& slot, const std::atomic<uint32_t>& flags,
   return true;
 }
 
+// The same where membarrier is refused, after a MarkAndLook that found nothing
+// but that: the caller's own fence is between its mark and its look.
+inline bool FenceAndLook(BiasSlot& slot, const std::atomic<uint32_t>& flags) {
+  if (flags.load(std::memory_order_acquire) != kBiasFenced) return false;
+  slot.mark.store(BiasSlot::kMarked, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (flags.load(std::memory_order_acquire) != kBiasFenced) return false;
+  slot.mark.store(BiasSlot::kLetIn, std::memory_order_relaxed);
+  return true;
+}
+
 // Of a call that gives the GPU no work, and so does not count.
 inline void Unmark(BiasSlot& slot, uint32_t was) {
   slot.mark.store(was, std::memory_order_release);

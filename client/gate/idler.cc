@@ -65,10 +65,13 @@ Idler::TimePoint Idler::Rest(TimePoint now) {
   const GateWord word = LookAtGate(cells_);
   if (word.state() != GateState::kOpen) return Again(now);
   if (word.paused() && may_park_ && now >= backoff_until_) {
-    bias_.Close();
-    pausing_ = true;
-    drain_until_ = now + options_.drain;
-    return Go(At::kFenceEarly, now);
+    if (devices_.HeedsPauses()) {
+      bias_.Close();
+      pausing_ = true;
+      drain_until_ = now + options_.drain;
+      return Go(At::kFenceEarly, now);
+    }
+    PauseFailed(now);
   }
   // Nobody drains for this one.
   if (word.paused() && bias_.closing()) bias_.GiveUp();

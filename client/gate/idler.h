@@ -23,6 +23,9 @@ class IdlerDevices {
   enum class Work : uint8_t { kBusy, kDone, kLost };
   [[nodiscard]] virtual Work Poll() = 0;
 
+  // Whether it may be parked before it has been idle for long.
+  [[nodiscard]] virtual bool HeedsPauses() { return true; }
+
  protected:
   ~IdlerDevices() = default;
 };

@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_LEASE_RANGE_HOOKS_H_
 #define GMB_CLIENT_LEASE_RANGE_HOOKS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,6 +25,12 @@ struct RangeHooks {
   // Waits for the device, unmaps all of it and lets go of the slabs. After an
   // error all is mapped as before. Also called when nothing is mapped.
   int (*unmap)(uint64_t handle);
+};
+
+// What a lease that one process has exported is attached to by, in others.
+struct ExportedLease {
+  uint64_t lease_id;
+  std::array<char, 16> key;
 };
 
 }  // namespace gmb::internal
@@ -50,6 +57,19 @@ extern "C" size_t gmb_internal_ask_ahead(gmb_client* client, uint64_t bytes,
                                          uint64_t* asked, size_t count);
 // It goes back; waits for the broker's answer to it.
 extern "C" void gmb_internal_forget_ahead(gmb_client* client, uint64_t asked);
+
+// Other processes of the tenant may map the session's own lease from now on; it
+// stays on the device, where it has to be now. `slab_fd`: null, or where the
+// handle of its only slab goes, which is the caller's then; FAILED_PRECONDITION
+// when it has several.
+extern "C" gmb_error* gmb_internal_export(
+    gmb_client* client, gmb_lease* lease,
+    gmb::internal::ExportedLease* exported, int* slab_fd);
+// Such a lease of another process, mapped by the hooks.
+extern "C" gmb_error* gmb_internal_attach_exported(
+    gmb_client* client, const gmb::internal::ExportedLease* exported,
+    const char* device, const gmb::internal::RangeHooks* hooks,
+    gmb_lease** lease);
 
 // As gmb_lease_release, without waiting for the broker's answer.
 extern "C" void gmb_internal_release_soon(gmb_lease* lease);

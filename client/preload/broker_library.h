@@ -13,7 +13,9 @@ namespace gmb::preload {
   F(gmb_internal_acquire_unmapped) \
   F(gmb_internal_ask_ahead)        \
   F(gmb_internal_forget_ahead)     \
+  F(gmb_internal_attach_exported)  \
   F(gmb_internal_automatic_gate)   \
+  F(gmb_internal_export)           \
   F(gmb_internal_join)             \
   F(gmb_internal_release_soon)     \
   F(gmb_client_connect)            \

@@ -226,6 +226,44 @@ Outcome BrokerLink::Acquire(const std::string& device, uint64_t bytes,
   return Outcome::kDone;
 }
 
+Outcome BrokerLink::Export(const LeaseRange& lease,
+                           internal::ExportedLease* exported, int* slab_fd) {
+  const RealSymbolsHere real;
+  const std::shared_ptr<Session> session = Current(lease.session);
+  if (session == nullptr) return Outcome::kNoBroker;
+  const LibraryError error(Library().gmb_internal_export(
+      session->client(), lease.handle, exported, slab_fd));
+  if (error.ok()) return Outcome::kDone;
+  SayAlways("memory is not shared with another process: " + error.message());
+  return error.AsOutcome(error.Is(GMB_REASON_OVERCOMMITTED)
+                             ? Outcome::kNoMemory
+                             : Outcome::kNotOffered);
+}
+
+Outcome BrokerLink::AttachExported(const std::string& device,
+                                   const internal::ExportedLease& exported,
+                                   const internal::RangeHooks& hooks,
+                                   LeaseRange* lease) {
+  const RealSymbolsHere real;
+  std::shared_ptr<Session> session;
+  if (const Outcome connected = Connect(&session); connected != Outcome::kDone)
+    return connected;
+  if (!session->OffersUnmapped(device)) return Outcome::kNotOffered;
+  gmb_lease* handle = nullptr;
+  const LibraryError error(Library().gmb_internal_attach_exported(
+      session->client(), &exported, device.c_str(), &hooks, &handle));
+  if (!error.ok()) {
+    SayAlways("memory of another process is not mapped: " + error.message());
+    return error.AsOutcome(Outcome::kNotOffered);
+  }
+  *lease = {.handle = handle,
+            .bytes = Library().gmb_lease_size_bytes(handle),
+            .session = session->number(),
+            .shared = true};
+  ProgramGate::Share(1);
+  return Outcome::kDone;
+}
+
 Outcome BrokerLink::Ask(const std::string& device, Budget* budget) {
   const RealSymbolsHere real;
   std::shared_ptr<Session> session;
@@ -282,12 +320,14 @@ void BrokerLink::SetTrimmable(const std::string& device, uint64_t bytes) {
 
 void BrokerLink::Release(const LeaseRange& lease) {
   const RealSymbolsHere real;
+  if (lease.shared) ProgramGate::Share(-1);
   const LibraryError error(Library().gmb_lease_release(lease.handle));
   if (!error.ok()) Say("a lease was not released in order: " + error.message());
 }
 
 void BrokerLink::ReleaseSoon(const LeaseRange& lease) {
   const RealSymbolsHere real;
+  if (lease.shared) ProgramGate::Share(-1);
   Library().gmb_internal_release_soon(lease.handle);
 }
 

@@ -26,6 +26,7 @@ struct LeaseRange {
   uint64_t session = 0;  // the number of BrokerLink's
   uint64_t asked = 0;    // the number of what was asked for ahead of need
   uint64_t name = 0;     // what its holder calls it, who maps it
+  bool shared = false;   // with another process: it is not kept
 };
 
 // The result of asking the broker.
@@ -76,6 +77,17 @@ class BrokerLink {
                                                  uint64_t bytes, size_t count);
   // It goes back. Waits for the broker's answer to it.
   void Forget(const LeaseRange& asked);
+  // Other processes of the tenant may map the lease from now on, which has to be
+  // on the device; `slab_fd` as gmb_internal_export has it. Why not is said.
+  // kNoMemory: guarantees of others rest on it. kNotOffered: it cannot be.
+  [[nodiscard]] Outcome Export(const LeaseRange& lease,
+                               internal::ExportedLease* exported, int* slab_fd);
+  // Such a lease of another process, mapped by the hooks. kNotOffered: there is
+  // none, or none any more, of this tenant.
+  [[nodiscard]] Outcome AttachExported(const std::string& device,
+                                       const internal::ExportedLease& exported,
+                                       const internal::RangeHooks& hooks,
+                                       LeaseRange* lease);
   // kDone when AcquireUnmapped may be tried there.
   [[nodiscard]] Outcome OffersUnmapped(const std::string& device);
   [[nodiscard]] Outcome Ask(const std::string& device, Budget* budget);

@@ -25,7 +25,11 @@ namespace gmb::preload {
   F(cuMemUnmap)                             \
   F(cuMemSetAccess)                         \
   F(cuMemGetAccess)                         \
+  F(cuMemAddressReserve)                    \
   F(cuMemAddressFree)                       \
+  F(cuIpcGetMemHandle)                      \
+  F(cuIpcOpenMemHandle_v2)                  \
+  F(cuIpcCloseMemHandle)                    \
   F(cuDeviceGetAttribute)                   \
   F(cuMemAllocAsync)                        \
   F(cuMemAllocFromPoolAsync)                \

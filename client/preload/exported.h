@@ -11,6 +11,8 @@ extern "C" {
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
                           cuuint64_t flags);
+CUresult cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle,
+                            unsigned int flags);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuCtxDestroy(CUcontext context);

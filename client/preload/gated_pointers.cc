@@ -1,11 +1,13 @@
 // `gmb run`: cuPointerGetAttribute and cuPointerGetAttributes of leased memory.
 // Nobody's gigabytes come back for a question.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <vector>
 
 #include "client/preload/driver.h"
 #include "client/preload/gated_wrappers.h"
+#include "client/preload/ipc_memory.h"
 #include "client/preload/pointer_answers.h"
 #include "client/preload/process_life.h"
 #include "client/preload/serve.h"
@@ -80,7 +82,50 @@ CUresult AskDriver(GatedPlace place, CUdeviceptr address,
   return reinterpret_cast<AskMany>(real)(1, &attribute, &data, address);
 }
 
+// Where an allocation begins and how long it is, and whether another process can
+// open it (a boolean, of which the driver has written as many bytes as it has).
+// False: what the driver says holds.
+bool SayFromBooks(CUpointer_attribute attribute, CUdeviceptr address,
+                  void* data) {
+  const Driver& driver = *Driver::Get();
+  Memory& memory = TheMemory(driver);
+  CUdeviceptr start = 0;
+  size_t bytes = 0;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      if (!memory.GetAddressRange(address, &start, &bytes) &&
+          !TheIpcMemory(driver).GetAddressRange(address, &start, &bytes)) {
+        return false;
+      }
+      if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+        std::memcpy(data, &bytes, sizeof(bytes));
+      } else {
+        std::memcpy(data, &start, sizeof(start));
+      }
+      return true;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      if (!memory.DeviceOf(address).has_value()) return false;
+      *static_cast<unsigned char*>(data) = memory.GivesHandles(address) ? 1 : 0;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsRange(CUpointer_attribute attribute) {
+  return attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+         attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+}
+
 }  // namespace
+
+void CorrectPointer(GatedPlace place, const uint64_t* words) {
+  const std::optional<Question> question = Read(place, words);
+  if (!question.has_value()) return;
+  for (const auto& [attribute, data] : question->parts)
+    static_cast<void>(SayFromBooks(attribute, question->address, data));
+}
 
 void NotePointer(GatedPlace place, const uint64_t* words) {
   const std::optional<Question> question = Read(place, words);
@@ -99,12 +144,20 @@ bool AnswerPointer(GatedPlace place, const uint64_t* words, int* result) {
   if (!question.has_value()) return false;
   CUresult answer = CUDA_SUCCESS;
   for (const auto& [attribute, data] : question->parts) {
+    if (IsRange(attribute) &&
+        SayFromBooks(attribute, question->address, data)) {
+      continue;
+    }
     CUresult one = CUDA_SUCCESS;
     if (!TheAnswers().Say(question->form, question->kind, attribute,
                           question->address, data, &one)) {
       return false;
     }
-    if (one != CUDA_SUCCESS) answer = one;
+    if (one != CUDA_SUCCESS) {
+      answer = one;
+    } else {
+      static_cast<void>(SayFromBooks(attribute, question->address, data));
+    }
   }
   *result = answer;
   return true;

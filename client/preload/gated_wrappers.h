@@ -43,6 +43,9 @@ void ContextCreated(uint64_t where);
 void NotePointer(GatedPlace place, const uint64_t* words);
 [[nodiscard]] bool AnswerPointer(GatedPlace place, const uint64_t* words,
                                  int* result);
+// The driver knows the mappings of a lease, and not what the program has asked
+// for: that is put right in what it has answered.
+void CorrectPointer(GatedPlace place, const uint64_t* words);
 
 template <size_t>
 using Word = uint64_t;
@@ -73,20 +76,27 @@ template <GatedPlace kPlace, size_t kAddress, size_t... kArguments>
 struct Asking<kPlace, kAddress, std::index_sequence<kArguments...>> {
   static int Call(Word<kArguments>... words) noexcept {
     const std::array<uint64_t, sizeof...(words)> all{words...};
-    if (ProgramGate::Get() == nullptr || !IsLeased(all[kAddress]))
+    if (!IsLeased(all[kAddress]))
       return CallReal<kPlace, kArguments...>(words...);
+    const auto ask = [&] {
+      const int result = CallReal<kPlace, kArguments...>(words...);
+      if (result == 0) CorrectPointer(kPlace, all.data());
+      return result;
+    };
+    if (ProgramGate::Get() == nullptr) return ask();
     {
       const GatedLook look;
       if (look.in()) {
         NotePointer(kPlace, all.data());
-        return CallReal<kPlace, kArguments...>(words...);
+        return ask();
       }
     }
     int result = 0;
     if (AnswerPointer(kPlace, all.data(), &result)) return result;
     const GatedCall call;
     if (!call.in()) return MemoryIsAway();
-    return CallReal<kPlace, kArguments...>(words...);
+    NotePointer(kPlace, all.data());
+    return ask();
   }
 };
 

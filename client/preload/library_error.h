@@ -20,6 +20,9 @@ class LibraryError {
   [[nodiscard]] std::string message() const {
     return BrokerLibrary::Get()->gmb_error_message(error_);
   }
+  [[nodiscard]] bool Is(int32_t reason) const {
+    return !ok() && BrokerLibrary::Get()->gmb_error_reason(error_) == reason;
+  }
   // Of what failed: `refused`, or that there is no broker. One that refuses is
   // there, also when it drains. UNAUTHENTICATED: the one that greeted is gone.
   [[nodiscard]] Outcome AsOutcome(Outcome refused) const {

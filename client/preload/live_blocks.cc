@@ -20,6 +20,13 @@ const Block* LiveBlocks::Find(uint64_t address) const {
   return address - block.start < block.bytes ? &block : nullptr;
 }
 
+LeaseRange* LiveBlocks::OwnLease(uint64_t start) {
+  const auto found = blocks_.find(start);
+  if (found == blocks_.end() || !found->second.lease.has_value())
+    return nullptr;
+  return &*found->second.lease;
+}
+
 bool LiveBlocks::InRange(uint64_t address) const {
   const auto behind = ranges_.upper_bound(address);
   if (behind == ranges_.begin()) return false;

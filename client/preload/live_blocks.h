@@ -33,6 +33,8 @@ class LiveBlocks {
   [[nodiscard]] std::optional<Block> Take(uint64_t start);
   // The block that the address is in.
   [[nodiscard]] const Block* Find(uint64_t address) const;
+  // Of the block that starts there; null: it has none of its own.
+  [[nodiscard]] LeaseRange* OwnLease(uint64_t start);
 
   void AddRange(const LeaseRange& lease) { ranges_[lease.start] = lease.bytes; }
   void RemoveRange(const LeaseRange& lease) { ranges_.erase(lease.start); }

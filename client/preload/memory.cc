@@ -218,7 +218,7 @@ void Memory::GiveBack(const Block& block, Then then) {
     }
   }
   if (!whole.has_value()) return;
-  if (then == Then::kKeep && block.lease.has_value()) {
+  if (then == Then::kKeep && block.lease.has_value() && !whole->shared) {
     kept_.Keep(block.device, UuidOf(block.device), *whole);
   } else {
     Release(*whole);

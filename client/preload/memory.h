@@ -29,6 +29,9 @@ namespace gmb::preload {
 using Answer = std::optional<CUresult>;
 
 [[nodiscard]] Answer AnswerOf(Outcome outcome);
+// Of BrokerLink::Export, as a result.
+[[nodiscard]] CUresult SharingResult(Outcome outcome);
+struct SharedBlock;
 
 // The program's device memory, served from leases. One in a process, which
 // lives as long as it does. Thread-safe; neither the driver nor the broker is
@@ -81,6 +84,11 @@ class Memory {
 
   // The device of the allocation that the address is in, if it is one of ours.
   [[nodiscard]] std::optional<CUdevice> DeviceOf(CUdeviceptr address);
+  // For another process of the tenant, by a handle of legacy CUDA IPC: its whole
+  // lease, which then stays on the device. As cuIpcGetMemHandle.
+  [[nodiscard]] Answer Share(CUdeviceptr address, SharedBlock* shared);
+  // Whether it is of an allocation that has such handles.
+  [[nodiscard]] bool GivesHandles(CUdeviceptr address);
   // Whether it is of a lease, freed or not.
   [[nodiscard]] bool Contains(CUdeviceptr address);
 
@@ -132,6 +140,10 @@ class Memory {
   [[nodiscard]] bool Await(const std::vector<CUdevice>& devices,
                            std::vector<OrderedFree>* freed);
   void Release(const LeaseRange& lease);
+  // Of a block that the program has; null: it has it no more.
+  [[nodiscard]] LeaseRange* LeaseOf(const Block& block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MarkShared(const Block& block, bool shared);
   [[nodiscard]] KeptMemory::Hooks KeepingHooks();
   void GiveAllBack();
   [[nodiscard]] uint64_t GivenBack();

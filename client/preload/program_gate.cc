@@ -24,6 +24,8 @@ Contexts* the_contexts = nullptr;
 
 // Known before there was a gate.
 std::atomic<const char*> known_before{nullptr};
+std::atomic<const char*> group_of_ranks{nullptr};
+std::atomic<unsigned> ranks_in_group{0};
 
 // Of one thread at a time, like the hooks.
 void LookPastTheGate() {
@@ -61,6 +63,7 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
     return the_contexts->Record();
   };
   hooks.poll = [] { return static_cast<int>(the_contexts->Poll()); };
+  hooks.heeds_pauses = [] { return shared.load() == 0; };
   hooks.say = [](const char* text) { SayAlways(text); };
   const internal::BiasCalls* begun = nullptr;
   gmb_error* const error =
@@ -81,6 +84,8 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
     NeverPark("the driver is newer than gmb knows (CUDA 13.0)");
   if (const char* const why = known_before.load(std::memory_order_seq_cst))
     NeverPark(why);
+  if (const char* const group = group_of_ranks.load(std::memory_order_seq_cst))
+    begun->join_group(group, ranks_in_group.load(std::memory_order_relaxed));
 }
 
 void ProgramGate::NeverPark(const char* why) {
@@ -88,6 +93,15 @@ void ProgramGate::NeverPark(const char* why) {
   // One of this and Begin sees what the other has stored.
   known_before.store(why, std::memory_order_seq_cst);
   if (const internal::BiasCalls* const gate = Get()) gate->never_park(why);
+}
+
+void ProgramGate::JoinRanks(const char* group, unsigned ranks) {
+  if (InForkedChild()) return;
+  // As in NeverPark; to join twice is to join once.
+  ranks_in_group.store(ranks, std::memory_order_relaxed);
+  group_of_ranks.store(group, std::memory_order_seq_cst);
+  if (const internal::BiasCalls* const gate = Get())
+    gate->join_group(group, ranks);
 }
 
 int MemoryIsAway() {

@@ -27,12 +27,23 @@ class ProgramGate {
   // Does nothing with --park=force.
   static void NeverPark(const char* why);
 
+  // The process is one of so many ranks that wait for each other: it is parked
+  // with them, by a group of that name, or never. Also said before there is a
+  // gate. `group` is kept.
+  static void JoinRanks(const char* group, unsigned ranks);
+
+  // One lease more, or less, is mapped by another process, or is another's:
+  // while there is one no pause is heeded, since others may wait on the GPU for
+  // what this process does with it.
+  static void Share(int change) { shared.fetch_add(change); }
+
   // The process exits.
   static void Stop();
 
  private:
   static inline constinit std::atomic<const internal::BiasCalls*> calls{
       nullptr};
+  static inline constinit std::atomic<int> shared{0};
 };
 
 // One call of the driver, in the gate for as long as it lives.
@@ -78,7 +89,9 @@ class GatedLook {
     const internal::BiasCalls* const gate = ProgramGate::Get();
     if (gate == nullptr) return;
     slot_ = gate->slot();
-    in_ = slot_ != nullptr && internal::MarkAndLook(*slot_, *gate->flags, was_);
+    in_ = slot_ != nullptr &&
+          (internal::MarkAndLook(*slot_, *gate->flags, was_) ||
+           internal::FenceAndLook(*slot_, *gate->flags));
     if (!in_ && slot_ != nullptr) internal::Unmark(*slot_, was_);
   }
   ~GatedLook() {

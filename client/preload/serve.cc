@@ -6,6 +6,7 @@
 #include "client/preload/entry_points.h"
 #include "client/preload/exported.h"
 #include "client/preload/gated.h"
+#include "client/preload/ipc_memory.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/virtual_memory.h"
 
@@ -58,6 +59,7 @@ using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
 using gmb::preload::Driver;
 using gmb::preload::OnCurrentDevice;
+using gmb::preload::TheIpcMemory;
 using gmb::preload::TheMemory;
 using gmb::preload::TheVirtualMemory;
 
@@ -144,6 +146,7 @@ GMB_SERVED CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, size_t* bytes,
   return AnswerCall(
       [&](const Driver& driver) -> Answer {
         if (TheMemory(driver).GetAddressRange(address, start, bytes) ||
+            TheIpcMemory(driver).GetAddressRange(address, start, bytes) ||
             TheVirtualMemory(driver).GetAddressRange(address, start, bytes)) {
           return CUDA_SUCCESS;
         }

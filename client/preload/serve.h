@@ -16,11 +16,13 @@
 
 namespace gmb::preload {
 
+class IpcMemory;
 class VirtualMemory;
 
 // The program's memory; made when first asked for, never destroyed.
 [[nodiscard]] Memory& TheMemory(const Driver& driver);
 [[nodiscard]] VirtualMemory& TheVirtualMemory(const Driver& driver);
+[[nodiscard]] IpcMemory& TheIpcMemory(const Driver& driver);
 [[nodiscard]] Pools& ThePools();
 
 // Answers a call of the program: `serve(driver)` gives an Answer; when it

@@ -134,7 +134,7 @@ GMB_SERVED CUresult cuMemExportToShareableHandle(
     CUmemAllocationHandleType type, unsigned long long flags) {
   return AnswerCall(
       [&](const Driver& driver) {
-        return TheVirtualMemory(driver).Export(handle, type);
+        return TheVirtualMemory(driver).Export(shareable, handle, type);
       },
       [&](const Driver& driver) {
         return GMB_REAL_CALL(driver, cuMemExportToShareableHandle, shareable,

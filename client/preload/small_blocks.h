@@ -29,6 +29,10 @@ class SmallBlocks {
   // A block that was taken with so many bytes. Returns a chunk to release, if
   // this one is empty now and another one is already kept in reserve.
   [[nodiscard]] std::optional<LeaseRange> Give(uint64_t start, uint64_t bytes);
+  // The chunk that a block which was taken is in.
+  [[nodiscard]] LeaseRange* LeaseOf(uint64_t start) {
+    return &ChunkOf(start)->second.lease;
+  }
   // The empty chunk that is kept in reserve, if any.
   [[nodiscard]] std::optional<LeaseRange> TakeReserve();
 

@@ -112,6 +112,7 @@ std::optional<LeaseRange> VirtualMemory::IfUnused(
 }
 
 void VirtualMemory::Keep(const LeaseRange& unused, CUdevice device) {
+  if (unused.shared) return GoBack(unused);
   memory_.kept().Keep(device, memory_.UuidOf(device), unused);
 }
 

@@ -25,6 +25,7 @@ struct VirtualHandle {
   CUmemAllocationProp properties{};  // as asked for
   uint32_t references = 1;           // the program's
   std::optional<LeaseRange> lease;   // once it is granted
+  bool attached = false;             // another process's
   std::vector<Slab> slabs;           // in order; none while it is away
   std::set<uint64_t> mappings;       // their starts
 };

@@ -5,7 +5,6 @@
 
 #include "client/preload/process_life.h"
 #include "client/preload/program_gate.h"
-#include "client/preload/say.h"
 
 namespace gmb::preload {
 
@@ -18,8 +17,10 @@ Answer VirtualMemory::Retain(CUmemGenericAllocationHandle* handle,
   const MutexLock lock(&mu_);
   const VirtualMapping* const mapping = book_.At(address);
   if (mapping == nullptr) return std::nullopt;
-  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  ++book_.Find(mapping->handle)->references;
+  VirtualHandle* const found = book_.Find(mapping->handle);
+  // Memory of legacy CUDA IPC has none.
+  if (handle == nullptr || found->attached) return CUDA_ERROR_INVALID_VALUE;
+  ++found->references;
   *handle = mapping->handle;
   return CUDA_SUCCESS;
 }
@@ -33,24 +34,6 @@ Answer VirtualMemory::GetProperties(CUmemAllocationProp* properties,
     return CUDA_ERROR_INVALID_VALUE;
   *properties = found->properties;
   return CUDA_SUCCESS;
-}
-
-Answer VirtualMemory::Export(CUmemGenericAllocationHandle handle,
-                             CUmemAllocationHandleType type) {
-  if (!VirtualHandles::IsOurs(handle)) return std::nullopt;
-  {
-    const MutexLock lock(&mu_);
-    const VirtualHandle* const found = book_.FindReferenced(handle);
-    if (found == nullptr ||
-        (found->properties.requestedHandleTypes & type) == 0) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-  }
-  SayAlways(
-      "the program shares GPU memory with another process "
-      "(cuMemExportToShareableHandle), which leased memory cannot be; with "
-      "gmb run --vmm native such memory is the driver's");
-  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 // --- Addresses.

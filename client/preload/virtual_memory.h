@@ -46,8 +46,15 @@ class VirtualMemory {
                               CUdeviceptr address);
   [[nodiscard]] Answer GetProperties(CUmemAllocationProp* properties,
                                      CUmemGenericAllocationHandle handle);
-  [[nodiscard]] Answer Export(CUmemGenericAllocationHandle handle,
+  // `shareable` gets a file descriptor. The memory stays on the device.
+  [[nodiscard]] Answer Export(void* shareable,
+                              CUmemGenericAllocationHandle handle,
                               CUmemAllocationHandleType type);
+  // A handle for memory of another process, on `device`, of so many bytes.
+  [[nodiscard]] CUresult Attach(const internal::ExportedLease& exported,
+                                CUdevice device,
+                                CUmemGenericAllocationHandle* handle,
+                                uint64_t* bytes);
 
   [[nodiscard]] Answer Map(CUdeviceptr start, uint64_t bytes, uint64_t offset,
                            CUmemGenericAllocationHandle handle, uint64_t flags);
@@ -97,6 +104,8 @@ class VirtualMemory {
   [[nodiscard]] CUresult Leave(CUmemGenericAllocationHandle handle);
   static internal::RangeHooks HooksOf(CUmemGenericAllocationHandle handle);
 
+  // False: no program has it.
+  bool MarkShared(CUmemGenericAllocationHandle handle, bool shared);
   [[nodiscard]] CUresult Import(const int* fds, const uint64_t* slab_bytes,
                                 size_t count, std::vector<Slab>* slabs);
   // Releases the driver's handles.

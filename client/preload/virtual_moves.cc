@@ -1,5 +1,7 @@
 // `gmb run`: memory that the program maps itself leaves the device and comes
 // back, at each of its addresses and with the same access.
+#include <optional>
+
 #include "client/preload/find_symbol.h"
 #include "client/preload/primary_scope.h"
 #include "client/preload/say.h"
@@ -80,14 +82,19 @@ CUresult VirtualMemory::Arrive(CUmemGenericAllocationHandle handle,
                                const int* fds, const uint64_t* slab_bytes,
                                size_t count) {
   CUdevice device = 0;
+  bool attached = false;
   {
     const MutexLock lock(&mu_);
     const VirtualHandle* const found = book_.Find(handle);
     if (found == nullptr) return CUDA_SUCCESS;  // released meanwhile
     device = found->properties.location.id;
+    attached = found->attached;
   }
-  const PrimaryScope context(driver_, device);
-  if (context.result() != CUDA_SUCCESS) return context.result();
+  // What another process has may be on a device on which this one has no
+  // context, and needs none: it comes on the thread that opens it.
+  std::optional<PrimaryScope> context;
+  if (!attached) context.emplace(driver_, device);
+  if (!attached && context->result() != CUDA_SUCCESS) return context->result();
   std::vector<Slab> slabs;
   CUresult result = Import(fds, slab_bytes, count, &slabs);
   if (result != CUDA_SUCCESS) return result;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/gate/bias_slots.h"
 #include "client/gate/signals_blocked.h"
 #include "client/no_throw.h"
@@ -34,6 +35,8 @@ constexpr auto kBetweenBusy = std::chrono::seconds(1);
 constexpr int kUnusedFor = 20;
 // The memory has to be there for the gate to be off.
 constexpr absl::Duration kTurnOffWait = absl::Seconds(2);
+// An idle rank asks so often whether the others are there.
+constexpr auto kBetweenCounts = std::chrono::seconds(2);
 
 // Nothing brings these back.
 bool IsFinal(const absl::Status& refused) {
@@ -65,7 +68,8 @@ AutomaticGate::AutomaticGate(std::shared_ptr<Session> session,
       options_(std::move(options)),
       devices_(devices),
       bias_(&session_->gate().cells(), &session_->gate()),
-      idler_(&session_->gate().cells(), &bias_, &devices_, options_.idling) {}
+      idler_(&session_->gate().cells(), &bias_, &devices_, options_.idling),
+      group_(options_.group) {}
 
 absl::Status AutomaticGate::Begin() {
   if (absl::Status status = bias_.Begin(); !status.ok()) return status;
@@ -238,6 +242,7 @@ AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
     Clock::time_point now) {
   if (SessionOver()) return Clock::time_point::max();
   if (idler_.never() != nullptr) NeverPark(idler_.never());
+  if (!JoinWanted()) return now + kBetweenTries;
   if (const std::string why = never(); !why.empty()) return StayOff(why, now);
   const Clock::time_point next = idler_.Step(now);
   if (!on_ && idler_.TakeQuietSeen() && now >= not_on_before_ && MeansIdle(now))
@@ -251,7 +256,7 @@ AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
   // for its end.
   if (owes_turn_off_ && !PausedAndThere()) {
     owes_turn_off_ = false;
-    if (on_) TurnOff();
+    if (on_) TurnOff().IgnoreError();
   }
   return next;
 }
@@ -267,24 +272,36 @@ bool AutomaticGate::MeansIdle(Clock::time_point quiet) const {
 AutomaticGate::Clock::time_point AutomaticGate::StayOff(const std::string& why,
                                                         Clock::time_point now) {
   bias_.GiveUp();
-  if (on_) TurnOff();
+  if (on_) TurnOff().IgnoreError();
   if (!std::exchange(never_said_, true))
     session_->gate_switch().SayNeverLends(why);
   return on_ ? now + std::chrono::seconds(10) : Clock::time_point::max();
 }
 
 void AutomaticGate::TurnOn(Clock::time_point now) {
+  // Ranks wait for each other from the first collective on: for all of them, also
+  // those that are not here yet, or on another machine and never will be.
+  if (group_members_ > 0) {
+    const absl::StatusOr<uint32_t> members =
+        session_->gate_switch().CountGroup();
+    if (!members.ok() || *members < group_members_) {
+      not_on_before_ = now + kBetweenCounts;
+      return;
+    }
+    group_members_ = 0;
+  }
   const absl::Status status = session_->gate_switch().TurnOn(
-      absl::FromChrono(options_.idling.park_after), options_.group);
+      absl::FromChrono(options_.idling.park_after), group_);
   on_ = status.ok();
   idler_.SetMayPark(on_);
   if (!on_) not_on_before_ = now + options_.idling.first_backoff;
 }
 
-void AutomaticGate::TurnOff() {
-  if (!session_->gate_switch().TurnOff(kTurnOffWait).ok()) return;
+absl::Status AutomaticGate::TurnOff() {
+  GMB_RETURN_IF_ERROR(session_->gate_switch().TurnOff(kTurnOffWait));
   on_ = false;
   idler_.SetMayPark(false);
+  return absl::OkStatus();
 }
 
 // --- Both.

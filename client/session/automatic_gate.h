@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -54,6 +56,7 @@ class AutomaticGate {
   // As BiasCalls has them.
   [[nodiscard]] bool EnterSlowly(BiasSlot& slot, Bias::Entry& entry);
   void NeverPark(const std::string& why);
+  void JoinGroup(const std::string& group, uint32_t members);
   void Stop();
 
  private:
@@ -66,6 +69,7 @@ class AutomaticGate {
     explicit GuardedDevices(IdlerDevices* devices) : devices_(*devices) {}
     bool Record() override;
     Work Poll() override;
+    bool HeedsPauses() override { return devices_.HeedsPauses(); }
     void Stop();
 
    private:
@@ -89,7 +93,11 @@ class AutomaticGate {
   [[nodiscard]] Clock::time_point StayOff(const std::string& why,
                                           Clock::time_point now);
   void TurnOn(Clock::time_point now);
-  void TurnOff();
+  [[nodiscard]] absl::Status TurnOff();
+  // Joins the group that a thread of the program waits to be in, if one does.
+  // False: it cannot be now.
+  [[nodiscard]] bool JoinWanted();
+  [[nodiscard]] absl::Status Join(const std::string& group);
   [[nodiscard]] bool Sleep(Clock::time_point until) ABSL_LOCKS_EXCLUDED(mu_);
   void Wake();
   [[nodiscard]] bool stopped() ABSL_LOCKS_EXCLUDED(mu_);
@@ -104,6 +112,8 @@ class AutomaticGate {
 
   // Of the thread alone.
   Idler idler_;
+  std::string group_;           // whose sessions are lent together
+  uint32_t group_members_ = 0;  // that it is to have; 0: it has had them
   bool on_ = false;             // the broker may take the memory
   bool never_said_ = false;     // to the broker
   int pauses_failed_ = 0;       // that it has seen
@@ -121,6 +131,12 @@ class AutomaticGate {
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::string never_ ABSL_GUARDED_BY(mu_);
+  // The group that a thread waits to be in, until the process is in it.
+  struct Wanted {
+    std::string group;
+    uint32_t members = 0;
+  };
+  std::optional<Wanted> wanted_ ABSL_GUARDED_BY(mu_);
 
   std::thread thread_;  // last: it uses all of the above
 };

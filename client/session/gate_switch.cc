@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -50,9 +51,25 @@ v1::ClientMessage GateSwitch::SetGate(bool on) const {
 absl::Status GateSwitch::JoinGroup(const std::string& group) {
   base::MutexLock lock(&mu_);
   group_ = group;
-  absl::Status joined = calls_.Ask(SetGate(false)).status();
+  absl::Status joined = AskForGroup().status();
   if (!joined.ok()) group_.clear();
   return joined;
+}
+
+absl::StatusOr<uint32_t> GateSwitch::CountGroup() {
+  base::MutexLock lock(&mu_);
+  return AskForGroup();
+}
+
+absl::StatusOr<uint32_t> GateSwitch::AskForGroup() {
+  GMB_ASSIGN_OR_RETURN(const Answer answer, calls_.Ask(SetGate(false)));
+  const auto* const set = std::get_if<v1::GateSet>(&answer);
+  if (set == nullptr || set->group() != group_) {
+    return absl::FailedPreconditionError(
+        "gmb: the broker is older than this library, and would close others of "
+        "the group without this process: update it, or go without a group");
+  }
+  return set->group_members();
 }
 
 absl::Status GateSwitch::TurnOn(absl::Duration park_after,

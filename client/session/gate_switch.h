@@ -2,10 +2,12 @@
 #define GMB_CLIENT_SESSION_GATE_SWITCH_H_
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "client/gate/gate.h"
@@ -32,9 +34,13 @@ class GateSwitch final : private GateOwner {
 
   [[nodiscard]] Gate& gate() { return gate_; }
 
-  // Of an automatic gate, before it is turned on: the session is of the group
-  // whether its gate is on or off. Waits for the broker's answer.
+  // Of an automatic gate, while it is off: the session is of the group whether its
+  // gate is on or off. Waits for the broker's answer, and fails where that does
+  // not say so: an older broker leaves such a session out, and would close its
+  // mates without it.
   [[nodiscard]] absl::Status JoinGroup(const std::string& group);
+  // While it is off: how many are in its group now.
+  [[nodiscard]] absl::StatusOr<uint32_t> CountGroup();
   // As the Client's calls of these names; they wait for the broker's answer.
   [[nodiscard]] absl::Status TurnOn(absl::Duration park_after,
                                     const std::string& group);
@@ -51,6 +57,10 @@ class GateSwitch final : private GateOwner {
 
  private:
   [[nodiscard]] v1::ClientMessage SetGate(bool on) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // With the gate off: the members of group_, which it is in then.
+  [[nodiscard]] absl::StatusOr<uint32_t> AskForGroup()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // False, after a wait: another thread asked meanwhile.

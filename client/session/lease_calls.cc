@@ -77,6 +77,27 @@ absl::StatusOr<Granted> LeaseCalls::Attach(const std::string& name,
   return calls_.AskForLease(std::move(message), options, wait, early, nullptr);
 }
 
+absl::StatusOr<Granted> LeaseCalls::Export(uint64_t lease_id,
+                                           const std::string& key) {
+  v1::ClientMessage message;
+  message.mutable_export_lease()->set_lease_id(lease_id);
+  message.mutable_export_lease()->set_key(key);
+  const AcquireOptions options;
+  return calls_.AskForLease(std::move(message), options, absl::ZeroDuration(),
+                            nullptr, nullptr);
+}
+
+absl::StatusOr<Granted> LeaseCalls::AttachExported(uint64_t lease_id,
+                                                   const std::string& key,
+                                                   EarlyMapping* early) {
+  v1::ClientMessage message;
+  message.mutable_attach()->mutable_exported()->set_lease_id(lease_id);
+  message.mutable_attach()->mutable_exported()->set_key(key);
+  const AcquireOptions options;
+  return calls_.AskForLease(std::move(message), options, absl::ZeroDuration(),
+                            early, nullptr);
+}
+
 absl::Status LeaseCalls::DropShared(const std::string& name) {
   GMB_RETURN_IF_ERROR(calls_.CheckAlive());
   v1::ClientMessage message;

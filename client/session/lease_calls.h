@@ -49,6 +49,13 @@ class LeaseCalls {
   [[nodiscard]] absl::StatusOr<Granted> Attach(const std::string& name,
                                                const AcquireOptions& options,
                                                EarlyMapping* early = nullptr);
+  // The session's own lease, for others of its tenant; with the key that they
+  // attach by, which the Grant tells, and its slabs once more.
+  [[nodiscard]] absl::StatusOr<Granted> Export(uint64_t lease_id,
+                                               const std::string& key);
+  [[nodiscard]] absl::StatusOr<Granted> AttachExported(uint64_t lease_id,
+                                                       const std::string& key,
+                                                       EarlyMapping* early);
   [[nodiscard]] absl::Status DropShared(const std::string& name);
   // Tells the broker that the lease is mapped, soon. From now on the broker may
   // have it moved.

@@ -38,6 +38,13 @@ uint64_t Move(const ClientMessage& message) {
                                 : message.mapped().move();
 }
 
+// That a request is about; 0: none.
+uint64_t LeaseOf(const ClientMessage& message) {
+  if (message.has_seal()) return message.seal().lease_id();
+  if (message.has_export_lease()) return message.export_lease().lease_id();
+  return message.release().lease_id();
+}
+
 uint64_t LeaseOfMove(const ClientMessage& message) {
   return message.has_unmapped() ? message.unmapped().lease_id()
                                 : message.mapped().lease_id();
@@ -56,8 +63,7 @@ uint64_t RequestTable::AddRequest(ClientMessage message) {
   Request request;
   request.kind = message.kind_case();
   request.asked_bytes = message.acquire().bytes();
-  request.lease_id = message.has_seal() ? message.seal().lease_id()
-                                        : message.release().lease_id();
+  request.lease_id = LeaseOf(message);
   request.name = message.drop().name();
   if (message.has_release()) DropMapped(request.lease_id);
   const uint64_t id = Queue(std::move(message));
@@ -118,8 +124,9 @@ void RequestTable::Abandon(uint64_t id) {
   if (request.grant.has_value()) {  // granted, and its slabs never all came, or
                                     // nobody took them
     const uint64_t lease_id = request.grant->lease_id();
+    const bool exports = request.exports();
     requests_.erase(it);
-    ReleaseUnwatched(lease_id);
+    if (!exports) ReleaseUnwatched(lease_id);
   } else if (request.answer.has_value()) {
     requests_.erase(it);
   } else if (request.kind == ClientMessage::kRestore) {
@@ -214,10 +221,13 @@ absl::Status RequestTable::OnAnswer(uint64_t id, Request& request,
       if (!request.for_lease() || message.grant().attached() !=
                                       (request.kind == ClientMessage::kAttach))
         break;
+      if (request.exports() && message.grant().lease_id() != request.lease_id)
+        break;
       outbox_.erase(id);
       if (!request.watched) {
+        const bool exports = request.exports();
         requests_.erase(id);
-        ReleaseUnwatched(message.grant().lease_id());
+        if (!exports) ReleaseUnwatched(message.grant().lease_id());
         return absl::OkStatus();
       }
       request.grant = std::move(*message.mutable_grant());
@@ -268,9 +278,10 @@ void RequestTable::FinishIfComplete(uint64_t id, Request& request) {
     return;
   }
   const uint64_t lease_id = grant.lease_id();
+  const bool exports = request.exports();
   request.slabs = SlabSet();
   Finish(id, request, std::move(matches));
-  ReleaseUnwatched(lease_id);
+  if (!exports) ReleaseUnwatched(lease_id);
 }
 
 absl::Status RequestTable::OnSlabs(const v1::Slabs& frame,

@@ -18,7 +18,7 @@
 
 namespace gmb::internal {
 
-// The answer to Acquire or Attach. The slabs have no handles if those were
+// The answer to Acquire, Attach or Export. The slabs have no handles if those were
 // taken before.
 struct Granted {
   v1::Grant grant;
@@ -80,10 +80,14 @@ class RequestTable {
     bool watched = true;
     [[nodiscard]] bool for_lease() const {
       return kind == v1::ClientMessage::kAcquire ||
-             kind == v1::ClientMessage::kAttach;
+             kind == v1::ClientMessage::kAttach || exports();
+    }
+    // Answered as one for a lease is, which the session has and keeps.
+    [[nodiscard]] bool exports() const {
+      return kind == v1::ClientMessage::kExportLease;
     }
     uint64_t asked_bytes = 0;  // of an Acquire
-    uint64_t lease_id = 0;     // of a Release or Seal
+    uint64_t lease_id = 0;     // of a Release, Seal or Export
     std::string name;          // of a Drop
     std::optional<uint64_t> ahead;
     std::optional<v1::Grant> grant;

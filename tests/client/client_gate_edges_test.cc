@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "client/session/session.h"
 #include "gmb/client.h"
 #include "proto/error_status.h"
 #include "tests/client/client_gate_fixture.h"
@@ -35,6 +37,19 @@ TEST_F(ClientGateEdgesTest, ABrokerWithoutAGateServesAllTheSame) {
     StopBroker();
     EXPECT_LE(OpenFds(), fds + 8) << "gRPC keeps some";
   }
+}
+
+// As one does that is older than groups of sessions whose gate is off.
+TEST_F(ClientGateEdgesTest, ABrokerThatDoesNotSayTheGroupHasNotTakenItIn) {
+  StartBroker();
+  ClientOptions options = Options();
+  options.automatic_gate = true;
+  const auto client = Client::Connect(std::move(options));
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::Status joined =
+      internal::SessionOf(**client).gate_switch().JoinGroup("ranks");
+  EXPECT_TRUE(absl::IsFailedPrecondition(joined)) << joined;
+  EXPECT_EQ(broker().Count(ClientMessage::kSetGate), 1);
 }
 
 TEST_F(ClientGateEdgesTest, AGateThatIsNoneIsRefused) {

@@ -2,6 +2,7 @@
 // when its memory is lent, when it is not, and that no byte is lost.
 #include "client/session/automatic_gate.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -33,8 +34,12 @@ constexpr uint64_t kBytes = 64 * kMiB;
 class SomeDevices final : public IdlerDevices {
  public:
   bool Record() override { return true; }
-  Work Poll() override { return busy ? Work::kBusy : Work::kDone; }
+  Work Poll() override {
+    ++polls;
+    return busy ? Work::kBusy : Work::kDone;
+  }
 
+  std::atomic<int> polls{0};
   std::atomic<bool> busy{false};
 };
 
@@ -231,6 +236,35 @@ TEST_F(AutomaticGateTest, AProcessThatExitsDoesNotWaitForItsMemory) {
   caller.join();
   EXPECT_FALSE(let_in) << "it is away for good";
   EXPECT_FALSE(Call([](char*) {}));
+}
+
+TEST_F(AutomaticGateTest, RanksAreNotLentBeforeAllOfThemAreThere) {
+  AwaitGate(v1::SessionInfo::GATE_PARKED);
+  gate_->JoinGroup("ranks", 2);
+  EXPECT_EQ(SessionOfA().gate(), v1::SessionInfo::GATE_OFF);
+  EXPECT_EQ(SessionOfA().group(), "ranks");
+  const int before =
+      devices_.polls;  // each time it was seen quiet, and would be on
+  EXPECT_TRUE(Await([&] { return devices_.polls > before + 5; }));
+  EXPECT_EQ(SessionOfA().gate(), v1::SessionInfo::GATE_OFF);
+  const uint64_t first = SessionOfA().id();
+  const auto second = ConnectAs("a");
+  GateOptions options;
+  options.group = "ranks";
+  ASSERT_TRUE(second->TurnGateOn(options).ok());
+  EXPECT_TRUE(Await([&] {
+    v1::ListSessionsRequest request;
+    request.set_tenant("a");
+    const auto sessions = admin().ListSessions(request);
+    return sessions.ok() &&
+           std::any_of(sessions->sessions().begin(), sessions->sessions().end(),
+                       [&](const v1::SessionInfo& one) {
+                         return one.id() == first &&
+                                one.gate() == v1::SessionInfo::GATE_PARKED;
+                       });
+  }));
+  gate_->JoinGroup("others", 2);
+  EXPECT_THAT(Said(), ::testing::HasSubstr("it is in another group"));
 }
 
 TEST_F(AutomaticGateTest, AfterTheBrokersEndMemoryThatIsThereIsUsedOn) {

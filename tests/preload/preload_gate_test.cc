@@ -207,21 +207,25 @@ TEST_F(PreloadGateTest, WithoutABrokerMemoryThatIsThereIsUsedOn) {
               HasSubstr(absl::StrCat(kRight, "\nput x 0\n", kRight, "\nend")));
 }
 
-// A rank that is away would keep the others spinning.
-TEST_F(PreloadGateTest, OneOfSeveralRanksNeverLendsAndSaysWhy) {
-  const auto program = Start(
-      "program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "ranks 1",
-                            Await("two"), "ranks 2", Await("end"), kGet},
-                  .run_options = Soon()});
+// Its ranks of both would spin, and nobody knows them all.
+TEST_F(PreloadGateTest, ARankOfTwoCommunicatorsNeverLendsAndSaysWhy) {
+  const auto program =
+      Start("program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut,
+                                  "ranks 1", Await("two"), "ranks 2 7",
+                                  "ranks 2 7", "ranks 2 8", Await("end"), kGet},
+                        .run_options = Soon()});
   ASSERT_TRUE(program->AwaitOut("communicator 1 42 0\nranks 1 0"))
       << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   Touch("two");
-  ASSERT_TRUE(program->AwaitOut("communicator 2 42 0\nranks 2 0"))
+  ASSERT_TRUE(
+      program->AwaitOut("communicator 2 7 0\nranks 2 0\n"
+                        "communicator 2 7 0\nranks 2 0\n"
+                        "communicator 2 8 0\nranks 2 0"))
       << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_OFF);
   constexpr char kWhy[] =
-      "never parks: it is one of several ranks of a communicator";
+      "never parks: it is one of several ranks of more than one communicator";
   EXPECT_TRUE(component::Await([&] {
     return Gmb({"session", "list"}).out.find(kWhy) != std::string::npos;
   }));
@@ -247,15 +251,28 @@ TEST_F(PreloadGateTest, AProgramWithAToolInTheDriverNeverLends) {
   EXPECT_EQ(program->AwaitExit(), 0);
 }
 
+// Whether the system refuses membarrier.
+class PreloadAskTest : public PreloadGateTest,
+                       public ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Membarrier, PreloadAskTest, ::testing::Bool(),
+                         [](const auto& test) {
+                           return test.param ? "Refused" : "Granted";
+                         });
+
 // Questions and frees: nobody's gigabytes come back for those.
-TEST_F(PreloadGateTest, AskingAndGivingBackWakeNobody) {
+TEST_P(PreloadAskTest, AskingAndGivingBackWakeNobody) {
   const std::string ask = "ask x 0 0 2 1";  // of device memory, at that address
   const auto program = Start(
       "program",
-      {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "ask x", Await("ask"),
+      {.steps = {GetParam() ? "refuse-membarrier" : "info",
+                 absl::StrCat("alloc x ", kBytes), kPut, "ask x", Await("ask"),
                  "ask x", Await("free"), "free x", Await("end")},
        .run_options = Soon()});
   ASSERT_TRUE(program->AwaitOut(ask)) << program->Out() << program->Err();
+  if (GetParam()) {
+    EXPECT_THAT(program->Out(), HasSubstr("refuse-membarrier 1\n"));
+  }
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   const auto other = TakeTheDevice("other-ends");
   Touch("ask");

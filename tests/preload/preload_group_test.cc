@@ -13,14 +13,17 @@ using ::testing::HasSubstr;
 class PreloadGroupTest : public PreloadGateTest {
  protected:
   // A rank with work on the GPU, until the file `done` is there.
-  [[nodiscard]] std::unique_ptr<Program> Rank(const std::string& name) const {
+  // `group`: the words that name it.
+  [[nodiscard]] std::unique_ptr<Program> Rank(const std::string& name,
+                                              const Words& group = {
+                                                  "--group", "ranks"}) const {
     ProgramRun run{
         .steps = {absl::StrCat("alloc x ", kBytes), "ranks 2", "work x 0",
                   Await(name + "-done"), "synchronize 0",
                   absl::StrCat("put x ", kBytes, " 3"), Await(name + "-goes"),
                   absl::StrCat("get x ", kBytes), Await(name + "-ends")},
         .run_options = Soon()};
-    run.run_options.insert(run.run_options.end(), {"--group", "ranks"});
+    run.run_options.insert(run.run_options.end(), group.begin(), group.end());
     auto rank = Start(name, run);
     EXPECT_TRUE(rank->AwaitOut("work x 0")) << rank->Err();
     return rank;
@@ -91,6 +94,28 @@ TEST_F(PreloadGroupTest, RanksAreTakenAndComeBackTogetherOrNotAtAll) {
                 HasSubstr(absl::StrCat("get x 0 ", 3 * kBytes)));
   }
   EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+}
+
+// By the communicator's id, without a word from anybody.
+TEST_F(PreloadGroupTest, RanksOfOneCommunicatorAreAGroup) {
+  const auto one = Rank("one", {});
+  const auto two = Rank("two", {});
+  for (const char* const file : {"one-done", "two-done"}) Touch(file);
+  ASSERT_TRUE(
+      AwaitGates({v1::SessionInfo::GATE_PARKED, v1::SessionInfo::GATE_PARKED}))
+      << one->Err() << two->Err();
+  const std::string sessions = Gmb({"--output", "json", "session", "list"}).out;
+  const size_t name = sessions.find("\"nccl-");
+  ASSERT_NE(name, std::string::npos) << sessions;
+  EXPECT_NE(sessions.find(sessions.substr(name, 38), name + 1),
+            std::string::npos)
+      << sessions;
+  for (const char* const file :
+       {"one-goes", "two-goes", "one-ends", "two-ends"}) {
+    Touch(file);
+  }
+  for (const auto& rank : {&one, &two})
+    EXPECT_EQ((*rank)->AwaitExit(), 0) << (*rank)->Err();
 }
 
 }  // namespace

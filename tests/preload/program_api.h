@@ -42,6 +42,10 @@
   F(cuMemRetainAllocationHandle)            \
   F(cuMemGetAllocationPropertiesFromHandle) \
   F(cuMemExportToShareableHandle)           \
+  F(cuMemImportFromShareableHandle)         \
+  F(cuIpcGetMemHandle)                      \
+  F(cuIpcOpenMemHandle)                     \
+  F(cuIpcCloseMemHandle)                    \
   F(cuMemAddressReserve)                    \
   F(cuMemAddressFree)                       \
   F(cuMemMap)                               \

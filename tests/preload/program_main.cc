@@ -16,6 +16,8 @@
 
 #include "tests/device/driver_of_programs.h"
 #include "tests/preload/program_api.h"
+#include "tests/preload/program_ipc.h"
+#include "tests/preload/program_refusal.h"
 #include "tests/preload/program_virtual.h"
 
 // A CUDA program that knows nothing of gmb. Its arguments are how it finds the
@@ -48,7 +50,7 @@ class Program {
   void Do(const std::string& step) {
     const std::vector<std::string> words = Words(step);
     if (!Memory(words) && !Order(words) && !Ask(words) && !Pools(words) &&
-        !Context(words) && !virtual_.Do(words)) {
+        !Context(words) && !virtual_.Do(words) && !ipc_.Do(words)) {
       Process(words, step);
     }
     std::fflush(stdout);
@@ -261,11 +263,11 @@ class Program {
     return true;
   }
 
-  static CUresult InitRank(int ranks) {
+  static CUresult InitRank(int ranks, char communicator_id) {
     struct UniqueId {
       char bytes[128];
     } id{};
-    id.bytes[127] = 42;
+    id.bytes[127] = communicator_id;
     void* const nccl = dlopen("libnccl.so.2", RTLD_NOW);
     const auto init = reinterpret_cast<int (*)(void**, int, UniqueId, int)>(
         dlsym(nccl, "ncclCommInitRank"));
@@ -287,8 +289,12 @@ class Program {
       int status = 0;
       waitpid(child, &status, 0);
       std::printf("child %d\n", status);
-    } else if (words[0] == "ranks") {  // RANKS: is one of so many
-      Say(words[0], words[1], InitRank(static_cast<int>(Number(words[1]))));
+    } else if (words[0] == "ranks") {  // RANKS [ID]: is one of so many
+      const auto id = static_cast<char>(Number(words[2]));
+      Say(words[0], words[1],
+          InitRank(static_cast<int>(Number(words[1])), id == 0 ? '*' : id));
+    } else if (words[0] == "refuse-membarrier") {
+      std::printf("refuse-membarrier %d\n", RefuseMembarrier() ? 1 : 0);
     } else if (words[0] == "deepbind") {  // LIBRARY: calls what it exports
       void* const library = dlopen(words[1].c_str(), RTLD_NOW | RTLD_DEEPBIND);
       const auto call = reinterpret_cast<int (*)()>(
@@ -311,6 +317,7 @@ class Program {
   CUgreenCtx green_ = nullptr;
   std::map<std::string, CUdeviceptr> memory_;
   VirtualSteps virtual_{api_, &memory_};
+  IpcSteps ipc_{api_, &memory_};
   std::map<std::string, CUmemoryPool> pools_;
   uint64_t source_ = 7;
 };

@@ -1,9 +1,12 @@
 #include "tests/preload/program_virtual.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 namespace {
 
@@ -51,6 +54,32 @@ CUresult VirtualSteps::Create(const std::vector<std::string>& words) {
              : CreateInNccl(api_.cuMemCreate_, &handle, bytes, &properties);
 }
 
+// The file names the descriptor, which another process opens.
+CUresult VirtualSteps::Export(CUmemGenericAllocationHandle handle,
+                              const std::string& file) const {
+  int fd = -1;
+  const CUresult result = api_.cuMemExportToShareableHandle_(
+      &fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (result == CUDA_SUCCESS && !file.empty()) {
+    const std::string part = file + ".part";
+    std::ofstream(part) << "/proc/" << getpid() << "/fd/" << fd;
+    std::rename(part.c_str(), file.c_str());
+  }
+  return result;
+}
+
+CUresult VirtualSteps::Import(CUmemGenericAllocationHandle* handle,
+                              const std::string& file) const {
+  std::string path;
+  std::getline(std::ifstream(file), path);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const CUresult result = api_.cuMemImportFromShareableHandle_(
+      handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  close(fd);
+  return result;
+}
+
 bool VirtualSteps::Handles(const std::vector<std::string>& words) {
   const std::string& what = words[0];
   const std::string& name = words[1];
@@ -73,10 +102,9 @@ bool VirtualSteps::Handles(const std::vector<std::string>& words) {
                 static_cast<int>(properties.requestedHandleTypes),
                 properties.allocFlags.gpuDirectRDMACapable);
   } else if (what == "export") {
-    int fd = -1;
-    Say(what, name,
-        api_.cuMemExportToShareableHandle_(
-            &fd, handles_[name], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    Say(what, name, Export(handles_[name], words[2]));
+  } else if (what == "import") {
+    Say(what, name, Import(&handles_[name], words[2]));
   } else if (what == "fabric") {
     int value = -1;
     api_.cuDeviceGetAttribute_(&value, kFabricSupported, 0);

@@ -12,7 +12,8 @@
 // HANDLE is a handle's name, AT that of an address:
 //   reserve AT BYTES, unreserve AT BYTES, at AT OTHER-AT OFFSET
 //   create HANDLE BYTES [TYPES] [rdma], nccl-create HANDLE BYTES (as NCCL),
-//   release HANDLE, retain HANDLE AT, properties HANDLE, export HANDLE,
+//   release HANDLE, retain HANDLE AT, properties HANDLE,
+//   export HANDLE [FILE], import HANDLE FILE (where another process exported it),
 //   same-handle HANDLE OTHER-HANDLE, fabric
 //   map HANDLE AT BYTES [OFFSET], unmap AT BYTES, access AT BYTES [read],
 //   granted AT
@@ -29,6 +30,10 @@ class VirtualSteps {
   bool Handles(const std::vector<std::string>& words);
   bool Addresses(const std::vector<std::string>& words);
   CUresult Create(const std::vector<std::string>& words);
+  CUresult Export(CUmemGenericAllocationHandle handle,
+                  const std::string& file) const;
+  CUresult Import(CUmemGenericAllocationHandle* handle,
+                  const std::string& file) const;
   CUresult SetAccess(const std::vector<std::string>& words);
 
   const Api& api_;

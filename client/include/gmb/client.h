@@ -19,6 +19,7 @@ class Client;
 
 namespace internal {
 class Session;
+struct ExportedLease;
 struct RangeHooks;
 // For the C interface, and for heaps.
 [[nodiscard]] Gate& GateOf(const Client& client);
@@ -28,6 +29,15 @@ struct RangeHooks;
 [[nodiscard]] absl::StatusOr<Lease> AcquireUnmapped(
     const Client& client, uint64_t bytes, const AcquireOptions& options,
     uint64_t asked, const RangeHooks& hooks);
+// Lets other processes of the tenant map the lease; `slab_fd` is null, or gets
+// the handle of its only slab.
+[[nodiscard]] absl::StatusOr<ExportedLease> ExportLease(const Client& client,
+                                                        const Lease& lease,
+                                                        int* slab_fd);
+// Another process's lease, likewise.
+[[nodiscard]] absl::StatusOr<Lease> AttachExported(
+    const Client& client, const ExportedLease& exported,
+    const std::string& device, const RangeHooks& hooks);
 // Asks for up to `count` such leases without waiting, each of what is free now:
 // their numbers.
 [[nodiscard]] std::vector<uint64_t> AskAhead(const Client& client,
@@ -175,6 +185,9 @@ class Client {
   friend absl::StatusOr<Lease> internal::AcquireUnmapped(
       const Client& client, uint64_t bytes, const AcquireOptions& options,
       uint64_t asked, const internal::RangeHooks& hooks);
+  friend absl::StatusOr<Lease> internal::AttachExported(
+      const Client& client, const internal::ExportedLease& exported,
+      const std::string& device, const internal::RangeHooks& hooks);
   friend absl::StatusOr<std::unique_ptr<Client>> internal::Join(
       const Client& client, const ClientOptions& options);
   struct Impl;

@@ -336,6 +336,8 @@ void SimWorld::Put(const Say& say) {
     client->packets.erase({request, 0});
     Expect(lease.slabs.size() == message.grant().slabs(),
            "a grant without all of its slabs before it");
+    // Of a lease that it has.
+    if (!message.grant().export_key().empty()) return;
     const v1::ClientMessage asked = client->asked[request];
     client->asked.erase(request);
     if (asked.has_acquire()) {

@@ -153,6 +153,21 @@ TEST_P(BiasTest, AfterAFailedPauseTheNextOnesAreNotHeededForAWhile) {
   ipc::WithdrawPause(cells());
 }
 
+TEST_P(BiasTest, APauseThatIsNotHeededHasFailedAndStopsNobody) {
+  devices_.heeds_pauses = false;
+  ipc::PauseGate(cells());
+  idler_->Step(now_);
+  EXPECT_EQ(idler_->pauses_failed(), 1);
+  EXPECT_EQ(idler_->backoff_until(), now_ + std::chrono::seconds(10));
+  EXPECT_FALSE(bias_->closing());
+  devices_.heeds_pauses = true;
+  now_ += std::chrono::seconds(10);
+  const Bias::Entry entry = Enter();
+  EXPECT_TRUE(StepTo(At::kDrain)) << "the next one is";
+  Leave(entry);
+  ipc::WithdrawPause(cells());
+}
+
 TEST_P(BiasTest, AProcessThatMayNotParkIsOnlyLookedAt) {
   idler_->SetMayPark(false);
   Call();

@@ -23,9 +23,11 @@ class TestDevices final : public IdlerDevices {
     return !capture;
   }
   Work Poll() override { return work; }
+  bool HeedsPauses() override { return heeds_pauses; }
 
   int records = 0;
   bool capture = false;
+  bool heeds_pauses = true;
   std::atomic<Work> work{Work::kDone};
 };
 

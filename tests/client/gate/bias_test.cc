@@ -139,6 +139,23 @@ TEST_P(BiasTest, ACallInsideOfAMarkKeepsItWhileItWaits) {
   slot.mark = BiasSlot::kOut;
 }
 
+// As a question about a pointer does, which never waits.
+TEST_P(BiasTest, WithoutMembarrierALookFencesItself) {
+  BiasSlot& slot = *BiasSlots::Mine();
+  uint32_t was = 0;
+  EXPECT_EQ(MarkAndLook(slot, bias_->flags(), was), GetParam());
+  if (!GetParam()) {
+    EXPECT_TRUE(FenceAndLook(slot, bias_->flags()));
+    EXPECT_EQ(slot.mark.load(), BiasSlot::kLetIn);
+  }
+  Unmark(slot, was);
+  bias_->Close();
+  EXPECT_FALSE(MarkAndLook(slot, bias_->flags(), was));
+  EXPECT_FALSE(FenceAndLook(slot, bias_->flags()));
+  Unmark(slot, was);
+  bias_->GiveUp();
+}
+
 TEST_P(BiasTest, ACallInsideOfAMarkLooksByItself) {
   Park();
   BiasSlot& slot = *BiasSlots::Mine();

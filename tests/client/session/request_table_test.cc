@@ -350,6 +350,26 @@ TEST(RequestTableTest, AnAcquireAbandonedAfterItsGrantIsReleased) {
   }
 }
 
+TEST(RequestTableTest, AnExportIsOfALeaseThatStaysTheSessions) {
+  RequestTable table;
+  v1::ClientMessage message;
+  message.mutable_export_lease()->set_lease_id(70);
+  const uint64_t answered = table.AddRequest(message);
+  const uint64_t given_up = table.AddRequest(message);
+  const uint64_t wrong = table.AddRequest(message);
+  table.Abandon(given_up);
+  WriteAll(table);
+  for (const uint64_t id : {answered, given_up}) {
+    ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2)).ok());
+    ASSERT_TRUE(table.OnMessage(GrantMessage(id)).ok());
+  }
+  EXPECT_TRUE(WriteAll(table).empty()) << "nothing is released";
+  ASSERT_TRUE(table.TakeAnswer(answered).has_value());
+  v1::BrokerMessage of_another = GrantMessage(wrong);
+  of_another.mutable_grant()->set_lease_id(71);
+  EXPECT_FALSE(table.OnMessage(of_another).ok());
+}
+
 TEST(RequestTableTest, WaitingIsToldOnce) {
   RequestTable table;
   const uint64_t id = table.AddRequest(AcquireMessage());

@@ -121,6 +121,12 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute what,
     *static_cast<unsigned*>(data) = CU_MEMORYTYPE_DEVICE;
   } else if (what == CU_POINTER_ATTRIBUTE_DEVICE_POINTER) {
     *static_cast<CUdeviceptr*>(data) = address;
+  } else if (what == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
+    *static_cast<CUdeviceptr*>(data) = std::prev(behind)->first;
+  } else if (what == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+    *static_cast<size_t*>(data) = std::prev(behind)->second;
+  } else if (what == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) {
+    *static_cast<unsigned*>(data) = 0;  // of what is mapped
   } else {
     return CUDA_ERROR_INVALID_VALUE;
   }

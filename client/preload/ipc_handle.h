@@ -1,0 +1,28 @@
+#ifndef GMB_CLIENT_PRELOAD_IPC_HANDLE_H_
+#define GMB_CLIENT_PRELOAD_IPC_HANDLE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "client/lease/range_hooks.h"
+#include "client/preload/driver.h"
+
+namespace gmb::preload {
+
+// What the 64 bytes of a handle say of an allocation that is served from leases,
+// to another `gmb run` process of the tenant. The program carries them there.
+struct SharedBlock {
+  internal::ExportedLease lease;
+  CUuuid device;    // its GPU
+  uint64_t offset;  // of the allocation, in its lease
+  uint64_t bytes;   // as asked for
+};
+
+[[nodiscard]] CUipcMemHandle HandleOf(const SharedBlock& block);
+// Nothing where the handle is not one of ours. What it says may be forged: the
+// broker judges it.
+[[nodiscard]] std::optional<SharedBlock> BlockOf(const CUipcMemHandle& handle);
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_IPC_HANDLE_H_

@@ -1,0 +1,186 @@
+// `gmb run`: memory that other processes of the tenant have, and ours that they
+// map.
+#include "client/preload/ipc_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <vector>
+
+#include "client/preload/process_life.h"
+
+namespace gmb::preload {
+
+using base::MutexLock;
+
+namespace {
+
+CUmemAccessDesc AccessFrom(CUdevice device) {
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return access;
+}
+
+// Whether the allocation lies in its lease, as one who tells the truth says.
+bool Fits(const SharedBlock& block, uint64_t lease_bytes) {
+  return block.bytes > 0 && block.offset <= lease_bytes &&
+         block.bytes <= lease_bytes - block.offset;
+}
+
+}  // namespace
+
+Answer IpcMemory::GetHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  SharedBlock block{};
+  const Answer answer = memory_.Share(address, &block);
+  if (answer != CUDA_SUCCESS) return answer;
+  {
+    const MutexLock lock(&mu_);
+    exported_.insert(block.lease.lease_id);
+  }
+  *handle = HandleOf(block);
+  return CUDA_SUCCESS;
+}
+
+std::optional<CUdevice> IpcMemory::DeviceOf(const CUuuid& uuid) {
+  int count = 0;
+  driver_.cuDeviceGetCount(&count);
+  for (int i = 0; i < count; ++i) {
+    CUdevice device = 0;
+    CUuuid its{};
+    if (driver_.cuDeviceGet(&device, i) == CUDA_SUCCESS &&
+        driver_.cuDeviceGetUuid_v2(&its, device) == CUDA_SUCCESS &&
+        std::memcmp(&its, &uuid, sizeof(uuid)) == 0) {
+      return device;
+    }
+  }
+  return std::nullopt;
+}
+
+Answer IpcMemory::Open(CUdeviceptr* address, const CUipcMemHandle& handle,
+                       unsigned flags) {
+  const std::optional<SharedBlock> block = BlockOf(handle);
+  if (!block.has_value()) return std::nullopt;
+  if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
+  if ((flags & ~static_cast<unsigned>(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUdevice user = 0;
+  if (const CUresult result = driver_.cuCtxGetDevice(&user);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
+  const uint64_t lease_id = block->lease.lease_id;
+  const MutexLock opening(&opening_);
+  Attached attached;
+  {
+    const MutexLock lock(&mu_);
+    // The driver, too, opens no handle of its own process.
+    if (exported_.contains(lease_id)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (const auto known = attached_.find(lease_id); known != attached_.end())
+      attached = known->second;
+  }
+  const bool is_new = attached.handle == 0;
+  if (!is_new && attached.exported.key != block->lease.key)
+    return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result =
+      is_new ? Attach(*block, user, &attached) : MapAttached(user, &attached);
+  if (result != CUDA_SUCCESS) return result;
+  if (!Fits(*block, attached.bytes)) {
+    if (is_new) Detach(attached);
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  ++attached.opened;
+  *address = attached.start + block->offset;
+  const MutexLock lock(&mu_);
+  attached_[lease_id] = attached;
+  Opened& opened = opened_[*address];
+  opened = {.lease_id = lease_id,
+            .bytes = std::max(block->bytes, opened.bytes),
+            .count = opened.count + 1};
+  return CUDA_SUCCESS;
+}
+
+CUresult IpcMemory::Attach(const SharedBlock& block, CUdevice user,
+                           Attached* attached) {
+  const std::optional<CUdevice> device = DeviceOf(block.device);
+  if (!device.has_value()) return CUDA_ERROR_INVALID_DEVICE;
+  attached->exported = block.lease;
+  attached->device = *device;
+  CUresult result =
+      mapper_.Attach(block.lease, *device, &attached->handle, &attached->bytes);
+  if (result != CUDA_SUCCESS) return result;
+  CUdeviceptr start = 0;
+  result = GMB_REAL_CALL(driver_, cuMemAddressReserve, &start, attached->bytes,
+                         0, 0, 0);
+  if (result == CUDA_SUCCESS) {
+    attached->start = start;
+    result = *mapper_.Map(start, attached->bytes, 0, attached->handle, 0);
+  }
+  if (result == CUDA_SUCCESS) result = MapAttached(user, attached);
+  if (result != CUDA_SUCCESS) Detach(*attached);
+  return result;
+}
+
+// The device of the memory itself, too: the program may name it in a copy.
+CUresult IpcMemory::MapAttached(CUdevice user, Attached* attached) {
+  std::vector<CUmemAccessDesc> access;
+  for (const CUdevice device : std::set<CUdevice>{attached->device, user}) {
+    if (!attached->users.contains(device)) access.push_back(AccessFrom(device));
+  }
+  if (access.empty()) return CUDA_SUCCESS;
+  const Answer set = mapper_.SetAccess(attached->start, attached->bytes,
+                                       access.data(), access.size());
+  if (set != CUDA_SUCCESS) return set.value_or(CUDA_ERROR_MAP_FAILED);
+  attached->users.insert({attached->device, user});
+  return CUDA_SUCCESS;
+}
+
+void IpcMemory::Detach(const Attached& attached) {
+  // Nothing is mapped there: nothing is unmapped.
+  if (attached.start != 0)
+    static_cast<void>(mapper_.Unmap(attached.start, attached.bytes));
+  static_cast<void>(mapper_.Release(attached.handle));
+  if (attached.start != 0) {
+    GMB_REAL_CALL(driver_, cuMemAddressFree, attached.start, attached.bytes);
+  }
+}
+
+// After all work that was submitted, as with memory that is freed; but for a
+// capture, which that would destroy.
+Answer IpcMemory::Close(CUdeviceptr address) {
+  const MutexLock opening(&opening_);
+  Attached over;
+  {
+    const MutexLock lock(&mu_);
+    const auto opened = opened_.find(address);
+    if (opened == opened_.end()) return std::nullopt;
+    if (Exiting()) return CUDA_SUCCESS;
+    const auto attached = attached_.find(opened->second.lease_id);
+    if (--opened->second.count == 0) opened_.erase(opened);
+    if (--attached->second.opened > 0) return CUDA_SUCCESS;
+    over = attached->second;
+    attached_.erase(attached);
+  }
+  const SynchronizingTurn turn(&memory_.captures());
+  if (turn.granted()) {
+    for (const CUdevice user : over.users)
+      static_cast<void>(driver_.Synchronize(user));
+  }
+  Detach(over);
+  return CUDA_SUCCESS;
+}
+
+bool IpcMemory::GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
+                                size_t* bytes) {
+  const MutexLock lock(&mu_);
+  const auto behind = opened_.upper_bound(address);
+  if (behind == opened_.begin()) return false;
+  const auto& [at, opened] = *std::prev(behind);
+  if (address - at >= opened.bytes) return false;
+  if (start != nullptr) *start = at;
+  if (bytes != nullptr) *bytes = opened.bytes;
+  return true;
+}
+
+}  // namespace gmb::preload
