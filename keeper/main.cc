@@ -15,6 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/commit.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "ipc/open_files.h"
@@ -100,7 +102,11 @@ int Main(int argc, char** argv) {
     return kStopped;
   }
   if (options->what == Options::Do::kVersion) {
-    std::puts("gmb-keeper " GMB_KEEPER_VERSION);
+    const std::string commit = base::Commit();
+    std::puts(
+        absl::StrCat("gmb-keeper " GMB_KEEPER_VERSION,
+                     commit.empty() ? "" : absl::StrCat(" (", commit, ")"))
+            .c_str());
     return kStopped;
   }
   absl::Status served;

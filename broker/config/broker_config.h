@@ -39,8 +39,13 @@ struct TenantConfig {
   TenantPolicy policy;
   SocketAccess socket;
   std::string token_file;  // from which its token is; empty: none
+  int line = 0;            // of the file, where it begins, from 1
 
-  friend bool operator==(const TenantConfig&, const TenantConfig&) = default;
+  // Wherever it is.
+  friend bool operator==(const TenantConfig& a, const TenantConfig& b) {
+    return a.policy == b.policy && a.socket == b.socket &&
+           a.token_file == b.token_file;
+  }
 };
 
 // All that a broker is told at its start, checked as far as that goes without

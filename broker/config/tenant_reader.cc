@@ -52,6 +52,7 @@ void TenantReader::ReadTenant(const YamlValue& value) {
   YamlMap map(value, errors_);
   if (!value.node.IsMap()) return;
   TenantConfig tenant;
+  tenant.line = value.node.Mark().line + 1;  // YAML's count from 0
   TenantPolicy& policy = tenant.policy;
   policy.quota.limit = quota::Amount::Fraction(1);
 

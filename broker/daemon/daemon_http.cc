@@ -16,7 +16,8 @@ void Daemon::SetUpMetrics() {
   if (keeping_ != nullptr) {
     look_at_keeper = [this] {
       return metrics::Snapshot::Keeper{.up = !keeping_->lost(),
-                                       .left_out = keeping_->left_out()};
+                                       .left_out = keeping_->left_out(),
+                                       .not_adopted = keeping_->not_adopted()};
     };
   }
   state_disk_ = std::make_unique<metrics::StateDisk>(

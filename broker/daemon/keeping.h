@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/unique_fd.h"
 #include "broker/core/clock.h"
@@ -104,6 +106,8 @@ class Keeping {
   [[nodiscard]] bool lost() const { return client_->lost(); }
   // Records and slabs that are not kept, for lack of room.
   [[nodiscard]] uint64_t left_out() const;
+  // Sessions of the last broker that could not go on with this one.
+  [[nodiscard]] uint64_t not_adopted() const { return not_adopted_; }
   // Nothing is to be kept any more.
   void Done();
 
@@ -119,6 +123,7 @@ class Keeping {
   void BeginMarks(std::vector<Kept>* all);
   void Takes(RecordKind kind, uint64_t id) const;
   absl::Status AdoptSlabs();
+  void CountNotAdopted(uint64_t session, absl::string_view why);
   void Remove(const std::string& key);
   void Publish(v1::Event event) const;
   void ReportLeftOut();
@@ -134,6 +139,7 @@ class Keeping {
   std::set<SlabId> imported_;
   std::map<uint64_t, KeptPeer> peers_;  // of sessions; their sockets in left_
   SlabId next_slab_ = 1;
+  std::atomic<uint64_t> not_adopted_ = 0;
   std::unique_ptr<RecordJournal> journal_;
   bool said_left_out_ = false;  // the watch's thread's
   std::unique_ptr<KeeperWatch> watch_;

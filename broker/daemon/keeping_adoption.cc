@@ -48,6 +48,11 @@ void Keeping::BeginMarks(std::vector<Kept>* all) {
     LogEvent(LogLevel::kWarning, "not_kept", {{"message", put.message()}});
 }
 
+void Keeping::CountNotAdopted(uint64_t session, absl::string_view why) {
+  ++not_adopted_;
+  WarnOfNotAdopted(session, why);
+}
+
 void Keeping::LetGo() {
   if (marks_ != nullptr) marks_->LetGo();
 }
@@ -104,7 +109,7 @@ Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
     Takes(RecordKind::kSession, record.id);
     const auto kept = left_.sessions.find(record.id);
     if (kept == left_.sessions.end()) {
-      WarnOfNotAdopted(record.id, "the keeper has no connection");
+      CountNotAdopted(record.id, "the keeper has no connection");
       continue;
     }
     peers_[record.id] = {.socket = {},
@@ -115,7 +120,7 @@ Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
     absl::StatusOr<ipc::GatePage> page =
         ipc::GatePage::Map(kept->second.gate_page->get());
     if (!page.ok()) {
-      WarnOfNotAdopted(record.id, page.status().message());
+      CountNotAdopted(record.id, page.status().message());
       continue;
     }
     auto owner = std::make_shared<ipc::GatePage>(*std::move(page));
@@ -149,11 +154,12 @@ void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
                           const std::vector<NotAdopted>& not_adopted) {
   LetGo();
   for (const NotAdopted& one : not_adopted)
-    WarnOfNotAdopted(one.session, one.why);
+    CountNotAdopted(one.session, one.why);
   for (const auto& [id, session] : left_.sessions) {
     if (adopted.count(id) > 0) continue;
     if (const auto refused = left_.refused.find(id);
         refused != left_.refused.end()) {
+      ++not_adopted_;
       LogEvent(LogLevel::kWarning, "session_not_adopted",
                {{"tenant", refused->second.tenant},
                 {"session", id},

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "broker/config/config.h"
 #include "broker/config/restart.h"
+#include "broker/daemon/changed_guarantees.h"
 #include "broker/daemon/file_state.h"
 #include "broker/daemon/store_setup.h"
 #include "broker/declared/changes.h"
@@ -123,9 +124,9 @@ void Reloader::Read() {
   overstayed_.clear();
   const absl::Status applied = Apply(Why::kRead);
   if (!applied.ok()) {
+    Fail(NamingLines(applied, before, file_, flags_.config_file));
     file_ = before;
     read_at_ = before_at;
-    Fail(applied);
   } else {
     failure_.clear();
     if (deps_.on_read != nullptr) deps_.on_read(file_);

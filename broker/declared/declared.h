@@ -45,6 +45,9 @@ struct Subject {
   bool in_file = false;  // the file as last applied names it
   bool deleted = false;  // by an operator; what the file wrote is kept
   std::map<std::string, std::vector<Written>> fields;
+  // A tenant's: all that was in force before the last change, for an undo.
+  // Empty: it was not changed since it was made.
+  Fields former = {};
 
   friend bool operator==(const Subject&, const Subject&) = default;
 };

@@ -60,6 +60,10 @@ void AddKeeper(const Snapshot::Keeper& keeper, Families* families) {
            "Sessions, leases and slabs that end with this broker, as the "
            "journal or the keeper is full.",
            keeper.left_out);
+  AddGauge(families, "gmb_not_adopted",
+           "Sessions of the last broker that could not go on with this one, "
+           "and were hung up.",
+           keeper.not_adopted);
 }
 
 void AddHttp(const Snapshot::Http& http, Families* families) {

@@ -29,6 +29,7 @@ struct Snapshot {
   struct Keeper {
     bool up = false;
     uint64_t left_out = 0;
+    uint64_t not_adopted = 0;
   };
   std::optional<Keeper> keeper;
   struct Http {

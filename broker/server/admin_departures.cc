@@ -110,10 +110,7 @@ absl::Status AdminService::DoDeleteTenant(AuditRecord audit,
   absl::Status deleted = core_->CheckDeleteTenant(name);
   if (deleted.ok()) deleted = store_->DeleteTenant(name, audit);
   if (deleted.ok()) deleted = core_->DeleteTenant(name);
-  if (deleted.ok()) {
-    former_.erase(name);
-    Settle(name);
-  }
+  if (deleted.ok()) Settle(name);
   if (!deleted.ok() && core_->GetPolicy(name).ok()) (void)doors_.open(name);
   return deleted;
 }

@@ -1,6 +1,5 @@
 // Operators' values end: they are given back to the file, or their time is over.
 #include <limits>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -89,7 +88,6 @@ void AdminService::EndOverrides() {
 // not fit any more: then each is as at a start.
 void AdminService::FallBack(const std::set<std::string>& tenants,
                             const Declared& declared) {
-  std::map<std::string, TenantPolicy> former;
   FileChange change;
   change.may_reclaim_bytes = std::numeric_limits<uint64_t>::max();
   for (const std::string& tenant : tenants) {
@@ -97,16 +95,11 @@ void AdminService::FallBack(const std::set<std::string>& tenants,
     // The guarantee of one that is leaving may be another's by now, and it is to
     // go as it is.
     if (!known.ok() || IsLeaving(declared.tenants.at(tenant))) continue;
-    former[tenant] = *known;
     change.tenants.push_back(DeclaredPolicy(declared, tenant, *core_));
     change.tenants.back().token = known->token;
   }
   if (!core_->ApplyFile(change).ok()) {
     for (const TenantPolicy& policy : change.tenants) FallBackAlone(policy);
-  }
-  for (const TenantPolicy& policy : change.tenants) {
-    if (former[policy.name] != policy)
-      former_[policy.name] = former[policy.name];
   }
 }
 

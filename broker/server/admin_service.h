@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -248,8 +247,6 @@ class AdminService : public v1::Admin::CallbackService {
   const Clock* const clock_;
   const CallAuthenticator* const calls_;
   const TenantDoors doors_;
-  // Of each tenant that was changed: as it was before. The operators' thread's.
-  std::map<std::string, TenantPolicy> former_;
   DroppedValues dropped_;  // the operators' thread's
   std::atomic<uint64_t> not_in_force_{0};
   // What `gmb status` says of them, on any thread.

@@ -1,6 +1,7 @@
 // Operators change tenants: what is asked for is put over what is there,
-// checked, stored and carried out. The former values are kept for an undo.
+// checked, stored and carried out. An undo asks for the former values.
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,13 +9,32 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "broker/declared/conflict.h"
 #include "broker/declared/merge.h"
 #include "broker/server/admin_service.h"
+#include "broker/server/declared_policy.h"
 #include "broker/server/field_sources.h"
 #include "broker/server/tenant_change.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
+namespace {
+
+// Of a guarantee above a limit the caller may have written one alone: says who
+// wrote the other. `next`: what would be declared.
+absl::Status NamingSources(const absl::Status& refused, const std::string& name,
+                           const Declared& next) {
+  const auto detail = proto::GetErrorDetail(refused);
+  const std::string sources = DifferentSources(next.tenants.at(name));
+  if (sources.empty() || !detail.has_value() ||
+      detail->reason() != v1::BAD_REQUEST || detail->field() != "guarantee")
+    return refused;
+  return proto::MakeError(
+      detail->reason(), absl::StrCat(refused.message(), ": ", sources),
+      {.deficit_bytes = detail->deficit_bytes(), .field = detail->field()});
+}
+
+}  // namespace
 
 // The tenant's policy (of a new one, the defaults) with the request's fields
 // put over it.
@@ -60,16 +80,18 @@ absl::StatusOr<TenantPolicy> AdminService::Former(
         "undo gives back all former values: leave the others out",
         {.field = "undo"});
   }
-  const auto former = former_.find(request.name());
-  if (former == former_.end()) {
+  std::optional<TenantPolicy> former =
+      FormerPolicy(*store_->Shown(), request.name(), *core_);
+  if (!former.has_value()) {
     return proto::MakeError(
         v1::BAD_REQUEST,
         absl::StrCat("there is nothing to undo: the tenant has not been "
-                     "changed since it was made or the broker started: tenant=",
+                     "changed since it was made: tenant=",
                      request.name()),
         {.field = "undo"});
   }
-  return former->second;
+  former->token = known->token;
+  return *std::move(former);
 }
 
 void AdminService::OnChanged(const std::string& tenant,
@@ -80,11 +102,6 @@ void AdminService::OnChanged(const std::string& tenant,
       now->quota.guarantee != before->quota.guarantee ||
       now->device_quotas != before->device_quotas)
     Settle(tenant);
-  if (before == nullptr) {
-    former_.erase(tenant);
-  } else {
-    former_[tenant] = *before;
-  }
 }
 
 absl::Status AdminService::DoSetTenant(AuditRecord audit,
@@ -104,8 +121,13 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
   const absl::StatusOr<TenantPolicy> policy =
       request.undo() ? Former(request, known) : Merge(request, known);
   if (!policy.ok()) return policy.status();
-  if (absl::Status checked = core_->CheckTenant(*policy); !checked.ok())
-    return checked;
+  if (absl::Status checked = core_->CheckTenant(*policy); !checked.ok()) {
+    Declared next = *store_->Shown();
+    WriteFields(policy->name, FieldsOf(*policy),
+                {Source::Writer::kOperator, audit.operator_name}, audit.at,
+                &next);
+    return NamingSources(checked, policy->name, next);
+  }
   response->set_made(!known.ok());
   if (request.dry_run()) return ShowPreview(*policy, response);
   audit.action = "set_tenant";
@@ -114,11 +136,6 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
       Carry(audit, *policy, known.ok(), request, response);
   if (!made.ok()) return made;
   Settle(policy->name);
-  if (!known.ok()) {
-    former_.erase(policy->name);
-  } else if (*known != *policy) {
-    former_[policy->name] = *known;
-  }
   return FillTenant(policy->name, response);
 }
 

@@ -1,15 +1,32 @@
-// What is declared of a tenant, as the policy that it has here.
+// What is, or was, declared of a tenant, as the policy that it has here.
 #include "broker/server/declared_policy.h"
 
 namespace gmb::broker {
+namespace {
 
-TenantPolicy DeclaredPolicy(const Declared& declared, const std::string& name,
-                            const Core& core) {
-  TenantPolicy policy = PolicyOf(name, InForce(declared.tenants.at(name)));
+TenantPolicy PolicyHere(const std::string& name, const Fields& fields,
+                        const Core& core) {
+  TenantPolicy policy = PolicyOf(name, fields);
   std::erase_if(policy.device_quotas, [&](const auto& quota) {
     return !core.ResolveDevice(quota.first).ok();
   });
   return policy;
+}
+
+}  // namespace
+
+TenantPolicy DeclaredPolicy(const Declared& declared, const std::string& name,
+                            const Core& core) {
+  return PolicyHere(name, InForce(declared.tenants.at(name)), core);
+}
+
+std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
+                                         const std::string& name,
+                                         const Core& core) {
+  const auto found = declared.tenants.find(name);
+  if (found == declared.tenants.end() || found->second.former.empty())
+    return std::nullopt;
+  return PolicyHere(name, found->second.former, core);
 }
 
 }  // namespace gmb::broker

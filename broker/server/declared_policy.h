@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_SERVER_DECLARED_POLICY_H_
 #define GMB_BROKER_SERVER_DECLARED_POLICY_H_
 
+#include <optional>
 #include <string>
 
 #include "broker/core/core.h"
@@ -14,6 +15,11 @@ namespace gmb::broker {
 [[nodiscard]] TenantPolicy DeclaredPolicy(const Declared& declared,
                                           const std::string& name,
                                           const Core& core);
+// The same of what it had before its last change. None: it was not changed
+// since it was made.
+[[nodiscard]] std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
+                                                       const std::string& name,
+                                                       const Core& core);
 
 }  // namespace gmb::broker
 

@@ -59,6 +59,32 @@ absl::Status LoadFields(Database* database, const char* kind,
   }
 }
 
+absl::Status LoadFormer(Database* database, const char* kind,
+                        Subjects* subjects) {
+  Statement list(database,
+                 "SELECT subject, field, value FROM former WHERE kind = ?");
+  list.Bind(kind);
+  for (;;) {
+    GMB_ASSIGN_OR_RETURN(const bool row, list.Step());
+    if (!row) return absl::OkStatus();
+    const auto subject = subjects->find(list.Text(0));
+    if (subject != subjects->end())
+      subject->second.former[list.Text(1)] = list.Text(2);
+  }
+}
+
+absl::Status PutFormer(const char* kind, const std::string& name,
+                       const Fields& former, Database* database) {
+  for (const auto& [field, value] : former) {
+    Statement put(database,
+                  "INSERT INTO former(kind, subject, field, value) "
+                  "VALUES(?,?,?,?)");
+    put.Bind(kind).Bind(name).Bind(field).Bind(value);
+    GMB_RETURN_IF_ERROR(put.Run());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status PutField(const char* kind, const std::string& name,
                       const std::string& field, const Written& written,
                       Database* database) {
@@ -98,7 +124,7 @@ absl::Status PutSubject(const char* kind, const std::string& name,
       GMB_RETURN_IF_ERROR(PutField(kind, name, field, written, database));
     }
   }
-  return absl::OkStatus();
+  return PutFormer(kind, name, subject.former, database);
 }
 
 // With it goes what belongs to it (ON DELETE CASCADE).
@@ -140,6 +166,7 @@ absl::StatusOr<Declared> LoadDeclared(Database* database) {
   GMB_RETURN_IF_ERROR(LoadSubjects(database, kPool, &declared.pools));
   GMB_RETURN_IF_ERROR(LoadFields(database, kTenant, &declared.tenants));
   GMB_RETURN_IF_ERROR(LoadFields(database, kPool, &declared.pools));
+  GMB_RETURN_IF_ERROR(LoadFormer(database, kTenant, &declared.tenants));
   return declared;
 }
 

@@ -34,6 +34,20 @@ inline constexpr char kDeclaredTables[] = R"sql(
     next_written INTEGER NOT NULL) STRICT;
 )sql";
 
+// Beside them, since this release: what tenants had before their last change. A
+// broker that does not know it goes on with the database; of a tenant that it
+// changes the former values go with the tenant's row.
+inline constexpr char kFormerTable[] = R"sql(
+  CREATE TABLE IF NOT EXISTS former(
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    field TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY(kind, subject, field),
+    FOREIGN KEY(kind, subject) REFERENCES subjects(kind, name)
+      ON DELETE CASCADE) STRICT;
+)sql";
+
 // Texts are as FieldsOf gives them, also those of an earlier broker.
 [[nodiscard]] absl::StatusOr<Declared> LoadDeclared(Database* database);
 // Writes what differs. Call it in a transaction.

@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "broker/declared/changes.h"
+#include "broker/declared/former.h"
 #include "broker/declared/merge.h"
 #include "broker/log/logging.h"
 #include "broker/store/declared_rows.h"
@@ -67,8 +68,8 @@ StoredState InForce(const Declared& declared) {
   return state;
 }
 
-absl::Status QuotaStore::Commit(const AuditRecord& audit,
-                                const Declared& declared) {
+absl::Status QuotaStore::Commit(const AuditRecord& audit, Declared declared) {
+  NoteFormer(declared_, &declared);
   const absl::Status done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     GMB_ASSIGN_OR_RETURN(Transaction transaction,
                          Transaction::Begin(&database_));
@@ -105,7 +106,9 @@ absl::Status QuotaStore::PutDeclared(const Declared& declared,
 
 void QuotaStore::HoldDeclared(const Declared& declared) {
   base::MutexLock lock(&mu_);
-  Take(declared);
+  Declared held = declared;
+  NoteFormer(declared_, &held);
+  Take(held);
 }
 
 void QuotaStore::Take(const Declared& declared) {
@@ -127,7 +130,7 @@ absl::Status QuotaStore::Change(AuditRecord audit,
   change(&next);
   if (next == declared_) return absl::OkStatus();
   if (audit.detail.empty()) audit.detail = ChangesText(declared_, next);
-  return Commit(audit, next);
+  return Commit(audit, std::move(next));
 }
 
 absl::Status QuotaStore::PutTenant(const TenantPolicy& policy,
@@ -145,7 +148,7 @@ absl::Status QuotaStore::DeleteTenant(absl::string_view name,
   base::MutexLock lock(&mu_);
   Declared next = declared_;
   Delete(std::string(name), &next);
-  return Commit(audit, next);
+  return Commit(audit, std::move(next));
 }
 
 absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
@@ -156,7 +159,7 @@ absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
   Declared next = declared_;
   WritePool(std::string(device), WriteAmount(target), OperatorOf(audit),
             audit.at, &next);
-  return Commit(audit, next);
+  return Commit(audit, std::move(next));
 }
 
 absl::Status QuotaStore::Audit(const AuditRecord& record,
@@ -223,11 +226,13 @@ absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(
   base::MutexLock lock(&mu_);
   Statement list(&database_,
                  "SELECT at_ns, operator_name, action, subject, detail, id "
-                 "FROM audit WHERE id < ? AND at_ns >= ? AND (? = '' OR "
-                 "subject = ?) ORDER BY id DESC LIMIT ?");
+                 "FROM audit WHERE id < ?1 AND at_ns >= ?2 AND (?3 = '' OR "
+                 "subject = ?3 OR (action IN ('apply', 'apply_file', "
+                 "'override_ended') AND (instr('; ' || detail, '; ' || ?3 || "
+                 "': ') OR instr('; ' || detail, '; tenant ' || ?3 || ' is ')))"
+                 ") ORDER BY id DESC LIMIT ?4");
   list.Bind(before > 0 ? before : std::numeric_limits<int64_t>::max())
       .Bind(absl::ToUnixNanos(filter.since))
-      .Bind(filter.subject)
       .Bind(filter.subject)
       .Bind(static_cast<int64_t>(limit));
   std::vector<AuditRecord> records;

@@ -106,7 +106,9 @@ class QuotaStore {
   // Which records are listed.
   struct AuditFilter {
     absl::Time since = absl::InfinitePast();
-    std::string subject;  // empty: all
+    // Also those that changed several at once, this one among them (the detail
+    // is then as ChangesText has it). Empty: all.
+    std::string subject;
   };
   // The newest first: at most `limit`, of those before that id; 0: of all. The
   // last kKeptAuditRecords are kept.
@@ -129,8 +131,9 @@ class QuotaStore {
         shown_(std::make_shared<const Declared>(declared)) {}
 
   void Take(const Declared& declared) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // `declared` and the audit record, or neither.
-  absl::Status Commit(const AuditRecord& audit, const Declared& declared)
+  // `declared`, with what its tenants had before, and the audit record, or
+  // neither.
+  absl::Status Commit(const AuditRecord& audit, Declared declared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Status AddAudit(const AuditRecord& record)

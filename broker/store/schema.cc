@@ -50,7 +50,8 @@ constexpr int64_t kVersion = kSteps.size() + 1;
 // is made on the way: what they leave takes room for good.
 absl::Status MakeTables(Database* database) {
   GMB_RETURN_IF_ERROR(database->Execute(kAuditTable));
-  return database->Execute(kDeclaredTables);
+  GMB_RETURN_IF_ERROR(database->Execute(kDeclaredTables));
+  return database->Execute(kFormerTable);
 }
 
 absl::Status Upgrade(Database* database, int64_t version) {
@@ -101,7 +102,8 @@ absl::Status PrepareSchema(Database* database) {
                      "directory: its format is ",
                      version, ", this one reads 1 to ", kVersion));
   }
-  return version == kVersion ? absl::OkStatus() : Upgrade(database, version);
+  if (version < kVersion) GMB_RETURN_IF_ERROR(Upgrade(database, version));
+  return database->Execute(kFormerTable);
 }
 
 }  // namespace gmb::broker

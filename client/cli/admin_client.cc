@@ -136,8 +136,10 @@ absl::StatusOr<AdminClient> AdminClient::Connect(
   absl::StatusOr<internal::OperatorSession> session =
       internal::OperatorSession::Open(socket_dir, kTimeout);
   if (!session.ok()) {
-    return NoBrokerForOperators(session.status(),
-                                internal::ResolveSocketDir(socket_dir));
+    const std::string directory = internal::ResolveSocketDir(socket_dir);
+    return internal::IsTenantDirectory(directory)
+               ? NotForTenants(directory)
+               : NoBrokerForOperators(session.status(), directory);
   }
   return AdminClient(std::make_unique<Impl>(*std::move(session)));
 }

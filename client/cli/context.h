@@ -20,6 +20,7 @@ struct Context {
   Terminal terminal;       // of `out`
   std::ostream& out;
   std::ostream& err;
+  std::string tenant = {};  // whose process the command is, once it is
 
   void PrintJson(const Json& document) const {
     out << PrettyJson(document) << '\n';

@@ -14,9 +14,18 @@
 namespace gmb::cli {
 namespace {
 
-// The next command to try, where there is one.
-absl::string_view Advice(ErrorReason reason) {
-  switch (reason) {
+// Where it is in the way of what, the field says.
+absl::string_view BadStateAdvice(const std::string& field) {
+  if (field == "if_revision")
+    return "`gmb tenant get NAME` shows the revision and who wrote what";
+  if (field == "force") return "`gmb tenant list` shows who declares what";
+  return "`gmb session list` and `gmb lease list` show what is in use";
+}
+
+// The next command to try, where there is one. `tenant`: whose memory it is
+// about, or TENANT.
+std::string Advice(const ErrorDetail& detail, const std::string& tenant) {
+  switch (detail.reason) {
     case ErrorReason::kNotOperator:
       return "run as the owner of the broker's admin directory or in its group";
     case ErrorReason::kNoSuchTenant:
@@ -27,21 +36,27 @@ absl::string_view Advice(ErrorReason reason) {
     case ErrorReason::kNoSuchLease:
       return "`gmb lease list` shows the leases";
     case ErrorReason::kTenantLimit:
-      return "`gmb why TENANT` shows what it holds, `gmb tenant set TENANT "
-             "--limit SIZE` raises it";
+      return absl::StrCat("`gmb quota --tenant ", tenant,
+                          "` shows what it holds; an operator raises the limit "
+                          "with `gmb tenant set ",
+                          tenant, " --limit SIZE`");
     case ErrorReason::kTooManyHandles:
-      return "`gmb tenant set TENANT --max-handles N` raises it; few large "
-             "leases need fewer";
+      return absl::StrCat(
+          "few large leases need fewer; an operator raises it "
+          "with `gmb tenant set ",
+          tenant, " --max-handles N`");
     case ErrorReason::kTooManySessions:
       return "`gmb session list` shows who is connected";
     case ErrorReason::kPoolExhausted:
-      return "`gmb why TENANT` shows what stands in the way; --wait gives it "
-             "time";
+      return absl::StrCat("--wait gives it time; `gmb quota --tenant ", tenant,
+                          "` shows what stands in the way, and to operators "
+                          "`gmb why ",
+                          tenant, "`");
     case ErrorReason::kOvercommitted:
       return "`gmb tenant list` shows the guarantees, `gmb lease list` the "
              "leases";
     case ErrorReason::kBadState:
-      return "`gmb session list` and `gmb lease list` show what is in use";
+      return std::string(BadStateAdvice(detail.field));
     default:
       return "";
   }
@@ -89,10 +104,10 @@ ExitCode ReportError(const absl::Status& status, const Context& context) {
   context.err << "gmb: " << Printable(Sentence(status)) << '\n';
   if (const std::optional<ErrorDetail> detail = GetErrorDetail(status)) {
     context.err << "  reason: " << Printable(Facts(*detail)) << '\n';
-    if (const absl::string_view advice = Advice(detail->reason);
-        !advice.empty()) {
-      context.err << "  next:   " << advice << '\n';
-    }
+    const std::string advice =
+        Advice(*detail, context.tenant.empty() ? "TENANT" : context.tenant);
+    if (!advice.empty())
+      context.err << "  next:   " << Printable(advice) << '\n';
   }
   context.err.flush();
   return ExitCodeOf(status);

@@ -70,6 +70,14 @@ absl::Status NoBrokerForOperators(const absl::Status& status,
                    socket_dir, "/admin or in its group"));
 }
 
+absl::Status NotForTenants(const std::string& socket_dir) {
+  return absl::PermissionDeniedError(absl::StrCat(
+      socket_dir,
+      " is a tenant's own directory, and this command is for operators: `gmb "
+      "quota` shows what the tenant has and what stands in its way; an "
+      "operator names the broker's whole directory with --socket-dir"));
+}
+
 absl::Status CrowdedBroker(const absl::Status& status,
                            const std::string& socket_dir) {
   return absl::DeadlineExceededError(absl::StrCat(

@@ -19,6 +19,8 @@ namespace gmb::cli {
 // So did connecting as an operator.
 [[nodiscard]] absl::Status NoBrokerForOperators(const absl::Status& status,
                                                 const std::string& socket_dir);
+// The directory is a tenant's own, where there is nothing for operators.
+[[nodiscard]] absl::Status NotForTenants(const std::string& socket_dir);
 // The broker greeted, and its gRPC socket took no connection.
 [[nodiscard]] absl::Status CrowdedBroker(const absl::Status& status,
                                          const std::string& socket_dir);

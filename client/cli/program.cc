@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "client/cli/commands/arguments.h"
 #include "client/cli/commands/usage_error.h"
 #include "client/cli/error_report.h"
@@ -22,7 +23,8 @@ std::unique_ptr<CLI::App> BuildApp(const Program& program, Context* context,
   auto app = std::make_unique<CLI::App>(program.description, program.name);
   app->require_subcommand(0, 1);
   app->fallthrough();  // options for all commands may follow the command
-  app->set_version_flag("--version", VersionText());
+  app->set_version_flag("--version",
+                        absl::StrCat(program.name, " ", VersionText()));
   app->footer(program.footer);
   AddTextOption(app.get(), "--socket-dir", &context->socket_dir,
                 "The broker's socket directory [GMB_SOCKET_DIR, else /run/gmb]")

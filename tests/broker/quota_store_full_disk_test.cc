@@ -117,6 +117,36 @@ TEST_F(QuotaStoreOnFullDisk, AFullDiskIsSaidAndLosesNothing) {
   EXPECT_EQ(code, 0);
 }
 
+TEST_F(QuotaStoreOnFullDisk, AStartOnAReadOnlyDiskIsRefusedAndLosesNothing) {
+  const int code = InChild([this]() -> std::string {
+    const char* const place = directory_.path().c_str();
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", place, "tmpfs", 0, "size=4m") != 0) {
+      return "skip";
+    }
+    TenantPolicy policy;
+    policy.name = "a";
+    const absl::Status put =
+        (*QuotaStore::Open(directory_.path()))
+            ->PutTenant(policy, RecordOf("set_tenant", "a"));
+    if (!put.ok()) return std::string(put.message());
+    const auto remount = [&](unsigned long flags) {
+      return ::mount("tmpfs", place, "tmpfs", MS_REMOUNT | flags, nullptr) == 0;
+    };
+    if (!remount(MS_RDONLY)) return "not read-only";
+    const absl::Status opened = QuotaStore::Open(directory_.path()).status();
+    if (opened.message().find("Read-only file system") == std::string::npos)
+      return opened.ToString();
+    if (!remount(0)) return "not writable again";
+    const auto store = QuotaStore::Open(directory_.path());
+    if (!store.ok()) return std::string(store.status().message());
+    return (*store)->Load()->tenants.size() == 1 ? "" : "a tenant is lost";
+  });
+  if (code == 77) GTEST_SKIP() << "mounting a tmpfs needs root";
+  EXPECT_EQ(code, 0);
+}
+
 TEST_F(QuotaStoreOnFullDisk, AFirstStartOnAFullDiskIsRefusedClearly) {
   const int code = InChild([this]() -> std::string {
     if (::unshare(CLONE_NEWNS) != 0 ||

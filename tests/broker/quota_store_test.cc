@@ -238,6 +238,45 @@ TEST_F(QuotaStoreTest, WhatIsHeldGoesToTheDiskWithTheNextChange) {
   EXPECT_THAT(Open()->Load()->tenants, SizeIs(2));
 }
 
+TEST_F(QuotaStoreTest, WhatATenantHadBeforeItsLastChangeIsKept) {
+  TenantPolicy smaller = PolicyA();
+  smaller.quota.limit = Amount::Fraction(0.5);
+  {
+    const auto store = Open();
+    ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+    ASSERT_TRUE(store->PutTenant(smaller, Record("set_tenant", "a")).ok());
+    // As long as the disk takes nothing, the broker alone knows it.
+    Declared held = store->GetDeclared();
+    WriteFields("a", FieldsOf(PolicyOf("a", {})), {}, kAt, &held);
+    store->HoldDeclared(held);
+    EXPECT_EQ(store->GetDeclared().tenants["a"].former, FieldsOf(smaller));
+  }
+  EXPECT_EQ(Open()->GetDeclared().tenants["a"].former, FieldsOf(PolicyA()));
+  // As the broker before this one left it: it knew no former values.
+  ASSERT_TRUE(Database::Open(File())->Execute("DROP TABLE former").ok());
+  const auto store = Open();
+  EXPECT_THAT(store->GetDeclared().tenants["a"].former, IsEmpty());
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  EXPECT_EQ(Open()->GetDeclared().tenants["a"].former, FieldsOf(smaller));
+}
+
+// It removes a tenant's row and writes it anew.
+TEST_F(QuotaStoreTest, ATenantThatAnOlderBrokerChangesLosesItsFormerValues) {
+  {
+    const auto store = Open();
+    ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+    TenantPolicy heavy = PolicyA();
+    heavy.quota.weight = 9;
+    ASSERT_TRUE(store->PutTenant(heavy, Record("set_tenant", "a")).ok());
+  }
+  absl::StatusOr<Database> older = Database::Open(File());
+  ASSERT_TRUE(older
+                  ->Execute("PRAGMA foreign_keys=ON; DELETE FROM subjects "
+                            "WHERE name = 'a'")
+                  .ok());
+  EXPECT_EQ(*older->QueryInt("SELECT COUNT(*) FROM former"), 0);
+}
+
 TEST_F(QuotaStoreTest, AnUpgradeThatFailsChangesNothing) {
   std::ofstream(File()).close();
   const absl::Status made = Database::Open(File())->Execute(kFormat1);
@@ -325,6 +364,28 @@ TEST_F(QuotaStoreTest, WhatIsRefusedIsWrittenFirstAndTakenOutAgain) {
   EXPECT_THAT(actions(), ElementsAre("drain_pool"));
   ASSERT_TRUE(store->Audit(Record("drop_lease", "a"), Done).ok());
   EXPECT_THAT(actions(), ElementsAre("drop_lease", "drain_pool"));
+}
+
+TEST_F(QuotaStoreTest, OfATenantThoseAreListedTooThatChangedSeveral) {
+  const auto store = Open();
+  const auto put = [&](const std::string& action, const std::string& subject,
+                       const std::string& detail) {
+    AuditRecord record = Record(action, subject);
+    record.detail = detail;
+    ASSERT_TRUE(store->Audit(record, Done).ok());
+  };
+  put("apply_file", "", "tenant web is new: limit 50%; web2: weight 1 -> 2");
+  put("apply", "blue", "batch: limit 1% -> 2%; web: limit 50% -> 60%");
+  put("override_ended", "", "myweb: weight 1 -> 2; web-a: weight 1 -> 2");
+  put("apply_refused", "blue", "web: is declared by the file");
+  put("set_tenant", "web", "web: weight 1 -> 2");
+  const auto of_web = store->ListAudit(
+      10, 0, {.since = absl::InfinitePast(), .subject = "web"});
+  ASSERT_TRUE(of_web.ok()) << of_web.status();
+  ASSERT_THAT(*of_web, SizeIs(3));
+  EXPECT_EQ((*of_web)[0].action, "set_tenant");
+  EXPECT_EQ((*of_web)[1].action, "apply");
+  EXPECT_EQ((*of_web)[2].action, "apply_file");
 }
 
 // The list is kept by the records' numbers.

@@ -43,11 +43,24 @@ TEST_F(OwnQuotaTest, InItsOwnDirectoryStatusAndDoctorSpeakOfTheTenant) {
   EXPECT_EQ(status.code, ExitCode::kOk) << status.err;
   EXPECT_THAT(status.out, HasSubstr("tenant a\n"));
   EXPECT_EQ(InItsDirectory({"quota"}).out, status.out);
+  EXPECT_EQ(InItsDirectory({"status", "--quiet", "--wait", "2m"}).code,
+            ExitCode::kOk);
   const Said doctor = InItsDirectory({"doctor"});
   EXPECT_THAT(
       doctor.out,
       AllOf(HasSubstr("tenant a's own"), HasSubstr("can be had at once"),
             Not(HasSubstr("operators")), Not(HasSubstr("start gmbd"))));
+}
+
+TEST_F(OwnQuotaTest, InItsOwnDirectoryOperatorsCommandsNameWhatATenantHas) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"why", "a"}, {"tenant", "list"}, {"audit"}}) {
+    const Said said = InItsDirectory(command);
+    EXPECT_EQ(said.code, ExitCode::kFailed);
+    EXPECT_THAT(said.err,
+                AllOf(HasSubstr("for operators"), HasSubstr("`gmb quota`"),
+                      Not(HasSubstr("start gmbd"))));
+  }
 }
 
 TEST_F(OwnQuotaTest, WhatStandsInTheWayIsSaid) {

@@ -329,7 +329,7 @@ TEST(UsageTest, TheVersionHasTheCommit) {
   const std::string text = json["version"].get<std::string>() +
                            (commit.empty() ? "" : " (" + commit + ")") + "\n";
   EXPECT_EQ(Gmb({"version"}).out, "gmb " + text);
-  EXPECT_EQ(Gmb({"--version"}).out, text);
+  EXPECT_EQ(Gmb({"--version"}).out, "gmb " + text);
 }
 
 TEST(UsageTest, HelpIsAskedForInEitherOrder) {

@@ -76,7 +76,8 @@ TEST_F(ApplyTest, WhatTheConfigurationFileDeclaresIsRefusedWithoutForce) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.output,
               AllOf(HasSubstr("filed is declared by the configuration file"),
-                    HasSubstr("--force")));
+                    HasSubstr("--force"),
+                    HasSubstr("`gmb tenant list` shows who declares")));
   EXPECT_EQ(Names(), "filed\n") << "all of it, or nothing";
   EXPECT_THAT(Audit(), AllOf(HasSubstr("apply_refused"), HasSubstr("web"),
                              HasSubstr("filed is declared")));

@@ -67,10 +67,13 @@ TEST_F(ReloadTest, AFileWithAMistakeChangesNothingAndTheLineIsNamed) {
 TEST_F(ReloadTest, AnOvercommitIsRefusedAsAWhole) {
   Write("tenants:\n- {name: a, guarantee: 50%}\n");
   Start();
-  EXPECT_THAT(Reload("tenants:\n- {name: a, guarantee: 50%, weight: 3}\n"
-                     "- {name: b, guarantee: 60%}\n",
-                     "reload_failed"),
-              HasSubstr("the guarantees of all tenants would exceed the pool"));
+  EXPECT_THAT(
+      Reload("tenants:\n- {name: a, guarantee: 50%, weight: 3}\n"
+             "- {name: b, guarantee: 60%}\n",
+             "reload_failed"),
+      AllOf(HasSubstr("the guarantees of all tenants would exceed the "
+                      "pool"),
+            HasSubstr("gmb.yaml:3 (tenant b)"), Not(HasSubstr("(tenant a)"))));
   EXPECT_THAT(Gmb({"tenant", "get", "b"}).exit_code, Not(0));
   EXPECT_FALSE(std::filesystem::exists(directory_ / "run/tenants/b"));
   EXPECT_THAT(Tenant("a"), Not(HasSubstr("weight 3")));

@@ -446,6 +446,9 @@ TEST_F(RestartTest, WhatCannotBeAdoptedIsHungUp) {
   without.flags.push_back("--fresh-state");
   StartBroker(without);
   EXPECT_THAT(broker().Log(), HasSubstr(" session_not_adopted "));
+  const std::string metrics = admin().GetMetrics().value_or("");
+  EXPECT_THAT(metrics, HasSubstr("\ngmb_not_adopted 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("\ngmb_keeper_up 1\n"));
   EXPECT_TRUE(Await([&] { return !client->status().ok(); }));
   const auto goes_on = other->Acquire(2 * kMiB);
   EXPECT_TRUE(goes_on.ok()) << goes_on.status();

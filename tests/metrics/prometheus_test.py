@@ -124,8 +124,8 @@ def names_in(text):
 def test_rules_and_dashboard_name_series_that_are_there(loaded):
     there = {re.sub(r"_(bucket|count|sum)$", "", name) for name, _ in loaded.fresh()} | \
             {name for name, _ in loaded.fresh()}
-    # It appears with the first refused session.
-    there.add("gmb_sessions_refused_total")
+    # The first appears with the first refused session, the others with a keeper.
+    there |= {"gmb_sessions_refused_total", "gmb_keeper_up", "gmb_not_adopted"}
     for file in (RULES, DASHBOARD):
         text = re.sub(r"//.*|#.*", "", file.read_text()) if file == RULES else file.read_text()
         assert names_in(text) - there == set(), file
@@ -136,7 +136,7 @@ def test_documented_series_are_those_that_are_there(loaded):
     there = set(re.findall(r"^# TYPE (\S+)", loaded.fresh().text, re.M)) | {
         "gmb_sessions_refused_total",
         # With a keeper (component_restart_test).
-        "gmb_keeper_up", "gmb_not_kept"}
+        "gmb_keeper_up", "gmb_not_kept", "gmb_not_adopted"}
     listed = set(re.findall(r"^\| `(gmb_[a-z_]+)`", (ROOT / "docs" / "metrics.md").read_text(), re.M))
     assert listed == there
 

@@ -8,6 +8,7 @@
 #include "client/cli/commands/call_and_print.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/quota_command.h"
+#include "client/cli/own_quota.h"
 #include "client/cli/views/status_view.h"
 #include "client/cli/views/tenant_summary.h"
 #include "client/session/socket_dir.h"
@@ -16,12 +17,15 @@
 namespace gmb::cli {
 namespace {
 
-// In a tenant's own directory its own quota is all that there is to see.
+// Where its own quota is all that there is to see.
+bool InTenantDirectory(const Context& context) {
+  return internal::IsTenantDirectory(
+      internal::ResolveSocketDir(context.socket_dir));
+}
+
 absl::StatusOr<ExitCode> ShowStatus(Context& context) {
-  if (internal::IsTenantDirectory(
-          internal::ResolveSocketDir(context.socket_dir))) {
+  if (InTenantDirectory(context))
     return ShowOwnQuota(context, "", ClientOptions());
-  }
   return CallAndPrint(
       context, &AdminClient::GetStatus, v1::GetStatusRequest(),
       [&](const v1::GetStatusResponse& status, const AdminClient& client) {
@@ -51,6 +55,11 @@ ExitCode ProbeCodeOf(const absl::Status& no_answer) {
 }
 
 absl::StatusOr<ExitCode> ProbeStatus(Context& context) {
+  if (InTenantDirectory(context)) {
+    const absl::Status asked =
+        AskOwnQuota(context.socket_dir, "", ClientOptions()).status();
+    return asked.ok() ? ExitCode::kOk : ProbeCodeOf(asked);
+  }
   const absl::StatusOr<AdminClient> client =
       AdminClient::Connect(context.socket_dir);
   if (!client.ok()) return ProbeCodeOf(client.status());

@@ -33,7 +33,7 @@ class Holder {
   Holder(Context* context, const HoldOptions& options, std::stop_token stop)
       : options_(options),
         stop_(std::move(stop)),
-        socket_dir_(context->socket_dir),
+        context_(context),
         log_(context) {}
 
   absl::Status Run();
@@ -58,7 +58,7 @@ class Holder {
 
   const HoldOptions options_;
   const std::stop_token stop_;
-  const std::string socket_dir_;
+  Context* const context_;
   StepLog log_;
   std::mutex mu_;
   std::condition_variable_any wake_;
@@ -79,8 +79,10 @@ absl::Status Holder::Connect() {
   options.on_draining = [this](absl::Duration remaining) {
     OnDraining(remaining);
   };
-  GMB_ASSIGN_OR_RETURN(client_, ConnectAsTenant(socket_dir_, options_.tenant,
-                                                std::move(options)));
+  GMB_ASSIGN_OR_RETURN(client_,
+                       ConnectAsTenant(context_->socket_dir, options_.tenant,
+                                       std::move(options)));
+  context_->tenant = client_->tenant();
   log_.Say(
       "connected",
       absl::StrCat("as tenant ", client_->tenant(), ", session ",

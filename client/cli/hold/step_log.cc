@@ -23,8 +23,8 @@ void StepLog::Say(absl::string_view step, absl::string_view text,
     return;
   }
   context_->out << context_->terminal.Paint(
-                       Tone::kFaint, absl::FormatTime("%H:%M:%E3S", now,
-                                                      absl::LocalTimeZone()))
+                       Tone::kFaint, absl::FormatTime("%H:%M:%E3SZ", now,
+                                                      absl::UTCTimeZone()))
                 << "  "
                 << context_->terminal.Paint(Tone::kStrong,
                                             absl::StrFormat("%-10s", step))

@@ -90,7 +90,7 @@ TEST_F(HoldTest, AboveTheLimitItFailsWithTheReasonAndTheNextStep) {
       Gmb({"hold", "--tenant", "a", "--bytes", "40MiB", "--for", "0s"});
   EXPECT_EQ(said.code, ExitCode::kFailed);
   EXPECT_THAT(said.err, HasSubstr("TENANT_LIMIT, 8.00 MiB too much"));
-  EXPECT_THAT(said.err, HasSubstr("gmb tenant set TENANT --limit"));
+  EXPECT_THAT(said.err, HasSubstr("`gmb tenant set a --limit SIZE`"));
 }
 
 TEST_F(HoldTest, SizesOfZeroAndOfAllAddressesAreRefused) {

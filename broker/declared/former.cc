@@ -1,0 +1,29 @@
+// Whoever changes a tenant, what it had before is kept with it, for an undo.
+#include "broker/declared/former.h"
+
+#include <string>
+#include <utility>
+
+namespace gmb::broker {
+namespace {
+
+// All fields, so that what is left to its default differs from nothing said.
+Fields Values(const std::string& name, const Subject& subject) {
+  return FieldsOf(PolicyOf(name, InForce(subject)));
+}
+
+}  // namespace
+
+void NoteFormer(const Declared& before, Declared* after) {
+  for (auto& [name, subject] : after->tenants) {
+    const auto was = before.tenants.find(name);
+    if (was == before.tenants.end() || was->second.deleted || subject.deleted) {
+      subject.former.clear();
+    } else if (was->second != subject) {
+      Fields values = Values(name, was->second);
+      if (values != Values(name, subject)) subject.former = std::move(values);
+    }
+  }
+}
+
+}  // namespace gmb::broker
