@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "client/wire.h"
@@ -34,10 +35,9 @@ std::string ProgramName(const std::string& asked) {
 
 // `fds` gets what came with the frame.
 absl::StatusOr<v1::BrokerFrame> ReceiveFrame(ipc::SeqpacketSocket& socket,
-                                             absl::Time deadline,
+                                             const base::Deadline& deadline,
                                              std::vector<base::UniqueFd>* fds) {
-  GMB_ASSIGN_OR_RETURN(ipc::Packet packet,
-                       socket.Receive(deadline - absl::Now()));
+  GMB_ASSIGN_OR_RETURN(ipc::Packet packet, socket.Receive(deadline.Left()));
   v1::BrokerFrame frame;
   if (!frame.ParseFromString(packet.bytes))
     return ProtocolError("garbage in the greeting");
@@ -93,7 +93,7 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
                                const std::string& program,
                                const std::string& tenant_token,
                                absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const base::Deadline deadline(timeout);
   GMB_ASSIGN_OR_RETURN(ipc::SeqpacketSocket socket,
                        ipc::SeqpacketSocket::Connect(path, timeout));
 
@@ -108,8 +108,7 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
   hello.mutable_hello()->set_program(ProgramName(program));
   hello.mutable_hello()->set_tenant_token(tenant_token);
   GMB_RETURN_IF_ERROR(socket.Send(hello.SerializeAsString(), {},
-                                  /*with_credentials=*/true,
-                                  deadline - absl::Now()));
+                                  /*with_credentials=*/true, deadline.Left()));
 
   frame = ReceiveFrame(socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
