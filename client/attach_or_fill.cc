@@ -1,6 +1,5 @@
 // Client::AttachOrFill: of several processes that start at once, one fills a
 // shared lease.
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,7 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "client/no_throw.h"
 #include "gmb/client.h"
@@ -32,7 +32,7 @@ class Election {
         bytes_(bytes),
         options_(options),
         fill_(fill),
-        deadline_(absl::Now() + options.wait) {
+        deadline_(options.wait) {
     options_.share_as = name;
   }
 
@@ -43,7 +43,7 @@ class Election {
           "gmb: a shared lease needs a name, and this one is empty");
     }
     for (;;) {
-      const bool last = absl::Now() >= deadline_;
+      const bool last = deadline_.IsOver();
       absl::StatusOr<Lease> attached = Attach();
       if (attached.ok()) return Accept(*std::move(attached));
       if (!Refused(attached.status(), ErrorReason::kNoSuchLease))
@@ -56,9 +56,7 @@ class Election {
   }
 
  private:
-  [[nodiscard]] absl::Duration Left() const {
-    return std::max(deadline_ - absl::Now(), absl::ZeroDuration());
-  }
+  [[nodiscard]] absl::Duration Left() const { return deadline_.Left(); }
 
   absl::StatusOr<Lease> Attach() {
     AttachOptions how;
@@ -102,7 +100,7 @@ class Election {
   const uint64_t bytes_;
   AcquireOptions options_;
   const FillHandler& fill_;
-  const absl::Time deadline_;
+  const base::Deadline deadline_;
 };
 
 }  // namespace

@@ -18,6 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using ipc::EpollTag;
 
+// A wait that takes so much longer: this process was stopped, or frozen.
+constexpr std::chrono::milliseconds kHeldUp{500};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
@@ -59,9 +62,14 @@ Server::Server(KeeperPlace place, const ServerOptions& options,
 absl::Status Server::Run() {
   std::array<epoll_event, 64> events{};
   while (true) {
-    const int ready =
-        ::epoll_wait(epoll_.fd(), events.data(),
-                     static_cast<int>(events.size()), WaitMilliseconds());
+    const int wait_ms = WaitMilliseconds();
+    const Time asked_at = Clock::now();
+    const int ready = ::epoll_wait(epoll_.fd(), events.data(),
+                                   static_cast<int>(events.size()), wait_ms);
+    const Time waited_until = Clock::now();
+    if (wait_ms >= 0 &&
+        waited_until - asked_at > std::chrono::milliseconds(wait_ms) + kHeldUp)
+      BeginTimesAnew(waited_until);
     if (ready < 0 && errno != EINTR)
       return absl::ErrnoToStatus(errno, "epoll_wait");
     for (int i = 0; i < ready; ++i) {
@@ -131,6 +139,14 @@ void Server::OnTime(Time now) {
   const std::optional<Time> gives_back = GivesBack();
   if (gives_back.has_value() && *gives_back <= now)
     GiveAllBack("no broker came");
+}
+
+// Who came meanwhile could not be served: nothing is over by that.
+void Server::BeginTimesAnew(Time now) {
+  std::fprintf(stderr, "gmb-keeper: it was held up: its times begin anew\n");
+  holder_died_ = now;
+  for (auto& [id, connection] : connections_)
+    connection.greets_by = std::max(connection.greets_by, now + kGreetingTime);
 }
 
 // Of a broker, or of the peer of an entry.

@@ -112,6 +112,7 @@ class Server {
   [[nodiscard]] std::optional<Time> NobodyComes() const;
   [[nodiscard]] bool IsOver(Time now) const;
   void OnTime(Time now);
+  void BeginTimesAnew(Time now);
   void OnProcess(uint64_t order);
   void OnBrokerDeath();
   void GiveAllBack(const char* why);

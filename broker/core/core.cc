@@ -2,6 +2,7 @@
 // effects are queued under the lock and carried out after it.
 #include "broker/core/core.h"
 
+#include <chrono>
 #include <limits>
 #include <map>
 #include <optional>
@@ -23,7 +24,8 @@ class ABSL_SCOPED_LOCKABLE Core::Entered {
   explicit Entered(Core* core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core->mu_)
       : core_(core) {
     core_->mu_.Lock();
-    turn_.emplace(core_->deps_.clock->Now(), core_->deps_.clock->WallTime());
+    turn_.emplace(core_->deps_.clock->Now(), core_->deps_.clock->WallTime(),
+                  core_->stalls_.WasHeldUp(std::chrono::steady_clock::now()));
   }
   Entered(const Entered&) = delete;
   Entered& operator=(const Entered&) = delete;

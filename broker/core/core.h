@@ -24,6 +24,7 @@
 #include "broker/core/opened_session.h"
 #include "broker/core/outbox.h"
 #include "broker/core/pool_options.h"
+#include "broker/core/stall_watch.h"
 #include "broker/core/stream_sink.h"
 #include "broker/machine/adoption.h"
 #include "broker/machine/departure.h"
@@ -179,6 +180,7 @@ class Core {
   // Ids of devices, which is more than mu_ guards: none is added once their
   // threads are being stopped.
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  StallWatch stalls_ ABSL_GUARDED_BY(mu_);
   quota::Instant ticker_due_ ABSL_GUARDED_BY(mu_) = quota::Instant::Max();
 };
 

@@ -8,7 +8,20 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+
 namespace gmb::broker {
+namespace {
+
+// The codes of allocator.h are the device's: of a keeper that is away none may
+// say that the device is lost, or full.
+absl::Status OfKeeper(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InternalError(
+      absl::StrCat("a slab's handle could not be kept: ", status.message()));
+}
+
+}  // namespace
 
 DeviceTasks::Imports DeviceTasks::Import(device::Allocator* allocator,
                                          const Keeper& keeper,
@@ -102,6 +115,7 @@ DeviceResult DeviceTasks::Do(DeviceJob job) {
     last_holders_.clear();
     stuck_.clear();
   }
+  result.status.Update(lost_);
   result.reading = {
       .unreturned = audit_.unreturned(),
       .stuck = stuck_,
@@ -224,7 +238,7 @@ absl::Status DeviceTasks::CreateAndKeep(uint64_t bytes,
   if (absl::Status kept = keeper_->Put(slab.id, std::move(made->exported));
       !kept.ok()) {
     (void)allocator_->Destroy(slab.key);
-    return kept;
+    return OfKeeper(kept);
   }
   alive_[slab.id] = slab;
   audit_.OnCreated(bytes);
@@ -236,7 +250,7 @@ void DeviceTasks::Destroy(const Slab& slab, LastHolder holder,
                           DeviceResult* result) {
   alive_.erase(slab.id);
   last_holders_[slab.key] = holder;
-  result->status.Update(keeper_->Remove(slab.id));
+  result->status.Update(OfKeeper(keeper_->Remove(slab.id)));
   result->status.Update(allocator_->Destroy(slab.key));
   result->destroyed_bytes += slab.bytes;
 }
@@ -278,9 +292,10 @@ void DeviceTasks::ListUsers(absl::Span<const device::ProcessUsage> processes) {
 }
 
 uint64_t DeviceTasks::ReadFree() {
-  // A device that does not answer is assumed unchanged; its next create fails
-  // and tells.
   absl::StatusOr<uint64_t> bytes = allocator_->FreeBytes();
+  // Where all that is asked for is ready already nothing else would tell.
+  if (absl::IsUnavailable(bytes.status())) lost_ = bytes.status();
+  // One that does not answer is assumed unchanged.
   return bytes.ok() ? *bytes : audit_.free_bytes();
 }
 

@@ -98,6 +98,7 @@ class DeviceTasks {
   std::atomic<bool> leave_alone_ = false;
   const device::HostPool* host_pool_ = nullptr;
   FreeAudit audit_;
+  absl::Status lost_;  // what the free figure said of a device that is
   std::map<pid_t, uint64_t> users_before_;  // of the device, at the baseline
   std::vector<DeviceUser> users_;           // at the last audit
   std::map<SlabId, Slab> alive_;

@@ -161,7 +161,7 @@ void Keeping::EndSession(uint64_t session) {
 }
 
 uint64_t Keeping::left_out() const {
-  return journal_->left_out() + slabs_.not_kept();
+  return journal_->left_out() + slabs_.not_kept() + client_->refused();
 }
 
 void Keeping::Watch() {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/deadline.h"
 #include "broker/config/config.h"
 #include "broker/daemon/check.h"
 #include "broker/daemon/check_handover.h"
@@ -53,9 +53,9 @@ std::string Stopping(absl::Duration within) {
 
 // Until the last tenant's session has ended, the deadline, or a second signal.
 ExitCode Drain(Daemon* daemon, Signals* signals) {
-  const absl::Time end = absl::Now() + daemon->drain_deadline();
+  const base::Deadline end(daemon->drain_deadline());
   while (!daemon->IsEmpty()) {
-    if (absl::Now() >= end) {
+    if (end.IsOver()) {
       LogEvent(LogLevel::kWarning, "drain_deadline",
                {{"message", "sessions are left; they are ended now"}});
       return kStopped;

@@ -179,13 +179,17 @@ absl::Status KeeperClient::Refill() {
                          }));
     for (const Kept& kept : all) there.insert(kept.key);
   }
+  uint64_t refused = 0;
   const auto make_equal = [&](const Difference& difference) -> absl::Status {
     for (const std::string& key : difference.remove) {
       GMB_RETURN_IF_ERROR(RemoveFrom(&link, key));
       there.erase(key);
     }
     for (const Kept& kept : difference.put) {
-      GMB_RETURN_IF_ERROR(PutInto(&link, kept));
+      const absl::Status put = PutInto(&link, kept);
+      if (!put.ok() && link.broken()) return put;
+      // One that is full has the rest: better than a keeper with nothing.
+      refused += put.ok() ? 0 : 1;
       there.insert(kept.key);
     }
     return absl::OkStatus();
@@ -202,6 +206,7 @@ absl::Status KeeperClient::Refill() {
         GMB_RETURN_IF_ERROR(make_equal(difference));
         link_ = std::move(link);
         lost_ = false;
+        refused_ = refused;
         return absl::OkStatus();
       }
     }

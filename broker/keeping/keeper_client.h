@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_KEEPING_KEEPER_CLIENT_H_
 #define GMB_BROKER_KEEPING_KEEPER_CLIENT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -84,10 +85,13 @@ class KeeperClient {
   // A look, without waiting.
   [[nodiscard]] bool lost() const ABSL_LOCKS_EXCLUDED(mu_);
   // Connects to the keeper that listens by now, and puts everything into it
-  // that it does not have. Until it is OK, lost() stays true. Others' calls go
-  // on meanwhile; one thread at a time.
+  // that it does not have. Until it is OK, lost() stays true. What a keeper
+  // refuses that has less room than the last one ends with this process. Others'
+  // calls go on meanwhile; one thread at a time.
   absl::Status Refill() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Entries that the last Refill found no room for. Never waits.
+  [[nodiscard]] uint64_t refused() const { return refused_; }
   [[nodiscard]] size_t entries() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of the keeper that is connected; another one has another.
   [[nodiscard]] std::string keeper_id() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -107,6 +111,7 @@ class KeeperClient {
   void Remember(Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const KeeperClientOptions options_;
+  std::atomic<uint64_t> refused_ = 0;
   mutable base::Mutex mu_;
   keeper::KeeperLink link_ ABSL_GUARDED_BY(mu_);
   bool lost_ ABSL_GUARDED_BY(mu_) = false;

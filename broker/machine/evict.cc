@@ -189,6 +189,18 @@ void LeaseMover::TryEndEviction(Lease* lease, Turn& turn) {
 // can take it but by killing the process.
 void LeaseMover::CheckOverdue(Turn& turn) {
   const quota::Instant now = turn.now();
+  // Clients may have answered, and nobody could read it.
+  if (turn.held_up()) {
+    const quota::Instant anew = now + state_.options.planner.unmap_grace;
+    for (const auto& [tenant, id] : *state_.moving) {
+      Lease* lease = &state_.LeaseAt(id);
+      for (Mapping& mapping : lease->move.Edit({}).mappings) {
+        if (mapping.asked)
+          mapping.answer_by = std::max(mapping.answer_by, anew);
+      }
+      index_.Touch(lease);
+    }
+  }
   for (int i = 0;
        i < kMostOverdueAtOnce && state_.reclaim->answers_due() <= now; ++i) {
     Lease* lease = &state_.LeaseAt(state_.reclaim->FirstAnswer());

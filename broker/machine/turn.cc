@@ -7,7 +7,8 @@
 
 namespace gmb::broker {
 
-Turn::Turn(quota::Instant now, absl::Time wall) : now_(now), wall_(wall) {}
+Turn::Turn(quota::Instant now, absl::Time wall, bool held_up)
+    : now_(now), wall_(wall), held_up_(held_up) {}
 
 Turn::~Turn() = default;
 

@@ -23,13 +23,15 @@ namespace gmb::broker {
 // guards the machine: so a function that is given one may change the state.
 class Turn {
  public:
-  Turn(quota::Instant now, absl::Time wall);
+  // `held_up`: the process was stopped, or not let run, until just now.
+  Turn(quota::Instant now, absl::Time wall, bool held_up = false);
   ~Turn();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
   [[nodiscard]] quota::Instant now() const { return now_; }
   [[nodiscard]] absl::Time wall() const { return wall_; }
+  [[nodiscard]] bool held_up() const { return held_up_; }
 
   void Add(Effect effect);
   // Stamped with the wall time.
@@ -57,6 +59,7 @@ class Turn {
  private:
   const quota::Instant now_;
   const absl::Time wall_;
+  const bool held_up_;
   std::vector<Effect> effects_;
   RecordChanges records_;
   std::list<Work> work_;

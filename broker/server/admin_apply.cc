@@ -244,10 +244,10 @@ absl::Status AdminService::Refused(AuditRecord audit, const std::string& action,
   audit.action = absl::StrCat(action, "_refused");
   audit.subject = subject;
   audit.detail = std::string(why.message());
-  // The log has what a full disk does not take.
+  // The log has what the disk does not take.
   (void)store_->Audit(
       audit, [] { return absl::OkStatus(); },
-      QuotaStore::OnFullDisk::kActAnyway);
+      QuotaStore::OnBadDisk::kActAnyway);
   return why;
 }
 

@@ -42,7 +42,7 @@ void AdminService::DoReclaim(const HeldCall& call,
         // From here on the answer may end the call, and the request with it.
         return core_->StartReclaim(request, std::move(answer));
       },
-      QuotaStore::OnFullDisk::kActAnyway);
+      QuotaStore::OnBadDisk::kActAnyway);
   if (!started.ok()) reactor->Finish(proto::ToGrpcStatus(started));
 }
 

@@ -284,7 +284,7 @@ absl::Status AdminService::DoDrainPool(AuditRecord audit,
         if (leased.ok()) response->set_leased_bytes(*leased);
         return leased.status();
       },
-      QuotaStore::OnFullDisk::kActAnyway);
+      QuotaStore::OnBadDisk::kActAnyway);
 }
 
 }  // namespace gmb::broker

@@ -17,14 +17,14 @@ absl::Status AdminService::DoCloseSession(
   audit.detail =
       absl::StrCat("session ", session.id(), ": uid ", session.uid(), ", pid ",
                    session.pid(), " (", session.program(), ")");
-  // What operators do in trouble is done on a full disk, too.
+  // What operators do in trouble is done whatever the disk does.
   GMB_RETURN_IF_ERROR(store_->Audit(
       audit,
       [&] {
         core_->CloseSession(request.id(), "an operator closed it");
         return absl::OkStatus();
       },
-      QuotaStore::OnFullDisk::kActAnyway));
+      QuotaStore::OnBadDisk::kActAnyway));
   *response->mutable_session() = std::move(session);
   return absl::OkStatus();
 }

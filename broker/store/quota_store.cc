@@ -68,22 +68,38 @@ StoredState InForce(const Declared& declared) {
   return state;
 }
 
+absl::Status QuotaStore::Write(const AuditRecord& audit,
+                               const Declared& declared) {
+  if (!on_disk_.has_value()) GMB_RETURN_IF_ERROR(ReadBack());
+  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
+  GMB_RETURN_IF_ERROR(SaveDeclared(*on_disk_, declared, &database_));
+  if (!audit.action.empty()) {
+    GMB_RETURN_IF_ERROR(AddAudit(audit));
+  }
+  return transaction.Commit();
+}
+
+absl::Status QuotaStore::ReadBack() {
+  on_disk_.reset();
+  GMB_ASSIGN_OR_RETURN(on_disk_, LoadDeclared(&database_));
+  return absl::OkStatus();
+}
+
+// A commit may fail when all is on the disk: its last step is to make the
+// removal of the journal last. Then the next start finds the change, so it is
+// made now.
 absl::Status QuotaStore::Commit(const AuditRecord& audit, Declared declared) {
   NoteFormer(declared_, &declared);
-  const absl::Status done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    GMB_ASSIGN_OR_RETURN(Transaction transaction,
-                         Transaction::Begin(&database_));
-    GMB_RETURN_IF_ERROR(SaveDeclared(on_disk_, declared, &database_));
-    if (!audit.action.empty()) {
-      GMB_RETURN_IF_ERROR(AddAudit(audit));
-    }
-    return transaction.Commit();
-  }();
+  const bool changes = on_disk_ != declared;
+  absl::Status done = Write(audit, declared);
+  if (!done.ok()) {
+    LogNotWritten(audit, done);
+    if (ReadBack().ok() && changes && on_disk_ == declared)
+      done = absl::OkStatus();
+  }
   if (done.ok()) {
     on_disk_ = declared;
     Take(declared);
-  } else {
-    LogNotWritten(audit, done);
   }
   return done;
 }
@@ -164,13 +180,11 @@ absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
 
 absl::Status QuotaStore::Audit(const AuditRecord& record,
                                absl::FunctionRef<absl::Status()> act,
-                               OnFullDisk on_full_disk) {
+                               OnBadDisk on_bad_disk) {
   const absl::StatusOr<int64_t> id = WriteAudit(record);
   if (!id.ok()) {
     LogNotWritten(record, id.status());
-    const bool act_anyway = absl::IsResourceExhausted(id.status()) &&
-                            on_full_disk == OnFullDisk::kActAnyway;
-    return act_anyway ? act() : id.status();
+    return on_bad_disk == OnBadDisk::kActAnyway ? act() : id.status();
   }
   absl::Status done = act();
   if (!done.ok()) TakeOutAudit(*id).IgnoreError();

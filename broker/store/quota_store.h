@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -96,12 +97,13 @@ class QuotaStore {
   // decides and acts, once the record is on the disk, and not without: so
   // nothing is done that is not listed. The record of an action that `act`
   // refuses is taken out again. It stays listed only where the disk fails, or
-  // the broker ends, in between. With kActAnyway it is done on a full disk all
-  // the same, for what operators do in trouble; the log has the record then.
-  enum class OnFullDisk { kRefuse, kActAnyway };
+  // the broker ends, in between. With kActAnyway it is done all the same where
+  // the disk takes no record (it is full, read-only, broken), for what
+  // operators do in trouble; the log has the record then.
+  enum class OnBadDisk { kRefuse, kActAnyway };
   absl::Status Audit(const AuditRecord& record,
                      absl::FunctionRef<absl::Status()> act,
-                     OnFullDisk on_full_disk = OnFullDisk::kRefuse);
+                     OnBadDisk on_bad_disk = OnBadDisk::kRefuse);
 
   // Which records are listed.
   struct AuditFilter {
@@ -136,6 +138,11 @@ class QuotaStore {
   absl::Status Commit(const AuditRecord& audit, Declared declared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Its step, after which what is on the disk may not be known.
+  absl::Status Write(const AuditRecord& audit, const Declared& declared)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ReadBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   absl::Status AddAudit(const AuditRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The record's number, by which it can be taken out again.
@@ -147,7 +154,8 @@ class QuotaStore {
   const bool found_empty_;
   base::Mutex mu_;
   Database database_ ABSL_GUARDED_BY(mu_);
-  Declared on_disk_ ABSL_GUARDED_BY(mu_);
+  // None: a commit has failed, and it could not be read since.
+  std::optional<Declared> on_disk_ ABSL_GUARDED_BY(mu_);
   Declared declared_ ABSL_GUARDED_BY(mu_);
   mutable base::Mutex shown_mu_;  // held for no longer than a pointer takes
   std::shared_ptr<const Declared> shown_ ABSL_GUARDED_BY(shown_mu_);

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "client/wire.h"
@@ -38,10 +39,9 @@ std::string ProgramName(const std::string& asked) {
 
 // `fds` gets what came with the frame.
 absl::StatusOr<v1::BrokerFrame> ReceiveFrame(ipc::SeqpacketSocket& socket,
-                                             absl::Time deadline,
+                                             const base::Deadline& deadline,
                                              std::vector<base::UniqueFd>* fds) {
-  GMB_ASSIGN_OR_RETURN(ipc::Packet packet,
-                       socket.Receive(deadline - absl::Now()));
+  GMB_ASSIGN_OR_RETURN(ipc::Packet packet, socket.Receive(deadline.Left()));
   v1::BrokerFrame frame;
   if (!frame.ParseFromString(packet.bytes))
     return ProtocolError("garbage in the greeting");
@@ -94,11 +94,9 @@ absl::StatusOr<std::optional<ipc::GatePage>> MapGate(
 absl::StatusOr<Greeting> GreetOnce(const std::string& path,
                                    const std::string& program,
                                    const std::string& tenant_token,
-                                   absl::Time deadline) {
-  GMB_ASSIGN_OR_RETURN(
-      ipc::SeqpacketSocket socket,
-      ipc::SeqpacketSocket::Connect(
-          path, std::max(deadline - absl::Now(), absl::ZeroDuration())));
+                                   const base::Deadline& deadline) {
+  GMB_ASSIGN_OR_RETURN(ipc::SeqpacketSocket socket,
+                       ipc::SeqpacketSocket::Connect(path, deadline.Left()));
 
   std::vector<base::UniqueFd> fds;
   absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(socket, deadline, &fds);
@@ -111,8 +109,7 @@ absl::StatusOr<Greeting> GreetOnce(const std::string& path,
   hello.mutable_hello()->set_program(ProgramName(program));
   hello.mutable_hello()->set_tenant_token(tenant_token);
   GMB_RETURN_IF_ERROR(socket.Send(hello.SerializeAsString(), {},
-                                  /*with_credentials=*/true,
-                                  deadline - absl::Now()));
+                                  /*with_credentials=*/true, deadline.Left()));
 
   frame = ReceiveFrame(socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
@@ -137,15 +134,15 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
                                const std::string& program,
                                const std::string& tenant_token,
                                absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  const absl::Time gives_up = std::min(deadline, absl::Now() + kNextBroker);
+  const base::Deadline deadline(timeout);
+  const base::Deadline gives_up(std::min(timeout, kNextBroker));
   bool may_come = false;
   for (;;) {
     absl::StatusOr<Greeting> greeting =
         GreetOnce(path, program, tenant_token, deadline);
     if (!absl::IsUnavailable(greeting.status())) return greeting;
     may_come = may_come || NextMayCome(path);
-    if (!may_come || absl::Now() + kLook >= gives_up) return greeting;
+    if (!may_come || gives_up.Left() <= kLook) return greeting;
     absl::SleepFor(kLook);
   }
 }

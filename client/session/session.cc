@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "client/fork_guard.h"
 #include "client/no_throw.h"
@@ -30,12 +30,12 @@ absl::StatusOr<ipc::GatePage> LonePage() {
 absl::StatusOr<std::shared_ptr<Session>> Session::Open(
     const ClientOptions& options, std::shared_ptr<Notifier> notifier,
     std::shared_ptr<TrimHook> trim_hook) {
-  const absl::Time deadline = absl::Now() + options.connect_timeout;
+  const base::Deadline deadline(options.connect_timeout);
   GMB_RETURN_IF_ERROR(ForkGuard::CheckFreshStart());
   GMB_ASSIGN_OR_RETURN(SocketDir dir, SocketDir::Open(options.socket_dir));
   absl::StatusOr<Greeting> greeting =
       Greet(dir.handle_path(), options.program, options.tenant_token,
-            deadline - absl::Now());
+            deadline.Left());
   if (!greeting.ok()) {
     if (GetErrorDetail(greeting.status()).has_value()) return greeting.status();
     // To be there later is what may be waited for; this may not.
@@ -58,7 +58,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
   v1::ClientMessage probe;
   probe.mutable_get_quota();
   if (absl::StatusOr<Answer> answer =
-          session->calls_.AskWithin(std::move(probe), deadline - absl::Now());
+          session->calls_.AskWithin(std::move(probe), deadline.Left());
       !answer.ok()) {
     return answer.status();
   }

@@ -71,7 +71,7 @@ std::string FillUntilRefused(QuotaStore* store, int* stored) {
     while (recorded < 2'000 && store->Audit(record, act).ok()) ++recorded;
     if (done != recorded) return "an action without a record was done";
     const absl::Status audited =
-        store->Audit(record, act, QuotaStore::OnFullDisk::kActAnyway);
+        store->Audit(record, act, QuotaStore::OnBadDisk::kActAnyway);
     if (!audited.ok() || done != recorded + 1) return "an action was refused";
     const auto state = store->Load();
     if (!state.ok()) return std::string(state.status().message());

@@ -17,7 +17,7 @@ import yaml
 import kustomize
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
-FOLDERS = ("sidecar", "overlays/gpu")
+FOLDERS = ("sidecar", "overlays/gpu", "overlays/keeper", "overlays/gpu-keeper")
 # It takes some seconds, and a minute on loaded cores.
 MOST_SECONDS = 300
 # Of the files that are there, it does more than 100 checks each.

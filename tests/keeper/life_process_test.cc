@@ -67,6 +67,24 @@ TEST_F(Life, ItWaitsALittleForABrokerThatIsStartedAgain) {
   EXPECT_TRUE(KeeperLink::Connect(AsBroker()).ok());
 }
 
+// Whoever reads that it is stopped, and has it go on, has time for a broker.
+TEST_F(Life, OneThatWasStoppedForLongerThanItKeepsKeepsOn) {
+  StartKeeper({"--abandon-after=3s", "--linger=1h"});
+  const auto broker = BrokerFor(AsBroker(), ::getpid());
+  ASSERT_EQ(broker->Line(), "put");
+  broker->Kill();
+  ASSERT_TRUE(component::Await(
+      [&] { return Status().broker == KeeperStatus::Broker::kDead; }));
+  keeper_->Signal(SIGSTOP);
+  const auto over = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+  ASSERT_TRUE(component::Await(
+      [&] { return std::chrono::steady_clock::now() > over; }));
+  keeper_->Signal(SIGCONT);
+  const auto next = KeeperLink::Connect(AsBroker());
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->welcome().entries, 2U) << keeper_->Err();
+}
+
 TEST_F(Life, ABrokerThatLivesKeepsAllThoughNoPeerDoes) {
   StartKeeper({"--abandon-after", "1ms", "--linger", "0"});
   Forked peer([](const auto&) {});

@@ -31,13 +31,18 @@ class AdvancedClock final : public Clock {
     return system_.Now() + quota::Nanoseconds(ahead_ns_.load());
   }
   [[nodiscard]] absl::Time WallTime() const override {
-    return system_.WallTime();
+    return system_.WallTime() + absl::Nanoseconds(wall_ahead_ns_.load());
   }
   void Advance(std::chrono::nanoseconds by) { ahead_ns_ += by.count(); }
+  // As by hand, or by NTP.
+  void SetWallAhead(absl::Duration by) {
+    wall_ahead_ns_ = absl::ToInt64Nanoseconds(by);
+  }
 
  private:
   SystemClock system_;
   std::atomic<int64_t> ahead_ns_{0};
+  std::atomic<int64_t> wall_ahead_ns_{0};
 };
 
 inline uint64_t SumOf(const v1::PoolStatus& p) {
@@ -68,7 +73,10 @@ class CoreFixture : public testing::Test {
  protected:
   explicit CoreFixture(MachineOptions options = {},
                        uint64_t host_pool_bytes = 0)
-      : host_pool(NewHostPool(host_pool_bytes)),
+      : CoreFixture(options, NewHostPool(host_pool_bytes)) {}
+  CoreFixture(const MachineOptions& options,
+              std::unique_ptr<device::HostPool> made)
+      : host_pool(std::move(made)),
         core(Recorded(options),
              {&clock, &keeper, &events, host_pool.get(), &journal}) {
     core.SetWakeTicker([this] {

@@ -83,6 +83,31 @@ TEST_F(DeviceTasksTest, AKeptSlabThatIsHeldAfterItsEndIsItsHoldersDebt) {
   EXPECT_EQ(gone.reading.unreturned.at(quota::TenantId{1}), kSlab);
 }
 
+// Where all that is asked for is ready, nothing else would tell.
+TEST_F(DeviceTasksTest, AFreeFigureThatSaysThatTheDeviceIsLostIsBelieved) {
+  auto faulty = std::make_unique<FaultyAllocator>(OpenDevice());
+  FaultyAllocator* const faults = faulty.get();
+  const auto tasks =
+      DeviceTasks::Create(std::move(faulty), &keeper_, &slab_ids_);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  using Op = FaultyAllocator::Op;
+  faults->FailOnce(Op::kFreeBytes, 1, absl::InternalError("a moment"));
+  EXPECT_TRUE((*tasks)->Do({AuditJob{}}).status.ok());
+  faults->FailOnce(Op::kFreeBytes, 1, absl::UnavailableError("off the bus"));
+  EXPECT_TRUE(absl::IsUnavailable((*tasks)->Do({AuditJob{}}).status));
+}
+
+// It has codes of its own.
+TEST_F(DeviceTasksTest, AKeeperThatRefusesIsNoDeviceThatIsLostOrFull) {
+  keeper_.Put(1, device::IpcHandle{}).IgnoreError();  // the next slab's name
+  const auto tasks = DeviceTasks::Create(OpenDevice(), &keeper_, &slab_ids_);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  const DeviceResult made = (*tasks)->Do({RefillJob{.slabs = {{}, {kSlab}}}});
+  EXPECT_TRUE(absl::IsInternal(made.status)) << made.status;
+  EXPECT_THAT(std::string(made.status.message()), HasSubstr("kept"));
+  EXPECT_EQ(made.reading.free_bytes, kCapacity);
+}
+
 TEST_F(DeviceTasksTest, NoNewSlabHasTheNameOfAKeptOne) {
   const SlabRecord one = Keep(41, kSlab);
   const SlabRecord two = Keep(12, kSlab);

@@ -128,6 +128,29 @@ TEST_F(KeeperClientTest, AKeeperThatDiesIsNoticedAndANewOneIsFilled) {
   EXPECT_EQ(Status().entries, 3U);
 }
 
+TEST_F(KeeperClientTest, ANewKeeperWithLessRoomHasWhatItHasRoomFor) {
+  StartKeeper();
+  const auto client = Connect();
+  ASSERT_NE(client, nullptr);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(client->Put(Slab(i)).ok());
+  keeper_->Signal(SIGKILL);
+  ASSERT_EQ(keeper_->AwaitExit(), 128 + SIGKILL);
+  const std::string few = "ulimit -n 480; exec \"$0\" \"$@\"";
+  StartAs({"/bin/bash", "-c", few, GMB_KEEPER_PROGRAM, "--socket", socket()},
+          "small");
+  const absl::Status refilled = client->Refill();
+  EXPECT_TRUE(refilled.ok()) << refilled;
+  EXPECT_FALSE(client->lost());
+  EXPECT_EQ(Status().entries, 80U);
+  EXPECT_EQ(client->refused(), 20U);
+  for (int i = 0; i < 100; ++i) {
+    const absl::Status removed = client->Remove(absl::StrCat("slab/", i));
+    EXPECT_TRUE(removed.ok() || absl::IsNotFound(removed)) << removed;
+  }
+  EXPECT_EQ(Status().entries, 0U);
+  EXPECT_FALSE(client->lost());
+}
+
 TEST_F(KeeperClientTest, AKeeperThatIsStoppedIsLostInTime) {
   StartKeeper();
   KeeperClientOptions options = Options();

@@ -315,6 +315,25 @@ TEST_F(MachineEvictTest, AClientsWordsAreMadePrintable) {
     EXPECT_TRUE(absl::ascii_isprint(static_cast<unsigned char>(c)));
 }
 
+// What it has said meanwhile is read after the first turn.
+TEST_F(MachineEvictTest, WhoAnswersABrokerThatIsStoppedIsNotKilledForThat) {
+  SetTenant("a", {.may_terminate = true});
+  stubborn.insert(idle);
+  const quota::LeaseId lease = Lease(idle, 40);
+  const uint64_t id = AskWithin(32);
+  RunCopies();
+  EXPECT_EQ(Where(lease), "evicting");
+  world.HoldUp();
+  world.Advance(seconds(30));
+  EXPECT_EQ(killed, 0);
+  EXPECT_TRUE(Events("client_overdue").empty());
+  RunFor(milliseconds(1900));
+  Follow(idle);
+  RunFor(milliseconds(10));
+  EXPECT_EQ(Outcome(owner, id), "granted");
+  EXPECT_EQ(killed, 0);
+}
+
 TEST_F(MachineEvictTest, WhoDoesNotAnswerInTimeIsOverdueAndItsBytesAreHard) {
   stubborn.insert(idle);
   const quota::LeaseId lease = Lease(idle, 30);

@@ -80,7 +80,8 @@ class SimWorld {
     if (!problem_.empty()) return;
     ++events_of_kind[kind];
     Note(absl::StrCat("> ", kind, " ", details));
-    Turn turn(now_, absl::FromUnixNanos(now_.ns));
+    Turn turn(now_, absl::FromUnixNanos(now_.ns),
+              std::exchange(held_up_, false));
     turn.LimitSteps(kMostEffects);
     work(turn);
     machine_->Settle(turn);
@@ -100,6 +101,8 @@ class SimWorld {
   // Likewise, and nobody says so: the next event comes at that time.
   void LetPass(quota::Nanoseconds by) { now_ = now_ + by; }
   void AdvanceToDue();
+  // The next turn is the first of a process that was stopped until then.
+  void HoldUp() { held_up_ = true; }
 
   // --- Devices and copies: one step of one, if there is any.
   bool StepDevice(quota::PoolId pool);
@@ -185,6 +188,7 @@ class SimWorld {
   RecordBook book_;
   std::function<Fate()> fate_;
   std::function<void(Adoption*)> spoil_;
+  bool held_up_ = false;
   bool restarting_ = false;
   bool setting_up_ = false;
   Fate last_fate_ = Fate::kLives;
