@@ -1,6 +1,8 @@
 // A session begins: connects, and proves who this process is.
 #include "client/session/greeting.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -13,7 +15,6 @@
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 #include "client/wire.h"
-#include "ipc/socket_path.h"
 #include "proto/error_status.h"
 
 namespace gmb::internal {
@@ -91,12 +92,37 @@ absl::StatusOr<std::optional<ipc::GatePage>> MapGate(
   return std::optional<ipc::GatePage>(*std::move(page));
 }
 
-absl::StatusOr<Greeting> GreetOnce(const std::string& path,
-                                   const std::string& program,
-                                   const std::string& tenant_token,
-                                   const base::Deadline& deadline) {
+bool LiesThere(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
+// A broker that stops removes its sockets. One that was killed leaves them, and
+// the next one may be on its way (docs/restart.md): a program that starts just
+// then is to meet that, rather than an error.
+absl::StatusOr<ipc::SeqpacketSocket> ConnectToThisBrokerOrTheNext(
+    const std::string& path, const base::Deadline& deadline) {
+  const base::Deadline gives_up(std::min(deadline.Left(), kNextBroker));
+  bool was_left = false;
+  for (;;) {
+    absl::StatusOr<ipc::SeqpacketSocket> socket =
+        ipc::SeqpacketSocket::Connect(path, deadline.Left());
+    if (!absl::IsUnavailable(socket.status())) return socket;
+    was_left = was_left || LiesThere(path);
+    if (!was_left || gives_up.Left() <= kLook) return socket;
+    absl::SleepFor(kLook);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Greeting> Greet(const std::string& path,
+                               const std::string& program,
+                               const std::string& tenant_token,
+                               absl::Duration timeout) {
+  const base::Deadline deadline(timeout);
   GMB_ASSIGN_OR_RETURN(ipc::SeqpacketSocket socket,
-                       ipc::SeqpacketSocket::Connect(path, deadline.Left()));
+                       ConnectToThisBrokerOrTheNext(path, deadline));
 
   std::vector<base::UniqueFd> fds;
   absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(socket, deadline, &fds);
@@ -118,33 +144,6 @@ absl::StatusOr<Greeting> GreetOnce(const std::string& path,
                        MapGate(frame->welcome(), fds));
   return Greeting{std::move(socket), std::move(*frame->mutable_welcome()),
                   std::move(gate)};
-}
-
-// A broker that stops removes its sockets. One that was killed leaves them, and
-// the next one may be on its way (docs/restart.md): a program that starts just
-// then is to meet that, rather than an error.
-bool NextMayCome(const std::string& path) {
-  const absl::StatusOr<ipc::PathState> found = ipc::InspectSocketPath(path);
-  return found.ok() && *found == ipc::PathState::kStale;
-}
-
-}  // namespace
-
-absl::StatusOr<Greeting> Greet(const std::string& path,
-                               const std::string& program,
-                               const std::string& tenant_token,
-                               absl::Duration timeout) {
-  const base::Deadline deadline(timeout);
-  const base::Deadline gives_up(std::min(timeout, kNextBroker));
-  bool may_come = false;
-  for (;;) {
-    absl::StatusOr<Greeting> greeting =
-        GreetOnce(path, program, tenant_token, deadline);
-    if (!absl::IsUnavailable(greeting.status())) return greeting;
-    may_come = may_come || NextMayCome(path);
-    if (!may_come || gives_up.Left() <= kLook) return greeting;
-    absl::SleepFor(kLook);
-  }
 }
 
 }  // namespace gmb::internal

@@ -18,6 +18,8 @@ namespace gmb::component {
 namespace {
 
 constexpr uint64_t kOwned = 24 * kMiB;
+// As ExpectServed writes, which may get the same memory again.
+constexpr int kWritten = 0x5A;
 constexpr uint64_t kOthers = 56 * kMiB;  // do not fit beside each other
 constexpr absl::Duration kShort = absl::Seconds(1);
 constexpr absl::Duration kLong = absl::Seconds(60);
@@ -81,7 +83,7 @@ class OpenFilesTest : public ComponentTest {
       auto acquired = (*owner)->Acquire(kOwned, WaitFor(kShort));
       if (acquired.ok()) {
         lease = *std::move(acquired);
-        std::memset(lease.data(), 7, lease.size_bytes());
+        std::memset(lease.data(), kWritten, lease.size_bytes());
       }
     }
     whole &= lease.data() != nullptr;
@@ -95,7 +97,7 @@ class OpenFilesTest : public ComponentTest {
     if (lease.data() != nullptr) {
       const auto scope = (*owner)->Enter(kLong);
       EXPECT_TRUE(scope.ok()) << scope.status();
-      EXPECT_TRUE(scope.ok() && Holds(lease, 7)) << "its contents are lost";
+      EXPECT_TRUE(scope.ok() && Holds(lease, kWritten)) << "its contents are lost";
     }
     return whole;
   }

@@ -287,6 +287,7 @@
   F(cuMemsetD8Async) \
   F(cuGreenCtxCreate) \
   F(cuGetProcAddress) \
+  F(cuIpcOpenMemHandle) \
   F(cuDevicePrimaryCtxReset) \
   F(cuDevicePrimaryCtxRelease) \
   F(cuCtxDestroy) \
