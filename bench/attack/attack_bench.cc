@@ -145,7 +145,8 @@ absl::StatusOr<Figures> Measure(const Options& options,
                          .duration = absl::Seconds(options.seconds)};
   const gmb::attack::EventListener events(setup.socket_dir);
   // The pools of gRPC grow with the first load, of whatever kind.
-  if (const absl::Status served = ServeCrowds(setup.socket_dir); !served.ok())
+  if (const absl::Status served = ServeCrowds(setup.socket_dir, setup.broker);
+      !served.ok())
     return served;
   RoundSetup warm_up = setup;
   warm_up.duration = absl::Seconds(1);

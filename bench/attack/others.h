@@ -1,6 +1,8 @@
 #ifndef GMB_BENCH_ATTACK_OTHERS_H_
 #define GMB_BENCH_ATTACK_OTHERS_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -25,8 +27,10 @@ struct Seen {
 
 // What a node with many programs asks at one moment: for each of two tenants 60
 // sessions at once greet and lease, and ten operators ask. gRPC makes the threads
-// for such a moment once, and keeps them.
-[[nodiscard]] absl::Status ServeCrowds(const std::string& socket_dir);
+// for such a moment once, and keeps them: again until it has all that it ever
+// makes.
+[[nodiscard]] absl::Status ServeCrowds(const std::string& socket_dir,
+                                       pid_t broker);
 
 // An honest session that leases without pause, and beside it clients and
 // operators that come anew, on threads of its own.
