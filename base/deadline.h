@@ -8,8 +8,8 @@
 
 namespace gmb::base {
 
-// The end of a wait, by the monotonic clock: whoever sets the wall clock moves
-// it nowhere. Thread-safe.
+// The end of a wait, by the monotonic clock, so that setting the wall clock does
+// not move it. Thread-safe.
 class Deadline {
  public:
   // `within` may be infinite; one that is negative is over.

@@ -1,7 +1,7 @@
 # Most of a short command's time is the dynamic linker's: it looks up some 15,000
 # names for gRPC, protobuf and the C++ library, each in one library after the other
 # in the order in which the program names them, and a program with gRPC has more
-# than 50. Named first are those that have, and ask for, most of the names: a sixth
+# than 50. Named first are those that have, and ask for, most of the names: a seventh
 # of `gmb --version` (docs/performance.md).
 find_library(GMB_GRPC_LIBRARY grpc)
 find_library(GMB_CRYPTO_LIBRARY crypto)

@@ -14,8 +14,8 @@
 
 namespace gmb::device {
 
-// Opens devices by name: the one door to the kinds. A kind that this build or
-// machine lacks is FAILED_PRECONDITION with what to do about it.
+// Opens devices by name: the one door to the kinds. A kind that this machine
+// lacks is FAILED_PRECONDITION with what to do about it.
 
 struct HostOptions {
   uint64_t capacity_bytes;

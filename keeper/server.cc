@@ -141,7 +141,8 @@ void Server::OnTime(Time now) {
     GiveAllBack("no broker came");
 }
 
-// Who came meanwhile could not be served: nothing is over by that.
+// This process could serve nobody while it was held up, so that time counts
+// against nobody: what it waits for has its whole time once more.
 void Server::BeginTimesAnew(Time now) {
   std::fprintf(stderr, "gmb-keeper: it was held up: its times begin anew\n");
   holder_died_ = now;

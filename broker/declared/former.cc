@@ -1,4 +1,5 @@
-// Whoever changes a tenant, what it had before is kept with it, for an undo.
+// At each change of a tenant the values that it had before are kept with it, so
+// that the change can be undone.
 #include "broker/declared/former.h"
 
 #include <string>

@@ -85,9 +85,9 @@ class KeeperClient {
   // A look, without waiting.
   [[nodiscard]] bool lost() const ABSL_LOCKS_EXCLUDED(mu_);
   // Connects to the keeper that listens by now, and puts everything into it
-  // that it does not have. Until it is OK, lost() stays true. What a keeper
-  // refuses that has less room than the last one ends with this process. Others'
-  // calls go on meanwhile; one thread at a time.
+  // that it does not have. Until it is OK, lost() stays true. A keeper with less
+  // room than the last one refuses some entries: they end with this process.
+  // One thread at a time may refill; other threads' calls go on meanwhile.
   absl::Status Refill() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Entries that the last Refill found no room for. Never waits.

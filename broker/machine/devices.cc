@@ -94,8 +94,8 @@ void PoolKeeper::SetDraining(Pool* pool, bool draining, Turn& turn) {
   quota_.Tell(quota::PoolDrain{pool->id, draining}, turn);
 }
 
-// What was planned later may rest on what a held job destroys: nothing goes
-// past it but a look.
+// A later job may need the room that a held job makes by destroying slabs. So the
+// held jobs are given first; an audit goes past them, since it only looks.
 void PoolKeeper::Give(Pool* pool, DeviceJob job, Turn& turn) {
   if (!std::holds_alternative<AuditJob>(job)) GiveHeld(pool, true, turn);
   ++pool->device.Edit({}).jobs;

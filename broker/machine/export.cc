@@ -65,8 +65,8 @@ void Sharing::Export(Session* session, uint64_t client_id,
   sessions_.Answer(session, std::move(answer), turn);
 }
 
-// What others may touch at any time can never be taken: so nobody may count on
-// its bytes.
+// Other processes may touch an exported lease's memory at any time, so it can
+// never be taken: nobody may count on its bytes.
 absl::Status Sharing::ExportNow(Lease* lease, const std::string& key,
                                 Turn& turn) {
   if (!state_.engine->Lease(lease->id)->hard) {

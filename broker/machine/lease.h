@@ -179,7 +179,8 @@ struct Lease {
   Owned<std::optional<quota::RequestId>, Recalls> asked_back;
   Owned<ReclaimEntry, ReclaimIndex> reclaim;
 
-  // What becomes of them: what others may touch at any time never moves.
+  // What becomes of its contents when memory is needed. An exported lease never
+  // moves, since other processes may touch it at any time.
   [[nodiscard]] v1::Contents contents() const {
     return exported() ? v1::RESIDENT : request.contents;
   }

@@ -17,7 +17,8 @@ absl::Status AdminService::DoCloseSession(
   audit.detail =
       absl::StrCat("session ", session.id(), ": uid ", session.uid(), ", pid ",
                    session.pid(), " (", session.program(), ")");
-  // What operators do in trouble is done whatever the disk does.
+  // An operator in trouble has to be able to do this also while the disk is full
+  // or broken.
   GMB_RETURN_IF_ERROR(store_->Audit(
       audit,
       [&] {

@@ -1,4 +1,5 @@
-// What is, or was, declared of a tenant, as the policy that it has here.
+// Makes a tenant's policy of what is declared of it, or was before its last
+// change. Values for devices that this machine lacks are left out.
 #include "broker/server/declared_policy.h"
 
 namespace gmb::broker {

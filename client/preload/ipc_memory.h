@@ -16,11 +16,11 @@
 namespace gmb::preload {
 
 // Legacy CUDA IPC (cuIpcGetMemHandle and its like) of memory that is served from
-// leases, between `gmb run` processes of one tenant. Who opens a handle attaches
-// to the lease; it lives until the last of those who have it lets go of it, and
-// stays on the device. One in a process, which lives as long as it does.
-// Thread-safe. Each function answers the driver's of that name; nothing where it
-// is not about memory of ours.
+// leases, between `gmb run` processes of one tenant. A process that opens a handle
+// attaches to the lease. The lease stays on the device, and lives until the last
+// process that has it lets go of it. A process has one IpcMemory, which lives as
+// long as the process. Thread-safe. Each function does what the driver's of that
+// name does, and returns nothing where the call is not about memory of ours.
 class IpcMemory {
  public:
   // All live as long as it does.

@@ -1,7 +1,7 @@
 // `gmb run`: ranks of one communicator. A rank whose memory is away keeps the
 // others spinning on the GPU, whose memory then cannot be taken either: a
-// process that is one of several is parked with its group, or never. Without a name
-// from its person the communicator's id names the group.
+// process that is one of several ranks is parked with its group, or never. Where
+// nobody named a group for it, the communicator's id does.
 #include "client/preload/ranks.h"
 
 #include <dlfcn.h>

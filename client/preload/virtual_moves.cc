@@ -90,8 +90,8 @@ CUresult VirtualMemory::Arrive(CUmemGenericAllocationHandle handle,
     device = found->properties.location.id;
     attached = found->attached;
   }
-  // What another process has may be on a device on which this one has no
-  // context, and needs none: it comes on the thread that opens it.
+  // Another process's memory may be on a device on which this process has no
+  // context. It needs none: the memory arrives on the thread that opens it.
   std::optional<PrimaryScope> context;
   if (!attached) context.emplace(driver_, device);
   if (!attached && context->result() != CUDA_SUCCESS) return context->result();

@@ -46,8 +46,7 @@ Answer VirtualMemory::Export(void* shareable,
     SayAlways(
         "the program shares a handle of GPU memory with another process "
         "(cuMemExportToShareableHandle) that is leased in several pieces, "
-        "which "
-        "cannot be; make smaller handles, or use gmb run --vmm native");
+        "which cannot be; make smaller handles, or use gmb run --vmm native");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   if (!MarkShared(handle, true)) return CUDA_ERROR_INVALID_VALUE;

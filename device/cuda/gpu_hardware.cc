@@ -1,4 +1,5 @@
-// Where no GPU can be used, `gmb doctor` says whether there is one all the same.
+// Where no GPU can be used, `gmb doctor` and `gmb demo` say whether there is one
+// all the same.
 #include "device/cuda/gpu_hardware.h"
 
 #include <filesystem>

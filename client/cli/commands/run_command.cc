@@ -55,7 +55,8 @@ void AddParkOptions(CLI::App* command,
                    "Processes of the tenant that wait for each other, the "
                    "ranks of a model say, and name the same group: their "
                    "memory serves others when all of them are idle, and "
-                   "comes back together")
+                   "comes back together; the ranks of one NCCL communicator "
+                   "need no name")
       ->check(CLI::Validator(
           [](const std::string& name) {
             const bool printable =
@@ -105,8 +106,8 @@ void AddRunCommand(CLI::App* app, Action* chosen) {
       ->add_option_function<std::string>(
           "--vmm", [options](const std::string& text) { options->vmm = text; },
           "Memory that the program makes by cuMemCreate and maps itself: "
-          "leased, or the driver's own, which it may share with other "
-          "processes [lease]")
+          "leased, or the driver's own, which it may also bind to multicast "
+          "objects and share with other machines [lease]")
       ->check(CLI::IsMember({"lease", "native"}))
       ->type_name("lease|native");
   AddParkOptions(command, options);
