@@ -20,6 +20,9 @@ using ipc::EpollTag;
 
 // A wait that takes so much longer: this process was stopped, or frozen.
 constexpr std::chrono::milliseconds kHeldUp{500};
+// What a scheduler takes. One that comes later than that to give back was held
+// up as well, whatever it did meanwhile.
+constexpr std::chrono::milliseconds kLate{100};
 
 }  // namespace
 
@@ -89,7 +92,7 @@ absl::Status Server::Run() {
           break;
       }
     }
-    OnTime(Clock::now());
+    OnTime(Clock::now(), asked_at);
     if (IsOver(Clock::now())) return absl::OkStatus();
   }
 }
@@ -106,9 +109,19 @@ int Server::WaitMilliseconds() const {
 
 std::optional<Time> Server::GivesBack() const {
   if (!holder_.has_value() || !holder_->dead) return std::nullopt;
-  return GivesBackAt(options_.life, {.broker_died = holder_died_,
-                                     .living_peers = living_.size(),
-                                     .last_peer_died = last_peer_died_});
+  std::optional<Time> at =
+      GivesBackAt(options_.life, {.broker_died = holder_died_,
+                                  .living_peers = living_.size(),
+                                  .last_peer_died = last_peer_died_});
+  if (!at.has_value()) return at;
+  const Time due = std::max(*at, respite_);
+  at = due;
+  // Whoever has just come may be the next broker; nobody puts it off for ever.
+  for (const auto& [id, connection] : connections_) {
+    if (connection.state == Connection::State::kGreets)
+      at = std::max(*at, std::min(connection.greets_by, due + kGreetingTime));
+  }
+  return at;
 }
 
 std::optional<Time> Server::NobodyComes() const {
@@ -126,7 +139,7 @@ bool Server::IsOver(Time now) const {
   return done_ || (nobody.has_value() && *nobody <= now);
 }
 
-void Server::OnTime(Time now) {
+void Server::OnTime(Time now, Time looked_at) {
   std::vector<uint64_t> late;
   for (const auto& [id, connection] : connections_) {
     if (connection.state == Connection::State::kGreets &&
@@ -137,8 +150,15 @@ void Server::OnTime(Time now) {
   for (const uint64_t id : late) End(id);
   if (listens_again_.has_value() && *listens_again_ <= now) Listen(true);
   const std::optional<Time> gives_back = GivesBack();
-  if (gives_back.has_value() && *gives_back <= now)
-    GiveAllBack("no broker came");
+  // Not before a look, once it is over, at who has come: a wait that a signal or
+  // its end has cut short says nothing of that.
+  if (!gives_back.has_value() || *gives_back > looked_at) return;
+  // A broker could not be heard until now: it gets the time of a greeting.
+  if (now - *gives_back > kLate) {
+    respite_ = now + kGreetingTime;
+    return;
+  }
+  GiveAllBack("no broker came");
 }
 
 // This process could serve nobody while it was held up, so that time counts

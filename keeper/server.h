@@ -111,7 +111,8 @@ class Server {
   // Of one that is there for one broker, and has none: when it ends.
   [[nodiscard]] std::optional<Time> NobodyComes() const;
   [[nodiscard]] bool IsOver(Time now) const;
-  void OnTime(Time now);
+  // `looked_at`: all that had come by then was heard.
+  void OnTime(Time now, Time looked_at);
   void BeginTimesAnew(Time now);
   void OnProcess(uint64_t order);
   void OnBrokerDeath();
@@ -179,6 +180,7 @@ class Server {
   base::UniqueFd holder_pidfd_;
   uint64_t holders_ = 0;  // so far; the last one's number
   Time holder_died_;
+  Time respite_;       // nothing is given back before: it was held up
   bool done_ = false;  // the last one was, or a command said so
 
   // By an id that is never used twice: in the order in which they came.

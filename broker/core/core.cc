@@ -2,6 +2,7 @@
 // effects are queued under the lock and carried out after it.
 #include "broker/core/core.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -12,6 +13,15 @@
 #include "ipc/random.h"
 
 namespace gmb::broker {
+namespace {
+
+// By the clock of the stall watch, which no test sets; a day at most.
+StallWatch::Time FromNow(quota::Nanoseconds wait) {
+  return std::chrono::steady_clock::now() +
+         std::min<quota::Nanoseconds>(wait, std::chrono::hours(24));
+}
+
+}  // namespace
 
 // From its beginning to the end of the scope: the lock is held, and `turn()` is
 // a turn of the machine. Then the turn is settled, its effects are queued, the
@@ -45,7 +55,9 @@ class ABSL_SCOPED_LOCKABLE Core::Entered {
       core->deps_.journal->Commit(records);
     Errands errands = core->couriers_.Deliver(turn_->TakeEffects());
     errands.buried = turn_->TakeBuried();
-    const bool wake = core->machine_.NextDue(turn_->now()) < core->ticker_due_;
+    const quota::Instant due = core->machine_.NextDue(turn_->now());
+    const bool wake = due < core->ticker_due_;
+    if (wake) core->stalls_.SetDueEarlier(FromNow(due - turn_->now()));
     core->mu_.Unlock();
     core->Run(std::move(errands), wake);
   }
@@ -236,6 +248,7 @@ quota::Instant Core::Tick() {
   base::MutexLock lock(&mu_);
   // As of that turn: what is due since then is due now.
   ticker_due_ = machine_.NextDue(now);
+  stalls_.SetDue(FromNow(ticker_due_ - now));
   return ticker_due_;
 }
 

@@ -176,14 +176,22 @@ void Keeping::Watch() {
           .lost =
               [this, say] {
                 v1::Event event =
-                    say("it is dead, or does not answer; should the broker "
-                        "die now, all ends with it");
+                    say("it is dead, does not answer, or has no room for the "
+                        "journal; should the broker die now, all ends with "
+                        "it");
                 event.set_kind("keeper_lost");
                 Publish(std::move(event));
               },
           .found =
               [this, say] {
-                v1::Event event = say("it has everything again");
+                const uint64_t refused = client_->refused();
+                v1::Event event =
+                    refused == 0
+                        ? say("it has everything again")
+                        : say(absl::StrCat(
+                              "it has what it has room for: ", refused,
+                              " entries end with this broker; raise its limit "
+                              "on open files"));
                 event.set_kind("keeper_found");
                 Publish(std::move(event));
               },

@@ -3,9 +3,12 @@
 
 #include <sys/stat.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "broker/keeping/fetched.h"
+#include "broker/keeping/kept_sessions.h"
+#include "broker/keeping/remote_keeper.h"
 #include "keeper/wire/messages.h"
 
 namespace gmb::broker {
@@ -50,6 +53,17 @@ absl::Status PutInto(keeper::KeeperLink* link, const Kept& kept) {
 absl::Status RemoveFrom(keeper::KeeperLink* link, const std::string& key) {
   return link->Ask(Kind::kRemove, keeper::EncodeKey(key), {}, Kind::kOk)
       .status();
+}
+
+// Without the first of them (the journal, the host pool, the marks of an
+// adoption) the rest is worth nothing to the next broker; a session without its
+// slabs is worth more than slabs without their session.
+enum class Worth { kEssential, kSession, kSlab };
+
+Worth WorthOf(const Kept& kept) {
+  if (RemoteKeeper::SlabOf(kept.key).has_value()) return Worth::kSlab;
+  return KeptSessions::SessionOf(kept.key).has_value() ? Worth::kSession
+                                                       : Worth::kEssential;
 }
 
 bool IsSocket(int fd) {
@@ -127,7 +141,9 @@ absl::Status KeeperClient::Remove(const std::string& key) {
   removed = std::move(entry->second);
   entries_.erase(entry);
   by_key_.erase(found);
-  if (lost_) return absl::OkStatus();
+  const bool was_refused = refused_keys_.erase(key) > 0;
+  refused_ = refused_keys_.size();
+  if (lost_ || was_refused) return absl::OkStatus();
   const absl::Status gone = RemoveFrom(&link_, key);
   lost_ = link_.broken();
   return lost_ ? absl::OkStatus() : gone;
@@ -156,6 +172,9 @@ KeeperClient::Difference KeeperClient::Compare(
   for (const auto& [order, kept] : entries_) {
     if (!there.contains(kept.key)) difference.put.push_back(kept);
   }
+  absl::c_stable_sort(difference.put, [](const Kept& a, const Kept& b) {
+    return WorthOf(a) < WorthOf(b);
+  });
   return difference;
 }
 
@@ -179,17 +198,25 @@ absl::Status KeeperClient::Refill() {
                          }));
     for (const Kept& kept : all) there.insert(kept.key);
   }
-  uint64_t refused = 0;
+  std::vector<std::string> placed;
+  absl::flat_hash_set<std::string> refused;
   const auto make_equal = [&](const Difference& difference) -> absl::Status {
     for (const std::string& key : difference.remove) {
-      GMB_RETURN_IF_ERROR(RemoveFrom(&link, key));
+      if (refused.erase(key) == 0) GMB_RETURN_IF_ERROR(RemoveFrom(&link, key));
       there.erase(key);
     }
     for (const Kept& kept : difference.put) {
       const absl::Status put = PutInto(&link, kept);
       if (!put.ok() && link.broken()) return put;
+      if (!put.ok() && WorthOf(kept) == Worth::kEssential) {
+        for (const std::string& key : placed) (void)RemoveFrom(&link, key);
+        return put;
+      }
       // One that is full has the rest: better than a keeper with nothing.
-      refused += put.ok() ? 0 : 1;
+      if (put.ok())
+        placed.push_back(kept.key);
+      else
+        refused.insert(kept.key);
       there.insert(kept.key);
     }
     return absl::OkStatus();
@@ -206,7 +233,8 @@ absl::Status KeeperClient::Refill() {
         GMB_RETURN_IF_ERROR(make_equal(difference));
         link_ = std::move(link);
         lost_ = false;
-        refused_ = refused;
+        refused_ = refused.size();
+        refused_keys_ = std::move(refused);
         return absl::OkStatus();
       }
     }

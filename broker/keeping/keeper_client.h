@@ -85,12 +85,15 @@ class KeeperClient {
   // A look, without waiting.
   [[nodiscard]] bool lost() const ABSL_LOCKS_EXCLUDED(mu_);
   // Connects to the keeper that listens by now, and puts everything into it
-  // that it does not have. Until it is OK, lost() stays true. A keeper with less
-  // room than the last one refuses some entries: they end with this process.
-  // One thread at a time may refill; other threads' calls go on meanwhile.
+  // that it does not have: first what the rest is worth nothing without (the
+  // journal, the host pool), then sessions, then slabs. Until it is OK, lost()
+  // stays true. RESOURCE_EXHAUSTED: it has no room for one of the first, and got
+  // nothing. What else it refuses ends with this process. Others' calls go on
+  // meanwhile; one thread at a time.
   absl::Status Refill() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Entries that the last Refill found no room for. Never waits.
+  // Entries that the last Refill found no room for, and that were not removed
+  // since. Never waits.
   [[nodiscard]] uint64_t refused() const { return refused_; }
   [[nodiscard]] size_t entries() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of the keeper that is connected; another one has another.
@@ -119,6 +122,7 @@ class KeeperClient {
   std::map<uint64_t, Kept> entries_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::string, uint64_t> by_key_ ABSL_GUARDED_BY(mu_);
   uint64_t last_order_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::flat_hash_set<std::string> refused_keys_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::broker
