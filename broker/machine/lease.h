@@ -85,7 +85,8 @@ struct ReclaimEntry {
 struct LeaseSlabs {
   std::vector<Slab> slabs;  // in address order once all are there
   bool preparing = false;   // they are being created
-  // They are being made to be filled, or are being filled: see PacedCreates.
+  // They are being made to be filled, or were and are being filled: see
+  // PacedCreates.
   bool filling = false;
   // A ready slab was destroyed to make room for what could not be created.
   bool gave_up_ready = false;

@@ -14,18 +14,16 @@ bool PoolKeeper::Take(Lease* lease, Turn& turn) {
                        lease->request.contents == v1::PRESERVE;
   LeaseSlabs& held = lease->held.Edit({});
   held.slabs = std::move(plan.taken);
-  PacedCreates& paced = pool->device.Edit({}).paced;
-  if (plan.create_bytes.empty()) {
-    held.filling = to_fill;
-    if (to_fill) paced.BeginFilling(lease->bytes);
-    return true;
-  }
+  // It makes nobody wait for the device, and so does not count as being filled:
+  // or leases that find their own slabs again would keep others' from being
+  // made.
+  if (plan.create_bytes.empty()) return true;
   held.preparing = true;
   PrepareJob job{lease->id,
                  {std::move(plan.destroy), std::move(plan.create_bytes)}};
   if (to_fill) {
     ++pool->device.Edit({}).jobs;
-    paced.Hold(std::move(job));
+    pool->device.Edit({}).paced.Hold(std::move(job));
     GiveHeld(pool, /*all=*/false, turn);
   } else {
     Give(pool, std::move(job), turn);
@@ -60,13 +58,15 @@ void PoolKeeper::Filled(Lease* lease, Turn& turn) {
 // Also slabs that nobody will ask for again are kept until others have a use
 // for their bytes (MaintainPools, or the next lease): the worker destroys and
 // creates them in turn, so that little lies free for somebody outside to take.
+// Of an exported lease they are destroyed at once, whatever else fails: a
+// process that imported a handle may have it still.
 void PoolKeeper::GiveBack(Lease* lease, quota::Nanoseconds reuse_for,
                           Turn& turn) {
   Filled(lease, turn);
   Pool* pool = &state_.PoolAt(lease->request.pool);
   SlabPool& slabs = pool->slabs.Edit({});
   const std::vector<Slab> given = std::exchange(lease->held.Edit({}).slabs, {});
-  const bool kept = !pool->device->lost &&
+  const bool kept = !pool->device->lost && !lease->exported() &&
                     slabs.Return(lease->tenant, given, turn.now() + reuse_for);
   if (!kept) Give(pool, DestroyJob{slabs.Condemn(lease->tenant, given)}, turn);
 }

@@ -15,7 +15,8 @@ namespace gmb::broker {
 // and the creates of many leases in a row would keep the copier from mapping
 // the first of them.
 //
-// They leave in the order in which they came. A value without a device: the
+// They leave in the order in which they came, and wait only for those that left
+// before them: a lease whose slabs are all there does not count. A value without a device: the
 // pool keeper says when a lease begins to be made or filled, and when it is
 // full.
 class PacedCreates {
@@ -50,7 +51,7 @@ class PacedCreates {
 
  private:
   std::deque<PrepareJob> held_;
-  // Leases that are being made, or wait to be filled, or are.
+  // Leases that are being made, or have been and wait to be filled, or are.
   size_t filling_leases_ = 0;
   uint64_t filling_bytes_ = 0;
 };

@@ -54,6 +54,9 @@ bool ReadyStock::Wants(uint64_t bytes,
                        absl::Span<const uint64_t> making) const {
   if (count_ + making.size() >= options_.most_slabs) return false;
   if (bytes == options_.whole_bytes) return true;
+  const auto whole = static_cast<size_t>(
+      std::count(making.begin(), making.end(), options_.whole_bytes));
+  if (Tails() + making.size() - whole >= options_.most_tails) return false;
   const auto more =
       static_cast<uint64_t>(std::count(making.begin(), making.end(), bytes));
   return CountOf(bytes) + more < WantedTails(bytes);
@@ -62,11 +65,13 @@ bool ReadyStock::Wants(uint64_t bytes,
 std::vector<uint64_t> ReadyStock::TailsToMake(uint64_t of_bytes,
                                               size_t most) const {
   std::vector<uint64_t> tails;
+  uint64_t made = 0;
   for (const uint64_t bytes : demand_.Sizes()) {
-    if (bytes == options_.whole_bytes) continue;
-    while (tails.size() < most && bytes <= of_bytes && Wants(bytes, tails)) {
+    while (tails.size() < most && made + bytes <= of_bytes &&
+           (tails.empty() || made + bytes <= options_.step_bytes) &&
+           Wants(bytes, tails)) {
       tails.push_back(bytes);
-      of_bytes -= bytes;
+      made += bytes;
     }
   }
   return tails;
@@ -75,9 +80,14 @@ std::vector<uint64_t> ReadyStock::TailsToMake(uint64_t of_bytes,
 bool ReadyStock::LacksTails() const {
   if (count_ >= options_.most_slabs) return false;
   uint64_t lacking = 0;
+  uint64_t room =
+      options_.most_tails - std::min<uint64_t>(options_.most_tails, Tails());
   for (const uint64_t bytes : demand_.Sizes()) {
     const uint64_t wanted = WantedTails(bytes);
-    lacking += bytes * (wanted - std::min<uint64_t>(wanted, CountOf(bytes)));
+    const uint64_t more =
+        std::min(room, wanted - std::min<uint64_t>(wanted, CountOf(bytes)));
+    lacking += bytes * more;
+    room -= more;
   }
   return lacking > 0 && lacking * 2 >= options_.whole_bytes;
 }
@@ -86,11 +96,12 @@ std::vector<Slab> ReadyStock::TakeUnwanted(size_t most) {
   std::vector<Slab> unwanted;
   for (auto of_size = by_size_.begin(); of_size != by_size_.end();) {
     const uint64_t bytes = (of_size++)->first;  // Take may erase it
-    if (bytes == options_.whole_bytes || demand_.SlabsOf(bytes) > 0) continue;
-    while (unwanted.size() < most) {
-      const std::optional<Slab> slab = Take(bytes);
-      if (!slab.has_value()) break;
-      unwanted.push_back(*slab);
+    if (bytes == options_.whole_bytes) continue;
+    const uint64_t stay = 2 * WantedTails(bytes);
+    for (size_t there = CountOf(bytes); there > stay && unwanted.size() < most;
+         --there) {
+      if (const std::optional<Slab> slab = Take(bytes))
+        unwanted.push_back(*slab);
     }
   }
   return unwanted;

@@ -21,9 +21,12 @@ class ReadyStock {
   struct Options {
     uint64_t whole_bytes;
     uint64_t most_slabs;
-    uint64_t most_tails;
+    uint64_t most_tails;  // of all sizes
+    // Of tails that are made in one step, beyond the first of them.
+    uint64_t step_bytes;
   };
-  explicit ReadyStock(const Options& options) : options_(options) {}
+  explicit ReadyStock(const Options& options)
+      : options_(options), demand_(options.whole_bytes) {}
 
   // --- What there is.
   void Keep(const Slab& slab);
@@ -41,16 +44,20 @@ class ReadyStock {
   // Whether one more of that size is wanted, beside those being made.
   [[nodiscard]] bool Wants(uint64_t bytes,
                            absl::Span<const uint64_t> making) const;
-  // Tails to be made of so many bytes, so many at most.
+  // Tails to be made of so many bytes in one step, so many at most.
   [[nodiscard]] std::vector<uint64_t> TailsToMake(uint64_t of_bytes,
                                                   size_t most) const;
   // Whether they are worth a whole slab: they would use at least half of it.
   [[nodiscard]] bool LacksTails() const;
-  // Takes tails of sizes that nobody has asked for lately, so many at most.
+  // Takes tails of which there are more than twice as many as are wanted, so
+  // many at most.
   [[nodiscard]] std::vector<Slab> TakeUnwanted(size_t most);
 
  private:
   [[nodiscard]] size_t CountOf(uint64_t bytes) const;
+  [[nodiscard]] size_t Tails() const {
+    return count_ - CountOf(options_.whole_bytes);
+  }
   // As many as were asked for of late, and of what is left no larger share than
   // of what was asked for.
   [[nodiscard]] uint64_t WantedTails(uint64_t bytes) const;

@@ -101,8 +101,7 @@ void Sharing::EndLease(Lease* lease, bool reuse, Turn& turn) {
   state_.shared_leases.Edit({}).erase({lease->tenant, lease->id});
   recalls_.Forget(lease);
   EndName(lease->tenant, lease->request, turn);
-  // A process that imported a handle may have it still.
-  leases_.EndLease(lease->id, reuse && !lease->exported(), turn);
+  leases_.EndLease(lease->id, reuse, turn);
 }
 
 std::vector<quota::LeaseId> Sharing::ForgetSession(Session* session) {

@@ -137,8 +137,10 @@ void SlabPool::Spared(const std::vector<Condemned>& slabs, quota::Instant now) {
 }
 
 // Of what the float has too much, or of a whole slab that would be used for
-// that. Where nobody asks for a size any more its slabs become whole ones.
+// that. Where hardly anybody asks for a size any more its slabs become whole
+// ones. Not more in a step than the float: the device's worker is soon free.
 void SlabPool::RefillTails(Refill* refill) {
+  if (options_.max_ready_tails == 0) return;
   const auto target = static_cast<int64_t>(options_.float_target_bytes);
   const bool idle = creating_ready_ == 0 && scrubbing_ == 0;
   if (options_.one_slab_a_lease || !idle || Float() < target) return;

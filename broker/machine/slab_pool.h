@@ -82,7 +82,8 @@ class SlabPool {
       : options_(options),
         ready_({.whole_bytes = options.ready_slab_bytes,
                 .most_slabs = options.max_ready_slabs,
-                .most_tails = options.max_ready_tails}) {}
+                .most_tails = options.max_ready_tails,
+                .step_bytes = options.float_target_bytes}) {}
 
   [[nodiscard]] uint64_t HandlesFor(uint64_t bytes) const;
 

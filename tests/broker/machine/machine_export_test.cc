@@ -1,4 +1,5 @@
 // Exported leases (docs/shared.md): who may attach, what stays, and what it costs.
+#include <set>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -40,6 +41,12 @@ class MachineExportTest : public MachineFixture {
     EXPECT_EQ(Outcome(exporter, Export(lease)), "granted");
     EXPECT_EQ(Outcome(importer, AttachBy(importer, lease, kKey)), "attached");
     return lease;
+  }
+  static std::set<SlabId> SlabsOf(SimClient* client, quota::LeaseId lease) {
+    std::set<SlabId> slabs;
+    for (const auto& slab : client->leases.at(lease.value).slabs)
+      slabs.insert(slab.id);
+    return slabs;
   }
   const std::string kKey = std::string(16, 'k');
   const std::string kOther = std::string(16, 'o');
@@ -89,6 +96,38 @@ TEST_F(MachineExportTest, ItLivesWithTheLastWhoHasItAndIsNotUsedAgain) {
   End(exporter);
   const quota::LeaseId next = Lease(importer, 8);
   EXPECT_EQ(Where(next), "mapped");
+}
+
+// A process that imported a handle of it may have it still.
+TEST_F(MachineExportTest, ItsMemoryServesNobodyEvenBeforeItIsDestroyed) {
+  const quota::LeaseId lease = Exported(8);
+  const std::set<SlabId> old = SlabsOf(importer, lease);
+  Ask(importer, 1);  // the device is busy
+  EXPECT_EQ(Outcome(exporter, Release(exporter, lease)), "released");
+  EXPECT_EQ(Outcome(importer, Release(importer, lease)), "released");
+  const uint64_t next = Ask(exporter, 8);
+  RunDevice();
+  ASSERT_EQ(Outcome(exporter, next), "granted");
+  for (const SlabId slab :
+       SlabsOf(exporter, {AnswerTo(exporter, next).grant().lease_id()})) {
+    EXPECT_FALSE(old.contains(slab));
+  }
+}
+
+TEST_F(MachineExportTest, ItsMemoryServesNobodyAfterACreateThatFailed) {
+  const quota::LeaseId lease = Exported(8);
+  const std::set<SlabId> old = SlabsOf(importer, lease);
+  Ask(importer, 1);  // the device is busy
+  EXPECT_EQ(Outcome(exporter, Release(exporter, lease)), "released");
+  EXPECT_EQ(Outcome(importer, Release(importer, lease)), "released");
+  // It needs the bytes of all that is kept, and gets none of them.
+  SimClient* large = Connect("b");
+  Ask(large, 63);
+  world.StepDevice(kPool);
+  world.device(kPool).FailNextCreate();
+  world.StepDevice(kPool);
+  RunDevice();
+  for (const SlabId slab : old) EXPECT_FALSE(world.IsAlive(kPool, slab));
 }
 
 TEST_F(MachineExportTest, ItStaysOnTheDeviceAndIsHard) {

@@ -97,5 +97,38 @@ TEST_F(MachinePacedTest, NothingIsLeftOfAProcessThatEndsMeanwhile) {
   EXPECT_EQ(state().PoolAt(kPool).device->jobs, 0u);
 }
 
+// Their own slabs wait for leases of `b`, and those of `a` have to be made.
+class MachinePacedOthersTest : public MachinePacedTest {
+ protected:
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("b");
+    client = Parked("a");
+    other = Parked("b");
+  }
+  void LeaseSome(SimClient* whose, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i)
+      Write(whose, Lease(whose, 1), 1000 * i);
+  }
+};
+
+TEST_F(MachinePacedOthersTest, LeasesThatNeedNoCreateHoldNobodyBack) {
+  LeaseSome(client, 1);
+  Reclaim("a");
+  Work();
+  LeaseSome(other, 2 * kAhead);
+  Ask(Connect("b"), 1);  // the device is busy
+  Reclaim("b");
+  Follow(other);
+  RunCopies();
+  ASSERT_GE(Parts().returned_bytes, kAhead * kGranule);
+  restore = Restore(other, seconds(60));
+  RunDevice();
+  ASSERT_EQ(world.copies_in, 2 * kAhead);
+  Restore(client, seconds(60));
+  RunDevice();
+  EXPECT_EQ(world.copies_in, 2 * kAhead + 1);
+}
+
 }  // namespace
 }  // namespace gmb::broker

@@ -1,4 +1,5 @@
 // Slabs of the sizes that are asked for are kept ready.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -142,17 +143,74 @@ TEST_F(FewReadyTailsTest, OnlySoManyAreKept) {
   EXPECT_EQ(Ready(8, 16 * kMiB), 4u);
 }
 
+TEST_F(FewReadyTailsTest, AsManyOfAllSizesAsTheDemandGoesFromOneToAnother) {
+  Use(kA, 4, 16 * kMiB);
+  EXPECT_EQ(Ready(8, 16 * kMiB), 4u);
+  Use(kA, 4, 20 * kMiB);
+  EXPECT_EQ(Ready(8, 16 * kMiB), 4u) << "each is wanted as much as the other";
+  EXPECT_EQ(Ready(8, 20 * kMiB), 0u);
+  Use(kA, 8, 20 * kMiB);
+  EXPECT_EQ(Ready(8, 16 * kMiB), 2u);
+  EXPECT_EQ(Ready(8, 20 * kMiB), 2u);
+}
+
+// The device's worker is soon free again.
+TEST_F(ReadyTailsTest, AStepMakesNoMoreThanTheFloat) {
+  std::vector<std::vector<Slab>> leases;
+  for (int i = 0; i < 8; ++i) leases.push_back(Take(kA, 24 * kMiB));
+  for (const std::vector<Slab>& lease : leases) {
+    for (const Condemned& c : pool.Condemn(kA, lease))
+      pool.Destroyed(c.slab.bytes);
+  }
+  size_t most = 0;
+  while (auto refill = pool.NextRefill(now)) {
+    for (const Condemned& c : refill->destroy) pool.Destroyed(c.slab.bytes);
+    for (const uint64_t bytes : refill->create_bytes) {
+      ++next;
+      pool.ReadyCreated({next, next, bytes});
+    }
+    most = std::max(most, refill->create_bytes.size());
+  }
+  EXPECT_EQ(most, 2u);
+  EXPECT_EQ(Ready(8, 24 * kMiB), 8u);
+}
+
+constexpr uint64_t kWhole = 5000;
+
 TEST(SizeDemandTest, CountsAFewSizesOnly) {
-  SizeDemand demand;
+  SizeDemand demand(kWhole);
   for (uint64_t size = 1; size <= 1000; ++size) demand.Note(size);
   EXPECT_EQ(demand.Sizes().size(), SizeDemand::kMostSizes);
-  demand.Note(1);
-  EXPECT_EQ(demand.SlabsOf(1), 2u);
-  EXPECT_EQ(demand.slabs(), SizeDemand::kMostSizes + 1);
+  EXPECT_EQ(demand.slabs(), SizeDemand::kMostSizes);
+  uint64_t bytes = 0;
+  for (const uint64_t size : demand.Sizes()) bytes += size;
+  EXPECT_EQ(demand.bytes(), bytes);
+}
+
+TEST(SizeDemandTest, WhatIsAskedForAgainCountsWhateverElseIs) {
+  SizeDemand demand(kWhole);
+  for (uint64_t size = 1; size <= 1000; ++size) demand.Note(size);
+  for (int i = 0; i < 2; ++i) demand.Note(2000);
+  for (uint64_t size = 1; size <= 1000; ++size) demand.Note(size);
+  EXPECT_EQ(demand.SlabsOf(2000), 2u);
+}
+
+TEST(SizeDemandTest, WholeSlabsAlwaysCount) {
+  SizeDemand demand(kWhole);
+  for (int i = 0; i < 2; ++i) {
+    for (uint64_t size = 1; size <= SizeDemand::kMostSizes; ++size)
+      demand.Note(size);
+  }
+  demand.Note(2000);
+  EXPECT_EQ(demand.SlabsOf(2000), 0u) << "all others were asked for twice";
+  demand.Note(kWhole);
+  EXPECT_EQ(demand.SlabsOf(kWhole), 1u);
+  EXPECT_EQ(demand.slabs(), 2 * SizeDemand::kMostSizes + 1);
+  EXPECT_EQ(demand.SlabsOf(1), 2u) << "in nobody's place";
 }
 
 TEST(SizeDemandTest, ForgetsWhatIsTenMinutesOld) {
-  SizeDemand demand;
+  SizeDemand demand(kWhole);
   const quota::Instant start{1};
   demand.Pass(start);
   demand.Note(4);
