@@ -38,6 +38,8 @@ const auto& Table() {
                 "cuMemGetAllocationPropertiesFromHandle", 10020),
       GMB_ENTRY(cuMemExportToShareableHandle, "cuMemExportToShareableHandle",
                 10020),
+      GMB_ENTRY(cuMemImportFromShareableHandle,
+                "cuMemImportFromShareableHandle", 10020),
       GMB_ENTRY(cuMemMap, "cuMemMap", 10020),
       GMB_ENTRY(cuMemUnmap, "cuMemUnmap", 10020),
       GMB_ENTRY(cuMemSetAccess, "cuMemSetAccess", 10020),

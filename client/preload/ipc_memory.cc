@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "client/preload/process_life.h"
@@ -35,10 +36,6 @@ Answer IpcMemory::GetHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   SharedBlock block{};
   const Answer answer = memory_.Share(address, &block);
   if (answer != CUDA_SUCCESS) return answer;
-  {
-    const MutexLock lock(&mu_);
-    exported_.insert(block.lease.lease_id);
-  }
   *handle = HandleOf(block);
   return CUDA_SUCCESS;
 }
@@ -70,19 +67,20 @@ Answer IpcMemory::Open(CUdeviceptr* address, const CUipcMemHandle& handle,
       result != CUDA_SUCCESS) {
     return result;
   }
-  const uint64_t lease_id = block->lease.lease_id;
+  // The driver, too, opens no handle of its own process.
+  if (memory_.HasExported(block->lease)) return CUDA_ERROR_INVALID_CONTEXT;
+  const LeaseName lease(block->lease.lease_id, block->lease.key);
   const MutexLock opening(&opening_);
+  DetachOver();
   Attached attached;
   {
     const MutexLock lock(&mu_);
-    // The driver, too, opens no handle of its own process.
-    if (exported_.contains(lease_id)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (const auto known = attached_.find(lease_id); known != attached_.end())
-      attached = known->second;
+    for (const auto* const leases : {&attached_, &over_}) {
+      if (const auto known = leases->find(lease); known != leases->end())
+        attached = known->second;
+    }
   }
   const bool is_new = attached.handle == 0;
-  if (!is_new && attached.exported.key != block->lease.key)
-    return CUDA_ERROR_INVALID_HANDLE;
   CUresult result =
       is_new ? Attach(*block, user, &attached) : MapAttached(user, &attached);
   if (result != CUDA_SUCCESS) return result;
@@ -93,9 +91,10 @@ Answer IpcMemory::Open(CUdeviceptr* address, const CUipcMemHandle& handle,
   ++attached.opened;
   *address = attached.start + block->offset;
   const MutexLock lock(&mu_);
-  attached_[lease_id] = attached;
+  attached_[lease] = attached;
+  over_.erase(lease);
   Opened& opened = opened_[*address];
-  opened = {.lease_id = lease_id,
+  opened = {.lease = lease,
             .bytes = std::max(block->bytes, opened.bytes),
             .count = opened.count + 1};
   return CUDA_SUCCESS;
@@ -105,7 +104,6 @@ CUresult IpcMemory::Attach(const SharedBlock& block, CUdevice user,
                            Attached* attached) {
   const std::optional<CUdevice> device = DeviceOf(block.device);
   if (!device.has_value()) return CUDA_ERROR_INVALID_DEVICE;
-  attached->exported = block.lease;
   attached->device = *device;
   CUresult result =
       mapper_.Attach(block.lease, *device, &attached->handle, &attached->bytes);
@@ -146,28 +144,60 @@ void IpcMemory::Detach(const Attached& attached) {
   }
 }
 
-// After all work that was submitted, as with memory that is freed; but for a
+bool IpcMemory::Await(const std::set<CUdevice>& devices) const {
+  return std::all_of(devices.begin(), devices.end(), [this](CUdevice device) {
+    return driver_.Synchronize(device) == CUDA_SUCCESS;
+  });
+}
+
+// After all work that was submitted, as with memory that is freed; not during a
 // capture, which that would destroy.
+void IpcMemory::DetachOver() {
+  {
+    const MutexLock lock(&mu_);
+    if (over_.empty()) return;
+  }
+  const SynchronizingTurn turn(&memory_.captures());
+  if (!turn.granted()) return;
+  std::map<LeaseName, Attached> over;
+  {
+    const MutexLock lock(&mu_);
+    over = std::exchange(over_, {});
+  }
+  for (const auto& [lease, attached] : over) {
+    if (Await(attached.users)) {
+      Detach(attached);
+    } else {
+      const MutexLock lock(&mu_);
+      over_.emplace(lease, attached);
+    }
+  }
+}
+
+// Nobody who has nothing to unmap waits for who opens something.
+void IpcMemory::Sweep() {
+  {
+    const MutexLock lock(&mu_);
+    if (over_.empty()) return;
+  }
+  if (Exiting()) return;
+  const MutexLock opening(&opening_);
+  DetachOver();
+}
+
 Answer IpcMemory::Close(CUdeviceptr address) {
   const MutexLock opening(&opening_);
-  Attached over;
   {
     const MutexLock lock(&mu_);
     const auto opened = opened_.find(address);
     if (opened == opened_.end()) return std::nullopt;
     if (Exiting()) return CUDA_SUCCESS;
-    const auto attached = attached_.find(opened->second.lease_id);
+    const auto attached = attached_.find(opened->second.lease);
     if (--opened->second.count == 0) opened_.erase(opened);
     if (--attached->second.opened > 0) return CUDA_SUCCESS;
-    over = attached->second;
-    attached_.erase(attached);
+    over_.insert(attached_.extract(attached));
   }
-  const SynchronizingTurn turn(&memory_.captures());
-  if (turn.granted()) {
-    for (const CUdevice user : over.users)
-      static_cast<void>(driver_.Synchronize(user));
-  }
-  Detach(over);
+  DetachOver();
   return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -34,6 +35,8 @@ class IpcMemory {
   [[nodiscard]] Answer Open(CUdeviceptr* address, const CUipcMemHandle& handle,
                             unsigned flags);
   [[nodiscard]] Answer Close(CUdeviceptr address);
+  // Unmaps what could not be when it was closed, and can now.
+  void Sweep();
 
   // Of an allocation of another process that is open here; false when the
   // address is of none.
@@ -41,9 +44,11 @@ class IpcMemory {
                                      size_t* bytes);
 
  private:
+  // Its number and its key: a broker that starts anew counts from 1.
+  using LeaseName = std::pair<uint64_t, decltype(internal::ExportedLease::key)>;
+
   // A lease of another process, mapped here once for all who opened it.
   struct Attached {
-    internal::ExportedLease exported{};
     CUmemGenericAllocationHandle handle = 0;
     CUdevice device = 0;
     uint64_t start = 0;
@@ -53,7 +58,7 @@ class IpcMemory {
   };
   // An allocation in it, at the address that the program was told.
   struct Opened {
-    uint64_t lease_id = 0;
+    LeaseName lease;
     uint64_t bytes = 0;
     uint64_t count = 0;
   };
@@ -64,6 +69,9 @@ class IpcMemory {
   [[nodiscard]] CUresult MapAttached(CUdevice user, Attached* attached);
   // Nothing leads to it any more.
   void Detach(const Attached& attached);
+  // What is over, as far as that can be now.
+  void DetachOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(opening_);
+  [[nodiscard]] bool Await(const std::set<CUdevice>& devices) const;
 
   const Driver& driver_;
   Memory& memory_;
@@ -73,10 +81,12 @@ class IpcMemory {
   // same time gets the same addresses. Before the gate, if at all: nothing that
   // brings memory back takes it.
   base::Mutex opening_ ABSL_ACQUIRED_BEFORE(mu_);
-  base::Mutex mu_;                                    // for a moment only
-  std::set<uint64_t> exported_ ABSL_GUARDED_BY(mu_);  // our own leases
-  std::map<uint64_t, Attached> attached_ ABSL_GUARDED_BY(mu_);  // by lease
-  std::map<uint64_t, Opened> opened_ ABSL_GUARDED_BY(mu_);      // by address
+  base::Mutex mu_;  // for a moment only
+  std::map<LeaseName, Attached> attached_ ABSL_GUARDED_BY(mu_);
+  // Closed, and mapped still: its work is to be waited for. Who opens one has it
+  // again.
+  std::map<LeaseName, Attached> over_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Opened> opened_ ABSL_GUARDED_BY(mu_);  // by address
 };
 
 }  // namespace gmb::preload

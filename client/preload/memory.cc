@@ -242,6 +242,7 @@ void Memory::Release(const LeaseRange& lease) {
     {
       const base::MutexLock lock(&mu_);
       live_.RemoveRange(lease);
+      exported_.erase(lease.handle);
     }
     BrokerLink::Release(lease);
   }

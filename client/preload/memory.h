@@ -87,6 +87,8 @@ class Memory {
   // For another process of the tenant, by a handle of legacy CUDA IPC: its whole
   // lease, which then stays on the device. As cuIpcGetMemHandle.
   [[nodiscard]] Answer Share(CUdeviceptr address, SharedBlock* shared);
+  // Whether it is a lease that Share has given, and that is not released yet.
+  [[nodiscard]] bool HasExported(const internal::ExportedLease& exported);
   // Whether it is of an allocation that has such handles.
   [[nodiscard]] bool GivesHandles(CUdeviceptr address);
   // Whether it is of a lease, freed or not.
@@ -158,6 +160,9 @@ class Memory {
   Contexts contexts_;
   BrokerLink broker_;
   KeptMemory kept_;
+  // Held across the broker's answer to one who shares, before the gate: who is
+  // refused must not undo what another one has got for the same lease.
+  base::Mutex sharing_ ABSL_ACQUIRED_BEFORE(mu_);
   base::Mutex mu_;
   base::CondVar given_;
   // The tickets of the threads that give back.
@@ -173,6 +178,8 @@ class Memory {
   // gone: to go back once the device is synchronised.
   std::vector<Block> unordered_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, SmallBlocks> small_ ABSL_GUARDED_BY(mu_);
+  std::map<const gmb_lease*, internal::ExportedLease> exported_
+      ABSL_GUARDED_BY(mu_);
   std::set<CUdevice> leased_from_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, std::string> uuids_ ABSL_GUARDED_BY(mu_);
   std::map<CUdevice, SteadyBudget> budgets_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,5 @@
 // `gmb run`: allocations that another process is to map.
+#include <algorithm>
 #include <optional>
 
 #include "client/preload/ipc_handle.h"
@@ -34,7 +35,6 @@ LeaseRange* Memory::LeaseOf(const Block& block) {
 // broker answers at once, whoever else waits for what.
 Answer Memory::Share(CUdeviceptr address, SharedBlock* shared) {
   Block block;
-  LeaseRange lease;
   {
     const MutexLock lock(&mu_);
     const Block* const found = live_.Find(address);
@@ -45,12 +45,19 @@ Answer Memory::Share(CUdeviceptr address, SharedBlock* shared) {
     // The driver has no such handles for memory of pools.
     if (found->pool != kNoPool) return CUDA_ERROR_INVALID_VALUE;
     block = *found;
-    lease = *LeaseOf(block);
   }
   if (driver_.cuDeviceGetUuid_v2(&shared->device, block.device) != CUDA_SUCCESS)
     return CUDA_ERROR_NOT_SUPPORTED;
+  const MutexLock sharing(&sharing_);
   const GatedCall call;
   if (!call.in()) return static_cast<CUresult>(MemoryIsAway());
+  LeaseRange lease;
+  {
+    const MutexLock lock(&mu_);
+    const LeaseRange* const found = LeaseOf(block);
+    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    lease = *found;
+  }
   // First, so that nobody gets it anew meanwhile.
   MarkShared(block, true);
   const CUresult result =
@@ -61,7 +68,19 @@ Answer Memory::Share(CUdeviceptr address, SharedBlock* shared) {
   }
   shared->offset = block.start - lease.start;
   shared->bytes = block.bytes;
+  const MutexLock lock(&mu_);
+  const LeaseRange* const still = LeaseOf(block);
+  if (still != nullptr && still->handle == lease.handle)
+    exported_[lease.handle] = shared->lease;
   return CUDA_SUCCESS;
+}
+
+bool Memory::HasExported(const internal::ExportedLease& exported) {
+  const MutexLock lock(&mu_);
+  return std::any_of(exported_.begin(), exported_.end(), [&](const auto& one) {
+    return one.second.lease_id == exported.lease_id &&
+           one.second.key == exported.key;
+  });
 }
 
 void Memory::MarkShared(const Block& block, bool shared) {

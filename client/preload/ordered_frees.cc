@@ -20,8 +20,10 @@ std::optional<OrderedFree> OrderedFrees::TakeFit(const Driver& driver,
                                                  uint64_t held_bytes,
                                                  CUstream stream) {
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+    const std::optional<LeaseRange>& lease = it->block.lease;
     if (it->block.device != device ||
-        preload::HeldBytes(it->block) != held_bytes) {
+        preload::HeldBytes(it->block) != held_bytes ||
+        (lease.has_value() && lease->shared)) {
       continue;
     }
     if (const CUresult result = driver.cuEventQuery(it->event);

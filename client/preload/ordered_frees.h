@@ -33,7 +33,8 @@ class OrderedFrees {
 
   void Add(const OrderedFree& freed) { waiting_.push_back(freed); }
   // One that holds so many bytes and may be used on `stream` now, without any
-  // waiting of its own. Its event is the caller's to destroy.
+  // waiting of its own; none that another process has. Its event is the caller's
+  // to destroy.
   [[nodiscard]] std::optional<OrderedFree> TakeFit(const Driver& driver,
                                                    CUdevice device,
                                                    uint64_t held_bytes,

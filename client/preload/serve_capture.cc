@@ -1,4 +1,5 @@
 #include "client/preload/exported.h"
+#include "client/preload/ipc_memory.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 
@@ -10,6 +11,7 @@ using gmb::preload::Captures;
 using gmb::preload::Driver;
 using gmb::preload::GatedCall;
 using gmb::preload::OfThread;
+using gmb::preload::TheIpcMemory;
 using gmb::preload::TheMemory;
 
 namespace {
@@ -46,6 +48,7 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
             status == CU_STREAM_CAPTURE_STATUS_NONE) {
           TheMemory(driver).captures().Ended(stream);
           TheMemory(driver).Sweep();
+          TheIpcMemory(driver).Sweep();
         }
         return result;
       });

@@ -1,7 +1,9 @@
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
 
+#include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 #include "client/preload/settings.h"
 #include "client/preload/virtual_memory.h"
@@ -65,6 +67,18 @@ Answer Create(const Driver& driver, CUmemGenericAllocationHandle* handle,
       memory.broker().OffersUnmapped(memory.UuidOf(properties->location.id));
   if (offered != Outcome::kDone) return AnswerOf(offered);
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// From then on others may wait on the GPU for what this process does; when it
+// has let go of the last is not known. NCCL's ranks are parked by their group.
+CUresult Import(const Driver& driver, CUmemGenericAllocationHandle* handle,
+                void* shareable, CUmemAllocationHandleType type, void* caller) {
+  const CUresult result = GMB_REAL_CALL(driver, cuMemImportFromShareableHandle,
+                                        handle, shareable, type);
+  static std::atomic<bool> shares{false};
+  if (result == CUDA_SUCCESS && !IsOfNccl(caller) && !shares.exchange(true))
+    ProgramGate::Share(1);
+  return result;
 }
 
 }  // namespace
@@ -140,6 +154,17 @@ GMB_SERVED CUresult cuMemExportToShareableHandle(
         return GMB_REAL_CALL(driver, cuMemExportToShareableHandle, shareable,
                              handle, type, flags);
       });
+}
+
+GMB_SERVED CUresult cuMemImportFromShareableHandle(
+    CUmemGenericAllocationHandle* handle, void* shareable,
+    CUmemAllocationHandleType type) {
+  void* const caller = __builtin_return_address(0);
+  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
+                    [&](const Driver& driver) {
+                      return gmb::preload::Import(driver, handle, shareable,
+                                                  type, caller);
+                    });
 }
 
 GMB_SERVED CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset,

@@ -33,7 +33,7 @@ std::optional<LeaseRange> SmallBlocks::Give(uint64_t start, uint64_t bytes) {
   chunk->second.used_bytes -= rounded;
   if (chunk->second.used_bytes > 0) return std::nullopt;
   ++empty_chunks_;
-  if (empty_chunks_ == 1) return std::nullopt;
+  if (empty_chunks_ == 1 && !lease.shared) return std::nullopt;
   return RemoveEmpty(chunk);
 }
 

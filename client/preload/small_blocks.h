@@ -27,7 +27,8 @@ class SmallBlocks {
   [[nodiscard]] std::optional<uint64_t> Take(uint64_t bytes);
   void AddChunk(const LeaseRange& chunk);
   // A block that was taken with so many bytes. Returns a chunk to release, if
-  // this one is empty now and another one is already kept in reserve.
+  // this one is empty now, and another one is already kept in reserve or another
+  // process has this one.
   [[nodiscard]] std::optional<LeaseRange> Give(uint64_t start, uint64_t bytes);
   // The chunk that a block which was taken is in.
   [[nodiscard]] LeaseRange* LeaseOf(uint64_t start) {

@@ -120,6 +120,8 @@ class VirtualMemory {
   const Driver& driver_;
   Memory& memory_;
 
+  // As Memory's: one shares at a time.
+  base::Mutex sharing_ ABSL_ACQUIRED_BEFORE(order_);
   // Held across the driver's calls that change what is mapped, so that the book
   // says what it did. After the gate, if at all: the mover needs it to bring
   // memory back. Never held while a lease is released.

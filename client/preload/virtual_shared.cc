@@ -27,6 +27,7 @@ Answer VirtualMemory::Export(void* shareable,
                              CUmemGenericAllocationHandle handle,
                              CUmemAllocationHandleType type) {
   if (!VirtualHandles::IsOurs(handle)) return std::nullopt;
+  const MutexLock sharing(&sharing_);
   const GatedCall call;
   if (!call.in()) return static_cast<CUresult>(MemoryIsAway());
   LeaseRange lease;

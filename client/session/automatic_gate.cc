@@ -240,10 +240,17 @@ void AutomaticGate::Run() {
 
 AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
     Clock::time_point now) {
-  if (SessionOver()) return Clock::time_point::max();
+  if (SessionOver()) {
+    const base::MutexLock lock(&mu_);
+    wanted_.reset();
+    changed_.NotifyAll();
+    return Clock::time_point::max();
+  }
   if (idler_.never() != nullptr) NeverPark(idler_.never());
-  if (!JoinWanted()) return now + kBetweenTries;
-  if (const std::string why = never(); !why.empty()) return StayOff(why, now);
+  const Clock::time_point latest =
+      JoinWanted() ? Clock::time_point::max() : now + kBetweenTries;
+  if (const std::string why = never(); !why.empty())
+    return std::min(StayOff(why, now), latest);
   const Clock::time_point next = idler_.Step(now);
   if (!on_ && idler_.TakeQuietSeen() && now >= not_on_before_ && MeansIdle(now))
     TurnOn(now);
@@ -258,7 +265,7 @@ AutomaticGate::Clock::time_point AutomaticGate::StepOrSwitch(
     owes_turn_off_ = false;
     if (on_) TurnOff().IgnoreError();
   }
-  return next;
+  return std::min(next, latest);
 }
 
 // A process that has just allocated memory is about to use it.

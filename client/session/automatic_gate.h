@@ -95,7 +95,7 @@ class AutomaticGate {
   void TurnOn(Clock::time_point now);
   [[nodiscard]] absl::Status TurnOff();
   // Joins the group that a thread of the program waits to be in, if one does.
-  // False: it cannot be now.
+  // False: it is not in it yet.
   [[nodiscard]] bool JoinWanted();
   [[nodiscard]] absl::Status Join(const std::string& group);
   [[nodiscard]] bool Sleep(Clock::time_point until) ABSL_LOCKS_EXCLUDED(mu_);

@@ -36,7 +36,8 @@ absl::Status AutomaticGate::Join(const std::string& group) {
   return session_->gate_switch().JoinGroup(group);
 }
 
-// False: under a pause, say, it is tried again.
+// False: it is tried again. Not in the middle of what the idler does, for which
+// calls may wait; nor under a pause, whose end the gate waits for to be off.
 bool AutomaticGate::JoinWanted() {
   Wanted wanted;
   {
@@ -44,6 +45,8 @@ bool AutomaticGate::JoinWanted() {
     if (!wanted_.has_value()) return true;
     wanted = *wanted_;
   }
+  const bool at_rest = idler_.at() == Idler::At::kRest;
+  if (never().empty() && (!at_rest || (on_ && PausedAndThere()))) return false;
   const absl::Status joined = Join(wanted.group);
   const bool cannot_yet = on_ && group_.empty() && !IsOvercommitted(joined);
   if (!joined.ok() && cannot_yet) return false;
@@ -55,7 +58,7 @@ bool AutomaticGate::JoinWanted() {
     group_members_ = wanted.members;
   }
   base::MutexLock lock(&mu_);
-  wanted_.reset();
+  if (wanted_.has_value() && wanted_->group == wanted.group) wanted_.reset();
   changed_.NotifyAll();
   return true;
 }
@@ -74,6 +77,7 @@ void AutomaticGate::JoinGroup(const std::string& group, uint32_t members) {
            changed_.WaitUntil(&mu_, until)) {
     }
     if (!wanted_.has_value() || stopped_) return;
+    wanted_.reset();
   }
   NeverPark(
       "it is one of several ranks of a communicator, and the broker does not "

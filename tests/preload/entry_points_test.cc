@@ -16,6 +16,8 @@ TEST(EntryPointsTest, ANameMeansTheFunctionOfTheVersionAskedFor) {
   EXPECT_EQ(SymbolFor("cuMemAlloc", 3020, 0), "cuMemAlloc_v2");
   EXPECT_EQ(SymbolFor("cuMemAlloc", 13000, 2), "cuMemAlloc_v2");
   EXPECT_EQ(SymbolFor("cuMemAlloc", 2000, 0), "") << "32-bit addresses";
+  EXPECT_EQ(SymbolFor("cuMemImportFromShareableHandle", 12000, 0),
+            "cuMemImportFromShareableHandle");
   EXPECT_EQ(SymbolFor("cuGetProcAddress", 12000, 0), "cuGetProcAddress_v2");
   EXPECT_EQ(SymbolFor("cuGetProcAddress", 11030, 0), "cuGetProcAddress");
   EXPECT_EQ(SymbolFor("cuGetProcAddress_v2", 12000, 0), "cuGetProcAddress_v2");

@@ -66,6 +66,17 @@ TEST(OrderedFreesTest, WorkThatIsNotDoneAndFailuresKeepIt) {
   }
 }
 
+TEST(OrderedFreesTest, WhatAnotherProcessHasIsNotHandedOutAgain) {
+  for (const bool shared : {false, true}) {
+    OrderedFrees frees;
+    OrderedFree freed = Freed(1);
+    freed.block.lease = {.start = 4096, .bytes = 512, .shared = shared};
+    frees.Add(freed);
+    EXPECT_EQ(TakeFit(&frees, CUDA_SUCCESS).has_value(), !shared);
+    EXPECT_EQ(TakeOld(&frees, CUDA_SUCCESS).size(), shared ? 1U : 0U);
+  }
+}
+
 TEST(OrderedFreesTest, AContextsAreTakenAndOthersStay) {
   OrderedFrees frees;
   for (const intptr_t context : {1, 2, 1}) frees.Add(Freed(context));

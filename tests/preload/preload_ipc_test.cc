@@ -159,6 +159,28 @@ TEST_F(PreloadIpcTest, ItOutlivesItsMakerAndDiesWithTheLast) {
   ExpectLeases("a", {});
 }
 
+// To wait for the work would destroy the capture.
+TEST_F(PreloadIpcTest, WhatIsClosedDuringACaptureIsUnmappedAfterIt) {
+  const auto exporter = Exporter({Await("opened")});
+  const auto importer =
+      Start("importer",
+            {.steps = {Open("y", "x"), "begin-capture 0", "ipc-close y",
+                       Open("again", "x"), "same y again", "ipc-close again",
+                       Await("captured"), "end-capture 0", Await("end")}});
+  ASSERT_TRUE(importer->AwaitOut("ipc-close again 0\n")) << importer->Err();
+  EXPECT_THAT(importer->Out(),
+              HasSubstr("begin-capture 0 0\nipc-close y 0\n"
+                        "ipc-open again 0\nsame 1\nipc-close again 0\n"));
+  Touch("opened");
+  EXPECT_EQ(exporter->AwaitExit(), 0) << exporter->Err();
+  ExpectLeases("a", {kBytes});
+  Touch("captured");
+  ASSERT_TRUE(importer->AwaitOut("end-capture 0 0\n")) << importer->Err();
+  ExpectLeases("a", {});
+  Touch("end");
+  EXPECT_EQ(importer->AwaitExit(), 0) << importer->Err();
+}
+
 // The rest of the process's memory is lent, and that which others have is not.
 TEST_F(PreloadIpcTest, WhatOthersMayTouchStaysOnTheDevice) {
   const auto exporter = Exporter({absl::StrCat("alloc z ", kBytes),

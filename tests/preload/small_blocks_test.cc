@@ -65,6 +65,18 @@ TEST(SmallBlocksTest, OfEmptyChunksOneIsKept) {
   EXPECT_EQ(blocks.Take(1), std::nullopt);
 }
 
+TEST(SmallBlocksTest, AChunkThatAnotherProcessHasIsNotKept) {
+  SmallBlocks blocks;
+  blocks.AddChunk(ChunkAt(kChunk));
+  const auto only = blocks.Take(512);
+  ASSERT_TRUE(only.has_value());
+  blocks.LeaseOf(*only)->shared = true;
+  const auto released = blocks.Give(*only, 512);
+  ASSERT_TRUE(released.has_value());
+  EXPECT_TRUE(released->shared);
+  EXPECT_FALSE(blocks.TakeReserve().has_value());
+}
+
 // Random blocks: none overlaps another, and in the end all is whole again.
 TEST(SmallBlocksTest, ManyBlocksInAnyOrder) {
   const uint64_t seed = std::random_device{}();
