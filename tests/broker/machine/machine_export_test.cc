@@ -2,6 +2,7 @@
 #include <set>
 #include <string>
 
+#include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_fixture.h"
 
@@ -122,11 +123,11 @@ TEST_F(MachineExportTest, ItsMemoryServesNobodyAfterACreateThatFailed) {
   EXPECT_EQ(Outcome(importer, Release(importer, lease)), "released");
   // It needs the bytes of all that is kept, and gets none of them.
   SimClient* large = Connect("b");
-  Ask(large, 63);
+  const uint64_t request = Ask(large, 63);
   world.StepDevice(kPool);
-  world.device(kPool).FailNextCreate();
-  world.StepDevice(kPool);
+  world.device(kPool).FailNextCreate(absl::InternalError("broken"));
   RunDevice();
+  EXPECT_EQ(Outcome(large, request), "DEVICE_ERROR");
   for (const SlabId slab : old) EXPECT_FALSE(world.IsAlive(kPool, slab));
 }
 
