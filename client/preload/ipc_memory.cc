@@ -40,7 +40,7 @@ Answer IpcMemory::GetHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 
-std::optional<CUdevice> IpcMemory::DeviceOf(const CUuuid& uuid) {
+std::optional<CUdevice> IpcMemory::DeviceOf(const CUuuid& uuid) const {
   int count = 0;
   driver_.cuDeviceGetCount(&count);
   for (int i = 0; i < count; ++i) {

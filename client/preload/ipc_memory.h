@@ -63,7 +63,7 @@ class IpcMemory {
     uint64_t count = 0;
   };
 
-  [[nodiscard]] std::optional<CUdevice> DeviceOf(const CUuuid& uuid);
+  [[nodiscard]] std::optional<CUdevice> DeviceOf(const CUuuid& uuid) const;
   [[nodiscard]] CUresult Attach(const SharedBlock& block, CUdevice user,
                                 Attached* attached);
   [[nodiscard]] CUresult MapAttached(CUdevice user, Attached* attached);

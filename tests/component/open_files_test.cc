@@ -97,7 +97,8 @@ class OpenFilesTest : public ComponentTest {
     if (lease.data() != nullptr) {
       const auto scope = (*owner)->Enter(kLong);
       EXPECT_TRUE(scope.ok()) << scope.status();
-      EXPECT_TRUE(scope.ok() && Holds(lease, kWritten)) << "its contents are lost";
+      EXPECT_TRUE(scope.ok() && Holds(lease, kWritten))
+          << "its contents are lost";
     }
     return whole;
   }
