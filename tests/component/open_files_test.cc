@@ -113,6 +113,7 @@ class OpenFilesTest : public ComponentTest {
 
 TEST_F(OpenFilesTest, NoneIsLeftAtEachStepAndNothingIsLost) {
   constexpr size_t kMost = 64;
+  ASSERT_TRUE(Await([&] { return Status().sessions() == 0; }));
   const Footprint before = Settle();
   size_t more = 0;
   while (!Live(more) && more < kMost && !HasFailure()) {
