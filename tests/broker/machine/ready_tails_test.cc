@@ -224,5 +224,20 @@ TEST(SizeDemandTest, ForgetsWhatIsTenMinutesOld) {
   EXPECT_TRUE(demand.Sizes().empty());
 }
 
+// A node that was idle for long has forgotten both periods at once.
+TEST(SizeDemandTest, AfterALongRestNothingOfBeforeCounts) {
+  SizeDemand demand(kWhole);
+  const quota::Instant start{1};
+  demand.Pass(start);
+  demand.Note(4);
+  demand.Note(kWhole);
+  demand.Pass(start + minutes(30));
+  EXPECT_EQ(demand.SlabsOf(4), 0u);
+  EXPECT_EQ(demand.SlabsOf(kWhole), 0u);
+  EXPECT_EQ(demand.bytes(), 0u);
+  demand.Note(8);
+  EXPECT_EQ(demand.slabs(), 1u);
+}
+
 }  // namespace
 }  // namespace gmb::broker
