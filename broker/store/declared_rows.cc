@@ -144,24 +144,30 @@ absl::Status PutSubject(const char* kind, const std::string& name,
   return PutFormer(kind, name, subject.former, database);
 }
 
-// With it goes what belongs to it (ON DELETE CASCADE).
+// With it goes what belongs to it (ON DELETE CASCADE); and what belonged to none,
+// in a database that others wrote: it would come to the next one of that name.
 absl::Status Remove(const char* kind, const std::string& name,
                     Database* database) {
-  Statement remove(database,
-                   "DELETE FROM subjects WHERE kind = ? AND name = ?");
-  return remove.Bind(kind).Bind(name).Run();
+  for (const char* const sql :
+       {"DELETE FROM subjects WHERE kind = ? AND name = ?",
+        "DELETE FROM fields WHERE kind = ? AND subject = ?",
+        "DELETE FROM former WHERE kind = ? AND subject = ?"}) {
+    Statement remove(database, sql);
+    GMB_RETURN_IF_ERROR(remove.Bind(kind).Bind(name).Run());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SaveSubjects(const char* kind, const Subjects& before,
                           const Subjects& after, Database* database) {
   for (const auto& [name, subject] : before) {
-    const auto now = after.find(name);
-    if (now != after.end() && now->second == subject) continue;
+    if (after.contains(name)) continue;
     GMB_RETURN_IF_ERROR(Remove(kind, name, database));
   }
   for (const auto& [name, subject] : after) {
     const auto was = before.find(name);
     if (was != before.end() && was->second == subject) continue;
+    GMB_RETURN_IF_ERROR(Remove(kind, name, database));
     GMB_RETURN_IF_ERROR(PutSubject(kind, name, subject, database));
   }
   return absl::OkStatus();
