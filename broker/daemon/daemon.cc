@@ -15,6 +15,7 @@
 #include "broker/daemon/host_pool_setup.h"
 #include "broker/daemon/store_setup.h"
 #include "broker/daemon/tenant_setup.h"
+#include "broker/daemon/threads_or_error.h"
 #include "broker/declared/conflict.h"
 #include "broker/log/logging.h"
 #include "broker/make_directories.h"
@@ -67,12 +68,16 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
   GMB_ASSIGN_OR_RETURN(
       SocketDirectory sockets,
       SocketDirectory::Open(config.socket_dir, config.admin_group));
-  std::unique_ptr<Daemon> daemon(
-      new Daemon(std::move(config), flags, std::move(sockets)));
+  std::unique_ptr<Daemon> daemon;
+  GMB_RETURN_IF_ERROR(ThreadsOrError([&] {
+    daemon.reset(new Daemon(std::move(config), flags, std::move(sockets)));
+    return absl::OkStatus();
+  }));
   for (auto step :
        {&Daemon::LockState, &Daemon::OpenKeeping, &Daemon::OpenStore,
         &Daemon::SetUpCore, &Daemon::StartServers}) {
-    const absl::Status done = (daemon.get()->*step)();
+    const absl::Status done =
+        ThreadsOrError([&] { return (daemon.get()->*step)(); });
     if (daemon->keeping_ != nullptr) daemon->keeping_->LetGo();
     if (done.ok()) continue;
     // Whatever is taken apart now would end what the next broker can adopt.

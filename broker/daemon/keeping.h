@@ -20,6 +20,7 @@
 #include "broker/core/clock.h"
 #include "broker/core/event_bus.h"
 #include "broker/daemon/host_pool_setup.h"
+#include "broker/daemon/out_of_memory.h"
 #include "broker/daemon/pool_setup.h"
 #include "broker/keeping/adoption_marks.h"
 #include "broker/keeping/keeper_client.h"
@@ -130,7 +131,9 @@ class Keeping {
 
   const Deps deps_;
   const std::unique_ptr<KeeperClient> client_;
-  std::unique_ptr<AdoptionMarks> marks_;  // until DropTheRest
+  // Until DropTheRest.
+  std::unique_ptr<AdoptionMarks> marks_;
+  std::optional<BlamesNoRecord> out_of_memory_;
   RemoteKeeper slabs_;
   KeptSessions sessions_;
   LeftBehind left_;

@@ -37,6 +37,7 @@ void Keeping::BeginMarks(std::vector<Kept>* all) {
   absl::Status put = marks.status();
   if (marks.ok()) {
     marks_ = *std::move(marks);
+    out_of_memory_.emplace(marks_.get());
     if (!marks_->is_new()) return;
     Remove(key);
     absl::StatusOr<base::UniqueFd> fd = Duplicate(marks_->fd());
@@ -184,6 +185,7 @@ void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
   }
   peers_.clear();
   left_ = {};
+  out_of_memory_.reset();
   marks_.reset();
   Remove(std::string(AdoptionMarks::kKey));
 }

@@ -17,6 +17,7 @@
 #include "broker/daemon/check.h"
 #include "broker/daemon/check_handover.h"
 #include "broker/daemon/daemon.h"
+#include "broker/daemon/out_of_memory.h"
 #include "broker/daemon/signals.h"
 #include "broker/daemon/start_advice.h"
 #include "broker/daemon/watchdog.h"
@@ -114,6 +115,7 @@ int Serve(std::unique_ptr<Daemon> daemon, bool detach, Signals* signals) {
 }  // namespace
 
 int RunProgram(int argc, char** argv) {
+  EndWhenOutOfMemory();
   BlockForLater();
   const Flags flags = ParseFlags(argc, argv);
   if (flags.exit_code >= 0) {

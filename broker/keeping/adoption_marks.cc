@@ -58,7 +58,10 @@ std::unique_ptr<AdoptionMarks> AdoptionMarks::GoOn(const SharedFd& last) {
 
 AdoptionMarks::AdoptionMarks(JournalFile file, const JournalContents& found,
                              bool is_new)
-    : file_(std::move(file)), writer_(file_.memory(), found), is_new_(is_new) {}
+    : file_(std::move(file)),
+      writer_(file_.memory(), found),
+      is_new_(is_new),
+      in_nobodys_hand_(Encode(Step::kNone, {}, 0)) {}
 
 bool AdoptionMarks::Read(const JournalContents& found) {
   bool has_hand = false;
@@ -106,9 +109,13 @@ bool AdoptionMarks::IsPoison(Step step, const RecordKey& key) const {
 }
 
 void AdoptionMarks::Take(Step step, const RecordKey& key) {
-  if (in_hand_ == Mark(step, key)) return;
-  in_hand_ = {step, key};
-  (void)writer_.Write(in_hand_slot_, kInHand, Encode(step, key, 0));
+  Hold({step, key}, Encode(step, key, 0));
+}
+
+void AdoptionMarks::Hold(const Mark& mark, absl::string_view encoded) {
+  if (in_hand_ == mark) return;
+  in_hand_ = mark;
+  (void)writer_.Write(in_hand_slot_, kInHand, encoded);
   writer_.Commit();
 }
 

@@ -42,8 +42,9 @@ class AdoptionMarks {
   [[nodiscard]] bool IsPoison(Step step, const RecordKey& key) const;
   // It is in hand, instead of the one before.
   void Take(Step step, const RecordKey& key);
-  // None is: a process that ends now does not end because of a record.
-  void LetGo() { Take(Step::kNone, {}); }
+  // None is: a process that ends now does not end because of a record. Allocates
+  // nothing where one was in hand.
+  void LetGo() { Hold({}, in_nobodys_hand_); }
 
   [[nodiscard]] int fd() const { return file_.fd(); }
   // It is other memory than the last one's.
@@ -61,10 +62,12 @@ class AdoptionMarks {
   // True: all that was found is such marks, and there is room for more.
   [[nodiscard]] bool Read(const JournalContents& found);
   void Count(const Mark& mark);
+  void Hold(const Mark& mark, absl::string_view encoded);
 
   const JournalFile file_;
   JournalWriter writer_;
   const bool is_new_;
+  const std::string in_nobodys_hand_;  // encoded
   uint32_t in_hand_slot_ = 0;
   Mark in_hand_{};
   std::map<Mark, Deaths> deaths_;

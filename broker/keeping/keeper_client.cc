@@ -145,7 +145,9 @@ absl::Status KeeperClient::Remove(const std::string& key) {
   refused_ = refused_keys_.size();
   if (lost_ || was_refused) return absl::OkStatus();
   const absl::Status gone = RemoveFrom(&link_, key);
-  lost_ = link_.broken();
+  // The kernel had no memory for the question, say: the keeper still has it, and
+  // no one but Refill looks for what it has too much.
+  lost_ = link_.broken() || absl::IsResourceExhausted(gone);
   return lost_ ? absl::OkStatus() : gone;
 }
 

@@ -169,7 +169,7 @@ grpc::ServerUnaryReactor* AdminService::Diagnose(
   return OnOperatorsThread(context, [=, this](const AuditRecord&) {
     *response = core_->Diagnose();
     AddOutsideFindings(*core_, response);
-    AddStateFindings(*store_, response);
+    AddStateFindings(store_, response);
     AddDropped(dropped_, response);
     if (more_findings_ != nullptr) more_findings_(response);
     return absl::OkStatus();

@@ -52,7 +52,7 @@ HandleServer::HandleServer(const HandleServerOptions& options,
 HandleServer::~HandleServer() {
   stopping_ = true;
   news_->Wake();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 absl::Status HandleServer::AddListener(const std::string& path, mode_t mode,

@@ -14,8 +14,8 @@ void AddDropped(const DroppedValues& dropped, v1::DiagnoseResponse* response) {
   }
 }
 
-void AddStateFindings(const QuotaStore& store, v1::DiagnoseResponse* response) {
-  const absl::Status disk = store.CheckDisk();
+void AddStateFindings(QuotaStore* store, v1::DiagnoseResponse* response) {
+  const absl::Status disk = store->CheckDisk();
   v1::Finding* finding = response->add_findings();
   finding->set_subject("state");
   if (disk.ok()) {

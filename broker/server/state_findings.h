@@ -22,7 +22,7 @@ void AddDropped(const DroppedValues& dropped, v1::DiagnoseResponse* response);
 
 // Adds that operators' changes cannot be stored now, if so. Waits for the disk:
 // never call it on gRPC's threads or under a lock.
-void AddStateFindings(const QuotaStore& store, v1::DiagnoseResponse* response);
+void AddStateFindings(QuotaStore* store, v1::DiagnoseResponse* response);
 
 }  // namespace gmb::broker
 

@@ -38,14 +38,14 @@ const char* Advice(absl::StatusCode code) {
       return "the disk of the state directory is full: make room there; "
              "nothing was changed";
     case absl::StatusCode::kDataLoss:
-      return "the state database is damaged";
+      return "the database is damaged";
     case absl::StatusCode::kPermissionDenied:
-      return "the state database cannot be written: check the owner and mode "
+      return "the database cannot be written: check the owner and mode "
              "of the state directory";
     case absl::StatusCode::kUnavailable:
-      return "another process keeps the state database locked";
+      return "another process keeps the database locked";
     default:
-      return "the state database failed";
+      return "the database failed";
   }
 }
 
@@ -66,7 +66,8 @@ absl::StatusOr<Database> Database::Open(const std::string& path) {
       nullptr);
   Database database(path, std::unique_ptr<sqlite3, Closer>(raw));
   if (raw == nullptr)
-    return absl::ResourceExhaustedError("no memory for the state database");
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for the database: ", path));
   ::sqlite3_extended_result_codes(raw, 1);
   if (opened != SQLITE_OK) return database.ToStatus(opened);
   ::sqlite3_busy_timeout(raw, 5000);

@@ -32,19 +32,18 @@ absl::Status MakeDatabaseFile(const std::string& path) {
       ::open(path.c_str(),
              O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!fd.valid())
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat("cannot open the state database ", path));
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("cannot open the database ", path));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the state database is not a regular file: ", path));
+        absl::StrCat("the database is not a regular file: ", path));
   }
   if ((info.st_mode & 0077) != 0 && ::fchmod(fd.get(), 0600) != 0) {
     return absl::ErrnoToStatus(
         errno,
         absl::StrCat(
-            "others can read the state database and its mode cannot be set: ",
-            path));
+            "others can read the database and its mode cannot be set: ", path));
   }
   return absl::OkStatus();
 }

@@ -85,6 +85,15 @@ absl::Status QuotaStore::ReadBack() {
   return absl::OkStatus();
 }
 
+void QuotaStore::TakeBack() {
+  if (on_disk_.has_value() || !ReadBack().ok() || on_disk_ == declared_) return;
+  if (Write(AuditRecord(), declared_).ok()) {
+    on_disk_ = declared_;
+  } else {
+    on_disk_.reset();
+  }
+}
+
 // A commit may fail when all is on the disk: its last step is to make the
 // removal of the journal last. Then the next start finds the change, so it is
 // made now.
@@ -193,6 +202,7 @@ absl::Status QuotaStore::Audit(const AuditRecord& record,
 
 absl::StatusOr<int64_t> QuotaStore::WriteAudit(const AuditRecord& record) {
   base::MutexLock lock(&mu_);
+  TakeBack();
   GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
   absl::Status done = AddAudit(record);
   if (!done.ok()) return done;
@@ -238,6 +248,7 @@ absl::Status QuotaStore::AddAudit(const AuditRecord& record) {
 absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(
     uint32_t limit, int64_t before, const AuditFilter& filter) {
   base::MutexLock lock(&mu_);
+  TakeBack();
   Statement list(&database_,
                  "SELECT at_ns, operator_name, action, subject, detail, id "
                  "FROM audit WHERE id < ?1 AND at_ns >= ?2 AND (?3 = '' OR "

@@ -57,6 +57,9 @@ class QuotaStore {
   // starts without it only when told to, after SetAside.
   static absl::StatusOr<std::unique_ptr<QuotaStore>> Open(
       const std::string& directory);
+  ~QuotaStore();
+  QuotaStore(const QuotaStore&) = delete;
+  QuotaStore& operator=(const QuotaStore&) = delete;
 
   // Renames the database to gmb.db.corrupt-<time>, which must not exist, and
   // its journal likewise. Returns the new path.
@@ -67,7 +70,7 @@ class QuotaStore {
   // was stored there, if anything was, is lost.
   [[nodiscard]] bool found_empty() const { return found_empty_; }
   // Whether the disk takes changes now.
-  [[nodiscard]] absl::Status CheckDisk() const;
+  [[nodiscard]] absl::Status CheckDisk();
 
   absl::StatusOr<StoredState> Load();
   // What is declared, and in force.
@@ -142,6 +145,10 @@ class QuotaStore {
   absl::Status Write(const AuditRecord& audit, const Declared& declared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ReadBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A change that was refused may be on the disk, where the next start would
+  // find it: it is taken out again once the disk can be read and written, which
+  // each use of the store tries.
+  void TakeBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Status AddAudit(const AuditRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -46,7 +46,17 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
       new QuotaStore(directory, found_empty, std::move(database), *declared));
 }
 
-absl::Status QuotaStore::CheckDisk() const { return ProbeDisk(directory_); }
+QuotaStore::~QuotaStore() {
+  base::MutexLock lock(&mu_);
+  TakeBack();
+}
+
+absl::Status QuotaStore::CheckDisk() {
+  GMB_RETURN_IF_ERROR(ProbeDisk(directory_));
+  base::MutexLock lock(&mu_);
+  TakeBack();
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::string> QuotaStore::SetAside(const std::string& directory,
                                                  absl::Time now) {

@@ -43,6 +43,8 @@ const char* WhyOf(const char* target) {
 
 }  // namespace
 
+bool IsUnseen(const char* why) { return why == kUnseen; }
+
 const char* WatchedBy() {
   if (TheSettings().tool_in_driver)
     return "a tool is in the driver (CUDA_INJECTION64_PATH)";

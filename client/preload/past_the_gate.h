@@ -2,6 +2,7 @@
 #define GMB_CLIENT_PRELOAD_PAST_THE_GATE_H_
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 namespace gmb::preload {
@@ -9,6 +10,9 @@ namespace gmb::preload {
 // Ways past the program's gate that are in use, each looked for before the
 // process is parked: they may come later. All answer null, or for people why the
 // process must not be parked; the text is kept.
+
+// `why` is that it could not be looked (no descriptor was free): see UnseenTimes.
+[[nodiscard]] bool IsUnseen(const char* why);
 
 // A debugger, or a tool that was put into the driver.
 [[nodiscard]] const char* WatchedBy();
@@ -23,6 +27,27 @@ namespace gmb::preload {
 // since the last look, and then their targets. Not thread-safe; null for ever
 // for what cannot be read.
 [[nodiscard]] const char* BoundPastUs();
+
+// What follows from looks that could not be taken: the process is not parked
+// now, and never again when they could not be for long. Not thread-safe.
+class UnseenTimes {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Verdict { kSeen, kNotNow, kNever };
+  static constexpr auto kPatience = std::chrono::seconds(10);
+
+  [[nodiscard]] Verdict Judge(bool seen, Clock::time_point now) {
+    if (seen) {
+      since_.reset();
+      return Verdict::kSeen;
+    }
+    if (!since_.has_value()) since_ = now;
+    return now - *since_ < kPatience ? Verdict::kNotNow : Verdict::kNever;
+  }
+
+ private:
+  std::optional<Clock::time_point> since_;
+};
 
 // When to look again: a look is too dear for each of many leases. The gate's own
 // thread looks before each closing, and the mover's before each lease that it

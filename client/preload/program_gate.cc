@@ -27,14 +27,29 @@ std::atomic<const char*> known_before{nullptr};
 std::atomic<const char*> group_of_ranks{nullptr};
 std::atomic<unsigned> ranks_in_group{0};
 
-// Of one thread at a time, like the hooks.
-void LookPastTheGate() {
+// Of one thread at a time, like the hooks. False: the process is not to be
+// parked now, since somebody may have come that cannot be seen.
+bool LookPastTheGate() {
   static LookTimes times;
-  if (!times.Due(std::this_thread::get_id(), LookTimes::Clock::now())) return;
+  static UnseenTimes unseen_times;
+  static bool seen = true;
+  const auto now = LookTimes::Clock::now();
+  if (!times.Due(std::this_thread::get_id(), now)) return seen;
+  const char* unseen = nullptr;
   for (const char* const why :
        {WatchedBy(), OpenToOtherDevices(), BoundPastUs()}) {
-    if (why != nullptr) ProgramGate::NeverPark(why);
+    if (IsUnseen(why)) {
+      unseen = why;
+    } else if (why != nullptr) {
+      ProgramGate::NeverPark(why);
+    }
   }
+  if (unseen_times.Judge(unseen == nullptr, now) ==
+      UnseenTimes::Verdict::kNever) {
+    ProgramGate::NeverPark(unseen);
+  }
+  seen = unseen == nullptr || TheSettings().park == Settings::Park::kForce;
+  return seen;
 }
 
 }  // namespace
@@ -58,10 +73,7 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
       static_cast<uint32_t>(std::max<int64_t>(1, TheSettings().park_after_ms));
   hooks.parks_forced = TheSettings().park == Settings::Park::kForce;
   hooks.group = TheSettings().group.c_str();
-  hooks.record = [] {
-    LookPastTheGate();
-    return the_contexts->Record();
-  };
+  hooks.record = [] { return LookPastTheGate() && the_contexts->Record(); };
   hooks.poll = [] { return static_cast<int>(the_contexts->Poll()); };
   hooks.heeds_pauses = [] { return shared.load() == 0; };
   hooks.say = [](const char* text) { SayAlways(text); };

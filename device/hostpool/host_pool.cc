@@ -113,14 +113,16 @@ void HostPool::Leave(const HostExtent& chunk) {
 
 absl::Status HostPool::Populate(const HostExtent& chunk,
                                 absl::Status* declined) {
+  using InUse = PoolMapping::InUse;
+  const InUse in_use =
+      options_.on_demand ? mapping_.InUseOf(chunk) : InUse::kAll;
   // What is in use already has to be reached, and takes nothing more.
-  if (!options_.on_demand || mapping_.AnyInUse(chunk))
-    return mapping_.Populate(chunk);
+  if (in_use == InUse::kAll) return mapping_.Populate(chunk);
   *declined = Admit(chunk);
   if (!declined->ok()) return absl::OkStatus();
   *declined = mapping_.Populate(chunk);
   // Tried again when it is next wanted. Until then others have the memory.
-  if (!declined->ok()) mapping_.GiveBack(chunk);
+  if (!declined->ok() && in_use == InUse::kNone) mapping_.GiveBack(chunk);
   Leave(chunk);
   return absl::OkStatus();
 }

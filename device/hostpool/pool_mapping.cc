@@ -199,11 +199,15 @@ PoolMapping::~PoolMapping() {
   if (start_ != nullptr) munmap(start_, bytes_);
 }
 
-bool PoolMapping::AnyInUse(const HostExtent& piece) const {
-  // Nobody reads or writes at the file's offset, which this moves.
-  const off_t data =
-      lseek(memfd_.get(), static_cast<off_t>(piece.offset), SEEK_DATA);
-  return data >= 0 && static_cast<uint64_t>(data) < piece.offset + piece.bytes;
+// Nobody reads or writes at the file's offset, which this moves.
+PoolMapping::InUse PoolMapping::InUseOf(const HostExtent& piece) const {
+  const auto begin = static_cast<off_t>(piece.offset);
+  const off_t end = begin + static_cast<off_t>(piece.bytes);
+  const off_t data = lseek(memfd_.get(), begin, SEEK_DATA);
+  if (data < 0 || data >= end) return InUse::kNone;
+  return data == begin && lseek(memfd_.get(), begin, SEEK_HOLE) >= end
+             ? InUse::kAll
+             : InUse::kSome;
 }
 
 absl::Status PoolMapping::Populate(const HostExtent& piece) const {

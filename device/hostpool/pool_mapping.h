@@ -58,9 +58,10 @@ class PoolMapping {
   // Why the pages are not larger; empty when they are.
   [[nodiscard]] const std::string& page_note() const { return note_; }
 
-  // Whether a page of a piece is in use, as those of a kept one with contents
-  // are.
-  [[nodiscard]] bool AnyInUse(const HostExtent& piece) const;
+  // Whether pages of a piece are in use: all of them where a kept one has
+  // contents, some where a process ended while it prepared the piece.
+  enum class InUse { kNone, kSome, kAll };
+  [[nodiscard]] InUse InUseOf(const HostExtent& piece) const;
 
   // Brings the pages of a piece into use and keeps what they hold. Thread-safe
   // for pieces that do not overlap. RESOURCE_EXHAUSTED when the machine has no

@@ -21,7 +21,7 @@ namespace gmb::broker {
 namespace {
 
 // Calls of SQLite's that can be made to fail.
-enum class Call { kOpen, kWrite, kUnlink, kSyncDirectory };
+enum class Call { kOpen, kWrite, kUnlink, kSyncDirectory, kRead };
 
 // SQLite calls plain functions, so this is the process's.
 struct Disk {
@@ -30,6 +30,8 @@ struct Disk {
   uint64_t calls = 0;
   uint64_t first = 1;
   uint64_t last = 0;
+  // Once a call has failed, nothing can be read either.
+  bool then_unreadable = false;
 };
 Disk& TheDisk() {
   static Disk disk;
@@ -39,6 +41,10 @@ Disk& TheDisk() {
 // The error of a call that fails, or 0.
 int ErrorOf(Call call) {
   Disk& disk = TheDisk();
+  if (call == Call::kRead) {
+    const bool has_failed = disk.calls >= disk.first && disk.last > 0;
+    return disk.then_unreadable && has_failed ? disk.error : 0;
+  }
   if (disk.call != call) return 0;
   ++disk.calls;
   return disk.first <= disk.calls && disk.calls <= disk.last ? disk.error : 0;
@@ -86,11 +92,16 @@ void InstallAll() {
   using Path = int (*)(const char*);
   using Opens = int (*)(const char*, int, int);
   using Writes = ssize_t (*)(int, const void*, size_t);
+  using Reads = ssize_t (*)(int, void*, size_t);
+  using ReadsAt = ssize_t (*)(int, void*, size_t, off_t);
   using WritesAt = ssize_t (*)(int, const void*, size_t, off_t);
   Install<Call::kOpen, Opens>("open");
   Install<Call::kWrite, Writes>("write");
   Install<Call::kWrite, WritesAt>("pwrite64");
   Install<Call::kUnlink, Path>("unlink");
+  Install<Call::kRead, Reads>("read");
+  Install<Call::kRead, ReadsAt>("pread");
+  Install<Call::kRead, ReadsAt>("pread64");
   sqlite3_vfs* const vfs = ::sqlite3_vfs_find(nullptr);
   next_open_directory = reinterpret_cast<OpensDirectory>(
       vfs->xGetSystemCall(vfs, "openDirectory"));
@@ -199,9 +210,6 @@ class QuotaStoreFaultsTest : public ::testing::Test {
     }
   }
 
-  uint64_t refused_ = 0;
-
- private:
   static Declared OnDisk(const std::string& directory) {
     const auto store = QuotaStore::Open(directory);
     EXPECT_TRUE(store.ok()) << store.status();
@@ -209,6 +217,7 @@ class QuotaStoreFaultsTest : public ::testing::Test {
   }
 
   const QuickDirectory directory_;
+  uint64_t refused_ = 0;
 };
 
 TEST_F(QuotaStoreFaultsTest, ADiskThatIsFull) {
@@ -231,6 +240,38 @@ TEST_F(QuotaStoreFaultsTest, ADiskThatIsBroken) {
 // The last step, after which all is on the disk.
 TEST_F(QuotaStoreFaultsTest, ADirectoryThatCanNotBeSynced) {
   Sweep(Call::kSyncDirectory, EIO);
+}
+
+// What was refused is on the disk, and cannot be read back: whoever looks at the
+// store later, or stops the broker in order, has it taken out again.
+TEST_F(QuotaStoreFaultsTest, ARefusedChangeThatIsOnTheDiskIsTakenBack) {
+  using Use = void (*)(QuotaStore*);
+  const std::array<Use, 4> uses = {
+      [](QuotaStore* store) { EXPECT_TRUE(store->CheckDisk().ok()); },
+      [](QuotaStore* store) { EXPECT_TRUE(store->ListAudit(1).ok()); },
+      [](QuotaStore* store) {
+        const auto nothing = [] { return absl::OkStatus(); };
+        EXPECT_TRUE(store->Audit(Did("drain"), nothing).ok());
+      },
+      nullptr};  // an orderly stop
+  for (const Use use : uses) {
+    const QuickDirectory copy;
+    std::filesystem::copy_file(directory_.Database(), copy.Database());
+    auto store = *QuotaStore::Open(copy.path());
+    const Declared before = store->GetDeclared();
+    TheDisk() = {.call = Call::kSyncDirectory,
+                 .last = UINT64_MAX,
+                 .then_unreadable = true};
+    EXPECT_FALSE(store->PutTenant(Policy("b", 2), Did("make")).ok());
+    TheDisk() = {};
+    EXPECT_FALSE(OnDisk(copy.path()) == before) << "it came to nothing";
+    if (use != nullptr) {
+      use(store.get());
+    } else {
+      store.reset();
+    }
+    EXPECT_TRUE(OnDisk(copy.path()) == before);
+  }
 }
 
 }  // namespace

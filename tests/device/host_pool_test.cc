@@ -303,6 +303,29 @@ TEST(HostPoolOnDemand, KeptContentsAreReachedWhateverTheMachineHas) {
   EXPECT_FALSE((*pool)->AwaitPrepared({8 * kMiB, 4 * kMiB}).ok());
 }
 
+// Its last process died while it prepared this chunk: the rest of it is memory
+// that the machine has to spare first, and it is no failure for good.
+TEST(HostPoolOnDemand, AKeptChunkThatWasHalfPreparedTakesMemoryLikeANewOne) {
+  Spare spare;
+  base::UniqueFd kept;
+  {
+    const auto pool = HostPool::Create(spare.Of(8 * kMiB), nullptr);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    std::memset((*pool)->At(0), 7, 2 * kMiB);
+    kept = KeptOf(**pool);
+  }
+  spare.bytes = 0;
+  HostPool::Options options = spare.Of(8 * kMiB);
+  options.kept = std::move(kept);
+  const auto pool = HostPool::Create(std::move(options), nullptr);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  EXPECT_TRUE(absl::IsResourceExhausted((*pool)->AwaitPrepared({0, kMiB})));
+  EXPECT_EQ((*pool)->progress().failed_bytes, 0U);
+  spare.bytes = 64 * kMiB;
+  EXPECT_TRUE((*pool)->AwaitPrepared({0, 4 * kMiB}).ok());
+  EXPECT_EQ((*pool)->At(2 * kMiB)[-1], 7) << "what it had is lost";
+}
+
 TEST(HostPool, BadSizesAreRefused) {
   for (const uint64_t bytes :
        {uint64_t{0}, uint64_t{1}, 3 * kMiB, UINT64_MAX, uint64_t{1} << 63}) {

@@ -36,8 +36,26 @@ TEST(PastTheGateTest, ThisProcessHasNoneAndGoesPastNobody) {
   EXPECT_EQ(OpenToOtherDevices(), nullptr);
   EXPECT_THAT(OpenToOtherDevices("/no/such/folder"),
               ::testing::HasSubstr("cannot be looked at"));
+  EXPECT_TRUE(IsUnseen(OpenToOtherDevices("/no/such/folder")));
+  EXPECT_FALSE(IsUnseen(nullptr));
   EXPECT_EQ(BoundPastUs(), nullptr);
   EXPECT_EQ(BoundPastUs(), nullptr) << "with nothing loaded since";
+}
+
+// A process without a free descriptor has one again soon.
+TEST(PastTheGateTest, WhatCannotBeSeenForAMomentIsNotHeldAgainstItForEver) {
+  using Verdict = UnseenTimes::Verdict;
+  UnseenTimes times;
+  const UnseenTimes::Clock::time_point start{};
+  EXPECT_EQ(times.Judge(true, start), Verdict::kSeen);
+  EXPECT_EQ(times.Judge(false, start), Verdict::kNotNow);
+  const auto later = start + UnseenTimes::kPatience;
+  EXPECT_EQ(times.Judge(false, later - std::chrono::seconds(1)),
+            Verdict::kNotNow);
+  EXPECT_EQ(times.Judge(true, later), Verdict::kSeen);
+  EXPECT_EQ(times.Judge(false, later), Verdict::kNotNow) << "counted anew";
+  EXPECT_EQ(times.Judge(false, later + UnseenTimes::kPatience),
+            Verdict::kNever);
 }
 
 TEST(PastTheGateTest, OneThreadLooksNowAndThenAndAnotherOneAtOnce) {

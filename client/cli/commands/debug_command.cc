@@ -130,7 +130,7 @@ Json Collect(const Context& context, absl::Time now) {
   Bundle bundle(&json);
   Findings findings = CheckSockets(dir);
   for (const Findings& more :
-       {CheckDriver(internal::ProbeDevices(), HasGpuNode()), CheckLimits()})
+       {CheckDriver(internal::ProbeDevices(), HasDriverNode()), CheckLimits()})
     findings.insert(findings.end(), more.begin(), more.end());
   v1::DiagnoseResponse here;
   here.mutable_findings()->Add(findings.begin(), findings.end());

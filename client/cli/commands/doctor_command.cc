@@ -100,7 +100,7 @@ absl::StatusOr<ExitCode> Doctor(Context& context, const std::string& keeper) {
       internal::IsTenantDirectory(dir) ? AskAsTenant(dir)
                                        : AskBroker(context.socket_dir, &served);
   const bool gpu_expected =
-      served.has_value() ? !served->empty() : HasGpuNode();
+      served.has_value() ? !served->empty() : HasDriverNode();
   // Nobody is there to serve any. One that is and may not be asked might.
   if (absl::IsUnavailable(of_broker.status())) served.emplace();
   Append(of_broker.ok() ? *of_broker : Findings{NotAsked(of_broker.status())},

@@ -187,7 +187,7 @@ Findings CheckLimits() {
                                    limit.rlim_cur, " files"))};
 }
 
-bool HasGpuNode() { return access("/dev/nvidiactl", F_OK) == 0; }
+bool HasDriverNode() { return access("/dev/nvidiactl", F_OK) == 0; }
 
 Findings CheckDriver(const internal::DeviceProbe& probe, bool gpu_expected) {
   const v1::Finding::Severity lacking = gpu_expected            ? kProblem

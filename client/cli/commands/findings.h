@@ -24,7 +24,7 @@ using Findings = std::vector<v1::Finding>;
 [[nodiscard]] Findings CheckDriver(const internal::DeviceProbe& probe,
                                    bool gpu_expected);
 // The kernel driver's device node is there, in this container if it is one.
-[[nodiscard]] bool HasGpuNode();
+[[nodiscard]] bool HasDriverNode();
 
 [[nodiscard]] v1::Finding MakeFinding(v1::Finding::Severity severity,
                                       std::string subject, std::string message);

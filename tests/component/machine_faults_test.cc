@@ -1,0 +1,88 @@
+// What a broker asks of the machine fails at its k-th call, or there and for a
+// while: each call of a client returns, sessions go on or end, nobody else
+// notices, and all is as before.
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "tests/component/faults_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+class MachineFaultsTest : public FaultsFixture {
+ protected:
+  enum class Cost { kMayEndTheBroker, kMayEndSessions, kNone };
+
+  // For k = 0, 2, 6, ..., until a life has no more such calls; once, and for a
+  // while, by turns.
+  void Sweep(FaultyCall call, int error, Cost cost = Cost::kMayEndSessions) {
+    // What costs nothing need not be waited for.
+    const absl::Duration patience =
+        cost == Cost::kNone ? kLong : absl::Seconds(1);
+    uint64_t met = 0;
+    for (uint64_t k = 0; k < 40; k = 2 * k + 2) {
+      SCOPED_TRACE(absl::StrCat("call ", static_cast<int>(call), ": ",
+                                std::strerror(error), " at ", k));
+      const Lived lived = LiveUnder({.call = call,
+                                     .error = error,
+                                     .first = k,
+                                     .count = met % 2 == 0 ? 1U : 4U},
+                                    patience);
+      EXPECT_TRUE(!lived.ended || cost == Cost::kMayEndTheBroker) << lived.log;
+      EXPECT_TRUE(lived.whole || cost != Cost::kNone);
+      if (HasFailure() || lived.calls <= k) break;
+      ++met;
+    }
+    EXPECT_GT(met, 0U) << "there are no such calls";
+  }
+};
+
+TEST_F(MachineFaultsTest, MemoryOfTheKernelIsShort) {
+  // Also what allocators of libraries take.
+  Sweep(FaultyCall::kMap, ENOMEM, Cost::kMayEndTheBroker);
+  Sweep(FaultyCall::kMemoryFile, ENOMEM);
+  Sweep(FaultyCall::kSize, ENOMEM);
+  Sweep(FaultyCall::kPidfd, ENOMEM);
+  Sweep(FaultyCall::kPoll, ENOMEM);
+}
+
+TEST_F(MachineFaultsTest, ClientsSockets) {
+  Sweep(FaultyCall::kAccept, EAGAIN);
+  Sweep(FaultyCall::kAccept, ENOBUFS);
+  Sweep(FaultyCall::kSendToPeer, EAGAIN);
+  Sweep(FaultyCall::kSendToPeer, EPIPE);
+  Sweep(FaultyCall::kSendToPeer, ETOOMANYREFS);
+  Sweep(FaultyCall::kReceiveFromPeer, EAGAIN, Cost::kNone);
+  Sweep(FaultyCall::kReceiveFromPeer, ECONNRESET);
+}
+
+TEST_F(MachineFaultsTest, StreamsOfClients) {
+  Sweep(FaultyCall::kSendOnStream, EPIPE);
+  Sweep(FaultyCall::kReceiveOnStream, ECONNRESET);
+  Sweep(FaultyCall::kReceiveOnStream, ENOMEM);
+}
+
+TEST_F(MachineFaultsTest, TheKeepersConnection) {
+  Sweep(FaultyCall::kSendToKeeper, EAGAIN, Cost::kNone);
+  Sweep(FaultyCall::kSendToKeeper, EPIPE);
+  Sweep(FaultyCall::kSendToKeeper, ENOBUFS);
+  Sweep(FaultyCall::kReceiveFromKeeper, ECONNRESET);
+}
+
+TEST_F(MachineFaultsTest, InterruptedCallsCostNobodyAnything) {
+  for (const FaultyCall call :
+       {FaultyCall::kAccept, FaultyCall::kPoll, FaultyCall::kEpollWait,
+        FaultyCall::kSendToPeer, FaultyCall::kSendOnStream,
+        FaultyCall::kReceiveFromPeer, FaultyCall::kReceiveOnStream,
+        FaultyCall::kSendToKeeper, FaultyCall::kReceiveFromKeeper}) {
+    Arm({.call = call, .error = EINTR, .first = 1, .count = 8});
+    const Lived lived = LiveOnce(kLong);
+    EXPECT_TRUE(lived.whole && !lived.ended)
+        << "call " << static_cast<int>(call);
+    EXPECT_GT(lived.calls, 1U);
+  }
+}
+
+}  // namespace
+}  // namespace gmb::component
