@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "client/preload/cancels_later.h"
 #include "client/preload/driver.h"
 #include "client/preload/memory.h"
 #include "client/preload/pools.h"
@@ -29,16 +30,20 @@ class VirtualMemory;
 // leaves the call to the driver, `native(driver)` is the driver's own. Nothing
 // is touched in a forked child, whose memory is its parent's.
 template <typename Serve, typename Native>
-CUresult AnswerCall(Serve serve, Native native) noexcept {
+CUresult AnswerCall(Serve serve, Native native) {
   if (InForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   const Driver* const driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  try {
-    if (const Answer answer = serve(*driver)) return *answer;
-  } catch (const std::bad_alloc&) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  return native(*driver);
+  const auto answer_here = [&]() noexcept -> Answer {
+    const CancelsLater cancels_later;
+    try {
+      return serve(*driver);
+    } catch (const std::bad_alloc&) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  };
+  if (const Answer answer = answer_here()) return *answer;
+  return native(*driver);  // where a thread may end
 }
 
 // The device of the current context, to `serve`; without one its error.
