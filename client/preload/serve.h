@@ -5,10 +5,9 @@
 
 #include "client/preload/cancels_later.h"
 #include "client/preload/driver.h"
-#include "client/preload/memory.h"
-#include "client/preload/pools.h"
 #include "client/preload/process_life.h"
 #include "client/preload/stream_context.h"
+#include "client/preload/the_memory.h"
 #include "device/cuda/abi/driver_api.h"
 
 // Parts that the exported functions share.
@@ -16,15 +15,6 @@
 #define GMB_SERVED extern "C" __attribute__((visibility("default")))
 
 namespace gmb::preload {
-
-class IpcMemory;
-class VirtualMemory;
-
-// The program's memory; made when first asked for, never destroyed.
-[[nodiscard]] Memory& TheMemory(const Driver& driver);
-[[nodiscard]] VirtualMemory& TheVirtualMemory(const Driver& driver);
-[[nodiscard]] IpcMemory& TheIpcMemory(const Driver& driver);
-[[nodiscard]] Pools& ThePools();
 
 // Answers a call of the program: `serve(driver)` gives an Answer; when it
 // leaves the call to the driver, `native(driver)` is the driver's own. Nothing
