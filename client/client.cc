@@ -244,6 +244,36 @@ std::vector<uint64_t> internal::AskAhead(const Client& client, uint64_t bytes,
   return SessionOf(client).leases().AskAhead(bytes, options, count);
 }
 
+absl::StatusOr<std::vector<Lease>> internal::AcquireWithMore(
+    const Client& client, uint64_t bytes, const AcquireOptions& options,
+    size_t ahead) {
+  return NoThrow([&]() -> absl::StatusOr<std::vector<Lease>> {
+    Client::Impl& impl = *client.impl_;
+    LeaseCalls& calls = impl.session->leases();
+    GMB_RETURN_IF_ERROR(impl.session->CheckAlive());
+    GMB_ASSIGN_OR_RETURN(const std::vector<uint64_t> all,
+                         calls.AskWithMore(bytes, options, ahead));
+    std::vector<Lease> leases;
+    absl::Status first;
+    for (const uint64_t asked : all) {
+      if (!first.ok()) {
+        calls.ForgetAhead(asked);
+        continue;
+      }
+      absl::StatusOr<Lease> lease = impl.Acquire(
+          impl.mappers.FindOpen(impl.session->welcome(), options.device), bytes,
+          options, asked);
+      if (lease.ok()) {
+        leases.push_back(*std::move(lease));
+      } else if (leases.empty()) {
+        first = lease.status();
+      }
+    }
+    if (!first.ok()) return first;
+    return leases;
+  });
+}
+
 void internal::ForgetAhead(const Client& client, uint64_t asked) {
   SessionOf(client).leases().ForgetAhead(asked);
 }

@@ -189,11 +189,13 @@ absl::Status MeasureTrace(const Trace& trace, int rounds,
   std::printf("\n%s: %s\n%lu events, %lu streams, most live %.1f MiB\n",
               trace.name.c_str(), trace.source.c_str(), trace.events.size(),
               trace.streams, static_cast<double>(trace.peak_bytes) / kMiB);
-  std::printf("%-28s %12s %12s %14s %10s\n", "", "first ns", "again ns",
-              "reserved MiB", "unused");
+  std::printf("%-28s %12s %12s %14s %10s %9s %9s\n", "", "first ns", "again ns",
+              "reserved MiB", "unused", "questions", "pieces");
   for (const std::unique_ptr<Peer>& peer : *peers) {
     const double first = Replay(trace, *peer, **streams);
     const auto reserved = static_cast<double>(peer->PeakReservedBytes());
+    const uint64_t questions = peer->Questions();
+    const uint64_t pieces = peer->Pieces();
     std::vector<double> again;
     again.reserve(static_cast<size_t>(rounds));
     for (int round = 0; round < rounds; ++round)
@@ -204,6 +206,7 @@ absl::Status MeasureTrace(const Trace& trace, int rounds,
       std::printf(" %9.1f%%",
                   100 * (1 - static_cast<double>(trace.peak_bytes) / reserved));
     }
+    if (questions > 0) std::printf(" %9lu %9lu", questions, pieces);
     std::printf("\n");
   }
   return absl::OkStatus();

@@ -25,6 +25,8 @@ class HeapPeer final : public Peer {
   uint64_t PeakReservedBytes() override {
     return heap_->statistics().peak_leased_bytes;
   }
+  uint64_t Questions() override { return heap_->statistics().questions; }
+  uint64_t Pieces() override { return heap_->statistics().growths; }
 
  private:
   const std::unique_ptr<Heap> heap_;

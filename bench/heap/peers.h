@@ -23,6 +23,9 @@ class Peer {
   virtual void Free(void* address, uint64_t bytes, void* stream) = 0;
   // The most that it ever took from the device; 0: it does not say.
   [[nodiscard]] virtual uint64_t PeakReservedBytes() = 0;
+  // How often it asked for memory, and for how many pieces; 0: it does not say.
+  [[nodiscard]] virtual uint64_t Questions() { return 0; }
+  [[nodiscard]] virtual uint64_t Pieces() { return 0; }
 };
 
 // The names of `count` streams of the device; on the host, numbers.

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "client/gate/bias_slots.h"
 #include "client/gate/signals_blocked.h"
 #include "ipc/gate_word.h"
 
@@ -38,6 +39,10 @@ Bias::Bias(ipc::GateCells* cells, Gate* gate, bool membarrier)
       ::pthread_atfork(nullptr, nullptr, &Bias::OpenInChild);
   static_cast<void>(kRegistered);
   the_bias.store(this, std::memory_order_release);
+  BiasSlots::SetLeaveOrdinary([] {
+    if (Bias* const bias = the_bias.load(std::memory_order_acquire))
+      bias->LeaveOrdinary();
+  });
 }
 
 Bias::~Bias() {
@@ -81,11 +86,13 @@ absl::Status Bias::EnterSlowly(BiasSlot& slot, absl::Duration wait,
     return LetInForGood(slot) ? absl::OkStatus() : status;
   }
   entry.ordinary = true;
+  ++slot.ordinary;
   PutBiasBack();
   return absl::OkStatus();
 }
 
 void Bias::LeaveOrdinary() {
+  if (BiasSlot* const slot = BiasSlots::Mine()) --slot->ordinary;
   const std::chrono::nanoseconds now =
       std::chrono::steady_clock::now().time_since_epoch();
   slow_over_at_ns_.store(now.count(), std::memory_order_relaxed);

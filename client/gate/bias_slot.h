@@ -24,6 +24,8 @@ struct alignas(64) BiasSlot {
   };
   std::atomic<uint32_t> mark{kOut};
   std::atomic<uint64_t> count{0};  // calls that are over; only grows
+  // Of its thread alone: ordinary scopes that its calls are in.
+  uint32_t ordinary = 0;
 
   // Of BiasSlots alone.
   std::atomic<bool> taken{true};

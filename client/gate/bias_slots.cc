@@ -51,13 +51,16 @@ BiasSlot* BiasSlots::Take() {
   return slot;
 }
 
-// At the thread's end. A slot whose mark is in belongs to a call that was never
-// over (its thread was cancelled inside): it stays in for good, and nobody
-// takes it over.
+// At the thread's end. One that ended inside of the driver's function
+// (pthread_exit, a cancellation) has left its call without saying so: what it
+// gave the GPU is seen by whoever asks that.
 void BiasSlots::GiveBack(void* slot) {
-  mine = nullptr;
   auto& given = *static_cast<BiasSlot*>(slot);
-  if (given.mark.load(std::memory_order_relaxed) != BiasSlot::kOut) return;
+  if (given.mark.load(std::memory_order_relaxed) != BiasSlot::kOut)
+    CountAndUnmark(given, BiasSlot::kOut);
+  void (*const leave)() = leave_ordinary.load(std::memory_order_acquire);
+  while (given.ordinary > 0 && leave != nullptr) leave();
+  mine = nullptr;
   given.taken.store(false, std::memory_order_release);
 }
 

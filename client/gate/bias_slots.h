@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_GATE_BIAS_SLOTS_H_
 #define GMB_CLIENT_GATE_BIAS_SLOTS_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "client/gate/bias_slot.h"
@@ -25,9 +26,15 @@ class BiasSlots {
   // Of each slot the mark, then the count. The slots are listed at the call.
   [[nodiscard]] static Seen Look();
 
+  // Leaves one ordinary scope of the calling thread, which ends inside of its
+  // call; the scope is counted out of the slot.
+  static void SetLeaveOrdinary(void (*leave)()) { leave_ordinary = leave; }
+
  private:
   static BiasSlot* Take();
   static void GiveBack(void* slot);
+
+  static inline constinit std::atomic<void (*)()> leave_ordinary{nullptr};
 
   // Found with one instruction; a library that is loaded late gets its place
   // in the surplus that the loader keeps.

@@ -104,18 +104,38 @@ std::vector<uint64_t> Arena::TakeEmptyChunks(uint64_t bytes) {
     if (sum >= bytes) break;
     sum += chunk->bytes;
     taken.push_back(chunk->id);
-    for (Block* block = chunk->first; block != nullptr;) {
-      Block* const after = block->after;
-      block->share->free.Remove(block);
-      ReturnNode(block);
-      block = after;
-    }
-    sums_.chunk_bytes -= chunk->bytes;
-    sums_.empty_bytes -= chunk->bytes;
-    --sums_.chunks;
-    chunks_.erase(chunk->address);
+    TakeOut(*chunk);
   }
   return taken;
+}
+
+bool Arena::HasUsed(uintptr_t chunk) const {
+  const auto found = chunks_.find(chunk);
+  return found != chunks_.end() && found->second->used > 0;
+}
+
+std::optional<uint64_t> Arena::TakeEmptyChunk(uintptr_t address) {
+  const auto found = chunks_.find(address);
+  if (found == chunks_.end() || found->second->used > 0 ||
+      found->second->pool != kGeneral) {
+    return std::nullopt;
+  }
+  const uint64_t id = found->second->id;
+  TakeOut(*found->second);
+  return id;
+}
+
+void Arena::TakeOut(const Chunk& chunk) {
+  for (Block* block = chunk.first; block != nullptr;) {
+    Block* const after = block->after;
+    block->share->free.Remove(block);
+    ReturnNode(block);
+    block = after;
+  }
+  sums_.chunk_bytes -= chunk.bytes;
+  sums_.empty_bytes -= chunk.bytes;
+  --sums_.chunks;
+  chunks_.erase(chunk.address);
 }
 
 void Arena::DissolvePool(PoolId pool) {

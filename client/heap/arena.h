@@ -75,6 +75,8 @@ class Arena {
   // Takes chunks of kGeneral without a used block out, largest first, until
   // they are `bytes` together or there are no more; their ids.
   [[nodiscard]] std::vector<uint64_t> TakeEmptyChunks(uint64_t bytes);
+  // The same for the one that begins there; none: it is not there, or is used.
+  [[nodiscard]] std::optional<uint64_t> TakeEmptyChunk(uintptr_t address);
   // The pool's chunks are everybody's from now on. Its free blocks stay their
   // streams': a stream may still be at work on a block that it freed after a
   // capture.
@@ -86,6 +88,8 @@ class Arena {
                                 PoolId pool = kGeneral);
   // Whether Allocate of a stream that never freed would find it.
   [[nodiscard]] bool HasForAnyone(uint64_t bytes, PoolId pool = kGeneral);
+  // Whether a block lies in the chunk that begins there.
+  [[nodiscard]] bool HasUsed(uintptr_t chunk) const;
   // The live block that begins there, or null.
   [[nodiscard]] Block* Find(uintptr_t address) const {
     return live_.Find(address);
@@ -142,6 +146,7 @@ class Arena {
   static bool MayMerge(const Block* left, const Block* right);
   Block* MergeWithNext(Block* left);
   void SettleShare(Share* share, uint64_t mark);
+  void TakeOut(const Chunk& chunk);
   void CountUsed(Chunk* chunk, int change);
   std::string FaultOf(const Chunk& chunk) const;
 

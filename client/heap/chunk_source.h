@@ -1,8 +1,10 @@
 #ifndef GMB_CLIENT_HEAP_CHUNK_SOURCE_H_
 #define GMB_CLIENT_HEAP_CHUNK_SOURCE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +33,11 @@ class ChunkSource {
   // and its address is.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
       uint64_t bytes, absl::Duration wait) = 0;
+  // The same without a wait, and up to `ahead` more of as many bytes, of what is
+  // free now: all in one question.
+  [[nodiscard]] virtual absl::StatusOr<
+      std::vector<std::unique_ptr<ChunkMemory>>>
+  AcquireWithMore(uint64_t bytes, size_t ahead) = 0;
 };
 
 }  // namespace gmb::internal

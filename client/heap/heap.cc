@@ -2,6 +2,7 @@
 #include "gmb/heap.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -24,6 +25,9 @@ using internal::NoThrow;
 // CUDA's names of its default streams, in place of a pointer.
 constexpr uintptr_t kLegacyStream = 1;
 constexpr uintptr_t kPerThreadStream = 2;
+
+// A program that begins, or is busy as never before.
+constexpr auto kGrowthRun = std::chrono::milliseconds(250);
 
 absl::StatusOr<device::DeviceInfo> FindDevice(const v1::Welcome& welcome,
                                               const std::string& uuid) {
@@ -110,13 +114,20 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(Client* client,
         .most_growth_bytes = options.most_growth_bytes,
         .wait = options.wait};
     if (options.trim) {
-      impl->watch =
-          std::make_unique<internal::TrimWatch>([self](uint64_t bytes) {
+      impl->watch = std::make_unique<internal::TrimWatch>(
+          [self](uint64_t bytes) {
             NoThrow([&] {
               return self->session->trims().SetTrimmable(self->info.uuid, bytes,
                                                          self);
             }).IgnoreError();
+          },
+          [self] {
+            NoThrow([&] {
+              self->core->ReturnAhead();
+              return absl::OkStatus();
+            }).IgnoreError();
           });
+      core_options.growth_run = kGrowthRun;
       core_options.on_empty = [self](uint64_t bytes) {
         self->watch->Changed(bytes);
       };

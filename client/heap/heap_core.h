@@ -1,6 +1,8 @@
 #ifndef GMB_CLIENT_HEAP_HEAP_CORE_H_
 #define GMB_CLIENT_HEAP_HEAP_CORE_H_
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -38,6 +40,9 @@ class HeapCore {
     absl::Duration wait;
     // The empty chunks' bytes have changed. Called under the heap's lock.
     std::function<void(uint64_t empty_bytes)> on_empty = nullptr;
+    // A heap that grows again within this time asks for more than it needs, and
+    // has to be told to give that back. 0: never.
+    std::chrono::nanoseconds growth_run{0};
   };
 
   HeapCore(std::unique_ptr<ChunkSource> source,
@@ -50,6 +55,8 @@ class HeapCore {
   [[nodiscard]] absl::Status DetachStream(void* stream);
   [[nodiscard]] absl::Status Prepare(uint64_t bytes);
   uint64_t Trim(uint64_t bytes);
+  // Gives back what it asked for ahead of need and has no use for.
+  void ReturnAhead();
   [[nodiscard]] HeapStatistics statistics() const;
 
   [[nodiscard]] absl::StatusOr<PoolId> OpenPool(uint64_t bytes);
@@ -60,6 +67,7 @@ class HeapCore {
   [[nodiscard]] const ForkGuard& fork_guard() const { return fork_guard_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   using Memory = std::unique_ptr<ChunkMemory>;
   // Of a stream, from its BeginCapture to its EndCapture.
   struct Capture {
@@ -84,14 +92,22 @@ class HeapCore {
   absl::StatusOr<Memory> Acquire(uint64_t bytes, absl::Duration wait)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
   void SetWaiting(bool waiting);
-  absl::StatusOr<void*> AcquireAndTake(uint64_t chunk_bytes, uint64_t bytes,
-                                       void* stream, absl::Duration wait)
+  void CountQuestion();
+  size_t ChunksAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
+  absl::StatusOr<void*> GrowBy(uint64_t chunk_bytes, size_t ahead,
+                               uint64_t bytes, void* stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
+  absl::StatusOr<void*> AddAndTake(std::vector<Memory> memory, uint64_t bytes,
+                                   void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
   absl::StatusOr<void*> TakeWhenQuiet(uint64_t bytes, void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
   void AddChunk(Memory memory, PoolId pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t ReleaseEmpty(uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(quiet_mu_);
+  std::vector<Memory> TakeOut(const std::vector<uint64_t>& ids)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static uint64_t GiveBack(const std::vector<Memory>& memory);
   absl::Status OutOfMemory(const absl::Status& why, uint64_t bytes);
 
   const ForkGuard fork_guard_;
@@ -100,10 +116,16 @@ class HeapCore {
   const std::unique_ptr<device::StreamFences> fences_;
 
   base::Mutex growth_mu_;
+  std::optional<Clock::time_point> last_growth_ ABSL_GUARDED_BY(growth_mu_);
+  // What was asked for ahead was refused until then.
+  std::optional<Clock::time_point> none_ahead_before_
+      ABSL_GUARDED_BY(growth_mu_);
   base::Mutex quiet_mu_;
   mutable BriefMutex mu_;
   std::map<uint64_t, Memory> memory_ ABSL_GUARDED_BY(mu_);  // by chunk
   uint64_t last_chunk_ ABSL_GUARDED_BY(mu_) = 0;
+  // Addresses of chunks that were asked for ahead of need.
+  std::vector<uintptr_t> ahead_ ABSL_GUARDED_BY(mu_);
   Arena arena_ ABSL_GUARDED_BY(mu_);
   FenceLedger ledger_ ABSL_GUARDED_BY(mu_);
   // The other streams that use a live block.

@@ -1,8 +1,10 @@
 // Where a heap's memory comes from when what is free at once does not do, and
 // how it goes back.
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
@@ -13,6 +15,9 @@
 
 namespace gmb::internal {
 namespace {
+
+// For so many times a run's pause nothing is asked for ahead after a refusal.
+constexpr int kPausesAfterRefusal = 4;
 
 // The broker has no room for so much, and may have for less.
 bool IsShortage(const absl::Status& status) {
@@ -27,6 +32,12 @@ bool IsShortage(const absl::Status& status) {
 uint64_t AskFor(uint64_t bytes, uint64_t need, uint64_t least_growth_bytes) {
   if (need > least_growth_bytes) bytes = bytes / need * need;
   return std::max(need, bytes);
+}
+
+// Few leases, and not much more than is needed. Powers of two: others that grow
+// ask for the same, so that the broker has slabs of that size ready.
+uint64_t StepOf(uint64_t chunk_bytes) {
+  return std::bit_floor(chunk_bytes / 2);
 }
 
 // How much may be had after `asked` was refused: the bytes that fit, or half.
@@ -65,10 +76,27 @@ absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
   if (!taken.ok() && IsShortage(taken.status())) {
     absl::StatusOr<void*> own = TakeWhenQuiet(bytes, stream);
     if (!own.ok() || *own != nullptr) return own;
-    taken = AcquireAndTake(bytes, bytes, stream, options_.wait);
+    absl::StatusOr<Memory> memory = Acquire(bytes, options_.wait);
+    if (!memory.ok()) return OutOfMemory(memory.status(), bytes);
+    std::vector<Memory> only;
+    only.push_back(*std::move(memory));
+    taken = AddAndTake(std::move(only), bytes, stream);
   }
   if (!taken.ok()) return OutOfMemory(taken.status(), bytes);
   return taken;
+}
+
+// A program that begins grows again and again, and each time is a question to the
+// broker: so from the second time in a row on it is for one lease more. That one
+// is empty: it goes back when the broker asks, or when it was not needed soon.
+size_t HeapCore::ChunksAhead() {
+  const Clock::time_point now = Clock::now();
+  const bool goes_on =
+      last_growth_.has_value() && now - *last_growth_ < options_.growth_run;
+  last_growth_ = now;
+  const bool refused =
+      none_ahead_before_.has_value() && now < *none_ahead_before_;
+  return goes_on && !refused ? 1 : 0;
 }
 
 // From the broker, without waiting for others; more than is needed, if there is
@@ -77,45 +105,70 @@ absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
   uint64_t most = 0;
   {
     BriefLock lock(&mu_);
-    // Few leases, and not much more than is needed.
-    most = std::clamp(arena_.sums().chunk_bytes / 4,
+    most = std::clamp(StepOf(arena_.sums().chunk_bytes),
                       options_.least_growth_bytes, options_.most_growth_bytes);
   }
+  size_t ahead = ChunksAhead();
+  if (bytes > options_.least_growth_bytes) ahead = 0;  // of large ones
   for (;;) {
     const uint64_t ask = AskFor(most, bytes, options_.least_growth_bytes);
-    absl::StatusOr<void*> taken =
-        AcquireAndTake(ask, bytes, stream, absl::ZeroDuration());
+    absl::StatusOr<void*> taken = GrowBy(ask, ahead, bytes, stream);
     if (taken.ok() || ask == bytes || !IsShortage(taken.status())) return taken;
     most = Less(ask, taken.status());
+    ahead = 0;
   }
 }
 
-absl::StatusOr<HeapCore::Memory> HeapCore::Acquire(uint64_t bytes,
-                                                   absl::Duration wait) {
-  SetWaiting(wait > absl::ZeroDuration());
-  const absl::Cleanup waited = [this] { SetWaiting(false); };
-  // A quarter of what it has, or half of what was refused, is any number.
-  return source_->Acquire(Arena::RoundUp(bytes), wait);
+absl::StatusOr<void*> HeapCore::GrowBy(uint64_t chunk_bytes, size_t ahead,
+                                       uint64_t bytes, void* stream) {
+  CountQuestion();
+  // Half of what was refused is any number.
+  GMB_ASSIGN_OR_RETURN(
+      std::vector<Memory> memory,
+      source_->AcquireWithMore(Arena::RoundUp(chunk_bytes), ahead));
+  if (memory.size() <= ahead) {
+    none_ahead_before_ =
+        Clock::now() + kPausesAfterRefusal * options_.growth_run;
+  }
+  return AddAndTake(std::move(memory), bytes, stream);
 }
 
-void HeapCore::SetWaiting(bool waiting) {
+void HeapCore::CountQuestion() {
   BriefLock lock(&mu_);
-  waiting_ = waiting;
+  ++counts_.questions;
 }
 
-absl::StatusOr<void*> HeapCore::AcquireAndTake(uint64_t chunk_bytes,
-                                               uint64_t bytes, void* stream,
-                                               absl::Duration wait) {
-  GMB_ASSIGN_OR_RETURN(Memory memory, Acquire(chunk_bytes, wait));
+absl::StatusOr<void*> HeapCore::AddAndTake(std::vector<Memory> memory,
+                                           uint64_t bytes, void* stream) {
   BriefLock lock(&mu_);
-  AddChunk(std::move(memory), kGeneral);
+  for (Memory& one : memory) {
+    if (memory.size() > 1)
+      ahead_.push_back(reinterpret_cast<uintptr_t>(one->data()));
+    AddChunk(std::move(one), kGeneral);
+  }
   void* const taken = Take(bytes, stream);
   if (taken == nullptr) {
     return absl::ResourceExhaustedError(
         "gmb: the stream was begun for a graph pool meanwhile, and that has no "
         "such block left");
   }
+  // Whichever of them it is in was needed.
+  std::erase_if(ahead_, [this](uintptr_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                            mu_) { return arena_.HasUsed(chunk); });
   return taken;
+}
+
+absl::StatusOr<HeapCore::Memory> HeapCore::Acquire(uint64_t bytes,
+                                                   absl::Duration wait) {
+  SetWaiting(wait > absl::ZeroDuration());
+  const absl::Cleanup waited = [this] { SetWaiting(false); };
+  CountQuestion();
+  return source_->Acquire(Arena::RoundUp(bytes), wait);
+}
+
+void HeapCore::SetWaiting(bool waiting) {
+  BriefLock lock(&mu_);
+  waiting_ = waiting;
 }
 
 void HeapCore::AddChunk(Memory memory, PoolId pool) {
@@ -176,20 +229,45 @@ uint64_t HeapCore::ReleaseEmpty(uint64_t bytes) {
   std::vector<Memory> empty;
   {
     BriefLock lock(&mu_);
-    const std::vector<uint64_t> ids = arena_.TakeEmptyChunks(bytes);
-    for (const uint64_t id : ids) {
-      const auto memory = memory_.find(id);
-      empty.push_back(std::move(memory->second));
-      memory_.erase(memory);
-    }
-    counts_.returned_leases += ids.size();
-    TellEmpty();
+    empty = TakeOut(arena_.TakeEmptyChunks(bytes));
   }
+  return GiveBack(empty);
+}
+
+void HeapCore::ReturnAhead() {
+  base::MutexLock quiet(&quiet_mu_);
+  std::vector<Memory> unused;
+  {
+    BriefLock lock(&mu_);
+    if (!captures_.empty() || waiting_) return;
+    std::vector<uint64_t> ids;
+    for (const uintptr_t address : std::exchange(ahead_, {})) {
+      if (const auto id = arena_.TakeEmptyChunk(address)) ids.push_back(*id);
+    }
+    unused = TakeOut(ids);
+  }
+  GiveBack(unused);
+}
+
+std::vector<HeapCore::Memory> HeapCore::TakeOut(
+    const std::vector<uint64_t>& ids) {
+  std::vector<Memory> taken;
+  for (const uint64_t id : ids) {
+    const auto memory = memory_.find(id);
+    taken.push_back(std::move(memory->second));
+    memory_.erase(memory);
+  }
+  counts_.returned_leases += ids.size();
+  TellEmpty();
+  return taken;
+}
+
+uint64_t HeapCore::GiveBack(const std::vector<Memory>& memory) {
   uint64_t sum = 0;
-  for (const Memory& memory : empty) {
-    sum += memory->size_bytes();
+  for (const Memory& one : memory) {
+    sum += one->size_bytes();
     // A failure shows at the broker, as unreturned bytes.
-    memory->Release().IgnoreError();
+    one->Release().IgnoreError();
   }
   return sum;
 }

@@ -34,4 +34,23 @@ absl::StatusOr<std::unique_ptr<ChunkMemory>> LeaseSource::Acquire(
   return std::make_unique<LeaseMemory>(std::move(lease));
 }
 
+absl::StatusOr<std::vector<std::unique_ptr<ChunkMemory>>>
+LeaseSource::AcquireWithMore(uint64_t bytes, size_t ahead) {
+  std::vector<std::unique_ptr<ChunkMemory>> memory;
+  if (ahead == 0) {
+    GMB_ASSIGN_OR_RETURN(std::unique_ptr<ChunkMemory> only,
+                         Acquire(bytes, absl::ZeroDuration()));
+    memory.push_back(std::move(only));
+    return memory;
+  }
+  AcquireOptions options = like_;
+  options.wait = absl::ZeroDuration();
+  GMB_ASSIGN_OR_RETURN(
+      std::vector<Lease> leases,
+      internal::AcquireWithMore(*client_, bytes, options, ahead));
+  for (Lease& lease : leases)
+    memory.push_back(std::make_unique<LeaseMemory>(std::move(lease)));
+  return memory;
+}
+
 }  // namespace gmb::internal

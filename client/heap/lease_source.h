@@ -2,6 +2,7 @@
 #define GMB_CLIENT_HEAP_LEASE_SOURCE_H_
 
 #include <memory>
+#include <vector>
 
 #include "client/heap/chunk_source.h"
 #include "gmb/client.h"
@@ -17,6 +18,8 @@ class LeaseSource final : public ChunkSource {
 
   absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
       uint64_t bytes, absl::Duration wait) override;
+  absl::StatusOr<std::vector<std::unique_ptr<ChunkMemory>>> AcquireWithMore(
+      uint64_t bytes, size_t ahead) override;
 
  private:
   Client* const client_;

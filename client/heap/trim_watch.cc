@@ -5,8 +5,11 @@
 
 namespace gmb::internal {
 
-TrimWatch::TrimWatch(std::function<void(uint64_t bytes)> tell)
-    : tell_(std::move(tell)), thread_([this] { Run(); }) {}
+TrimWatch::TrimWatch(std::function<void(uint64_t bytes)> tell,
+                     std::function<void()> rest)
+    : tell_(std::move(tell)),
+      rest_(std::move(rest)),
+      thread_([this] { Run(); }) {}
 
 TrimWatch::~TrimWatch() {
   {
@@ -30,16 +33,32 @@ void TrimWatch::Wake() {
   wake_.NotifyAll();
 }
 
+bool TrimWatch::Sleep(
+    std::optional<std::chrono::steady_clock::time_point> until) {
+  base::MutexLock lock(&mu_);
+  while (!stopping_ && !changed_.load(std::memory_order_acquire)) {
+    if (!until.has_value()) {
+      wake_.Wait(&mu_);
+    } else if (!wake_.WaitUntil(&mu_, *until)) {
+      break;
+    }
+  }
+  return !stopping_;
+}
+
 void TrimWatch::Run() {
+  using Clock = std::chrono::steady_clock;
   uint64_t told = 0;
-  for (;;) {
+  std::optional<Clock::time_point> rest_at;
+  while (Sleep(rest_at)) {
+    if (rest_at.has_value() && Clock::now() >= *rest_at) {
+      rest_at.reset();
+      rest_();
+      continue;
+    }
     bool again = false;
     {
       base::MutexLock lock(&mu_);
-      while (!stopping_ && !changed_.load(std::memory_order_acquire)) {
-        wake_.Wait(&mu_);
-      }
-      if (stopping_) return;
       // First: a thread that says something from here on finds it false, and
       // wakes this one.
       changed_.exchange(false, std::memory_order_acq_rel);
@@ -50,9 +69,10 @@ void TrimWatch::Run() {
       told = bytes;
       tell_(bytes);
     }
+    const Clock::time_point now = Clock::now();
+    if (rest_ != nullptr && !rest_at.has_value()) rest_at = now + kRest;
     base::MutexLock lock(&mu_);
-    const auto due = std::chrono::steady_clock::now() + kPause;
-    while (!stopping_ && wake_.WaitUntil(&mu_, due)) {
+    while (!stopping_ && wake_.WaitUntil(&mu_, now + kPause)) {
     }
     if (stopping_) return;
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "base/mutex.h"
@@ -16,7 +17,10 @@ namespace gmb::internal {
 // in turn changes it a million times a second. Thread-safe.
 class TrimWatch {
  public:
-  explicit TrimWatch(std::function<void(uint64_t bytes)> tell);
+  // `rest` is called once a second while there are changes, and a second after
+  // the last one; null: it is not.
+  explicit TrimWatch(std::function<void(uint64_t bytes)> tell,
+                     std::function<void()> rest = nullptr);
   TrimWatch(const TrimWatch&) = delete;
   TrimWatch& operator=(const TrimWatch&) = delete;
   // Does not tell what it has not told yet.
@@ -32,11 +36,15 @@ class TrimWatch {
 
  private:
   static constexpr std::chrono::milliseconds kPause{50};
+  static constexpr std::chrono::seconds kRest{1};
 
   void Wake();
   void Run();
+  // Until there is something to do; false: to stop.
+  bool Sleep(std::optional<std::chrono::steady_clock::time_point> until);
 
   const std::function<void(uint64_t bytes)> tell_;
+  const std::function<void()> rest_;
   std::atomic<uint64_t> bytes_ = 0;
   std::atomic<bool> changed_ = false;
   base::Mutex mu_;

@@ -32,7 +32,14 @@ bool Contexts::AddPrimaries() {
   for (int i = 0; i < devices; ++i) {
     CUdevice device = 0;
     if (driver_.cuDeviceGet(&device, i) != CUDA_SUCCESS) return false;
-    if (!driver_.HasPrimaryContext(device)) continue;
+    unsigned flags = 0;
+    int active = 0;
+    // A context that faulted may not say: that is not to have none.
+    if (driver_.cuDevicePrimaryCtxGetState(device, &flags, &active) !=
+        CUDA_SUCCESS) {
+      return false;
+    }
+    if (active == 0) continue;
     CUcontext primary = nullptr;
     if (driver_.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
       return false;

@@ -12,7 +12,7 @@
 #include "client/preload/find_symbol.h"
 #include "client/preload/gated_wrappers.h"
 #include "client/preload/process_life.h"
-#include "client/preload/serve.h"
+#include "client/preload/the_memory.h"
 #include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {

@@ -10,7 +10,12 @@
 #include "client/preload/program_gate.h"
 
 // The gated functions themselves. They differ in nothing but how many words they
-// take. A CUresult is an int here.
+// take. A CUresult is an int here. A thread may end inside of the driver's
+// function (pthread_exit, a cancellation), and is unwound through here then. Two
+// copies of the unwinder, ours and the program's, cannot do that together: so
+// nothing here is noexcept, and sources that include this know no exceptions,
+// which leaves the unwinder nothing to do. The slot leaves the call at the
+// thread's end.
 
 namespace gmb::preload {
 

@@ -1,8 +1,15 @@
 // `gmb run`: the 64 bytes that a program gives to another process.
 #include "client/preload/ipc_handle.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstring>
+
+#include "base/unique_fd.h"
 
 namespace gmb::preload {
 namespace {
@@ -30,6 +37,30 @@ std::optional<SharedBlock> BlockOf(const CUipcMemHandle& handle) {
   std::memcpy(&layout, &handle, sizeof(layout));
   if (layout.magic != kMagic) return std::nullopt;
   return layout.block;
+}
+
+int DescriptorOf(const SharedBlock& block) {
+  const CUipcMemHandle handle = HandleOf(block);
+  base::UniqueFd file(
+      memfd_create("gmb-shared-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  constexpr int kSeals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
+  if (!file.valid() ||
+      write(file.get(), &handle, sizeof(handle)) != sizeof(handle) ||
+      fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
+    return -1;
+  }
+  return file.release();
+}
+
+std::optional<SharedBlock> BlockOf(int descriptor) {
+  struct stat info {};
+  CUipcMemHandle handle{};
+  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode) ||
+      info.st_size != sizeof(handle) ||
+      pread(descriptor, &handle, sizeof(handle), 0) != sizeof(handle)) {
+    return std::nullopt;
+  }
+  return BlockOf(handle);
 }
 
 }  // namespace gmb::preload

@@ -9,7 +9,7 @@
 
 namespace gmb::preload {
 
-// What the 64 bytes of a handle say of an allocation that is served from leases,
+// What the 64 bytes of a handle, or of a file in memory, say of an allocation that is served from leases,
 // to another `gmb run` process of the tenant. The program carries them there.
 struct SharedBlock {
   internal::ExportedLease lease;
@@ -22,6 +22,12 @@ struct SharedBlock {
 // Nothing where the handle is not one of ours. What it says may be forged: the
 // broker judges it.
 [[nodiscard]] std::optional<SharedBlock> BlockOf(const CUipcMemHandle& handle);
+
+// The same as a file descriptor, whose bytes nobody can change; -1 where none can
+// be had.
+[[nodiscard]] int DescriptorOf(const SharedBlock& block);
+// Nothing where the descriptor is not one of ours.
+[[nodiscard]] std::optional<SharedBlock> BlockOf(int descriptor);
 
 }  // namespace gmb::preload
 

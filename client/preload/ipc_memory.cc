@@ -55,6 +55,15 @@ std::optional<CUdevice> IpcMemory::DeviceOf(const CUuuid& uuid) const {
   return std::nullopt;
 }
 
+Answer IpcMemory::Import(CUmemGenericAllocationHandle* handle, int descriptor) {
+  const std::optional<SharedBlock> block = BlockOf(descriptor);
+  if (!block.has_value()) return std::nullopt;
+  if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
+  const std::optional<CUdevice> device = DeviceOf(block->device);
+  if (!device.has_value()) return CUDA_ERROR_INVALID_DEVICE;
+  return mapper_.Open(block->lease, *device, handle);
+}
+
 Answer IpcMemory::Open(CUdeviceptr* address, const CUipcMemHandle& handle,
                        unsigned flags) {
   const std::optional<SharedBlock> block = BlockOf(handle);

@@ -16,8 +16,8 @@
 
 namespace gmb::preload {
 
-// Legacy CUDA IPC (cuIpcGetMemHandle and its like) of memory that is served from
-// leases, between `gmb run` processes of one tenant. A process that opens a handle
+// Legacy CUDA IPC (cuIpcGetMemHandle and its like), and the import of handles of
+// several slabs, of memory that is served from leases, between `gmb run` processes of one tenant. A process that opens a handle
 // attaches to the lease. The lease stays on the device, and lives until the last
 // process that has it lets go of it. A process has one IpcMemory, which lives as
 // long as the process. Thread-safe. Each function does what the driver's of that
@@ -35,6 +35,10 @@ class IpcMemory {
   [[nodiscard]] Answer Open(CUdeviceptr* address, const CUipcMemHandle& handle,
                             unsigned flags);
   [[nodiscard]] Answer Close(CUdeviceptr address);
+  // Of a file descriptor that stands for a handle of cuMemCreate in another
+  // process.
+  [[nodiscard]] Answer Import(CUmemGenericAllocationHandle* handle,
+                              int descriptor);
   // Unmaps what could not be when it was closed, and can now.
   void Sweep();
 

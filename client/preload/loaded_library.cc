@@ -1,6 +1,8 @@
 // `gmb run`: what a loaded library says of itself.
 #include "client/preload/loaded_library.h"
 
+#include <initializer_list>
+
 namespace gmb::preload {
 
 LoadedLibrary::LoadedLibrary(const dl_phdr_info& info) : info_(info) {

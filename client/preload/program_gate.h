@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "client/gate/bias_calls.h"
+#include "client/preload/cancels_later.h"
 
 namespace gmb::preload {
 
@@ -54,8 +55,7 @@ class GatedCall {
     if (gate_ == nullptr) return;
     slot_ = gate_->slot();
     in_ = slot_ != nullptr &&
-          (internal::MarkAndLook(*slot_, *gate_->flags, was_) ||
-           gate_->enter_slowly(slot_, was_, &ordinary_));
+          (internal::MarkAndLook(*slot_, *gate_->flags, was_) || EnterSlowly());
   }
   ~GatedCall() {
     if (slot_ == nullptr || !in_) return;
@@ -70,6 +70,11 @@ class GatedCall {
   [[nodiscard]] bool in() const { return in_; }
 
  private:
+  bool EnterSlowly() {
+    const CancelsLater cancels_later;
+    return gate_->enter_slowly(slot_, was_, &ordinary_);
+  }
+
   const internal::BiasCalls* const gate_;
   internal::BiasSlot* slot_ = nullptr;
   uint32_t was_ = 0;

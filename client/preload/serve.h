@@ -3,11 +3,11 @@
 
 #include <new>
 
+#include "client/preload/cancels_later.h"
 #include "client/preload/driver.h"
-#include "client/preload/memory.h"
-#include "client/preload/pools.h"
 #include "client/preload/process_life.h"
 #include "client/preload/stream_context.h"
+#include "client/preload/the_memory.h"
 #include "device/cuda/abi/driver_api.h"
 
 // Parts that the exported functions share.
@@ -16,29 +16,24 @@
 
 namespace gmb::preload {
 
-class IpcMemory;
-class VirtualMemory;
-
-// The program's memory; made when first asked for, never destroyed.
-[[nodiscard]] Memory& TheMemory(const Driver& driver);
-[[nodiscard]] VirtualMemory& TheVirtualMemory(const Driver& driver);
-[[nodiscard]] IpcMemory& TheIpcMemory(const Driver& driver);
-[[nodiscard]] Pools& ThePools();
-
 // Answers a call of the program: `serve(driver)` gives an Answer; when it
 // leaves the call to the driver, `native(driver)` is the driver's own. Nothing
 // is touched in a forked child, whose memory is its parent's.
 template <typename Serve, typename Native>
-CUresult AnswerCall(Serve serve, Native native) noexcept {
+CUresult AnswerCall(Serve serve, Native native) {
   if (InForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   const Driver* const driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-  try {
-    if (const Answer answer = serve(*driver)) return *answer;
-  } catch (const std::bad_alloc&) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  return native(*driver);
+  const auto answer_here = [&]() noexcept -> Answer {
+    const CancelsLater cancels_later;
+    try {
+      return serve(*driver);
+    } catch (const std::bad_alloc&) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  };
+  if (const Answer answer = answer_here()) return *answer;
+  return native(*driver);  // where a thread may end
 }
 
 // The device of the current context, to `serve`; without one its error.

@@ -1,8 +1,10 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 
+#include "client/preload/ipc_memory.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 #include "client/preload/settings.h"
@@ -87,6 +89,7 @@ CUresult Import(const Driver& driver, CUmemGenericAllocationHandle* handle,
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
 using gmb::preload::Driver;
+using gmb::preload::TheIpcMemory;
 using gmb::preload::TheVirtualMemory;
 
 GMB_SERVED CUresult cuMemCreate(CUmemGenericAllocationHandle* handle,
@@ -160,11 +163,18 @@ GMB_SERVED CUresult cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle* handle, void* shareable,
     CUmemAllocationHandleType type) {
   void* const caller = __builtin_return_address(0);
-  return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
-                    [&](const Driver& driver) {
-                      return gmb::preload::Import(driver, handle, shareable,
-                                                  type, caller);
-                    });
+  return AnswerCall(
+      [&](const Driver& driver) -> Answer {
+        if (handle == nullptr ||
+            type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+          return std::nullopt;
+        }
+        return TheIpcMemory(driver).Import(
+            handle, static_cast<int>(reinterpret_cast<intptr_t>(shareable)));
+      },
+      [&](const Driver& driver) {
+        return gmb::preload::Import(driver, handle, shareable, type, caller);
+      });
 }
 
 GMB_SERVED CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset,

@@ -26,6 +26,7 @@ struct VirtualHandle {
   uint32_t references = 1;           // the program's
   std::optional<LeaseRange> lease;   // once it is granted
   bool attached = false;             // another process's
+  bool imported = false;             // of these, one that the program has
   std::vector<Slab> slabs;           // in order; none while it is away
   std::set<uint64_t> mappings;       // their starts
 };

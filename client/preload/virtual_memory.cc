@@ -19,7 +19,8 @@ Answer VirtualMemory::Retain(CUmemGenericAllocationHandle* handle,
   if (mapping == nullptr) return std::nullopt;
   VirtualHandle* const found = book_.Find(mapping->handle);
   // Memory of legacy CUDA IPC has none.
-  if (handle == nullptr || found->attached) return CUDA_ERROR_INVALID_VALUE;
+  if (handle == nullptr || (found->attached && !found->imported))
+    return CUDA_ERROR_INVALID_VALUE;
   ++found->references;
   *handle = mapping->handle;
   return CUDA_SUCCESS;

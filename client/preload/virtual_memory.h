@@ -2,13 +2,16 @@
 #define GMB_CLIENT_PRELOAD_VIRTUAL_MEMORY_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 #include "client/preload/create_run.h"
 #include "client/preload/driver.h"
+#include "client/preload/ipc_handle.h"
 #include "client/preload/memory.h"
 #include "client/preload/pointer_answers.h"
 #include "client/preload/virtual_handles.h"
@@ -46,7 +49,8 @@ class VirtualMemory {
                               CUdeviceptr address);
   [[nodiscard]] Answer GetProperties(CUmemAllocationProp* properties,
                                      CUmemGenericAllocationHandle handle);
-  // `shareable` gets a file descriptor. The memory stays on the device.
+  // `shareable` gets a file descriptor: of the memory itself, or, where that is
+  // several slabs, one for Open. The memory stays on the device.
   [[nodiscard]] Answer Export(void* shareable,
                               CUmemGenericAllocationHandle handle,
                               CUmemAllocationHandleType type);
@@ -55,6 +59,10 @@ class VirtualMemory {
                                 CUdevice device,
                                 CUmemGenericAllocationHandle* handle,
                                 uint64_t* bytes);
+  // The same for the program, once more that which it has.
+  [[nodiscard]] CUresult Open(const internal::ExportedLease& exported,
+                              CUdevice device,
+                              CUmemGenericAllocationHandle* handle);
 
   [[nodiscard]] Answer Map(CUdeviceptr start, uint64_t bytes, uint64_t offset,
                            CUmemGenericAllocationHandle handle, uint64_t flags);
@@ -104,6 +112,12 @@ class VirtualMemory {
   [[nodiscard]] CUresult Leave(CUmemGenericAllocationHandle handle);
   static internal::RangeHooks HooksOf(CUmemGenericAllocationHandle handle);
 
+  // Its number and its key, as IpcMemory's.
+  using LeaseName = std::pair<uint64_t, decltype(internal::ExportedLease::key)>;
+
+  [[nodiscard]] CUresult ShareSlabs(const LeaseRange& lease,
+                                    CUmemGenericAllocationHandle handle,
+                                    SharedBlock* block, int* fd);
   // False: no program has it.
   bool MarkShared(CUmemGenericAllocationHandle handle, bool shared);
   [[nodiscard]] CUresult Import(const int* fds, const uint64_t* slab_bytes,
@@ -129,6 +143,9 @@ class VirtualMemory {
   base::Mutex mu_;  // held for a moment only
   VirtualHandles book_ ABSL_GUARDED_BY(mu_);
   CreateRun run_ ABSL_GUARDED_BY(mu_);
+  // What was exported here for Open, and opened here; may be gone.
+  std::map<LeaseName, CUmemGenericAllocationHandle> shared_
+      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::preload

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "client/preload/program_gate.h"
-#include "client/preload/say.h"
 #include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {
@@ -31,7 +30,9 @@ Answer VirtualMemory::Export(void* shareable,
   const GatedCall call;
   if (!call.in()) return static_cast<CUresult>(MemoryIsAway());
   LeaseRange lease;
-  size_t slabs = 0;
+  SharedBlock block{};
+  CUdevice device = 0;
+  bool whole = false;
   {
     const MutexLock lock(&mu_);
     const VirtualHandle* const found = book_.FindReferenced(handle);
@@ -41,26 +42,64 @@ Answer VirtualMemory::Export(void* shareable,
       return CUDA_ERROR_INVALID_VALUE;
     }
     lease = *found->lease;
-    slabs = found->slabs.size();
+    whole = found->slabs.size() == 1;
+    block.bytes = found->bytes;
+    device = found->properties.location.id;
   }
-  if (slabs != 1) {
-    SayAlways(
-        "the program shares a handle of GPU memory with another process "
-        "(cuMemExportToShareableHandle) that is leased in several pieces, "
-        "which cannot be; make smaller handles, or use gmb run --vmm native");
+  if (driver_.cuDeviceGetUuid_v2(&block.device, device) != CUDA_SUCCESS)
     return CUDA_ERROR_NOT_SUPPORTED;
-  }
   if (!MarkShared(handle, true)) return CUDA_ERROR_INVALID_VALUE;
-  internal::ExportedLease exported{};
   int fd = -1;
   const CUresult result =
-      SharingResult(memory_.broker().Export(lease, &exported, &fd));
+      whole ? SharingResult(memory_.broker().Export(lease, &block.lease, &fd))
+            : ShareSlabs(lease, handle, &block, &fd);
   if (result == CUDA_SUCCESS) {
     *static_cast<int*>(shareable) = fd;
   } else if (!lease.shared) {
     MarkShared(handle, false);
   }
   return result;
+}
+
+// No file descriptor is several slabs: it names them, and only who knows the name
+// can map them.
+CUresult VirtualMemory::ShareSlabs(const LeaseRange& lease,
+                                   CUmemGenericAllocationHandle handle,
+                                   SharedBlock* block, int* fd) {
+  const CUresult result =
+      SharingResult(memory_.broker().Export(lease, &block->lease, nullptr));
+  if (result != CUDA_SUCCESS) return result;
+  *fd = DescriptorOf(*block);
+  if (*fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  const MutexLock lock(&mu_);
+  shared_[{block->lease.lease_id, block->lease.key}] = handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Open(const internal::ExportedLease& exported,
+                             CUdevice device,
+                             CUmemGenericAllocationHandle* handle) {
+  const MutexLock sharing(&sharing_);
+  const LeaseName lease(exported.lease_id, exported.key);
+  {
+    const MutexLock lock(&mu_);
+    if (const auto known = shared_.find(lease); known != shared_.end()) {
+      VirtualHandle* const found = book_.Find(known->second);
+      if (found != nullptr && !book_.IsUnused(known->second)) {
+        ++found->references;
+        *handle = known->second;
+        return CUDA_SUCCESS;
+      }
+      shared_.erase(known);
+    }
+  }
+  uint64_t bytes = 0;
+  const CUresult result = Attach(exported, device, handle, &bytes);
+  if (result != CUDA_SUCCESS) return result;
+  const MutexLock lock(&mu_);
+  book_.Find(*handle)->imported = true;
+  shared_[lease] = *handle;
+  return CUDA_SUCCESS;
 }
 
 CUresult VirtualMemory::Attach(const internal::ExportedLease& exported,

@@ -40,15 +40,35 @@ absl::StatusOr<Granted> LeaseCalls::Acquire(uint64_t bytes,
 std::vector<uint64_t> LeaseCalls::AskAhead(uint64_t bytes,
                                            const AcquireOptions& options,
                                            size_t count) {
-  v1::ClientMessage message = AcquireMessage(bytes, options);
-  message.mutable_acquire()->set_ahead_of_need(true);
   std::vector<uint64_t> asked;
   asked.reserve(count);
-  while (asked.size() < count) {
+  QueueAhead(bytes, options, count, &asked);
+  calls_.Flush();
+  return asked;
+}
+
+void LeaseCalls::QueueAhead(uint64_t bytes, const AcquireOptions& options,
+                            size_t count, std::vector<uint64_t>* asked) {
+  v1::ClientMessage message = AcquireMessage(bytes, options);
+  message.mutable_acquire()->set_ahead_of_need(true);
+  for (size_t i = 0; i < count; ++i) {
     const absl::StatusOr<uint64_t> one = calls_.AskAhead(message);
-    if (!one.ok()) break;
-    asked.push_back(*one);
+    if (!one.ok()) return;
+    asked->push_back(*one);
   }
+}
+
+absl::StatusOr<std::vector<uint64_t>> LeaseCalls::AskWithMore(
+    uint64_t bytes, const AcquireOptions& options, size_t ahead) {
+  std::vector<uint64_t> asked;
+  asked.reserve(1 + ahead);
+  v1::ClientMessage message = AcquireMessage(bytes, options);
+  *message.mutable_acquire()->mutable_wait() =
+      DurationToWire(absl::ZeroDuration());
+  GMB_ASSIGN_OR_RETURN(const uint64_t first,
+                       calls_.AskAhead(std::move(message)));
+  asked.push_back(first);
+  QueueAhead(bytes, options, ahead, &asked);
   calls_.Flush();
   return asked;
 }

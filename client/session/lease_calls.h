@@ -38,6 +38,10 @@ class LeaseCalls {
   [[nodiscard]] std::vector<uint64_t> AskAhead(uint64_t bytes,
                                                const AcquireOptions& options,
                                                size_t count);
+  // Asks for a lease without a wait, and for so many like it ahead of need: their
+  // numbers, for TakeAhead or ForgetAhead, the needed one's first.
+  [[nodiscard]] absl::StatusOr<std::vector<uint64_t>> AskWithMore(
+      uint64_t bytes, const AcquireOptions& options, size_t ahead);
   [[nodiscard]] absl::StatusOr<Granted> TakeAhead(uint64_t asked,
                                                   const AcquireOptions& options,
                                                   EarlyMapping* early);
@@ -70,6 +74,9 @@ class LeaseCalls {
   void ReleaseLater(uint64_t lease_id);
 
  private:
+  void QueueAhead(uint64_t bytes, const AcquireOptions& options, size_t count,
+                  std::vector<uint64_t>* asked);
+
   Calls& calls_;
   Mover& mover_;
 };

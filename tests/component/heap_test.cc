@@ -77,10 +77,12 @@ TEST_F(HeapTest, BlocksAreMemoryOfTheirOwn) {
   const HeapStatistics statistics = heap->statistics();
   EXPECT_EQ(statistics.allocated_bytes, 0U);
   EXPECT_EQ(statistics.allocations, 200U);
-  EXPECT_EQ(statistics.leased_bytes, GrantedBytes());
-  EXPECT_LE(statistics.leases, 4U);
-  EXPECT_EQ(heap->Trim(~uint64_t{0}), statistics.leased_bytes);
-  EXPECT_EQ(GrantedBytes(), 0U);
+  EXPECT_LE(statistics.growths, 6U);
+  // What was asked for ahead goes back at any time.
+  EXPECT_TRUE(
+      Await([&] { return heap->statistics().leased_bytes == GrantedBytes(); }));
+  EXPECT_GT(heap->Trim(~uint64_t{0}), 0U);
+  EXPECT_TRUE(Await([&] { return GrantedBytes() == 0; }));
 }
 
 TEST_F(HeapTest, ItsEndGivesEverythingBack) {

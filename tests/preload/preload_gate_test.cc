@@ -52,10 +52,11 @@ TEST_F(PreloadGateTest, MemoryThatIsOnlyHeldIsLent) {
 }
 
 TEST_F(PreloadGateTest, WorkThatIsNotDoneKeepsTheMemory) {
+  // Longer than a loaded machine takes from one step to the next.
   const auto program = Start(
       "program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut, "work x 0",
                             Await("wait"), "synchronize 0", Await("end")},
-                  .run_options = Soon()});
+                  .run_options = {"--park-after", "2s"}});
   ASSERT_TRUE(program->AwaitOut("work x 0")) << program->Err();
   // It was never seen quiet, so that its gate is off: nothing of it is lent,
   // and who asks is refused at once.

@@ -1,5 +1,6 @@
 // Memory that processes of one tenant share: by handles of legacy CUDA IPC, as
 // torch.multiprocessing does, and by the file descriptor of a handle.
+#include <algorithm>
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +18,6 @@ class PreloadIpcTest : public PreloadGateTest {
   static constexpr int kOutOfMemory = 2;
   static constexpr int kInvalidContext = 201;
   static constexpr int kInvalidHandle = 400;
-  static constexpr int kNotSupported = 801;
   static constexpr uint64_t kSmallBytes = 1000;
 
   [[nodiscard]] std::string File(const std::string& name) const {
@@ -30,6 +30,18 @@ class PreloadIpcTest : public PreloadGateTest {
   [[nodiscard]] std::string Open(const std::string& name,
                                  const std::string& file) const {
     return absl::StrCat("ipc-open ", name, " ", File(file));
+  }
+  // Of one of a's leases.
+  [[nodiscard]] uint32_t MostSlabs() const {
+    v1::ListLeasesRequest request;
+    request.set_tenant("a");
+    const auto leases = admin().ListLeases(request);
+    uint32_t most = 0;
+    if (leases.ok()) {
+      for (const auto& lease : leases->leases())
+        most = std::max(most, lease.slabs());
+    }
+    return most;
   }
   // It has `x`, with threes in it, and `s`, a small one with fours beside another,
   // and handles of both in files of their names. Then it goes on with `more`.
@@ -49,12 +61,14 @@ class PreloadIpcTest : public PreloadGateTest {
   }
 };
 
+// An allocation of several slabs, and a small one.
 TEST_F(PreloadIpcTest, AnotherProcessReadsAndWritesIt) {
   const auto exporter = Exporter(
       {"extent x 5", "extent s 5", Await("written"),
        absl::StrCat("get x ", kBytes), absl::StrCat("get s ", kSmallBytes),
        HandleOf("x"), "free x", "free s", Await("end")});
   ASSERT_TRUE(exporter->AwaitOut("extent s")) << exporter->Err();
+  ASSERT_GT(MostSlabs(), 1u);
   EXPECT_THAT(exporter->Out(),
               HasSubstr(absl::StrCat("extent x 0 0 0 ", kBytes, " 1\n",
                                      "extent s 0 0 0 ", kSmallBytes, " 1\n")));
@@ -227,26 +241,91 @@ TEST_F(PreloadIpcTest, GuaranteesOfOthersForbidIt) {
   EXPECT_THAT(program->Err(), HasSubstr("guarantees of others rest on"));
 }
 
+// What the other process gets is a name for them all.
+TEST_F(PreloadIpcTest, AHandleOfSeveralSlabsIsImportedUnderGmbRun) {
+  const std::string bytes = absl::StrCat(kBytes);
+  const Words map = {"reserve v " + bytes, "map h v " + bytes,
+                     "access v " + bytes};
+  Words steps = {absl::StrCat("create h ", kBytes, " 1")};
+  steps.insert(steps.end(), map.begin(), map.end());
+  const Words more = {"put v " + bytes + " 3",
+                      "export h " + File("h"),
+                      "import own " + File("h"),
+                      "same-handle own h",
+                      Await("imported"),
+                      "get v " + bytes,
+                      "release own",
+                      "release h",
+                      "unmap v " + bytes,
+                      Await("end")};
+  steps.insert(steps.end(), more.begin(), more.end());
+  const auto exporter = Start("exporter", {.steps = steps});
+  ASSERT_TRUE(exporter->AwaitOut("same-handle 1\n")) << exporter->Err();
+  ASSERT_GT(MostSlabs(), 1u);
+
+  steps = {"import h " + File("h"), "import again " + File("h"),
+           "same-handle again h", "properties h"};
+  steps.insert(steps.end(), map.begin(), map.end());
+  const Words use = {
+      "get v " + bytes, "put v " + bytes + " 5", "export h",
+      "retain found v", "same-handle found h",   Await("released"),
+      "get v " + bytes, "unmap v " + bytes,      "release h",
+      "release again",  "release found",         "release h",
+      Await("end")};
+  steps.insert(steps.end(), use.begin(), use.end());
+  const auto importer = Start("importer", {.steps = steps});
+  ASSERT_TRUE(importer->AwaitOut("retain found 0\nsame-handle 1\n"))
+      << importer->Out() << importer->Err();
+  EXPECT_THAT(importer->Out(),
+              HasSubstr(absl::StrCat(
+                  "import h 0\nimport again 0\nsame-handle 1\nproperties h 0 "
+                  "0 0\nreserve v 0\nmap h 0\naccess v 0\nget v 0 ",
+                  3 * kBytes, "\nput v 0\nexport h ", kInvalid, "\n")));
+  ExpectLeases("a", {kBytes});  // charged once
+  const auto stranger =
+      Start("stranger", {.steps = {"import h " + File("h")}, .tenant = "b"});
+  EXPECT_EQ(stranger->AwaitExit(), 0) << stranger->Err();
+  EXPECT_THAT(stranger->Out(),
+              HasSubstr(absl::StrCat("import h ", kInvalidHandle, "\n")));
+
+  Touch("imported");
+  ASSERT_TRUE(exporter->AwaitOut("unmap v 0\n")) << exporter->Err();
+  EXPECT_THAT(exporter->Out(),
+              HasSubstr(absl::StrCat("get v 0 ", 5 * kBytes, "\n")));
+  ExpectLeases("a", {kBytes});  // the importer has it still
+  Touch("released");
+  ASSERT_TRUE(importer->AwaitOut("release found 0\nrelease h"))
+      << importer->Out() << importer->Err();
+  EXPECT_THAT(importer->Out(), HasSubstr(absl::StrCat(
+                                   "get v 0 ", 5 * kBytes,
+                                   "\nunmap v 0\nrelease h 0\nrelease again 0\n"
+                                   "release found 0\nrelease h ",
+                                   kInvalid)));
+  ExpectLeases("a", {});
+  Touch("end");
+  EXPECT_EQ(importer->AwaitExit(), 0) << importer->Err();
+  EXPECT_EQ(exporter->AwaitExit(), 0) << exporter->Err();
+}
+
 // PyTorch's expandable segments. The lease has ended, but not the memory.
 TEST_F(PreloadIpcTest, AHandlesDescriptorIsMemoryToAnotherProcess) {
   constexpr uint64_t kHandle = 16 * kMiB;  // one slab of this pool
-  const auto exporter = Start(
-      "exporter", {.steps = {absl::StrCat("create h ", kHandle, " 1"),
-                             absl::StrCat("create large ", kBytes, " 1"),
-                             absl::StrCat("create private ", kHandle),
-                             absl::StrCat("reserve v ", kHandle),
-                             absl::StrCat("map h v ", kHandle),
-                             absl::StrCat("access v ", kHandle),
-                             absl::StrCat("put v ", kHandle, " 3"),
-                             absl::StrCat("export h ", File("h")),
-                             "export large", "export private",
-                             Await("imported"), absl::StrCat("get v ", kHandle),
-                             "release large", "release private", "release h",
-                             absl::StrCat("unmap v ", kHandle), Await("end")}});
+  const auto exporter =
+      Start("exporter",
+            {.steps = {absl::StrCat("create h ", kHandle, " 1"),
+                       absl::StrCat("create private ", kHandle),
+                       absl::StrCat("reserve v ", kHandle),
+                       absl::StrCat("map h v ", kHandle),
+                       absl::StrCat("access v ", kHandle),
+                       absl::StrCat("put v ", kHandle, " 3"),
+                       absl::StrCat("export h ", File("h")), "export private",
+                       Await("imported"), absl::StrCat("get v ", kHandle),
+                       "release private", "release h",
+                       absl::StrCat("unmap v ", kHandle), Await("end")}});
   ASSERT_TRUE(exporter->AwaitOut("export private")) << exporter->Err();
-  EXPECT_THAT(exporter->Out(),
-              HasSubstr(absl::StrCat("export h 0\nexport large ", kNotSupported,
-                                     "\nexport private ", kInvalid, "\n")));
+  EXPECT_THAT(
+      exporter->Out(),
+      HasSubstr(absl::StrCat("export h 0\nexport private ", kInvalid, "\n")));
   const auto importer =
       Start("importer",
             {.steps = {absl::StrCat("import k ", File("h")),

@@ -17,6 +17,7 @@
 #include "tests/device/driver_of_programs.h"
 #include "tests/preload/program_api.h"
 #include "tests/preload/program_ipc.h"
+#include "tests/preload/program_mishaps.h"
 #include "tests/preload/program_refusal.h"
 #include "tests/preload/program_virtual.h"
 
@@ -50,7 +51,8 @@ class Program {
   void Do(const std::string& step) {
     const std::vector<std::string> words = Words(step);
     if (!Memory(words) && !Order(words) && !Ask(words) && !Pools(words) &&
-        !Context(words) && !virtual_.Do(words) && !ipc_.Do(words)) {
+        !Context(words) && !virtual_.Do(words) && !ipc_.Do(words) &&
+        !mishaps_.Do(words)) {
       Process(words, step);
     }
     std::fflush(stdout);
@@ -318,6 +320,7 @@ class Program {
   std::map<std::string, CUdeviceptr> memory_;
   VirtualSteps virtual_{api_, &memory_};
   IpcSteps ipc_{api_, &memory_};
+  MishapSteps mishaps_{api_, &memory_};
   std::map<std::string, CUmemoryPool> pools_;
   uint64_t source_ = 7;
 };

@@ -374,7 +374,7 @@ typedef struct gmb_heap gmb_heap;
 typedef struct gmb_heap_options {
   size_t struct_size;
   const char* device; /* UUID; NULL: the broker's only device */
-  /* It grows by a quarter of what it has, at least and at most so many bytes;
+  /* It grows by up to half of what it has, at least and at most so many bytes;
      0: 64 MiB and 1 GiB. */
   uint64_t least_growth_bytes;
   uint64_t most_growth_bytes;

@@ -1,6 +1,7 @@
 #ifndef GMB_CLIENT_H_
 #define GMB_CLIENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -44,6 +45,11 @@ struct RangeHooks;
                                              uint64_t bytes,
                                              const AcquireOptions& options,
                                              size_t count);
+// As Acquire without a wait, and up to `ahead` more leases of as many bytes, of
+// what is free now: all are asked for in one message.
+[[nodiscard]] absl::StatusOr<std::vector<Lease>> AcquireWithMore(
+    const Client& client, uint64_t bytes, const AcquireOptions& options,
+    size_t ahead);
 // It goes back; waits for the broker's answer to it.
 void ForgetAhead(const Client& client, uint64_t asked);
 // Another client of its session, which `gmb run` has opened; null when the
@@ -185,6 +191,9 @@ class Client {
   friend absl::StatusOr<Lease> internal::AcquireUnmapped(
       const Client& client, uint64_t bytes, const AcquireOptions& options,
       uint64_t asked, const internal::RangeHooks& hooks);
+  friend absl::StatusOr<std::vector<Lease>> internal::AcquireWithMore(
+      const Client& client, uint64_t bytes, const AcquireOptions& options,
+      size_t ahead);
   friend absl::StatusOr<Lease> internal::AttachExported(
       const Client& client, const internal::ExportedLease& exported,
       const std::string& device, const internal::RangeHooks& hooks);

@@ -21,10 +21,12 @@ struct HeapOptions {
   // Of the leases. With kDiscard the heap goes on after an eviction, and what
   // was in the blocks may be lost.
   Contents contents = Contents::kPreserve;
-  // The heap grows by leases of a quarter of what it has, but of at least and
-  // at most so many bytes; of more for one block that is larger, of a whole
-  // number of blocks for one larger than the least, and of less where the quota
-  // leaves no more.
+  // The heap grows by leases of a quarter to a half of what it has (a power of
+  // two), but of at least and at most so many bytes; of more for one block that is
+  // larger, of a whole number of blocks for one larger than the least, and of less
+  // where the quota leaves no more. With `trim` it asks for two at once when it
+  // grows again within 250 ms, and gives the second back where it had no use for
+  // it for a second.
   uint64_t least_growth_bytes = uint64_t{64} << 20;
   uint64_t most_growth_bytes = uint64_t{1} << 30;
   // How long an Allocate may wait for memory that others have, when the heap's
@@ -51,6 +53,7 @@ struct HeapStatistics {
   uint64_t allocations = 0;  // that succeeded, so far
   uint64_t frees = 0;
   uint64_t growths = 0;          // leases taken so far
+  uint64_t questions = 0;        // and questions to the broker for them
   uint64_t returned_leases = 0;  // and given back while the heap lived
   uint64_t out_of_memory = 0;    // Allocates that failed
 };

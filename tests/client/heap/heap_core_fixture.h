@@ -96,6 +96,7 @@ class TestSource final : public ChunkSource {
         absl::ResourceExhaustedError("over the limit");
     std::vector<uint64_t> asked ABSL_GUARDED_BY(mu);
     std::vector<absl::Duration> waits ABSL_GUARDED_BY(mu);
+    int questions ABSL_GUARDED_BY(mu) = 0;
     uintptr_t next ABSL_GUARDED_BY(mu) = uintptr_t{1} << 40;
   };
   explicit TestSource(std::shared_ptr<State> state)
@@ -104,6 +105,27 @@ class TestSource final : public ChunkSource {
   absl::StatusOr<std::unique_ptr<ChunkMemory>> Acquire(
       uint64_t bytes, absl::Duration wait) override {
     base::MutexLock lock(&state_->mu);
+    ++state_->questions;
+    return Lease(bytes, wait);
+  }
+  absl::StatusOr<std::vector<std::unique_ptr<ChunkMemory>>> AcquireWithMore(
+      uint64_t bytes, size_t ahead) override {
+    base::MutexLock lock(&state_->mu);
+    ++state_->questions;
+    std::vector<std::unique_ptr<ChunkMemory>> all;
+    for (size_t i = 0; i <= ahead; ++i) {
+      absl::StatusOr<std::unique_ptr<ChunkMemory>> one =
+          Lease(bytes, absl::ZeroDuration());
+      if (!one.ok() && i == 0) return one.status();
+      if (one.ok()) all.push_back(*std::move(one));
+    }
+    return all;
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<ChunkMemory>> Lease(uint64_t bytes,
+                                                     absl::Duration wait)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu) {
     EXPECT_EQ(bytes % kBlockBytes, 0U) << bytes;
     state_->asked.push_back(bytes);
     state_->waits.push_back(wait);
@@ -115,7 +137,6 @@ class TestSource final : public ChunkSource {
     return std::make_unique<Memory>(state_, state_->next, rounded);
   }
 
- private:
   class Memory final : public ChunkMemory {
    public:
     Memory(std::shared_ptr<State> state, uintptr_t address, uint64_t bytes)
@@ -162,6 +183,10 @@ class HeapCoreTest : public ::testing::Test {
   std::vector<uint64_t> Asked() {
     base::MutexLock lock(&source_->mu);
     return std::exchange(source_->asked, {});
+  }
+  int Questions() {
+    base::MutexLock lock(&source_->mu);
+    return std::exchange(source_->questions, 0);
   }
   uint64_t LeasedBytes() {
     base::MutexLock lock(&source_->mu);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <random>
@@ -44,16 +45,67 @@ TEST_F(HeapCoreTest, WhatIsFreeServesWithoutTheBroker) {
   EXPECT_EQ(streams_->records(), 0);
 }
 
-TEST_F(HeapCoreTest, ItGrowsByAQuarterOfWhatItHas) {
+// In powers of two, as others do.
+TEST_F(HeapCoreTest, ItGrowsByAboutAThirdOfWhatItHas) {
   Get(64 * kMiB);
   Get(256 * kMiB);
   Get(kMiB);
   Get(960 * kMiB);
   Get(320 * kMiB);
-  EXPECT_THAT(Asked(), ::testing::ElementsAre(64 * kMiB, 256 * kMiB, 80 * kMiB,
+  EXPECT_THAT(Asked(), ::testing::ElementsAre(64 * kMiB, 256 * kMiB, 128 * kMiB,
                                               960 * kMiB, 320 * kMiB));
   Get(2048 * kMiB);
   EXPECT_THAT(Asked(), ::testing::ElementsAre(2048 * kMiB));
+}
+
+class HeapCoreRunTest : public HeapCoreTest {
+ protected:
+  HeapCoreRunTest() {
+    Make({.least_growth_bytes = 64 * kMiB,
+          .most_growth_bytes = 1024 * kMiB,
+          .wait = absl::ZeroDuration(),
+          .growth_run = std::chrono::hours(1)});
+  }
+};
+
+TEST_F(HeapCoreRunTest, GrowingInARowItAsksForOneMoreAndGivesItBackUnused) {
+  Get(60 * kMiB);
+  Get(60 * kMiB);
+  Get(60 * kMiB);
+  EXPECT_EQ(Questions(), 2);
+  EXPECT_THAT(Asked(), ::testing::ElementsAre(64 * kMiB, 64 * kMiB, 64 * kMiB));
+  Get(60 * kMiB);
+  EXPECT_EQ(Questions(), 1);
+  EXPECT_EQ(LeasedBytes(), 5 * 64 * kMiB);
+  EXPECT_EQ(heap_->statistics().empty_bytes, 64 * kMiB);  // may be trimmed
+  heap_->ReturnAhead();
+  EXPECT_EQ(LeasedBytes(), 4 * 64 * kMiB);
+  Free(Get(60 * kMiB));
+  EXPECT_EQ(LeasedBytes(), (4 * 64 + 2 * 128) * kMiB);
+  heap_->ReturnAhead();
+  // What was needed once stays.
+  EXPECT_EQ(LeasedBytes(), (4 * 64 + 128) * kMiB);
+}
+
+TEST_F(HeapCoreRunTest, OfLargeBlocksItAsksForNoMoreThanIsNeeded) {
+  Get(60 * kMiB);
+  for (int i = 0; i < 3; ++i) Get(100 * kMiB);
+  EXPECT_EQ(LeasedBytes(), (64 + 3 * 100) * kMiB);
+}
+
+TEST_F(HeapCoreRunTest, WhereOneMoreIsRefusedItIsNotAskedForAgainAtOnce) {
+  LimitTo(192 * kMiB);
+  Get(60 * kMiB);
+  Get(60 * kMiB);
+  EXPECT_EQ(Asked().size(), 3U);
+  LimitTo(128 * kMiB);
+  heap_->ReturnAhead();
+  LimitTo(192 * kMiB);
+  Get(60 * kMiB);  // and one more is over the limit
+  EXPECT_EQ(Asked().size(), 2U);
+  LimitTo(1024 * kMiB);
+  Get(60 * kMiB);
+  EXPECT_EQ(Asked().size(), 1U);
 }
 
 TEST_F(HeapCoreTest, WhereTheQuotaEndsItTakesLessAndThenWhatItNeeds) {

@@ -40,6 +40,15 @@ class HostSource final : public ChunkSource {
     EXPECT_EQ(bytes % kBlockBytes, 0U) << bytes;
     return std::make_unique<Memory>(out_, bytes);
   }
+  absl::StatusOr<std::vector<std::unique_ptr<ChunkMemory>>> AcquireWithMore(
+      uint64_t bytes, size_t ahead) override {
+    std::vector<std::unique_ptr<ChunkMemory>> all;
+    for (size_t i = 0; i <= ahead; ++i) {
+      EXPECT_EQ(bytes % kBlockBytes, 0U) << bytes;
+      all.push_back(std::make_unique<Memory>(out_, bytes));
+    }
+    return all;
+  }
 
  private:
   class Memory final : public ChunkMemory {
@@ -99,7 +108,8 @@ class HeapThreadsTest : public ::testing::TestWithParam<uint64_t> {
                 {.kind = device::DeviceKind::kHost, .uuid = "", .name = ""}),
             HeapCore::Options{.least_growth_bytes = kMiB,
                               .most_growth_bytes = 4 * kMiB,
-                              .wait = absl::ZeroDuration()})) {}
+                              .wait = absl::ZeroDuration(),
+                              .growth_run = std::chrono::hours(1)})) {}
 
   void Work(uintptr_t thread);
   void Capture(uintptr_t thread, PoolId pool, std::mt19937_64& random);
@@ -194,6 +204,8 @@ void HeapThreadsTest::Work(uintptr_t thread) {
       Capture(thread, *pool, random);
     } else if (step % 16 == 1) {
       heap_->Trim(4 * kMiB);
+    } else if (step % 16 == 2) {
+      heap_->ReturnAhead();
     } else {
       CheckStatistics();
     }

@@ -69,6 +69,16 @@ TEST(TrimWatchTest, WhatIsTheSameIsToldAgainWhenItIsToBeRepeated) {
   EXPECT_TRUE(told.Await(2));
 }
 
+TEST(TrimWatchTest, AfterAChangeThereIsARest) {
+  Told told;
+  Told rests;
+  TrimWatch watch([&](uint64_t bytes) { told.Add(bytes); },
+                  [&] { rests.Add(0); });
+  watch.Changed(1);
+  EXPECT_TRUE(told.Await(1));
+  EXPECT_TRUE(rests.Await(1));
+}
+
 // A repetition that comes while a change is taken must not be lost. A round is
 // nearly all waiting, so many go on at once.
 TEST(TrimWatchTest, EachRepetitionIsHeardWheneverItComes) {

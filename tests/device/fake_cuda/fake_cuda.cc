@@ -29,8 +29,22 @@ uint64_t OthersBytes() {
   return bytes;
 }
 
+namespace {
+
+// Of devices, and of which context is the current one.
+bool NeedsNoContext(const std::string& call) {
+  for (const char* const prefix :
+       {"cuDevice", "cuDriver", "cuCtxGet", "cuCtxPush", "cuCtxPop"}) {
+    if (call.rfind(prefix, 0) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 CUresult Enter(const char* call) {
   Gpu& gpu = TheGpu();
+  if (gpu.fault != CUDA_SUCCESS && !NeedsNoContext(call)) return gpu.fault;
   if (gpu.calls_until_failure == 0) return CUDA_SUCCESS;
   if (gpu.calls_until_failure > 1) {
     --gpu.calls_until_failure;
@@ -103,6 +117,13 @@ void FakeCudaRefuseUnmap(uint64_t k, CUresult result) {
   FAKE_LOCK();
   TheGpu().unmaps_until_refusal = k;
   TheGpu().refusal = result;
+}
+
+void FakeCudaDuringCopy(void (*what)()) { TheGpu().during_copy = what; }
+
+void FakeCudaFault(CUresult result) {
+  FAKE_LOCK();
+  TheGpu().fault = result;
 }
 
 const char* FakeCudaFailed() {
@@ -197,6 +218,7 @@ CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
 }
 
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
+  if (const auto during = TheGpu().during_copy.exchange(nullptr)) during();
   FAKE_ENTER();
   if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
   std::memcpy(At(to), from, bytes);

@@ -30,6 +30,17 @@ void FakeCudaFailFrom(uint64_t k, CUresult result);
 // The `k`-th cuMemUnmap from now on does nothing but return `result`.
 void FakeCudaRefuseUnmap(uint64_t k, CUresult result);
 
+// The next copy to the device by cuMemcpyHtoD calls this first, in the thread
+// that copies.
+void FakeCudaDuringCopy(void (*what)());
+
+// From now on the contexts are in a state from which they do not come back, as
+// after a kernel that went astray: calls that need one return `result`.
+void FakeCudaFault(CUresult result);
+
+// The GPU gets all work done that was submitted to it, without anybody who waits.
+void FakeCudaFinishWork();
+
 // The call that failed last, or null.
 const char* FakeCudaFailed();
 

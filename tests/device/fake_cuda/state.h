@@ -1,6 +1,7 @@
 #ifndef GMB_TESTS_DEVICE_FAKE_CUDA_STATE_H_
 #define GMB_TESTS_DEVICE_FAKE_CUDA_STATE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -74,6 +75,8 @@ struct Gpu {
   const char* failed = nullptr;
   uint64_t unmaps_until_refusal = 0;
   CUresult refusal = CUDA_SUCCESS;
+  CUresult fault = CUDA_SUCCESS;
+  std::atomic<void (*)()> during_copy{nullptr};
 };
 
 Gpu& TheGpu();

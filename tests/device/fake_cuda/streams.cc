@@ -106,6 +106,11 @@ uint64_t FakeCudaPageLockedBytes() {
   return bytes;
 }
 
+void FakeCudaFinishWork() {
+  FAKE_LOCK();
+  for (auto& [name, stream] : TheGpu().streams) RunAll(&stream);
+}
+
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
   FAKE_ENTER();
   CUcontext current = nullptr;
