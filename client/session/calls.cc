@@ -54,7 +54,8 @@ struct Calls::Call {
   bool restore = false;
   const AcquireOptions* lease = nullptr;  // of an Acquire or Attach
   EarlyMapping* early = nullptr;
-  ipc::Wakeup* at_socket = nullptr;
+  std::optional<HandleChannel::Seat> seat{};
+  ipc::Wakeup* at_socket = nullptr;  // of the seat
   Arrivals arrivals{};
   bool mapped = false;  // `early` has the slabs
   bool cancelled = false;
@@ -106,12 +107,9 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
                                            absl::Duration wait,
                                            EarlyMapping* early,
                                            Arrivals* arrivals) {
-  // Without a seat it is woken by the thread that reads.
-  HandleChannel::Seat seat(&handles_);
   Call call{.deadline = Clock::now() + AsNanoseconds(wait + answer_timeout_),
             .lease = &options,
-            .early = early,
-            .at_socket = seat.wakeup()};
+            .early = early};
   absl::StatusOr<Answer> answer = Wait(std::move(message), call);
   if (arrivals != nullptr) *arrivals = call.arrivals;
   return LeaseIn(std::move(answer));
@@ -128,12 +126,7 @@ absl::StatusOr<uint64_t> Calls::AskAhead(v1::ClientMessage message) {
 absl::StatusOr<Granted> Calls::TakeLease(uint64_t asked,
                                          const AcquireOptions& options,
                                          EarlyMapping* early) {
-  HandleChannel::Seat seat(&handles_);
-  Call call{.id = asked,
-            .deadline = {},
-            .lease = &options,
-            .early = early,
-            .at_socket = seat.wakeup()};
+  Call call{.id = asked, .deadline = {}, .lease = &options, .early = early};
   {
     base::MutexLock lock(&mu_);
     call.deadline = deadlines_[asked];
@@ -174,7 +167,8 @@ absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
   GMB_RETURN_IF_ERROR(table_.OnMessage(std::move(message)));
   if (const auto call = waiting_.find(id); call != waiting_.end()) {
     call->second->arrivals.grant = Clock::now();
-    call->second->Wake();
+    // A grant without its slabs: they wake who waits for both.
+    if (table_.HasNews(id)) call->second->Wake();
   }
   return absl::OkStatus();
 }
@@ -222,6 +216,7 @@ absl::StatusOr<Answer> Calls::AwaitAnswer(Call& call) {
         call.Wake();
       });
   if (call.early != nullptr) call.early->Prepare();
+  SitDown(call);
   for (;;) {
     Step step = NextStep(call);
     if (step.result.has_value()) return *std::move(step.result);
@@ -238,6 +233,7 @@ void Calls::Carry(Call& call, Step& step) {
   if (step.poke) {
     stream_.Poke();
   } else if (step.slabs.has_value()) {
+    StandUp(call);
     // What is mapped was of a lease that will not be granted.
     if (call.mapped) call.early->Undo();
     call.early->Map(*std::move(step.slabs));
@@ -246,11 +242,30 @@ void Calls::Carry(Call& call, Step& step) {
     call.early->Undo();
     call.mapped = false;
   } else if (step.ahead.has_value()) {
-    if (call.lease->on_waiting != nullptr)
+    if (call.lease->on_waiting != nullptr) {
+      StandUp(call);
       CallAndDropExceptions(call.lease->on_waiting, *step.ahead);
+    }
   } else if (call.at_socket != nullptr) {
     WaitAtSocket(call);
   }
+}
+
+// Without a seat it is woken by the thread that reads.
+void Calls::SitDown(Call& call) {
+  if (call.lease == nullptr) return;
+  call.seat.emplace(&handles_);
+  base::MutexLock lock(&mu_);
+  call.at_socket = call.seat->wakeup();
+}
+
+// What it waits for from now on others read.
+void Calls::StandUp(Call& call) {
+  {
+    base::MutexLock lock(&mu_);
+    call.at_socket = nullptr;
+  }
+  call.seat.reset();
 }
 
 void Calls::WaitAtSocket(Call& call) {

@@ -106,6 +106,8 @@ class Calls final : public MessageSource {
   absl::StatusOr<Answer> AwaitAnswer(Call& call);
   Step NextStep(Call& call);
   void Carry(Call& call, Step& step);
+  void SitDown(Call& call);
+  void StandUp(Call& call);
   void WaitAtSocket(Call& call);
   void Withdraw(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] absl::Status NoAnswer(const Call& call) const;

@@ -20,6 +20,7 @@
 #include "client/session/inbox.h"
 #include "client/session/lease_calls.h"
 #include "client/session/notifier.h"
+#include "client/session/session_wait.h"
 #include "client/session/socket_dir.h"
 #include "client/session/stream_channel.h"
 #include "client/session/trim_hook.h"
@@ -28,7 +29,6 @@
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/gate_page.h"
-#include "ipc/wakeup.h"
 
 namespace gmb::internal {
 
@@ -88,7 +88,7 @@ class Session final : public std::enable_shared_from_this<Session>,
  private:
   Session(const ClientOptions& options, std::shared_ptr<Notifier> notifier,
           std::shared_ptr<TrimHook> trim_hook, SocketDir dir, Greeting greeting,
-          ipc::GatePage page, ipc::Wakeup wakeup);
+          ipc::GatePage page, SessionWait wait);
 
   // The session's thread.
   void Run();
@@ -101,7 +101,7 @@ class Session final : public std::enable_shared_from_this<Session>,
   const std::shared_ptr<TrimHook> trim_hook_;
   const v1::Welcome welcome_;
   const std::string socket_dir_;
-  ipc::Wakeup wakeup_;  // wakes the session's thread
+  SessionWait wait_;  // the session's thread
   std::atomic<bool> closing_ = false;
 
   Inbox inbox_;

@@ -49,12 +49,12 @@ struct StreamChannel::Service {
 
 StreamChannel::StreamChannel(SocketDir dir, std::string token,
                              MessageSource* source, MessageSink* sink,
-                             ipc::Wakeup* wakeup)
+                             SessionWait* wait)
     : dir_(std::move(dir)),
       token_(std::move(token)),
       source_(*source),
       sink_(*sink),
-      wakeup_(*wakeup),
+      wait_(*wait),
       reopen_at_(Clock::now()),
       opened_at_(reopen_at_),
       broken_at_(reopen_at_) {}
@@ -118,9 +118,7 @@ void StreamChannel::WriteIfDue() {
 
 std::optional<StreamChannel::TimePoint> StreamChannel::NextDue() const {
   base::MutexLock lock(&mu_);
-  std::optional<TimePoint> next = write_at_;
-  if (!IsOpen()) next = std::min(next.value_or(reopen_at_), reopen_at_);
-  return next;
+  return IsOpen() ? std::nullopt : std::optional(reopen_at_);
 }
 
 void StreamChannel::Poke() {
@@ -128,17 +126,17 @@ void StreamChannel::Poke() {
   {
     base::MutexLock lock(&mu_);
     stream = stream_;
+    // What was left for later goes now, too.
+    if (std::exchange(write_at_, std::nullopt).has_value()) wait_.CancelAlarm();
   }
   if (stream != nullptr) stream->Poke();
 }
 
 void StreamChannel::PokeSoon() {
-  {
-    base::MutexLock lock(&mu_);
-    if (write_at_.has_value()) return;
-    write_at_ = Clock::now() + kWriteDelay;
-  }
-  wakeup_.Notify();
+  base::MutexLock lock(&mu_);
+  if (write_at_.has_value()) return;
+  write_at_ = Clock::now() + kWriteDelay;
+  wait_.SetAlarm(*write_at_);
 }
 
 void StreamChannel::Close() {
@@ -149,7 +147,7 @@ void StreamChannel::Close() {
     stream = stream_;
   }
   if (stream != nullptr) stream->Cancel();
-  wakeup_.Notify();
+  wait_.Notify();
 }
 
 void StreamChannel::CloseAndWait() {
@@ -182,7 +180,7 @@ void StreamChannel::OnStreamEnded(const grpc::Status& status) {
   base::MutexLock lock(&mu_);
   stream_ended_ = true;
   OnBreak(std::move(why));
-  wakeup_.Notify();
+  wait_.Notify();
   stream_changed_.NotifyAll();
 }
 

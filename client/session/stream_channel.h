@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "client/session/session_wait.h"
 #include "client/session/socket_dir.h"
 #include "client/session/stream_owner.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/wakeup.h"
 
 namespace gmb::internal {
 
@@ -56,10 +56,10 @@ class StreamChannel final : private StreamOwner {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `token` is the session's, from the greeting. `source`, `sink`, and
-  // `wakeup`, which wakes the session's thread, outlive it.
+  // `token` is the session's, from the greeting. `source`, `sink`, and `wait`,
+  // where the session's thread waits, outlive it.
   StreamChannel(SocketDir dir, std::string token, MessageSource* source,
-                MessageSink* sink, ipc::Wakeup* wakeup);
+                MessageSink* sink, SessionWait* wait);
   StreamChannel(const StreamChannel&) = delete;
   StreamChannel& operator=(const StreamChannel&) = delete;
   // CloseAndWait() first. Never on gRPC's threads.
@@ -68,7 +68,7 @@ class StreamChannel final : private StreamOwner {
   // By the session's thread alone.
   void OpenIfDue();
   void WriteIfDue();
-  // When these have something to do next, unless the thread is woken before.
+  // When the first has something to do next, unless the thread is woken before.
   [[nodiscard]] std::optional<TimePoint> NextDue() const;
 
   // The source has something to write: now, or within a few milliseconds,
@@ -110,7 +110,7 @@ class StreamChannel final : private StreamOwner {
   const std::string token_;
   MessageSource& source_;
   MessageSink& sink_;
-  ipc::Wakeup& wakeup_;
+  SessionWait& wait_;
   struct Service;  // gRPC's part, whose headers stay out of this one
   // Of the session's thread; null without a connection.
   std::unique_ptr<const Service> service_;
@@ -129,7 +129,7 @@ class StreamChannel final : private StreamOwner {
   TimePoint broken_at_ ABSL_GUARDED_BY(mu_);  // the last that held
   // The connection is of no use: the next stream has one of its own.
   bool reconnect_ ABSL_GUARDED_BY(mu_) = false;
-  // When the session's thread writes what was left to it.
+  // When the session's thread writes what was left to it: its alarm.
   std::optional<TimePoint> write_at_ ABSL_GUARDED_BY(mu_);
 };
 
