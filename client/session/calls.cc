@@ -197,6 +197,11 @@ void Calls::Rewind() {
   table_.Rewind();
 }
 
+bool Calls::IsAwaited() {
+  base::MutexLock lock(&mu_);
+  return !waiting_.empty();
+}
+
 absl::StatusOr<Answer> Calls::Wait(v1::ClientMessage message, Call& call) {
   {
     base::MutexLock lock(&mu_);

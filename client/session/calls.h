@@ -97,6 +97,7 @@ class Calls final : public MessageSource {
 
   std::optional<v1::ClientMessage> NextToWrite() override;
   void Rewind() override;
+  bool IsAwaited() override;
 
  private:
   struct Call;

@@ -26,6 +26,8 @@ class MessageSource {
   virtual std::optional<v1::ClientMessage> NextToWrite() = 0;
   // A new stream is about to open: what is unanswered is written again.
   virtual void Rewind() = 0;
+  // Whether a call waits for an answer.
+  virtual bool IsAwaited() = 0;
 
  protected:
   ~MessageSource() = default;
@@ -47,8 +49,8 @@ class MessageSink {
 // A session's way to the broker's gRPC socket: one stream after the other, the
 // next when the last broke, later each time that it breaks at once. The session
 // lives by its handle socket, so a broker that does not answer here is most
-// likely being started again: it is tried often, each time by a connection of
-// its own.
+// likely being started again: it is tried often, most often while a call waits,
+// each time by a connection of its own.
 //
 // Thread-safe. It has no thread of its own: the session's calls OpenIfDue and
 // WriteIfDue, at NextDue() and whenever it is woken.
@@ -99,8 +101,11 @@ class StreamChannel final : private StreamOwner {
   void DropBroken();
   // Whether there is a connection.
   [[nodiscard]] bool Connect();
-  // When to try again.
-  void OnBreak(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // When to try again. `awaited`: a call waits for it.
+  void OnBreak(absl::Status why, bool awaited)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A call waits for a stream that was not to open so soon.
+  void Hasten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   std::optional<v1::ClientMessage> NextToWrite() override;
   void OnMessage(v1::BrokerMessage message) override;
@@ -111,7 +116,8 @@ class StreamChannel final : private StreamOwner {
   MessageSource& source_;
   MessageSink& sink_;
   SessionWait& wait_;
-  struct Service;  // gRPC's part, whose headers stay out of this one
+  const double spread_;  // this part more than others it waits for a broker
+  struct Service;        // gRPC's part, whose headers stay out of this one
   // Of the session's thread; null without a connection.
   std::unique_ptr<const Service> service_;
 
