@@ -38,6 +38,7 @@ class LeaseMapping final : public EarlyMapping {
     return mapper_;
   }
 
+  [[nodiscard]] bool IsQuick() const override;
   void Prepare() override;
   void Map(EarlySlabs slabs) override;
   void Undo() override;

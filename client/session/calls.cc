@@ -3,6 +3,7 @@
 #include "client/session/calls.h"
 
 #include <algorithm>
+#include <memory>
 #include <stop_token>
 #include <utility>
 #include <variant>
@@ -16,6 +17,8 @@
 namespace gmb::internal {
 namespace {
 
+// How long a call that is to be granted at once leaves its slabs unread.
+constexpr std::chrono::milliseconds kMostNap{50};
 // How long a withdrawn request waits for the broker to confirm.
 constexpr absl::Duration kCancelPatience = absl::Seconds(1);
 
@@ -59,11 +62,15 @@ struct Calls::Call {
   Arrivals arrivals{};
   bool mapped = false;  // `early` has the slabs
   bool cancelled = false;
-  base::CondVar changed{};
+  // Until then it sleeps away from the socket, unless its grant comes.
+  std::optional<Clock::time_point> nap_until{};
+  bool slabs_are_due = false;  // they were sent before the grant that is here
+  // Outlives the call, so that a thread which has woken it may say so late.
+  std::shared_ptr<base::CondVar> changed = std::make_shared<base::CondVar>();
 
   void Wake() {
-    if (at_socket != nullptr) at_socket->Notify();
-    changed.NotifyAll();
+    if (at_socket != nullptr && !nap_until.has_value()) at_socket->Notify();
+    changed->NotifyAll();
   }
 };
 
@@ -163,13 +170,21 @@ void Calls::End(const absl::Status& why) {
 
 absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
   const uint64_t id = message.request_id();
-  base::MutexLock lock(&mu_);
-  GMB_RETURN_IF_ERROR(table_.OnMessage(std::move(message)));
-  if (const auto call = waiting_.find(id); call != waiting_.end()) {
-    call->second->arrivals.grant = Clock::now();
-    // A grant without its slabs: they wake who waits for both.
-    if (table_.HasNews(id)) call->second->Wake();
+  std::shared_ptr<base::CondVar> woken;
+  {
+    base::MutexLock lock(&mu_);
+    GMB_RETURN_IF_ERROR(table_.OnMessage(std::move(message)));
+    const auto found = waiting_.find(id);
+    if (found == waiting_.end()) return absl::OkStatus();
+    Call& call = *found->second;
+    call.arrivals.grant = Clock::now();
+    const bool naps = call.nap_until.has_value();
+    // A grant without its slabs: they wake who waits for both at the socket.
+    if (!naps && !table_.HasNews(id)) return absl::OkStatus();
+    if (call.at_socket != nullptr && !naps) call.at_socket->Notify();
+    woken = call.changed;
   }
+  woken->NotifyAll();  // without the lock, which it would wait for
   return absl::OkStatus();
 }
 
@@ -262,6 +277,10 @@ void Calls::SitDown(Call& call) {
   call.seat.emplace(&handles_);
   base::MutexLock lock(&mu_);
   call.at_socket = call.seat->wakeup();
+  if (call.at_socket != nullptr && call.early != nullptr &&
+      call.early->IsQuick()) {
+    call.nap_until = Clock::now() + kMostNap;
+  }
 }
 
 // What it waits for from now on others read.
@@ -269,12 +288,16 @@ void Calls::StandUp(Call& call) {
   {
     base::MutexLock lock(&mu_);
     call.at_socket = nullptr;
+    call.nap_until.reset();
   }
   call.seat.reset();
 }
 
 void Calls::WaitAtSocket(Call& call) {
-  if (!handles_.Wait(call.at_socket, call.deadline)) return;
+  if (!std::exchange(call.slabs_are_due, false) &&
+      !handles_.Wait(call.at_socket, call.deadline)) {
+    return;
+  }
   const absl::Status status =
       NoThrow([&] { return handles_.Receive(call.id); });
   if (!status.ok()) End(status);
@@ -292,8 +315,10 @@ Calls::Step Calls::NextStep(Call& call) {
     } else if (!over_.ok()) {
       table_.Abandon(call.id);  // closes slabs that came
       step.result = over_;
-    } else if ((step.ahead = table_.TakeAhead(call.id)).has_value() ||
-               (call.early != nullptr &&
+    } else if ((step.ahead = table_.TakeAhead(call.id)).has_value()) {
+      call.nap_until.reset();  // it may take long
+      return step;
+    } else if ((call.early != nullptr &&
                 (step.slabs = table_.TakeSlabs(call.id)).has_value())) {
       return step;
     } else if (call.lease != nullptr && !call.cancelled &&
@@ -313,9 +338,18 @@ Calls::Step Calls::NextStep(Call& call) {
       waiting_.erase(call.id);
       return step;
     }
-    if (call.at_socket != nullptr) return step;
-    call.changed.WaitUntil(&mu_, call.deadline);
+    if (call.at_socket != nullptr && !Naps(call)) return step;
+    call.changed->WaitUntil(
+        &mu_, std::min(call.deadline, call.nap_until.value_or(call.deadline)));
   }
+}
+
+bool Calls::Naps(Call& call) {
+  if (!call.nap_until.has_value()) return false;
+  call.slabs_are_due = table_.IsGranted(call.id);
+  if (!call.slabs_are_due && Clock::now() < *call.nap_until) return true;
+  call.nap_until.reset();
+  return false;
 }
 
 void Calls::Withdraw(Call& call) {

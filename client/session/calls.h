@@ -106,6 +106,7 @@ class Calls final : public MessageSource {
   absl::StatusOr<Answer> Wait(v1::ClientMessage message, Call& call);
   absl::StatusOr<Answer> AwaitAnswer(Call& call);
   Step NextStep(Call& call);
+  [[nodiscard]] bool Naps(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(Call& call, Step& step);
   void SitDown(Call& call);
   void StandUp(Call& call);
