@@ -41,6 +41,12 @@ absl::StatusOr<Granted> LeaseIn(absl::StatusOr<Answer> answer) {
   return std::get<Granted>(*std::move(answer));
 }
 
+void Withdraw(uint64_t id, RequestTable* table) {
+  v1::ClientMessage message;
+  message.mutable_cancel()->set_acquire_request_id(id);
+  table->AddUnwatched(std::move(message));
+}
+
 // Clamped, so that sums stay far from the clock's end.
 std::chrono::nanoseconds AsNanoseconds(absl::Duration duration) {
   return absl::ToChronoNanoseconds(
@@ -71,6 +77,35 @@ struct Calls::Call {
   void Wake() {
     if (at_socket != nullptr && !nap_until.has_value()) at_socket->Notify();
     changed->NotifyAll();
+  }
+
+  // Of one for a lease. Without a seat it is woken by the thread that reads.
+  // `mu`: what guards the call.
+  void SitDown(HandleChannel* handles, base::Mutex* mu) {
+    if (lease == nullptr) return;
+    seat.emplace(handles);
+    const bool quick = early != nullptr && early->IsQuick();
+    base::MutexLock lock(mu);
+    at_socket = seat->wakeup();
+    if (at_socket != nullptr && quick) nap_until = Clock::now() + kMostNap;
+  }
+  // What it waits for from now on others read.
+  void StandUp(base::Mutex* mu) {
+    {
+      base::MutexLock lock(mu);
+      at_socket = nullptr;
+      nap_until.reset();
+    }
+    seat.reset();
+  }
+  // Whether it still sleeps. `granted`: its grant is here, and its slabs are
+  // not.
+  bool Naps(bool granted) {
+    if (!nap_until.has_value()) return false;
+    slabs_are_due = granted;
+    if (!granted && Clock::now() < *nap_until) return true;
+    nap_until.reset();
+    return false;
   }
 };
 
@@ -236,7 +271,7 @@ absl::StatusOr<Answer> Calls::AwaitAnswer(Call& call) {
         call.Wake();
       });
   if (call.early != nullptr) call.early->Prepare();
-  SitDown(call);
+  call.SitDown(&handles_, &mu_);
   for (;;) {
     Step step = NextStep(call);
     if (step.result.has_value()) return *std::move(step.result);
@@ -253,7 +288,7 @@ void Calls::Carry(Call& call, Step& step) {
   if (step.poke) {
     stream_.Poke();
   } else if (step.slabs.has_value()) {
-    StandUp(call);
+    call.StandUp(&mu_);
     // What is mapped was of a lease that will not be granted.
     if (call.mapped) call.early->Undo();
     call.early->Map(*std::move(step.slabs));
@@ -263,34 +298,12 @@ void Calls::Carry(Call& call, Step& step) {
     call.mapped = false;
   } else if (step.ahead.has_value()) {
     if (call.lease->on_waiting != nullptr) {
-      StandUp(call);
+      call.StandUp(&mu_);
       CallAndDropExceptions(call.lease->on_waiting, *step.ahead);
     }
   } else if (call.at_socket != nullptr) {
     WaitAtSocket(call);
   }
-}
-
-// Without a seat it is woken by the thread that reads.
-void Calls::SitDown(Call& call) {
-  if (call.lease == nullptr) return;
-  call.seat.emplace(&handles_);
-  base::MutexLock lock(&mu_);
-  call.at_socket = call.seat->wakeup();
-  if (call.at_socket != nullptr && call.early != nullptr &&
-      call.early->IsQuick()) {
-    call.nap_until = Clock::now() + kMostNap;
-  }
-}
-
-// What it waits for from now on others read.
-void Calls::StandUp(Call& call) {
-  {
-    base::MutexLock lock(&mu_);
-    call.at_socket = nullptr;
-    call.nap_until.reset();
-  }
-  call.seat.reset();
 }
 
 void Calls::WaitAtSocket(Call& call) {
@@ -323,14 +336,14 @@ Calls::Step Calls::NextStep(Call& call) {
       return step;
     } else if (call.lease != nullptr && !call.cancelled &&
                call.lease->cancel.stop_requested()) {
-      Withdraw(call);
+      Withdraw(call.id, &table_);
       call.cancelled = true;
       call.deadline = std::min(call.deadline,
                                Clock::now() + AsNanoseconds(kCancelPatience));
       step.poke = true;
       return step;
     } else if (Clock::now() >= call.deadline) {
-      if (call.lease != nullptr && !call.cancelled) Withdraw(call);
+      if (call.lease != nullptr && !call.cancelled) Withdraw(call.id, &table_);
       table_.Abandon(call.id);
       step.given_up = true;
     }
@@ -338,24 +351,11 @@ Calls::Step Calls::NextStep(Call& call) {
       waiting_.erase(call.id);
       return step;
     }
-    if (call.at_socket != nullptr && !Naps(call)) return step;
+    if (call.at_socket != nullptr && !call.Naps(table_.IsGranted(call.id)))
+      return step;
     call.changed->WaitUntil(
         &mu_, std::min(call.deadline, call.nap_until.value_or(call.deadline)));
   }
-}
-
-bool Calls::Naps(Call& call) {
-  if (!call.nap_until.has_value()) return false;
-  call.slabs_are_due = table_.IsGranted(call.id);
-  if (!call.slabs_are_due && Clock::now() < *call.nap_until) return true;
-  call.nap_until.reset();
-  return false;
-}
-
-void Calls::Withdraw(Call& call) {
-  v1::ClientMessage message;
-  message.mutable_cancel()->set_acquire_request_id(call.id);
-  table_.AddUnwatched(std::move(message));
 }
 
 absl::Status Calls::NoAnswer(const Call& call) const {

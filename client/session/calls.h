@@ -106,12 +106,8 @@ class Calls final : public MessageSource {
   absl::StatusOr<Answer> Wait(v1::ClientMessage message, Call& call);
   absl::StatusOr<Answer> AwaitAnswer(Call& call);
   Step NextStep(Call& call);
-  [[nodiscard]] bool Naps(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(Call& call, Step& step);
-  void SitDown(Call& call);
-  void StandUp(Call& call);
   void WaitAtSocket(Call& call);
-  void Withdraw(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] absl::Status NoAnswer(const Call& call) const;
 
   const ForkGuard fork_guard_;
