@@ -18,9 +18,6 @@ struct EarlySlabs {
 // that asks for it.
 class EarlyMapping {
  public:
-  // Whether the slabs may as well be read when the grant is here: all of them
-  // come in one frame, and Map is quicker than to wake somebody for it.
-  [[nodiscard]] virtual bool IsQuick() const = 0;
   // The request is on its way: do what needs no slabs.
   virtual void Prepare() = 0;
   virtual void Map(EarlySlabs slabs) = 0;

@@ -8,15 +8,8 @@
 #include "base/round_up.h"
 #include "base/status_macros.h"
 #include "client/no_throw.h"
-#include "ipc/seqpacket.h"
 
 namespace gmb::internal {
-
-bool LeaseMapping::IsQuick() const {
-  const device::DeviceInfo& info = mapper_->info();
-  return info.kind == device::DeviceKind::kHost && asked_bytes_ > 0 &&
-         asked_bytes_ / info.granularity_bytes < ipc::kMaxFds;
-}
 
 void LeaseMapping::Prepare() {
   const uint64_t granularity = mapper_->info().granularity_bytes;

@@ -38,7 +38,6 @@ class LeaseMapping final : public EarlyMapping {
     return mapper_;
   }
 
-  [[nodiscard]] bool IsQuick() const override;
   void Prepare() override;
   void Map(EarlySlabs slabs) override;
   void Undo() override;

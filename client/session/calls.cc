@@ -17,8 +17,9 @@
 namespace gmb::internal {
 namespace {
 
-// How long a call that is to be granted at once leaves its slabs unread.
-constexpr std::chrono::milliseconds kMostNap{50};
+// How long a call keeps its seat: nobody else reads while its thread does not
+// run.
+constexpr std::chrono::seconds kMostSitting{1};
 // How long a withdrawn request waits for the broker to confirm.
 constexpr absl::Duration kCancelPatience = absl::Seconds(1);
 
@@ -68,14 +69,12 @@ struct Calls::Call {
   Arrivals arrivals{};
   bool mapped = false;  // `early` has the slabs
   bool cancelled = false;
-  // Until then it sleeps away from the socket, unless its grant comes.
-  std::optional<Clock::time_point> nap_until{};
-  bool slabs_are_due = false;  // they were sent before the grant that is here
+  Clock::time_point stands_up{};  // at the latest
   // Outlives the call, so that a thread which has woken it may say so late.
   std::shared_ptr<base::CondVar> changed = std::make_shared<base::CondVar>();
 
   void Wake() {
-    if (at_socket != nullptr && !nap_until.has_value()) at_socket->Notify();
+    if (at_socket != nullptr) at_socket->Notify();
     changed->NotifyAll();
   }
 
@@ -84,28 +83,17 @@ struct Calls::Call {
   void SitDown(HandleChannel* handles, base::Mutex* mu) {
     if (lease == nullptr) return;
     seat.emplace(handles);
-    const bool quick = early != nullptr && early->IsQuick();
+    stands_up = Clock::now() + kMostSitting;
     base::MutexLock lock(mu);
     at_socket = seat->wakeup();
-    if (at_socket != nullptr && quick) nap_until = Clock::now() + kMostNap;
   }
   // What it waits for from now on others read.
   void StandUp(base::Mutex* mu) {
     {
       base::MutexLock lock(mu);
       at_socket = nullptr;
-      nap_until.reset();
     }
     seat.reset();
-  }
-  // Whether it still sleeps. `granted`: its grant is here, and its slabs are
-  // not.
-  bool Naps(bool granted) {
-    if (!nap_until.has_value()) return false;
-    slabs_are_due = granted;
-    if (!granted && Clock::now() < *nap_until) return true;
-    nap_until.reset();
-    return false;
   }
 };
 
@@ -213,10 +201,9 @@ absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
     if (found == waiting_.end()) return absl::OkStatus();
     Call& call = *found->second;
     call.arrivals.grant = Clock::now();
-    const bool naps = call.nap_until.has_value();
-    // A grant without its slabs: they wake who waits for both at the socket.
-    if (!naps && !table_.HasNews(id)) return absl::OkStatus();
-    if (call.at_socket != nullptr && !naps) call.at_socket->Notify();
+    // A grant without its slabs: they wake who waits for both.
+    if (!table_.HasNews(id)) return absl::OkStatus();
+    if (call.at_socket != nullptr) call.at_socket->Notify();
     woken = call.changed;
   }
   woken->NotifyAll();  // without the lock, which it would wait for
@@ -307,8 +294,8 @@ void Calls::Carry(Call& call, Step& step) {
 }
 
 void Calls::WaitAtSocket(Call& call) {
-  if (!std::exchange(call.slabs_are_due, false) &&
-      !handles_.Wait(call.at_socket, call.deadline)) {
+  if (!handles_.Wait(call.at_socket, std::min(call.deadline, call.stands_up))) {
+    if (Clock::now() >= call.stands_up) call.StandUp(&mu_);
     return;
   }
   const absl::Status status =
@@ -329,7 +316,6 @@ Calls::Step Calls::NextStep(Call& call) {
       table_.Abandon(call.id);  // closes slabs that came
       step.result = over_;
     } else if ((step.ahead = table_.TakeAhead(call.id)).has_value()) {
-      call.nap_until.reset();  // it may take long
       return step;
     } else if ((call.early != nullptr &&
                 (step.slabs = table_.TakeSlabs(call.id)).has_value())) {
@@ -351,10 +337,8 @@ Calls::Step Calls::NextStep(Call& call) {
       waiting_.erase(call.id);
       return step;
     }
-    if (call.at_socket != nullptr && !call.Naps(table_.IsGranted(call.id)))
-      return step;
-    call.changed->WaitUntil(
-        &mu_, std::min(call.deadline, call.nap_until.value_or(call.deadline)));
+    if (call.at_socket != nullptr) return step;
+    call.changed->WaitUntil(&mu_, call.deadline);
   }
 }
 

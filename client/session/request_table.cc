@@ -316,12 +316,6 @@ bool RequestTable::HasNews(uint64_t id) const {
          (request.slabs.complete() && !request.slabs_taken);
 }
 
-bool RequestTable::IsGranted(uint64_t id) const {
-  const auto it = requests_.find(id);
-  return it != requests_.end() && it->second.grant.has_value() &&
-         !it->second.slabs.complete();
-}
-
 std::optional<absl::StatusOr<Answer>> RequestTable::TakeAnswer(uint64_t id) {
   const auto it = requests_.find(id);
   if (it == requests_.end() || !it->second.answer.has_value())

@@ -65,8 +65,6 @@ class RequestTable {
 
   // Whether one of the next three has something for the call that waits.
   [[nodiscard]] bool HasNews(uint64_t id) const;
-  // Whether its grant is here, and not all of its slabs.
-  [[nodiscard]] bool IsGranted(uint64_t id) const;
   // The answer, once; none yet while the request is unanswered, or a lease
   // has its grant and not yet its slabs.
   [[nodiscard]] std::optional<absl::StatusOr<Answer>> TakeAnswer(uint64_t id);

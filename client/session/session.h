@@ -46,7 +46,7 @@ namespace gmb::internal {
 // session is called under them.
 //
 // Owns one thread, which reads the handle socket, acknowledges slabs, and
-// opens the stream again when it broke. Acquires read the socket beside it.
+// opens the stream again when it broke. Acquires read the socket in its place.
 // gRPC's threads bring the stream's messages. The gate's parker and the mover
 // have threads too. Thread-safe. In a forked child
 // only CheckAlive may be called and the object must not be destroyed.

@@ -121,7 +121,12 @@ void StreamChannel::OpenIfDue() {
 void StreamChannel::WriteIfDue() {
   {
     base::MutexLock lock(&mu_);
-    if (!write_at_.has_value() || Clock::now() < *write_at_) return;
+    if (!write_at_.has_value()) return;
+    if (Clock::now() < *write_at_) {
+      // The alarm may have rung a moment early.
+      wait_.SetAlarm(*write_at_);
+      return;
+    }
     write_at_.reset();
   }
   Poke();
@@ -200,14 +205,17 @@ void StreamChannel::OnStreamEnded(const grpc::Status& status) {
 void StreamChannel::Hasten() {
   const TimePoint now = Clock::now();
   const TimePoint soon = now + absl::ToChronoNanoseconds(kMostAwaitedBackoff);
-  if (now - broken_at_ > kAwaitedTime || reopen_at_ <= soon) return;
+  if (!broke_in_transport_ || now - broken_at_ > kAwaitedTime ||
+      reopen_at_ <= soon) {
+    return;
+  }
   reopen_at_ = soon;
   wait_.Notify();
 }
 
 void StreamChannel::OnBreak(absl::Status why, bool awaited) {
   const TimePoint now = Clock::now();
-  reconnect_ = IsOfTransport(why);
+  reconnect_ = broke_in_transport_ = IsOfTransport(why);
   // One that was open for long has held, though the broker had nothing to say.
   if (now - opened_at_ > absl::ToChronoNanoseconds(kMostBackoff))
     backoff_ = kFirstBackoff;

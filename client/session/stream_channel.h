@@ -135,6 +135,8 @@ class StreamChannel final : private StreamOwner {
   TimePoint broken_at_ ABSL_GUARDED_BY(mu_);  // the last that held
   // The connection is of no use: the next stream has one of its own.
   bool reconnect_ ABSL_GUARDED_BY(mu_) = false;
+  // The last stream, and not by a word of the broker.
+  bool broke_in_transport_ ABSL_GUARDED_BY(mu_) = false;
   // When the session's thread writes what was left to it: its alarm.
   std::optional<TimePoint> write_at_ ABSL_GUARDED_BY(mu_);
 };
