@@ -9,11 +9,13 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "bench/broker/rate.h"
+#include "bench/cpu_seconds.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 
@@ -60,6 +62,7 @@ class ServerProcess {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
+  [[nodiscard]] double Cpu() const { return CpuSeconds(std::to_string(pid_)); }
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
@@ -80,9 +83,10 @@ void ServeEchoes(const std::string& path) {
   ::_exit(1);
 }
 
-absl::StatusOr<double> EchoesASecond(const std::string& path, uint32_t streams,
+absl::StatusOr<Echoes> MeasureEchoes(const std::string& path, uint32_t streams,
                                      double seconds) {
   const ServerProcess server(path);
+  const double before = CpuSeconds("self") + server.Cpu();
   std::atomic<uint64_t> echoes = 0;
   std::atomic<uint32_t> failed = 0;
   std::atomic<bool> stop = false;
@@ -116,7 +120,8 @@ absl::StatusOr<double> EchoesASecond(const std::string& path, uint32_t streams,
   stop = true;
   for (std::thread& thread : threads) thread.join();
   if (failed > 0) return absl::InternalError("an empty stream broke");
-  return rate;
+  const double used = CpuSeconds("self") + server.Cpu() - before;
+  return Echoes{rate, used * 1e6 / (rate * seconds)};
 }
 
 }  // namespace gmb::bench

@@ -8,14 +8,19 @@
 
 namespace gmb::bench {
 
-// Round trips a second of so many bidirectional gRPC streams over a Unix socket
-// at `path`, whose server answers every empty message with an empty one: what a
+struct Echoes {
+  double a_second = 0;
+  double cpu_us = 0;  // of each, client and server, as pair_bench counts it
+};
+
+// Round trips of so many bidirectional gRPC streams over a Unix socket at
+// `path`, whose server answers every empty message with an empty one: what a
 // broker that does nothing would reach. The server is a process of its own, as
 // a broker is.
 //
 // The program that calls it has to call ServeEchoes when it is started with
 // kServeFlag and a path.
-[[nodiscard]] absl::StatusOr<double> EchoesASecond(const std::string& path,
+[[nodiscard]] absl::StatusOr<Echoes> MeasureEchoes(const std::string& path,
                                                    uint32_t streams,
                                                    double seconds);
 

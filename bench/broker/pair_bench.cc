@@ -38,7 +38,8 @@ constexpr char kHelp[] =
     "where more is worse; a\n"
     "busy machine disturbs it less. Beside them, round trips a second of as "
     "many empty bidirectional\n"
-    "gRPC streams. Without --gmbd and --kept, the gmbd beside this program.\n";
+    "gRPC streams, and their CPU time. Without --gmbd and --kept, the gmbd "
+    "beside this program.\n";
 
 struct Contender {
   std::string gmbd;
@@ -140,6 +141,7 @@ absl::Status Run(const Options& options) {
   std::vector<std::vector<double>> pairs(brokers);
   std::vector<std::vector<double>> cpu(brokers);
   std::vector<double> echoes;
+  std::vector<double> echo_cpu;
   for (int round = 0; round < options.rounds; ++round) {
     for (size_t turn = 0; turn < brokers; ++turn) {
       // To and fro, so that none is always the first of a round.
@@ -151,14 +153,16 @@ absl::Status Run(const Options& options) {
       pairs[i].push_back(figures->pairs_a_second);
       cpu[i].push_back(figures->cpu_us);
     }
-    const absl::StatusOr<double> echo = EchoesASecond(
+    const absl::StatusOr<Echoes> echo = MeasureEchoes(
         dir->path() + "/echo.sock", options.sessions, options.seconds);
     if (!echo.ok()) return echo.status();
-    echoes.push_back(*echo);
+    echoes.push_back(echo->a_second);
+    echo_cpu.push_back(echo->cpu_us);
     std::printf("round %d:", round + 1);
     for (size_t i = 0; i < brokers; ++i)
       std::printf(" %6.0f (%4.0f us)", pairs[i].back(), cpu[i].back());
-    std::printf("   empty streams %8.0f\n", echoes.back());
+    std::printf("   empty streams %8.0f (%4.0f us)\n", echoes.back(),
+                echo_cpu.back());
     std::fflush(stdout);
   }
   std::printf("%u sessions, %d rounds\n%-28s %8s   %6s %6s\n", options.sessions,
@@ -169,6 +173,7 @@ absl::Status Run(const Options& options) {
     Report("pairs a second" + broker, pairs[i], pairs[0], true);
     Report("CPU us a pair" + broker, cpu[i], cpu[0], false);
     Report("  pairs / empty streams", pairs[i], echoes, true);
+    Report("  CPU / empty streams", cpu[i], echo_cpu, false);
   }
   return absl::OkStatus();
 }

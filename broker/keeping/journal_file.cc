@@ -44,6 +44,7 @@ absl::StatusOr<JournalFile> JournalFile::Create(uint32_t slots) {
     return absl::ErrnoToStatus(errno, "cannot seal the journal");
   GMB_ASSIGN_OR_RETURN(JournalFile journal, Map(std::move(fd), bytes));
   FormatJournal(id, slots, journal.memory_);
+  journal.is_new_ = true;
   return journal;
 }
 

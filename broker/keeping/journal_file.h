@@ -27,12 +27,17 @@ class JournalFile {
   JournalFile(JournalFile&& other) noexcept
       : fd_(std::move(other.fd_)),
         memory_(std::exchange(other.memory_, nullptr)),
-        bytes_(other.bytes_) {}
+        bytes_(other.bytes_),
+        is_new_(other.is_new_) {}
   JournalFile& operator=(JournalFile&&) = delete;
   ~JournalFile();
 
   [[nodiscard]] absl::StatusOr<JournalContents> Read() const {
     return ReadJournal({memory_, bytes_});
+  }
+  // The same, and quick where Create has made it and nobody has written to it.
+  [[nodiscard]] absl::StatusOr<JournalContents> ReadAtBegin() const {
+    return is_new_ ? ReadUnwrittenJournal({memory_, bytes_}) : Read();
   }
   // For a JournalWriter.
   [[nodiscard]] char* memory() const { return memory_; }
@@ -46,6 +51,7 @@ class JournalFile {
   base::UniqueFd fd_;
   char* memory_;
   size_t bytes_;
+  bool is_new_ = false;
 };
 
 // How long the journal in this memory is. INVALID_ARGUMENT unless it is a memfd

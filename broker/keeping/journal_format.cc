@@ -136,22 +136,42 @@ void FormatJournal(absl::string_view id, uint32_t slots, char* memory) {
   CommitWordIn(memory).store(CommitWord(id, 0), std::memory_order_release);
 }
 
-absl::StatusOr<JournalContents> ReadJournal(absl::string_view memory) {
+namespace {
+
+// What the functions of the writer take; nothing is written.
+char* StartOf(absl::string_view memory) {
+  return const_cast<char*>(memory.data());
+}
+
+// All but what its slots say.
+absl::StatusOr<JournalContents> ReadHead(absl::string_view memory) {
   GMB_ASSIGN_OR_RETURN(const JournalHeader header, ReadHeader(memory));
-  // What the functions of the writer take; nothing is written.
-  char* const start = const_cast<char*>(memory.data());
   JournalContents journal;
   journal.id = std::string(IdOf(header));
   journal.format = header.format;
   journal.slots = header.slots;
-  const uint64_t word = CommitWordIn(start).load(std::memory_order_acquire);
+  const uint64_t word =
+      CommitWordIn(StartOf(memory)).load(std::memory_order_acquire);
   journal.committed = CommitOf(word);
   if (word != CommitWord(journal.id, journal.committed)) {
     return absl::DataLossError(
         "the number of the journal's last commit is damaged");
   }
-  for (uint32_t slot = 0; slot < header.slots; ++slot)
-    ReadSlot(start, slot, &journal);
+  return journal;
+}
+
+}  // namespace
+
+absl::StatusOr<JournalContents> ReadJournal(absl::string_view memory) {
+  GMB_ASSIGN_OR_RETURN(JournalContents journal, ReadHead(memory));
+  for (uint32_t slot = 0; slot < journal.slots; ++slot)
+    ReadSlot(StartOf(memory), slot, &journal);
+  return journal;
+}
+
+absl::StatusOr<JournalContents> ReadUnwrittenJournal(absl::string_view memory) {
+  GMB_ASSIGN_OR_RETURN(JournalContents journal, ReadHead(memory));
+  journal.unwritten = true;
   return journal;
 }
 

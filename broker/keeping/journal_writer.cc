@@ -27,6 +27,7 @@ JournalWriter::JournalWriter(char* memory, const JournalContents& found,
   for (const uint32_t slot : found.damaged) used[slot] = true;
   for (uint32_t slot = found.slots; slot-- > 0;) {
     if (!used[slot]) free_.push_back(slot);
+    if (found.unwritten) continue;
     uint64_t newest = 0;
     for (uint8_t i = 0; i < kJournalCopies; ++i) {
       std::atomic<uint64_t>& commit = CopyOf(memory_, slot, i).commit;

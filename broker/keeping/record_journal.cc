@@ -52,7 +52,7 @@ RecordJournal::RecordJournal(JournalFile file, const Records& taken_over,
 
 absl::StatusOr<std::unique_ptr<RecordJournal>> RecordJournal::Begin(
     JournalFile file, const Records& taken_over, std::function<void()> stored) {
-  GMB_ASSIGN_OR_RETURN(const JournalContents empty, file.Read());
+  GMB_ASSIGN_OR_RETURN(const JournalContents empty, file.ReadAtBegin());
   if (empty.committed != 0)
     return absl::FailedPreconditionError("this journal is another broker's");
   std::unique_ptr<RecordJournal> journal(

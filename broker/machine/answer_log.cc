@@ -56,6 +56,7 @@ void AnswerLog::Add(const v1::BrokerMessage& answer) {
 }
 
 std::optional<v1::BrokerMessage> AnswerLog::Find(uint64_t request_id) const {
+  if (request_id > greatest_) return std::nullopt;
   for (size_t at = first_; at < buffer_.size();) {
     const Header header = HeaderAt(at);
     at += sizeof(header);

@@ -232,6 +232,7 @@ absl::Status Gate::TurnOn(std::optional<absl::Duration> park_after) {
   if (on_) return absl::OkStatus();
   on_ = true;
   LeaveOutermost();
+  parker_.SetOn(true);
   return absl::OkStatus();
 }
 
@@ -240,7 +241,9 @@ absl::Status Gate::TurnOff(absl::Duration wait) {
   base::MutexLock lock(&switch_mu_);
   if (!on_) return absl::OkStatus();
   absl::Status status = EnterOutermost(false, wait);
-  if (status.ok()) on_ = false;
+  if (!status.ok()) return status;
+  on_ = false;
+  parker_.SetOn(false);
   return status;
 }
 

@@ -22,7 +22,7 @@ void ParkTimer::SetParkAfter(Duration park_after) {
 std::optional<ParkTimer::TimePoint> ParkTimer::NextLook(ipc::GateWord word,
                                                         TimePoint left_at,
                                                         TimePoint now) const {
-  if (word.state() != ipc::GateState::kOpen) return TimePoint::max();
+  if (!on_ || word.state() != ipc::GateState::kOpen) return TimePoint::max();
   // Scopes that go out wake the parker only under a pause: that keeps leaving
   // cheap, and is why it looks by itself.
   const TimePoint next_look =

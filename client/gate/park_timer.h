@@ -17,6 +17,9 @@ class ParkTimer {
   // A gate without scopes is parked `park_after` its last one went out.
   explicit ParkTimer(Duration park_after);
   void SetParkAfter(Duration park_after);
+  // A gate that is off has a scope that does not go out: nothing is to be looked
+  // for. At first it is on.
+  void SetOn(bool on) { on_ = on; }
 
   // Nothing: the gate is to be parked now. Otherwise when to look again, unless
   // woken before; TimePoint::max() where only a wake-up can change anything.
@@ -34,6 +37,7 @@ class ParkTimer {
   static constexpr int kMostDoublings = 10;  // to some 10 s
 
   Duration park_after_{};
+  bool on_ = true;
   int failures_ = 0;
   TimePoint not_before_{};
 };

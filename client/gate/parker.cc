@@ -17,6 +17,10 @@ using ipc::MoveGate;
 Parker::Parker(ipc::GateCells* cells, GateOwner* owner,
                std::chrono::nanoseconds park_after, bool parks)
     : cells_(*cells), owner_(*owner), timer_(park_after) {
+  {
+    MutexLock lock(&mu_);
+    timer_.SetOn(false);
+  }
   if (parks) thread_ = std::thread([this] { Run(); });
 }
 
@@ -32,6 +36,13 @@ Parker::~Parker() {
 void Parker::SetParkAfter(std::chrono::nanoseconds park_after) {
   MutexLock lock(&mu_);
   timer_.SetParkAfter(park_after);
+  woken_ = true;
+  parker_cv_.NotifyOne();
+}
+
+void Parker::SetOn(bool on) {
+  MutexLock lock(&mu_);
+  timer_.SetOn(on);
   woken_ = true;
   parker_cv_.NotifyOne();
 }

@@ -26,8 +26,9 @@ class Parker {
   // Waits for a synchronisation that is under way.
   ~Parker();
 
-  // From the next look on, which this brings about.
+  // From the next look on, which these bring about. The gate is off at first.
   void SetParkAfter(std::chrono::nanoseconds park_after);
+  void SetOn(bool on);
 
   // The word has become one that the parker does not look for by itself: the
   // gate was parked and is open, or is paused and its last scope went out.

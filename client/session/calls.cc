@@ -3,6 +3,7 @@
 #include "client/session/calls.h"
 
 #include <algorithm>
+#include <memory>
 #include <stop_token>
 #include <utility>
 #include <variant>
@@ -16,6 +17,9 @@
 namespace gmb::internal {
 namespace {
 
+// How long a call keeps its seat: nobody else reads while its thread does not
+// run.
+constexpr std::chrono::seconds kMostSitting{1};
 // How long a withdrawn request waits for the broker to confirm.
 constexpr absl::Duration kCancelPatience = absl::Seconds(1);
 
@@ -38,6 +42,12 @@ absl::StatusOr<Granted> LeaseIn(absl::StatusOr<Answer> answer) {
   return std::get<Granted>(*std::move(answer));
 }
 
+void Withdraw(uint64_t id, RequestTable* table) {
+  v1::ClientMessage message;
+  message.mutable_cancel()->set_acquire_request_id(id);
+  table->AddUnwatched(std::move(message));
+}
+
 // Clamped, so that sums stay far from the clock's end.
 std::chrono::nanoseconds AsNanoseconds(absl::Duration duration) {
   return absl::ToChronoNanoseconds(
@@ -54,15 +64,36 @@ struct Calls::Call {
   bool restore = false;
   const AcquireOptions* lease = nullptr;  // of an Acquire or Attach
   EarlyMapping* early = nullptr;
-  ipc::Wakeup* at_socket = nullptr;
+  std::optional<HandleChannel::Seat> seat{};
+  ipc::Wakeup* at_socket = nullptr;  // of the seat
   Arrivals arrivals{};
   bool mapped = false;  // `early` has the slabs
   bool cancelled = false;
-  base::CondVar changed{};
+  Clock::time_point stands_up{};  // at the latest
+  // Outlives the call, so that a thread which has woken it may say so late.
+  std::shared_ptr<base::CondVar> changed = std::make_shared<base::CondVar>();
 
   void Wake() {
     if (at_socket != nullptr) at_socket->Notify();
-    changed.NotifyAll();
+    changed->NotifyAll();
+  }
+
+  // Of one for a lease. Without a seat it is woken by the thread that reads.
+  // `mu`: what guards the call.
+  void SitDown(HandleChannel* handles, base::Mutex* mu) {
+    if (lease == nullptr) return;
+    seat.emplace(handles);
+    stands_up = Clock::now() + kMostSitting;
+    base::MutexLock lock(mu);
+    at_socket = seat->wakeup();
+  }
+  // What it waits for from now on others read.
+  void StandUp(base::Mutex* mu) {
+    {
+      base::MutexLock lock(mu);
+      at_socket = nullptr;
+    }
+    seat.reset();
   }
 };
 
@@ -106,12 +137,9 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
                                            absl::Duration wait,
                                            EarlyMapping* early,
                                            Arrivals* arrivals) {
-  // Without a seat it is woken by the thread that reads.
-  HandleChannel::Seat seat(&handles_);
   Call call{.deadline = Clock::now() + AsNanoseconds(wait + answer_timeout_),
             .lease = &options,
-            .early = early,
-            .at_socket = seat.wakeup()};
+            .early = early};
   absl::StatusOr<Answer> answer = Wait(std::move(message), call);
   if (arrivals != nullptr) *arrivals = call.arrivals;
   return LeaseIn(std::move(answer));
@@ -128,12 +156,7 @@ absl::StatusOr<uint64_t> Calls::AskAhead(v1::ClientMessage message) {
 absl::StatusOr<Granted> Calls::TakeLease(uint64_t asked,
                                          const AcquireOptions& options,
                                          EarlyMapping* early) {
-  HandleChannel::Seat seat(&handles_);
-  Call call{.id = asked,
-            .deadline = {},
-            .lease = &options,
-            .early = early,
-            .at_socket = seat.wakeup()};
+  Call call{.id = asked, .deadline = {}, .lease = &options, .early = early};
   {
     base::MutexLock lock(&mu_);
     call.deadline = deadlines_[asked];
@@ -170,12 +193,20 @@ void Calls::End(const absl::Status& why) {
 
 absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
   const uint64_t id = message.request_id();
-  base::MutexLock lock(&mu_);
-  GMB_RETURN_IF_ERROR(table_.OnMessage(std::move(message)));
-  if (const auto call = waiting_.find(id); call != waiting_.end()) {
-    call->second->arrivals.grant = Clock::now();
-    call->second->Wake();
+  std::shared_ptr<base::CondVar> woken;
+  {
+    base::MutexLock lock(&mu_);
+    GMB_RETURN_IF_ERROR(table_.OnMessage(std::move(message)));
+    const auto found = waiting_.find(id);
+    if (found == waiting_.end()) return absl::OkStatus();
+    Call& call = *found->second;
+    call.arrivals.grant = Clock::now();
+    // A grant without its slabs: they wake who waits for both.
+    if (!table_.HasNews(id)) return absl::OkStatus();
+    if (call.at_socket != nullptr) call.at_socket->Notify();
+    woken = call.changed;
   }
+  woken->NotifyAll();  // without the lock, which it would wait for
   return absl::OkStatus();
 }
 
@@ -203,6 +234,11 @@ void Calls::Rewind() {
   table_.Rewind();
 }
 
+bool Calls::IsAwaited() {
+  base::MutexLock lock(&mu_);
+  return !waiting_.empty();
+}
+
 absl::StatusOr<Answer> Calls::Wait(v1::ClientMessage message, Call& call) {
   {
     base::MutexLock lock(&mu_);
@@ -222,6 +258,7 @@ absl::StatusOr<Answer> Calls::AwaitAnswer(Call& call) {
         call.Wake();
       });
   if (call.early != nullptr) call.early->Prepare();
+  call.SitDown(&handles_, &mu_);
   for (;;) {
     Step step = NextStep(call);
     if (step.result.has_value()) return *std::move(step.result);
@@ -238,6 +275,7 @@ void Calls::Carry(Call& call, Step& step) {
   if (step.poke) {
     stream_.Poke();
   } else if (step.slabs.has_value()) {
+    call.StandUp(&mu_);
     // What is mapped was of a lease that will not be granted.
     if (call.mapped) call.early->Undo();
     call.early->Map(*std::move(step.slabs));
@@ -246,15 +284,20 @@ void Calls::Carry(Call& call, Step& step) {
     call.early->Undo();
     call.mapped = false;
   } else if (step.ahead.has_value()) {
-    if (call.lease->on_waiting != nullptr)
+    if (call.lease->on_waiting != nullptr) {
+      call.StandUp(&mu_);
       CallAndDropExceptions(call.lease->on_waiting, *step.ahead);
+    }
   } else if (call.at_socket != nullptr) {
     WaitAtSocket(call);
   }
 }
 
 void Calls::WaitAtSocket(Call& call) {
-  if (!handles_.Wait(call.at_socket, call.deadline)) return;
+  if (!handles_.Wait(call.at_socket, std::min(call.deadline, call.stands_up))) {
+    if (Clock::now() >= call.stands_up) call.StandUp(&mu_);
+    return;
+  }
   const absl::Status status =
       NoThrow([&] { return handles_.Receive(call.id); });
   if (!status.ok()) End(status);
@@ -272,20 +315,21 @@ Calls::Step Calls::NextStep(Call& call) {
     } else if (!over_.ok()) {
       table_.Abandon(call.id);  // closes slabs that came
       step.result = over_;
-    } else if ((step.ahead = table_.TakeAhead(call.id)).has_value() ||
-               (call.early != nullptr &&
+    } else if ((step.ahead = table_.TakeAhead(call.id)).has_value()) {
+      return step;
+    } else if ((call.early != nullptr &&
                 (step.slabs = table_.TakeSlabs(call.id)).has_value())) {
       return step;
     } else if (call.lease != nullptr && !call.cancelled &&
                call.lease->cancel.stop_requested()) {
-      Withdraw(call);
+      Withdraw(call.id, &table_);
       call.cancelled = true;
       call.deadline = std::min(call.deadline,
                                Clock::now() + AsNanoseconds(kCancelPatience));
       step.poke = true;
       return step;
     } else if (Clock::now() >= call.deadline) {
-      if (call.lease != nullptr && !call.cancelled) Withdraw(call);
+      if (call.lease != nullptr && !call.cancelled) Withdraw(call.id, &table_);
       table_.Abandon(call.id);
       step.given_up = true;
     }
@@ -294,14 +338,8 @@ Calls::Step Calls::NextStep(Call& call) {
       return step;
     }
     if (call.at_socket != nullptr) return step;
-    call.changed.WaitUntil(&mu_, call.deadline);
+    call.changed->WaitUntil(&mu_, call.deadline);
   }
-}
-
-void Calls::Withdraw(Call& call) {
-  v1::ClientMessage message;
-  message.mutable_cancel()->set_acquire_request_id(call.id);
-  table_.AddUnwatched(std::move(message));
 }
 
 absl::Status Calls::NoAnswer(const Call& call) const {

@@ -97,6 +97,7 @@ class Calls final : public MessageSource {
 
   std::optional<v1::ClientMessage> NextToWrite() override;
   void Rewind() override;
+  bool IsAwaited() override;
 
  private:
   struct Call;
@@ -107,7 +108,6 @@ class Calls final : public MessageSource {
   Step NextStep(Call& call);
   void Carry(Call& call, Step& step);
   void WaitAtSocket(Call& call);
-  void Withdraw(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   [[nodiscard]] absl::Status NoAnswer(const Call& call) const;
 
   const ForkGuard fork_guard_;

@@ -31,17 +31,41 @@ int PollTimeoutMs(std::optional<HandleChannel::TimePoint> until) {
 
 }  // namespace
 
-HandleChannel::Seat::Seat(HandleChannel* channel)
-    : taken_(channel->seats_taken_) {
-  if (taken_.fetch_add(1) >= kSeats) return;
-  if (absl::StatusOr<ipc::Wakeup> own = ipc::Wakeup::Create(); own.ok())
+HandleChannel::Seat::Seat(HandleChannel* channel) : channel_(*channel) {
+  base::MutexLock lock(&channel_.seats_mu_);
+  if (channel_.seats_taken_ == kSeats) return;
+  if (!channel_.spare_.empty()) {
+    wakeup_ = std::move(channel_.spare_.back());
+    channel_.spare_.pop_back();
+  } else if (absl::StatusOr<ipc::Wakeup> own = ipc::Wakeup::Create();
+             own.ok()) {
     wakeup_ = *std::move(own);
+  } else {
+    return;
+  }
+  if (channel_.seats_taken_++ == 0)
+    channel_.wait_.ListenAtSocket(channel_.socket_.fd(), false);
 }
 
-HandleChannel::Seat::~Seat() { taken_.fetch_sub(1); }
+// A word that came too late is one for the next who sits here: it looks once
+// more than it needs to.
+HandleChannel::Seat::~Seat() {
+  if (!wakeup_.has_value()) return;
+  base::MutexLock lock(&channel_.seats_mu_);
+  if (--channel_.seats_taken_ == 0)
+    channel_.wait_.ListenAtSocket(channel_.socket_.fd(), true);
+  channel_.spare_.push_back(*std::move(wakeup_));
+}
 
-HandleChannel::HandleChannel(ipc::SeqpacketSocket socket, SlabSink* sink)
-    : sink_(*sink), socket_(std::move(socket)) {}
+HandleChannel::HandleChannel(ipc::SeqpacketSocket socket, SlabSink* sink,
+                             SessionWait* wait)
+    : sink_(*sink), socket_(std::move(socket)), wait_(*wait) {
+  base::MutexLock lock(&seats_mu_);
+  spare_.reserve(kSeats);
+  // One is there from the start: nearly always it is the only one.
+  if (absl::StatusOr<ipc::Wakeup> first = ipc::Wakeup::Create(); first.ok())
+    spare_.push_back(*std::move(first));
+}
 
 bool HandleChannel::Wait(ipc::Wakeup* wakeup,
                          std::optional<TimePoint> until) const {
@@ -54,18 +78,16 @@ bool HandleChannel::Wait(ipc::Wakeup* wakeup,
 
 absl::Status HandleChannel::Receive(uint64_t reader) {
   base::MutexLock lock(&mu_);
-  for (;;) {
-    absl::StatusOr<std::optional<ipc::Packet>> packet = socket_.TryReceive();
-    if (absl::IsInvalidArgument(packet.status())) {
-      return ProtocolError(
-          absl::StrCat(packet.status().message(),
-                       " (if this process is short of file descriptors, raise "
-                       "its limit: ulimit -n)"));
-    }
-    if (!packet.ok()) return packet.status();
-    if (!packet->has_value()) return absl::OkStatus();
-    GMB_RETURN_IF_ERROR(OnFrame(**std::move(packet), reader));
+  absl::StatusOr<std::optional<ipc::Packet>> packet = socket_.TryReceive();
+  if (absl::IsInvalidArgument(packet.status())) {
+    return ProtocolError(
+        absl::StrCat(packet.status().message(),
+                     " (if this process is short of file descriptors, raise "
+                     "its limit: ulimit -n)"));
   }
+  if (!packet.ok()) return packet.status();
+  if (!packet->has_value()) return absl::OkStatus();
+  return OnFrame(**std::move(packet), reader);
 }
 
 absl::Status HandleChannel::OnFrame(ipc::Packet packet, uint64_t reader) {

@@ -308,6 +308,14 @@ absl::Status RequestTable::OnSlabs(const v1::Slabs& frame,
   return absl::OkStatus();
 }
 
+bool RequestTable::HasNews(uint64_t id) const {
+  const auto it = requests_.find(id);
+  if (it == requests_.end()) return false;
+  const Request& request = it->second;
+  return request.answer.has_value() || request.ahead.has_value() ||
+         (request.slabs.complete() && !request.slabs_taken);
+}
+
 std::optional<absl::StatusOr<Answer>> RequestTable::TakeAnswer(uint64_t id) {
   const auto it = requests_.find(id);
   if (it == requests_.end() || !it->second.answer.has_value())

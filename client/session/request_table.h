@@ -63,6 +63,8 @@ class RequestTable {
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& frame,
                                      std::vector<base::UniqueFd> fds);
 
+  // Whether one of the next three has something for the call that waits.
+  [[nodiscard]] bool HasNews(uint64_t id) const;
   // The answer, once; none yet while the request is unanswered, or a lease
   // has its grant and not yet its slabs.
   [[nodiscard]] std::optional<absl::StatusOr<Answer>> TakeAnswer(uint64_t id);

@@ -45,14 +45,15 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
         absl::StrCat("gmb: no greeting from a broker at ", dir.name(), ": ",
                      greeting.status().message()));
   }
-  GMB_ASSIGN_OR_RETURN(ipc::Wakeup wakeup, ipc::Wakeup::Create());
+  GMB_ASSIGN_OR_RETURN(SessionWait wait, SessionWait::Create());
+  GMB_RETURN_IF_ERROR(wait.AddSocket(greeting->socket.fd()));
   GMB_ASSIGN_OR_RETURN(ipc::GatePage page, greeting->gate.has_value()
                                                ? *std::move(greeting->gate)
                                                : LonePage());
 
   std::shared_ptr<Session> session(new Session(
       options, std::move(notifier), std::move(trim_hook), std::move(dir),
-      *std::move(greeting), std::move(page), std::move(wakeup)));
+      *std::move(greeting), std::move(page), std::move(wait)));
   session->thread_ = std::thread([raw = session.get()] { raw->Run(); });
 
   v1::ClientMessage probe;
@@ -68,29 +69,29 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
 Session::Session(const ClientOptions& options,
                  std::shared_ptr<Notifier> notifier,
                  std::shared_ptr<TrimHook> trim_hook, SocketDir dir,
-                 Greeting greeting, ipc::GatePage page, ipc::Wakeup wakeup)
+                 Greeting greeting, ipc::GatePage page, SessionWait wait)
     : notifier_(std::move(notifier)),
       trim_hook_(std::move(trim_hook)),
       welcome_(std::move(greeting.welcome)),
       socket_dir_(dir.name()),
-      wakeup_(std::move(wakeup)),
+      wait_(std::move(wait)),
       inbox_(&calls_, &mover_, &gate_switch_, trim_hook_.get(),
              notifier_.get()),
       calls_(options.answer_timeout, &stream_, &handles_),
-      handles_(std::move(greeting.socket), &inbox_),
-      stream_(std::move(dir), welcome_.token(), &calls_, &inbox_, &wakeup_),
+      handles_(std::move(greeting.socket), &inbox_, &wait_),
+      stream_(std::move(dir), welcome_.token(), &calls_, &inbox_, &wait_),
       leases_(&calls_, &mover_),
       trims_(&welcome_, trim_hook_, &calls_),
       mover_(this),
       gate_switch_(std::move(page), greeting.gate.has_value(),
                    options.automatic_gate, &calls_, &mover_) {
-  trim_hook_->SetWake([this] { wakeup_.Notify(); });
+  trim_hook_->SetWake([this] { wait_.Notify(); });
 }
 
 Session::~Session() {
   trim_hook_->SetWake(nullptr);
   closing_ = true;
-  wakeup_.Notify();
+  wait_.Notify();
   // It hangs up; from now on nobody opens a stream.
   if (thread_.joinable()) thread_.join();
   stream_.CloseAndWait();
@@ -106,7 +107,7 @@ void Session::Run() {
           trim_hook_->NextDue();
       if (const auto due = stream_.NextDue(); due.has_value())
         next = std::min(next.value_or(*due), *due);
-      handles_.Wait(&wakeup_, next);
+      wait_.Wait(next);
       return handles_.Receive(0);
     });
     if (!status.ok()) calls_.End(status);

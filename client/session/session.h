@@ -20,6 +20,7 @@
 #include "client/session/inbox.h"
 #include "client/session/lease_calls.h"
 #include "client/session/notifier.h"
+#include "client/session/session_wait.h"
 #include "client/session/socket_dir.h"
 #include "client/session/stream_channel.h"
 #include "client/session/trim_hook.h"
@@ -28,7 +29,6 @@
 #include "gmb/v1/handle.pb.h"
 #include "gmb/v1/session.pb.h"
 #include "ipc/gate_page.h"
-#include "ipc/wakeup.h"
 
 namespace gmb::internal {
 
@@ -46,7 +46,7 @@ namespace gmb::internal {
 // session is called under them.
 //
 // Owns one thread, which reads the handle socket, acknowledges slabs, and
-// opens the stream again when it broke. Acquires read the socket beside it.
+// opens the stream again when it broke. Acquires read the socket in its place.
 // gRPC's threads bring the stream's messages. The gate's parker and the mover
 // have threads too. Thread-safe. In a forked child
 // only CheckAlive may be called and the object must not be destroyed.
@@ -88,7 +88,7 @@ class Session final : public std::enable_shared_from_this<Session>,
  private:
   Session(const ClientOptions& options, std::shared_ptr<Notifier> notifier,
           std::shared_ptr<TrimHook> trim_hook, SocketDir dir, Greeting greeting,
-          ipc::GatePage page, ipc::Wakeup wakeup);
+          ipc::GatePage page, SessionWait wait);
 
   // The session's thread.
   void Run();
@@ -101,7 +101,7 @@ class Session final : public std::enable_shared_from_this<Session>,
   const std::shared_ptr<TrimHook> trim_hook_;
   const v1::Welcome welcome_;
   const std::string socket_dir_;
-  ipc::Wakeup wakeup_;  // wakes the session's thread
+  SessionWait wait_;  // the session's thread
   std::atomic<bool> closing_ = false;
 
   Inbox inbox_;

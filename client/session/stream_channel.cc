@@ -22,6 +22,10 @@ constexpr absl::Duration kMostBackoff = absl::Seconds(1);
 // While a broker may be on its way back, which takes it some 100 ms.
 constexpr absl::Duration kMostAwayBackoff = absl::Milliseconds(100);
 constexpr std::chrono::seconds kAwayTime{10};
+// And a call waits: before the many who have nothing to say, which keep that
+// broker busy when they are back.
+constexpr absl::Duration kMostAwaitedBackoff = absl::Milliseconds(20);
+constexpr std::chrono::seconds kAwaitedTime{2};
 // A message that nobody waits for goes with the next one, or after this time.
 constexpr std::chrono::milliseconds kWriteDelay{5};
 
@@ -29,6 +33,11 @@ constexpr std::chrono::milliseconds kWriteDelay{5};
 bool WorthAnotherStream(const absl::Status& status) {
   return !GetErrorDetail(status).has_value() || absl::IsUnavailable(status) ||
          absl::IsAborted(status) || absl::IsCancelled(status);
+}
+
+// Of the sessions, from 0 to a half. The token is random.
+double SpreadOf(const std::string& token) {
+  return token.empty() ? 0 : static_cast<unsigned char>(token.back()) / 512.0;
 }
 
 // Not the broker has ended the stream, but its connection.
@@ -49,12 +58,13 @@ struct StreamChannel::Service {
 
 StreamChannel::StreamChannel(SocketDir dir, std::string token,
                              MessageSource* source, MessageSink* sink,
-                             ipc::Wakeup* wakeup)
+                             SessionWait* wait)
     : dir_(std::move(dir)),
       token_(std::move(token)),
       source_(*source),
       sink_(*sink),
-      wakeup_(*wakeup),
+      wait_(*wait),
+      spread_(SpreadOf(token_)),
       reopen_at_(Clock::now()),
       opened_at_(reopen_at_),
       broken_at_(reopen_at_) {}
@@ -78,9 +88,10 @@ bool StreamChannel::Connect() {
     service_ = std::make_unique<const Service>(*std::move(channel));
     return true;
   }
+  const bool awaited = source_.IsAwaited();
   base::MutexLock lock(&mu_);
   opened_at_ = Clock::now();
-  OnBreak(channel.status());
+  OnBreak(channel.status(), awaited);
   return false;
 }
 
@@ -110,7 +121,12 @@ void StreamChannel::OpenIfDue() {
 void StreamChannel::WriteIfDue() {
   {
     base::MutexLock lock(&mu_);
-    if (!write_at_.has_value() || Clock::now() < *write_at_) return;
+    if (!write_at_.has_value()) return;
+    if (Clock::now() < *write_at_) {
+      // The alarm may have rung a moment early.
+      wait_.SetAlarm(*write_at_);
+      return;
+    }
     write_at_.reset();
   }
   Poke();
@@ -118,9 +134,7 @@ void StreamChannel::WriteIfDue() {
 
 std::optional<StreamChannel::TimePoint> StreamChannel::NextDue() const {
   base::MutexLock lock(&mu_);
-  std::optional<TimePoint> next = write_at_;
-  if (!IsOpen()) next = std::min(next.value_or(reopen_at_), reopen_at_);
-  return next;
+  return IsOpen() ? std::nullopt : std::optional(reopen_at_);
 }
 
 void StreamChannel::Poke() {
@@ -128,17 +142,18 @@ void StreamChannel::Poke() {
   {
     base::MutexLock lock(&mu_);
     stream = stream_;
+    // What was left for later goes now, too.
+    if (std::exchange(write_at_, std::nullopt).has_value()) wait_.CancelAlarm();
+    if (!IsOpen()) Hasten();
   }
   if (stream != nullptr) stream->Poke();
 }
 
 void StreamChannel::PokeSoon() {
-  {
-    base::MutexLock lock(&mu_);
-    if (write_at_.has_value()) return;
-    write_at_ = Clock::now() + kWriteDelay;
-  }
-  wakeup_.Notify();
+  base::MutexLock lock(&mu_);
+  if (write_at_.has_value()) return;
+  write_at_ = Clock::now() + kWriteDelay;
+  wait_.SetAlarm(*write_at_);
 }
 
 void StreamChannel::Close() {
@@ -149,7 +164,7 @@ void StreamChannel::Close() {
     stream = stream_;
   }
   if (stream != nullptr) stream->Cancel();
-  wakeup_.Notify();
+  wait_.Notify();
 }
 
 void StreamChannel::CloseAndWait() {
@@ -179,25 +194,41 @@ void StreamChannel::OnMessage(v1::BrokerMessage message) {
 void StreamChannel::OnStreamEnded(const grpc::Status& status) {
   absl::Status why = NoThrow([&] { return proto::FromGrpcStatus(status); });
   if (!why.ok() && !WorthAnotherStream(why)) sink_.OnStreamRefused(why);
+  const bool awaited = source_.IsAwaited();
   base::MutexLock lock(&mu_);
   stream_ended_ = true;
-  OnBreak(std::move(why));
-  wakeup_.Notify();
+  OnBreak(std::move(why), awaited);
+  wait_.Notify();
   stream_changed_.NotifyAll();
 }
 
-void StreamChannel::OnBreak(absl::Status why) {
+void StreamChannel::Hasten() {
   const TimePoint now = Clock::now();
-  reconnect_ = IsOfTransport(why);
+  const TimePoint soon = now + absl::ToChronoNanoseconds(kMostAwaitedBackoff);
+  if (!broke_in_transport_ || now - broken_at_ > kAwaitedTime ||
+      reopen_at_ <= soon) {
+    return;
+  }
+  reopen_at_ = soon;
+  wait_.Notify();
+}
+
+void StreamChannel::OnBreak(absl::Status why, bool awaited) {
+  const TimePoint now = Clock::now();
+  reconnect_ = broke_in_transport_ = IsOfTransport(why);
   // One that was open for long has held, though the broker had nothing to say.
   if (now - opened_at_ > absl::ToChronoNanoseconds(kMostBackoff))
     backoff_ = kFirstBackoff;
   if (backoff_ == kFirstBackoff) broken_at_ = now;
   const bool may_be_back = reconnect_ && now - broken_at_ < kAwayTime;
+  const bool hurries = reconnect_ && awaited && now - broken_at_ < kAwaitedTime;
+  const absl::Duration pause =
+      hurries ? std::min(backoff_, kMostAwaitedBackoff) : backoff_;
   error_ = why.ok() ? StatusWithoutThrowing(absl::StatusCode::kUnavailable,
                                             "the broker closed the stream")
                     : std::move(why);
-  reopen_at_ = now + absl::ToChronoNanoseconds(backoff_);
+  // All sessions of a broker that dies lose their streams at once.
+  reopen_at_ = now + absl::ToChronoNanoseconds(pause * (1 + spread_));
   backoff_ =
       std::min(2 * backoff_, may_be_back ? kMostAwayBackoff : kMostBackoff);
 }

@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "client/session/session_wait.h"
 #include "client/session/socket_dir.h"
 #include "client/session/stream_owner.h"
 #include "gmb/v1/session.pb.h"
-#include "ipc/wakeup.h"
 
 namespace gmb::internal {
 
@@ -26,6 +26,8 @@ class MessageSource {
   virtual std::optional<v1::ClientMessage> NextToWrite() = 0;
   // A new stream is about to open: what is unanswered is written again.
   virtual void Rewind() = 0;
+  // Whether a call waits for an answer.
+  virtual bool IsAwaited() = 0;
 
  protected:
   ~MessageSource() = default;
@@ -47,8 +49,8 @@ class MessageSink {
 // A session's way to the broker's gRPC socket: one stream after the other, the
 // next when the last broke, later each time that it breaks at once. The session
 // lives by its handle socket, so a broker that does not answer here is most
-// likely being started again: it is tried often, each time by a connection of
-// its own.
+// likely being started again: it is tried often, most often while a call waits,
+// each time by a connection of its own.
 //
 // Thread-safe. It has no thread of its own: the session's calls OpenIfDue and
 // WriteIfDue, at NextDue() and whenever it is woken.
@@ -56,10 +58,10 @@ class StreamChannel final : private StreamOwner {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `token` is the session's, from the greeting. `source`, `sink`, and
-  // `wakeup`, which wakes the session's thread, outlive it.
+  // `token` is the session's, from the greeting. `source`, `sink`, and `wait`,
+  // where the session's thread waits, outlive it.
   StreamChannel(SocketDir dir, std::string token, MessageSource* source,
-                MessageSink* sink, ipc::Wakeup* wakeup);
+                MessageSink* sink, SessionWait* wait);
   StreamChannel(const StreamChannel&) = delete;
   StreamChannel& operator=(const StreamChannel&) = delete;
   // CloseAndWait() first. Never on gRPC's threads.
@@ -68,7 +70,7 @@ class StreamChannel final : private StreamOwner {
   // By the session's thread alone.
   void OpenIfDue();
   void WriteIfDue();
-  // When these have something to do next, unless the thread is woken before.
+  // When the first has something to do next, unless the thread is woken before.
   [[nodiscard]] std::optional<TimePoint> NextDue() const;
 
   // The source has something to write: now, or within a few milliseconds,
@@ -99,8 +101,11 @@ class StreamChannel final : private StreamOwner {
   void DropBroken();
   // Whether there is a connection.
   [[nodiscard]] bool Connect();
-  // When to try again.
-  void OnBreak(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // When to try again. `awaited`: a call waits for it.
+  void OnBreak(absl::Status why, bool awaited)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A call waits for a stream that was not to open so soon.
+  void Hasten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   std::optional<v1::ClientMessage> NextToWrite() override;
   void OnMessage(v1::BrokerMessage message) override;
@@ -110,8 +115,9 @@ class StreamChannel final : private StreamOwner {
   const std::string token_;
   MessageSource& source_;
   MessageSink& sink_;
-  ipc::Wakeup& wakeup_;
-  struct Service;  // gRPC's part, whose headers stay out of this one
+  SessionWait& wait_;
+  const double spread_;  // this part more than others it waits for a broker
+  struct Service;        // gRPC's part, whose headers stay out of this one
   // Of the session's thread; null without a connection.
   std::unique_ptr<const Service> service_;
 
@@ -129,7 +135,9 @@ class StreamChannel final : private StreamOwner {
   TimePoint broken_at_ ABSL_GUARDED_BY(mu_);  // the last that held
   // The connection is of no use: the next stream has one of its own.
   bool reconnect_ ABSL_GUARDED_BY(mu_) = false;
-  // When the session's thread writes what was left to it.
+  // The last stream, and not by a word of the broker.
+  bool broke_in_transport_ ABSL_GUARDED_BY(mu_) = false;
+  // When the session's thread writes what was left to it: its alarm.
   std::optional<TimePoint> write_at_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <filesystem>
 #include <future>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "gmb/client.h"
@@ -123,6 +125,58 @@ TEST_F(ClientRestartTest, ABrokerThatMayBeOnItsWayBackIsTriedOften) {
     return tries == 20;
   })) << tries;
   EXPECT_TRUE(client->status().ok());
+}
+
+// How often the clients of two directories come, while nobody serves there.
+std::pair<int, int> TriesBeside(const std::string& a, const std::string& b,
+                                int tries_of_b) {
+  std::pair<int, int> tries;
+  const auto listen = [](const std::string& dir) {
+    return *ipc::Listener::Listen(dir + "/gmb.sock", 0600,
+                                  ipc::SocketType::kStream);
+  };
+  ipc::Listener at_a = listen(a);
+  ipc::Listener at_b = listen(b);
+  const auto count = [](ipc::Listener& listener, int* came) {
+    const auto connection = listener.TryAccept();
+    if (connection.ok() && connection->has_value()) ++*came;
+  };
+  while (tries.second < tries_of_b) {
+    count(at_a, &tries.first);
+    count(at_b, &tries.second);
+    std::this_thread::yield();
+  }
+  return tries;
+}
+
+TEST_F(ClientRestartTest, ASessionWhoseCallWaitsComesBeforeThoseWithoutOne) {
+  char other[] = "/tmp/gmb-client-XXXXXX";
+  const std::string idle_dir = mkdtemp(other);
+  bool was_eager = false;
+  {
+    test::FakeBroker idle_broker(idle_dir);
+    StartBroker();
+    ClientOptions options = Patient(Options());
+    options.socket_dir = idle_dir;
+    const auto idle = ConnectOrDie(options);
+    const auto client = ConnectOrDie(Patient(Options()));
+    // Not asserted of one absence: this process may have stood still in it.
+    for (int absence = 0; absence < 20 && !was_eager; ++absence) {
+      EXPECT_TRUE(client->GetQuota().ok());
+      EXPECT_TRUE(idle->GetQuota().ok());
+      broker().GoAway();
+      idle_broker.GoAway();
+      std::future<bool> asked = std::async(
+          std::launch::async, [&client] { return client->GetQuota().ok(); });
+      const auto [eager, idly] = TriesBeside(dir(), idle_dir, 8);
+      was_eager = eager >= 2 * idly;
+      broker().ComeBack();
+      idle_broker.ComeBack();
+      EXPECT_TRUE(asked.get());
+    }
+  }
+  std::filesystem::remove_all(idle_dir);
+  EXPECT_TRUE(was_eager);
 }
 
 TEST_F(ClientRestartTest, SlabsOfALeaseMayComeAgain) {

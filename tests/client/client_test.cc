@@ -1,6 +1,8 @@
 // The client library with a broker that behaves.
 #include "gmb/client.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -221,6 +223,52 @@ TEST_F(ClientTest, AWaitingRequestIsToldAndGrantedLater) {
     throw std::runtime_error("dropped");
   };
   EXPECT_TRUE(client->Acquire(4 * kMiB, options).ok());
+}
+
+TEST_F(ClientTest, SlabsAreReadWhileAHandlerOfItsSessionDoesNotReturn) {
+  StartBroker();
+  const auto client = ConnectOrDie();
+  { const Lease opens_the_device = *client->Acquire(2 * kMiB); }
+  broker().OnMessage([this](const ClientMessage& message) {
+    if (!message.has_acquire()) return broker().Serve(message);
+    v1::BrokerMessage waiting;
+    waiting.set_request_id(message.request_id());
+    waiting.mutable_waiting()->set_ahead(1);
+    broker().Say(waiting);
+  });
+  AcquireOptions options;
+  options.wait = absl::Seconds(20);
+  bool read = false;
+  options.on_waiting = [&](uint64_t /*ahead*/) {
+    const int before = broker().acknowledged();
+    for (const ClientMessage& message : broker().messages()) {
+      if (message.acquire().bytes() == 4 * kMiB) broker().Serve(message);
+    }
+    read = broker().WaitUntil([&] { return broker().acknowledged() > before; });
+  };
+  EXPECT_TRUE(client->Acquire(4 * kMiB, options).ok());
+  EXPECT_TRUE(read);
+}
+
+TEST_F(ClientTest, ASessionThatMapsALeaseReadsOnItsOwn) {
+  StartBroker();
+  const auto client = ConnectOrDie();
+  // A call reads its slabs itself, and then it is the session's turn again.
+  for (int i = 0; i < 3; ++i) {
+    absl::StatusOr<Lease> lease = client->Acquire(4 * kMiB);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    EXPECT_TRUE(std::move(*lease).Release().ok());
+    const int before = broker().acknowledged();
+    v1::BrokerFrame frame;
+    frame.mutable_slabs()->set_lease_id(99);
+    frame.mutable_slabs()->set_request_id(1);  // that was answered long ago
+    frame.mutable_slabs()->set_slabs_in_lease(1);
+    frame.mutable_slabs()->add_slab_bytes(2 * kMiB);
+    const base::UniqueFd fd(memfd_create("slab", MFD_CLOEXEC));
+    broker().SendFrame(frame, {fd.get()});
+    EXPECT_TRUE(
+        broker().WaitUntil([&] { return broker().acknowledged() > before; }));
+  }
 }
 
 TEST_F(ClientTest, AWaitingRequestCanBeWithdrawn) {

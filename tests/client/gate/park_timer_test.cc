@@ -44,6 +44,14 @@ TEST(ParkTimer, WhatIsParkedOrClosedIsLeftToWhoWakesTheParker) {
   }
 }
 
+TEST(ParkTimer, AGateThatIsOffIsNotLookedAt) {
+  ParkTimer timer(milliseconds(50));
+  timer.SetOn(false);
+  EXPECT_EQ(timer.NextLook(ipc::kGateOff, kNow, kNow), TimePoint::max());
+  timer.SetOn(true);
+  EXPECT_EQ(timer.NextLook(kActive, kNow, kNow), kNow + milliseconds(50));
+}
+
 TEST(ParkTimer, UnderAPauseItDoesNotWait) {
   const ParkTimer timer(std::chrono::hours(1));
   EXPECT_EQ(timer.NextLook(AfterPause(kIdle), kNow, kNow), std::nullopt);

@@ -86,6 +86,18 @@ std::vector<uint64_t> WriteAll(RequestTable& table) {
   return ids;
 }
 
+TEST(RequestTableTest, AGrantIsNewsToItsCallOnceItsSlabsAreThere) {
+  RequestTable table;
+  const uint64_t id = table.AddRequest(AcquireMessage());
+  EXPECT_FALSE(table.HasNews(id));
+  ASSERT_TRUE(table.OnMessage(GrantMessage(id)).ok());
+  EXPECT_FALSE(table.HasNews(id)) << "a grant without its slabs";
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2)).ok());
+  EXPECT_TRUE(table.HasNews(id));
+  ASSERT_TRUE(table.TakeAnswer(id).has_value());
+  EXPECT_FALSE(table.HasNews(id));
+}
+
 TEST(RequestTableTest, IdsRiseFromOneAndAreWrittenOnce) {
   RequestTable table;
   EXPECT_EQ(table.AddRequest(QuotaMessage()), 1U);
