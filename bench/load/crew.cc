@@ -3,12 +3,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "client/cli/demo/log_tail.h"
 #include "client/cli/tenant_identity.h"
 
 namespace gmb::bench {
@@ -18,6 +19,16 @@ constexpr absl::Duration kCrewPatience = absl::Minutes(2);
 // A session waits for nothing longer than for its memory, 40 s, with a broker
 // that dies meanwhile.
 constexpr absl::Duration kMostSilence = absl::Seconds(90);
+
+// What a process said of its end.
+std::string WordsOf(pid_t pid, const std::string& log_path) {
+  const std::string begin = absl::StrCat("pid ", pid, ", ");
+  std::ifstream log(log_path);
+  for (std::string line; std::getline(log, line);) {
+    if (absl::StartsWith(line, begin)) return line;
+  }
+  return "it said nothing";
+}
 
 }  // namespace
 
@@ -115,7 +126,7 @@ std::vector<std::string> Crew::Faults() {
     if (member.process.running()) continue;
     const auto how = member.process.Wait(absl::InfinitePast());
     faults.push_back(absl::StrCat("pid ", pid(i), " ended, ", how.value_or(""),
-                                  "; ", cli::LogTail(plan_.log_path)));
+                                  ": ", WordsOf(pid(i), plan_.log_path)));
     Forget(member.plan);
     if (const absl::Status next = Revive(i); !next.ok())
       faults.push_back(next.ToString());
@@ -130,9 +141,10 @@ std::vector<std::string> Crew::Finish() {
   for (Member& member : members_) {
     const auto how = member.process.Wait(deadline);
     if (how.ok() && *how == "exit code 0") continue;
-    faults.push_back(absl::StrCat("pid ", member.process.pid(), " at its end: ",
+    const pid_t pid = member.process.pid();
+    faults.push_back(absl::StrCat("pid ", pid, " at its end, ",
                                   how.ok() ? *how : how.status().ToString(),
-                                  "; ", cli::LogTail(plan_.log_path)));
+                                  ": ", WordsOf(pid, plan_.log_path)));
   }
   members_.clear();
   return faults;

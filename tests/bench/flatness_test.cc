@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace gmb::bench {
@@ -9,8 +11,9 @@ namespace {
 
 // Values of an hour: `grows` more in each minute.
 std::vector<double> Hour(double start, double grows) {
-  std::vector<double> values;
-  for (int i = 0; i < 60; ++i) values.push_back(start + grows * i);
+  std::vector<double> values(60, start);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] += grows * static_cast<double>(i);
   return values;
 }
 
@@ -26,7 +29,7 @@ TEST(FlatnessTest, WhatGrowsIsNotFlat) {
 
 TEST(FlatnessTest, WhatTheStartTakesIsNoGrowth) {
   std::vector<double> values = Hour(100, 0);
-  for (int i = 0; i < 6; ++i) values[i] = 0;
+  std::fill_n(values.begin(), 6, 0);
   EXPECT_TRUE(FlatnessOf(values, 0, 0).flat());
 }
 
