@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "bench/load/flatness.h"
 #include "bench/load/op_figures.h"
@@ -23,12 +24,20 @@ constexpr size_t kMostFaults = 50;
 constexpr const char* kLosses[] = {
     " record_set_aside ", " slab_not_imported ", " session_not_adopted ",
     " not_kept ",         " session_not_kept ",  " not_removed "};
-// One whose greeting its broker died in: nobody has it, and its client greets
-// the next one.
-constexpr const char kCut[] = ": its connection is not kept";
+// Of a session that just began or ended when its broker died: either the record
+// or the connection was gone, or not there yet. Its client greets the next one,
+// or has gone; the session of one that stays would be missed by it.
+constexpr const char* kHalves[] = {": its connection is not kept",
+                                   "the journal has no record of it"};
 constexpr absl::Duration kEndPatience = absl::Minutes(1);
 // In less the first samples are not like the last ones for other reasons.
 constexpr absl::Duration kLeastToJudge = absl::Minutes(5);
+
+bool HasOneOf(const std::string& line, absl::Span<const char* const> words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* word) {
+    return absl::StrContains(line, word);
+  });
+}
 
 bool HasMoreThan(const Sample& before, const Sample& now) {
   return now.broker.fds > before.broker.fds ||
@@ -158,14 +167,11 @@ void EnduranceRun::ReadLog() {
   log.seekg(static_cast<std::streamoff>(log_read_));
   for (std::string line; std::getline(log, line);) {
     log_read_ += line.size() + 1;
-    if (absl::StrContains(line, kCut)) {
-      ++cut_greetings_;
-      continue;
-    }
-    if (std::any_of(
-            std::begin(kLosses), std::end(kLosses),
-            [&](const char* event) { return absl::StrContains(line, event); }))
+    if (HasOneOf(line, kHalves)) {
+      ++halves_;
+    } else if (HasOneOf(line, kLosses)) {
       Blame(line);
+    }
   }
 }
 
@@ -198,8 +204,8 @@ bool EnduranceRun::Report() const {
   std::printf("%-44s %6llu\n", "and once more while the next one took over",
               static_cast<unsigned long long>(killed_in_adoption_));
   PrintTimes("keepers killed, until the next one has all", keeper_ms_);
-  std::printf("%-44s %6llu\n", "greetings that a death cut in two",
-              static_cast<unsigned long long>(cut_greetings_));
+  std::printf("%-44s %6llu\n", "sessions that began or ended in a death",
+              static_cast<unsigned long long>(halves_));
   std::printf("%-44s %6llu\n", "connects that met no broker for 2 s",
               static_cast<unsigned long long>((*tally_)->connects_again));
   PrintOps(&**tally_, seconds, 0);

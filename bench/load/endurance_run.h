@@ -64,7 +64,7 @@ class EnduranceRun {
   absl::Time next_look_;
   uint64_t log_read_ = 0;  // bytes
 
-  uint64_t cut_greetings_ = 0;
+  uint64_t halves_ = 0;  // lines of sessions that began or ended in a death
   uint64_t killed_in_adoption_ = 0;
   std::vector<double> broker_ms_;  // until the next one answers
   std::vector<double> keeper_ms_;  // until the next one has everything
