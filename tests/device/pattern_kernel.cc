@@ -11,6 +11,8 @@ namespace {
 
 constexpr unsigned kBlocks = 1056;  // 8 on each of 132 multiprocessors
 constexpr unsigned kThreads = 256;
+constexpr uint64_t kFactor = 0x9E3779B97F4A7C15U;
+constexpr uint64_t kZero = 0;  // the factor of a pattern of zeros
 
 // Thread i has the words i, i + threads, i + 2 * threads and so on.
 constexpr char kPatternKernels[] = R"(
@@ -18,14 +20,15 @@ constexpr char kPatternKernels[] = R"(
 .target sm_75
 .address_size 64
 .visible .entry fill(.param .u64 memory, .param .u64 words, .param .u64 seed,
-                     .param .u64 counter)
+                     .param .u64 factor, .param .u64 counter)
 {
   .reg .pred %end;
   .reg .u32 %block, %width, %thread, %index, %blocks, %threads;
-  .reg .u64 %at, %i, %words, %seed, %stride, %offset, %value;
+  .reg .u64 %at, %i, %words, %seed, %factor, %stride, %offset, %value;
   ld.param.u64 %at, [memory];
   ld.param.u64 %words, [words];
   ld.param.u64 %seed, [seed];
+  ld.param.u64 %factor, [factor];
   cvta.to.global.u64 %at, %at;
   mov.u32 %block, %ctaid.x;
   mov.u32 %width, %ntid.x;
@@ -39,7 +42,7 @@ NEXT:
   setp.ge.u64 %end, %i, %words;
   @%end bra DONE;
   add.u64 %value, %i, %seed;
-  mul.lo.u64 %value, %value, 0x9E3779B97F4A7C15U;
+  mul.lo.u64 %value, %value, %factor;
   shl.b64 %offset, %i, 3;
   add.u64 %offset, %at, %offset;
   st.global.u64 [%offset], %value;
@@ -49,15 +52,16 @@ DONE:
   ret;
 }
 .visible .entry count(.param .u64 memory, .param .u64 words, .param .u64 seed,
-                      .param .u64 counter)
+                      .param .u64 factor, .param .u64 counter)
 {
   .reg .pred %end, %wrong;
   .reg .u32 %block, %width, %thread, %index, %blocks, %threads;
-  .reg .u64 %at, %i, %words, %seed, %stride, %offset, %value, %found;
-  .reg .u64 %counter, %sum;
+  .reg .u64 %at, %i, %words, %seed, %factor, %stride, %offset, %value;
+  .reg .u64 %found, %counter, %sum;
   ld.param.u64 %at, [memory];
   ld.param.u64 %words, [words];
   ld.param.u64 %seed, [seed];
+  ld.param.u64 %factor, [factor];
   ld.param.u64 %counter, [counter];
   cvta.to.global.u64 %at, %at;
   cvta.to.global.u64 %counter, %counter;
@@ -74,7 +78,7 @@ NEXT:
   setp.ge.u64 %end, %i, %words;
   @%end bra DONE;
   add.u64 %value, %i, %seed;
-  mul.lo.u64 %value, %value, 0x9E3779B97F4A7C15U;
+  mul.lo.u64 %value, %value, %factor;
   shl.b64 %offset, %i, 3;
   add.u64 %offset, %at, %offset;
   ld.global.u64 %found, [%offset];
@@ -142,11 +146,12 @@ PatternKernel::~PatternKernel() {
 }
 
 absl::Status PatternKernel::Run(CUfunction kernel, CUdeviceptr memory,
-                                uint64_t bytes, uint64_t seed) const {
+                                uint64_t bytes, uint64_t seed,
+                                uint64_t factor) const {
   const CudaDriver& driver = context_->driver();
   uint64_t words = bytes / sizeof(uint64_t);
   CUdeviceptr counter = counter_;
-  void* arguments[] = {&memory, &words, &seed, &counter};
+  void* arguments[] = {&memory, &words, &seed, &factor, &counter};
   const absl::Status launched =
       driver.Check(launch_(kernel, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr,
                            arguments, nullptr),
@@ -159,12 +164,24 @@ absl::Status PatternKernel::Fill(void* memory, uint64_t bytes,
                                  uint64_t seed) const {
   const ScopedContext scope(*context_);
   if (!scope.status().ok()) return scope.status();
-  return Run(fill_, reinterpret_cast<CUdeviceptr>(memory), bytes, seed);
+  return Run(fill_, reinterpret_cast<CUdeviceptr>(memory), bytes, seed,
+             kFactor);
 }
 
 absl::StatusOr<uint64_t> PatternKernel::CountWrong(const void* memory,
                                                    uint64_t bytes,
                                                    uint64_t seed) const {
+  return Count(memory, bytes, seed, kFactor);
+}
+
+absl::StatusOr<uint64_t> PatternKernel::CountNonZero(const void* memory,
+                                                     uint64_t bytes) const {
+  return Count(memory, bytes, 0, kZero);
+}
+
+absl::StatusOr<uint64_t> PatternKernel::Count(const void* memory,
+                                              uint64_t bytes, uint64_t seed,
+                                              uint64_t factor) const {
   const CudaDriver& driver = context_->driver();
   const ScopedContext scope(*context_);
   uint64_t wrong = 0;
@@ -172,7 +189,8 @@ absl::StatusOr<uint64_t> PatternKernel::CountWrong(const void* memory,
   if (status.ok())
     status = GMB_CUDA(driver, cuMemsetD8_v2, counter_, 0, sizeof(wrong));
   if (status.ok()) {
-    status = Run(count_, reinterpret_cast<CUdeviceptr>(memory), bytes, seed);
+    status =
+        Run(count_, reinterpret_cast<CUdeviceptr>(memory), bytes, seed, factor);
   }
   if (status.ok())
     status = GMB_CUDA(driver, cuMemcpyDtoH_v2, &wrong, counter_, sizeof(wrong));

@@ -30,19 +30,26 @@ class PatternKernel {
   PatternKernel& operator=(PatternKernel&& other) = delete;
   ~PatternKernel();
 
-  // Both wait until it is done. `bytes` is a multiple of 8.
+  // All wait until it is done. `bytes` is a multiple of 8.
   [[nodiscard]] absl::Status Fill(void* memory, uint64_t bytes,
                                   uint64_t seed) const;
   [[nodiscard]] absl::StatusOr<uint64_t> CountWrong(const void* memory,
                                                     uint64_t bytes,
                                                     uint64_t seed) const;
+  [[nodiscard]] absl::StatusOr<uint64_t> CountNonZero(const void* memory,
+                                                      uint64_t bytes) const;
 
  private:
   explicit PatternKernel(std::shared_ptr<const CudaContext> context)
       : context_(std::move(context)) {}
   [[nodiscard]] absl::Status Find();
   [[nodiscard]] absl::Status Run(CUfunction kernel, CUdeviceptr memory,
-                                 uint64_t bytes, uint64_t seed) const;
+                                 uint64_t bytes, uint64_t seed,
+                                 uint64_t factor) const;
+  // Words that are not (seed + index) * factor.
+  [[nodiscard]] absl::StatusOr<uint64_t> Count(const void* memory,
+                                               uint64_t bytes, uint64_t seed,
+                                               uint64_t factor) const;
 
   std::shared_ptr<const CudaContext> context_;
   CUfunction fill_ = nullptr;

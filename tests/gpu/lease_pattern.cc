@@ -35,6 +35,19 @@ class ByCopies : public LeasePattern {
 
   absl::StatusOr<uint64_t> CountWrong(const Lease& lease,
                                       uint64_t seed) override {
+    return CountUnless(lease, [seed](uint64_t index, uint64_t found) {
+      return found == Word(seed, index);
+    });
+  }
+  absl::StatusOr<uint64_t> CountNonZero(const Lease& lease) override {
+    return CountUnless(lease,
+                       [](uint64_t, uint64_t found) { return found == 0; });
+  }
+
+ private:
+  template <typename Expected>
+  absl::StatusOr<uint64_t> CountUnless(const Lease& lease,
+                                       const Expected& expected) {
     const uint64_t words = lease.size_bytes() / sizeof(uint64_t);
     uint64_t wrong = 0;
     for (uint64_t at = 0; at < words; at += words_.size()) {
@@ -44,13 +57,12 @@ class ByCopies : public LeasePattern {
                            words_.size() * sizeof(uint64_t));
       if (!copied.ok()) return copied;
       for (uint64_t i = 0; i < words_.size(); ++i) {
-        if (words_[i] != Word(seed, at + i)) ++wrong;
+        if (!expected(at + i, words_[i])) ++wrong;
       }
     }
     return wrong;
   }
 
- private:
   std::vector<uint64_t> words_ = std::vector<uint64_t>(1);
 };
 
@@ -66,6 +78,9 @@ class ByKernels : public LeasePattern {
   absl::StatusOr<uint64_t> CountWrong(const Lease& lease,
                                       uint64_t seed) override {
     return kernel_.CountWrong(lease.data(), lease.size_bytes(), seed);
+  }
+  absl::StatusOr<uint64_t> CountNonZero(const Lease& lease) override {
+    return kernel_.CountNonZero(lease.data(), lease.size_bytes());
   }
 
  private:

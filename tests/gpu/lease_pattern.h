@@ -26,6 +26,8 @@ class LeasePattern {
   // Words that are not as Fill left them.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> CountWrong(const Lease& lease,
                                                             uint64_t seed) = 0;
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> CountNonZero(
+      const Lease& lease) = 0;
 };
 
 }  // namespace gmb::scenario

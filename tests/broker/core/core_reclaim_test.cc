@@ -339,7 +339,6 @@ TEST_F(CoreReclaimTest, NobodyKeepsAGroupThatGuaranteesRestOn) {
 
 TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {
   const auto first = Holder("idle", 20 * kMiB);
-  const uint64_t of_first = lease_;
   const auto second = Holder("idle", 20 * kMiB);
   for (const auto& peer : {first, second}) {
     v1::ClientMessage message;
@@ -350,9 +349,12 @@ TEST_F(CoreReclaimTest, AGroupWhoseMemberDiesGoesOn) {
   }
   const auto busy = Connect("busy");
   const uint64_t request = busy->Acquire(20 * kMiB, kPatience);
-  ASSERT_TRUE(AwaitLease(of_first, v1::LeaseInfo::EVICTING));
+  (void)first->AwaitEvict();
+  const v1::Evict evict = second->AwaitEvict();
   const uint64_t restore = second->Restore(kPatience);
   core.CloseSession(first->session, "killed");
+  second->Unmapped(lease_, evict.move());
+  second->Mapped(lease_, second->AwaitMap(evict.move()).move());
   EXPECT_TRUE(second->Answer(restore).has_restored());
   EXPECT_EQ(second->Word().state(), ipc::GateState::kParked);
   EXPECT_TRUE(busy->Answer(request).has_grant());

@@ -4,7 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace gmb::broker {
 namespace {
@@ -31,6 +36,23 @@ std::unique_ptr<device::HostPool> PoolOnDemand(SpareMemory* spare) {
                                     .ahead_bytes = 0,
                                     .available = available},
                                    nullptr);
+}
+
+// Whether another thread of this process has something to do: it may wait for a
+// processor for longer than anybody would look.
+bool OthersRun() {
+  const std::string self = absl::StrCat(::gettid());
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == self) continue;
+    std::string stat;
+    std::getline(std::ifstream(task.path() / "stat"), stat);
+    const size_t name_ends = stat.rfind(") ");
+    if (name_ends == std::string::npos) continue;  // it has ended
+    const char state = stat[name_ends + 2];
+    if (state == 'R' || state == 'D') return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -177,7 +199,7 @@ v1::BrokerMessage FaultWorld::AnswerOf(HonestPeer* peer, uint64_t request) {
     // Not while others are at work.
     const uint64_t now = Progress();
     const bool at_work = now != std::exchange(before, now);
-    if (at_work) continue;
+    if (at_work || OthersRun()) continue;
     clock.Advance(step);
     step = step * 3 / 2;
     core.Tick();
