@@ -42,12 +42,18 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
   const base::Deadline deadline(options.connect_timeout);
   const base::Deadline gives_up(std::min(options.connect_timeout, kNextBroker));
   GMB_RETURN_IF_ERROR(ForkGuard::CheckFreshStart());
+  absl::Status ended;  // of a session whose broker died before it began
   for (;;) {
     GMB_ASSIGN_OR_RETURN(SocketDir dir, SocketDir::Open(options.socket_dir));
     absl::StatusOr<Greeting> greeting =
         Greet(dir.handle_path(), options.program, options.tenant_token,
               deadline.Left());
-    if (!greeting.ok()) return ExplainGreeting(greeting.status(), dir);
+    if (!greeting.ok()) {
+      const bool nobody = absl::IsUnavailable(greeting.status()) &&
+                          !GetErrorDetail(greeting.status()).has_value();
+      if (nobody && !ended.ok()) return ended;
+      return ExplainGreeting(greeting.status(), dir);
+    }
     const base::UniqueFd broker = std::move(greeting->broker);
     GMB_ASSIGN_OR_RETURN(ipc::Wakeup wakeup, ipc::Wakeup::Create());
     GMB_ASSIGN_OR_RETURN(ipc::GatePage page, greeting->gate.has_value()
@@ -61,12 +67,11 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
 
     v1::ClientMessage probe;
     probe.mutable_get_quota();
-    const absl::Status answered =
+    ended =
         session->calls_.AskWithin(std::move(probe), deadline.Left()).status();
-    if (answered.ok()) return session;
+    if (ended.ok()) return session;
     // One that no keeper had yet is gone with its broker, and nobody has it.
-    if (gives_up.IsOver() || !EndedWithItsBroker(answered, broker))
-      return answered;
+    if (gives_up.IsOver() || !EndedWithItsBroker(ended, broker)) return ended;
   }
 }
 
