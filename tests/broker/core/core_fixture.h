@@ -28,19 +28,27 @@ inline constexpr uint64_t kMiB = 1 << 20;
 class AdvancedClock final : public Clock {
  public:
   [[nodiscard]] quota::Instant Now() const override {
-    return system_.Now() + quota::Nanoseconds(ahead_ns_.load());
+    const quota::Instant held = held_.load();
+    const quota::Instant now = held == kNotHeld ? system_.Now() : held;
+    return now + quota::Nanoseconds(ahead_ns_.load());
   }
   [[nodiscard]] absl::Time WallTime() const override {
     return system_.WallTime() + absl::Nanoseconds(wall_ahead_ns_.load());
   }
   void Advance(std::chrono::nanoseconds by) { ahead_ns_ += by.count(); }
+  // Until GoOn it is only Advance that lets time pass.
+  void Hold() { held_ = system_.Now(); }
+  void GoOn() { held_ = kNotHeld; }
   // As by hand, or by NTP.
   void SetWallAhead(absl::Duration by) {
     wall_ahead_ns_ = absl::ToInt64Nanoseconds(by);
   }
 
  private:
+  static constexpr quota::Instant kNotHeld = quota::Instant::Max();
+
   SystemClock system_;
+  std::atomic<quota::Instant> held_{kNotHeld};
   std::atomic<int64_t> ahead_ns_{0};
   std::atomic<int64_t> wall_ahead_ns_{0};
 };

@@ -1,4 +1,5 @@
 // What sessions are said of that do not lend their memory, or are spared.
+#include <chrono>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -23,12 +24,15 @@ class CoreSessionsWhyTest : public CoreReclaimTest {
     EXPECT_TRUE(why.ok()) << why.status();
     return why->findings();
   }
-  // It comes into use, and is looked at, again and again.
+  // It comes into use, and is looked at, every millisecond.
   void WakeOften(FakePeer& peer) {
+    clock.Hold();
     for (int i = 0; i < 8; ++i) {
+      clock.Advance(std::chrono::milliseconds(1));
       peer.Park(++epoch_);
       EXPECT_TRUE(core.Sessions({}).ok());
     }
+    clock.GoOn();
   }
 
  private:
