@@ -200,8 +200,8 @@ bool EnduranceRun::Report() const {
   std::printf(
       "%-44s %6llu\n", "clients killed",
       static_cast<unsigned long long>((*tally_)->of(Op::kKill).count()));
-  PrintTimes("brokers killed, until the next one answers", broker_ms_);
-  std::printf("%-44s %6llu\n", "and once more while the next one took over",
+  PrintTimes("brokers killed once, until the next answers", broker_ms_);
+  std::printf("%-44s %6llu\n", "killed twice, again while it took over",
               static_cast<unsigned long long>(killed_in_adoption_));
   PrintTimes("keepers killed, until the next one has all", keeper_ms_);
   std::printf("%-44s %6llu\n", "sessions that began or ended in a death",
