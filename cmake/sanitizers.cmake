@@ -19,3 +19,8 @@ if(GMB_SANITIZE MATCHES "thread")
   # So that libraries of libraries find it, too: lld does not look at those.
   add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-rdynamic>)
 endif()
+option(GMB_BUILD_FUZZERS "Build the fuzz targets, which needs clang (the preset fuzz)" OFF)
+if(GMB_BUILD_FUZZERS)
+  # All of ours counts what it reaches; libFuzzer itself comes with each target.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -1,9 +1,12 @@
 // Operators' changes on the disk: what is declared, row by row.
 #include "broker/store/declared_rows.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
 namespace gmb::broker {
@@ -22,6 +25,16 @@ Source SourceOf(int64_t writer, std::string name) {
   return {Source::Writer::kOperator, std::move(name)};
 }
 
+// Writes are numbered, and no broker makes so many.
+constexpr int64_t kMostWrites = int64_t{1} << 62;
+
+absl::StatusOr<uint64_t> OrderOf(int64_t written) {
+  if (written >= 0 && written < kMostWrites)
+    return static_cast<uint64_t>(written);
+  return absl::DataLossError(absl::StrCat(
+      "the state database is damaged: it has a write of number ", written));
+}
+
 absl::Status LoadSubjects(Database* database, const char* kind,
                           Subjects* subjects) {
   Statement list(database,
@@ -38,8 +51,10 @@ absl::Status LoadSubjects(Database* database, const char* kind,
   }
 }
 
+// Also where the database says otherwise the next write is behind all of them:
+// else a change would be stored, and not be in force.
 absl::Status LoadFields(Database* database, const char* kind,
-                        Subjects* subjects) {
+                        Subjects* subjects, uint64_t* next_order) {
   Statement list(database,
                  "SELECT subject, field, source, source_name, value, at_ns, "
                  "written, until_ns FROM fields WHERE kind = ?");
@@ -49,10 +64,12 @@ absl::Status LoadFields(Database* database, const char* kind,
     if (!row) return absl::OkStatus();
     const auto subject = subjects->find(list.Text(0));
     if (subject == subjects->end()) continue;
+    GMB_ASSIGN_OR_RETURN(const uint64_t order, OrderOf(list.Int(6)));
+    *next_order = std::max(*next_order, order + 1);
     Written written{.value = list.Text(4),
                     .source = SourceOf(list.Int(2), list.Text(3)),
                     .at = absl::FromUnixNanos(list.Int(5)),
-                    .order = static_cast<uint64_t>(list.Int(6)),
+                    .order = order,
                     .until = {}};
     if (!list.IsNull(7)) written.until = absl::FromUnixNanos(list.Int(7));
     PutWritten(list.Text(1), std::move(written), &subject->second);
@@ -127,24 +144,30 @@ absl::Status PutSubject(const char* kind, const std::string& name,
   return PutFormer(kind, name, subject.former, database);
 }
 
-// With it goes what belongs to it (ON DELETE CASCADE).
+// With it goes what belongs to it (ON DELETE CASCADE); and what belonged to none,
+// in a database that others wrote: it would come to the next one of that name.
 absl::Status Remove(const char* kind, const std::string& name,
                     Database* database) {
-  Statement remove(database,
-                   "DELETE FROM subjects WHERE kind = ? AND name = ?");
-  return remove.Bind(kind).Bind(name).Run();
+  for (const char* const sql :
+       {"DELETE FROM subjects WHERE kind = ? AND name = ?",
+        "DELETE FROM fields WHERE kind = ? AND subject = ?",
+        "DELETE FROM former WHERE kind = ? AND subject = ?"}) {
+    Statement remove(database, sql);
+    GMB_RETURN_IF_ERROR(remove.Bind(kind).Bind(name).Run());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SaveSubjects(const char* kind, const Subjects& before,
                           const Subjects& after, Database* database) {
   for (const auto& [name, subject] : before) {
-    const auto now = after.find(name);
-    if (now != after.end() && now->second == subject) continue;
+    if (after.contains(name)) continue;
     GMB_RETURN_IF_ERROR(Remove(kind, name, database));
   }
   for (const auto& [name, subject] : after) {
     const auto was = before.find(name);
     if (was != before.end() && was->second == subject) continue;
+    GMB_RETURN_IF_ERROR(Remove(kind, name, database));
     GMB_RETURN_IF_ERROR(PutSubject(kind, name, subject, database));
   }
   return absl::OkStatus();
@@ -159,13 +182,15 @@ absl::StatusOr<Declared> LoadDeclared(Database* database) {
     GMB_ASSIGN_OR_RETURN(const bool row, one.Step());
     if (row) {
       declared.file_applied = one.Int(0) != 0;
-      declared.next_order = static_cast<uint64_t>(one.Int(1));
+      GMB_ASSIGN_OR_RETURN(declared.next_order, OrderOf(one.Int(1)));
     }
   }
   GMB_RETURN_IF_ERROR(LoadSubjects(database, kTenant, &declared.tenants));
   GMB_RETURN_IF_ERROR(LoadSubjects(database, kPool, &declared.pools));
-  GMB_RETURN_IF_ERROR(LoadFields(database, kTenant, &declared.tenants));
-  GMB_RETURN_IF_ERROR(LoadFields(database, kPool, &declared.pools));
+  GMB_RETURN_IF_ERROR(
+      LoadFields(database, kTenant, &declared.tenants, &declared.next_order));
+  GMB_RETURN_IF_ERROR(
+      LoadFields(database, kPool, &declared.pools, &declared.next_order));
   GMB_RETURN_IF_ERROR(LoadFormer(database, kTenant, &declared.tenants));
   return declared;
 }

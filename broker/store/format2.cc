@@ -104,6 +104,7 @@ absl::StatusOr<Declared> LoadFormat2(Database* database) {
 
 absl::Status MoveToFormat3(Database* database) {
   GMB_RETURN_IF_ERROR(database->Execute(kDeclaredTables));
+  GMB_RETURN_IF_ERROR(database->Execute(kFormerTable));
   GMB_ASSIGN_OR_RETURN(const Declared declared, LoadFormat2(database));
   GMB_RETURN_IF_ERROR(SaveDeclared(Declared(), declared, database));
   return database->Execute(

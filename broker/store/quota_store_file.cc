@@ -14,6 +14,11 @@ namespace {
 
 constexpr char kFile[] = "/gmb.db";
 
+absl::StatusOr<Declared> ReadAll(Database* database) {
+  GMB_RETURN_IF_ERROR(PrepareSchema(database));
+  return LoadDeclared(database);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
@@ -25,8 +30,8 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
   absl::Status ready = MakeDatabaseFile(path);
   if (!ready.ok()) return ready;
   GMB_ASSIGN_OR_RETURN(Database database, Database::Open(path));
-  ready = PrepareSchema(&database);
-  if (absl::IsDataLoss(ready)) {
+  const absl::StatusOr<Declared> declared = ReadAll(&database);
+  if (absl::IsDataLoss(declared.status())) {
     return absl::DataLossError(
         absl::StrCat("the broker does not start without the quotas that "
                      "operators have set: restore ",
@@ -34,12 +39,11 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
                      " from a backup, or start with --fresh-state, which keeps "
                      "it aside and takes the quotas of the "
                      "configuration file alone: ",
-                     ready.message()));
+                     declared.status().message()));
   }
-  if (!ready.ok()) return ready;
-  GMB_ASSIGN_OR_RETURN(const Declared declared, LoadDeclared(&database));
+  if (!declared.ok()) return declared.status();
   return std::unique_ptr<QuotaStore>(
-      new QuotaStore(directory, found_empty, std::move(database), declared));
+      new QuotaStore(directory, found_empty, std::move(database), *declared));
 }
 
 absl::Status QuotaStore::CheckDisk() const { return ProbeDisk(directory_); }

@@ -14,7 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "broker/declared/declared.h"
 #include "broker/declared/merge.h"
+#include "broker/store/database.h"
 #include "tests/broker/temp_directory.h"
 
 namespace gmb::broker {
@@ -477,6 +479,27 @@ TEST_F(QuotaStoreTest,
   EXPECT_EQ(*aside, File() + ".corrupt-20261120T142226.000000Z");
   EXPECT_EQ(ReadFile(*aside), bytes);
   EXPECT_THAT(Open()->Load()->tenants, IsEmpty());
+}
+
+TEST_F(QuotaStoreTest, AChangeIsInForceAlsoWhereTheCountOfWritesIsLost) {
+  Declared declared;
+  Subject& a = declared.tenants["a"];
+  a.maker = {Source::Writer::kApply, "web"};
+  PutWritten("limit", {.value = "99%", .source = a.maker, .order = 40}, &a);
+  ASSERT_TRUE(Open()->PutDeclared(declared, Record("apply", "a")).ok());
+  ASSERT_TRUE(Database::Open(File())->Execute("DELETE FROM declared").ok());
+
+  const auto store = Open();
+  ASSERT_TRUE(store->PutTenant(PolicyA(), Record("set_tenant", "a")).ok());
+  EXPECT_EQ(store->Load()->tenants.at(0).quota.limit, PolicyA().quota.limit);
+
+  ASSERT_TRUE(
+      Database::Open(File())->Execute("UPDATE fields SET written=-1").ok());
+  const auto refused = QuotaStore::Open(directory_.path());
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(
+      std::string(refused.status().message()),
+      AllOf(HasSubstr("--fresh-state"), HasSubstr("write of number -1")));
 }
 
 TEST_F(QuotaStoreTest, SettingAsideNeverOverwrites) {

@@ -12,8 +12,8 @@ namespace gmb::broker {
 // A new directory, removed with all that is in it.
 class TempDirectory {
  public:
-  TempDirectory() {
-    std::string path = "/tmp/gmb-test-XXXXXX";
+  explicit TempDirectory(const std::string& where = "/tmp") {
+    std::string path = where + "/gmb-test-XXXXXX";
     if (::mkdtemp(path.data()) != nullptr) path_ = path;
   }
   ~TempDirectory() {

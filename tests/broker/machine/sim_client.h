@@ -57,7 +57,8 @@ struct SimClient {
   // Acquires, Attaches and Restores that are not answered.
   std::map<uint64_t, v1::ClientMessage> asked;
   std::map<uint64_t, SimLease> leases;
-  std::vector<v1::Slabs> frames;  // of slabs, in order
+  std::map<uint64_t, uint64_t> granted_by;  // requests: leases
+  std::vector<v1::Slabs> frames;            // of slabs, in order
   // Packets of slabs by what they belong to: a request, or a move.
   std::map<std::pair<uint64_t, uint64_t>, std::vector<SimSlab>> packets;
   std::deque<v1::BrokerMessage> moves;  // not answered

@@ -338,6 +338,11 @@ void SimWorld::Put(const Say& say) {
            "a grant without all of its slabs before it");
     // Of a lease that it has.
     if (!message.grant().export_key().empty()) return;
+    // What is asked once more is answered once more.
+    const uint64_t id = message.grant().lease_id();
+    const bool again = client->granted_by[request] == id;
+    client->granted_by[request] = id;
+    if (again && client->leases.contains(id)) return;
     const v1::ClientMessage asked = client->asked[request];
     client->asked.erase(request);
     if (asked.has_acquire()) {
@@ -350,7 +355,7 @@ void SimWorld::Put(const Say& say) {
     }
     HoldSlabs(lease, true);
     ++client->granted;
-    Expect(client->leases.emplace(message.grant().lease_id(), lease).second,
+    Expect(client->leases.emplace(id, lease).second,
            "a lease was granted twice");
   } else if (message.has_error() || message.has_restored()) {
     const auto asked = client->asked.find(request);

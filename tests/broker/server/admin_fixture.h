@@ -23,6 +23,8 @@ namespace gmb::broker {
 // own.
 class AdminFixture : public CoreSharedTest {
  protected:
+  explicit AdminFixture(const std::string& disk = "/tmp") : directory_(disk) {}
+
   void SetUp() override {
     CoreSharedTest::SetUp();
     OpenStore();
@@ -76,8 +78,8 @@ class AdminFixture : public CoreSharedTest {
     return proto::ToWireError(status).detail().reason();
   }
 
-  base::Mutex doorstop_;  // the operators' thread waits for it
-  const TempDirectory directory_;
+  base::Mutex doorstop_;           // the operators' thread waits for it
+  const TempDirectory directory_;  // for sockets and the store
   std::string token_;
   std::unique_ptr<QuotaStore> store_;
   const std::unique_ptr<ipc::FdDisposer> disposer_ = *ipc::FdDisposer::Start();

@@ -1,0 +1,224 @@
+// What a broker sends, on the handle socket and on the stream, read by a
+// client that does not trust it: what it is handed fits together, and no fd is
+// left over.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/lease/move_table.h"
+#include "client/session/greeting.h"
+#include "client/session/handle_channel.h"
+#include "client/session/request_table.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/scripted_peer.h"
+#include "tests/fuzz/targets.h"
+
+namespace gmb::fuzz {
+namespace {
+
+using internal::Granted;
+using internal::RequestTable;
+
+void FuzzGreet(Input* input) {
+  static ScriptedPeer peer;
+  static const base::UniqueFd page = *ipc::CreateGatePage();
+  v1::BrokerFrame frame;
+  const uint8_t odd = input->Byte();
+  std::vector<ScriptedPeer::Packet> script;
+  frame.mutable_challenge()->set_nonce(std::string(16, 'n'));
+  frame.mutable_challenge()->set_protocol_version(1);
+  script.push_back({frame.SerializeAsString()});
+  v1::Welcome* const welcome = frame.mutable_welcome();
+  welcome->set_session_id(input->Byte());
+  welcome->set_token(std::string(16 + (odd & 1), 't'));
+  welcome->set_gate_layout((odd >> 1) & 3);
+  script.push_back({frame.SerializeAsString(), size_t{odd >= 128U}});
+  if ((odd & 8) != 0) script[1].extra = page.get();
+  if ((odd & 16) != 0) script[0].bytes += input->ShortText();
+  if ((odd & 32) != 0) script[1].bytes += input->ShortText();
+  if ((odd & 64) != 0) script[odd & 1] = {input->ShortText() + "?"};
+  peer.Play(script, [&] {
+    const auto greeting =
+        internal::Greet(peer.path(), "fuzz", "", absl::Seconds(60));
+    if (!greeting.ok())
+      return Require(!greeting.status().message().empty(), "it says why");
+    Require(greeting->welcome.session_id() != 0 &&
+                greeting->welcome.token().size() == 16,
+            "a session has an id and a token");
+    Require(
+        greeting->gate.has_value() == (greeting->welcome.gate_layout() == 1),
+        "a gate is of the layout that was said");
+  });
+}
+
+// A session's books, without its threads.
+class FrameRun final : public internal::SlabSink {
+ public:
+  explicit FrameRun(Input* input) : input_(*input) {
+    std::array<int, 2> pair{};
+    Require(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+                         pair.data()) == 0,
+            "there are sockets");
+    broker_.emplace(base::UniqueFd(pair[0]));
+    channel_.emplace(ipc::SeqpacketSocket(base::UniqueFd(pair[1])), this);
+  }
+
+  void Go() {
+    bool goes_on = true;
+    while (goes_on && !input_.empty()) {
+      goes_on = Step();
+      TakeAll();
+    }
+    if (!goes_on) channel_->Drain();
+  }
+
+  absl::Status OnSlabs(const v1::Slabs& slabs, std::vector<base::UniqueFd> fds,
+                       uint64_t /*reader*/) override {
+    return slabs.move() > 0 ? moves_.OnSlabs(slabs, std::move(fds))
+                            : requests_.OnSlabs(slabs, std::move(fds));
+  }
+
+ private:
+  // False: the session would end.
+  bool Step() {
+    switch (input_.Below(8)) {
+      case 0:
+        return Receive(SomeFrame());
+      case 1:
+        return Receive({input_.ShortText(), input_.Below(3)});
+      case 2:
+        Ask();
+        return true;
+      case 3:
+        if (last_id_ > 0) requests_.Abandon(1 + input_.Below(last_id_));
+        return true;
+      case 4:
+        requests_.Rewind();
+        return true;
+      case 5:
+        return Take(SomeGrant());
+      default: {
+        v1::BrokerMessage message;
+        if (!message.ParseFromString(input_.ShortText())) return true;
+        return Take(std::move(message));
+      }
+    }
+  }
+  void Ask() {
+    v1::ClientMessage message;
+    if (!message.ParseFromString(input_.ShortText())) return;
+    if (message.kind_case() == v1::ClientMessage::KIND_NOT_SET)
+      message.mutable_acquire()->set_bytes(input_.Byte());
+    message.clear_request_id();
+    last_id_ = requests_.AddRequest(std::move(message));
+  }
+  // Of the last request, or of a move, and most often sound.
+  ScriptedPeer::Packet SomeFrame() {
+    v1::BrokerFrame frame;
+    v1::Slabs* const slabs = frame.mutable_slabs();
+    const uint8_t odd = input_.Byte();
+    slabs->set_frame_id(++last_frame_ - ((odd & 7) == 7 ? 1 : 0));
+    slabs->set_request_id((odd & 8) != 0 ? 0 : last_id_);
+    slabs->set_move((odd & 8) != 0 ? input_.Byte() : 0);
+    slabs->set_lease_id(1 + (odd & 16));
+    slabs->set_slabs_in_lease(static_cast<uint32_t>(input_.Below(6)));
+    slabs->set_first_slab(static_cast<uint32_t>(input_.Below(6)));
+    const size_t count = input_.Below(4);
+    for (size_t i = 0; i < count; ++i)
+      slabs->add_slab_bytes((odd & 32) != 0 ? input_.Number<uint64_t>() : 4096);
+    if ((odd & 64) == 0) return {frame.SerializeAsString(), count};
+    for (size_t i = 0; i < count; ++i)
+      slabs->add_ipc_handles(std::string(input_.Below(3) == 0 ? 63 : 64, 'h'));
+    return {frame.SerializeAsString(), size_t{odd >= 128U}};
+  }
+  v1::BrokerMessage SomeGrant() {
+    v1::BrokerMessage message;
+    const uint8_t odd = input_.Byte();
+    message.set_request_id(last_id_ + ((odd & 7) == 7 ? 1 : 0));
+    message.mutable_grant()->set_lease_id(1 + (odd & 16));
+    message.mutable_grant()->set_slabs(static_cast<uint32_t>(input_.Below(6)));
+    message.mutable_grant()->set_bytes(4096 * input_.Below(6));
+    return message;
+  }
+
+  bool Receive(ScriptedPeer::Packet packet) {
+    if (packet.bytes.empty()) packet.bytes = "?";
+    ScriptedPeer::Say(&*broker_, {packet});
+    const absl::Status received = channel_->Receive(/*reader=*/0);
+    while (true) {
+      const auto ack = broker_->TryReceive();
+      if (!ack.ok() || !ack->has_value()) break;
+    }
+    return received.ok();
+  }
+  bool Take(v1::BrokerMessage message) {
+    if (message.has_evict()) return moves_.OnEvict(message.evict()).ok();
+    if (message.has_map()) return moves_.OnMap(message.map()).ok();
+    if (message.request_id() == 0) return true;
+    return requests_.OnMessage(std::move(message)).ok();
+  }
+
+  void TakeAll() {
+    while (const v1::ClientMessage* next = requests_.NextToWrite()) {
+      Require(next->kind_case() != v1::ClientMessage::KIND_NOT_SET,
+              "what is written says something");
+    }
+    Require(!moves_.has_task(), "nothing moves that is not mapped");
+    for (uint64_t id = 1; id <= last_id_; ++id) {
+      (void)requests_.TakeAhead(id);
+      if ((id & 1) != 0) {
+        if (const auto early = requests_.TakeSlabs(id)) taken_[id] = true;
+      }
+      const auto answer = requests_.TakeAnswer(id);
+      if (!answer.has_value() || !answer->ok()) continue;
+      if (const auto* granted = std::get_if<Granted>(&**answer))
+        CheckGranted(id, *granted);
+    }
+  }
+  void CheckGranted(uint64_t id, const Granted& granted) {
+    if (!granted.grant.export_key().empty()) return;
+    const std::vector<uint64_t>& sizes = granted.slabs.slab_bytes();
+    uint64_t sum = 0;
+    for (const uint64_t bytes : sizes) {
+      Require(bytes > 0, "a slab has bytes");
+      sum += bytes;
+    }
+    Require(
+        sum == granted.grant.bytes() && sizes.size() == granted.grant.slabs(),
+        "a lease has the slabs that were announced");
+    Require(granted.slabs.has_handles() != taken_[id] || sizes.empty(),
+            "its handles are handed out once");
+  }
+
+  Input& input_;
+  RequestTable requests_;
+  internal::MoveTable moves_;
+  std::optional<ipc::SeqpacketSocket> broker_;
+  std::optional<internal::HandleChannel> channel_;
+  uint64_t last_id_ = 0;
+  uint64_t last_frame_ = 0;
+  std::map<uint64_t, bool> taken_;
+};
+
+}  // namespace
+
+void FuzzFrames(Bytes bytes) {
+  Input input(bytes);
+  const bool greets = input.Below(4) == 0;
+  if (greets) {
+    FuzzGreet(&input);
+    return;
+  }
+  const int free_before = LowestFreeFd();
+  FrameRun(&input).Go();
+  Require(LowestFreeFd() == free_before, "no fd is left open");
+}
+
+}  // namespace gmb::fuzz
