@@ -2,11 +2,9 @@
 #include "bench/broker/scale_options.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
+#include "bench/flag_values.h"
 #include "client/cli/demo/broker_process.h"
 #include "client/cli/installed.h"
 
@@ -32,26 +30,6 @@ percent of a core. Last, the fleet is killed with the load on: the longest
 `gmb status` from then on, and when all its bytes are back.
 )";
 
-template <typename T>
-std::function<bool(const std::string&)> Number(T* value, T least) {
-  return [value, least](const std::string& text) {
-    return absl::SimpleAtoi(text, value) && *value >= least;
-  };
-}
-
-std::function<bool(const std::string&)> Seconds(double* value) {
-  return [value](const std::string& text) {
-    return absl::SimpleAtod(text, value) && *value > 0;
-  };
-}
-
-std::function<bool(const std::string&)> Path(std::string* value) {
-  return [value](const std::string& text) {
-    *value = text;
-    return !text.empty();
-  };
-}
-
 absl::Status FindPrograms(ScaleOptions* options) {
   if (options->gmbd.empty()) {
     absl::StatusOr<std::string> gmbd = cli::FindBroker();
@@ -66,18 +44,17 @@ absl::Status FindPrograms(ScaleOptions* options) {
 
 absl::StatusOr<ScaleOptions> ParseScaleOptions(int argc, char** argv) {
   ScaleOptions options;
-  const std::map<std::string, std::function<bool(const std::string&)>> flags = {
-      {"--gmbd", Path(&options.gmbd)},
-      {"--gmb", Path(&options.gmb)},
-      {"--tenants", Number(&options.tenants, 1U)},
-      {"--sessions", Number(&options.sessions, 1U)},
-      {"--leases", Number(&options.leases, 1U)},
-      {"--processes", Number(&options.processes, 1U)},
-      {"--demands", Number(&options.demands, 0U)},
-      {"--pairs", Number(&options.pairs, 1)},
-      {"--seconds", Seconds(&options.seconds)},
-      {"--commands", Number(&options.commands, 1)},
-      {"--idle-seconds", Seconds(&options.idle_seconds)}};
+  const FlagValues flags = {{"--gmbd", Path(&options.gmbd)},
+                            {"--gmb", Path(&options.gmb)},
+                            {"--tenants", Number(&options.tenants, 1U)},
+                            {"--sessions", Number(&options.sessions, 1U)},
+                            {"--leases", Number(&options.leases, 1U)},
+                            {"--processes", Number(&options.processes, 1U)},
+                            {"--demands", Number(&options.demands, 0U)},
+                            {"--pairs", Number(&options.pairs, 1)},
+                            {"--seconds", Seconds(&options.seconds)},
+                            {"--commands", Number(&options.commands, 1)},
+                            {"--idle-seconds", Seconds(&options.idle_seconds)}};
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     if (flag == "--one-pool") {

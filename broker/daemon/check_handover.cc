@@ -14,9 +14,6 @@
 #include "broker/instance_lock.h"
 #include "broker/keeping/journal_look.h"
 #include "device/devices.h"
-#include "keeper/link/keeper_link.h"
-#include "keeper/wire/frame.h"
-#include "keeper/wire/messages.h"
 
 namespace gmb::broker {
 namespace {
@@ -61,17 +58,6 @@ absl::Status CheckDirectories(const BrokerConfig& config) {
                      "replaced?"));
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<base::UniqueFd> FetchJournal(const std::string& socket) {
-  GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link,
-                       keeper::KeeperLink::Connect(
-                           {.socket = socket, .role = keeper::Role::kCommand}));
-  GMB_ASSIGN_OR_RETURN(
-      keeper::KeeperLink::Answer answer,
-      link.Ask(keeper::Kind::kLook, "", {}, keeper::Kind::kOk));
-  if (answer.fds.size() == 1) return std::move(answer.fds[0]);
-  return absl::DataLossError("the keeper has sent no journal");
 }
 
 absl::Status CheckJournal(const std::string& keeper) {

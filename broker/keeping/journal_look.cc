@@ -17,6 +17,9 @@
 #include "base/status_macros.h"
 #include "broker/keeping/journal_file.h"
 #include "broker/keeping/journal_format.h"
+#include "keeper/link/keeper_link.h"
+#include "keeper/wire/frame.h"
+#include "keeper/wire/messages.h"
 
 namespace gmb::broker {
 namespace {
@@ -36,7 +39,7 @@ absl::Status ReadInto(int fd, char* to, size_t bytes, size_t from) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<FoundRecords> LookOnce(int fd, size_t bytes) {
+absl::StatusOr<JournalContents> CopyOut(int fd, size_t bytes) {
   // Numbers, for their alignment.
   std::vector<uint64_t> copy(bytes / sizeof(uint64_t) + 1);
   auto* const memory = reinterpret_cast<char*>(copy.data());
@@ -45,8 +48,11 @@ absl::StatusOr<FoundRecords> LookOnce(int fd, size_t bytes) {
   // as damaged.
   GMB_RETURN_IF_ERROR(ReadInto(fd, memory + kJournalCommitAt, sizeof(uint64_t),
                                kJournalCommitAt));
-  GMB_ASSIGN_OR_RETURN(const JournalContents contents,
-                       ReadJournal({memory, bytes}));
+  return ReadJournal({memory, bytes});
+}
+
+absl::StatusOr<FoundRecords> LookOnce(int fd, size_t bytes) {
+  GMB_ASSIGN_OR_RETURN(const JournalContents contents, CopyOut(fd, bytes));
   return ReadRecords(contents);
 }
 
@@ -79,6 +85,24 @@ absl::StatusOr<FoundRecords> LookAtJournal(int fd) {
     if (always.empty()) break;
   }
   return last;
+}
+
+absl::StatusOr<JournalFill> FillOfJournal(int fd) {
+  GMB_ASSIGN_OR_RETURN(const size_t bytes, JournalSizeOf(fd));
+  GMB_ASSIGN_OR_RETURN(const JournalContents contents, CopyOut(fd, bytes));
+  return JournalFill{.used = contents.records.size(), .slots = contents.slots};
+}
+
+absl::StatusOr<base::UniqueFd> FetchJournal(const std::string& keeper_socket) {
+  GMB_ASSIGN_OR_RETURN(
+      keeper::KeeperLink link,
+      keeper::KeeperLink::Connect(
+          {.socket = keeper_socket, .role = keeper::Role::kCommand}));
+  GMB_ASSIGN_OR_RETURN(
+      keeper::KeeperLink::Answer answer,
+      link.Ask(keeper::Kind::kLook, "", {}, keeper::Kind::kOk));
+  if (answer.fds.size() == 1) return std::move(answer.fds[0]);
+  return absl::DataLossError("the keeper has sent no journal");
 }
 
 }  // namespace gmb::broker

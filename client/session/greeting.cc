@@ -1,6 +1,7 @@
 // A session begins: connects, and proves who this process is.
 #include "client/session/greeting.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 #include "absl/time/clock.h"
 #include "base/deadline.h"
 #include "base/status_macros.h"
-#include "base/unique_fd.h"
 #include "client/wire.h"
+#include "gmb/error.h"
+#include "ipc/pidfd.h"
 #include "proto/error_status.h"
 
 namespace gmb::internal {
@@ -26,6 +28,8 @@ constexpr size_t kTokenBytes = 16;
 constexpr size_t kMostProgramCharacters = 64;
 constexpr uint32_t kGateLayout = 1;  // ipc::GateCells
 constexpr absl::Duration kLook = absl::Milliseconds(20);
+// A process that hangs up because it was killed is dead after so long.
+constexpr absl::Duration kDeath = absl::Milliseconds(500);
 
 std::string ProgramName(const std::string& asked) {
   std::string name;
@@ -97,12 +101,23 @@ bool LiesThere(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
 }
 
+// None where the system cannot tell; an error where it has died.
+absl::StatusOr<base::UniqueFd> BrokerBehind(
+    const ipc::SeqpacketSocket& socket) {
+  const absl::StatusOr<ipc::PeerCredentials> peer = socket.peer();
+  if (!peer.ok()) return base::UniqueFd();
+  absl::StatusOr<base::UniqueFd> pidfd =
+      ipc::OpenPeerPidfd(socket.fd(), peer->pid);
+  if (pidfd.ok() || absl::IsUnavailable(pidfd.status())) return pidfd;
+  return base::UniqueFd();
+}
+
 // A broker that stops removes its sockets. One that was killed leaves them, and
 // the next one may be on its way (docs/restart.md): a program that starts just
 // then is to meet that, rather than an error.
 absl::StatusOr<ipc::SeqpacketSocket> ConnectToThisBrokerOrTheNext(
-    const std::string& path, const base::Deadline& deadline) {
-  const base::Deadline gives_up(std::min(deadline.Left(), kNextBroker));
+    const std::string& path, const base::Deadline& deadline,
+    const base::Deadline& gives_up) {
   bool was_left = false;
   for (;;) {
     absl::StatusOr<ipc::SeqpacketSocket> socket =
@@ -114,16 +129,10 @@ absl::StatusOr<ipc::SeqpacketSocket> ConnectToThisBrokerOrTheNext(
   }
 }
 
-}  // namespace
-
-absl::StatusOr<Greeting> Greet(const std::string& path,
-                               const std::string& program,
-                               const std::string& tenant_token,
-                               absl::Duration timeout) {
-  const base::Deadline deadline(timeout);
-  GMB_ASSIGN_OR_RETURN(ipc::SeqpacketSocket socket,
-                       ConnectToThisBrokerOrTheNext(path, deadline));
-
+absl::StatusOr<Greeting> GreetOn(ipc::SeqpacketSocket socket,
+                                 const std::string& program,
+                                 const std::string& tenant_token,
+                                 const base::Deadline& deadline) {
   std::vector<base::UniqueFd> fds;
   absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
@@ -144,6 +153,49 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
                        MapGate(frame->welcome(), fds));
   return Greeting{std::move(socket), std::move(*frame->mutable_welcome()),
                   std::move(gate)};
+}
+
+}  // namespace
+
+bool EndedWithItsBroker(const absl::Status& status,
+                        const base::UniqueFd& broker) {
+  if (!absl::IsUnavailable(status) || GetErrorDetail(status).has_value())
+    return false;
+  if (!broker.valid()) return false;
+  const base::Deadline deadline(kDeath);
+  pollfd death{.fd = broker.get(), .events = POLLIN, .revents = 0};
+  int ready = -1;
+  do {
+    ready =
+        ::poll(&death, 1,
+               static_cast<int>(absl::ToInt64Milliseconds(deadline.Left())));
+  } while (ready < 0 && errno == EINTR);
+  return ready == 1;
+}
+
+absl::StatusOr<Greeting> Greet(const std::string& path,
+                               const std::string& program,
+                               const std::string& tenant_token,
+                               absl::Duration timeout) {
+  const base::Deadline deadline(timeout);
+  const base::Deadline gives_up(std::min(timeout, kNextBroker));
+  for (;;) {
+    GMB_ASSIGN_OR_RETURN(
+        ipc::SeqpacketSocket socket,
+        ConnectToThisBrokerOrTheNext(path, deadline, gives_up));
+    absl::StatusOr<base::UniqueFd> broker = BrokerBehind(socket);
+    absl::StatusOr<Greeting> greeting =
+        GreetOn(std::move(socket), program, tenant_token, deadline);
+    if (greeting.ok()) {
+      if (broker.ok()) greeting->broker = *std::move(broker);
+      return greeting;
+    }
+    // One that has died meanwhile can tell nothing of who listens now.
+    const bool died = broker.ok()
+                          ? EndedWithItsBroker(greeting.status(), *broker)
+                          : absl::IsUnavailable(greeting.status());
+    if (!died || gives_up.IsOver()) return greeting;
+  }
 }
 
 }  // namespace gmb::internal

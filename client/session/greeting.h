@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/unique_fd.h"
 #include "gmb/v1/handle.pb.h"
 #include "ipc/gate_page.h"
 #include "ipc/seqpacket.h"
@@ -19,6 +20,8 @@ struct Greeting {
   v1::Welcome welcome;  // session_id and token are valid
   // The session's gate, where the broker sent one of a layout known here.
   std::optional<ipc::GatePage> gate = std::nullopt;
+  // The broker's pidfd; none where the system cannot tell, or it has died.
+  base::UniqueFd broker = base::UniqueFd();
 };
 
 // How long somebody may be on the way to a socket that was left.
@@ -29,13 +32,20 @@ inline constexpr absl::Duration kNextBroker = absl::Seconds(2);
 // `program` is cut to 64 printable characters; empty: this program's name.
 //
 // A refusal is the broker's own status with its ErrorDetail. UNAVAILABLE:
-// nobody listens, or the broker hung up; where it was killed, and has left its
-// socket, after kNextBroker. DEADLINE_EXCEEDED: it did not answer.
+// nobody listens, or the broker hung up; where it was killed, also in the
+// middle of the greeting, and has left its socket, after kNextBroker.
+// DEADLINE_EXCEEDED: it did not answer.
 // FAILED_PRECONDITION: it speaks another version. INTERNAL: not this protocol.
 [[nodiscard]] absl::StatusOr<Greeting> Greet(const std::string& path,
                                              const std::string& program,
                                              const std::string& tenant_token,
                                              absl::Duration timeout);
+
+// What ended since then with this status ended because the broker died, so that
+// another one may take its place. Blocks for a moment, since sockets hang up
+// before their process is dead.
+[[nodiscard]] bool EndedWithItsBroker(const absl::Status& status,
+                                      const base::UniqueFd& broker);
 
 }  // namespace gmb::internal
 

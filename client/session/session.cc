@@ -25,45 +25,55 @@ absl::StatusOr<ipc::GatePage> LonePage() {
   return ipc::GatePage::Map(fd.get());
 }
 
+absl::Status ExplainGreeting(const absl::Status& failed, const SocketDir& dir) {
+  if (GetErrorDetail(failed).has_value()) return failed;
+  // To be there later is what may be waited for; this may not.
+  GMB_RETURN_IF_ERROR(CheckTenantIsThere(dir.name()));
+  return absl::Status(failed.code(),
+                      absl::StrCat("gmb: no greeting from a broker at ",
+                                   dir.name(), ": ", failed.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Open(
     const ClientOptions& options, std::shared_ptr<Notifier> notifier,
     std::shared_ptr<TrimHook> trim_hook) {
   const base::Deadline deadline(options.connect_timeout);
+  const base::Deadline gives_up(std::min(options.connect_timeout, kNextBroker));
   GMB_RETURN_IF_ERROR(ForkGuard::CheckFreshStart());
-  GMB_ASSIGN_OR_RETURN(SocketDir dir, SocketDir::Open(options.socket_dir));
-  absl::StatusOr<Greeting> greeting =
-      Greet(dir.handle_path(), options.program, options.tenant_token,
-            deadline.Left());
-  if (!greeting.ok()) {
-    if (GetErrorDetail(greeting.status()).has_value()) return greeting.status();
-    // To be there later is what may be waited for; this may not.
-    GMB_RETURN_IF_ERROR(CheckTenantIsThere(dir.name()));
-    return absl::Status(
-        greeting.status().code(),
-        absl::StrCat("gmb: no greeting from a broker at ", dir.name(), ": ",
-                     greeting.status().message()));
-  }
-  GMB_ASSIGN_OR_RETURN(SessionWait wait, SessionWait::Create());
-  GMB_RETURN_IF_ERROR(wait.AddSocket(greeting->socket.fd()));
-  GMB_ASSIGN_OR_RETURN(ipc::GatePage page, greeting->gate.has_value()
-                                               ? *std::move(greeting->gate)
-                                               : LonePage());
+  absl::Status ended;  // of a session whose broker died before it began
+  for (;;) {
+    GMB_ASSIGN_OR_RETURN(SocketDir dir, SocketDir::Open(options.socket_dir));
+    absl::StatusOr<Greeting> greeting =
+        Greet(dir.handle_path(), options.program, options.tenant_token,
+              deadline.Left());
+    if (!greeting.ok()) {
+      const bool nobody = absl::IsUnavailable(greeting.status()) &&
+                          !GetErrorDetail(greeting.status()).has_value();
+      if (nobody && !ended.ok()) return ended;
+      return ExplainGreeting(greeting.status(), dir);
+    }
+    const base::UniqueFd broker = std::move(greeting->broker);
+    GMB_ASSIGN_OR_RETURN(SessionWait wait, SessionWait::Create());
+    GMB_RETURN_IF_ERROR(wait.AddSocket(greeting->socket.fd()));
+    GMB_ASSIGN_OR_RETURN(ipc::GatePage page, greeting->gate.has_value()
+                                                 ? *std::move(greeting->gate)
+                                                 : LonePage());
 
-  std::shared_ptr<Session> session(new Session(
-      options, std::move(notifier), std::move(trim_hook), std::move(dir),
-      *std::move(greeting), std::move(page), std::move(wait)));
-  session->thread_ = std::thread([raw = session.get()] { raw->Run(); });
+    std::shared_ptr<Session> session(
+        new Session(options, notifier, trim_hook, std::move(dir),
+                    *std::move(greeting), std::move(page), std::move(wait)));
+    session->thread_ = std::thread([raw = session.get()] { raw->Run(); });
 
-  v1::ClientMessage probe;
-  probe.mutable_get_quota();
-  if (absl::StatusOr<Answer> answer =
-          session->calls_.AskWithin(std::move(probe), deadline.Left());
-      !answer.ok()) {
-    return answer.status();
+    v1::ClientMessage probe;
+    probe.mutable_get_quota();
+    ended =
+        session->calls_.AskWithin(std::move(probe), deadline.Left()).status();
+    if (ended.ok()) return session;
+    // One that no keeper had yet is gone with its broker, and nobody has it.
+    if (gives_up.IsOver() || !EndedWithItsBroker(ended, broker)) return ended;
   }
-  return session;
 }
 
 Session::Session(const ClientOptions& options,

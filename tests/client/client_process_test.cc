@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <string>
@@ -194,6 +195,32 @@ TEST_F(ClientProcessTest, OneThatConnectsBetweenTwoBrokersMeetsTheNext) {
     return Client::Connect(Options());
   });
   connects.get_future().wait();
+  StartBrokerProcess();
+  const auto connected = client.get();
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  EXPECT_TRUE((*connected)->Acquire(4 * kMiB).ok());
+}
+
+// How many sockets have the broker's handle socket as their address: its own,
+// and one for each connection, accepted or not.
+size_t SocketsAt(const std::string& path) {
+  std::ifstream table("/proc/net/unix");
+  size_t count = 0;
+  for (std::string line; std::getline(table, line);)
+    count += absl::EndsWith(line, " " + path) ? 1 : 0;
+  return count;
+}
+
+TEST_F(ClientProcessTest, OneWhoseBrokerDiesWhileItGreetsMeetsTheNext) {
+  StartBrokerProcess();
+  const std::string path = dir() + "/handle.sock";
+  const size_t before = SocketsAt(path);
+  ASSERT_GT(before, 0U);
+  StopBrokerProcess();
+  auto client = std::async(std::launch::async,
+                           [&] { return Client::Connect(Options()); });
+  while (SocketsAt(path) == before) std::this_thread::yield();
+  KillBroker();
   StartBrokerProcess();
   const auto connected = client.get();
   ASSERT_TRUE(connected.ok()) << connected.status();

@@ -15,8 +15,14 @@
 #include <vector>
 
 #include "gmb/client.h"
+#include "tests/component/contents.h"
 
 namespace {
+
+using gmb::component::CountWords;
+using gmb::component::TagOf;
+using gmb::component::Word;
+using gmb::component::Words;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr int kWrong = 4;
@@ -25,18 +31,6 @@ struct Held {
   gmb::Lease lease;
   uint64_t seed;
 };
-
-uint64_t Word(uint64_t tag, uint64_t seed, uint64_t index) {
-  const uint64_t mixed = (seed + index) * 0x9E3779B97F4A7C15U;
-  return (tag << 56) | (mixed >> 8);
-}
-
-uint64_t* Words(const Held& held) {
-  return static_cast<uint64_t*>(held.lease.data());
-}
-uint64_t Count(const Held& held) {
-  return held.lease.size_bytes() / sizeof(uint64_t);
-}
 
 class Churn {
  public:
@@ -69,10 +63,10 @@ class Churn {
     }
     ++granted_;
     Held held{*std::move(lease), random_()};
-    uint64_t* const words = Words(held);
-    const uint64_t count = Count(held);
+    uint64_t* const words = Words(held.lease);
+    const uint64_t count = CountWords(held.lease);
     for (uint64_t i = 0; i < count; ++i) {
-      if (words[i] != 0 && words[i] >> 56 != tag_) {
+      if (words[i] != 0 && TagOf(words[i]) != tag_) {
         std::fprintf(stderr, "another's word: %016lx at %lu\n", words[i], i);
         return false;
       }
@@ -86,8 +80,8 @@ class Churn {
     std::swap(held_[random_() % held_.size()], held_.back());
     Held held = std::move(held_.back());
     held_.pop_back();
-    const uint64_t* const words = Words(held);
-    const uint64_t count = Count(held);
+    const uint64_t* const words = Words(held.lease);
+    const uint64_t count = CountWords(held.lease);
     for (uint64_t i = 0; i < count; ++i) {
       if (words[i] != Word(tag_, held.seed, i)) {
         std::fprintf(stderr, "not as written: %016lx at %lu\n", words[i], i);

@@ -17,8 +17,14 @@
 #include <vector>
 
 #include "gmb/client.h"
+#include "tests/component/contents.h"
 
 namespace {
+
+using gmb::component::CountWords;
+using gmb::component::TagOf;
+using gmb::component::Word;
+using gmb::component::Words;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr int kWrong = 4;
@@ -44,18 +50,6 @@ struct Counts {
   int kept_out = 0;
   int away = 0;
 };
-
-uint64_t Word(uint64_t tag, uint64_t seed, uint64_t index) {
-  const uint64_t mixed = (seed + index) * 0x9E3779B97F4A7C15U;
-  return (tag << 56) | (mixed >> 8);
-}
-
-uint64_t* Words(const Held& held) {
-  return static_cast<uint64_t*>(held.lease.data());
-}
-uint64_t Count(const Held& held) {
-  return held.lease.size_bytes() / sizeof(uint64_t);
-}
 
 gmb::GateOptions ParkAfter(absl::Duration idle) {
   gmb::GateOptions options;
@@ -151,13 +145,13 @@ bool Tenant::Check(const Held& held) const {
     std::fprintf(stderr, "lease %lu has moved\n", held.lease.id());
     return false;
   }
-  const uint64_t* const words = Words(held);
-  const uint64_t count = Count(held);
+  const uint64_t* const words = Words(held.lease);
+  const uint64_t count = CountWords(held.lease);
   for (uint64_t i = 0; i < count; ++i) {
     if (held.written && words[i] == Word(tag_, held.seed, i)) continue;
     // New slabs are zero, or were this tenant's before.
     const bool lost = !held.written || held.contents == gmb::Contents::kDiscard;
-    if (lost && (words[i] == 0 || words[i] >> 56 == tag_)) continue;
+    if (lost && (words[i] == 0 || TagOf(words[i]) == tag_)) continue;
     std::fprintf(stderr,
                  "lease %lu (contents %d, written %d, sealed %d): %016lx at "
                  "word %lu of %lu is not %016lx\n",
@@ -172,8 +166,8 @@ bool Tenant::Check(const Held& held) const {
 void Tenant::Write(Held* held) {
   held->seed = random_();
   held->written = true;
-  uint64_t* const words = Words(*held);
-  const uint64_t count = Count(*held);
+  uint64_t* const words = Words(held->lease);
+  const uint64_t count = CountWords(held->lease);
   for (uint64_t i = 0; i < count; ++i) words[i] = Word(tag_, held->seed, i);
 }
 

@@ -87,8 +87,13 @@ absl::StatusOr<std::string> BrokerProcess::Kill(absl::Duration patience) {
   return process_.Wait(absl::Now() + patience);
 }
 
-absl::Status BrokerProcess::StartAgain() {
+absl::Status BrokerProcess::Launch() {
   GMB_ASSIGN_OR_RETURN(process_, ChildProcess::Start(command_));
+  return absl::OkStatus();
+}
+
+absl::Status BrokerProcess::StartAgain() {
+  GMB_RETURN_IF_ERROR(Launch());
   return AwaitAnswer();
 }
 

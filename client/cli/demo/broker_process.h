@@ -39,6 +39,9 @@ class BrokerProcess {
   [[nodiscard]] absl::StatusOr<std::string> Kill(absl::Duration patience);
   // With the same flags, once it has ended. Returns when it answers.
   [[nodiscard]] absl::Status StartAgain();
+  // Its halves, for one that may be killed before it answers.
+  [[nodiscard]] absl::Status Launch();
+  [[nodiscard]] absl::Status AwaitAnswer();
 
  private:
   BrokerProcess(ChildProcess::Options command, ChildProcess process,
@@ -47,8 +50,6 @@ class BrokerProcess {
         process_(std::move(process)),
         socket_dir_(std::move(socket_dir)),
         interrupt_fd_(interrupt_fd) {}
-
-  absl::Status AwaitAnswer();
 
   ChildProcess::Options command_;
   ChildProcess process_;

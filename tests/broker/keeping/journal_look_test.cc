@@ -66,6 +66,23 @@ TEST(JournalLook, NamesWhatIsDamaged) {
   EXPECT_FALSE(found->set_aside.empty());
 }
 
+TEST(JournalLook, CountsWhatIsUsed) {
+  const auto journal = NewJournal();
+  const auto empty = FillOfJournal(journal->file().fd());
+  ASSERT_TRUE(empty.ok()) << empty.status();
+  RecordMaker maker(7);
+  RecordChanges changes;
+  changes.sessions = {maker.Session(1), maker.Session(2)};
+  journal->Commit(changes);
+  const auto two = FillOfJournal(journal->file().fd());
+  ASSERT_TRUE(two.ok()) << two.status();
+  const auto contents = journal->file().Read();
+  ASSERT_TRUE(contents.ok());
+  EXPECT_EQ(two->used, contents->records.size());
+  EXPECT_GE(two->used, empty->used + 2);
+  EXPECT_EQ(two->slots, contents->slots);
+}
+
 TEST(JournalLook, RefusesOtherMemory) {
   const base::UniqueFd memory(::memfd_create("none", MFD_CLOEXEC));
   EXPECT_EQ(LookAtJournal(memory.get()).status().code(),
