@@ -164,14 +164,14 @@ absl::StatusOr<Figures> Measure(const Options& options, SharedTally* tally) {
   Figures figures;
   for (uint32_t turn = 0; turn < options.turns; ++turn) {
     GMB_RETURN_IF_ERROR(LoadTurn(options, **stage, &kills, tally, &figures));
-    GMB_ASSIGN_OR_RETURN(const double echoes,
-                         EchoesASecond(dir->path() + "/echo.sock",
+    GMB_ASSIGN_OR_RETURN(const Echoes echoes,
+                         MeasureEchoes(dir->path() + "/echo.sock",
                                        options.load.sessions, options.seconds));
-    figures.echoes.push_back(echoes);
-    figures.ratios.push_back(figures.calls.back() / echoes);
+    figures.echoes.push_back(echoes.a_second);
+    figures.ratios.push_back(figures.calls.back() / echoes.a_second);
     if (options.json) continue;
     std::printf("turn %u: %8.0f calls a second, empty streams %8.0f\n",
-                turn + 1, figures.calls.back(), echoes);
+                turn + 1, figures.calls.back(), echoes.a_second);
     std::fflush(stdout);
   }
   GMB_RETURN_IF_ERROR((*stage)->Stop());

@@ -4,9 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -14,6 +12,7 @@
 #include "ipc/foreign_fds.h"
 #include "ipc/socket_path.h"
 #include "tests/component/component_test.h"
+#include "tests/ipc/send_fd.h"
 
 namespace gmb::component {
 namespace {
@@ -31,24 +30,6 @@ base::UniqueFd ConnectTo(const std::string& path, int type) {
                         sizeof(*address)) == 0)
       << path;
   return fd;
-}
-
-// 0, or errno.
-int SendFd(const base::UniqueFd& socket, int fd) {
-  char byte = 'x';
-  iovec buffer{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(fd))> control{};
-  msghdr message{};
-  message.msg_iov = &buffer;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(fd));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
 // Reads on to the end of what the broker says.
@@ -86,7 +67,7 @@ class RefusedFdsTest : public ComponentTest {
   void ExpectTakesNone(const std::string& path, int type, bool hangs_up) {
     SCOPED_TRACE(path);
     const base::UniqueFd socket = ConnectTo(SocketDir() + path, type);
-    const int error = SendFd(socket, marker_.get());
+    const int error = gmb::testing::SendFd(socket.get(), 'x', marker_.get());
     if (ThisKernelRefuses()) {
       EXPECT_EQ(error, EPERM);
     } else if (hangs_up) {

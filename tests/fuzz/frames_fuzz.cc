@@ -16,6 +16,7 @@
 #include "client/session/greeting.h"
 #include "client/session/handle_channel.h"
 #include "client/session/request_table.h"
+#include "client/session/session_wait.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/scripted_peer.h"
 #include "tests/fuzz/targets.h"
@@ -67,7 +68,8 @@ class FrameRun final : public internal::SlabSink {
                          pair.data()) == 0,
             "there are sockets");
     broker_.emplace(base::UniqueFd(pair[0]));
-    channel_.emplace(ipc::SeqpacketSocket(base::UniqueFd(pair[1])), this);
+    channel_.emplace(ipc::SeqpacketSocket(base::UniqueFd(pair[1])), this,
+                     &wait_);
   }
 
   void Go() {
@@ -201,6 +203,7 @@ class FrameRun final : public internal::SlabSink {
   RequestTable requests_;
   internal::MoveTable moves_;
   std::optional<ipc::SeqpacketSocket> broker_;
+  internal::SessionWait wait_ = *internal::SessionWait::Create();
   std::optional<internal::HandleChannel> channel_;
   uint64_t last_id_ = 0;
   uint64_t last_frame_ = 0;

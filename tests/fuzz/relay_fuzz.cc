@@ -14,6 +14,7 @@
 #include "broker/gateway/guarded_socket.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
+#include "tests/ipc/send_fd.h"
 
 namespace gmb::fuzz {
 namespace {
@@ -172,24 +173,10 @@ class RelayRun {
     if (sent > 0) came_ += bytes.substr(0, static_cast<size_t>(sent));
   }
   void SendFd() {
-    char byte = '.';
-    iovec piece{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = client_.get();
-    std::copy_n(reinterpret_cast<const unsigned char*>(&fd), sizeof(fd),
-                CMSG_DATA(header));
-    if (::sendmsg(client_.get(), &message, MSG_NOSIGNAL) != 1) return;
+    constexpr char kByte = '.';
+    if (testing::SendFd(client_.get(), kByte, client_.get()) != 0) return;
     sent_fds_ = true;
-    came_ += byte;
+    came_ += kByte;
   }
   void TakeAnswers() {
     std::array<char, 4096> bytes{};

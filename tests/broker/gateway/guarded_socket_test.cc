@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -21,6 +20,7 @@
 #include "ipc/seqpacket.h"
 #include "tests/broker/gateway/frames.h"
 #include "tests/ipc/open_fds.h"
+#include "tests/ipc/send_fd.h"
 
 namespace gmb::broker {
 namespace {
@@ -275,25 +275,11 @@ TEST_P(GuardedSocketTest, FdsOfAnUrgentByteEndItsConnectionToo) {
   const size_t before = gmb::testing::OpenFds();
   ASSERT_TRUE(Write(client_, kPreface));
   EXPECT_EQ(GrpcReads(), kPreface);
-  char byte = 'x';
-  iovec buffer{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &buffer;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  const int fd = STDERR_FILENO;
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  const ssize_t sent =
-      ::sendmsg(client_.get(), &message, MSG_OOB | MSG_NOSIGNAL);
-  if (sent < 0 && errno == EOPNOTSUPP)
+  const int error =
+      gmb::testing::SendFd(client_.get(), 'x', STDERR_FILENO, MSG_OOB);
+  if (error == EOPNOTSUPP)
     GTEST_SKIP() << "this kernel has no urgent bytes on Unix sockets";
-  EXPECT_EQ(sent, refused_ ? -1 : 1);
+  EXPECT_EQ(error != 0, refused_);
   ASSERT_TRUE(Write(client_, Frame(FrameHeader::kPing, 0, 0, 8)));
   (void)GrpcReadsAll();
   EXPECT_EQ(
