@@ -59,7 +59,7 @@ void BiasSlots::GiveBack(void* slot) {
   if (given.mark.load(std::memory_order_relaxed) != BiasSlot::kOut)
     CountAndUnmark(given, BiasSlot::kOut);
   void (*const leave)() = leave_ordinary.load(std::memory_order_acquire);
-  while (given.ordinary > 0 && leave != nullptr) leave();
+  for (uint32_t i = given.ordinary; i > 0 && leave != nullptr; --i) leave();
   mine = nullptr;
   given.taken.store(false, std::memory_order_release);
 }

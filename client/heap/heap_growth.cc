@@ -246,7 +246,9 @@ void HeapCore::ReturnAhead() {
     }
     unused = TakeOut(ids);
   }
-  GiveBack(unused);
+  // Nobody waits for the broker's answer here: it may be away, and captures that
+  // begin wait for this.
+  unused.clear();
 }
 
 std::vector<HeapCore::Memory> HeapCore::TakeOut(
@@ -254,6 +256,8 @@ std::vector<HeapCore::Memory> HeapCore::TakeOut(
   std::vector<Memory> taken;
   for (const uint64_t id : ids) {
     const auto memory = memory_.find(id);
+    // Its address may be another one's soon.
+    std::erase(ahead_, reinterpret_cast<uintptr_t>(memory->second->data()));
     taken.push_back(std::move(memory->second));
     memory_.erase(memory);
   }
@@ -279,7 +283,10 @@ absl::Status HeapCore::Prepare(uint64_t bytes) {
   base::MutexLock growing(&growth_mu_);
   {
     BriefLock lock(&mu_);
-    if (arena_.HasForAnyone(rounded)) return absl::OkStatus();
+    if (arena_.HasForAnyone(rounded)) {
+      ahead_.clear();  // it may be there: it is wanted now
+      return absl::OkStatus();
+    }
   }
   absl::StatusOr<Memory> memory = Acquire(rounded, options_.wait);
   if (!memory.ok()) return OutOfMemory(memory.status(), rounded);

@@ -23,6 +23,8 @@ struct Layout {
 };
 static_assert(sizeof(Layout) == sizeof(CUipcMemHandle));
 
+constexpr int kSeals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
+
 }  // namespace
 
 CUipcMemHandle HandleOf(const SharedBlock& block) {
@@ -43,7 +45,6 @@ int DescriptorOf(const SharedBlock& block) {
   const CUipcMemHandle handle = HandleOf(block);
   base::UniqueFd file(
       memfd_create("gmb-shared-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  constexpr int kSeals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
   if (!file.valid() ||
       write(file.get(), &handle, sizeof(handle)) != sizeof(handle) ||
       fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
@@ -55,7 +56,10 @@ int DescriptorOf(const SharedBlock& block) {
 std::optional<SharedBlock> BlockOf(int descriptor) {
   struct stat info {};
   CUipcMemHandle handle{};
-  if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode) ||
+  // Only a sealed memfd is looked into: a read of another file may take for ever.
+  const int seals = fcntl(descriptor, F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals ||
+      fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode) ||
       info.st_size != sizeof(handle) ||
       pread(descriptor, &handle, sizeof(handle), 0) != sizeof(handle)) {
     return std::nullopt;

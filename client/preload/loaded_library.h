@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace gmb::preload {
 

@@ -41,12 +41,16 @@ class UnseenTimes {
       since_.reset();
       return Verdict::kSeen;
     }
-    if (!since_.has_value()) since_ = now;
+    // Looks are taken when the process is to be parked: two that are far apart
+    // say nothing of the time between them.
+    if (!since_.has_value() || now - last_ > kPatience) since_ = now;
+    last_ = now;
     return now - *since_ < kPatience ? Verdict::kNotNow : Verdict::kNever;
   }
 
  private:
   std::optional<Clock::time_point> since_;
+  Clock::time_point last_{};  // of those
 };
 
 // When to look again: a look is too dear for each of many leases. The gate's own

@@ -7,6 +7,7 @@
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
+using gmb::preload::CancelsLater;
 using gmb::preload::Captures;
 using gmb::preload::Driver;
 using gmb::preload::GatedCall;
@@ -22,6 +23,7 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
                     [&](const Driver& driver) {
                       // It counts as a call that touches memory: nothing is
                       // parked over a capture.
+                      const CancelsLater cancels_later;  // it has a turn
                       const GatedCall call;
                       if (!call.in()) return CUDA_ERROR_SYSTEM_NOT_READY;
                       Captures& captures = TheMemory(driver).captures();
@@ -40,6 +42,7 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
   return AnswerCall(
       [](const Driver&) -> Answer { return std::nullopt; },
       [&](const Driver& driver) {
+        const CancelsLater cancels_later;
         const CUresult result =
             GMB_REAL_CALL(driver, cuStreamEndCapture, stream, graph);
         // It may have failed and ended the capture nevertheless.

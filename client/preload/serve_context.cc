@@ -7,6 +7,7 @@
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;
+using gmb::preload::CancelsLater;
 using gmb::preload::Driver;
 using gmb::preload::Exiting;
 using gmb::preload::Memory;
@@ -21,6 +22,7 @@ namespace {
 // this library waits for the driver: that may be for an event of it.
 template <typename End>
 CUresult EndContext(const Driver& driver, CUcontext context, End end) {
+  const CancelsLater cancels_later;  // it has a turn
   Memory& memory = TheMemory(driver);
   memory.captures().AwaitTurn();
   memory.ForgetEventsOf(context);
@@ -48,6 +50,7 @@ CUresult ReleasePrimary(CUdevice device, Release release) {
             driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) {
           return release(driver);
         }
+        const CancelsLater cancels_later;  // it has a turn
         Memory& memory = TheMemory(driver);
         memory.captures().AwaitTurn();
         const bool may_end = !memory.LeasedFrom(device);

@@ -55,8 +55,8 @@ Answer VirtualMemory::Export(void* shareable,
             : ShareSlabs(lease, handle, &block, &fd);
   if (result == CUDA_SUCCESS) {
     *static_cast<int*>(shareable) = fd;
-  } else if (!lease.shared) {
-    MarkShared(handle, false);
+  } else if (!lease.shared && block.lease.lease_id == 0) {
+    MarkShared(handle, false);  // the broker has not let others in
   }
   return result;
 }

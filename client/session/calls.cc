@@ -17,8 +17,8 @@
 namespace gmb::internal {
 namespace {
 
-// How long a call keeps its seat: nobody else reads while its thread does not
-// run.
+// How long a call keeps its seat: nobody else reads meanwhile, so a thread that
+// is stopped there stops them.
 constexpr std::chrono::seconds kMostSitting{1};
 // How long a withdrawn request waits for the broker to confirm.
 constexpr absl::Duration kCancelPatience = absl::Seconds(1);

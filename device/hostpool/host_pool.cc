@@ -2,6 +2,8 @@
 #include "device/hostpool/host_pool.h"
 
 #include <algorithm>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,7 +45,12 @@ HostPool::HostPool(Options options, PoolMapping mapping,
   const size_t wanted =
       options_.threads != 0 ? options_.threads : std::clamp(quarter, 1U, 8U);
   for (size_t i = 0; i < std::min(wanted, chunks_.size()); ++i) {
-    threads_.emplace_back([this] { PrepareChunks(); });
+    try {
+      threads_.emplace_back([this] { PrepareChunks(); });
+    } catch (const std::system_error&) {
+      if (i == 0) throw;
+      break;  // it takes longer with fewer
+    }
   }
 }
 

@@ -56,6 +56,9 @@ TEST(PastTheGateTest, WhatCannotBeSeenForAMomentIsNotHeldAgainstItForEver) {
   EXPECT_EQ(times.Judge(false, later), Verdict::kNotNow) << "counted anew";
   EXPECT_EQ(times.Judge(false, later + UnseenTimes::kPatience),
             Verdict::kNever);
+  EXPECT_EQ(times.Judge(false, later + 3 * UnseenTimes::kPatience),
+            Verdict::kNotNow)
+      << "nobody looked between these";
 }
 
 TEST(PastTheGateTest, OneThreadLooksNowAndThenAndAnotherOneAtOnce) {

@@ -87,6 +87,15 @@ TEST_F(HeapCoreRunTest, GrowingInARowItAsksForOneMoreAndGivesItBackUnused) {
   EXPECT_EQ(LeasedBytes(), (4 * 64 + 128) * kMiB);
 }
 
+TEST_F(HeapCoreRunTest, WhatIsPreparedStaysThoughItWasAskedForAhead) {
+  for (int i = 0; i < 2; ++i) Get(60 * kMiB);
+  ASSERT_GT(heap_->statistics().empty_bytes, 0U);
+  const uint64_t leased = LeasedBytes();
+  EXPECT_EQ(heap_->Prepare(60 * kMiB), absl::OkStatus());
+  heap_->ReturnAhead();
+  EXPECT_EQ(LeasedBytes(), leased);
+}
+
 TEST_F(HeapCoreRunTest, OfLargeBlocksItAsksForNoMoreThanIsNeeded) {
   Get(60 * kMiB);
   for (int i = 0; i < 3; ++i) Get(100 * kMiB);
