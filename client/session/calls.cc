@@ -315,9 +315,8 @@ Calls::Step Calls::NextStep(Call& call) {
     } else if (!over_.ok()) {
       table_.Abandon(call.id);  // closes slabs that came
       step.result = over_;
-    } else if ((step.ahead = table_.TakeAhead(call.id)).has_value()) {
-      return step;
-    } else if ((call.early != nullptr &&
+    } else if ((step.ahead = table_.TakeAhead(call.id)).has_value() ||
+               (call.early != nullptr &&
                 (step.slabs = table_.TakeSlabs(call.id)).has_value())) {
       return step;
     } else if (call.lease != nullptr && !call.cancelled &&
