@@ -27,10 +27,10 @@ namespace {
 
 constexpr char kHelp[] =
     "usage: load_bench [FLAG VALUE]... [--json]\n"
-    "Processes of several tenants share a pool of the host device that is too\n"
-    "small for them. Their sessions acquire, write, verify, release, work in\n"
-    "scopes and rest at random, and are killed; what rests is evicted for\n"
-    "others, and comes back. Turns of that and of as many empty gRPC streams\n"
+    "Processes of several tenants share a pool that is too small for them.\n"
+    "Their sessions acquire, write, verify, release, work in scopes and rest\n"
+    "at random, and are killed; what rests is evicted for others, and comes\n"
+    "back. Turns of that and of as many empty gRPC streams\n"
     "alternate.\n"
     "  --seconds S        a turn of either [3]\n"
     "  --turns N          of each [5]\n";

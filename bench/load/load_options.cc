@@ -30,6 +30,7 @@ bool ReadMix(const std::string& text, Mix* mix) {
 
 FlagValues LoadFlags(LoadOptions* options) {
   return {{"--gmbd", Path(&options->gmbd)},
+          {"--device", Path(&options->device)},
           {"--tenants", Number(&options->tenants, 1U)},
           {"--sessions", Number(&options->sessions, 1U)},
           {"--processes", Number(&options->processes, 1U)},

@@ -14,6 +14,7 @@ namespace gmb::bench {
 // Who asks for what, and of how much.
 struct LoadOptions {
   std::string gmbd;
+  std::string device = "host";
   uint32_t tenants = 6;
   uint32_t sessions = 24;
   uint32_t processes = 12;
@@ -28,6 +29,7 @@ struct LoadOptions {
 
 inline constexpr char kLoadFlags[] =
     "  --gmbd PATH        [the one beside this program]\n"
+    "  --device NAME      host, or a GPU as gmbd names it: cuda:0 [host]\n"
     "  --tenants N        [6]\n"
     "  --sessions N       of them [24]\n"
     "  --processes N      that have the sessions, of one tenant each [12]\n"

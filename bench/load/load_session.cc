@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -26,13 +27,14 @@ constexpr absl::Duration kBackPatience = absl::Seconds(40);
 constexpr absl::Duration kMostWait = absl::Milliseconds(300);
 constexpr absl::Duration kMostRest = absl::Milliseconds(40);
 
-// Memory that is away has left nothing but its addresses. It may go or come
-// while this looks.
-bool IsThere(const Lease& lease) {
+// Memory of the host device that is away has left nothing but its addresses. It
+// may go or come while this looks. The kernel knows nothing of a GPU's.
+bool IsAway(const Lease& lease) {
+  if (!absl::StartsWith(lease.device(), "host")) return false;
   unsigned char page = 0;
   return ::mincore(lease.data(), static_cast<size_t>(::sysconf(_SC_PAGESIZE)),
-                   &page) == 0 &&
-         (page & 1) != 0;
+                   &page) != 0 ||
+         (page & 1) == 0;
 }
 
 // The reasons that a broker may have where more is asked for than there is.
@@ -117,7 +119,7 @@ absl::Status LoadSession::Acquire() {
 absl::Status LoadSession::Enter(Scope* scope, bool* in) {
   const bool away = std::any_of(
       held_.begin(), held_.end(),
-      [](const Held& held) { return held.written && !IsThere(held.lease); });
+      [](const Held& held) { return held.written && IsAway(held.lease); });
   Begin(away ? Op::kWake : Op::kScope);
   const absl::Time began = absl::Now();
   absl::StatusOr<Scope> entered = client_->Enter(kBackPatience);
@@ -141,7 +143,8 @@ absl::Status LoadSession::Work() {
   if (!in) return GiveBack(0);
   for (Held& held : held_) {
     GMB_RETURN_IF_ERROR(Check(held));
-    if (!held.sealed && (!held.written || random_() % 4 == 0)) Write(&held);
+    if (!held.sealed && (!held.written || random_() % 4 == 0))
+      GMB_RETURN_IF_ERROR(Write(&held));
   }
   Held& any = held_[random_() % held_.size()];
   if (any.sealed || !any.written || random_() % 32 != 0)
@@ -182,15 +185,17 @@ absl::Status LoadSession::GiveBack(size_t which) {
 absl::Status LoadSession::Check(const Held& held) {
   if (held.lease.data() != held.address)
     return absl::DataLossError(absl::StrCat(held.lease.id(), " has moved"));
-  const uint64_t* const words = component::Words(held.lease);
   const uint64_t count = component::CountWords(held.lease);
+  words_.resize(count);
+  GMB_RETURN_IF_ERROR(
+      held.lease.CopyToHost(words_.data(), 0, held.lease.size_bytes()));
   uint64_t lost = 0;
   uint64_t foreign = 0;
   uint64_t first = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const bool is_own =
-        words[i] == 0 || component::TagOf(words[i]) == plan_.tag;
-    if (held.written ? words[i] == component::Word(plan_.tag, held.seed, i)
+    const uint64_t word = words_[i];
+    const bool is_own = word == 0 || component::TagOf(word) == plan_.tag;
+    if (held.written ? word == component::Word(plan_.tag, held.seed, i)
                      : is_own)
       continue;
     if (lost + foreign == 0) first = i;
@@ -204,16 +209,16 @@ absl::Status LoadSession::Check(const Held& held) {
       "lease %d of %d words (written %d, sealed %d): %d lost, %d of others; "
       "the first is %016x at %d",
       held.lease.id(), count, held.written, held.sealed, lost, foreign,
-      words[first], first));
+      words_[first], first));
 }
 
-void LoadSession::Write(Held* held) {
+absl::Status LoadSession::Write(Held* held) {
   held->seed = random_();
   held->written = true;
-  uint64_t* const words = component::Words(held->lease);
-  const uint64_t count = component::CountWords(held->lease);
-  for (uint64_t i = 0; i < count; ++i)
-    words[i] = component::Word(plan_.tag, held->seed, i);
+  words_.resize(component::CountWords(held->lease));
+  for (uint64_t i = 0; i < words_.size(); ++i)
+    words_[i] = component::Word(plan_.tag, held->seed, i);
+  return held->lease.CopyFromHost(0, words_.data(), held->lease.size_bytes());
 }
 
 }  // namespace gmb::bench

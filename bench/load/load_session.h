@@ -61,7 +61,7 @@ class LoadSession {
   // In a scope, or not, where the memory did not come back in time.
   absl::Status Enter(Scope* scope, bool* in);
   absl::Status Check(const Held& held);
-  void Write(Held* held);
+  absl::Status Write(Held* held);
   void Begin(Op op);
   void Count(Op op, absl::Time began);
   [[nodiscard]] bool IsRefusal(const absl::Status& status);
@@ -72,6 +72,7 @@ class LoadSession {
   Tally* const tally_;
   std::mt19937_64 random_;
   std::vector<Held> held_;
+  std::vector<uint64_t> words_;  // of the lease that is looked at, or written
 };
 
 }  // namespace gmb::bench

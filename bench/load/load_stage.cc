@@ -19,6 +19,22 @@ namespace {
 
 constexpr absl::Duration kLoadPatience = absl::Minutes(1);
 
+std::vector<std::string> FlagsOf(const LoadOptions& options,
+                                 const std::string& keeper_socket) {
+  std::vector<std::string> flags = {
+      "--host-pool", absl::StrCat(2 * options.pool_mib, "MiB"),
+      "--keeper",    keeper_socket,
+      "--reuse-for", "200ms",
+      "--device"};
+  const std::string pool = absl::StrCat(options.pool_mib, "MiB");
+  if (options.device == "host") {
+    flags.push_back(absl::StrCat("host:", pool));
+  } else {
+    flags.insert(flags.end(), {options.device, "--pool", pool});
+  }
+  return flags;
+}
+
 std::string TenantsOf(const LoadOptions& options) {
   std::string yaml = "tenants:\n";
   // The sessions of one that was killed may still be there beside the next
@@ -86,11 +102,7 @@ absl::StatusOr<std::unique_ptr<LoadStage>> LoadStage::Set(
   stage->keeper_.emplace(std::move(keeper));
   cli::BrokerProcess::Options gmbd;
   gmbd.program = options.gmbd;
-  gmbd.device_flags = {
-      "--device",    absl::StrCat("host:", options.pool_mib, "MiB"),
-      "--host-pool", absl::StrCat(2 * options.pool_mib, "MiB"),
-      "--keeper",    stage->keeper_->socket(),
-      "--reuse-for", "200ms"};
+  gmbd.device_flags = FlagsOf(options, stage->keeper_->socket());
   gmbd.config = TenantsOf(options);
   gmbd.dir = dir;
   GMB_ASSIGN_OR_RETURN(stage->broker_, cli::BrokerProcess::Start(gmbd));

@@ -70,6 +70,8 @@ absl::StatusOr<Sample> TakeSample(const LoadStage& stage) {
       stage.broker().admin().GetStatus(v1::GetStatusRequest()));
   sample.sessions = static_cast<double>(status.sessions());
   sample.leases = static_cast<double>(status.leases());
+  for (const v1::PoolStatus& pool : status.pools())
+    sample.slabs += pool.slabs();
   const std::string& socket = stage.keeper().socket();
   GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link,
                        keeper::KeeperLink::Connect(

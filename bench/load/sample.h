@@ -24,6 +24,7 @@ struct Sample {
   ProcessFigures keeper;
   double sessions = 0;
   double leases = 0;
+  double slabs = 0;  // each is an entry of the keeper, and an fd of both
   double kept_entries = 0;
   double kept_mib = 0;  // of memory files
   double journal_records = 0;

@@ -51,6 +51,20 @@ TEST(FreeAudit, OutsideAndUnreturnedAreToldApart) {
   EXPECT_EQ(audit.outside_bytes(), 1 * kGiB);
 }
 
+TEST(FreeAudit, WhatComesBackBeforeADestructionPaysToo) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(50 * kGiB);
+  audit.OnReading(48 * kGiB);  // two contexts: 2 GiB
+  audit.OnDestroyed(kA, {4 * kGiB, 0, 48 * kGiB, 51 * kGiB});
+  ASSERT_EQ(audit.unreturned().at(kA), 1 * kGiB);
+  audit.OnCreated(3 * kGiB);
+  // A process with one of the contexts has ended: that is how its slabs come to
+  // be destroyed. The three were created in turn.
+  audit.OnDestroyed(kB, {6 * kGiB, 3 * kGiB, 52 * kGiB, 55 * kGiB});
+  EXPECT_EQ(audit.unreturned_bytes(), 0u);
+  EXPECT_EQ(audit.outside_bytes(), 2 * kGiB);
+}
+
 TEST(FreeAudit, WhatTheBrokerDoesBetweenReadingsIsNotOutside) {
   FreeAudit audit(100 * kGiB, kTolerance);
   audit.OnCreated(10 * kGiB);
