@@ -44,9 +44,7 @@ def broker_has_all(broker: KeptBroker, capacity: int) -> Look:
         now, free = int(pool["capacity_bytes"]), int(pool["ready_bytes"]) + int(pool["float_bytes"])
         if now != capacity or free != capacity:
             wrong.append(f"the pool has {now} bytes, {free} of them free, of {capacity} at first")
-        for text in (pool["problem"], host["problem"]):
-            wrong += [text] if text else []
-        return wrong
+        return wrong + [pool["problem"]] if pool["problem"] else wrong
 
     return look
 

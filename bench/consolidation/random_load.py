@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import faulthandler
 import json
 import os
@@ -165,7 +166,8 @@ class Run:
             lives = self._first_lives(self.fleet)
             host_pool = self.broker.prepared_host_pool()
             counts.note(
-                f"{len(lives)} servers loaded; host pool {in_gib(host_pool['bytes'])}; "
+                f"{len(lives)} servers loaded; host pool {in_gib(host_pool['bytes'])}, "
+                f"locked {in_gib(host_pool['locked_bytes'])} {host_pool['problem']}; "
                 f"{device_memory(self.conditions)}"
             )
             asyncio.run(self._load(self.fleet, lives))
@@ -209,6 +211,8 @@ class Run:
         under_way = await self._all_until(actions, begin, end)
         self.load_seconds = round(time.monotonic() - begin, 1)
         self.counts.note(f"{self.load_seconds} s of load; {len(under_way)} things under way")
+        if self.load_seconds < self.options.seconds / 2:
+            self.counts.fault(f"too short a load: {self.options.seconds:g} s were asked for")
         if under_way:
             left = self.ends_at - _AFTER_ANSWERS_SECONDS - time.monotonic()
             _, late = await asyncio.wait(under_way, timeout=max(1.0, left))
@@ -305,6 +309,8 @@ def one_seed(options: argparse.Namespace) -> bool:
 
     def give_up() -> None:
         faulthandler.dump_traceback()
+        with contextlib.suppress(Exception):  # the others go on meanwhile
+            run.report()
         run.kill()
         print("random load: FAILED: not done in time", flush=True)
         os._exit(1)

@@ -56,10 +56,14 @@ def make_plan(shape: Shape) -> list[Action]:
         for model in chance.sample(range(shape.models), chance.randint(1, shape.models)):
             plan += _burst(chance, shape, model, at)
     for at in _times(chance, shape.kill, shape.seconds - shape.start_seconds):
-        plan.append(Action(at, "kill", chance.randrange(shape.models)))
+        model = chance.randrange(shape.models)
+        plan += _perhaps_busy(chance, shape, model, at)
+        plan.append(Action(at, "kill", model))
     for at in _times(chance, shape.stop, shape.seconds - 5):
+        model = chance.randrange(shape.models)
+        plan += _perhaps_busy(chance, shape, model, at)
         seconds = math.exp(chance.uniform(math.log(0.2), math.log(5.0)))
-        plan.append(Action(at, "stop", chance.randrange(shape.models), seconds=seconds))
+        plan.append(Action(at, "stop", model, seconds=seconds))
     for at in _times(chance, shape.reclaim, shape.seconds):
         part = chance.choice((0.0, chance.uniform(0.05, 1.0)))
         model = chance.randrange(shape.models)
@@ -81,6 +85,13 @@ def _times(chance: random.Random, mean: float, end: float) -> Iterator[float]:
         if at >= end:
             return
         yield at
+
+
+def _perhaps_busy(chance: random.Random, shape: Shape, model: int, at: float) -> list[Action]:
+    """Every other time the model is asked just before."""
+    if chance.random() < 0.5:
+        return []
+    return _burst(chance, shape, model, max(0.0, at - chance.uniform(0.0, 0.1)))
 
 
 def _requests(chance: random.Random, shape: Shape, model: int) -> Iterator[Action]:
