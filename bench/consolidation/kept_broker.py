@@ -70,7 +70,7 @@ class KeptBroker(Broker):
     """Its `arguments` name a keeper."""
 
     def replace(self, after: float) -> None:
-        """SIGKILL, and `after` its death the next one with the same flags. Ends when that serves."""
+        """SIGKILL, and so long after its death the next one with the same flags, until it serves."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
