@@ -96,6 +96,15 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def signal(self, number: int) -> None:
+        """Sends it; nothing when it has ended."""
+        self._process.send_signal(number)
+
+    def kill(self) -> int:
+        """SIGKILL; its exit status."""
+        self._process.kill()
+        return self._process.wait()
+
     def terminate(self) -> None:
         """Asks it to end."""
         if self._process.poll() is None:

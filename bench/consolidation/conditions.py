@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ class Conditions:
     out: pathlib.Path
     servers: Servers
     more_traces: tuple[Trace, ...] = ()  # replayed after the first one, of other seeds
+    # Answers of another process of the same model are compared with those of the first.
+    alike_again: bool = False
 
     @property
     def batches(self) -> list[int]:
@@ -31,13 +34,18 @@ class Conditions:
         return [1 << power for power in range(most.bit_length())]
 
     def server_environment(self) -> dict[str, str]:
-        return {
+        environment = {
             "OMP_NUM_THREADS": "1",
             # So that the same question has the same answer, to the last bit.
             "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
             # JAX grows as the others do, and does not take three quarters at once.
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         }
+        if self.alike_again:
+            # XLA chooses kernels by timing them, otherwise: not the same ones each time.
+            given = os.environ.get("XLA_FLAGS", "")
+            environment["XLA_FLAGS"] = f"{given} --xla_gpu_deterministic_ops=true".strip()
+        return environment
 
 
 def in_gib(nbytes: float) -> str:

@@ -43,13 +43,22 @@ class Fleet:
     def grow(self, count: int) -> None:
         """Starts more, until there are so many."""
         for number in range(len(self.servers), count):
-            name = model_name(number)
-            kind, seed = self._servers.kind_of(number), str(number + 1)
-            command = self._servers.command(name, kind, "--seed", seed, *self._arguments)
-            if self._launch is not None:
-                command = self._launch(name) + command
-            log = self._logs / f"{name}.log"
-            self.servers.append(ModelServer(name, command, self._environment, log))
+            self.servers.append(self._started(number, f"{model_name(number)}.log"))
+
+    def start_again(self, number: int, life: int) -> ModelServer:
+        """The same command in the place of a server that has ended; nothing is loaded."""
+        server = self._started(number, f"{model_name(number)}.{life}.log")
+        self.servers[number] = server
+        self._loaded.discard(server.name)
+        return server
+
+    def _started(self, number: int, log: str) -> ModelServer:
+        name = model_name(number)
+        kind, seed = self._servers.kind_of(number), str(number + 1)
+        command = self._servers.command(name, kind, "--seed", seed, *self._arguments)
+        if self._launch is not None:
+            command = self._launch(name) + command
+        return ModelServer(name, command, self._environment, self._logs / log)
 
     def wait_until_ready(self, seconds: float = 180.0) -> None:
         """Contexts are made and kernels are loaded."""

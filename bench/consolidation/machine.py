@@ -25,6 +25,13 @@ def device_memory(conditions: Conditions) -> str:
     return f"device memory used, of: {_nvidia_smi('memory.used,memory.total')}"
 
 
+def memory_used() -> int | None:
+    """Of the first GPU, as its driver says; None where nobody says it."""
+    said = _nvidia_smi("memory.used").splitlines()
+    words = said[0].split() if said else []
+    return int(words[0]) << 20 if words and words[0].isdigit() else None
+
+
 def memory_available() -> int:
     """Host memory that processes can still have: the machine's, and the control group's."""
     lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
