@@ -65,6 +65,11 @@ void HeapCore::TellEmpty() {
   if (options_.on_empty != nullptr) options_.on_empty(empty_bytes);
 }
 
+void HeapCore::TellAhead() {
+  if (!ahead_.empty() && options_.on_empty != nullptr)
+    options_.on_empty(told_empty_bytes_);
+}
+
 absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
   GMB_RETURN_IF_ERROR(fork_guard_.Check());
   if (address == nullptr) return absl::OkStatus();
@@ -209,8 +214,13 @@ absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
     ledger_.FreeDeferred(pool);
     arena_.SettlePool(pool);
   }
-  if (captures_.empty()) ledger_.RecordDeferred();
+  if (captures_.empty()) CapturesEnded();
   return absl::OkStatus();
+}
+
+void HeapCore::CapturesEnded() {
+  ledger_.RecordDeferred();
+  TellAhead();
 }
 
 void HeapCore::ClosePool(PoolId pool) {
@@ -219,7 +229,7 @@ void HeapCore::ClosePool(PoolId pool) {
     return entry.second.pool == pool;
   });
   ledger_.FreeDeferred(pool);
-  if (captures_.empty()) ledger_.RecordDeferred();
+  if (captures_.empty()) CapturesEnded();
   arena_.DissolvePool(pool);
   TellEmpty();
 }

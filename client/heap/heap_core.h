@@ -38,7 +38,8 @@ class HeapCore {
     uint64_t least_growth_bytes;
     uint64_t most_growth_bytes;
     absl::Duration wait;
-    // The empty chunks' bytes have changed. Called under the heap's lock.
+    // The empty chunks' bytes have changed, or ReturnAhead has something to do
+    // that it could not do before. Called under the heap's lock.
     std::function<void(uint64_t empty_bytes)> on_empty = nullptr;
     // A heap that grows again within this time asks for more than it needs, and
     // has to be told to give that back. 0: never.
@@ -78,6 +79,9 @@ class HeapCore {
   void* Take(uint64_t bytes, void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Capture CaptureOf(void* stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Again, if something that was asked for ahead may go back now.
+  void TellAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CapturesEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status FreeRecorded(Block* block, void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeAmidCaptures(Block* block, void* stream, std::vector<void*> users)
@@ -93,7 +97,7 @@ class HeapCore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
   void SetWaiting(bool waiting);
   void CountQuestion();
-  size_t ChunksAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
+  size_t ChunksAhead(bool capturing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
   absl::StatusOr<void*> GrowBy(uint64_t chunk_bytes, size_t ahead,
                                uint64_t bytes, void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);

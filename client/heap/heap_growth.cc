@@ -88,27 +88,30 @@ absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
 
 // A program that begins grows again and again, and each time is a question to the
 // broker: so from the second time in a row on it is for one lease more. That one
-// is empty: it goes back when the broker asks, or when it was not needed soon.
-size_t HeapCore::ChunksAhead() {
+// is empty: it goes back when the broker asks, or when it was not needed soon;
+// during a capture it could do neither.
+size_t HeapCore::ChunksAhead(bool capturing) {
   const Clock::time_point now = Clock::now();
   const bool goes_on =
       last_growth_.has_value() && now - *last_growth_ < options_.growth_run;
   last_growth_ = now;
   const bool refused =
       none_ahead_before_.has_value() && now < *none_ahead_before_;
-  return goes_on && !refused ? 1 : 0;
+  return goes_on && !refused && !capturing ? 1 : 0;
 }
 
 // From the broker, without waiting for others; more than is needed, if there is
 // room for it.
 absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
   uint64_t most = 0;
+  bool capturing = false;
   {
     BriefLock lock(&mu_);
+    capturing = !captures_.empty();
     most = std::clamp(StepOf(arena_.sums().chunk_bytes),
                       options_.least_growth_bytes, options_.most_growth_bytes);
   }
-  size_t ahead = ChunksAhead();
+  size_t ahead = ChunksAhead(capturing);
   if (bytes > options_.least_growth_bytes) ahead = 0;  // of large ones
   for (;;) {
     const uint64_t ask = AskFor(most, bytes, options_.least_growth_bytes);
@@ -169,6 +172,7 @@ absl::StatusOr<HeapCore::Memory> HeapCore::Acquire(uint64_t bytes,
 void HeapCore::SetWaiting(bool waiting) {
   BriefLock lock(&mu_);
   waiting_ = waiting;
+  if (!waiting) TellAhead();
 }
 
 void HeapCore::AddChunk(Memory memory, PoolId pool) {

@@ -3,11 +3,19 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "client/lease/range_hooks.h"
 #include "client/preload/driver.h"
 
 namespace gmb::preload {
+
+// A lease that processes share: its number and its key, since a broker that
+// starts anew counts from 1.
+using LeaseName = std::pair<uint64_t, decltype(internal::ExportedLease::key)>;
+[[nodiscard]] inline LeaseName NameOf(const internal::ExportedLease& lease) {
+  return {lease.lease_id, lease.key};
+}
 
 // What the 64 bytes of a handle, or of a file in memory, say of an allocation that is served from leases,
 // to another `gmb run` process of the tenant. The program carries them there.

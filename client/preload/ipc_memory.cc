@@ -78,7 +78,7 @@ Answer IpcMemory::Open(CUdeviceptr* address, const CUipcMemHandle& handle,
   }
   // The driver, too, opens no handle of its own process.
   if (memory_.HasExported(block->lease)) return CUDA_ERROR_INVALID_CONTEXT;
-  const LeaseName lease(block->lease.lease_id, block->lease.key);
+  const LeaseName lease = NameOf(block->lease);
   const MutexLock opening(&opening_);
   DetachOver();
   Attached attached;

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -48,9 +47,6 @@ class IpcMemory {
                                      size_t* bytes);
 
  private:
-  // Its number and its key: a broker that starts anew counts from 1.
-  using LeaseName = std::pair<uint64_t, decltype(internal::ExportedLease::key)>;
-
   // A lease of another process, mapped here once for all who opened it.
   struct Attached {
     CUmemGenericAllocationHandle handle = 0;

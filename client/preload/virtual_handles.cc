@@ -43,7 +43,31 @@ std::optional<VirtualHandle> VirtualHandles::TakeUnused(Name name) {
   const auto found = handles_.find(name);
   VirtualHandle handle = std::move(found->second);
   handles_.erase(found);
+  ForgetLease(name, handle);
   return handle;
+}
+
+void VirtualHandles::ForgetLease(Name name, const VirtualHandle& handle) {
+  if (!handle.known_as.has_value()) return;
+  const auto known = of_leases_.find(*handle.known_as);
+  // It may be another handle's by now.
+  if (known != of_leases_.end() && known->second == name)
+    of_leases_.erase(known);
+}
+
+void VirtualHandles::NoteLease(Name name, const LeaseName& lease) {
+  VirtualHandle* const handle = Find(name);
+  if (handle == nullptr) return;
+  ForgetLease(name, *handle);
+  handle->known_as = lease;
+  of_leases_[lease] = name;
+}
+
+std::optional<VirtualHandles::Name> VirtualHandles::OfLease(
+    const LeaseName& lease) const {
+  const auto known = of_leases_.find(lease);
+  if (known == of_leases_.end() || IsUnused(known->second)) return std::nullopt;
+  return known->second;
 }
 
 bool VirtualHandles::AddMapping(Name name, uint64_t start) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/preload/broker_link.h"
+#include "client/preload/ipc_handle.h"
 #include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
@@ -22,13 +23,14 @@ struct VirtualHandle {
   };
 
   uint64_t bytes = 0;
-  CUmemAllocationProp properties{};  // as asked for
-  uint32_t references = 1;           // the program's
-  std::optional<LeaseRange> lease;   // once it is granted
-  bool attached = false;             // another process's
-  bool imported = false;             // of these, one that the program has
-  std::vector<Slab> slabs;           // in order; none while it is away
-  std::set<uint64_t> mappings;       // their starts
+  CUmemAllocationProp properties{};   // as asked for
+  uint32_t references = 1;            // the program's
+  std::optional<LeaseRange> lease;    // once it is granted
+  std::optional<LeaseName> known_as;  // to other processes, for OfLease
+  bool attached = false;              // another process's
+  bool imported = false;              // of these, one that the program has
+  std::vector<Slab> slabs;            // in order; none while it is away
+  std::set<uint64_t> mappings;        // their starts
 };
 
 // One place where such memory is mapped, or will be once it is back.
@@ -62,8 +64,14 @@ class VirtualHandles {
   void UseAgain(Name name, const CUmemAllocationProp& properties);
   // The handle itself, if nobody has it any more: it is to go back.
   [[nodiscard]] std::optional<VirtualHandle> TakeUnused(Name name);
-  // Whoever has it.
+  // Whoever has it; it is of no lease yet.
   void Drop(Name name) { handles_.erase(name); }
+
+  // For OfLease, until the handle is taken or has another lease's name. Does
+  // nothing where it is taken already.
+  void NoteLease(Name name, const LeaseName& lease);
+  // The handle of a lease that processes share, if somebody here has it.
+  [[nodiscard]] std::optional<Name> OfLease(const LeaseName& lease) const;
 
   // False when another mapping is there.
   [[nodiscard]] bool AddMapping(Name name, uint64_t start);
@@ -85,8 +93,11 @@ class VirtualHandles {
   static constexpr unsigned kCounterBits = 40;
   static constexpr uint64_t kTag = 0x676d62;  // "gmb"
 
+  void ForgetLease(Name name, const VirtualHandle& handle);
+
   std::map<Name, VirtualHandle> handles_;
   std::map<uint64_t, VirtualMapping> mappings_;  // by start
+  std::map<LeaseName, Name> of_leases_;
   uint64_t last_ = 0;
 };
 

@@ -2,9 +2,7 @@
 #define GMB_CLIENT_PRELOAD_VIRTUAL_MEMORY_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -112,9 +110,6 @@ class VirtualMemory {
   [[nodiscard]] CUresult Leave(CUmemGenericAllocationHandle handle);
   static internal::RangeHooks HooksOf(CUmemGenericAllocationHandle handle);
 
-  // Its number and its key, as IpcMemory's.
-  using LeaseName = std::pair<uint64_t, decltype(internal::ExportedLease::key)>;
-
   [[nodiscard]] CUresult ShareSlabs(const LeaseRange& lease,
                                     CUmemGenericAllocationHandle handle,
                                     SharedBlock* block, int* fd);
@@ -143,9 +138,6 @@ class VirtualMemory {
   base::Mutex mu_;  // held for a moment only
   VirtualHandles book_ ABSL_GUARDED_BY(mu_);
   CreateRun run_ ABSL_GUARDED_BY(mu_);
-  // What was exported here for Open, and opened here; may be gone.
-  std::map<LeaseName, CUmemGenericAllocationHandle> shared_
-      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gmb::preload

@@ -72,7 +72,7 @@ CUresult VirtualMemory::ShareSlabs(const LeaseRange& lease,
   *fd = DescriptorOf(*block);
   if (*fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   const MutexLock lock(&mu_);
-  shared_[{block->lease.lease_id, block->lease.key}] = handle;
+  book_.NoteLease(handle, NameOf(block->lease));
   return CUDA_SUCCESS;
 }
 
@@ -80,17 +80,13 @@ CUresult VirtualMemory::Open(const internal::ExportedLease& exported,
                              CUdevice device,
                              CUmemGenericAllocationHandle* handle) {
   const MutexLock sharing(&sharing_);
-  const LeaseName lease(exported.lease_id, exported.key);
+  const LeaseName lease = NameOf(exported);
   {
     const MutexLock lock(&mu_);
-    if (const auto known = shared_.find(lease); known != shared_.end()) {
-      VirtualHandle* const found = book_.Find(known->second);
-      if (found != nullptr && !book_.IsUnused(known->second)) {
-        ++found->references;
-        *handle = known->second;
-        return CUDA_SUCCESS;
-      }
-      shared_.erase(known);
+    if (const auto known = book_.OfLease(lease)) {
+      ++book_.Find(*known)->references;
+      *handle = *known;
+      return CUDA_SUCCESS;
     }
   }
   uint64_t bytes = 0;
@@ -98,7 +94,7 @@ CUresult VirtualMemory::Open(const internal::ExportedLease& exported,
   if (result != CUDA_SUCCESS) return result;
   const MutexLock lock(&mu_);
   book_.Find(*handle)->imported = true;
-  shared_[lease] = *handle;
+  book_.NoteLease(*handle, lease);
   return CUDA_SUCCESS;
 }
 

@@ -54,6 +54,35 @@ TEST_F(VirtualHandlesTest, NoMappingLiesOverAnother) {
   EXPECT_EQ(book_.At(kAt + 8 * kMiB), nullptr);
 }
 
+TEST_F(VirtualHandlesTest, AHandleIsKnownByItsLeaseWhileSomebodyHasIt) {
+  const LeaseName lease(7, {1, 2});
+  const auto handle = book_.Add(4 * kMiB, {});
+  EXPECT_EQ(book_.OfLease(lease), std::nullopt);
+  book_.NoteLease(handle, lease);
+  EXPECT_EQ(book_.OfLease(lease), handle);
+  EXPECT_EQ(book_.OfLease({7, {1, 3}}), std::nullopt) << "another key";
+  ASSERT_TRUE(book_.AddMapping(handle, kAt));
+  book_.Find(handle)->references = 0;
+  EXPECT_EQ(book_.OfLease(lease), handle) << "it is mapped still";
+  book_.RemoveMapping(kAt);
+  EXPECT_EQ(book_.OfLease(lease), std::nullopt);
+
+  // It is opened anew before the first one is taken.
+  const auto other = book_.Add(4 * kMiB, {});
+  book_.NoteLease(other, lease);
+  EXPECT_TRUE(book_.TakeUnused(handle).has_value());
+  EXPECT_EQ(book_.OfLease(lease), other);
+  const LeaseName later(8, {3});  // by another broker
+  book_.NoteLease(other, later);
+  EXPECT_EQ(book_.OfLease(lease), std::nullopt);
+  EXPECT_EQ(book_.OfLease(later), other);
+  book_.Find(other)->references = 0;
+  EXPECT_TRUE(book_.TakeUnused(other).has_value());
+  EXPECT_EQ(book_.OfLease(later), std::nullopt);
+  book_.NoteLease(other, lease);  // it was released while it was exported
+  EXPECT_EQ(book_.OfLease(lease), std::nullopt);
+}
+
 TEST_F(VirtualHandlesTest, AHandleIsUnusedWithoutReferencesAndMappings) {
   const auto handle = book_.Add(4 * kMiB, {});
   const auto other = book_.Add(4 * kMiB, {});

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include "tests/client/heap/heap_core_fixture.h"
 
@@ -90,6 +92,63 @@ TEST_F(HeapCoreTest, DuringACaptureNoEventIsMadeAndNoLeaseGivenBack) {
   EXPECT_EQ(streams_->records(), 1);  // of what was recorded
   streams_->FinishAll(StreamNumber(2));
   EXPECT_EQ(heap_->Trim(~uint64_t{0}), 8 * kMiB);
+}
+
+// A heap that grows again and again, so that it asks for leases ahead of need.
+class HeapCoreAheadTest : public HeapCoreTest {
+ protected:
+  HeapCoreAheadTest() {
+    Make({.least_growth_bytes = 64 * kMiB,
+          .most_growth_bytes = 64 * kMiB,
+          .wait = absl::Seconds(1),
+          .on_empty = [this](uint64_t bytes) { told_.push_back(bytes); },
+          .growth_run = std::chrono::hours(1)});
+    pool_ = heap_->OpenPool(2 * kMiB).value();
+    Get(60 * kMiB, 2);
+  }
+  // What is empty then was asked for ahead.
+  void AskAhead() {
+    Get(60 * kMiB, 2);
+    ASSERT_EQ(heap_->statistics().empty_bytes, 64 * kMiB);
+    told_.clear();
+  }
+
+  PoolId pool_ = kGeneral;
+  std::vector<uint64_t> told_;  // wakes the one who calls ReturnAhead
+};
+
+TEST_F(HeapCoreAheadTest, NothingIsAskedForAheadDuringACapture) {
+  ASSERT_EQ(heap_->BeginCapture(pool_, StreamNumber(1)), absl::OkStatus());
+  Asked();
+  Get(60 * kMiB, 2);
+  EXPECT_THAT(Asked(), ::testing::ElementsAre(64 * kMiB));
+  ASSERT_EQ(heap_->EndCapture(pool_, StreamNumber(1)), absl::OkStatus());
+  Get(60 * kMiB, 2);
+  EXPECT_EQ(Asked().size(), 2U);
+}
+
+TEST_F(HeapCoreAheadTest, WhatACaptureKeptGoesBackAfterTheLastOne) {
+  AskAhead();
+  const uint64_t leased = LeasedBytes();
+  const PoolId other = heap_->OpenPool(2 * kMiB).value();
+  ASSERT_EQ(heap_->BeginCapture(pool_, StreamNumber(1)), absl::OkStatus());
+  ASSERT_EQ(heap_->BeginCapture(other, StreamNumber(3)), absl::OkStatus());
+  told_.clear();
+  heap_->ReturnAhead();
+  EXPECT_EQ(LeasedBytes(), leased + 2 * kMiB);
+  ASSERT_EQ(heap_->EndCapture(pool_, StreamNumber(1)), absl::OkStatus());
+  EXPECT_THAT(told_, ::testing::IsEmpty());
+  heap_->ClosePool(other);  // as good as its end
+  EXPECT_THAT(told_, ::testing::Contains(64 * kMiB));
+  heap_->ReturnAhead();
+  EXPECT_EQ(heap_->statistics().empty_bytes, 2 * kMiB);  // the pool's
+}
+
+TEST_F(HeapCoreAheadTest, WhatAWaitInVainKeptGoesBackAfterIt) {
+  AskAhead();
+  LimitTo(LeasedBytes());
+  EXPECT_TRUE(absl::IsResourceExhausted(heap_->Prepare(1024 * kMiB)));
+  EXPECT_THAT(told_, ::testing::Contains(64 * kMiB));
 }
 
 // A capture's pool, and streams beside it that copy what it makes.

@@ -77,6 +77,9 @@ TEST(TrimWatchTest, AfterAChangeThereIsARest) {
   watch.Changed(1);
   EXPECT_TRUE(told.Await(1));
   EXPECT_TRUE(rests.Await(1));
+  watch.Changed(1);  // there is something to do that was in the way before
+  EXPECT_TRUE(rests.Await(2));
+  EXPECT_EQ(told.count(), 1U);
 }
 
 // A repetition that comes while a change is taken must not be lost. A round is
