@@ -106,6 +106,9 @@ absl::StatusOr<std::unique_ptr<LoadStage>> LoadStage::Set(
   gmbd.config = TenantsOf(options);
   gmbd.dir = dir;
   GMB_ASSIGN_OR_RETURN(stage->broker_, cli::BrokerProcess::Start(gmbd));
+  // On a GPU page-locking opens the driver's own fds.
+  if (!AwaitThat([&] { return stage->HasHostPool(); }))
+    return absl::DeadlineExceededError("the host pool is not prepared in time");
   return stage;
 }
 
@@ -164,6 +167,11 @@ absl::Status LoadStage::KillKeeper() {
     return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("gmbd has not filled the next keeper; ", cli::LogTail(log)));
+}
+
+bool LoadStage::HasHostPool() const {
+  const auto status = broker_->admin().GetStatus(v1::GetStatusRequest());
+  return status.ok() && status->host_pool().done();
 }
 
 std::string LoadStage::WhatIsLeft() const {

@@ -48,6 +48,7 @@ class LoadStage {
  private:
   LoadStage(const LoadOptions& options, std::string dir)
       : options_(options), dir_(std::move(dir)) {}
+  [[nodiscard]] bool HasHostPool() const;
 
   const LoadOptions options_;
   const std::string dir_;
