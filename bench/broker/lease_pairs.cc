@@ -19,7 +19,8 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 }  // namespace
 
 absl::StatusOr<double> LeasePairsASecond(const std::string& socket_dir,
-                                         uint32_t sessions, double seconds) {
+                                         uint32_t sessions, double seconds,
+                                         Ending ending) {
   std::vector<std::unique_ptr<Client>> clients;
   for (uint32_t i = 0; i < sessions; ++i) {
     ClientOptions options;
@@ -39,7 +40,9 @@ absl::StatusOr<double> LeasePairsASecond(const std::string& socket_dir,
         AcquireOptions options;
         options.wait = kPatience;
         auto lease = clients[i]->Acquire(kBytes, options);
-        ends[i] = lease.ok() ? std::move(*lease).Release() : lease.status();
+        ends[i] = lease.status();
+        if (lease.ok() && ending == Ending::kRelease)
+          ends[i] = std::move(*lease).Release();
         ++pairs;
       }
     });

@@ -8,10 +8,17 @@
 
 namespace gmb::bench {
 
-// How many leases of 2 MiB so many sessions of this process acquire and release
-// a second, each one after the other, all at once.
+// How a lease is given back.
+enum class Ending {
+  kRelease,  // Release(), which waits for the broker's answer
+  kDestroy,  // its destructor, which does not
+};
+
+// How many leases of 2 MiB so many sessions of this process acquire and give
+// back a second, each one after the other, all at once.
 [[nodiscard]] absl::StatusOr<double> LeasePairsASecond(
-    const std::string& socket_dir, uint32_t sessions, double seconds);
+    const std::string& socket_dir, uint32_t sessions, double seconds,
+    Ending ending);
 
 }  // namespace gmb::bench
 

@@ -27,7 +27,7 @@ namespace {
 constexpr char kHelp[] =
     "usage: pair_bench [--gmbd PATH]... [--kept PATH]... [--sessions N] "
     "[--rounds N]\n"
-    "                  [--seconds S]\n"
+    "                  [--seconds S] [--end release|destroy]\n"
     "Pairs of acquire and release a second on the host device, with N sessions "
     "at once [100],\n"
     "for S seconds [3] a round [9]. Several gmbd take turns, those of --kept "
@@ -39,7 +39,9 @@ constexpr char kHelp[] =
     "busy machine disturbs it less. Beside them, round trips a second of as "
     "many empty bidirectional\n"
     "gRPC streams, and their CPU time. Without --gmbd and --kept, the gmbd "
-    "beside this program.\n";
+    "beside this program.\n"
+    "A lease ends by Release() [release], which waits for the answer, or by "
+    "its destructor.\n";
 
 struct Contender {
   std::string gmbd;
@@ -51,6 +53,7 @@ struct Options {
   uint32_t sessions = 100;
   int rounds = 9;
   double seconds = 3;
+  Ending ending = Ending::kRelease;
 };
 
 // INVALID_ARGUMENT: the command line is wrong, or asks for help; the message is
@@ -69,6 +72,9 @@ absl::StatusOr<Options> Parse(int argc, char** argv) {
       good = absl::SimpleAtoi(value, &options.rounds) && options.rounds > 0;
     } else if (flag == "--seconds") {
       good = absl::SimpleAtod(value, &options.seconds) && options.seconds > 0;
+    } else if (flag == "--end") {
+      good = value == "release" || value == "destroy";
+      if (value == "destroy") options.ending = Ending::kDestroy;
     } else {
       good = false;
     }
@@ -116,7 +122,7 @@ absl::StatusOr<Figures> Measure(const Options& options,
   const double before = used_so_far();
   const absl::StatusOr<double> rate =
       LeasePairsASecond((*broker)->socket_dir() + "/tenants/a",
-                        options.sessions, options.seconds);
+                        options.sessions, options.seconds, options.ending);
   if (!rate.ok()) return rate.status();
   const double used = used_so_far() - before;
   return Figures{*rate, used * 1e6 / (*rate * options.seconds)};
