@@ -70,6 +70,23 @@ TEST_F(MachineFaultsTest, TheKeepersConnection) {
   Sweep(FaultyCall::kReceiveFromKeeper, ECONNRESET);
 }
 
+// It is no keeper that is full: the session is kept a little later.
+TEST_F(MachineFaultsTest, WhatAKeeperCouldNotBeAskedToKeepIsKeptLater) {
+  Arm({.call = FaultyCall::kSendToKeeper, .error = ENOBUFS});
+  const auto client = ConnectAs("other");
+  ASSERT_NE(client, nullptr);
+  EXPECT_GT(Disarm(), 0U);
+  EXPECT_TRUE(Await([this] {
+    const std::string log = broker().Log();
+    return absl::StrContains(log, " keeper_found ") ||
+           absl::StrContains(log, " session_not_kept ");
+  }));
+  Restart();
+  EXPECT_TRUE(client->status().ok()) << client->status();
+  EXPECT_TRUE(client->Acquire(2 * kMiB, WaitFor(kLong)).ok());
+  ExpectTheWitnessHasAll();
+}
+
 TEST_F(MachineFaultsTest, InterruptedCallsCostNobodyAnything) {
   for (const FaultyCall call :
        {FaultyCall::kAccept, FaultyCall::kPoll, FaultyCall::kEpollWait,
