@@ -188,6 +188,12 @@ void* mmap(void* address, size_t bytes, int protection, int flags, int fd,
       ::syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
 }
 
+int madvise(void* address, size_t bytes, int advice) noexcept {
+  constexpr int kPopulateWrite = 23;
+  if (advice == kPopulateWrite && Fails(FaultyCall::kPopulate)) return -1;
+  return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
+}
+
 int memfd_create(const char* name, unsigned flags) {
   if (Fails(FaultyCall::kMemoryFile)) return -1;
   return static_cast<int>(::syscall(SYS_memfd_create, name, flags));

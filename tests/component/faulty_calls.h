@@ -19,7 +19,8 @@ enum class FaultyCall : uint32_t {
   kAllocateAfterSeals,
   kMap,
   kMemoryFile,
-  kSize,  // ftruncate and its kind
+  kSize,      // ftruncate and its kind
+  kPopulate,  // madvise, to bring pages into use
   kPidfd,
   kWatch,   // epoll_ctl, to watch something
   kWakeup,  // eventfd
