@@ -111,6 +111,7 @@ int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
   const bool is_drain = stop.number == kDrainSignal;
   if (stop.number == kDetachSignal || (detach && !is_drain)) {
     Tell(manager, "STOPPING=1");
+    daemon->SettleRefused();
     LogEvent(LogLevel::kInfo, "detached",
              {{"message",
                absl::StrCat("the keeper has all for the next broker; asked for "

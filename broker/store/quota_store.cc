@@ -118,6 +118,7 @@ absl::Status QuotaStore::Commit(AuditRecord audit, Declared declared) {
       doubtful_ = Doubtful{.audit = audit,
                            .wanted = declared,
                            .taken_back = Undone(audit, declared, declared_)};
+      NoteDoubt();
     }
   }
   if (done.ok()) {
@@ -149,6 +150,7 @@ void QuotaStore::HoldDeclared(const Declared& declared) {
   NoteFormer(declared_, &held);
   // Then it is true.
   if (doubtful_.has_value() && doubtful_->wanted == held) doubtful_.reset();
+  NoteDoubt();
   Take(held);
 }
 

@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_STORE_QUOTA_STORE_H_
 #define GMB_BROKER_STORE_QUOTA_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -70,6 +71,11 @@ class QuotaStore {
   // Although the disk does not take it: as long as this broker lives, and until
   // it goes to the disk with the next change.
   void HoldDeclared(const Declared& declared);
+
+  // Takes what was refused, and may be there, out of the disk, as each use does,
+  // for one who leaves it to the next broker. Waits for the disk if there is
+  // such a thing, and for nothing otherwise.
+  void SettleRefused();
 
   // What is declared, for reports: never waits for the disk. It is not changed.
   [[nodiscard]] std::shared_ptr<const Declared> Shown() const;
@@ -146,6 +152,7 @@ class QuotaStore {
   // read and written: each use of the store tries, and nothing is written before
   // that.
   absl::Status Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteDoubt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TakeBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TakeOutUntrue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -164,6 +171,7 @@ class QuotaStore {
   std::optional<Doubtful> doubtful_ ABSL_GUARDED_BY(mu_);
   // Of actions that were refused; those may be on the disk.
   std::vector<AuditRecord> untrue_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> in_doubt_ = false;  // there is any of these
   Declared declared_ ABSL_GUARDED_BY(mu_);
   mutable base::Mutex shown_mu_;  // held for no longer than a pointer takes
   std::shared_ptr<const Declared> shown_ ABSL_GUARDED_BY(shown_mu_);

@@ -10,8 +10,21 @@
 namespace gmb::broker {
 
 absl::Status QuotaStore::Settle() {
-  if (doubtful_.has_value()) GMB_RETURN_IF_ERROR(TakeBack());
-  return untrue_.empty() ? absl::OkStatus() : TakeOutUntrue();
+  absl::Status settled;
+  if (doubtful_.has_value()) settled = TakeBack();
+  if (settled.ok() && !untrue_.empty()) settled = TakeOutUntrue();
+  NoteDoubt();
+  return settled;
+}
+
+void QuotaStore::NoteDoubt() {
+  in_doubt_ = doubtful_.has_value() || !untrue_.empty();
+}
+
+void QuotaStore::SettleRefused() {
+  if (!in_doubt_) return;
+  base::MutexLock lock(&mu_);
+  Settle().IgnoreError();
 }
 
 absl::Status QuotaStore::TakeBack() {

@@ -59,6 +59,23 @@ TEST_F(DiskFaultsTest, ARefusedChangeIsListedAsTakenBack) {
   ExpectTheWitnessHasAll();
 }
 
+// Which is what an upgrade does.
+TEST_F(DiskFaultsTest, ABrokerThatDetachesLeavesNoRefusedChange) {
+  KillBroker();
+  BrokerOptions detaching = Options();
+  detaching.flags.insert(detaching.flags.end(), {"--on-stop", "detach"});
+  StartBroker(detaching);
+  Arm({.call = FaultyCall::kLastOfDisk, .error = EIO, .count = 1000});
+  EXPECT_EQ(Gmb({"tenant", "set", "other", "--weight", "7"}).exit_code, 1);
+  EXPECT_GT(Disarm(), 0U);
+  StopBroker();
+  StartBroker(Options());
+  EXPECT_EQ(WeightOfOther(), 1);
+  EXPECT_THAT(Gmb({"audit", "--limit", "2"}).out,
+              HasSubstr("set_tenant_taken_back"));
+  ExpectTheWitnessHasAll();
+}
+
 TEST_F(DiskFaultsTest, AChangeWaitsForADiskThatDoesNotAnswerAndLeasesDoNot) {
   Arm({.call = FaultyCall::kDiskAnswer});
   const auto set = StartGmb("set", {"tenant", "set", "other", "--weight", "7"});
