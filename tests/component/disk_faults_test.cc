@@ -1,6 +1,7 @@
 // The disk of a real broker's state fails under an operator's change, or does
 // not answer, and its wall clock jumps.
 #include <signal.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -117,7 +118,7 @@ TEST_F(DiskFaultsTest, AWallClockThatJumpsMovesTheEndOfNoDrain) {
   ASSERT_NE(client, nullptr);
   const auto begun = std::chrono::steady_clock::now();
   broker().program().Signal(SIGTERM);
-  ASSERT_TRUE(Await([this] { return Status().draining(); }));
+  ASSERT_TRUE(broker().program().AwaitErr(" draining ")) << broker().Log();
   SetWallClock(absl::Hours(24));
   EXPECT_EQ(broker().program().AwaitExit(), 0) << broker().Log();
   EXPECT_GE(std::chrono::steady_clock::now() - begun, kDrainDeadline);
