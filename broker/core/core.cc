@@ -289,9 +289,9 @@ absl::Status Core::CheckFile(const FileChange& change) const {
   return machine_.operators().CheckFile(change);
 }
 
-absl::Status Core::CheckDeleteTenant(absl::string_view name) const {
-  base::MutexLock lock(&mu_);
-  return machine_.operators().CheckDeleteTenant(name);
+absl::StatusOr<bool> Core::BeginDelete(absl::string_view name) {
+  Entered in(this);
+  return machine_.operators().BeginDelete(name);
 }
 
 absl::Status Core::DeleteTenant(absl::string_view name) {

@@ -108,7 +108,10 @@ class Core {
   // was held back is returned. Seeing off those that leave is the caller's.
   absl::StatusOr<std::vector<HeldBack>> ApplyFile(const FileChange& change);
   absl::Status CheckFile(const FileChange& change) const;
-  absl::Status CheckDeleteTenant(absl::string_view name) const;
+  // Whether it may be deleted. From then on the tenant opens no session:
+  // DeleteTenant, or EndDeparture, follows. False: it opened none before, so
+  // that its departure is somebody else's.
+  absl::StatusOr<bool> BeginDelete(absl::string_view name);
   absl::Status DeleteTenant(absl::string_view name);
   // Sees a tenant's sessions off. Unless that is refused, `done` is called
   // once, by this call or later by another thread, with OK when the last one

@@ -63,6 +63,9 @@ class Daemon {
   // Writes down who had it drain; the log has it where the disk does not take
   // it. Waits for the disk.
   void RecordDrain(const std::string& sender);
+  // Before it leaves all to the next broker: what it has refused is not to come
+  // into force with that.
+  void SettleRefused() { store_->SettleRefused(); }
   // For the watchdog: OK when the core's lock is to be had and operators are
   // answered. Waits for the lock without an end, and for them for `patience`.
   [[nodiscard]] absl::Status LookAlive(absl::Duration patience);

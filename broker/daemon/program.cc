@@ -21,6 +21,7 @@
 #include "broker/daemon/out_of_memory.h"
 #include "broker/daemon/signals.h"
 #include "broker/daemon/start_advice.h"
+#include "broker/daemon/threads_or_error.h"
 #include "broker/daemon/watchdog.h"
 #include "broker/log/logging.h"
 #include "ipc/service_manager.h"
@@ -84,18 +85,33 @@ StopSignal AwaitStop(Daemon* daemon, Signals* signals) {
   }
 }
 
-// From the end of the start on, until a signal ends it.
-int Serve(std::unique_ptr<Daemon> daemon, bool detach, Signals* signals) {
+int CannotStart(const absl::Status& why, bool has_keeper) {
+  LogEvent(LogLevel::kError, "cannot_start", {{"message", WithAdvice(why)}});
+  // With a keeper the parts of the daemon are still there: taken apart, they
+  // would end what the next broker can adopt.
+  if (has_keeper) std::_Exit(kFailed);
+  return kFailed;
+}
+
+// The last step of the start, and then until a signal ends it.
+int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
+          Signals* signals) {
   const ipc::ServiceManager manager = ipc::ServiceManager::FromEnvironment();
+  std::optional<Watchdog> watchdog;
+  const absl::Status watched = ThreadsOrError([&] {
+    watchdog.emplace(&manager, [&daemon](absl::Duration patience) {
+      return daemon->LookAlive(patience);
+    });
+    return absl::OkStatus();
+  });
+  if (!watched.ok()) return CannotStart(watched, has_keeper);
   Tell(manager, "READY=1");
-  std::optional<Watchdog> watchdog(std::in_place, &manager,
-                                   [&daemon](absl::Duration patience) {
-                                     return daemon->LookAlive(patience);
-                                   });
+  watchdog->Begin();
   const StopSignal stop = AwaitStop(daemon.get(), signals);
   const bool is_drain = stop.number == kDrainSignal;
   if (stop.number == kDetachSignal || (detach && !is_drain)) {
     Tell(manager, "STOPPING=1");
+    daemon->SettleRefused();
     LogEvent(LogLevel::kInfo, "detached",
              {{"message",
                absl::StrCat("the keeper has all for the next broker; asked for "
@@ -152,14 +168,8 @@ int RunProgram(int argc, char** argv) {
   Signals signals;
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
       Daemon::Start(*std::move(config), flags);
-  if (!daemon.ok()) {
-    LogEvent(LogLevel::kError, "cannot_start",
-             {{"message", WithAdvice(daemon.status())}});
-    // With a keeper the parts of the daemon are still there.
-    if (has_keeper) std::_Exit(kFailed);
-    return kFailed;
-  }
-  return Serve(*std::move(daemon), detach, &signals);
+  if (!daemon.ok()) return CannotStart(daemon.status(), has_keeper);
+  return Serve(*std::move(daemon), has_keeper, detach, &signals);
 }
 
 }  // namespace gmb::broker

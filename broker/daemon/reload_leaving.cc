@@ -89,7 +89,7 @@ void Reloader::EndLeaving(const std::string& name, uint64_t number,
 
 absl::Status Reloader::Delete(const std::string& name) {
   deps_.core->EndKept(name);
-  GMB_RETURN_IF_ERROR(deps_.core->CheckDeleteTenant(name));
+  GMB_RETURN_IF_ERROR(deps_.core->BeginDelete(name).status());
   (void)deps_.doors.close(name);
   absl::Status deleted = deps_.core->DeleteTenant(name);
   if (!deleted.ok()) (void)deps_.doors.open(name, {});

@@ -27,7 +27,14 @@ Watchdog::~Watchdog() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Watchdog::Begin() {
+  base::MutexLock lock(&mu_);
+  begun_ = true;
+  wake_.NotifyAll();
+}
+
 void Watchdog::Run() {
+  if (!WaitForBegin()) return;
   absl::Duration pause;
   do {
     pause = interval_;
@@ -42,6 +49,12 @@ void Watchdog::Run() {
                                          alive.message())}});
     }
   } while (WaitForNext(pause));
+}
+
+bool Watchdog::WaitForBegin() {
+  base::MutexLock lock(&mu_);
+  while (!begun_ && !stopping_) wake_.Wait(&mu_);
+  return !stopping_;
 }
 
 bool Watchdog::WaitForNext(absl::Duration pause) {

@@ -19,16 +19,21 @@ class Watchdog {
  public:
   using Look = std::function<absl::Status(absl::Duration patience)>;
 
-  // No thread where nobody watches. `manager` must outlive it.
+  // No thread where nobody watches; where the system gives none, what the
+  // standard library throws (ThreadsOrError). `manager` must outlive it.
   Watchdog(const ipc::ServiceManager* manager, Look look);
   // Waits for a look that is going on.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
+  // The manager knows that the start is over: it hears of the life from now on.
+  void Begin();
+
  private:
   void Run();
-  // False: it is over.
+  // These are false where it is over.
+  bool WaitForBegin();
   bool WaitForNext(absl::Duration pause);
 
   const ipc::ServiceManager* const manager_;
@@ -36,6 +41,7 @@ class Watchdog {
   const absl::Duration interval_;
   base::Mutex mu_;
   base::CondVar wake_;
+  bool begun_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

@@ -117,7 +117,8 @@ absl::Status KeeperClient::Put(Kept kept) {
   }
   if (!lost_) {
     const absl::Status put = PutInto(&link_, kept);
-    lost_ = link_.broken();
+    // Where it was not asked it may have room: Refill puts it.
+    lost_ = link_.broken() || link_.unasked();
     if (!lost_) GMB_RETURN_IF_ERROR(put);
   }
   Remember(std::move(kept));
@@ -145,9 +146,9 @@ absl::Status KeeperClient::Remove(const std::string& key) {
   refused_ = refused_keys_.size();
   if (lost_ || was_refused) return absl::OkStatus();
   const absl::Status gone = RemoveFrom(&link_, key);
-  // The kernel had no memory for the question, say: the keeper still has it, and
-  // no one but Refill looks for what it has too much.
-  lost_ = link_.broken() || absl::IsResourceExhausted(gone);
+  // Where it was not asked the keeper still has it, and no one but Refill looks
+  // for what it has too much.
+  lost_ = link_.broken() || link_.unasked();
   return lost_ ? absl::OkStatus() : gone;
 }
 

@@ -72,7 +72,8 @@ class OperatorDesk {
       const FileChange& change, Turn& turn);
   // Whether all of it together could be made, if it may take what it takes.
   [[nodiscard]] absl::Status CheckFile(const FileChange& change) const;
-  [[nodiscard]] absl::Status CheckDeleteTenant(absl::string_view name) const;
+  // See Core.
+  [[nodiscard]] absl::StatusOr<bool> BeginDelete(absl::string_view name);
   [[nodiscard]] absl::Status DeleteTenant(absl::string_view name, Turn& turn);
   [[nodiscard]] absl::Status StartDeparture(absl::string_view name,
                                             quota::Nanoseconds wait,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "broker/machine/news.h"
 #include "broker/machine/operator_desk.h"
 #include "broker/machine/refusals.h"
@@ -45,6 +46,25 @@ std::vector<quota::TenantId> ByGrowth(const State& state, const Pool& pool,
   sorted.reserve(steps.size());
   for (const auto& [growth, id] : steps) sorted.push_back(id);
   return sorted;
+}
+
+absl::Status CheckMayGo(const State& state, absl::string_view name) {
+  const Tenant* const tenant = state.tenants->Find(name);
+  if (tenant == nullptr) return NoSuchTenant(name);
+  const size_t sessions = state.sessions->OfTenant(tenant->id).size();
+  if (sessions > 0) {
+    return proto::MakeError(
+        v1::BAD_STATE,
+        absl::StrCat(
+            "the tenant has live sessions: end them first (`gmb session "
+            "list` shows them), or delete it with --wait: tenant=",
+            name, " sessions=", sessions));
+  }
+  if (std::optional<quota::Refusal> refusal =
+          state.engine->Check(quota::TenantRemove{tenant->id})) {
+    return RefusalStatus(*refusal, "");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -91,39 +111,17 @@ void OperatorDesk::Put(const std::vector<TenantPolicy>& tenants, Turn& turn) {
   }
 }
 
-absl::Status OperatorDesk::CheckDeleteTenant(absl::string_view name) const {
-  const Tenant* tenant = state_.tenants->Find(name);
-  if (tenant == nullptr) return NoSuchTenant(name);
-  if (!state_.sessions->OfTenant(tenant->id).empty()) {
-    return proto::MakeError(
-        v1::BAD_STATE,
-        absl::StrCat(
-            "the tenant has live sessions: end them first (`gmb session "
-            "list` shows them), or delete it with --wait: tenant=",
-            name, " sessions=", state_.sessions->OfTenant(tenant->id).size()));
-  }
-  if (std::optional<quota::Refusal> refusal =
-          state_.engine->Check(quota::TenantRemove{tenant->id})) {
-    return RefusalStatus(*refusal, "");
-  }
-  return absl::OkStatus();
+absl::StatusOr<bool> OperatorDesk::BeginDelete(absl::string_view name) {
+  GMB_RETURN_IF_ERROR(CheckMayGo(state_, name));
+  // As one whose last session has ended.
+  return state_.departures.Edit({})
+      .try_emplace(state_.tenants->Find(name)->id)
+      .second;
 }
 
 absl::Status OperatorDesk::DeleteTenant(absl::string_view name, Turn& turn) {
-  if (absl::Status checked = CheckDeleteTenant(name); !checked.ok())
-    return checked;
-  const Tenant* tenant = state_.tenants->Find(name);
-  // A session may have come since the check.
-  if (tenant == nullptr) return NoSuchTenant(name);
-  if (!state_.sessions->OfTenant(tenant->id).empty()) {
-    return proto::MakeError(
-        v1::BAD_STATE, "the tenant has just opened a session: end it first");
-  }
-  const quota::TenantId id = tenant->id;
-  if (std::optional<quota::Refusal> refusal =
-          state_.engine->Check(quota::TenantRemove{id})) {
-    return RefusalStatus(*refusal, "");
-  }
+  GMB_RETURN_IF_ERROR(CheckMayGo(state_, name));
+  const quota::TenantId id = state_.tenants->Find(name)->id;
   turn.Publish(NewEvent(state_, "tenant_deleted", id));
   reclaimer_.EndStandingOf(id, turn);
   quota_.Tell(quota::TenantRemove{id}, turn);

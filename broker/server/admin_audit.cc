@@ -26,7 +26,7 @@ absl::StatusOr<v1::ListAuditResponse> AdminService::DoListAudit(
     const v1::ListAuditRequest& request) {
   using Response = v1::ListAuditResponse;
   constexpr size_t kUsualRows = 100;
-  QuotaStore::AuditFilter filter{absl::InfinitePast(), request.subject()};
+  AuditFilter filter{absl::InfinitePast(), request.subject()};
   if (request.has_since()) {
     filter.since = absl::FromUnixSeconds(request.since().seconds()) +
                    absl::Nanoseconds(request.since().nanos());

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "broker/machine/wire_form.h"
 #include "broker/server/admin_service.h"
 #include "proto/error_status.h"
@@ -100,18 +101,19 @@ absl::Status AdminService::DoDeleteTenant(AuditRecord audit,
   if (absl::Status checked = CheckRevision(if_revision); !checked.ok())
     return checked;
   core_->EndKept(name);
-  if (absl::Status checked = core_->CheckDeleteTenant(name); !checked.ok())
-    return checked;
-  // Closed first, so that no new session of the tenant comes while it goes.
+  GMB_ASSIGN_OR_RETURN(const bool is_begun, core_->BeginDelete(name));
   const absl::Status closed = doors_.close(name);
   audit.action = "delete_tenant";
   audit.subject = name;
   audit.detail = closed.ok() ? "" : std::string(closed.message());
-  absl::Status deleted = core_->CheckDeleteTenant(name);
-  if (deleted.ok()) deleted = store_->DeleteTenant(name, audit);
+  absl::Status deleted = store_->DeleteTenant(name, audit);
   if (deleted.ok()) deleted = core_->DeleteTenant(name);
-  if (deleted.ok()) Settle(name);
-  if (!deleted.ok() && core_->GetPolicy(name).ok()) (void)doors_.open(name);
+  if (deleted.ok()) {
+    Settle(name);
+    return deleted;
+  }
+  if (is_begun) core_->EndDeparture(name);
+  if (core_->GetPolicy(name).ok()) (void)doors_.open(name);
   return deleted;
 }
 

@@ -4,12 +4,13 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "broker/declared/changes.h"
 #include "broker/declared/former.h"
 #include "broker/declared/merge.h"
-#include "broker/log/logging.h"
 #include "broker/store/declared_rows.h"
+#include "broker/store/not_written.h"
 
 namespace gmb::broker {
 namespace {
@@ -32,15 +33,19 @@ Source OperatorOf(const AuditRecord& audit) {
   return {Source::Writer::kOperator, audit.operator_name};
 }
 
-// Refused changes are the operator's to see; that the disk refuses them is for
-// all who look after the broker.
-void LogNotWritten(const AuditRecord& record, const absl::Status& why) {
-  LogEvent(LogLevel::kError, "state_not_written",
-           {{"action", record.action},
-            {"subject", record.subject},
-            {"operator", record.operator_name},
-            {"detail", record.detail},
-            {"message", why.message()}});
+// The record of a change that was refused and is taken out of the disk again.
+AuditRecord Undone(const AuditRecord& audit, const Declared& refused,
+                   const Declared& in_force) {
+  AuditRecord undone = audit;
+  undone.id = 0;
+  undone.operator_name = "gmbd";
+  if (!audit.action.empty()) undone.action += "_taken_back";
+  undone.detail = ChangesText(refused, in_force);
+  absl::StrAppend(&undone.detail, undone.detail.empty() ? "" : "; ",
+                  "it was asked for by ", audit.operator_name,
+                  ", refused since the disk failed, and on the disk all the "
+                  "same");
+  return undone;
 }
 
 absl::Status TooLarge() {
@@ -68,15 +73,22 @@ StoredState InForce(const Declared& declared) {
   return state;
 }
 
-absl::Status QuotaStore::Write(const AuditRecord& audit,
-                               const Declared& declared) {
+absl::Status QuotaStore::Write(const Declared& declared, AuditRecord* audit) {
   if (!on_disk_.has_value()) GMB_RETURN_IF_ERROR(ReadBack());
   GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
   GMB_RETURN_IF_ERROR(SaveDeclared(*on_disk_, declared, &database_));
-  if (!audit.action.empty()) {
-    GMB_RETURN_IF_ERROR(AddAudit(audit));
+  if (!audit->action.empty()) {
+    GMB_RETURN_IF_ERROR(AddAudit(audit, &database_));
   }
   return transaction.Commit();
+}
+
+// The record and the change are one transaction.
+absl::StatusOr<bool> QuotaStore::IsOnDisk(const AuditRecord& audit,
+                                          const Declared& declared) {
+  GMB_RETURN_IF_ERROR(ReadBack());
+  if (audit.action.empty()) return on_disk_ == declared;
+  return HasAudit(audit, &database_);
 }
 
 absl::Status QuotaStore::ReadBack() {
@@ -85,26 +97,29 @@ absl::Status QuotaStore::ReadBack() {
   return absl::OkStatus();
 }
 
-void QuotaStore::TakeBack() {
-  if (on_disk_.has_value() || !ReadBack().ok() || on_disk_ == declared_) return;
-  if (Write(AuditRecord(), declared_).ok()) {
-    on_disk_ = declared_;
-  } else {
-    on_disk_.reset();
-  }
-}
-
 // A commit may fail when all is on the disk: its last step is to make the
 // removal of the journal last. Then the next start finds the change, so it is
 // made now.
-absl::Status QuotaStore::Commit(const AuditRecord& audit, Declared declared) {
+absl::Status QuotaStore::Commit(AuditRecord audit, Declared declared) {
   NoteFormer(declared_, &declared);
-  const bool changes = on_disk_ != declared;
-  absl::Status done = Write(audit, declared);
+  absl::Status done = Settle();
   if (!done.ok()) {
     LogNotWritten(audit, done);
-    if (ReadBack().ok() && changes && on_disk_ == declared)
+    return done;
+  }
+  done = Write(declared, &audit);
+  if (!done.ok()) {
+    LogNotWritten(audit, done);
+    const absl::StatusOr<bool> is_there = IsOnDisk(audit, declared);
+    if (is_there.ok() && *is_there) {
       done = absl::OkStatus();
+    } else if (!is_there.ok()) {
+      on_disk_.reset();
+      doubtful_ = Doubtful{.audit = audit,
+                           .wanted = declared,
+                           .taken_back = Undone(audit, declared, declared_)};
+      NoteDoubt();
+    }
   }
   if (done.ok()) {
     on_disk_ = declared;
@@ -133,6 +148,9 @@ void QuotaStore::HoldDeclared(const Declared& declared) {
   base::MutexLock lock(&mu_);
   Declared held = declared;
   NoteFormer(declared_, &held);
+  // Then it is true.
+  if (doubtful_.has_value() && doubtful_->wanted == held) doubtful_.reset();
+  NoteDoubt();
   Take(held);
 }
 
@@ -185,92 +203,6 @@ absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
   WritePool(std::string(device), WriteAmount(target), OperatorOf(audit),
             audit.at, &next);
   return Commit(audit, std::move(next));
-}
-
-absl::Status QuotaStore::Audit(const AuditRecord& record,
-                               absl::FunctionRef<absl::Status()> act,
-                               OnBadDisk on_bad_disk) {
-  const absl::StatusOr<int64_t> id = WriteAudit(record);
-  if (!id.ok()) {
-    LogNotWritten(record, id.status());
-    return on_bad_disk == OnBadDisk::kActAnyway ? act() : id.status();
-  }
-  absl::Status done = act();
-  if (!done.ok()) TakeOutAudit(*id).IgnoreError();
-  return done;
-}
-
-absl::StatusOr<int64_t> QuotaStore::WriteAudit(const AuditRecord& record) {
-  base::MutexLock lock(&mu_);
-  TakeBack();
-  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
-  absl::Status done = AddAudit(record);
-  if (!done.ok()) return done;
-  const absl::StatusOr<int64_t> id =
-      database_.QueryInt("SELECT MAX(id) FROM audit");
-  if (!id.ok()) return id;
-  done = transaction.Commit();
-  if (!done.ok()) return done;
-  return id;
-}
-
-// Its number is used again, so that what is refused does not shorten the list,
-// which is kept by numbers.
-absl::Status QuotaStore::TakeOutAudit(int64_t id) {
-  base::MutexLock lock(&mu_);
-  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
-  Statement take_out(&database_, "DELETE FROM audit WHERE id = ?");
-  absl::Status done = take_out.Bind(id).Run();
-  if (!done.ok()) return done;
-  done = database_.Execute(
-      "UPDATE sqlite_sequence SET seq = (SELECT IFNULL(MAX(id), 0) FROM audit) "
-      "WHERE name = 'audit'");
-  if (!done.ok()) return done;
-  return transaction.Commit();
-}
-
-absl::Status QuotaStore::AddAudit(const AuditRecord& record) {
-  Statement add(&database_,
-                "INSERT INTO audit(at_ns, operator_name, action, subject, "
-                "detail) VALUES(?,?,?,?,?)");
-  add.Bind(absl::ToUnixNanos(record.at))
-      .Bind(record.operator_name)
-      .Bind(record.action)
-      .Bind(record.subject)
-      .Bind(record.detail);
-  GMB_RETURN_IF_ERROR(add.Run());
-  Statement forget(
-      &database_,
-      "DELETE FROM audit WHERE id <= (SELECT MAX(id) FROM audit) - ?");
-  return forget.Bind(kKeptAuditRecords).Run();
-}
-
-absl::StatusOr<std::vector<AuditRecord>> QuotaStore::ListAudit(
-    uint32_t limit, int64_t before, const AuditFilter& filter) {
-  base::MutexLock lock(&mu_);
-  TakeBack();
-  Statement list(&database_,
-                 "SELECT at_ns, operator_name, action, subject, detail, id "
-                 "FROM audit WHERE id < ?1 AND at_ns >= ?2 AND (?3 = '' OR "
-                 "subject = ?3 OR (action IN ('apply', 'apply_file', "
-                 "'override_ended') AND (instr('; ' || detail, '; ' || ?3 || "
-                 "': ') OR instr('; ' || detail, '; tenant ' || ?3 || ' is ')))"
-                 ") ORDER BY id DESC LIMIT ?4");
-  list.Bind(before > 0 ? before : std::numeric_limits<int64_t>::max())
-      .Bind(absl::ToUnixNanos(filter.since))
-      .Bind(filter.subject)
-      .Bind(static_cast<int64_t>(limit));
-  std::vector<AuditRecord> records;
-  for (;;) {
-    GMB_ASSIGN_OR_RETURN(const bool row, list.Step());
-    if (!row) return records;
-    records.push_back({.at = absl::FromUnixNanos(list.Int(0)),
-                       .operator_name = list.Text(1),
-                       .action = list.Text(2),
-                       .subject = list.Text(3),
-                       .detail = list.Text(4),
-                       .id = list.Int(5)});
-  }
 }
 
 }  // namespace gmb::broker

@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_STORE_QUOTA_STORE_H_
 #define GMB_BROKER_STORE_QUOTA_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,20 +19,12 @@
 #include "base/mutex.h"
 #include "broker/declared/declared.h"
 #include "broker/machine/tenant.h"
+#include "broker/store/audit_record.h"
+#include "broker/store/audit_rows.h"
 #include "broker/store/database.h"
 #include "quota/amount.h"
 
 namespace gmb::broker {
-
-// One thing that an operator did.
-struct AuditRecord {
-  absl::Time at;
-  std::string operator_name;  // "uid 0, pid 4711 (gmb)"
-  std::string action;         // "set_tenant"
-  std::string subject;        // the tenant's name or the device's UUID
-  std::string detail;
-  int64_t id = 0;  // rises, from 1; given by the store
-};
 
 // What is in force of what the file, applies and operators declared.
 struct StoredState {
@@ -50,8 +43,6 @@ struct StoredState {
 // the caller holds the directory's InstanceLock. Errors are Database's.
 class QuotaStore {
  public:
-  static constexpr int64_t kKeptAuditRecords = 100'000;
-
   // The directory must exist. DATA_LOSS: the database is damaged; it is left as
   // it is. Operators' limits would silently not hold without it, so the caller
   // starts without it only when told to, after SetAside.
@@ -81,6 +72,11 @@ class QuotaStore {
   // it goes to the disk with the next change.
   void HoldDeclared(const Declared& declared);
 
+  // Takes what was refused, and may be there, out of the disk, as each use does,
+  // for one who leaves it to the next broker. Waits for the disk if there is
+  // such a thing, and for nothing otherwise.
+  void SettleRefused();
+
   // What is declared, for reports: never waits for the disk. It is not changed.
   [[nodiscard]] std::shared_ptr<const Declared> Shown() const;
 
@@ -99,8 +95,8 @@ class QuotaStore {
   // For an action that changes nothing stored, such as draining a pool. `act`
   // decides and acts, once the record is on the disk, and not without: so
   // nothing is done that is not listed. The record of an action that `act`
-  // refuses is taken out again. It stays listed only where the disk fails, or
-  // the broker ends, in between. With kActAnyway it is done all the same where
+  // refuses is taken out again, once the disk lets it be. It stays listed only
+  // where the broker ends in between. With kActAnyway it is done all the same where
   // the disk takes no record (it is full, read-only, broken), for what
   // operators do in trouble; the log has the record then.
   enum class OnBadDisk { kRefuse, kActAnyway };
@@ -108,15 +104,9 @@ class QuotaStore {
                      absl::FunctionRef<absl::Status()> act,
                      OnBadDisk on_bad_disk = OnBadDisk::kRefuse);
 
-  // Which records are listed.
-  struct AuditFilter {
-    absl::Time since = absl::InfinitePast();
-    // Also those that changed several at once, this one among them (the detail
-    // is then as ChangesText has it). Empty: all.
-    std::string subject;
-  };
   // The newest first: at most `limit`, of those before that id; 0: of all. The
-  // last kKeptAuditRecords are kept.
+  // last kKeptAuditRecords are kept. What was refused and is on the disk all the
+  // same, since that cannot be written now, has "_refused" behind its action.
   absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit,
                                                      int64_t before,
                                                      const AuditFilter& filter);
@@ -135,34 +125,53 @@ class QuotaStore {
         declared_(declared),
         shown_(std::make_shared<const Declared>(declared)) {}
 
+  // A change that was refused when the disk failed, and may be there.
+  struct Doubtful {
+    AuditRecord audit;
+    Declared wanted;
+    AuditRecord taken_back;  // says so once it is
+  };
+
   void Take(const Declared& declared) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // `declared`, with what its tenants had before, and the audit record, or
   // neither.
-  absl::Status Commit(const AuditRecord& audit, Declared declared)
+  absl::Status Commit(AuditRecord audit, Declared declared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Its step, after which what is on the disk may not be known.
-  absl::Status Write(const AuditRecord& audit, const Declared& declared)
+  // Its steps. After an error of Write the change is on the disk or not, and
+  // IsOnDisk says which.
+  absl::Status Write(const Declared& declared, AuditRecord* audit)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<bool> IsOnDisk(const AuditRecord& audit,
+                                const Declared& declared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ReadBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // A change that was refused may be on the disk, where the next start would
-  // find it: it is taken out again once the disk can be read and written, which
-  // each use of the store tries.
-  void TakeBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  absl::Status AddAudit(const AuditRecord& record)
+  // What was refused may be on the disk, where the next start, and readers of
+  // the audit log, would find it. It is taken out again once the disk can be
+  // read and written: each use of the store tries, and nothing is written before
+  // that.
+  absl::Status Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteDoubt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TakeBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TakeOutUntrue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // The record has an id if it is, or after an error may be, on the disk.
+  absl::Status WriteAudit(AuditRecord* record) ABSL_LOCKS_EXCLUDED(mu_);
+  void TakeOut(const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mu_);
+  [[nodiscard]] bool IsRefused(const AuditRecord& record) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The record's number, by which it can be taken out again.
-  absl::StatusOr<int64_t> WriteAudit(const AuditRecord& record)
-      ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status TakeOutAudit(int64_t id) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::string directory_;
   const bool found_empty_;
   base::Mutex mu_;
   Database database_ ABSL_GUARDED_BY(mu_);
-  // None: a commit has failed, and it could not be read since.
+  // None: a write has failed, and it could not be read since.
   std::optional<Declared> on_disk_ ABSL_GUARDED_BY(mu_);
+  std::optional<Doubtful> doubtful_ ABSL_GUARDED_BY(mu_);
+  // Of actions that were refused; those may be on the disk.
+  std::vector<AuditRecord> untrue_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> in_doubt_ = false;  // there is any of these
   Declared declared_ ABSL_GUARDED_BY(mu_);
   mutable base::Mutex shown_mu_;  // held for no longer than a pointer takes
   std::shared_ptr<const Declared> shown_ ABSL_GUARDED_BY(shown_mu_);

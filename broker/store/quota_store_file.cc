@@ -48,13 +48,13 @@ absl::StatusOr<std::unique_ptr<QuotaStore>> QuotaStore::Open(
 
 QuotaStore::~QuotaStore() {
   base::MutexLock lock(&mu_);
-  TakeBack();
+  Settle().IgnoreError();
 }
 
 absl::Status QuotaStore::CheckDisk() {
   GMB_RETURN_IF_ERROR(ProbeDisk(directory_));
   base::MutexLock lock(&mu_);
-  TakeBack();
+  Settle().IgnoreError();
   return absl::OkStatus();
 }
 

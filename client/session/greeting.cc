@@ -158,17 +158,17 @@ absl::StatusOr<Greeting> GreetOn(ipc::SeqpacketSocket socket,
 }  // namespace
 
 bool EndedWithItsBroker(const absl::Status& status,
-                        const base::UniqueFd& broker) {
+                        const base::UniqueFd& broker,
+                        const base::Deadline& deadline) {
   if (!absl::IsUnavailable(status) || GetErrorDetail(status).has_value())
     return false;
   if (!broker.valid()) return false;
-  const base::Deadline deadline(kDeath);
-  pollfd death{.fd = broker.get(), .events = POLLIN, .revents = 0};
+  const base::Deadline death(std::min(kDeath, deadline.Left()));
+  pollfd dead{.fd = broker.get(), .events = POLLIN, .revents = 0};
   int ready = -1;
   do {
-    ready =
-        ::poll(&death, 1,
-               static_cast<int>(absl::ToInt64Milliseconds(deadline.Left())));
+    ready = ::poll(&dead, 1,
+                   static_cast<int>(absl::ToInt64Milliseconds(death.Left())));
   } while (ready < 0 && errno == EINTR);
   return ready == 1;
 }
@@ -191,9 +191,9 @@ absl::StatusOr<Greeting> Greet(const std::string& path,
       return greeting;
     }
     // One that has died meanwhile can tell nothing of who listens now.
-    const bool died = broker.ok()
-                          ? EndedWithItsBroker(greeting.status(), *broker)
-                          : absl::IsUnavailable(greeting.status());
+    const bool died =
+        broker.ok() ? EndedWithItsBroker(greeting.status(), *broker, deadline)
+                    : absl::IsUnavailable(greeting.status());
     if (!died || gives_up.IsOver()) return greeting;
   }
 }

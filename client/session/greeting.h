@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/deadline.h"
 #include "base/unique_fd.h"
 #include "gmb/v1/handle.pb.h"
 #include "ipc/gate_page.h"
@@ -42,10 +43,11 @@ inline constexpr absl::Duration kNextBroker = absl::Seconds(2);
                                              absl::Duration timeout);
 
 // What ended since then with this status ended because the broker died, so that
-// another one may take its place. Blocks for a moment, since sockets hang up
-// before their process is dead.
+// another one may take its place. Blocks for a moment, and no longer than until
+// the deadline, since sockets hang up before their process is dead.
 [[nodiscard]] bool EndedWithItsBroker(const absl::Status& status,
-                                      const base::UniqueFd& broker);
+                                      const base::UniqueFd& broker,
+                                      const base::Deadline& deadline);
 
 }  // namespace gmb::internal
 

@@ -72,7 +72,8 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(
         session->calls_.AskWithin(std::move(probe), deadline.Left()).status();
     if (ended.ok()) return session;
     // One that no keeper had yet is gone with its broker, and nobody has it.
-    if (gives_up.IsOver() || !EndedWithItsBroker(ended, broker)) return ended;
+    if (gives_up.IsOver() || !EndedWithItsBroker(ended, broker, deadline))
+      return ended;
   }
 }
 

@@ -154,7 +154,8 @@ absl::StatusOr<KeeperLink::Answer> KeeperLink::Ask(Kind kind,
   const absl::Status sent = socket_.Send(packet, fds, false, timeout_);
   if (absl::IsDeadlineExceeded(sent))
     return Silent(socket_.fd(), "read its socket");
-  if (absl::IsResourceExhausted(sent)) broken_ = false;  // nothing was sent
+  unasked_ = absl::IsResourceExhausted(sent);
+  if (unasked_) broken_ = false;  // nothing was sent
   if (!sent.ok()) return sent;
   Answer answer;
   absl::StatusOr<Frame> frame = Receive(timeout_, &answer.fds);

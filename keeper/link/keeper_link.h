@@ -57,6 +57,9 @@ class KeeperLink {
   [[nodiscard]] const Welcome& welcome() const { return welcome_; }
   // Nothing can be asked any more.
   [[nodiscard]] bool broken() const { return broken_; }
+  // The kernel had no memory for the last question, say: the keeper has not
+  // heard it, and can be asked again.
+  [[nodiscard]] bool unasked() const { return unasked_; }
   // The keeper has hung up, most often because it is dead. A look, without
   // waiting.
   [[nodiscard]] bool HasHungUp() const {
@@ -88,6 +91,7 @@ class KeeperLink {
   Welcome welcome_;
   uint32_t last_call_ = 0;
   bool broken_ = false;
+  bool unasked_ = false;
 };
 
 }  // namespace gmb::keeper

@@ -4,12 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -21,6 +28,7 @@
 #include "absl/strings/match.h"
 #include "base/unique_fd.h"
 #include "gmb/client.h"
+#include "ipc/socket_path.h"
 #include "tests/client/client_fixture.h"
 
 namespace gmb {
@@ -225,6 +233,75 @@ TEST_F(ClientProcessTest, OneWhoseBrokerDiesWhileItGreetsMeetsTheNext) {
   const auto connected = client.get();
   ASSERT_TRUE(connected.ok()) << connected.status();
   EXPECT_TRUE((*connected)->Acquire(4 * kMiB).ok());
+}
+
+// A socket like a broker's, in the place of the one that lies there.
+base::UniqueFd ListenAt(const std::string& path) {
+  base::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const absl::StatusOr<sockaddr_un> address = ipc::SocketAddress(path + ".new");
+  const bool listens =
+      address.ok() &&
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address),
+             sizeof(*address)) == 0 &&
+      ::listen(fd.get(), 8) == 0 &&
+      std::rename((path + ".new").c_str(), path.c_str()) == 0;
+  if (!listens) fd.reset();
+  return fd;
+}
+
+// How long Connect took that was to end with UNAVAILABLE: the shortest of a few
+// times, since the machine may be busy.
+absl::Duration TimeToFail(const ClientOptions& options) {
+  absl::Duration shortest = absl::InfiniteDuration();
+  for (int i = 0; i < 5; ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    const absl::Status failed = Client::Connect(options).status();
+    shortest = std::min(
+        shortest, absl::FromChrono(std::chrono::steady_clock::now() - begun));
+    EXPECT_FALSE(failed.ok());
+  }
+  return shortest;
+}
+
+// Each has a successor at once, which dies as well.
+TEST_F(ClientProcessTest, BrokersThatDieWhileTheyGreetAreTriedForTheTimeout) {
+  const std::string path = dir() + "/handle.sock";
+  const pid_t manager = fork();
+  ASSERT_GE(manager, 0);
+  while (manager == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const pid_t broker = fork();
+    if (broker == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const base::UniqueFd listener = ListenAt(path);
+      if (listener.valid()) (void)accept(listener.get(), nullptr, nullptr);
+      _exit(0);
+    }
+    waitpid(broker, nullptr, 0);
+  }
+  while (!std::filesystem::exists(path)) std::this_thread::yield();
+  ClientOptions options = Options();
+  options.connect_timeout = absl::Milliseconds(200);
+  EXPECT_LT(TimeToFail(options), absl::Milliseconds(600));
+  kill(manager, SIGKILL);
+  waitpid(manager, nullptr, 0);
+}
+
+// It is waited for its death, which does not come.
+TEST_F(ClientProcessTest, ABrokerThatHangsUpAndLivesCostsNoMoreThanTheTimeout) {
+  const base::UniqueFd listener = ListenAt(dir() + "/handle.sock");
+  ASSERT_TRUE(listener.valid());
+  std::thread hangs_up([&listener] {
+    for (;;) {
+      const base::UniqueFd peer(accept(listener.get(), nullptr, nullptr));
+      if (!peer.valid()) return;
+    }
+  });
+  ClientOptions options = Options();
+  options.connect_timeout = absl::Milliseconds(20);
+  EXPECT_LT(TimeToFail(options), absl::Milliseconds(400));
+  shutdown(listener.get(), SHUT_RDWR);
+  hangs_up.join();
 }
 
 TEST_F(ClientProcessTest, AfterAKilledBrokerThatNobodyFollowsThereIsNone) {

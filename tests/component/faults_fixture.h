@@ -91,6 +91,12 @@ class FaultsFixture : public RestartFixture {
     return plan_->calls;
   }
 
+  [[nodiscard]] bool DiskWasAsked() const { return plan_->calls > 0; }
+  // The broker's, set by so much.
+  void SetWallClock(absl::Duration by) {
+    plan_->wall_seconds = absl::ToInt64Seconds(by);
+  }
+
   // One life of both tenants, whose calls are given `patience` each. All of
   // them return; who has a session at the end has its contents; the witness has
   // all; and all is as before.

@@ -9,8 +9,10 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -92,6 +94,7 @@ class Next {
 constinit Next next_syscall(&::syscall, "syscall");
 constinit Next next_posix_fallocate(&::posix_fallocate, "posix_fallocate");
 constinit Next next_pthread_create(&::pthread_create, "pthread_create");
+constinit Next next_clock_gettime(&::clock_gettime, "clock_gettime");
 
 enum class Way { kSend, kReceive };
 
@@ -127,6 +130,33 @@ bool FailsOn(int fd, Way way) {
   return call != FaultyCall::kNone && Fails(call);
 }
 
+bool IsPlan(FaultyCall call) {
+  return plan != nullptr && plan->call.load(std::memory_order_acquire) == call;
+}
+
+// `number`: fsync or fdatasync.
+int Sync(long number, int fd) {
+  if (IsPlan(FaultyCall::kDiskAnswer)) plan->calls.fetch_add(1);
+  while (IsPlan(FaultyCall::kDiskAnswer)) {
+    const timespec a_moment{.tv_sec = 0, .tv_nsec = 1'000'000};
+    ::syscall(SYS_nanosleep, &a_moment, nullptr);
+  }
+  struct stat info {};
+  if (IsPlan(FaultyCall::kLastOfDisk) && ::fstat(fd, &info) == 0 &&
+      S_ISDIR(info.st_mode) && Fails(FaultyCall::kLastOfDisk)) {
+    return -1;
+  }
+  return static_cast<int>(::syscall(number, fd));
+}
+
+ssize_t ReadAt(int fd, void* bytes, size_t count, off_t offset) {
+  if (IsPlan(FaultyCall::kLastOfDisk) && plan->calls > plan->first) {
+    errno = plan->error;
+    return -1;
+  }
+  return ::syscall(SYS_pread64, fd, bytes, count, offset);
+}
+
 }  // namespace
 
 // What these replace has the same names.
@@ -156,6 +186,12 @@ void* mmap(void* address, size_t bytes, int protection, int flags, int fd,
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<void*>(
       ::syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
+}
+
+int madvise(void* address, size_t bytes, int advice) noexcept {
+  constexpr int kPopulateWrite = 23;
+  if (advice == kPopulateWrite && Fails(FaultyCall::kPopulate)) return -1;
+  return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
 }
 
 int memfd_create(const char* name, unsigned flags) {
@@ -208,6 +244,22 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                    void* (*start)(void*), void* argument) {
   if (Fails(FaultyCall::kThread)) return errno;
   return next_pthread_create.Get()(thread, attributes, start, argument);
+}
+
+int fsync(int fd) { return Sync(SYS_fsync, fd); }
+int fdatasync(int fd) { return Sync(SYS_fdatasync, fd); }
+ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
+  return ReadAt(fd, bytes, count, offset);
+}
+ssize_t pread64(int fd, void* bytes, size_t count, off64_t offset) {
+  return ReadAt(fd, bytes, count, offset);
+}
+
+int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const int got = next_clock_gettime.Get()(clock, time);
+  if (plan != nullptr && clock == CLOCK_REALTIME)
+    time->tv_sec += plan->wall_seconds.load(std::memory_order_relaxed);
+  return got;
 }
 
 int accept4(int fd, sockaddr* peer, socklen_t* size, int flags) {

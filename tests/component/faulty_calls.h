@@ -19,7 +19,8 @@ enum class FaultyCall : uint32_t {
   kAllocateAfterSeals,
   kMap,
   kMemoryFile,
-  kSize,  // ftruncate and its kind
+  kSize,      // ftruncate and its kind
+  kPopulate,  // madvise, to bring pages into use
   kPidfd,
   kWatch,   // epoll_ctl, to watch something
   kWakeup,  // eventfd
@@ -28,6 +29,8 @@ enum class FaultyCall : uint32_t {
   kConnect,
   kPoll,
   kEpollWait,
+  kLastOfDisk,  // a directory is synced, and from then on nothing can be read
+  kDiskAnswer,  // does not come: a sync lasts as long as this is the plan
   kSendToPeer,
   kSendToKeeper,
   kSendOnStream,
@@ -44,6 +47,8 @@ struct FaultPlan {
   std::atomic<uint64_t> first;   // so many go well before
   std::atomic<uint64_t> count;   // so many fail then
   std::atomic<uint64_t> calls;   // so far
+  // What a wall clock says is so much more, whatever the call is.
+  std::atomic<int64_t> wall_seconds;
 };
 
 }  // namespace gmb::component

@@ -10,6 +10,8 @@
 namespace gmb::component {
 namespace {
 
+using ::testing::HasSubstr;
+
 class MachineFaultsTest : public FaultsFixture {
  protected:
   enum class Cost { kMayEndTheBroker, kMayEndSessions, kNone };
@@ -68,6 +70,39 @@ TEST_F(MachineFaultsTest, TheKeepersConnection) {
   Sweep(FaultyCall::kSendToKeeper, EPIPE);
   Sweep(FaultyCall::kSendToKeeper, ENOBUFS);
   Sweep(FaultyCall::kReceiveFromKeeper, ECONNRESET);
+}
+
+// It is no keeper that is full: the session is kept a little later.
+TEST_F(MachineFaultsTest, WhatAKeeperCouldNotBeAskedToKeepIsKeptLater) {
+  Arm({.call = FaultyCall::kSendToKeeper, .error = ENOBUFS});
+  const auto client = ConnectAs("other");
+  ASSERT_NE(client, nullptr);
+  EXPECT_GT(Disarm(), 0U);
+  EXPECT_TRUE(Await([this] {
+    const std::string log = broker().Log();
+    return absl::StrContains(log, " keeper_found ") ||
+           absl::StrContains(log, " session_not_kept ");
+  }));
+  Restart();
+  EXPECT_TRUE(client->status().ok()) << client->status();
+  EXPECT_TRUE(client->Acquire(2 * kMiB, WaitFor(kLong)).ok());
+  ExpectTheWitnessHasAll();
+}
+
+// A host pool of a size that was set: nobody is evicted, and nobody loses.
+TEST_F(MachineFaultsTest, WhatTheKernelDoesNotGiveTheHostPoolIsNotUsed) {
+  KillBroker();
+  Arm({.call = FaultyCall::kPopulate, .error = ENOMEM, .count = 1000});
+  StartBroker(Options());
+  ASSERT_TRUE(Await([this] { return Status().host_pool().done(); }));
+  EXPECT_EQ(Status().host_pool().failed_bytes(), 32 * kMiB);
+  EXPECT_THAT(Gmb({"status"}).out,
+              HasSubstr("32.00 MiB of the host pool cannot be used"));
+  const Lived lived = LiveOnce(absl::Seconds(1));
+  EXPECT_TRUE(!lived.whole && !lived.ended) << lived.log;
+  // Until a restart.
+  Restart();
+  EXPECT_TRUE(LiveOnce(kLong).whole);
 }
 
 TEST_F(MachineFaultsTest, InterruptedCallsCostNobodyAnything) {

@@ -1,12 +1,16 @@
 // A broker that is given no memory, or no thread: it ends, or does not start,
 // and the next one goes on with all.
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cerrno>
 #include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ipc/socket_path.h"
 #include "tests/component/faults_fixture.h"
 
 namespace gmb::component {
@@ -102,6 +106,60 @@ TEST_F(MemoryFaultsTest, WithoutAThreadItDoesNotStartAndSaysSo) {
     had_it = Disarm() > k;
   }
   EXPECT_GT(refused, 4U);
+  StartBroker(Options());
+  ExpectTheWitnessHasAll();
+}
+
+// The last thread of a start is that which tells the service manager that the
+// broker is alive.
+TEST_F(MemoryFaultsTest, WithoutTheThreadOfItsWatchdogItDoesNotStartEither) {
+  KillBroker();
+  const std::string path = Directory() + "/notify";
+  const base::UniqueFd manager(
+      ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const absl::StatusOr<sockaddr_un> address = ipc::SocketAddress(path);
+  ASSERT_TRUE(address.ok()) << address.status();
+  ASSERT_EQ(::bind(manager.get(), reinterpret_cast<const sockaddr*>(&*address),
+                   sizeof(*address)),
+            0);
+  const auto hears = [&manager] {
+    char text[256];
+    return ::recv(manager.get(), text, sizeof(text), 0) > 0;
+  };
+  BrokerOptions watched = Options();
+  watched.wrapper.insert(watched.wrapper.begin() + 1,
+                         {"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=60000000"});
+  // How many threads a start makes, and then one less each time, since gRPC
+  // makes some more or less.
+  uint64_t threads = 0;
+  bool met = false;
+  for (int less = 0; less < 12 && !met && !HasFailure(); ++less) {
+    SCOPED_TRACE(absl::StrCat("thread ", threads, " less ", less));
+    Arm({.call = FaultyCall::kThread,
+         .error = EAGAIN,
+         .first = less == 0 ? 1000 : threads - less});
+    BrokerProcess next(Directory(), watched);
+    bool serves = false;
+    ASSERT_TRUE(Await([&] {
+      serves = serves || hears();
+      return serves || !next.program().IsRunning();
+    }));
+    const uint64_t calls = Disarm();
+    if (less == 0) threads = calls;
+    while (hears()) {
+    }
+    if (serves) continue;
+    const int code = next.program().AwaitExit();
+    const std::string log = next.Log();
+    if (code == 128 + SIGABRT) {
+      EXPECT_THAT(log, HasSubstr("grpc"));
+    } else {
+      EXPECT_EQ(code, 1) << log;
+      EXPECT_THAT(log, HasSubstr("gmbd is given no thread"));
+      met = absl::StrContains(log, " serving ");
+    }
+  }
+  EXPECT_TRUE(met) << "it was none of these";
   StartBroker(Options());
   ExpectTheWitnessHasAll();
 }

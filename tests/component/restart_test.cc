@@ -236,6 +236,37 @@ TEST_F(RestartTest, AKeeperThatDiesIsReplacedWhileTheBrokerLives) {
   EXPECT_TRUE(std::move(*lease).Release().ok());
 }
 
+// Each of them alone is survived.
+TEST_F(RestartTest, WithoutBothAllBeginsAnew) {
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 17);
+  const auto parked = Parked("b");
+  auto away = parked->Acquire(16 * kMiB);
+  ASSERT_TRUE(away.ok()) << away.status();
+  Evict("b", 16 * kMiB);
+  KillKeeper();
+  KillBroker();
+  StartKeeper();
+  StartBroker(Options());
+  for (const auto* const one : {&client, &parked}) {
+    EXPECT_TRUE(Await([&] { return !(*one)->status().ok(); }));
+    EXPECT_TRUE(absl::IsUnavailable((*one)->status())) << (*one)->status();
+  }
+  EXPECT_EQ(Status().sessions(), 0U);
+  EXPECT_EQ(Pool().granted_bytes(), 0U);
+  EXPECT_EQ(Status().host_pool().held_bytes(), 0U);
+  // What is mapped stays, and what is away does not come back.
+  EXPECT_TRUE(Holds(*lease, 17));
+  EXPECT_TRUE(absl::IsUnavailable(parked->Enter(absl::Seconds(30)).status()));
+  EXPECT_TRUE(std::move(*lease).Release().ok());
+  EXPECT_TRUE(std::move(*away).Release().ok());
+  ExpectServed("a");
+  ExpectServed("b");
+  ExpectNothingIsLeft();
+}
+
 TEST_F(RestartTest, AKeeperThatLivesIsReplacedAndNobodyNotices) {
   const auto client = ConnectAs("a");
   auto lease = client->Acquire(10 * kMiB);
@@ -453,6 +484,42 @@ TEST_F(RestartTest, WhatCannotBeAdoptedIsHungUp) {
   const auto goes_on = other->Acquire(2 * kMiB);
   EXPECT_TRUE(goes_on.ok()) << goes_on.status();
   EXPECT_EQ(Pool().granted_bytes(), 2 * kMiB);
+}
+
+// A GPU that was taken out, say. What is on the other one goes on.
+TEST_F(RestartTest, WhatWasOnADeviceThatIsGoneIsHungUp) {
+  StopBroker();
+  BrokerOptions two = Options();
+  two.devices = {"host:64MiB", "host:96MiB"};
+  StartBroker(two);
+  const auto lost = ConnectAs("a");
+  AcquireOptions on_second;
+  on_second.device = "host-1";
+  auto gone = lost->Acquire(10 * kMiB, on_second);
+  ASSERT_TRUE(gone.ok()) << gone.status();
+  Fill(*gone, 18);
+  const auto client = ConnectAs("b");
+  AcquireOptions on_first;
+  on_first.device = "host-0";
+  auto lease = client->Acquire(10 * kMiB, on_first);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 19);
+  KillBroker();
+  BrokerOptions one = two;
+  one.devices.pop_back();
+  StartBroker(one);
+  EXPECT_THAT(broker().Log(),
+              AllOf(HasSubstr(" session_not_adopted "),
+                    HasSubstr("does not serve its device: device=host-1")));
+  EXPECT_TRUE(Await([&] { return !lost->status().ok(); }));
+  EXPECT_TRUE(Holds(*gone, 18)) << "what is mapped stays";
+  EXPECT_TRUE(client->status().ok()) << client->status();
+  EXPECT_TRUE(Holds(*lease, 19));
+  EXPECT_EQ(Status().sessions(), 1U);
+  EXPECT_EQ(Pool().granted_bytes(), 10 * kMiB);
+  EXPECT_TRUE(std::move(*gone).Release().ok());
+  EXPECT_TRUE(std::move(*lease).Release().ok());
+  ExpectNothingIsLeft();
 }
 
 }  // namespace

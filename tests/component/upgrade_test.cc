@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -222,6 +223,62 @@ TEST_F(UpgradeTest, TheOldOneIsBackWhereTheNewOneDoesNotServe) {
   EXPECT_THAT(hangs.err, AllOf(HasSubstr("it had 300ms for it"),
                                HasSubstr("the old one serves again")));
   EXPECT_NE(Serving(), back);
+  ExpectHeld();
+}
+
+// What --check-handover does not see: the file does not fit the pool, so that
+// the old program would not start either.
+TEST_F(UpgradeTest, WhereNeitherStartsAllWaitsForOneThatDoes) {
+  Hold();
+  const std::string file = Directory() + "/gmb.yaml";
+  std::ofstream(file) << "tenants: [{name: file, guarantee: 500MiB}]\n";
+  const Said said = Upgrade({});
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_THAT(said.err,
+              AllOf(HasSubstr("NO BROKER SERVES"), HasSubstr("exit code 1"),
+                    HasSubstr("The keeper has all"), HasSubstr(file)));
+  EXPECT_EQ(broker().program().AwaitExit(), 0);
+  EXPECT_THAT(broker().Log(), HasSubstr(" cannot_start "));
+  EXPECT_EQ(Serving(), 0);
+  EXPECT_EQ(Upgrade({}).exit_code, 3) << "there is nothing to upgrade";
+  StartBroker(Options());  // with the file that it had
+  ExpectHeld();
+}
+
+// The command is gone before the new program serves, which goes on or not.
+TEST_F(UpgradeTest, OneThatIsKilledHalfwayLosesNothing) {
+  Hold();
+  const std::string begun = Directory() + "/begun";
+  const std::string go = Directory() + "/go";
+  const std::string program =
+      Script("echo $$ > " + begun + ".new; mv " + begun + ".new " + begun +
+             "; until [ -e " + go + " ]; do sleep 0.02; done; exec " +
+             GMBD_PROGRAM + " \"$@\"");
+  // The new program's pid, once it has begun.
+  const auto kill_halfway = [&] {
+    const auto upgrade =
+        StartGmb("upgrade", {"upgrade", "--wait", "5m", "--binary", program});
+    EXPECT_TRUE(Await([&] { return std::ifstream(begun).good(); }));
+    upgrade->Signal(SIGKILL);
+    EXPECT_EQ(upgrade->AwaitExit(), 128 + SIGKILL);
+    pid_t pid = 0;
+    std::ifstream(begun) >> pid;
+    std::remove(begun.c_str());
+    return pid;
+  };
+  const pid_t ends = kill_halfway();
+  ASSERT_GT(ends, 0);
+  EXPECT_EQ(broker().program().AwaitExit(), 0);
+  ::kill(ends, SIGKILL);
+  EXPECT_EQ(Serving(), 0);
+  EXPECT_GT(KeeperStatus().entries, 0U);
+  StartBroker(Options());
+  ExpectHeld();
+  // And once more, with one that goes on: it is nobody's child.
+  const pid_t serves = kill_halfway();
+  ASSERT_GT(serves, 0);
+  std::ofstream(go).close();
+  EXPECT_TRUE(Await([&] { return Serving() == serves; }));
   ExpectHeld();
 }
 

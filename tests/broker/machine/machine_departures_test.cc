@@ -35,6 +35,22 @@ TEST_F(MachineDeparturesTest, OneWithoutSessionsHasLeftAtOnce) {
   EXPECT_EQ(TryToCome("a"), "NO_SUCH_TENANT");
 }
 
+// The deletion is on its way to the disk, which may refuse it.
+TEST_F(MachineDeparturesTest, NobodyComesToOneThatIsBeingDeleted) {
+  OperatorDesk& desk = world.machine().operators();
+  const auto begun = desk.BeginDelete("a");
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  EXPECT_TRUE(*begun);
+  EXPECT_EQ(TryToCome("a"), "DRAINING");
+  const auto again = desk.BeginDelete("a");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(*again) << "that is so already";
+  world.Do("stays", [&](Turn& turn) { desk.EndDeparture("a", turn); });
+  EXPECT_EQ(TryToCome("a"), "OK");
+  EXPECT_EQ(ReasonOf(desk.BeginDelete("a").status()), "BAD_STATE");
+  EXPECT_EQ(TryToCome("a"), "OK");
+}
+
 TEST_F(MachineDeparturesTest, ItsSessionsAreToldAndGetNothingMore) {
   SimClient* holder = Parked("b");
   Lease(holder, 60);

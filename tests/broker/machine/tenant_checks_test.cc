@@ -139,7 +139,7 @@ TEST_F(TenantChecksTest, WhatThereIsNotIsNamed) {
   };
   names(Desk().GetPolicy("nobody").status(), "NO_SUCH_TENANT", "nobody");
   names(Desk().IdOf("nobody").status(), "NO_SUCH_TENANT", "nobody");
-  names(Desk().CheckDeleteTenant("nobody"), "NO_SUCH_TENANT", "nobody");
+  names(Desk().BeginDelete("nobody").status(), "NO_SUCH_TENANT", "nobody");
   names(Desk().ResolveDevice("sim-7").status(), "NO_SUCH_DEVICE", "sim-7");
   names(Desk().CheckResize("sim-7", Amount::Fraction(1)), "NO_SUCH_DEVICE",
         "sim-7");

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr int64_t kRecords = QuotaStore::kKeptAuditRecords;
+constexpr int64_t kRecords = kKeptAuditRecords;
 
 // The audit log is full.
 class AdminPagesTest : public AdminFixture {

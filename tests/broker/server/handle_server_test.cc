@@ -4,9 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <ctime>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "proto/error_status.h"
 #include "tests/broker/server/handle_server_fixture.h"
 #include "tests/ipc/open_fds.h"
@@ -161,6 +164,46 @@ TEST_F(HandleServerTest,
             "its process ended; another one keeps its connection open");
   NewPeer();
   EXPECT_EQ(core_.TimesClosed(1), 1U);
+}
+
+absl::Duration CpuTime() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return absl::DurationFromTimespec(used);
+}
+
+// As a keeper that is stopped may, which has not let go of it.
+TEST_F(HandleServerTest, IsIdleThoughSomebodyHasThePidfdOfADeadProcessStill) {
+  std::atomic<int> kept = -1;
+  core_.KeepWith([&](uint64_t, int, const auto& pidfd, int) {
+    kept = ::dup(pidfd->get());
+  });
+  Start();
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Peer peer = NewPeer();
+    ipc::SeqpacketSocket parent{base::UniqueFd(ends[1])};
+    if (parent.Send("x", {}, false, kLong).ok()) ::pause();
+    ::_exit(1);
+  }
+  ipc::SeqpacketSocket to_child{base::UniqueFd(ends[0])};
+  ::close(ends[1]);
+  ASSERT_TRUE(to_child.Receive(kLong).ok());
+  const base::UniqueFd pidfd(kept);
+  ASSERT_TRUE(pidfd.valid());
+  Kill(child);
+  EXPECT_EQ(core_.AwaitClosed(1), "it disconnected");
+  // In one of these times, however busy the machine is.
+  const absl::Duration window = absl::Milliseconds(50);
+  absl::Duration used = window;
+  for (int i = 0; i < 40 && used > window / 10; ++i) {
+    const absl::Duration before = CpuTime();
+    absl::SleepFor(window);
+    used = CpuTime() - before;
+  }
+  EXPECT_LE(used, window / 10) << "it looks again and again";
 }
 
 TEST_F(HandleServerTest, SendsTheNextSlabsOnlyWhenTheLastAreAcknowledged) {
