@@ -70,11 +70,13 @@ def keeper_has_nothing(keeper: Keeper) -> Look:
 
 
 def device_is_free(before: int | None) -> Look:
-    """`before`: the bytes in use then; None: no device says that."""
+    """Of a GPU; `before`: the bytes in use then, as memory_used() said."""
 
     def look() -> list[str]:
-        now = None if before is None else memory_used()
-        if before is None or now is None or now <= before + _DEVICE_SLACK:
+        now = memory_used()
+        if before is None or now is None:
+            return ["nvidia-smi does not say what is in use"]
+        if now <= before + _DEVICE_SLACK:
             return []
         return [f"{in_gib(now)} of the device are in use, {in_gib(before)} at first"]
 

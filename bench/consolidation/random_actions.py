@@ -66,12 +66,12 @@ class RandomActions:
 
     async def _ask(self, server: RandomServer, life: Life, batch: int) -> None:
         sent, sent_at = time.monotonic(), time.time()
-        status, said = 0, {}
+        status, said, in_time = 0, {}, True
         try:
             post = life.client.post("/infer", {"batch": batch})
             status, said = await asyncio.wait_for(post, _ANSWER_WITHIN)
         except asyncio.TimeoutError:
-            said = {"error": f"no answer within {_ANSWER_WITHIN:g} s"}
+            said, in_time = {"error": f"no answer within {_ANSWER_WITHIN:g} s"}, False
         except (OSError, EOFError, ValueError) as error:
             said = {"error": f"{type(error).__name__}: {error}"}
         given = str(said.get("sum", ""))
@@ -90,7 +90,9 @@ class RandomActions:
             sent_at=sent_at,
             right=status != 200 or given == server.expected[batch],
         )
-        self._judge(answer, server, life, self._outages.longest(sent))
+        # A call ends after its own wait, also without a broker.
+        outage = self._outages.longest(sent) if in_time else 0.0
+        self._judge(answer, server, life, outage)
 
     def _judge(self, answer: Answer, server: RandomServer, life: Life, outage: float) -> None:
         if answer.ok or not (life.killed or outage > CALL_WAITS_SECONDS):

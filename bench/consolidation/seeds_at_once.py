@@ -18,7 +18,8 @@ _DEVICE_PATIENCE = 3.0
 def seeds_at_once(options: argparse.Namespace) -> bool:
     """This command line again for each seed, with the output in a folder of its own."""
     deadline = time.monotonic() + options.within
-    before = memory_used() if options.device == "cuda" else None
+    is_gpu = options.device == "cuda"
+    before = memory_used() if is_gpu else None
     loads = {seed: _started(options, seed) for seed in options.seed}
     try:
         codes = {seed: load.wait(options.within + 5) for seed, load in loads.items()}
@@ -31,7 +32,8 @@ def seeds_at_once(options: argparse.Namespace) -> bool:
     for seed, code in codes.items():
         print(f"seed {seed}: {'nothing wrong' if code == 0 else f'FAILED with {code}'}")
     look = all_back.device_is_free(before)
-    wrong = all_back.patiently(look, max(deadline, time.monotonic() + _DEVICE_PATIENCE))
+    end = max(deadline, time.monotonic() + _DEVICE_PATIENCE)
+    wrong = all_back.patiently(look, end) if is_gpu else []
     for text in wrong:
         print(f"not back: {text}")
     return not wrong and not any(codes.values())

@@ -192,7 +192,10 @@ void DeviceTasks::Work(const HandOver& slabs, DeviceResult* result) {
     FreeAudit::Destroyed change;
     const uint64_t locked =
         host_pool_ == nullptr ? 0 : host_pool_->lock_progress().ended_bytes;
-    if (holder.has_value() && created.ok()) change.free_before = ReadFree();
+    if (holder.has_value() && created.ok()) {
+      change.free_before = ReadFree();
+      audit_.OnFreeRead(change.free_before);
+    }
     const uint64_t created_before = audit_.live_bytes();
     for (const Slab& slab : group) {
       if (!created.ok()) {

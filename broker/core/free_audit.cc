@@ -42,11 +42,6 @@ void FreeAudit::OnReadyDestroyed(uint64_t bytes) {
 
 void FreeAudit::OnDestroyed(quota::TenantId tenant,
                             const Destroyed& destroyed) {
-  // What came back since the figure was last read pays as it does in a reading:
-  // a process that ends has given back before its slabs are destroyed.
-  const uint64_t known = free_ + destroyed.created_bytes;
-  if (destroyed.free_before > known + tolerance_)
-    Credit(destroyed.free_before - known);
   const uint64_t after = destroyed.free_after + destroyed.created_bytes;
   const uint64_t before = destroyed.free_before;
   const uint64_t rise = after > before ? after - before : 0;
@@ -72,6 +67,10 @@ void FreeAudit::Inherit(const std::map<quota::TenantId, uint64_t>& owed) {
     unreturned_sum_ += bytes - owes;
     owes = bytes;
   }
+}
+
+void FreeAudit::OnFreeRead(uint64_t free_bytes) {
+  OnReading(free_bytes, std::move(held_));
 }
 
 void FreeAudit::OnReading(uint64_t free_bytes,

@@ -60,6 +60,9 @@ class FreeAudit {
   // What tenants owed to the broker before this one, whose baseline this one
   // has: before the first reading, which gives back what is back.
   void Inherit(const std::map<quota::TenantId, uint64_t>& owed);
+  // The figure was read, before slabs are destroyed: a process that ends has
+  // given back by then, and that rise is not to be lost in theirs.
+  void OnFreeRead(uint64_t free_bytes);
   // `held`: what the allocator itself counts as not back, by its last holder.
   void OnReading(uint64_t free_bytes,
                  std::map<quota::TenantId, uint64_t> held = {});

@@ -3,12 +3,15 @@
 
 #include <sys/prctl.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,6 +51,7 @@ void Tell(const ipc::ServiceManager& manager, const std::string& lines) {
 
 // Beside the drain's deadline: the time that the parts of the daemon take.
 constexpr absl::Duration kTimeToEnd = absl::Minutes(1);
+constexpr std::chrono::seconds kTimeToSettle{1};
 
 std::string Stopping(absl::Duration within) {
   return absl::StrCat("STOPPING=1\nEXTEND_TIMEOUT_USEC=",
@@ -93,6 +97,28 @@ int CannotStart(const absl::Status& why, bool has_keeper) {
   return kFailed;
 }
 
+// Takes back what was refused, unless the disk does not answer: that is then
+// left to the next broker, as by a death.
+void SettleRefusedInTime(Daemon* daemon) {
+  const auto settled = std::make_shared<std::promise<void>>();
+  const std::future<void> done = settled->get_future();
+  const absl::Status begun = ThreadsOrError([&] {
+    // The end of the process ends it.
+    std::thread([daemon, settled] {
+      daemon->SettleRefused();
+      settled->set_value();
+    }).detach();
+    return absl::OkStatus();
+  });
+  if (begun.ok() && done.wait_for(kTimeToSettle) == std::future_status::ready) {
+    return;
+  }
+  LogEvent(LogLevel::kWarning, "not_settled",
+           {{"message",
+             "the disk does not answer: what was refused and is on it all the "
+             "same comes into force with the next broker"}});
+}
+
 // The last step of the start, and then until a signal ends it.
 int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
           Signals* signals) {
@@ -111,7 +137,7 @@ int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
   const bool is_drain = stop.number == kDrainSignal;
   if (stop.number == kDetachSignal || (detach && !is_drain)) {
     Tell(manager, "STOPPING=1");
-    daemon->SettleRefused();
+    SettleRefusedInTime(daemon.get());
     LogEvent(LogLevel::kInfo, "detached",
              {{"message",
                absl::StrCat("the keeper has all for the next broker; asked for "

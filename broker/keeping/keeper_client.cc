@@ -210,7 +210,7 @@ absl::Status KeeperClient::Refill() {
     }
     for (const Kept& kept : difference.put) {
       const absl::Status put = PutInto(&link, kept);
-      if (!put.ok() && link.broken()) return put;
+      if (!put.ok() && (link.broken() || link.unasked())) return put;
       if (!put.ok() && WorthOf(kept) == Worth::kEssential) {
         for (const std::string& key : placed) (void)RemoveFrom(&link, key);
         return put;

@@ -69,9 +69,9 @@ std::unique_ptr<HandleServer::Connection> HandleServer::Part(
   pending_.Remove(id);
   dying_.erase(id);
   std::unique_ptr<Connection> connection = std::move(node.mapped());
-  // The session's sender keeps the socket open until the outbox lets it go. Who
-  // else has the pidfd, the keeper say, may have it for longer, and that of a
-  // dead process would be news again and again.
+  // The session's sender keeps the socket open until the outbox lets it go.
+  // Another process, such as the keeper, may have the pidfd for longer: epoll
+  // would tell of the dead process again and again.
   epoll_.Remove(connection->socket->fd());
   if (connection->pidfd != nullptr) epoll_.Remove(connection->pidfd->get());
   if (connection->outbox != nullptr) calls_.close(connection->session, reason);

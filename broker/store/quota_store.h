@@ -72,9 +72,9 @@ class QuotaStore {
   // it goes to the disk with the next change.
   void HoldDeclared(const Declared& declared);
 
-  // Takes what was refused, and may be there, out of the disk, as each use does,
-  // for one who leaves it to the next broker. Waits for the disk if there is
-  // such a thing, and for nothing otherwise.
+  // A refused change that may be on the disk is taken out of it, as each use
+  // does: for a broker that leaves the disk to the next one. Waits for the disk
+  // where there is such a change.
   void SettleRefused();
 
   // What is declared, for reports: never waits for the disk. It is not changed.
@@ -96,8 +96,8 @@ class QuotaStore {
   // decides and acts, once the record is on the disk, and not without: so
   // nothing is done that is not listed. The record of an action that `act`
   // refuses is taken out again, once the disk lets it be. It stays listed only
-  // where the broker ends in between. With kActAnyway it is done all the same where
-  // the disk takes no record (it is full, read-only, broken), for what
+  // where the broker ends in between. With kActAnyway it is done all the same
+  // where the disk takes no record (it is full, read-only, broken), for what
   // operators do in trouble; the log has the record then.
   enum class OnBadDisk { kRefuse, kActAnyway };
   absl::Status Audit(const AuditRecord& record,
@@ -105,8 +105,9 @@ class QuotaStore {
                      OnBadDisk on_bad_disk = OnBadDisk::kRefuse);
 
   // The newest first: at most `limit`, of those before that id; 0: of all. The
-  // last kKeptAuditRecords are kept. What was refused and is on the disk all the
-  // same, since that cannot be written now, has "_refused" behind its action.
+  // last kKeptAuditRecords are kept. A change that was refused and is on the disk
+  // all the same, since that cannot be written now, has "_refused" behind its
+  // action.
   absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit,
                                                      int64_t before,
                                                      const AuditFilter& filter);
@@ -147,10 +148,9 @@ class QuotaStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ReadBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // What was refused may be on the disk, where the next start, and readers of
-  // the audit log, would find it. It is taken out again once the disk can be
-  // read and written: each use of the store tries, and nothing is written before
-  // that.
+  // A refused change may be on the disk, where the next start, and readers of the
+  // audit log, would find it. It is taken out again once the disk can be read and
+  // written: each use of the store tries, and nothing is written before that.
   absl::Status Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteDoubt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TakeBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

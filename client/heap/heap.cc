@@ -128,8 +128,9 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(Client* client,
             }).IgnoreError();
           });
       core_options.growth_run = kGrowthRun;
-      core_options.on_empty = [self](uint64_t bytes) {
-        self->watch->Changed(bytes);
+      // The watch's own thread may say so while ~Heap waits for it to end.
+      core_options.on_empty = [watch = impl->watch.get()](uint64_t bytes) {
+        watch->Changed(bytes);
       };
     }
     AcquireOptions like;

@@ -64,7 +64,7 @@ class VirtualHandles {
   void UseAgain(Name name, const CUmemAllocationProp& properties);
   // The handle itself, if nobody has it any more: it is to go back.
   [[nodiscard]] std::optional<VirtualHandle> TakeUnused(Name name);
-  // Whoever has it; it is of no lease yet.
+  // Although somebody has it; it is of no lease yet.
   void Drop(Name name) { handles_.erase(name); }
 
   // For OfLease, until the handle is taken or has another lease's name. Does

@@ -80,8 +80,8 @@ class QuotaStoreDoubtTest : public ::testing::Test {
   std::unique_ptr<QuotaStore> store_;
 };
 
-// Whoever looks at the store later, or stops the broker in order, has it taken
-// out again.
+// It is taken out again when somebody looks at the store later, or stops the
+// broker in order.
 TEST_F(QuotaStoreDoubtTest, ARefusedChangeThatIsOnTheDiskIsTakenBack) {
   using Use = void (*)(QuotaStore*);
   const std::array<Use, 5> uses = {

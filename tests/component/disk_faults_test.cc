@@ -77,6 +77,22 @@ TEST_F(DiskFaultsTest, ABrokerThatDetachesLeavesNoRefusedChange) {
   ExpectTheWitnessHasAll();
 }
 
+TEST_F(DiskFaultsTest, ADiskThatDoesNotAnswerHoldsNoDetachUp) {
+  KillBroker();
+  BrokerOptions detaching = Options();
+  detaching.flags.insert(detaching.flags.end(), {"--on-stop", "detach"});
+  StartBroker(detaching);
+  Arm({.call = FaultyCall::kDiskAnswer});
+  const auto set = StartGmb("set", {"tenant", "set", "other", "--weight", "7"});
+  ASSERT_TRUE(Await([this] { return DiskWasAsked(); }));
+  StopBroker();
+  EXPECT_THAT(broker().Log(), HasSubstr(" not_settled "));
+  Disarm();
+  EXPECT_NE(set->AwaitExit(), 0) << set->Out();
+  StartBroker(Options());
+  ExpectTheWitnessHasAll();
+}
+
 TEST_F(DiskFaultsTest, AChangeWaitsForADiskThatDoesNotAnswerAndLeasesDoNot) {
   Arm({.call = FaultyCall::kDiskAnswer});
   const auto set = StartGmb("set", {"tenant", "set", "other", "--weight", "7"});

@@ -57,12 +57,26 @@ TEST(FreeAudit, WhatComesBackBeforeADestructionPaysToo) {
   audit.OnReading(48 * kGiB);  // two contexts: 2 GiB
   audit.OnDestroyed(kA, {4 * kGiB, 0, 48 * kGiB, 51 * kGiB});
   ASSERT_EQ(audit.unreturned().at(kA), 1 * kGiB);
-  audit.OnCreated(3 * kGiB);
   // A process with one of the contexts has ended: that is how its slabs come to
-  // be destroyed. The three were created in turn.
+  // be destroyed. Three are created in turn.
+  audit.OnFreeRead(52 * kGiB);
+  audit.OnCreated(3 * kGiB);
   audit.OnDestroyed(kB, {6 * kGiB, 3 * kGiB, 52 * kGiB, 55 * kGiB});
   EXPECT_EQ(audit.unreturned_bytes(), 0u);
   EXPECT_EQ(audit.outside_bytes(), 2 * kGiB);
+}
+
+TEST(FreeAudit, SoItDoesWhereMoreIsCreatedInTurnThanIsFree) {
+  FreeAudit audit(100 * kGiB, kTolerance);
+  audit.OnCreated(96 * kGiB);
+  audit.OnReading(3 * kGiB);  // a context: 1 GiB
+  audit.OnDestroyed(kA, {1 * kGiB, 0, 3 * kGiB, 3 * kGiB});
+  ASSERT_EQ(audit.unreturned().at(kA), 1 * kGiB);
+  audit.OnFreeRead(4 * kGiB);  // that process has ended
+  audit.OnCreated(8 * kGiB);   // of what the eight leave
+  audit.OnDestroyed(kB, {8 * kGiB, 8 * kGiB, 4 * kGiB, 4 * kGiB});
+  EXPECT_EQ(audit.unreturned_bytes(), 0u);
+  EXPECT_EQ(audit.outside_bytes(), 1 * kGiB);
 }
 
 TEST(FreeAudit, WhatTheBrokerDoesBetweenReadingsIsNotOutside) {
