@@ -45,6 +45,9 @@ class PoolKeeper {
 
   // What tenants owed to another broker.
   void AdoptDebts(Pool* pool, const std::vector<DebtRecord>& debts, Turn& turn);
+  // Its tenant is about to be deleted: a debt is nobody's from now on, as the
+  // next reading says again. Where the tenant stays that gives it back.
+  void Orphan(quota::TenantId tenant, Turn& turn);
   // The slabs of a lease that another broker has granted.
   void Adopt(const Lease& lease);
   // Slabs of another broker that nobody has here; a tenant had them.

@@ -102,6 +102,22 @@ void PoolKeeper::AdoptDebts(Pool* pool, const std::vector<DebtRecord>& debts,
   Give(pool, std::move(job), turn);
 }
 
+void PoolKeeper::Orphan(quota::TenantId tenant, Turn& turn) {
+  for (const auto& [pool_id, pool] : *state_.pools) {
+    PoolDevice& device = pool->device.Edit({});
+    const auto debt = device.unreturned.extract(tenant);
+    if (debt.empty()) continue;
+    device.orphaned_bytes += debt.mapped();
+    uint64_t sum = 0;
+    for (const auto& [other, bytes] : device.unreturned) sum += bytes;
+    pool->slabs.Edit({}).SetLost({.unreturned_bytes = sum,
+                                  .missing_bytes = device.missing_bytes,
+                                  .orphaned_bytes = device.orphaned_bytes});
+    TellUnreturned(pool.get(), tenant, 0, turn);
+    TellMissing(pool.get(), turn);
+  }
+}
+
 // A process that held memory when the broker started, such as a client of one
 // that was killed, has ended. Unreturned bytes that come back look the same, so
 // that nothing is concluded while there are any.

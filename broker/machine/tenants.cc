@@ -119,7 +119,12 @@ absl::StatusOr<bool> OperatorDesk::BeginDelete(absl::string_view name) {
       .second;
 }
 
+// The deletion is on the disk by now: a debt that was seen since it began is no
+// reason to refuse it.
 absl::Status OperatorDesk::DeleteTenant(absl::string_view name, Turn& turn) {
+  const Tenant* const begun = state_.tenants->Find(name);
+  if (begun != nullptr && state_.departures->contains(begun->id))
+    pools_.Orphan(begun->id, turn);
   GMB_RETURN_IF_ERROR(CheckMayGo(state_, name));
   const quota::TenantId id = state_.tenants->Find(name)->id;
   turn.Publish(NewEvent(state_, "tenant_deleted", id));

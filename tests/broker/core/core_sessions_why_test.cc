@@ -24,7 +24,8 @@ class CoreSessionsWhyTest : public CoreReclaimTest {
     EXPECT_TRUE(why.ok()) << why.status();
     return why->findings();
   }
-  // It comes into use, and is looked at, every millisecond.
+  // It comes into use, and is looked at, every millisecond; then time stands
+  // still.
   void WakeOften(FakePeer& peer) {
     clock.Hold();
     for (int i = 0; i < 8; ++i) {
@@ -32,7 +33,6 @@ class CoreSessionsWhyTest : public CoreReclaimTest {
       peer.Park(++epoch_);
       EXPECT_TRUE(core.Sessions({}).ok());
     }
-    clock.GoOn();
   }
 
  private:
@@ -49,10 +49,12 @@ TEST_F(CoreSessionsWhyTest, WhoWakesOftenIsSaidAndGivesAfterOthers) {
   often->Used(/*woken_at_ns=*/1'000'000, /*left_at_ns=*/1'040'000);
   EXPECT_THAT(Why("idle"), Contains(HasSubstr("wakes every 1ms for 40us: ")));
   EXPECT_EQ(core.Sessions({})->sessions(0).usual_use().nanos(), 40'000);
+  clock.GoOn();
   const auto calm = Holder("idle", 24 * kMiB);
   calm->Park();
   const auto busy = Connect("busy");
   WakeOften(*often);
+  clock.GoOn();
   (void)busy->Acquire(24 * kMiB, kPatience);
   EXPECT_EQ(calm->AwaitEvict().lease_id(), lease_);
   EXPECT_EQ(Lease(its).state(), v1::LeaseInfo::MAPPED);

@@ -234,6 +234,26 @@ TEST_F(MachineDevicesTest, DebtsAreOwedToTheNextBroker) {
   EXPECT_EQ(InPool().missing_bytes, 0u);
 }
 
+// The deletion is on the disk by then.
+TEST_F(MachineDevicesTest, ADebtThatIsSeenWhileATenantIsDeletedIsNobodys) {
+  SetTenant("gone", {.limit = 20});
+  SimClient* leaver = Connect("gone");
+  const SimLease kept = ReleaseAndKeep(leaver, Lease(leaver, 4));
+  End(leaver);
+  const auto begun = world.machine().operators().BeginDelete("gone");
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  RunFor(seconds(10));
+  ASSERT_EQ(Of("gone").unreturned_bytes, 4 * kGranule);
+  EXPECT_TRUE(Delete("gone").ok());
+  EXPECT_EQ(InPool().missing_bytes, 4 * kGranule);
+  RunFor(seconds(10));
+  EXPECT_EQ(InPool().missing_bytes, 4 * kGranule);
+  world.HoldSlabs(kept, false);
+  RunFor(seconds(10));
+  EXPECT_EQ(InPool().missing_bytes, 0u);
+  EXPECT_EQ(Parts().unreturned_bytes, 0u);
+}
+
 TEST_F(MachineDevicesTest, OfADeletedTenantItIsThePoolsMissing) {
   const quota::LeaseId lease = Lease(a, 16);
   const SimLease kept = ReleaseAndKeep(a, lease);
