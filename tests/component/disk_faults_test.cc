@@ -28,6 +28,15 @@ class DiskFaultsTest : public FaultsFixture {
     options.drain_deadline = "2s";
     return options;
   }
+  // Of a broker that detaches when it is stopped.
+  void LeaveAChangeInDoubt() {
+    KillBroker();
+    BrokerOptions detaching = Options();
+    detaching.flags.insert(detaching.flags.end(), {"--on-stop", "detach"});
+    StartBroker(detaching);
+    Arm({.call = FaultyCall::kLastOfDisk, .error = EIO, .count = 1000});
+    EXPECT_EQ(Gmb({"tenant", "set", "other", "--weight", "7"}).exit_code, 1);
+  }
   [[nodiscard]] double WeightOfOther() const {
     v1::GetTenantRequest request;
     request.set_name("other");
@@ -63,12 +72,7 @@ TEST_F(DiskFaultsTest, ARefusedChangeIsListedAsTakenBack) {
 
 // Which is what an upgrade does.
 TEST_F(DiskFaultsTest, ABrokerThatDetachesLeavesNoRefusedChange) {
-  KillBroker();
-  BrokerOptions detaching = Options();
-  detaching.flags.insert(detaching.flags.end(), {"--on-stop", "detach"});
-  StartBroker(detaching);
-  Arm({.call = FaultyCall::kLastOfDisk, .error = EIO, .count = 1000});
-  EXPECT_EQ(Gmb({"tenant", "set", "other", "--weight", "7"}).exit_code, 1);
+  LeaveAChangeInDoubt();
   EXPECT_GT(Disarm(), 0U);
   StopBroker();
   StartBroker(Options());
@@ -79,12 +83,7 @@ TEST_F(DiskFaultsTest, ABrokerThatDetachesLeavesNoRefusedChange) {
 }
 
 TEST_F(DiskFaultsTest, ADiskThatDoesNotAnswerHoldsNoDetachUp) {
-  KillBroker();
-  BrokerOptions detaching = Options();
-  detaching.flags.insert(detaching.flags.end(), {"--on-stop", "detach"});
-  StartBroker(detaching);
-  Arm({.call = FaultyCall::kLastOfDisk, .error = EIO, .count = 1000});
-  EXPECT_EQ(Gmb({"tenant", "set", "other", "--weight", "7"}).exit_code, 1);
+  LeaveAChangeInDoubt();
   Arm({.call = FaultyCall::kDiskAnswer});
   broker().program().Signal(SIGTERM);
   EXPECT_TRUE(Await([this] {
