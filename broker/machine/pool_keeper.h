@@ -90,7 +90,6 @@ class PoolKeeper {
   void TellUnreturned(Pool* pool, quota::TenantId tenant, uint64_t bytes,
                       Turn& turn);
   void TellMissing(Pool* pool, Turn& turn);
-  void TellStuck(const Pool& pool, const DeviceReading& before, Turn& turn);
   void OnDeviceLost(Pool* pool, const absl::Status& status, Turn& turn);
 
   State& state_;

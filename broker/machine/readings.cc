@@ -19,6 +19,19 @@ constexpr quota::Nanoseconds kRiseLasts = std::chrono::seconds(5);
 // has a CUDA context.
 constexpr uint64_t kLeastRise = 256;
 
+// Once, when it begins: how much it is later, unreturned_changed says.
+void TellStuck(const State& state, const Pool& pool,
+               const DeviceReading& before, Turn& turn) {
+  for (const auto& [holder, stuck] : pool.device->reading.stuck) {
+    if (before.stuck.contains(holder)) continue;
+    v1::Event event = NewEvent(state, "unreturned_stuck", holder);
+    event.set_device(pool.uuid());
+    event.set_bytes(stuck.bytes);
+    event.set_message(stuck.why);
+    turn.Publish(std::move(event));
+  }
+}
+
 }  // namespace
 
 void PoolKeeper::OnReading(Pool* pool, const DeviceReading& reading,
@@ -65,7 +78,7 @@ void PoolKeeper::OnReading(Pool* pool, const DeviceReading& reading,
   }
   if (missing != missing_before || orphaned != orphaned_before)
     TellMissing(pool, turn);
-  TellStuck(*pool, before, turn);
+  TellStuck(state_, *pool, before, turn);
   GrowPool(pool, turn);
   WatchRise(pool, turn);
 }
@@ -188,19 +201,6 @@ void PoolKeeper::TellMissing(Pool* pool, Turn& turn) {
   quota_.Tell(
       quota::MissingChanged{pool->id, missing, pool->device->orphaned_bytes},
       turn);
-}
-
-// Once, when it begins: how much it is later, unreturned_changed says.
-void PoolKeeper::TellStuck(const Pool& pool, const DeviceReading& before,
-                           Turn& turn) {
-  for (const auto& [holder, stuck] : pool.device->reading.stuck) {
-    if (before.stuck.contains(holder)) continue;
-    v1::Event event = NewEvent(state_, "unreturned_stuck", holder);
-    event.set_device(pool.uuid());
-    event.set_bytes(stuck.bytes);
-    event.set_message(stuck.why);
-    turn.Publish(std::move(event));
-  }
 }
 
 }  // namespace gmb::broker
