@@ -1,11 +1,14 @@
 // Closes the sockets of peers once the broker is done with them.
 #include "ipc/fd_disposer.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <deque>
 #include <functional>
@@ -35,6 +38,29 @@ constexpr std::chrono::seconds kStuck{1};
 constexpr std::chrono::seconds kLastWait{1};
 
 int InterruptSignal() { return SIGRTMIN + 3; }
+
+// A stream that either end has shut down: nothing more can come by it, and
+// nobody reads it any more. (Packets may be another broker's to read.)
+bool IsEndedStream(int fd) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  pollfd ended{.fd = fd, .events = POLLRDHUP, .revents = 0};
+  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+         type == SOCK_STREAM && ::poll(&ended, 1, 0) == 1 &&
+         (ended.revents & (POLLRDHUP | POLLHUP)) != 0;
+}
+
+// Takes out what lies unread, so that this thread drops the fds in it. A close
+// drops them in the thread that has the kernel's last reference to the
+// stream, and since Linux 6.10 an epoll_wait has one while it looks at it.
+void DropUnread(int stream) {
+  std::array<char, 16 * 1024> bytes{};
+  while (true) {
+    const ssize_t read =
+        ::recv(stream, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (read == 0 || (read < 0 && errno != EINTR)) return;
+  }
+}
 
 // Interrupts this thread's system call again and again while it is armed.
 class Interrupter {
@@ -123,6 +149,7 @@ struct FdDisposer::Shared {
     const auto interrupter = Interrupter::Create();
     while (std::optional<Job> job = Next(self)) {
       if (interrupter.ok()) (*interrupter)->Arm();
+      if (IsEndedStream(job->fd.get())) DropUnread(job->fd.get());
       job->fd.reset();
       if (interrupter.ok()) (*interrupter)->Disarm();
       Done(job->door, self);

@@ -20,6 +20,12 @@ namespace gmb::ipc {
 // server does not write the changes in it) costs that thread until the server
 // answers or dies.
 //
+// The thread that closes a socket is not always that which drops what lies in
+// it: a thread whose epoll set has the socket may have the kernel's last
+// reference for a moment. So take it out of such a set first. Where that cannot
+// be done, as with gRPC's, shut the stream down: what lies unread in a stream
+// that is over is taken out before the close.
+//
 // Sockets of one door (any name) are closed one at a time, and doors take
 // turns. So a door costs one thread at the most, and what comes by it waits for
 // its own alone. Another thread goes on with the others, up to kMostThreads.

@@ -232,6 +232,7 @@ void GuardedSocket::Close() {
   base::MutexLock lock(&mu_);
   closed_ = true;
   StopWaiting();
+  ::shutdown(fd_, SHUT_RDWR);  // gRPC's epoll set still has it (fd_disposer.h)
   if (disposer_ != nullptr) disposer_->Dispose(std::move(fd), door_);
   if (on_news_ != nullptr) on_news_();
 }

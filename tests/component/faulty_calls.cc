@@ -19,6 +19,7 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 
 // Of an older header than the kernel's.
 #ifndef SO_PEERPIDFD
@@ -134,6 +135,13 @@ bool IsPlan(FaultyCall call) {
   return plan != nullptr && plan->call.load(std::memory_order_acquire) == call;
 }
 
+// Whether std::thread starts a thread there.
+bool IsOfStandardLibrary(void* (*start)(void*)) {
+  Dl_info info{};
+  return ::dladdr(reinterpret_cast<void*>(start), &info) != 0 &&
+         ::strstr(info.dli_fname, "libstdc++") != nullptr;
+}
+
 // `number`: fsync or fdatasync.
 int Sync(long number, int fd) {
   if (IsPlan(FaultyCall::kDiskAnswer)) plan->calls.fetch_add(1);
@@ -243,6 +251,10 @@ int fcntl(int fd, int command, ...) {
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                    void* (*start)(void*), void* argument) {
   if (Fails(FaultyCall::kThread)) return errno;
+  if (IsPlan(FaultyCall::kOwnThread) && IsOfStandardLibrary(start) &&
+      Fails(FaultyCall::kOwnThread)) {
+    return errno;
+  }
   return next_pthread_create.Get()(thread, attributes, start, argument);
 }
 

@@ -25,6 +25,7 @@ enum class FaultyCall : uint32_t {
   kWatch,   // epoll_ctl, to watch something
   kWakeup,  // eventfd
   kThread,
+  kOwnThread,  // one of std::thread, as gRPC's are not
   kAccept,
   kConnect,
   kPoll,

@@ -68,10 +68,10 @@ std::pair<base::UniqueFd, base::UniqueFd> LingeringConnection() {
 }
 
 // A socket with `fd` unread in it; `fd` is nowhere else.
-base::UniqueFd SocketWithUnreadFd(base::UniqueFd fd) {
+base::UniqueFd SocketWithUnreadFd(base::UniqueFd fd,
+                                  int type = SOCK_SEQPACKET) {
   std::array<int, 2> ends{};
-  EXPECT_EQ(
-      ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+  EXPECT_EQ(::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends.data()), 0);
   base::UniqueFd mine(ends[0]);
   SeqpacketSocket theirs((base::UniqueFd(ends[1])));
   const int sent = fd.get();
@@ -121,6 +121,39 @@ TEST(FdDisposerTest, LingeringSocketsHoldNothingUp) {
     readers.push_back(std::move(reader));
   }
   EXPECT_TRUE(Await([&] { return (*disposer)->waiting() == 0; }));
+}
+
+// As an epoll_wait of gRPC has it while it looks at the stream.
+TEST(FdDisposerTest, AnotherReferenceToAnEndedStreamHoldsUpNobody) {
+  auto disposer = FdDisposer::Start();
+  ASSERT_TRUE(disposer.ok()) << disposer.status();
+  auto [sender, reader] = LingeringConnection();
+  base::UniqueFd stream = SocketWithUnreadFd(std::move(sender), SOCK_STREAM);
+  base::UniqueFd other(::dup(stream.get()));
+  ::shutdown(stream.get(), SHUT_RDWR);
+  (*disposer)->Dispose(std::move(stream));
+  ASSERT_TRUE(Await([&] { return (*disposer)->waiting() == 0; }));
+  std::atomic<bool> closed = false;
+  std::thread closer([&] {
+    other.reset();
+    closed = true;
+  });
+  EXPECT_TRUE(Await([&] { return closed.load(); }));
+  reader.reset();  // would end a wait
+  closer.join();
+}
+
+// A duplicate may be the next broker's, which reads what came meanwhile.
+TEST(FdDisposerTest, UnreadPacketsStayForADuplicate) {
+  auto disposer = FdDisposer::Start();
+  ASSERT_TRUE(disposer.ok()) << disposer.status();
+  base::UniqueFd socket =
+      SocketWithUnreadFd(base::UniqueFd(::dup(STDERR_FILENO)));
+  const base::UniqueFd other(::dup(socket.get()));
+  (*disposer)->Dispose(std::move(socket));
+  ASSERT_TRUE(Await([&] { return (*disposer)->waiting() == 0; }));
+  char byte = 0;
+  EXPECT_EQ(::recv(other.get(), &byte, 1, MSG_DONTWAIT), 1);
 }
 
 TEST(FdDisposerTest, WhatNoSignalEndsHoldsUpItsOwnDoorAlone) {
