@@ -2,11 +2,12 @@
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help dependencies configure build demo test install format lint clean
+.PHONY: help dependencies configure build demo test benchmarks install format lint clean
 
 help:
 	@echo 'make demo             build, then watch processes share one pool of device memory'
-	@echo 'make test             build everything and run the tests'
+	@echo 'make test             build the tests and run them'
+	@echo 'make benchmarks       build all that docs/performance.md measures with, in build/bin'
 	@echo 'make build            build/bin/gmbd and build/bin/gmb'
 	@echo 'make install          build and install to PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make format           format the sources in place'
@@ -30,6 +31,9 @@ demo: build
 test: configure
 	cmake --build --preset release
 	ctest --preset release
+
+benchmarks: configure
+	cmake --build --preset release --target benchmarks
 
 install: build
 	cmake --install build --prefix '$(PREFIX)'
