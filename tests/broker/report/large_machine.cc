@@ -23,17 +23,20 @@ MachineOptions Options() {
 
 }  // namespace
 
-LargeMachine::LargeMachine(uint64_t pool_bytes) : machine_(Options(), 0) {
-  device_ =
-      *DeviceTasks::Create(std::make_unique<SimAllocator>(
-                               "sim-1", pool_bytes + pool_bytes / 8, kGranule),
-                           &keeper_, &slab_ids_);
+LargeMachine::Device::Device(uint64_t bytes)
+    : tasks(*DeviceTasks::Create(
+          std::make_unique<SimAllocator>("sim-1", bytes, kGranule), &keeper,
+          &slab_ids)) {}
+
+LargeMachine::LargeMachine(uint64_t pool_bytes)
+    : machine_(Options(), 0),
+      device_(std::make_shared<Device>(pool_bytes + pool_bytes / 8)) {
   SlabPool::Options slabs = SlabPool::DefaultOptions(pool_bytes, kGranule);
   slabs.max_returned_slabs = 0;
   Do([&](Turn& turn) {
     pool_ = *machine_.operators().AddPool(
-        {.info = device_->info(),
-         .baseline_bytes = device_->baseline_bytes(),
+        {.info = device_->tasks->info(),
+         .baseline_bytes = device_->tasks->baseline_bytes(),
          .has_copier = false,
          .target_bytes = pool_bytes,
          .share_of_bytes = pool_bytes,
@@ -60,7 +63,7 @@ void LargeMachine::Do(const Work& work) {
   on_turn(false);
   while (!jobs.empty()) {
     for (DeviceJob& job : std::exchange(jobs, {})) {
-      const DeviceResult result = device_->Do(std::move(job));
+      const DeviceResult result = device_->tasks->Do(std::move(job));
       Turn next(now_, absl::FromUnixNanos(now_.ns));
       on_turn(true);
       machine_.OnDeviceResult(pool_, result, next);

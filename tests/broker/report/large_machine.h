@@ -16,12 +16,15 @@
 namespace gmb::broker {
 
 // A machine with a simulated device that has done all it was given when a call
-// returns. Nothing is checked in between, so that it can be made large.
+// returns. Nothing is checked in between, so that it can be made large. A copy
+// has the same device, and can be made in a small part of the time.
 class LargeMachine {
  public:
   static constexpr uint64_t kGranule = uint64_t{2} << 20;
 
   explicit LargeMachine(uint64_t pool_bytes);
+  LargeMachine(const LargeMachine& other) = default;
+  LargeMachine& operator=(const LargeMachine& other) = delete;
 
   [[nodiscard]] const State& state() const { return machine_.state(); }
   [[nodiscard]] quota::Instant now() const { return now_; }
@@ -39,14 +42,20 @@ class LargeMachine {
   std::function<void(bool begins)> on_turn = [](bool) {};
 
  private:
+  struct Device {
+    explicit Device(uint64_t bytes);
+
+    InProcessKeeper keeper;
+    std::atomic<SlabId> slab_ids{1};
+    std::unique_ptr<DeviceTasks> tasks;
+  };
+
   template <typename Work>
   void Do(const Work& work);
   void Send(uint64_t session, v1::ClientMessage message);
 
   Machine machine_;
-  InProcessKeeper keeper_;
-  std::atomic<SlabId> slab_ids_{1};
-  std::unique_ptr<DeviceTasks> device_;
+  std::shared_ptr<Device> device_;
   quota::PoolId pool_;
   quota::Instant now_{1'000'000'000};
   std::map<uint64_t, std::shared_ptr<ipc::GateCells>> gates_;  // by session

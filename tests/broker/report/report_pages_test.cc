@@ -62,17 +62,17 @@ class LargeReportTest : public testing::Test {
   Walk walk;
   const uint64_t many;
 
- private:
   static LargeBroker& One() {
     static LargeBroker& one = *new LargeBroker;
     return one;
   }
 };
 
-// These change theirs.
+// These change their copy.
 class ChangedReportTest : public LargeReportTest {
  protected:
-  ChangedReportTest() : ChangedReportTest(std::make_unique<LargeBroker>()) {}
+  ChangedReportTest()
+      : ChangedReportTest(std::make_unique<LargeBroker>(One())) {}
 
  private:
   explicit ChangedReportTest(std::unique_ptr<LargeBroker> own)
