@@ -78,7 +78,9 @@ void HandleServer::Run() {
     for (int i = 0; i < ready; ++i) {
       OnEvent(ipc::EpollTag::Unpack(events[i].data.u64), events[i].events);
     }
-    if (ready < static_cast<int>(events.size())) read_until = asked_at;
+    // A signal may have ended the wait before anything was looked at.
+    if (ready >= 0 && ready < static_cast<int>(events.size()))
+      read_until = asked_at;
     OnTime(read_until);
     acceptor_.OnTime(Clock::now());
   }

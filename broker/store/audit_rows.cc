@@ -23,7 +23,8 @@ constexpr char kIsIt[] =
 constexpr char kList[] = R"sql(
   SELECT at_ns, operator_name, action, subject, detail, id FROM audit
     WHERE id < ?1 AND at_ns >= ?2 AND (?3 = '' OR subject = ?3 OR (
-      action IN ('apply', 'apply_file', 'override_ended', 'apply_taken_back')
+      replace(action, '_taken_back', '')
+        IN ('apply', 'apply_file', 'override_ended')
       AND (instr('; ' || detail, '; ' || ?3 || ': ') OR
            instr('; ' || detail, '; tenant ' || ?3 || ' is '))))
     ORDER BY id DESC LIMIT ?4)sql";

@@ -135,21 +135,25 @@ TEST_F(QuotaStoreDoubtTest, TheAuditLogSaysThatItWasTakenBack) {
               ElementsAre("set_tenant_taken_back", "set_tenant", "make"));
 }
 
-// An apply names its tenants in the detail.
+// These name their tenants in the detail.
 TEST_F(QuotaStoreDoubtTest, ThatIsListedForEachTenantThatItChanged) {
-  Declared next = store_->GetDeclared();
-  WriteFields("b", FieldsOf(Policy("b", 2)), {}, absl::UnixEpoch(), &next);
-  AuditRecord audit = Did("apply", "web");
-  audit.detail = "tenant b is new: limit 2 B";
-  Break();
-  EXPECT_FALSE(store_->PutDeclared(next, audit).ok());
-  Mend();
-  const auto of_b = store_->ListAudit(10, 0, {absl::InfinitePast(), "b"});
-  ASSERT_TRUE(of_b.ok());
-  ASSERT_EQ(of_b->size(), 2U);
-  EXPECT_EQ((*of_b)[0].action, "apply_taken_back");
-  EXPECT_THAT((*of_b)[0].detail, HasSubstr("tenant b is gone"));
-  EXPECT_EQ((*of_b)[1].action, "apply");
+  const std::vector<std::string> actions = {"apply", "apply_file",
+                                            "override_ended"};
+  for (const std::string& action : actions) {
+    Declared next = store_->GetDeclared();
+    WriteFields("b", FieldsOf(Policy("b", 2)), {}, absl::UnixEpoch(), &next);
+    AuditRecord audit = Did(action, "web");
+    audit.detail = "tenant b is new: limit 2 B";
+    Break();
+    EXPECT_FALSE(store_->PutDeclared(next, audit).ok());
+    Mend();
+    const auto of_b = store_->ListAudit(2, 0, {absl::InfinitePast(), "b"});
+    ASSERT_TRUE(of_b.ok());
+    ASSERT_EQ(of_b->size(), 2U);
+    EXPECT_EQ((*of_b)[0].action, action + "_taken_back");
+    EXPECT_THAT((*of_b)[0].detail, HasSubstr("tenant b is gone"));
+    EXPECT_EQ((*of_b)[1].action, action);
+  }
 }
 
 // The broker that was killed meanwhile has a successor with the change.
