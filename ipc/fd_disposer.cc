@@ -54,7 +54,7 @@ bool IsEndedStream(int fd) {
 // drops them in the thread that has the kernel's last reference to the
 // stream, and since Linux 6.10 an epoll_wait has one while it looks at it.
 void DropUnread(int stream) {
-  std::array<char, 16 * 1024> bytes{};
+  std::array<char, 16'384> bytes{};
   while (true) {
     const ssize_t read =
         ::recv(stream, bytes.data(), bytes.size(), MSG_DONTWAIT);
