@@ -2,9 +2,9 @@
 //
 //   honest_tenant SOCKET_DIR TAG [UID]
 //
-// Leases and releases, some 150 times a second, until SIGTERM, and says "round N" after each round. Ends
-// with 0 and "all well" if everything was served and nothing was lost, and with
-// 4 and what went wrong otherwise.
+// Leases and releases until SIGTERM, with a pause in between, and says "round N"
+// after each round. Ends with 0 and "all well" if everything was served and
+// nothing was lost, and with 4 and what went wrong otherwise.
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 namespace {
 
 constexpr int kWrong = 4;
-// Its processor is the others' meanwhile.
+// Without it a round follows at once, and the tenant takes a whole processor.
 constexpr absl::Duration kPause = absl::Milliseconds(5);
 volatile sig_atomic_t stopped = 0;
 

@@ -129,8 +129,9 @@ TEST_F(MemoryFaultsTest, WithoutTheThreadOfItsWatchdogItDoesNotStartEither) {
   BrokerOptions watched = Options();
   watched.wrapper.insert(watched.wrapper.begin() + 1,
                          {"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=60000000"});
-  // How many threads a start makes, and then one less each time, since some are
-  // made only once it serves. Those of gRPC are more or fewer each time.
+  // The first start counts the broker's own threads (how many gRPC makes
+  // differs). Each later one lacks an earlier one of them: the last are made
+  // only once it serves.
   uint64_t threads = 0;
   bool met = false;
   for (int less = 0; less < 12 && !met && !HasFailure(); ++less) {
