@@ -25,10 +25,11 @@ from load.bursts import made_like  # noqa: E402
 from load.trace import read_trace  # noqa: E402
 from local_broker import Programs  # noqa: E402
 from machine import machine  # noqa: E402
-from plain_phase import run_plain  # noqa: E402
 from over_seeds import over_seeds, said  # noqa: E402
+from plain_phase import run_plain  # noqa: E402
+from program_kinds import add_argument as add_kinds  # noqa: E402
 from record import Record  # noqa: E402
-from servers import MODEL_SERVERS, PROGRAMS  # noqa: E402
+from servers import servers_of  # noqa: E402
 
 _DEFAULT_TRACE = _EXAMPLES / "load" / "traces" / "bursty-6.trace"
 _MODES = ("alone", "static", "native", "gmb")
@@ -46,8 +47,9 @@ def parse() -> argparse.Namespace:
         "--servers",
         choices=("models", "programs"),
         default="models",
-        help="programs: PyTorch, JAX and CuPy that know nothing of gmb, under gmb run [models]",
+        help="programs: servers that know nothing of gmb, under gmb run [models]",
     )
+    add_kinds(parser)
     parser.add_argument("--trace", type=pathlib.Path, default=_DEFAULT_TRACE)
     parser.add_argument(
         "--more-seeds",
@@ -86,6 +88,8 @@ def parse() -> argparse.Namespace:
         parser.error(f"--modes: there is no {', '.join(sorted(unknown))}")
     if options.servers == "programs" and options.device == "host":
         parser.error("--servers programs needs a GPU")
+    if options.kinds is not None and options.servers != "programs":
+        parser.error("--kinds is for --servers programs")
     if options.card_mib == 0:
         if options.device == "host":
             parser.error("--device host needs --card-mib")
@@ -152,7 +156,7 @@ def main() -> None:
         programs=Programs(options.bin),
         out=options.out.resolve(),
         more_traces=tuple(made_like(trace, seed) for seed in options.more_seeds),
-        servers=PROGRAMS if options.servers == "programs" else MODEL_SERVERS,
+        servers=servers_of(options),
     )
     record = Record(conditions, options.split)
     record.note(

@@ -7,7 +7,8 @@ from typing import Any
 
 import cupy
 from model_servers.model import Refused
-from scores import MAX_BATCH, checksum
+from program_kinds import MAX_BATCH
+from scores import checksum
 
 _ROWS, _WIDTH, _LAYERS, _USERS = 65536, 4096, 4, 64
 

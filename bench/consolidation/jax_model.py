@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from model_servers.model import Refused
-from scores import MAX_BATCH, checksum
+from program_kinds import MAX_BATCH
+from scores import checksum
 
 _WIDTH, _LAYERS, _VOCABULARY, _TOKENS = 4096, 4, 32768, 32
 _DTYPE = jnp.bfloat16

@@ -45,9 +45,8 @@ class Ballast:
 def run_plain(record: Record, modes: set[str], factors: Sequence[int], keep_going: bool) -> None:
     """One set of processes for all modes: what differs is what they may have."""
     alone_models = record.models_alone(factors)
-    fleet = Fleet(
-        record.conditions, "plain", _SERVERS if record.split is None else record.split + 2
-    )
+    count = _SERVERS if record.split is None else record.split + 2
+    fleet = Fleet(record.conditions, "plain", max(count, len(record.conditions.servers.kinds)))
     try:
         fleet.wait_until_ready()
         record.note(f"{len(fleet.servers)} plain servers ready; {device_memory(record.conditions)}")

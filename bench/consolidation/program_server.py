@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A model behind HTTP in one of three frameworks, which knows nothing of gmb.
+"""A model behind HTTP in one of several frameworks, which knows nothing of gmb.
 
 The protocol is that of examples/model_servers; it begins as with --wait-for-load there.
 """
@@ -18,14 +18,13 @@ sys.path.insert(0, str(_HERE.parents[1] / "examples"))
 from model_servers.http_front import Front  # noqa: E402
 from model_servers.model import Model  # noqa: E402
 from model_servers.worker import Worker  # noqa: E402
-
-_KINDS = ("torch", "jax", "cupy")
+from program_kinds import ALL, LLAMA  # noqa: E402
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--name", required=True)
-    parser.add_argument("--kind", required=True, choices=_KINDS)
+    parser.add_argument("--kind", required=True, choices=ALL)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--wait-for-load", action="store_true", required=True)
     return parser.parse_args()
@@ -40,6 +39,10 @@ def make_model(kind: str, seed: int) -> Model:
         from cupy_model import CupyModel
 
         return CupyModel(seed)
+    if kind == LLAMA:
+        from llama_cpp_model import LlamaModel
+
+        return LlamaModel(seed)
     from model_servers.torch_memory import PlainMemory
     from model_servers.torch_model import TorchModel
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import time
@@ -18,13 +20,19 @@ from local_server import ServerError
 from outages import CALL_WAITS_SECONDS, Outages
 from random_counts import Counts
 from random_plan import Action
-from random_server import Life, RandomServer, start_again
+from random_server import Life, RandomServer, processes_of, start_again
 
 _ANSWER_WITHIN = 45.0
 _MOST_UNDER_WAY = 16  # of one server
 _START_WITHIN = 60.0
 _OPERATOR_WITHIN = 20.0
 _NO_BROKER = 3  # the gmb command's exit code
+
+
+def _signal(processes: Sequence[int], number: int) -> None:
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):  # it may be killed meanwhile
+            os.kill(pid, number)
 
 
 class RandomActions:
@@ -162,11 +170,12 @@ class RandomActions:
             self._counts.did["left_out"] += 1
             return
         self._counts.did["stop"] += 1
-        life.server.signal(signal.SIGSTOP)
+        processes = processes_of(life.server)
         try:
+            _signal(processes, signal.SIGSTOP)
             await asyncio.sleep(action.seconds)
         finally:
-            life.server.signal(signal.SIGCONT)
+            _signal(processes, signal.SIGCONT)
 
     async def _gmb(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return await asyncio.to_thread(self._broker.run, "--output", "json", *arguments)

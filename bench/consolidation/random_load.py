@@ -23,11 +23,12 @@ sys.path.insert(0, str(_HERE.parents[1] / "examples"))
 from conditions import MIB, Conditions  # noqa: E402
 from load.trace import Trace  # noqa: E402
 from local_broker import Problem, Programs  # noqa: E402
+from program_kinds import add_argument as add_kinds  # noqa: E402
 from random_plan import Shape  # noqa: E402
 from random_report import report  # noqa: E402
 from random_run import RandomRun  # noqa: E402
 from seeds_at_once import seeds_at_once  # noqa: E402
-from servers import MODEL_SERVERS, PROGRAMS  # noqa: E402
+from servers import servers_of  # noqa: E402
 
 
 def parse() -> argparse.Namespace:
@@ -47,8 +48,9 @@ def parse() -> argparse.Namespace:
         "--servers",
         choices=("models", "programs"),
         default="programs",
-        help="programs: PyTorch, JAX and CuPy that know nothing of gmb, under gmb run [programs]",
+        help="programs: servers that know nothing of gmb, under gmb run [programs]",
     )
+    add_kinds(parser)
     parser.add_argument("--models", type=int, default=6, help="[6]")
     parser.add_argument("--pool-mib", type=int, default=8 * 1024, help="[8192]")
     parser.add_argument("--host-pool-mib", type=int, default=16 * 1024, help="[16384]")
@@ -76,6 +78,8 @@ def parse() -> argparse.Namespace:
     options.within = options.within or options.seconds + 60
     if options.servers == "programs" and options.device == "host":
         parser.error("--servers programs needs a GPU")
+    if options.kinds is not None and options.servers != "programs":
+        parser.error("--kinds is for --servers programs")
     return options
 
 
@@ -99,7 +103,7 @@ def run_of(options: argparse.Namespace) -> tuple[Conditions, RandomRun]:
         trace=Trace((), {"max_batch": str(shape.max_batch), "seed": str(shape.seed)}),
         programs=Programs(options.bin),
         out=options.out,
-        servers=PROGRAMS if options.servers == "programs" else MODEL_SERVERS,
+        servers=servers_of(options),
         alike_again=True,
     )
     return conditions, RandomRun(conditions, shape, options.host_pool_mib * MIB, options.within)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import pathlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -79,6 +81,15 @@ def _ask(
     server: ModelServer, path: str, body: dict[str, object], deadline: float
 ) -> tuple[int, dict[str, object]]:
     return server.ask("POST", path, body, within=max(1.0, deadline - time.monotonic()))
+
+
+def processes_of(server: ModelServer) -> list[int]:
+    """It and its children, of which llama.cpp's server is one."""
+    found = [server.pid]
+    for thread in pathlib.Path(f"/proc/{server.pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has ended
+            found += map(int, thread.read_text().split())
+    return found
 
 
 def start_again(

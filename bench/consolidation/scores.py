@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-MAX_BATCH = 64
-
 
 def checksum(scores: Any) -> str:
     bits = np.ascontiguousarray(scores, dtype=np.float32).view(np.int32).astype(np.int64)

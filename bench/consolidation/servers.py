@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import pathlib
 import sys
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from model_servers.kinds import KINDS
 from model_servers.model_server import server_command
+from program_kinds import USUAL
 
 _PROGRAM = pathlib.Path(__file__).resolve().parent / "program_server.py"
 # As short as the example's scopes: a program that asks nothing of the GPU for so long lends.
@@ -36,7 +38,14 @@ class Servers:
 
 
 MODEL_SERVERS = Servers(tuple(KINDS), unchanged=False)
-PROGRAMS = Servers(("torch", "jax", "cupy"), unchanged=True)
+PROGRAMS = Servers(USUAL, unchanged=True)
+
+
+def servers_of(options: argparse.Namespace) -> Servers:
+    """Of the flags --servers and --kinds."""
+    if options.servers != "programs":
+        return MODEL_SERVERS
+    return PROGRAMS if options.kinds is None else Servers(options.kinds, unchanged=True)
 
 
 def launcher(gmb: Callable[..., list[str]]) -> Launcher:

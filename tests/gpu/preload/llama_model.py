@@ -7,7 +7,7 @@ WORDS = ["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)]
 KINDS = ([gguf.TokenType.UNKNOWN] + [gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.BYTE] * 256)
 
 
-def make(path, layers, width, context):
+def make(path, layers, width, context, seed=11):
     """Returns the bytes of its tensors, in half precision but for the norms."""
     writer = gguf.GGUFWriter(path, "llama")
     heads, inner = width // 128, 4 * width
@@ -26,7 +26,10 @@ def make(path, layers, width, context):
     writer.add_token_types(KINDS)
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
-    generator = numpy.random.default_rng(11)
+    generator = numpy.random.default_rng(seed)
+    # A value drawn for each weight would take 8 s a GiB: each matrix is another piece of one row.
+    row = generator.standard_normal(2 * inner * width, dtype=numpy.float32)
+    scaled = {n: (row / n**0.5).astype(numpy.float16) for n in (width, inner)}
     total = 0
 
     def add(name, *shape):
@@ -34,8 +37,9 @@ def make(path, layers, width, context):
         if len(shape) == 1:
             tensor = numpy.ones(shape, dtype=numpy.float32)
         else:
-            tensor = generator.standard_normal(shape, dtype=numpy.float32) / shape[-1] ** 0.5
-            tensor = tensor.astype(numpy.float16)
+            values = shape[0] * shape[1]
+            begin = generator.integers(row.size - values)
+            tensor = scaled[shape[1]][begin:begin + values].reshape(shape)
         total += tensor.nbytes
         writer.add_tensor(name, tensor)
 
