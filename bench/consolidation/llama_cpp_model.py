@@ -50,6 +50,10 @@ class LlamaModel:
     def __init__(self, seed: int) -> None:
         self.max_batch = MAX_BATCH
         self._seed = seed
+        folder = llama_folder()
+        if folder is None:
+            raise RuntimeError("LLAMA_CPP names no folder with llama-server and gguf")
+        self._folder = folder
         # Without a name, so that nothing is left of it when this process is killed.
         self._file = tempfile.TemporaryFile(prefix="gmb-llama.")
         self._server: LlamaProcess | None = None
@@ -58,7 +62,7 @@ class LlamaModel:
     def warm(self) -> None:
         """Writes the model's file: the server makes its context when it has a model."""
         tests = pathlib.Path(__file__).resolve().parents[2] / "tests" / "gpu" / "preload"
-        sys.path += [str(tests), str(llama_folder())]
+        sys.path += [str(tests), str(self._folder)]
         import llama_model
 
         path = f"/proc/self/fd/{self._file.fileno()}"
@@ -67,7 +71,9 @@ class LlamaModel:
     def load(self, share_bytes: int | None) -> None:
         if share_bytes is not None:
             raise ValueError("share_bytes: a split is the tenant's limit here")
-        self._server = LlamaProcess(self._file.fileno(), _CONTEXT)
+        self._server = LlamaProcess(
+            self._folder / "llama-server", self._file.fileno(), _CONTEXT
+        )
         self._bytes = self._server.device_bytes
 
     def unload(self) -> None:

@@ -19,7 +19,6 @@ import time
 from typing import Any
 
 from model_servers.model import Refused
-from program_kinds import llama_folder
 
 _START_SECONDS = 90.0
 _ANSWER_SECONDS = 60.0
@@ -50,11 +49,8 @@ def _library_path() -> str:
 class LlamaProcess:
     """Serves when the constructor returns, until end()."""
 
-    def __init__(self, model: int, context: int) -> None:
+    def __init__(self, program: pathlib.Path, model: int, context: int) -> None:
         """`model`: a file's descriptor. Refused when memory does not suffice."""
-        folder = llama_folder()
-        if folder is None:
-            raise RuntimeError("LLAMA_CPP names no folder with llama-server and gguf")
         self._work = tempfile.TemporaryDirectory(prefix="gmb-llama.")
         self._socket = pathlib.Path(self._work.name, "llama.sock")
         self._log = pathlib.Path(self._work.name, "llama.log")
@@ -71,7 +67,7 @@ class LlamaProcess:
             "--verbosity": 4,  # with the sizes of buffers
         }
         # It ends with the thread that starts it, also when this process is killed.
-        command = ["setpriv", "--pdeathsig", "KILL", folder / "llama-server"]
+        command = ["setpriv", "--pdeathsig", "KILL", program]
         command += [word for option in options.items() for word in option]
         self._process = subprocess.Popen(
             [str(word) for word in command],
@@ -154,10 +150,8 @@ class LlamaProcess:
     def end(self) -> None:
         """In order. RuntimeError when it does not end with 0."""
         self._process.send_signal(signal.SIGTERM)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
         code, said = self._process.returncode, self._end_of_log()
         self._kill()
         if code != 0:
