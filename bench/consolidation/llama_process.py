@@ -24,7 +24,7 @@ _START_SECONDS = 90.0
 _ANSWER_SECONDS = 60.0
 _END_SECONDS = 10.0
 # It says this of each of its buffers, and ends like this when one cannot be had.
-_DEVICE_BUFFER = re.compile(r"\bCUDA\d+ +\w+ buffer size = +([0-9.]+) MiB")
+_DEVICE_BUFFER = re.compile(r"\b(CUDA\d+ +\w+) buffer size = +([0-9.]+) MiB")
 _NO_MEMORY = re.compile(r"out of memory|failed to allocate", re.IGNORECASE)
 
 
@@ -95,16 +95,16 @@ class LlamaProcess:
     def _is_healthy(self) -> bool:
         try:
             return self._ask("GET", "/health", None, within=5.0)[0] == 200
-        except (OSError, http.client.HTTPException):
+        except (OSError, ValueError, http.client.HTTPException):
             return False  # it does not listen yet
 
     def _said_of_buffers(self) -> int:
         """It goes on without a GPU where the driver has none for it."""
         said = self._log.read_text(errors="replace")
-        total = sum(float(mib) for mib in _DEVICE_BUFFER.findall(said))
-        if total == 0:
+        sizes = dict(_DEVICE_BUFFER.findall(said))  # what is said again, counts
+        if not sizes:
             raise RuntimeError(f"llama-server has nothing on the device{self._end_of_log()}")
-        return int(total * (1 << 20))
+        return int(sum(map(float, sizes.values())) * (1 << 20))
 
     def _death(self) -> Exception:
         """Of a process that has ended: Refused, when it lacked memory."""
