@@ -38,7 +38,7 @@ quota::Instant Machine::NextDue(quota::Instant now) const {
     due = std::min(due, pool->device->next_audit);
     // Whatever keeps a refill back looks again when it is over.
     const auto expiry = pool->slabs->NextExpiry();
-    if (expiry.has_value() && MayRefill(state_, *pool))
+    if (expiry.has_value() && MayRefill(state_, *pool, now))
       due = std::min(due, std::max(*expiry, pool->device->refill_after));
   }
   return std::max(due, now);

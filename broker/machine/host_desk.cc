@@ -116,7 +116,7 @@ void HostDesk::CopyContents(Lease* lease, device::CopyDirection direction,
   const auto* const held = state_.host_books->TrueCopy(lease->id);
   const std::vector<device::HostExtent> place =
       held != nullptr ? *held : state_.host_books.Edit({}).Place(lease->id);
-  const Pool& pool = state_.PoolAt(lease->request.pool);
+  Pool& pool = state_.PoolAt(lease->request.pool);
   const std::vector<Slab>& slabs = lease->held->slabs;
   std::vector<uint64_t> slab_bytes;
   slab_bytes.reserve(slabs.size());
@@ -131,6 +131,9 @@ void HostDesk::CopyContents(Lease* lease, device::CopyDirection direction,
   Recorder(state_).Touch(lease->id);
   copy.copy_group = ++state_.last_copy_group.Edit({});
   copy.copies = static_cast<uint32_t>(end - first);
+  copy.copying_in = direction == device::CopyDirection::kIn;
+  if (copy.copying_in && pool.copies_in.Edit({}).leases++ == 0)
+    pool.copies_in.Edit({}).since = turn.now();
   for (size_t i = first; i < end; ++i) {
     turn.Add(CopySlab{.pool = pool.id,
                       .lease = lease->id,
@@ -146,7 +149,10 @@ bool HostDesk::OnCopied(Lease* lease, const absl::Status& status, Turn& turn) {
   LeaseCopy& copy = lease->copy.Edit({});
   --copy.copies;
   if (!status.ok() && copy.moved.ok()) Fail(lease, status, turn);
-  return copy.copies == 0;  // else the others follow
+  if (copy.copies > 0) return false;  // the others follow
+  if (std::exchange(copy.copying_in, false))
+    --state_.PoolAt(lease->request.pool).copies_in.Edit({}).leases;
+  return true;
 }
 
 void HostDesk::Fail(Lease* lease, const absl::Status& why, Turn& turn) {

@@ -106,6 +106,7 @@ struct LeaseCopy {
   // Copies in flight, all of one group, and the first error of the move that
   // they belong to.
   uint32_t copies = 0;
+  bool copying_in = false;  // they fill its slabs
   uint64_t copy_group = 0;
   absl::Status moved;
   // After a failed step it is left alone until then.

@@ -51,6 +51,13 @@ struct PoolDevice {
   quota::Instant refill_after;  // after a failed refill
 };
 
+// Leases whose slabs are being filled from the host pool, and since when there
+// has been one. The host desk's.
+struct CopiesIn {
+  uint32_t leases = 0;
+  quota::Instant since;
+};
+
 // The last plan for its requests, and when the next is due. The reclaimer's.
 struct PoolPlan {
   struct Planned {
@@ -106,6 +113,7 @@ struct Pool {
 
   Owned<SlabPool, PoolKeeper> slabs;
   Owned<PoolDevice, PoolKeeper> device;
+  Owned<CopiesIn, HostDesk> copies_in;
   Owned<PoolPlan, Reclaimer> plan;
   // As of the last turn: one within its guarantee lacks bytes.
   Owned<bool, Gatekeeper> guarantee_lacks;

@@ -101,7 +101,8 @@ class PoolKeeper {
 [[nodiscard]] std::vector<pid_t> ClientProcesses(const State& state,
                                                  const Pool& pool);
 // Whether a refill of the pool may begin, if one is due.
-[[nodiscard]] bool MayRefill(const State& state, const Pool& pool);
+[[nodiscard]] bool MayRefill(const State& state, const Pool& pool,
+                             quota::Instant now);
 
 }  // namespace gmb::broker
 

@@ -19,6 +19,7 @@ class Checker {
     for (const auto& [id, pool] : *state_.pools) {
       CheckPool(*pool);
       CheckPaced(*pool);
+      CheckCopiesIn(*pool);
     }
     CheckSlabs();
     for (const auto& [id, lease] : *state_.leases) CheckLease(*lease);
@@ -80,6 +81,19 @@ class Checker {
            "what is being filled is miscounted");
     Expect(!paced.holds_any() || !paced.IsDue(state_.options.fill_ahead_bytes),
            "creates are held that are due");
+  }
+
+  // Refills go on when the last one is full.
+  void CheckCopiesIn(const Pool& pool) {
+    uint32_t leases = 0;
+    for (const auto& [id, lease] : *state_.leases) {
+      if (lease->request.pool != pool.id || !lease->copy->copying_in) continue;
+      ++leases;
+      Expect(lease->copy->copies > 0,
+             absl::StrCat("lease ", id.value, " is said to be copied in"));
+    }
+    Expect(leases == pool.copies_in->leases,
+           "what is being copied in is miscounted");
   }
 
   // Bytes that a client does not give back count as hard, whatever was promised

@@ -10,6 +10,7 @@
 namespace gmb::broker {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 class MachinePacedTest : public MachineFixture {
@@ -128,6 +129,53 @@ TEST_F(MachinePacedOthersTest, LeasesThatNeedNoCreateHoldNobodyBack) {
   Restore(client, seconds(60));
   RunDevice();
   EXPECT_EQ(world.copies_in, 2 * kAhead + 1);
+}
+
+// The lease of `client` comes back while memory that `other` gave back is due to
+// be destroyed, which would hold its copies up.
+class MachineCopyInTest : public MachineFixture {
+ protected:
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("b");
+    client = Parked("a");
+    Write(client, Lease(client, 1), 1000);
+    Reclaim("a");
+    Work();
+    SimClient* const other = Connect("b");
+    Release(other, Lease(other, 4));
+    ASSERT_EQ(Parts().returned_bytes, 4 * kGranule);
+    world.Advance(milliseconds(4800));
+    Restore(client);
+    RunDevice();
+    ASSERT_EQ(world.copies_in, 1u);
+    world.Advance(milliseconds(400));
+    RunDevice();
+    ASSERT_EQ(Parts().returned_bytes, 4 * kGranule) << "it waits for the copy";
+  }
+
+  SimClient* client = nullptr;
+};
+
+TEST_F(MachineCopyInTest, WhatIsDueIsDestroyedAfterTheLastCopy) {
+  Work();
+  EXPECT_EQ(Parts().returned_bytes, 0u);
+}
+
+TEST_F(MachineCopyInTest, ACopyThatTakesLongHoldsNothingBack) {
+  world.Advance(milliseconds(800));
+  RunDevice();
+  EXPECT_EQ(Parts().returned_bytes, 0u);
+  EXPECT_EQ(world.copies_in, 1u);
+}
+
+// As after one copy: the process that ends is given up by its copies.
+TEST_F(MachineCopyInTest, ACopyThatFailsOrIsOfAnEndedProcessLetsItGoOn) {
+  End(client);
+  RunCopies();
+  RunDevice();
+  EXPECT_EQ(state().PoolAt(kPool).copies_in->leases, 0u);
+  EXPECT_EQ(Parts().returned_bytes, 0u);
 }
 
 }  // namespace
