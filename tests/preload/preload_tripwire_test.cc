@@ -222,7 +222,7 @@ TEST_F(PreloadTripwireTest, ALibraryThatIsLinkedToOneIsNamed) {
   ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   Touch("call");
-  ASSERT_TRUE(program->AwaitOut("deepbind 0")) << program->Out();
+  ASSERT_TRUE(program->AwaitOut("deepbind 1")) << program->Out();
   ExpectNothingToTake("looked-at");
   ExpectThatItNeverLends("libgmb_bound_to_unknown.so calls the driver past");
   End(*program);
