@@ -152,7 +152,7 @@ void* BehindTripwire(const char* name, void* real) {
     if (there == nullptr) {
       if (text == nullptr) text = std::make_unique<std::string>(TextOf(name));
       if (wire.real.compare_exchange_strong(there, real)) {
-        wire.why.store(text.release()->c_str(), std::memory_order_release);
+        wire.why.store(text.release(), std::memory_order_release);
         Say(std::string(name, strnlen(name, 100)) +
             " is a function that gmb does not know: memory is lent until it is "
             "called");
@@ -178,9 +178,10 @@ int gmb_preload_trip(gmb::preload::Tripwire* wire) noexcept {
     // is in, and nothing is once it has said never.
     const GatedCall call;
     if (!call.in()) return gmb::preload::MemoryIsAway();
-    const char* const why = wire->why.load(std::memory_order_acquire);
-    ProgramGate::NeverPark(
-        why != nullptr ? why : "it called a function that gmb does not know");
+    const std::string* const why = wire->why.load(std::memory_order_acquire);
+    ProgramGate::NeverPark(why != nullptr
+                               ? why->c_str()
+                               : "it called a function that gmb does not know");
   }
   {
     // There may have been no gate then, and one before the next line.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <string>
 
 namespace gmb::preload {
 
@@ -14,9 +15,9 @@ namespace gmb::preload {
 //
 // Thread-safe. The stubs are written for this layout.
 struct alignas(32) Tripwire {
-  std::atomic<void*> real{nullptr};       // null: the stub is free
-  std::atomic<const char*> why{nullptr};  // for people, kept
-  std::atomic<unsigned> tripped{0};       // the stub jumps to the real function
+  std::atomic<void*> real{nullptr};              // null: the stub is free
+  std::atomic<const std::string*> why{nullptr};  // for people, kept
+  std::atomic<unsigned> tripped{0};  // the stub jumps to the real function
 };
 
 inline constexpr size_t kTripwires = 256;
