@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/preload/gated.h"
+#include "client/preload/known_functions.h"
 #include "client/preload/loaded_library.h"
 #include "client/preload/past_the_gate.h"
 
@@ -76,9 +77,10 @@ bool IsDriver(const char* name) {
   return std::strncmp(file, "libcuda.so", std::strlen("libcuda.so")) == 0;
 }
 
-bool IsOfDriver(const char* name) {
-  return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z' &&
-         IsGatedName(name);
+// Whose calls have to come here, if it is a function of the driver. One that is
+// not known would be behind a tripwire, had it been looked up.
+bool HasToComeHere(const char* name) {
+  return IsNameOfDriver(name) && (IsGatedName(name) || !IsKnownSymbol(name));
 }
 
 // With the loader's lock.
@@ -95,7 +97,7 @@ int ReadLibrary(dl_phdr_info* info, size_t /*size*/, void* data) {
   bool named = false;
   size_t name = 0;
   library.ForEachKeptAddress([&](const char* symbol, const void* const* at) {
-    if (!IsOfDriver(symbol)) return;
+    if (!HasToComeHere(symbol)) return;
     if (!named) {
       name = looks->names.size();
       looks->names.Add(info->dlpi_name, std::strlen(info->dlpi_name) + 1);

@@ -6,6 +6,7 @@
 #include "client/preload/entry_points.h"
 #include "client/preload/find_symbol.h"
 #include "client/preload/gated.h"
+#include "client/preload/known_functions.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/ranks.h"
 
@@ -58,9 +59,9 @@ namespace {
 
 // The driver looks up its own parts too (on WSL its real functions), and must
 // not be led back here.
-bool IsDriver(void* caller) {
+bool IsDriver(void* code) {
   Dl_info where{};
-  return dladdr(caller, &where) != 0 && where.dli_fname != nullptr &&
+  return dladdr(code, &where) != 0 && where.dli_fname != nullptr &&
          std::strstr(where.dli_fname, "libcuda.so") != nullptr;
 }
 
@@ -88,6 +89,34 @@ void* Ours(const char* name) {
   return gated == nullptr ? nullptr : gated->function;
 }
 
+bool DriverHas(const char* name) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return false;
+  const bool has = gmb::preload::RealSymbol(driver, name) != nullptr;
+  dlclose(driver);
+  return has;
+}
+
+// For a name that is none of ours: what to give for it. Null: what the C library
+// gives.
+void* IfUnknown(void* library, const char* name, void* caller) {
+  using gmb::preload::RealSymbol;
+  if (!gmb::preload::IsNameOfDriver(name) ||
+      gmb::preload::IsKnownSymbol(name) || IsDriver(caller)) {
+    return nullptr;
+  }
+  void* const its = library == RTLD_NEXT ? nullptr : RealSymbol(library, name);
+  if (its != nullptr)
+    return IsDriver(its) ? gmb::preload::InPlaceOf(name, its) : nullptr;
+  // Which libraries these two mean depends on the caller.
+  if ((library == RTLD_NEXT || library == RTLD_DEFAULT) && DriverHas(name)) {
+    gmb::preload::ProgramGate::NeverPark(
+        "it looked up a function that gmb does not know, past the library of "
+        "`gmb run`");
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void* gmb_preload_replacement(void* library, const char* name,
@@ -96,16 +125,8 @@ void* gmb_preload_replacement(void* library, const char* name,
   __atomic_store_n(&gmb_preload_real_dlsym, real, __ATOMIC_RELAXED);
   if (name == nullptr || gmb::preload::RealSymbolsHere::Any()) return nullptr;
   void* const ours = Ours(name);
-  if (ours == nullptr || IsDriver(caller)) {
-    // A version of it that this library does not know.
-    if (ours == nullptr && name[0] == 'c' && name[1] == 'u' &&
-        gmb::preload::IsGatedName(name) && !gmb::preload::FindBySymbol(name) &&
-        !IsDriver(caller)) {
-      gmb::preload::ProgramGate::NeverPark(
-          "the driver has a newer function than gmb knows");
-    }
-    return nullptr;
-  }
+  if (ours == nullptr) return IfUnknown(library, name, caller);
+  if (IsDriver(caller)) return nullptr;
   // A function that is not there is not there with us either. Lookups behind
   // the caller (RTLD_NEXT) find the driver's, behind this library.
   if (library == RTLD_NEXT) return nullptr;

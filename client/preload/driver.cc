@@ -5,7 +5,7 @@
 
 #include "client/preload/exported.h"
 #include "client/preload/find_symbol.h"
-#include "client/preload/gated.h"
+#include "client/preload/known_functions.h"
 
 namespace gmb::preload {
 namespace {
@@ -36,7 +36,7 @@ const Driver* LoadDriver() {
   GMB_REAL_LOAD_NEW(cuGreenCtxDestroy)
   GMB_REAL_LOAD_NEW(cuCtxFromGreenCtx)
 #undef GMB_REAL_LOAD_NEW
-  LoadGatedFunctions(library);
+  LoadKnownFunctions(library);
   return driver;
 }
 

@@ -5,9 +5,8 @@
 #include "base/round_up.h"
 #include "client/preload/entry_points.h"
 #include "client/preload/exported.h"
-#include "client/preload/gated.h"
 #include "client/preload/ipc_memory.h"
-#include "client/preload/program_gate.h"
+#include "client/preload/known_functions.h"
 #include "client/preload/virtual_memory.h"
 
 // The functions that programs find instead of the driver's: lookups, and
@@ -27,18 +26,15 @@ Pools& ThePools() {
 
 namespace {
 
-// A function that the driver found becomes ours, if it is one of those.
+// A function that the driver found becomes ours, or is put behind one.
 void Replace(const char* symbol, int cuda_version, cuuint64_t flags,
              void** function) {
   if (symbol == nullptr || function == nullptr || *function == nullptr) return;
   const EntryPoint* const ours = FindByName(symbol, cuda_version, flags);
   if (ours != nullptr) {
     *function = ours->function;
-  } else if (const GatedFunction* gated = FindGatedByReal(*function)) {
-    *function = gated->function;
-  } else if (IsGatedName(symbol)) {
-    // A version of it that this library does not know.
-    ProgramGate::NeverPark("the driver has a newer function than gmb knows");
+  } else {
+    *function = InPlaceOf(symbol, *function);
   }
 }
 

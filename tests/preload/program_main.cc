@@ -16,6 +16,7 @@
 
 #include "tests/device/driver_of_programs.h"
 #include "tests/preload/program_api.h"
+#include "tests/preload/program_future.h"
 #include "tests/preload/program_ipc.h"
 #include "tests/preload/program_mishaps.h"
 #include "tests/preload/program_refusal.h"
@@ -52,7 +53,7 @@ class Program {
     const std::vector<std::string> words = Words(step);
     if (!Memory(words) && !Order(words) && !Ask(words) && !Pools(words) &&
         !Context(words) && !virtual_.Do(words) && !ipc_.Do(words) &&
-        !mishaps_.Do(words)) {
+        !mishaps_.Do(words) && !future_.Do(words)) {
       Process(words, step);
     }
     std::fflush(stdout);
@@ -321,6 +322,7 @@ class Program {
   VirtualSteps virtual_{api_, &memory_};
   IpcSteps ipc_{api_, &memory_};
   MishapSteps mishaps_{api_, &memory_};
+  FutureSteps future_{&memory_};
   std::map<std::string, CUmemoryPool> pools_;
   uint64_t source_ = 7;
 };

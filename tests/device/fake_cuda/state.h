@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -100,6 +101,10 @@ std::vector<CUcontext>& Contexts();
 CUresult GetCurrent(CUcontext* context);
 
 void EndContext(CUcontext context);
+
+// A function of future.h; null when it is none of those that cuGetProcAddress
+// calls otherwise than dlsym.
+void* FindFuture(const std::string& name, int version);
 
 // Counts the call named `call`, and says whether and how it has to fail.
 CUresult Enter(const char* call);
