@@ -25,6 +25,8 @@ std::array<gmb::preload::Tripwire, gmb::preload::kTripwires>
 __attribute__((visibility("hidden"), used)) int gmb_preload_trip(
     gmb::preload::Tripwire* wire) noexcept;
 
+// A label below.
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern const char gmb_preload_tripwire_stubs[];
 
 // A stub has 32 bytes. What the function takes is not known: whatever can have an
