@@ -5,8 +5,10 @@
 #include <future>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/time/clock.h"
 #include "tests/component/restart_fixture.h"
 
 namespace gmb::component {
@@ -57,6 +59,39 @@ TEST_F(KeeperLostTest, AStopThatWouldLeaveAllToADeadOneDrains) {
 TEST_F(KeeperLostTest, AStopThatWouldLeaveAllToASilentOneDrains) {
   ExpectDrained([&] { keeper_->Signal(SIGSTOP); });
   keeper_->Signal(SIGCONT);
+}
+
+// It has its duplicates of what is destroyed, so that the bytes do not come
+// back: ready slabs stay for those who ask for their size.
+TEST_F(KeeperLostTest, ASilentOneTakesNoReadySlabFromAGuarantee) {
+  BrokerOptions options = Options();
+  options.devices = {"host:256MiB"};  // ready slabs and float: 8 MiB
+  StartBroker(options);
+  MakeTenant("a");
+  const auto client = ConnectAs("a");
+  std::vector<Lease> leases;
+  const auto acquire = [&](uint64_t bytes) {
+    auto lease = client->Acquire(bytes);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    leases.push_back(*std::move(lease));
+  };
+  acquire(4 * kMiB);
+  ASSERT_TRUE(Await([&] { return Pool().ready_bytes() == 240 * kMiB; }));
+  keeper_->Signal(SIGSTOP);
+  acquire(4 * kMiB);
+  acquire(4 * kMiB);  // less float than there should be
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_lost "); }));
+  // Two of them would refill it.
+  const absl::Time looked = absl::Now();
+  ASSERT_TRUE(Await([&] {
+    EXPECT_GE(Pool().ready_bytes(), 232 * kMiB);
+    return absl::Now() - looked > absl::Seconds(3);
+  }));
+  acquire(64 * kMiB);
+  keeper_->Signal(SIGCONT);
+  EXPECT_TRUE(Await([&] { return Pool().missing_bytes() == 0; }));
+  leases.clear();
 }
 
 }  // namespace
