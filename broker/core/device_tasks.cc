@@ -124,7 +124,8 @@ DeviceResult DeviceTasks::Do(DeviceJob job) {
       .risen_bytes = audit_.risen_bytes(),
       .free_bytes = audit_.free_bytes(),
       .baseline_bytes = audit_.baseline_bytes(),
-      .users = users_};
+      .users = users_,
+      .destroyed_is_kept = keeper_->KeepsRemoved()};
   return result;
 }
 
@@ -188,6 +189,7 @@ void DeviceTasks::Work(const HandOver& slabs, DeviceResult* result) {
     }
   };
   create_what_fits();
+  const bool hands_over = !std::holds_alternative<DestroyJob>(result->job);
   for (const auto& [holder, group] : ByHolder(slabs.destroy)) {
     FreeAudit::Destroyed change;
     const uint64_t locked =
@@ -198,7 +200,10 @@ void DeviceTasks::Work(const HandOver& slabs, DeviceResult* result) {
     }
     const uint64_t created_before = audit_.live_bytes();
     for (const Slab& slab : group) {
-      if (!created.ok()) {
+      // A ready one serves a request of its size, and destroyed it is nobody's.
+      const bool in_vain =
+          hands_over && !holder.has_value() && keeper_->KeepsRemoved();
+      if (!created.ok() || in_vain) {
         result->spared.push_back({slab, holder});
         continue;
       }
@@ -216,6 +221,12 @@ void DeviceTasks::Work(const HandOver& slabs, DeviceResult* result) {
     } else {
       audit_.OnReadyDestroyed(change.bytes);
     }
+  }
+  if (created.ok() && !result->spared.empty() &&
+      next < slabs.create_bytes.size()) {
+    created = absl::ResourceExhaustedError(
+        "the keeper does not answer, and would keep the bytes of ready slabs "
+        "that are destroyed for others: let it go on, or end it");
   }
   result->status.Update(created);
 }

@@ -32,6 +32,9 @@ class Keeper {
   // Null when unknown. Never blocks.
   [[nodiscard]] virtual SharedHandle Get(SlabId slab) const = 0;
   [[nodiscard]] virtual std::vector<SlabId> List() const = 0;
+  // It lives and does not answer: it still has what it had, also what is
+  // removed, so that bytes destroyed now do not come back. Never blocks.
+  [[nodiscard]] virtual bool KeepsRemoved() const { return false; }
 };
 
 }  // namespace gmb::broker

@@ -89,6 +89,22 @@ StopSignal AwaitStop(Daemon* daemon, Signals* signals) {
   }
 }
 
+// Where there is no keeper that has all, clients are asked to end in order: the
+// next broker would find nothing of them.
+bool Detaches(const StopSignal& stop, bool detach_on_stop,
+              const Daemon& daemon) {
+  if (stop.number == kDetachSignal) return true;  // AwaitStop has seen to it
+  if (stop.number == kDrainSignal || !detach_on_stop) return false;
+  if (daemon.KeeperHasAll()) return true;
+  LogEvent(LogLevel::kWarning, "not_detached",
+           {{"message",
+             absl::StrCat("there is no keeper that has all, so the next broker "
+                          "would find no session: it drains, as with on_stop: "
+                          "drain; asked for by ",
+                          stop.sender)}});
+  return false;
+}
+
 int CannotStart(const absl::Status& why, bool has_keeper) {
   LogEvent(LogLevel::kError, "cannot_start", {{"message", WithAdvice(why)}});
   // With a keeper the parts of the daemon are still there: taken apart, they
@@ -135,7 +151,7 @@ int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
   watchdog->Begin();
   const StopSignal stop = AwaitStop(daemon.get(), signals);
   const bool is_drain = stop.number == kDrainSignal;
-  if (stop.number == kDetachSignal || (detach && !is_drain)) {
+  if (Detaches(stop, detach, *daemon)) {
     Tell(manager, "STOPPING=1");
     SettleRefusedInTime(daemon.get());
     LogEvent(LogLevel::kInfo, "detached",

@@ -118,11 +118,16 @@ absl::Status KeeperClient::Put(Kept kept) {
   if (!lost_) {
     const absl::Status put = PutInto(&link_, kept);
     // Where it was not asked it may have room: Refill puts it.
-    lost_ = link_.broken() || link_.unasked();
+    NoteAnswer(put);
     if (!lost_) GMB_RETURN_IF_ERROR(put);
   }
   Remember(std::move(kept));
   return absl::OkStatus();
+}
+
+void KeeperClient::NoteAnswer(const absl::Status& answer) {
+  lost_ = link_.broken() || link_.unasked();
+  silent_ = lost_ && !absl::IsUnavailable(answer);  // that one has hung up
 }
 
 void KeeperClient::Remember(Kept kept) {
@@ -148,7 +153,7 @@ absl::Status KeeperClient::Remove(const std::string& key) {
   const absl::Status gone = RemoveFrom(&link_, key);
   // Where it was not asked the keeper still has it, and no one but Refill looks
   // for what it has too much.
-  lost_ = link_.broken() || link_.unasked();
+  NoteAnswer(gone);
   return lost_ ? absl::OkStatus() : gone;
 }
 
@@ -187,8 +192,10 @@ absl::Status KeeperClient::Refill() {
     lost_ = true;
     link_.HangUp();  // one that lives serves one connection of a broker
   }
-  GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link,
-                       keeper::KeeperLink::Connect(LinkOptionsOf(options_)));
+  absl::StatusOr<keeper::KeeperLink> connected =
+      keeper::KeeperLink::Connect(LinkOptionsOf(options_));
+  if (absl::IsUnavailable(connected.status())) silent_ = false;
+  GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link, std::move(connected));
   // The same keeper, perhaps: it was silent for a while.
   absl::flat_hash_set<std::string> there;
   {
@@ -236,6 +243,7 @@ absl::Status KeeperClient::Refill() {
         GMB_RETURN_IF_ERROR(make_equal(difference));
         link_ = std::move(link);
         lost_ = false;
+        silent_ = false;
         refused_ = refused.size();
         refused_keys_ = std::move(refused);
         return absl::OkStatus();

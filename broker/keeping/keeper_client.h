@@ -84,6 +84,9 @@ class KeeperClient {
   // The keeper died, or does not answer: what was put is in this process alone.
   // A look, without waiting.
   [[nodiscard]] bool lost() const ABSL_LOCKS_EXCLUDED(mu_);
+  // It is lost, and not dead as far as is known: it still has its fds. Never
+  // waits.
+  [[nodiscard]] bool silent() const { return silent_; }
   // Connects to the keeper that listens by now, and puts everything into it
   // that it does not have: first what the rest is worth nothing without (the
   // journal, the host pool), then sessions, then slabs. Until it is OK, lost()
@@ -111,10 +114,14 @@ class KeeperClient {
   [[nodiscard]] Difference Compare(
       const absl::flat_hash_set<std::string>& there) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // After a question with this answer.
+  void NoteAnswer(const absl::Status& answer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Remember(Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const KeeperClientOptions options_;
   std::atomic<uint64_t> refused_ = 0;
+  std::atomic<bool> silent_ = false;
   mutable base::Mutex mu_;
   keeper::KeeperLink link_ ABSL_GUARDED_BY(mu_);
   bool lost_ ABSL_GUARDED_BY(mu_) = false;

@@ -32,6 +32,7 @@ class RemoteKeeper : public Keeper {
   absl::Status Remove(SlabId slab) override;
   SharedHandle Get(SlabId slab) const override;
   std::vector<SlabId> List() const override;
+  bool KeepsRemoved() const override { return client_->silent(); }
 
   // Slabs, so far, that the keeper has refused.
   [[nodiscard]] uint64_t not_kept() const {

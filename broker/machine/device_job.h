@@ -45,12 +45,15 @@ struct DeviceReading {
   // Of the last audit, as far as the driver names them; at most the
   // kMostDeviceUsers that use most. Never a ground for a decision.
   std::vector<DeviceUser> users;
+  // The keeper does not answer: what is destroyed does not come back.
+  bool destroyed_is_kept = false;
 };
 inline constexpr size_t kMostDeviceUsers = 64;
 
 // Make slabs of what others leave: each is created and kept as soon as enough
 // has been destroyed for it, so that nobody outside finds more free than one
-// slab. Where a create fails, the slabs not yet destroyed are spared.
+// slab. Where a create fails, the slabs not yet destroyed are spared; and
+// ready ones while what is destroyed does not come back.
 struct HandOver {
   std::vector<Condemned> destroy;
   std::vector<uint64_t> create_bytes;

@@ -159,6 +159,8 @@ void PoolKeeper::OnRefilled(Pool* pool, const RefillJob& job,
     slabs.ReadyFailed(bytes);
     pool->device.Edit({}).refill_after = now + kRefillBackOff;
   }
+  if (!result.spared.empty())
+    pool->device.Edit({}).refill_after = now + kRefillBackOff;
 }
 
 void PoolKeeper::OnDeviceLost(Pool* pool, const absl::Status& status,
@@ -199,9 +201,10 @@ void PoolKeeper::MaintainPools(Turn& turn) {
   for (auto& [id, pool] : *state_.pools) {
     if (pool->device->lost) continue;
     std::optional<SlabPool::Refill> refill;
-    if (pool->device->jobs == 0) refill = pool->slabs.Edit({}).NextShrink();
-    if (!refill.has_value() && now >= pool->device->refill_after &&
-        MayRefill(state_, *pool, now))
+    const bool is_time = now >= pool->device->refill_after;
+    if (pool->device->jobs == 0 && is_time)
+      refill = pool->slabs.Edit({}).NextShrink();
+    if (!refill.has_value() && is_time && MayRefill(state_, *pool, now))
       refill = pool->slabs.Edit({}).NextRefill(now);
     if (refill.has_value()) {
       Give(pool.get(),

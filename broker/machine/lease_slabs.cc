@@ -80,13 +80,15 @@ void PoolKeeper::GiveUp(Lease* lease, const std::vector<uint64_t>& not_created,
 }
 
 // Not more than one, and none while somebody outside takes what is freed: that
-// one would win every slab given up.
+// one would win every slab given up. Nor while a keeper that is silent keeps it.
 bool PoolKeeper::TryWithoutReady(Lease* lease,
                                  const std::vector<uint64_t>& not_created,
                                  Turn& turn) {
   Pool* pool = &state_.PoolAt(lease->request.pool);
-  if (pool->device->missing_bytes > 0 || lease->held->gave_up_ready)
+  if (pool->device->missing_bytes > 0 ||
+      pool->device->reading.destroyed_is_kept || lease->held->gave_up_ready) {
     return false;
+  }
   lease->held.Edit({}).gave_up_ready = true;
   const std::optional<Condemned> ready = pool->slabs.Edit({}).GiveUpReady();
   if (!ready.has_value()) return false;

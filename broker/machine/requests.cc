@@ -283,8 +283,9 @@ void RequestDesk::OnNotMade(const NotMade& failed, Turn& turn) {
   const Pool& pool = state_.PoolAt(request.pool);
   const bool no_memory = absl::IsResourceExhausted(failed.status);
   ++request.attempts;
-  const bool unreturned =
-      pool.device->missing_bytes == 0 && turn.now() < request.deadline;
+  const bool unreturned = pool.device->missing_bytes == 0 &&
+                          !pool.device->reading.destroyed_is_kept &&
+                          turn.now() < request.deadline;
   Session* session = &state_.SessionAt(request.session);
   if (!failed.given_up.ok()) {
     sharing_.EndName(*session->tenant, request, turn);

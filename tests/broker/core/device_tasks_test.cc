@@ -97,6 +97,41 @@ TEST_F(DeviceTasksTest, AFreeFigureThatSaysThatTheDeviceIsLostIsBelieved) {
   EXPECT_TRUE(absl::IsUnavailable((*tasks)->Do({AuditJob{}}).status));
 }
 
+// A keeper that lives and does not answer, when told so.
+class SilentKeeper : public InProcessKeeper {
+ public:
+  bool KeepsRemoved() const override { return silent; }
+  bool silent = false;
+};
+
+// What is destroyed does not come back, so no ready slab is, for whatever.
+TEST_F(DeviceTasksTest, ReadySlabsAreSparedWhileTheKeeperIsSilent) {
+  SilentKeeper keeper;
+  const auto tasks = DeviceTasks::Create(OpenDevice(), &keeper, &slab_ids_);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  const DeviceResult made =
+      (*tasks)->Do({RefillJob{.slabs = {{}, {kSlab, kSlab, kSlab}}}});
+  ASSERT_EQ(made.created.size(), 3);
+  EXPECT_FALSE(made.reading.destroyed_is_kept);
+  const Condemned ready{made.created[0], std::nullopt};
+  const Condemned held{made.created[1], quota::TenantId{1}};
+  keeper.silent = true;
+  const DeviceResult tail = (*tasks)->Do({PrepareJob{
+      .lease = quota::LeaseId{1}, .slabs = {{ready, held}, {kSlab, kSlab}}}});
+  EXPECT_TRUE(tail.reading.destroyed_is_kept);
+  EXPECT_TRUE(absl::IsResourceExhausted(tail.status)) << tail.status;
+  EXPECT_THAT(std::string(tail.status.message()), HasSubstr("keeper"));
+  EXPECT_EQ(tail.created.size(), 1) << "of what a tenant had held";
+  ASSERT_EQ(tail.spared.size(), 1);
+  EXPECT_EQ(tail.spared[0].slab.id, ready.slab.id);
+  const DeviceResult shrunk = (*tasks)->Do({RefillJob{.slabs = {{ready}, {}}}});
+  EXPECT_EQ(shrunk.spared.size(), 1);
+  EXPECT_EQ(shrunk.destroyed_bytes, 0);
+  // What must not be kept is not.
+  const DeviceResult gone = (*tasks)->Do({DestroyJob{.slabs = {ready}}});
+  EXPECT_EQ(gone.destroyed_bytes, kSlab);
+}
+
 // It has codes of its own.
 TEST_F(DeviceTasksTest, AKeeperThatRefusesIsNoDeviceThatIsLostOrFull) {
   keeper_.Put(1, device::IpcHandle{}).IgnoreError();  // the next slab's name

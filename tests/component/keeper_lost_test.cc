@@ -1,0 +1,98 @@
+// A broker whose keeper has died, or does not answer.
+#include <signal.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "tests/component/restart_fixture.h"
+
+namespace gmb::component {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class KeeperLostTest : public RestartFixture {
+ protected:
+  // A stop of a broker that detaches, whose keeper has been made to be lost:
+  // clients are asked to end, and it waits for them.
+  void ExpectDrained(const std::function<void()>& lose) {
+    BrokerOptions detaching = Options();
+    detaching.drain_deadline = "10m";
+    detaching.flags.insert(detaching.flags.end(), {"--on-stop", "detach"});
+    StartBroker(detaching);
+    MakeTenant("a");
+    std::promise<void> told;
+    ClientOptions options = OptionsFor(TenantDir("a"));
+    options.on_draining = [&](absl::Duration) { told.set_value(); };
+    lose();
+    // A keeper that is silent is found out by the first that it is to keep.
+    auto client = Client::Connect(options);
+    ASSERT_TRUE(client.ok()) << client.status();
+    auto lease = (*client)->Acquire(3 * kMiB);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    ASSERT_TRUE(Await(
+        [&] { return absl::StrContains(broker().Log(), " keeper_lost "); }));
+    broker().program().Signal(SIGTERM);
+    EXPECT_EQ(told.get_future().wait_for(kPatience), std::future_status::ready);
+    EXPECT_TRUE(broker().program().IsRunning());
+    EXPECT_TRUE(std::move(*lease).Release().ok());
+    client->reset();
+    EXPECT_EQ(broker().program().AwaitExit(), 0);
+    EXPECT_THAT(broker().Log(),
+                AllOf(HasSubstr(" not_detached "), HasSubstr("it drains"),
+                      Not(HasSubstr(" detached "))));
+  }
+};
+
+TEST_F(KeeperLostTest, AStopThatWouldLeaveAllToADeadOneDrains) {
+  ExpectDrained([&] { KillKeeper(); });
+}
+
+// The broker tries to fill it meanwhile.
+TEST_F(KeeperLostTest, AStopThatWouldLeaveAllToASilentOneDrains) {
+  ExpectDrained([&] { keeper_->Signal(SIGSTOP); });
+  keeper_->Signal(SIGCONT);
+}
+
+// It has its duplicates of what is destroyed, so that the bytes do not come
+// back: ready slabs stay for those who ask for their size.
+TEST_F(KeeperLostTest, ASilentOneTakesNoReadySlabFromAGuarantee) {
+  BrokerOptions options = Options();
+  options.devices = {"host:256MiB"};  // ready slabs and float: 8 MiB
+  StartBroker(options);
+  MakeTenant("a");
+  const auto client = ConnectAs("a");
+  std::vector<Lease> leases;
+  const auto acquire = [&](uint64_t bytes) {
+    auto lease = client->Acquire(bytes);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    leases.push_back(*std::move(lease));
+  };
+  acquire(4 * kMiB);
+  ASSERT_TRUE(Await([&] { return Pool().ready_bytes() == 240 * kMiB; }));
+  keeper_->Signal(SIGSTOP);
+  acquire(4 * kMiB);
+  acquire(4 * kMiB);  // less float than there should be
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_lost "); }));
+  // Two of them would refill it.
+  const absl::Time looked = absl::Now();
+  ASSERT_TRUE(Await([&] {
+    EXPECT_GE(Pool().ready_bytes(), 232 * kMiB);
+    return absl::Now() - looked > absl::Seconds(3);
+  }));
+  acquire(64 * kMiB);
+  keeper_->Signal(SIGCONT);
+  EXPECT_TRUE(Await([&] { return Pool().missing_bytes() == 0; }));
+  leases.clear();
+}
+
+}  // namespace
+}  // namespace gmb::component
