@@ -17,7 +17,7 @@ namespace {
 // From a hang-up to the death of the process that hung up.
 constexpr int kDiesWithinMs = 10'000;
 
-absl::Status Damaged(absl::string_view what) {
+absl::Status NotLeft(absl::string_view what) {
   return absl::DataLossError(
       absl::StrCat("the keeper to be replaced has not left everything: ", what,
                    ": it goes on"));
@@ -66,7 +66,7 @@ absl::StatusOr<Inheritance> Succession::TakeAll(const Shelf::Limits& limits,
       all.entries.size() != all.estate.entries ||
       (!all.entries.empty() &&
        all.entries.back().head.order > all.estate.last_order)) {
-    return Damaged(absl::StrCat(all.entries.size(), " of ", all.estate.entries,
+    return NotLeft(absl::StrCat(all.entries.size(), " of ", all.estate.entries,
                                 " entries, and ", rest.fds.size(), " of ",
                                 all.estate.fds(), " fds beside them"));
   }
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<KeptEntry>> Succession::TakeEntries() {
       const bool good = head.order > last && head.fds > 0 &&
                         next + head.fds <= answer.fds.size() &&
                         (!head.peer.has_value() || *head.peer < head.fds);
-      if (!good) return Damaged(absl::StrCat("the entry ", head.key));
+      if (!good) return NotLeft(absl::StrCat("the entry ", head.key));
       last = head.order;
       KeptEntry& entry = entries.emplace_back();
       for (size_t i = 0; i < head.fds; ++i)
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<KeptEntry>> Succession::TakeEntries() {
       entry.head = std::move(head);
     }
     if (next != answer.fds.size() || (more && page.entries.empty()))
-      return Damaged("a page of another size");
+      return NotLeft("a page of another size");
   }
   return entries;
 }

@@ -14,11 +14,11 @@
 namespace gmb::broker {
 namespace {
 
-// A call refused before it began.
+// The stream of answers of a call that was refused before it began.
 template <typename Message>
-class RefusedStream : public grpc::ServerWriteReactor<Message> {
+class RefusedAnswers : public grpc::ServerWriteReactor<Message> {
  public:
-  explicit RefusedStream(const grpc::Status& status) { this->Finish(status); }
+  explicit RefusedAnswers(const grpc::Status& status) { this->Finish(status); }
   void OnDone() override { delete this; }
 };
 
@@ -180,7 +180,7 @@ grpc::ServerWriteReactor<v1::Event>* AdminService::Watch(
     grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
   absl::StatusOr<AuthenticatedCall> call = Operator(context);
   if (!call.ok())
-    return new RefusedStream<v1::Event>(proto::ToGrpcStatus(call.status()));
+    return new RefusedAnswers<v1::Event>(proto::ToGrpcStatus(call.status()));
   return new EventStream(events_, *request, std::move(call->proof));
 }
 
@@ -188,7 +188,7 @@ grpc::ServerWriteReactor<v1::MetricsPiece>* AdminService::GetMetrics(
     grpc::CallbackServerContext* context, const v1::GetMetricsRequest*) {
   absl::StatusOr<AuthenticatedCall> call = Operator(context);
   if (!call.ok()) {
-    return new RefusedStream<v1::MetricsPiece>(
+    return new RefusedAnswers<v1::MetricsPiece>(
         proto::ToGrpcStatus(call.status()));
   }
   return new MetricsStream(metrics_ ? metrics_() : "", std::move(call->proof));

@@ -47,11 +47,11 @@ bool TrimWatch::Sleep(
 }
 
 void TrimWatch::Run() {
-  using Clock = std::chrono::steady_clock;
+  using SteadyClock = std::chrono::steady_clock;
   uint64_t told = 0;
-  std::optional<Clock::time_point> rest_at;
+  std::optional<SteadyClock::time_point> rest_at;
   while (Sleep(rest_at)) {
-    if (rest_at.has_value() && Clock::now() >= *rest_at) {
+    if (rest_at.has_value() && SteadyClock::now() >= *rest_at) {
       rest_at.reset();
       rest_();
       continue;
@@ -69,7 +69,7 @@ void TrimWatch::Run() {
       told = bytes;
       tell_(bytes);
     }
-    const Clock::time_point now = Clock::now();
+    const SteadyClock::time_point now = SteadyClock::now();
     if (rest_ != nullptr && !rest_at.has_value()) rest_at = now + kRest;
     base::MutexLock lock(&mu_);
     while (!stopping_ && wake_.WaitUntil(&mu_, now + kPause)) {
