@@ -110,6 +110,8 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
     v1::GetStatusResponse* response) {
   return Answer(context, [&] {
     *response = core_->Status();
+    if (keeper_problem_ != nullptr)
+      response->set_keeper_problem(keeper_problem_());
     base::MutexLock lock(&shown_mu_);
     for (const std::string& why : shown_dropped_)
       response->add_not_in_force(why);

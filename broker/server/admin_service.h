@@ -64,6 +64,12 @@ class AdminService : public v1::Admin::CallbackService {
   using AddFindings = std::function<void(v1::DiagnoseResponse*)>;
   void SetFindings(AddFindings more) { more_findings_ = std::move(more); }
 
+  // What is wrong with the keeper, empty if nothing is: for `gmb status`, on
+  // gRPC's threads. Before the service serves.
+  void SetKeeperProblem(std::function<std::string()> problem) {
+    keeper_problem_ = std::move(problem);
+  }
+
   // What ListUsage reads, on that thread; it outlives the service. Before the
   // service serves. Null: nothing is recorded.
   void SetUsage(UsageLedger* usage) { usage_ = usage; }
@@ -254,6 +260,7 @@ class AdminService : public v1::Admin::CallbackService {
   std::vector<std::string> shown_dropped_ ABSL_GUARDED_BY(shown_mu_);
   const std::function<std::string()> metrics_;
   AddFindings more_findings_;
+  std::function<std::string()> keeper_problem_;
   ReadTenants read_tenants_;
   UsageLedger* usage_ = nullptr;
   WallTimer expiry_;          // gives the next one work until it is stopped
