@@ -53,6 +53,13 @@ AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
       expiry_(clock, [this] { operators_.Post([this] { EndOverrides(); }); }) {
   expiry_.Set(NextExpiry(*store_->Shown()));
   ShowDropped();
+  subscription_ =
+      events_->Subscribe([this](const v1::Event& event) { OnEvent(event); });
+}
+
+AdminService::~AdminService() {
+  events_->Unsubscribe(subscription_);
+  expiry_.Stop();
 }
 
 void AdminService::ShowDropped() {
