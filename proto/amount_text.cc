@@ -55,8 +55,8 @@ struct Decimal {
   bool has_point = false;
 };
 
-// Takes a decimal number from the front of `text`. No sign, no exponent, no
-// "nan", no "0x": what strtod would also take.
+// Takes a decimal number from the front of `text`. No zero before it, no sign,
+// no exponent, no "nan", no "0x": what strtod would also take.
 std::optional<Decimal> TakeDecimal(absl::string_view& text) {
   const auto take_digits = [&text] {
     const auto end =
@@ -69,6 +69,9 @@ std::optional<Decimal> TakeDecimal(absl::string_view& text) {
   Decimal number;
   number.whole = take_digits();
   if (number.whole.empty()) return std::nullopt;
+  // Which some read as octal.
+  if (number.whole.size() > 1 && number.whole.front() == '0')
+    return std::nullopt;
   if (!text.empty() && text.front() == '.') {
     text.remove_prefix(1);
     number.has_point = true;

@@ -262,6 +262,10 @@ absl::Status Daemon::StartServers() {
               [this](const std::string& tenant) { return CloseDoor(tenant); }},
       FindDropped(stored_, *core_), [this] { return collector_->Text(); });
   admin_service_->SetUsage(usage_.get());
+  if (keeping_ != nullptr) {
+    admin_service_->SetKeeperProblem(
+        [keeping = keeping_.get()] { return keeping->problem(); });
+  }
   admin_service_->SetTenantsReader(
       [uuids = uuids_](const std::string& yaml, const std::string& name)
           -> absl::StatusOr<std::vector<TenantPolicy>> {

@@ -175,15 +175,22 @@ void Keeping::Watch() {
       KeeperWatch::Calls{
           .lost =
               [this, say] {
-                v1::Event event =
-                    say("it is dead, does not answer, or has no room for the "
-                        "journal; should the broker die now, all ends with "
-                        "it");
+                const std::string why = absl::StrCat(
+                    client_->displaced()
+                        ? "it does not listen at its path any more, since the "
+                          "directory was removed or made anew, and the next "
+                          "broker would not find it: start one there"
+                        : "it is dead, does not answer, or has no room for the "
+                          "journal",
+                    "; should the broker die now, all ends with it");
+                SetProblem(why);
+                v1::Event event = say(why);
                 event.set_kind("keeper_lost");
                 Publish(std::move(event));
               },
           .found =
               [this, say] {
+                SetProblem("");
                 const uint64_t refused = client_->refused();
                 v1::Event event =
                     refused == 0
@@ -211,6 +218,16 @@ void Keeping::ReportLeftOut() {
     Publish(std::move(event));
   }
   said_left_out_ = count > 0;
+}
+
+void Keeping::SetProblem(const std::string& problem) {
+  base::MutexLock lock(&problem_mu_);
+  problem_ = problem;
+}
+
+std::string Keeping::problem() const {
+  base::MutexLock lock(&problem_mu_);
+  return problem_;
 }
 
 void Keeping::Publish(v1::Event event) const {

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "broker/core/clock.h"
 #include "broker/core/event_bus.h"
@@ -105,6 +106,9 @@ class Keeping {
 
   void Watch();
   [[nodiscard]] bool lost() const { return client_->lost(); }
+  // Why it is lost, as the watch has seen it last; empty: it is not. Any thread,
+  // never waits.
+  [[nodiscard]] std::string problem() const ABSL_LOCKS_EXCLUDED(problem_mu_);
   // Records and slabs that are not kept, for lack of room.
   [[nodiscard]] uint64_t left_out() const;
   // Sessions of the last broker that could not go on with this one.
@@ -127,6 +131,7 @@ class Keeping {
   void CountNotAdopted(uint64_t session, absl::string_view why);
   void Remove(const std::string& key);
   void Publish(v1::Event event) const;
+  void SetProblem(const std::string& problem) ABSL_LOCKS_EXCLUDED(problem_mu_);
   void ReportLeftOut();
 
   const Deps deps_;
@@ -145,6 +150,8 @@ class Keeping {
   std::atomic<uint64_t> not_adopted_ = 0;
   std::unique_ptr<RecordJournal> journal_;
   bool said_left_out_ = false;  // the watch's thread's
+  mutable base::Mutex problem_mu_;
+  std::string problem_ ABSL_GUARDED_BY(problem_mu_);
   std::unique_ptr<KeeperWatch> watch_;
 };
 

@@ -168,7 +168,38 @@ absl::Status KeeperClient::Done() {
 
 bool KeeperClient::lost() const {
   base::MutexLock lock(&mu_);
-  return lost_ || link_.HasHungUp();
+  return lost_ || displaced_ || link_.HasHungUp();
+}
+
+std::optional<KeeperClient::Place> KeeperClient::PlaceOf(
+    const std::string& socket) {
+  struct stat info {};
+  if (::stat(socket.c_str(), &info) != 0) return std::nullopt;
+  return Place{info.st_dev, info.st_ino};
+}
+
+void KeeperClient::CheckPlace() {
+  const std::optional<Place> there = PlaceOf(options_.socket);
+  if (there.has_value() && there == place_) {
+    displaced_ = false;
+    return;
+  }
+  const absl::StatusOr<keeper::KeeperLink> link =
+      keeper::KeeperLink::Connect({.socket = options_.socket,
+                                   .role = keeper::Role::kCommand,
+                                   .timeout = options_.timeout});
+  if (link.ok()) {
+    displaced_ = link->welcome().keeper_id != keeper_id();
+    if (!displaced_) place_ = there;
+    return;
+  }
+  // Else it is not known: it may be overloaded, or this process be.
+  const absl::Status& why = link.status();
+  if (absl::IsUnavailable(why) || absl::IsFailedPrecondition(why) ||
+      absl::IsInvalidArgument(why)) {
+    base::MutexLock lock(&mu_);
+    displaced_ = !link_.HasHungUp();  // or it is dead
+  }
 }
 
 KeeperClient::Difference KeeperClient::Compare(
@@ -186,14 +217,34 @@ KeeperClient::Difference KeeperClient::Compare(
   return difference;
 }
 
+keeper::KeeperLink KeeperClient::ChangeTo(
+    keeper::KeeperLink link, absl::flat_hash_set<std::string> refused) {
+  keeper::KeeperLink former = std::exchange(link_, std::move(link));
+  lost_ = false;
+  silent_ = false;
+  displaced_ = false;
+  place_ = std::nullopt;
+  refused_ = refused.size();
+  refused_keys_ = std::move(refused);
+  return former;
+}
+
 absl::Status KeeperClient::Refill() {
+  keeper::LinkOptions link_options = LinkOptionsOf(options_);
+  bool leaves = false;  // a keeper that has all
   {
     base::MutexLock lock(&mu_);
-    lost_ = true;
-    link_.HangUp();  // one that lives serves one connection of a broker
+    leaves = displaced_ && !lost_ && !link_.HasHungUp();
+    if (!leaves) {
+      lost_ = true;
+      link_.HangUp();  // one that lives serves one connection of a broker
+    } else {
+      // A broker of the other keeper that lives is none of ours.
+      link_options.wait_for_last = absl::ZeroDuration();
+    }
   }
   absl::StatusOr<keeper::KeeperLink> connected =
-      keeper::KeeperLink::Connect(LinkOptionsOf(options_));
+      keeper::KeeperLink::Connect(link_options);
   if (absl::IsUnavailable(connected.status())) silent_ = false;
   GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link, std::move(connected));
   // The same keeper, perhaps: it was silent for a while.
@@ -234,6 +285,7 @@ absl::Status KeeperClient::Refill() {
   // What others put and remove meanwhile is less each time; the last few are
   // made equal while they wait.
   constexpr size_t kFew = 8;
+  std::optional<keeper::KeeperLink> former;
   while (true) {
     Difference difference;
     {
@@ -241,16 +293,16 @@ absl::Status KeeperClient::Refill() {
       difference = Compare(there);
       if (difference.put.size() + difference.remove.size() <= kFew) {
         GMB_RETURN_IF_ERROR(make_equal(difference));
-        link_ = std::move(link);
-        lost_ = false;
-        silent_ = false;
-        refused_ = refused.size();
-        refused_keys_ = std::move(refused);
-        return absl::OkStatus();
+        former = ChangeTo(std::move(link), std::move(refused));
+        break;
       }
     }
     GMB_RETURN_IF_ERROR(make_equal(difference));
   }
+  // Or what is destroyed from now on would not come back. One that is dead by
+  // now has nothing.
+  if (leaves) (void)former->Ask(Kind::kDone, "", {}, Kind::kOk);
+  return absl::OkStatus();
 }
 
 size_t KeeperClient::entries() const {

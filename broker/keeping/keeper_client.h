@@ -82,17 +82,25 @@ class KeeperClient {
   absl::Status Done() ABSL_LOCKS_EXCLUDED(mu_);
 
   // The keeper died, or does not answer: what was put is in this process alone.
-  // A look, without waiting.
+  // Or it is displaced. A look, without waiting.
   [[nodiscard]] bool lost() const ABSL_LOCKS_EXCLUDED(mu_);
   // It is lost, and not dead as far as is known: it still has its fds. Never
   // waits.
   [[nodiscard]] bool silent() const { return silent_; }
+  // It has all, and does not listen at the path any more, since its directory
+  // was removed or made anew: no other broker would find it. As the last
+  // CheckPlace has seen it; never waits.
+  [[nodiscard]] bool displaced() const { return displaced_; }
+  // Asks who listens at the path where that is another file than before. On the
+  // thread of Refill.
+  void CheckPlace() ABSL_LOCKS_EXCLUDED(mu_);
   // Connects to the keeper that listens by now, and puts everything into it
   // that it does not have: first what the rest is worth nothing without (the
   // journal, the host pool), then sessions, then slabs. Until it is OK, lost()
-  // stays true. RESOURCE_EXHAUSTED: it has no room for one of the first, and got
-  // nothing. What else it refuses ends with this process. Others' calls go on
-  // meanwhile; one thread at a time.
+  // stays true. One that is displaced has everything until another one has it,
+  // and is then told to give it back. RESOURCE_EXHAUSTED: the next one has no
+  // room for one of the first, and got nothing. What else it refuses ends with
+  // this process. Others' calls go on meanwhile; one thread at a time.
   absl::Status Refill() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Entries that the last Refill found no room for, and that were not removed
@@ -114,6 +122,17 @@ class KeeperClient {
   [[nodiscard]] Difference Compare(
       const absl::flat_hash_set<std::string>& there) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of the socket, as a file.
+  struct Place {
+    uint64_t device;
+    uint64_t inode;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  [[nodiscard]] static std::optional<Place> PlaceOf(const std::string& socket);
+  // Makes `link` the keeper's; the former one.
+  keeper::KeeperLink ChangeTo(keeper::KeeperLink link,
+                              absl::flat_hash_set<std::string> refused)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // After a question with this answer.
   void NoteAnswer(const absl::Status& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -122,6 +141,8 @@ class KeeperClient {
   const KeeperClientOptions options_;
   std::atomic<uint64_t> refused_ = 0;
   std::atomic<bool> silent_ = false;
+  std::atomic<bool> displaced_ = false;
+  std::optional<Place> place_;  // where it was found; Refill's thread's
   mutable base::Mutex mu_;
   keeper::KeeperLink link_ ABSL_GUARDED_BY(mu_);
   bool lost_ ABSL_GUARDED_BY(mu_) = false;

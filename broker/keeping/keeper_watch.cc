@@ -1,4 +1,5 @@
-// The keeper died, and the broker lives: another one gets everything.
+// The keeper died, or cannot be found any more, and the broker lives: another
+// one gets everything.
 #include "broker/keeping/keeper_watch.h"
 
 #include <utility>
@@ -34,7 +35,12 @@ void KeeperWatch::Run() {
 
 void KeeperWatch::Look() {
   calls_.look();
-  if (!client_->lost()) return;
+  if (!client_->lost() || client_->displaced()) client_->CheckPlace();
+  if (!client_->lost()) {
+    // The directory of one that was displaced is back.
+    if (std::exchange(lost_, false)) calls_.found();
+    return;
+  }
   if (!lost_) calls_.lost();
   lost_ = true;
   if (!client_->Refill().ok()) return;

@@ -11,6 +11,7 @@
 #include "broker/machine/news.h"
 #include "broker/machine/operator_desk.h"
 #include "broker/machine/refusals.h"
+#include "broker/machine/tenant_fit.h"
 #include "broker/machine/wire_form.h"
 #include "proto/error_status.h"
 
@@ -21,6 +22,9 @@ namespace {
 constexpr quota::Nanoseconds kLastBreath = std::chrono::seconds(2);
 
 absl::Status StillThere(const State& state, const Tenant& tenant) {
+  if (state.sessions->OfTenant(tenant.id).empty()) {
+    return StillLeased(tenant.policy.name, LeasedBytes(state, tenant.id));
+  }
   return proto::MakeError(
       v1::BAD_STATE,
       absl::StrCat("its sessions did not end in time, and it may not be "
@@ -30,10 +34,11 @@ absl::Status StillThere(const State& state, const Tenant& tenant) {
                    " sessions=", state.sessions->OfTenant(tenant.id).size()));
 }
 
-// Leases that have ended, or are about to, and are still being copied.
-bool HasMoving(const State& state, quota::TenantId tenant) {
-  const auto its = state.moving->lower_bound({tenant, quota::LeaseId{}});
-  return its != state.moving->end() && its->first == tenant;
+// Also its leases, which may still be copied, or made, when the sessions are
+// gone.
+bool HasLeft(const State& state, quota::TenantId tenant) {
+  return state.sessions->OfTenant(tenant).empty() &&
+         LeasedBytes(state, tenant) == 0;
 }
 
 // Whether one at least was killed.
@@ -98,8 +103,7 @@ void OperatorDesk::CheckDepartures(quota::Instant now, Turn& turn) {
     // One that was answered stays on the list, so that nobody comes before the
     // tenant is deleted, or is to stay after all.
     const bool waits = departure.done != nullptr;
-    if (waits && state_.sessions->OfTenant(tenant.id).empty() &&
-        !HasMoving(state_, tenant.id)) {
+    if (waits && HasLeft(state_, tenant.id)) {
       turn.Add(Reply{
           [done = std::move(departure.done)] { done(absl::OkStatus()); }});
       departure.done = nullptr;

@@ -126,8 +126,9 @@ void PoolKeeper::Orphan(quota::TenantId tenant, Turn& turn) {
     pool->slabs.Edit({}).SetLost({.unreturned_bytes = sum,
                                   .missing_bytes = device.missing_bytes,
                                   .orphaned_bytes = device.orphaned_bytes});
-    TellUnreturned(pool.get(), tenant, 0, turn);
+    // Missing before they are no longer owed: or they would be granted.
     TellMissing(pool.get(), turn);
+    TellUnreturned(pool.get(), tenant, 0, turn);
   }
 }
 

@@ -163,13 +163,6 @@ absl::Status RefusalStatus(const quota::Refusal& refusal,
               "some guarantee, or enlarge the pool: device=",
               device, " deficit_bytes=", refusal.deficit_bytes),
           fields);
-    case quota::Reason::kBadState:
-      return proto::MakeError(
-          v1::BAD_STATE,
-          absl::StrCat(
-              "the tenant still holds memory: release it first: bytes=",
-              refusal.deficit_bytes),
-          fields);
     default:
       if (refusal.deficit_bytes > 0) {
         return proto::MakeError(
@@ -186,6 +179,15 @@ absl::Status RefusalStatus(const quota::Refusal& refusal,
                               "is above 0",
                               {.field = "quota"});
   }
+}
+
+absl::Status StillLeased(absl::string_view tenant, uint64_t bytes) {
+  return proto::MakeError(
+      v1::BAD_STATE,
+      absl::StrCat("its sessions have ended, and what they had is still on its "
+                   "way back: delete the tenant again, or with --wait: tenant=",
+                   tenant, " bytes=", proto::FormatBytes(bytes)),
+      {.deficit_bytes = bytes, .retry_after = absl::Seconds(1)});
 }
 
 absl::Status ComesToNothing(absl::string_view field,

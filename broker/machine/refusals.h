@@ -43,6 +43,10 @@ namespace gmb::broker {
                                         uint64_t bytes);
 // To a Restore, or an Attach, whose lease could not be filled or mapped.
 [[nodiscard]] absl::Status NotBroughtBack(const absl::Status& why);
+// To an operator who deletes a tenant whose sessions have ended, while what
+// they had is still being copied, or made.
+[[nodiscard]] absl::Status StillLeased(absl::string_view tenant,
+                                       uint64_t bytes);
 // To an operator who wants an amount that is less than one granule.
 [[nodiscard]] absl::Status ComesToNothing(absl::string_view field,
                                           const quota::Amount& amount,

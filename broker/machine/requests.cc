@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "broker/machine/attempts.h"
 #include "broker/machine/granularity.h"
 #include "broker/machine/news.h"
@@ -102,6 +103,17 @@ absl::Status WhyDenied(const State& state, const quota::Denied& denied,
       return AnswersFirst(denied, request.bytes);
   }
   return DenialStatus(denied, request.bytes);
+}
+
+absl::string_view WhyNoMemory(const Pool& pool) {
+  return pool.device->reading.destroyed_is_kept
+             ? "the broker's keeper does not answer, and still has memory that "
+               "was given back: slabs of this size can be made when it goes "
+               "on, "
+               "or has ended"
+             : "the device has less memory than its pool: something outside "
+               "the "
+               "broker took it";
 }
 
 }  // namespace
@@ -298,17 +310,15 @@ void RequestDesk::OnNotMade(const NotMade& failed, Turn& turn) {
   sharing_.EndName(*session->tenant, request, turn);
   sessions_.Refuse(
       session, request.client_id,
-      no_memory ? proto::MakeError(
-                      v1::POOL_EXHAUSTED,
-                      absl::StrCat(
-                          "the device has less memory than its pool: something "
-                          "outside the broker took it; try again: bytes=",
-                          request.bytes),
-                      {.retry_after = absl::Milliseconds(500)})
-                : proto::MakeError(
-                      pool.device->lost ? v1::DEVICE_LOST : v1::DEVICE_ERROR,
-                      absl::StrCat("the device could not make the slabs: ",
-                                   failed.status.message())),
+      no_memory
+          ? proto::MakeError(v1::POOL_EXHAUSTED,
+                             absl::StrCat(WhyNoMemory(pool),
+                                          "; try again: bytes=", request.bytes),
+                             {.retry_after = absl::Milliseconds(500)})
+          : proto::MakeError(
+                pool.device->lost ? v1::DEVICE_LOST : v1::DEVICE_ERROR,
+                absl::StrCat("the device could not make the slabs: ",
+                             failed.status.message())),
       turn);
 }
 

@@ -106,6 +106,13 @@ absl::Status CheckAllFit(const State& state,
   return absl::OkStatus();
 }
 
+uint64_t LeasedBytes(const State& state, quota::TenantId tenant) {
+  uint64_t bytes = 0;
+  for (const auto& [id, pool] : *state.pools)
+    bytes += state.engine->TenantPool(tenant, id)->leased_bytes;
+  return bytes;
+}
+
 uint64_t TakesBytes(const State& state, const Tenant& known,
                     const TenantPolicy& policy, const Pool& pool) {
   const quota::PoolView view = *state.engine->Pool(pool.id);

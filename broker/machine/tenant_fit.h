@@ -21,6 +21,8 @@ namespace gmb::broker {
 [[nodiscard]] absl::Status CheckAllFit(
     const State& state, const std::vector<TenantPolicy>& tenants);
 
+// What its leases hold, of sessions that have ended too.
+[[nodiscard]] uint64_t LeasedBytes(const State& state, quota::TenantId tenant);
 // What the policy would take from the tenant's processes in the pool.
 [[nodiscard]] uint64_t TakesBytes(const State& state, const Tenant& known,
                                   const TenantPolicy& policy, const Pool& pool);

@@ -7,6 +7,7 @@
 #include "broker/machine/news.h"
 #include "broker/machine/operator_desk.h"
 #include "broker/machine/refusals.h"
+#include "broker/machine/tenant_fit.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -48,6 +49,7 @@ std::vector<quota::TenantId> ByGrowth(const State& state, const Pool& pool,
   return sorted;
 }
 
+// What its processes have given back and still hold is no reason to stay.
 absl::Status CheckMayGo(const State& state, absl::string_view name) {
   const Tenant* const tenant = state.tenants->Find(name);
   if (tenant == nullptr) return NoSuchTenant(name);
@@ -60,11 +62,8 @@ absl::Status CheckMayGo(const State& state, absl::string_view name) {
             "list` shows them), or delete it with --wait: tenant=",
             name, " sessions=", sessions));
   }
-  if (std::optional<quota::Refusal> refusal =
-          state.engine->Check(quota::TenantRemove{tenant->id})) {
-    return RefusalStatus(*refusal, "");
-  }
-  return absl::OkStatus();
+  const uint64_t leased_bytes = LeasedBytes(state, tenant->id);
+  return leased_bytes > 0 ? StillLeased(name, leased_bytes) : absl::OkStatus();
 }
 
 }  // namespace
@@ -119,14 +118,10 @@ absl::StatusOr<bool> OperatorDesk::BeginDelete(absl::string_view name) {
       .second;
 }
 
-// The deletion is on the disk by now: a debt that was seen since it began is no
-// reason to refuse it.
 absl::Status OperatorDesk::DeleteTenant(absl::string_view name, Turn& turn) {
-  const Tenant* const begun = state_.tenants->Find(name);
-  if (begun != nullptr && state_.departures->contains(begun->id))
-    pools_.Orphan(begun->id, turn);
   GMB_RETURN_IF_ERROR(CheckMayGo(state_, name));
   const quota::TenantId id = state_.tenants->Find(name)->id;
+  pools_.Orphan(id, turn);
   turn.Publish(NewEvent(state_, "tenant_deleted", id));
   reclaimer_.EndStandingOf(id, turn);
   quota_.Tell(quota::TenantRemove{id}, turn);

@@ -1,4 +1,6 @@
 // Operators' values end: they are given back to the file, or their time is over.
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <set>
@@ -18,6 +20,10 @@
 
 namespace gmb::broker {
 namespace {
+
+// After these the guarantees of all may leave room for another one.
+constexpr absl::string_view kMakeRoom[] = {"tenant_changed", "tenant_deleted",
+                                           "pool_resized", "pool_grown"};
 
 // The file made it and does not name it any more.
 bool IsLeaving(const Subject& subject) {
@@ -98,8 +104,13 @@ void AdminService::FallBack(const std::set<std::string>& tenants,
     change.tenants.push_back(DeclaredPolicy(declared, tenant, *core_));
     change.tenants.back().token = known->token;
   }
-  if (!core_->ApplyFile(change).ok()) {
-    for (const TenantPolicy& policy : change.tenants) FallBackAlone(policy);
+  const bool fit = core_->ApplyFile(change).ok();
+  for (const TenantPolicy& policy : change.tenants) {
+    if (!fit) {
+      FallBackAlone(policy);
+    } else if (fall_back_later_.contains(policy.name)) {
+      Settle(policy.name);
+    }
   }
 }
 
@@ -109,9 +120,9 @@ void AdminService::FallBackAlone(TenantPolicy policy) {
   Drop(policy.name,
        absl::StrCat("tenant ", policy.name,
                     " is not as declared: what was set for a time is over, and "
-                    "its former guarantee does not fit any more: `gmb tenant "
-                    "set ",
-                    policy.name, "` settles it"));
+                    "its former guarantee does not fit now: it is in force "
+                    "again when it fits, and `gmb tenant set ",
+                    policy.name, "` settles it at once"));
   LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
            {{"tenant", policy.name}, {"reason", set.message()}});
   policy.quota.guarantee = quota::Amount();
@@ -119,6 +130,53 @@ void AdminService::FallBackAlone(TenantPolicy policy) {
     quota.guarantee = quota::Amount();
   // Without a guarantee it fits; if not, it stays as it is.
   (void)core_->SetTenant(policy).status();
+  fall_back_later_.insert(policy.name);
+  falls_back_later_ = true;
+  // What made room since was not listened for.
+  QueueFallBack();
+}
+
+bool AdminService::FallsBackLater(const std::string& tenant) const {
+  if (!fall_back_later_.contains(tenant)) return false;
+  const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(tenant);
+  const TenantPolicy declared =
+      DeclaredPolicy(*store_->Shown(), tenant, *core_);
+  return known.ok() && (known->quota.guarantee != declared.quota.guarantee ||
+                        known->device_quotas != declared.device_quotas);
+}
+
+void AdminService::OnEvent(const v1::Event& event) {
+  const auto is_reason = [&event](absl::string_view kind) {
+    return event.kind() == kind;
+  };
+  if (falls_back_later_ &&
+      std::any_of(std::begin(kMakeRoom), std::end(kMakeRoom), is_reason))
+    QueueFallBack();
+}
+
+void AdminService::QueueFallBack() {
+  if (retry_queued_.exchange(true)) return;
+  operators_.Post([this] {
+    retry_queued_ = false;
+    FallBackLater();
+  });
+}
+
+void AdminService::FallBackLater() {
+  const std::shared_ptr<const Declared> declared = store_->Shown();
+  for (const std::string& tenant : std::set(fall_back_later_)) {
+    const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(tenant);
+    const auto found = declared->tenants.find(tenant);
+    if (!known.ok() || found == declared->tenants.end() ||
+        IsLeaving(found->second)) {
+      continue;
+    }
+    TenantPolicy policy = DeclaredPolicy(*declared, tenant, *core_);
+    policy.token = known->token;
+    if (!core_->SetTenant(policy).ok()) continue;
+    Settle(tenant);
+    LogEvent(LogLevel::kInfo, "stored_guarantee_fits", {{"tenant", tenant}});
+  }
 }
 
 }  // namespace gmb::broker

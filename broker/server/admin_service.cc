@@ -53,6 +53,13 @@ AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
       expiry_(clock, [this] { operators_.Post([this] { EndOverrides(); }); }) {
   expiry_.Set(NextExpiry(*store_->Shown()));
   ShowDropped();
+  subscription_ =
+      events_->Subscribe([this](const v1::Event& event) { OnEvent(event); });
+}
+
+AdminService::~AdminService() {
+  events_->Unsubscribe(subscription_);
+  expiry_.Stop();
 }
 
 void AdminService::ShowDropped() {
@@ -110,6 +117,8 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
     v1::GetStatusResponse* response) {
   return Answer(context, [&] {
     *response = core_->Status();
+    if (keeper_problem_ != nullptr)
+      response->set_keeper_problem(keeper_problem_());
     base::MutexLock lock(&shown_mu_);
     for (const std::string& why : shown_dropped_)
       response->add_not_in_force(why);

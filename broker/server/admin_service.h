@@ -49,7 +49,7 @@ class AdminService : public v1::Admin::CallbackService {
                const Clock* clock, const CallAuthenticator* calls,
                TenantDoors doors, DroppedValues dropped = {},
                std::function<std::string()> metrics = {});
-  ~AdminService() override { expiry_.Stop(); }
+  ~AdminService() override;
 
   // How many tenants and pools it still has in `dropped`. Any thread.
   [[nodiscard]] uint64_t ValuesNotInForce() const { return not_in_force_; }
@@ -63,6 +63,12 @@ class AdminService : public v1::Admin::CallbackService {
   // More for `gmb doctor`, asked on that thread. Before the service serves.
   using AddFindings = std::function<void(v1::DiagnoseResponse*)>;
   void SetFindings(AddFindings more) { more_findings_ = std::move(more); }
+
+  // What is wrong with the keeper, empty if nothing is: for `gmb status`, on
+  // gRPC's threads. Before the service serves.
+  void SetKeeperProblem(std::function<std::string()> problem) {
+    keeper_problem_ = std::move(problem);
+  }
 
   // What ListUsage reads, on that thread; it outlives the service. Before the
   // service serves. Null: nothing is recorded.
@@ -158,6 +164,8 @@ class AdminService : public v1::Admin::CallbackService {
   }
   void Settle(const std::string& dropped) {
     if (dropped_.erase(dropped) > 0) ShowDropped();
+    fall_back_later_.erase(dropped);
+    falls_back_later_ = !fall_back_later_.empty();
   }
   void ShowDropped() ABSL_LOCKS_EXCLUDED(shown_mu_);
   // Of what the caller does now; what it is, is still to be filled in.
@@ -209,6 +217,12 @@ class AdminService : public v1::Admin::CallbackService {
   void EndOverrides();
   void FallBack(const std::set<std::string>& tenants, const Declared& declared);
   void FallBackAlone(TenantPolicy policy);
+  // Those whose former guarantees did not fit, when something has made room.
+  void OnEvent(const v1::Event& event);
+  void QueueFallBack();
+  // It still has another guarantee than is declared.
+  [[nodiscard]] bool FallsBackLater(const std::string& tenant) const;
+  void FallBackLater();
   absl::Status DoSetTenant(AuditRecord audit,
                            const v1::SetTenantRequest& request,
                            v1::SetTenantResponse* response);
@@ -248,12 +262,18 @@ class AdminService : public v1::Admin::CallbackService {
   const CallAuthenticator* const calls_;
   const TenantDoors doors_;
   DroppedValues dropped_;  // the operators' thread's
+  // Of these, tenants whose former guarantee comes into force when it fits.
+  std::set<std::string> fall_back_later_;
+  std::atomic<bool> falls_back_later_ = false;
+  std::atomic<bool> retry_queued_ = false;
+  uint64_t subscription_ = 0;
   std::atomic<uint64_t> not_in_force_{0};
   // What `gmb status` says of them, on any thread.
   mutable base::Mutex shown_mu_;
   std::vector<std::string> shown_dropped_ ABSL_GUARDED_BY(shown_mu_);
   const std::function<std::string()> metrics_;
   AddFindings more_findings_;
+  std::function<std::string()> keeper_problem_;
   ReadTenants read_tenants_;
   UsageLedger* usage_ = nullptr;
   WallTimer expiry_;          // gives the next one work until it is stopped

@@ -135,7 +135,7 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
   const absl::Status made =
       Carry(audit, *policy, known.ok(), request, response);
   if (!made.ok()) return made;
-  Settle(policy->name);
+  if (!FallsBackLater(policy->name)) Settle(policy->name);
   return FillTenant(policy->name, response);
 }
 

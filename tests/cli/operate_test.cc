@@ -55,6 +55,16 @@ TEST_F(OperateTest, TopInATenantsOwnDirectorySaysWhereToLook) {
   EXPECT_THAT(err.str(), HasSubstr("`gmb quota`"));
 }
 
+TEST_F(OperateTest, TopOfADeviceThatIsNotThereIsRefused) {
+  for (const std::string form : {"table", "json"}) {
+    const Said said = Gmb({"top", "--once", "--device", "nosuch", "-o", form});
+    EXPECT_EQ(said.code, ExitCode::kFailed);
+    EXPECT_EQ(said.out, "");
+    EXPECT_THAT(said.err, HasSubstr("NO_SUCH_DEVICE"));
+  }
+  EXPECT_EQ(Gmb({"top", "--once", "--device", "host-0"}).code, ExitCode::kOk);
+}
+
 TEST_F(OperateTest, ASessionIsHungUpAndTheAuditSaysByWhom) {
   uint64_t session = 0;
   absl::StatusOr<ChildProcess> hold = Hold(&session);

@@ -340,6 +340,16 @@ TEST(UsageTest, HelpIsAskedForInEitherOrder) {
   EXPECT_EQ(slip.code, ExitCode::kUsage);
   EXPECT_THAT(slip.err, HasSubstr("gmb: there is no command tennat: did you "
                                   "mean tenant?"));
+  const Said json = Gmb({"help", "tennat", "-o", "json"});
+  EXPECT_EQ(json.code, ExitCode::kUsage);
+  const Json error = Json::parse(json.err)["error"];
+  EXPECT_EQ(error["code"], "INVALID_ARGUMENT");
+  EXPECT_EQ(error["field"], "");
+  EXPECT_THAT(error["message"], HasSubstr("did you mean tenant?"));
+  // Behind -- they are names.
+  const Said names = Gmb({"help", "--", "--output", "json"});
+  EXPECT_EQ(names.code, ExitCode::kUsage);
+  EXPECT_THAT(names.err, HasSubstr("gmb: there is no command --output"));
 }
 
 TEST(UsageTest, JsonIsAskedForInEveryWay) {

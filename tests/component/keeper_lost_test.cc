@@ -1,6 +1,7 @@
 // A broker whose keeper has died, or does not answer.
 #include <signal.h>
 
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -92,6 +93,87 @@ TEST_F(KeeperLostTest, ASilentOneTakesNoReadySlabFromAGuarantee) {
   keeper_->Signal(SIGCONT);
   EXPECT_TRUE(Await([&] { return Pool().missing_bytes() == 0; }));
   leases.clear();
+}
+
+TEST_F(KeeperLostTest, ARefusalNamesASilentOne) {
+  BrokerOptions options = Options();
+  options.devices = {"host:256MiB"};  // ready slabs and float: 8 MiB
+  StartBroker(options);
+  MakeTenant("a");
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(4 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  ASSERT_TRUE(Await([&] { return Pool().ready_bytes() == 240 * kMiB; }));
+  keeper_->Signal(SIGSTOP);
+  auto second = client->Acquire(4 * kMiB);
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_lost "); }));
+  // Until the float has no slab of a size that is not ready.
+  absl::Status refused;
+  std::vector<Lease> small;
+  while (refused.ok() && small.size() < 64) {
+    auto more = client->Acquire(2 * kMiB);
+    refused = more.status();
+    if (more.ok()) small.push_back(*std::move(more));
+  }
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("keeper does not answer"),
+                                       Not(HasSubstr("outside the broker"))));
+  keeper_->Signal(SIGCONT);
+}
+
+// The next broker would find nobody there, or another keeper.
+TEST_F(KeeperLostTest, OneWhoseDirectoryIsMadeAnewIsLeftForTheNextOne) {
+  StartBroker(Options());
+  MakeTenant("a");
+  const auto client = ConnectAs("a");
+  auto lease = client->Acquire(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  Fill(*lease, 5);
+  const std::unique_ptr<Program> first = std::move(keeper_);
+  std::filesystem::remove_all(
+      std::filesystem::path(KeeperSocket()).parent_path());
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_lost "); }));
+  EXPECT_THAT(Gmb({"status"}).out, HasSubstr("the directory was removed"));
+  auto meanwhile = client->Acquire(6 * kMiB);
+  ASSERT_TRUE(meanwhile.ok()) << meanwhile.status();
+  Fill(*meanwhile, 6);
+  StartKeeper();
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_found "); }));
+  EXPECT_THAT(Gmb({"status"}).out, Not(HasSubstr("keeper")));
+  EXPECT_TRUE(first->IsRunning());
+  // The first one has no slab any more.
+  EXPECT_TRUE(std::move(*meanwhile).Release().ok());
+  ASSERT_TRUE(Await([&] {
+    return Pool().granted_bytes() == 10 * kMiB &&
+           Pool().unreturned_bytes() + Pool().missing_bytes() == 0;
+  }));
+  auto rest = client->Acquire(84 * kMiB, WaitFor(absl::Seconds(60)));
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  KillBroker();
+  StartBroker(Options());
+  EXPECT_EQ(Status().sessions(), 1U);
+  EXPECT_TRUE(Holds(*lease, 5));
+}
+
+// It is put back where it was.
+TEST_F(KeeperLostTest, OneWhoseDirectoryIsBackHasEverything) {
+  StartBroker(Options());
+  const std::filesystem::path place =
+      std::filesystem::path(KeeperSocket()).parent_path();
+  std::filesystem::rename(place, Directory() + "/elsewhere");
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_lost "); }));
+  std::filesystem::rename(Directory() + "/elsewhere", place);
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " keeper_found "); }));
+  MakeTenant("a");
+  const auto client = ConnectAs("a");
+  KillBroker();
+  StartBroker(Options());
+  EXPECT_EQ(Status().sessions(), 1U);
 }
 
 }  // namespace

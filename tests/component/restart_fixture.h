@@ -96,6 +96,20 @@ class RestartFixture : public ComponentTest {
     EXPECT_EQ(KeeperStatus().entries, 0U);
   }
 
+  // A pattern that tells each word of each lease from all others.
+  static void Fill(const Lease& lease, uint64_t seed) {
+    auto* const words = static_cast<uint64_t*>(lease.data());
+    for (uint64_t i = 0; i < lease.size_bytes() / 8; ++i)
+      words[i] = (seed + i) * 0x9E3779B97F4A7C15U;
+  }
+  [[nodiscard]] static bool Holds(const Lease& lease, uint64_t seed) {
+    const auto* const words = static_cast<const uint64_t*>(lease.data());
+    for (uint64_t i = 0; i < lease.size_bytes() / 8; ++i) {
+      if (words[i] != (seed + i) * 0x9E3779B97F4A7C15U) return false;
+    }
+    return true;
+  }
+
   // Lines of the broker's log with this event of a tenant.
   [[nodiscard]] std::vector<std::string> LinesOf(const std::string& event) {
     std::vector<std::string> lines;

@@ -19,20 +19,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A pattern that tells each word of each lease from all others.
-void Fill(const Lease& lease, uint64_t seed) {
-  auto* const words = static_cast<uint64_t*>(lease.data());
-  for (uint64_t i = 0; i < lease.size_bytes() / 8; ++i)
-    words[i] = (seed + i) * 0x9E3779B97F4A7C15U;
-}
-bool Holds(const Lease& lease, uint64_t seed) {
-  const auto* const words = static_cast<const uint64_t*>(lease.data());
-  for (uint64_t i = 0; i < lease.size_bytes() / 8; ++i) {
-    if (words[i] != (seed + i) * 0x9E3779B97F4A7C15U) return false;
-  }
-  return true;
-}
-
 class RestartTest : public RestartFixture {
  protected:
   void SetUp() override {

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <regex>
 #include <string>
 #include <utility>
@@ -36,9 +37,9 @@ class Holder {
  public:
   Holder(const std::string& tenant_dir, uint64_t bytes)
       : session_(RawSession::Open(tenant_dir).value()),
-        stream_(session_.OpenStream(tenant_dir)) {
+        stream_(session_->OpenStream(tenant_dir)) {
     EXPECT_TRUE(stream_->Send(AcquireMessage(1, bytes)));
-    const absl::StatusOr<v1::Slabs> slabs = session_.TakeSlabs(&slabs_);
+    const absl::StatusOr<v1::Slabs> slabs = session_->TakeSlabs(&slabs_);
     EXPECT_TRUE(slabs.ok()) << slabs.status();
     if (!slabs.ok()) return;
     EXPECT_EQ(slabs_.size(), slabs->slabs_in_lease());
@@ -51,6 +52,10 @@ class Holder {
     EXPECT_TRUE(stream_->Send(ReleaseMessage(2, lease_)));
     EXPECT_TRUE(stream_->ReceiveAnswer(2).has_value());
   }
+  void EndSession() {
+    stream_.reset();
+    session_.reset();
+  }
   // As a program may that was given rights over other users' files.
   void GiveSlabsTo(uid_t owner) const {
     for (const base::UniqueFd& slab : slabs_)
@@ -59,7 +64,7 @@ class Holder {
   void CloseSlabs() { slabs_.clear(); }
 
  private:
-  RawSession session_;
+  std::optional<RawSession> session_;
   std::unique_ptr<RawStream> stream_;
   std::vector<base::UniqueFd> slabs_;
   uint64_t lease_ = 0;
@@ -161,6 +166,26 @@ TEST_F(StuckSlabsTest, TheSmallestSlabThatIsKeptIsChargedToItsTenant) {
   EXPECT_EQ(Pool().missing_bytes(), 0U);
   kept.clear();
   EXPECT_TRUE(Await([&] { return UnreturnedOf("small") == 0; }));
+}
+
+// A session that has ended can release nothing any more.
+TEST_F(StuckSlabsTest, ATenantThatOnlyOwesCanBeDeleted) {
+  StartBroker();
+  MakeTenant("gone");
+  Holder kept(TenantDir("gone"), kBytes);
+  kept.Release();
+  ASSERT_TRUE(Await([&] { return UnreturnedOf("gone") == kBytes; }));
+  EXPECT_THAT(Gmb({"tenant", "delete", "gone"}).err,
+              HasSubstr("live sessions"));
+  kept.EndSession();
+  ASSERT_TRUE(Await([&] {
+    const Said said = Gmb({"tenant", "delete", "gone"});
+    return said.exit_code == 0 || !absl::StrContains(said.err, "live session");
+  }));
+  EXPECT_TRUE(Await([&] { return Pool().missing_bytes() == kBytes; }));
+  EXPECT_EQ(UnreturnedOf("gone"), ~uint64_t{0}) << "there is no such tenant";
+  kept.CloseSlabs();
+  EXPECT_TRUE(Await([&] { return Pool().missing_bytes() == 0; }));
 }
 
 }  // namespace

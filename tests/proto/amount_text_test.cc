@@ -77,6 +77,13 @@ TEST(AmountText, SharesAreWrittenInPercent) {
   EXPECT_DOUBLE_EQ(ShareOf("max"), 1.0);
 }
 
+TEST(AmountText, ANumberBeginsWithNoZeroButItsOnly) {
+  for (const char* const text : {"010", "00", "01GiB", "00.5GiB", "010%"})
+    EXPECT_THAT(Refusal(text), HasSubstr(text));
+  EXPECT_EQ(BytesOf("0.5KiB"), 512u);
+  EXPECT_DOUBLE_EQ(ShareOf("0.5%"), 0.005);
+}
+
 TEST(AmountText, WhatIsNoAmountIsRefusedWithWhatIsAccepted) {
   for (const std::string& text : std::vector<std::string>{
            "",          " ",        "%",

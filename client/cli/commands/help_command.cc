@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/did_you_mean.h"
-#include "client/cli/error_report.h"
+#include "client/cli/commands/usage_error.h"
 
 namespace gmb::cli {
 namespace {
@@ -29,13 +29,12 @@ ExitCode Explain(const CLI::App& root, const std::vector<std::string>& path,
     const CLI::App* const next = named.empty() ? nullptr : named.front();
     if (next == nullptr) {
       const std::string meant = DidYouMean(word, NamesBelow(*at));
-      (void)ReportError(
-          absl::InvalidArgumentError(absl::StrCat(
-              "there is no command ", word,
-              meant.empty() ? ": `gmb help` lists them"
-                            : absl::StrCat(": did you mean ", meant, "?"))),
+      return ReportWrongWord(
+          absl::StrCat("there is no command ", word,
+                       meant.empty()
+                           ? ": `gmb help` lists them"
+                           : absl::StrCat(": did you mean ", meant, "?")),
           context);
-      return ExitCode::kUsage;
     }
     at = next;
     absl::StrAppend(&name, " ", at->get_name());

@@ -150,9 +150,11 @@ void AddHoldCommand(CLI::App* app, Action* chosen) {
       "How long each lease may wait for memory, or to be attached "
       "[not at all], and an idle one to be back [1m at least]");
   command->footer(
-      "Ctrl-C and SIGTERM verify and release what is held. Exit code 4: the "
-      "memory did not hold\n"
-      "what was written to it.\n\n"
+      "Ctrl-C and SIGTERM verify and release what is held. While it still "
+      "waits\n"
+      "for memory they end it with 1. Exit code 4: the memory did not hold "
+      "what\n"
+      "was written to it.\n\n"
       "Example: gmb hold --tenant a --bytes 2GiB --fill 0xA5 --for 30s --wait "
       "10s");
   command->callback([chosen, command, options] {

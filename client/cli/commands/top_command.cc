@@ -42,6 +42,7 @@ absl::StatusOr<ExitCode> ShowOnce(Context& context, const top::Scene& scene) {
   GMB_ASSIGN_OR_RETURN(const AdminClient client,
                        AdminClient::Connect(context.socket_dir));
   GMB_ASSIGN_OR_RETURN(top::Look look, top::Take(client));
+  GMB_RETURN_IF_ERROR(top::CheckIsThere(look, scene.choice.device));
   if (context.json) {
     Json json;
     json["status"] = ToJson(look.status);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/commands/did_you_mean.h"
+#include "client/cli/error_report.h"
 #include "client/cli/text/json.h"
 
 namespace gmb::cli {
@@ -155,6 +156,12 @@ ExitCode ReportUsage(const CLI::ParseError& error, const CLI::App& app,
   if (context.json)
     return ReportAsJson(error.what(), FieldOf(error.what(), app), context);
   context.err << Lines(error.what(), "", app) << std::flush;
+  return ExitCode::kUsage;
+}
+
+ExitCode ReportWrongWord(const std::string& message, const Context& context) {
+  if (context.json) return ReportAsJson(message, "", context);
+  (void)ReportError(absl::InvalidArgumentError(message), context);
   return ExitCode::kUsage;
 }
 

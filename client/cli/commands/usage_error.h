@@ -23,6 +23,9 @@ void RefuseEmptyValues(const std::vector<std::string>& arguments);
 ExitCode ReportUsage(const CLI::ParseError& error, const CLI::App& app,
                      const Context& context);
 
+// A word of the command line that is wrong, and that no option is to blame for.
+ExitCode ReportWrongWord(const std::string& message, const Context& context);
+
 // A command that only has commands below it, alone: its help, and kUsage.
 ExitCode ReportNoCommand(const CLI::App& app, const Context& context);
 

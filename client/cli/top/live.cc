@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "client/cli/interrupt.h"
@@ -66,6 +67,10 @@ class Live {
       ended_ = sight.trouble;
       return false;
     }
+    // Later it may be that the broker was started anew, without it.
+    if (sight.look != nullptr && !std::exchange(seen_, true))
+      ended_ = CheckIsThere(*sight.look, scene_.choice.device);
+    if (!ended_.ok()) return false;
     Terminal terminal = Terminal::Of(STDOUT_FILENO);
     terminal.colour = context_.terminal.colour;
     scene_.now = absl::Now();
@@ -112,6 +117,7 @@ class Live {
   Extent extent_;
   KeyReader keys_;
   absl::Status ended_;
+  bool seen_ = false;  // the broker
   const int wake_fd_;
   // Both block signals, so before all threads: that of the second, too.
   std::unique_ptr<TerminalScreen> screen_;

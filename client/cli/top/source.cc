@@ -1,13 +1,16 @@
 // `gmb top`: asks the broker, and asks again.
 #include "client/cli/top/source.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "proto/error_status.h"
 
 namespace gmb::cli::top {
 namespace {
@@ -41,6 +44,21 @@ absl::StatusOr<Look> Take(const AdminClient& client) {
   GMB_ASSIGN_OR_RETURN(look.sessions,
                        client.ListSessions(v1::ListSessionsRequest()));
   return look;
+}
+
+absl::Status CheckIsThere(const Look& look, const std::string& device) {
+  const auto& pools = look.status.pools();
+  const auto is_it = [&device](const v1::PoolStatus& pool) {
+    return pool.device().uuid() == device;
+  };
+  if (device.empty() || std::any_of(pools.begin(), pools.end(), is_it))
+    return absl::OkStatus();
+  return proto::MakeError(
+      v1::NO_SUCH_DEVICE,
+      absl::StrCat("the broker has no such device (`gmb status` shows them): "
+                   "device=",
+                   device),
+      {.field = "device"});
 }
 
 Source::Source(std::string socket_dir, absl::Duration delay,

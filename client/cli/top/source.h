@@ -19,6 +19,10 @@ namespace gmb::cli::top {
 // Asks once for all that a screen shows.
 [[nodiscard]] absl::StatusOr<Look> Take(const AdminClient& client);
 
+// NO_SUCH_DEVICE, as the broker answers other commands. Empty: any.
+[[nodiscard]] absl::Status CheckIsThere(const Look& look,
+                                        const std::string& device);
+
 // Looks at a broker again and again, on a thread of its own, and listens to its
 // events. When it does not answer, it tries on, and the last look stays.
 // Thread-safe.

@@ -131,6 +131,10 @@ void PrintStatus(const v1::GetStatusResponse& status,
                "draining: the broker is stopping and grants nothing more")
         << '\n';
   }
+  if (!status.keeper_problem().empty()) {
+    out << terminal.Paint(Tone::kWarning, "warning: ")
+        << "the keeper is lost: " << Printable(status.keeper_problem()) << '\n';
+  }
   for (const std::string& value : status.not_in_force()) {
     out << terminal.Paint(Tone::kWarning, "warning: ") << Printable(value)
         << '\n';

@@ -35,6 +35,25 @@ TEST_F(MachineDeparturesTest, OneWithoutSessionsHasLeftAtOnce) {
   EXPECT_EQ(TryToCome("a"), "NO_SUCH_TENANT");
 }
 
+TEST_F(MachineDeparturesTest, ALeaseThatIsBeingMadeIsWaitedFor) {
+  SimClient* client = Connect("a");
+  ASSERT_EQ(Outcome(client, Ask(client, 64)), "nothing") << "a slab is made";
+  End(client);
+  EXPECT_EQ(ReasonOf(world.machine().operators().BeginDelete("a").status()),
+            "BAD_STATE");
+  const auto early = Depart("a", milliseconds(1));
+  world.Advance(milliseconds(2));
+  ASSERT_EQ(Answer(early), "BAD_STATE");
+  EXPECT_NE((*early)->message().find("its sessions have ended"),
+            std::string::npos)
+      << **early;
+  const auto departure = Depart("a", seconds(60));
+  EXPECT_EQ(Answer(departure), "");
+  RunDevice();
+  EXPECT_EQ(Answer(departure), "OK");
+  EXPECT_TRUE(Delete("a").ok());
+}
+
 // The deletion is on its way to the disk, which may refuse it.
 TEST_F(MachineDeparturesTest, NobodyComesToOneThatIsBeingDeleted) {
   OperatorDesk& desk = world.machine().operators();

@@ -270,6 +270,32 @@ TEST_F(MachineDevicesTest, OfADeletedTenantItIsThePoolsMissing) {
   EXPECT_EQ(Outcome(b, b->last_request), "granted");
 }
 
+TEST_F(MachineDevicesTest, WhoOnlyOwesCanBeDeleted) {
+  SetTenant("gone");
+  SimClient* leaver = Connect("gone");
+  const SimLease kept = ReleaseAndKeep(leaver, Lease(leaver, 16));
+  End(leaver);
+  RunFor(seconds(10));
+  ASSERT_EQ(Of("gone").unreturned_bytes, 16 * kGranule);
+  const uint64_t waits = Ask(b, 60, {.wait = seconds(600)});
+  ASSERT_EQ(Outcome(b, waits), "waits");
+  const auto begun = world.machine().operators().BeginDelete("gone");
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  ASSERT_TRUE(Delete("gone").ok());
+  EXPECT_EQ(InPool().missing_bytes, 16 * kGranule);
+  EXPECT_EQ(Outcome(b, waits), "waits");
+  EXPECT_EQ(InPool().leased_bytes, 0u) << "nor was it granted for a moment";
+  // One that is made with its name owes nothing.
+  SetTenant("gone");
+  RunFor(seconds(10));
+  EXPECT_EQ(Of("gone").unreturned_bytes, 0u);
+  EXPECT_EQ(InPool().missing_bytes, 16 * kGranule);
+  world.HoldSlabs(kept, false);
+  RunFor(seconds(10));
+  EXPECT_EQ(InPool().missing_bytes, 0u);
+  EXPECT_EQ(Outcome(b, waits), "granted");
+}
+
 TEST_F(MachineDevicesTest, OutsideBytesUseTheHeadroomFirst) {
   world.device(kPool).SetOutside(8 * kGranule);
   RunFor(seconds(2));

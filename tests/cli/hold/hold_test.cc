@@ -149,6 +149,25 @@ TEST_F(HoldTest, WhyNamesWhatAWaitingTenantWaitsForAndItIsServedInTheEnd) {
   EXPECT_EQ(holder->Wait(Soon()).value(), "exit code 0") << LogOf("holder");
 }
 
+// It has not got what it was to hold.
+TEST_F(HoldTest, ASignalWhileItWaitsEndsItWith1) {
+  absl::StatusOr<ChildProcess> holder =
+      Start("holder", {"hold", "--tenant", "b", "--bytes", "40MiB"});
+  ASSERT_TRUE(holder.ok()) << holder.status();
+  AwaitLeases("b", 1);
+  absl::StatusOr<ChildProcess> waiter = Start(
+      "waiter", {"hold", "--tenant", "a", "--bytes", "32MiB", "--wait", "10m"});
+  ASSERT_TRUE(waiter.ok()) << waiter.status();
+  AwaitJson({"why", "a"},
+            [](const Json& json) { return json["waiting"].size() == 1; });
+  waiter->Signal(SIGINT);
+  EXPECT_EQ(waiter->Wait(Soon()).value(), "exit code 1") << LogOf("waiter");
+  AwaitJson({"why", "a"},
+            [](const Json& json) { return json["waiting"].empty(); });
+  holder->Signal(SIGINT);
+  EXPECT_EQ(holder->Wait(Soon()).value(), "exit code 0") << LogOf("holder");
+}
+
 TEST_F(HoldTest, ItHearsThatItsBudgetChanged) {
   absl::StatusOr<ChildProcess> hold =
       Start("hold", {"hold", "--tenant", "a", "--bytes", "4MiB"});

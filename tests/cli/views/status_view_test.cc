@@ -85,6 +85,14 @@ TEST(StatusViewTest, ABrokerThatStopsSaysSo) {
   EXPECT_THAT(Print(status), HasSubstr("draining"));
 }
 
+TEST(StatusViewTest, AKeeperThatIsLostIsAWarning) {
+  v1::GetStatusResponse status = BusyBroker();
+  EXPECT_THAT(Print(status), Not(HasSubstr("keeper")));
+  status.set_keeper_problem("it is dead");
+  EXPECT_THAT(Print(status),
+              HasSubstr("warning: the keeper is lost: it is dead\n"));
+}
+
 TEST(StatusViewTest, WithoutAHostPoolItSaysWhatThatMeans) {
   EXPECT_THAT(Print(BusyBroker()),
               HasSubstr("host pool  none: leases whose contents are to be kept "
