@@ -24,3 +24,9 @@ if(GMB_BUILD_FUZZERS)
   # All of ours counts what it reaches; libFuzzer itself comes with each target.
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+# Beside any of those, or alone.
+option(GMB_COVERAGE "Count the lines that are run, for llvm-cov, which needs clang" OFF)
+if(GMB_COVERAGE)
+  add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
+  add_link_options(-fprofile-instr-generate)
+endif()
