@@ -15,8 +15,8 @@
 // unwinder may be the program's, which cannot work with ours: so a frame of ours
 // must have nothing to do then. Sources that instantiate these are compiled
 // without exceptions, so that GatedCall's destructor is not run; the slot leaves
-// the call at the thread's end. None is noexcept, which would be
-// something to do.
+// the call at the thread's end. None is noexcept, which would be something to
+// do.
 
 namespace gmb::preload {
 

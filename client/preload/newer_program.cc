@@ -27,9 +27,11 @@ void NoteLookup(int cuda_version) {
     return;
   }
   const CancelsLater cancels_later;
-  // Whether the memory comes back or not: a look-up touches none of it.
-  static_cast<void>(ProgramGate::EndLending(
-      "it was built for a CUDA that is newer than gmb knows (13.0)"));
+  static constexpr char kWhy[] =
+      "it was built for a CUDA that is newer than gmb knows (13.0)";
+  // Where the memory does not come back the look-up is made nevertheless: it
+  // touches none of it.
+  if (!ProgramGate::EndLending(kWhy)) ProgramGate::NeverPark(kWhy);
   noted.store(true, std::memory_order_release);
 }
 
