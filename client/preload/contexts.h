@@ -31,12 +31,6 @@ class Contexts {
   [[nodiscard]] bool CanRecord() const {
     return driver_.cuCtxRecordEvent != nullptr;
   }
-  // 13000 for CUDA 13.0; 0 where it does not say.
-  [[nodiscard]] int driver_version() const {
-    int version = 0;
-    driver_.cuDriverGetVersion(&version);
-    return version;
-  }
   // As IdlerDevices: an event after all that was submitted in each context.
   // Recording destroys captures, so that the two take turns.
   [[nodiscard]] bool Record();

@@ -10,18 +10,22 @@
 #include "client/preload/program_gate.h"
 #include "client/preload/ranks.h"
 
-// dlsym, as programs find it. It answers in two steps, because
+// dlsym and dlvsym, as programs find them. They answer in two steps, because
 // dlsym(RTLD_NEXT, ...) means "the next after the library that calls":
 // gmb_preload_replacement says whether the name is one of ours; for everything
-// else the C library's dlsym is entered by a jump, with the caller's return
+// else the C library's function is entered by a jump, with the caller's return
 // address still in its place.
 
 extern "C" {
 
 __attribute__((visibility("hidden")))
 gmb::preload::DlsymFunction gmb_preload_real_dlsym = nullptr;
+__attribute__((visibility("hidden")))
+gmb::preload::DlvsymFunction gmb_preload_real_dlvsym = nullptr;
+// `version` is null for dlsym.
 __attribute__((visibility("hidden"))) void* gmb_preload_replacement(
-    void* library, const char* name, void* caller) noexcept;
+    void* library, const char* name, const char* version,
+    void* caller) noexcept;
 
 #ifndef __x86_64__
 #error "the preload library's dlsym is written for x86-64"
@@ -38,7 +42,8 @@ dlsym:
   .cfi_adjust_cfa_offset 24
   movq %rdi, (%rsp)
   movq %rsi, 8(%rsp)
-  movq 24(%rsp), %rdx
+  xorl %edx, %edx
+  movq 24(%rsp), %rcx
   call gmb_preload_replacement
   movq (%rsp), %rdi
   movq 8(%rsp), %rsi
@@ -51,6 +56,32 @@ dlsym:
   ret
   .cfi_endproc
   .size dlsym, .-dlsym
+
+  .p2align 4
+  .globl dlvsym
+  .type dlvsym, @function
+dlvsym:
+  .cfi_startproc
+  endbr64
+  subq $24, %rsp
+  .cfi_adjust_cfa_offset 24
+  movq %rdi, (%rsp)
+  movq %rsi, 8(%rsp)
+  movq %rdx, 16(%rsp)
+  movq 24(%rsp), %rcx
+  call gmb_preload_replacement
+  movq (%rsp), %rdi
+  movq 8(%rsp), %rsi
+  movq 16(%rsp), %rdx
+  addq $24, %rsp
+  .cfi_adjust_cfa_offset -24
+  testq %rax, %rax
+  jne 1f
+  jmpq *gmb_preload_real_dlvsym(%rip)
+1:
+  ret
+  .cfi_endproc
+  .size dlvsym, .-dlvsym
 )");
 
 }  // extern "C"
@@ -89,27 +120,46 @@ void* Ours(const char* name) {
   return gated == nullptr ? nullptr : gated->function;
 }
 
-bool DriverHas(const char* name) {
+struct Lookup {
+  void* library;
+  const char* name;
+  const char* version;  // null: whichever is the usual one
+};
+
+// What the C library gives, asked from here.
+void* RealOf(const Lookup& lookup) {
+  return lookup.version == nullptr
+             ? gmb::preload::RealDlsym()(lookup.library, lookup.name)
+             : gmb::preload::RealDlvsym()(lookup.library, lookup.name,
+                                          lookup.version);
+}
+
+// What the driver gives for the name, wherever that is.
+void* OfDriver(const char* name) {
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) return false;
-  const bool has = gmb::preload::RealSymbol(driver, name) != nullptr;
+  if (driver == nullptr) return nullptr;
+  void* const found = gmb::preload::RealSymbol(driver, name);
   dlclose(driver);
-  return has;
+  return found;
 }
 
 // For a name that is none of ours: what to give for it. Null: what the C library
 // gives.
-void* IfUnknown(void* library, const char* name, void* caller) {
-  using gmb::preload::RealSymbol;
+void* IfUnknown(const Lookup& lookup, void* caller) {
+  const char* const name = lookup.name;
   if (!gmb::preload::IsNameOfDriver(name) ||
       gmb::preload::IsKnownSymbol(name) || IsDriver(caller)) {
     return nullptr;
   }
-  void* const its = library == RTLD_NEXT ? nullptr : RealSymbol(library, name);
-  if (its != nullptr)
-    return IsDriver(its) ? gmb::preload::InPlaceOf(name, its) : nullptr;
+  void* const its = lookup.library == RTLD_NEXT ? nullptr : RealOf(lookup);
+  if (its != nullptr) {
+    return IsDriver(its) || its == OfDriver(name)
+               ? gmb::preload::InPlaceOf(name, its)
+               : nullptr;
+  }
   // Which libraries these two mean depends on the caller.
-  if ((library == RTLD_NEXT || library == RTLD_DEFAULT) && DriverHas(name)) {
+  if ((lookup.library == RTLD_NEXT || lookup.library == RTLD_DEFAULT) &&
+      OfDriver(name) != nullptr) {
     gmb::preload::ProgramGate::NeverPark(
         "it looked up a function that gmb does not know, past the library of "
         "`gmb run`");
@@ -120,17 +170,20 @@ void* IfUnknown(void* library, const char* name, void* caller) {
 }  // namespace
 
 void* gmb_preload_replacement(void* library, const char* name,
-                              void* caller) noexcept {
-  const auto real = gmb::preload::RealDlsym();
-  __atomic_store_n(&gmb_preload_real_dlsym, real, __ATOMIC_RELAXED);
+                              const char* version, void* caller) noexcept {
+  __atomic_store_n(&gmb_preload_real_dlsym, gmb::preload::RealDlsym(),
+                   __ATOMIC_RELAXED);
+  __atomic_store_n(&gmb_preload_real_dlvsym, gmb::preload::RealDlvsym(),
+                   __ATOMIC_RELAXED);
   if (name == nullptr || gmb::preload::RealSymbolsHere::Any()) return nullptr;
+  const Lookup lookup{library, name, version};
   void* const ours = Ours(name);
-  if (ours == nullptr) return IfUnknown(library, name, caller);
+  if (ours == nullptr) return IfUnknown(lookup, caller);
   if (IsDriver(caller)) return nullptr;
   // A function that is not there is not there with us either. Lookups behind
   // the caller (RTLD_NEXT) find the driver's, behind this library.
   if (library == RTLD_NEXT) return nullptr;
-  void* const its = real(library, name);
+  void* const its = RealOf(lookup);
   if (its == nullptr) return nullptr;
   gmb::preload::NoteRealOfNccl(name, its, ours);
   return ours;

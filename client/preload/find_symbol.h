@@ -3,11 +3,13 @@
 
 namespace gmb::preload {
 
-// This library's dlsym (dlsym.cc) answers for everybody who looks up the
-// driver: the CUDA runtime (which asks libcuda.so.1 for cuGetProcAddress),
-// XLA's stubs, Triton. Here is the C library's own.
+// This library's dlsym and dlvsym (dlsym.cc) answer for everybody who looks up
+// the driver: the CUDA runtime (which asks libcuda.so.1 for cuGetProcAddress),
+// XLA's stubs, Triton. Here are the C library's own.
 using DlsymFunction = void* (*)(void*, const char*);
+using DlvsymFunction = void* (*)(void*, const char*, const char*);
 [[nodiscard]] DlsymFunction RealDlsym();
+[[nodiscard]] DlvsymFunction RealDlvsym();
 [[nodiscard]] void* RealSymbol(void* library, const char* name);
 
 // While one lives, this thread's lookups get the driver's own functions: for

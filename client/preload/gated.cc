@@ -66,7 +66,8 @@ const std::array<GatedFunction, kGatedCount>& Table() {
 #undef GMB_BINDING
 #undef GMB_CREATING
 
-// "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".
+}  // namespace
+
 std::string_view BaseName(std::string_view symbol) {
   for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
     if (symbol.size() > suffix.size() &&
@@ -78,8 +79,6 @@ std::string_view BaseName(std::string_view symbol) {
   if (size > 3 && symbol.substr(size - 3, 2) == "_v") symbol.remove_suffix(3);
   return symbol;
 }
-
-}  // namespace
 
 void LoadGatedFunctions(void* library) {
   for (size_t place = 0; place < kGatedCount; ++place) {

@@ -1,6 +1,8 @@
 #ifndef GMB_CLIENT_PRELOAD_GATED_H_
 #define GMB_CLIENT_PRELOAD_GATED_H_
 
+#include <string_view>
+
 namespace gmb::preload {
 
 // A function of the driver whose calls go through the program's gate, and
@@ -19,6 +21,8 @@ void LoadGatedFunctions(void* library);
 // on the CUDA version and the flags that a program asks with; the address does
 // not.
 [[nodiscard]] const GatedFunction* FindGatedByReal(void* real);
+// "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".
+[[nodiscard]] std::string_view BaseName(std::string_view symbol);
 // Whether one of them has this name, with whatever version and suffix.
 [[nodiscard]] bool IsGatedName(const char* name);
 

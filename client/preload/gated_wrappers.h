@@ -11,11 +11,12 @@
 
 // The gated functions themselves. They differ in nothing but how many words they
 // take. A CUresult is an int here. A thread may end inside of the driver's
-// function (pthread_exit, a cancellation), and is unwound through here then. Two
-// copies of the unwinder, ours and the program's, cannot do that together: so
-// nothing here is noexcept, and sources that include this know no exceptions,
-// which leaves the unwinder nothing to do. The slot leaves the call at the
-// thread's end.
+// function (pthread_exit, a cancellation), and is unwound through here then. The
+// unwinder may be the program's, which cannot work with ours: so a frame of ours
+// must have nothing to do then. Sources that instantiate these are compiled
+// without exceptions, so that GatedCall's destructor is not run; the slot leaves
+// the call at the thread's end. None is noexcept, which would be something to
+// do.
 
 namespace gmb::preload {
 
@@ -67,7 +68,7 @@ template <GatedPlace kPlace, typename Arguments>
 struct Touching;
 template <GatedPlace kPlace, size_t... kArguments>
 struct Touching<kPlace, std::index_sequence<kArguments...>> {
-  static int Call(Word<kArguments>... words) noexcept {
+  static int Call(Word<kArguments>... words) {
     const GatedCall call;
     if (!call.in()) [[unlikely]]
       return MemoryIsAway();
@@ -79,7 +80,7 @@ template <GatedPlace kPlace, size_t kAddress, typename Arguments>
 struct Asking;
 template <GatedPlace kPlace, size_t kAddress, size_t... kArguments>
 struct Asking<kPlace, kAddress, std::index_sequence<kArguments...>> {
-  static int Call(Word<kArguments>... words) noexcept {
+  static int Call(Word<kArguments>... words) {
     const std::array<uint64_t, sizeof...(words)> all{words...};
     if (!IsLeased(all[kAddress]))
       return CallReal<kPlace, kArguments...>(words...);
@@ -109,7 +110,7 @@ template <GatedPlace kPlace, int kAddress, typename Arguments>
 struct Sharing;
 template <GatedPlace kPlace, int kAddress, size_t... kArguments>
 struct Sharing<kPlace, kAddress, std::index_sequence<kArguments...>> {
-  static int Call(Word<kArguments>... words) noexcept {
+  static int Call(Word<kArguments>... words) {
     const std::array<uint64_t, sizeof...(words)> all{words...};
     // Without an address it counts also before there is memory of ours.
     if (kAddress < 0 || (ProgramGate::Get() != nullptr &&
@@ -126,7 +127,7 @@ template <GatedPlace kPlace, size_t kHandle, typename Arguments>
 struct Binding;
 template <GatedPlace kPlace, size_t kHandle, size_t... kArguments>
 struct Binding<kPlace, kHandle, std::index_sequence<kArguments...>> {
-  static int Call(Word<kArguments>... words) noexcept {
+  static int Call(Word<kArguments>... words) {
     const std::array<uint64_t, sizeof...(words)> all{words...};
     if (IsOurHandle(all[kHandle])) return kNotSupported;
     return CallReal<kPlace, kArguments...>(words...);
@@ -137,7 +138,7 @@ template <GatedPlace kPlace, typename Arguments>
 struct Creating;
 template <GatedPlace kPlace, size_t... kArguments>
 struct Creating<kPlace, std::index_sequence<kArguments...>> {
-  static int Call(Word<kArguments>... words) noexcept {
+  static int Call(Word<kArguments>... words) {
     const int result = CallReal<kPlace, kArguments...>(words...);
     const std::array<uint64_t, sizeof...(words)> all{words...};
     if (result == 0) ContextCreated(all[0]);

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
+#include "client/preload/entry_points.h"
 #include "client/preload/find_symbol.h"
 #include "client/preload/gated.h"
 #include "client/preload/tripwire.h"
@@ -51,7 +53,19 @@ bool IsKnownSymbol(const char* symbol) {
   return known;
 }
 
+bool IsFormOfKnown(const char* name) {
+  if (IsGatedName(name)) return true;
+  const std::string_view base = BaseName(name);
+  bool known = false;
+  ForEachUngated([&](const char* one) {
+    known = BaseName(one) == base;
+    return !known;
+  });
+  return known;
+}
+
 void LoadKnownFunctions(void* library) {
+  LoadServedFunctions(library);
   LoadGatedFunctions(library);
   auto* place = ungated_reals.begin();
   ForEachUngated([&](const char* name) {
@@ -61,6 +75,8 @@ void LoadKnownFunctions(void* library) {
 }
 
 void* InPlaceOf(const char* name, void* real) {
+  if (const EntryPoint* const served = FindByReal(real))
+    return served->function;
   if (const GatedFunction* const gated = FindGatedByReal(real))
     return gated->function;
   if (!IsNameOfDriver(name) || IsUngatedReal(real)) return real;

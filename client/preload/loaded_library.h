@@ -10,7 +10,8 @@
 namespace gmb::preload {
 
 // A library as the loader has it, to be read inside of dl_iterate_phdr's
-// callback. Allocates nothing. What does not lie in its segments is not there.
+// callback, or when it stays. Allocates nothing. What does not lie in its
+// segments is not there.
 class LoadedLibrary {
  public:
   struct Range {
@@ -31,6 +32,11 @@ class LoadedLibrary {
       visit(Range{start, start + segment.p_memsz});
     }
   }
+
+  // Of a function that it exports, in the version that is the usual one; null
+  // when it has none of that name. Only for a library that has a table of
+  // DT_GNU_HASH.
+  [[nodiscard]] void* Find(const char* name) const;
 
   // `visit` is called with the name of each function, and of each other symbol,
   // whose address the library keeps, and with the place where it does. Names
@@ -56,6 +62,8 @@ class LoadedLibrary {
   [[nodiscard]] bool Has(uint64_t start, uint64_t bytes) const;
   [[nodiscard]] Range Table(uint64_t pointer, uint64_t bytes) const;
   void ReadDynamic(const Elf64_Dyn* first, uint64_t count);
+  // Null: the symbol is another one, or not for others.
+  [[nodiscard]] void* IfExported(uint64_t symbol, const char* name) const;
   // Null: it keeps no symbol's address.
   [[nodiscard]] const char* NameOf(const Elf64_Rela& one) const;
 
@@ -64,6 +72,8 @@ class LoadedLibrary {
   Range names_;
   Range relocations_;
   Range calls_;
+  Range hashes_;    // its head
+  Range versions_;  // of the first symbol
 };
 
 }  // namespace gmb::preload

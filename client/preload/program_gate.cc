@@ -17,9 +17,6 @@
 namespace gmb::preload {
 namespace {
 
-// Of which gated_functions.h lists the functions.
-constexpr int kNewestCudaVersion = 13000;
-
 Contexts* the_contexts = nullptr;
 
 // Known before there was a gate.
@@ -92,8 +89,6 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   NoteExitFromNowOn();
   if (!contexts->CanRecord())
     NeverPark("the driver is older than CUDA 12.5 and has no cuCtxRecordEvent");
-  if (contexts->driver_version() > kNewestCudaVersion)
-    NeverPark("the driver is newer than gmb knows (CUDA 13.0)");
   if (const char* const why = known_before.load(std::memory_order_seq_cst))
     NeverPark(why);
   if (const char* const group = group_of_ranks.load(std::memory_order_seq_cst))
@@ -105,6 +100,19 @@ void ProgramGate::NeverPark(const char* why) {
   // One of this and Begin sees what the other has stored.
   known_before.store(why, std::memory_order_seq_cst);
   if (const internal::BiasCalls* const gate = Get()) gate->never_park(why);
+}
+
+bool ProgramGate::EndLending(const char* why) {
+  {
+    // All of the memory is there from here on. Nothing is parked while this call
+    // is in, and nothing is once it has said never.
+    const GatedCall call;
+    if (!call.in()) return false;
+    NeverPark(why);
+  }
+  // There may have been no gate then, and one before this line.
+  const GatedCall call;
+  return call.in();
 }
 
 void ProgramGate::JoinRanks(const char* group, unsigned ranks) {

@@ -28,6 +28,9 @@ class ProgramGate {
   // Does nothing with --park=force.
   static void NeverPark(const char* why);
 
+  // The same, and the memory is there from here on. False: it will not come back.
+  [[nodiscard]] static bool EndLending(const char* why);
+
   // The process is one of so many ranks that wait for each other: it is parked
   // with them, by a group of that name, or never. Also said before there is a
   // gate. `group` is kept.

@@ -3,10 +3,10 @@
 #include <limits>
 
 #include "base/round_up.h"
-#include "client/preload/entry_points.h"
 #include "client/preload/exported.h"
 #include "client/preload/ipc_memory.h"
 #include "client/preload/known_functions.h"
+#include "client/preload/newer_program.h"
 #include "client/preload/virtual_memory.h"
 
 // The functions that programs find instead of the driver's: lookups, and
@@ -27,15 +27,10 @@ Pools& ThePools() {
 namespace {
 
 // A function that the driver found becomes ours, or is put behind one.
-void Replace(const char* symbol, int cuda_version, cuuint64_t flags,
-             void** function) {
+void Replace(const char* symbol, int cuda_version, void** function) {
   if (symbol == nullptr || function == nullptr || *function == nullptr) return;
-  const EntryPoint* const ours = FindByName(symbol, cuda_version, flags);
-  if (ours != nullptr) {
-    *function = ours->function;
-  } else {
-    *function = InPlaceOf(symbol, *function);
-  }
+  NoteLookup(cuda_version);
+  *function = InPlaceOf(symbol, *function);
 }
 
 // The driver's pitch on every GPU that can be leased.
@@ -67,7 +62,7 @@ cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version,
   const CUresult result = GMB_REAL_CALL(*driver, cuGetProcAddress_v2, symbol,
                                         function, cuda_version, flags, status);
   if (result == CUDA_SUCCESS) {
-    gmb::preload::Replace(symbol, cuda_version, flags, function);
+    gmb::preload::Replace(symbol, cuda_version, function);
   }
   return result;
 }
@@ -79,7 +74,7 @@ GMB_SERVED CUresult cuGetProcAddress(const char* symbol, void** function,
   const CUresult result = GMB_REAL_CALL(*driver, cuGetProcAddress_v1, symbol,
                                         function, cuda_version, flags);
   if (result == CUDA_SUCCESS) {
-    gmb::preload::Replace(symbol, cuda_version, flags, function);
+    gmb::preload::Replace(symbol, cuda_version, function);
   }
   return result;
 }

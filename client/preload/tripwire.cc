@@ -8,7 +8,7 @@
 #include <string>
 
 #include "client/preload/cancels_later.h"
-#include "client/preload/gated.h"
+#include "client/preload/known_functions.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/say.h"
 #include "client/preload/settings.h"
@@ -139,7 +139,7 @@ void* StubOf(const Tripwire& wire) {
 std::string TextOf(const char* name) {
   constexpr size_t kLongest = 100;
   const std::string known(name, strnlen(name, kLongest));
-  return IsGatedName(name)
+  return IsFormOfKnown(name)
              ? "it called a form of " + known + " that gmb does not know"
              : "it called " + known + ", which gmb does not know";
 }
@@ -171,24 +171,15 @@ void* BehindTripwire(const char* name, void* real) {
 }  // namespace gmb::preload
 
 int gmb_preload_trip(gmb::preload::Tripwire* wire) noexcept {
-  using gmb::preload::GatedCall;
   using gmb::preload::ProgramGate;
   using gmb::preload::Settings;
   const gmb::preload::CancelsLater cancels_later;
-  {
-    // All of the memory is there from here on. Nothing is parked while this call
-    // is in, and nothing is once it has said never.
-    const GatedCall call;
-    if (!call.in()) return gmb::preload::MemoryIsAway();
-    const std::string* const why = wire->why.load(std::memory_order_acquire);
-    ProgramGate::NeverPark(why != nullptr
-                               ? why->c_str()
-                               : "it called a function that gmb does not know");
-  }
-  {
-    // There may have been no gate then, and one before the next line.
-    const GatedCall call;
-    if (!call.in()) return gmb::preload::MemoryIsAway();
+  const std::string* const why = wire->why.load(std::memory_order_acquire);
+  if (!ProgramGate::EndLending(why != nullptr
+                                   ? why->c_str()
+                                   : "it called a function that gmb does not "
+                                     "know")) {
+    return gmb::preload::MemoryIsAway();
   }
   // Whoever forces parking has each call wait for the memory, and count.
   if (gmb::preload::TheSettings().park != Settings::Park::kForce)

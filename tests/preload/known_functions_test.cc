@@ -49,6 +49,16 @@ TEST(KnownFunctionsTest, EachFormOfAFunctionIsOneOfItsOwn) {
   }
 }
 
+TEST(KnownFunctionsTest, ANewerFormIsToldFromAnUnknownFunction) {
+  for (const char* const form :
+       {"cuMemcpyHtoD_v3", "cuEventRecord_v9", "cuMemAlloc", "cuMemAlloc_v9",
+        "cuLaunchHostFunc_v2"}) {
+    EXPECT_TRUE(IsFormOfKnown(form)) << form;
+  }
+  for (const char* const unknown : {"cuFutureLaunch", "cuMemAllo", "cu", ""})
+    EXPECT_FALSE(IsFormOfKnown(unknown)) << unknown;
+}
+
 TEST(KnownFunctionsTest, NamesOfOthersAreNotTheDrivers) {
   for (const char* const name : {"cudaMalloc", "cublasCreate_v2", "cudbgGetAPI",
                                  "cu", "c", "", "cu_X", "CuInit"}) {

@@ -38,6 +38,23 @@ TEST_P(PreloadLookupTest, ItIsToldItsTenantsBudget) {
                   absl::StrCat("info 0 ", 200 * kMiB, " ", 256 * kMiB), "end"));
 }
 
+// For the loader a function of the driver may have a version.
+TEST_F(PreloadTest, WhoLooksUpAVersionOfASymbolHasItsMemoryLeased) {
+  const auto program =
+      Start("program",
+            {.how = "dlvsym",
+             .steps = {absl::StrCat("alloc x ", 20 * kMiB), "write x 4096",
+                       Await("look"), "free x", "trim default", Await("end")},
+             .environment = {"LD_LIBRARY_PATH=" FAKE_VERSIONED_DRIVER_DIR}});
+  ASSERT_TRUE(program->AwaitOut("write x 0")) << program->Err();
+  ExpectLeases("a", {20 * kMiB});
+  Touch("look");
+  ASSERT_TRUE(program->AwaitOut("trim default 0")) << program->Err();
+  ExpectLeases("a", {});
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+}
+
 TEST_F(PreloadTest, WhatIsFreeMovesNotWithOthersWhileItMeasuresItself) {
   MakeTenant("b", 0, 512 * kMiB);
   const auto other =

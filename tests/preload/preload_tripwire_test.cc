@@ -25,9 +25,11 @@ class PreloadTripwireTest : public PreloadGateTest {
   // Has x, and does `first`; then, once the file `call` is there, `then`.
   [[nodiscard]] std::unique_ptr<Program> Begin(const Words& first,
                                                const Words& then,
-                                               Words options = Soon()) const {
+                                               Words options = Soon(),
+                                               Words environment = {}) const {
     ProgramRun run{.steps = {absl::StrCat("alloc x ", kBytes), kPut},
-                   .run_options = std::move(options)};
+                   .run_options = std::move(options),
+                   .environment = std::move(environment)};
     run.steps.insert(run.steps.end(), first.begin(), first.end());
     run.steps.push_back(PreloadTest::Await("call"));
     run.steps.insert(run.steps.end(), then.begin(), then.end());
@@ -137,6 +139,22 @@ TEST_F(PreloadTripwireTest, ANewerFormOfAGatedFunctionIsNotKnownEither) {
   End(*program);
 }
 
+// It takes its arguments in another order.
+TEST_F(PreloadTripwireTest, ANewerFormOfAServedFunctionIsNotOurs) {
+  const auto program =
+      Begin({"find cuMemAlloc proc", "find cuMemAlloc proc-14"},
+            {absl::StrCat("future-alloc y ", 2 * kMiB), "free y", kGet});
+  ASSERT_TRUE(program->AwaitOut("find cuMemAlloc other\nfind cuMemAlloc other"))
+      << program->Out() << program->Err();
+  CallWithTheMemoryAway(*program);
+  ASSERT_TRUE(program->AwaitOut(
+      absl::StrCat("future-alloc y 0\nfree y 0\n", "get x 0 ", 3 * kAll, "\n")))
+      << program->Out() << program->Err();
+  ExpectThatItNeverLends(
+      "never parks: it called a form of cuMemAlloc that gmb does not know");
+  End(*program);
+}
+
 TEST_F(PreloadTripwireTest, ThreadsThatCallAtOnceAllHaveTheMemoryBack) {
   const auto program =
       Begin({"find cuFutureLaunch proc"},
@@ -171,6 +189,23 @@ TEST_F(PreloadTripwireTest, MoreThanCanBeWatchedEndTheLendingAtOnce) {
   Touch("call");
   End(*program);
   EXPECT_THAT(program->Out(), HasSubstr(absl::StrCat("get x 0 ", 3 * kAll)));
+}
+
+TEST_F(PreloadTripwireTest, OneThatIsLookedUpByItsVersionIsWatchedToo) {
+  const auto program =
+      Begin({"find cuFutureLaunch dlvsym", "find cuDeviceGetName dlvsym",
+             "find cuFutureNothing dlvsym"},
+            {kLaunch}, Soon(), {"LD_LIBRARY_PATH=" FAKE_VERSIONED_DRIVER_DIR});
+  ASSERT_TRUE(
+      program->AwaitOut("find cuFutureLaunch other\n"
+                        "find cuDeviceGetName own\n"
+                        "find cuFutureNothing none"))
+      << program->Out() << program->Err();
+  CallWithTheMemoryAway(*program);
+  ASSERT_TRUE(program->AwaitOut("future-launch x 4242"))
+      << program->Out() << program->Err();
+  ExpectThatItNeverLends(kWhy);
+  End(*program);
 }
 
 // Where the lookup begins only the C library can tell.
@@ -215,6 +250,48 @@ TEST_F(PreloadTripwireTest, AFirstCallWithoutItsMemoryIsNotMade) {
   EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
   EXPECT_THAT(program->Out(), HasSubstr("future-launch x 802\n"
                                         "future-launch x 802\n"));
+}
+
+class PreloadNewerDriverTest : public PreloadTripwireTest {
+ protected:
+  [[nodiscard]] std::unique_ptr<Program> BeginOnNewer(const Words& first,
+                                                      const Words& then,
+                                                      Words options = Soon()) {
+    return Begin(first, then, std::move(options), {"FAKE_CUDA_VERSION=14000"});
+  }
+};
+
+TEST_F(PreloadNewerDriverTest, AProgramOfAKnownCudaIsLent) {
+  const auto program = BeginOnNewer({"find cuMemsetD8 proc"}, {kGet});
+  ASSERT_TRUE(program->AwaitOut("find cuMemsetD8 other"))
+      << program->Out() << program->Err();
+  CallWithTheMemoryAway(*program);
+  ASSERT_TRUE(program->AwaitOut(absl::StrCat("get x 0 ", 3 * kAll)))
+      << program->Out() << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  End(*program);
+}
+
+TEST_F(PreloadNewerDriverTest, OneOfANewerCudaHasItsMemoryBackAndIsNotLent) {
+  const auto program =
+      BeginOnNewer({}, {"find cuInit proc-14", "find cuMemAlloc proc-14"});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  CallWithTheMemoryAway(*program);
+  ASSERT_TRUE(program->AwaitOut("find cuInit own\nfind cuMemAlloc other"))
+      << program->Out() << program->Err();
+  ExpectThatItNeverLends(
+      "never parks: it was built for a CUDA that is newer than gmb knows");
+  End(*program);
+}
+
+TEST_F(PreloadNewerDriverTest, OneOfANewerCudaIsLentByWhoForcesIt) {
+  Words options = Soon();
+  options.push_back("--park=force");
+  const auto program =
+      BeginOnNewer({"find cuInit proc-14"}, {kGet}, std::move(options));
+  ASSERT_TRUE(program->AwaitOut("find cuInit own")) << program->Err();
+  CallWithTheMemoryAway(*program);
+  End(*program);
 }
 
 TEST_F(PreloadTripwireTest, ALibraryThatIsLinkedToOneIsNamed) {

@@ -43,6 +43,14 @@ Api LoadApi(const std::string& how) {
 #undef PROGRAM_LOOK_UP
     return api;
   }
+  if (how == "dlvsym") {
+#define PROGRAM_LOOK_UP(name)                        \
+  api.name##_ = reinterpret_cast<decltype(&::name)>( \
+      Require(dlvsym(driver, SYMBOL_TEXT(name), "FAKE_CUDA"), #name));
+    PROGRAM_FUNCTIONS(PROGRAM_LOOK_UP)
+#undef PROGRAM_LOOK_UP
+    return api;
+  }
   const cuuint64_t flags = how == "thread" ? 2 : 0;
   auto get =
       reinterpret_cast<GetProcAddress>(dlsym(driver, "cuGetProcAddress_v2"));

@@ -45,6 +45,8 @@ void FutureSteps::Find(const std::string& name, const std::string& how) {
   void* found = nullptr;
   if (how == "dlsym") {
     found = dlsym(Driver(), name.c_str());
+  } else if (how == "dlvsym") {
+    found = dlvsym(Driver(), name.c_str(), "FAKE_CUDA");
   } else if (how == "next") {
     found = dlsym(RTLD_NEXT, name.c_str());
   } else {
@@ -112,6 +114,10 @@ bool FutureSteps::Do(const std::vector<std::string>& words) {
                 reinterpret_cast<decltype(&::cuMemsetD8_v9)>(function)(
                     memory_[name], static_cast<unsigned char>(number(3)),
                     number(2), 9));
+  } else if (what == "future-alloc") {
+    std::printf("future-alloc %s %d\n", name.c_str(),
+                reinterpret_cast<decltype(&::cuMemAlloc_v9)>(
+                    found_["cuMemAlloc"])(9, &memory_[name], number(2)));
   } else {
     return false;
   }

@@ -15,8 +15,8 @@ class FutureSteps {
       : memory_(*memory) {}
 
   // False when it is none of them:
-  //   find NAME HOW: how is dlsym, next (RTLD_NEXT), proc or proc-14 (of CUDA
-  //     14.0); says "none", "own" (the driver's own address), or "other"
+  //   find NAME HOW: how is dlsym, dlvsym, next (RTLD_NEXT), proc or proc-14
+  //     (of CUDA 14.0); says "none", "own" (the driver's own address), or "other"
   //   same-function NAME OTHER: whether those have the same address
   //   find-numbers COUNT: of so many functions how many are "other"
   //   call-number NUMBER: one of those, which answers its number
@@ -24,6 +24,7 @@ class FutureSteps {
   //   future-launches NAME BYTES VALUE: eight threads at once, each a part
   //   future-set NAME BYTES VALUE FUNCTION: by the newer form of cuMemsetD8, as
   //     it was found
+  //   future-alloc NAME BYTES: by the newer form of cuMemAlloc, as it was found
   bool Do(const std::vector<std::string>& words);
 
  private:

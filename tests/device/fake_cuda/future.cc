@@ -37,6 +37,8 @@ void* fake_cuda::FindFuture(const std::string& name, int version) {
   }
   if (name == "cuMemsetD8" && version >= 14000)
     return reinterpret_cast<void*>(&cuMemsetD8_v9);
+  if (name == "cuMemAlloc" && version >= 14000)
+    return reinterpret_cast<void*>(&cuMemAlloc_v9);
   return nullptr;
 }
 
@@ -65,6 +67,10 @@ CUresult cuMemsetD8_v9(CUdeviceptr to, unsigned char value, size_t bytes,
   if (flags != 9) return CUDA_ERROR_INVALID_VALUE;
   std::memset(At(to), value, bytes);
   return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v9(unsigned flags, CUdeviceptr* address, size_t bytes) {
+  return flags == 9 ? cuMemAlloc(address, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // extern "C"

@@ -33,9 +33,10 @@ CUresult cuFutureLaunch(CUdeviceptr to, unsigned value, uint64_t bytes,
                         double d1, double d2, double d3, double d4, double d5,
                         double d6, double d7);
 
-// What cuMemsetD8 means from CUDA 14.0 on.
+// What these mean from CUDA 14.0 on. The flags are 9.
 CUresult cuMemsetD8_v9(CUdeviceptr to, unsigned char value, size_t bytes,
                        unsigned flags);
+CUresult cuMemAlloc_v9(unsigned flags, CUdeviceptr* address, size_t bytes);
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)
