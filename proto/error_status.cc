@@ -59,6 +59,11 @@ absl::StatusCode SafeCode(int code) {
                : absl::StatusCode::kUnknown;
 }
 
+// A broker that is not ours may leave it out, and a user reads it all the same.
+absl::string_view Said(absl::string_view message) {
+  return message.empty() ? "the broker refuses, and does not say why" : message;
+}
+
 }  // namespace
 
 absl::Status MakeError(v1::ErrorReason reason, absl::string_view message,
@@ -98,7 +103,7 @@ v1::Error ToWireError(const absl::Status& status) {
 }
 
 absl::Status FromWireError(const v1::Error& error) {
-  absl::Status status(SafeCode(error.code()), error.message());
+  absl::Status status(SafeCode(error.code()), Said(error.message()));
   if (error.has_detail()) SetDetail(error.detail(), &status);
   return status;
 }
@@ -114,7 +119,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 absl::Status FromGrpcStatus(const grpc::Status& grpc_status) {
   if (grpc_status.ok()) return absl::OkStatus();
   absl::Status status(SafeCode(grpc_status.error_code()),
-                      grpc_status.error_message());
+                      Said(grpc_status.error_message()));
   v1::ErrorDetail detail;
   if (!grpc_status.error_details().empty() &&
       detail.ParseFromString(grpc_status.error_details())) {
