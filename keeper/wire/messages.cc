@@ -252,7 +252,8 @@ Refusal DecodeRefusal(absl::string_view body) {
   const auto code = reader.Number<uint16_t>();
   const std::string text = reader.Text(kMaxTextBytes);
   if (!reader.AtEnd() || code == 0 || code > 16) return Damaged("a refusal");
-  return {static_cast<absl::StatusCode>(code), text};
+  return {static_cast<absl::StatusCode>(code),
+          text.empty() ? "the keeper refuses, and does not say why" : text};
 }
 
 std::string EncodeKey(absl::string_view key) {

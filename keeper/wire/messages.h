@@ -146,7 +146,7 @@ using Refusal = absl::Status;
 [[nodiscard]] absl::StatusOr<KeeperStatus> DecodeStatus(absl::string_view body);
 [[nodiscard]] absl::StatusOr<KeptCount> DecodeCount(absl::string_view body);
 [[nodiscard]] absl::StatusOr<Estate> DecodeEstate(absl::string_view body);
-// The error that was sent; INVALID_ARGUMENT where none was.
+// The error that was sent, with a message always; INVALID_ARGUMENT where none was.
 [[nodiscard]] Refusal DecodeRefusal(absl::string_view body);
 [[nodiscard]] absl::StatusOr<std::string> DecodeKey(absl::string_view body);
 [[nodiscard]] absl::StatusOr<bool> DecodeHandOver(absl::string_view body);

@@ -68,6 +68,8 @@ TEST(KeeperMessages, ComeBackAsTheyWereSent) {
   }
   const absl::Status refusal = absl::NotFoundError("no such name");
   EXPECT_EQ(DecodeRefusal(EncodeRefusal(refusal)), refusal);
+  EXPECT_EQ(DecodeRefusal(EncodeRefusal(absl::AbortedError(""))),
+            absl::AbortedError("the keeper refuses, and does not say why"));
   EXPECT_EQ(*DecodeKey(EncodeKey("slab/1")), "slab/1");
   EXPECT_EQ(*DecodeAfter(EncodeAfter(~uint64_t{0})), ~uint64_t{0});
   EXPECT_TRUE(*DecodeHandOver(EncodeHandOver(true)));
