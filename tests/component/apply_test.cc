@@ -137,17 +137,5 @@ TEST_F(ApplyTest, AFileThatIsWrongNamesTheLineAndOpensNothing) {
   EXPECT_EQ(Names(), "filed\n");
 }
 
-TEST_F(ApplyTest, AValueForADeviceIsInForceAndADeviceThatIsNotHereIsRefused) {
-  EXPECT_EQ(Apply("{name: a, devices: {host-0: {limit: 25%}}}").exit_code, 0);
-  EXPECT_THAT(Run({"tenant", "get", "a"}),
-              ContainsRegex("devices/host-0/limit +25% +apply web"));
-  const CommandResult refused =
-      Apply("{name: a, devices: {host-1: {limit: 50%}}}");
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.output,
-              AllOf(HasSubstr("NO_SUCH_DEVICE"), HasSubstr("host-1")));
-  EXPECT_THAT(Run({"tenant", "get", "a"}), Not(HasSubstr("host-1")));
-}
-
 }  // namespace
 }  // namespace gmb
