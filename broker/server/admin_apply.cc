@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -36,6 +37,27 @@ absl::Status CheckForm(const v1::ApplyRequest& request) {
   return proto::MakeError(v1::BAD_REQUEST,
                           "a file to be applied has at most 1 MiB",
                           {.field = "yaml"});
+}
+
+// One that was mistyped would be stored, and have no effect: gmbd's file is
+// refused for it, too.
+absl::Status CheckDevices(const std::vector<TenantPolicy>& tenants,
+                          const Core& core) {
+  constexpr size_t kMostShown = 63;
+  for (const TenantPolicy& tenant : tenants) {
+    for (const auto& [device, quota] : tenant.device_quotas) {
+      // An empty name stands for the only device elsewhere.
+      if (!device.empty() && core.ResolveDevice(device).ok()) continue;
+      return proto::MakeError(
+          v1::NO_SUCH_DEVICE,
+          absl::StrCat("nothing was changed: tenant ", tenant.name,
+                       ": devices: the broker has no device \"",
+                       absl::CHexEscape(device.substr(0, kMostShown)),
+                       "\" (`gmb status` shows them)"),
+          {.field = "yaml"});
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Who else declares the tenant: "the configuration file", "apply web"; empty:
@@ -92,17 +114,25 @@ struct AdminService::ApplyPlan {
   std::map<std::string, std::vector<v1::Change>> takes;  // as dry runs say it
 };
 
-absl::StatusOr<AdminService::ApplyPlan> AdminService::PlanApply(
-    const v1::ApplyRequest& request, const Source& source,
-    absl::Time at) const {
-  GMB_RETURN_IF_ERROR(CheckForm(request));
-  GMB_RETURN_IF_ERROR(CheckRevision(request.if_revision()));
-  const absl::StatusOr<std::vector<TenantPolicy>> named =
+absl::StatusOr<std::vector<TenantPolicy>> AdminService::TenantsIn(
+    const v1::ApplyRequest& request) const {
+  absl::StatusOr<std::vector<TenantPolicy>> named =
       read_tenants_(request.yaml(), request.name());
   if (!named.ok()) {
     return proto::MakeError(v1::BAD_REQUEST, named.status().message(),
                             {.field = "yaml"});
   }
+  GMB_RETURN_IF_ERROR(CheckDevices(*named, *core_));
+  return named;
+}
+
+absl::StatusOr<AdminService::ApplyPlan> AdminService::PlanApply(
+    const v1::ApplyRequest& request, const Source& source,
+    absl::Time at) const {
+  GMB_RETURN_IF_ERROR(CheckForm(request));
+  GMB_RETURN_IF_ERROR(CheckRevision(request.if_revision()));
+  GMB_ASSIGN_OR_RETURN(const std::vector<TenantPolicy> named,
+                       TenantsIn(request));
   ApplyPlan plan{.before = *store_->Shown(),
                  .next = {},
                  .changed = {},
@@ -111,9 +141,9 @@ absl::StatusOr<AdminService::ApplyPlan> AdminService::PlanApply(
                  .takes = {}};
   plan.next = plan.before;
   if (!request.force())
-    GMB_RETURN_IF_ERROR(CheckOwners(plan.before, *named, source));
+    GMB_RETURN_IF_ERROR(CheckOwners(plan.before, named, source));
   std::set<std::string> in_file;
-  for (const TenantPolicy& tenant : *named) {
+  for (const TenantPolicy& tenant : named) {
     in_file.insert(tenant.name);
     WriteFields(tenant.name, FieldsOf(tenant), source, at, &plan.next);
   }

@@ -203,6 +203,8 @@ class AdminService : public v1::Admin::CallbackService {
                              v1::SetTenantResponse* response);
   // What an apply comes to: admin_apply.cc.
   struct ApplyPlan;
+  absl::StatusOr<std::vector<TenantPolicy>> TenantsIn(
+      const v1::ApplyRequest& request) const;
   absl::StatusOr<ApplyPlan> PlanApply(const v1::ApplyRequest& request,
                                       const Source& source,
                                       absl::Time at) const;
