@@ -7,11 +7,13 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/lease/move_table.h"
 #include "client/session/greeting.h"
 #include "client/session/handle_channel.h"
@@ -83,8 +85,15 @@ class FrameRun final : public internal::SlabSink {
 
   absl::Status OnSlabs(const v1::Slabs& slabs, std::vector<base::UniqueFd> fds,
                        uint64_t /*reader*/) override {
-    return slabs.move() > 0 ? moves_.OnSlabs(slabs, std::move(fds))
-                            : requests_.OnSlabs(slabs, std::move(fds));
+    if (slabs.move() > 0) return moves_.OnSlabs(slabs, std::move(fds));
+    v1::Slabs told_apart = slabs;
+    for (std::string& handle : *told_apart.mutable_ipc_handles()) {
+      const std::string number =
+          absl::StrCat(absl::Dec(++last_handle_, absl::kZeroPad16));
+      if (handle.size() > number.size())
+        handle.replace(0, number.size(), number);
+    }
+    return requests_.OnSlabs(told_apart, std::move(fds));
   }
 
  private:
@@ -176,17 +185,26 @@ class FrameRun final : public internal::SlabSink {
     for (uint64_t id = 1; id <= last_id_; ++id) {
       (void)requests_.TakeAhead(id);
       if ((id & 1) != 0) {
-        if (const auto early = requests_.TakeSlabs(id)) taken_[id] = true;
+        if (const auto early = requests_.TakeSlabs(id)) {
+          CheckHandles(early->handles, early->slab_bytes);
+          early_[id] = early->slab_bytes;
+        }
       }
-      const auto answer = requests_.TakeAnswer(id);
+      auto answer = requests_.TakeAnswer(id);
       if (!answer.has_value() || !answer->ok()) continue;
-      if (const auto* granted = std::get_if<Granted>(&**answer))
+      if (auto* granted = std::get_if<Granted>(&**answer))
         CheckGranted(id, *granted);
     }
   }
-  void CheckGranted(uint64_t id, const Granted& granted) {
-    if (!granted.grant.export_key().empty()) return;
+  void CheckGranted(uint64_t id, Granted& granted) {
     const std::vector<uint64_t>& sizes = granted.slabs.slab_bytes();
+    // Others' may have been taken before, of a lease that was never granted.
+    if (const auto handles = granted.slabs.TakeHandles(); !handles.empty()) {
+      CheckHandles(handles, sizes);
+    } else {
+      Require(early_[id] == sizes, "no handles are lost");
+    }
+    if (!granted.grant.export_key().empty()) return;
     uint64_t sum = 0;
     for (const uint64_t bytes : sizes) {
       Require(bytes > 0, "a slab has bytes");
@@ -195,8 +213,14 @@ class FrameRun final : public internal::SlabSink {
     Require(
         sum == granted.grant.bytes() && sizes.size() == granted.grant.slabs(),
         "a lease has the slabs that were announced");
-    Require(granted.slabs.has_handles() != taken_[id] || sizes.empty(),
-            "its handles are handed out once");
+  }
+  void CheckHandles(const std::vector<device::ShareableHandle>& handles,
+                    const std::vector<uint64_t>& sizes) {
+    Require(handles.size() == sizes.size(), "each slab has a handle");
+    for (const device::ShareableHandle& handle : handles) {
+      if (const auto* ipc = std::get_if<device::IpcHandle>(&handle))
+        Require(handed_out_.insert(*ipc).second, "handles are handed out once");
+    }
   }
 
   Input& input_;
@@ -207,7 +231,9 @@ class FrameRun final : public internal::SlabSink {
   std::optional<internal::HandleChannel> channel_;
   uint64_t last_id_ = 0;
   uint64_t last_frame_ = 0;
-  std::map<uint64_t, bool> taken_;
+  uint64_t last_handle_ = 0;
+  std::map<uint64_t, std::vector<uint64_t>> early_;  // sizes, by request
+  std::set<device::IpcHandle> handed_out_;
 };
 
 }  // namespace

@@ -205,6 +205,7 @@ TEST_F(MachineAdoptPartsTest, AnAttachThatIsRepeatedIsAnsweredAsAnAttach) {
   again.mutable_attach()->set_name("w");
   reader->said.clear();
   reader->leases.clear();  // it never came
+  reader->granted_by.clear();
   reader->asked[id] = again;
   world.HoldSlabs(writer->leases.at(lease.value), false);
   world.Send(reader, again);

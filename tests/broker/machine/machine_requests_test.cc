@@ -379,10 +379,10 @@ TEST_F(MachineRequestsTest, ARequestIsCarriedOutOnceForItsId) {
   again.set_request_id(id);
   again.mutable_acquire()->set_bytes(30 * kGranule);
   b->said.clear();
-  b->leases.clear();
-  b->packets[{id, 0}] = std::vector<SimSlab>(2);
+  b->frames.clear();
   world.Send(b, again);
   EXPECT_EQ(AnswerTo(b, id).SerializeAsString(), first);
+  EXPECT_TRUE(b->frames.empty()) << "they are with the client, or on their way";
   EXPECT_EQ(Resident("b"), 4u);
 }
 

@@ -330,19 +330,20 @@ void SimWorld::Put(const Say& say) {
   } else if (message.has_trim()) {
     client->trim = message.trim().trim();
   } else if (message.has_grant()) {
+    const uint64_t id = message.grant().lease_id();
+    const bool again = std::exchange(client->granted_by[request], id) == id;
     SimLease lease;
     lease.pool = state().FindPool(message.grant().device())->id;
     lease.slabs = client->packets[{request, 0}];
     client->packets.erase({request, 0});
-    Expect(lease.slabs.size() == message.grant().slabs(),
+    // The Grant alone is said again: the slabs are on the other socket, which
+    // lives as long as the session.
+    Expect(lease.slabs.size() == message.grant().slabs() ||
+               (again && lease.slabs.empty()),
            "a grant without all of its slabs before it");
+    if (again) return (void)client->asked.erase(request);
     // Of a lease that it has.
     if (!message.grant().export_key().empty()) return;
-    // What is asked once more is answered once more.
-    const uint64_t id = message.grant().lease_id();
-    const bool again = client->granted_by[request] == id;
-    client->granted_by[request] = id;
-    if (again && client->leases.contains(id)) return;
     const v1::ClientMessage asked = client->asked[request];
     client->asked.erase(request);
     if (asked.has_acquire()) {

@@ -268,6 +268,31 @@ TEST(RequestTableTest, AGrantThatComesWithItsSlabsBringsThemThoughOthersWere) {
   EXPECT_TRUE(std::get<Granted>(**answer).slabs.has_handles());
 }
 
+// Only a broker that lies grants two leases for one request.
+TEST(RequestTableTest, OfSlabsThatCameTwiceEachAreHandedOutOnce) {
+  RequestTable table;
+  const uint64_t id = table.AddRequest(AcquireMessage());
+  std::vector<int> first;
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2, &first)).ok());
+  const std::optional<EarlySlabs> taken = table.TakeSlabs(id);
+  ASSERT_TRUE(taken.has_value());
+  v1::BrokerMessage other = GrantMessage(id);
+  other.mutable_grant()->set_lease_id(71);
+  ASSERT_TRUE(table.OnMessage(other).ok());
+  EXPECT_FALSE(table.TakeAnswer(id).has_value()) << "its slabs are to come";
+  ASSERT_TRUE(table.OnMessage(GrantMessage(id)).ok());
+  EXPECT_FALSE(table.TakeAnswer(id).has_value()) << "what was taken is gone";
+  std::vector<int> second;
+  ASSERT_TRUE(table.OnSlabs(SlabsFrame(id), Fds(2, &second)).ok());
+  auto answer = table.TakeAnswer(id);
+  ASSERT_TRUE(answer.has_value() && answer->ok());
+  const auto handles = std::get<Granted>(**answer).slabs.TakeHandles();
+  ASSERT_EQ(handles.size(), 2U);
+  EXPECT_EQ(std::get<base::UniqueFd>(handles[0]).get(), second[0]);
+  EXPECT_EQ(std::get<base::UniqueFd>(taken->handles[0]).get(), first[0]);
+  EXPECT_TRUE(IsOpen(first[0]) && IsOpen(second[0]));
+}
+
 TEST(RequestTableTest, AGrantThatLiesAboutTakenSlabsIsReleased) {
   RequestTable table;
   const uint64_t id = table.AddRequest(AcquireMessage());
