@@ -1,27 +1,11 @@
-# gmb_library(<name> SOURCES ... DEPS ... [BUSY]): one static library a folder, with
-# includes rooted at the top of the tree (#include "quota/engine.h"). BUSY: tests
-# spend their time in it (gmb_busy).
+# gmb_library(<name> SOURCES ... DEPS ...): one static library a folder, with
+# includes rooted at the top of the tree (#include "quota/engine.h").
 function(gmb_library name)
-  cmake_parse_arguments(ARG "BUSY" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gmb_warnings>)
-  if(ARG_BUSY AND GMB_OPTIMISE_BUSY)
-    # Not the precompiled headers: those are of unoptimised sources.
-    gmb_busy(${name})
-  else()
-    gmb_precompile(${name} products ${ARG_DEPS})
-  endif()
-endfunction()
-
-# gmb_busy(<target>): the presets of sanitizers, which optimise nothing else,
-# optimise it: property tests run for minutes in it, and to optimise all of gmb
-# would take as long as to compile it a second time.
-option(GMB_OPTIMISE_BUSY "Optimise the few libraries that tests are busy in" OFF)
-function(gmb_busy target)
-  if(GMB_OPTIMISE_BUSY)
-    target_compile_options(${target} PRIVATE -O1)
-  endif()
+  gmb_precompile(${name} products ${ARG_DEPS})
 endfunction()
 
 # Builds the tests with threads, which CI runs once more under ThreadSanitizer.
