@@ -21,6 +21,13 @@ using ::testing::Not;
 
 class KeeperLostTest : public RestartFixture {
  protected:
+  // With the tenant a. Ready slabs and float have 8 MiB.
+  void StartBrokerOfSmallFloat() {
+    BrokerOptions options = Options();
+    options.devices = {"host:256MiB"};
+    StartBroker(options);
+    MakeTenant("a");
+  }
   // A stop of a broker that detaches, whose keeper has been made to be lost:
   // clients are asked to end, and it waits for them.
   void ExpectDrained(const std::function<void()>& lose) {
@@ -65,10 +72,7 @@ TEST_F(KeeperLostTest, AStopThatWouldLeaveAllToASilentOneDrains) {
 // It has its duplicates of what is destroyed, so that the bytes do not come
 // back: ready slabs stay for those who ask for their size.
 TEST_F(KeeperLostTest, ASilentOneTakesNoReadySlabFromAGuarantee) {
-  BrokerOptions options = Options();
-  options.devices = {"host:256MiB"};  // ready slabs and float: 8 MiB
-  StartBroker(options);
-  MakeTenant("a");
+  StartBrokerOfSmallFloat();
   const auto client = ConnectAs("a");
   std::vector<Lease> leases;
   const auto acquire = [&](uint64_t bytes) {
@@ -96,10 +100,7 @@ TEST_F(KeeperLostTest, ASilentOneTakesNoReadySlabFromAGuarantee) {
 }
 
 TEST_F(KeeperLostTest, ARefusalNamesASilentOne) {
-  BrokerOptions options = Options();
-  options.devices = {"host:256MiB"};  // ready slabs and float: 8 MiB
-  StartBroker(options);
-  MakeTenant("a");
+  StartBrokerOfSmallFloat();
   const auto client = ConnectAs("a");
   auto lease = client->Acquire(4 * kMiB);
   ASSERT_TRUE(lease.ok()) << lease.status();

@@ -32,6 +32,16 @@ class AdminExpiryTest : public AdminFixture {
             .ok());
     return {status.not_in_force().begin(), status.not_in_force().end()};
   }
+  // 0.5, lowered for a second, in which b takes the room.
+  void LeaveOutGuaranteeOfA() {
+    ASSERT_TRUE(Set("a", 0.5).ok());
+    ASSERT_TRUE(Set("b", 0).ok());
+    ASSERT_TRUE(Set("a", 0.1, 1).ok());
+    ASSERT_TRUE(Set("b", 0.7).ok());
+    ASSERT_TRUE(AwaitPool([&](const v1::PoolStatus&) {
+      return admin_service_->ValuesNotInForce() == 1;
+    }));
+  }
   quota::Amount GuaranteeOf(const std::string& name) {
     return core.GetPolicy(name)->quota.guarantee;
   }
@@ -67,13 +77,7 @@ TEST_F(AdminExpiryTest, GuaranteesThatWereSwappedForATimeAreSwappedBack) {
 
 // It waits for what takes its place to be lowered, or deleted.
 TEST_F(AdminExpiryTest, AGuaranteeThatDoesNotFitComesBackWhenItDoes) {
-  ASSERT_TRUE(Set("a", 0.5).ok());
-  ASSERT_TRUE(Set("b", 0).ok());
-  ASSERT_TRUE(Set("a", 0.1, 1).ok());
-  ASSERT_TRUE(Set("b", 0.7).ok());
-  ASSERT_TRUE(AwaitPool([&](const v1::PoolStatus&) {
-    return admin_service_->ValuesNotInForce() == 1;
-  }));
+  ASSERT_NO_FATAL_FAILURE(LeaveOutGuaranteeOfA());
   EXPECT_TRUE(AwaitPool([&](const v1::PoolStatus&) {
     return GuaranteeOf("a") == quota::Amount();
   }));
@@ -97,13 +101,7 @@ TEST_F(AdminExpiryTest, AGuaranteeThatDoesNotFitComesBackWhenItDoes) {
 }
 
 TEST_F(AdminExpiryTest, AnOperatorsNewValueIsNotOverwrittenByTheFormerOne) {
-  ASSERT_TRUE(Set("a", 0.5).ok());
-  ASSERT_TRUE(Set("b", 0).ok());
-  ASSERT_TRUE(Set("a", 0.1, 1).ok());
-  ASSERT_TRUE(Set("b", 0.7).ok());
-  ASSERT_TRUE(AwaitPool([&](const v1::PoolStatus&) {
-    return admin_service_->ValuesNotInForce() == 1;
-  }));
+  ASSERT_NO_FATAL_FAILURE(LeaveOutGuaranteeOfA());
   ASSERT_TRUE(Set("a", 0.2).ok());
   EXPECT_EQ(admin_service_->ValuesNotInForce(), 0U);
   ASSERT_TRUE(Set("b", 0).ok());
