@@ -71,6 +71,19 @@ bool IsSocket(int fd) {
   return ::fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
 }
 
+// Without the fds: this process has no room for all of them once more.
+absl::StatusOr<absl::flat_hash_set<std::string>> NamesIn(
+    keeper::KeeperLink* link, const KeeperClientOptions& options) {
+  GMB_ASSIGN_OR_RETURN(const std::vector<Kept> all,
+                       FetchAll(link, [&options](base::UniqueFd fd) {
+                         (void)Share(std::move(fd), options.disposer);
+                         return SharedFd();
+                       }));
+  absl::flat_hash_set<std::string> names;
+  for (const Kept& kept : all) names.insert(kept.key);
+  return names;
+}
+
 }  // namespace
 
 SharedFd Share(base::UniqueFd fd, ipc::FdDisposer* disposer) {
@@ -248,17 +261,8 @@ absl::Status KeeperClient::Refill() {
   if (absl::IsUnavailable(connected.status())) silent_ = false;
   GMB_ASSIGN_OR_RETURN(keeper::KeeperLink link, std::move(connected));
   // The same keeper, perhaps: it was silent for a while.
-  absl::flat_hash_set<std::string> there;
-  {
-    GMB_ASSIGN_OR_RETURN(const std::vector<Kept> all,
-                         // Its names alone are wanted: this process has no
-                         // room for all of its fds once more.
-                         FetchAll(&link, [this](base::UniqueFd fd) {
-                           (void)Share(std::move(fd), options_.disposer);
-                           return SharedFd();
-                         }));
-    for (const Kept& kept : all) there.insert(kept.key);
-  }
+  GMB_ASSIGN_OR_RETURN(absl::flat_hash_set<std::string> there,
+                       NamesIn(&link, options_));
   std::vector<std::string> placed;
   absl::flat_hash_set<std::string> refused;
   const auto make_equal = [&](const Difference& difference) -> absl::Status {
