@@ -12,8 +12,9 @@ struct FdWishes {
   uint64_t kept_ready = 0;      // slabs held ahead of need
   uint64_t tenants = 0;         // that are known; two sockets each
   uint64_t fds_per_handle = 1;  // of a slab of the devices served
-  // Handle socket, pidfd, gRPC socket; with a keeper, what it is to have too.
-  uint64_t fds_per_session = 3;
+  // Handle socket, pidfd, stream, gRPC socket; with a keeper, what it is to have
+  // too.
+  uint64_t fds_per_session = 4;
 };
 struct FdPlan {
   uint64_t max_handles = 0;

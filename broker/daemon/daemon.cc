@@ -223,6 +223,10 @@ absl::Status Daemon::StartHandleServer() {
     if (keeping_ != nullptr) keeping_->EndSession(session);
   };
   SessionCalls calls{.open = open, .close = close};
+  calls.open_stream = [this](const StreamPeer& peer,
+                             StreamConnection connection) {
+    return OpenStream(peer, std::move(connection));
+  };
   if (keeping_ != nullptr) {
     calls.keep = [this](uint64_t session, int socket, const SharedFd& pidfd,
                         int gate_page) {
@@ -292,6 +296,8 @@ absl::Status Daemon::StartServers() {
           },
           core_.get(), calls_.get(), admin_service_.get()));
   grpc_ = std::move(grpc);
+  GMB_ASSIGN_OR_RETURN(streams_,
+                       StreamServer::Start(core_.get(), grpc_->pace()));
   absl::Status listening = StartHttp();
   if (listening.ok()) listening = ListenForTenantsAtStart();
   if (listening.ok()) listening = ListenForEverybody();
@@ -372,6 +378,7 @@ Daemon::~Daemon() {
   if (core_ != nullptr) core_->RefuseWaiting();
   http_.reset();
   handles_.reset();  // ends every session; their streams finish
+  streams_.reset();
   if (grpc_ != nullptr) grpc_->Shutdown(absl::Seconds(1));
   grpc_.reset();
   admin_service_.reset();

@@ -33,6 +33,7 @@
 #include "broker/server/admin_service.h"
 #include "broker/server/grpc_server.h"
 #include "broker/server/handle_server.h"
+#include "broker/server/stream_server.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
 #include "broker/usage/usage_ledger.h"
@@ -106,6 +107,7 @@ class Daemon {
   absl::Status AddStartingTenants(const Declared& declared);
   absl::Status StartServers();
   absl::Status StartHandleServer();
+  absl::Status OpenStream(const StreamPeer& peer, StreamConnection connection);
   void SetUpMetrics();
   // Without it the broker serves all the same, and says so.
   void RecordUsage();
@@ -169,6 +171,7 @@ class Daemon {
   std::unique_ptr<metrics::StateDisk> state_disk_;
   std::unique_ptr<metrics::Collector> collector_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<StreamServer> streams_;
   std::unique_ptr<HttpServer> http_;
 };
 

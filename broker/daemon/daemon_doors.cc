@@ -1,12 +1,15 @@
 // Tenants' sockets: at the start, and as operators and the file make and end
-// tenants.
+// tenants; and streams that come by them.
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "broker/daemon/daemon.h"
 #include "broker/log/logging.h"
+#include "proto/error_status.h"
 
 namespace gmb::broker {
 
@@ -106,6 +109,24 @@ absl::StatusOr<SocketAccess> Daemon::SetAccess(const std::string& tenant,
   access_[tenant] = before;
   return absl::Status(made.code(),
                       absl::StrCat("tenant ", tenant, ": ", made.message()));
+}
+
+// The token counts where gRPC's connections would let it count: from the process
+// that has greeted, at the directory where it has. On the handle server's
+// thread, which meets nobody before streams_ is there.
+absl::Status Daemon::OpenStream(const StreamPeer& peer,
+                                StreamConnection connection) {
+  GMB_ASSIGN_OR_RETURN(const Caller caller,
+                       core_->Authenticate(peer.token, peer.pid));
+  const std::vector<uint64_t> sessions =
+      admission_.SessionsOf(peer.door, ProcessOf(peer.pidfd.get(), peer.pid));
+  if (!caller.is_operator && std::find(sessions.begin(), sessions.end(),
+                                       caller.session) == sessions.end()) {
+    return proto::MakeError(
+        v1::NO_SESSION,
+        "this process has not greeted for that session at this socket");
+  }
+  return streams_->Open(std::move(connection), caller);
 }
 
 }  // namespace gmb::broker

@@ -55,33 +55,42 @@ absl::StatusOr<Greeting> Greeting::Start(const ipc::PeerCredentials& peer) {
 Greeting::Greeting(std::string nonce, const ipc::PeerCredentials& peer)
     : nonce_(std::move(nonce)), peer_(peer) {}
 
-absl::StatusOr<ProvedHello> Greeting::OnPacket(
+bool Greeting::IsOfPeer(const ipc::Packet& packet) const {
+  return packet.credentials.has_value() &&
+         packet.credentials->pid == peer_.pid &&
+         packet.credentials->uid == peer_.uid;
+}
+
+absl::StatusOr<std::variant<ProvedHello, AskedStream>> Greeting::OnPacket(
     const ipc::Packet& packet) const {
   v1::ClientFrame frame;
   if (!packet.fds.empty())
-    return proto::MakeError(v1::BAD_REQUEST, "a Hello carries no fds");
-  if (!frame.ParseFromString(packet.bytes) || !frame.has_hello()) {
-    return proto::MakeError(v1::BAD_REQUEST,
-                            "the first frame of a client is a Hello");
-  }
-  const v1::Hello& hello = frame.hello();
-  const absl::Status checked = CheckFields(hello);
-  if (!checked.ok()) return checked;
-  if (!ipc::ConstantTimeEquals(hello.nonce(), nonce_)) {
-    return proto::MakeError(v1::BAD_REQUEST,
-                            "the Hello does not answer this socket's Challenge",
-                            {.field = "nonce"});
-  }
-  if (!packet.credentials.has_value() || packet.credentials->pid != peer_.pid ||
-      packet.credentials->uid != peer_.uid) {
+    return proto::MakeError(v1::BAD_REQUEST, "a first frame carries no fds");
+  if (!frame.ParseFromString(packet.bytes) ||
+      !(frame.has_hello() || frame.has_open_stream())) {
     return proto::MakeError(
         v1::BAD_REQUEST,
-        "the Hello comes from another process than the one that "
-        "connected: connect "
-        "again after a fork");
+        "the first frame of a client is a Hello, or an OpenStream");
   }
-  return ProvedHello{.program = hello.program(),
-                     .tenant_token = hello.tenant_token()};
+  if (frame.has_hello()) {
+    if (const absl::Status checked = CheckFields(frame.hello()); !checked.ok())
+      return checked;
+    if (!ipc::ConstantTimeEquals(frame.hello().nonce(), nonce_)) {
+      return proto::MakeError(
+          v1::BAD_REQUEST, "the Hello does not answer this socket's Challenge",
+          {.field = "nonce"});
+    }
+  }
+  if (!IsOfPeer(packet)) {
+    return proto::MakeError(
+        v1::BAD_REQUEST,
+        "the first frame comes from another process than the one that "
+        "connected: connect again after a fork");
+  }
+  if (frame.has_open_stream())
+    return AskedStream{.token = frame.open_stream().token()};
+  return ProvedHello{.program = frame.hello().program(),
+                     .tenant_token = frame.hello().tenant_token()};
 }
 
 }  // namespace gmb::broker

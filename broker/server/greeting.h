@@ -2,6 +2,7 @@
 #define GMB_BROKER_SERVER_GREETING_H_
 
 #include <string>
+#include <variant>
 
 #include "absl/status/statusor.h"
 #include "ipc/seqpacket.h"
@@ -15,11 +16,18 @@ struct ProvedHello {
   std::string tenant_token;
 };
 
+// A peer that has a session asks for its stream.
+struct AskedStream {
+  std::string token;  // of the session, not judged yet
+};
+
 // One greeting: a nonce goes out, and one Hello has to come back with it, from
 // the very process that connected. SO_PEERCRED names who connected; the
 // credentials of the packet name who answers now, and the kernel vouches for
 // both. With them equal, and the process still alive afterwards, neither an
-// inherited socket nor a recycled pid can pass for somebody else.
+// inherited socket nor a recycled pid can pass for somebody else. A peer that
+// has greeted elsewhere proves itself by its session's token in place of the
+// nonce.
 //
 // A value without sockets or clocks; the handle server feeds it.
 class Greeting {
@@ -37,10 +45,12 @@ class Greeting {
   [[nodiscard]] const ipc::PeerCredentials& peer() const { return peer_; }
 
   // Judges the peer's first packet. An error is what to refuse it with.
-  [[nodiscard]] absl::StatusOr<ProvedHello> OnPacket(
+  [[nodiscard]] absl::StatusOr<std::variant<ProvedHello, AskedStream>> OnPacket(
       const ipc::Packet& packet) const;
 
  private:
+  [[nodiscard]] bool IsOfPeer(const ipc::Packet& packet) const;
+
   std::string nonce_;
   ipc::PeerCredentials peer_;
 };

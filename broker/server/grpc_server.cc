@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/server/handle_frames.h"
 #include "grpc/support/cpu.h"
 #include "grpcpp/ext/health_check_service_server_builder_option.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -77,7 +78,7 @@ void GrpcServer::StartForTenants() {
   builder.SetOption(std::make_unique<NoPlugins>());
   builder.SetOption(
       std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
-  builder.SetMaxReceiveMessageSize(SessionService::kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
   SetCommonOptions(&builder);
   for_tenants_ = builder.BuildAndStart();
 }

@@ -36,6 +36,8 @@ class GrpcServer {
       const RequestPace::Options& pace = {});
   ~GrpcServer();
 
+  // Of tenants' requests; streams that come by another way count, too.
+  [[nodiscard]] RequestPace* pace() { return &pace_; }
   // The answer to health checks: SERVING until said otherwise.
   void SetServing(bool serving);
   // Takes no new calls and ends those that are open after `grace`; then hangs

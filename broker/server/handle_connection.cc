@@ -1,7 +1,9 @@
-// One peer of the handle server: challenge, Hello, acknowledgements.
+// One peer of the handle server: challenge, Hello or stream, acknowledgements.
 #include "broker/server/handle_connection.h"
 
+#include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -96,7 +98,10 @@ absl::Status HandleServer::SendChallenge(uint64_t id, Connection* connection) {
   connection->greeting = *std::move(greeting);
   if (const absl::Status watched = Watch(id, *connection); !watched.ok())
     return watched;
-  return socket.TrySend(ChallengeFrame(connection->greeting->nonce()), {})
+  return socket
+      .TrySend(ChallengeFrame(connection->greeting->nonce(),
+                              calls_.open_stream != nullptr),
+               {})
       .status();
 }
 
@@ -138,7 +143,7 @@ bool HandleServer::Receive(uint64_t id, Connection* connection) {
                                     std::string(packet.status().message())));
         return false;
       }
-      OnHello(id, connection, **packet);
+      OnFirstPacket(id, connection, **packet);
       if (connections_.find(id) == connections_.end()) return false;
       continue;
     }
@@ -166,24 +171,52 @@ bool HandleServer::Receive(uint64_t id, Connection* connection) {
   return true;
 }
 
-void HandleServer::OnHello(uint64_t id, Connection* connection,
-                           const ipc::Packet& packet) {
-  const absl::StatusOr<ProvedHello> hello =
+void HandleServer::OnFirstPacket(uint64_t id, Connection* connection,
+                                 const ipc::Packet& packet) {
+  const absl::StatusOr<std::variant<ProvedHello, AskedStream>> proved =
       connection->greeting->OnPacket(packet);
-  if (!hello.ok()) {
-    Refuse(id, hello.status());
+  if (!proved.ok()) {
+    Refuse(id, proved.status());
     return;
   }
-  const ipc::PeerCredentials& peer = connection->greeting->peer();
-  const std::optional<uid_t> login_uid = connection->origin == Origin::kAdmin
-                                             ? LoginUidOf(peer.pid)
-                                             : std::nullopt;
-  // After the Hello: had its pid been recycled, the pidfd's process would be
-  // dead.
+  // After the first packet: had its pid been recycled, the pidfd's process
+  // would be dead.
   if (connection->pidfd != nullptr && !ipc::IsAlive(*connection->pidfd)) {
     End(id, kProcessEnded);
     return;
   }
+  if (const auto* hello = std::get_if<ProvedHello>(&*proved)) {
+    OnHello(id, connection, *hello);
+  } else {
+    OnAskedStream(id, std::get<AskedStream>(*proved));
+  }
+}
+
+// From here on the connection is not ours: this thread reads it no more.
+void HandleServer::OnAskedStream(uint64_t id, const AskedStream& asked) {
+  const std::unique_ptr<Connection> connection = Part(id, "a stream");
+  const absl::Status opened =
+      calls_.open_stream == nullptr
+          ? proto::MakeError(v1::BAD_REQUEST,
+                             "no connection is a stream here: use gRPC")
+          : calls_.open_stream(
+                {.door = {connection->origin, connection->tenant_directory},
+                 .pid = connection->greeting->peer().pid,
+                 .pidfd = connection->pidfd,
+                 .token = asked.token},
+                {.socket = connection->socket,
+                 .sends_no_fds = connection->sends_no_fds});
+  if (opened.ok()) return;
+  (void)connection->socket->TrySend(StreamEndedFrame(opened), {}).ok();
+  HangUp(*connection);
+}
+
+void HandleServer::OnHello(uint64_t id, Connection* connection,
+                           const ProvedHello& hello) {
+  const ipc::PeerCredentials& peer = connection->greeting->peer();
+  const std::optional<uid_t> login_uid = connection->origin == Origin::kAdmin
+                                             ? LoginUidOf(peer.pid)
+                                             : std::nullopt;
   absl::StatusOr<OpenedSession> opened =
       calls_.open({.origin = connection->origin,
                    .tenant_directory = connection->tenant_directory,
@@ -191,8 +224,8 @@ void HandleServer::OnHello(uint64_t id, Connection* connection,
                    .uid = peer.uid,
                    .gid = peer.gid,
                    .login_uid = login_uid,
-                   .program = hello->program,
-                   .tenant_token = hello->tenant_token,
+                   .program = hello.program,
+                   .tenant_token = hello.tenant_token,
                    .pidfd = connection->pidfd});
   if (!opened.ok()) {
     Refuse(id, opened.status());

@@ -1,16 +1,20 @@
-// Greeting and slabs: frames of the handle socket, made and judged.
+// Greeting, slabs and streams: frames of the handle socket, made and judged.
 #include "broker/server/handle_frames.h"
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "broker/machine/wire_form.h"
 #include "gmb/v1/handle.pb.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
 
-std::string ChallengeFrame(std::string_view nonce) {
+std::string ChallengeFrame(std::string_view nonce, bool takes_streams) {
   v1::BrokerFrame frame;
   frame.mutable_challenge()->set_nonce(std::string(nonce));
   frame.mutable_challenge()->set_protocol_version(kHandleProtocolVersion);
+  frame.mutable_challenge()->set_takes_streams(takes_streams);
   return frame.SerializeAsString();
 }
 
@@ -37,6 +41,18 @@ std::string RefusedFrame(const absl::Status& why) {
   return frame.SerializeAsString();
 }
 
+std::string MessageFrame(v1::BrokerMessage message) {
+  v1::BrokerFrame frame;
+  *frame.mutable_message() = std::move(message);
+  return frame.SerializeAsString();
+}
+
+std::string StreamEndedFrame(const absl::Status& why) {
+  v1::BrokerFrame frame;
+  *frame.mutable_stream_ended() = proto::ToWireError(why);
+  return frame.SerializeAsString();
+}
+
 absl::StatusOr<uint64_t> ParseSlabsAck(const ipc::Packet& packet) {
   v1::ClientFrame frame;
   if (!packet.fds.empty())
@@ -46,6 +62,22 @@ absl::StatusOr<uint64_t> ParseSlabsAck(const ipc::Packet& packet) {
                             "sent something else than a SlabsAck");
   }
   return frame.slabs_ack().frame_id();
+}
+
+absl::StatusOr<v1::ClientMessage> ParseMessage(const ipc::Packet& packet) {
+  v1::ClientFrame frame;
+  if (!packet.fds.empty())
+    return proto::MakeError(v1::BAD_REQUEST, "sent fds; a client sends none");
+  if (packet.bytes.size() > kMaxMessageBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a message has at most ", kMaxMessageBytes,
+                     " bytes; this one has ", packet.bytes.size()));
+  }
+  if (!frame.ParseFromString(packet.bytes) || !frame.has_message()) {
+    return proto::MakeError(v1::BAD_REQUEST,
+                            "sent something else than a message on a stream");
+  }
+  return std::move(*frame.mutable_message());
 }
 
 }  // namespace gmb::broker

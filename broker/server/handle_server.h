@@ -24,12 +24,14 @@
 #include "base/unique_fd.h"
 #include "broker/core/opened_session.h"
 #include "broker/doors/acceptor.h"
+#include "broker/doors/door.h"
 #include "broker/doors/pending_connections.h"
 #include "broker/machine/origin.h"
 #include "broker/machine/peer.h"
 #include "broker/server/fds_in_flight.h"
 #include "broker/server/greeting.h"
 #include "broker/server/socket_sender.h"
+#include "broker/server/stream_connection.h"
 #include "ipc/epoll_set.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/seqpacket.h"
@@ -47,6 +49,14 @@ struct HandleServerOptions {
   uint64_t fds_in_flight = FdsInFlight::MostOfThisProcess();
 };
 
+// A peer that has a session, and connected once more for its stream.
+struct StreamPeer {
+  Door door;
+  pid_t pid = 0;
+  std::shared_ptr<const base::UniqueFd> pidfd;  // null: it has none
+  std::string token;                            // not judged yet
+};
+
 // The handle server's questions to the core. Called on the server's thread.
 struct SessionCalls {
   std::function<absl::StatusOr<OpenedSession>(const PeerIdentity&)> open;
@@ -62,6 +72,10 @@ struct SessionCalls {
       keep = nullptr;
   // May be null. The peer was sent its Welcome, of tenants' sessions alone.
   std::function<void(uint64_t session)> welcomed = nullptr;
+  // May be null: then no connection is a stream. Takes the connection, or says
+  // why not.
+  std::function<absl::Status(const StreamPeer&, StreamConnection)> open_stream =
+      nullptr;
 };
 
 // The connection of a session that the broker before this one had welcomed.
@@ -145,7 +159,10 @@ class HandleServer {
   void OnSocket(uint64_t id, uint32_t events);
   // False: the connection is gone.
   [[nodiscard]] bool Receive(uint64_t id, Connection* connection);
-  void OnHello(uint64_t id, Connection* connection, const ipc::Packet& packet);
+  void OnFirstPacket(uint64_t id, Connection* connection,
+                     const ipc::Packet& packet);
+  void OnHello(uint64_t id, Connection* connection, const ProvedHello& hello);
+  void OnAskedStream(uint64_t id, const AskedStream& asked);
   [[nodiscard]] absl::Status Welcome(Connection* connection,
                                      const OpenedSession& opened);
   void OnRoom(uint64_t id, Connection* connection);

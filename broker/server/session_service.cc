@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "broker/server/answer_cost.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -17,19 +18,6 @@ using Reactor = grpc::ServerBidiReactor<v1::ClientMessage, v1::BrokerMessage>;
 // How long the end of a stream waits for a client to read what is being
 // written. A write to one that never reads would not end before its connection.
 constexpr std::chrono::seconds kLastWrite{1};
-
-// So many messages more an answer costs than a message that nobody answers.
-// Nobody who means well is refused often, or turns a gate often, which looks at
-// all that the session has and waits for.
-constexpr int kRefusal = 16;
-constexpr int kGateTurned = 16;
-constexpr int kQuotaReport = 1;
-
-int CostOf(const v1::BrokerMessage& answer) {
-  if (answer.has_error()) return kRefusal;
-  if (answer.has_gate_set()) return kGateTurned;
-  return answer.has_quota_report() ? kQuotaReport : 0;
-}
 
 // A stream refused before it began.
 class RefusedStream : public Reactor {

@@ -13,9 +13,6 @@ namespace gmb::broker {
 // messages to the core and writes what the session's outbox says. No policy.
 class SessionService : public v1::SessionService::CallbackService {
  public:
-  // A client's message has some hundred bytes at the most.
-  static constexpr int kMaxMessageBytes = 8 * 1024;
-
   // All must outlive the service.
   SessionService(Core* core, const CallAuthenticator* calls, RequestPace* pace,
                  TimedWork* timed)

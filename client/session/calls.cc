@@ -56,15 +56,15 @@ std::chrono::nanoseconds AsNanoseconds(absl::Duration duration) {
 
 }  // namespace
 
-// A call that waits for an answer. A thread that asks for a lease waits for its
-// slabs itself, at the socket, so that no other thread has to wake it.
+// A call that waits for an answer: at the sockets itself, so that no other
+// thread has to wake it.
 struct Calls::Call {
   uint64_t id = 0;
   Clock::time_point deadline;
   bool restore = false;
   const AcquireOptions* lease = nullptr;  // of an Acquire or Attach
   EarlyMapping* early = nullptr;
-  std::optional<HandleChannel::Seat> seat{};
+  std::optional<Seats::Seat> seat{};
   ipc::Wakeup* at_socket = nullptr;  // of the seat
   Arrivals arrivals{};
   bool mapped = false;  // `early` has the slabs
@@ -78,11 +78,10 @@ struct Calls::Call {
     changed->NotifyAll();
   }
 
-  // Of one for a lease. Without a seat it is woken by the thread that reads.
-  // `mu`: what guards the call.
-  void SitDown(HandleChannel* handles, base::Mutex* mu) {
-    if (lease == nullptr) return;
-    seat.emplace(handles);
+  // Without a seat it is woken by the thread that reads. `mu`: what guards the
+  // call.
+  void SitDown(Seats* seats, base::Mutex* mu) {
+    seat.emplace(seats);
     stands_up = Clock::now() + kMostSitting;
     base::MutexLock lock(mu);
     at_socket = seat->wakeup();
@@ -108,8 +107,11 @@ struct Calls::Step {
 };
 
 Calls::Calls(absl::Duration answer_timeout, StreamChannel* stream,
-             HandleChannel* handles)
-    : answer_timeout_(answer_timeout), stream_(*stream), handles_(*handles) {}
+             HandleChannel* handles, Seats* seats)
+    : answer_timeout_(answer_timeout),
+      stream_(*stream),
+      handles_(*handles),
+      seats_(*seats) {}
 
 absl::Status Calls::CheckAlive() const {
   GMB_RETURN_IF_ERROR(fork_guard_.Check());
@@ -191,7 +193,7 @@ void Calls::End(const absl::Status& why) {
   stream_.Close();
 }
 
-absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
+absl::Status Calls::OnAnswer(v1::BrokerMessage message, uint64_t reader) {
   const uint64_t id = message.request_id();
   std::shared_ptr<base::CondVar> woken;
   {
@@ -203,6 +205,7 @@ absl::Status Calls::OnAnswer(v1::BrokerMessage message) {
     call.arrivals.grant = Clock::now();
     // A grant without its slabs: they wake who waits for both.
     if (!table_.HasNews(id)) return absl::OkStatus();
+    if (id == reader) return absl::OkStatus();  // it looks next
     if (call.at_socket != nullptr) call.at_socket->Notify();
     woken = call.changed;
   }
@@ -258,7 +261,7 @@ absl::StatusOr<Answer> Calls::AwaitAnswer(Call& call) {
         call.Wake();
       });
   if (call.early != nullptr) call.early->Prepare();
-  call.SitDown(&handles_, &mu_);
+  call.SitDown(&seats_, &mu_);
   for (;;) {
     Step step = NextStep(call);
     if (step.result.has_value()) return *std::move(step.result);
@@ -294,12 +297,15 @@ void Calls::Carry(Call& call, Step& step) {
 }
 
 void Calls::WaitAtSocket(Call& call) {
-  if (!handles_.Wait(call.at_socket, std::min(call.deadline, call.stands_up))) {
+  if (!seats_.Wait(call.at_socket, std::min(call.deadline, call.stands_up))) {
     if (Clock::now() >= call.stands_up) call.StandUp(&mu_);
     return;
   }
-  const absl::Status status =
-      NoThrow([&] { return handles_.Receive(call.id); });
+  const absl::Status status = NoThrow([&] {
+    GMB_RETURN_IF_ERROR(handles_.Receive(call.id));
+    stream_.Receive(call.id);
+    return absl::OkStatus();
+  });
   if (!status.ok()) End(status);
 }
 
@@ -357,9 +363,9 @@ absl::Status Calls::NoAnswer(const Call& call) const {
   if (!unreachable.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "gmb: the broker could not be reached at ", stream_.dir_name(),
-        "/gmb.sock in time: it is away and may be started again, or it hangs, "
+        " in time: it is away and may be started again, or it hangs, "
         "or "
-        "that socket is crowded; the session lives, try again: ",
+        "its sockets are crowded; the session lives, try again: ",
         unreachable.message()));
   }
   return absl::DeadlineExceededError(absl::StrCat(

@@ -16,6 +16,7 @@
 #include "client/lease/early_mapping.h"
 #include "client/session/handle_channel.h"
 #include "client/session/request_table.h"
+#include "client/session/seats.h"
 #include "client/session/stream_channel.h"
 #include "gmb/options.h"
 #include "gmb/v1/handle.pb.h"
@@ -37,9 +38,9 @@ class Calls final : public MessageSource {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Both channels outlive the last call; they need not be made yet.
+  // All outlive the last call; the channels need not be made yet.
   Calls(absl::Duration answer_timeout, StreamChannel* stream,
-        HandleChannel* handles);
+        HandleChannel* handles, Seats* seats);
 
   [[nodiscard]] const ForkGuard& fork_guard() const { return fork_guard_; }
   // OK, or why calls fail: forked, or over.
@@ -90,7 +91,8 @@ class Calls final : public MessageSource {
   // An answer from the stream, and slabs of a request from the handle socket.
   // Flush afterwards: a grant that nobody waits for is released. An error says
   // how the broker broke the protocol.
-  [[nodiscard]] absl::Status OnAnswer(v1::BrokerMessage message);
+  [[nodiscard]] absl::Status OnAnswer(v1::BrokerMessage message,
+                                      uint64_t reader);
   [[nodiscard]] absl::Status OnSlabs(const v1::Slabs& slabs,
                                      std::vector<base::UniqueFd> fds,
                                      uint64_t reader);
@@ -114,6 +116,7 @@ class Calls final : public MessageSource {
   const absl::Duration answer_timeout_;
   StreamChannel& stream_;
   HandleChannel& handles_;
+  Seats& seats_;
 
   mutable base::Mutex mu_;
   RequestTable table_ ABSL_GUARDED_BY(mu_);

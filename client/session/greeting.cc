@@ -137,6 +137,7 @@ absl::StatusOr<Greeting> GreetOn(ipc::SeqpacketSocket socket,
   absl::StatusOr<v1::BrokerFrame> frame = ReceiveFrame(socket, deadline, &fds);
   if (!frame.ok()) return frame.status();
   GMB_RETURN_IF_ERROR(CheckChallenge(*frame));
+  const bool takes_streams = frame->challenge().takes_streams();
 
   v1::ClientFrame hello;
   hello.mutable_hello()->set_protocol_version(kProtocolVersion);
@@ -152,7 +153,7 @@ absl::StatusOr<Greeting> GreetOn(ipc::SeqpacketSocket socket,
   GMB_ASSIGN_OR_RETURN(std::optional<ipc::GatePage> gate,
                        MapGate(frame->welcome(), fds));
   return Greeting{std::move(socket), std::move(*frame->mutable_welcome()),
-                  std::move(gate)};
+                  std::move(gate), takes_streams};
 }
 
 }  // namespace

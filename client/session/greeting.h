@@ -21,6 +21,8 @@ struct Greeting {
   v1::Welcome welcome;  // session_id and token are valid
   // The session's gate, where the broker sent one of a layout known here.
   std::optional<ipc::GatePage> gate = std::nullopt;
+  // The broker takes streams of packets at the same socket.
+  bool takes_streams = false;
   // The broker's pidfd; none where the system cannot tell, or it has died.
   base::UniqueFd broker = base::UniqueFd();
 };

@@ -2,11 +2,9 @@
 // their own beside the stream that brings the grant.
 #include "client/session/handle_channel.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -17,64 +15,8 @@
 #include "proto/error_status.h"
 
 namespace gmb::internal {
-namespace {
-
-constexpr int kSeats = 4;
-constexpr int64_t kMostPollMs = 60'000;
-
-int PollTimeoutMs(std::optional<HandleChannel::TimePoint> until) {
-  if (!until.has_value()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-      *until - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, kMostPollMs));
-}
-
-}  // namespace
-
-HandleChannel::Seat::Seat(HandleChannel* channel) : channel_(*channel) {
-  base::MutexLock lock(&channel_.seats_mu_);
-  if (channel_.seats_taken_ == kSeats) return;
-  if (!channel_.spare_.empty()) {
-    wakeup_ = std::move(channel_.spare_.back());
-    channel_.spare_.pop_back();
-  } else if (absl::StatusOr<ipc::Wakeup> own = ipc::Wakeup::Create();
-             own.ok()) {
-    wakeup_ = *std::move(own);
-  } else {
-    return;
-  }
-  if (channel_.seats_taken_++ == 0)
-    channel_.wait_.ListenAtSocket(channel_.socket_.fd(), false);
-}
-
-// A word that came too late is one for the next who sits here: it looks once
-// more than it needs to.
-HandleChannel::Seat::~Seat() {
-  if (!wakeup_.has_value()) return;
-  base::MutexLock lock(&channel_.seats_mu_);
-  if (--channel_.seats_taken_ == 0)
-    channel_.wait_.ListenAtSocket(channel_.socket_.fd(), true);
-  channel_.spare_.push_back(*std::move(wakeup_));
-}
-
-HandleChannel::HandleChannel(ipc::SeqpacketSocket socket, SlabSink* sink,
-                             SessionWait* wait)
-    : sink_(*sink), socket_(std::move(socket)), wait_(*wait) {
-  base::MutexLock lock(&seats_mu_);
-  spare_.reserve(kSeats);
-  // One is there from the start: nearly always it is the only one.
-  if (absl::StatusOr<ipc::Wakeup> first = ipc::Wakeup::Create(); first.ok())
-    spare_.push_back(*std::move(first));
-}
-
-bool HandleChannel::Wait(ipc::Wakeup* wakeup,
-                         std::optional<TimePoint> until) const {
-  std::array<pollfd, 2> fds = {
-      {{socket_.fd(), POLLIN, 0}, {wakeup->fd(), POLLIN, 0}}};
-  if (poll(fds.data(), fds.size(), PollTimeoutMs(until)) <= 0) return false;
-  if (fds[1].revents != 0) wakeup->Clear();
-  return fds[0].revents != 0;
-}
+HandleChannel::HandleChannel(ipc::SeqpacketSocket socket, SlabSink* sink)
+    : sink_(*sink), socket_(std::move(socket)) {}
 
 absl::Status HandleChannel::Receive(uint64_t reader) {
   base::MutexLock lock(&mu_);

@@ -1,5 +1,5 @@
-// Hands what comes over the sockets to the parts that it is for. Runs on gRPC's
-// threads, and, for slabs, on the thread that reads the handle socket.
+// Hands what comes over the sockets to the parts that it is for. Runs on the
+// thread that reads them, and on gRPC's.
 #include "client/session/inbox.h"
 
 #include <chrono>
@@ -19,10 +19,10 @@ Inbox::Inbox(Calls* calls, Mover* mover, GateSwitch* gate, TrimHook* trim_hook,
       trim_hook_(*trim_hook),
       notifier_(*notifier) {}
 
-void Inbox::OnMessage(v1::BrokerMessage message) {
+void Inbox::OnMessage(v1::BrokerMessage message, uint64_t reader) {
   const absl::Status status = NoThrow([&] {
     return message.request_id() == 0 ? TakeNotice(message)
-                                     : TakeAnswer(std::move(message));
+                                     : TakeAnswer(std::move(message), reader);
   });
   if (!status.ok()) calls_.End(status);
 }
@@ -38,9 +38,9 @@ absl::Status Inbox::OnSlabs(const v1::Slabs& slabs,
   return absl::OkStatus();
 }
 
-absl::Status Inbox::TakeAnswer(v1::BrokerMessage message) {
+absl::Status Inbox::TakeAnswer(v1::BrokerMessage message, uint64_t reader) {
   if (message.has_released()) mover_.OnReleased(message.released().lease_id());
-  GMB_RETURN_IF_ERROR(calls_.OnAnswer(std::move(message)));
+  GMB_RETURN_IF_ERROR(calls_.OnAnswer(std::move(message), reader));
   calls_.Flush();  // a grant that nobody waits for is released
   return absl::OkStatus();
 }

@@ -30,13 +30,13 @@ class Inbox final : public MessageSink, public SlabSink {
   Inbox& operator=(const Inbox&) = delete;
   ~Inbox() = default;
 
-  void OnMessage(v1::BrokerMessage message) override;
+  void OnMessage(v1::BrokerMessage message, uint64_t reader) override;
   void OnStreamRefused(const absl::Status& why) override;
   absl::Status OnSlabs(const v1::Slabs& slabs, std::vector<base::UniqueFd> fds,
                        uint64_t reader) override;
 
  private:
-  absl::Status TakeAnswer(v1::BrokerMessage message);
+  absl::Status TakeAnswer(v1::BrokerMessage message, uint64_t reader);
   // Takes messages that the broker sends unasked.
   absl::Status TakeNotice(const v1::BrokerMessage& message);
 

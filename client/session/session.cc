@@ -86,11 +86,13 @@ Session::Session(const ClientOptions& options,
       welcome_(std::move(greeting.welcome)),
       socket_dir_(dir.name()),
       wait_(std::move(wait)),
+      seats_(&wait_),
       inbox_(&calls_, &mover_, &gate_switch_, trim_hook_.get(),
              notifier_.get()),
-      calls_(options.answer_timeout, &stream_, &handles_),
-      handles_(std::move(greeting.socket), &inbox_, &wait_),
-      stream_(std::move(dir), welcome_.token(), &calls_, &inbox_, &wait_),
+      calls_(options.answer_timeout, &stream_, &handles_, &seats_),
+      handles_(std::move(greeting.socket), &inbox_),
+      stream_(std::move(dir), welcome_.token(), greeting.takes_streams, &calls_,
+              &inbox_, &wait_),
       leases_(&calls_, &mover_),
       trims_(&welcome_, trim_hook_, &calls_),
       mover_(this),
@@ -119,7 +121,9 @@ void Session::Run() {
       if (const auto due = stream_.NextDue(); due.has_value())
         next = std::min(next.value_or(*due), *due);
       wait_.Wait(next);
-      return handles_.Receive(0);
+      GMB_RETURN_IF_ERROR(handles_.Receive(0));
+      stream_.Receive(0);
+      return absl::OkStatus();
     });
     if (!status.ok()) calls_.End(status);
   }

@@ -20,6 +20,7 @@
 #include "client/session/inbox.h"
 #include "client/session/lease_calls.h"
 #include "client/session/notifier.h"
+#include "client/session/seats.h"
 #include "client/session/session_wait.h"
 #include "client/session/socket_dir.h"
 #include "client/session/stream_channel.h"
@@ -45,10 +46,10 @@ namespace gmb::internal {
 // The locks of Calls and StreamChannel are the last to be taken: nothing of the
 // session is called under them.
 //
-// Owns one thread, which reads the handle socket, acknowledges slabs, and
-// opens the stream again when it broke. Acquires read the socket in its place.
-// gRPC's threads bring the stream's messages. The gate's parker and the mover
-// have threads too. Thread-safe. In a forked child
+// Owns one thread, which reads the sockets, acknowledges slabs, and opens the
+// stream again when it broke. Calls that wait read the sockets in its place.
+// Where the stream is gRPC's, its threads bring the messages. The gate's parker
+// and the mover have threads too. Thread-safe. In a forked child
 // only CheckAlive may be called and the object must not be destroyed.
 class Session final : public std::enable_shared_from_this<Session>,
                       private MoverOwner {
@@ -104,6 +105,7 @@ class Session final : public std::enable_shared_from_this<Session>,
   SessionWait wait_;  // the session's thread
   std::atomic<bool> closing_ = false;
 
+  Seats seats_;
   Inbox inbox_;
   Calls calls_;
   HandleChannel handles_;

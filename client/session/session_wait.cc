@@ -1,6 +1,7 @@
 // The session's thread sleeps here, and is left alone while others do its work.
 #include "client/session/session_wait.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include <array>
@@ -14,7 +15,7 @@ namespace {
 constexpr uint32_t kData = EPOLLIN;
 constexpr uint32_t kNothing = 0;
 
-enum Waited : uint64_t { kSocket, kWakeup, kAlarm };
+enum Waited : uint64_t { kSockets, kWakeup, kAlarm };
 
 ipc::EpollTag TagOf(Waited what) { return {.kind = {}, .id = what}; }
 
@@ -22,20 +23,31 @@ ipc::EpollTag TagOf(Waited what) { return {.kind = {}, .id = what}; }
 
 absl::StatusOr<SessionWait> SessionWait::Create() {
   GMB_ASSIGN_OR_RETURN(ipc::EpollSet set, ipc::EpollSet::Create());
+  GMB_ASSIGN_OR_RETURN(ipc::EpollSet sockets, ipc::EpollSet::Create());
   GMB_ASSIGN_OR_RETURN(ipc::Wakeup wakeup, ipc::Wakeup::Create());
   GMB_ASSIGN_OR_RETURN(ipc::Alarm alarm, ipc::Alarm::Create());
   GMB_RETURN_IF_ERROR(set.Add(wakeup.fd(), TagOf(kWakeup), EPOLLIN));
   GMB_RETURN_IF_ERROR(set.Add(alarm.fd(), TagOf(kAlarm), EPOLLIN));
-  return SessionWait(std::move(set), std::move(wakeup), std::move(alarm));
+  GMB_RETURN_IF_ERROR(set.Add(sockets.fd(), TagOf(kSockets), kData));
+  return SessionWait(std::move(set), std::move(sockets), std::move(wakeup),
+                     std::move(alarm));
 }
 
-absl::Status SessionWait::AddSocket(int fd) {
-  return set_.Add(fd, TagOf(kSocket), EPOLLIN);
+absl::Status SessionWait::AddSocket(int fd) const {
+  return sockets_.Add(fd, TagOf(kSockets), kData);
 }
+
+void SessionWait::RemoveSocket(int fd) const { sockets_.Remove(fd); }
 
 // A change of what is there already does not fail.
-void SessionWait::ListenAtSocket(int fd, bool on) const {
-  set_.Change(fd, TagOf(kSocket), on ? kData : kNothing).IgnoreError();
+void SessionWait::ListenForRoom(int fd, bool on) const {
+  sockets_.Change(fd, TagOf(kSockets), on ? kData | EPOLLOUT : kData)
+      .IgnoreError();
+}
+
+void SessionWait::ListenAtSockets(bool on) const {
+  set_.Change(sockets_.fd(), TagOf(kSockets), on ? kData : kNothing)
+      .IgnoreError();
 }
 
 void SessionWait::Wait(std::optional<TimePoint> until) {
@@ -49,6 +61,16 @@ void SessionWait::Wait(std::optional<TimePoint> until) {
     if (what == kWakeup) wakeup_.Clear();
     if (what == kAlarm) alarm_.Clear();
   }
+}
+
+bool SessionWait::WaitAtSockets(ipc::Wakeup* wakeup,
+                                std::optional<TimePoint> until) const {
+  std::array<pollfd, 2> fds = {
+      {{sockets_.fd(), POLLIN, 0}, {wakeup->fd(), POLLIN, 0}}};
+  if (poll(fds.data(), fds.size(), ipc::MillisecondsUntil(until)) <= 0)
+    return false;
+  if (fds[1].revents != 0) wakeup->Clear();
+  return fds[0].revents != 0;
 }
 
 }  // namespace gmb::internal

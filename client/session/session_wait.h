@@ -13,8 +13,8 @@
 
 namespace gmb::internal {
 
-// What the session's thread waits for: the handle socket, unless calls read
-// that, a word of another thread, and two times. Thread-safe, but for Wait.
+// What the session's thread waits for: the session's sockets, unless calls read
+// those, a word of another thread, and two times. Thread-safe, but for Wait.
 class SessionWait {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -22,11 +22,13 @@ class SessionWait {
   // An error: the process is out of file descriptors.
   static absl::StatusOr<SessionWait> Create();
 
-  // Once, before the first Wait.
-  [[nodiscard]] absl::Status AddSocket(int fd);
-  // Whether the socket's data ends a Wait: at first, yes. Its hang-up always
-  // does.
-  void ListenAtSocket(int fd, bool on) const;
+  [[nodiscard]] absl::Status AddSocket(int fd) const;
+  // Before it is closed, and once it has hung up.
+  void RemoveSocket(int fd) const;
+  // Whether there is room to write at this socket counts, too: at first, no.
+  void ListenForRoom(int fd, bool on) const;
+  // Whether the sockets end a Wait: at first, yes.
+  void ListenAtSockets(bool on) const;
 
   // Ends a Wait, now or once its time has come. To set the time wakes nobody.
   void Notify() { wakeup_.Notify(); }
@@ -35,14 +37,22 @@ class SessionWait {
 
   // Blocks until one of them, or until `until`; it may return before.
   void Wait(std::optional<TimePoint> until);
+  // The same at the sockets alone: until one can be read, or has hung up, or
+  // `wakeup` is notified, which is cleared. Whether it was a socket. Any number
+  // of threads.
+  [[nodiscard]] bool WaitAtSockets(ipc::Wakeup* wakeup,
+                                   std::optional<TimePoint> until) const;
 
  private:
-  SessionWait(ipc::EpollSet set, ipc::Wakeup wakeup, ipc::Alarm alarm)
+  SessionWait(ipc::EpollSet set, ipc::EpollSet sockets, ipc::Wakeup wakeup,
+              ipc::Alarm alarm)
       : set_(std::move(set)),
+        sockets_(std::move(sockets)),
         wakeup_(std::move(wakeup)),
         alarm_(std::move(alarm)) {}
 
-  ipc::EpollSet set_;
+  ipc::EpollSet set_;      // all, with the sockets as one of them
+  ipc::EpollSet sockets_;  // the sockets, whose fds may be closed meanwhile
   ipc::Wakeup wakeup_;
   ipc::Alarm alarm_;
 };

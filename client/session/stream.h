@@ -1,56 +1,44 @@
 #ifndef GMB_CLIENT_SESSION_STREAM_H_
 #define GMB_CLIENT_SESSION_STREAM_H_
 
-#include <memory>
-#include <string>
+#include <cstdint>
+#include <optional>
 
-#include "base/mutex.h"
-#include "client/session/stream_owner.h"
-#include "gmb/v1/session.grpc.pb.h"
+#include "absl/status/status.h"
 #include "gmb/v1/session.pb.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/support/client_callback.h"
 
 namespace gmb::internal {
 
-// One gRPC stream of a session, from its start to its end. Thread-safe.
-//
-// Keep it until OnStreamEnded, and destroy it on a thread that is not gRPC's:
-// it may hold the last reference to its channel, whose end joins those threads.
-class Stream final
-    : public grpc::ClientBidiReactor<v1::ClientMessage, v1::BrokerMessage> {
+// The session whose messages a Stream carries. Called from any thread, possibly
+// with a lock of the stream held, so never call a Stream under a lock that
+// these take.
+class StreamOwner {
  public:
-  [[nodiscard]] static std::shared_ptr<Stream> Create(
-      v1::SessionService::Stub& stub, const std::string& token,
-      StreamOwner* owner);
+  // The next message to write, if there is any.
+  virtual std::optional<v1::ClientMessage> NextToWrite() = 0;
+  // `reader`: the request whose call has read it on this thread, or 0.
+  virtual void OnMessage(v1::BrokerMessage message, uint64_t reader) = 0;
+  // The last call; the stream may be destroyed from now on. UNIMPLEMENTED: the
+  // broker knows no streams of this kind.
+  virtual void OnStreamEnded(absl::Status why) = 0;
+
+ protected:
+  ~StreamOwner() = default;
+};
+
+// One stream of a session, from its start to its end. Thread-safe.
+class Stream {
+ public:
+  virtual ~Stream() = default;
 
   // Call it once, always: only then the stream can end.
-  void Start();
+  virtual void Start() = 0;
   // The owner has something to write.
-  void Poke();
-  // OnStreamEnded follows soon.
-  void Cancel() { context_.TryCancel(); }
-
- private:
-  explicit Stream(StreamOwner* owner) : owner_(owner) {}
-
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
-
-  StreamOwner* const owner_;
-  grpc::ClientContext context_;
-  v1::BrokerMessage incoming_;  // of the read in flight
-
-  base::Mutex mu_;
-  // The message in flight. Shared with the thread that starts the write: the
-  // next write can begin on another before StartWrite has returned.
-  std::shared_ptr<const v1::ClientMessage> outgoing_ ABSL_GUARDED_BY(mu_);
-  // Writes start outside of gRPC's reactions, so a hold keeps OnDone away. It
-  // is removed when reads have ended and no write is in flight.
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool write_failed_ ABSL_GUARDED_BY(mu_) = false;
-  bool reads_over_ ABSL_GUARDED_BY(mu_) = false;
+  virtual void Poke() = 0;
+  // OnStreamEnded follows soon; where others read, with the next Receive.
+  virtual void Cancel() = 0;
+  // Takes what has come, unless threads of the stream's own do.
+  virtual void Receive(uint64_t /*reader*/) {}
 };
 
 }  // namespace gmb::internal

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "client/no_throw.h"
 #include "client/session/channel.h"
-#include "client/session/stream.h"
+#include "client/session/grpc_stream.h"
+#include "client/session/packet_stream.h"
 #include "gmb/error.h"
 #include "gmb/v1/session.grpc.pb.h"
 #include "grpcpp/channel.h"
-#include "proto/error_status.h"
+#include "ipc/seqpacket.h"
 
 namespace gmb::internal {
 namespace {
@@ -57,14 +59,16 @@ struct StreamChannel::Service {
 };
 
 StreamChannel::StreamChannel(SocketDir dir, std::string token,
-                             MessageSource* source, MessageSink* sink,
-                             SessionWait* wait)
+                             bool takes_packets, MessageSource* source,
+                             MessageSink* sink, SessionWait* wait)
     : dir_(std::move(dir)),
       token_(std::move(token)),
       source_(*source),
       sink_(*sink),
       wait_(*wait),
+      takes_packets_(takes_packets),
       spread_(SpreadOf(token_)),
+      by_packets_(takes_packets),
       reopen_at_(Clock::now()),
       opened_at_(reopen_at_),
       broken_at_(reopen_at_) {}
@@ -81,18 +85,39 @@ void StreamChannel::DropBroken() {
   service_ = nullptr;
 }
 
-bool StreamChannel::Connect() {
-  if (service_ != nullptr) return true;
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = ConnectChannel(dir_);
-  if (channel.ok()) {
-    service_ = std::make_unique<const Service>(*std::move(channel));
-    return true;
+std::shared_ptr<Stream> StreamChannel::Connect() {
+  bool by_packets = false;
+  {
+    base::MutexLock lock(&mu_);
+    by_packets = by_packets_;
   }
+  absl::StatusOr<std::shared_ptr<Stream>> stream =
+      by_packets ? ConnectByPackets() : ConnectByGrpc();
+  if (stream.ok()) return *std::move(stream);
   const bool awaited = source_.IsAwaited();
   base::MutexLock lock(&mu_);
   opened_at_ = Clock::now();
-  OnBreak(channel.status(), awaited);
-  return false;
+  OnBreak(stream.status(), awaited);
+  return nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<Stream>> StreamChannel::ConnectByGrpc() {
+  if (service_ == nullptr) {
+    GMB_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
+                         ConnectChannel(dir_));
+    service_ = std::make_unique<const Service>(std::move(channel));
+  }
+  return GrpcStream::Create(*service_->stub, token_, this);
+}
+
+// A backlog without room is no reason to wait here.
+absl::StatusOr<std::shared_ptr<Stream>> StreamChannel::ConnectByPackets() {
+  absl::StatusOr<ipc::SeqpacketSocket> socket =
+      ipc::SeqpacketSocket::Connect(dir_.handle_path(), absl::ZeroDuration());
+  if (!socket.ok()) return absl::UnavailableError(socket.status().message());
+  StreamOwner* const owner = this;
+  return std::make_shared<PacketStream>(*std::move(socket), token_, owner,
+                                        &wait_);
 }
 
 void StreamChannel::OpenIfDue() {
@@ -101,21 +126,22 @@ void StreamChannel::OpenIfDue() {
     base::MutexLock lock(&mu_);
     if (closed_ || IsOpen() || Clock::now() < reopen_at_) return;
   }
-  if (!Connect()) return;
+  const std::shared_ptr<Stream> stream = Connect();
+  if (stream == nullptr) return;
   // While no stream is open nobody asks the source for messages, and nobody
   // else opens one.
   source_.Rewind();
   std::shared_ptr<Stream> ended;  // destroyed here, outside of the lock
-  std::shared_ptr<Stream> stream;
+  bool closed = false;
   {
     base::MutexLock lock(&mu_);
-    if (closed_) return;
-    stream = Stream::Create(*service_->stub, token_, this);
+    closed = closed_;
     ended = std::exchange(stream_, stream);
     stream_ended_ = false;
     opened_at_ = Clock::now();
   }
   stream->Start();
+  if (closed) stream->Cancel();
 }
 
 void StreamChannel::WriteIfDue() {
@@ -135,6 +161,16 @@ void StreamChannel::WriteIfDue() {
 std::optional<StreamChannel::TimePoint> StreamChannel::NextDue() const {
   base::MutexLock lock(&mu_);
   return IsOpen() ? std::nullopt : std::optional(reopen_at_);
+}
+
+std::shared_ptr<Stream> StreamChannel::stream() const {
+  base::MutexLock lock(&mu_);
+  return stream_;
+}
+
+void StreamChannel::Receive(uint64_t reader) {
+  if (const std::shared_ptr<Stream> open = stream(); open != nullptr)
+    open->Receive(reader);
 }
 
 void StreamChannel::Poke() {
@@ -169,6 +205,7 @@ void StreamChannel::Close() {
 
 void StreamChannel::CloseAndWait() {
   Close();
+  Receive(0);  // the end, where nobody else receives any more
   base::MutexLock lock(&mu_);
   while (IsOpen()) stream_changed_.Wait(&mu_);
 }
@@ -182,21 +219,23 @@ std::optional<v1::ClientMessage> StreamChannel::NextToWrite() {
   return source_.NextToWrite();
 }
 
-void StreamChannel::OnMessage(v1::BrokerMessage message) {
+void StreamChannel::OnMessage(v1::BrokerMessage message, uint64_t reader) {
   {
     base::MutexLock lock(&mu_);
     backoff_ = kFirstBackoff;
     error_ = absl::OkStatus();
   }
-  sink_.OnMessage(std::move(message));
+  sink_.OnMessage(std::move(message), reader);
 }
 
-void StreamChannel::OnStreamEnded(const grpc::Status& status) {
-  absl::Status why = NoThrow([&] { return proto::FromGrpcStatus(status); });
+void StreamChannel::OnStreamEnded(absl::Status why) {
   if (!why.ok() && !WorthAnotherStream(why)) sink_.OnStreamRefused(why);
   const bool awaited = source_.IsAwaited();
   base::MutexLock lock(&mu_);
   stream_ended_ = true;
+  // Another broker may know more than the last one, or less.
+  by_packets_ = takes_packets_ && !absl::IsUnimplemented(why) &&
+                (by_packets_ || IsOfTransport(why));
   OnBreak(std::move(why), awaited);
   wait_.Notify();
   stream_changed_.NotifyAll();

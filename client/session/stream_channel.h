@@ -2,21 +2,21 @@
 #define GMB_CLIENT_SESSION_STREAM_CHANNEL_H_
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "client/session/session_wait.h"
 #include "client/session/socket_dir.h"
-#include "client/session/stream_owner.h"
+#include "client/session/stream.h"
 #include "gmb/v1/session.pb.h"
 
 namespace gmb::internal {
-
-class Stream;
 
 // Where a StreamChannel finds what to write. Called without the channel's lock.
 class MessageSource {
@@ -33,11 +33,12 @@ class MessageSource {
   ~MessageSource() = default;
 };
 
-// Takes the messages that a StreamChannel brings. Called on gRPC's threads,
-// without the channel's lock.
+// Takes the messages that a StreamChannel brings. Called on the thread that has
+// read, or gRPC's, without the channel's lock.
 class MessageSink {
  public:
-  virtual void OnMessage(v1::BrokerMessage message) = 0;
+  // `reader`: the request whose call has read it on this thread, or 0.
+  virtual void OnMessage(v1::BrokerMessage message, uint64_t reader) = 0;
   // The broker has ended the stream and will not have another: the session is
   // over. The channel is to be closed.
   virtual void OnStreamRefused(const absl::Status& why) = 0;
@@ -46,8 +47,9 @@ class MessageSink {
   ~MessageSink() = default;
 };
 
-// A session's way to the broker's gRPC socket: one stream after the other, the
-// next when the last broke, later each time that it breaks at once. The session
+// A session's way to tell the broker and be told: one stream after the other,
+// the next when the last broke, later each time that it breaks at once. They are
+// streams of packets where the broker knows those, and gRPC's elsewhere. The session
 // lives by its handle socket, so a broker that does not answer here is most
 // likely being started again: it is tried often, most often while a call waits,
 // each time by a connection of its own.
@@ -58,10 +60,11 @@ class StreamChannel final : private StreamOwner {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `token` is the session's, from the greeting. `source`, `sink`, and `wait`,
-  // where the session's thread waits, outlive it.
-  StreamChannel(SocketDir dir, std::string token, MessageSource* source,
-                MessageSink* sink, SessionWait* wait);
+  // `token` is the session's, from the greeting, as is whether the broker takes
+  // streams of packets. `source`, `sink`, and `wait`, where the session's thread
+  // waits, outlive it.
+  StreamChannel(SocketDir dir, std::string token, bool takes_packets,
+                MessageSource* source, MessageSink* sink, SessionWait* wait);
   StreamChannel(const StreamChannel&) = delete;
   StreamChannel& operator=(const StreamChannel&) = delete;
   // CloseAndWait() first. Never on gRPC's threads.
@@ -77,6 +80,10 @@ class StreamChannel final : private StreamOwner {
   // together with what comes by then. Not under a lock that the source takes.
   void Poke();
   void PokeSoon();
+
+  // Takes a message, if one has come to the sockets. `reader`: the request whose
+  // call reads on this thread, or 0.
+  void Receive(uint64_t reader);
 
   // From now on no stream opens; the open one is cancelled. Wakes the session's
   // thread.
@@ -99,8 +106,11 @@ class StreamChannel final : private StreamOwner {
 
   // A stream whose connection failed, and that connection's channel.
   void DropBroken();
-  // Whether there is a connection.
-  [[nodiscard]] bool Connect();
+  // The next stream, not started; null: there is no connection.
+  [[nodiscard]] std::shared_ptr<Stream> Connect();
+  [[nodiscard]] absl::StatusOr<std::shared_ptr<Stream>> ConnectByGrpc();
+  [[nodiscard]] absl::StatusOr<std::shared_ptr<Stream>> ConnectByPackets();
+  [[nodiscard]] std::shared_ptr<Stream> stream() const;
   // When to try again. `awaited`: a call waits for it.
   void OnBreak(absl::Status why, bool awaited)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -108,20 +118,22 @@ class StreamChannel final : private StreamOwner {
   void Hasten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   std::optional<v1::ClientMessage> NextToWrite() override;
-  void OnMessage(v1::BrokerMessage message) override;
-  void OnStreamEnded(const grpc::Status& status) override;
+  void OnMessage(v1::BrokerMessage message, uint64_t reader) override;
+  void OnStreamEnded(absl::Status why) override;
 
   const SocketDir dir_;
   const std::string token_;
   MessageSource& source_;
   MessageSink& sink_;
   SessionWait& wait_;
+  const bool takes_packets_;
   const double spread_;  // this part more than others it waits for a broker
   struct Service;        // gRPC's part, whose headers stay out of this one
   // Of the session's thread; null without a connection.
   std::unique_ptr<const Service> service_;
 
   mutable base::Mutex mu_;
+  bool by_packets_ ABSL_GUARDED_BY(mu_);  // the next stream
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   // The newest stream; replaced and destroyed by the session's thread and the
   // destructor, never on gRPC's threads.

@@ -1,14 +1,17 @@
-// One gRPC stream of a session.
-#include "client/session/stream.h"
+// A session's stream by gRPC: for brokers that know no other.
+#include "client/session/grpc_stream.h"
 
 #include <utility>
 
+#include "client/no_throw.h"
+#include "proto/error_status.h"
+
 namespace gmb::internal {
 
-std::shared_ptr<Stream> Stream::Create(v1::SessionService::Stub& stub,
-                                       const std::string& token,
-                                       StreamOwner* owner) {
-  std::shared_ptr<Stream> stream(new Stream(owner));
+std::shared_ptr<GrpcStream> GrpcStream::Create(v1::SessionService::Stub& stub,
+                                               const std::string& token,
+                                               StreamOwner* owner) {
+  std::shared_ptr<GrpcStream> stream(new GrpcStream(owner));
   stream->context_.AddMetadata("gmb-session-bin", token);
   stub.async()->Session(&stream->context_, stream.get());
   stream->AddHold();
@@ -16,12 +19,12 @@ std::shared_ptr<Stream> Stream::Create(v1::SessionService::Stub& stub,
   return stream;
 }
 
-void Stream::Start() {
+void GrpcStream::Start() {
   StartCall();
   Poke();
 }
 
-void Stream::Poke() {
+void GrpcStream::Poke() {
   std::shared_ptr<const v1::ClientMessage> message;
   {
     base::MutexLock lock(&mu_);
@@ -35,7 +38,7 @@ void Stream::Poke() {
   StartWrite(message.get());
 }
 
-void Stream::OnWriteDone(bool ok) {
+void GrpcStream::OnWriteDone(bool ok) {
   bool over = false;
   {
     base::MutexLock lock(&mu_);
@@ -52,7 +55,7 @@ void Stream::OnWriteDone(bool ok) {
   }
 }
 
-void Stream::OnReadDone(bool ok) {
+void GrpcStream::OnReadDone(bool ok) {
   if (ok) {
     v1::BrokerMessage message;
     {
@@ -61,7 +64,7 @@ void Stream::OnReadDone(bool ok) {
       base::MutexLock lock(&mu_);
       message.Swap(&incoming_);
     }
-    owner_->OnMessage(std::move(message));
+    owner_->OnMessage(std::move(message), /*reader=*/0);
     StartRead(&incoming_);
     return;
   }
@@ -74,12 +77,12 @@ void Stream::OnReadDone(bool ok) {
   if (last) RemoveHold();
 }
 
-void Stream::OnDone(const grpc::Status& status) {
+void GrpcStream::OnDone(const grpc::Status& status) {
   {
     // After all that other threads did with this stream; see OnReadDone.
     base::MutexLock lock(&mu_);
   }
-  owner_->OnStreamEnded(status);
+  owner_->OnStreamEnded(NoThrow([&] { return proto::FromGrpcStatus(status); }));
 }
 
 }  // namespace gmb::internal
