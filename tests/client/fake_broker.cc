@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -40,6 +41,10 @@ class FakeBroker::Service final : public v1::SessionService::Service {
   FakeBroker& broker_;
 };
 
+bool FakeBroker::OnlyGrpc() {
+  return std::getenv("GMB_FAKE_BROKER_GRPC") != nullptr;
+}
+
 FakeBroker::FakeBroker(const std::string& dir, Options options)
     : options_(std::move(options)),
       dir_(dir),
@@ -48,7 +53,8 @@ FakeBroker::FakeBroker(const std::string& dir, Options options)
       listener_(OrThrow(ipc::Listener::Listen(dir + "/handle.sock", 0600,
                                               ipc::SocketType::kSeqpacket))),
       stop_(OrThrow(ipc::Wakeup::Create())),
-      service_(std::make_unique<Service>(this)) {
+      service_(std::make_unique<Service>(this)),
+      takes_packets_(options_.takes_packets) {
   StartServer();
   acceptor_ = std::thread([this] { Accept(); });
 }
@@ -63,18 +69,27 @@ void FakeBroker::StartServer() {
 }
 
 void FakeBroker::GoAway() {
+  {
+    base::MutexLock lock(&mu_);
+    away_ = true;
+    for (const auto& [token, peer] : peers_) {
+      if (peer->stream.has_value()) peer->stream->end();
+    }
+  }
   server_->Shutdown(std::chrono::system_clock::now());
   server_.reset();
 }
 
-void FakeBroker::ComeBack() {
+void FakeBroker::ComeBack(bool takes_packets) {
   constexpr uint64_t kFramesOfABroker = uint64_t{1} << 32;
   {
     base::MutexLock lock(&mu_);
     for (const auto& [token, peer] : peers_) {
-      peer->last_frame = kFramesOfABroker;
+      peer->last_frame += kFramesOfABroker;
       peer->answers.clear();
     }
+    away_ = false;
+    takes_packets_ = options_.takes_packets && takes_packets;
   }
   StartServer();
 }
@@ -84,8 +99,10 @@ FakeBroker::~FakeBroker() {
   {
     base::MutexLock lock(&mu_);
     stopping_ = true;
-    for (const auto& [token, peer] : peers_)
+    for (const auto& [token, peer] : peers_) {
       shutdown(peer->socket.fd(), SHUT_RDWR);
+      if (peer->stream.has_value()) peer->stream->end();
+    }
     changed_.NotifyAll();
   }
   stop_->Notify();
@@ -147,15 +164,37 @@ std::shared_ptr<FakeBroker::Peer> FakeBroker::Greet(
   v1::BrokerFrame frame;
   frame.mutable_challenge()->set_nonce(OrThrow(ipc::RandomToken(16)));
   frame.mutable_challenge()->set_protocol_version(1);
+  bool takes_packets = false;
+  {
+    base::MutexLock lock(&mu_);
+    takes_packets = takes_packets_;
+  }
+  frame.mutable_challenge()->set_takes_streams(takes_packets);
   if (!socket.Send(frame.SerializeAsString(), {}, false, kPatience).ok())
     return nullptr;
   auto packet = socket.Receive(kPatience);
-  v1::ClientFrame hello;
-  if (!packet.ok() || !hello.ParseFromString(packet->bytes) ||
-      !packet->credentials.has_value() ||
-      hello.hello().nonce() != frame.challenge().nonce()) {
+  v1::ClientFrame first;
+  if (!packet.ok() || !first.ParseFromString(packet->bytes) ||
+      !packet->credentials.has_value()) {
     return nullptr;
   }
+  if (first.has_open_stream() && takes_packets) {
+    SessionByPackets(std::move(socket), first.open_stream().token());
+    return nullptr;
+  }
+  if (!first.has_hello()) {
+    *frame.mutable_refused() = proto::ToWireError(proto::MakeError(
+        v1::BAD_REQUEST, "the first frame of a client is a Hello"));
+    socket.Send(frame.SerializeAsString(), {}, false, kPatience).IgnoreError();
+    return nullptr;
+  }
+  if (first.hello().nonce() != frame.challenge().nonce()) return nullptr;
+  return Welcome(std::move(socket), first.hello());
+}
+
+std::shared_ptr<FakeBroker::Peer> FakeBroker::Welcome(
+    ipc::SeqpacketSocket socket, const v1::Hello& hello) {
+  v1::BrokerFrame frame;
   std::vector<int> fds;
   base::UniqueFd page;
   if (options_.gate_layout != 0) {
@@ -173,10 +212,9 @@ std::shared_ptr<FakeBroker::Peer> FakeBroker::Greet(
     v1::Welcome& welcome = *frame.mutable_welcome();
     welcome.set_session_id(peer->id);
     welcome.set_token(peer->token);
-    welcome.set_tenant(hello.hello().tenant_token().empty()
-                           ? "fake"
-                           : hello.hello().tenant_token());
-    welcome.set_broker_version("fake of " + hello.hello().program());
+    welcome.set_tenant(hello.tenant_token().empty() ? "fake"
+                                                    : hello.tenant_token());
+    welcome.set_broker_version("fake of " + hello.program());
     welcome.add_warnings("this is a fake");
     welcome.set_gate_layout(options_.gate_layout);
     if (page.valid()) peer->gate = OrThrow(ipc::GatePage::Map(page.get()));
@@ -215,55 +253,99 @@ void FakeBroker::EndSession(const std::shared_ptr<Peer>& peer) {
       allocator_->Destroy(key).IgnoreError();
   }
   peer->leases.clear();
-  if (peer->context != nullptr) peer->context->TryCancel();
+  if (peer->stream.has_value()) peer->stream->end();
   changed_.NotifyAll();
+}
+
+absl::StatusOr<std::shared_ptr<FakeBroker::Peer>> FakeBroker::BeginStream(
+    const std::string& token, Stream stream) {
+  base::MutexLock lock(&mu_);
+  if (away_ || stopping_) {
+    ++turned_away_;
+    changed_.NotifyAll();
+    return absl::UnavailableError("nobody is here");
+  }
+  ++streams_;
+  changed_.NotifyAll();
+  if (!refuse_.ok()) return proto::FromGrpcStatus(refuse_);
+  const auto found = peers_.find(token);
+  if (found == peers_.end())
+    return proto::MakeError(v1::NO_SESSION, "unknown token: greet again");
+  found->second->stream = std::move(stream);
+  return found->second;
+}
+
+void FakeBroker::EndStream(Peer* peer, const void* stream) {
+  serving.reset();
+  base::MutexLock lock(&mu_);
+  if (peer->stream.has_value() && peer->stream->name == stream)
+    peer->stream.reset();
+}
+
+void FakeBroker::Hear(const v1::ClientMessage& message) {
+  MessageHandler handler;
+  {
+    base::MutexLock lock(&mu_);
+    messages_.push_back(message);
+    handler = on_message_;
+    changed_.NotifyAll();
+  }
+  if (handler != nullptr) {
+    handler(message);
+  } else {
+    Serve(message);
+  }
 }
 
 grpc::Status FakeBroker::Session(
     grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream) {
   const auto token = context->client_metadata().find("gmb-session-bin");
-  std::shared_ptr<Peer> peer;
-  {
-    base::MutexLock lock(&mu_);
-    ++streams_;
-    changed_.NotifyAll();
-    if (!refuse_.ok()) return refuse_;
-    if (token != context->client_metadata().end()) {
-      const auto it =
-          peers_.find(std::string(token->second.data(), token->second.size()));
-      if (it != peers_.end()) peer = it->second;
-    }
-    if (peer == nullptr) {
-      return proto::ToGrpcStatus(
-          proto::MakeError(v1::NO_SESSION, "unknown token: greet again"));
-    }
-    peer->stream = stream;
-    peer->context = context;
-  }
-  serving = peer;
+  const auto peer =
+      BeginStream(token == context->client_metadata().end()
+                      ? ""
+                      : std::string(token->second.data(), token->second.size()),
+                  {.name = stream,
+                   .write =
+                       [stream](const v1::BrokerMessage& message) {
+                         stream->Write(message);
+                       },
+                   .end = [context] { context->TryCancel(); }});
+  if (!peer.ok()) return proto::ToGrpcStatus(peer.status());
+  serving = *peer;
   v1::ClientMessage message;
-  while (stream->Read(&message)) {
-    MessageHandler handler;
-    {
-      base::MutexLock lock(&mu_);
-      messages_.push_back(message);
-      handler = on_message_;
-      changed_.NotifyAll();
-    }
-    if (handler != nullptr) {
-      handler(message);
-    } else {
-      Serve(message);
-    }
-  }
-  serving.reset();
-  base::MutexLock lock(&mu_);
-  if (peer->stream == stream) {
-    peer->stream = nullptr;
-    peer->context = nullptr;
-  }
+  while (stream->Read(&message)) Hear(message);
+  EndStream(peer->get(), stream);
   return grpc::Status::OK;
+}
+
+void FakeBroker::SessionByPackets(ipc::SeqpacketSocket socket,
+                                  const std::string& token) {
+  const auto peer = BeginStream(
+      token, {.name = &socket,
+              .write =
+                  [&socket](const v1::BrokerMessage& message) {
+                    v1::BrokerFrame frame;
+                    *frame.mutable_message() = message;
+                    socket.Send(frame.SerializeAsString(), {}, false, kPatience)
+                        .IgnoreError();
+                  },
+              .end = [&socket] { socket.Shutdown(); }});
+  if (!peer.ok()) {
+    v1::BrokerFrame end;
+    *end.mutable_stream_ended() = proto::ToWireError(peer.status());
+    socket.Send(end.SerializeAsString(), {}, false, kPatience).IgnoreError();
+    return;
+  }
+  ++packet_streams_;
+  serving = *peer;
+  for (;;) {
+    const auto packet = socket.Receive(absl::InfiniteDuration());
+    v1::ClientFrame frame;
+    if (!packet.ok() || !frame.ParseFromString(packet->bytes)) break;
+    Hear(frame.message());
+  }
+  EndStream(peer->get(), &socket);
 }
 
 std::shared_ptr<FakeBroker::Peer> FakeBroker::current() const {

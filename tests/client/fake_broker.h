@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "device/allocator.h"
 #include "gmb/v1/handle.pb.h"
@@ -46,7 +47,12 @@ class FakeBroker final {
     int slabs_in_frame = 3;  // small, so that leases take several frames
     std::string program = "fake";
     uint32_t gate_layout = 1;  // 0: no gate; another: a page that is none
+    // Streams may be packets; else they are gRPC's alone, as with a broker from
+    // before there were others, or where GMB_FAKE_BROKER_GRPC is set.
+    bool takes_packets = !OnlyGrpc();
   };
+
+  static bool OnlyGrpc();
 
   // Serves in `dir` from now on, or throws std::runtime_error.
   explicit FakeBroker(const std::string& dir) : FakeBroker(dir, Options()) {}
@@ -71,7 +77,8 @@ class FakeBroker final {
   // sockets stay, and nobody listens for streams until ComeBack().
   void GoAway();
   // Frames are numbered anew, and it knows no answers that were given before.
-  void ComeBack();
+  // `takes_packets`: it may know less than the one before.
+  void ComeBack(bool takes_packets = true);
 
   // --- What a broker does: to the session whose message is being handled on
   // this thread, otherwise to the newest.
@@ -100,6 +107,8 @@ class FakeBroker final {
 
   // --- To look at.
 
+  [[nodiscard]] const std::string& dir() const { return dir_; }
+
   // The gate of the newest session. Throws when it has none.
   ipc::GateCells& gate();
   // The Unmapped and Mapped with this move that came.
@@ -113,6 +122,9 @@ class FakeBroker final {
   // How many came of a kind.
   int Count(v1::ClientMessage::KindCase kind) const;
   int streams() const { return streams_; }
+  // Streams of packets that were asked for while it was away.
+  int turned_away() const { return turned_away_; }
+  int packet_streams() const { return packet_streams_; }  // of those
   int leases() const;
   int open_sessions() const { return open_sessions_; }
   int acknowledged() const { return acknowledged_; }
@@ -122,14 +134,18 @@ class FakeBroker final {
  private:
   class Service;  // hands the streams on; gRPC's headers stay out of this one
 
+  // The newest stream of a session, of either kind.
+  struct Stream {
+    const void* name;
+    std::function<void(const v1::BrokerMessage&)> write;
+    std::function<void()> end;
+  };
   // A session, as the broker has it. Guarded by mu_, but for the socket.
   struct Peer {
     uint64_t id;
     std::string token;
     ipc::SeqpacketSocket socket;
-    grpc::ServerReaderWriter<v1::BrokerMessage, v1::ClientMessage>* stream =
-        nullptr;
-    grpc::ServerContext* context = nullptr;
+    std::optional<Stream> stream{};
     std::optional<ipc::GatePage> gate = std::nullopt;
     uint64_t last_frame = 0;
     std::map<uint64_t, v1::BrokerMessage> answers{};
@@ -143,6 +159,14 @@ class FakeBroker final {
   void Accept();
   void Converse(ipc::SeqpacketSocket socket);
   std::shared_ptr<Peer> Greet(ipc::SeqpacketSocket socket);
+  std::shared_ptr<Peer> Welcome(ipc::SeqpacketSocket socket,
+                                const v1::Hello& hello);
+  void SessionByPackets(ipc::SeqpacketSocket socket, const std::string& token);
+  // Whose stream it is from now on, or why it is refused.
+  absl::StatusOr<std::shared_ptr<Peer>> BeginStream(const std::string& token,
+                                                    Stream stream);
+  void EndStream(Peer* peer, const void* stream);
+  void Hear(const v1::ClientMessage& message);
   void ReadAcks(Peer& peer);
   void EndSession(const std::shared_ptr<Peer>& peer);
   v1::BrokerMessage Answer(const v1::ClientMessage& message);
@@ -168,6 +192,8 @@ class FakeBroker final {
   mutable base::Mutex mu_;
   mutable base::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool away_ ABSL_GUARDED_BY(mu_) = false;
+  bool takes_packets_ ABSL_GUARDED_BY(mu_);
   MessageHandler on_message_ ABSL_GUARDED_BY(mu_);
   GreetHandler on_greet_ ABSL_GUARDED_BY(mu_);
   grpc::Status refuse_ ABSL_GUARDED_BY(mu_);
@@ -178,6 +204,8 @@ class FakeBroker final {
   uint64_t last_session_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t last_lease_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<int> streams_ = 0;
+  std::atomic<int> packet_streams_ = 0;
+  std::atomic<int> turned_away_ = 0;
   std::atomic<int> open_sessions_ = 0;
   std::atomic<int> acknowledged_ = 0;
 };

@@ -163,7 +163,7 @@ v1::BrokerMessage FakeBroker::ReleaseLease(uint64_t lease_id) {
 void FakeBroker::Say(const v1::BrokerMessage& message) {
   const std::shared_ptr<Peer> peer = current();
   base::MutexLock lock(&mu_);
-  if (peer != nullptr && peer->stream != nullptr) peer->stream->Write(message);
+  if (peer != nullptr && peer->stream.has_value()) peer->stream->write(message);
 }
 
 void FakeBroker::SendFrame(const v1::BrokerFrame& frame,
@@ -187,8 +187,8 @@ void FakeBroker::SendBytes(const std::string& bytes,
 
 void FakeBroker::BreakStream() {
   base::MutexLock lock(&mu_);
-  if (current_ != nullptr && current_->context != nullptr)
-    current_->context->TryCancel();
+  if (current_ != nullptr && current_->stream.has_value())
+    current_->stream->end();
 }
 
 void FakeBroker::HangUp() {

@@ -73,6 +73,61 @@ absl::Status RawStream::Finish() {
   return proto::FromGrpcStatus(call_->stream->Finish());
 }
 
+RawPacketStream::RawPacketStream(const std::string& socket_dir,
+                                 const std::string& token)
+    : socket_(ipc::SeqpacketSocket::Connect(socket_dir + "/handle.sock",
+                                            kRawPatience)
+                  .value()) {
+  v1::ClientFrame frame;
+  frame.mutable_open_stream()->set_token(token);
+  (void)socket_.TrySend(frame.SerializeAsString(), {},
+                        /*with_credentials=*/true);
+}
+
+bool RawPacketStream::Send(const v1::ClientMessage& message) {
+  v1::ClientFrame frame;
+  *frame.mutable_message() = message;
+  return SendBytes(frame.SerializeAsString());
+}
+
+bool RawPacketStream::SendBytes(const std::string& bytes,
+                                const std::vector<int>& fds) {
+  const absl::StatusOr<bool> sent = socket_.TrySend(bytes, fds);
+  return sent.ok() && *sent;
+}
+
+std::optional<v1::BrokerMessage> RawPacketStream::Receive() {
+  while (!end_.has_value()) {
+    const absl::StatusOr<ipc::Packet> packet = socket_.Receive(kRawPatience);
+    v1::BrokerFrame frame;
+    if (!packet.ok()) {
+      end_ = packet.status();
+    } else if (!frame.ParseFromString(packet->bytes) || frame.has_refused()) {
+      end_ = absl::InternalError("no frame of a stream");
+    } else if (frame.has_stream_ended()) {
+      end_ = proto::FromWireError(frame.stream_ended());
+    } else if (frame.has_message()) {
+      return frame.message();
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<v1::BrokerMessage> RawPacketStream::ReceiveAnswer(
+    uint64_t request_id) {
+  while (std::optional<v1::BrokerMessage> message = Receive()) {
+    if (message->request_id() == request_id && !message->has_waiting())
+      return message;
+  }
+  return std::nullopt;
+}
+
+absl::Status RawPacketStream::Finish() {
+  while (Receive().has_value()) {
+  }
+  return *end_;
+}
+
 absl::StatusOr<RawSession> RawSession::Open(const std::string& socket_dir,
                                             const std::string& tenant_token) {
   absl::StatusOr<internal::Greeting> greeting = internal::Greet(

@@ -49,6 +49,27 @@ class RawStream {
   bool finished_ = false;
 };
 
+// The same as packets. To open it, and to send, never fails: the broker says
+// what is wrong.
+class RawPacketStream {
+ public:
+  RawPacketStream(const std::string& socket_dir, const std::string& token);
+
+  // false: there is no room, or the broker has hung up.
+  bool Send(const v1::ClientMessage& message);
+  bool SendBytes(const std::string& bytes, const std::vector<int>& fds = {});
+  // nullopt when the stream has ended.
+  std::optional<v1::BrokerMessage> Receive();
+  std::optional<v1::BrokerMessage> ReceiveAnswer(uint64_t request_id);
+  // How it ended; UNAVAILABLE where the broker hung up without a word.
+  absl::Status Finish();
+  ipc::SeqpacketSocket& socket() { return socket_; }
+
+ private:
+  ipc::SeqpacketSocket socket_;
+  std::optional<absl::Status> end_;
+};
+
 // A session that was greeted properly, and whose every later word is the
 // test's.
 struct RawSession {

@@ -1,4 +1,4 @@
-// What a broker sends, on the handle socket and on the stream, read by a
+// What a broker sends, on the handle socket and on a stream of packets, read by a
 // client that does not trust it: what it is handed fits together, and no fd is
 // left over.
 #include <sys/socket.h>
@@ -17,6 +17,7 @@
 #include "client/lease/move_table.h"
 #include "client/session/greeting.h"
 #include "client/session/handle_channel.h"
+#include "client/session/packet_stream.h"
 #include "client/session/request_table.h"
 #include "client/session/session_wait.h"
 #include "tests/fuzz/input.h"
@@ -61,17 +62,29 @@ void FuzzGreet(Input* input) {
   });
 }
 
+// One end is the broker's, and is kept; the other one is the client's.
+ipc::SeqpacketSocket Connect(std::optional<ipc::SeqpacketSocket>* broker) {
+  std::array<int, 2> pair{};
+  Require(
+      ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) == 0,
+      "there are sockets");
+  broker->emplace(base::UniqueFd(pair[0]));
+  return ipc::SeqpacketSocket(base::UniqueFd(pair[1]));
+}
+
+void Drain(ipc::SeqpacketSocket* socket) {
+  while (true) {
+    const auto packet = socket->TryReceive();
+    if (!packet.ok() || !packet->has_value()) return;
+  }
+}
+
 // A session's books, without its threads.
-class FrameRun final : public internal::SlabSink {
+class FrameRun final : public internal::SlabSink, public internal::StreamOwner {
  public:
   explicit FrameRun(Input* input) : input_(*input) {
-    std::array<int, 2> pair{};
-    Require(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-                         pair.data()) == 0,
-            "there are sockets");
-    broker_.emplace(base::UniqueFd(pair[0]));
-    channel_.emplace(ipc::SeqpacketSocket(base::UniqueFd(pair[1])), this,
-                     &wait_);
+    channel_.emplace(Connect(&broker_), this);
+    OpenStream();
   }
 
   void Go() {
@@ -81,6 +94,25 @@ class FrameRun final : public internal::SlabSink {
       TakeAll();
     }
     if (!goes_on) channel_->Drain();
+    stream_->Cancel();
+    stream_->Receive(/*reader=*/0);
+    Require(ended_, "a stream ends that is cancelled");
+  }
+
+  std::optional<v1::ClientMessage> NextToWrite() override {
+    const v1::ClientMessage* const next = requests_.NextToWrite();
+    if (next == nullptr) return std::nullopt;
+    Require(next->kind_case() != v1::ClientMessage::KIND_NOT_SET,
+            "what is written says something");
+    return *next;
+  }
+  void OnMessage(v1::BrokerMessage message, uint64_t /*reader*/) override {
+    Require(!ended_, "nothing comes after the end");
+    sound_ = Take(std::move(message)) && sound_;
+  }
+  void OnStreamEnded(absl::Status /*why*/) override {
+    Require(!ended_, "a stream ends once");
+    ended_ = true;
   }
 
   absl::Status OnSlabs(const v1::Slabs& slabs, std::vector<base::UniqueFd> fds,
@@ -114,11 +146,13 @@ class FrameRun final : public internal::SlabSink {
         requests_.Rewind();
         return true;
       case 5:
-        return Take(SomeGrant());
+        return ReceiveOnStream(MessageFrame(SomeGrant()));
       default: {
+        const std::string text = input_.ShortText();
         v1::BrokerMessage message;
-        if (!message.ParseFromString(input_.ShortText())) return true;
-        return Take(std::move(message));
+        return ReceiveOnStream(message.ParseFromString(text)
+                                   ? MessageFrame(std::move(message))
+                                   : text);
       }
     }
   }
@@ -129,6 +163,27 @@ class FrameRun final : public internal::SlabSink {
       message.mutable_acquire()->set_bytes(input_.Byte());
     message.clear_request_id();
     last_id_ = requests_.AddRequest(std::move(message));
+  }
+  // As the channel does: a stream that is over is followed by another.
+  void OpenStream() {
+    ended_ = false;
+    StreamOwner* const owner = this;
+    stream_.emplace(Connect(&stream_broker_), "token", owner, &wait_);
+    requests_.Rewind();
+    stream_->Start();
+  }
+  static std::string MessageFrame(v1::BrokerMessage message) {
+    v1::BrokerFrame frame;
+    *frame.mutable_message() = std::move(message);
+    return frame.SerializeAsString();
+  }
+  // False: the session would end.
+  bool ReceiveOnStream(const std::string& frame) {
+    ScriptedPeer::Say(&*stream_broker_,
+                      {{frame.empty() ? "?" : frame, frame.size() % 5 == 4}});
+    stream_->Receive(/*reader=*/0);
+    if (ended_) OpenStream();
+    return sound_;
   }
   // Of the last request, or of a move, and most often sound.
   ScriptedPeer::Packet SomeFrame() {
@@ -163,10 +218,7 @@ class FrameRun final : public internal::SlabSink {
     if (packet.bytes.empty()) packet.bytes = "?";
     ScriptedPeer::Say(&*broker_, {packet});
     const absl::Status received = channel_->Receive(/*reader=*/0);
-    while (true) {
-      const auto ack = broker_->TryReceive();
-      if (!ack.ok() || !ack->has_value()) break;
-    }
+    Drain(&*broker_);
     return received.ok();
   }
   bool Take(v1::BrokerMessage message) {
@@ -177,10 +229,9 @@ class FrameRun final : public internal::SlabSink {
   }
 
   void TakeAll() {
-    while (const v1::ClientMessage* next = requests_.NextToWrite()) {
-      Require(next->kind_case() != v1::ClientMessage::KIND_NOT_SET,
-              "what is written says something");
-    }
+    Drain(&*stream_broker_);
+    stream_->Receive(/*reader=*/0);  // writes what there was no room for
+    stream_->Poke();
     Require(!moves_.has_task(), "nothing moves that is not mapped");
     for (uint64_t id = 1; id <= last_id_; ++id) {
       (void)requests_.TakeAhead(id);
@@ -229,6 +280,10 @@ class FrameRun final : public internal::SlabSink {
   std::optional<ipc::SeqpacketSocket> broker_;
   internal::SessionWait wait_ = *internal::SessionWait::Create();
   std::optional<internal::HandleChannel> channel_;
+  std::optional<ipc::SeqpacketSocket> stream_broker_;
+  std::optional<internal::PacketStream> stream_;
+  bool ended_ = false;
+  bool sound_ = true;  // all messages so far
   uint64_t last_id_ = 0;
   uint64_t last_frame_ = 0;
   uint64_t last_handle_ = 0;

@@ -52,11 +52,30 @@ std::string BadField(const absl::Status& status) {
 }
 
 TEST(GreetingTest, AcceptsAHelloThatAnswersTheChallenge) {
-  const absl::StatusOr<ProvedHello> hello =
-      Greeting(kNonce, kPeer).OnPacket(PacketOf(HelloFrame()));
-  ASSERT_TRUE(hello.ok()) << hello.status();
+  const auto first = Greeting(kNonce, kPeer).OnPacket(PacketOf(HelloFrame()));
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto* hello = std::get_if<ProvedHello>(&*first);
+  ASSERT_NE(hello, nullptr);
   EXPECT_EQ(hello->program, "tester");
   EXPECT_EQ(hello->tenant_token, "secret");
+}
+
+// It proves itself by the token, which is judged elsewhere; the Challenge may be
+// unread.
+TEST(GreetingTest, AcceptsThatAStreamIsAskedForByTheProcessThatConnected) {
+  v1::ClientFrame frame;
+  frame.mutable_open_stream()->set_token("a token");
+  const auto first = Greeting(kNonce, kPeer).OnPacket(PacketOf(frame));
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto* asked = std::get_if<AskedStream>(&*first);
+  ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(asked->token, "a token");
+
+  ipc::Packet packet = PacketOf(frame);
+  packet.credentials->pid = kPeer.pid + 1;
+  EXPECT_FALSE(Judge(packet).ok());
+  packet.credentials.reset();
+  EXPECT_FALSE(Judge(packet).ok());
 }
 
 TEST(GreetingTest, EveryChallengeHasANonceOfItsOwn) {
@@ -66,7 +85,9 @@ TEST(GreetingTest, EveryChallengeHasANonceOfItsOwn) {
   EXPECT_EQ(one->nonce().size(), Greeting::kNonceBytes);
   EXPECT_NE(one->nonce(), other->nonce());
   v1::BrokerFrame frame;
-  ASSERT_TRUE(frame.ParseFromString(ChallengeFrame(one->nonce())));
+  ASSERT_TRUE(frame.ParseFromString(
+      ChallengeFrame(one->nonce(), /*takes_streams=*/true)));
+  EXPECT_TRUE(frame.challenge().takes_streams());
   EXPECT_EQ(frame.challenge().nonce(), one->nonce());
   EXPECT_EQ(frame.challenge().protocol_version(), kHandleProtocolVersion);
 }
@@ -196,7 +217,9 @@ TEST(GreetingTest, SurvivesFramesChangedAtRandom) {
                               static_cast<char>(random()));
       }
     }
-    if (Judge(packet).ok()) {
+    const auto judged = Greeting(kNonce, kPeer).OnPacket(packet);
+    // Of the other kind the token, which is judged elsewhere, is all.
+    if (judged.ok() && std::holds_alternative<ProvedHello>(*judged)) {
       ++accepted;
       EXPECT_NE(packet.bytes.find(kNonce), std::string::npos);
     }
