@@ -8,6 +8,24 @@ function(gmb_library name)
   gmb_precompile(${name} products ${ARG_DEPS})
 endfunction()
 
+# gmb_test_code(<target>...): libraries and programs of tests, which are compiled as
+# the tests' own sources are: without optimisation, and with their headers. Not for
+# reference models and interpreters, in which property tests and fuzzers spend their
+# time, nor for what measures, or floods. Called after target_link_libraries.
+function(gmb_test_code)
+  foreach(name ${ARGN})
+    target_compile_options(${name} PRIVATE -O0)
+    get_target_property(type ${name} TYPE)
+    if(NOT type STREQUAL "EXECUTABLE")  # for programs alone, as the headers are
+      set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${name} PRIVATE -fPIE)
+    endif()
+    get_target_property(libraries ${name} LINK_LIBRARIES)
+    gmb_precompile(${name} tests ${libraries})
+    target_link_libraries(${name} PRIVATE GTest::gmock)  # its definitions, which the headers have
+  endforeach()
+endfunction()
+
 # Builds the tests with threads, which CI runs once more under ThreadSanitizer.
 add_custom_target(threaded_tests)
 
