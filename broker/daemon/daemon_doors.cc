@@ -116,10 +116,16 @@ absl::StatusOr<SocketAccess> Daemon::SetAccess(const std::string& tenant,
 // thread, which meets nobody before streams_ is there.
 absl::Status Daemon::OpenStream(const StreamPeer& peer,
                                 StreamConnection connection) {
-  GMB_ASSIGN_OR_RETURN(const Caller caller,
-                       core_->Authenticate(peer.token, peer.pid));
   const std::vector<uint64_t> sessions =
       admission_.SessionsOf(peer.door, ProcessOf(peer.pidfd.get(), peer.pid));
+  // Of the transport, as for gRPC: a session of it may live on elsewhere, with
+  // the keeper.
+  if (sessions.empty() && peer.door.origin != Origin::kAdmin) {
+    return absl::UnavailableError(
+        "this process has no session at this socket: greet first");
+  }
+  GMB_ASSIGN_OR_RETURN(const Caller caller,
+                       core_->Authenticate(peer.token, peer.pid));
   if (!caller.is_operator && std::find(sessions.begin(), sessions.end(),
                                        caller.session) == sessions.end()) {
     return proto::MakeError(

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/deadline.h"
 #include "base/status_macros.h"
 #include "client/fork_guard.h"
@@ -23,6 +25,12 @@ namespace {
 absl::StatusOr<ipc::GatePage> LonePage() {
   GMB_ASSIGN_OR_RETURN(const base::UniqueFd fd, ipc::CreateGatePage());
   return ipc::GatePage::Map(fd.get());
+}
+
+// A way round streams of packets, should they ever be what is wrong.
+bool WantsGrpc() {
+  const char* const stream = std::getenv("GMB_STREAM");
+  return stream != nullptr && absl::string_view(stream) == "grpc";
 }
 
 absl::Status ExplainGreeting(const absl::Status& failed, const SocketDir& dir) {
@@ -91,8 +99,8 @@ Session::Session(const ClientOptions& options,
              notifier_.get()),
       calls_(options.answer_timeout, &stream_, &handles_, &seats_),
       handles_(std::move(greeting.socket), &inbox_),
-      stream_(std::move(dir), welcome_.token(), greeting.takes_streams, &calls_,
-              &inbox_, &wait_),
+      stream_(std::move(dir), welcome_.token(),
+              greeting.takes_streams && !WantsGrpc(), &calls_, &inbox_, &wait_),
       leases_(&calls_, &mover_),
       trims_(&welcome_, trim_hook_, &calls_),
       mover_(this),

@@ -42,12 +42,12 @@ TEST(FdLimit, WishesThatFitAreLeftAlone) {
 TEST(FdLimit, TheExactNeedFitsAndOneLessDoesNot) {
   const FdWishes wishes{
       .max_handles = 1'000, .max_sessions = 100, .kept_ready = 10};
-  const uint64_t need = 768 + 10 + 300 + 1'000;
+  const uint64_t need = 768 + 10 + 400 + 1'000;
   EXPECT_THAT(FitIntoFdLimit(wishes, need).warning, IsEmpty());
   const FdPlan plan = FitIntoFdLimit(wishes, need - 1);
   EXPECT_EQ(plan.max_sessions, 100u);
   EXPECT_EQ(plan.max_handles, 999u);
-  EXPECT_THAT(plan.warning, HasSubstr("2078"));
+  EXPECT_THAT(plan.warning, HasSubstr("2178"));
   EXPECT_THAT(plan.warning, HasSubstr("LimitNOFILE"));
   EXPECT_THAT(plan.warning, HasSubstr("999 of 1000 handles and 100 of 100 "));
 }
@@ -59,14 +59,14 @@ TEST(FdLimit, TheSocketsOfTenantsTakeTheirPart) {
                         .fds_per_handle = 2};
   const FdPlan plan = FitIntoFdLimit(wishes, 20'000);
   EXPECT_EQ(plan.max_sessions, 1'010u);
-  EXPECT_EQ(plan.max_handles, (20'000u - 768u - 2'000u - 3u * 1'010u) / 2);
+  EXPECT_EQ(plan.max_handles, (20'000u - 768u - 2'000u - 4u * 1'010u) / 2);
 }
 
 TEST(FdLimit, ALowLimitIsSharedBetweenSessionsAndHandles) {
   const FdPlan plan =
       FitIntoFdLimit({.max_handles = 32'768, .max_sessions = 1'024}, 1'024);
-  EXPECT_EQ(plan.max_sessions, 42u);
-  EXPECT_EQ(plan.max_handles, 1'024u - 768u - 3 * 42u);
+  EXPECT_EQ(plan.max_sessions, 32u);
+  EXPECT_EQ(plan.max_handles, 1'024u - 768u - 4 * 32u);
 }
 
 TEST(FdLimit, HopelessAndAbsurdNumbersStillGiveAPlan) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "tests/component/by_grpc.h"
 #include "tests/component/component_test.h"
 #include "tests/component/stand_in.h"
 
@@ -51,6 +52,9 @@ class CrowdedSocketsTest : public ComponentTest {
   [[nodiscard]] std::string TenantSocket() const {
     return TenantDir("a") + "/gmb.sock";
   }
+
+ private:
+  const ByGrpc by_grpc_;
 };
 
 TEST_F(CrowdedSocketsTest, TheCommandIsServedOnceTheCrowdIsGone) {

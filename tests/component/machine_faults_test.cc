@@ -3,8 +3,10 @@
 // notices, and all is as before.
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "tests/component/by_grpc.h"
 #include "tests/component/faults_fixture.h"
 
 namespace gmb::component {
@@ -60,6 +62,7 @@ TEST_F(MachineFaultsTest, ClientsSockets) {
 }
 
 TEST_F(MachineFaultsTest, StreamsOfClients) {
+  const ByGrpc by_grpc;
   Sweep(FaultyCall::kSendOnStream, EPIPE);
   Sweep(FaultyCall::kReceiveOnStream, ECONNRESET);
   Sweep(FaultyCall::kReceiveOnStream, ENOMEM);
@@ -111,6 +114,9 @@ TEST_F(MachineFaultsTest, InterruptedCallsCostNobodyAnything) {
         FaultyCall::kSendToPeer, FaultyCall::kSendOnStream,
         FaultyCall::kReceiveFromPeer, FaultyCall::kReceiveOnStream,
         FaultyCall::kSendToKeeper, FaultyCall::kReceiveFromKeeper}) {
+    const bool of_grpc = call == FaultyCall::kSendOnStream ||
+                         call == FaultyCall::kReceiveOnStream;
+    const auto by_grpc = of_grpc ? std::make_unique<const ByGrpc>() : nullptr;
     Arm({.call = call, .error = EINTR, .first = 1, .count = 8});
     const Lived lived = LiveOnce(kLong);
     EXPECT_TRUE(lived.whole && !lived.ended)
