@@ -33,16 +33,19 @@ absl::Status PacketStream::Begin() {
       deps_.core->AttachStream(caller_.session, shared_from_this());
   if (!outbox.ok()) return outbox.status();
   bool written_early = false;
+  absl::Status watched;
   {
     base::MutexLock lock(&mu_);
     outbox_ = *outbox;
     written_early = std::exchange(written_early_, false);
-    if (!over_) {
-      const absl::Status watched = deps_.epoll->Add(
-          connection_.socket->fd(), {ipc::EpollTag::kSocket, id_}, EPOLLIN);
-      if (!watched.ok()) return watched;
-      if (!unsent_.empty()) (void)Watch();
-    }
+    // Also one that is over by now: its hang-up has it let go.
+    watched = deps_.epoll->Add(connection_.socket->fd(),
+                               {ipc::EpollTag::kSocket, id_}, EPOLLIN);
+    if (watched.ok() && !unsent_.empty()) (void)Watch();
+  }
+  if (!watched.ok()) {
+    (void)(*outbox)->DetachStream(this);
+    return watched;
   }
   if (written_early) OnWritten(*outbox);
   return absl::OkStatus();
@@ -203,6 +206,7 @@ void PacketStream::End() {
   }
   deps_.epoll->Remove(connection_.socket->fd());
   connection_.socket->Shutdown();
+  deps_.pace->GiveBack(caller_.tenant, std::exchange(let_in_, 0), Now());
   if (outbox != nullptr) (void)outbox->DetachStream(this);
 }
 

@@ -53,4 +53,12 @@ RequestPace::Time RequestPace::NextTurn(quota::TenantId tenant, Time now) {
   return turn;
 }
 
+void RequestPace::GiveBack(quota::TenantId tenant, uint32_t messages,
+                           Time now) {
+  if (messages == 0) return;
+  base::MutexLock lock(&mu_);
+  Time& next = NextOf(tenant, now);
+  next = std::max(next - messages * a_message_, now - ahead_);
+}
+
 }  // namespace gmb::broker

@@ -37,6 +37,10 @@ class RequestPace {
   // When a stream of the tenant may read its next kTurn messages: now, or then.
   [[nodiscard]] Time NextTurn(quota::TenantId tenant, Time now);
 
+  // A stream has ended with so many of its last turn unread: they are the
+  // tenant's again, or streams that come and go would put off its others.
+  void GiveBack(quota::TenantId tenant, uint32_t messages, Time now);
+
   // That it remembers: those that sent much not long ago, and some others.
   [[nodiscard]] size_t tenants() const;
 

@@ -117,10 +117,13 @@ class SessionStream : public Reactor,
 
   void OnDone() override {
     std::shared_ptr<Outbox> outbox;
+    uint32_t unread = 0;
     {
       base::MutexLock lock(&mu_);
       outbox = std::move(outbox_);
+      unread = std::exchange(let_in_, 0);
     }
+    pace_->GiveBack(tenant_, unread, std::chrono::steady_clock::now());
     if (outbox != nullptr) (void)outbox->DetachStream(this);
     self_.reset();  // may delete this
   }

@@ -37,6 +37,17 @@ absl::Status SessionOver(const absl::Status& why) {
   return over;
 }
 
+// A broker ends the stream that has a longer one (docs/protocol.md), and it
+// would be said again on the next. Only names make one long.
+constexpr size_t kMostMessageBytes = 8'000;
+
+absl::Status CheckSize(const v1::ClientMessage& message) {
+  if (message.ByteSizeLong() <= kMostMessageBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "gmb: the names in this call are too long: a request has at most ",
+      kMostMessageBytes, " bytes, and this one ", message.ByteSizeLong()));
+}
+
 absl::StatusOr<Granted> LeaseIn(absl::StatusOr<Answer> answer) {
   if (!answer.ok()) return answer.status();
   return std::get<Granted>(*std::move(answer));
@@ -148,6 +159,7 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
 }
 
 absl::StatusOr<uint64_t> Calls::AskAhead(v1::ClientMessage message) {
+  GMB_RETURN_IF_ERROR(CheckSize(message));
   base::MutexLock lock(&mu_);
   if (!over_.ok()) return over_;
   const uint64_t id = table_.AddRequest(std::move(message));
@@ -169,6 +181,7 @@ absl::StatusOr<Granted> Calls::TakeLease(uint64_t asked,
 }
 
 absl::Status Calls::Queue(v1::ClientMessage message) {
+  GMB_RETURN_IF_ERROR(CheckSize(message));
   base::MutexLock lock(&mu_);
   if (!over_.ok()) return over_;
   table_.AddUnwatched(std::move(message));
@@ -243,6 +256,7 @@ bool Calls::IsAwaited() {
 }
 
 absl::StatusOr<Answer> Calls::Wait(v1::ClientMessage message, Call& call) {
+  GMB_RETURN_IF_ERROR(CheckSize(message));
   {
     base::MutexLock lock(&mu_);
     if (!over_.ok()) return over_;

@@ -40,11 +40,13 @@ PacketStream::PacketStream(ipc::SeqpacketSocket socket,
       wait_(*wait),
       socket_(std::move(socket)) {}
 
+// Nothing is received before it: the end comes after the beginning.
 void PacketStream::Start() {
-  if (absl::Status opened = Open(); !opened.ok()) {
+  {
     base::MutexLock lock(&read_mu_);
-    Finish(std::move(opened));
-    return;
+    started_ = true;
+    if (absl::Status opened = Open(); !opened.ok())
+      return Finish(std::move(opened));
   }
   Poke();
 }
@@ -111,7 +113,7 @@ bool PacketStream::IsCancelled() {
 void PacketStream::Receive(uint64_t reader) {
   WriteRest();
   base::MutexLock lock(&read_mu_);
-  if (ended_) return;
+  if (!started_ || ended_) return;
   if (IsCancelled()) return Finish(absl::CancelledError("the session ends"));
   absl::StatusOr<std::optional<ipc::Packet>> packet = socket_.TryReceive();
   if (!packet.ok())

@@ -29,7 +29,7 @@ class PacketStream final : public Stream {
   void Receive(uint64_t reader) override ABSL_LOCKS_EXCLUDED(read_mu_);
 
  private:
-  [[nodiscard]] absl::Status Open();
+  [[nodiscard]] absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(read_mu_);
   [[nodiscard]] bool IsCancelled() ABSL_LOCKS_EXCLUDED(write_mu_);
   void Finish(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(read_mu_);
   void OnFrame(v1::BrokerFrame frame, uint64_t reader)
@@ -47,6 +47,7 @@ class PacketStream final : public Stream {
 
   // One thread receives at a time, so that messages are taken in their order.
   base::Mutex read_mu_;
+  bool started_ ABSL_GUARDED_BY(read_mu_) = false;
   bool ended_ ABSL_GUARDED_BY(read_mu_) = false;
 
   base::Mutex write_mu_ ABSL_ACQUIRED_AFTER(read_mu_);

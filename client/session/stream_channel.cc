@@ -97,6 +97,7 @@ std::shared_ptr<Stream> StreamChannel::Connect() {
   const bool awaited = source_.IsAwaited();
   base::MutexLock lock(&mu_);
   opened_at_ = Clock::now();
+  by_packets_ = takes_packets_;  // another broker may be on its way
   OnBreak(stream.status(), awaited);
   return nullptr;
 }

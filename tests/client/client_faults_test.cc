@@ -128,6 +128,19 @@ TEST_F(ClientFaultsTest, AStreamThatCannotBeOpenedIsUnavailableInTime) {
   EXPECT_GT(streams, 1);
 }
 
+// A broker would end each stream that says it.
+TEST_F(ClientFaultsTest, ANameThatNoMessageHoldsCostsItsCallAlone) {
+  StartBroker();
+  const auto client = ConnectOrDie();
+  AcquireOptions options;
+  options.device = std::string(20'000, 'x');
+  const absl::Status status = client->Acquire(2 * kMiB, options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("too long"));
+  EXPECT_TRUE(client->GetQuota().ok());
+  EXPECT_EQ(broker().streams(), 1);
+}
+
 // --- The stream breaks.
 
 TEST_F(ClientFaultsTest, AWaitingAcquireSurvivesABrokenStream) {

@@ -1,10 +1,13 @@
 // A session's stream as packets, spoken by hand: what gRPC would carry, and what
 // a hostile process may do with it. Nothing of it costs more than that stream.
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -226,6 +229,47 @@ TEST_F(PacketStreamsTest, StreamsThatComeAndGoLeaveNothing) {
     }
     RawPacketStream stream = Open(session);
     EXPECT_TRUE(Answers(&stream, 1000));
+  }
+  ExpectBackTo(before);
+}
+
+// What the broker says anew on each stream meets one that is closed already.
+TEST_F(PacketStreamsTest, StreamsThatCloseBeforeTheyBeginLeaveNothing) {
+  const Footprint before = Settle();
+  {
+    RawSession session = RawSession::Open(TenantDir("a")).value();
+    RawPacketStream stream = Open(session);
+    ASSERT_TRUE(stream.Send(AcquireMessage(1, 32 * kMiB)));
+    ASSERT_TRUE(session.TakeSlabs().ok());
+    const auto grant = stream.ReceiveAnswer(1);
+    ASSERT_TRUE(grant.has_value() && grant->has_grant());
+    v1::ClientMessage mapped;
+    mapped.mutable_mapped()->set_lease_id(grant->grant().lease_id());
+    v1::ClientMessage trimmable;
+    trimmable.mutable_set_trimmable()->add_devices()->set_bytes(32 * kMiB);
+    ASSERT_TRUE(stream.Send(mapped) && stream.Send(trimmable));
+    const auto asks = StartGmb("reclaim", {"reclaim", "a", "--bytes", "32MiB",
+                                           "--to", "trim", "--wait", "60s"});
+    std::optional<v1::BrokerMessage> said;
+    do {
+      said = stream.Receive();
+    } while (said.has_value() && !said->has_trim());
+    ASSERT_TRUE(said.has_value());
+    for (int i = 0; i < 500; ++i) {
+      ipc::SeqpacketSocket socket =
+          ipc::SeqpacketSocket::Connect(TenantDir("a") + "/handle.sock",
+                                        absl::Seconds(60))
+              .value();
+      ASSERT_TRUE(socket.Receive(absl::Seconds(60)).ok());  // the Challenge
+      v1::ClientFrame frame;
+      frame.mutable_open_stream()->set_token(session.welcome.token());
+      ASSERT_TRUE(socket
+                      .TrySend(frame.SerializeAsString(), {},
+                               /*with_credentials=*/true)
+                      .ok());
+    }
+    asks->Signal(SIGKILL);
+    EXPECT_EQ(asks->AwaitExit(), 128 + SIGKILL);
   }
   ExpectBackTo(before);
 }

@@ -50,6 +50,19 @@ TEST(RequestPaceTest, AnswersThatCostMuchCountAsFurtherMessages) {
   EXPECT_EQ(TurnsAtOnce(&pace, kCalm, kDawn), 10);
 }
 
+// Streams that come and go put off no other one of their tenant.
+TEST(RequestPaceTest, WhatAStreamLeavesUnreadIsItsTenantsAgain) {
+  RequestPace pace({.at_once = 160, .a_second = 1600});
+  EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn), 10);
+  for (int i = 0; i < 1000; ++i) {
+    pace.GiveBack(kEager, RequestPace::kTurn, kDawn);
+    EXPECT_EQ(pace.NextTurn(kEager, kDawn), kDawn + milliseconds(10));
+  }
+  // More than it ever had is not had by that.
+  pace.GiveBack(kEager, 1'000'000, kDawn);
+  EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn), 10);
+}
+
 TEST(RequestPaceTest, EachTenantHasItsOwnTurns) {
   RequestPace pace({.at_once = 160, .a_second = 1600});
   EXPECT_EQ(TurnsAtOnce(&pace, kEager, kDawn), 10);
