@@ -8,7 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "broker/machine/refusals.h"
 #include "broker/tenant_name.h"
 #include "proto/error_status.h"
@@ -47,8 +49,13 @@ void KeepLimit(const State& state, const HeldBack& held,
 }
 
 absl::Status Named(const std::string& tenant, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat("tenant ", tenant, ": ", status.message()));
+  absl::Status named(status.code(),
+                     absl::StrCat("tenant ", tenant, ": ", status.message()));
+  status.ForEachPayload(
+      [&named](absl::string_view url, const absl::Cord& detail) {
+        named.SetPayload(url, detail);
+      });
+  return named;
 }
 
 absl::Status CheckPoolFits(const State& state, const Pool& pool,

@@ -1,6 +1,7 @@
 // A whole file of tenants, as one change.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/error_status.h"
 #include "tests/broker/core/core_fixture.h"
 
 namespace gmb::broker {
@@ -75,6 +76,9 @@ TEST_F(CoreFileTest, AMistakeNamesItsTenant) {
   const auto unknown =
       core.ApplyFile({.tenants = {Policy("a", 0), b}, .leaving = {}});
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("tenant b: "));
+  const auto detail = proto::GetErrorDetail(unknown.status());
+  ASSERT_TRUE(detail.has_value()) << "it would look like one of the transport";
+  EXPECT_EQ(detail->reason(), v1::NO_SUCH_DEVICE);
   TenantPolicy c = Policy("c", 0.1);
   c.quota.limit = Amount::Bytes(2 * kMiB);
   EXPECT_THAT(std::string(core.ApplyFile({.tenants = {Policy("a", 0), c},
