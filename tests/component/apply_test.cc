@@ -131,6 +131,9 @@ TEST_F(ApplyTest, AFileThatIsWrongNamesTheLineAndOpensNothing) {
   EXPECT_THAT(Apply("{name: a, token_file: /etc/hostname}").output,
               HasSubstr("token_file: this is the configuration file's alone"));
   EXPECT_THAT(Apply("{name: a}]\ndevices: [x").output, HasSubstr("devices"));
+  EXPECT_THAT(Apply("{name: a, devices: {GPU-7: {limit: 10%}}}").output,
+              AllOf(HasSubstr("tenant a: devices: the broker has no device"),
+                    HasSubstr("reason: NO_SUCH_DEVICE")));
   EXPECT_EQ(Apply("{name: a}", {}, "../x").exit_code, 1);
   EXPECT_EQ(Apply("{name: a}", {"--if-revision", "99"}).exit_code, 1);
   EXPECT_EQ(Gmb({"apply", "-f", "/nonexistent", "--name", "x"}).exit_code, 1);
