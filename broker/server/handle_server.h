@@ -90,7 +90,8 @@ struct KeptConnection {
 };
 
 // All handle sockets: greetings, slab frames and their acknowledgements, and
-// the death of peers. One thread waits on all of it and never blocks on a
+// the death of peers. A connection that is to be a session's stream is given
+// away (SessionCalls::open_stream). One thread waits on all of it and never blocks on a
 // peer; a peer that misbehaves loses its own session.
 //
 // Listeners may be added and removed from any thread at any time.
