@@ -30,6 +30,9 @@ struct PendingAcquire {
   quota::Instant asked;
   quota::Instant deadline;
   uint32_t attempts = 0;  // grants whose slabs could not be created
+  uint32_t put_offs = 0;
+  // It is put off: the engine does not have it until then.
+  std::optional<quota::Instant> ask_again_at = std::nullopt;
   bool told_waiting = false;
   // Its bytes could be taken back by force: asked for as soft ones.
   bool soft = false;

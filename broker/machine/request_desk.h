@@ -51,10 +51,19 @@ class RequestDesk {
   void OnDenied(const quota::Denied& denied, Turn& turn);
   void OnWaiting(const quota::Waiting& waiting, Turn& turn);
   void OnNotMade(const NotMade& failed, Turn& turn);
+  // Those whose time has come.
+  void AskPutOff(Turn& turn);
 
  private:
   // Puts a request to the engine.
   void Ask(const PendingAcquire& request, Turn& turn);
+  // Answered by OnDenied, if nothing else has answered it.
+  void Withdraw(quota::RequestId id, Turn& turn);
+  // It is listed nowhere any more; it must be.
+  PendingAcquire Forget(quota::RequestId id);
+  // A keeper that is silent keeps what its slabs would be made of: it waits for
+  // that one, as for memory.
+  void PutOff(PendingAcquire request, Turn& turn);
   bool KeepsItsWord(const quota::Granted& granted, PendingAcquire* request,
                     Turn& turn);
   [[nodiscard]] bool IsSoftByNow(const quota::Denied& denied,

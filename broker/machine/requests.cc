@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "broker/machine/attempts.h"
 #include "broker/machine/granularity.h"
 #include "broker/machine/news.h"
 #include "broker/machine/refusals.h"
@@ -105,17 +104,6 @@ absl::Status WhyDenied(const State& state, const quota::Denied& denied,
   return DenialStatus(denied, request.bytes);
 }
 
-absl::string_view WhyNoMemory(const Pool& pool) {
-  return pool.device->reading.destroyed_is_kept
-             ? "the broker's keeper does not answer, and still has memory that "
-               "was given back: slabs of this size can be made when it goes "
-               "on, "
-               "or has ended"
-             : "the device has less memory than its pool: something outside "
-               "the "
-               "broker took it";
-}
-
 }  // namespace
 
 void RequestDesk::Acquire(Session* session, uint64_t client_id,
@@ -148,7 +136,8 @@ void RequestDesk::SoftenWaiting(Session* session, Turn& turn) {
   for (const auto& [client_id, request] : waiting) {
     const auto asked = state_.pending->find(request);
     if (asked == state_.pending->end()) continue;  // being made
-    // A grant that the engine has just decided on would be given back.
+    // A grant that the engine has just decided on would be given back; one that
+    // is put off is judged anew by itself.
     if (!state_.engine->IsWaiting(request)) continue;
     PendingAcquire again = asked->second;
     if (again.soft || !MayBeSoft(state_, again)) continue;
@@ -172,7 +161,7 @@ void RequestDesk::Cancel(Session* session, uint64_t client_id, Turn& turn) {
   const auto it = session->talk->pending.find(client_id);
   if (it == session->talk->pending.end()) return;  // answered already
   if (state_.pending->contains(it->second)) {
-    quota_.Tell(quota::Cancel{it->second}, turn);
+    Withdraw(it->second, turn);
   } else {
     leases_.Cancel(*session, it->second);
   }
@@ -185,8 +174,7 @@ void RequestDesk::WithdrawAll(Session* session, const absl::Status& why,
   for (const auto& [client_id, request] : waiting) {
     const auto asked = state_.pending->find(request);
     if (asked == state_.pending->end()) continue;  // being made
-    const PendingAcquire given_up = asked->second;
-    state_.pending.Edit({}).erase(request);
+    const PendingAcquire given_up = Forget(asked->first);
     quota_.Tell(quota::Cancel{request}, turn);
     sharing_.EndName(*session->tenant, given_up, turn);
     sessions_.Refuse(session, client_id, why, turn);
@@ -197,9 +185,7 @@ void RequestDesk::ForgetSession(const Session& session, Turn& turn) {
   for (const auto& [client_id, request] : session.talk->pending) {
     const auto pending = state_.pending->find(request);
     if (pending == state_.pending->end()) continue;
-    const PendingAcquire asked = pending->second;
-    state_.pending.Edit({}).erase(request);
-    sharing_.EndName(*session.tenant, asked, turn);
+    sharing_.EndName(*session.tenant, Forget(pending->first), turn);
   }
   quota_.Tell(quota::SessionClosed{quota::SessionId{session.id}}, turn);
 }
@@ -256,8 +242,7 @@ void RequestDesk::OnDenied(const quota::Denied& denied, Turn& turn) {
     it->second.soft = true;
     return Ask(PendingAcquire(it->second), turn);
   }
-  const PendingAcquire request = it->second;
-  state_.pending.Edit({}).erase(it);
+  const PendingAcquire request = Forget(it->first);
   Session* session = &state_.SessionAt(request.session);
   sharing_.EndName(*session->tenant, request, turn);
   if (!request.ahead_of_need) {
@@ -285,41 +270,6 @@ void RequestDesk::OnWaiting(const quota::Waiting& waiting, Turn& turn) {
   event.set_device(state_.PoolAt(it->second.pool).uuid());
   event.set_bytes(it->second.bytes);
   turn.Publish(std::move(event));
-}
-
-// The engine decides again, now that it knows what is missing; what a client
-// says it has unmapped and has not is found out slab by slab.
-void RequestDesk::OnNotMade(const NotMade& failed, Turn& turn) {
-  quota_.Tell(quota::GrantFailed{failed.lease}, turn);
-  PendingAcquire request = failed.request;
-  const Pool& pool = state_.PoolAt(request.pool);
-  const bool no_memory = absl::IsResourceExhausted(failed.status);
-  ++request.attempts;
-  const bool unreturned = pool.device->missing_bytes == 0 &&
-                          !pool.device->reading.destroyed_is_kept &&
-                          turn.now() < request.deadline;
-  Session* session = &state_.SessionAt(request.session);
-  if (!failed.given_up.ok()) {
-    sharing_.EndName(*session->tenant, request, turn);
-    return sessions_.Refuse(session, request.client_id, failed.given_up, turn);
-  }
-  if (no_memory && MayTryAgain(request.attempts, unreturned)) {
-    state_.pending.Edit({})[request.id] = request;
-    return Ask(request, turn);
-  }
-  sharing_.EndName(*session->tenant, request, turn);
-  sessions_.Refuse(
-      session, request.client_id,
-      no_memory
-          ? proto::MakeError(v1::POOL_EXHAUSTED,
-                             absl::StrCat(WhyNoMemory(pool),
-                                          "; try again: bytes=", request.bytes),
-                             {.retry_after = absl::Milliseconds(500)})
-          : proto::MakeError(
-                pool.device->lost ? v1::DEVICE_LOST : v1::DEVICE_ERROR,
-                absl::StrCat("the device could not make the slabs: ",
-                             failed.status.message())),
-      turn);
 }
 
 }  // namespace gmb::broker

@@ -89,6 +89,8 @@ void Machine::DoWhatIsDue(Turn& turn) {
   EndWhatIsLeft(turn);
   Drain(turn);
   pools_.MaintainPools(turn);
+  requests_.AskPutOff(turn);
+  Drain(turn);
   sessions_.CheckDying(now);
   debts_.ForgetPaid(turn);
   mover_.CheckOverdue(turn);

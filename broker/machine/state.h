@@ -117,6 +117,9 @@ struct State {
   // whatever tenants make many of: a hash table would move all of them when it
   // grows.)
   Owned<absl::btree_map<quota::RequestId, PendingAcquire>, RequestDesk> pending;
+  // Those of them that are put off, and when each is asked again.
+  Owned<std::set<std::pair<quota::Instant, quota::RequestId>>, RequestDesk>
+      put_off;
   Owned<absl::btree_map<quota::RequestId, Returning>, Recalls> restoring;
   Owned<AskedBack, Recalls> asked_back;
   // Sessions whose Restores are not answered; sessions being paused.

@@ -123,7 +123,16 @@ TEST_F(KeeperLostTest, ARefusalNamesASilentOne) {
   }
   EXPECT_THAT(refused.message(), AllOf(HasSubstr("keeper does not answer"),
                                        Not(HasSubstr("outside the broker"))));
+  // One that waits is served when it goes on.
+  auto waits = std::async(std::launch::async, [&] {
+    return client->Acquire(2 * kMiB, WaitFor(kPatience));
+  });
+  ASSERT_TRUE(Await([&] {
+    return absl::StrContains(Gmb({"events", "--once"}).out, "acquire_waiting");
+  }));
   keeper_->Signal(SIGCONT);
+  const auto late = waits.get();
+  EXPECT_TRUE(late.ok()) << late.status();
 }
 
 // The next broker would find nobody there, or another keeper.

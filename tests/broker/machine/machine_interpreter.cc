@@ -152,6 +152,8 @@ class Run {
       world_.device(SomePool()).SetOutside(0);
     } else if (kind == 81) {
       world_.device(SomePool()).FailNextCreate();
+    } else if (kind == 82) {
+      world_.SilenceKeeper(Below(3) == 0);
     } else {
       Connect();
     }
@@ -604,6 +606,7 @@ class Run {
         world_.machine().operators().EndKept(tenant, turn);
       });
     }
+    world_.SilenceKeeper(false);
     world_.RunOut();
     world_.Do("refuse waiting", [&](Turn& turn) {
       world_.machine().operators().RefuseWaiting(turn);

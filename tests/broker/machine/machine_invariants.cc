@@ -212,7 +212,8 @@ class Checker {
     for (const auto& [client_id, request] : session.talk->pending) {
       const auto pending = state_.pending->find(request);
       if (pending == state_.pending->end()) continue;  // being made
-      Expect(state_.engine->IsWaiting(request),
+      Expect(state_.engine->IsWaiting(request) !=
+                 pending->second.ask_again_at.has_value(),
              name + "its Acquire is answered, and it waits");
     }
     if (session.gate != nullptr && session.gate->pausing_until().has_value())
@@ -244,6 +245,15 @@ class Checker {
     for (const auto& [request, pending] : *state_.pending) {
       Expect(state_.sessions->Find(pending.session) != nullptr,
              "an ended session's Acquire is listed");
+      const auto at = pending.ask_again_at;
+      Expect(!at.has_value() || state_.put_off->contains({*at, request}),
+             "an Acquire is put off, and nothing brings it back");
+    }
+    for (const auto& [at, request] : *state_.put_off) {
+      const auto pending = state_.pending->find(request);
+      Expect(pending != state_.pending->end() &&
+                 pending->second.ask_again_at == at,
+             "an Acquire is listed as put off that is not");
     }
     Expect(state_.engine->leases() == state_.leases->size(),
            "the engine has other leases than the machine");

@@ -436,6 +436,19 @@ void SimWorld::Put(const Publish& publish) {
   events.push_back(std::move(event));
 }
 
+void SimWorld::SilenceKeeper(bool silent) {
+  keeper_.SetSilent(silent);
+  if (silent) return;
+  for (const auto& [pool, key] : std::exchange(kept_, {}))
+    device(pool).LetGo(key);
+}
+
+void SimWorld::KeepRemoved(SlabId slab) {
+  const auto& [pool, made] = made_.at(slab);
+  device(pool).Hold(made.key);
+  kept_.emplace_back(pool, made.key);
+}
+
 void SimWorld::RunOut() {
   for (int round = 0; round < 4000 && problem_.empty(); ++round) {
     bool busy = false;

@@ -21,12 +21,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "broker/core/device_tasks.h"
-#include "broker/core/in_process_keeper.h"
 #include "broker/machine/adoption.h"
 #include "broker/machine/machine.h"
 #include "tests/broker/machine/record_book.h"
 #include "tests/broker/machine/sim_allocator.h"
 #include "tests/broker/machine/sim_client.h"
+#include "tests/broker/machine/sim_keeper.h"
 
 namespace gmb::broker {
 
@@ -42,6 +42,7 @@ class SimWorld {
            uint64_t host_pool_bytes, uint64_t others_bytes = 0,
            device::DeviceKind kind = device::DeviceKind::kVmm,
            uint64_t max_ready_tails = 0);
+  ~SimWorld() { SilenceKeeper(false); }
 
   Machine& machine() { return *machine_; }
   [[nodiscard]] const State& state() const { return machine_->state(); }
@@ -111,6 +112,8 @@ class SimWorld {
     return *devices_.at(pool).allocator;
   }
   [[nodiscard]] std::vector<quota::PoolId> pools() const;
+  // A keeper that is silent has what is destroyed until it goes on.
+  void SilenceKeeper(bool silent);
 
   // --- Clients.
   // Null: it is refused.
@@ -178,9 +181,11 @@ class SimWorld {
   void Check();
   void AskForWhatWasRefused();
   void Tick();
+  void KeepRemoved(SlabId slab);
   SimClient* Find(uint64_t session);
 
-  InProcessKeeper keeper_;
+  SimKeeper keeper_{[this](SlabId slab) { KeepRemoved(slab); }};
+  std::vector<std::pair<quota::PoolId, device::SlabKey>> kept_;  // silently
   std::atomic<SlabId> slab_ids_{1};
   std::map<quota::PoolId, SimDevice> devices_;
   quota::Instant now_{1'000'000'000};
