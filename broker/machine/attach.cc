@@ -62,8 +62,8 @@ void Sharing::ServeAttaches(Lease* lease, Turn& turn) {
   const SharedName* name =
       state_.shared_names->Of(lease->tenant, lease->request);
   if (name == nullptr || name->waiting.empty()) return;
-  if (*lease->awaits_pause)
-    return;  // it is about to leave, or its pause to end
+  // It is about to leave, or its pause to end; or it comes back later.
+  if (*lease->awaits_pause || lease->move->put_off) return;
   if (lease->move->residence == Residence::kResident && !lease->move->torn) {
     for (const PendingAttach& attach :
          state_.shared_names.Edit({}).StopAllWaiting(*name)) {

@@ -14,7 +14,7 @@ namespace gmb::broker {
 
 // Leases that have to come back before the gates of these sessions can open.
 struct Away {
-  bool moving = false;      // on the way in or out
+  bool moving = false;      // on the way in or out, or put off
   bool asked_back = false;  // shared, and another asks for it
   std::vector<quota::LeaseId> evicted;
   // Unmapped, or not filled; with the session that has it.

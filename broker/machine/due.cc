@@ -23,6 +23,8 @@ quota::Instant ReclaimDue(const State& state) {
     due = std::min(due, std::get<0>(*state.restore_times->begin()));
   if (!state.put_off->empty())
     due = std::min(due, state.put_off->begin()->first);
+  if (!state.restores_put_off->empty())
+    due = std::min(due, state.restores_put_off->begin()->first);
   due = std::min(due, state.reclaim->answers_due());
   due = std::min(due, state.gate_watch->due());
   return std::min(due, state.shared_names->due());

@@ -131,6 +131,9 @@ struct LeaseMove {
   // Its restore failed after its slabs were being filled: the contents are in
   // the host pool alone, until the next restore fills them again.
   bool torn = false;
+  // A silent keeper kept its slabs from being made again: nobody asks for it
+  // until the mover does.
+  bool put_off = false;
   // Whether who does not answer in time may be killed.
   bool may_terminate = false;
   quota::Instant resident_since;

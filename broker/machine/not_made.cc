@@ -1,7 +1,6 @@
 // Acquires that were granted, and whose slabs could not be made: asked for once
 // more, put off, or refused.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,14 +11,6 @@
 
 namespace gmb::broker {
 namespace {
-
-// How soon one that is put off is asked for again: at first, and at most.
-constexpr quota::Nanoseconds kFirstPutOff = std::chrono::milliseconds(25);
-constexpr quota::Nanoseconds kLongestPutOff = std::chrono::seconds(1);
-
-quota::Nanoseconds PutOffFor(uint32_t times) {
-  return std::min(kLongestPutOff, kFirstPutOff * (1U << std::min(times, 6U)));
-}
 
 bool IsBeingPaused(const Session& session) {
   return session.gate != nullptr && session.gate->pausing_until().has_value();
@@ -43,6 +34,11 @@ absl::string_view WhyNoMemory(const Pool& pool) {
 void RequestDesk::OnNotMade(const NotMade& failed, Turn& turn) {
   quota_.Tell(quota::GrantFailed{failed.lease}, turn);
   PendingAcquire request = failed.request;
+  // It ended while its slabs were being made; its leases still come back.
+  if (state_.ended_sessions->contains(request.session)) {
+    const Session& ended = state_.SessionAt(request.session);
+    return sharing_.EndName(*ended.tenant, request, turn);
+  }
   const Pool& pool = state_.PoolAt(request.pool);
   const bool no_memory = absl::IsResourceExhausted(failed.status);
   const bool in_time = turn.now() < request.deadline;

@@ -90,6 +90,7 @@ void Machine::DoWhatIsDue(Turn& turn) {
   Drain(turn);
   pools_.MaintainPools(turn);
   requests_.AskPutOff(turn);
+  mover_.EndPutOffs(turn);
   Drain(turn);
   sessions_.CheckDying(now);
   debts_.ForgetPaid(turn);

@@ -107,6 +107,9 @@ struct State {
   // being copied; by tenant.
   Owned<std::set<std::pair<quota::TenantId, quota::LeaseId>>, LeaseMover>
       moving;
+  // Leases that are evicted still, and when each may be asked back again.
+  Owned<std::set<std::pair<quota::Instant, quota::LeaseId>>, LeaseMover>
+      restores_put_off;
 
   Owned<SharedNames, Sharing> shared_names;
   // Shared leases that have not ended, dropped ones too; by tenant.

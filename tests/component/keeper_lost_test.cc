@@ -125,11 +125,10 @@ TEST_F(KeeperLostTest, ARefusalNamesASilentOne) {
                                        Not(HasSubstr("outside the broker"))));
   // One that waits is served when it goes on.
   auto waits = std::async(std::launch::async, [&] {
-    return client->Acquire(2 * kMiB, WaitFor(kPatience));
+    return client->Acquire(2 * kMiB, WaitFor(absl::FromChrono(kPatience)));
   });
-  ASSERT_TRUE(Await([&] {
-    return absl::StrContains(Gmb({"events", "--once"}).out, "acquire_waiting");
-  }));
+  ASSERT_TRUE(Await(
+      [&] { return absl::StrContains(broker().Log(), " acquire_waiting "); }));
   keeper_->Signal(SIGCONT);
   const auto late = waits.get();
   EXPECT_TRUE(late.ok()) << late.status();

@@ -228,6 +228,8 @@ class Checker {
       Expect(state_.leases->contains(id),
              "a shared lease is listed, and ended");
     for (const auto& [id, lease] : *state_.leases) {
+      Expect(!lease->move->put_off || IsPutOff(id),
+             "a lease is put off, and nothing brings it back");
       if (!lease->asked_back->has_value()) continue;
       const auto its = state_.asked_back->By(**lease->asked_back);
       Expect(std::find(its.begin(), its.end(), id) != its.end(),
@@ -257,6 +259,12 @@ class Checker {
     }
     Expect(state_.engine->leases() == state_.leases->size(),
            "the engine has other leases than the machine");
+  }
+
+  [[nodiscard]] bool IsPutOff(quota::LeaseId lease) const {
+    return std::any_of(state_.restores_put_off->begin(),
+                       state_.restores_put_off->end(),
+                       [&](const auto& put) { return put.second == lease; });
   }
 
   // The books of answers that are owed, against the leases.

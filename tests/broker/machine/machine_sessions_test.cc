@@ -317,6 +317,21 @@ TEST_F(MachineLargeSessionTest, MeanwhileNobodySpeaksForItAndItGetsNothing) {
   EXPECT_EQ(Events("session_closed").size(), 1u);
 }
 
+// Its last lease was being made when it ended, and cannot be.
+TEST_F(MachineLargeSessionTest, WhatCannotBeMadeForItIsNotAskedForAgain) {
+  Release(large, quota::LeaseId{large->leases.begin()->first});
+  RunFor(seconds(10));
+  world.device(kPool).SetOutside(18 * kGranule);
+  Ask(large, 1, {.wait = seconds(60)});
+  End(large);
+  ASSERT_NE(state().sessions->Find(session), nullptr);
+  RunDevice();
+  EXPECT_EQ(Waiting(), 0u);
+  EXPECT_TRUE(state().pending->empty());
+  RunFor(seconds(10));
+  EXPECT_EQ(Left(), 0u);
+}
+
 // Its bytes are counted on: nobody else has to give way.
 TEST_F(MachineLargeSessionTest, NobodyIsEvictedForWhatItLeaves) {
   SetTenant("owner", {.guarantee = 80});

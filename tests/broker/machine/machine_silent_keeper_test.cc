@@ -18,6 +18,10 @@ class MachineSilentKeeperTest : public MachineFixture {
     SetTenant("a");
     SetTenant("b");
     client = Connect("a");
+    idle = Parked("a");
+    evicted = Lease(idle, 1, {.share_as = "x"});
+    Reclaim("a");
+    Work();
     RunFor(seconds(1));
     world.SilenceKeeper(true);
     // All of the float, which is not filled again.
@@ -31,6 +35,8 @@ class MachineSilentKeeperTest : public MachineFixture {
     return id;
   }
   SimClient* client = nullptr;
+  SimClient* idle = nullptr;
+  quota::LeaseId evicted;  // of that one, shared as x
 };
 
 TEST_F(MachineSilentKeeperTest, OneThatWaitsIsGrantedOnceTheKeeperGoesOn) {
@@ -91,7 +97,7 @@ TEST_F(MachineSilentKeeperTest, ACancelEndsIt) {
   EXPECT_EQ(Outcome(client, id), "CANCELLED_BY_CLIENT");
   world.SilenceKeeper(false);
   RunFor(seconds(5));
-  EXPECT_EQ(Of("a").leased_bytes, 0u) << "for nobody";
+  EXPECT_TRUE(SessionOf(client).leases->empty()) << "for nobody";
 }
 
 TEST_F(MachineSilentKeeperTest, ATenantThatDepartsWaitsForNothing) {
@@ -114,6 +120,50 @@ TEST_F(MachineSilentKeeperTest, AtADeviceThatIsLostItIsRefused) {
   world.device(kPool).Lose();
   RunFor(seconds(20));
   EXPECT_EQ(Outcome(client, id), "DEVICE_LOST");
+}
+
+// --- Leases that should come back.
+
+TEST_F(MachineSilentKeeperTest, ARestoreIsDoneOnceTheKeeperGoesOn) {
+  const uint64_t id = Restore(idle, seconds(60));
+  RunFor(seconds(20));
+  EXPECT_EQ(Outcome(idle, id), "nothing");
+  EXPECT_LE(Events("restore_failed").size(), 26u) << "at last one a second";
+  world.SilenceKeeper(false);
+  RunFor(seconds(2));
+  EXPECT_EQ(Outcome(idle, id), "restored");
+  EXPECT_EQ(Where(evicted), "mapped");
+}
+
+TEST_F(MachineSilentKeeperTest, ARestoreIsRefusedAtItsDeadline) {
+  const uint64_t id = Restore(idle, milliseconds(2500));
+  RunFor(milliseconds(2400));
+  EXPECT_EQ(Outcome(idle, id), "nothing");
+  RunFor(milliseconds(200));
+  EXPECT_EQ(Outcome(idle, id), "POOL_EXHAUSTED");
+  const uint64_t again = Restore(idle, seconds(60));
+  world.SilenceKeeper(false);
+  RunFor(seconds(2));
+  EXPECT_EQ(Outcome(idle, again), "restored");
+}
+
+TEST_F(MachineSilentKeeperTest, OneThatAttachesWaitsForTheKeeper) {
+  const uint64_t id = Attach(client, "x", seconds(60));
+  RunFor(seconds(20));
+  EXPECT_EQ(Outcome(client, id), "waits");
+  world.SilenceKeeper(false);
+  RunFor(seconds(2));
+  EXPECT_EQ(Outcome(client, id), "attached");
+}
+
+TEST_F(MachineSilentKeeperTest, ALeaseThatIsPutOffMayEnd) {
+  Restore(idle, seconds(60));
+  RunDevice();
+  ASSERT_EQ(state().restores_put_off->size(), 1u);
+  End(idle);
+  RunFor(seconds(2));
+  EXPECT_EQ(Where(evicted), "gone");
+  EXPECT_TRUE(state().restores_put_off->empty());
 }
 
 }  // namespace
