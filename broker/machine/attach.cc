@@ -63,7 +63,7 @@ void Sharing::ServeAttaches(Lease* lease, Turn& turn) {
       state_.shared_names->Of(lease->tenant, lease->request);
   if (name == nullptr || name->waiting.empty()) return;
   // It is about to leave, or its pause to end; or it comes back later.
-  if (*lease->awaits_pause || lease->move->put_off) return;
+  if (*lease->awaits_pause || *lease->put_off) return;
   if (lease->move->residence == Residence::kResident && !lease->move->torn) {
     for (const PendingAttach& attach :
          state_.shared_names.Edit({}).StopAllWaiting(*name)) {

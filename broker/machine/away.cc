@@ -16,7 +16,7 @@ Away AwayOf(const State& state, const std::vector<Session*>& members) {
       const Mapping& mapping = *lease->MappingOf(member->id);
       away.moving |= lease->move->residence == Residence::kEvicting ||
                      lease->move->residence == Residence::kRestoring ||
-                     mapping.asked || lease->move->put_off ||
+                     mapping.asked || *lease->put_off ||
                      // Others are paused so that it can be taken.
                      (*lease->awaits_pause && mapping.unmapped);
       if (lease->move->residence == Residence::kEvicted) {

@@ -29,6 +29,12 @@ struct MoveFailed {
   std::optional<uint64_t> session = {};
 };
 
+// A silent keeper kept the lease's slabs from being made again: it is worth
+// another try in a while.
+struct RestorePutOff {
+  quota::LeaseId lease;
+};
+
 // The session has given the lease back.
 struct LeaseLeft {
   uint64_t session = 0;
@@ -65,8 +71,8 @@ struct NotMade {
   absl::Status given_up;  // why nobody is to get it any more; else OK
 };
 
-using Fact = std::variant<LeaseSettled, MoveFailed, LeaseLeft, SessionEnded,
-                          SlabsMade, CopiesOver, NotMade>;
+using Fact = std::variant<LeaseSettled, MoveFailed, RestorePutOff, LeaseLeft,
+                          SessionEnded, SlabsMade, CopiesOver, NotMade>;
 
 // One piece of a turn's work: an answer of the engine, or a fact.
 using Work = std::variant<quota::Effect, Fact>;

@@ -131,9 +131,6 @@ struct LeaseMove {
   // Its restore failed after its slabs were being filled: the contents are in
   // the host pool alone, until the next restore fills them again.
   bool torn = false;
-  // A silent keeper kept its slabs from being made again: nobody asks for it
-  // until the mover does.
-  bool put_off = false;
   // Whether who does not answer in time may be killed.
   bool may_terminate = false;
   quota::Instant resident_since;
@@ -185,6 +182,9 @@ struct Lease {
   Owned<bool, Gatekeeper> awaits_pause;
   // The engine's Restore that last asked for it; who else needs it waits.
   Owned<std::optional<quota::RequestId>, Recalls> asked_back;
+  // A silent keeper kept its slabs from being made again: nobody asks for it
+  // until that may have changed.
+  Owned<bool, Recalls> put_off;
   Owned<ReclaimEntry, ReclaimIndex> reclaim;
 
   // What becomes of its contents when memory is needed. An exported lease never

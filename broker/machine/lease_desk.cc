@@ -46,6 +46,7 @@ void LeaseDesk::Make(const quota::Granted& granted,
                   .sharing = {},
                   .awaits_pause = {},
                   .asked_back = {},
+                  .put_off = {},
                   .reclaim = {}})))
           .first->second.get();
   lease->life.Edit({}).since = turn.wall();
@@ -105,6 +106,7 @@ Lease* LeaseDesk::Adopt(const LeaseRecord& record, quota::TenantId tenant,
               .sharing = Owned<LeaseSharing, Sharing>(std::in_place, sharing),
               .awaits_pause = {},
               .asked_back = {},
+              .put_off = {},
               .reclaim = {}})))
       .first->second.get();
 }

@@ -73,8 +73,6 @@ class LeaseMover {
   void OnUnmapped(Session* session, const v1::Unmapped& unmapped, Turn& turn);
   void OnMapped(Session* session, const v1::Mapped& mapped, Turn& turn);
   void CheckOverdue(Turn& turn);
-  // Who waits for a lease whose time has come asks for it.
-  void EndPutOffs(Turn& turn);
 
  private:
   void AskToMove(Lease* lease, Mapping* mapping, quota::Instant answer_by,
@@ -82,7 +80,6 @@ class LeaseMover {
   void TryEndEviction(Lease* lease, Turn& turn);
   void FillAndMap(Lease* lease, Turn& turn);
   void OnRestoreNotPrepared(Lease* lease, const SlabsMade& made, Turn& turn);
-  void PutOff(Lease* lease, Turn& turn);
   void StayEvicted(Lease* lease, absl::string_view why, Turn& turn);
   void OnSharedMapped(Session* session, Lease* lease,
                       const absl::Status& failed, Turn& turn);

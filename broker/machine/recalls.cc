@@ -3,6 +3,9 @@
 
 #include <utility>
 
+#include "broker/machine/attempts.h"
+#include "broker/machine/lease_users.h"
+
 namespace gmb::broker {
 
 quota::RequestId Recalls::AskBack(uint64_t session,
@@ -46,6 +49,27 @@ void Recalls::SetAskedBack(Lease* lease,
   std::optional<quota::RequestId>& asked_back = lease->asked_back.Edit({});
   state_.asked_back.Edit({}).Move(lease->id, asked_back, request);
   asked_back = request;
+}
+
+void Recalls::PutOff(quota::LeaseId id, Turn& turn) {
+  const auto found = state_.leases->find(id);
+  if (found == state_.leases->end()) return;  // it has ended
+  Lease* lease = found->second.get();
+  lease->put_off.Edit({}) = true;
+  const quota::Instant until =
+      turn.now() + PutOffFor(RestoreAttempts(state_, *lease));
+  state_.restores_put_off.Edit({}).insert({until, id});
+}
+
+void Recalls::EndPutOffs(Turn& turn) {
+  auto& put_off = state_.restores_put_off.Edit({});
+  while (!put_off.empty() && put_off.begin()->first <= turn.now()) {
+    const quota::LeaseId id = put_off.extract(put_off.begin()).value().second;
+    const auto lease = state_.leases->find(id);
+    if (lease == state_.leases->end()) continue;  // it has ended
+    lease->second->put_off.Edit({}) = false;
+    turn.Queue(LeaseSettled{id});
+  }
 }
 
 const Returning* ReturningOf(const State& state, const Lease& lease) {

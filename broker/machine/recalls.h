@@ -33,6 +33,11 @@ class Recalls {
   // The Restore that asked for it has come to nothing, or the lease has ended.
   void Forget(Lease* lease);
 
+  // Nobody asks for the lease for a while.
+  void PutOff(quota::LeaseId id, Turn& turn);
+  // Who waits for a lease whose time has come asks for it.
+  void EndPutOffs(Turn& turn);
+
  private:
   void SetAskedBack(Lease* lease, std::optional<quota::RequestId> request);
 

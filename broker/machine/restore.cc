@@ -110,7 +110,8 @@ void LeaseMover::OnRestoreNotPrepared(Lease* lease, const SlabsMade& made,
   // that goes past the broker takes whatever is freed.
   const PoolDevice& device = *state_.PoolAt(lease->request.pool).device;
   const bool no_memory = absl::IsResourceExhausted(status);
-  if (no_memory && device.reading.destroyed_is_kept) return PutOff(lease, turn);
+  if (no_memory && device.reading.destroyed_is_kept)
+    return turn.Queue(RestorePutOff{lease->id});
   const bool passing = no_memory && device.missing_bytes == 0;
   if (!MayTryAgain(RestoreAttempts(state_, *lease), passing)) {
     turn.Queue(MoveFailed{
@@ -123,24 +124,6 @@ void LeaseMover::OnRestoreNotPrepared(Lease* lease, const SlabsMade& made,
             {.retry_after = absl::Milliseconds(500)})});
   }
   turn.Queue(LeaseSettled{lease->id});
-}
-
-void LeaseMover::PutOff(Lease* lease, Turn& turn) {
-  lease->move.Edit({}).put_off = true;
-  const quota::Instant until =
-      turn.now() + PutOffFor(RestoreAttempts(state_, *lease));
-  state_.restores_put_off.Edit({}).insert({until, lease->id});
-}
-
-void LeaseMover::EndPutOffs(Turn& turn) {
-  auto& put_off = state_.restores_put_off.Edit({});
-  while (!put_off.empty() && put_off.begin()->first <= turn.now()) {
-    const quota::LeaseId id = put_off.extract(put_off.begin()).value().second;
-    const auto lease = state_.leases->find(id);
-    if (lease == state_.leases->end()) continue;  // it has ended
-    lease->second->move.Edit({}).put_off = false;
-    turn.Queue(LeaseSettled{id});
-  }
 }
 
 void LeaseMover::OnMapped(Session* session, const v1::Mapped& mapped,

@@ -62,6 +62,8 @@ void Machine::React(const Fact& fact, Turn& turn) {
     waker_.AdvanceUsersOf({&settled->lease, 1}, turn);
   } else if (const auto* failed = std::get_if<MoveFailed>(&fact)) {
     waker_.OnMoveFailed(*failed, turn);
+  } else if (const auto* put_off = std::get_if<RestorePutOff>(&fact)) {
+    recalls_.PutOff(put_off->lease, turn);
   } else if (const auto* left = std::get_if<LeaseLeft>(&fact)) {
     gatekeeper_.OnLeaseLeft(*left);
     waker_.OnLeaseLeft(*left, turn);
@@ -90,7 +92,7 @@ void Machine::DoWhatIsDue(Turn& turn) {
   Drain(turn);
   pools_.MaintainPools(turn);
   requests_.AskPutOff(turn);
-  mover_.EndPutOffs(turn);
+  recalls_.EndPutOffs(turn);
   Drain(turn);
   sessions_.CheckDying(now);
   debts_.ForgetPaid(turn);

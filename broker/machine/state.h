@@ -107,10 +107,6 @@ struct State {
   // being copied; by tenant.
   Owned<std::set<std::pair<quota::TenantId, quota::LeaseId>>, LeaseMover>
       moving;
-  // Leases that are evicted still, and when each may be asked back again.
-  Owned<std::set<std::pair<quota::Instant, quota::LeaseId>>, LeaseMover>
-      restores_put_off;
-
   Owned<SharedNames, Sharing> shared_names;
   // Shared leases that have not ended, dropped ones too; by tenant.
   Owned<std::set<std::pair<quota::TenantId, quota::LeaseId>>, Sharing>
@@ -125,6 +121,9 @@ struct State {
       put_off;
   Owned<absl::btree_map<quota::RequestId, Returning>, Recalls> restoring;
   Owned<AskedBack, Recalls> asked_back;
+  // Leases that are put off, and when each may be asked back again.
+  Owned<std::set<std::pair<quota::Instant, quota::LeaseId>>, Recalls>
+      restores_put_off;
   // Sessions whose Restores are not answered; sessions being paused.
   Owned<std::set<uint64_t>, Waker> waking;
   // At leases, to see what a session waits for, in all.

@@ -228,7 +228,7 @@ class Checker {
       Expect(state_.leases->contains(id),
              "a shared lease is listed, and ended");
     for (const auto& [id, lease] : *state_.leases) {
-      Expect(!lease->move->put_off || IsPutOff(id),
+      Expect(!*lease->put_off || IsPutOff(id),
              "a lease is put off, and nothing brings it back");
       if (!lease->asked_back->has_value()) continue;
       const auto its = state_.asked_back->By(**lease->asked_back);
