@@ -149,7 +149,13 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
                      proto::FormatBytes(explanation.shrinking_bytes),
                      " are still to be released"));
   }
-  if (explanation.waiting.empty()) {
+  const bool keeper_is_silent = pool.device->reading.destroyed_is_kept;
+  if (keeper_is_silent) {
+    add("the broker's keeper does not answer, and still has memory that was "
+        "given back: what needs slabs of other sizes than the ready ones waits "
+        "for it");
+  }
+  if (explanation.waiting.empty() && !keeper_is_silent) {
     add(absl::StrCat("no request waits for memory; ",
                      proto::FormatBytes(view.obtainable_bytes),
                      " could be leased at once"));
