@@ -77,7 +77,8 @@ DroppedValues FindDropped(const StoredState& stored, const Core& core) {
     if (what.empty()) continue;
     dropped[tenant.name] = absl::StrCat(
         "tenant ", tenant.name, " is not as an operator set it: ", what,
-        ": `gmb tenant set ", tenant.name, "` settles it");
+        ": a guarantee is in force again when it fits, and `gmb tenant set ",
+        tenant.name, "` settles it at once");
   }
   AddPools(stored, core, &dropped);
   return dropped;

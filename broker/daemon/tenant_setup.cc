@@ -136,8 +136,8 @@ absl::Status AddTenants(const std::vector<StartingTenant>& tenants,
       LogEvent(LogLevel::kError, "stored_guarantee_does_not_fit",
                {{"tenant", policy.name},
                 {"message",
-                 "it starts without its guarantee: set it anew with `gmb "
-                 "tenant set`"},
+                 "it starts without its guarantee, which is in force again "
+                 "when it fits; `gmb tenant set` settles it at once"},
                 {"reason", set.message()}});
       set = core->SetTenant(WithoutGuarantee(policy)).status();
     }

@@ -136,13 +136,23 @@ void AdminService::FallBackAlone(TenantPolicy policy) {
   QueueFallBack();
 }
 
-bool AdminService::FallsBackLater(const std::string& tenant) const {
-  if (!fall_back_later_.contains(tenant)) return false;
+bool AdminService::LacksGuarantee(const std::string& tenant) const {
+  const std::shared_ptr<const Declared> all = store_->Shown();
   const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(tenant);
-  const TenantPolicy declared =
-      DeclaredPolicy(*store_->Shown(), tenant, *core_);
-  return known.ok() && (known->quota.guarantee != declared.quota.guarantee ||
-                        known->device_quotas != declared.device_quotas);
+  if (!known.ok() || !all->tenants.contains(tenant)) return false;
+  const TenantPolicy declared = DeclaredPolicy(*all, tenant, *core_);
+  if (known->quota.guarantee != declared.quota.guarantee) return true;
+  return std::any_of(
+      known->device_quotas.begin(), known->device_quotas.end(),
+      [&](const auto& quota) {
+        const auto wanted = declared.device_quotas.find(quota.first);
+        return wanted != declared.device_quotas.end() &&
+               wanted->second.guarantee != quota.second.guarantee;
+      });
+}
+
+bool AdminService::FallsBackLater(const std::string& tenant) const {
+  return fall_back_later_.contains(tenant) && LacksGuarantee(tenant);
 }
 
 void AdminService::OnEvent(const v1::Event& event) {
@@ -160,6 +170,13 @@ void AdminService::QueueFallBack() {
     retry_queued_ = false;
     FallBackLater();
   });
+}
+
+void AdminService::WaitForDropped() {
+  for (const auto& [name, why] : dropped_) {
+    if (LacksGuarantee(name)) fall_back_later_.insert(name);
+  }
+  falls_back_later_ = !fall_back_later_.empty();
 }
 
 void AdminService::FallBackLater() {

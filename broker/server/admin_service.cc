@@ -53,6 +53,7 @@ AdminService::AdminService(Core* core, QuotaStore* store, EventBus* events,
       expiry_(clock, [this] { operators_.Post([this] { EndOverrides(); }); }) {
   expiry_.Set(NextExpiry(*store_->Shown()));
   ShowDropped();
+  WaitForDropped();
   subscription_ =
       events_->Subscribe([this](const v1::Event& event) { OnEvent(event); });
 }

@@ -222,7 +222,11 @@ class AdminService : public v1::Admin::CallbackService {
   // Those whose former guarantees did not fit, when something has made room.
   void OnEvent(const v1::Event& event);
   void QueueFallBack();
-  // It still has another guarantee than is declared.
+  // It has another guarantee than is declared.
+  [[nodiscard]] bool LacksGuarantee(const std::string& tenant) const;
+  // Those whose guarantees were left out at the start.
+  void WaitForDropped();
+  // Its guarantee is still waited for.
   [[nodiscard]] bool FallsBackLater(const std::string& tenant) const;
   void FallBackLater();
   absl::Status DoSetTenant(AuditRecord audit,
@@ -264,7 +268,7 @@ class AdminService : public v1::Admin::CallbackService {
   const CallAuthenticator* const calls_;
   const TenantDoors doors_;
   DroppedValues dropped_;  // the operators' thread's
-  // Of these, tenants whose former guarantee comes into force when it fits.
+  // Of these, tenants whose guarantee comes into force when it fits.
   std::set<std::string> fall_back_later_;
   std::atomic<bool> falls_back_later_ = false;
   std::atomic<bool> retry_queued_ = false;

@@ -265,6 +265,34 @@ TEST_F(GmbdTest,
               Not(HasSubstr("is not as an operator set it")));
 }
 
+TEST_F(GmbdTest, AGuaranteeThatDidNotFitAtTheStartIsInForceWhenItDoes) {
+  const auto set = [&](const std::string& tenant) {
+    return Gmb({"tenant", "set", tenant, "--guarantee", "80MiB"}).exit_code;
+  };
+  {
+    const auto gmbd = Start();
+    EXPECT_EQ(set("b"), 0);
+    EXPECT_EQ(set("c"), 0);
+    gmbd->Signal(SIGTERM);
+    EXPECT_EQ(gmbd->WaitForExit(), 0);
+  }
+  device_ = "host:128MiB";
+  const auto gmbd = Start();
+  EXPECT_THAT(gmbd->log(), HasSubstr("stored_guarantee_does_not_fit tenant=c"));
+  EXPECT_THAT(gmbd->log(), Not(HasSubstr("does_not_fit tenant=b")));
+  // Nothing that leaves it no room.
+  EXPECT_EQ(Gmb({"tenant", "set", "b", "--weight", "2"}).exit_code, 0);
+  EXPECT_THAT(Gmb({"doctor", "--output", "json"}).output,
+              HasSubstr("tenant c is not as an operator set it"));
+  EXPECT_EQ(Gmb({"tenant", "delete", "b"}).exit_code, 0);
+  ASSERT_TRUE(gmbd->WaitForLog("stored_guarantee_fits tenant=c"))
+      << gmbd->log();
+  EXPECT_THAT(Gmb({"tenant", "get", "c"}).output,
+              HasSubstr("host-0  80.00 MiB"));
+  EXPECT_THAT(Gmb({"doctor", "--output", "json"}).output,
+              Not(HasSubstr("is not as an operator set it")));
+}
+
 // A host device is as large as its pool: another one is another size in the
 // file, which wins.
 TEST_F(GmbdTest, APoolSizeOfAnOperatorEndsWithAnotherOneInTheFile) {
