@@ -21,8 +21,10 @@ quota::Instant ReclaimDue(const State& state) {
   if (!state.dying->empty()) due = std::min(due, state.dying->begin()->first);
   if (!state.restore_times->empty())
     due = std::min(due, std::get<0>(*state.restore_times->begin()));
-  if (!state.put_off->empty())
-    due = std::min(due, state.put_off->begin()->first);
+  if (!state.put_off->empty()) {
+    due = std::min(due,
+                   std::max(state.put_off->begin()->first, *state.put_off_at));
+  }
   if (!state.restores_put_off->empty())
     due = std::min(due, state.restores_put_off->begin()->first);
   due = std::min(due, state.reclaim->answers_due());

@@ -1,6 +1,7 @@
 // Acquires that were granted, and whose slabs could not be made: asked for once
 // more, put off, or refused.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,11 @@
 namespace gmb::broker {
 namespace {
 
+// Those that are put off are asked for some at a time: each costs the device a
+// step, which serves the others in its turn.
+constexpr int kMostAskedAtOnce = 4;
+constexpr quota::Nanoseconds kBetweenAsking = std::chrono::milliseconds(25);
+
 bool IsBeingPaused(const Session& session) {
   return session.gate != nullptr && session.gate->pausing_until().has_value();
 }
@@ -20,11 +26,9 @@ absl::string_view WhyNoMemory(const Pool& pool) {
   return pool.device->reading.destroyed_is_kept
              ? "the broker's keeper does not answer, and still has memory that "
                "was given back: slabs of this size can be made when it goes "
-               "on, "
-               "or has ended"
+               "on, or has ended"
              : "the device has less memory than its pool: something outside "
-               "the "
-               "broker took it";
+               "the broker took it";
 }
 
 }  // namespace
@@ -84,8 +88,14 @@ void RequestDesk::PutOff(PendingAcquire request, Turn& turn) {
 }
 
 void RequestDesk::AskPutOff(Turn& turn) {
-  while (!state_.put_off->empty() &&
-         state_.put_off->begin()->first <= turn.now()) {
+  if (turn.now() < *state_.put_off_at) return;
+  for (int asked = 0;
+       !state_.put_off->empty() && state_.put_off->begin()->first <= turn.now();
+       ++asked) {
+    if (asked == kMostAskedAtOnce) {
+      state_.put_off_at.Edit({}) = turn.now() + kBetweenAsking;
+      return;
+    }
     PendingAcquire request = Forget(state_.put_off->begin()->second);
     request.ask_again_at = std::nullopt;
     Ask(state_.pending.Edit({})[request.id] = request, turn);

@@ -62,8 +62,11 @@ void Recalls::PutOff(quota::LeaseId id, Turn& turn) {
 }
 
 void Recalls::EndPutOffs(Turn& turn) {
+  constexpr int kMostAtOnce = 64;  // the next turn goes on
   auto& put_off = state_.restores_put_off.Edit({});
-  while (!put_off.empty() && put_off.begin()->first <= turn.now()) {
+  for (int i = 0; i < kMostAtOnce && !put_off.empty() &&
+                  put_off.begin()->first <= turn.now();
+       ++i) {
     const quota::LeaseId id = put_off.extract(put_off.begin()).value().second;
     const auto lease = state_.leases->find(id);
     if (lease == state_.leases->end()) continue;  // it has ended

@@ -119,6 +119,7 @@ struct State {
   // Those of them that are put off, and when each is asked again.
   Owned<std::set<std::pair<quota::Instant, quota::RequestId>>, RequestDesk>
       put_off;
+  Owned<quota::Instant, RequestDesk> put_off_at;  // none of them before
   Owned<absl::btree_map<quota::RequestId, Returning>, Recalls> restoring;
   Owned<AskedBack, Recalls> asked_back;
   // Leases that are put off, and when each may be asked back again.

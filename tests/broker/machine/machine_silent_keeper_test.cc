@@ -78,11 +78,27 @@ TEST_F(MachineSilentKeeperTest, AtItsDeadlineOneThatWaitsIsToldTheSame) {
 // However long that was.
 TEST_F(MachineSilentKeeperTest, ItIsAskedForAgainAsLongAsItWaits) {
   const uint64_t id = AskForWhatIsNotReady(seconds(3600));
-  RunFor(seconds(1800));
+  RunFor(seconds(600));
   EXPECT_EQ(Outcome(client, id), "waits");
   world.SilenceKeeper(false);
   RunFor(seconds(2));
   EXPECT_EQ(Outcome(client, id), "granted");
+}
+
+TEST_F(MachineSilentKeeperTest, OfManySomeAreAskedForAtATime) {
+  world.CheckEvery(100);
+  for (int i = 0; i < 3; ++i) {
+    SimClient* one = Connect("a");
+    for (int k = 0; k < 100; ++k) Ask(one, 1, {.wait = seconds(60)});
+  }
+  RunFor(seconds(3));
+  const size_t before = Events("create_failed").size();
+  RunFor(seconds(2));
+  // 160 a second; else each would be asked for once a second.
+  EXPECT_LT(Events("create_failed").size() - before, 400u);
+  world.SilenceKeeper(false);
+  RunFor(seconds(4));
+  EXPECT_TRUE(state().put_off->empty());
 }
 
 TEST_F(MachineSilentKeeperTest, WhatIsReadyIsGrantedMeanwhile) {
