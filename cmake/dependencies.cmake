@@ -4,7 +4,10 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(Protobuf REQUIRED)
-pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
+include(grpcpp)
+if(NOT GRPCPP_FOUND)
+  message(FATAL_ERROR "gmb needs gRPC for C++ (Debian: libgrpc++-dev)")
+endif()
 find_package(absl REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 find_library(GRPCPP_REFLECTION_LIBRARY grpc++_reflection REQUIRED)  # no pkg-config file

@@ -67,6 +67,7 @@ function(gmb_install_client_library)
   write_basic_package_version_file(${CMAKE_BINARY_DIR}/gmbConfigVersion.cmake
                                    COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_BINARY_DIR}/gmbConfig.cmake ${CMAKE_BINARY_DIR}/gmbConfigVersion.cmake
+                ${CMAKE_SOURCE_DIR}/cmake/grpcpp.cmake
           DESTINATION ${package_dir})
 endfunction()
 
