@@ -64,7 +64,8 @@ TEST(MachinePropertyTest, WhateverHappensNothingIsLostOrForgotten) {
 // It may die in any turn: before its records change, before anything of it is
 // begun, or after.
 TEST(MachinePropertyTest, AnotherBrokerGoesOnWhereThisOneDied) {
-  const uint64_t seeds = FromEnvironment("GMB_MACHINE_SEEDS", 12);
+  const uint64_t seeds =
+      FromEnvironment("GMB_MACHINE_SEEDS", FewerIfSanitized(12));
   const uint64_t first = FromEnvironment("GMB_MACHINE_FIRST_SEED", kFirstSeed);
   const uint64_t bytes = FromEnvironment("GMB_MACHINE_BYTES", 12000);
   const uint64_t one_in = FromEnvironment("GMB_MACHINE_RESTARTS", 60);
