@@ -185,7 +185,8 @@ class SimWorld {
   SimClient* Find(uint64_t session);
 
   SimKeeper keeper_{[this](SlabId slab) { KeepRemoved(slab); }};
-  std::vector<std::pair<quota::PoolId, device::SlabKey>> kept_;  // silently
+  // What a silent keeper has still.
+  std::vector<std::pair<quota::PoolId, device::SlabKey>> kept_;
   std::atomic<SlabId> slab_ids_{1};
   std::map<quota::PoolId, SimDevice> devices_;
   quota::Instant now_{1'000'000'000};
