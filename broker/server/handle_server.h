@@ -91,8 +91,8 @@ struct KeptConnection {
 
 // All handle sockets: greetings, slab frames and their acknowledgements, and
 // the death of peers. A connection that is to be a session's stream is given
-// away (SessionCalls::open_stream). One thread waits on all of it and never blocks on a
-// peer; a peer that misbehaves loses its own session.
+// away (SessionCalls::open_stream). One thread waits on all of it and never
+// blocks on a peer; a peer that misbehaves loses its own session.
 //
 // Listeners may be added and removed from any thread at any time.
 class HandleServer {
