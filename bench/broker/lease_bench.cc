@@ -31,6 +31,7 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr uint64_t kSizes[] = {64 * kMiB, 8 * kGiB, 120 * kGiB};
+constexpr uint64_t kSmall = 64 * kMiB;  // of which several fit in any pool
 constexpr uint64_t kLarge = 64 * kGiB;
 constexpr int kFewRounds = 10;  // of large sizes, which take long
 constexpr uint64_t kKillBytes = 8 * kGiB;
@@ -154,6 +155,8 @@ absl::Status RunFresh(const Options& options, const std::string& dir,
     const int rounds = Rounds(options, bytes);
     absl::Status status = MeasureFresh(*bench, bytes, rounds);
     if (status.ok()) status = MeasureBreakdown(*bench, bytes, rounds);
+    if (status.ok() && bytes <= kSmall)
+      status = MeasureInARow(*bench, bytes, rounds);
     if (status.ok()) status = MeasureAtRest(*bench, bytes, rounds);
     if (!status.ok()) return status;
   }

@@ -41,7 +41,11 @@ inline constexpr char kTenantB[] = "b";
 // releases them.
 [[nodiscard]] absl::Status MeasureFresh(const Bench& bench, uint64_t bytes,
                                         int rounds);
-// The same, with everybody asleep before: threads have to be woken, and caches
+// The same, several one after the other, which are released together: of those
+// behind the first. A program that grows does so, and the driver is awake.
+[[nodiscard]] absl::Status MeasureInARow(const Bench& bench, uint64_t bytes,
+                                         int rounds);
+// One alone, with everybody asleep before: threads have to be woken, and caches
 // to be filled.
 [[nodiscard]] absl::Status MeasureAtRest(const Bench& bench, uint64_t bytes,
                                          int rounds);

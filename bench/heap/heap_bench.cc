@@ -31,6 +31,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kMostThreads = 16;
+// 2.4 ms a GiB on an H200.
+constexpr std::chrono::milliseconds kClearingTime{500};
 
 const char kUsage[] =
     "usage: heap_bench [--device cuda:0|GPU-UUID|host:SIZE] [--pool AMOUNT] "
@@ -182,6 +184,9 @@ double Replay(const Trace& trace, Peer& peer, const Streams& streams) {
 absl::Status MeasureTrace(const Trace& trace, int rounds,
                           const std::function<absl::StatusOr<Peers>()>& make,
                           const device::DeviceInfo& info) {
+  // The driver clears what the allocators before gave back, and who asks for
+  // memory meanwhile waits for that: the first of these would.
+  std::this_thread::sleep_for(kClearingTime);
   const auto streams = MakeStreams(info.kind, info.uuid, trace.streams);
   if (!streams.ok()) return streams.status();
   absl::StatusOr<Peers> peers = make();

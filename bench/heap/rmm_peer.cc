@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cuda/stream_ref>
 #include <exception>
+#include <optional>
 #include <rmm/mr/cuda_memory_resource.hpp>
 #include <rmm/mr/pool_memory_resource.hpp>
 #include <string>
@@ -20,24 +21,28 @@ class RmmPeer final : public Peer {
   std::string name() const override { return "RMM's pool"; }
   void* Allocate(uint64_t bytes, void* stream) override {
     try {
-      return pool_.allocate(StreamOf(stream), bytes, kAlignment);
+      // Its first memory is part of the first replay, as the others' is.
+      if (!pool_.has_value()) pool_.emplace(upstream_, kFirstBytes);
+      return pool_->allocate(StreamOf(stream), bytes, kAlignment);
     } catch (const std::exception&) {  // rmm::out_of_memory, for one
       return nullptr;
     }
   }
   void Free(void* address, uint64_t bytes, void* stream) override {
-    pool_.deallocate(StreamOf(stream), address, bytes, kAlignment);
+    pool_->deallocate(StreamOf(stream), address, bytes, kAlignment);
   }
   // It gives nothing back.
-  uint64_t PeakReservedBytes() override { return pool_.pool_size(); }
+  uint64_t PeakReservedBytes() override {
+    return pool_.has_value() ? pool_->pool_size() : 0;
+  }
 
  private:
   static cuda::stream_ref StreamOf(void* stream) {
     return cuda::stream_ref{static_cast<cudaStream_t>(stream)};
   }
 
-  rmm::mr::pool_memory_resource pool_{rmm::mr::cuda_memory_resource(),
-                                      kFirstBytes};
+  rmm::mr::cuda_memory_resource upstream_;
+  std::optional<rmm::mr::pool_memory_resource> pool_;
 };
 
 }  // namespace

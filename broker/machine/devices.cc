@@ -135,20 +135,21 @@ void PoolKeeper::OnDeviceResult(quota::PoolId pool_id,
   if (absl::IsUnavailable(result.status))
     OnDeviceLost(pool, result.status, turn);
   if (prepare != nullptr) {
-    OnMade(pool, *prepare, result);
+    OnMade(pool, *prepare, result, turn.now());
   } else if (const auto* refill = std::get_if<RefillJob>(&result.job)) {
     OnRefilled(pool, *refill, result, turn.now());
   }
 }
 
 void PoolKeeper::OnMade(Pool* pool, const PrepareJob& job,
-                        const DeviceResult& result) {
+                        const DeviceResult& result, quota::Instant now) {
   LeaseSlabs& held = state_.LeaseAt(job.lease).held.Edit({});
   held.preparing = false;
   for (const Slab& slab : result.created)
     pool->slabs.Edit({}).Created(slab.bytes);
   held.slabs.insert(held.slabs.end(), result.created.begin(),
                     result.created.end());
+  pool->device.Edit({}).mappings.Begin(now, state_.options.mapping_time);
 }
 
 void PoolKeeper::OnRefilled(Pool* pool, const RefillJob& job,
@@ -185,11 +186,13 @@ void PoolKeeper::SyncCapacities() const {
 // worker is never busy for long when a request comes. Nor while bytes come back
 // piece by piece for a request: they are its. Nor while slabs are filled, as far
 // as that ends soon: the driver clears what is destroyed, and copies are slower
-// meanwhile (2 GiB took 51 ms in place of 41).
+// meanwhile (2 GiB took 51 ms in place of 41). Nor while a client is likely to
+// map what it was granted, since the driver serves one of both at a time.
 bool MayRefill(const State& state, const Pool& pool, quota::Instant now) {
   const CopiesIn& copies = *pool.copies_in;
   const bool filling = copies.leases > 0 && now < copies.since + kLongestCopyIn;
   return pool.device->jobs == 0 && !filling &&
+         now >= pool.device->mappings.end() &&
          state.reclaim->IncomingBytes(pool.id, {}, false) == 0;
 }
 

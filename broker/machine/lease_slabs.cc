@@ -17,7 +17,11 @@ bool PoolKeeper::Take(Lease* lease, Turn& turn) {
   // It makes nobody wait for the device, and so does not count as being filled:
   // or leases that find their own slabs again would keep others' from being
   // made.
-  if (plan.create_bytes.empty()) return true;
+  if (plan.create_bytes.empty()) {
+    pool->device.Edit({}).mappings.Begin(turn.now(),
+                                         state_.options.mapping_time);
+    return true;
+  }
   held.preparing = true;
   PrepareJob job{lease->id,
                  {std::move(plan.destroy), std::move(plan.create_bytes)}};

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "broker/machine/device_job.h"
 #include "broker/machine/look.h"
+#include "broker/machine/mappings.h"
 #include "broker/machine/owned.h"
 #include "broker/machine/owners.h"
 #include "broker/machine/paced_creates.h"
@@ -49,6 +50,7 @@ struct PoolDevice {
   quota::Instant next_audit;
   quota::Nanoseconds audit_interval{0};
   quota::Instant refill_after;  // after a failed refill
+  Mappings mappings;
 };
 
 // Leases whose slabs are being filled from the host pool, and since when there

@@ -81,7 +81,8 @@ class PoolKeeper {
  private:
   void Give(Pool* pool, DeviceJob job, Turn& turn);
   void GiveHeld(Pool* pool, bool all, Turn& turn);
-  void OnMade(Pool* pool, const PrepareJob& job, const DeviceResult& result);
+  void OnMade(Pool* pool, const PrepareJob& job, const DeviceResult& result,
+              quota::Instant now);
   void OnRefilled(Pool* pool, const RefillJob& job, const DeviceResult& result,
                   quota::Instant now);
   void OnReading(Pool* pool, const DeviceReading& reading, Turn& turn);

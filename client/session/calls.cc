@@ -80,7 +80,10 @@ struct Calls::Call {
   Arrivals arrivals{};
   bool mapped = false;  // `early` has the slabs
   bool cancelled = false;
-  Clock::time_point stands_up{};  // at the latest
+  Clock::time_point stands_up{};    // at the latest
+  Clock::time_point began{};        // to wait
+  Clock::time_point polls_until{};  // and sleeps from then on
+  bool heard = false;               // anything since
   // Outlives the call, so that a thread which has woken it may say so late.
   std::shared_ptr<base::CondVar> changed = std::make_shared<base::CondVar>();
 
@@ -275,6 +278,8 @@ absl::StatusOr<Answer> Calls::AwaitAnswer(Call& call) {
         call.Wake();
       });
   if (call.early != nullptr) call.early->Prepare();
+  call.began = Clock::now();
+  call.polls_until = call.began + busy_wait_.Length();
   call.SitDown(&seats_, &mu_);
   for (;;) {
     Step step = NextStep(call);
@@ -311,7 +316,11 @@ void Calls::Carry(Call& call, Step& step) {
 }
 
 void Calls::WaitAtSocket(Call& call) {
-  if (!seats_.Wait(call.at_socket, std::min(call.deadline, call.stands_up))) {
+  const bool came = seats_.Wait(call.at_socket, call.polls_until,
+                                std::min(call.deadline, call.stands_up));
+  if (!std::exchange(call.heard, true))
+    busy_wait_.Answered(Clock::now() - call.began);
+  if (!came) {
     if (Clock::now() >= call.stands_up) call.StandUp(&mu_);
     return;
   }

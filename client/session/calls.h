@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "client/fork_guard.h"
 #include "client/lease/early_mapping.h"
+#include "client/session/busy_wait.h"
 #include "client/session/handle_channel.h"
 #include "client/session/request_table.h"
 #include "client/session/seats.h"
@@ -117,6 +118,7 @@ class Calls final : public MessageSource {
   StreamChannel& stream_;
   HandleChannel& handles_;
   Seats& seats_;
+  BusyWait busy_wait_;
 
   mutable base::Mutex mu_;
   RequestTable table_ ABSL_GUARDED_BY(mu_);

@@ -43,11 +43,11 @@ class Seats {
   ~Seats() = default;
 
   // With a seat's wakeup: blocks until a socket can be read or has hung up, the
-  // wakeup is notified, or until `until`; it may return before. Whether a
-  // socket is to be read.
-  [[nodiscard]] bool Wait(ipc::Wakeup* wakeup,
+  // wakeup is notified, or until `until`; it may return before. Does not sleep
+  // before `polls_until`. Whether a socket is to be read.
+  [[nodiscard]] bool Wait(ipc::Wakeup* wakeup, TimePoint polls_until,
                           std::optional<TimePoint> until) const {
-    return wait_.WaitAtSockets(wakeup, until);
+    return wait_.WaitAtSockets(wakeup, polls_until, until);
   }
 
  private:

@@ -2,6 +2,7 @@
 #include "client/session/session_wait.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 
 #include <array>
@@ -63,12 +64,18 @@ void SessionWait::Wait(std::optional<TimePoint> until) {
   }
 }
 
-bool SessionWait::WaitAtSockets(ipc::Wakeup* wakeup,
+bool SessionWait::WaitAtSockets(ipc::Wakeup* wakeup, TimePoint polls_until,
                                 std::optional<TimePoint> until) const {
   std::array<pollfd, 2> fds = {
       {{sockets_.fd(), POLLIN, 0}, {wakeup->fd(), POLLIN, 0}}};
-  if (poll(fds.data(), fds.size(), ipc::MillisecondsUntil(until)) <= 0)
-    return false;
+  int ready = 0;
+  while (ready == 0 && std::chrono::steady_clock::now() < polls_until) {
+    ready = poll(fds.data(), fds.size(), 0);
+    if (ready == 0) sched_yield();
+  }
+  if (ready == 0)
+    ready = poll(fds.data(), fds.size(), ipc::MillisecondsUntil(until));
+  if (ready <= 0) return false;
   if (fds[1].revents != 0) wakeup->Clear();
   return fds[0].revents != 0;
 }

@@ -38,9 +38,10 @@ class SessionWait {
   // Blocks until one of them, or until `until`; it may return before.
   void Wait(std::optional<TimePoint> until);
   // The same at the sockets alone: until one can be read, or has hung up, or
-  // `wakeup` is notified, which is cleared. Whether it was a socket. Any number
-  // of threads.
-  [[nodiscard]] bool WaitAtSockets(ipc::Wakeup* wakeup,
+  // `wakeup` is notified, which is cleared. Whether it was a socket. Before
+  // `polls_until` it does not sleep, and leaves the core to others in between.
+  // Any number of threads.
+  [[nodiscard]] bool WaitAtSockets(ipc::Wakeup* wakeup, TimePoint polls_until,
                                    std::optional<TimePoint> until) const;
 
  private:

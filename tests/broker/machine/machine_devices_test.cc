@@ -90,6 +90,56 @@ TEST_F(MachineDevicesTest, SlabsThatComeBackServeTheirTenantForFiveSeconds) {
     EXPECT_FALSE(slabs.contains(slab));
 }
 
+// Slabs that `a` gave back are due to be destroyed.
+class MachineMappingTest : public MachineDevicesTest {
+ protected:
+  static constexpr quota::Nanoseconds kTime = milliseconds(2);
+  static MachineWorld Shape() {
+    MachineWorld shape;
+    shape.options.mapping_time = kTime;
+    return shape;
+  }
+  MachineMappingTest() : MachineDevicesTest(Shape()) {}
+  void SetUp() override {
+    MachineDevicesTest::SetUp();
+    // Some are ready from here on.
+    Release(b, Lease(b, 30));
+    RunFor(seconds(6));
+    Release(a, Lease(a, 4));
+    world.Advance(seconds(5) - milliseconds(1));
+    RunDevice();
+    ASSERT_EQ(Parts().returned_bytes, 4 * kGranule);
+  }
+  void Pass(quota::Nanoseconds time) {
+    world.Advance(time);
+    RunDevice();
+  }
+};
+
+TEST_F(MachineMappingTest, TheDeviceIsLeftToAClientThatMapsItsLease) {
+  ASSERT_EQ(Outcome(b, Ask(b, 2)), "granted") << "without a step of the device";
+  const quota::Instant mapped = world.now() + kTime;
+  while (world.now() < mapped) {
+    RunDevice();
+    EXPECT_EQ(Parts().returned_bytes, 4 * kGranule);
+    world.AdvanceToDue();
+  }
+  EXPECT_EQ(world.now(), mapped);
+  RunDevice();
+  EXPECT_EQ(Parts().returned_bytes, 0u);
+}
+
+TEST_F(MachineMappingTest, OneLeaseAfterTheOtherDoesNotHoldTheDeviceForLong) {
+  quota::Nanoseconds passed{0};
+  while (passed < Mappings::kMost) {
+    ASSERT_EQ(Parts().returned_bytes, 4 * kGranule);
+    ASSERT_EQ(Outcome(b, Ask(b, 2)), "granted");
+    Pass(milliseconds(1));
+    passed += milliseconds(1);
+  }
+  EXPECT_EQ(Parts().returned_bytes, 0u);
+}
+
 TEST_F(MachineDevicesTest, ASlabNeverChangesTenant) {
   std::set<SlabId> of_a;
   for (const uint64_t granules : {40, 7, 13}) {

@@ -22,12 +22,20 @@ namespace gmb::broker {
 
 // The broker that a test begins with. Bytes are granules of 2 MiB everywhere.
 struct MachineWorld {
-  MachineOptions options = {};
+  MachineOptions options = Options();
   uint64_t pools = 1;
   uint64_t granules = 64;  // of each pool; its device has an eighth more
   uint64_t host_granules = 128;
   uint64_t others_granules = 0;  // of each device, at the start
   device::DeviceKind kind = device::DeviceKind::kVmm;
+
+ private:
+  // Clients map at once: nothing waits for them.
+  static MachineOptions Options() {
+    MachineOptions options;
+    options.mapping_time = quota::Nanoseconds{0};
+    return options;
+  }
 };
 
 // A tenant's, on every device.
