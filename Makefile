@@ -53,4 +53,4 @@ lint:
 	tools/tidy -p build/tidy
 
 clean:
-	rm -rf build build-no-cuda
+	rm -rf build build-no-cuda build-python
