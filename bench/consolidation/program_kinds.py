@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import pathlib
 
 LLAMA = "llama"
+ONNXRUNTIME = "onnxruntime"
 USUAL = ("torch", "jax", "cupy")
-ALL = (*USUAL, LLAMA)
+ALL = (*USUAL, LLAMA, ONNXRUNTIME)
 MAX_BATCH = 64
 
 
@@ -17,6 +19,18 @@ def llama_folder() -> pathlib.Path | None:
     folder = pathlib.Path(os.environ.get("LLAMA_CPP", ""))
     has_both = os.access(folder / "llama-server", os.X_OK) and (folder / "gguf").is_dir()
     return folder.absolute() if os.environ.get("LLAMA_CPP") and has_both else None
+
+
+def onnxruntime_lacks() -> str | None:
+    """What keeps it from being a kind here, if anything does."""
+    try:
+        importlib.import_module("onnx")
+        onnxruntime = importlib.import_module("onnxruntime")
+    except ImportError as error:
+        return str(error)
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        return None
+    return f"onnxruntime {onnxruntime.__version__} has no CUDA provider"
 
 
 def kinds_of(text: str) -> tuple[str, ...]:
@@ -33,6 +47,8 @@ def kinds_of(text: str) -> tuple[str, ...]:
             f"{LLAMA} needs llama.cpp: LLAMA_CPP names the folder of llama-server and gguf, "
             f"as tools/build-llama makes it, and is {os.environ.get('LLAMA_CPP') or 'not set'}"
         )
+    if ONNXRUNTIME in kinds and (lacks := onnxruntime_lacks()):
+        raise argparse.ArgumentTypeError(f"{ONNXRUNTIME} needs onnx and onnxruntime-gpu: {lacks}")
     return kinds
 
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(_HERE.parents[1] / "examples"))
 from model_servers.http_front import Front  # noqa: E402
 from model_servers.model import Model  # noqa: E402
 from model_servers.worker import Worker  # noqa: E402
-from program_kinds import ALL, LLAMA  # noqa: E402
+from program_kinds import ALL, LLAMA, ONNXRUNTIME  # noqa: E402
 
 
 def parse() -> argparse.Namespace:
@@ -43,6 +43,10 @@ def make_model(kind: str, seed: int) -> Model:
         from llama_cpp_model import LlamaModel
 
         return LlamaModel(seed)
+    if kind == ONNXRUNTIME:
+        from onnxruntime_model import OnnxModel
+
+        return OnnxModel(seed)
     from model_servers.torch_memory import PlainMemory
     from model_servers.torch_model import TorchModel
 

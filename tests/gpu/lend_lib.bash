@@ -16,7 +16,8 @@ a_has_one_session() {
 a_is_away() { [ "$(of_a evicted_bytes)" -gt $(($(of_a leased_bytes) * 9 / 10)) ]; }
 
 # lends NAME PROGRAM...: with a folder behind its words, the program answers,
-# idles, loses its memory to another tenant, answers again; twice.
+# idles, loses its memory to another tenant, answers again; twice. `ready_within`
+# is how many seconds its start may take.
 lends() {
   local name=$1 log=$OUT/$1.log turn pid taker
   shift
@@ -24,7 +25,7 @@ lends() {
   start "$log" gmb --socket-dir "$sockets" run --tenant a --park-after 200ms -- \
     env LD_LIBRARY_PATH="$own_library_path" "$@" "$work/$name"
   pid=$started
-  check "$name is ready" wait_until 60 says "$log" '^ready' || return
+  check "$name is ready" wait_until "${ready_within:-60}" says "$log" '^ready' || return
   check "$name has one session" wait_until 10 a_has_one_session
   for turn in 1 2; do
     check "$name parks" wait_until 20 a_is gate PARKED
