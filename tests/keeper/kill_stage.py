@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-PATIENCE = 60
+PATIENCE = 120
 GUARANTEES = {"a": 24, "b": 16, "c": 12}  # in MiB
 MIB = 1 << 20
 # Of a tenant that was told of an error, and has found no wrong byte.
@@ -121,21 +121,19 @@ class Stage:
 
 
 def send(broker, is_traced, number):
-    """Whether there was a broker to get that signal."""
+    """A signal, unless it has ended."""
     pid = broker.pid
     try:
         if is_traced:
             pid = int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
         os.kill(pid, number)
     except (IndexError, FileNotFoundError, ProcessLookupError):
-        return False
-    return True
+        pass
 
 
 def stop_in_order(broker, is_traced):
-    """Its exit code."""
-    if not send(broker, is_traced, signal.SIGTERM):
-        raise Wrong("the broker is gone")
+    """Its exit code; it may have ended before."""
+    send(broker, is_traced, signal.SIGTERM)
     return broker.wait(timeout=PATIENCE)
 
 
