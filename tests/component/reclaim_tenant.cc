@@ -6,7 +6,8 @@
 // All it writes carries its tag. Kept contents must be as written and at the
 // same address; new memory, and what may be lost, must be zero or carry its
 // tag. A request within GUARANTEE_BYTES must not be denied. Ends with 0 and a
-// line of counts, or with 4 and what it found.
+// line of counts; with 4 and what it found in memory; or with 5 and an error
+// that it should not have been told.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +29,7 @@ using gmb::component::Words;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr int kWrong = 4;
+constexpr int kTold = 5;
 constexpr size_t kMostLeases = 6;
 constexpr uint64_t kMostLeaseBytes = 10 * kMiB;
 // Longer than all that others may do before they answer; short of the test's
@@ -75,6 +77,8 @@ class Tenant {
   bool Step();
   bool Finish();
   [[nodiscard]] const Counts& counts() const { return counts_; }
+  // Of one that has not gone on.
+  [[nodiscard]] int exit_code() const { return told_ ? kTold : kWrong; }
 
  private:
   bool Take();
@@ -87,7 +91,7 @@ class Tenant {
   bool Enter(gmb::Scope* scope, bool* in);
   bool Check(const Held& held) const;
   void Write(Held* held);
-  bool Wrong(const std::string& what, const absl::Status& status) const;
+  bool Wrong(const std::string& what, const absl::Status& status);
 
   [[nodiscard]] uint64_t HeldBytes() const {
     uint64_t bytes = 0;
@@ -101,10 +105,12 @@ class Tenant {
   const uint64_t guarantee_bytes_;
   std::vector<Held> held_;
   bool gate_on_ = true;
+  bool told_ = false;
   Counts counts_;
 };
 
-bool Tenant::Wrong(const std::string& what, const absl::Status& status) const {
+bool Tenant::Wrong(const std::string& what, const absl::Status& status) {
+  told_ = true;
   std::fprintf(stderr, "%s: held=%lu guarantee=%lu: %s\n", what.c_str(),
                HeldBytes(), guarantee_bytes_, status.ToString().c_str());
   return false;
@@ -311,9 +317,9 @@ int main(int argc, char** argv) {
                 std::strtoull(argv[5], nullptr, 10));
   const int steps = std::atoi(argv[4]);
   for (int i = 0; i < steps; ++i) {
-    if (!tenant.Step()) return kWrong;
+    if (!tenant.Step()) return tenant.exit_code();
   }
-  if (!tenant.Finish()) return kWrong;
+  if (!tenant.Finish()) return tenant.exit_code();
   const Counts& counts = tenant.counts();
   std::printf("granted=%d refused=%d worked=%d kept_out=%d away=%d\n",
               counts.granted, counts.refused, counts.worked, counts.kept_out,

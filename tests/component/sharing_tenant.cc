@@ -5,7 +5,7 @@
 //   sharing_tenant SOCKET_DIR TAG SEED ROUNDS BYTES
 //
 // BYTES have to be guaranteed to the tenant: no call may be refused. Ends with
-// 0 and "rounds=N", or with 4 and what it found.
+// 0 and "rounds=N"; with 4 and what it found in memory; or with 5 and an error.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +24,7 @@ using gmb::component::Word;
 using gmb::component::Words;
 
 constexpr int kWrong = 4;
+constexpr int kTold = 5;
 constexpr absl::Duration kPromised = absl::Seconds(30);
 constexpr char kName[] = "model";
 
@@ -53,6 +54,9 @@ class Sharing {
         tag_(tag),
         random_(random),
         bytes_(bytes) {}
+
+  // Of one that has not gone on.
+  [[nodiscard]] int exit_code() const { return found_ ? kWrong : kTold; }
 
   bool Round() {
     seed_ = random_();
@@ -108,6 +112,7 @@ class Sharing {
       if (words[i] == Word(tag_, seed_, i)) continue;
       std::fprintf(stderr, "%016lx at word %lu of %lu is not %016lx\n",
                    words[i], i, count, Word(tag_, seed_, i));
+      found_ = true;
       return false;
     }
     return true;
@@ -130,6 +135,7 @@ class Sharing {
   std::mt19937_64 random_;
   const uint64_t bytes_;
   uint64_t seed_ = 0;
+  bool found_ = false;
 };
 
 }  // namespace
@@ -144,7 +150,7 @@ int main(int argc, char** argv) {
       std::strtoull(argv[3], nullptr, 10), std::strtoull(argv[5], nullptr, 10));
   const int rounds = std::atoi(argv[4]);
   for (int i = 0; i < rounds; ++i) {
-    if (!sharing.Round()) return kWrong;
+    if (!sharing.Round()) return sharing.exit_code();
   }
   std::printf("rounds=%d\n", rounds);
   return 0;
