@@ -183,7 +183,8 @@ TEST_F(ReclaimTest, WithoutAHostPoolOnlyWhatMayBeLostIsTaken) {
   auto scope = idle->Enter(kLong);
   ASSERT_TRUE(scope.ok()) << scope.status();
   EXPECT_TRUE(Holds(*kept, 5));
-  EXPECT_EQ(*static_cast<const uint64_t*>(lost->data()), 0U);
+  // A slab of its own that `busy` had no use for may have come back.
+  EXPECT_FALSE(Holds(*lost, 6));
 }
 
 TEST_F(ReclaimTest, ALeaseThatIsAwayCanBeReleased) {
