@@ -7,10 +7,9 @@
 
 namespace gmb::internal {
 
-// How long a call polls its sockets before it sleeps at them. A thread that
-// sleeps is woken late, on a core that has gone cold: the driver's calls that
-// map a lease then take two to three times as long (H100: 170 us in place of
-// 60). A broker on busy cores answers late, and needs them: then nobody polls.
+// How long a call polls its sockets before it sleeps at them, since a thread
+// that sleeps is woken late. A broker on busy cores answers late, and needs
+// them: then nobody polls.
 //
 // Thread-safe.
 class BusyWait {
