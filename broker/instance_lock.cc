@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +21,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/regular_file.h"
+#include "base/status_macros.h"
 
 namespace gmb::broker {
 namespace {
@@ -106,11 +107,8 @@ absl::StatusOr<base::UniqueFd> Lock(const std::string& directory, int flags,
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot open the lock file ", path));
   }
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the lock file is not a regular file: remove it: ", path));
-  }
+  GMB_RETURN_IF_ERROR(
+      base::LookAtRegularFile(fd.get(), "the lock file", path).status());
   if (::flock(fd.get(), operation | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK)
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", path));

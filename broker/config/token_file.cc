@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/regular_file.h"
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 
 namespace gmb::broker {
@@ -21,11 +23,9 @@ absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
   if (!fd.valid())
     return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot open the token file ", path));
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the token file is not a regular file: ", path));
-  }
+  GMB_ASSIGN_OR_RETURN(
+      const struct stat info,
+      base::LookAtRegularFile(fd.get(), "the token file", path));
   std::array<char, 512> buffer{};
   const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
   if (n < 0)

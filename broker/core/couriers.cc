@@ -116,6 +116,7 @@ void Couriers::Put(CopySlab copy, Errands* errands) {
   device::CopyJob job;
   job.direction = copy.direction;
   job.group = copy.group;
+  job.owner = copy.lease.value;
   job.slab = keeper_->Get(copy.slab);
   job.slab_bytes = copy.slab_bytes;
   job.room = std::move(copy.room);

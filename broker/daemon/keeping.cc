@@ -50,8 +50,11 @@ absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
   keeping->greeted_ = deps.clock->WallTime();
   GMB_ASSIGN_OR_RETURN(std::vector<Kept> all, keeping->client_->Adopt());
   keeping->BeginMarks(&all);
+  const uint64_t damaged = CopyMark::ReadFrom(TakeOut(CopyMark::kKey, &all));
   GMB_ASSIGN_OR_RETURN(keeping->left_,
                        Sort(std::move(all), keeping->marks_.get()));
+  if (damaged != 0) RefuseDamaged(damaged, &keeping->left_);
+  keeping->BeginCopyMark();
   for (const std::string& what : keeping->left_.set_aside)
     LogEvent(LogLevel::kWarning, "record_set_aside", {{"message", what}});
   GMB_RETURN_IF_ERROR(keeping->AdoptSlabs());

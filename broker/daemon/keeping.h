@@ -21,9 +21,11 @@
 #include "broker/core/clock.h"
 #include "broker/core/event_bus.h"
 #include "broker/daemon/host_pool_setup.h"
+#include "broker/daemon/memory_error.h"
 #include "broker/daemon/out_of_memory.h"
 #include "broker/daemon/pool_setup.h"
 #include "broker/keeping/adoption_marks.h"
+#include "broker/keeping/copy_mark.h"
 #include "broker/keeping/keeper_client.h"
 #include "broker/keeping/keeper_watch.h"
 #include "broker/keeping/kept_sessions.h"
@@ -126,6 +128,10 @@ class Keeping {
   static absl::StatusOr<base::UniqueFd> Duplicate(int fd);
   // What was in hand when the last broker died; nothing: it had done.
   void BeginMarks(std::vector<Kept>* all);
+  // Takes what is kept under that key out of `all`; null: nothing is.
+  static SharedFd TakeOut(absl::string_view key, std::vector<Kept>* all);
+  // From now on a memory error leaves word of the lease that it met.
+  void BeginCopyMark();
   void Takes(RecordKind kind, uint64_t id) const;
   absl::Status AdoptSlabs();
   void CountNotAdopted(uint64_t session, absl::string_view why);
@@ -139,6 +145,8 @@ class Keeping {
   // Until DropTheRest.
   std::unique_ptr<AdoptionMarks> marks_;
   std::optional<BlamesNoRecord> out_of_memory_;
+  std::unique_ptr<CopyMark> copy_mark_;
+  std::optional<MarksMemoryErrors> memory_errors_;
   RemoteKeeper slabs_;
   KeptSessions sessions_;
   LeftBehind left_;

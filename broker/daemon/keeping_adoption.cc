@@ -21,19 +21,38 @@ void WarnOfNotAdopted(uint64_t session, absl::string_view why) {
 
 }  // namespace
 
-void Keeping::BeginMarks(std::vector<Kept>* all) {
+SharedFd Keeping::TakeOut(absl::string_view key, std::vector<Kept>* all) {
   SharedFd last;
-  for (auto kept = all->begin(); kept != all->end();) {
-    if (kept->key != AdoptionMarks::kKey) {
-      ++kept;
-      continue;
-    }
-    if (kept->fds.size() == 1) last = kept->fds[0];
-    kept = all->erase(kept);
+  std::erase_if(*all, [&](const Kept& kept) {
+    if (kept.key != key) return false;
+    if (kept.fds.size() == 1) last = kept.fds[0];
+    return true;
+  });
+  return last;
+}
+
+void Keeping::BeginCopyMark() {
+  const std::string key(CopyMark::kKey);
+  Remove(key);
+  absl::StatusOr<std::unique_ptr<CopyMark>> mark = CopyMark::Create();
+  absl::Status put = mark.status();
+  if (mark.ok()) {
+    absl::StatusOr<base::UniqueFd> fd = Duplicate((*mark)->fd());
+    put = fd.ok() ? client_->Put({.key = key, .fds = {Share(*std::move(fd))}})
+                  : fd.status();
   }
+  // Then the next broker copies what has ended this one, and ends too.
+  if (!put.ok())
+    return LogEvent(LogLevel::kWarning, "not_kept",
+                    {{"message", put.message()}});
+  copy_mark_ = *std::move(mark);
+  memory_errors_.emplace(copy_mark_.get());
+}
+
+void Keeping::BeginMarks(std::vector<Kept>* all) {
   const std::string key(AdoptionMarks::kKey);
   absl::StatusOr<std::unique_ptr<AdoptionMarks>> marks =
-      AdoptionMarks::Begin(last);
+      AdoptionMarks::Begin(TakeOut(key, all));
   absl::Status put = marks.status();
   if (marks.ok()) {
     marks_ = *std::move(marks);

@@ -81,18 +81,20 @@ void Reloader::QueueRetry() {
 }
 
 bool Reloader::AnyTakesNothing() const {
-  const auto changed = [this](const PendingField& field) {
-    const auto now = deps_.core->GetPolicy(field.tenant);
-    const auto kept = kept_.find(field.tenant);
+  const auto changed = [this](const std::string& tenant) {
+    const auto now = deps_.core->GetPolicy(tenant);
+    const auto kept = kept_.find(tenant);
     return !now.ok() || kept == kept_.end() || *now != kept->second;
   };
-  if (std::any_of(behind_.begin(), behind_.end(), changed)) return true;
-  return std::any_of(held_.begin(), held_.end(), [this](const HeldBack& one) {
+  if (std::any_of(
+          behind_.begin(), behind_.end(),
+          [&](const PendingField& field) { return changed(field.tenant); }))
+    return true;
+  return std::any_of(held_.begin(), held_.end(), [&](const HeldBack& one) {
     if (!one.device.empty()) {
-      const auto now = deps_.core->GetPolicy(one.tenant);
-      return !now.ok() || *now != kept_.at(one.tenant) ||
-             TakesOn(one.device, deps_.core->Preview(wanted_.at(one.tenant))) ==
-                 0;
+      const auto wanted = wanted_.find(one.tenant);
+      return changed(one.tenant) || wanted == wanted_.end() ||
+             TakesOn(one.device, deps_.core->Preview(wanted->second)) == 0;
     }
     const auto tenant = deps_.core->TenantReport(one.tenant);
     return !tenant.ok() || tenant->sessions() == 0 ||

@@ -105,44 +105,81 @@ void DropEnded(LeftBehind* left) {
   });
 }
 
-// What brokers have died of while they took it over.
-void RefusePoison(const AdoptionMarks& marks, LeftBehind* left) {
-  constexpr auto kTaking = AdoptionMarks::Step::kTaking;
-  std::vector<LeaseRecord>& leases = left->records.leases;
-  std::vector<SessionRecord>& sessions = left->records.sessions;
-  const auto refuse = [&](uint64_t session, const std::string& tenant,
-                          absl::string_view what) {
-    left->refused.try_emplace(
-        session,
-        LeftBehind::Refused{
-            .tenant = tenant,
-            .why = absl::StrCat(AdoptionMarks::kDeaths,
-                                " brokers have died while they took ", what,
-                                " over: its process is to connect again")});
-  };
-  std::erase_if(leases, [&](const LeaseRecord& lease) {
-    if (!marks.IsPoison(kTaking, {RecordKind::kLease, lease.id})) return false;
-    const std::string name = absl::StrCat("lease ", lease.id);
-    left->set_aside.push_back(absl::StrCat(
-        name, " of tenant ", lease.tenant,
-        ": brokers have died while they took it over; its sessions end"));
-    for (const MappingRecord& mapping : lease.mappings)
-      refuse(mapping.session, lease.tenant, absl::StrCat("its ", name));
-    return true;
-  });
-  for (const SessionRecord& session : sessions) {
-    if (!marks.IsPoison(kTaking, {RecordKind::kSession, session.id})) continue;
-    left->set_aside.push_back(
-        absl::StrCat("session ", session.id, " of tenant ", session.tenant,
-                     ": brokers have died while they took it over"));
-    refuse(session.id, session.tenant, "it");
+void Refuse(uint64_t session, const std::string& tenant, absl::string_view why,
+            LeftBehind* left) {
+  left->refused.try_emplace(
+      session,
+      LeftBehind::Refused{
+          .tenant = tenant,
+          .why = absl::StrCat(why, ": its process is to connect again")});
+}
+
+void RefuseSessionsOf(const LeaseRecord& lease, absl::string_view why,
+                      LeftBehind* left) {
+  left->set_aside.push_back(absl::StrCat("lease ", lease.id, " of tenant ",
+                                         lease.tenant, ": ", why,
+                                         "; its sessions end"));
+  for (const MappingRecord& mapping : lease.mappings) {
+    Refuse(mapping.session, lease.tenant,
+           absl::StrCat("of its lease ", lease.id, " ", why), left);
   }
-  std::erase_if(sessions, [&](const SessionRecord& session) {
+}
+
+void ForgetRefused(LeftBehind* left) {
+  std::erase_if(left->records.sessions, [&](const SessionRecord& session) {
     return left->refused.count(session.id) > 0;
   });
 }
 
+// What brokers have died of while they took it over.
+void RefusePoison(const AdoptionMarks& marks, LeftBehind* left) {
+  constexpr auto kTaking = AdoptionMarks::Step::kTaking;
+  std::erase_if(left->records.leases, [&](const LeaseRecord& lease) {
+    if (!marks.IsPoison(kTaking, {RecordKind::kLease, lease.id})) return false;
+    RefuseSessionsOf(lease,
+                     absl::StrCat(AdoptionMarks::kDeaths,
+                                  " brokers have died, taking it over"),
+                     left);
+    return true;
+  });
+  for (const SessionRecord& session : left->records.sessions) {
+    if (!marks.IsPoison(kTaking, {RecordKind::kSession, session.id})) continue;
+    left->set_aside.push_back(
+        absl::StrCat("session ", session.id, " of tenant ", session.tenant,
+                     ": brokers have died while they took it over"));
+    Refuse(session.id, session.tenant,
+           absl::StrCat(AdoptionMarks::kDeaths,
+                        " brokers have died while they took it over"),
+           left);
+  }
+  ForgetRefused(left);
+}
+
+// Its next bytes come from other pages.
+void PunchOut(const LeaseRecord& lease, const SharedFd& host) {
+  if (host == nullptr) return;
+  for (const device::HostExtent& extent : lease.room) {
+    // It fails where there is no such room; nobody reads it then.
+    (void)::fallocate(host->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                      static_cast<off_t>(extent.offset),
+                      static_cast<off_t>(extent.bytes));
+  }
+}
+
 }  // namespace
+
+void RefuseDamaged(uint64_t id, LeftBehind* left) {
+  std::erase_if(left->records.leases, [&](const LeaseRecord& lease) {
+    if (lease.id != id) return false;
+    RefuseSessionsOf(lease,
+                     "a page of memory was broken, and ended the broker that "
+                     "copied it",
+                     left);
+    PunchOut(lease, left->host);
+    return true;
+  });
+  ForgetRefused(left);
+}
 
 std::string JournalKey(uint64_t number) {
   return absl::StrCat(keeper::kJournalKeys, number);

@@ -23,7 +23,7 @@ quota::Instant ReclaimDue(const State& state) {
     due = std::min(due, std::get<0>(*state.restore_times->begin()));
   if (!state.put_off->empty()) {
     due = std::min(due,
-                   std::max(state.put_off->begin()->first, *state.put_off_at));
+                   std::max(state.put_off->first().first, *state.put_off_at));
   }
   if (!state.restores_put_off->empty())
     due = std::min(due, state.restores_put_off->begin()->first);

@@ -81,7 +81,8 @@ void RequestDesk::PutOff(PendingAcquire request, Turn& turn) {
   const quota::Instant at =
       std::min(turn.now() + PutOffFor(request.put_offs++), request.deadline);
   request.ask_again_at = at;
-  state_.put_off.Edit({}).insert({at, request.id});
+  state_.put_off.Edit({}).Add(request,
+                              *state_.SessionAt(request.session).tenant);
   const quota::RequestId id = request.id;
   state_.pending.Edit({})[id] = std::move(request);
   OnWaiting({.request = id, .ahead = 0}, turn);
@@ -90,13 +91,13 @@ void RequestDesk::PutOff(PendingAcquire request, Turn& turn) {
 void RequestDesk::AskPutOff(Turn& turn) {
   if (turn.now() < *state_.put_off_at) return;
   for (int asked = 0;
-       !state_.put_off->empty() && state_.put_off->begin()->first <= turn.now();
+       !state_.put_off->empty() && state_.put_off->first().first <= turn.now();
        ++asked) {
     if (asked == kMostAskedAtOnce) {
       state_.put_off_at.Edit({}) = turn.now() + kBetweenAsking;
       return;
     }
-    PendingAcquire request = Forget(state_.put_off->begin()->second);
+    PendingAcquire request = Forget(state_.put_off->first().second);
     request.ask_again_at = std::nullopt;
     Ask(state_.pending.Edit({})[request.id] = request, turn);
   }
@@ -107,13 +108,17 @@ PendingAcquire RequestDesk::Forget(quota::RequestId id) {
   const auto found = pending.find(id);
   PendingAcquire request = std::move(found->second);
   pending.erase(found);
-  if (request.ask_again_at.has_value())
-    state_.put_off.Edit({}).erase({*request.ask_again_at, id});
+  if (request.ask_again_at.has_value()) {
+    state_.put_off.Edit({}).Remove(request,
+                                   *state_.SessionAt(request.session).tenant);
+  }
   return request;
 }
 
 void RequestDesk::Withdraw(quota::RequestId id, Turn& turn) {
-  if (!state_.pending->at(id).ask_again_at.has_value())
+  const auto found = state_.pending->find(id);
+  if (found == state_.pending->end()) return;  // answered
+  if (!found->second.ask_again_at.has_value())
     return quota_.Tell(quota::Cancel{id}, turn);
   OnDenied({.request = id, .reason = quota::Reason::kCancelled}, turn);
 }

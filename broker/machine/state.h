@@ -26,6 +26,7 @@
 #include "broker/machine/owners.h"
 #include "broker/machine/pause_round.h"
 #include "broker/machine/pool.h"
+#include "broker/machine/put_offs.h"
 #include "broker/machine/reclaim_index.h"
 #include "broker/machine/record_news.h"
 #include "broker/machine/session.h"
@@ -116,9 +117,7 @@ struct State {
   // whatever tenants make many of: a hash table would move all of them when it
   // grows.)
   Owned<absl::btree_map<quota::RequestId, PendingAcquire>, RequestDesk> pending;
-  // Those of them that are put off, and when each is asked again.
-  Owned<std::set<std::pair<quota::Instant, quota::RequestId>>, RequestDesk>
-      put_off;
+  Owned<PutOffs, RequestDesk> put_off;            // those of them that are
   Owned<quota::Instant, RequestDesk> put_off_at;  // none of them before
   Owned<absl::btree_map<quota::RequestId, Returning>, Recalls> restoring;
   Owned<AskedBack, Recalls> asked_back;

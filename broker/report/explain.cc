@@ -17,6 +17,7 @@
 #include "broker/report/stuck_text.h"
 #include "broker/report/tenant_report.h"
 #include "proto/amount_text.h"
+#include "quota/must_find.h"
 
 namespace gmb::broker::report {
 namespace {
@@ -91,6 +92,16 @@ std::vector<std::string> WaitFindings(const State& state,
   return findings;
 }
 
+// Empty: none is.
+std::string PutOffText(const PutOffs::Sum& put_off) {
+  if (put_off.requests == 0) return "";
+  return absl::StrCat(
+      put_off.requests, " of its requests, of ",
+      proto::FormatBytes(put_off.bytes),
+      ", are put off, because the broker's keeper did not answer: they are "
+      "asked for again every second at least, until they give up");
+}
+
 // Sentences about one tenant on one pool, most important first.
 void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
                  quota::Instant now, const quota::Explanation& explanation,
@@ -155,7 +166,10 @@ void AddFindings(const State& state, const Tenant& tenant, const Pool& pool,
         "given back: what needs slabs of other sizes than the ready ones waits "
         "for it");
   }
-  if (explanation.waiting.empty() && !keeper_is_silent) {
+  const std::string put_off =
+      PutOffText(state.put_off->SumOf(tenant.id, pool.id));
+  if (!put_off.empty()) add(put_off);
+  if (explanation.waiting.empty() && put_off.empty() && !keeper_is_silent) {
     add(absl::StrCat("no request waits for memory; ",
                      proto::FormatBytes(view.obtainable_bytes),
                      " could be leased at once"));
@@ -190,10 +204,13 @@ void EndWalk(const State& state, const Pool& pool, quota::Instant now,
     response->add_findings(absl::StrCat(pool.uuid(), ": ", sentence));
 }
 
-// Rows are by pool, and within one by arrival.
+// Rows are by pool, and within one by arrival; those that are put off come after
+// all that are in the queue.
 std::string KeyOf(const Pool& pool, uint64_t place) {
   return report::KeyOf({pool.id.value, place});
 }
+
+constexpr uint64_t kPutOffPlaces = uint64_t{1} << 63;
 
 void AddWaiting(const std::vector<quota::WaitingView>& waiting,
                 const Pool& pool, quota::Instant now, Page* page,
@@ -208,6 +225,33 @@ void AddWaiting(const std::vector<quota::WaitingView>& waiting,
     request->set_blocked_by(ToProto(view.blocked_by));
     request->set_deficit_bytes(view.deficit_bytes);
     page->after = KeyOf(pool, view.place);
+  }
+}
+
+void AddPutOff(const State& state, const Tenant& tenant, const Pool& pool,
+               uint64_t after_place, size_t most, quota::Instant now,
+               Page* page, v1::ExplainResponse* response) {
+  const auto after =
+      after_place < kPutOffPlaces
+          ? std::nullopt
+          : std::make_optional(quota::RequestId{after_place - kPutOffPlaces});
+  for (const quota::RequestId id :
+       state.put_off->Of(tenant.id, pool.id, after, most)) {
+    const PendingAcquire& asked =
+        quota::MustFind(*state.pending, id, "request");
+    const auto left = [&](quota::Instant until) {
+      return ToProto(std::max(until - now, quota::Nanoseconds(0)));
+    };
+    v1::WaitingRequest* request = response->add_waiting();
+    request->set_session_id(asked.session);
+    request->set_device(pool.uuid());
+    request->set_bytes(asked.bytes);
+    *request->mutable_waited() = ToProto(now - asked.asked);
+    *request->mutable_remaining() = left(asked.deadline);
+    request->set_blocked_by(v1::POOL_EXHAUSTED);
+    request->set_deficit_bytes(asked.bytes);
+    *request->mutable_asked_again_in() = left(*asked.ask_again_at);
+    page->after = KeyOf(pool, kPutOffPlaces + id.value);
   }
 }
 
@@ -235,7 +279,8 @@ void AddFirst(const State& state, const Tenant& tenant, quota::Instant now,
       state.engine->Explain(tenant.id, pool.id, {.most = kMostSentences});
   if (!explanation.has_value()) return;
   AddFindings(state, tenant, pool, now, *explanation, response);
-  why->waits |= !explanation->waiting.empty();
+  why->waits |= !explanation->waiting.empty() ||
+                state.put_off->SumOf(tenant.id, pool.id).requests > 0;
   why->walk = BeginWalk(state, tenant, pool, now, response);
 }
 
@@ -256,13 +301,17 @@ absl::Status AddExplanation(const State& state, absl::string_view tenant_name,
   for (auto it = state.pools->lower_bound(quota::PoolId{after_pool});
        it != state.pools->end(); ++it) {
     if (it->first.value != after_pool) after_place = 0;
-    const size_t rows = static_cast<size_t>(response->waiting_size()) - before;
-    AddWaiting(state.engine->WaitingOf(
-                   tenant->id, it->first,
-                   {.after_place = after_place, .most = most_rows - rows}),
-               *it->second, now, page, response);
-    if (static_cast<size_t>(response->waiting_size()) - before == most_rows)
-      return absl::OkStatus();
+    const auto room = [&] {
+      return most_rows -
+             (static_cast<size_t>(response->waiting_size()) - before);
+    };
+    AddWaiting(
+        state.engine->WaitingOf(tenant->id, it->first,
+                                {.after_place = after_place, .most = room()}),
+        *it->second, now, page, response);
+    AddPutOff(state, *tenant, *it->second, after_place, room(), now, page,
+              response);
+    if (room() == 0) return absl::OkStatus();
   }
   page->more = false;
   return absl::OkStatus();

@@ -26,8 +26,9 @@ v1::PoolStatus OfPool(const State& state, const Pool& pool) {
   status.set_guaranteed_bytes(view.guaranteed_bytes);
   status.set_slabs(parts.slabs);
   status.set_ready_slab_bytes(pool.slabs->options().ready_slab_bytes);
-  status.set_waiting(view.waiting);
-  status.set_waiting_bytes(view.waiting_bytes);
+  const PutOffs::Sum put_off = state.put_off->SumOf(pool.id);
+  status.set_waiting(view.waiting + put_off.requests);
+  status.set_waiting_bytes(view.waiting_bytes + put_off.bytes);
   status.set_draining(view.draining);
   status.set_problem(pool.device->problem);
   status.set_unreturned_outside_bytes(

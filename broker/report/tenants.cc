@@ -33,8 +33,9 @@ v1::Tenant OfTenant(const State& state, const Tenant& tenant) {
     *entry->mutable_quota() = ToProto(view.quota);
     *entry->mutable_view() = View(state, tenant.id, *pool);
     entry->set_borrowed_bytes(view.borrowed_bytes);
-    entry->set_waiting(view.waiting);
-    entry->set_waiting_bytes(view.waiting_bytes);
+    const PutOffs::Sum put_off = state.put_off->SumOf(tenant.id, id);
+    entry->set_waiting(view.waiting + put_off.requests);
+    entry->set_waiting_bytes(view.waiting_bytes + put_off.bytes);
     entry->set_leases(view.leases);
     entry->set_resident_bytes(view.resident_bytes);
     entry->set_evicted_bytes(view.evicted_bytes);

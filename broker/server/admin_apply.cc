@@ -233,7 +233,9 @@ void AdminService::FillApply(const ApplyPlan& plan,
     tenant->set_how(is_new ? v1::AppliedTenant::MADE
                            : v1::AppliedTenant::CHANGED);
     tenant->set_diff(DiffOf(policy.name, plan.before, plan.next));
-    for (const v1::Change& change : plan.takes.at(policy.name))
+    const auto takes = plan.takes.find(policy.name);
+    if (takes == plan.takes.end()) continue;
+    for (const v1::Change& change : takes->second)
       *tenant->add_changes() = change;
   }
   for (const std::string& name : plan.deleted) {

@@ -100,7 +100,10 @@ void AdminService::FallBack(const std::set<std::string>& tenants,
     const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(tenant);
     // The guarantee of one that is leaving may be another's by now, and it is to
     // go as it is.
-    if (!known.ok() || IsLeaving(declared.tenants.at(tenant))) continue;
+    const auto subject = declared.tenants.find(tenant);
+    if (!known.ok() || subject == declared.tenants.end() ||
+        IsLeaving(subject->second))
+      continue;
     change.tenants.push_back(DeclaredPolicy(declared, tenant, *core_));
     change.tenants.back().token = known->token;
   }

@@ -25,7 +25,9 @@ namespace {
 absl::Status NamingSources(const absl::Status& refused, const std::string& name,
                            const Declared& next) {
   const auto detail = proto::GetErrorDetail(refused);
-  const std::string sources = DifferentSources(next.tenants.at(name));
+  const auto declared = next.tenants.find(name);
+  const std::string sources =
+      declared == next.tenants.end() ? "" : DifferentSources(declared->second);
   if (sources.empty() || !detail.has_value() ||
       detail->reason() != v1::BAD_REQUEST || detail->field() != "guarantee")
     return refused;

@@ -18,7 +18,10 @@ TenantPolicy PolicyHere(const std::string& name, const Fields& fields,
 
 TenantPolicy DeclaredPolicy(const Declared& declared, const std::string& name,
                             const Core& core) {
-  return PolicyHere(name, InForce(declared.tenants.at(name)), core);
+  const auto found = declared.tenants.find(name);
+  return PolicyHere(
+      name, found == declared.tenants.end() ? Fields() : InForce(found->second),
+      core);
 }
 
 std::optional<TenantPolicy> FormerPolicy(const Declared& declared,

@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -78,7 +79,10 @@ void StreamServer::Run() {
                          : std::optional(resting_.begin()->first));
     const int ready = ::epoll_wait(epoll_->fd(), events.data(),
                                    static_cast<int>(events.size()), wait_ms);
-    for (int i = 0; i < ready; ++i) OnEvent(events.at(static_cast<size_t>(i)));
+    if (ready > 0) {
+      std::for_each(events.begin(), events.begin() + ready,
+                    [this](const epoll_event& event) { OnEvent(event); });
+    }
     OnTime(std::chrono::steady_clock::now());
   }
 }

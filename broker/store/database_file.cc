@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "base/regular_file.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 
@@ -34,11 +35,8 @@ absl::Status MakeDatabaseFile(const std::string& path) {
   if (!fd.valid())
     return absl::ErrnoToStatus(errno,
                                absl::StrCat("cannot open the database ", path));
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the database is not a regular file: ", path));
-  }
+  GMB_ASSIGN_OR_RETURN(const struct stat info,
+                       base::LookAtRegularFile(fd.get(), "the database", path));
   if ((info.st_mode & 0077) != 0 && ::fchmod(fd.get(), 0600) != 0) {
     return absl::ErrnoToStatus(
         errno,

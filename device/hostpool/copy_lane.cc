@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "device/copy_in_hand.h"
 
 namespace gmb::device {
 namespace {
@@ -122,9 +123,12 @@ absl::Status CopyLane::BeginCopy(Task* task, uint64_t* bytes) {
   const uint64_t piece = std::min(
       {pacing_.piece_bytes, extent.bytes - task->extent_offset, left_in_chunk});
   GMB_RETURN_IF_ERROR(pool_->AwaitPrepared({offset, piece}));
-  GMB_RETURN_IF_ERROR(engine_->Begin(job.direction,
-                                     task->mapped + task->begun_bytes,
-                                     pool_->At(offset), piece));
+  {
+    const CopyInHand in_hand(job.owner);
+    GMB_RETURN_IF_ERROR(engine_->Begin(job.direction,
+                                       task->mapped + task->begun_bytes,
+                                       pool_->At(offset), piece));
+  }
   *bytes = piece;
   task->begun_bytes += piece;
   task->extent_offset += piece;

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -108,6 +109,40 @@ class RestartFixture : public ComponentTest {
       if (words[i] != (seed + i) * 0x9E3779B97F4A7C15U) return false;
     }
     return true;
+  }
+
+  std::unique_ptr<Client> Parked(const std::string& tenant) {
+    auto client = ConnectAs(tenant);
+    GateOptions gate;
+    gate.park_after = absl::ZeroDuration();
+    const absl::Status on = client->TurnGateOn(gate);
+    EXPECT_TRUE(on.ok()) << on;
+    return client;
+  }
+  void Evict(const std::string& tenant, uint64_t bytes) {
+    v1::ReclaimRequest request;
+    request.set_tenant(tenant);
+    request.set_bytes(bytes);
+    request.mutable_wait()->set_seconds(30);
+    const auto done = admin().Reclaim(request, absl::Seconds(60));
+    ASSERT_TRUE(done.ok()) << done.status();
+    ASSERT_TRUE(
+        Await([&] { return Status().host_pool().held_bytes() >= bytes; }));
+  }
+  // The inode of the file that is mapped there: that of a slab.
+  [[nodiscard]] static std::string InodeAt(const void* address) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      const std::vector<std::string> words =
+          absl::StrSplit(line, ' ', absl::SkipEmpty());
+      const std::pair<std::string, std::string> range =
+          absl::StrSplit(words[0], absl::MaxSplits('-', 1));
+      const auto at = reinterpret_cast<uintptr_t>(address);
+      if (at >= std::stoull(range.first, nullptr, 16) &&
+          at < std::stoull(range.second, nullptr, 16))
+        return words.at(4);
+    }
+    return "";
   }
 
   // Lines of the broker's log with this event of a tenant.

@@ -27,24 +27,6 @@ class RestartTest : public RestartFixture {
     MakeTenant("a");
     MakeTenant("b");
   }
-  std::unique_ptr<Client> Parked(const std::string& tenant) {
-    auto client = ConnectAs(tenant);
-    GateOptions gate;
-    gate.park_after = absl::ZeroDuration();
-    const absl::Status on = client->TurnGateOn(gate);
-    EXPECT_TRUE(on.ok()) << on;
-    return client;
-  }
-  void Evict(const std::string& tenant, uint64_t bytes) {
-    v1::ReclaimRequest request;
-    request.set_tenant(tenant);
-    request.set_bytes(bytes);
-    request.mutable_wait()->set_seconds(30);
-    const auto done = admin().Reclaim(request, absl::Seconds(60));
-    ASSERT_TRUE(done.ok()) << done.status();
-    ASSERT_TRUE(
-        Await([&] { return Status().host_pool().held_bytes() >= bytes; }));
-  }
 };
 
 TEST_F(RestartTest, LeasesAndSessionsGoOn) {
@@ -388,22 +370,6 @@ TEST_F(RestartTest, ADrainEndsAllAlsoWhereAStopDetaches) {
   StartBroker(Options());
   EXPECT_THAT(Gmb({"audit", "--limit", "1"}).out,
               AllOf(HasSubstr(" drain"), HasSubstr("(gmb)")));
-}
-
-// The inode of the file that is mapped there: that of a slab.
-std::string InodeAt(const void* address) {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const std::vector<std::string> words =
-        absl::StrSplit(line, ' ', absl::SkipEmpty());
-    const std::pair<std::string, std::string> range =
-        absl::StrSplit(words[0], absl::MaxSplits('-', 1));
-    const auto at = reinterpret_cast<uintptr_t>(address);
-    if (at >= std::stoull(range.first, nullptr, 16) &&
-        at < std::stoull(range.second, nullptr, 16))
-      return words.at(4);
-  }
-  return "";
 }
 
 // The library that plays a driver which dies of one slab; it cannot come before

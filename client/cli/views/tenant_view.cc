@@ -287,13 +287,16 @@ void PrintExplanation(const v1::ExplainResponse& explanation,
                  {"blocked by"},
                  {"short of", Align::kRight}});
     for (const v1::WaitingRequest& request : explanation.waiting()) {
-      table.AddRow({absl::StrCat(request.session_id()),
-                    request.device(),
-                    Bytes(request.bytes()),
-                    DurationText(ToDuration(request.waited())),
-                    DurationText(ToDuration(request.remaining())),
-                    {ReasonText(request.blocked_by()), Tone::kWarning},
-                    Bytes(request.deficit_bytes())});
+      table.AddRow(
+          {absl::StrCat(request.session_id()),
+           request.device(),
+           Bytes(request.bytes()),
+           DurationText(ToDuration(request.waited())),
+           DurationText(ToDuration(request.remaining())),
+           {request.has_asked_again_in() ? "silent keeper"
+                                         : ReasonText(request.blocked_by()),
+            Tone::kWarning},
+           Bytes(request.deficit_bytes())});
     }
     table.Print(out, terminal);
   }

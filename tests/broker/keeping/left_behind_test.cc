@@ -141,6 +141,30 @@ TEST(LeftBehind, WhatBrokersHaveDiedOfIsSetAside) {
   EXPECT_THAT(sort(none->get()).records.leases, SizeIs(1));
 }
 
+// Where its bytes were, the next reader finds others.
+TEST(LeftBehind, ALeaseThatAMemoryErrorHasMetIsGivenUp) {
+  auto left = *Sort({Journal(4, 9), Entry(std::string(kHostKey)), Session(3)});
+  constexpr size_t kRoom = size_t{2} << 20;
+  ASSERT_EQ(::ftruncate(left.host->get(), 2 * kRoom), 0);
+  const std::string there(2 * kRoom, 'x');
+  ASSERT_EQ(::pwrite(left.host->get(), there.data(), there.size(), 0),
+            static_cast<ssize_t>(there.size()));
+  left.records.leases[0].room = {{.offset = kRoom, .bytes = kRoom}};
+  RefuseDamaged(8, &left);
+  EXPECT_THAT(left.records.leases, SizeIs(1)) << "another's";
+  RefuseDamaged(9, &left);
+  EXPECT_THAT(left.records.leases, IsEmpty());
+  EXPECT_THAT(left.records.sessions, IsEmpty());
+  EXPECT_EQ(left.refused.at(3).tenant, "a");
+  EXPECT_THAT(left.refused.at(3).why, HasSubstr("lease 9"));
+  EXPECT_THAT(
+      left.set_aside,
+      ::testing::Contains(HasSubstr("lease 9 of tenant a: a page of memory")));
+  std::string now(2, 'y');
+  ASSERT_EQ(::pread(left.host->get(), now.data(), 2, kRoom - 1), 2);
+  EXPECT_EQ(now, std::string("x\0", 2));
+}
+
 TEST(LeftBehind, WhatIsNothingOfABrokersIsSetAside) {
   Kept few = Session(3);
   few.fds.pop_back();

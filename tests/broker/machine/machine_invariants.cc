@@ -247,18 +247,44 @@ class Checker {
     for (const auto& [request, pending] : *state_.pending) {
       Expect(state_.sessions->Find(pending.session) != nullptr,
              "an ended session's Acquire is listed");
-      const auto at = pending.ask_again_at;
-      Expect(!at.has_value() || state_.put_off->contains({*at, request}),
-             "an Acquire is put off, and nothing brings it back");
     }
-    for (const auto& [at, request] : *state_.put_off) {
-      const auto pending = state_.pending->find(request);
-      Expect(pending != state_.pending->end() &&
-                 pending->second.ask_again_at == at,
-             "an Acquire is listed as put off that is not");
-    }
+    CheckPutOffs();
     Expect(state_.engine->leases() == state_.leases->size(),
            "the engine has other leases than the machine");
+  }
+
+  void CheckPutOffs() {
+    std::map<std::pair<quota::TenantId, quota::PoolId>, PutOffs::Sum> sums;
+    std::map<quota::PoolId, PutOffs::Sum> of_pool;
+    size_t put_off = 0;
+    for (const auto& [id, pending] : *state_.pending) {
+      if (!pending.ask_again_at.has_value()) continue;
+      ++put_off;
+      Expect(state_.put_off->Has(pending),
+             "an Acquire is put off, and nothing brings it back");
+      const auto tenant = *state_.SessionAt(pending.session).tenant;
+      for (PutOffs::Sum* sum :
+           {&sums[{tenant, pending.pool}], &of_pool[pending.pool]}) {
+        ++sum->requests;
+        sum->bytes += pending.bytes;
+      }
+    }
+    Expect(put_off == state_.put_off->size(),
+           "an Acquire is listed as put off that is not");
+    const auto same = [](const PutOffs::Sum& a, const PutOffs::Sum& b) {
+      return a.requests == b.requests && a.bytes == b.bytes;
+    };
+    for (const auto& [pool, unused] : *state_.pools) {
+      Expect(same(of_pool[pool], state_.put_off->SumOf(pool)),
+             "what is put off is counted wrongly of a pool");
+      for (const auto& [tenant, listed] : sums) {
+        if (tenant.second != pool) continue;
+        Expect(same(listed, state_.put_off->SumOf(tenant.first, pool)) &&
+                   state_.put_off->Of(tenant.first, pool, {}, put_off).size() ==
+                       listed.requests,
+               "what is put off is counted wrongly of a tenant");
+      }
+    }
   }
 
   [[nodiscard]] bool IsPutOff(quota::LeaseId lease) const {

@@ -140,6 +140,20 @@ TEST(TenantViewTest, AnExplanationNamesWhatBlocksAndByHowMuch) {
   EXPECT_THAT(out.str(), HasSubstr("- others hold it"));
 }
 
+TEST(TenantViewTest, ARequestThatIsPutOffIsBlockedByTheKeeper) {
+  v1::ExplainResponse explanation;
+  v1::WaitingRequest* const request = explanation.add_waiting();
+  request->set_session_id(7);
+  request->set_bytes(64 * kViewMiB);
+  request->set_blocked_by(v1::POOL_EXHAUSTED);
+  request->set_deficit_bytes(64 * kViewMiB);
+  request->mutable_asked_again_in()->set_nanos(25000000);
+  std::ostringstream out;
+  PrintExplanation(explanation, Terminal(), out);
+  EXPECT_THAT(out.str(), HasSubstr("silent keeper  64.00 MiB"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("POOL_EXHAUSTED")));
+}
+
 TEST(TenantViewTest, WhoWaitsToAttachIsShownWithWhatForAndOnWhom) {
   v1::ExplainResponse explanation;
   v1::WaitingAttach* const attach = explanation.add_attaching();
