@@ -9,9 +9,14 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/patience.h"
 
 namespace gmb::broker {
 namespace {
+
+// A session ends whose slab is not imported.
+constexpr absl::Duration kImportPatience = absl::Seconds(1);
 
 // The codes of allocator.h are the device's: of a keeper that is away none may
 // say that the device is lost, or full.
@@ -27,6 +32,7 @@ DeviceTasks::Imports DeviceTasks::Import(device::Allocator* allocator,
                                          const Keeper& keeper,
                                          absl::Span<const SlabRecord> kept) {
   Imports imports;
+  base::Patience patience(kImportPatience);
   for (const SlabRecord& slab : kept) {
     if (imports.slabs.contains(slab.id)) {
       imports.errors.emplace(
@@ -36,7 +42,8 @@ DeviceTasks::Imports DeviceTasks::Import(device::Allocator* allocator,
     const SharedHandle handle = keeper.Get(slab.id);
     const absl::StatusOr<device::SlabKey> key =
         handle != nullptr
-            ? allocator->Import(*handle, slab.bytes)
+            ? patience.Do(
+                  [&] { return allocator->Import(*handle, slab.bytes); })
             : absl::NotFoundError("the keeper does not have the slab");
     if (!key.ok()) {
       imports.errors.emplace(slab.id, key.status());

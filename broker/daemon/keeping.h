@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "base/patience.h"
 #include "base/unique_fd.h"
 #include "broker/core/clock.h"
 #include "broker/core/event_bus.h"
@@ -151,6 +152,8 @@ class Keeping {
   KeptSessions sessions_;
   LeftBehind left_;
   absl::Time greeted_;
+  // Whatever is refused ends a session.
+  mutable base::Patience patience_{absl::Seconds(1)};
   std::set<SlabId> recorded_;  // slabs of leases that were left
   std::set<SlabId> imported_;
   std::map<uint64_t, KeptPeer> peers_;  // of sessions; their sockets in left_

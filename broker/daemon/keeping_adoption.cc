@@ -137,8 +137,8 @@ Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
                          .origin = record.origin,
                          .tenant_directory = record.tenant_directory,
                          .pid = record.pid};
-    absl::StatusOr<ipc::GatePage> page =
-        ipc::GatePage::Map(kept->second.gate_page->get());
+    absl::StatusOr<ipc::GatePage> page = patience_.Do(
+        [&] { return ipc::GatePage::Map(kept->second.gate_page->get()); });
     if (!page.ok()) {
       CountNotAdopted(record.id, page.status().message());
       continue;
@@ -161,8 +161,9 @@ absl::StatusOr<KeptPeer> Keeping::PeerOf(uint64_t session) const {
   const auto kept = left_.sessions.find(session);
   if (peer == peers_.end() || kept == left_.sessions.end())
     return absl::NotFoundError("its connection was not kept");
-  GMB_ASSIGN_OR_RETURN(base::UniqueFd socket,
-                       Duplicate(kept->second.socket->get()));
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd socket, patience_.Do([&] {
+    return Duplicate(kept->second.socket->get());
+  }));
   return KeptPeer{.socket = std::move(socket),
                   .pidfd = kept->second.pidfd,
                   .origin = peer->second.origin,

@@ -245,6 +245,7 @@ int fcntl(int fd, int command, ...) {
   va_end(arguments);
   if (command == F_GET_SEALS && Fails(FaultyCall::kAllocateAfterSeals))
     next_allocation_fails = true;
+  if (command == F_DUPFD_CLOEXEC && Fails(FaultyCall::kDuplicate)) return -1;
   return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
 }
 

@@ -18,6 +18,7 @@ enum class FaultyCall : uint32_t {
   // takes at each file that was kept.
   kAllocateAfterSeals,
   kMap,
+  kDuplicate,  // of an fd, by fcntl
   kMemoryFile,
   kSize,      // ftruncate and its kind
   kPopulate,  // madvise, to bring pages into use

@@ -1,9 +1,12 @@
 // What a broker asks of the machine fails at its k-th call, or there and for a
 // while: each call of a client returns, sessions go on or end, nobody else
 // notices, and all is as before.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/component/by_grpc.h"
@@ -90,6 +93,33 @@ TEST_F(MachineFaultsTest, WhatAKeeperCouldNotBeAskedToKeepIsKeptLater) {
   EXPECT_TRUE(client->status().ok()) << client->status();
   EXPECT_TRUE(client->Acquire(2 * kMiB, WaitFor(kLong)).ok());
   ExpectTheWitnessHasAll();
+}
+
+// At whatever call of an adoption it is: no session ends of it.
+TEST_F(MachineFaultsTest, WhatAnAdoptionIsRefusedForAMomentItAsksForAgain) {
+  const std::pair<FaultyCall, int> faults[] = {
+      {FaultyCall::kMap, ENOMEM}, {FaultyCall::kDuplicate, EMFILE}};
+  for (const auto& [call, error] : faults) {
+    uint64_t calls = 1;
+    for (uint64_t k = 0; k < calls && k < 60; ++k) {
+      SCOPED_TRACE(absl::StrCat("call ", static_cast<int>(call), ": ",
+                                std::strerror(error), " at ", k));
+      KillBroker();
+      Arm({.call = call, .error = error, .first = k, .count = 1 + k % 3});
+      try {
+        StartBroker(Options());
+      } catch (const std::runtime_error&) {  // it has ended, in order
+        Disarm();
+        StartBroker(Options());
+      }
+      ASSERT_TRUE(Await([this] { return Status().sessions() == 1; }))
+          << broker().Log();
+      calls = std::max(calls, Disarm());
+      ExpectTheWitnessHasAll();
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(calls, 5U) << "there are no such calls";
+  }
 }
 
 // A host pool of a size that was set: nobody is evicted, and nobody loses.
