@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <utility>
 
 #include "ipc/listener.h"
@@ -86,6 +89,43 @@ TEST_F(PidfdTest, ADeadPeerHasNoPidfd) {
   Kill();
   EXPECT_EQ(OpenPeerPidfd(peer_.fd(), child).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+// A child with that pid, which waits to be killed; -1: we may not choose a pid.
+pid_t ChildWithPid(pid_t pid) {
+  clone_args arguments{};
+  arguments.exit_signal = SIGCHLD;
+  arguments.set_tid = reinterpret_cast<uintptr_t>(&pid);
+  arguments.set_tid_size = 1;
+  const auto child =
+      static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof(arguments)));
+  if (child == 0) {
+    while (true) ::pause();
+  }
+  return child;
+}
+
+// Between its greeting and its kill a process may die, and its pid be another's.
+TEST_F(PidfdTest, WhoHasThePidAfterwardsIsNotKilled) {
+  const absl::StatusOr<base::UniqueFd> pidfd =
+      OpenPeerPidfd(peer_.fd(), child_);
+  ASSERT_TRUE(pidfd.ok()) << pidfd.status();
+  const pid_t pid = child_;
+  Kill();
+  child_ = ChildWithPid(pid);
+  if (child_ < 0) GTEST_SKIP() << "choosing a pid takes CAP_CHECKPOINT_RESTORE";
+  ASSERT_EQ(child_, pid);
+  EXPECT_FALSE(IsAlive(*pidfd));
+  EXPECT_EQ(ipc::Kill(*pidfd).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(OpenPeerPidfd(peer_.fd(), pid).status().code(),
+            absl::StatusCode::kUnavailable);
+  // No signal waits for it: the next one is the first.
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0);
+  ASSERT_EQ(::kill(pid, SIGTERM), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+  child_ = -1;
 }
 
 }  // namespace
