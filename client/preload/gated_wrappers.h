@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/preload/gated_functions.h"
+#include "client/preload/not_possible.h"
 #include "client/preload/program_gate.h"
 
 // The gated functions themselves. They differ in nothing but how many words they
@@ -129,7 +130,7 @@ template <GatedPlace kPlace, size_t kHandle, size_t... kArguments>
 struct Binding<kPlace, kHandle, std::index_sequence<kArguments...>> {
   static int Call(Word<kArguments>... words) {
     const std::array<uint64_t, sizeof...(words)> all{words...};
-    if (IsOurHandle(all[kHandle])) return kNotSupported;
+    if (IsOurHandle(all[kHandle])) return RefuseMulticast();
     return CallReal<kPlace, kArguments...>(words...);
   }
 };

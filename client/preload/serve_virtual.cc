@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "client/preload/ipc_memory.h"
+#include "client/preload/not_possible.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
 #include "client/preload/settings.h"
@@ -68,6 +69,7 @@ Answer Create(const Driver& driver, CUmemGenericAllocationHandle* handle,
   const Outcome offered =
       memory.broker().OffersUnmapped(memory.UuidOf(properties->location.id));
   if (offered != Outcome::kDone) return AnswerOf(offered);
+  SayNoFabricHandle();
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -89,6 +89,24 @@ TEST_F(PreloadVirtualTest, NeighboursAreUsedAndGivenBackAsOne) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
 }
 
+// Who has to do without is told by which switch, once.
+TEST_F(PreloadVirtualTest, WhatIsNotPossibleNamesTheProgramsOwnSwitch) {
+  const auto program = Start(
+      "program", {.steps = {Sized("create f", 4, " 8"),
+                            Sized("create h", 4, " 1"), Sized("multicast h", 4),
+                            Sized("multicast h", 4), "release h"}});
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_EQ(program->Out(), absl::StrCat("create f ", kNotSupported,
+                                         "\ncreate h 0\nmulticast "
+                                         "h ",
+                                         kNotSupported, "\nmulticast h ",
+                                         kNotSupported, "\nrelease h 0\n"));
+  const std::string said = program->Err();
+  const std::string vllm = "VLLM_ALLREDUCE_USE_SYMM_MEM=0 (vLLM)";
+  EXPECT_THAT(said, HasSubstr(vllm));
+  EXPECT_EQ(said.find(vllm), said.rfind(vllm)) << said;
+}
+
 // XLA asks for the most that a handle can do, and for less when it is refused;
 // NCCL frees by the address alone.
 TEST_F(PreloadVirtualTest, HandlesAreWhatWasAskedForAndFoundByTheirAddress) {

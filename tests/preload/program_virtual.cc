@@ -105,6 +105,12 @@ bool VirtualSteps::Handles(const std::vector<std::string>& words) {
     Say(what, name, Export(handles_[name], words[2]));
   } else if (what == "import") {
     Say(what, name, Import(&handles_[name], words[2]));
+  } else if (what == "multicast") {
+    using Bind =
+        CUresult (*)(unsigned long long, size_t, CUmemGenericAllocationHandle,
+                     size_t, size_t, unsigned long long);
+    const auto bind = reinterpret_cast<Bind>(OfDriver("cuMulticastBindMem"));
+    Say(what, name, bind(1, 0, handles_[name], 0, Number(words[2]), 0));
   } else if (what == "fabric") {
     int value = -1;
     api_.cuDeviceGetAttribute_(&value, kFabricSupported, 0);

@@ -188,6 +188,14 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
   return CUDA_SUCCESS;
 }
 
+// Its header may not declare it.
+CUresult cuMulticastBindMem(unsigned long long, size_t,
+                            CUmemGenericAllocationHandle, size_t, size_t,
+                            unsigned long long) {
+  FAKE_ENTER();
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemGetAllocationPropertiesFromHandle(
     CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
   FAKE_ENTER();
