@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/pool_sum.h"
+
 namespace gmb::component {
 
 std::ostream& operator<<(std::ostream& out, const Footprint& f) {
@@ -33,7 +35,20 @@ void ComponentTest::TearDown() {
   if (broker_ != nullptr) StopBroker();
 }
 
+// However the test has used it: in each answer the parts of a pool are all of it,
+// and no tenant has more than the pools have granted.
+void ComponentTest::ExpectTheBooksAddUp() const {
+  const auto status = admin_->GetStatus(v1::GetStatusRequest());
+  if (!status.ok()) return;  // it ends already, or has no room for operators
+  for (const v1::PoolStatus& pool : status->pools())
+    EXPECT_EQ(SumOfParts(pool), pool.capacity_bytes()) << pool.DebugString();
+  const v1::HostPoolStatus& host = status->host_pool();
+  EXPECT_LE(host.placed_bytes(), host.bytes()) << host.DebugString();
+  EXPECT_LE(host.held_bytes(), host.placed_bytes()) << host.DebugString();
+}
+
 void ComponentTest::StopBroker() {
+  ExpectTheBooksAddUp();
   admin_.reset();
   broker_->program().Signal(SIGTERM);
   EXPECT_EQ(broker_->program().AwaitExit(), 0) << broker_->Log();

@@ -66,6 +66,7 @@ class ComponentTest : public ::testing::Test {
   // With SIGTERM; it has to end in order. The end of the test does it, too.
   void StopBroker();
   void KillBroker();
+  void ExpectTheBooksAddUp() const;
   BrokerProcess& broker() { return *broker_; }
   const cli::AdminClient& admin() const { return *admin_; }
 

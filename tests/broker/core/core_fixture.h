@@ -19,6 +19,7 @@
 #include "tests/broker/machine/record_book.h"
 #include "tests/device/faulty_allocator.h"
 #include "tests/device/faulty_copy_engine.h"
+#include "tests/pool_sum.h"
 
 namespace gmb::broker {
 
@@ -52,12 +53,6 @@ class AdvancedClock final : public Clock {
   std::atomic<int64_t> ahead_ns_{0};
   std::atomic<int64_t> wall_ahead_ns_{0};
 };
-
-inline uint64_t SumOf(const v1::PoolStatus& p) {
-  return p.granted_bytes() + p.returned_bytes() + p.ready_bytes() +
-         p.float_bytes() + p.scrubbing_bytes() + p.unreturned_bytes() +
-         p.missing_bytes();
-}
 
 // What the core has promised, as of its last turn. Thread-safe.
 class KeptJournal final : public Journal {
@@ -165,7 +160,8 @@ class CoreFixture : public testing::Test {
   void CheckSums() const {
     const v1::GetStatusResponse status = core.Status();
     for (const v1::PoolStatus& pool : status.pools()) {
-      EXPECT_EQ(SumOf(pool), pool.capacity_bytes()) << pool.ShortDebugString();
+      EXPECT_EQ(SumOfParts(pool), pool.capacity_bytes())
+          << pool.ShortDebugString();
       EXPECT_GE(pool.capacity_bytes(), pool.target_bytes());
     }
   }

@@ -60,9 +60,9 @@ TEST_F(CoreTest, ThePartsOfThePoolAddUpToItsCapacity) {
   for (uint64_t bytes : {2, 50, 6, 130}) {
     const v1::BrokerMessage answer = a->Answer(a->Acquire(bytes * kMiB));
     ASSERT_TRUE(answer.has_grant());
-    EXPECT_EQ(SumOf(Pool()), 256 * kMiB);
+    EXPECT_EQ(SumOfParts(Pool()), 256 * kMiB);
     if (bytes == 50) (void)a->Answer(a->Release(answer.grant().lease_id()));
-    EXPECT_EQ(SumOf(Pool()), 256 * kMiB);
+    EXPECT_EQ(SumOfParts(Pool()), 256 * kMiB);
   }
 }
 
@@ -247,7 +247,7 @@ TEST_F(CoreTest, ADeviceErrorIsAnAnswerToTheRequestThatMetIt) {
   EXPECT_EQ(a->Answer(a->Acquire(2 * kMiB)).error().detail().reason(),
             v1::DEVICE_ERROR);
   EXPECT_TRUE(a->Answer(a->Acquire(2 * kMiB)).has_grant());
-  EXPECT_EQ(SumOf(Pool()), 256 * kMiB);
+  EXPECT_EQ(SumOfParts(Pool()), 256 * kMiB);
 }
 
 // 256 MiB of device, a pool of 192 and a headroom of 64.
@@ -294,7 +294,7 @@ TEST_F(CoreTest, AThiefWinsOneSlabOfAHandOverAndIsNamed) {
   EXPECT_EQ(pool.unreturned_bytes(), pool.ready_slab_bytes());
   // The rest was spared.
   EXPECT_GE(pool.returned_bytes(), 240 * kMiB - pool.ready_slab_bytes());
-  EXPECT_EQ(SumOf(pool), 256 * kMiB);
+  EXPECT_EQ(SumOfParts(pool), 256 * kMiB);
   EXPECT_TRUE(b->Answer(b->Acquire(240 * kMiB)).has_grant());
   faults->Heal();
   EXPECT_TRUE(
@@ -402,7 +402,7 @@ TEST_F(CoreTest, AResizedPoolShrinksAsMemoryIsReleased) {
   EXPECT_EQ(resize()->remaining_bytes(), 72 * kMiB);
   (void)a->Answer(a->Release(lease));
   EXPECT_TRUE(AwaitPool([](const auto& p) {
-    return p.capacity_bytes() == 128 * kMiB && SumOf(p) == 128 * kMiB;
+    return p.capacity_bytes() == 128 * kMiB && SumOfParts(p) == 128 * kMiB;
   }));
 }
 

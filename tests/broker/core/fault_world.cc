@@ -307,7 +307,7 @@ std::string FaultWorld::Compare() {
   const v1::GetStatusResponse status = core.Status();
   const v1::PoolStatus& pool = status.pools(0);
   const v1::HostPoolStatus& host = status.host_pool();
-  if (SumOf(pool) != pool.capacity_bytes()) return "the sums are wrong";
+  if (SumOfParts(pool) != pool.capacity_bytes()) return "the sums are wrong";
   const uint64_t slabs = keeper.List().size();
   if (slabs != pool.slabs()) {
     return absl::StrCat("slabs: the books have ", pool.slabs(),
