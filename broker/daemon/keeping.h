@@ -46,8 +46,8 @@ struct KeptPeer {
   pid_t pid = 0;
 };
 
-// What a broker with a keeper has beside one without: its keeper, its journal,
-// and what the last broker has left (docs/restart.md).
+// The parts that a broker with a keeper has and one without has not: its
+// keeper, its journal, and what the last broker has left (docs/restart.md).
 //
 // In this order: Open, then the devices and the host pool take what was left,
 // BeginJournal, then the core adopts, DropTheRest, Watch, and Done at an orderly
@@ -67,7 +67,7 @@ class Keeping {
   static absl::StatusOr<std::unique_ptr<Keeping>> Open(
       const std::string& socket, const Deps& deps);
 
-  // --- What was left.
+  // --- The things that were left.
   [[nodiscard]] bool has_found() const { return !left_.empty(); }
   [[nodiscard]] Keeper* slabs() { return &slabs_; }
   // Above all that were given out.
@@ -79,7 +79,7 @@ class Keeping {
   [[nodiscard]] absl::StatusOr<HostMemory> HostMemoryFor(
       HostMemory asked) const;
 
-  // --- What is kept from now on.
+  // --- The things that are kept from now on.
   // A new journal with all that the last one said, in its place.
   absl::Status BeginJournal(uint64_t max_handles, uint64_t max_sessions);
   [[nodiscard]] Journal* journal() { return journal_.get(); }
@@ -124,7 +124,8 @@ class Keeping {
         sessions_(client_.get(), deps.disposer) {}
 
   static absl::StatusOr<base::UniqueFd> Duplicate(int fd);
-  // What was in hand when the last broker died; nothing: it had done.
+  // Reads the record that was in hand when the last broker died; none: it was
+  // done.
   void BeginMarks(std::vector<Kept>* all);
   void Takes(RecordKind kind, uint64_t id) const;
   absl::Status AdoptSlabs();

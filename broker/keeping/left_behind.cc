@@ -42,7 +42,7 @@ absl::StatusOr<FoundRecords> ReadFrom(const SharedFd& journal,
   return ReadRecords(contents, marks);
 }
 
-// What an operator is to do about a journal that cannot be read.
+// Tells an operator what to do about a journal that cannot be read.
 absl::Status Unreadable(const absl::Status& why) {
   if (absl::IsFailedPrecondition(why)) return why;
   return absl::Status(
@@ -105,7 +105,7 @@ void DropEnded(LeftBehind* left) {
   });
 }
 
-// What brokers have died of while they took it over.
+// Refuses the records that brokers have died of while they took them over.
 void RefusePoison(const AdoptionMarks& marks, LeftBehind* left) {
   constexpr auto kTaking = AdoptionMarks::Step::kTaking;
   std::vector<LeaseRecord>& leases = left->records.leases;

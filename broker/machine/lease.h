@@ -153,7 +153,7 @@ struct LeaseMove {
   }
 };
 
-// What Sharing knows of it (docs/shared.md).
+// The facts that Sharing knows of it (docs/shared.md).
 struct LeaseSharing {
   bool sealed = false;
   // Sealed, and others may be attached: it is no session's own any more.
@@ -187,8 +187,8 @@ struct Lease {
   Owned<bool, Recalls> put_off;
   Owned<ReclaimEntry, ReclaimIndex> reclaim;
 
-  // What becomes of its contents when memory is needed. An exported lease never
-  // moves, since other processes may touch it at any time.
+  // Says what becomes of its contents when memory is needed. An exported lease
+  // never moves, since other processes may touch it at any time.
   [[nodiscard]] v1::Contents contents() const {
     return exported() ? v1::RESIDENT : request.contents;
   }
