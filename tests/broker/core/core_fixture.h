@@ -59,7 +59,7 @@ inline uint64_t SumOf(const v1::PoolStatus& p) {
          p.missing_bytes();
 }
 
-// What the core has promised, as of its last turn. Thread-safe.
+// The promises of the core, as of its last turn. Thread-safe.
 class KeptJournal final : public Journal {
  public:
   void Commit(const RecordChanges& changes) override {
