@@ -180,7 +180,7 @@ struct Lease {
   Owned<LeaseSharing, Sharing> sharing;
   // Waits for a pause of its users to take effect.
   Owned<bool, Gatekeeper> awaits_pause;
-  // The engine's Restore that last asked for it; who else needs it waits.
+  // The engine's Restore that last asked for it; others that need it wait.
   Owned<std::optional<quota::RequestId>, Recalls> asked_back;
   // A silent keeper kept its slabs from being made again: nobody asks for it
   // until that may have changed.
