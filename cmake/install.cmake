@@ -1,5 +1,6 @@
-# What `make install` leaves behind: the programs, the systemd unit, and the
-# client library with the CMake package that finds it (find_package(gmb)).
+# The files that `make install` leaves behind: the programs, the systemd unit,
+# and the client library with the CMake package that finds it
+# (find_package(gmb)).
 include(CMakePackageConfigHelpers)
 
 # The targets that exist so far, of those named.
@@ -71,12 +72,12 @@ function(gmb_install_client_library)
           DESTINATION ${package_dir})
 endfunction()
 
-# What `gmb run` loads into programs: a copy of libgmb.so and of what it needs, in
-# a folder of its own, under names and with symbols of their own. (Libraries of C
-# are the system's: they have versioned symbols, and no state of ours.) A program may
-# have any other gRPC, and neither is taken for the other. Without patchelf
-# `gmb run` loads libgmb.so itself, which gets along with the distribution's gRPC
-# in libraries alone (docs/frameworks.md).
+# The libraries that `gmb run` loads into programs: a copy of libgmb.so and of
+# what it needs, in a folder of its own, under names and with symbols of their
+# own. (Libraries of C are the system's: they have versioned symbols, and no
+# state of ours.) A program may have any other gRPC, and neither is taken for
+# the other. Without patchelf `gmb run` loads libgmb.so itself, which gets along
+# with the distribution's gRPC in libraries alone (docs/frameworks.md).
 function(gmb_install_run_library)
   find_package(Python3 3.10 COMPONENTS Interpreter)
   find_program(GMB_PATCHELF patchelf DOC "Gives the bundled libraries their names")

@@ -71,9 +71,10 @@ endfunction()
 
 if(GMB_PRECOMPILE)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # What ccache needs to see them; a collector of garbage that does not walk
-    # through all of them again and again (kB); and silence about libstdc++'s own
-    # strings, which g++ 12 suspects (its bug 105651) when they come from there.
+    # An option that ccache needs to see them; a collector of garbage that does
+    # not walk through all of them again and again (kB); and silence about
+    # libstdc++'s own strings, which g++ 12 suspects (its bug 105651) when they
+    # come from there.
     foreach(option -fpch-preprocess --param=ggc-min-heapsize=393216 -Wno-array-bounds -Wno-restrict
                    -Wno-stringop-overflow -Wno-stringop-overread)
       add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${option}>)

@@ -54,8 +54,8 @@ struct CudaProbe {
 // The processes that use a GPU, as NVML lists them.
 [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> DeviceProcesses(
     const std::string& uuid);
-// What all of them use together, those that draw too. An error where that is not
-// known of each.
+// The bytes that all of them use together, those that draw too. An error where
+// that is not known of each.
 [[nodiscard]] absl::StatusOr<uint64_t> DeviceListedBytes(
     const std::string& uuid);
 // And how much of it is used, by whomever.

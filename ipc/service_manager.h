@@ -24,7 +24,8 @@ class ServiceManager {
   [[nodiscard]] absl::Status Say(
       absl::string_view lines, absl::Duration longest = absl::Seconds(2)) const;
 
-  // Who does not say WATCHDOG=1 for so long is ended. Zero: nobody watches.
+  // A service that does not say WATCHDOG=1 for so long is ended. Zero: nobody
+  // watches.
   [[nodiscard]] absl::Duration watchdog() const { return watchdog_; }
 
  private:

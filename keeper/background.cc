@@ -43,7 +43,7 @@ absl::StatusOr<std::optional<int>> Background::Enter(Background* background) {
     return Await(pid, told);
   }
   ::setsid();
-  // Whoever reads what the command says waits for no more of it.
+  // A reader of what the command says waits for no more of it.
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup2(null.get(), STDIN_FILENO);
   ::dup2(null.get(), STDOUT_FILENO);

@@ -1,4 +1,4 @@
-// Who talks to the keeper: one broker at a time, and commands.
+// The peers that talk to the keeper: one broker at a time, and commands.
 #include <sys/epoll.h>
 #include <unistd.h>
 

@@ -19,7 +19,7 @@ struct LifeOptions {
   std::chrono::milliseconds linger = std::chrono::seconds(5);
 };
 
-// What a keeper without a living broker knows.
+// The facts that a keeper without a living broker knows.
 struct LifeFacts {
   Time broker_died;
   size_t living_peers = 0;

@@ -1,4 +1,5 @@
-// What a broker asks of its keeper: put, remove, fetch; and commands.
+// The questions of a broker to its keeper: put, remove, fetch; and those of
+// commands.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

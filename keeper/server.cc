@@ -20,8 +20,8 @@ using ipc::EpollTag;
 
 // A wait that takes so much longer: this process was stopped, or frozen.
 constexpr std::chrono::milliseconds kHeldUp{500};
-// What a scheduler takes. One that comes later than that to give back was held
-// up as well, whatever it did meanwhile.
+// The time that a scheduler takes. One that comes later than that to give back
+// was held up as well, whatever it did meanwhile.
 constexpr std::chrono::milliseconds kLate{100};
 
 }  // namespace
@@ -116,7 +116,8 @@ std::optional<Time> Server::GivesBack() const {
   if (!at.has_value()) return at;
   const Time due = std::max(*at, respite_);
   at = due;
-  // Whoever has just come may be the next broker; nobody puts it off for ever.
+  // A peer that has just come may be the next broker; nobody puts it off for
+  // ever.
   for (const auto& [id, connection] : connections_) {
     if (connection.state == Connection::State::kGreets)
       at = std::max(*at, std::min(connection.greets_by, due + kGreetingTime));

@@ -54,17 +54,17 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       KeeperPlace place, const ServerOptions& options, int stop);
   // In the place of one that has given all away: the same lock, listener,
-  // broker and entries. Whoever is connected notices nothing. handing_over.cc.
+  // broker and entries. Its peers notice nothing. handing_over.cc.
   static absl::StatusOr<std::unique_ptr<Server>> Inherit(
       KeeperPlace place, const ServerOptions& options, int stop,
       Inheritance inheritance);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Until `stop` is readable, or what it was there for is over. What is kept
-  // then ends with the process. An error is one of epoll itself.
+  // Until `stop` is readable, or what it was there for is over. All that is
+  // kept then ends with the process. An error is one of epoll itself.
   [[nodiscard]] absl::Status Run();
-  // What was inherited is this process's: from here on it listens.
+  // All that was inherited is this process's: from here on it listens.
   [[nodiscard]] absl::Status Claim() { return listener_.Claim(); }
   // The process that has all of it, where Run has ended for that. This one has
   // to end without a destructor, which would remove what is the other's.

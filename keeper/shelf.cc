@@ -1,4 +1,4 @@
-// What the keeper keeps, between a Put and the next broker.
+// All that the keeper keeps, between a Put and the next broker.
 #include "keeper/shelf.h"
 
 #include <utility>

@@ -21,8 +21,9 @@ struct KeptEntry {
   std::vector<base::UniqueFd> fds;
 };
 
-// All that a keeper keeps, in the order in which it came. What is taken off the
-// shelf is the caller's to close, which may take long. Not thread-safe.
+// All that a keeper keeps, in the order in which it came. An entry that is
+// taken off the shelf is the caller's to close, which may take long. Not
+// thread-safe.
 class Shelf {
  public:
   struct Limits {

@@ -137,9 +137,9 @@ std::optional<Verdict> Judge::Examine(const LeaseRow& lease,
   return ExamineAge(candidate);
 }
 
-// It may still answer until its time is over; then it is killed. Whom a request
-// within its guarantee waits for is killed although others could be evicted:
-// these may owe their answers just as long.
+// It may still answer until its time is over; then it is killed. A session that
+// a request within its guarantee waits for is killed although others could be
+// evicted: these may owe their answers just as long.
 std::optional<Verdict> Judge::ExamineOverdue(Candidate& candidate) {
   const Instant kill_at = candidate.lease->unmap_deadline + options_.kill_grace;
   if (candidate.tenant->may_terminate && now_ < kill_at) {

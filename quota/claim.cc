@@ -1,3 +1,5 @@
+// Says when a request at the head of a queue holds back those behind it, and
+// how many bytes it claims then.
 #include "quota/claim.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The engine's face: an event with its time goes to one reaction, and questions
+// are answered from its tables.
 #include "quota/engine.h"
 
 #include <algorithm>

@@ -54,9 +54,10 @@ class Engine {
   // of very many that expire together, one event denies some.
   std::optional<Instant> NextDeadline() const;
 
-  // What Handle would refuse, without changing anything. To set several quotas
-  // as one change, check all of them first (one for each pool: two for the same
-  // pool are not summed). A tenant that was not set yet counts as a new one.
+  // Refuses what Handle would refuse, without changing anything. To set several
+  // quotas as one change, check all of them first (one for each pool: two for
+  // the same pool are not summed). A tenant that was not set yet counts as a
+  // new one.
   std::optional<Refusal> Check(const QuotaSet& change) const;
   std::optional<Refusal> Check(const PoolSet& change) const;
   std::optional<Refusal> Check(const TenantRemove& change) const;

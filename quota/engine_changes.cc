@@ -178,7 +178,7 @@ std::vector<PoolId> Engine::State::DenyWhere(PoolId id, const Suspect& suspect,
 std::vector<PoolId> Engine::State::DenyImpossible(PoolId id,
                                                   const PoolState& pool,
                                                   Effects& effects) {
-  // What fits once would fit with fewer bytes, and as a soft one.
+  // A request that fits once would fit with fewer bytes, and as a soft one.
   const auto suspect = [&](TenantId tenant, uint64_t most, uint64_t most_hard) {
     const Account& account = *pool.ledger.Find(tenant);
     const Ask soft{.bytes = most, .hard = false};

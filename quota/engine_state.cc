@@ -1,3 +1,5 @@
+// Reactions to requests and ends: each Acquire is granted, denied or made to
+// wait, and each released lease is given back to its pools.
 #include "quota/engine_state.h"
 
 #include <algorithm>

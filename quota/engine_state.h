@@ -218,7 +218,7 @@ struct Engine::State {
   uint64_t denial_looks = 0;  // at waiting requests, by DenyWhere
   absl::flat_hash_map<PoolId, PlacedPool> pools;
   absl::flat_hash_map<TenantId, TenantRecord> tenants;
-  // Whatever tenants make many of is in trees: a table that grows, or sweeps
+  // All that tenants make many of is in trees: a table that grows, or sweeps
   // what was erased, moves all of them in the one event that it happens in.
   absl::btree_map<LeaseId, LeaseView> leases;
   std::map<RequestId, WaiterRecord> waiters;      // each stays where it is

@@ -1,3 +1,4 @@
+// Requests that wait for a lease, in order: finds the next one that fits.
 #include "quota/wait_queue.h"
 
 #include <algorithm>

@@ -25,11 +25,12 @@ ARROWS = {
     "base": ["base/"],
     "ipc": ["ipc/", "base/"],
     "device": ["device/", "base/"],
-    # What is used of the driver's binary interface, in words of our own.
+    # The parts of the driver's binary interface that are used, in words of our
+    # own.
     "device/cuda/abi": ["device/cuda/abi/"],
     # Keeps fds, and knows nothing of what they are: no device, no proto.
     "keeper": ["keeper/", "ipc/", "base/"],
-    # What it and its broker say to each other, and the side that asks.
+    # The messages of it and its broker, and the side that asks.
     "keeper/wire": ["keeper/wire/", "base/status_macros.h"],
     "keeper/link": ["keeper/link/", "keeper/wire/", "ipc/", "base/"],
     "broker": ["broker/", "base/", "quota/", "device/", "ipc/", "keeper/link/", "keeper/wire/",
@@ -40,7 +41,8 @@ ARROWS = {
                        "device/hostpool/host_extent.h", "ipc/gate_control.h", "ipc/gate_page.h",
                        "ipc/gate_watch.h", "ipc/random.h", "ipc/seqpacket.h", "base/",
                        "proto/"],
-    # Whose value of a field is in force: a value, as the machine is.
+    # Finds whose value of a field is in force: itself a value, as the machine
+    # is.
     "broker/declared": ["broker/declared/", "broker/machine/tenant.h", "quota/"],
     # Answers strangers, and knows nothing of what the broker does.
     "broker/http": ["broker/http/", "ipc/", "base/"],

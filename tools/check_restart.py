@@ -73,7 +73,8 @@ def without_arguments(kind):
 
 def fields(body):
     """Pairs of a type and a name."""
-    # What is initialised by braces is split from its name by no semicolon.
+    # A field that is initialised by braces is split from its name by no
+    # semicolon.
     body = re.sub(r"(\w)\s*\{[^{}]*\}\s*;", r"\1;", body)
     for statement in statements(body):
         declared = re.split(r"\s=(?:\s|$)", statement)[0].strip()

@@ -12,9 +12,9 @@
 
 namespace gmb::bench {
 
-// What an operator does with the attacker's tenant meanwhile. Some attacks need
-// it: without it the broker makes no socket beside their links, and copies none
-// of their slabs.
+// The work of an operator with the attacker's tenant meanwhile. Some attacks
+// need it: without it the broker makes no socket beside their links, and copies
+// none of their slabs.
 enum class Work { kNone, kMakesAnew, kReclaims };
 
 // Does it again and again on a thread of its own.

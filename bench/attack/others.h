@@ -25,10 +25,10 @@ struct Seen {
   std::vector<std::string> failures;
 };
 
-// What a node with many programs asks at one moment: for each of two tenants 60
-// sessions at once greet and lease, and ten operators ask. gRPC makes the threads
-// for such a moment once, and keeps them: again until it has all that it ever
-// makes.
+// Asks as much as a node with many programs at one moment: for each of two
+// tenants 60 sessions at once greet and lease, and ten operators ask. gRPC
+// makes the threads for such a moment once, and keeps them: again until it has
+// all that it ever makes.
 [[nodiscard]] absl::Status ServeCrowds(const std::string& socket_dir,
                                        pid_t broker);
 

@@ -20,7 +20,7 @@ constexpr absl::Duration kCrewPatience = absl::Minutes(2);
 // that dies meanwhile.
 constexpr absl::Duration kMostSilence = absl::Seconds(90);
 
-// What a process said of its end.
+// The words of a process about its end.
 std::string WordsOf(pid_t pid, const std::string& log_path) {
   const std::string begin = absl::StrCat("pid ", pid, ", ");
   std::ifstream log(log_path);

@@ -46,10 +46,10 @@ class Crew {
   // Another one in its place.
   [[nodiscard]] absl::Status Revive(size_t number);
 
-  // What is wrong: processes that ended by themselves, which are followed by
+  // The faults: processes that ended by themselves, which are followed by
   // others, and sessions that do not get on.
   [[nodiscard]] std::vector<std::string> Faults();
-  // All verify, release and end. What is wrong.
+  // All verify, release and end. Returns the faults.
   [[nodiscard]] std::vector<std::string> Finish();
 
  private:

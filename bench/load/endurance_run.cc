@@ -180,7 +180,7 @@ void EnduranceRun::ReadLog() {
 absl::Status EnduranceRun::LookAtTheEnd() {
   if (const std::string left = stage_->WhatIsLeft(); !left.empty())
     Blame(absl::StrCat("not back:", left));
-  // What was connected is closed a moment later.
+  // Connections are closed a moment later.
   const absl::Time patience = absl::Now() + kEndPatience;
   do {
     GMB_ASSIGN_OR_RETURN(last_, TakeSample(*stage_));

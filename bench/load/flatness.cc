@@ -1,4 +1,4 @@
-// What counts as a leak in an hour of looks.
+// Says which figures count as a leak in an hour of looks.
 #include "bench/load/flatness.h"
 
 #include <algorithm>

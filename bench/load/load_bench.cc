@@ -1,5 +1,5 @@
-// What many clients see of a broker that they all keep busy, beside gRPC's own
-// empty stream in the same run.
+// Measures what many clients see of a broker that they all keep busy, beside
+// gRPC's own empty stream in the same run.
 #include <cstdio>
 #include <cstring>
 #include <memory>

@@ -11,7 +11,7 @@
 
 namespace gmb::bench {
 
-// Who asks for what, and of how much.
+// The clients of the load, their requests, and the sizes.
 struct LoadOptions {
   std::string gmbd;
   std::string device = "host";

@@ -1,4 +1,4 @@
-// What clients saw of the load.
+// The figures of the load that clients saw.
 #include "bench/load/op_figures.h"
 
 #include <cstdio>

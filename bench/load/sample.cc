@@ -1,4 +1,4 @@
-// What a broker and its keeper take, again and again.
+// Measures what a broker and its keeper take, again and again.
 #include "bench/load/sample.h"
 
 #include <sys/statvfs.h>

@@ -8,7 +8,7 @@
 
 namespace gmb::bench {
 
-// What a process takes of the machine.
+// The figures of what a process takes of the machine.
 struct ProcessFigures {
   double rss_mib = 0;
   double anonymous_mib = 0;  // of that: no file's, and nobody else's
@@ -33,7 +33,7 @@ struct Sample {
 };
 [[nodiscard]] absl::StatusOr<Sample> TakeSample(const LoadStage& stage);
 
-// What may not grow, and what is no growth (see Flatness).
+// A figure that may not grow, and what is no growth (see Flatness).
 struct Watched {
   const char* name;
   double (*of)(const Sample& sample);

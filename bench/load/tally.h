@@ -14,7 +14,7 @@
 
 namespace gmb::bench {
 
-// What clients do. A scope counts as a wake where the memory was away.
+// The acts of clients. A scope counts as a wake where the memory was away.
 enum class Op : uint32_t { kConnect, kAcquire, kRelease, kScope, kWake, kKill };
 inline constexpr std::array<const char*, 6> kOpNames = {
     "connect", "acquire", "release", "scope", "wake", "kill"};
@@ -36,14 +36,14 @@ class TimeCounts {
   std::atomic<uint64_t> longest_us_;
 };
 
-// What a session is at.
+// The present act of a session.
 struct SessionSlot {
   std::atomic<int64_t> since_ns;  // of the steady clock; 0: it is not there
   std::atomic<Op> op;
 };
 
-// What all clients have done so far, in memory that they share, so that one
-// that is killed takes nothing with it.
+// The counts of what all clients have done so far, in memory that they share,
+// so that one that is killed takes none with it.
 struct Tally {
   static constexpr size_t kMostSessions = 4096;
   static constexpr size_t kReasons = 32;  // ErrorReason; 0: not back in time

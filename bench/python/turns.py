@@ -19,7 +19,7 @@ _WORKER = pathlib.Path(__file__).with_name("torch_worker.py")
 
 
 class Worker:
-    """One program. What it says on its standard error goes to a file."""
+    """One program. The lines of its standard error go to a file."""
 
     def __init__(self, name: str, kind: str, prefix: Sequence[str], log: pathlib.Path) -> None:
         self.name = name

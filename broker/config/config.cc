@@ -184,7 +184,7 @@ void CheckKeeper(BrokerConfig* config, Errors* errors) {
   }
 }
 
-// What strangers of a network could read is not served to them.
+// Nothing that strangers of a network could read is served to them.
 void ReadHttpToken(BrokerConfig* config, Errors* errors) {
   if (!config->http.has_value()) return;
   if (config->http_token_file.empty()) {

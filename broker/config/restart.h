@@ -8,9 +8,9 @@
 
 namespace gmb::broker {
 
-// What differs between the configuration that a broker runs with and one that
-// was read since, and holds after a restart alone: "host_pool 0 -> 2GiB". The
-// tenants, and what a reload changes by itself, are left out.
+// The differences between the configuration that a broker runs with and one
+// that was read since that hold after a restart alone: "host_pool 0 -> 2GiB".
+// The tenants, and what a reload changes by itself, are left out.
 [[nodiscard]] std::vector<std::string> NeedRestart(const BrokerConfig& running,
                                                    const BrokerConfig& next);
 

@@ -1,3 +1,5 @@
+// Tells the core the time: the steady clock for all that waits, and the wall
+// clock for what people read.
 #include "broker/core/clock.h"
 
 #include <chrono>

@@ -68,9 +68,9 @@ class Core {
 
   // --- Set-up, before the servers start.
   absl::Status AddPool(PoolOptions options);
-  // What another broker has left, after pools and tenants: once, before any
-  // session is opened. `opened` has those that were adopted, for their
-  // connections. Those that were not have ended.
+  // Takes over what another broker has left, after pools and tenants: once,
+  // before any session is opened. `opened` has those that were adopted, for
+  // their connections. Those that were not have ended.
   std::vector<NotAdopted> Adopt(const Adoption& adoption,
                                 std::vector<OpenedSession>* opened);
   // Called after the lock is given up whenever a Tick may be due earlier than
@@ -82,7 +82,7 @@ class Core {
   // Its process was sent the Welcome: it is a session that a successor adopts.
   void OnWelcomed(uint64_t session);
   void CloseSession(uint64_t session, absl::string_view reason);
-  // Whose token it is; `pid` is the process that presents it.
+  // The owner of the token; `pid` is the process that presents it.
   absl::StatusOr<Caller> Authenticate(absl::string_view token, pid_t pid) const;
   // The outbox that now writes to `sink`; the caller tells it of finished
   // writes (OnWriteDone) and of the stream's end (DetachStream).
@@ -104,8 +104,9 @@ class Core {
   absl::Status CheckTenant(const TenantPolicy& policy) const;
   std::vector<v1::Change> Preview(const TenantPolicy& policy) const;
   absl::StatusOr<std::vector<v1::Change>> SetTenant(const TenantPolicy& policy);
-  // All of it in one turn, or nothing: then the error says of whom it is. What
-  // was held back is returned. Seeing off those that leave is the caller's.
+  // All of it in one turn, or nothing: then the error says of whom it is.
+  // Returns the changes that were held back. Seeing off those that leave is the
+  // caller's.
   absl::StatusOr<std::vector<HeldBack>> ApplyFile(const FileChange& change);
   absl::Status CheckFile(const FileChange& change) const;
   // Whether it may be deleted. From then on the tenant opens no session:

@@ -1,3 +1,5 @@
+// Carries each event of a lease's life from the core to the log and to
+// watchers, in order, on a thread of its own.
 #include "broker/core/event_bus.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// The end of a lease as its device shows it: whether the memory of destroyed
+// slabs has come back, and which tenant owes the rest.
 #include "broker/core/free_audit.h"
 
 #include <algorithm>

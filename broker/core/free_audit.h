@@ -16,7 +16,7 @@ namespace gmb::broker {
 // raised it to since; live what the allocator has created and not destroyed.
 // When a tenant's slabs are destroyed and the free figure does not rise by as
 // much, that tenant still holds the rest: it is unreturned, and charged to it
-// until the free figure rises. What is short beyond that was taken by processes
+// until the free figure rises. Any shortage beyond that was taken by processes
 // past the broker: outside. Outside bytes use up the headroom first; beyond it
 // they are missing from the pool.
 //
@@ -57,7 +57,7 @@ class FreeAudit {
   void OnDestroyed(quota::TenantId tenant, const Destroyed& destroyed);
   // Slabs that no tenant ever held were destroyed.
   void OnReadyDestroyed(uint64_t bytes);
-  // What tenants owed to the broker before this one, whose baseline this one
+  // The debts of tenants to the broker before this one, whose baseline this one
   // has: before the first reading, which gives back what is back.
   void Inherit(const std::map<quota::TenantId, uint64_t>& owed);
   // The figure was read, before slabs are destroyed: a process that ends has

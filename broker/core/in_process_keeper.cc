@@ -1,3 +1,5 @@
+// Stores each slab's handle between its creation and its end, in the broker
+// itself: memory ends with the broker.
 #include "broker/core/in_process_keeper.h"
 
 #include <utility>

@@ -5,7 +5,7 @@
 
 namespace gmb::broker {
 
-// What the machine has promised, kept where a successor finds it.
+// The promises of the machine, kept where a successor finds it.
 class Journal {
  public:
   virtual ~Journal() = default;

@@ -1,3 +1,5 @@
+// A session's queue of slabs and messages, in order: a lease's handles go out
+// before the Grant that announces it.
 #include "broker/core/outbox.h"
 
 #include <algorithm>

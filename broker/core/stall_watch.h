@@ -8,8 +8,8 @@
 namespace gmb::broker {
 
 // Says when the process was held up: stopped, frozen with its container, or not
-// let run by a busy machine. What clients have said meanwhile waits in sockets,
-// and every deadline seems to be over.
+// let run by a busy machine. Messages that clients have sent meanwhile wait in
+// sockets, and every deadline seems to be over.
 //
 // Told of each turn, by the one who has the lock, and of when the ticker is due
 // next. A stall is a gap between two turns in which the ticker was to come, and

@@ -1,3 +1,5 @@
+// Tells the core that time has passed: deadlines of leases and requests are
+// over without anybody's call.
 #include "broker/core/ticker.h"
 
 #include <algorithm>

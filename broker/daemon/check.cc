@@ -217,7 +217,7 @@ bool HttpCanBeServed(const BrokerConfig& config) {
   return true;
 }
 
-// What operators changed. False: a start would end here.
+// Reads the changes of operators. False: a start would end here.
 bool TakeStored(const BrokerConfig& config, Declared* stored) {
   absl::StatusOr<Declared> read = ReadStored(config.state_dir);
   if (read.ok()) {

@@ -10,16 +10,16 @@
 
 namespace gmb::broker {
 
-// What a start would find in the directories, for `gmbd --check`. Nothing is
+// Looks at the directories as a start would, for `gmbd --check`. Nothing is
 // made or changed there. An existing lock is shared for a moment: a broker that
 // starts just then is refused.
 
 // OK: the directory is there or can be made, takes files, and no broker has it.
 [[nodiscard]] absl::Status CheckDirectory(const std::string& path);
 
-// What is declared, as stored in the directory, read from a copy, so that it is
-// not brought up to date by a check. Nothing is stored where there is no
-// database. UNAVAILABLE where no copy can be made; other errors are
+// The declared values, as stored in the directory, read from a copy, so that
+// they are not brought up to date by a check. Nothing is stored where there is
+// no database. UNAVAILABLE where no copy can be made; other errors are
 // QuotaStore's.
 [[nodiscard]] absl::StatusOr<Declared> ReadStored(const std::string& state_dir);
 

@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
         ThreadsOrError([&] { return (daemon.get()->*step)(); });
     if (daemon->keeping_ != nullptr) daemon->keeping_->LetGo();
     if (done.ok()) continue;
-    // Whatever is taken apart now would end what the next broker can adopt.
+    // Taking anything apart now would end what the next broker can adopt.
     if (!daemon->config_.keeper_socket.empty()) (void)daemon.release();
     return done;
   }

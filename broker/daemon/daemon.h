@@ -91,7 +91,7 @@ class Daemon {
 
   absl::Status LockState();
   absl::Status OpenStore();
-  // --- What outlives the broker: daemon_adoption.cc.
+  // --- All that outlives the broker: daemon_adoption.cc.
   absl::Status OpenKeeping();
   absl::Status Keep(const FdPlan& plan);
   [[nodiscard]] Keeper* keeper() {

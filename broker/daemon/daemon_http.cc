@@ -1,4 +1,4 @@
-// What the broker shows of itself: metrics, and the pages of --http.
+// The things that the broker shows of itself: metrics, and the pages of --http.
 #include <functional>
 #include <memory>
 #include <optional>

@@ -7,9 +7,9 @@
 
 namespace gmb::broker {
 
-// What operators stored and the broker started without: guarantees and pool
-// sizes that do not fit any more, and values for devices that are not here.
-// `core` has its pools and tenants.
+// The values that operators stored and the broker started without: guarantees
+// and pool sizes that do not fit any more, and values for devices that are not
+// here. `core` has its pools and tenants.
 [[nodiscard]] DroppedValues FindDropped(const StoredState& stored,
                                         const Core& core);
 

@@ -10,8 +10,8 @@
 
 namespace gmb::broker {
 
-// What the file says of tenants and pools, by which it is compared with itself
-// as last applied. `uuids` maps the devices' configured names to their UUIDs.
+// The file's tenants and pools, by which it is compared with itself as last
+// applied. `uuids` maps the devices' configured names to their UUIDs.
 [[nodiscard]] FileState FileStateOf(
     const BrokerConfig& config,
     const std::map<std::string, std::string>& uuids);
@@ -19,7 +19,7 @@ namespace gmb::broker {
 // The size of a device's pool as the file, or a flag, has it.
 [[nodiscard]] quota::Amount FilePool(const BrokerConfig& config,
                                      const DeviceConfig& device);
-// What it was when the file was last applied, by UUID.
+// Those sizes when the file was last applied, by UUID.
 [[nodiscard]] std::map<std::string, std::string> FilePools(
     const Declared& declared);
 

@@ -16,7 +16,7 @@
 
 namespace gmb::broker {
 
-// What tells a file's contents apart.
+// The marks by which a file's contents are told apart.
 struct FileMark {
   std::string inode;  // empty: the file is not there
   std::string contents;

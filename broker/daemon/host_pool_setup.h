@@ -16,7 +16,7 @@
 
 namespace gmb::broker {
 
-// What the host pool is to be made of.
+// The memory that the host pool is to be made of.
 struct HostMemory {
   base::UniqueFd kept = {};  // the last broker's; invalid: new memory
   uint64_t bytes = 0;        // 0: there is to be none
@@ -25,9 +25,9 @@ struct HostMemory {
   std::string note = {};  // of a default: of what it is a share, or why none
 };
 
-// What the configuration asks for. Without a size in it: a quarter of what is
-// available beside full host devices, and not more than all pools whose leases
-// can be evicted; none where that cannot be told.
+// The memory that the configuration asks for. Without a size in it: a quarter
+// of what is available beside full host devices, and not more than all pools
+// whose leases can be evicted; none where that cannot be told.
 [[nodiscard]] HostMemory HostMemoryOf(
     const BrokerConfig& config, const std::vector<PreparedPool>& pools,
     const absl::StatusOr<device::AvailableMemory>& available);

@@ -18,8 +18,8 @@
 namespace gmb::broker {
 namespace {
 
-// Of each answer, and at the start for one that listens. Whoever asks a keeper
-// that hangs waits so long, once.
+// Of each answer, and at the start for one that listens. A broker that asks a
+// keeper that hangs waits so long, once.
 constexpr absl::Duration kTimeout = absl::Seconds(2);
 
 void WarnOfNotRemoved(absl::string_view key, const absl::Status& why) {

@@ -49,8 +49,8 @@ struct KeptPeer {
   pid_t pid = 0;
 };
 
-// What a broker with a keeper has beside one without: its keeper, its journal,
-// and what the last broker has left (docs/restart.md).
+// The parts that a broker with a keeper has and one without has not: its
+// keeper, its journal, and what the last broker has left (docs/restart.md).
 //
 // In this order: Open, then the devices and the host pool take what was left,
 // BeginJournal, then the core adopts, DropTheRest, Watch, and Done at an orderly
@@ -70,7 +70,7 @@ class Keeping {
   static absl::StatusOr<std::unique_ptr<Keeping>> Open(
       const std::string& socket, const Deps& deps);
 
-  // --- What was left.
+  // --- The things that were left.
   [[nodiscard]] bool has_found() const { return !left_.empty(); }
   [[nodiscard]] Keeper* slabs() { return &slabs_; }
   // Above all that were given out.
@@ -82,7 +82,7 @@ class Keeping {
   [[nodiscard]] absl::StatusOr<HostMemory> HostMemoryFor(
       HostMemory asked) const;
 
-  // --- What is kept from now on.
+  // --- The things that are kept from now on.
   // A new journal with all that the last one said, in its place.
   absl::Status BeginJournal(uint64_t max_handles, uint64_t max_sessions);
   [[nodiscard]] Journal* journal() { return journal_.get(); }
@@ -127,7 +127,8 @@ class Keeping {
         sessions_(client_.get(), deps.disposer) {}
 
   static absl::StatusOr<base::UniqueFd> Duplicate(int fd);
-  // What was in hand when the last broker died; nothing: it had done.
+  // Reads the record that was in hand when the last broker died; none: it was
+  // done.
   void BeginMarks(std::vector<Kept>* all);
   // Takes what is kept under that key out of `all`; null: nothing is.
   static SharedFd TakeOut(absl::string_view key, std::vector<Kept>* all);

@@ -222,7 +222,7 @@ absl::Status Reloader::Apply(Why why) {
       news_.Pending(one);
   }
   Leave(plan);
-  // What happened before the reload listened is not told again.
+  // Events before the reload listened are not told again.
   if (!held_.empty() && held_ != waited) QueueRetry();
   return absl::OkStatus();
 }

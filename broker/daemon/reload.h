@@ -31,7 +31,7 @@ namespace gmb::broker {
 struct FileDoors {
   // Of a tenant that is new.
   std::function<absl::Status(const std::string&, const SocketAccess&)> open;
-  // Who may enter now. Returns who might before.
+  // Sets the users that may enter from now on. Returns those that might before.
   std::function<absl::StatusOr<SocketAccess>(const std::string&,
                                              const SocketAccess&)>
       set_access;
@@ -39,11 +39,11 @@ struct FileDoors {
 };
 
 // Reads the configuration file again while the broker serves, and makes what
-// changed in it hold, as a start would: all of it, or nothing. What would take
-// more from processes than `reload_may_reclaim` waits, and is tried again when
-// it takes nothing any more, and when the file is read again. What needs a
-// restart is said. Events: reloaded, reload_failed, reload_pending,
-// restart_needed.
+// changed in it hold, as a start would: all of it, or nothing. A change that
+// would take more from processes than `reload_may_reclaim` waits, and is tried
+// again when it takes nothing any more, and when the file is read again.
+// Changes that need a restart are named. Events: reloaded, reload_failed,
+// reload_pending, restart_needed.
 //
 // The work is done on the operators' thread, one file after the other.
 class Reloader {
@@ -78,7 +78,7 @@ class Reloader {
   }
 
  private:
-  // What one reading of the file comes to.
+  // The outcome of one reading of the file.
   struct Plan {
     Declared base;  // what is declared, before
     FileMerge merge;
@@ -94,11 +94,11 @@ class Reloader {
   [[nodiscard]] absl::StatusOr<Plan> MakePlan() const;
   absl::Status OpenDoors(const Plan& plan,
                          std::vector<std::function<void()>>* undo);
-  // What waits stays as it was, in the core and in what is declared.
+  // All that waits stays as it was, in the core and in what is declared.
   void Keep(const std::vector<HeldBack>& held, Plan* plan);
   void Fail(const absl::Status& why);
   void AddFindings(v1::DiagnoseResponse* response) const;
-  // What waits: reload_pending.cc.
+  // The changes that wait: reload_pending.cc.
   void OnEvent(const v1::Event& event);
   void ListenFor(const std::set<std::string>& tenants);
   // For what may let something happen that waits now.

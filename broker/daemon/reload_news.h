@@ -16,7 +16,7 @@ class ReloadNews {
   ReloadNews(EventBus* events, const Clock* clock)
       : events_(events), clock_(clock) {}
 
-  // What changed; empty: nothing.
+  // Tells the changes; empty: there are none.
   void Reloaded(const std::string& changes) const;
   void Failed(const std::string& why) const;
   void Pending(const HeldBack& held) const;
@@ -29,7 +29,7 @@ class ReloadNews {
   const Clock* const clock_;
 };
 
-// What the tenant's processes have, evicted and unreturned bytes included.
+// The bytes of the tenant's processes, evicted and unreturned bytes included.
 [[nodiscard]] uint64_t HeldBytes(const v1::Tenant& tenant);
 
 // "the limit of tenant a on host-0 stays as it is: ..."

@@ -1,4 +1,5 @@
-// What the file wants to take waits until it takes nothing any more.
+// A change of the file that would take memory waits until it takes none any
+// more.
 #include <algorithm>
 #include <iterator>
 

@@ -1,4 +1,4 @@
-// What the broker is told by signals, and by whom.
+// The signals that the broker is sent, and their senders.
 #include "broker/daemon/signals.h"
 
 #include <fstream>
@@ -8,8 +8,8 @@
 namespace gmb::broker {
 namespace {
 
-// As other operators are named. What the sender itself may have written
-// (sigqueue) says nothing.
+// As other operators are named. Fields that the sender itself may have written
+// (sigqueue) prove nothing.
 std::string SenderOf(const siginfo_t& info) {
   if (info.si_code != SI_USER) return "a process that is not known";
   std::ifstream comm(absl::StrCat("/proc/", info.si_pid, "/comm"));

@@ -87,7 +87,7 @@ Declared StartingState(const Declared& before, const BrokerConfig& config,
                        const std::map<std::string, std::string>& uuids) {
   const absl::Time now = absl::Now();
   Declared lasting = before;
-  // What was to hold for a time while no broker ran.
+  // Values for a time that ended while no broker ran are over.
   (void)Expire(now, &lasting);
   FileMerge merge = MergeFile(lasting, FileStateOf(config, uuids), now);
   for (const std::string& name : merge.leaving) Forget(name, &merge.next);

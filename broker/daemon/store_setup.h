@@ -26,8 +26,9 @@ namespace gmb::broker {
 [[nodiscard]] absl::StatusOr<std::unique_ptr<QuotaStore>> OpenQuotaStore(
     const std::string& state_dir, bool fresh_state);
 
-// What a start begins with: the file, merged into what was declared. What the
-// file made and does not name any more is gone, since nobody uses it yet.
+// The declared values that a start begins with: the file, merged into those of
+// before. A tenant that the file made and does not name any more is gone, since
+// nobody uses it yet.
 [[nodiscard]] Declared StartingState(
     const Declared& before, const BrokerConfig& config,
     const std::map<std::string, std::string>& uuids);

@@ -19,7 +19,8 @@ struct StartingTenant {
   // dropped.
   bool is_stored = false;
   bool is_changed = false;  // a value of it is not the file's
-  // Whose its guarantee and limit are, where that differs (DifferentSources).
+  // The writers of its guarantee and limit, where that differs
+  // (DifferentSources).
   std::string sources;
 };
 

@@ -30,7 +30,7 @@ std::string Value(const Subject& subject, const std::string& field) {
                                        absl::UTCTimeZone()));
 }
 
-// What of it is not as a tenant is that nothing was said of.
+// The fields that differ from those of a tenant that nothing was declared of.
 std::string Special(const Subject& subject) {
   std::vector<std::string> parts;
   for (const auto& [field, value] : InForce(subject)) {

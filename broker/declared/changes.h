@@ -7,8 +7,8 @@
 
 namespace gmb::broker {
 
-// What is in force after and was not before, for logs and the audit:
-// "a: limit 50% -> 75%; tenant b is new: limit 10%". Empty: nothing.
+// The values that are in force after and were not before, for logs and the
+// audit: "a: limit 50% -> 75%; tenant b is new: limit 10%". Empty: none.
 [[nodiscard]] std::string ChangesText(const Declared& before,
                                       const Declared& after);
 

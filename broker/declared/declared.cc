@@ -1,4 +1,4 @@
-// Who wrote what into the fields of tenants and pools, and what is in force.
+// The writers of each field of tenants and pools, and the value in force.
 #include "broker/declared/declared.h"
 
 #include <algorithm>

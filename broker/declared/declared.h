@@ -12,7 +12,7 @@
 
 namespace gmb::broker {
 
-// Who gave a field its value.
+// The writer that gave a field its value.
 struct Source {
   // kOverride: an operator, for a time. The numbers are stored.
   enum class Writer { kFile, kApply, kOperator, kOverride };
@@ -24,7 +24,7 @@ struct Source {
 // "file", "apply web", "operator uid 0, pid 7 (gmb)".
 [[nodiscard]] std::string ToText(const Source& source);
 
-// What one of them wrote into a field.
+// The value that one of them wrote into a field.
 struct Written {
   std::string value;
   Source source = {};
@@ -66,7 +66,7 @@ struct Declared {
 [[nodiscard]] const Written* InForce(const Subject& subject,
                                      const std::string& field);
 [[nodiscard]] Fields InForce(const Subject& subject);
-// What the file wrote, as last applied. Null: nothing.
+// The value that the file wrote, as last applied. Null: none.
 [[nodiscard]] const Written* ByFile(const Subject& subject,
                                     const std::string& field);
 

@@ -13,7 +13,8 @@
 
 namespace gmb::broker {
 
-// What the configuration file says now. Each tenant has all fields of a policy.
+// The values that the configuration file has now. Each tenant has all fields of
+// a policy.
 struct FileState {
   std::map<std::string, Fields> tenants;  // by name
   std::map<std::string, Fields> pools;    // by the device's UUID

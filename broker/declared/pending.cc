@@ -19,8 +19,8 @@ Subject Find(const Declared& declared, const std::string& tenant) {
   return found == declared.tenants.end() ? Subject() : found->second;
 }
 
-// Who has written the field since the file was read. Null: nobody has. What was
-// there before can be the last again, and is no later for that.
+// The last write of the field since the file was read. Null: there is none. A
+// value that was there before can be the last again, and is no later for that.
 const Written* LaterWrite(const PendingField& pending, const Subject& subject) {
   const Written* const now = InForce(subject, pending.field);
   if (now == nullptr || now->source.writer == Source::Writer::kFile)

@@ -11,7 +11,7 @@ namespace {
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 // How often each message to a client lets it ping, enlarge a window, or cut a
-// message, more than time does. What it sends itself earns it nothing.
+// message, more than time does. Messages that it sends itself earn it nothing.
 constexpr double kPingsAMessage = 1;
 constexpr double kShortDataAMessage = 1;
 constexpr double kWindowUpdatesAMessage = 2;

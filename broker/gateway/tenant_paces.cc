@@ -1,4 +1,4 @@
-// What the gateway remembers of each tenant, and until when.
+// The gateway's memory of how fast each tenant calls, and when it is forgotten.
 #include "broker/gateway/tenant_paces.h"
 
 #include <algorithm>

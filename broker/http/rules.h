@@ -10,7 +10,8 @@ namespace gmb::broker {
 
 // Which requests are answered. Pure: nothing here knows a socket.
 
-// What one request says, as far as it matters. All of it is a stranger's.
+// The contents of one request, as far as they matter. All of them are a
+// stranger's.
 struct HttpRequest {
   std::string method;
   std::string path;                        // without a query
@@ -19,8 +20,8 @@ struct HttpRequest {
 };
 
 struct HttpPolicy {
-  // What "Authorization: Bearer ..." has to carry; empty: nothing is asked for,
-  // which is for addresses of this machine alone. Secret.
+  // The token that "Authorization: Bearer ..." has to carry; empty: none is
+  // asked for, which is for addresses of this machine alone. Secret.
   std::string bearer;
   // Whether a browser could be led here by a name that its owner points at
   // 127.0.0.1: over TCP, and without a token that a foreign page cannot send.

@@ -71,8 +71,8 @@ struct HttpServer::Callbacks {
     return MHD_YES;
   }
 
-  // Once the headers are here. Whatever else the peer sends is never read: the
-  // connection ends with the answer.
+  // Once the headers are here. Anything else that the peer sends is never read:
+  // the connection ends with the answer.
   static MHD_Result OnRequest(void* server, MHD_Connection* connection,
                               const char* url, const char* method, const char*,
                               const char*, size_t*, void**) {
@@ -165,7 +165,7 @@ milliseconds HttpServer::TimeToWait() const {
   return wait;
 }
 
-// What the kernel still has for them is dropped: nobody waits for it.
+// Bytes that the kernel still has for them are dropped: nobody waits for them.
 void HttpServer::HangUpOnOverdue() {
   const Time now = std::chrono::steady_clock::now();
   for (auto& [fd, connection] : connections_) {
@@ -213,7 +213,7 @@ int HttpServer::Answer(MHD_Connection* connection, const HttpRequest& request) {
   MHD_add_response_header(response.get(), MHD_HTTP_HEADER_CONNECTION, "close");
   MHD_add_response_header(response.get(), MHD_HTTP_HEADER_CONTENT_TYPE,
                           answer.content_type);
-  // What is shown is text, also to a browser that thinks it knows better.
+  // Every page is text, also to a browser that thinks it knows better.
   MHD_add_response_header(response.get(), "X-Content-Type-Options", "nosniff");
   if (answer.status == 401)
     MHD_add_response_header(response.get(), MHD_HTTP_HEADER_WWW_AUTHENTICATE,

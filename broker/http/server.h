@@ -20,14 +20,15 @@ struct MHD_Daemon;
 
 namespace gmb::broker {
 
-// What is answered to a request that is allowed.
+// The answer to a request that is allowed.
 struct HttpAnswer {
   int status = 200;
   const char* content_type = "text/plain; charset=utf-8";
   std::shared_ptr<const std::string> body;  // never null
 };
 
-// What has happened at a server's door. Thread-safe; outlives the server.
+// Counts of what has happened at a server's door. Thread-safe; outlives the
+// server.
 struct HttpCounts {
   std::atomic<uint64_t> connections{0};  // open now
   std::atomic<uint64_t> answered{0};
@@ -38,7 +39,7 @@ struct HttpCounts {
 // Serves a few small pages to strangers, on one thread of its own.
 //
 // A connection has one request, and `time_for_all` for everything: for sending
-// it as for taking the answer. Whoever is not done by then is hung up on, a
+// it as for taking the answer. A peer that is not done by then is hung up on, a
 // reader that takes a byte now and then too. At most kMostConnections are open;
 // others wait in the kernel until one ends.
 class HttpServer {

@@ -29,8 +29,8 @@ class AdoptionMarks {
   // Its name in the keeper.
   static constexpr absl::string_view kKey = "adoption";
 
-  // What is done with a record, so that one that cannot even be read is told
-  // from one whose contents are at fault.
+  // The step that is taken with a record, so that one that cannot even be read
+  // is told from one whose contents are at fault.
   enum class Step : uint16_t { kNone = 0, kReading = 1, kTaking = 2 };
 
   // `last`: the memory of a broker that has died before it was done; null:

@@ -21,7 +21,7 @@ class JournalFile {
   static absl::StatusOr<JournalFile> Create(uint32_t slots);
 
   // One that a keeper had; its writer is dead. INVALID_ARGUMENT unless it is a
-  // memfd that nobody can shrink or grow. What it says is for ReadJournal.
+  // memfd that nobody can shrink or grow. ReadJournal reads its contents.
   static absl::StatusOr<JournalFile> Adopt(base::UniqueFd fd);
 
   JournalFile(JournalFile&& other) noexcept

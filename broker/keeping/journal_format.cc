@@ -138,7 +138,7 @@ void FormatJournal(absl::string_view id, uint32_t slots, char* memory) {
 
 namespace {
 
-// What the functions of the writer take; nothing is written.
+// The pointer that the functions of the writer take; nothing is written.
 char* StartOf(absl::string_view memory) {
   return const_cast<char*>(memory.data());
 }

@@ -24,8 +24,8 @@
 // A copy's number is that of the commit that it belongs to. It is written
 // first, then what it holds, then its checksum; so a copy that a dying broker
 // left half-written has the number of a commit that never came, one above the
-// last, and is told from one that is damaged. Whoever takes the journal over
-// wipes these before it writes.
+// last, and is told from one that is damaged. The broker that takes the journal
+// over wipes these before it writes.
 //
 // The number of a commit has a checksum in its upper 16 bits: else one flipped
 // bit could make the last copy look as if its commit had never come.

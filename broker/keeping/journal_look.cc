@@ -61,7 +61,7 @@ absl::StatusOr<FoundRecords> LookOnce(int fd, size_t bytes) {
 absl::StatusOr<FoundRecords> LookAtJournal(int fd) {
   GMB_ASSIGN_OR_RETURN(const size_t bytes, JournalSizeOf(fd));
   absl::StatusOr<FoundRecords> last = absl::DataLossError("never looked at");
-  // What each look so far that could be read has set aside.
+  // The records that every readable look so far has set aside.
   std::set<std::string> always;
   bool any = false;
   for (int look = 0; look < kLooks; ++look) {

@@ -11,8 +11,8 @@
 
 namespace gmb::broker {
 
-// What the journal in this memory says, whose broker may live and write on.
-// Nothing is written, so an fd to read is enough.
+// Reads the journal in this memory, whose broker may live and write on. Nothing
+// is written, so an fd to read is enough.
 //
 // Its broker changes records while they are read, so that one look may find a
 // record cut in two, or a slab in two leases. The journal is looked at again

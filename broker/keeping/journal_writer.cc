@@ -1,4 +1,4 @@
-// What the broker has promised, written down before it is told to anybody.
+// Writes down each promise of the broker before anybody is told of it.
 #include "broker/keeping/journal_writer.h"
 
 #include <atomic>

@@ -30,9 +30,9 @@ class JournalWriter {
   // is none.
   [[nodiscard]] absl::StatusOr<uint32_t> NewSlot();
 
-  // What the slot says from the next commit on. `kind`: above 0; `contents`: at
-  // most kJournalContentsBytes. INVALID_ARGUMENT otherwise, and nothing is
-  // written.
+  // Sets the contents of the slot from the next commit on. `kind`: above 0;
+  // `contents`: at most kJournalContentsBytes. INVALID_ARGUMENT otherwise, and
+  // nothing is written.
   [[nodiscard]] absl::Status Write(uint32_t slot, uint16_t kind,
                                    absl::string_view contents);
   // It is free from the next commit on.

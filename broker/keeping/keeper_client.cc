@@ -286,8 +286,8 @@ absl::Status KeeperClient::Refill() {
     }
     return absl::OkStatus();
   };
-  // What others put and remove meanwhile is less each time; the last few are
-  // made equal while they wait.
+  // Others put and remove less during each round; the last few are made equal
+  // while they wait.
   constexpr size_t kFew = 8;
   std::optional<keeper::KeeperLink> former;
   while (true) {

@@ -43,7 +43,7 @@ using SharedFd = std::shared_ptr<const base::UniqueFd>;
 [[nodiscard]] SharedFd Share(base::UniqueFd fd,
                              ipc::FdDisposer* disposer = nullptr);
 
-// What a keeper has under one name.
+// The things that a keeper has under one name.
 struct Kept {
   std::string key = {};
   std::string record = {};
@@ -99,8 +99,8 @@ class KeeperClient {
   // journal, the host pool), then sessions, then slabs. Until it is OK, lost()
   // stays true. One that is displaced has everything until another one has it,
   // and is then told to give it back. RESOURCE_EXHAUSTED: the next one has no
-  // room for one of the first, and got nothing. What else it refuses ends with
-  // this process. Others' calls go on meanwhile; one thread at a time.
+  // room for one of the first, and got nothing. All else that it refuses ends
+  // with this process. Others' calls go on meanwhile; one thread at a time.
   absl::Status Refill() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Entries that the last Refill found no room for, and that were not removed
@@ -114,7 +114,7 @@ class KeeperClient {
   KeeperClient(const KeeperClientOptions& options, keeper::KeeperLink link)
       : options_(options), link_(std::move(link)) {}
 
-  // What a keeper has and is not to have, and the other way round.
+  // The entries that a keeper has and is not to have, and the other way round.
   struct Difference {
     std::vector<std::string> remove;
     std::vector<Kept> put;

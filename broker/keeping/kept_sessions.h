@@ -15,7 +15,8 @@
 
 namespace gmb::broker {
 
-// What is kept of a session, so that its process need not greet again.
+// The parts of a session that are kept, so that its process need not greet
+// again.
 struct KeptSession {
   SharedFd socket;  // its handle connection
   SharedFd pidfd;

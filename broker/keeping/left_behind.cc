@@ -42,7 +42,7 @@ absl::StatusOr<FoundRecords> ReadFrom(const SharedFd& journal,
   return ReadRecords(contents, marks);
 }
 
-// What an operator is to do about a journal that cannot be read.
+// Tells an operator what to do about a journal that cannot be read.
 absl::Status Unreadable(const absl::Status& why) {
   if (absl::IsFailedPrecondition(why)) return why;
   return absl::Status(
@@ -105,6 +105,9 @@ void DropEnded(LeftBehind* left) {
   });
 }
 
+constexpr absl::string_view kDiedOfIt =
+    "brokers have died while they took it over";
+
 void Refuse(uint64_t session, const std::string& tenant, absl::string_view why,
             LeftBehind* left) {
   left->refused.try_emplace(
@@ -121,7 +124,7 @@ void RefuseSessionsOf(const LeaseRecord& lease, absl::string_view why,
                                          "; its sessions end"));
   for (const MappingRecord& mapping : lease.mappings) {
     Refuse(mapping.session, lease.tenant,
-           absl::StrCat("of its lease ", lease.id, " ", why), left);
+           absl::StrCat("its lease ", lease.id, ": ", why), left);
   }
 }
 
@@ -131,26 +134,20 @@ void ForgetRefused(LeftBehind* left) {
   });
 }
 
-// What brokers have died of while they took it over.
+// Refuses the records that brokers have died of while they took them over.
 void RefusePoison(const AdoptionMarks& marks, LeftBehind* left) {
   constexpr auto kTaking = AdoptionMarks::Step::kTaking;
   std::erase_if(left->records.leases, [&](const LeaseRecord& lease) {
     if (!marks.IsPoison(kTaking, {RecordKind::kLease, lease.id})) return false;
-    RefuseSessionsOf(lease,
-                     absl::StrCat(AdoptionMarks::kDeaths,
-                                  " brokers have died, taking it over"),
-                     left);
+    RefuseSessionsOf(lease, kDiedOfIt, left);
     return true;
   });
   for (const SessionRecord& session : left->records.sessions) {
     if (!marks.IsPoison(kTaking, {RecordKind::kSession, session.id})) continue;
-    left->set_aside.push_back(
-        absl::StrCat("session ", session.id, " of tenant ", session.tenant,
-                     ": brokers have died while they took it over"));
-    Refuse(session.id, session.tenant,
-           absl::StrCat(AdoptionMarks::kDeaths,
-                        " brokers have died while they took it over"),
-           left);
+    left->set_aside.push_back(absl::StrCat("session ", session.id,
+                                           " of tenant ", session.tenant, ": ",
+                                           kDiedOfIt));
+    Refuse(session.id, session.tenant, kDiedOfIt, left);
   }
   ForgetRefused(left);
 }

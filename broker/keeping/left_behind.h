@@ -16,7 +16,8 @@
 
 namespace gmb::broker {
 
-// What the last broker has left in the keeper, each thing in its place.
+// The things that the last broker has left in the keeper, each thing in its
+// place.
 struct LeftBehind {
   Records records;  // of sessions with a connection, and what they have
   std::vector<std::string>

@@ -1,4 +1,4 @@
-// What the machine has promised, as bytes that its successor reads.
+// The promises of the machine, as bytes that its successor reads.
 #include "broker/keeping/record_form.h"
 
 #include <algorithm>

@@ -148,7 +148,7 @@ void RecordJournal::Fit(const RecordKey& key, Written* record,
   const size_t had = record->slots.size();
   const size_t parts = PartsOf(bytes.size());
   if (parts > kMostParts || !HasRoom(key, parts > had ? parts - had : 0)) {
-    // What it said before is no longer true.
+    // The record of before is no longer true.
     record->bytes = std::move(bytes);
     return LeaveOut(key, record);
   }

@@ -38,7 +38,7 @@ struct RecordKey {
 // "lease 17", for messages.
 [[nodiscard]] std::string NameOf(const RecordKey& key);
 
-// What a slot says: a part of one record.
+// The contents of a slot: a part of one record.
 struct RecordPart {
   uint64_t id = 0;
   uint16_t part = 0;  // of `parts`, from 0 on

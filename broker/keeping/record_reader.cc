@@ -1,4 +1,4 @@
-// What the last broker has promised, as its journal has it.
+// The promises of the last broker, as its journal has them.
 #include "broker/keeping/record_reader.h"
 
 #include <algorithm>

@@ -13,16 +13,15 @@ namespace gmb::broker {
 
 struct FoundRecords {
   Records records;
-  // What could not be read, or contradicts itself or another record, and why:
-  // one sentence each. It is not among the records.
+  // The records that could not be read, or that contradict themselves or
+  // another one, and why: one sentence each. They are not among `records`.
   std::vector<std::string> set_aside;
 };
 
-// What a journal says, whatever it holds. DATA_LOSS: it has records, and
-// its head cannot be read: then nobody knows which numbers were given out, and
-// nothing can be taken over.
-// `marks`, unless it is null, is told which record is being read; one that
-// brokers have died of then is set aside unread.
+// Reads the records of a journal, whatever it holds. DATA_LOSS: it has records,
+// and its head cannot be read: then nobody knows which numbers were given out,
+// and nothing can be taken over. `marks`, unless it is null, is told which
+// record is being read; one that brokers have died of then is set aside unread.
 [[nodiscard]] absl::StatusOr<FoundRecords> ReadRecords(
     const JournalContents& journal, AdoptionMarks* marks = nullptr);
 

@@ -21,7 +21,7 @@ namespace gmb::broker {
 // Keeps the slabs' handles with a keeper, so that memory outlives the broker;
 // and in this process too, which passes them on without asking.
 //
-// What cannot be kept stays here alone, and ends with the broker: a handle
+// A handle that cannot be kept stays here alone, and ends with the broker: one
 // without an fd (ipc), and one that the keeper refused because it is full.
 class RemoteKeeper : public Keeper {
  public:

@@ -69,7 +69,7 @@ class Successor {
         refused_.push_back({session.record.id, std::string(taken.message())});
     }
     TakeLeases(head);
-    // What is done with all of them at once is no record's.
+    // Work on all of them at once is no record's.
     if (adoption_.takes_session != nullptr) adoption_.takes_session({});
   }
   // Sessions that were refused, and leases that were kept without one.
@@ -188,7 +188,7 @@ class Successor {
     desks_.sharing.Adopt(lease);
   }
 
-  // What no lease that was taken has either.
+  // Refuses the slabs that no lease that was taken has either.
   void RefuseSlabs(const LeaseRecord& record) {
     Pool* pool =
         record.device.empty() ? nullptr : state_.FindPool(record.device);

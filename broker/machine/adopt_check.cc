@@ -1,4 +1,5 @@
-// What another broker has left is believed as far as it fits together.
+// Records that another broker has left are believed as far as they fit
+// together.
 #include "broker/machine/adopt_check.h"
 
 #include <algorithm>

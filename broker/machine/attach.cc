@@ -159,7 +159,7 @@ void Sharing::RefuseWaiting(const Lease& lease, const absl::Status& why,
   RefuseAttaches(state_.shared_names.Edit({}).StopAllWaiting(*name), why, turn);
 }
 
-// Whose wait is over is told; for the others it is asked for anew.
+// A session whose wait is over is told; for the others it is asked for anew.
 void Sharing::OnAttachDenied(const quota::Denied& denied, quota::LeaseId id,
                              Turn& turn) {
   const auto found = state_.leases->find(id);

@@ -1,4 +1,4 @@
-// What sessions have to wait for before their gates can open.
+// Finds the leases that sessions have to wait for before their gates can open.
 #include "broker/machine/away.h"
 
 #include <algorithm>

@@ -74,7 +74,7 @@ struct DestroyJob {
 struct AuditJob {
   std::vector<pid_t> clients;  // processes whose memory may be unreturned slabs
   uint64_t raise_baseline_by = 0;  // see FreeAudit
-  // What tenants owed to the broker before this one.
+  // Tenants' debts to the last broker.
   std::map<quota::TenantId, uint64_t> inherited = {};
 };
 using DeviceJob = std::variant<PrepareJob, RefillJob, DestroyJob, AuditJob>;

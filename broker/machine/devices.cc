@@ -197,7 +197,7 @@ bool MayRefill(const State& state, const Pool& pool, quota::Instant now) {
 }
 
 void PoolKeeper::MaintainPools(Turn& turn) {
-  // What was made ahead now would go beyond the pool.
+  // Slabs made ahead now would go beyond the pool.
   if (state_.options.takes_over && state_.record_news->head.generation == 0)
     return;
   const quota::Instant now = turn.now();

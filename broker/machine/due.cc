@@ -44,7 +44,7 @@ quota::Instant Machine::NextDue(quota::Instant now) const {
     due = std::min(due, pool->device->next_audit);
     const quota::Instant mapped = pool->device->mappings.end();
     if (now < mapped) due = std::min(due, mapped);
-    // Whatever else keeps a refill back looks again when it is over.
+    // Anything else that keeps a refill back looks again when it is over.
     const auto expiry = pool->slabs->NextExpiry();
     if (expiry.has_value() && MayRefill(state_, *pool, now))
       due = std::min(due, std::max(*expiry, pool->device->refill_after));

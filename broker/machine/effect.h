@@ -19,8 +19,8 @@
 #include "quota/units.h"
 
 // Decisions of the machine that others carry out. Sessions, pools and slabs are
-// named by their ids: who carries an effect out has the sockets, the workers
-// and the handles.
+// named by their ids: the one that carries an effect out has the sockets, the
+// workers and the handles.
 namespace gmb::broker {
 
 // A message on the session's stream.

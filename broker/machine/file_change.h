@@ -9,8 +9,8 @@
 
 namespace gmb::broker {
 
-// What a configuration file that is read while the broker runs makes of its
-// tenants, as one change.
+// The changes of tenants that a configuration file makes when it is read while
+// the broker runs, as one change.
 struct FileChange {
   std::vector<TenantPolicy> tenants;  // new ones, and those that change
   std::vector<std::string> leaving;   // no more in the file, to be seen off

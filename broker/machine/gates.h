@@ -34,7 +34,8 @@ class Gates {
                                        const std::string& name);
   void LeaveGroup(Session* session);
 
-  // What a program says, made fit to be shown. Empty changes nothing.
+  // Notes the reason that a program gives, made fit to be shown. Empty changes
+  // nothing.
   void SayNeverLends(Session* session, absl::string_view why);
 
  private:

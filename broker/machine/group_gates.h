@@ -8,7 +8,7 @@
 
 namespace gmb::broker {
 
-// What the gates of groups were found to be: a group is looked at once, however
+// The gates of groups, as they were found: a group is looked at once, however
 // many leases it has. Good for as long as plans look at their leases anew.
 struct GroupGates {
   absl::flat_hash_map<quota::GroupId, quota::Gate> known;

@@ -1,4 +1,4 @@
-// Whatever changes what reclaim knows of leases comes by here.
+// Every change of what reclaim knows of leases comes by here.
 #include "broker/machine/index_keeper.h"
 
 #include <variant>

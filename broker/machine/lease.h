@@ -153,7 +153,7 @@ struct LeaseMove {
   }
 };
 
-// What Sharing knows of it (docs/shared.md).
+// The facts that Sharing knows of it (docs/shared.md).
 struct LeaseSharing {
   bool sealed = false;
   // Sealed, and others may be attached: it is no session's own any more.
@@ -180,15 +180,15 @@ struct Lease {
   Owned<LeaseSharing, Sharing> sharing;
   // Waits for a pause of its users to take effect.
   Owned<bool, Gatekeeper> awaits_pause;
-  // The engine's Restore that last asked for it; who else needs it waits.
+  // The engine's Restore that last asked for it; others that need it wait.
   Owned<std::optional<quota::RequestId>, Recalls> asked_back;
   // A silent keeper kept its slabs from being made again: nobody asks for it
   // until that may have changed.
   Owned<bool, Recalls> put_off;
   Owned<ReclaimEntry, ReclaimIndex> reclaim;
 
-  // What becomes of its contents when memory is needed. An exported lease never
-  // moves, since other processes may touch it at any time.
+  // Says what becomes of its contents when memory is needed. An exported lease
+  // never moves, since other processes may touch it at any time.
   [[nodiscard]] v1::Contents contents() const {
     return exported() ? v1::RESIDENT : request.contents;
   }

@@ -41,7 +41,7 @@ class LeaseMover {
         host_(below.host),
         debts_(below.debts) {}
 
-  // --- Who has it.
+  // --- Its users.
   void AddUser(Lease* lease, const Mapping& mapping);
   // A lease of another broker, once all of these have their users: what was
   // under way goes on.

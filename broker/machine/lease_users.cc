@@ -53,7 +53,7 @@ std::vector<Session*> UsersOf(const State& state, const Lease& lease) {
   std::vector<Session*> users;
   absl::flat_hash_set<uint64_t> seen;
   for (const Mapping& mapping : mappings) {
-    // Whose group has been added is in it.
+    // A session whose group has been added is in it.
     if (seen.contains(mapping.session)) continue;
     for (Session* member :
          MembersOf(state, &state.SessionAt(mapping.session))) {

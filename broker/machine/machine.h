@@ -56,8 +56,8 @@ class Machine {
   [[nodiscard]] OperatorDesk& operators() { return operators_; }
   [[nodiscard]] const OperatorDesk& operators() const { return operators_; }
 
-  // What another broker has left, once pools and tenants are there. Sessions
-  // that cannot be adopted have ended.
+  // Takes over what another broker has left, once pools and tenants are there.
+  // Sessions that cannot be adopted have ended.
   [[nodiscard]] std::vector<NotAdopted> Adopt(const Adoption& adoption,
                                               Turn& turn);
 
@@ -67,7 +67,7 @@ class Machine {
       std::unique_ptr<SessionGate>&& gate, Turn& turn);
   // Its process was sent the Welcome.
   void OnWelcomed(uint64_t session) { sessions_.OnWelcomed(session); }
-  // What it has comes back at once or, if that is very much, in this turn and
+  // Its memory comes back at once or, if that is very much, in this turn and
   // those that follow. Nothing more is done for it.
   void CloseSession(uint64_t session, absl::string_view reason, Turn& turn);
   // It has a new stream.
@@ -76,7 +76,7 @@ class Machine {
   void HandleMessage(uint64_t session, const v1::ClientMessage& message,
                      Turn& turn);
 
-  // --- What became of effects.
+  // --- Results of effects.
   void OnDeviceResult(quota::PoolId pool, const DeviceResult& result,
                       Turn& turn);
   void OnCopied(quota::LeaseId id, const absl::Status& status, Turn& turn);

@@ -63,7 +63,7 @@ class OperatorDesk {
       absl::string_view name) const;
   // Whether an operator's change can be made.
   [[nodiscard]] absl::Status CheckTenant(const TenantPolicy& policy) const;
-  // What it would take from whom, a Change for each pool.
+  // The bytes that it would take from each tenant, a Change for each pool.
   [[nodiscard]] std::vector<v1::Change> Preview(
       const TenantPolicy& policy) const;
   [[nodiscard]] absl::StatusOr<std::vector<v1::Change>> SetTenant(

@@ -3,8 +3,8 @@
 
 namespace gmb::broker {
 
-// The owners of the machine's state, each above those that it may call. What
-// goes the other way is a Fact (fact.h).
+// The owners of the machine's state, each above those that it may call. News
+// that goes the other way is a Fact (fact.h).
 class ReclaimIndex;  // what it has counted of each lease
 class Recorder;      // what a successor is to find
 class IndexKeeper;   // that index, of all leases

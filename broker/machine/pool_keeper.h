@@ -43,7 +43,7 @@ class PoolKeeper {
   void SetSize(Pool* pool, const quota::Amount& size, Turn& turn);
   void SetDraining(Pool* pool, bool draining, Turn& turn);
 
-  // What tenants owed to another broker.
+  // Takes over the debts of tenants to another broker.
   void AdoptDebts(Pool* pool, const std::vector<DebtRecord>& debts, Turn& turn);
   // Its tenant is about to be deleted: a debt is nobody's from now on, as the
   // next reading says again. Where the tenant stays that gives it back.

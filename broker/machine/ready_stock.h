@@ -28,7 +28,7 @@ class ReadyStock {
   explicit ReadyStock(const Options& options)
       : options_(options), demand_(options.whole_bytes) {}
 
-  // --- What there is.
+  // --- Slabs that are there.
   void Keep(const Slab& slab);
   // One of that size; nullopt: there is none.
   [[nodiscard]] std::optional<Slab> Take(uint64_t bytes);
@@ -37,7 +37,7 @@ class ReadyStock {
   [[nodiscard]] size_t size() const { return count_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
-  // --- What there should be.
+  // --- Slabs that should be there.
   void NoteAsked(uint64_t bytes) { demand_.Note(bytes); }
   // It is later now, and so much of the pool is neither granted nor float.
   void Update(quota::Instant now, uint64_t left_bytes);

@@ -35,7 +35,7 @@ class Recalls {
 
   // Nobody asks for the lease for a while.
   void PutOff(quota::LeaseId id, Turn& turn);
-  // Who waits for a lease whose time has come asks for it.
+  // Each wait for a lease whose time has come asks for it again.
   void EndPutOffs(Turn& turn);
 
  private:

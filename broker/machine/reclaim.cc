@@ -132,7 +132,7 @@ bool Reclaimer::CarryOut(const quota::Plan& plan, quota::Instant now,
     AskToTrim(target, plan.trim_deadline, turn);
   }
   for (const quota::Victim& victim : plan.victims) {
-    // What is left of the plan is planned for again in the next turn.
+    // The rest of the plan is planned for again in the next turn.
     if (!state_.look_budget->MayTake()) break;
     if (victim.start > now) {
       pool->plan.Edit({}).replan_at =

@@ -9,8 +9,8 @@
 
 namespace gmb::broker {
 
-// What has been changed since it was last written down; each may be named more
-// than once, and may be gone.
+// The things that have been changed since it was last written down; each may be
+// named more than once, and may be gone.
 struct RecordNews {
   std::vector<quota::LeaseId> leases;
   std::vector<uint64_t> sessions;

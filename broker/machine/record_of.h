@@ -9,8 +9,8 @@
 
 namespace gmb::broker {
 
-// What a successor is to know: a tenant's session that has not ended, a lease
-// that was announced and has not.
+// The things that a successor is to know: a tenant's session that has not
+// ended, a lease that was announced and has not.
 [[nodiscard]] bool IsRecorded(const Session& session);
 [[nodiscard]] bool IsRecorded(const Lease& lease);
 

@@ -14,7 +14,7 @@
 #include "device/hostpool/host_extent.h"
 #include "gmb/v1/session.pb.h"
 
-// What the machine has promised, as a successor needs it (docs/restart.md).
+// The promises of the machine, as a successor needs them (docs/restart.md).
 // Tenants are named, and devices are UUIDs: ids of those are each broker's own.
 namespace gmb::broker {
 
@@ -23,14 +23,14 @@ namespace gmb::broker {
 struct HeadRecord {
   uint64_t session_ids_until = 0;
   uint64_t lease_ids_until = 0;
-  // How many brokers had this journal, the first counted as 0. What is numbered
-  // within a session (frames, moves, trims) goes on from generation << 32.
+  // How many brokers had this journal, the first counted as 0. Numbers within a
+  // session (of frames, moves, trims) go on from generation << 32.
   uint64_t generation = 0;
 
   friend bool operator==(const HeadRecord&, const HeadRecord&) = default;
 };
 
-// What a tenant has given back and still holds.
+// The bytes that a tenant has given back and still holds.
 struct DebtRecord {
   std::string tenant;  // empty: it has been deleted
   uint64_t bytes = 0;
@@ -128,7 +128,7 @@ struct LeaseRecord {
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
 };
 
-// What a turn has changed. All of it becomes true together.
+// The changes of a turn. All of them become true together.
 struct RecordChanges {
   std::optional<HeadRecord> head;
   std::vector<PoolRecord> pools;

@@ -1,3 +1,5 @@
+// A refusal in words: why a request got no lease, or an operator no change, and
+// what to do next.
 #include "broker/machine/refusals.h"
 
 #include <string>

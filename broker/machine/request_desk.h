@@ -46,7 +46,7 @@ class RequestDesk {
   // Nobody is there to be answered.
   void ForgetSession(const Session& session, Turn& turn);
 
-  // --- What the engine and the devices answer.
+  // --- Answers of the engine and the devices.
   void OnGranted(const quota::Granted& granted, Turn& turn);
   void OnDenied(const quota::Denied& denied, Turn& turn);
   void OnWaiting(const quota::Waiting& waiting, Turn& turn);

@@ -71,7 +71,7 @@ void LeaseMover::OnPrepared(Lease* lease, const SlabsMade& made, Turn& turn) {
 }
 
 // Its slabs are there: clients map them while they are being filled. If there
-// is nothing to fill them with it stays evicted, and who asks is told.
+// is nothing to fill them with it stays evicted, and the one that asks is told.
 void LeaseMover::FillAndMap(Lease* lease, Turn& turn) {
   if (lease->request.contents == v1::PRESERVE) {
     if (state_.host_books->TrueCopy(lease->id) == nullptr) {
@@ -165,8 +165,8 @@ void LeaseMover::OnSharedMapped(Session* session, Lease* lease,
 void LeaseMover::TryEndRestore(Lease* lease, Turn& turn) {
   // A session that shares it may leave at any time.
   if (lease->held->preparing) return;
-  // A shared one is back once it is filled: who maps it does so on his own
-  // account.
+  // A shared one is back once it is filled: a session that maps it does so on
+  // its own account.
   const bool mapping = lease->asked();
   if (lease->copy->copies > 0 ||
       (mapping && !(lease->sharing->shared && lease->copy->moved.ok())))

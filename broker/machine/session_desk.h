@@ -49,7 +49,7 @@ class SessionDesk {
   void End(Session* session, absl::string_view reason, Turn& turn);
   // It is found no more. It stays where it is until the turn's end.
   void Remove(const Session& session, Turn& turn);
-  // Whose token it is; `pid` is the process that presents it.
+  // The owner of the token; `pid` is the process that presents it.
   [[nodiscard]] absl::StatusOr<Caller> Authenticate(absl::string_view token,
                                                     pid_t pid) const;
   // Whether the session may have a stream; and that it has a new one.

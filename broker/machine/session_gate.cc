@@ -1,3 +1,5 @@
+// A session's gate as the broker sees it: whether its leases are in use, and
+// whether they may be evicted.
 #include "broker/machine/session_gate.h"
 
 #include <algorithm>

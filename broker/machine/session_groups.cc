@@ -1,3 +1,4 @@
+// Groups of sessions, whose leases are evicted and restored together.
 #include "broker/machine/session_groups.h"
 
 namespace gmb::broker {

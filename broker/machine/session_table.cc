@@ -1,3 +1,4 @@
+// The sessions that are open, which hold the leases: found by id and by token.
 #include "broker/machine/session_table.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// What is said to sessions: answers, also to what is repeated, slabs, and what
-// nobody asked for.
+// The messages to sessions: answers, also to repeated requests, slabs, and news
+// that nobody asked for.
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -1,3 +1,4 @@
+// The names of shared leases, and the Attaches that wait for them.
 #include "broker/machine/shared_names.h"
 
 #include <algorithm>

@@ -66,7 +66,7 @@ class Sharing {
   void Export(Session* session, uint64_t client_id, const v1::Export& wanted,
               Turn& turn);
 
-  // --- Who attaches.
+  // --- Sessions that attach.
   void Attach(Session* session, uint64_t client_id, const v1::Attach& attach,
               Turn& turn);
   // Those who wait for the lease get it once it is on the device and whole, and
@@ -82,7 +82,7 @@ class Sharing {
                       Turn& turn);
   void ExpireAttaches(Turn& turn);
 
-  // --- Who leaves.
+  // --- Sessions that leave.
   // The session has ended: nothing leads to it any more. The shared leases that
   // it had.
   std::vector<quota::LeaseId> ForgetSession(Session* session);

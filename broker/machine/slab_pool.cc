@@ -1,3 +1,5 @@
+// The slabs of one device pool: of which ones a lease is made, which must be
+// created or destroyed for it, and where they go at its end.
 #include "broker/machine/slab_pool.h"
 
 #include <algorithm>

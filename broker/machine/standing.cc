@@ -155,7 +155,7 @@ bool Reclaimer::CarryOutStanding(StandingDemand* standing,
   standing->look.Wait(now, trims ? std::min(retry_at, plan.trim_by) : retry_at);
   if (trims || incoming > 0 || !plan.empty() || found.any_busy) return false;
   if (found.of_the_rest) return false;  // the others are looked for
-  // Whatever is parked later is not what the operator asked for now.
+  // Memory that is parked later is not what the operator asked for now.
   if (standing->cause != quota::Cause::kOperator) return false;
   standing->why.emplace(demand);
   return FindWhy(standing, turn);

@@ -69,7 +69,7 @@ struct State {
   [[nodiscard]] Pool* FindPool(absl::string_view device) const;
 
   const MachineOptions options;
-  // What the turn has changed of what is recorded.
+  // The turn's changes of what is recorded.
   Owned<RecordNews, Recorder> record_news;
   // All that plans need to know of all leases.
   Owned<ReclaimIndex, IndexKeeper> reclaim;

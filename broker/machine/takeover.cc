@@ -36,7 +36,7 @@ void LeaseMover::GoOnWith(Lease* lease, LeaseRecord::Place place, Turn& turn) {
     if (place == LeaseRecord::Place::kReturning) mapping.unmapped = false;
   }
   index_.Touch(lease);
-  // What it was sent with its Grant may not have come.
+  // The slabs that it was sent with its Grant may not have come.
   for (const Mapping& mapping : move.mappings) {
     if (!mapping.mapped && !lease->held->slabs.empty()) {
       sessions_.SendSlabs(&state_.SessionAt(mapping.session), *lease,

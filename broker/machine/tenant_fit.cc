@@ -19,7 +19,7 @@
 namespace gmb::broker {
 namespace {
 
-// What the processes of a tenant that leaves lose, wherever it lies.
+// The bytes that the processes of a tenant that leaves lose, wherever they lie.
 uint64_t HeldByProcesses(const State& state, const Tenant& tenant) {
   if (state.sessions->OfTenant(tenant.id).empty()) return 0;
   uint64_t bytes = 0;
@@ -130,7 +130,7 @@ uint64_t TakesBytes(const State& state, const Tenant& known,
           .limit.Resolve(view.target_bytes, view.granularity_bytes);
   const uint64_t held = has.leased_bytes - has.evicted_bytes;
   const uint64_t above = held - std::min(held, limit);
-  // What is above the limit that it has now is being taken already.
+  // Bytes above the limit that it has now are being taken already.
   return above - std::min(above, has.over_limit_bytes);
 }
 

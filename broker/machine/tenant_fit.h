@@ -21,13 +21,14 @@ namespace gmb::broker {
 [[nodiscard]] absl::Status CheckAllFit(
     const State& state, const std::vector<TenantPolicy>& tenants);
 
-// What its leases hold, of sessions that have ended too.
+// The bytes of its leases, of sessions that have ended too.
 [[nodiscard]] uint64_t LeasedBytes(const State& state, quota::TenantId tenant);
-// What the policy would take from the tenant's processes in the pool.
+// The bytes that the policy would take from the tenant's processes in the pool.
 [[nodiscard]] uint64_t TakesBytes(const State& state, const Tenant& known,
                                   const TenantPolicy& policy, const Pool& pool);
 // Takes out of `tenants`, which are those of the change, what would take more
-// than the change may. What takes least comes first, so that most of it holds.
+// than the change may. The one that takes least comes first, so that most of it
+// holds.
 [[nodiscard]] std::vector<HeldBack> HoldBack(
     const State& state, const FileChange& change,
     std::vector<TenantPolicy>* tenants);

@@ -1,3 +1,4 @@
+// The tenants, to which all leases are charged, and which of them a peer is.
 #include "broker/machine/tenant_table.h"
 
 #include "absl/hash/hash.h"

@@ -49,7 +49,8 @@ std::vector<quota::TenantId> ByGrowth(const State& state, const Pool& pool,
   return sorted;
 }
 
-// What its processes have given back and still hold is no reason to stay.
+// Bytes that its processes have given back and still hold are no reason to
+// stay.
 absl::Status CheckMayGo(const State& state, absl::string_view name) {
   const Tenant* const tenant = state.tenants->Find(name);
   if (tenant == nullptr) return NoSuchTenant(name);

@@ -36,7 +36,7 @@ class Turn {
   void Add(Effect effect);
   // Stamped with the wall time.
   void Publish(v1::Event event);
-  // What the turn changes of what is recorded.
+  // The turn's changes of what is recorded.
   [[nodiscard]] RecordChanges& records() { return records_; }
   // A session that has ended is destroyed once the lock is given up: its gate's
   // page is unmapped then, and its process's fd closed.

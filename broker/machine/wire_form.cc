@@ -1,3 +1,5 @@
+// Puts leases, sessions and quotas into the wire's messages, and reads amounts
+// and waits out of them.
 #include "broker/machine/wire_form.h"
 
 #include <algorithm>

@@ -10,7 +10,7 @@ using prometheus::MetricType;
 using Families = std::vector<prometheus::MetricFamily>;
 using Tenants = std::map<std::string, const TenantCounts*>;
 
-// What is known of tenants that are there.
+// The counts of tenants that are there.
 Tenants Present(const Snapshot& snapshot) {
   Tenants present;
   for (const v1::Tenant& tenant : snapshot.tenants) {

@@ -15,7 +15,7 @@
 
 namespace gmb::broker::metrics {
 
-// What has happened since the broker's start, of what reports do not say. All
+// Counts of what has happened since the broker's start and no report says. All
 // keys are bounded: names of tenants and devices that are there, and words of
 // the broker's own.
 struct Moves {
@@ -33,7 +33,8 @@ struct DeviceCounts {
   uint64_t reclaimed = 0;  // their sessions had ended
   Moves evictions;
   Moves restores;
-  // What is leased and on the device, and that times seconds up to `since`.
+  // The bytes that are leased and on the device, and these times seconds up to
+  // `since`.
   uint64_t resident_bytes = 0;
   quota::Instant since{};
   double byte_seconds = 0;

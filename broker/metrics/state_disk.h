@@ -14,8 +14,8 @@
 namespace gmb::broker::metrics {
 
 // Whether the state directory takes operators' changes, as last found. A disk
-// can take its time, and whoever asks does not wait for it: a thread of its own
-// does. It looks when it is asked, once in kEvery at most. Thread-safe.
+// can take its time, and a caller that asks does not wait for it: a thread of
+// its own does. It looks when it is asked, once in kEvery at most. Thread-safe.
 class StateDisk {
  public:
   static constexpr std::chrono::seconds kEvery{60};

@@ -7,7 +7,7 @@
 
 namespace gmb::broker::report {
 
-// What a session's gate says now, for operators.
+// The state of a session's gate now, for operators.
 [[nodiscard]] v1::SessionInfo::Gate GateStateOf(const Session& session,
                                                 quota::Instant now);
 

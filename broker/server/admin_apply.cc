@@ -60,8 +60,8 @@ absl::Status CheckDevices(const std::vector<TenantPolicy>& tenants,
   return absl::OkStatus();
 }
 
-// Who else declares the tenant: "the configuration file", "apply web"; empty:
-// nobody whose it is to stay.
+// The others that declare the tenant: "the configuration file", "apply web";
+// empty: none whose it is to stay.
 std::string OtherOwner(const Subject& subject, const Source& source) {
   if (subject.in_file) return "the configuration file";
   if (subject.maker.writer == Source::Writer::kApply && subject.maker != source)

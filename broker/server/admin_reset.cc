@@ -90,8 +90,8 @@ void AdminService::EndOverrides() {
   expiry_.Set(NextExpiry(next));
 }
 
-// All at once: one may fall back to what another gives up. What holds again need
-// not fit any more: then each is as at a start.
+// All at once: one may fall back to what another gives up. A value that holds
+// again need not fit any more: then each is as at a start.
 void AdminService::FallBack(const std::set<std::string>& tenants,
                             const Declared& declared) {
   FileChange change;
@@ -135,7 +135,7 @@ void AdminService::FallBackAlone(TenantPolicy policy) {
   (void)core_->SetTenant(policy).status();
   fall_back_later_.insert(policy.name);
   falls_back_later_ = true;
-  // What made room since was not listened for.
+  // Events that made room since were not listened for.
   QueueFallBack();
 }
 

@@ -64,14 +64,14 @@ class AdminService : public v1::Admin::CallbackService {
   using AddFindings = std::function<void(v1::DiagnoseResponse*)>;
   void SetFindings(AddFindings more) { more_findings_ = std::move(more); }
 
-  // What is wrong with the keeper, empty if nothing is: for `gmb status`, on
+  // The problem of the keeper, empty if it has none: for `gmb status`, on
   // gRPC's threads. Before the service serves.
   void SetKeeperProblem(std::function<std::string()> problem) {
     keeper_problem_ = std::move(problem);
   }
 
-  // What ListUsage reads, on that thread; it outlives the service. Before the
-  // service serves. Null: nothing is recorded.
+  // The ledger that ListUsage reads, on that thread; it outlives the service.
+  // Before the service serves. Null: nothing is recorded.
   void SetUsage(UsageLedger* usage) { usage_ = usage; }
 
   // Reads the YAML of an apply; `name` is said in errors. Before the service
@@ -201,7 +201,7 @@ class AdminService : public v1::Admin::CallbackService {
   absl::Status DoResetTenant(AuditRecord audit,
                              const v1::ResetTenantRequest& request,
                              v1::SetTenantResponse* response);
-  // What an apply comes to: admin_apply.cc.
+  // The outcome of an apply: admin_apply.cc.
   struct ApplyPlan;
   absl::StatusOr<std::vector<TenantPolicy>> TenantsIn(
       const v1::ApplyRequest& request) const;
@@ -274,7 +274,7 @@ class AdminService : public v1::Admin::CallbackService {
   std::atomic<bool> retry_queued_ = false;
   uint64_t subscription_ = 0;
   std::atomic<uint64_t> not_in_force_{0};
-  // What `gmb status` says of them, on any thread.
+  // The lines that `gmb status` says of them, on any thread.
   mutable base::Mutex shown_mu_;
   std::vector<std::string> shown_dropped_ ABSL_GUARDED_BY(shown_mu_);
   const std::function<std::string()> metrics_;

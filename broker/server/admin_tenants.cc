@@ -98,7 +98,7 @@ absl::StatusOr<TenantPolicy> AdminService::Former(
 
 void AdminService::OnChanged(const std::string& tenant,
                              const TenantPolicy* before) {
-  // What the start left out is settled by another guarantee alone.
+  // Only another guarantee settles one that the start left out.
   const absl::StatusOr<TenantPolicy> now = core_->GetPolicy(tenant);
   if (before == nullptr || !now.ok() ||
       now->quota.guarantee != before->quota.guarantee ||

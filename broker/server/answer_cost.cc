@@ -1,4 +1,4 @@
-// What a request costs the broker, told by its answer.
+// The cost of a request to the broker, told by its answer.
 #include "broker/server/answer_cost.h"
 
 namespace gmb::broker {

@@ -36,7 +36,7 @@ absl::Status HandleServer::Adopt(KeptConnection kept) {
   if (!kept.socket.valid() || kept.opened.outbox == nullptr)
     return absl::InvalidArgumentError("a session without a socket or outbox");
   auto connection = std::make_unique<Connection>();
-  // Whatever it is, closing it may take long.
+  // Closing it may take long, whatever it is.
   connection->socket = SocketOf(
       std::move(kept.socket), {kept.origin, kept.tenant_directory}, disposer_);
   const absl::Status is_one = CheckConnection(connection->socket->fd());

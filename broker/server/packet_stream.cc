@@ -58,7 +58,7 @@ absl::Status PacketStream::Watch() const {
           (unsent_.empty() ? 0U : static_cast<uint32_t>(EPOLLOUT)));
 }
 
-// What lies in the socket of a client that has gone is carried out all the
+// Messages in the socket of a client that has gone are carried out all the
 // same, as its slabs' acknowledgements are.
 bool PacketStream::OnEvents(uint32_t events) {
   if ((events & EPOLLOUT) != 0) OnRoom();

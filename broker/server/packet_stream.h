@@ -54,7 +54,8 @@ class PacketStream : public StreamSink,
   void Close(const absl::Status& status) override;
 
  private:
-  // What is over is left unread, and so is what waits for its client or turn.
+  // Messages of a stream that is over are left unread, and so are those of one
+  // that waits for its client or turn.
   struct Reading {
     bool crowded = false;  // more answers wait than a client leaves that reads
     bool resting = false;

@@ -6,9 +6,9 @@
 
 namespace gmb::broker {
 
-// What a tenant may call and is not served: all but its session's stream.
-// Every such call ends at its headers. So none is kept open, and nothing that
-// is sent on it is kept.
+// The calls that a tenant may make and is not served: all but its session's
+// stream. Every such call ends at its headers. So none is kept open, and
+// nothing that is sent on it is kept.
 class RefusedCalls : public grpc::CallbackGenericService {
  public:
   // `calls` must outlive the service.

@@ -11,8 +11,8 @@
 
 namespace gmb::broker {
 
-// How fast a tenant's processes are read, all of them together. What they send
-// costs the broker far more than them: a frame of 16 KiB holds more than a
+// How fast a tenant's processes are read, all of them together. Their messages
+// cost the broker far more than them: a frame of 16 KiB holds more than a
 // thousand messages, and all who come later wait for them. No honest tenant
 // comes near the pace. Beyond it the tenant's streams take turns, one after the
 // other, so that the broker is never busy with it for long. Thread-safe.

@@ -48,9 +48,9 @@ inline constexpr char kFormerTable[] = R"sql(
       ON DELETE CASCADE) STRICT;
 )sql";
 
-// Texts are as FieldsOf gives them, also those of an earlier broker. What is
-// written next comes behind all that is there. DATA_LOSS: a write has a number
-// that no broker gives.
+// Texts are as FieldsOf gives them, also those of an earlier broker. The next
+// write comes behind all that is there. DATA_LOSS: a write has a number that no
+// broker gives.
 [[nodiscard]] absl::StatusOr<Declared> LoadDeclared(Database* database);
 // Writes what differs. Call it in a transaction.
 [[nodiscard]] absl::Status SaveDeclared(const Declared& before,

@@ -26,7 +26,7 @@
 
 namespace gmb::broker {
 
-// What is in force of what the file, applies and operators declared.
+// The values in force of what the file, applies and operators declared.
 struct StoredState {
   std::vector<TenantPolicy> tenants;  // without tokens, which are never stored
   // Although a file may still name them.
@@ -57,14 +57,14 @@ class QuotaStore {
   static absl::StatusOr<std::string> SetAside(const std::string& directory,
                                               absl::Time now);
 
-  // A file was there, with nothing in it: not even what a new one gets. What
-  // was stored there, if anything was, is lost.
+  // A file was there, with nothing in it: not even what a new one gets.
+  // Anything that was stored there is lost.
   [[nodiscard]] bool found_empty() const { return found_empty_; }
   // Whether the disk takes changes now.
   [[nodiscard]] absl::Status CheckDisk();
 
   absl::StatusOr<StoredState> Load();
-  // What is declared, and in force.
+  // All that is declared, and in force.
   [[nodiscard]] Declared GetDeclared();
   // All of it in one step. Without an action in `audit` it is not listed there.
   absl::Status PutDeclared(const Declared& declared, const AuditRecord& audit);
@@ -77,7 +77,8 @@ class QuotaStore {
   // where there is such a change.
   void SettleRefused();
 
-  // What is declared, for reports: never waits for the disk. It is not changed.
+  // All that is declared, for reports: never waits for the disk. It is not
+  // changed.
   [[nodiscard]] std::shared_ptr<const Declared> Shown() const;
 
   // Makes the change of what is declared. Where it changes nothing, nothing is

@@ -1,4 +1,4 @@
-// What operators do is written before it is done, and listed.
+// Each act of operators is written before it is done, and listed.
 #include "base/status_macros.h"
 #include "broker/store/not_written.h"
 #include "broker/store/quota_store.h"

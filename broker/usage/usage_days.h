@@ -23,8 +23,8 @@ using UsageRows = std::map<UsageKey, Usage>;
 // Counters that only rise become rows of days. Not thread-safe.
 class UsageDays {
  public:
-  // What has risen since the last call belongs to the day of `now`, so call it
-  // when a day ends. Returns what is new.
+  // The rise since the last call belongs to the day of `now`, so call it when a
+  // day ends. Returns the new rows.
   [[nodiscard]] UsageRows Take(const metrics::Counts& counts, absl::Time now);
 
  private:

@@ -21,8 +21,8 @@
 namespace gmb::broker {
 
 // Puts down what tenants use, once a minute and when a day ends, on a thread of
-// its own. What the disk does not take is kept, and written later. Thread-safe;
-// List waits for the disk.
+// its own. Rows that the disk does not take are kept, and written later.
+// Thread-safe; List waits for the disk.
 class UsageLedger {
  public:
   // `counts` and `clock` outlive it.

@@ -6,7 +6,7 @@
 
 namespace gmb::broker {
 
-// What one row is of: a tenant on a device, one day of UTC.
+// The subject of one row: a tenant on a device, one day of UTC.
 struct UsageKey {
   int64_t day = 0;  // since 1970-01-01
   std::string tenant;
@@ -21,8 +21,8 @@ struct UsageKey {
   friend bool operator==(const UsageKey&, const UsageKey&) = default;
 };
 
-// What was used. Bytes are of leases; those that are evicted are not on the
-// device, and are not in `peak_bytes` and `byte_seconds`.
+// The use that one row tells. Bytes are of leases; those that are evicted are
+// not on the device, and are not in `peak_bytes` and `byte_seconds`.
 struct Usage {
   uint64_t peak_bytes = 0;  // the most at once
   double byte_seconds = 0;

@@ -9,8 +9,8 @@
 
 namespace gmb::cli {
 
-// What a tenant has, asked as a process of it, with no operator's rights.
-// `tenant` as in ConnectAsTenant, whose errors these are.
+// The quotas and bytes of a tenant, asked as a process of it, with no
+// operator's rights. `tenant` as in ConnectAsTenant, whose errors these are.
 [[nodiscard]] absl::StatusOr<v1::QuotaReport> AskOwnQuota(
     const std::string& socket_dir, const std::string& tenant,
     ClientOptions options);

@@ -70,7 +70,7 @@ class Bias {
 
   // The rest is the idler's, on one thread.
   void Close();
-  // Whatever was marked before `closing` was seen is seen now. False: the
+  // Every mark that was made before `closing` was seen is seen now. False: the
   // system refuses, and nothing is known of the marks.
   [[nodiscard]] bool Fence();
   // Whether a scope is in beside the standing one.

@@ -40,7 +40,7 @@ struct BiasCalls {
 struct BiasHooks {
   uint32_t version;
   uint32_t park_after_ms;
-  // Whatever is seen: --park=force.
+  // Whether it parks whatever is seen: --park=force.
   bool parks_forced;
   // Processes of the tenant that are parked together or not at all; empty: none.
   const char* group;

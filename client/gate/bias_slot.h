@@ -32,7 +32,7 @@ struct alignas(64) BiasSlot {
   BiasSlot* next = nullptr;
 };
 
-// What callers look at: a call is let in at once where no bit is set.
+// The bits that callers look at: a call is let in at once where no bit is set.
 enum BiasFlags : uint32_t {
   kBiasClosing = 1,
   kBiasFenced = 2,  // membarrier is refused: each call fences itself

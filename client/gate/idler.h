@@ -10,7 +10,7 @@
 
 namespace gmb::internal {
 
-// What the idler asks of the devices of a process.
+// The questions of the idler to the devices of a process.
 class IdlerDevices {
  public:
   // Records an event for each context. False where that is not known to be
@@ -51,7 +51,7 @@ class Idler {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // What it does next. The model's idler has the same steps.
+  // Its next step. The model's idler has the same steps.
   enum class At : uint8_t {
     kRest,
     kFenceEarly,  // these two under a pause alone

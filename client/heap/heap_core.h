@@ -121,7 +121,7 @@ class HeapCore {
 
   base::Mutex growth_mu_;
   std::optional<Clock::time_point> last_growth_ ABSL_GUARDED_BY(growth_mu_);
-  // What was asked for ahead was refused until then.
+  // Requests ahead of need were refused until then.
   std::optional<Clock::time_point> none_ahead_before_
       ABSL_GUARDED_BY(growth_mu_);
   base::Mutex quiet_mu_;

@@ -155,7 +155,7 @@ absl::StatusOr<void*> HeapCore::AddAndTake(std::vector<Memory> memory,
         "gmb: the stream was begun for a graph pool meanwhile, and that has no "
         "such block left");
   }
-  // Whichever of them it is in was needed.
+  // The chunk that it is in was needed.
   std::erase_if(ahead_, [this](uintptr_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
                             mu_) { return arena_.HasUsed(chunk); });
   return taken;

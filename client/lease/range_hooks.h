@@ -16,7 +16,7 @@ namespace gmb::internal {
 // the session's mover; never two at once for one lease. They return 0 or the
 // driver's error.
 struct RangeHooks {
-  // What the holder calls the lease.
+  // The holder's name of the lease.
   uint64_t handle;
   // The slabs of the lease are here, in order; the fds stay the caller's. After
   // an error nothing of it is mapped anywhere.
@@ -27,7 +27,7 @@ struct RangeHooks {
   int (*unmap)(uint64_t handle);
 };
 
-// What a lease that one process has exported is attached to by, in others.
+// The name by which other processes attach to a lease that one has exported.
 struct ExportedLease {
   uint64_t lease_id;
   std::array<char, 16> key;

@@ -23,8 +23,8 @@ struct Target {
 };
 
 // A list of what is found while the loader's lock is held. Nothing is allocated
-// then: another thread may wait for that lock with the allocator's. What has no
-// room is counted, and looked for again with more.
+// then: another thread may wait for that lock with the allocator's. Finds
+// without room are counted, and looked for again with more.
 template <typename T>
 class Found {
  public:
@@ -77,8 +77,8 @@ bool IsDriver(const char* name) {
   return std::strncmp(file, "libcuda.so", std::strlen("libcuda.so")) == 0;
 }
 
-// Whose calls have to come here, if it is a function of the driver. One that is
-// not known would be behind a tripwire, had it been looked up.
+// Whether its calls have to come here, if it is a function of the driver. One
+// that is not known would be behind a tripwire, had it been looked up.
 bool HasToComeHere(const char* name) {
   return IsNameOfDriver(name) && (IsGatedName(name) || !IsKnownSymbol(name));
 }

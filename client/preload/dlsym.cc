@@ -1,3 +1,5 @@
+// Where `gmb run` steps in: a program that looks up a function of the driver
+// gets ours, so that its allocations become leases.
 #include <dlfcn.h>
 
 #include <array>
@@ -126,7 +128,7 @@ struct Lookup {
   const char* version;  // null: whichever is the usual one
 };
 
-// What the C library gives, asked from here.
+// The address that the C library gives, asked from here.
 void* RealOf(const Lookup& lookup) {
   return lookup.version == nullptr
              ? gmb::preload::RealDlsym()(lookup.library, lookup.name)
@@ -134,7 +136,7 @@ void* RealOf(const Lookup& lookup) {
                                           lookup.version);
 }
 
-// What the driver gives for the name, wherever that is.
+// The address that the driver gives for the name, wherever that is.
 void* OfDriver(const char* name) {
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) return nullptr;

@@ -14,9 +14,9 @@ void LoadServedFunctions(void* library);
 
 // Null when it is none of ours.
 [[nodiscard]] const EntryPoint* FindBySymbol(const char* symbol);
-// By the address that the driver itself gives for it. What a name means depends
-// on the CUDA version and the flags that a program asks with, and a newer driver
-// may have a newer form of it, which takes other arguments.
+// By the address that the driver itself gives for it. The meaning of a name
+// depends on the CUDA version and the flags that a program asks with, and a
+// newer driver may have a newer form of it, which takes other arguments.
 [[nodiscard]] const EntryPoint* FindByReal(void* real);
 
 }  // namespace gmb::preload

@@ -22,7 +22,8 @@ bool IsOfLoader(const char* path) {
          std::strncmp(file, "libdl.so", std::strlen("libdl.so")) == 0;
 }
 
-// What dl_iterate_phdr would say; the ELF header is where the library begins.
+// The answer that dl_iterate_phdr would give; the ELF header is where the
+// library begins.
 dl_phdr_info InfoOf(const link_map& library) {
   const auto* const header =
       reinterpret_cast<const Elf64_Ehdr*>(library.l_addr);

@@ -17,9 +17,9 @@ void LoadGatedFunctions(void* library);
 
 // Null when it is none of them.
 [[nodiscard]] const GatedFunction* FindGatedBySymbol(const char* symbol);
-// By the address that the driver itself gives for it. What a name means depends
-// on the CUDA version and the flags that a program asks with; the address does
-// not.
+// By the address that the driver itself gives for it. The meaning of a name
+// depends on the CUDA version and the flags that a program asks with; the
+// address does not.
 [[nodiscard]] const GatedFunction* FindGatedByReal(void* real);
 // "cuMemcpyHtoD" of "cuMemcpyHtoD_v2_ptds".
 [[nodiscard]] std::string_view BaseName(std::string_view symbol);

@@ -45,8 +45,9 @@ void ContextCreated(uint64_t where);
 // Whether it is a handle that cuMemCreate gave for leased memory.
 [[nodiscard]] bool IsOurHandle(uint64_t handle);
 
-// What the driver says of leased memory is noted while it is there, and said
-// again while it may be away. `words` are the call's. False: it is not known.
+// The driver's answers about leased memory are noted while it is there, and
+// given again while it may be away. `words` are the call's. False: it is not
+// known.
 void NotePointer(GatedPlace place, const uint64_t* words);
 [[nodiscard]] bool AnswerPointer(GatedPlace place, const uint64_t* words,
                                  int* result);

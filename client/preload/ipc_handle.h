@@ -17,8 +17,9 @@ using LeaseName = std::pair<uint64_t, decltype(internal::ExportedLease::key)>;
   return {lease.lease_id, lease.key};
 }
 
-// What the 64 bytes of a handle, or of a file in memory, say of an allocation that is served from leases,
-// to another `gmb run` process of the tenant. The program carries them there.
+// An allocation that is served from leases, as the 64 bytes of a handle, or of
+// a file in memory, tell of it to another `gmb run` process of the tenant. The
+// program carries them there.
 struct SharedBlock {
   internal::ExportedLease lease;
   CUuuid device;    // its GPU
@@ -27,7 +28,7 @@ struct SharedBlock {
 };
 
 [[nodiscard]] CUipcMemHandle HandleOf(const SharedBlock& block);
-// Nothing where the handle is not one of ours. What it says may be forged: the
+// Nothing where the handle is not one of ours. Its contents may be forged: the
 // broker judges it.
 [[nodiscard]] std::optional<SharedBlock> BlockOf(const CUipcMemHandle& handle);
 

@@ -69,7 +69,7 @@ class IpcMemory {
   [[nodiscard]] CUresult MapAttached(CUdevice user, Attached* attached);
   // Nothing leads to it any more.
   void Detach(const Attached& attached);
-  // What is over, as far as that can be now.
+  // Detaches those that are over, as far as that can be now.
   void DetachOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(opening_);
   [[nodiscard]] bool Await(const std::set<CUdevice>& devices) const;
 
@@ -83,8 +83,8 @@ class IpcMemory {
   base::Mutex opening_ ABSL_ACQUIRED_BEFORE(mu_);
   base::Mutex mu_;  // for a moment only
   std::map<LeaseName, Attached> attached_ ABSL_GUARDED_BY(mu_);
-  // Closed, and mapped still: its work is to be waited for. Who opens one has it
-  // again.
+  // Closed, and mapped still: its work is to be waited for. A call that opens
+  // one has it again.
   std::map<LeaseName, Attached> over_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Opened> opened_ ABSL_GUARDED_BY(mu_);  // by address
 };

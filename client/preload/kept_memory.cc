@@ -167,7 +167,7 @@ void KeptMemory::Run() {
   }
 }
 
-// What a capture holds up is tried again after the next pause.
+// A release that a capture holds up is tried again after the next pause.
 void KeptMemory::ReleaseOld() {
   std::vector<LeaseRange> asked;
   {

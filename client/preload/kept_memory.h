@@ -18,9 +18,9 @@
 namespace gmb::preload {
 
 // KeptLeases of the process, with a thread that gives back what nobody asked
-// for. What is kept longer than a moment is told to the broker, which asks for
-// it before it takes anything else. Lives as long as the process. Thread-safe;
-// no lock is held while the broker or the driver is asked.
+// for. The broker is told of memory that is kept longer than a moment, and asks
+// for it before it takes anything else. Lives as long as the process.
+// Thread-safe; no lock is held while the broker or the driver is asked.
 class KeptMemory {
  public:
   struct Hooks {

@@ -22,9 +22,9 @@ inline constexpr int kNewestCudaVersion = 13000;
 // `library` is the driver's. Before a program can find a function of ours.
 void LoadKnownFunctions(void* library);
 
-// What a program gets that has found `real`, a function of the driver, under
-// `name`: ours if it is served here, our wrapper if it is gated, itself if it is
-// harmless, and otherwise itself behind a tripwire.
+// The function that a program gets that has found `real`, a function of the
+// driver, under `name`: ours if it is served here, our wrapper if it is gated,
+// itself if it is harmless, and otherwise itself behind a tripwire.
 [[nodiscard]] void* InPlaceOf(const char* name, void* real);
 
 }  // namespace gmb::preload

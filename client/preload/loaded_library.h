@@ -10,8 +10,8 @@
 namespace gmb::preload {
 
 // A library as the loader has it, to be read inside of dl_iterate_phdr's
-// callback, or when it stays. Allocates nothing. What does not lie in its
-// segments is not there.
+// callback, or when it stays. Allocates nothing. Anything that does not lie in
+// its segments is not there.
 class LoadedLibrary {
  public:
   struct Range {

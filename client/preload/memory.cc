@@ -308,8 +308,8 @@ bool Memory::ReleaseKept() {
   return GivenBack() != before;
 }
 
-// Who gives nothing back here is out of memory: so it waits where another
-// thread resets the device, say, but not for ever.
+// A call that gives nothing back here is out of memory: so it waits where
+// another thread resets the device, say, but not for ever.
 void Memory::GiveAllBack() {
   if (Exiting()) return;
   const auto until = std::chrono::steady_clock::now() + kPatience;

@@ -1,3 +1,5 @@
+// `gmb run`: leases for allocations in the order of a stream, and what a
+// program asks about memory.
 #include <algorithm>
 #include <chrono>
 #include <vector>
@@ -5,8 +7,6 @@
 #include "base/round_up.h"
 #include "client/preload/memory.h"
 #include "client/preload/process_life.h"
-
-// Allocations in the order of a stream, and what the program asks about memory.
 
 namespace gmb::preload {
 namespace {

@@ -28,8 +28,8 @@ namespace gmb::preload {
 // for what cannot be read.
 [[nodiscard]] const char* BoundPastUs();
 
-// What follows from looks that could not be taken: the process is not parked
-// now, and never again when they could not be for long. Not thread-safe.
+// The result of looks that could not be taken: the process is not parked now,
+// and never again when they could not be for long. Not thread-safe.
 class UnseenTimes {
  public:
   using Clock = std::chrono::steady_clock;

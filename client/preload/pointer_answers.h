@@ -27,9 +27,10 @@ struct PointerKind {
 // Never 0; other for another access, as good as always.
 [[nodiscard]] uint64_t AccessKey(const std::vector<CUmemAccessDesc>& access);
 
-// What the driver says of leased memory when it is asked about a pointer: the
-// same of all of a kind, but for the address. Noted once, it can be said
-// while the memory is away, of which the driver would say nothing. Thread-safe.
+// The driver's answers about leased memory when it is asked about a pointer:
+// the same for all of a kind, but for the address. Noted once, they can be
+// given while the memory is away, of which the driver would say nothing.
+// Thread-safe.
 class PointerAnswers {
  public:
   // The two functions have answers of their own.

@@ -28,7 +28,7 @@ class PoolUsage {
   [[nodiscard]] PoolName NameOf(CUmemoryPool pool);
   void Destroyed(CUmemoryPool pool);
 
-  // What becomes of a block; one of no pool is not counted.
+  // The changes of a block; one of no pool is not counted.
   void Took(const Block& block);
   void Freed(const Block& block);     // but kept
   void TookBack(const Block& block);  // the free failed

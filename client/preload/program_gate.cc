@@ -80,7 +80,7 @@ void ProgramGate::Begin(gmb_client* client, Contexts* contexts) {
   if (error != nullptr) {
     const std::string line =
         std::string("nothing is lent: ") + library.gmb_error_message(error);
-    // Whoever names a group counts on it.
+    // A user that names a group counts on it.
     TheSettings().group.empty() ? Say(line) : SayAlways(line);
     library.gmb_error_free(error);
     return;

@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kSystemError = 2;  // ncclSystemError
 
-// What programs have looked up: the last one of each name.
+// The functions that programs have looked up: the last one of each name.
 std::array<std::atomic<void*>, 3> looked_up{};
 
 size_t PlaceOf(const char* name) {

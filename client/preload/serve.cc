@@ -1,3 +1,5 @@
+// `gmb run`: the functions that programs find instead of the driver's, for
+// lookups and for memory, which is served from leases.
 #include "client/preload/serve.h"
 
 #include <limits>
@@ -8,9 +10,6 @@
 #include "client/preload/known_functions.h"
 #include "client/preload/newer_program.h"
 #include "client/preload/virtual_memory.h"
-
-// The functions that programs find instead of the driver's: lookups, and
-// memory.
 
 namespace gmb::preload {
 

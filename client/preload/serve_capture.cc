@@ -1,9 +1,9 @@
+// `gmb run`: captures of streams, which nothing may synchronise with; no lease
+// is parked over one.
 #include "client/preload/exported.h"
 #include "client/preload/ipc_memory.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
-
-// Captures of streams, which nothing may synchronise with.
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;

@@ -1,9 +1,8 @@
+// `gmb run`: ends of contexts. Memory that was freed in the order of their
+// streams is free then, and nobody may wait for their work any more.
 #include "client/preload/exported.h"
 #include "client/preload/program_gate.h"
 #include "client/preload/serve.h"
-
-// Ends of contexts: what was freed in the order of their streams is free then,
-// and nobody may wait for their work any more.
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;

@@ -1,8 +1,8 @@
+// `gmb run`: the functions of legacy CUDA IPC, by which other processes map a
+// lease.
 #include "client/preload/exported.h"
 #include "client/preload/ipc_memory.h"
 #include "client/preload/serve.h"
-
-// The functions of legacy CUDA IPC.
 
 namespace gmb::preload {
 

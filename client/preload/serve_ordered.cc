@@ -1,7 +1,6 @@
+// `gmb run`: leases for allocations and frees in the order of a stream.
 #include "client/preload/exported.h"
 #include "client/preload/serve.h"
-
-// Memory in the order of a stream.
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;

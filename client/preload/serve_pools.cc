@@ -1,7 +1,7 @@
+// `gmb run`: the memory pools that allocations come from, and what a program
+// reads about them.
 #include "client/preload/exported.h"
 #include "client/preload/serve.h"
-
-// The pools that memory comes from, and what a program reads about them.
 
 using gmb::preload::Answer;
 using gmb::preload::AnswerCall;

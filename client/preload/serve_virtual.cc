@@ -1,3 +1,5 @@
+// `gmb run`: the functions of virtual memory management: handles of leased
+// memory, and where they are mapped.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -10,9 +12,6 @@
 #include "client/preload/serve.h"
 #include "client/preload/settings.h"
 #include "client/preload/virtual_memory.h"
-
-// The functions of virtual memory management: handles, and where they are
-// mapped.
 
 namespace gmb::preload {
 

@@ -18,7 +18,7 @@ class SteadyBudget {
   using TimePoint = std::chrono::steady_clock::time_point;
   static constexpr auto kSteadyFor = std::chrono::seconds(60);
 
-  // What the program is told, when the broker says `budget`.
+  // The budget that the program is told, when the broker says `budget`.
   [[nodiscard]] Budget At(const Budget& budget, TimePoint now);
 
  private:

@@ -29,9 +29,9 @@ __attribute__((visibility("hidden"), used)) int gmb_preload_trip(
 // NOLINTNEXTLINE(readability-identifier-naming)
 extern const char gmb_preload_tripwire_stubs[];
 
-// A stub has 32 bytes. What the function takes is not known: whatever can have an
-// argument is left as it is, and the function is entered by a jump, with its
-// caller's return address and what lies behind that.
+// A stub has 32 bytes. The arguments of the function are not known: all that
+// can have an argument is left as it is, and the function is entered by a jump,
+// with its caller's return address and what lies behind that.
 #ifndef __x86_64__
 #error "the preload library's tripwires are written for x86-64"
 #endif
@@ -181,7 +181,7 @@ int gmb_preload_trip(gmb::preload::Tripwire* wire) noexcept {
                                      "know")) {
     return gmb::preload::MemoryIsAway();
   }
-  // Whoever forces parking has each call wait for the memory, and count.
+  // Under a forced parking each call waits for the memory, and counts.
   if (gmb::preload::TheSettings().park != Settings::Park::kForce)
     wire->tripped.store(1, std::memory_order_release);
   return 0;

@@ -7,11 +7,11 @@
 
 namespace gmb::preload {
 
-// What goes before a function of the driver that gmb does not know, which may
-// touch memory that is away. At its first call the memory comes back, the
-// process is parked never again, and the reason names the function. That it is
-// looked up says nothing: the CUDA runtime looks all functions up. No code is
-// made for it: there are so many stubs, each with one of these.
+// The stub that goes before a function of the driver that gmb does not know,
+// which may touch memory that is away. At its first call the memory comes back,
+// the process is parked never again, and the reason names the function. That it
+// is looked up says nothing: the CUDA runtime looks all functions up. No code
+// is made for it: there are so many stubs, each with one of these.
 //
 // Thread-safe. The stubs are written for this layout.
 struct alignas(32) Tripwire {

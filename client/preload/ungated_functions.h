@@ -6,8 +6,9 @@ namespace gmb::preload {
 // All other functions of the driver that CUDA 13.0 knows: libcuda.so.1 exports
 // them, or cudaGL.h, cudaEGL.h and cudaVDPAU.h declare them. Some are served here
 // (entry_points.cc), and the rest is harmless to memory that is away: it is
-// decided of each that it needs no gate (gated_functions.h says why). What is in
-// neither list is not known, and is called with a tripwire before it.
+// decided of each that it needs no gate (gated_functions.h says why). A
+// function in neither list is not known, and is called with a tripwire before
+// it.
 //
 // In the order of their names, each with its end; the last one is empty.
 // tests/preload/known_functions_test.cc holds the list against the headers.

@@ -85,7 +85,7 @@ class VirtualHandles {
   [[nodiscard]] std::vector<VirtualMapping> In(uint64_t start, uint64_t bytes,
                                                bool* whole) const;
   [[nodiscard]] std::vector<VirtualMapping> Of(Name name) const;
-  // What the driver was told about the mappings in a range.
+  // Notes what the driver was told about the mappings in a range.
   void SetAccess(uint64_t start, uint64_t bytes, const CUmemAccessDesc* access,
                  size_t count);
 

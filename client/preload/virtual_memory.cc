@@ -178,7 +178,7 @@ Answer VirtualMemory::GetAccess(unsigned long long* flags,
   return CUDA_SUCCESS;
 }
 
-// What is away would come back to addresses that are another's.
+// Memory that is away would come back to addresses that are another's.
 Answer VirtualMemory::FreeAddresses(CUdeviceptr start, uint64_t bytes) {
   const MutexLock lock(&mu_);
   bool whole = true;

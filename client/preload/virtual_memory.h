@@ -22,9 +22,9 @@ namespace gmb::preload {
 // not about memory of ours. One in a process, which lives as long as it does.
 // Thread-safe.
 //
-// What touches memory, or would have to be there, comes in by the gate, so that
-// it meets no memory that is away: mapping and setting access. Asking and giving
-// back never wait for it, and never wake.
+// Calls that touch memory, or that need it there, come in by the gate, so that
+// they meet no memory that is away: mapping and setting access. Asking and
+// giving back never wait for it, and never wake.
 class VirtualMemory {
  public:
   // Handles are made in these units, as the driver's are.

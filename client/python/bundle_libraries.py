@@ -7,8 +7,8 @@ The copies get names of their own (libcrypto.so.3 becomes libgmb-crypto.so.3), s
 neither they nor the process's own libraries are ever taken for each other, and keep their
 state to themselves (tools/separate-symbols). So does libgmb.so itself, of which `gmb run`
 may bring another. The file "order" names them all, each behind those that it needs.
-What every Linux has is left out, and what a process may have once only: the C and C++
-run times.
+Libraries that every Linux has are left out, and those that a process may have once
+only: the C and C++ run times.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SYSTEM = re.compile(
 
 
 def needed(library, left):
-    """What the loader finds for it: name to path, without the system's and those `left`."""
+    """Libraries that the loader finds for it: name to path, without the system's and those `left`."""
     alone = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     said = subprocess.run(
         ["ldd", library], check=True, capture_output=True, text=True, env=alone

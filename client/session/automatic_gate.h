@@ -24,7 +24,7 @@ struct AutomaticGateOptions {
   // Its person has said that it may be parked whatever is seen: then a GPU at
   // work refuses the one Evict, and nothing more.
   bool parks_forced = false;
-  // Whose sessions are lent together or not at all; empty: none.
+  // The group whose sessions are lent together or not at all; empty: none.
   std::string group = {};
   // On any thread: something that whoever runs the program should know.
   std::function<void(const std::string&)> say = [](const std::string&) {};

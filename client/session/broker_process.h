@@ -17,8 +17,9 @@ struct BrokerProcess {
   base::UniqueFd pidfd;
 };
 
-// Who listens on the operators' socket of this directory, as the kernel says.
-// UNAVAILABLE: nobody. FAILED_PRECONDITION: a process of another pid namespace.
+// The process that listens on the operators' socket of this directory, as the
+// kernel says. UNAVAILABLE: there is none. FAILED_PRECONDITION: a process of
+// another pid namespace.
 [[nodiscard]] absl::StatusOr<BrokerProcess> FindBrokerProcess(
     const std::string& socket_dir);
 

@@ -100,7 +100,7 @@ struct Calls::Call {
     base::MutexLock lock(mu);
     at_socket = seat->wakeup();
   }
-  // What it waits for from now on others read.
+  // From now on others read what it waits for.
   void StandUp(base::Mutex* mu) {
     {
       base::MutexLock lock(mu);
@@ -298,7 +298,7 @@ void Calls::Carry(Call& call, Step& step) {
     stream_.Poke();
   } else if (step.slabs.has_value()) {
     call.StandUp(&mu_);
-    // What is mapped was of a lease that will not be granted.
+    // The early mapping was of a lease that will not be granted.
     if (call.mapped) call.early->Undo();
     call.early->Map(*std::move(step.slabs));
     call.mapped = true;

@@ -44,9 +44,10 @@ inline constexpr absl::Duration kNextBroker = absl::Seconds(2);
                                              const std::string& tenant_token,
                                              absl::Duration timeout);
 
-// What ended since then with this status ended because the broker died, so that
-// another one may take its place. Blocks for a moment, and no longer than until
-// the deadline, since sockets hang up before their process is dead.
+// Whether all that ended since then with this status ended because the broker
+// died, so that another one may take its place. Blocks for a moment, and no
+// longer than until the deadline, since sockets hang up before their process is
+// dead.
 [[nodiscard]] bool EndedWithItsBroker(const absl::Status& status,
                                       const base::UniqueFd& broker,
                                       const base::Deadline& deadline);

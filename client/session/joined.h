@@ -13,9 +13,9 @@
 
 namespace gmb::internal {
 
-// What a client brings into a session that another one has opened, under
-// `gmb run`, and takes along when it goes: a trim handler, what that could give
-// back, and whether its leases may be lent.
+// The things that a client brings into a session that another one has opened,
+// under `gmb run`, and takes along when it goes: a trim handler, the bytes that
+// this could give back, and whether its leases may be lent.
 //
 // The session's gate is automatic: on and off are not the client's to say. Its
 // "off" is a scope that stays in. Thread-safe; not destroyed in a forked child.

@@ -34,7 +34,7 @@ class PacketStream final : public Stream {
   void Finish(absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(read_mu_);
   void OnFrame(v1::BrokerFrame frame, uint64_t reader)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(read_mu_);
-  // What there was no room for.
+  // Writes what there was no room for.
   void WriteRest() ABSL_LOCKS_EXCLUDED(write_mu_);
   // False: nothing more can be written now.
   [[nodiscard]] bool Write(const std::string& frame)

@@ -16,7 +16,7 @@ class Seats {
  public:
   using TimePoint = SessionWait::TimePoint;
 
-  // Whatever comes wakes all who wait here, so there are few. What comes waits
+  // Each message that comes wakes all who wait here, so there are few. It waits
   // for those who have one: leave it before anything that may take long.
   class Seat {
    public:

@@ -13,8 +13,9 @@
 
 namespace gmb::internal {
 
-// What the session's thread waits for: the session's sockets, unless calls read
-// those, a word of another thread, and two times. Thread-safe, but for Wait.
+// The wait of the session's thread: for the session's sockets, unless calls
+// read those, a word of another thread, and two times. Thread-safe, but for
+// Wait.
 class SessionWait {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

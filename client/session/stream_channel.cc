@@ -179,7 +179,7 @@ void StreamChannel::Poke() {
   {
     base::MutexLock lock(&mu_);
     stream = stream_;
-    // What was left for later goes now, too.
+    // Messages that were left for later go now, too.
     if (std::exchange(write_at_, std::nullopt).has_value()) wait_.CancelAlarm();
     if (!IsOpen()) Hasten();
   }

@@ -19,7 +19,7 @@ from grafana_foundation_sdk.models import dashboard as models
 
 FILE = pathlib.Path(__file__).with_name("gmb.json")
 SOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
-# What the variables at the top of the page pick.
+# The choices of the variables at the top of the page.
 NODE = 'instance=~"$instance"'
 POOL = NODE + ', device_uuid=~"$device"'
 TENANT = POOL + ', tenant=~"$tenant"'

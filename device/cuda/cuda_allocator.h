@@ -45,8 +45,8 @@ class CudaAllocator : public Allocator {
   // Whether the device could hold a slab of that size.
   [[nodiscard]] absl::Status CheckSlab(uint64_t bytes) const;
   SlabKey Add(DriverSlab slab);
-  // NOT_FOUND without such a slab. Whatever the driver then says to its end, it
-  // is ours no more.
+  // NOT_FOUND without such a slab. It is ours no more, whatever the driver then
+  // says to its end.
   [[nodiscard]] absl::StatusOr<DriverSlab> Remove(SlabKey key);
   [[nodiscard]] const absl::flat_hash_map<SlabKey, DriverSlab>& slabs() const {
     return slabs_;

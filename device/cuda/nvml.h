@@ -30,8 +30,8 @@ namespace gmb::device::nvml {
 [[nodiscard]] absl::StatusOr<std::vector<ProcessUsage>> Processes(
     const std::string& uuid);
 
-// What all of them use, those that draw too. FAILED_PRECONDITION where NVML does
-// not tell that of each.
+// The bytes that all of them use, those that draw too. FAILED_PRECONDITION
+// where NVML does not tell that of each.
 [[nodiscard]] absl::StatusOr<uint64_t> ListedBytes(const std::string& uuid);
 
 }  // namespace gmb::device::nvml

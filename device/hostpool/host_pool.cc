@@ -123,7 +123,7 @@ absl::Status HostPool::Populate(const HostExtent& chunk,
   using InUse = PoolMapping::InUse;
   const InUse in_use =
       options_.on_demand ? mapping_.InUseOf(chunk) : InUse::kAll;
-  // What is in use already has to be reached, and takes nothing more.
+  // Memory that is in use already has to be reached, and takes nothing more.
   if (in_use == InUse::kAll) return mapping_.Populate(chunk);
   *declined = Admit(chunk);
   if (!declined->ok()) return absl::OkStatus();

@@ -68,7 +68,7 @@ class KeeperLink {
   // Something that the keeper has said was not read yet; also once it has hung
   // up. A look, without waiting.
   [[nodiscard]] bool HasUnread();
-  // Ends the connection. What was put stays with the keeper.
+  // Ends the connection. All that was put stays with the keeper.
   void HangUp() {
     broken_ = true;
     socket_.Shutdown();

@@ -29,7 +29,8 @@ class KeeperPlace {
   // One keeper a directory, for this object's life. ALREADY_EXISTS: there is
   // another one.
   [[nodiscard]] absl::Status Lock() const;
-  // The open directory, and the lock with it: whoever has a duplicate has both.
+  // The open directory, and the lock with it: a process with a duplicate has
+  // both.
   [[nodiscard]] int directory() const { return directory_.get(); }
   // The lock of another process, by a duplicate. FAILED_PRECONDITION: it is of
   // another directory.

@@ -47,7 +47,8 @@ struct Welcome {
   uint64_t fds = 0;
 };
 
-// What is kept under a name: fds, and some bytes that say what they are.
+// The things that are kept under a name: fds, and some bytes that say what they
+// are.
 struct EntryHead {
   // Grows with each Put. 0 in a Put.
   uint64_t order = 0;
@@ -83,16 +84,16 @@ struct KeeperStatus {
   std::optional<uint64_t> gives_back_in_ms;
 };
 
-// What of it a keeper can tell without knowing what it is.
+// The sums that a keeper can tell of it without knowing what it is.
 struct KeptCount {
   uint64_t sessions = 0;         // entries that have a peer
   uint64_t living_sessions = 0;  // those whose peer lives
   uint64_t memory_bytes = 0;     // of memory files; device memory is none
 };
 
-// What a keeper leaves to the one that replaces it, beside the entries. Its
-// fds, in this order: the locked directory, the listener, the broker's pidfd
-// unless it is dead, and its connection if it has one.
+// The things that a keeper leaves to the one that replaces it, beside the
+// entries. Its fds, in this order: the locked directory, the listener, the
+// broker's pidfd unless it is dead, and its connection if it has one.
 struct Estate {
   std::string keeper_id;
   uint64_t entries = 0;

@@ -1,4 +1,4 @@
-// What has been said once is said again: a greeting on other connections, a
+// Says again what has been said once: a greeting on other connections, a
 // session's acknowledgements, and the token of a session that is over.
 #include <optional>
 #include <string>
@@ -91,7 +91,7 @@ class Recorded {
     return true;
   }
 
-  // What is sent meanwhile would be slabs: nothing else is said on it.
+  // Anything sent meanwhile would be slabs: nothing else is said on it.
   bool AwaitEnd() {
     const absl::StatusOr<ipc::Packet> more = socket_.Receive(kReplayPatience);
     if (more.ok()) attack_->Count("slabs_again");

@@ -49,7 +49,7 @@ class QuotaStoreFaultsTest : public ::testing::Test {
     const absl::Status put = store->PutTenant(Policy("b", 2), Did("make"));
     const uint64_t calls = TheDisk().calls;
     refused_ += put.ok() ? 0 : 1;
-    // What operators do in trouble is done, once.
+    // Acts of operators in trouble are done, once.
     int acted = 0;
     const absl::Status audited = store->Audit(
         Did("drain"),

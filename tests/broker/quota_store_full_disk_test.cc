@@ -61,7 +61,7 @@ std::string FillUntilRefused(QuotaStore* store, int* stored) {
       return std::string(put.message());
     if (put.message().find("full") == std::string::npos)
       return std::string(put.message());
-    // What operators do in trouble is done all the same, and nothing else.
+    // Acts of operators in trouble are done all the same, and nothing else.
     int done = 0;
     const auto act = [&] {
       ++done;

@@ -34,7 +34,7 @@ TenantConfig FromFile(const std::string& name) {
   return tenant;
 }
 
-// What operators wrote, and then the file over or beneath it.
+// The values that operators wrote, and then the file over or beneath it.
 Declared Merged(const std::vector<TenantConfig>& file, Declared declared) {
   BrokerConfig config;
   config.tenants = file;

@@ -1,5 +1,5 @@
-// What a tenant's own users see: in its own directory, which pods mount, and
-// without any operator's rights.
+// The quota as a tenant's own users see it: in its own directory, which pods
+// mount, and without any operator's rights.
 #include <sstream>
 #include <string>
 #include <vector>

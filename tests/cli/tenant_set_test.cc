@@ -33,7 +33,7 @@ class TenantSetTest : public RealBroker {
     return Gmb({"tenant", "get", tenant, "--output", "json"})
         .json()["pools"][0]["view"]["limit_bytes"];
   }
-  // What `gmb tenant set b --limit 8MiB` says on a terminal where somebody
+  // The words of `gmb tenant set b --limit 8MiB` on a terminal where somebody
   // types `typed`.
   std::string SetOnATerminal(const std::string& typed) {
     const std::string socket_dir = broker_->socket_dir();
@@ -99,7 +99,7 @@ TEST_F(TenantSetTest, WhatTakesMemoryNeedsYesWithoutATerminal) {
                              HasSubstr("nothing was changed")));
   EXPECT_EQ(LimitOf("b"), 64 << 20);
 
-  // What takes nothing is not asked for.
+  // A change that takes nothing is not asked for.
   EXPECT_EQ(Gmb({"tenant", "set", "b", "--limit", "32MiB"}).code,
             ExitCode::kOk);
   EXPECT_EQ(Gmb({"tenant", "set", "b", "--guarantee", "0", "--limit", "4MiB",

@@ -265,7 +265,7 @@ TEST_F(ClientSharedTest, AnAnswerAboutAnotherNameEndsTheSession) {
   EXPECT_TRUE(absl::IsUnavailable(client->Drop("llm")));
 }
 
-// --- Who fills it.
+// --- The session that fills it.
 
 TEST_F(ClientSharedTest, WhoIsThereAttachesAndFillsNothing) {
   StartBroker();

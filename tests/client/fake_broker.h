@@ -80,7 +80,7 @@ class FakeBroker final {
   // `takes_packets`: it may know less than the one before.
   void ComeBack(bool takes_packets = true);
 
-  // --- What a broker does: to the session whose message is being handled on
+  // --- Acts of a broker: to the session whose message is being handled on
   // this thread, otherwise to the newest.
 
   // Answers well: grants, releases, reports. Repeated ids are answered alike.
@@ -162,7 +162,7 @@ class FakeBroker final {
   std::shared_ptr<Peer> Welcome(ipc::SeqpacketSocket socket,
                                 const v1::Hello& hello);
   void SessionByPackets(ipc::SeqpacketSocket socket, const std::string& token);
-  // Whose stream it is from now on, or why it is refused.
+  // The peer whose stream it is from now on, or why it is refused.
   absl::StatusOr<std::shared_ptr<Peer>> BeginStream(const std::string& token,
                                                     Stream stream);
   void EndStream(Peer* peer, const void* stream);

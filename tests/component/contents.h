@@ -7,8 +7,8 @@
 
 namespace gmb::component {
 
-// What tenants of a test write: words that tell whose they are, which writing
-// they are of, and where they belong.
+// The contents that tenants of a test write: words that tell whose they are,
+// which writing they are of, and where they belong.
 [[nodiscard]] inline uint64_t Word(uint64_t tag, uint64_t seed,
                                    uint64_t index) {
   const uint64_t mixed = (seed + index) * 0x9E3779B97F4A7C15U;

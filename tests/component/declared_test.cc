@@ -1,4 +1,4 @@
-// What the configuration file, operators and an earlier start said, over
+// The values of the configuration file, operators and an earlier start, over
 // restarts of the real broker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -167,7 +167,7 @@ ssize_t ReadAt(int fd, void* bytes, size_t count, off_t offset) {
 
 }  // namespace
 
-// What these replace has the same names.
+// The functions that these replace have the same names.
 extern "C" {
 
 void* malloc(size_t bytes) {

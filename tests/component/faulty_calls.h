@@ -9,7 +9,7 @@ namespace gmb::component {
 // The variable with the path of the file that has the plan.
 inline constexpr char kFaultPlanVariable[] = "GMB_FAULT_PLAN";
 
-// What a broker asks of the machine. Peers are those of the handle sockets,
+// The calls of a broker to the machine. Peers are those of the handle sockets,
 // streams those of the gRPC sockets.
 enum class FaultyCall : uint32_t {
   kNone,
@@ -49,7 +49,7 @@ struct FaultPlan {
   std::atomic<uint64_t> first;   // so many go well before
   std::atomic<uint64_t> count;   // so many fail then
   std::atomic<uint64_t> calls;   // so far
-  // What a wall clock says is so much more, whatever the call is.
+  // A wall clock says so much more, whatever the call is.
   std::atomic<int64_t> wall_seconds;
 };
 

@@ -45,7 +45,7 @@ class FiledBrokerTest : public testing::Test {
   }
   void TearDown() override { Stop(); }
 
-  // What the broker logs from here on, until it has logged `event`.
+  // The lines that the broker logs from here on, until it has logged `event`.
   std::string LogUntil(const std::string& event) {
     // WaitForLog finds what was logged before, so each is counted.
     const std::string word = " " + event + " ";

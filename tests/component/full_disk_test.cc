@@ -49,7 +49,7 @@ TEST_F(FullDiskTest, AChangeThatCannotBeStoredIsRefusedAndNotMade) {
   EXPECT_THAT(Gmb({"tenant", "get", "a"}).out, HasSubstr("100%"));
   EXPECT_EQ(Gmb({"tenant", "delete", "a"}).exit_code, 1);
   EXPECT_EQ(Gmb({"tenant", "delete", "a", "--wait", "1s"}).exit_code, 1);
-  // What operators do in trouble is done. (The log can not grow here.)
+  // Acts of operators in trouble are done. (The log can not grow here.)
   EXPECT_EQ(Gmb({"pool", "drain"}).exit_code, 0);
   EXPECT_TRUE(Pool().draining());
   EXPECT_EQ(Gmb({"reclaim", "a"}).exit_code, 0);

@@ -78,7 +78,7 @@ TEST_F(HeapTest, BlocksAreMemoryOfTheirOwn) {
   EXPECT_EQ(statistics.allocated_bytes, 0U);
   EXPECT_EQ(statistics.allocations, 200U);
   EXPECT_LE(statistics.growths, 6U);
-  // What was asked for ahead goes back at any time.
+  // Memory that was asked for ahead goes back at any time.
   EXPECT_TRUE(
       Await([&] { return heap->statistics().leased_bytes == GrantedBytes(); }));
   EXPECT_GT(heap->Trim(~uint64_t{0}), 0U);

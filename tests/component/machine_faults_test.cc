@@ -1,4 +1,4 @@
-// What a broker asks of the machine fails at its k-th call, or there and for a
+// Each kind of call to the machine fails at its k-th time, or there and for a
 // while: each call of a client returns, sessions go on or end, nobody else
 // notices, and all is as before.
 #include <algorithm>
@@ -24,7 +24,7 @@ class MachineFaultsTest : public FaultsFixture {
   // For k = 0, 2, 6, ..., until a life has no more such calls; once, and for a
   // while, by turns.
   void Sweep(FaultyCall call, int error, Cost cost = Cost::kMayEndSessions) {
-    // What costs nothing need not be waited for.
+    // A fault that costs nothing need not be waited for.
     const absl::Duration patience =
         cost == Cost::kNone ? kLong : absl::Seconds(1);
     uint64_t met = 0;

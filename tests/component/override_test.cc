@@ -1,4 +1,5 @@
-// Who wrote what, for how long, and back: over the real broker and its restarts.
+// The writers of values, for how long, and back: over the real broker and its
+// restarts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -233,7 +233,8 @@ TEST_F(PacketStreamsTest, StreamsThatComeAndGoLeaveNothing) {
   ExpectBackTo(before);
 }
 
-// What the broker says anew on each stream meets one that is closed already.
+// A message that the broker sends anew on each stream meets one that is closed
+// already.
 TEST_F(PacketStreamsTest, StreamsThatCloseBeforeTheyBeginLeaveNothing) {
   const Footprint before = Settle();
   {

@@ -43,7 +43,7 @@ class RestartChurnTest : public RestartFixture {
     return any;
   }
 
-  // What each broker has said of sessions that ended, or did not go on.
+  // The words of each broker about sessions that ended, or did not go on.
   void NoteEndings() {
     for (const absl::string_view line : absl::StrSplit(broker().Log(), '\n')) {
       const bool is_of_end = absl::StrContains(line, " session_closed ") ||

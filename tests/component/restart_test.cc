@@ -225,7 +225,7 @@ TEST_F(RestartTest, WithoutBothAllBeginsAnew) {
   EXPECT_EQ(Status().sessions(), 0U);
   EXPECT_EQ(Pool().granted_bytes(), 0U);
   EXPECT_EQ(Status().host_pool().held_bytes(), 0U);
-  // What is mapped stays, and what is away does not come back.
+  // Mapped memory stays, and evicted memory does not come back.
   EXPECT_TRUE(Holds(*lease, 17));
   EXPECT_TRUE(absl::IsUnavailable(parked->Enter(absl::Seconds(30)).status()));
   EXPECT_TRUE(std::move(*lease).Release().ok());
@@ -292,7 +292,7 @@ TEST_F(RestartTest, TwoBrokersAtOnceAreOne) {
   EXPECT_EQ(third.AwaitExit(), 128 + SIGKILL);
   StartBroker(Options());
   EXPECT_TRUE(Holds(*lease, 8));
-  // What was released meanwhile is said again on the new stream.
+  // A release that was made meanwhile is said again on the new stream.
   EXPECT_TRUE(Await([&] { return Pool().granted_bytes() == 10 * kMiB; }));
 }
 
@@ -347,7 +347,7 @@ TEST_F(RestartTest, AStopCanLeaveAllToTheNextBroker) {
   EXPECT_TRUE(std::move(*lease).Release().ok());
 }
 
-// What SIGTERM leaves to the next broker, gmb drain ends in order.
+// gmb drain ends in order the sessions that SIGTERM leaves to the next broker.
 TEST_F(RestartTest, ADrainEndsAllAlsoWhereAStopDetaches) {
   StopBroker();
   BrokerOptions detaching = Options();
@@ -438,7 +438,7 @@ TEST_F(RestartTest, WhatCannotBeAdoptedIsHungUp) {
   EXPECT_EQ(Pool().granted_bytes(), 2 * kMiB);
 }
 
-// A GPU that was taken out, say. What is on the other one goes on.
+// A GPU that was taken out, say. Sessions on the other one go on.
 TEST_F(RestartTest, WhatWasOnADeviceThatIsGoneIsHungUp) {
   StopBroker();
   BrokerOptions two = Options();

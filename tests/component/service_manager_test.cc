@@ -1,5 +1,5 @@
-// What systemd is told by its protocol: that the start is over, that the broker
-// is alive, and that it ends.
+// The news that systemd is told by its protocol: that the start is over, that
+// the broker is alive, and that it ends.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ class Notifications {
                      sizeof(*address)),
               0);
   }
-  // What has come since, joined by spaces.
+  // The lines that have come since, joined by spaces.
   std::string Take() {
     std::string said;
     char text[256];

@@ -226,8 +226,8 @@ TEST_F(UpgradeTest, TheOldOneIsBackWhereTheNewOneDoesNotServe) {
   ExpectHeld();
 }
 
-// What --check-handover does not see: the file does not fit the pool, so that
-// the old program would not start either.
+// The case that --check-handover does not see: the file does not fit the pool,
+// so that the old program would not start either.
 TEST_F(UpgradeTest, WhereNeitherStartsAllWaitsForOneThatDoes) {
   Hold();
   const std::string file = Directory() + "/gmb.yaml";

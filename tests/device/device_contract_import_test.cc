@@ -12,7 +12,7 @@
 namespace gmb::device {
 namespace {
 
-// What a keeper has of a slab whose creator is dead by now.
+// The handle that a keeper has of a slab whose creator is dead by now.
 absl::StatusOr<ShareableHandle> KeptOf(const DeviceInfo& info, uint64_t bytes) {
   absl::StatusOr<std::unique_ptr<RemoteMapper>> broker =
       RemoteMapper::Start(info);

@@ -5,10 +5,11 @@
 
 #include "device/cuda/abi/driver_api.h"
 
-// What programs have of the driver and gmb itself has no use for, for programs
-// of tests and the drivers that tests have made: modules, launches, graphs, and
-// the plain names, which are the newest version's in CUDA's own header.
-// tests/device/cuda_abi holds the declarations against that header, too.
+// The parts of the driver that programs use and gmb itself has no use for, for
+// programs of tests and the drivers that tests have made: modules, launches,
+// graphs, and the plain names, which are the newest version's in CUDA's own
+// header. tests/device/cuda_abi holds the declarations against that header,
+// too.
 
 // The driver's names, and its functions' parameters by what they are: who defines
 // one may say more.

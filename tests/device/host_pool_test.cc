@@ -144,7 +144,7 @@ TEST(HostPool, IsKeptOutOfCoreDumpsAndNotInherited) {
   EXPECT_THAT(flags, HasSubstr(" dc ")) << "MADV_DONTFORK";
 }
 
-// What a keeper has of the pool.
+// The fd that a keeper has of the pool.
 base::UniqueFd KeptOf(const HostPool& pool) {
   return base::UniqueFd(fcntl(pool.fd(), F_DUPFD_CLOEXEC, 0));
 }

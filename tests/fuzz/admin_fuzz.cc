@@ -93,7 +93,7 @@ class AdminWorld final : public broker::AdminFixture {
     }
   }
 
-  // What is declared is what the broker goes by.
+  // The broker goes by what is declared.
   void CheckInForce() {
     for (const TenantPolicy& stored : InForce(Stored()).tenants) {
       const auto is = core.GetPolicy(stored.name);
@@ -116,7 +116,7 @@ class AdminWorld final : public broker::AdminFixture {
                                         Response*);
 
   Declared Stored() { return store_->GetDeclared(); }
-  // What is set for a time ends while others are looked at.
+  // A value that is set for a time ends while others are looked at.
   static bool EndsByItself(const Declared& declared) {
     for (const auto& [name, subject] : declared.tenants) {
       for (const auto& [field, writes] : subject.fields) {

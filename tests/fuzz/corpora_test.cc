@@ -23,7 +23,7 @@ struct Target {
 };
 void PrintTo(const Target& target, std::ostream* out) { *out << target.name; }
 
-// What a target says when it aborts is of this file.
+// The file that a target's last words name when it aborts.
 std::string now_replayed;
 void SayWhich(int /*signal*/) {
   (void)!::write(STDERR_FILENO, now_replayed.data(), now_replayed.size());

@@ -1,6 +1,6 @@
-// What a broker sends, on the handle socket and on a stream of packets, read by a
-// client that does not trust it: what it is handed fits together, and no fd is
-// left over.
+// The messages of a broker, on the handle socket and on a stream of packets,
+// read by a client that does not trust it: what it is handed fits together, and
+// no fd is left over.
 #include <sys/socket.h>
 
 #include <algorithm>

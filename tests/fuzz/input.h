@@ -12,7 +12,7 @@
 
 namespace gmb::fuzz {
 
-// What a fuzzer's bytes say, read from the front. Past their end all is zero.
+// A fuzzer's bytes, read from the front. Past their end all is zero.
 class Input {
  public:
   explicit Input(absl::Span<const uint8_t> bytes) : left_(bytes) {}
@@ -49,7 +49,7 @@ class Input {
   absl::Span<const uint8_t> left_;
 };
 
-// What has to hold, whatever the bytes are.
+// Aborts unless something holds that has to, whatever the bytes are.
 inline void Require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", what);

@@ -1,4 +1,4 @@
-// What a keeper answers, read by the broker that takes over: all that is
+// The answers of a keeper, read by the broker that takes over: all that is
 // believed adds up, and no fd is left over.
 #include <linux/kcmp.h>
 #include <sys/syscall.h>
@@ -26,7 +26,7 @@ using keeper::EntryHead;
 using keeper::Frame;
 using keeper::Kind;
 
-// What was read is written as it was; `whole`: to the last byte.
+// A value that was read is written as it was; `whole`: to the last byte.
 template <typename Value>
 void CheckAgain(const absl::StatusOr<Value>& value, const std::string& body,
                 std::string (*encode)(const Value&), bool whole = true) {

@@ -1,5 +1,6 @@
-// What a broker or a command asks of its keeper, in frames of any kind: a frame
-// that is refused, or ends the connection, changes nothing that is kept.
+// The questions of a broker or a command to its keeper, in frames of any kind:
+// a frame that is refused, or ends the connection, changes nothing that is
+// kept.
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

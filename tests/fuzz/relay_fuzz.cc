@@ -54,7 +54,7 @@ class WholeStream {
   size_t next_;
 };
 
-// What gRPC may meet at the most.
+// The most that gRPC may meet.
 class Bounds {
  public:
   void OnClient(const FrameHeader& frame) {

@@ -162,7 +162,7 @@ bool Spoil(Input* input, const std::string& path) {
   return true;
 }
 
-// What the next start finds.
+// The values that the next start finds.
 Declared NextStart(const std::string& directory) {
   const auto store = QuotaStore::Open(directory);
   Require(store.ok(), "what was opened is opened again");

@@ -5,7 +5,7 @@
 
 #include "absl/types/span.h"
 
-// What is fuzzed. Each target is given bytes of any kind, and aborts where
+// The fuzz targets. Each one is given bytes of any kind, and aborts where
 // something does not hold. libFuzzer calls one (entry.cc); in every build
 // corpora_test.cc calls each with the files of corpus/<target>.
 namespace gmb::fuzz {
@@ -16,15 +16,15 @@ using Bytes = absl::Span<const uint8_t>;
 void FuzzAdmin(Bytes bytes);
 // A configuration file.
 void FuzzConfig(Bytes bytes);
-// What a broker sends on the handle socket, read by a client.
+// The messages of a broker on the handle socket, read by a client.
 void FuzzFrames(Bytes bytes);
 // A gate's page that its client writes, read and changed by the broker.
 void FuzzGate(Bytes bytes);
-// What a client sends on the handle socket.
+// The messages of a client on the handle socket.
 void FuzzGreeting(Bytes bytes);
-// What a keeper answers, read by its broker.
+// The answers of a keeper, read by its broker.
 void FuzzKeeperAnswers(Bytes bytes);
-// What a broker or a command asks of a keeper.
+// The questions of a broker or a command to a keeper.
 void FuzzKeeperQuestions(Bytes bytes);
 // Events of the broker's machine.
 void FuzzMachine(Bytes bytes);

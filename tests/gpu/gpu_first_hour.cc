@@ -54,8 +54,9 @@ void AwaitFile(const char* file) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
-// What the driver says about the address, in both ways to ask; what it does not
-// write stays 0xEE. Access flags, buffer ids and ranges bring the memory back.
+// The driver's answers about the address, in both ways to ask; a byte that it
+// does not write stays 0xEE. Access flags, buffer ids and ranges bring the
+// memory back.
 std::vector<std::string> Answers(CUdeviceptr at) {
   const auto one = FIND(cuPointerGetAttribute);
   const auto many = FIND(cuPointerGetAttributes);
@@ -171,7 +172,7 @@ int Green() {
     Must(Find<decltype(&cuStreamDestroy)>("cuStreamDestroy")(stream),
          "cuStreamDestroy");
     Must(FIND_NEW(cuGreenCtxDestroy)(green), "cuGreenCtxDestroy");
-    // What was kept of it is looked at here.
+    // Here the kept part of it is looked at.
     const CUdeviceptr next = Allocate(size_t{64} << 20);
     Must(Find<decltype(&cuMemFree)>("cuMemFree")(next), "cuMemFree");
   }

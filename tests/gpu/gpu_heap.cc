@@ -161,7 +161,7 @@ void Trial::AnotherStream() {
         other != nullptr && other != first);
   block.Open();
   Synchronize();
-  // What the heap has ahead of need may come first.
+  // Memory that the heap has ahead of need may come first.
   std::vector<void*> later;
   do {
     later.push_back(Get(kChunk, streams_[1]));

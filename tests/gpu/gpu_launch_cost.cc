@@ -12,8 +12,9 @@
 
 #include "tests/gpu/driver_lookup.h"
 
-// What a launch of an empty kernel costs a program that knows nothing of gmb:
-// nanoseconds a launch, the median of batches that the GPU does not hold up.
+// The cost of a launch of an empty kernel to a program that knows nothing of
+// gmb: nanoseconds a launch, the median of batches that the GPU does not hold
+// up.
 //   gpu_launch_cost THREADS BATCHES [--mapped]
 // It finds the driver as the CUDA runtime does, so that `gmb run` serves it.
 // --mapped: its memory is mapped, as gmb's is, so that natively it tells what

@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-// What a supervisor does: kills a process, waits for the kernel to say that it
-// is dead, and becomes the next one at once.
+// Does what a supervisor does: kills a process, waits for the kernel to say
+// that it is dead, and becomes the next one at once.
 //
 //   gpu_respawn PID RECORD PROGRAM [ARGUMENTS...]
 //

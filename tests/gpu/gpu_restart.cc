@@ -19,8 +19,8 @@
 #include "proto/amount_text.h"
 #include "tests/gpu/lease_pattern.h"
 
-// A client whose broker is killed. What it does it is told on its standard
-// input, a line each, and answers with one line: "ok ..." or "failed ...".
+// A client whose broker is killed. It is told what to do on its standard input,
+// a line each, and answers with one line: "ok ..." or "failed ...".
 //
 //   gpu_restart tenant SOCKET_DIR
 //     gate              turns its gate on; it parks after 20 ms

@@ -12,7 +12,7 @@ a_is() { [ "$(of_a "$1")" = "$2" ]; }
 a_has_one_session() {
   [ "$(gmb --output json session list --tenant a | grep -c '"leased_bytes"')" -eq 1 ]
 }
-# What the other tenant does not need may stay.
+# Memory that the other tenant does not need may stay.
 a_is_away() { [ "$(of_a evicted_bytes)" -gt $(($(of_a leased_bytes) * 9 / 10)) ]; }
 
 # lends NAME PROGRAM...: with a folder behind its words, the program answers,

@@ -139,7 +139,7 @@ TEST_F(Command, LooksAtTheNewestJournalAlone) {
   ASSERT_EQ(seen->fds.size(), 1U);
   EXPECT_EQ(BytesOf(seen->fds[0].get()), "two");
   EXPECT_EQ(::pwrite(seen->fds[0].get(), "x", 1, 0), -1);
-  // What could block whoever opens it.
+  // A pipe could block whoever opens it.
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
   ASSERT_TRUE(Put(&*broker, "journal/3", "", {pipe[1]}).ok());

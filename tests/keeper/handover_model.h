@@ -12,9 +12,10 @@
 
 // The hand-over as a machine of small steps: brokers that die, stop and hang up
 // at any moment, a keeper, the journal, and a client that asks for one lease,
-// has it, and releases it. Whom the keeper serves, and when it gives all back,
-// is decided by the functions that the product uses (keeper/claim.h, life.h);
-// the order of the broker's steps is that of docs/restart.md.
+// has it, and releases it. The choice of whom the keeper serves, and of when it
+// gives all back, is that of the functions that the product uses
+// (keeper/claim.h, life.h); the order of the broker's steps is that of
+// docs/restart.md.
 namespace gmb::keeper::model {
 
 inline constexpr int kBrokers = 3;
@@ -28,7 +29,7 @@ enum class Life : uint8_t {
   kGone,
 };
 
-// What a broker is about. The slab that it is about is `slab`.
+// The work that a broker is about. The slab that it is about is `slab`.
 enum class Job : uint8_t {
   kIdle,
   kCreated,
@@ -56,7 +57,7 @@ struct Broker {
   }
 };
 
-// What a step can find.
+// The fault that a step can find.
 enum FaultNumber : uint8_t {
   kNoFault,
   kRecordWithoutSlab,

@@ -1,4 +1,4 @@
-// Who may reach a keeper, and what its peers may send.
+// The peers that may reach a keeper, and the bytes that they may send.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>

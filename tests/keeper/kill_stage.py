@@ -1,4 +1,4 @@
-"""What is on the stage of kill_at_each_syscall: a keeper, brokers one after the
+"""The stage of kill_at_each_syscall: a keeper, brokers one after the
 other, tenants, and all that goes on beside them."""
 import os
 import pathlib
@@ -107,7 +107,8 @@ class Stage:
                 self.build / "tests" / program, self.directory / "run/tenants" / name, tag, self.seed + tag,
                 steps, given
             ])
-        # Who is greeted while the broker dies may have to connect anew.
+        # A client that is greeted while the broker dies may have to connect
+        # anew.
         sessions = ((b"a", 1), (b"b", 1), (b"c", 2))
         await_that(lambda: all(self.says(broker, b" gate_on tenant=" + name) >= count for name, count in sessions),
                    "sessions")

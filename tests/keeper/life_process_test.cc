@@ -109,7 +109,8 @@ class StoppedLife : public KeeperTest {
   }
 };
 
-// Whoever reads that it is stopped, and has it go on, has time for a broker.
+// An operator who reads that it is stopped, and has it go on, has time for a
+// broker.
 TEST_F(StoppedLife, LongerThanItKeepsItKeepsOn) {
   StopUntil(std::chrono::milliseconds(300));
   (void)Status();  // by its answer it has found its time over

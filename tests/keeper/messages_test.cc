@@ -1,4 +1,4 @@
-// What broker and keeper say to each other: round trips, and any other bytes.
+// The messages between broker and keeper: round trips, and any other bytes.
 #include "keeper/wire/messages.h"
 
 #include <gmock/gmock.h>

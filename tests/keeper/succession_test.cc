@@ -284,7 +284,8 @@ TEST_F(SuccessionTest, OneThatAsksForEverHoldsNobodyUp) {
   EXPECT_EQ(greedy.Line(), "over");
 }
 
-// What was taken is old by then: the broker was served in between.
+// The entries that were taken are old by then: the broker was served in
+// between.
 TEST_F(SuccessionTest, OneThatTakesTooLongHasNothingThoughTheOtherDies) {
   StartKeeper();
   KeeperLink broker = Broker(3);

@@ -1,4 +1,4 @@
-"""What a real gmbd shows of itself, and to whom."""
+"""The metrics that a real gmbd shows of itself, and to whom."""
 
 import os
 import socket

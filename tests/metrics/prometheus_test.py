@@ -112,7 +112,7 @@ def test_every_rule_and_every_panel_works_on_a_real_scrape(loaded, tmp_path):
         assert ran > 40
         assert empty == 0
 
-        # What is scraped is what the broker says.
+        # The scraped figures are those that the broker tells.
         leased = prometheus.query('gmb_tenant_leased_bytes{tenant="a"}')
         assert float(leased[0]["value"][1]) == 96 * MIB
 

@@ -19,7 +19,8 @@ from model_servers.model_server import ModelServer  # noqa: E402
 from program_kinds import USUAL, kinds_of  # noqa: E402
 from random_server import processes_of  # noqa: E402
 
-# What the fake says that it has on the device: its weights and its cache.
+# The bytes that the fake says that it has on the device: its weights and its
+# cache.
 HELD = int((1025.5 + 32) * (1 << 20))
 PATIENCE = 30
 # A model's file needs packages that may not be here: these bytes follow from its seed, too.

@@ -50,7 +50,7 @@ int nvmlDeviceGetHandleByUUID(const char*, void** device) {
   *device = nullptr;
   return kSuccess;
 }
-// What FAKE_NVML_USED says; without it the driver is asked.
+// The bytes that FAKE_NVML_USED says; without it the driver is asked.
 int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
   const char* const used = std::getenv("FAKE_NVML_USED");
   if (used == nullptr) return kNotSupported;

@@ -12,7 +12,8 @@ namespace gmb::component {
 // A broker that can keep contents off the device, and programs that park soon.
 class PreloadGateTest : public PreloadTest {
  protected:
-  // What the program of a test has, and what another one takes of the device.
+  // The bytes that the program of a test has, and those that another one takes
+  // of the device.
   static constexpr uint64_t kBytes = 64 * kMiB;
   static constexpr uint64_t kTakeBytes = 480 * kMiB;
 

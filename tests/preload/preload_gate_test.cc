@@ -68,8 +68,8 @@ TEST_F(PreloadGateTest, WorkThatIsNotDoneKeepsTheMemory) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
 }
 
-// What it holds is soft by then, and others' guarantees may rest on it: it is
-// asked to park and cannot, goes on, and parks when its work is done.
+// The memory that it holds is soft by then, and others' guarantees may rest on
+// it: it is asked to park and cannot, goes on, and parks when its work is done.
 TEST_F(PreloadGateTest, AGuaranteeWaitsForWorkThatIsNotDone) {
   const auto program = Start(
       "program", {.steps = {absl::StrCat("alloc x ", kBytes), kPut,
@@ -121,7 +121,7 @@ TEST_F(PreloadGateTest, ACaptureKeepsTheMemoryAndIsLeftAlone) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
 }
 
-// What is captured may not meet memory that is away.
+// A captured call may not meet memory that is away.
 TEST_F(PreloadGateTest, ACaptureBeginsOnceTheMemoryIsBack) {
   const auto program =
       Start("program",

@@ -241,7 +241,7 @@ TEST_F(PreloadIpcTest, GuaranteesOfOthersForbidIt) {
   EXPECT_THAT(program->Err(), HasSubstr("guarantees of others rest on"));
 }
 
-// What the other process gets is a name for them all.
+// The other process gets a name for them all.
 TEST_F(PreloadIpcTest, AHandleOfSeveralSlabsIsImportedUnderGmbRun) {
   const std::string bytes = absl::StrCat(kBytes);
   const Words map = {"reserve v " + bytes, "map h v " + bytes,

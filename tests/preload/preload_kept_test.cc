@@ -1,4 +1,5 @@
-// What a program freed a moment ago serves it again, and others who need it.
+// Memory that a program freed a moment ago serves it again, and others who need
+// it.
 #include "absl/strings/str_cat.h"
 #include "tests/preload/preload_fixture.h"
 

@@ -14,7 +14,7 @@
 
 namespace {
 
-// What the fake driver alone has.
+// A function that the fake driver alone has.
 template <typename Function>
 Function OfDriver(const char* name) {
   return reinterpret_cast<Function>(

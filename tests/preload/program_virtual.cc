@@ -20,7 +20,7 @@ void Say(const std::string& what, const std::string& name, CUresult result) {
   std::printf("%s %s %d\n", what.c_str(), name.c_str(), result);
 }
 
-// What the fake driver alone has.
+// A function that the fake driver alone has.
 void* OfDriver(const char* name) {
   return dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
 }

@@ -1,4 +1,4 @@
-// What the other side said, as a status that a user reads.
+// The words of the other side, as a status that a user reads.
 #include "proto/error_status.h"
 
 #include "gtest/gtest.h"

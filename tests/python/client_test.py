@@ -66,7 +66,8 @@ def test_what_is_no_size_is_refused_in_words(client, size, error):
 
 
 def test_an_unknown_tenant_is_named_and_nothing_to_wait_for(broker):
-    # Whoever tries again as long as it is UnavailableError must not do so for ever.
+    # A program that tries again as long as it is UnavailableError must not do
+    # so for ever.
     with pytest.raises(gmb.NotFoundError, match="the broker has no tenant bacth"):
         gmb.connect(broker.socket_dir, tenant="bacth")
     broker.stop()

@@ -11,7 +11,7 @@ from gmb._shared_files import ALIGNMENT, Source
 
 
 def raw_file(path, header, data=b""):
-    """Whatever header it is given, as bytes or to be made JSON."""
+    """A file with the header that it is given, as bytes or to be made JSON."""
     raw = header if isinstance(header, bytes) else json.dumps(header).encode()
     path.write_bytes(len(raw).to_bytes(8, "little") + raw + data)
     return path

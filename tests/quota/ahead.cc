@@ -63,7 +63,7 @@ bool IsLeftAlone(const AheadSession& session, Instant now,
                             *session.brought_back + options.keep_for <= now);
 }
 
-// What is on its way counts as gone.
+// Memory on its way counts as gone.
 uint64_t StayingBytes(const Snapshot& snapshot, const TenantRow& tenant) {
   uint64_t leaving = 0;
   for (const LeaseRow& lease : snapshot.leases) {

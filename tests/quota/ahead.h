@@ -32,7 +32,8 @@ struct AheadOptions {
   Nanoseconds waited_within = std::chrono::minutes(10);
   // Whether sessions are brought back when they are expected.
   bool bring_back = false;
-  // What was brought back is left alone until it is used, or for so long.
+  // A session that was brought back is left alone until it is used, or for so
+  // long.
   Nanoseconds keep_for = std::chrono::minutes(1);
 };
 
@@ -45,8 +46,8 @@ struct AheadPool {
   std::optional<Instant> waited_at = {};  // when somebody last did
 };
 
-// What a session has been through; sorted by session. One that is not listed
-// has been through nothing.
+// The past of a session; sorted by session. One that is not listed has been
+// through nothing.
 struct AheadSession {
   SessionId session{};
   // Its memory was taken ahead since it last came into use.

@@ -330,7 +330,7 @@ TEST(InstantTest, AdditionsSaturate) {
   EXPECT_EQ(Instant::Max() - Instant{-1}, Nanoseconds::max());
 }
 
-// What a change costs has nothing to do with how many wait, unless it is they
+// The cost of a change has nothing to do with how many wait, unless it is they
 // whom it makes impossible.
 TEST_F(ChangeTest, WhoWaitsIsNotLookedAtForChangesThatLeaveHimPossible) {
   ASSERT_TRUE(Take(kA, 90).has_value());

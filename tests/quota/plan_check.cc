@@ -117,7 +117,8 @@ class PlanCheck {
                           ": wakes often, and is taken before a calm one"));
     }
   }
-  // Whatever comes before it, also of those that are let off in the end.
+  // Whether it could give memory, whatever comes before it, also of those that
+  // are let off in the end.
   bool CouldGive(const LeaseRow& row) const {
     const TenantRow& tenant = TenantOf(row);
     uint64_t its = 0;

@@ -176,7 +176,7 @@ void ReclaimWorld::NoteFreed(PoolId pool, uint64_t bytes) {
   dirty_[pool].ns += handle_ns * static_cast<double>(HandlesOf(bytes));
 }
 
-// What is clear is granted first.
+// Clear memory is granted first.
 Instant ReclaimWorld::Cleared(PoolId pool, uint64_t bytes) {
   Clear(pool);
   Dirty& dirty = dirty_[pool];

@@ -236,7 +236,7 @@ class ReclaimWorld {
   std::map<LeaseId, std::pair<PoolId, RequestId>> victims_;
   std::map<RequestId, size_t> plans_;  // victims not done yet
   std::map<PoolId, Instant> retry_at_;
-  // What was freed, and how long it takes to clear it.
+  // Bytes that were freed, and how long it takes to clear them.
   struct Dirty {
     double bytes = 0;
     double ns = 0;

@@ -53,7 +53,8 @@ bool DeletesAny(const v1::ApplyResponse& answer) {
                      });
 }
 
-// What takes memory from processes, or deletes, is shown and asked first.
+// A change that takes memory from processes, or deletes, is shown and asked
+// first.
 absl::Status ConfirmChange(Context& context, const v1::ApplyResponse& preview) {
   const uint64_t bytes = BytesTaken(preview);
   if (bytes == 0 && !DeletesAny(preview)) return absl::OkStatus();
@@ -74,7 +75,7 @@ absl::StatusOr<ExitCode> Apply(Context& context, const ApplyOptions& options) {
     ask.set_dry_run(true);
     GMB_ASSIGN_OR_RETURN(const v1::ApplyResponse preview, client.Apply(ask));
     GMB_RETURN_IF_ERROR(ConfirmChange(context, preview));
-    // What was confirmed, and nothing else.
+    // The change that was confirmed, and nothing else.
     request.set_if_revision(preview.revision());
   }
   GMB_ASSIGN_OR_RETURN(const v1::ApplyResponse answer, client.Apply(request));

@@ -27,8 +27,8 @@ inline constexpr uint64_t kDemoStepBytes = uint64_t{40} << 20;
 // Adds them, with their help, to a command or program. `*options` outlives
 // `app`.
 void AddDemoOptions(CLI::App* app, DemoOptions* options);
-// What gmb-demo adds: those, and --actor, with which it starts itself once for
-// each process of a tenant. `parsed` is called once they are read.
+// The options of gmb-demo: those, and --actor, with which it starts itself once
+// for each process of a tenant. `parsed` is called once they are read.
 void AddDemoProgram(
     CLI::App* app,
     std::function<void(const DemoOptions& options, bool actor)> parsed);

@@ -1,4 +1,4 @@
-// What `gmb keeper status` and `gmb doctor` ask a keeper.
+// The questions of `gmb keeper status` and `gmb doctor` to a keeper.
 #include "client/cli/commands/keeper_look.h"
 
 #include "base/status_macros.h"

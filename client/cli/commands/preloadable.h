@@ -5,7 +5,7 @@
 
 namespace gmb::cli {
 
-// What becomes of a library of LD_PRELOAD in a program. The program is found as
+// The fate of a library of LD_PRELOAD in a program. The program is found as
 // execvpe finds it, and a script's interpreter is looked at in its place.
 struct Preloadable {
   enum class Kind {

@@ -12,8 +12,8 @@
 
 namespace gmb::cli {
 
-// What a change of a tenant would take from running processes, by the broker's
-// answer to a dry run; empty: nothing.
+// The bytes that a change of a tenant would take from running processes, by the
+// broker's answer to a dry run; empty: none.
 [[nodiscard]] std::string TakesText(const v1::SetTenantResponse& preview);
 
 // The answer to a change, or to a dry run of one, for people.

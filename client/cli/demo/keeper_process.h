@@ -21,7 +21,7 @@ class KeeperProcess {
   [[nodiscard]] static absl::StatusOr<KeeperProcess> Start(
       const std::string& dir, int interrupt_fd = -1);
 
-  // What the broker is started with: gmbd --keeper PATH.
+  // The socket that the broker is started with: gmbd --keeper PATH.
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
   // How it ended; its broker has stopped in order.

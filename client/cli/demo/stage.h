@@ -79,7 +79,7 @@ class Stage {
   absl::Status KillBroker();
   absl::StatusOr<absl::Duration> StartBrokerAgain();
 
-  // --- What is so.
+  // --- The present state.
   [[nodiscard]] ActorProcess& actor(const std::string& tenant) {
     return actors_.at(tenant);
   }

@@ -8,7 +8,7 @@
 
 namespace gmb::cli::top {
 
-// What keys do to a scene.
+// The effects of keys on a scene.
 class Controls {
  public:
   explicit Controls(Scene* scene) : scene_(scene) {}

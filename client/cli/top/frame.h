@@ -14,7 +14,7 @@ namespace gmb::cli::top {
 
 enum class Panel { kTenants, kSessions };
 
-// What is to be drawn beside what was seen.
+// The things to be drawn beside what was seen.
 struct Scene {
   Choice choice;
   Panel panel = Panel::kTenants;  // the keys of movement scroll this one

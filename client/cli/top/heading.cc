@@ -115,7 +115,7 @@ void DrawPool(const Sight& sight, const v1::PoolStatus& pool,
   }
 }
 
-// What the bars consist of, added up over the pools.
+// The parts of the bars, added up over the pools.
 void DrawLegend(const v1::GetStatusResponse& status, const Terminal& terminal,
                 std::vector<std::string>* frame) {
   v1::PoolStatus sum;

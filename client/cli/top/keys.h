@@ -21,8 +21,8 @@ inline constexpr Key kKeyF10 = 263;
 inline constexpr Key kKeyEscape = 27;
 inline constexpr Key kKeyBackspace = 127;
 
-// Keys out of the bytes that a terminal sends, which come in any pieces. What it
-// does not know is left out.
+// Keys out of the bytes that a terminal sends, which come in any pieces. Keys
+// that it does not know are left out.
 class KeyReader {
  public:
   [[nodiscard]] std::vector<Key> Read(absl::string_view bytes);

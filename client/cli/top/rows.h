@@ -12,7 +12,7 @@
 
 namespace gmb::cli::top {
 
-// What rows are sorted by: most first, names from a to z.
+// The order of rows: most first, names from a to z.
 enum class Sort { kBytes, kChange, kEvicted, kWaiting, kIdle, kName };
 inline constexpr Sort kSorts[] = {Sort::kBytes,   Sort::kChange, Sort::kEvicted,
                                   Sort::kWaiting, Sort::kIdle,   Sort::kName};

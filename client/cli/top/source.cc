@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMovesKept = 64;
 constexpr absl::Duration kTryAgain = absl::Seconds(1);
 
-// What a move of memory, or an obstacle to one, is told by. A broker tells of
+// The events of a move of memory, or of an obstacle to one. A broker tells of
 // them at the pace of its copies, whatever its clients do.
 constexpr const char* kMoves[] = {
     "evicted",          "evict_failed",  "restored",       "restore_failed",
@@ -189,7 +189,7 @@ void Source::Add(v1::Event event) {
 
 void Source::Show(Look look) {
   const std::lock_guard<std::mutex> lock(mu_);
-  // What tenants moved that are gone is of no use.
+  // Moves of tenants that are gone are of no use.
   std::set<std::string> names;
   for (const v1::Tenant& tenant : look.tenants.tenants())
     names.insert(tenant.name());

@@ -62,8 +62,8 @@ void TerminalScreen::Leave() {
 bool TerminalScreen::Draw(const std::vector<std::string>& lines) {
   std::string text;
   for (size_t i = 0; i < lines.size(); ++i) {
-    // What is there already is not sent again: a screen that stands still
-    // costs nothing, over a slow line either.
+    // A line that is there already is not sent again: a screen that stands
+    // still costs nothing, over a slow line either.
     if (i < shown_.size() && shown_[i] == lines[i]) continue;
     absl::StrAppend(&text, "\x1b[", i + 1, ";1H", lines[i], kClearToEndOfLine);
   }

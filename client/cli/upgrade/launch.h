@@ -18,7 +18,7 @@
 
 namespace gmb::cli {
 
-// Whose rights a program gets.
+// The rights that a program gets.
 struct Rights {
   uid_t uid = 0;
   gid_t gid = 0;

@@ -1,4 +1,4 @@
-// What has to be known of a broker that runs, to start another one like it.
+// Finds out how a running broker was started, to start another one like it.
 #include "client/cli/upgrade/started_as.h"
 
 #include <fcntl.h>

@@ -53,7 +53,7 @@ class ProcessSuccessor : public Successor {
   std::optional<Launched> started_;
 };
 
-// What is at the unit's path is what systemd starts.
+// Systemd starts the program at the unit's path.
 class UnitSuccessor : public Successor {
  public:
   explicit UnitSuccessor(const StartedAs& as)

@@ -13,7 +13,7 @@
 
 namespace gmb::cli {
 
-// Who starts brokers: this command, or systemd. `as` outlives it.
+// The starter of brokers: this command, or systemd. `as` outlives it.
 class Successor {
  public:
   virtual ~Successor() = default;

@@ -9,8 +9,8 @@
 
 namespace gmb::cli {
 
-// What an apply changes: a line a tenant, + for one that is new, - for one that
-// goes, with what is taken from its processes.
+// The changes of an apply: a line a tenant, + for one that is new, - for one
+// that goes, with what is taken from its processes.
 void PrintApplied(const v1::ApplyResponse& answer, const Terminal& terminal,
                   std::ostream& out);
 

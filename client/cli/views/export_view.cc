@@ -1,4 +1,4 @@
-// What is in force, as a configuration file.
+// The values in force, as a configuration file.
 #include "client/cli/views/export_view.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ std::string TenantText(const v1::Tenant& tenant) {
     std::string device;
     std::string name;
     if (IsOfADevice(field.field(), &device, &name)) {
-      // What an operator set for one that is not here has no effect.
+      // A value that an operator set for one that is not here has no effect.
       if (IsHere(device, tenant)) devices[device][name] = field.value();
       continue;
     }

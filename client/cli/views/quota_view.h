@@ -15,8 +15,8 @@ namespace gmb::cli {
 void PrintQuota(const v1::QuotaReport& report, const Terminal& terminal,
                 std::ostream& out);
 
-// What stands in the way of more on the device, one sentence each; empty:
-// nothing does.
+// The obstacles to more on the device, one sentence each; empty: there are
+// none.
 [[nodiscard]] std::vector<std::string> Reasons(const v1::QuotaView& view);
 
 }  // namespace gmb::cli

@@ -10,7 +10,7 @@
 
 namespace gmb::cli {
 
-// What a tenant's bar is drawn with, one character each.
+// The marks that a tenant's bar is drawn with, one character each.
 struct BarGlyphs {
   absl::string_view held, borrowed, evicted, empty, beyond, guarantee, limit;
 };

@@ -50,8 +50,8 @@ std::string ShortSource(const v1::FieldSource& field) {
                       field.has_until() ? " for a time" : "");
 }
 
-// Who wrote guarantee, limit and weight on the device: "file", or, where that
-// differs, "limit: operator".
+// The writer of guarantee, limit and weight on the device: "file", or, where
+// that differs, "limit: operator".
 std::string QuotaSource(const v1::Tenant& tenant, const std::string& device) {
   std::vector<std::string> sources;
   std::vector<std::string> all;

@@ -1,4 +1,4 @@
-// What tenants used, for people.
+// The use of tenants by days, for people.
 #include "client/cli/views/usage_view.h"
 
 #include "absl/strings/str_cat.h"

@@ -9,7 +9,7 @@
 
 namespace gmb::cli {
 
-// What tenants used, a row a day, tenant and device; a sentence when there is
+// The use of tenants, a row a day, tenant and device; a sentence when there is
 // none. `flow`: of the pages before this one.
 void PrintUsage(const v1::ListUsageResponse& usage, const Terminal& terminal,
                 std::ostream& out, Table::Flow* flow);

@@ -1,6 +1,6 @@
 """A program's functions as the callbacks of the C interface.
 
-Who makes one keeps it for as long as it may be called.
+Its maker keeps it for as long as it may be called.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Lease:
     def seal(self) -> None:
         """Promises not to write any more (weights, say): one copy serves for ever.
 
-        What is shared can be attached to from then on, so what writes it has to be done.
+        A shared lease can be attached to from then on, so what writes it has to be done.
         """
         check(lib.gmb_lease_seal(self._open()))
 

@@ -180,7 +180,7 @@ def capture() -> Iterator[None]:
 
 
 def set_trim(callback: Callable[[str, int, float], None] | None) -> None:
-    """Whom the client's trims go to. None: nobody, and when it returns none is running."""
+    """Sets the function that the client's trims go to. None: nobody, and when it returns none is running."""
     if callback is None:
         lib.gmb_torch_set_trim(_native.TrimCallback(0))
         return

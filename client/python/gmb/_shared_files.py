@@ -142,7 +142,7 @@ class Source:
     ) -> None:
         """Fills the buffer with what is in the lease from `offset` on.
 
-        What lies between tensors is left alone.
+        Bytes between tensors are left alone.
         """
         parts = self._parts(buffer, offset)
         for _ in map(_read, parts) if readers is None else readers.map(_read, parts):

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-// What the driver calls its things: numbers, and pointers to what only it knows.
+// The driver's names of its things: numbers, and pointers to what only it
+// knows.
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 using cuuint64_t = uint64_t;

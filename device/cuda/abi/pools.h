@@ -25,7 +25,7 @@ enum CUmemPool_attribute_enum : int {
 };
 using CUmemPool_attribute = CUmemPool_attribute_enum;
 
-// What is reserved has to be 0.
+// Reserved fields have to be 0.
 struct CUmemPoolProps_st {
   CUmemAllocationType allocType;
   CUmemAllocationHandleType handleTypes;

@@ -1,8 +1,9 @@
 #ifndef GMB_DEVICE_CUDA_ABI_RESULT_H_
 #define GMB_DEVICE_CUDA_ABI_RESULT_H_
 
-// What every function of the driver returns. Of its errors those that gmb knows
-// by name; the driver may return any other number, so the type is fixed.
+// The type that every function of the driver returns. Of its errors those that
+// gmb knows by name; the driver may return any other number, so the type is
+// fixed.
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 enum cudaError_enum : int {

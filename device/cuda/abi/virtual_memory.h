@@ -61,7 +61,7 @@ struct CUmemLocation_st {
 };
 using CUmemLocation = CUmemLocation_st;
 
-// What is reserved has to be 0.
+// Reserved fields have to be 0.
 struct CUmemAllocationProp_st {
   CUmemAllocationType type;
   CUmemAllocationHandleType requestedHandleTypes;

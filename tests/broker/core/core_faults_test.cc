@@ -26,7 +26,7 @@ struct Fault {
   bool loses_memory = false;
 };
 
-// What became of one kind of fault.
+// The outcome of one kind of fault.
 struct Swept {
   uint64_t runs = 0;
   uint64_t granted = 0;

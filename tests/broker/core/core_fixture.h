@@ -54,7 +54,7 @@ class AdvancedClock final : public Clock {
   std::atomic<int64_t> wall_ahead_ns_{0};
 };
 
-// What the core has promised, as of its last turn. Thread-safe.
+// The promises of the core, as of its last turn. Thread-safe.
 class KeptJournal final : public Journal {
  public:
   void Commit(const RecordChanges& changes) override {

@@ -1,4 +1,5 @@
-// What sessions are said of that do not lend their memory, or are spared.
+// The reasons that are told of sessions that do not lend their memory, or are
+// spared.
 #include <chrono>
 #include <string>
 

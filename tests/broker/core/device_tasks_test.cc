@@ -104,7 +104,8 @@ class SilentKeeper : public InProcessKeeper {
   bool silent = false;
 };
 
-// What is destroyed does not come back, so no ready slab is, for whatever.
+// A destroyed slab does not come back, so no ready slab is destroyed, for
+// whatever.
 TEST_F(DeviceTasksTest, ReadySlabsAreSparedWhileTheKeeperIsSilent) {
   SilentKeeper keeper;
   const auto tasks = DeviceTasks::Create(OpenDevice(), &keeper, &slab_ids_);
@@ -127,7 +128,7 @@ TEST_F(DeviceTasksTest, ReadySlabsAreSparedWhileTheKeeperIsSilent) {
   const DeviceResult shrunk = (*tasks)->Do({RefillJob{.slabs = {{ready}, {}}}});
   EXPECT_EQ(shrunk.spared.size(), 1);
   EXPECT_EQ(shrunk.destroyed_bytes, 0);
-  // What must not be kept is not.
+  // One that must not be kept is not.
   const DeviceResult gone = (*tasks)->Do({DestroyJob{.slabs = {ready}}});
   EXPECT_EQ(gone.destroyed_bytes, kSlab);
 }
@@ -243,8 +244,8 @@ class SlowLocker final : public device::PageLocker {
   int may_end_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// What the driver takes while it page-locks (2 MiB a GiB, on an H200) is not
-// held by whoever had the slabs that are destroyed meanwhile.
+// Memory that the driver takes while it page-locks (2 MiB a GiB, on an H200) is
+// not held by whoever had the slabs that are destroyed meanwhile.
 TEST_F(DeviceTasksTest, WhatPageLockingTakesIsNobodysDebt) {
   const std::vector<SlabRecord> kept = {Keep(1, kSlab), Keep(2, 5 * kSlab),
                                         Keep(3, kSlab), Keep(4, 2 * kSlab)};

@@ -71,7 +71,7 @@ class FakePeer : public StreamSink,
   void Park(uint64_t epoch = 1) {
     SetWord(ipc::GateWord(ipc::GateState::kParked, 0, epoch));
   }
-  // What it says of its last use.
+  // Writes the times of its last use.
   void Used(uint64_t woken_at_ns, uint64_t left_at_ns) {
     gate->cells().woken_at_ns.store(woken_at_ns);
     gate->cells().left_at_ns.store(left_at_ns);

@@ -277,8 +277,8 @@ bool FaultWorld::GoOn() {
 
 bool FaultWorld::IsSettled() {
   const v1::PoolStatus pool = core.Status().pools(0);
-  // What is kept for its tenant stays so on a device that is lost, and while
-  // memory is missing.
+  // Memory that is kept for its tenant stays so on a device that is lost, and
+  // while memory is missing.
   const bool stays = !pool.problem().empty() || pool.missing_bytes() > 0;
   return pool.granted_bytes() + pool.scrubbing_bytes() + pool.waiting() == 0 &&
          (stays || pool.returned_bytes() == 0);

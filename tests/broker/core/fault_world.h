@@ -86,7 +86,7 @@ class FaultWorld final : public CoreFixture {
   static constexpr uint64_t kPool = 6 * kSlab;
   static constexpr uint64_t kDevice = 7 * kSlab;  // the rest is headroom
 
-  // What can fail outlives the core.
+  // The parts that can fail outlive the core.
   FaultWorld(FaultyKeeper* its_keeper, SpareMemory* its_memory);
   void TestBody() override {}
 

@@ -35,8 +35,8 @@ class SetClock : public Clock {
   absl::Time now_ ABSL_GUARDED_BY(mu_) = absl::UnixEpoch() + absl::Hours(9);
 };
 
-// Whoever waits for that time is asked for the next one, and need not wait until
-// the clock has come so far once more.
+// A caller that waits for that time is asked for the next one, and need not
+// wait until the clock has come so far once more.
 TEST(WallTimerTest, AClockThatIsSetBackIsNoticed) {
   SetClock clock;
   std::promise<void> told;

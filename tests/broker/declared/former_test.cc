@@ -17,7 +17,7 @@ Fields AllFields(const Fields& fields) {
   return FieldsOf(PolicyOf("a", fields));
 }
 
-// What `a` had before the change.
+// The values that `a` had before the change.
 Fields FormerAfter(const Declared& before, Declared after) {
   NoteFormer(before, &after);
   return after.tenants["a"].former;

@@ -149,7 +149,7 @@ class RandomRun {
     ModelTenant& tenant = model_[name];
     if (is_new) {
       tenant.by_file = false;
-      // What the file says of a device cannot be unsaid by an operator.
+      // An operator cannot unsay what the file says of a device.
       const auto device = tenant.last.find("devices/GPU-1/limit");
       if (device != tenant.last.end()) fields.insert(*device);
     }

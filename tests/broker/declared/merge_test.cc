@@ -61,7 +61,7 @@ TEST_F(Merge, AFieldThatChangedInTheFileClearsTheOverrideAndTheRestStays) {
   EXPECT_EQ(SourceOf("a", "weight"), kAnn);
 }
 
-// What was cleared does not come back with the old value.
+// An override that was cleared does not come back with the old value.
 TEST_F(Merge, AnOverrideThatWasClearedIsGone) {
   Apply(FileWith("a", {{"limit", "50%"}}));
   Set("a", "limit", "60%");
@@ -91,7 +91,7 @@ TEST_F(Merge, TheFirstFileIsPutBeneathWhatOperatorsWrote) {
   Apply(FileWith("a", {{"limit", "50%"}, {"weight", "2"}}));
   EXPECT_EQ(Value("a", "limit"), "60%");
   EXPECT_EQ(SourceOf("a", "limit"), kAnn);
-  // What is equal is the file's.
+  // An equal value is the file's.
   EXPECT_EQ(SourceOf("a", "weight"), Source());
   Apply(FileWith("a", {{"limit", "50%"}, {"weight", "5"}}));
   EXPECT_EQ(Value("a", "limit"), "60%");

@@ -25,7 +25,7 @@
 namespace gmb::broker {
 namespace {
 
-// What epoll tells gRPC of a socket.
+// The events of a socket that epoll tells gRPC.
 class Edges {
  public:
   explicit Edges(const base::UniqueFd& socket)

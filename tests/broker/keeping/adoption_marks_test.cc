@@ -1,4 +1,5 @@
-// What a broker has in hand while it takes over, as its successors find it.
+// The records that a broker has in hand while it takes over, as its successors
+// find them.
 #include "broker/keeping/adoption_marks.h"
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@ using Step = AdoptionMarks::Step;
 constexpr RecordKey kLease{RecordKind::kLease, 7};
 constexpr RecordKey kSession{RecordKind::kSession, 7};
 
-// What the keeper has of it.
+// The keeper's share of it.
 SharedFd Keep(const AdoptionMarks& marks) {
   return Share(base::UniqueFd(::fcntl(marks.fd(), F_DUPFD_CLOEXEC, 0)));
 }

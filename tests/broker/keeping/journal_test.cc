@@ -51,7 +51,7 @@ class Memory {
   size_t bytes_;
 };
 
-// What a journal should say: kind and contents by slot.
+// The contents that a journal should have: kind and contents by slot.
 using Said = std::map<uint32_t, std::pair<uint16_t, std::string>>;
 
 Said SaidBy(const JournalContents& contents) {

@@ -130,7 +130,7 @@ TEST_F(KeeperClientTest, AKeeperThatDiesIsNoticedAndANewOneIsFilled) {
   EXPECT_NE(client->keeper_id(), first_id);
   ASSERT_TRUE(client->Put(Slab(5)).ok());
   EXPECT_EQ(client->entries(), 3U);
-  // What the keeper has is what was not removed.
+  // The keeper has what was not removed.
   EXPECT_EQ(Status().entries, 3U);
 }
 
@@ -290,7 +290,7 @@ class LyingKeeperTest : public KeeperClientTest {
     std::vector<int> fds;
   };
 
-  // What adoption makes of it.
+  // The outcome of an adoption.
   absl::Status AdoptFrom(const Lie& lie) {
     EXPECT_EQ(::mkdir(place().c_str(), 0700), 0);
     liar_ = std::make_unique<Forked>(

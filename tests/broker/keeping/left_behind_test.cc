@@ -1,5 +1,5 @@
-// What a keeper has, sorted: journals that count and those that do not, and
-// what nothing can be made of.
+// The things that a keeper has, sorted: journals that count and those that do
+// not, and those that nothing can be made of.
 #include "broker/keeping/left_behind.h"
 
 #include <fcntl.h>

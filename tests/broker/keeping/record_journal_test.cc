@@ -1,5 +1,5 @@
-// What is read from a journal of records: what was recorded, after a death at
-// any store; and of journals that are damaged, full, or nonsense.
+// The records that are read from a journal: those that were recorded, after a
+// death at any store; and of journals that are damaged, full, or nonsense.
 #include "broker/keeping/record_journal.h"
 
 #include <gmock/gmock.h>
@@ -163,7 +163,8 @@ TEST(RecordJournal, WhatDidNotChangeIsNotWrittenAgain) {
   stores = 0;
   lease.place = LeaseRecord::Place::kLeaving;
   journal->Commit(Turn({lease}));
-  // What follows may have moved by a byte or two: never more than all of it.
+  // The records that follow may have moved by a byte or two: never more than
+  // all of it.
   EXPECT_GT(stores, 0U);
   EXPECT_THAT(ReadAll(*journal).records.leases, ::testing::ElementsAre(lease));
 }

@@ -30,7 +30,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What the fixtures say.
+// The records that the fixtures tell.
 Records Told() {
   Records told;
   told.head = {

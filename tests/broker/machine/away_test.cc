@@ -1,5 +1,5 @@
-// What keeps the gates of sessions closed: leases that are away, that move, or
-// that are there and not mapped.
+// The leases that keep the gates of sessions closed: those that are away,
+// that move, or that are there and not mapped.
 #include "broker/machine/away.h"
 
 #include <algorithm>

@@ -119,7 +119,7 @@ TEST_F(HalfParkedGroupTest, ItIsWatchedForThoseAtWorkAlone) {
   EXPECT_LE(LookAt().times(), looks + 8) << "there is nothing new to be seen";
 }
 
-// Who has none of the leases says nothing about them.
+// A session that has none of the leases says nothing about them.
 TEST_F(HalfParkedGroupTest, TheLastOneThatParksIsNoticedSoon) {
   ASSERT_EQ(Where(lease), "mapped");
   Park(busy);

@@ -1,4 +1,4 @@
-// What a broker that takes over makes of each part that it is given
+// The use that a broker that takes over makes of each part that it is given
 // (docs/restart.md): debts, leases that nobody uses, records that are in hand.
 #include <chrono>
 #include <cstdint>

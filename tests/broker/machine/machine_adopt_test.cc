@@ -26,7 +26,7 @@ class MachineAdoptTest : public MachineFixture {
     idle = Parked("a");
     session = idle->session;
   }
-  // What the next broker finds is changed first.
+  // The records that the next broker finds are changed first.
   void DieSpoiled(const std::function<void(LeaseRecord*)>& spoil) {
     world.Die([&](Adoption* adoption) {
       for (LeaseRecord& lease : adoption->leases) {
@@ -213,7 +213,7 @@ TEST_F(MachineAdoptTest, OneThatWasBeingGreetedConnectsAgain) {
   EXPECT_TRUE(Lives(session));
 }
 
-// --- What does not fit together ends its session, and no other's.
+// --- A record that does not fit ends its session, and no other's.
 
 TEST_F(MachineAdoptTest, ASlabThatTheDeviceDoesNotTakeEndsItsSessionAlone) {
   Lease(idle, 4);

@@ -173,7 +173,8 @@ TEST_F(MachineWaitsForGatesTest, AfterWhatLeavesNobodyLooksAgain) {
   EXPECT_EQ(LookAt().times(), looks);
 }
 
-// What is taken at once is taken some in a turn, and without a pause.
+// Many leases that are taken at once are taken some in a turn, and without a
+// pause.
 class MachineTakesManyTest : public MachineBoundedTest {
  protected:
   static constexpr uint64_t kParked = 200;
@@ -211,8 +212,8 @@ TEST_F(MachineTakesManyTest, ForAnOperator) {
   ExpectAllTaken(std::chrono::seconds(1));
 }
 
-// What one look has no room for is looked for again before anybody is told that
-// no more can be had.
+// Leases that one look has no room for are looked for again before anybody is
+// told that no more can be had.
 class MachineTakesMoreThanALookTest : public MachineBoundedTest {
  protected:
   static constexpr uint64_t kParked = quota::Shortlist::kLongest + 50;

@@ -153,7 +153,7 @@ TEST_F(MachineDevicesTest, ASlabNeverChangesTenant) {
   for (const uint64_t granule : Read(b, all)) EXPECT_EQ(granule, 0u);
 }
 
-// --- What fails.
+// --- Failures.
 
 TEST_F(MachineDevicesTest, ADeviceErrorIsAnAnswerToTheRequestThatMetIt) {
   const uint64_t id = Ask(a, 61);  // 61 of which some are to be made

@@ -315,7 +315,7 @@ TEST_F(MachineEvictTest, AClientsWordsAreMadePrintable) {
     EXPECT_TRUE(absl::ascii_isprint(static_cast<unsigned char>(c)));
 }
 
-// What it has said meanwhile is read after the first turn.
+// Messages that it has sent meanwhile are read after the first turn.
 TEST_F(MachineEvictTest, WhoAnswersABrokerThatIsStoppedIsNotKilledForThat) {
   SetTenant("a", {.may_terminate = true});
   stubborn.insert(idle);

@@ -43,7 +43,7 @@ class MachineFileChangesTest : public MachineFixture {
     });
     return held;
   }
-  // What was held back.
+  // Returns the changes that were held back.
   std::vector<HeldBack> Apply(const FileChange& change) {
     const auto held = TryApply(change);
     EXPECT_TRUE(held.ok()) << held.status();

@@ -461,7 +461,7 @@ std::vector<uint64_t> MachineFixture::Read(SimClient* client,
   return all;
 }
 
-// --- What can be seen.
+// --- Things that can be seen.
 
 std::string MachineFixture::Where(quota::LeaseId lease) const {
   const auto found = state().leases->find(lease);

@@ -160,7 +160,7 @@ class MachineFixture : public testing::Test {
   void Write(SimClient* client, quota::LeaseId lease, uint64_t first);
   std::vector<uint64_t> Read(SimClient* client, quota::LeaseId lease);
 
-  // --- What can be seen.
+  // --- Things that can be seen.
   // "mapped", "evicting", "evicted", "restoring", or "gone".
   [[nodiscard]] std::string Where(quota::LeaseId lease) const;
   [[nodiscard]] quota::LeaseView LeaseView(quota::LeaseId lease) const;

@@ -65,7 +65,7 @@ class Checker {
     }
   }
 
-  // What is held goes on when something that is under way is over.
+  // A create that is held goes on when something that is under way is over.
   void CheckPaced(const Pool& pool) {
     const PacedCreates& paced = pool.device->paced;
     uint64_t bytes = 0;

@@ -29,7 +29,7 @@ class MachinePoolTest : public MachineFixture {
   [[nodiscard]] uint64_t Target() const {
     return InPool().target_bytes / kGranule;
   }
-  // What `a` is granted of it at once.
+  // Whether `a` is granted so much of it at once.
   bool IsGranted(SimClient* client, uint64_t granules) {
     const uint64_t id = Ask(client, granules);
     RunDevice();

@@ -185,7 +185,7 @@ TEST_F(MachineQuotasTest, ATenantsNameIsAPathAndIsCheckedAsOne) {
   EXPECT_EQ(Try("0.a-b_c", {}), "OK");
 }
 
-// --- Who is told.
+// --- Sessions that are told.
 
 TEST_F(MachineQuotasTest, AllSessionsOfTheTenantAreToldAndNoOther) {
   SimClient* one = Connect("a");

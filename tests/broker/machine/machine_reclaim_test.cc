@@ -1,4 +1,4 @@
-// Whose memory is taken for whom, and when (docs/reclaim.md).
+// The choice of whose memory is taken for whom, and when (docs/reclaim.md).
 #include <chrono>
 #include <string>
 #include <vector>
@@ -90,7 +90,7 @@ TEST_F(MachineReclaimExampleTest, BelowItsGuaranteeItHasTheOtherPaused) {
   EXPECT_TRUE(GateOf(batch).paused() || GateOf(third).paused());
 }
 
-// --- Who may be asked.
+// --- Sessions that may be asked.
 
 TEST_F(MachineReclaimTest, ALeaseGoesWholeForAGuaranteeAndNotForABorrower) {
   SetTenant("a", {.guarantee = 10});
@@ -218,7 +218,7 @@ TEST_F(MachineReclaimTest, ADemandThatNeedsMoreThanSixteenIsServedAllTheSame) {
   EXPECT_EQ(Evicted(leases), 40u);
 }
 
-// --- What holds it back.
+// --- Reasons that hold it back.
 
 class MachineResidencyTest : public MachineReclaimTest {
  protected:

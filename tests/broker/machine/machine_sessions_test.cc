@@ -49,7 +49,7 @@ class MachineSessionsTest : public MachineFixture {
   }
 };
 
-// --- Who may come.
+// --- Peers that may come.
 
 TEST_F(MachineSessionsTest, APeerIsWelcomedAsItsTenantWithTheDevices) {
   const SimClient* client = Connect("a");
@@ -251,7 +251,7 @@ TEST_F(MachineSessionsTest, ABrokerThatStopsTellsAndRefuses) {
   EXPECT_EQ(holder->said.back().draining().remaining().seconds(), 0);
 }
 
-// --- What very many leases leave.
+// --- The end of very many leases.
 
 class MachineLargeSessionTest : public MachineFixture {
  protected:
@@ -327,7 +327,7 @@ TEST_F(MachineLargeSessionTest, WhatCannotBeMadeForItIsNotAskedForAgain) {
   world.device(kPool).SetOutside(22 * kGranule);
   Ask(large, 14, {.wait = seconds(60)});
   ASSERT_EQ(Waiting(), 0u) << "its slabs are being made";
-  // What would be there for it, once its own are back, is another's.
+  // The memory that would be there for it, once its own are back, is another's.
   Ask(other, 25, {.wait = seconds(60)});
   End(large);
   ASSERT_NE(state().sessions->Find(session), nullptr);

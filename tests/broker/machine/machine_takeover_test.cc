@@ -185,7 +185,7 @@ TEST_F(MachineTakeoverTest, AGroupIsOneAfterwardsToo) {
   EXPECT_EQ(Where(second), "evicted");
 }
 
-// What it was sent with its Grant may not have come.
+// The slabs that it was sent with its Grant may not have come.
 TEST_F(MachineTakeoverTest, WhoHasNotSaidThatItMappedIsSentTheSlabsAgain) {
   const quota::LeaseId told = Lease(idle, 4);
   v1::ClientMessage mapped;

@@ -1,5 +1,5 @@
-// What is recorded of a session, a lease and a pool, in each state that they
-// can be in (docs/restart.md).
+// The record of a session, a lease and a pool, in each state that they can be
+// in (docs/restart.md).
 #include "broker/machine/record_of.h"
 
 #include <chrono>
@@ -192,7 +192,7 @@ TEST_F(RecordOfTest, APoolIsRecordedWithWhatIsOwedToIt) {
   }
   ASSERT_TRUE(Delete("gone").ok());
   RunFor(seconds(10));
-  // Whose tenant has been deleted is nobody's debt.
+  // A debt whose tenant has been deleted is nobody's.
   EXPECT_THAT(OfPool().debts, ElementsAre(DebtRecord{"b", 4 * kGranule},
                                           DebtRecord{"", 2 * kGranule}));
   ASSERT_TRUE(Drain(true).ok());

@@ -210,7 +210,7 @@ TEST_F(SessionGateTest, HowOftenAndHowLongItIsUsedIsSeenFromLookToLook) {
   EXPECT_EQ(gate.usual_use(), quota::Nanoseconds(50'000)) << "no new use";
 }
 
-// What a client that never wrote a wake leaves there: an older library.
+// The gate's page of a client that never wrote a wake: an older library.
 TEST_F(SessionGateTest, WithoutAWakeNothingIsSaidOfUses) {
   TurnOn();
   Put(GateWord(GateState::kParked, 0, 1), 11 * kSecond);

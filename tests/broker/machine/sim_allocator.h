@@ -65,7 +65,7 @@ class SimAllocator final : public device::Allocator {
     std::memcpy(handle.data(), &last_key_, sizeof(last_key_));
     return device::CreatedSlab{last_key_, handle};
   }
-  // What was created here and is kept, by a broker that is dead.
+  // A slab that was created here and is kept, by a broker that is dead.
   absl::StatusOr<device::SlabKey> Import(const device::ShareableHandle& handle,
                                          uint64_t bytes) override {
     if (lost_) return Lost();

@@ -20,7 +20,7 @@ std::string NameOf(const LeaseRecord& lease) {
 
 }  // namespace
 
-// What is recorded is what a look at all of the state would record.
+// The records are those that a look at all of the state would record.
 void SimWorld::CheckRecords() {
   if (!problem_.empty() || !state().options.recorded || setting_up_) return;
   const Records records = book_.All();
@@ -81,7 +81,7 @@ std::map<SlabId, Slab> SimWorld::DestroyWhatNobodyNamed(
   return named;
 }
 
-// What is in the database and the configuration.
+// Sets up what is in the database and the configuration.
 void SimWorld::SetUpAgain(const State& before) {
   for (const auto& [id, old] : *before.pools) {
     const DeviceTasks& tasks = *devices_.at(id).tasks;
@@ -186,7 +186,7 @@ void SimWorld::Restart() {
   killed_.clear();
   refused_.clear();
   for (auto& [pool, device] : devices_) device.jobs.clear();
-  // Who greeted, and was not written down, is hung up on.
+  // A client that greeted, and was not written down, is hung up on.
   for (SimClient* client : clients()) {
     const bool known =
         std::any_of(records.sessions.begin(), records.sessions.end(),

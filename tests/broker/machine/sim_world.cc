@@ -233,7 +233,7 @@ absl::StatusOr<SimClient*> SimWorld::Open(const PeerIdentity& peer) {
 
 void SimWorld::Close(SimClient* client, const std::string& why) {
   const uint64_t session = client->session;
-  // Whoever is the broker by then finds its process dead.
+  // The broker of that time finds its process dead.
   const auto gone = clients_.extract(session);
   for (const auto& [id, lease] : client->leases) {
     if (lease.mapped) HoldSlabs(lease, false);
@@ -430,7 +430,7 @@ void SimWorld::Put(const Publish& publish) {
   v1::Event event = publish.event;
   event.clear_at();
   Note(absl::StrCat("event ", TextOf(event)));
-  // What leaves the device later in the turn is for the next who asks.
+  // Memory that leaves the device later in the turn is for the next that asks.
   if (event.kind() == "evicted" || event.kind() == "lease_reclaimed")
     refused_.clear();
   events.push_back(std::move(event));

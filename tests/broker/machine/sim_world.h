@@ -154,7 +154,7 @@ class SimWorld {
     std::deque<DeviceJob> jobs;
   };
 
-  // What is recorded, and done, of a turn.
+  // Records a turn, and carries it out.
   void End(Turn* turn, Fate fate);
   void CheckRecords();
   // sim_restart.cc.
@@ -185,7 +185,7 @@ class SimWorld {
   SimClient* Find(uint64_t session);
 
   SimKeeper keeper_{[this](SlabId slab) { KeepRemoved(slab); }};
-  // What a silent keeper has still.
+  // The slabs that a silent keeper has still.
   std::vector<std::pair<quota::PoolId, device::SlabKey>> kept_;
   std::atomic<SlabId> slab_ids_{1};
   std::map<quota::PoolId, SimDevice> devices_;

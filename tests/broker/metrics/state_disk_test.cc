@@ -1,4 +1,4 @@
-// Who asks about the disk does not wait for it.
+// A caller that asks about the disk does not wait for it.
 #include "broker/metrics/state_disk.h"
 
 #include <atomic>

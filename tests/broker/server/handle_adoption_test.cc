@@ -25,7 +25,7 @@ base::UniqueFd DuplicateOf(int fd) {
 
 class HandleAdoptionTest : public HandleServerTest {
  protected:
-  // What is kept of one session.
+  // The parts of one session that are kept.
   struct Kept {
     uint64_t session = 0;
     base::UniqueFd socket;
@@ -223,7 +223,7 @@ TEST_F(HandleAdoptionTest, APeerThatDiedMeanwhileHasNoSession) {
             "its process ended; another one keeps its connection open");
 }
 
-// Whoever keeps a duplicate, the peer learns that its session is over.
+// The peer learns that its session is over, whoever keeps a duplicate.
 TEST_F(HandleAdoptionTest, AKeptDuplicateHidesNoHangUp) {
   StartLast();
   std::vector<Peer> peers;

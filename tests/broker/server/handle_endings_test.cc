@@ -1,4 +1,4 @@
-// Whoever learns that a session is over finds it over.
+// A peer that learns that a session is over finds it over.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -261,7 +261,7 @@ TEST_F(HandleServerTest, AfterAStallItReadsBeforeItJudges) {
         std::this_thread::yield();
     });
     const Peer other = NewPeer();
-    // Whatever it judges is judged by the time that it welcomes one more.
+    // All that it judges is judged by the time that it welcomes one more.
     const Peer later = NewPeer();
     if (!in_time) continue;
     ++rounds;

@@ -109,7 +109,7 @@ class PacedStreamsTest : public AdminFixture {
                                    base::UniqueFd(pair[1])};
     admission_.Add(opened.id, door, ConnectedProcess(pair[0]).value(), tenant);
     auto client = std::make_unique<Client>();
-    // What is not read yet stays with the broker.
+    // Messages that are not read yet stay with the broker.
     grpc::ChannelArguments little;
     little.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1024);
     little.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);

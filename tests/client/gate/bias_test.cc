@@ -125,8 +125,8 @@ TEST_P(BiasTest, BusyWorkCapturesAndLostEventsKeepTheGateOpen) {
   Park();
 }
 
-// What a signal handler does that comes between the mark and the look: the call
-// around it may have looked already, and relies on its mark.
+// The case of a signal handler that comes between the mark and the look: the
+// call around it may have looked already, and relies on its mark.
 TEST_P(BiasTest, ACallInsideOfAMarkKeepsItWhileItWaits) {
   ASSERT_TRUE(StepTo(At::kLook));
   BiasSlot& slot = *BiasSlots::Mine();

@@ -76,7 +76,7 @@ uint64_t Pack(State& state, uint64_t key, bool take) {
   return packer.key();
 }
 
-// What nobody looks at before it is written again is no difference.
+// A word that nobody looks at before it is written again makes no difference.
 void Normalise(State& state) {
   const Idler idler = state.idler;
   if (idler <= Idler::kNote || idler > Idler::kLook) {

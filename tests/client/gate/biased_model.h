@@ -61,7 +61,7 @@ enum class User : uint8_t {
   kLeft,  // a broken rule alone: out, and not counted yet
 };
 
-// What the idler does next.
+// The next step of the idler.
 enum class Idler : uint8_t {
   kRest,
   kFenceEarly,  // these two under a pause alone
@@ -105,7 +105,7 @@ struct Step {
   bool of_user = false;   // the second user's
 };
 
-// Who is there. Each world is explored by itself.
+// The threads that are there. Each world is explored by itself.
 struct World {
   const char* name;
   int callers = 1;
@@ -183,7 +183,8 @@ State Decode(uint64_t key);
 
 std::string Describe(const State& state);
 
-// What a thread's mark says to a call inside of it: 0 out, 1 marked, 2 let in.
+// The meaning of a thread's mark to a call inside of it: 0 out, 1 marked, 2 let
+// in.
 int MarkOf(Call call);
 bool InOrdinary(Call call);
 

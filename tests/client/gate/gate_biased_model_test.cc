@@ -69,7 +69,7 @@ bool AllGotOn(const State& state) {
          state.word.state() == GateState::kClosed;
 }
 
-// Whoever wants in gets in and out again, and the gate is parked then.
+// Each caller that wants in gets in and out again, and the gate is parked then.
 std::optional<std::string> Trap(const Explorer& explorer) {
   return explorer.Trap([](const State&) { return true; }, Quiet, AllGotOn);
 }
@@ -105,7 +105,7 @@ std::optional<std::string> TrapBesideAScope(const Explorer& explorer) {
       });
 }
 
-// What is wrong in one world; nothing if all is well.
+// The fault in one world; none if all is well.
 std::optional<std::string> Wrong(const World& world, Broken broken,
                                  size_t* states) {
   Explorer explorer(world, broken);

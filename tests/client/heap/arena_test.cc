@@ -136,7 +136,7 @@ TEST_F(ArenaTest, APoolIsForItsOwnAndIsEverybodysWhenItIsDissolved) {
   Free(block, 1);
 }
 
-// Whose a unit of 512 bytes is, as the rules of gmb/heap.h say it.
+// The owner of a unit of 512 bytes, as the rules of gmb/heap.h say it.
 struct Unit {
   bool used = false;
   // Those that may still write to it: the stream that freed it, and how many

@@ -106,7 +106,7 @@ class HeapCoreAheadTest : public HeapCoreTest {
     pool_ = heap_->OpenPool(2 * kMiB).value();
     Get(60 * kMiB, 2);
   }
-  // What is empty then was asked for ahead.
+  // The empty bytes by then were asked for ahead.
   void AskAhead() {
     Get(60 * kMiB, 2);
     ASSERT_EQ(heap_->statistics().empty_bytes, 64 * kMiB);

@@ -83,7 +83,7 @@ TEST_F(HeapCoreRunTest, GrowingInARowItAsksForOneMoreAndGivesItBackUnused) {
   Free(Get(60 * kMiB));
   EXPECT_EQ(LeasedBytes(), (4 * 64 + 2 * 128) * kMiB);
   heap_->ReturnAhead();
-  // What was needed once stays.
+  // Memory that was needed once stays.
   EXPECT_EQ(LeasedBytes(), (4 * 64 + 128) * kMiB);
 }
 

@@ -199,7 +199,7 @@ TEST(RequestTableTest, SlabsMayBeTakenBeforeTheirGrant) {
   EXPECT_TRUE(std::get<Granted>(**answer).slabs.TakeHandles().empty());
 }
 
-// What a broker sends that takes the session over from one that died.
+// Slabs from a broker that takes the session over from one that died.
 TEST(RequestTableTest, ALeaseThatIsSentAnewTakesThePlaceOfAHalfOne) {
   RequestTable table;
   const uint64_t id = table.AddRequest(AcquireMessage());

@@ -25,7 +25,7 @@ std::vector<fs::path> OurHeaders() {
   return files;
 }
 
-// What a header's lines declare: a function, a type's name, a number.
+// The names that a header's lines declare: a function, a type's name, a number.
 std::set<std::string> NamesIn(const fs::path& file) {
   static const std::regex kDeclared(
       R"(CUresult (cu\w+)\(|using (CU\w+|cuuint64_t) =|)"

@@ -6,8 +6,8 @@
 
 namespace gmb::test {
 
-// What a header says of the driver: by name a number, a type with its size, the
-// place of a field, or what a function takes and gives.
+// The facts that a header tells of the driver: by name a number, a type with
+// its size, the place of a field, or what a function takes and gives.
 using Facts = std::map<std::string, std::string>;
 
 [[nodiscard]] Facts OurFacts();  // of device/cuda/abi/ and those who add to it

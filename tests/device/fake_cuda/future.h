@@ -11,7 +11,8 @@
 
 namespace fake_cuda {
 
-// What cuFutureLaunch wants besides the memory, and says where it is right.
+// The words that cuFutureLaunch wants besides the memory; it says which are
+// right.
 inline constexpr std::array<uint64_t, 7> kFutureWords = {
     0x1111111111111111, 0x2222222222222222, 0x3333333333333333,
     0x4444444444444444, 0x5555555555555555, 0x6666666666666666,
@@ -33,7 +34,7 @@ CUresult cuFutureLaunch(CUdeviceptr to, unsigned value, uint64_t bytes,
                         double d1, double d2, double d3, double d4, double d5,
                         double d6, double d7);
 
-// What these mean from CUDA 14.0 on. The flags are 9.
+// The meaning of these from CUDA 14.0 on. The flags are 9.
 CUresult cuMemsetD8_v9(CUdeviceptr to, unsigned char value, size_t bytes,
                        unsigned flags);
 CUresult cuMemAlloc_v9(unsigned flags, CUdeviceptr* address, size_t bytes);

@@ -65,7 +65,7 @@ CUresult cuGetProcAddress_v2(const char* name, void** function, int version,
   return CUDA_SUCCESS;
 }
 
-// What its own lookups find, whatever is in front of it.
+// The function that its own lookups find, whatever is in front of it.
 void* FakeCudaAddress(const char* name, int version) {
   return Find(name, version, 0);
 }

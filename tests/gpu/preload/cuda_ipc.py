@@ -93,7 +93,7 @@ class Cuda:
 
 
 class Opened:
-    """What other processes have, each allocation opened once."""
+    """Memory of other processes, each allocation opened once."""
 
     def __init__(self, cuda):
         self.cuda, self.bases = cuda, {}

@@ -39,7 +39,7 @@ def begun():
 
 
 def seen_by(trace):
-    """What ran on the GPU, by name; the trace ends."""
+    """The work that ran on the GPU, by name; the trace ends."""
     torch.cuda.synchronize()
     trace.stop()
     return collections.Counter(

@@ -270,7 +270,7 @@ def start(rank, device, parent, peer):
 
 
 def print_until(word, ranks):
-    """What the ranks say, one after the other, until each says the word."""
+    """The words of the ranks, one after the other, until each says the word."""
     for rank in ranks:
         while True:
             if not rank.poll(PATIENCE):

@@ -1,5 +1,6 @@
-// What a memory pool says of itself, natively and under `gmb run`: used bytes,
-// reserved bytes, and the most of each. As CuPy's tests of MemoryAsyncPool.
+// The figures that a memory pool tells of itself, natively and under `gmb run`:
+// used bytes, reserved bytes, and the most of each. As CuPy's tests of
+// MemoryAsyncPool.
 #include <cuda_runtime.h>
 
 #include <cstdint>
