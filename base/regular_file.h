@@ -12,7 +12,7 @@
 
 namespace gmb::base {
 
-// What the system says of an open file, which must be a regular one. `what` and
+// The system's answer about an open file, which must be a regular one. `what` and
 // `path` name it in the message: "the lock file", "/run/gmb/gmbd.lock".
 [[nodiscard]] inline absl::StatusOr<struct stat> LookAtRegularFile(
     int fd, absl::string_view what, absl::string_view path) {

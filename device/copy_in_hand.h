@@ -6,7 +6,8 @@
 
 namespace gmb::device {
 
-// Whose bytes the calling thread touches while one lives: CopyJob::owner. A
+// Names the owner (CopyJob::owner) of the bytes that the calling thread touches
+// while one lives. A
 // handler of SIGBUS reads it on the thread whose access failed, so it is a plain
 // thread-local number.
 class CopyInHand {

@@ -19,7 +19,7 @@ struct CopyJob {
   // The group that Cancel names: one eviction or restore, of any number of
   // slabs.
   uint64_t group = 0;
-  // Whose contents they are, for CopyInHand; 0: nobody's.
+  // Of the contents, for CopyInHand; 0: none.
   uint64_t owner = 0;
   // Given up once it is mapped, or the job ends. Not null.
   std::shared_ptr<const ShareableHandle> slab;

@@ -1,5 +1,5 @@
-// What outlives the broker: the keeper at the start, and what the last broker
-// has left there.
+// The keeper at the broker's start, and all that the last broker has left
+// there.
 #include <set>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace gmb::broker {
 absl::Status Daemon::OpenKeeping() {
   GMB_ASSIGN_OR_RETURN(disposer_, ipc::FdDisposer::Start());
   if (config_.keeper_socket.empty()) return absl::OkStatus();
-  // What the last broker has left may be as many as its limit allowed.
+  // The last broker has left up to as many fds as its limit allowed.
   GMB_RETURN_IF_ERROR(ipc::RaiseFdLimit().status());
   GMB_ASSIGN_OR_RETURN(keeping_, Keeping::Open(config_.keeper_socket,
                                                {.disposer = disposer_.get(),

@@ -153,7 +153,7 @@ class Keeping {
   KeptSessions sessions_;
   LeftBehind left_;
   absl::Time greeted_;
-  // Whatever is refused ends a session.
+  // For calls whose refusal would end a session.
   mutable base::Patience patience_{absl::Seconds(1)};
   std::set<SlabId> recorded_;  // slabs of leases that were left
   std::set<SlabId> imported_;

@@ -1,5 +1,5 @@
-// What a memory error leaves for the next broker: the lease that was being
-// copied.
+// Word for the next broker, when a memory error ends this one: the lease that
+// was being copied.
 #include "broker/keeping/copy_mark.h"
 
 #include <fcntl.h>

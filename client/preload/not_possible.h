@@ -3,9 +3,9 @@
 
 namespace gmb::preload {
 
-// What leased memory cannot be, with what a person can do about it: the program's
-// own switches, and that of `gmb run`. Each is said once in a process; programs
-// are told CUDA_ERROR_NOT_SUPPORTED (801).
+// Uses that leased memory does not have, and how a person goes without them: the
+// program's own switches, and that of `gmb run`. Each is said once in a process;
+// programs are told CUDA_ERROR_NOT_SUPPORTED (801).
 
 // A handle for other machines. Programs ask for one and go on without: said with
 // GMB_RUN_VERBOSE alone.

@@ -89,7 +89,7 @@ TEST_F(PreloadVirtualTest, NeighboursAreUsedAndGivenBackAsOne) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
 }
 
-// Who has to do without is told by which switch, once.
+// Its user is told, once, by which switch it goes without.
 TEST_F(PreloadVirtualTest, WhatIsNotPossibleNamesTheProgramsOwnSwitch) {
   const auto program = Start(
       "program", {.steps = {Sized("create f", 4, " 8"),
