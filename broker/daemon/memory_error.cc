@@ -13,7 +13,7 @@
 namespace gmb::broker {
 namespace {
 
-constexpr absl::string_view kLine =
+constexpr absl::string_view kBrokenPageLine =
     "gmbd: the machine cannot read a page of memory that was being copied, and "
     "this process ends: the next broker takes over all but that lease; see the "
     "kernel's log (\"Memory failure\") for the hardware's fault\n";
@@ -27,7 +27,7 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
   if (info->si_code == BUS_MCEERR_AR && mark != nullptr && lease != 0) {
     mark->SetDiedOf(lease);
     [[maybe_unused]] const ssize_t said =
-        ::write(STDERR_FILENO, kLine.data(), kLine.size());
+        ::write(STDERR_FILENO, kBrokenPageLine.data(), kBrokenPageLine.size());
   }
   // The default action is in force again (SA_RESETHAND), and is taken when this
   // returns: also for a signal that somebody sent.
