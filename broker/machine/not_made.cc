@@ -108,10 +108,7 @@ PendingAcquire RequestDesk::Forget(quota::RequestId id) {
   const auto found = pending.find(id);
   PendingAcquire request = std::move(found->second);
   pending.erase(found);
-  if (request.ask_again_at.has_value()) {
-    state_.put_off.Edit({}).Remove(request,
-                                   *state_.SessionAt(request.session).tenant);
-  }
+  if (request.ask_again_at.has_value()) state_.put_off.Edit({}).Remove(request);
   return request;
 }
 

@@ -4,8 +4,10 @@
 namespace gmb::broker {
 
 void PutOffs::Add(const PendingAcquire& request, quota::TenantId tenant) {
+  const Owner owner{tenant, request.pool};
   in_time_.insert({*request.ask_again_at, request.id});
-  Group& group = groups_[{tenant, request.pool}];
+  owners_.emplace(request.id, owner);
+  Group& group = groups_[owner];
   group.requests.insert(request.id);
   group.bytes += request.bytes;
   Sum& pool = pools_[request.pool];
@@ -13,9 +15,11 @@ void PutOffs::Add(const PendingAcquire& request, quota::TenantId tenant) {
   pool.bytes += request.bytes;
 }
 
-void PutOffs::Remove(const PendingAcquire& request, quota::TenantId tenant) {
+void PutOffs::Remove(const PendingAcquire& request) {
   in_time_.erase({*request.ask_again_at, request.id});
-  const auto group = groups_.find({tenant, request.pool});
+  const auto owner = owners_.find(request.id);
+  const auto group = groups_.find(owner->second);
+  owners_.erase(owner);
   group->second.requests.erase(request.id);
   group->second.bytes -= request.bytes;
   if (group->second.requests.empty()) groups_.erase(group);

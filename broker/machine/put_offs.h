@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "broker/machine/lease.h"
 #include "quota/units.h"
@@ -28,8 +29,8 @@ class PutOffs {
 
   // `request.ask_again_at` must be set, and stay as it is until Remove.
   void Add(const PendingAcquire& request, quota::TenantId tenant);
-  // It must be there.
-  void Remove(const PendingAcquire& request, quota::TenantId tenant);
+  // Its session may have ended. It must be there.
+  void Remove(const PendingAcquire& request);
 
   [[nodiscard]] size_t size() const { return in_time_.size(); }
   [[nodiscard]] bool empty() const { return in_time_.empty(); }
@@ -53,9 +54,12 @@ class PutOffs {
     uint64_t bytes = 0;
   };
 
+  using Owner = std::pair<quota::TenantId, quota::PoolId>;
+
   std::set<std::pair<quota::Instant, quota::RequestId>> in_time_;
+  absl::btree_map<quota::RequestId, Owner> owners_;
   // Only of those that have any.
-  std::map<std::pair<quota::TenantId, quota::PoolId>, Group> groups_;
+  std::map<Owner, Group> groups_;
   std::map<quota::PoolId, Sum> pools_;
 };
 

@@ -106,7 +106,7 @@ TEST_F(IndexKeeperTest, AMarkEverywhereIsOfEachPool) {
 // The record of a lease goes the same way as the index.
 TEST_F(IndexKeeperTest, ALeaseThatIsTouchedIsRecordedAnew) {
   SimClient* parked = Parked("a");
-  const quota::LeaseId lease = Lease(parked, 2);
+  const quota::LeaseId lease = Lease(parked, 2, {.device = "sim-1"});
   copy.emplace(state());
   keeper.emplace(*copy);
   ASSERT_TRUE(copy->reclaim->ListedIn(kPool).contains(a));

@@ -32,11 +32,11 @@ TEST(PutOffsTest, TheFirstIsTheOneWhoseTimeComesFirst) {
   put_offs.Add(late, TenantId{1});
   put_offs.Add(soon, TenantId{2});
   EXPECT_EQ(put_offs.first().second, RequestId{2});
-  put_offs.Remove(soon, TenantId{2});
+  put_offs.Remove(soon);
   EXPECT_EQ(put_offs.first().second, RequestId{1});
   EXPECT_TRUE(put_offs.Has(late));
   EXPECT_FALSE(put_offs.Has(soon));
-  put_offs.Remove(late, TenantId{1});
+  put_offs.Remove(late);
   EXPECT_TRUE(put_offs.empty());
 }
 
@@ -52,7 +52,7 @@ TEST(PutOffsTest, SumsAreByTenantAndPool) {
   EXPECT_EQ(put_offs.SumOf(PoolId{1}).bytes, 70u);
   EXPECT_EQ(put_offs.SumOf(PoolId{2}).bytes, 80u);
   EXPECT_EQ(put_offs.SumOf(TenantId{2}, PoolId{2}).requests, 0u);
-  put_offs.Remove(Asked(1, 1, 10, 1), TenantId{1});
+  put_offs.Remove(Asked(1, 1, 10, 1));
   EXPECT_EQ(put_offs.SumOf(TenantId{1}, PoolId{1}).bytes, 20u);
   EXPECT_EQ(put_offs.SumOf(PoolId{1}).bytes, 60u);
 }
