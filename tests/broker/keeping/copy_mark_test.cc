@@ -11,14 +11,14 @@
 namespace gmb::broker {
 namespace {
 
-SharedFd Duplicate(int fd) {
+SharedFd KeptOf(int fd) {
   return Share(base::UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)));
 }
 
 TEST(CopyMarkTest, TheNextBrokerReadsIt) {
   auto mark = CopyMark::Create();
   ASSERT_TRUE(mark.ok()) << mark.status();
-  const SharedFd kept = Duplicate((*mark)->fd());
+  const SharedFd kept = KeptOf((*mark)->fd());
   EXPECT_EQ(CopyMark::ReadFrom(kept), 0u);
   (*mark)->SetDiedOf(77);
   mark->reset();
