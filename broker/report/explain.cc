@@ -96,10 +96,10 @@ std::vector<std::string> WaitFindings(const State& state,
 std::string PutOffText(const PutOffs::Sum& put_off) {
   if (put_off.requests == 0) return "";
   return absl::StrCat(
-      put_off.requests, " of its requests, of ",
+      "put off, because the broker's keeper did not answer: ", put_off.requests,
+      put_off.requests == 1 ? " request" : " requests", " of its own, of ",
       proto::FormatBytes(put_off.bytes),
-      ", are put off, because the broker's keeper did not answer: they are "
-      "asked for again every second at least, until they give up");
+      "; each is asked for again every second at least, until it gives up");
 }
 
 // Sentences about one tenant on one pool, most important first.
