@@ -181,12 +181,27 @@ TEST_F(DeviceTasksTest, ADeviceThatFailsAtTheFirstImportKeepsTheOthers) {
   const std::vector<SlabRecord> kept = {Keep(1, kSlab), Keep(2, kSlab)};
   auto faulty = std::make_unique<FaultyAllocator>(OpenDevice());
   faulty->FailOnce(FaultyAllocator::Op::kImport, 1,
-                   absl::UnavailableError("lost"));
+                   absl::InvalidArgumentError("not ours"));
   last_.reset();
   const auto tasks =
       DeviceTasks::Create(std::move(faulty), &keeper_, &slab_ids_, kept);
   ASSERT_TRUE(tasks.ok()) << tasks.status();
-  EXPECT_EQ((*tasks)->import_errors().at(1), absl::UnavailableError("lost"));
+  EXPECT_EQ((*tasks)->import_errors().at(1),
+            absl::InvalidArgumentError("not ours"));
+  EXPECT_TRUE((*tasks)->imported().contains(2));
+}
+
+TEST_F(DeviceTasksTest, AnImportThatIsRefusedForAMomentIsTriedAgain) {
+  const std::vector<SlabRecord> kept = {Keep(1, kSlab), Keep(2, kSlab)};
+  auto faulty = std::make_unique<FaultyAllocator>(OpenDevice());
+  faulty->FailOnce(FaultyAllocator::Op::kImport, 1,
+                   absl::ResourceExhaustedError("no file is free"));
+  last_.reset();
+  const auto tasks =
+      DeviceTasks::Create(std::move(faulty), &keeper_, &slab_ids_, kept);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  EXPECT_TRUE((*tasks)->import_errors().empty());
+  EXPECT_TRUE((*tasks)->imported().contains(1));
   EXPECT_TRUE((*tasks)->imported().contains(2));
 }
 
