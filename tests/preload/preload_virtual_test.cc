@@ -96,11 +96,11 @@ TEST_F(PreloadVirtualTest, WhatIsNotPossibleNamesTheProgramsOwnSwitch) {
                             Sized("create h", 4, " 1"), Sized("multicast h", 4),
                             Sized("multicast h", 4), "release h"}});
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
-  EXPECT_EQ(program->Out(), absl::StrCat("create f ", kNotSupported,
-                                         "\ncreate h 0\nmulticast "
-                                         "h ",
-                                         kNotSupported, "\nmulticast h ",
-                                         kNotSupported, "\nrelease h 0\n"));
+  EXPECT_THAT(
+      program->Out(),
+      HasSubstr(absl::StrCat(
+          "create f ", kNotSupported, "\ncreate h 0\nmulticast h ",
+          kNotSupported, "\nmulticast h ", kNotSupported, "\nrelease h 0\n")));
   const std::string said = program->Err();
   const std::string vllm = "VLLM_ALLREDUCE_USE_SYMM_MEM=0 (vLLM)";
   EXPECT_THAT(said, HasSubstr(vllm));
