@@ -1,4 +1,4 @@
-"""What has to be so when all servers have ended: all memory is back, and nothing is left over."""
+"""The state that has to be there when all servers have ended: all memory is back, and nothing is left over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kept_broker import Keeper, KeptBroker
 from machine import memory_used
 from local_broker import Problem
 
-# What is not as it has to be, a sentence each.
+# The faults that are left, a sentence each.
 Look = Callable[[], list[str]]
 
 _GONE = ("sessions", "leases", "handles")
@@ -22,7 +22,7 @@ _DEVICE_SLACK = 32 << 20
 
 
 def patiently(look: Look, deadline: float) -> list[str]:
-    """What is still wrong at the deadline."""
+    """The faults that are left at the deadline."""
     while True:
         try:
             wrong = look()

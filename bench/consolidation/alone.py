@@ -26,6 +26,15 @@ class Alone:
     peaks: dict[str, int]  # by kind: the most device memory held
     by_seed: dict[str, list[Answer]] = field(default_factory=dict)
 
+    def with_more(self, more: Alone) -> Alone:
+        """The same requests once more, at another time."""
+        seeds = {**self.by_seed, **more.by_seed}
+        return Alone(
+            self.answers + more.answers,
+            self.peaks,
+            {seed: self.by_seed.get(seed, []) + more.by_seed.get(seed, []) for seed in seeds},
+        )
+
 
 def _requests_of_kind(
     conditions: Conditions, whole: Trace, kind: str, models: int, server: str
@@ -38,7 +47,7 @@ def _requests_of_kind(
     return one_after_another(parts, _GAP_MS)
 
 
-def run_alone(conditions: Conditions, fleet: Fleet, models: int) -> Alone:
+def run_alone(conditions: Conditions, fleet: Fleet, models: int, name: str = "alone") -> Alone:
     """The first server of each kind, one after the other; `models`: whose requests."""
     alone = Alone([], {})
     for number, kind in enumerate(conditions.servers.kinds):
@@ -54,5 +63,5 @@ def run_alone(conditions: Conditions, fleet: Fleet, models: int) -> Alone:
             alone.by_seed.setdefault(whole.header.get("seed", ""), []).extend(answers)
         alone.peaks[kind] = int(server.stats()["peak_bytes"])
         fleet.unload()
-    write_answers(conditions.out / "alone.jsonl", alone.answers)
+    write_answers(conditions.out / f"{name}.jsonl", alone.answers)
     return alone

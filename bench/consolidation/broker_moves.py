@@ -1,4 +1,4 @@
-"""What the broker moved, as its log says: over all of its lives, where metrics begin anew."""
+"""The bytes that the broker moved, as its log says: over all of its lives, where metrics begin anew."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections import Counter
 
 _LINE = re.compile(r"^\S+Z \w+ (\w+)(?: .*?)?(?: bytes=(\d+)|$)")
-# What is said of a broker's work in the result; the rest of the log is for people.
+# Words that are said of a broker's work in the result; the rest of the log is for people.
 _WORDS = (
     *("evicted", "restored", "evict_failed", "restore_failed", "backed"),
     *("client_overdue", "trim_asked", "pause_started", "pause_withdrawn"),

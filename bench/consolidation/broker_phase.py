@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from alone import run_alone
+from alone import Alone, run_alone
+from broker_events import Event, Watching
 from conditions import GIB, MIB, Conditions, in_gib
 from fleet import Fleet
 from load.bursts import model_name
 from local_broker import Broker
 from machine import device_memory, memory_available
 from record import Record
-from restores import mark_restores, restores_of
+from moves import moves_of
+from restores import mark_restores, times_of
 from servers import launcher
 from trial import Trial, run_trial
+from waits import waits_of, write_waits
 
 # Of host memory, what a server takes for itself at most: with PyTorch and a context, without.
 _PROCESS_BYTES = {"cuda": 3 * GIB, "host": 64 * MIB}
@@ -61,7 +65,9 @@ def run_broker(
     """So many times the models of a split, until one is refused. `static`: the split as well."""
     split = record.split_models()
     most = max(factors) * split
-    with _started(record, options, split, most, "gmbd.log") as (broker, fleet):
+    with _started(record, options, split, most, "gmbd.log") as (broker, fleet), Watching(
+        broker, model_name(0), record.conditions.out / "gmb.events.jsonl"
+    ) as watching:
         _wait_for_host_pool(record, broker)
         if static:
             _split(record, broker, fleet)
@@ -69,7 +75,7 @@ def run_broker(
         for factor in factors:
             if not _grow(record, fleet, factor * split):
                 return
-            trial = _replay(record, broker, fleet, factor * split)
+            trial = _replay(record, broker, watching, fleet, factor * split)
             status = {"status": broker.ask("status"), "leases": broker.ask("lease", "list")}
             place = record.conditions.out / f"gmb-{trial.models}.status.json"
             place.write_text(json.dumps(status) + "\n")
@@ -77,12 +83,14 @@ def run_broker(
                 return
             for trace in record.conditions.more_traces if factor == max(factors) else ():
                 again = replace(record.conditions, trace=trace)
-                _replay(record, broker, fleet, factor * split, again, trial.expected)
+                models = factor * split
+                _replay(record, broker, watching, fleet, models, again, trial.expected)
 
 
 def _replay(
     record: Record,
     broker: Broker,
+    watching: Watching,
     fleet: Fleet,
     models: int,
     again: Conditions | None = None,
@@ -92,12 +100,23 @@ def _replay(
     conditions = again or record.conditions
     unchanged = conditions.servers.unchanged
     held = (lambda: int(broker.pool()["granted_bytes"])) if unchanged else None
+    began = time.time()
     trial = run_trial(conditions, fleet, "gmb", models, expected=expected, held=held)
-    if unchanged:
-        restores = restores_of(conditions.out / "gmbd.log")
-        trial.answers = mark_restores(trial.answers, restores)
+    if trial.answers:
+        events = watching.events(began, time.time())
+        if unchanged:
+            trial.answers = mark_restores(trial.answers, times_of(events))
+        _explain(conditions, trial, events)
     record.add(trial)
     return trial
+
+
+def _explain(conditions: Conditions, trial: Trial, events: list[Event]) -> None:
+    """Sets what each of its requests waited for."""
+    trial.waits = waits_of(trial.answers, moves_of(events))
+    trial.missed_events = sum(event.missed for event in events)
+    place = conditions.out / f"gmb-{trial.models}-seed-{trial.seed}.waits.jsonl"
+    write_waits(place, trial.answers, trial.waits)
 
 
 def _grow(record: Record, fleet: Fleet, count: int) -> bool:
@@ -125,13 +144,12 @@ def _wait_for_host_pool(record: Record, broker: Broker) -> None:
     record.note(f"host pool {in_gib(pool['bytes'])}, locked {in_gib(pool['locked_bytes'])}")
 
 
-def run_host_alone(record: Record, host_pool_bytes: int, factors: Sequence[int]) -> None:
+def run_host_alone(record: Record, host_pool_bytes: int, models: int, name: str) -> Alone:
     """One model at a time on the card."""
-    models = record.models_alone(factors)
     options = BrokerOptions(host_pool_bytes)
     kinds = len(record.conditions.servers.kinds)
-    with _started(record, options, kinds, kinds, "gmbd-alone.log") as (_, fleet):
-        record.add_alone(run_alone(record.conditions, fleet, models), models)
+    with _started(record, options, kinds, kinds, f"gmbd-{name}.log") as (_, fleet):
+        return run_alone(record.conditions, fleet, models, name)
 
 
 def _split(record: Record, broker: Broker, fleet: Fleet) -> None:

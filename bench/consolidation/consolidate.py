@@ -18,6 +18,7 @@ _EXAMPLES = _HERE.parents[1] / "examples"
 sys.path.insert(0, str(_EXAMPLES))
 
 import figure  # noqa: E402
+import waits_table  # noqa: E402
 from broker_phase import BrokerOptions, run_broker, run_host_alone  # noqa: E402
 from conditions import MIB, Conditions  # noqa: E402
 from load.summary import summarise  # noqa: E402
@@ -25,8 +26,8 @@ from load.bursts import made_like  # noqa: E402
 from load.trace import read_trace  # noqa: E402
 from local_broker import Programs  # noqa: E402
 from machine import machine  # noqa: E402
-from over_seeds import over_seeds, said  # noqa: E402
-from plain_phase import run_plain  # noqa: E402
+from over_seeds import over_seeds, pooled_goals, said  # noqa: E402
+from plain_phase import plain_copy_rate, run_alone_again, run_plain  # noqa: E402
 from program_kinds import add_argument as add_kinds  # noqa: E402
 from record import Record  # noqa: E402
 from servers import servers_of  # noqa: E402
@@ -77,6 +78,16 @@ def parse() -> argparse.Namespace:
         help=f"[{','.join(_MODES)}]; {_ROOMY}: the models of --factors on the whole device",
     )
     parser.add_argument(
+        "--alone-models",
+        type=int,
+        help="alone is asked the requests of so many models [the fewest that gmb gets]",
+    )
+    parser.add_argument(
+        "--alone-once",
+        action="store_true",
+        help="alone is run before the others, and not once more behind them",
+    )
+    parser.add_argument(
         "--keep-going", action="store_true", help="replay where models are refused, too"
     )
     parser.add_argument("--gmbd", default="", help="further arguments of gmbd, in one word")
@@ -101,16 +112,25 @@ def run(record: Record, options: argparse.Namespace) -> None:
     """The phases, in order."""
     host_pool = options.host_pool_mib * MIB
     on_host = record.conditions.device == "host"
+    models = options.alone_models or record.models_alone(options.factors)
     if on_host and "alone" in options.modes:
-        run_host_alone(record, host_pool, options.factors)
+        record.add_alone(run_host_alone(record, host_pool, models, "alone"), models)
+    if not on_host and "gmb" in options.modes:
+        record.copy_bytes_per_ms = plain_copy_rate(record)
     if not on_host and options.modes - {"gmb"}:
-        run_plain(record, options.modes, options.factors, options.keep_going)
+        run_plain(record, options.modes, options.factors, options.keep_going, models)
     if "gmb" in options.modes:
         broker_options = BrokerOptions(host_pool, options.gmbd.split())
         # Programs are split by limits of tenants: not all of them take a share by themselves.
         by_limits = on_host or record.conditions.servers.unchanged
         static = by_limits and "static" in options.modes
         run_broker(record, broker_options, options.factors, static)
+    if {"alone", "gmb"} <= options.modes and not options.alone_once:
+        record.add_alone_after(
+            run_host_alone(record, host_pool, models, "alone-after")
+            if on_host
+            else run_alone_again(record, models)
+        )
 
 
 def finish(record: Record, trace_name: str) -> int:
@@ -126,17 +146,30 @@ def finish(record: Record, trace_name: str) -> int:
         "trials": [trial.as_json() for trial in record.trials],
     }
     missed = 0
-    if record.alone is not None:
-        goals = figure.goals(record.alone, record.trials)
+    result["copy_bytes_per_ms"] = record.copy_bytes_per_ms
+    alone = record.both_alone()
+    if record.alone is not None and alone is not None:
+        spread = over_seeds(alone, record.trials)
+        goals = figure.goals(alone, record.trials, record.copy_bytes_per_ms)
+        if spread is not None:
+            goals += pooled_goals(spread, record.copy_bytes_per_ms)
         missed = sum(not goal["reached"] for goal in goals)
         result["alone"] = summarise(record.alone.answers)
+        if record.alone_after is not None:
+            result["alone_after"] = summarise(record.alone_after.answers)
         result["peaks"] = record.alone.peaks
         result["goals"] = goals
-        print(figure.table(record.alone, record.trials))
+        print(figure.table(record.alone, record.alone_after, record.trials))
+        if record.alone_after is not None:
+            print(figure.both_alone_said(record.alone, record.alone_after))
+        for trial in record.trials:
+            if trial.waits:
+                print(f"{trial.mode}, {trial.models} models, seed {trial.seed}, waited for (ms):")
+                print(waits_table.table(waits_table.summary(trial.pairs())))
         for goal in goals:
             word = "reached" if goal["reached"] else "MISSED "
             print(f"{word}  {goal['goal']}: {goal['said']}")
-        if (spread := over_seeds(record.alone, record.trials)) is not None:
+        if spread is not None:
             result["over_seeds"] = spread
             print(said(spread))
     (conditions.out / "figure.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import waits_table
 from alone import Alone
 from load.summary import summarise
 from trial import Trial
@@ -43,19 +44,26 @@ def row(trial: Trial) -> str:
     )
 
 
-def alone_row(alone: Alone) -> str:
+def alone_row(alone: Alone, name: str = "alone") -> str:
     found = summarise(alone.answers)
     return (
-        f"| alone | 1 | 1 | {found['ok_per_second']:.1f} | {found['refused']} "
+        f"| {name} | 1 | 1 | {found['ok_per_second']:.1f} | {found['refused']} "
         f"| {_ms(found['latency_ms'], 'p50')} | {_ms(found['latency_ms'], 'p99')} "
         f"| {_ms(found['latency_ms'], 'p50')} | {_ms(found['latency_ms'], 'p99')} "
         f"| - | - | - | - | - | {found['run_seconds'] / found['seconds'] * 100:.0f} % |"
     )
 
 
-def table(alone: Alone, trials: list[Trial]) -> str:
+def table(alone: Alone, after: Alone | None, trials: list[Trial]) -> str:
     rule = "|" + " --- |" * (HEAD.count("|") - 1)
-    return "\n".join([HEAD, rule, alone_row(alone), *(row(trial) for trial in trials)])
+    again = [] if after is None else [alone_row(after, "alone, after")]
+    return "\n".join([HEAD, rule, alone_row(alone), *again, *(row(trial) for trial in trials)])
+
+
+def both_alone_said(before: Alone, after: Alone) -> str:
+    """The reference is of both, so how far they agree is how sure a ratio is."""
+    first, second = (summarise(a.answers)["latency_ms"]["p99"] for a in (before, after))
+    return f"p99 alone before {first:.1f} ms, after {second:.1f}: {second / first:.2f}x"
 
 
 def most_served(trials: list[Trial], mode: str) -> int:
@@ -63,7 +71,9 @@ def most_served(trials: list[Trial], mode: str) -> int:
     return max((t.models for t in trials if t.mode == mode and t.all_served()), default=0)
 
 
-def goals(alone: Alone, trials: list[Trial]) -> list[dict[str, Any]]:
+def goals(
+    alone: Alone, trials: list[Trial], copy_bytes_per_ms: float | None = None
+) -> list[dict[str, Any]]:
     """The goals of what was run, and whether they were reached."""
     found: list[dict[str, Any]] = []
     # A goal about modes that were not run (--modes) is neither reached nor missed.
@@ -104,6 +114,10 @@ def goals(alone: Alone, trials: list[Trial]) -> list[dict[str, Any]]:
                     "said": f"{evicted['p99']:.1f} ms, bound {bound:.1f}",
                 }
             )
+        if trial.waits:
+            waited_for = waits_table.summary(trial.pairs())
+            whose = f"{trial.models} models"
+            found += waits_table.goals(waited_for, reference, copy_bytes_per_ms, whose)
         found.append(
             {
                 "goal": f"{trial.models} models: no wrong answer",

@@ -38,7 +38,7 @@ class Place:
 
 
 class OnnxModel:
-    """What it holds ONNX Runtime does not say in Python.
+    """ONNX Runtime does not say in Python what it holds.
 
     It is how much less is free after the load and after the first request of each size. No
     other server allocates at those times: the benchmark loads and asks one after the other.

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+import waits_table
 from alone import Alone
 from load.answer import Answer
 from load.quantile import quantile
@@ -40,6 +41,7 @@ def over_seeds(alone: Alone, trials: Sequence[Trial]) -> dict[str, Any] | None:
     pooled = [a for answers in resident.values() for a in answers]
     ratios = {seed: _p99(part) / _p99(alone.by_seed[seed]) for seed, part in resident.items()}
     evicted = [a for t in played for a in t.answers if a.ok and a.met_evicted]
+    pairs = [pair for t in played for pair in t.pairs()]
     low, high = _interval(pooled, alone.answers)
     return {
         "models": most,
@@ -53,10 +55,20 @@ def over_seeds(alone: Alone, trials: Sequence[Trial]) -> dict[str, Any] | None:
         "evicted": len(evicted),
         "evicted_p50_ms": quantile([a.latency_ms for a in evicted], 0.5) if evicted else None,
         "evicted_p99_ms": _p99(evicted) if evicted else None,
+        "waited_for": waits_table.summary(pairs),
         "wrong": sum(not a.right for t in played for a in t.answers),
         "refused": sum(not a.ok for t in played for a in t.answers),
         "requests": sum(len(t.answers) for t in played),
     }
+
+
+def pooled_goals(
+    figure: dict[str, Any], copy_bytes_per_ms: float | None
+) -> list[dict[str, Any]]:
+    whose = f"{figure['models']} models, all seeds"
+    return waits_table.goals(
+        figure["waited_for"], figure["alone_p99_ms"], copy_bytes_per_ms, whose
+    )
 
 
 def said(figure: dict[str, Any]) -> str:
@@ -71,4 +83,5 @@ def said(figure: dict[str, Any]) -> str:
         f"worst {figure['worst']:.2f}\n"
         f"  met evicted: {figure['evicted']} requests"
         + (f", p50 {figure['evicted_p50_ms']:.1f} ms, p99 {evicted:.1f} ms" if evicted else "")
+        + ("\n" + waits_table.table(figure["waited_for"]) if figure["waited_for"] else "")
     )

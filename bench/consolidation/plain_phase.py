@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from alone import run_alone
+from alone import Alone, run_alone
 from conditions import Conditions
 from fleet import Fleet
 from machine import device_memory
@@ -15,6 +15,7 @@ from record import Record
 from trial import run_trial
 
 _BALLAST = pathlib.Path(__file__).resolve().parent / "ballast.py"
+_PLAIN_COPY = _BALLAST.with_name("plain_copy.py")
 # Models that are tried beyond a split, where the kinds take less than the largest peak.
 _MOST_MORE = 4
 # Servers, when it is not known yet how many a split serves.
@@ -42,9 +43,10 @@ class Ballast:
         self._process.wait()
 
 
-def run_plain(record: Record, modes: set[str], factors: Sequence[int], keep_going: bool) -> None:
+def run_plain(
+    record: Record, modes: set[str], factors: Sequence[int], keep_going: bool, alone_models: int
+) -> None:
     """One set of processes for all modes: what differs is what they may have."""
-    alone_models = record.models_alone(factors)
     count = _SERVERS if record.split is None else record.split + 2
     fleet = Fleet(record.conditions, "plain", max(count, len(record.conditions.servers.kinds)))
     try:
@@ -68,6 +70,30 @@ def run_plain(record: Record, modes: set[str], factors: Sequence[int], keep_goin
                 _all_at_once(record, fleet, factor * record.split_models())
     finally:
         record.note(f"plain servers ended with {fleet.stop()}")
+
+
+def run_alone_again(record: Record, models: int) -> Alone:
+    """When all else is over, with processes of its own."""
+    fleet = Fleet(record.conditions, "plain", len(record.conditions.servers.kinds))
+    try:
+        fleet.wait_until_ready()
+        return run_alone(record.conditions, fleet, models, "alone-after")
+    finally:
+        record.note(f"plain servers ended with {fleet.stop()}")
+
+
+def plain_copy_rate(record: Record) -> float | None:
+    """Bytes a millisecond; None, with a note, where it cannot be measured."""
+    done = subprocess.run(
+        [sys.executable, "-B", str(_PLAIN_COPY)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        record.note(f"no plain copy to compare with: {why}")
+        return None
+    rate = float(done.stdout)
+    record.note(f"plain copy to the device: {rate / 1e6:.1f} GB/s")
+    return rate
 
 
 def _climb(record: Record, fleet: Fleet, mode: str, keep_going: bool) -> None:

@@ -22,7 +22,7 @@ def llama_folder() -> pathlib.Path | None:
 
 
 def onnxruntime_lacks() -> str | None:
-    """What keeps it from being a kind here, if anything does."""
+    """The reason that keeps it from being a kind here, if there is one."""
     try:
         importlib.import_module("onnx")
         onnxruntime = importlib.import_module("onnxruntime")

@@ -1,4 +1,4 @@
-"""What a random load did and what came of it."""
+"""The deeds of a random load, and what came of it."""
 
 from __future__ import annotations
 

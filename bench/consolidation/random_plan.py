@@ -1,4 +1,4 @@
-"""What a random load does and when: the seed and the other flags decide all of it."""
+"""The steps of a random load and their times: the seed and the other flags decide all of it."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ class Record:
     # Models of an even split of the card: given, or what alone's peaks say of a given card.
     split: int | None = None
     alone: Alone | None = None
+    alone_after: Alone | None = None  # the same once more, behind all else
+    copy_bytes_per_ms: float | None = None  # of a plain copy to the device
     trials: list[Trial] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _began: float = field(default_factory=time.monotonic)
@@ -35,6 +37,18 @@ class Record:
     def add(self, trial: Trial) -> None:
         self.trials.append(trial)
         self.say(figure.row(trial))
+        if trial.missed_events:
+            self.note(f"{trial.missed_events} events of the broker are not in what was waited for")
+
+    def add_alone_after(self, alone: Alone) -> None:
+        self.alone_after = alone
+        self.say(figure.alone_row(alone, "alone, after"))
+
+    def both_alone(self) -> Alone | None:
+        """Before and after together: the reference."""
+        if self.alone is None or self.alone_after is None:
+            return self.alone
+        return self.alone.with_more(self.alone_after)
 
     def add_alone(self, alone: Alone, models: int) -> None:
         self.alone = alone

@@ -1,4 +1,4 @@
-"""Which requests met an evicted program: the broker's log says when memory came back to whom."""
+"""Which requests met an evicted program: the broker says when memory came back to whom."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import datetime
 import pathlib
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from broker_events import Event
 from load.answer import Answer
 
 # Unix times by tenant, at which a restore began or ended.
@@ -17,7 +18,16 @@ Restores = Mapping[str, Sequence[float]]
 _LINE = re.compile(r"^(\S+)Z info (?:restore_started|restored) tenant=(\S+) ")
 
 
+def times_of(events: Iterable[Event]) -> Restores:
+    found: dict[str, list[float]] = defaultdict(list)
+    for event in events:
+        if event.kind in ("restore_started", "restored"):
+            found[event.tenant].append(event.at)
+    return found
+
+
 def restores_of(log: pathlib.Path) -> Restores:
+    """The same of a log, over all of a broker's lives."""
     found: dict[str, list[float]] = defaultdict(list)
     with log.open(errors="replace") as lines:
         for line in lines:

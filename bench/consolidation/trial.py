@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import waits_table
 from conditions import Conditions
 from fleet import Fleet
 from load.answer import Answer, write_answers
@@ -15,6 +16,7 @@ from load.replay import replay
 from load.summary import by_model, summarise
 from memory_sampler import MemorySampler
 from model_servers.model_server import ModelServer
+from waits import Waits
 
 
 @dataclass
@@ -33,6 +35,11 @@ class Trial:
     seed: str = ""  # of the trace
     # The sums that answers have to have, by model and batch.
     expected: dict[tuple[str, int], str] = field(default_factory=dict)
+    waits: list[Waits] = field(default_factory=list)  # one an answer, where a broker said them
+    missed_events: int = 0  # of the broker's, that the waits are without
+
+    def pairs(self) -> list[waits_table.Pair]:
+        return list(zip(self.answers, self.waits))
 
     def served(self) -> list[str]:
         """Models that were never refused and never wrong."""
@@ -49,7 +56,7 @@ class Trial:
 
     def as_json(self) -> dict[str, Any]:
         found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        del found["answers"], found["expected"]
+        del found["answers"], found["expected"], found["waits"]
         found["served"] = len(self.served())
         if self.answers:
             found["all"] = summarise(self.answers)
@@ -57,6 +64,8 @@ class Trial:
                 name: {"kind": self._kind(name), **summarise(part)}
                 for name, part in by_model(self.answers).items()
             }
+        if self.waits:
+            found["waited_for"] = waits_table.summary(self.pairs())
         return found
 
 

@@ -2,12 +2,17 @@
 """PyTorch by itself, under `gmb run`, and with gmb.torch, in turns of one run.
 
     torch_bench.py throughput [--launches 3] [--most-seconds 170] [--seconds 2.5]
+    torch_bench.py pairs [--pairs 10] [--seconds 2] [--threads 1 8]
     torch_bench.py regrow [--rounds 9] [--gib 1,8,32] [--mib 64,512]
 
 GMB_SOCKET_DIR is a broker; GMB_RUN is what `gmb run` needs, one word a line, up to the
 program. Programs are all warm, and one works while the others wait; the order is reversed in
 every second round. There are two native ones, first and last of a round: others are compared
 with both, and they with each other, which says how far a ratio of 1 strays.
+
+`pairs` is the native program and the one under `gmb run` alone, in alternating turns of two
+seconds, with one thread and with several that each have a stream. A turn that is so long finds
+the other program parked.
 """
 
 from __future__ import annotations
@@ -125,6 +130,59 @@ def verdict(found: Any) -> str:
     return f"below {GOAL}" if found.high < GOAL else f"{GOAL} or not: cannot be said"
 
 
+# --- Throughput in pairs.
+
+
+def pairs(options: argparse.Namespace) -> dict[str, Any]:
+    """By size, mode and threads: launches, rounds, and the answers by program."""
+    cells: dict[str, list[list[dict[str, dict[str, float]]]]] = {}
+    kinds = {"native": "native", "gmb run": "run"}
+    if options.again:
+        kinds["native again"] = "native"
+    for number in range(options.launches):
+        with launched(options, kinds) as workers:
+            for size in options.sizes:
+                turns.all_at_once(workers, "load", **SIZES[size])
+                for mode in options.modes:
+                    for threads in options.threads:
+                        what = f"{size}, {mode}, {threads} thread{'s' if threads > 1 else ''}"
+                        rounds = measure_pairs(workers, mode, threads, options)
+                        cells.setdefault(what, []).append(rounds)
+                        # A run that is cut short has said what it has seen.
+                        print_pairs(what, cells[what], number + 1)
+    return dict(cells)
+
+
+def measure_pairs(
+    workers: list[turns.Worker], mode: str, threads: int, options: argparse.Namespace
+) -> list[dict[str, dict[str, float]]]:
+    cores = turns.cores_for_all(threads)
+    turns.in_turn(workers, 0, "gather", mode=mode, threads=threads, cores=cores)
+    rounds = []
+    for turn in range(options.pairs):
+        answers = turns.in_turn(workers, turn, "run", seconds=options.seconds)
+        rounds.append({worker.name: answer for worker, answer in zip(workers, answers)})
+    turns.all_at_once(workers, "dismiss")
+    return rounds
+
+
+def print_pairs(
+    what: str, launches: list[list[dict[str, dict[str, float]]]], number: int
+) -> None:
+    every = [one for rounds in launches for one in rounds]
+    native = statistics.median(one["native"]["wall_s"] for one in every)
+    print(f"{what}: native {native * 1e6:.1f} us a step of all threads, {len(every)} pairs of "
+          f"{every[0]['native']['took_s']:.1f} s, launch {number}")
+    for name in every[0]:
+        if name == "native":
+            continue
+        found = ratio([[(one["native"]["wall_s"], one[name]["wall_s"]) for one in rounds]
+                       for rounds in launches])
+        word = "reached" if found.ratio >= GOAL else "MISSED"
+        goal = f": median {word}, {verdict(found)}" if name == "gmb run" else ""
+        print(f"    {name:<14} {found}{goal}", flush=True)
+
+
 # --- Giving back, and growing again.
 
 
@@ -192,6 +250,15 @@ def parse() -> argparse.Namespace:
     one.add_argument("--seconds", type=float, default=2.5, help="of rounds for a size and mode in a launch [2.5]")
     one.add_argument("--sizes", nargs="*", default=list(SIZES), choices=list(SIZES), help="of the model [all]")
     one.add_argument("--modes", nargs="*", default=list(MODES), choices=MODES, help="of running it [all]")
+    three = which.add_parser("pairs")
+    three.add_argument("--pairs", type=int, default=10, help="for a size, mode and threads [10]")
+    three.add_argument("--seconds", type=float, default=2.0, help="of a turn [2]")
+    three.add_argument("--launches", type=int, default=1, help="of both programs anew [1]")
+    three.add_argument("--threads", type=int, nargs="*", default=[1, 8], help="[1 8]")
+    three.add_argument("--sizes", nargs="*", default=["small", "medium"], choices=list(SIZES),
+                       help="of the model [small medium]")
+    three.add_argument("--modes", nargs="*", default=list(MODES), choices=MODES, help="of running it [all]")
+    three.add_argument("--again", action="store_true", help="a second native program as well")
     two = which.add_parser("regrow")
     two.add_argument("--rounds", type=int, default=9, help="of each working set [9]")
     two.add_argument("--gib", type=numbers, default=[1.0, 8.0, 32.0], help="working sets [1,8,32]")
@@ -203,7 +270,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    measured = {"throughput": throughput, "regrow": regrow}[options.which](options)
+    measured = {"throughput": throughput, "pairs": pairs, "regrow": regrow}[options.which](options)
     if options.json is not None:
         options.json.write_text(json.dumps(measured))
 

@@ -8,11 +8,13 @@ memory from gmb.torch, with a scope for each request.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import gc
 import json
 import os
 import sys
+import threading
 import time
 from typing import Any
 
@@ -74,12 +76,14 @@ class Bench:
         self._events: Any = None
         self._blocks: list[torch.Tensor] = []
         self._cores = os.sched_getaffinity(0)
+        self._crew: Crew | None = None
 
     # --- Throughput.
 
     def load(self, width: int, layers: int, rows: int, length: int) -> dict[str, Any]:
         """Another model, and what is asked of it."""
         self._steps.clear()
+        self.dismiss()
         self._model = self._input = None
         torch._dynamo.reset()
         gc.unfreeze()
@@ -152,6 +156,34 @@ class Bench:
         wall = (time.perf_counter() - began) / steps
         return {"wall_s": wall, "gpu_s": self._events[0].elapsed_time(self._events[1]) / 1e3 / steps}
 
+    # --- Throughput of several threads.
+
+    def gather(self, mode: str, threads: int, cores: list[int]) -> dict[str, Any]:
+        """Threads that each run the model in one way, on a stream of their own; all are warm."""
+        self.dismiss()
+        os.sched_setaffinity(0, self._cores)  # of this thread, and so of those that it starts
+        model = torch.compile(self._model) if mode == "compiled" else self._model
+        began = time.perf_counter()
+        model(self._input)  # compiled once, by one thread
+        synchronize()
+        first = time.perf_counter() - began
+        self._crew = Crew(model, self._input, threads, mode == "graph", cores)
+        self._crew.run(0.2)
+        gc.collect()
+        gc.freeze()
+        return {"first_s": first}
+
+    def run(self, seconds: float) -> dict[str, Any]:
+        """Seconds a step of all of them together: by the clock, over about so many seconds."""
+        assert self._crew is not None
+        return self._crew.run(seconds)
+
+    def dismiss(self) -> dict[str, Any]:
+        if self._crew is not None:
+            self._crew.end()
+        self._crew = None
+        return {}
+
     # --- Giving back, and growing again.
 
     def regrow(self, total: int, block: int) -> dict[str, Any]:
@@ -194,6 +226,82 @@ class Bench:
         took["held_bytes"] = self._memory.held_bytes()
         took["regrow_s"] = seconds(step)
         return took
+
+
+class Crew:
+    """Threads that run a model side by side, each with an input and a stream of its own."""
+
+    # Steps that are in a stream at once: enough that it never runs dry.
+    _AHEAD = 8
+
+    def __init__(
+        self, model: Any, like: torch.Tensor, threads: int, as_graph: bool, cores: list[int]
+    ) -> None:
+        self._threads = threads
+        self._model, self._like = model, like
+        self._barrier = threading.Barrier(threads)
+        self._capturing = threading.Lock()
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads)
+        self._own = threading.local()
+        self._all(lambda: self._begin(set(cores)))
+        if as_graph and ON == "cuda":
+            self._all(self._capture)
+
+    def run(self, seconds: float) -> dict[str, Any]:
+        found = self._all(lambda: self._work(seconds))
+        steps = sum(count for count, _ in found)
+        wall = max(took for _, took in found)
+        return {"wall_s": wall / steps, "steps": steps, "took_s": wall}
+
+    def end(self) -> None:
+        self._all(lambda: self._own.__dict__.clear())
+        self._pool.shutdown()
+
+    def _all(self, work: Any) -> list[Any]:
+        """In every thread once: none of them ends before all have begun."""
+
+        def one() -> Any:
+            self._barrier.wait(120)
+            return work()
+
+        jobs = [self._pool.submit(one) for _ in range(self._threads)]
+        return [job.result() for job in jobs]
+
+    def _begin(self, cores: set[int]) -> None:
+        os.sched_setaffinity(0, cores)
+        own, model = self._own, self._model
+        with torch.inference_mode():
+            x = self._like.clone()
+        own.step, own.stream = lambda: model(x), None
+        if ON == "cuda":
+            torch.cuda.synchronize()
+            own.stream = torch.cuda.Stream()
+        self._steps(3)  # what libraries make once a thread
+
+    def _capture(self) -> None:
+        # One after the other: the device must not be waited for meanwhile.
+        own = self._own
+        with self._capturing, torch.inference_mode():
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=own.stream, capture_error_mode="thread_local"):
+                own.step()
+        own.step = graph.replay
+
+    def _steps(self, count: int) -> None:
+        """On this thread's stream, in the mode that each thread has for itself, to the end."""
+        own = self._own
+        with torch.inference_mode(), torch.cuda.stream(own.stream):
+            for _ in range(count):
+                own.step()
+        if own.stream is not None:
+            own.stream.synchronize()
+
+    def _work(self, seconds: float) -> tuple[int, float]:
+        steps, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            self._steps(self._AHEAD)
+            steps += self._AHEAD
+        return steps, time.perf_counter() - began
 
 
 def main() -> None:

@@ -103,3 +103,8 @@ def in_turn(
 def core_for_all() -> int:
     """The core whose turn it is: the same for all, since cores differ."""
     return max(os.sched_getaffinity(0))
+
+
+def cores_for_all(count: int) -> list[int]:
+    """As many, or all that there are."""
+    return sorted(os.sched_getaffinity(0))[-count:]

@@ -24,6 +24,8 @@ class Answer:
     wait_ms: float = 0.0  # of entering the gate
     run_ms: float = 0.0  # of the work itself
     sent_at: float = 0.0  # the Unix time at which it was sent
+    queue_ms: float = 0.0  # behind others in the server; 0 where that does not say it
+    began_at: float = 0.0  # the Unix time at which its turn came there; 0: not said
     right: bool = True  # the sum is the expected one, or none is known
 
 

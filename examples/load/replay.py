@@ -95,6 +95,8 @@ class _Replay:
             wait_ms=float(said.get("wait_ms", 0.0)),
             run_ms=float(said.get("run_ms", 0.0)),
             sent_at=sent_at,
+            queue_ms=float(said.get("queue_ms", 0.0)),
+            began_at=float(said.get("began_at", 0.0)),
             right=not ok or expected is None or expected == given,
         )
 

@@ -54,6 +54,8 @@ class Front(http.server.ThreadingHTTPServer):
             "met_evicted": done.met_evicted,
             "wait_ms": done.wait_ms,
             "run_ms": done.run_ms,
+            "queue_ms": done.queue_ms,
+            "began_at": done.began_at,
         }
 
     def stats(self) -> dict[str, Any]:

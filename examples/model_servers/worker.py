@@ -7,6 +7,7 @@ and tries again after a while that is not the same for all.
 
 from __future__ import annotations
 
+import dataclasses
 import queue
 import random
 import threading
@@ -37,6 +38,8 @@ class Done:
     met_evicted: bool
     wait_ms: float
     run_ms: float
+    queue_ms: float = 0.0  # it stood behind others
+    began_at: float = 0.0  # the Unix time at which its first attempt began
 
 
 class Worker:
@@ -85,9 +88,11 @@ class Worker:
 
     def _infer(self, batch: int, arrived: float) -> Done:
         self.requests += 1
+        queue_ms, began_at = round((time.monotonic() - arrived) * 1000, 3), time.time()
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return self._attempt(batch, arrived)
+                done = self._attempt(batch, arrived)
+                return dataclasses.replace(done, queue_ms=queue_ms, began_at=began_at)
             except Refused as error:
                 if attempt == _ATTEMPTS or error.final:
                     self.refused += 1

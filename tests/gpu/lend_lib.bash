@@ -17,9 +17,12 @@ a_is_away() { [ "$(of_a evicted_bytes)" -gt $(($(of_a leased_bytes) * 9 / 10)) ]
 
 # lends NAME PROGRAM...: with a folder behind its words, the program answers,
 # idles, loses its memory to another tenant, answers again; twice. `ready_within`
-# is how many seconds its start may take.
+# is how many seconds its start may take. For `held_back` seconds the other tenant
+# still has the memory when the program is asked for the first time. With
+# `afterwards`, a function with the program's log and folder, it answers three
+# times in all.
 lends() {
-  local name=$1 log=$OUT/$1.log turn pid taker
+  local name=$1 log=$OUT/$1.log turn pid taker answers=2
   shift
   mkdir -p "$work/$name"
   start "$log" gmb --socket-dir "$sockets" run --tenant a --park-after 200ms -- \
@@ -35,13 +38,25 @@ lends() {
     taker=$started
     check "its memory serves another" wait_until 20 a_is_away
     wait_until 20 says "$OUT/$name.taker.log" 'held\|holds\|holding'
-    end "$taker"
-    touch "$work/$name/go-$turn"
+    if [ -n "${held_back:-}" ] && [ "$turn" -eq 1 ]; then
+      touch "$work/$name/go-$turn"
+      sleep "$held_back"
+      check "it waits while another has its memory" waits_for "$log" "$turn"
+      end "$taker"
+    else
+      end "$taker"
+      touch "$work/$name/go-$turn"
+    fi
     check "it answers" wait_until 30 says "$log" "^turn $turn"
   done
+  if [ -n "${afterwards:-}" ]; then
+    "$afterwards" "$log" "$work/$name"
+    answers=3
+  fi
   touch "$work/$name/end"
   check "it ends well" ended_well "$pid"
   sed 's/^/      /' "$log"
-  check "all was equal" [ "$(grep -c 'equal True' "$log")" -eq 2 ]
+  check "all was equal" [ "$(grep -c 'equal True' "$log")" -eq $answers ]
   says "$log" 'equal False\|goes on False\|never lends' && fail "see its lines"
 }
+waits_for() { ! says "$1" "^turn $2"; }

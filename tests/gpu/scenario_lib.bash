@@ -100,6 +100,19 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 ended_well() {
   wait_until 120 gone "$1" && wait "$1"
 }
+# build_cuda NAME [OPTION...]: preload/NAME.cu, with the runtime linked
+# statically, to $work/NAME.
+build_cuda() {
+  local name=$1
+  shift
+  if ! command -v nvcc >/dev/null; then skip 'no nvcc here'; return 1; fi
+  # shellcheck disable=SC2154 # here is the script's
+  quiet "$out/nvcc.log" nvcc -O2 -arch=native -cudart static -o "$work/$name" \
+    "$here/preload/$name.cu" "$@" && return
+  tail -n 5 "$out/nvcc.log"
+  fail "$name is built"
+  return 1
+}
 # part BYTES N OF: rounded down to the granularity.
 # shellcheck disable=SC2017 # BYTES * N overflows
 part() { echo $(($1 / $3 * $2 / 2097152 * 2097152)); }

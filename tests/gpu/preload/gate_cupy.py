@@ -1,8 +1,16 @@
-"""CuPy as it comes, idle between requests."""
+"""CuPy as it comes, idle between requests.
+
+    gate_cupy.py [health GIB] DIR
+
+health: GIB of arrays, and a thread that answers /health meanwhile.
+"""
+
+import sys
 
 import cupy
 
-from gate_requests import serve
+import gate_health
+import gate_requests
 
 double = cupy.RawKernel(r"""
     extern "C" __global__ void scale(const float* a, float* b, long n) {
@@ -20,4 +28,13 @@ def answer():
     return float(b[12345]), float(b.sum(dtype=cupy.float64))
 
 
-serve(answer, f"{2 * a.nbytes >> 20} MiB of arrays")
+def answer_over_all():
+    return answer(), [int(one.sum()) for one in more]
+
+
+if sys.argv[1] == "health":
+    # Beside a and b, which have 1 GiB.
+    more = [cupy.full(1 << 30, number, dtype=cupy.uint8) for number in range(1, int(sys.argv[2]))]
+    gate_health.serve(answer_over_all, f"{len(more) + 1} GiB of arrays")
+else:
+    gate_requests.serve(answer, f"{2 * a.nbytes >> 20} MiB of arrays")

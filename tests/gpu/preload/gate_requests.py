@@ -7,7 +7,7 @@ import time
 
 def turns():
     """Yields 1, 2, ... as the requests come. Ends the program at DIR/end."""
-    folder, turn = sys.argv[1], 0
+    folder, turn = sys.argv[-1], 0
     while True:
         turn += 1
         while not os.path.exists(f"{folder}/go-{turn}"):

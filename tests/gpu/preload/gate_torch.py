@@ -1,18 +1,64 @@
 """PyTorch as it comes, idle between requests: its memory goes and comes back.
 
-    gate_torch.py DIR
+    gate_torch.py [compile | health GIB] DIR
 
 Says "ready" and answers a request whenever DIR/go-N appears; a line for each with
 how long it took and whether the answer is the one of before.
+compile: of models that torch.compile made, with a graph of its own (reduce-overhead) and without.
+health: of GIB of memory, and a thread that answers /health meanwhile.
 """
 
+import sys
 import time
 
 import torch
 
+import gate_health
+import gate_requests
 from gate_requests import turns
 
 torch.manual_seed(1)
+
+
+def compiled():
+    """Two ways of compiling one model, each asked for two shapes."""
+    net = torch.nn.Sequential(
+        *(
+            torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.GELU(), torch.nn.LayerNorm(2048))
+            for _ in range(12)
+        )
+    ).cuda().bfloat16()
+    ways = [torch.compile(net), torch.compile(net, mode="reduce-overhead")]
+    inputs = [torch.randn(rows, 2048, dtype=torch.bfloat16, device="cuda") for rows in (64, 16)]
+    ballast = torch.arange(1 << 27, dtype=torch.float32, device="cuda")  # more to copy
+
+    @torch.no_grad()
+    def answer():
+        answers = [way(x).float().sum(dim=0).cpu() for way in ways for x in inputs]
+        total = float(ballast.sum(dtype=torch.float64))
+        return [one.tolist() for one in answers], total
+
+    for _ in range(3):  # recorded at the second time
+        answer()
+    gate_requests.serve(answer, "models that were compiled, 0.5 GiB beside them")
+
+
+def healthy(gib):
+    blocks = [torch.full((1 << 30,), number, dtype=torch.uint8, device="cuda")
+              for number in range(1, gib + 1)]
+    weights = torch.randn(2048, 2048, device="cuda")
+
+    def answer():
+        sums = [int(block.sum(dtype=torch.int64)) for block in blocks]
+        return sums, float((weights @ weights).sum())
+
+    gate_health.serve(answer, f"{gib} GiB of tensors")
+
+
+if sys.argv[1] == "compile":
+    compiled()
+if sys.argv[1] == "health":
+    healthy(int(sys.argv[2]))
 
 layers = [torch.nn.Linear(4096, 4096, bias=False, dtype=torch.bfloat16) for _ in range(32)]
 model = torch.nn.Sequential(*layers).cuda()
