@@ -39,6 +39,9 @@ class Tenant:
 
 Moves = dict[str, Tenant]
 
+# A request that has to wait is told so when it is asked, but for rounding.
+_SAME_TURN = 0.001
+
 
 def moves_of(events: Sequence[Event]) -> Moves:
     """Of events in order. A move that has not ended is left out."""
@@ -46,6 +49,7 @@ def moves_of(events: Sequence[Event]) -> Moves:
     going: dict[int, Event] = {}
     coming: dict[int, Event] = {}
     trimming: dict[str, float] = {}
+    waiting: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         if not event.tenant:
             continue
@@ -62,8 +66,16 @@ def moves_of(events: Sequence[Event]) -> Moves:
             # Its program gave it up in the middle.
             _end_move(tenant.outs, going.pop(event.lease, None), event.at)
             _end_move(tenant.ins, coming.pop(event.lease, None), event.at)
+        elif event.kind == "acquire_waiting":
+            waiting[event.tenant].append(event)
+        elif event.kind == "acquire_denied":
+            if asked := _asked_for(waiting[event.tenant], event.nbytes):
+                tenant.grows.append((asked.at, event.at))
         elif event.kind == "lease_granted":
-            tenant.grows.append((event.at - event.took, event.at))
+            asked_at = event.at - event.took
+            tenant.grows.append((asked_at, event.at))
+            still = [one for one in waiting[event.tenant] if abs(one.at - asked_at) > _SAME_TURN]
+            waiting[event.tenant] = still
         elif event.kind == "trim_asked":
             trimming[event.tenant] = event.at
         elif event.kind == "trim_answered" and event.tenant in trimming:
@@ -71,6 +83,14 @@ def moves_of(events: Sequence[Event]) -> Moves:
     for tenant in tenants.values():
         tenant.wakes = _wakes(tenant.ins)
     return dict(tenants)
+
+
+def _asked_for(waiting: list[Event], nbytes: int) -> Event | None:
+    """The oldest of that size, which no longer waits. None: it was refused at once."""
+    for place, event in enumerate(waiting):
+        if event.nbytes == nbytes:
+            return waiting.pop(place)
+    return None
 
 
 def _end_move(into: list[Moved], began: Event | None, end: float) -> None:

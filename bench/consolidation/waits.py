@@ -6,7 +6,8 @@ copy   memory of its program is on its way back: slabs are made, filled and mapp
 room   its program has asked for its memory, and others' is on its way out or being trimmed
 turn   its program has asked, and nobody's memory is on its way out: what of its own is still
        leaving, its place in the broker's queue, and what the program does before its first call
-grow   a request of its program for more memory is with the broker
+grow   a request of its program for more memory is with the broker, or found none and is to be
+       made again
 queue  it stands behind another request in its own server
 rest   all else: its work, the GPU's time that others have, the way there and back
 """
@@ -115,10 +116,12 @@ def _waits(
 ) -> Waits:
     begin, end = begin_of(answer), end_of(answer)
     queued = [(answer.began_at - answer.queue_ms / 1000, answer.began_at)]
+    retried = [(answer.began_at, answer.began_at + answer.retried_ms / 1000)]
+    own = {"queue": queued, "grow": retried}
     pieces: list[Span] = [(begin, end)]
     parts = {}
     for part in PARTS[:-1]:
-        inside, pieces = split(pieces, queued if part == "queue" else spans[part])
+        inside, pieces = split(pieces, [*spans.get(part, ()), *own.get(part, ())])
         parts[part] = round(length(inside) * 1000, 3)
     parts["rest"] = round(length(pieces) * 1000, 3)
     wakes = [one for one in asked if one.asked < end and one.wake.back > begin]

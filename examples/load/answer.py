@@ -26,6 +26,7 @@ class Answer:
     sent_at: float = 0.0  # the Unix time at which it was sent
     queue_ms: float = 0.0  # behind others in the server; 0 where that does not say it
     began_at: float = 0.0  # the Unix time at which its turn came there; 0: not said
+    retried_ms: float = 0.0  # from then to its last attempt: what came before found no memory
     right: bool = True  # the sum is the expected one, or none is known
 
 

@@ -97,6 +97,7 @@ class _Replay:
             sent_at=sent_at,
             queue_ms=float(said.get("queue_ms", 0.0)),
             began_at=float(said.get("began_at", 0.0)),
+            retried_ms=float(said.get("retried_ms", 0.0)),
             right=not ok or expected is None or expected == given,
         )
 

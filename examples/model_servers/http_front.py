@@ -56,6 +56,7 @@ class Front(http.server.ThreadingHTTPServer):
             "run_ms": done.run_ms,
             "queue_ms": done.queue_ms,
             "began_at": done.began_at,
+            "retried_ms": done.retried_ms,
         }
 
     def stats(self) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class Done:
     run_ms: float
     queue_ms: float = 0.0  # it stood behind others
     began_at: float = 0.0  # the Unix time at which its first attempt began
+    retried_ms: float = 0.0  # from there to the beginning of the last one
 
 
 class Worker:
@@ -88,11 +89,16 @@ class Worker:
 
     def _infer(self, batch: int, arrived: float) -> Done:
         self.requests += 1
-        queue_ms, began_at = round((time.monotonic() - arrived) * 1000, 3), time.time()
+        began, began_at = time.monotonic(), time.time()
         for attempt in range(1, _ATTEMPTS + 1):
+            again = time.monotonic()
             try:
-                done = self._attempt(batch, arrived)
-                return dataclasses.replace(done, queue_ms=queue_ms, began_at=began_at)
+                return dataclasses.replace(
+                    self._attempt(batch, arrived),
+                    queue_ms=round((began - arrived) * 1000, 3),
+                    began_at=began_at,
+                    retried_ms=round((again - began) * 1000, 3) if attempt > 1 else 0.0,
+                )
             except Refused as error:
                 if attempt == _ATTEMPTS or error.final:
                     self.refused += 1

@@ -140,6 +140,24 @@ def test_growing_counts_from_the_request_to_the_grant():
     assert parts(wait) == {"grow": 40, "rest": 60}
 
 
+def test_growing_that_is_refused_counts_from_the_wait_to_the_refusal():
+    ends = [event(at, kind, "m00", 0, GIB) for at, kind in
+            ((0.010, "acquire_waiting"), (0.030, "acquire_denied"), (0.050, "acquire_denied"))]  # fmt: skip
+    assert parts(waits([answer(met=False)], ends)[0]) == {"grow": 20, "rest": 80}
+
+
+def test_a_wait_that_was_granted_does_not_count_again_when_a_later_request_is_refused():
+    waited = event(0.010, "acquire_waiting", "m00", 0, GIB)
+    grant = event(0.020, "lease_granted", "m00", 5, GIB, took=0.010)
+    denied = event(0.070, "acquire_denied", "m00", 0, GIB)
+    assert parts(waits([answer(met=False)], [waited, grant, denied])[0]) == {"grow": 10, "rest": 90}
+
+
+def test_trying_again_is_growing():
+    again = answer(ms=300, met=False, retried_ms=250)
+    assert parts(waits([again])[0]) == {"grow": 250, "rest": 50}
+
+
 def test_growing_of_others_does_not_count():
     grant = [event(0.050, "lease_granted", "m01", 5, GIB, took=0.040)]
     assert parts(waits([answer(met=False)], grant)[0]) == {"rest": 100}

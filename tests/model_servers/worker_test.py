@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import threading
+import time
 
 import pytest
 from model_servers import worker as worker_module
@@ -74,6 +75,29 @@ def test_a_refusal_is_tried_again_in_a_scope_of_its_own(model, worker):
     model.refusals = 2
     assert worker.infer(4).sum == "s4"
     assert model.scopes == 3 and worker.refused == 0
+
+
+def test_the_time_of_attempts_that_failed_is_told(model, worker, monkeypatch):
+    assert worker.infer(4).retried_ms == 0
+    model.refusals = 1
+    monkeypatch.setattr(worker_module, "_BACK_OFF_SECONDS", (0.02, 0.02))
+    assert worker.infer(4).retried_ms >= 20
+
+
+def test_the_time_in_the_queue_and_its_end_are_told(model, worker):
+    began = time.time()
+    model.gate.clear()
+    with concurrent.futures.ThreadPoolExecutor(2) as callers:
+        asked = [callers.submit(worker.infer, 1) for _ in range(2)]
+        assert model.waiting.wait(60)
+        while worker.waiting() == 0:  # the other one
+            time.sleep(0.001)
+        queued_at_least = 0.02
+        time.sleep(queued_at_least)
+        model.gate.set()
+        first, second = sorted((job.result() for job in asked), key=lambda done: done.began_at)
+    assert second.queue_ms >= queued_at_least * 1000
+    assert began <= first.began_at < second.began_at - queued_at_least / 2
 
 
 @pytest.mark.parametrize("final,scopes", [(False, 5), (True, 1)])
