@@ -50,10 +50,10 @@ struct LeftBehind {
 [[nodiscard]] absl::StatusOr<LeftBehind> Sort(std::vector<Kept> all,
                                               AdoptionMarks* marks = nullptr);
 
-// A memory error ended the last broker while it copied the lease: its sessions
+// A memory error ended the last broker while it copied lease `id`: its sessions
 // are refused, and its room in the host pool is given back to the machine, which
 // uses a broken page no more. Of a lease that was not left it does nothing.
-void RefuseDamaged(uint64_t lease, LeftBehind* left);
+void RefuseDamaged(uint64_t id, LeftBehind* left);
 
 inline constexpr absl::string_view kHostKey = "host";
 // Each broker has a journal of its own; the highest number counts, and is put
