@@ -1,6 +1,8 @@
 // Acquires that wait for a silent keeper: found by time, and by whose they are.
 #include "broker/machine/put_offs.h"
 
+#include "quota/must_find.h"
+
 namespace gmb::broker {
 
 void PutOffs::Add(const PendingAcquire& request, quota::TenantId tenant) {
@@ -17,9 +19,9 @@ void PutOffs::Add(const PendingAcquire& request, quota::TenantId tenant) {
 
 void PutOffs::Remove(const PendingAcquire& request) {
   in_time_.erase({*request.ask_again_at, request.id});
-  const auto owner = owners_.find(request.id);
-  const auto group = groups_.find(owner->second);
-  owners_.erase(owner);
+  const Owner owner = quota::MustFind(owners_, request.id, "put-off request");
+  const auto group = groups_.find(owner);
+  owners_.erase(request.id);
   group->second.requests.erase(request.id);
   group->second.bytes -= request.bytes;
   if (group->second.requests.empty()) groups_.erase(group);

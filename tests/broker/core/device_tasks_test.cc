@@ -45,6 +45,15 @@ class DeviceTasksTest : public ::testing::Test {
     EXPECT_TRUE(tasks.ok()) << tasks.status();
     return *std::move(tasks);
   }
+  // Slabs 1 and 2; the first import is refused once.
+  absl::StatusOr<std::unique_ptr<DeviceTasks>> AdoptTwo(
+      const absl::Status& refused_once) {
+    const std::vector<SlabRecord> kept = {Keep(1, kSlab), Keep(2, kSlab)};
+    auto device = std::make_unique<FaultyAllocator>(OpenDevice());
+    device->FailOnce(FaultyAllocator::Op::kImport, 1, refused_once);
+    last_.reset();
+    return DeviceTasks::Create(std::move(device), &keeper_, &slab_ids_, kept);
+  }
   // Destroys it, as when its lease ends.
   static DeviceResult Destroy(DeviceTasks* tasks, const Slab& slab) {
     return tasks->Do({DestroyJob{.slabs = {{slab, quota::TenantId{1}}}}});
@@ -177,28 +186,17 @@ TEST_F(DeviceTasksTest, ASlabThatIsRecordedTwiceIsAnError) {
               HasSubstr("more than once"));
 }
 
-TEST_F(DeviceTasksTest, ADeviceThatFailsAtTheFirstImportKeepsTheOthers) {
-  const std::vector<SlabRecord> kept = {Keep(1, kSlab), Keep(2, kSlab)};
-  auto faulty = std::make_unique<FaultyAllocator>(OpenDevice());
-  faulty->FailOnce(FaultyAllocator::Op::kImport, 1,
-                   absl::InvalidArgumentError("not ours"));
-  last_.reset();
-  const auto tasks =
-      DeviceTasks::Create(std::move(faulty), &keeper_, &slab_ids_, kept);
+TEST_F(DeviceTasksTest, AnImportThatIsRefusedForGoodCostsThatSlabAlone) {
+  const auto wrong = absl::InvalidArgumentError("not ours");
+  const auto tasks = AdoptTwo(/*refused_once=*/wrong);
   ASSERT_TRUE(tasks.ok()) << tasks.status();
-  EXPECT_EQ((*tasks)->import_errors().at(1),
-            absl::InvalidArgumentError("not ours"));
+  EXPECT_EQ((*tasks)->import_errors().at(1), wrong);
   EXPECT_TRUE((*tasks)->imported().contains(2));
 }
 
 TEST_F(DeviceTasksTest, AnImportThatIsRefusedForAMomentIsTriedAgain) {
-  const std::vector<SlabRecord> kept = {Keep(1, kSlab), Keep(2, kSlab)};
-  auto faulty = std::make_unique<FaultyAllocator>(OpenDevice());
-  faulty->FailOnce(FaultyAllocator::Op::kImport, 1,
-                   absl::ResourceExhaustedError("no file is free"));
-  last_.reset();
-  const auto tasks =
-      DeviceTasks::Create(std::move(faulty), &keeper_, &slab_ids_, kept);
+  const auto tasks = AdoptTwo(
+      /*refused_once=*/absl::ResourceExhaustedError("no file is free"));
   ASSERT_TRUE(tasks.ok()) << tasks.status();
   EXPECT_TRUE((*tasks)->import_errors().empty());
   EXPECT_TRUE((*tasks)->imported().contains(1));
