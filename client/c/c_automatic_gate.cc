@@ -42,6 +42,8 @@ bool EnterSlowly(BiasSlot* slot, uint32_t was, bool* ordinary) {
 
 void LeaveOrdinary() { TheGate().bias().LeaveOrdinary(); }
 
+bool IsAway() { return TheGate().bias().away(); }
+
 void NeverPark(const char* why) {
   NoThrow([&] {
     TheGate().NeverPark(why);
@@ -86,6 +88,7 @@ absl::StatusOr<const BiasCalls*> Begin(const Client& client,
                                    .slot = Slot,
                                    .enter_slowly = EnterSlowly,
                                    .leave_ordinary = LeaveOrdinary,
+                                   .is_away = IsAway,
                                    .never_park = NeverPark,
                                    .join_group = JoinGroup,
                                    .stop = Stop};

@@ -106,9 +106,13 @@ Bias::SlowCalls Bias::slow_calls() const {
                      slow_over_at_ns_.load(std::memory_order_relaxed)))};
 }
 
+bool Bias::away() const {
+  return LookAtGate(cells_).state() == GateState::kClosed;
+}
+
 bool Bias::LetInForGood(BiasSlot& slot) const {
   if (!over()) return false;
-  if (LookAtGate(cells_).state() == GateState::kClosed) return false;
+  if (away()) return false;
   slot.mark.store(BiasSlot::kLetIn, std::memory_order_relaxed);
   return true;
 }

@@ -99,6 +99,8 @@ class Bias {
   [[nodiscard]] bool over() const {
     return over_.load(std::memory_order_acquire);
   }
+  // The broker has the memory.
+  [[nodiscard]] bool away() const;
 
  private:
   static void OpenInChild();

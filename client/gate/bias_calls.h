@@ -11,7 +11,7 @@ namespace gmb::internal {
 // The automatic gate between the two libraries of `gmb run`: libgmb.so has the
 // gate, libgmb_preload.so marks the calls. Plain pointers, because the second
 // has no Abseil; both are of one build, and kBiasCallsVersion says so.
-inline constexpr uint32_t kBiasCallsVersion = 4;
+inline constexpr uint32_t kBiasCallsVersion = 5;
 
 // From libgmb.so. Thread-safe; valid for the life of the process.
 struct BiasCalls {
@@ -24,6 +24,8 @@ struct BiasCalls {
   bool (*enter_slowly)(BiasSlot* slot, uint32_t was, bool* ordinary);
   // Owed after enter_slowly has set *ordinary.
   void (*leave_ordinary)();
+  // Whether the broker has the memory, so that a call would have to wait for it.
+  bool (*is_away)();
   // Why the process must not be parked from now on. The text is kept.
   void (*never_park)(const char* why);
   // Processes of that group are parked together or not at all from now on, and

@@ -30,6 +30,11 @@ std::array<std::atomic<void*>, kGatedCount> reals{};
   GatedFunction{#name, reinterpret_cast<void*>(       \
                            &Asking<k_##name, address, \
                                    std::make_index_sequence<(count)>>::Call)},
+#define GMB_PINNING(name, count) \
+  GatedFunction{                 \
+      #name,                     \
+      reinterpret_cast<void*>(   \
+          &Pinning<k_##name, std::make_index_sequence<(count)>>::Call)},
 #define GMB_SHARING(name, count, address)       \
   GatedFunction{#name,                          \
                 reinterpret_cast<void*>(        \
@@ -55,13 +60,15 @@ std::array<std::atomic<void*>, kGatedCount> reals{};
 const std::array<GatedFunction, kGatedCount>& Table() {
   static const std::array<GatedFunction, kGatedCount> kTable = {
       {GMB_TOUCHING_FUNCTIONS(GMB_TOUCHING) GMB_ASKING_FUNCTIONS(GMB_ASKING)
-           GMB_SHARING_FUNCTIONS(GMB_SHARING) GMB_BINDING_FUNCTIONS(GMB_BINDING)
-               GMB_CREATING_FUNCTIONS(GMB_CREATING)}};
+           GMB_PINNING_FUNCTIONS(GMB_PINNING) GMB_SHARING_FUNCTIONS(GMB_SHARING)
+               GMB_BINDING_FUNCTIONS(GMB_BINDING)
+                   GMB_CREATING_FUNCTIONS(GMB_CREATING)}};
   return kTable;
 }
 
 #undef GMB_TOUCHING
 #undef GMB_ASKING
+#undef GMB_PINNING
 #undef GMB_SHARING
 #undef GMB_BINDING
 #undef GMB_CREATING
@@ -124,8 +131,8 @@ const char* CalledText(GatedPlace place) {
 #define GMB_TEXT(name, ...) "it called " #name,
   static constexpr std::array kTexts = {
       GMB_TOUCHING_FUNCTIONS(GMB_TEXT) GMB_ASKING_FUNCTIONS(GMB_TEXT)
-          GMB_SHARING_FUNCTIONS(GMB_TEXT) GMB_BINDING_FUNCTIONS(GMB_TEXT)
-              GMB_CREATING_FUNCTIONS(GMB_TEXT)};
+          GMB_PINNING_FUNCTIONS(GMB_TEXT) GMB_SHARING_FUNCTIONS(GMB_TEXT)
+              GMB_BINDING_FUNCTIONS(GMB_TEXT) GMB_CREATING_FUNCTIONS(GMB_TEXT)};
 #undef GMB_TEXT
   static_assert(kTexts.size() == kGatedCount);
   return kTexts[place];

@@ -20,6 +20,9 @@
 #define GMB_ASKING(name, count, address)                         \
   GMB_EXPORT_GATED(name, Asking<gmb::preload::k_##name, address, \
                                 std::make_index_sequence<(count)>>::Call)
+#define GMB_PINNING(name, count)                         \
+  GMB_EXPORT_GATED(name, Pinning<gmb::preload::k_##name, \
+                                 std::make_index_sequence<(count)>>::Call)
 #define GMB_SHARING(name, count, address)                         \
   GMB_EXPORT_GATED(name, Sharing<gmb::preload::k_##name, address, \
                                  std::make_index_sequence<(count)>>::Call)
@@ -35,6 +38,7 @@
 extern "C" {
 GMB_TOUCHING_FUNCTIONS(GMB_TOUCHING)
 GMB_ASKING_FUNCTIONS(GMB_ASKING)
+GMB_PINNING_FUNCTIONS(GMB_PINNING)
 GMB_SHARING_FUNCTIONS(GMB_SHARING)
 GMB_BINDING_FUNCTIONS(GMB_BINDING)
 GMB_CREATING_FUNCTIONS(GMB_CREATING)

@@ -7,8 +7,8 @@
 // tests/preload/gated_words_test.cc holds the list against cuda.h.
 //
 // Not among them: synchronising, queries and events, host functions, modules,
-// arrays, host and managed memory. A thread that waits for the GPU must not keep
-// the gate open. The program's own memory (its handles, its pools) is not
+// arrays, managed memory. A thread that waits for the GPU must not keep the gate
+// open. The program's own memory (its handles, its pools) is not
 // leased, and never goes away.
 
 // clang-format off
@@ -226,6 +226,17 @@
 #define GMB_ASKING_FUNCTIONS(F) \
   F(cuPointerGetAttribute, 3, 2) \
   F(cuPointerGetAttributes, 4, 3)
+
+// These lock and unlock pages of host memory. The driver has another thread's
+// unmap wait until they are over, half a second for a GiB (docs/biased_gate.md).
+#define GMB_PINNING_FUNCTIONS(F) \
+  F(cuMemAllocHost, 2) \
+  F(cuMemAllocHost_v2, 2) \
+  F(cuMemFreeHost, 1) \
+  F(cuMemHostAlloc, 3) \
+  F(cuMemHostRegister, 3) \
+  F(cuMemHostRegister_v2, 3) \
+  F(cuMemHostUnregister, 1)
 
 // These show our memory to somebody who enters no gate of this process: a
 // network card or another process; the last one ends a context without a word. A process that calls one of them for leased

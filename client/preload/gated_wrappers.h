@@ -26,8 +26,9 @@ namespace gmb::preload {
 #define GMB_PLACE(name, ...) k_##name,
 enum GatedPlace : size_t {
   GMB_TOUCHING_FUNCTIONS(GMB_PLACE) GMB_ASKING_FUNCTIONS(GMB_PLACE)
-      GMB_SHARING_FUNCTIONS(GMB_PLACE) GMB_BINDING_FUNCTIONS(GMB_PLACE)
-          GMB_CREATING_FUNCTIONS(GMB_PLACE) kGatedCount
+      GMB_PINNING_FUNCTIONS(GMB_PLACE) GMB_SHARING_FUNCTIONS(GMB_PLACE)
+          GMB_BINDING_FUNCTIONS(GMB_PLACE) GMB_CREATING_FUNCTIONS(GMB_PLACE)
+              kGatedCount
 };
 #undef GMB_PLACE
 // NOLINTEND(readability-identifier-naming)
@@ -105,6 +106,25 @@ struct Asking<kPlace, kAddress, std::index_sequence<kArguments...>> {
     if (!call.in()) return MemoryIsAway();
     NotePointer(kPlace, all.data());
     return ask();
+  }
+};
+
+// In the gate, so that nothing is unmapped meanwhile; but memory that is away is
+// not brought back for it, and stays away.
+template <GatedPlace kPlace, typename Arguments>
+struct Pinning;
+template <GatedPlace kPlace, size_t... kArguments>
+struct Pinning<kPlace, std::index_sequence<kArguments...>> {
+  static int Call(Word<kArguments>... words) {
+    {
+      const GatedLook look;
+      if (look.in()) return CallReal<kPlace, kArguments...>(words...);
+    }
+    if (ProgramGate::Get()->is_away())
+      return CallReal<kPlace, kArguments...>(words...);
+    // Where the memory does not come back nothing is unmapped either.
+    const GatedCall call;
+    return CallReal<kPlace, kArguments...>(words...);
   }
 };
 

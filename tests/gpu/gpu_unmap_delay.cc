@@ -23,7 +23,9 @@
 // One thread moves eight handles of 64 MiB to and fro; meanwhile another one
 // does nothing, pins BYTES (1 GiB) of its memory and lets them go, allocates
 // and frees BYTES of page-locked memory, loads and unloads a module that the
-// driver compiles, or links one; SECONDS of each. A line for each:
+// driver compiles, or links one; SECONDS of each. Between two of its calls it
+// does nothing for as long as the last one took: the driver's lock goes to the
+// thread that had it last, and nobody else would get it. A line for each:
 //   delayed   unmaps that took longer than any without company, and
 //   worst     how much of the longest call of the other thread that is.
 
@@ -151,6 +153,7 @@ class Company {
         const auto began = Clock::now();
         parts_[i].second();
         took_[i].push_back(Since(began));
+        std::this_thread::sleep_for(Milliseconds(took_[i].back()));
       }
       if (parts_.empty())
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -186,9 +189,10 @@ double Quantile(std::vector<double>* values, double part) {
 }
 
 void PrintMoves(const char* what, std::vector<double>* took) {
+  const double longest = Quantile(took, 1);
   std::printf("      %-7s %6zu times: median %.3f, p99 %.3f, longest %.3f ms\n",
               what, took->size(), Quantile(took, 0.5), Quantile(took, 0.99),
-              took->back());
+              longest);
 }
 
 std::vector<Company> Companies(size_t bytes, const std::string& module_text) {

@@ -17,6 +17,7 @@ TEST(GatedFunctionsTest, EachIsListedOnceAndFoundByItsSymbol) {
   EXPECT_STREQ(FindGatedBySymbol(#name)->symbol, #name);
   GMB_TOUCHING_FUNCTIONS(GMB_CHECK)
   GMB_ASKING_FUNCTIONS(GMB_CHECK)
+  GMB_PINNING_FUNCTIONS(GMB_CHECK)
   GMB_SHARING_FUNCTIONS(GMB_CHECK)
   GMB_BINDING_FUNCTIONS(GMB_CHECK)
   GMB_CREATING_FUNCTIONS(GMB_CHECK)
@@ -31,7 +32,7 @@ TEST(GatedFunctionsTest, WhatWaitsOrGivesBackIsNotGated) {
   for (const char* const name :
        {"cuCtxSynchronize", "cuStreamSynchronize", "cuEventQuery",
         "cuEventRecord", "cuLaunchHostFunc", "cuMemFree_v2", "cuMemUnmap",
-        "cuModuleLoadData", "cuMemAllocHost_v2", "cuInit", "", "cu"}) {
+        "cuModuleLoadData", "cuMemAllocManaged", "cuInit", "", "cu"}) {
     EXPECT_EQ(FindGatedBySymbol(name), nullptr) << name;
     EXPECT_FALSE(IsGatedName(name)) << name;
   }

@@ -68,6 +68,49 @@ TEST_F(PreloadGateTest, WorkThatIsNotDoneKeepsTheMemory) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
 }
 
+// The driver would have the unmap wait for it, and a broker that waits for the
+// unmap has a client that does not answer.
+TEST_F(PreloadGateTest, ProgramThatLocksPagesIsNotParked) {
+  const auto program =
+      Start("program",
+            {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("go"),
+                       "pin " + Directory() + "/locked", Await("end"), kGet},
+             .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  Touch("go");
+  ASSERT_TRUE(program->AwaitOut("pinning")) << program->Err();
+  ExpectNothingToTake();
+  Touch("locked");
+  ASSERT_TRUE(program->AwaitOut("pin 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  TakeTheDeviceForAWhile("other");
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(kRight));
+}
+
+TEST_F(PreloadGateTest, MemoryThatIsAwayStaysAwayWhilePagesAreLocked) {
+  const auto program =
+      Start("program",
+            {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("go"),
+                       "pin " + Directory() + "/locked", Await("end"), kGet},
+             .run_options = Soon()});
+  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+  const auto other = TakeTheDevice("other");
+  Touch("go");
+  Touch("locked");
+  EXPECT_TRUE(program->AwaitOut("pin 0")) << program->Err();
+  EXPECT_EQ(Evicted(), kBytes);
+  EXPECT_EQ(Waiting(), 0);
+  Touch("other");
+  EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+  Touch("end");
+  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+  EXPECT_THAT(program->Out(), HasSubstr(kRight));
+}
+
 // The memory that it holds is soft by then, and others' guarantees may rest on
 // it: it is asked to park and cannot, goes on, and parks when its work is done.
 TEST_F(PreloadGateTest, AGuaranteeWaitsForWorkThatIsNotDone) {

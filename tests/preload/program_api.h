@@ -37,6 +37,8 @@
   F(cuMemFree)                              \
   F(cuMemFreeAsync)                         \
   F(cuMemGetInfo)                           \
+  F(cuMemHostRegister)                      \
+  F(cuMemHostUnregister)                    \
   F(cuMemCreate)                            \
   F(cuMemRelease)                           \
   F(cuMemRetainAllocationHandle)            \

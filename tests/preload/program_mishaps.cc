@@ -25,6 +25,11 @@ void DuringCopy(void (*what)()) {
   OfDriver<void (*)(void (*)())>("FakeCudaDuringCopy")(what);
 }
 
+void AwaitFile(const std::string& file) {
+  struct stat info {};
+  while (stat(file.c_str(), &info) != 0) usleep(5000);
+}
+
 void* InContext(const Api& api) {
   CUcontext context = nullptr;
   api.cuDevicePrimaryCtxRetain_(&context, 0);
@@ -92,8 +97,7 @@ void MishapSteps::CancelCopy(const std::string& name, const std::string& file) {
         for (;;) pause();  // here at the latest
       },
       &work);
-  struct stat info {};
-  while (stat(file.c_str(), &info) != 0) usleep(5000);
+  AwaitFile(file);
   pthread_cancel(thread);
   std::printf("cancelled\n");
   std::fflush(stdout);
@@ -101,6 +105,20 @@ void MishapSteps::CancelCopy(const std::string& name, const std::string& file) {
   pthread_join(thread, &result);
   std::printf("cancel-copy %s %d\n", name.c_str(),
               result == PTHREAD_CANCELED ? 1 : 0);
+}
+
+void MishapSteps::Pin(const std::string& file) const {
+  static std::string until;
+  static char page[4096];
+  until = file;
+  OfDriver<void (*)(void (*)())>("FakeCudaDuringPinning")([] {
+    std::printf("pinning\n");
+    std::fflush(stdout);
+    AwaitFile(until);
+  });
+  const CUresult result = api_.cuMemHostRegister_(page, sizeof(page), 0);
+  std::printf("pin %d\n", result);
+  if (result == CUDA_SUCCESS) api_.cuMemHostUnregister_(page);
 }
 
 bool MishapSteps::Do(const std::vector<std::string>& words) {
@@ -113,6 +131,8 @@ bool MishapSteps::Do(const std::vector<std::string>& words) {
   } else if (what == "fork-in-copy") {
     DuringCopy(&ForkAndAsk);
     std::printf("fork-in-copy %s %d\n", name.c_str(), Copy(name));
+  } else if (what == "pin") {
+    Pin(name);
   } else if (what == "gpu-done") {
     OfDriver<void (*)()>("FakeCudaFinishWork")();
     std::printf("gpu-done\n");

@@ -19,6 +19,8 @@ class MishapSteps {
   //   cancel-copy NAME FILE: a thread is cancelled at any point of a copy that it
   //     makes before the file is there
   //   fork-in-copy NAME: the driver forks inside of a copy to it
+  //   pin FILE: locks a page of host memory, which takes the driver until the file
+  //     is there
   //   gpu-done: the GPU does all work, and nobody waits
   //   fault CODE: a kernel goes astray
   bool Do(const std::vector<std::string>& words);
@@ -27,6 +29,7 @@ class MishapSteps {
   [[nodiscard]] CUresult Copy(const std::string& name) const;
   void EndInCopy(const std::string& name, bool unwound);
   void CancelCopy(const std::string& name, const std::string& file);
+  void Pin(const std::string& file) const;
 
   const Api& api_;
   std::map<std::string, CUdeviceptr>& memory_;

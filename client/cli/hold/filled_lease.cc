@@ -13,12 +13,11 @@ namespace {
 
 constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
 
-// Calls step(offset, bytes) for every chunk of the lease, in order.
+// Calls step(offset, bytes) for every chunk of so many bytes, in order.
 template <typename Step>
-absl::Status ForEachChunk(const Lease& lease, const Step& step) {
-  for (uint64_t offset = 0; offset < lease.size_bytes();
-       offset += kChunkBytes) {
-    const uint64_t bytes = std::min(kChunkBytes, lease.size_bytes() - offset);
+absl::Status ForEachChunk(uint64_t all, const Step& step) {
+  for (uint64_t offset = 0; offset < all; offset += kChunkBytes) {
+    const uint64_t bytes = std::min(kChunkBytes, all - offset);
     GMB_RETURN_IF_ERROR(step(offset, bytes));
   }
   return absl::OkStatus();
@@ -47,26 +46,31 @@ absl::Status Compare(const Lease& lease, uint64_t offset,
 
 }  // namespace
 
-absl::StatusOr<FilledLease> FilledLease::Fill(Lease lease, Pattern pattern) {
+absl::StatusOr<FilledLease> FilledLease::Fill(Lease lease, Pattern pattern,
+                                              const std::stop_token& stop) {
   FilledLease filled(std::move(lease), std::move(pattern));
-  GMB_RETURN_IF_ERROR(filled.Write());
+  GMB_RETURN_IF_ERROR(filled.Write(stop));
   return filled;
 }
 
 absl::StatusOr<FilledLease> FilledLease::Read(Lease lease,
                                               std::optional<Pattern> pattern) {
   FilledLease read(std::move(lease), std::move(pattern));
+  read.known_bytes_ = read.lease_.size_bytes();
   GMB_ASSIGN_OR_RETURN(read.checksum_, read.ReadChecksum());
   return read;
 }
 
-absl::Status FilledLease::Write() {
+absl::Status FilledLease::Write(const std::stop_token& stop) {
   std::vector<uint8_t> chunk(kChunkBytes);
   Checksum checksum;
+  known_bytes_ = 0;
   const absl::Status written =
-      ForEachChunk(lease_, [&](uint64_t offset, uint64_t bytes) {
+      ForEachChunk(lease_.size_bytes(), [&](uint64_t offset, uint64_t bytes) {
+        if (stop.stop_requested()) return absl::OkStatus();
         pattern_->Write(offset, chunk.data(), bytes);
         checksum.Add(chunk.data(), bytes);
+        known_bytes_ = offset + bytes;
         return lease_.CopyFromHost(offset, chunk.data(), bytes);
       });
   if (!written.ok()) return written;
@@ -79,7 +83,7 @@ absl::StatusOr<uint64_t> FilledLease::ReadChecksum() const {
   std::vector<uint8_t> found(kChunkBytes);
   Checksum checksum;
   const absl::Status same =
-      ForEachChunk(lease_, [&](uint64_t offset, uint64_t bytes) {
+      ForEachChunk(known_bytes_, [&](uint64_t offset, uint64_t bytes) {
         GMB_RETURN_IF_ERROR(lease_.CopyToHost(found.data(), offset, bytes));
         checksum.Add(found.data(), bytes);
         if (!pattern_.has_value()) return absl::OkStatus();
@@ -102,7 +106,7 @@ absl::Status FilledLease::Verify() const {
 absl::Status CheckZero(const Lease& lease) {
   const std::vector<uint8_t> zeros(kChunkBytes, 0);
   std::vector<uint8_t> found(kChunkBytes);
-  return ForEachChunk(lease, [&](uint64_t offset, uint64_t bytes) {
+  return ForEachChunk(lease.size_bytes(), [&](uint64_t offset, uint64_t bytes) {
     GMB_RETURN_IF_ERROR(lease.CopyToHost(found.data(), offset, bytes));
     return Compare(lease, offset, zeros, found, bytes);
   });

@@ -136,12 +136,19 @@ absl::Status Holder::LeaseAndFill(uint32_t index) {
             {"took", absl::ToDoubleSeconds(took)}});
   Pattern pattern = NextPattern(index);
   const std::string name = pattern.name();
-  GMB_ASSIGN_OR_RETURN(FilledLease filled,
-                       FilledLease::Fill(std::move(lease), std::move(pattern)));
+  GMB_ASSIGN_OR_RETURN(
+      FilledLease filled,
+      FilledLease::Fill(std::move(lease), std::move(pattern), stop_));
+  const bool whole = filled.known_bytes() == filled.lease().size_bytes();
   log_.Say("filled",
            absl::StrCat("lease ", filled.lease().id(), " with ", name,
-                        ", checksum ", Checksum::Text(filled.checksum())),
+                        ", checksum ", Checksum::Text(filled.checksum()),
+                        whole ? ""
+                              : absl::StrCat(", as far as ",
+                                             SizeText(filled.known_bytes()),
+                                             ": a signal asks for an end")),
            {{"lease_id", filled.lease().id()},
+            {"filled_bytes", filled.known_bytes()},
             {"byte", options_.fill ? Json(*options_.fill) : Json()},
             {"seed", options_.fill ? Json() : Json(seed_ + index)},
             {"checksum", Checksum::Text(filled.checksum())}});
@@ -177,6 +184,7 @@ absl::Status Holder::AttachAndRead() {
 absl::Status Holder::GetLeases() {
   if (!options_.attach.empty()) return AttachAndRead();
   for (uint32_t index = 0; index < options_.count; ++index) {
+    if (index > 0 && stop_.stop_requested()) break;
     GMB_RETURN_IF_ERROR(LeaseAndFill(index));
   }
   return absl::OkStatus();
@@ -265,9 +273,12 @@ absl::Status Holder::Run() {
   seed_ = options_.seed.has_value() ? *options_.seed : std::random_device{}();
   GMB_RETURN_IF_ERROR(Connect());
   GMB_RETURN_IF_ERROR(GetLeases());
-  GMB_RETURN_IF_ERROR(VerifyAll(leases_, &log_));
-  if (options_.seal || !options_.share_as.empty()) {
-    GMB_RETURN_IF_ERROR(SealAll(&leases_, &log_));
+  // One that is to end may be filled in part, and is verified below.
+  if (!stop_.stop_requested()) {
+    GMB_RETURN_IF_ERROR(VerifyAll(leases_, &log_));
+    if (options_.seal || !options_.share_as.empty()) {
+      GMB_RETURN_IF_ERROR(SealAll(&leases_, &log_));
+    }
   }
   GMB_RETURN_IF_ERROR(FallAsleep());
   GMB_RETURN_IF_ERROR(WaitForTheEnd());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fstream>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -209,6 +210,24 @@ TEST_F(HoldTest, AByteThatIsNotWhatWasWrittenIsFound) {
   EXPECT_EQ(ExitCodeOf(wrong), ExitCode::kWrongContents);
   EXPECT_THAT(std::string(wrong.message()), HasSubstr("offset=5000001"));
   EXPECT_FALSE(CheckZero(filled->lease()).ok());
+}
+
+// Filling a whole GPU takes half a minute.
+TEST_F(HoldTest, FillingEndsWhenItIsAskedToAndWhatWasWrittenIsKnown) {
+  ClientOptions options;
+  options.socket_dir = broker_->socket_dir() + "/tenants/a";
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options);
+  ASSERT_TRUE(client.ok()) << client.status();
+  absl::StatusOr<Lease> lease = (*client)->Acquire(uint64_t{8} << 20);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  std::stop_source stop;
+  stop.request_stop();
+  const absl::StatusOr<FilledLease> filled = FilledLease::Fill(
+      *std::move(lease), Pattern::Seeded(5), stop.get_token());
+  ASSERT_TRUE(filled.ok()) << filled.status();
+  EXPECT_EQ(filled->known_bytes(), 0);
+  EXPECT_TRUE(CheckZero(filled->lease()).ok());
+  EXPECT_TRUE(filled->Verify().ok());
 }
 
 // Where the first memory that a process shares with the broker is mapped; 0

@@ -121,6 +121,8 @@ void FakeCudaRefuseUnmap(uint64_t k, CUresult result) {
 
 void FakeCudaDuringCopy(void (*what)()) { TheGpu().during_copy = what; }
 
+void FakeCudaDuringPinning(void (*what)()) { TheGpu().during_pinning = what; }
+
 void FakeCudaFault(CUresult result) {
   FAKE_LOCK();
   TheGpu().fault = result;

@@ -34,6 +34,9 @@ void FakeCudaRefuseUnmap(uint64_t k, CUresult result);
 // that copies.
 void FakeCudaDuringCopy(void (*what)());
 
+// Likewise the next cuMemHostRegister.
+void FakeCudaDuringPinning(void (*what)());
+
 // From now on the contexts are in a state from which they do not come back, as
 // after a kernel that went astray: calls that need one return `result`.
 void FakeCudaFault(CUresult result);

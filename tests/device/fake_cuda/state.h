@@ -78,6 +78,7 @@ struct Gpu {
   CUresult refusal = CUDA_SUCCESS;
   CUresult fault = CUDA_SUCCESS;
   std::atomic<void (*)()> during_copy{nullptr};
+  std::atomic<void (*)()> during_pinning{nullptr};
 };
 
 Gpu& TheGpu();

@@ -236,6 +236,7 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes,
 }
 
 CUresult cuMemHostRegister(void* start, size_t bytes, unsigned) {
+  if (const auto during = TheGpu().during_pinning.exchange(nullptr)) during();
   FAKE_ENTER();
   if (Contexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
   TheGpu().page_locked.emplace(reinterpret_cast<uintptr_t>(start), bytes);
