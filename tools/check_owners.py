@@ -6,7 +6,8 @@
 A part of the state is changed by the class that its Owned<> names: the compiler
 sees to that. This sees to the rest: that every field of the state has an owner
 or is const, that owners call downwards alone, that a fact has few reactors, and
-that no class has too many methods. Prints one line a fault and exits 1 if there
+that no class has too many methods: none of broker/machine and client/session, and
+none elsewhere but those that had more before, which may not grow. Prints one line a fault and exits 1 if there
 is any; with --table, each field with its owner and the files that change it.
 """
 
@@ -19,6 +20,25 @@ MOST_METHODS = 25
 MOST_REACTORS = 3
 MACHINE = "broker/machine"
 COUNTED = (MACHINE, "client/session")
+PRODUCT = ("base", "broker", "client", "device", "ipc", "keeper", "quota")
+# Classes elsewhere that have more: a class that loses some is listed with what it has.
+LARGER = {
+    "broker/core/core.h": {"Core": 44},
+    "broker/daemon/daemon.h": {"Daemon": 41},
+    "broker/daemon/keeping.h": {"Keeping": 32},
+    "broker/server/admin_service.h": {"AdminService": 70},
+    "broker/server/handle_server.h": {"HandleServer": 33},
+    "broker/store/quota_store.h": {"QuotaStore": 29},
+    "client/cli/demo/stage.h": {"Stage": 27},
+    "client/heap/arena.h": {"Arena": 35},
+    "client/heap/heap_core.h": {"HeapCore": 36},
+    "client/preload/memory.h": {"Memory": 42},
+    "client/preload/virtual_memory.h": {"VirtualMemory": 32},
+    "keeper/server.h": {"Server": 43},
+    "quota/engine_state.h": {"Engine": 68},
+    "quota/ledger.h": {"Ledger": 44},
+    "quota/wait_queue.h": {"WaitQueue": 27},
+}
 # Structs whose fields are state, and where they are.
 STATE = {"State": "state.h", "Session": "session.h", "Lease": "lease.h", "Pool": "pool.h"}
 
@@ -86,13 +106,24 @@ def owners_in_order(machine):
 
 
 def check_methods(root, faults):
-    for folder in COUNTED:
-        for header in sorted((root / folder).glob("*.h")):
+    seen = set()
+    for folder in PRODUCT:
+        for header in sorted((root / folder).rglob("*.h")):
+            path = header.relative_to(root).as_posix()
+            counted = any(path.startswith(one + "/") for one in COUNTED)
+            larger = {} if counted else LARGER.get(path, {})
             for name, body in classes(header.read_text()):
-                count = len(methods(name, body))
-                if count > MOST_METHODS:
-                    faults.append(f"{folder}/{header.name}: {name} has {count} methods, "
-                                  f"more than {MOST_METHODS}")
+                count, most = len(methods(name, body)), larger.get(name, MOST_METHODS)
+                if count > most:
+                    faults.append(f"{path}: {name} has {count} methods, more than {most}")
+                if name in larger:
+                    seen.add((path, name))
+                    if count < most:
+                        faults.append(f"{path}: {name} has {count} methods and is listed with {most}")
+    for path, names in LARGER.items():
+        for name in names:
+            if (path, name) not in seen:
+                faults.append(f"{path}: {name} is listed and not there")
 
 
 def header_of(machine, owner):
