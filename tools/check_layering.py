@@ -20,7 +20,7 @@ CLIENT_GROUND = ["device/mapper.h", "device/devices.h", "device/handle.h",
 # Every folder of the library may use these parts of it.
 CLIENT_FLOOR = ["client/fork_guard.h", "client/no_throw.h", "client/wire.h"]
 ARROWS = {
-    "proto": ["proto/"],
+    "proto": ["proto/", "base/"],
     "quota": ["quota/"],
     "base": ["base/"],
     "ipc": ["ipc/", "base/"],

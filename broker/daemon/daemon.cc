@@ -223,6 +223,10 @@ absl::Status Daemon::StartHandleServer() {
     if (keeping_ != nullptr) keeping_->EndSession(session);
   };
   SessionCalls calls{.open = open, .close = close};
+  calls.has_leases = [this](uint64_t session) {
+    const auto report = core_->SessionReport(session);
+    return report.ok() && report->leases() > 0;
+  };
   calls.open_stream = [this](const StreamPeer& peer,
                              StreamConnection connection) {
     return OpenStream(peer, std::move(connection));

@@ -27,6 +27,7 @@
 #include "broker/daemon/threads_or_error.h"
 #include "broker/daemon/watchdog.h"
 #include "broker/log/logging.h"
+#include "google/protobuf/stubs/logging.h"
 #include "ipc/service_manager.h"
 
 namespace gmb::broker {
@@ -103,6 +104,15 @@ bool Detaches(const StopSignal& stop, bool detach_on_stop,
                           "drain; asked for by ",
                           stop.sender)}});
   return false;
+}
+
+// It has lines of its own about each message whose text is not UTF-8, as many as
+// anybody sends. Its last words are kept.
+void SayOfProtobuf(google::protobuf::LogLevel level, const char* file, int line,
+                   const std::string& message) {
+  if (level != google::protobuf::LOGLEVEL_FATAL) return;
+  std::fprintf(stderr, "gmbd: protobuf: %s:%d: %s\n", file, line,
+               message.c_str());
 }
 
 int CannotStart(const absl::Status& why, bool has_keeper) {
@@ -195,6 +205,7 @@ int RunProgram(int argc, char** argv) {
   if (flags.check) return Check(*config) ? kStopped : kFailed;
   if (flags.check_handover) return CheckHandover(*config) ? kStopped : kFailed;
   ConfigureLog(config->log);
+  google::protobuf::SetLogHandler(&SayOfProtobuf);
   for (const std::string& warning : config->warnings) {
     LogEvent(LogLevel::kWarning, "configuration", {{"message", warning}});
   }

@@ -9,39 +9,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/utf8.h"
 
 namespace gmb::broker {
 namespace {
 
 constexpr size_t kMaxValueBytes = 1000;
 
-// Length of the valid UTF-8 character at the front of `text`, or 0.
-size_t Utf8Length(absl::string_view text) {
-  const auto byte = [text](size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
-  const unsigned char lead = byte(0);
-  const size_t length = lead < 0x80   ? 1
-                        : lead < 0xC2 ? 0
-                        : lead < 0xE0 ? 2
-                        : lead < 0xF0 ? 3
-                        : lead < 0xF5 ? 4
-                                      : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  if (lead == 0xE0 && byte(1) < 0xA0) return 0;  // written longer than needed
-  if (lead == 0xED && byte(1) > 0x9F) return 0;  // half of a surrogate pair
-  if (lead == 0xF0 && byte(1) < 0x90) return 0;
-  if (lead == 0xF4 && byte(1) > 0x8F) return 0;  // above U+10FFFF
-  return length;
-}
-
 std::string JsonString(absl::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
-    const size_t length = Utf8Length(text);
+    const size_t length = base::Utf8Length(text);
     const unsigned char c = static_cast<unsigned char>(text.front());
     if (length == 0) {
       out += "\\ufffd";

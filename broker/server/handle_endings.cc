@@ -12,9 +12,9 @@ namespace gmb::broker {
 namespace {
 
 // A process whose socket has hung up is nearly always dying, and the driver has
-// its memory back when its pidfd turns readable (about 60 ms on an H200). Its
-// session ends then, so that what its slabs free is read in one step; a process
-// that lives on loses its session after this time.
+// its memory back when its pidfd turns readable (about 60 ms on an H200). A
+// session that has memory ends then, so that what its slabs free is read in one
+// step; a process that lives on loses its session after this time.
 constexpr std::chrono::milliseconds kDeathTime{150};
 
 bool IsClosedByPeer(int socket) {
@@ -29,7 +29,8 @@ void HandleServer::OnHangup(uint64_t id, Connection* connection) {
   // An operator has no memory to wait for, and few sessions are for operators.
   const bool may_be_dying =
       connection->outbox != nullptr && connection->origin != Origin::kAdmin &&
-      connection->pidfd != nullptr && ipc::IsAlive(*connection->pidfd);
+      connection->pidfd != nullptr && ipc::IsAlive(*connection->pidfd) &&
+      (calls_.has_leases == nullptr || calls_.has_leases(connection->session));
   if (!may_be_dying) {
     End(id, kDisconnected);
     return;

@@ -62,6 +62,9 @@ struct SessionCalls {
   std::function<absl::StatusOr<OpenedSession>(const PeerIdentity&)> open;
   // Exactly once for each session opened; the core may have ended it already.
   std::function<void(uint64_t session, std::string_view reason)> close;
+  // May be null: then each does. Whether the session has leases, so that it
+  // matters when its process gives their memory back.
+  std::function<bool(uint64_t session)> has_leases = nullptr;
   // May be null. After `open`, and before the peer learns of its session, of
   // tenants' sessions alone: what a successor needs to go on with it. The fds
   // stay the server's, and are valid during the call; `gate_page` is -1 where

@@ -8,6 +8,7 @@
 #include "client/session/operator_session.h"
 #include "client/session/socket_dir.h"
 #include "gmb/v1/admin.grpc.pb.h"
+#include "proto/utf8_check.h"
 
 namespace gmb::cli {
 namespace {
@@ -46,6 +47,7 @@ struct AdminClient::Impl {
       grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
                                               const Request&, Response*),
       const Request& request, absl::Duration wait) const {
+    GMB_RETURN_IF_ERROR(proto::CheckUtf8(request));
     const absl::Time deadline = absl::Now() + kTimeout;
     GMB_RETURN_IF_ERROR(Connect(deadline));
     grpc::ClientContext context;
@@ -102,7 +104,7 @@ struct AdminClient::Impl {
 class AdminClient::Impl::Events final : public EventReader {
  public:
   Events(const Impl& impl, const v1::WatchRequest& request)
-      : impl_(impl), connected_(impl.Connect(absl::Now() + kTimeout)) {
+      : impl_(impl), connected_(Connected(impl, request)) {
     impl_.session.Authorize(&context_);
     if (connected_.ok()) reader_ = impl_.stub->Watch(&context_, request);
   }
@@ -120,6 +122,12 @@ class AdminClient::Impl::Events final : public EventReader {
   }
 
  private:
+  static absl::Status Connected(const Impl& impl,
+                                const v1::WatchRequest& request) {
+    GMB_RETURN_IF_ERROR(proto::CheckUtf8(request));
+    return impl.Connect(absl::Now() + kTimeout);
+  }
+
   const Impl& impl_;
   const absl::Status connected_;
   grpc::ClientContext context_;

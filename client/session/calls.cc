@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "client/no_throw.h"
+#include "proto/utf8_check.h"
 
 namespace gmb::internal {
 namespace {
@@ -41,7 +42,10 @@ absl::Status SessionOver(const absl::Status& why) {
 // would be said again on the next. Only names make one long.
 constexpr size_t kMostMessageBytes = 8'000;
 
-absl::Status CheckSize(const v1::ClientMessage& message) {
+// The broker ends the session of a client that sends anything else.
+absl::Status CheckSendable(const v1::ClientMessage& message) {
+  if (const absl::Status text = proto::CheckUtf8(message); !text.ok())
+    return absl::InvalidArgumentError(absl::StrCat("gmb: ", text.message()));
   if (message.ByteSizeLong() <= kMostMessageBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "gmb: the names in this call are too long: a request has at most ",
@@ -162,7 +166,7 @@ absl::StatusOr<Granted> Calls::AskForLease(v1::ClientMessage message,
 }
 
 absl::StatusOr<uint64_t> Calls::AskAhead(v1::ClientMessage message) {
-  GMB_RETURN_IF_ERROR(CheckSize(message));
+  GMB_RETURN_IF_ERROR(CheckSendable(message));
   base::MutexLock lock(&mu_);
   if (!over_.ok()) return over_;
   const uint64_t id = table_.AddRequest(std::move(message));
@@ -184,7 +188,7 @@ absl::StatusOr<Granted> Calls::TakeLease(uint64_t asked,
 }
 
 absl::Status Calls::Queue(v1::ClientMessage message) {
-  GMB_RETURN_IF_ERROR(CheckSize(message));
+  GMB_RETURN_IF_ERROR(CheckSendable(message));
   base::MutexLock lock(&mu_);
   if (!over_.ok()) return over_;
   table_.AddUnwatched(std::move(message));
@@ -259,7 +263,7 @@ bool Calls::IsAwaited() {
 }
 
 absl::StatusOr<Answer> Calls::Wait(v1::ClientMessage message, Call& call) {
-  GMB_RETURN_IF_ERROR(CheckSize(message));
+  GMB_RETURN_IF_ERROR(CheckSendable(message));
   {
     base::MutexLock lock(&mu_);
     if (!over_.ok()) return over_;

@@ -18,6 +18,7 @@
 #include "gmb/error.h"
 #include "ipc/pidfd.h"
 #include "proto/error_status.h"
+#include "proto/utf8_check.h"
 
 namespace gmb::internal {
 namespace {
@@ -144,6 +145,8 @@ absl::StatusOr<Greeting> GreetOn(ipc::SeqpacketSocket socket,
   hello.mutable_hello()->set_nonce(frame->challenge().nonce());
   hello.mutable_hello()->set_program(ProgramName(program));
   hello.mutable_hello()->set_tenant_token(tenant_token);
+  if (const absl::Status text = proto::CheckUtf8(hello); !text.ok())
+    return absl::InvalidArgumentError(absl::StrCat("gmb: ", text.message()));
   GMB_RETURN_IF_ERROR(socket.Send(hello.SerializeAsString(), {},
                                   /*with_credentials=*/true, deadline.Left()));
 

@@ -141,6 +141,20 @@ TEST_F(ClientFaultsTest, ANameThatNoMessageHoldsCostsItsCallAlone) {
   EXPECT_EQ(broker().streams(), 1);
 }
 
+TEST_F(ClientFaultsTest, TextThatIsNotUtf8CostsItsCallAlone) {
+  StartBroker();
+  const auto client = ConnectOrDie();
+  AcquireOptions options;
+  options.device = "gpu-\xff";
+  const absl::Status status = client->Acquire(2 * kMiB, options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("device is not UTF-8: its byte 5"));
+  EXPECT_TRUE(absl::IsInvalidArgument(client->Attach("\xc3").status()));
+  EXPECT_TRUE(client->GetQuota().ok());
+  EXPECT_EQ(broker().streams(), 1);
+}
+
 // --- The stream breaks.
 
 TEST_F(ClientFaultsTest, AWaitingAcquireSurvivesABrokenStream) {

@@ -45,5 +45,25 @@ TEST_F(FullBrokerTest, ShutsItsOperatorsOutNeitherAtTheSocketNorInTheCommand) {
   EXPECT_EQ(watch->AwaitExit(), 0) << watch->Err();
 }
 
+// A process whose connection hangs up may be dying, and its memory is waited for;
+// a session without any is over at once.
+TEST_F(FullBrokerTest, PlaceOfASessionThatWasClosedIsFreeAtOnce) {
+  StartBroker();
+  MakeTenant("a");
+  v1::SetTenantRequest request;
+  request.set_name("a");
+  request.set_max_sessions(1);
+  ASSERT_TRUE(SetTenant(request).ok());
+  for (int i = 0; i < 20; ++i) {
+    ClientOptions options;
+    options.socket_dir = TenantDir("a");
+    const auto client = Client::Connect(options);
+    ASSERT_TRUE(client.ok()) << i << ": " << client.status();
+    auto lease = (*client)->Acquire(2 * kMiB);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    ASSERT_TRUE(std::move(*lease).Release().ok());
+  }
+}
+
 }  // namespace
 }  // namespace gmb::component

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "gmb/client.h"
+#include "gmb/v1/handle.pb.h"
+#include "ipc/seqpacket.h"
 #include "tests/broker/temp_directory.h"
 #include "tests/component/gmbd_process.h"
 
@@ -90,6 +92,26 @@ TEST_F(GmbdTest, ServesUntilSigtermAndLeavesNoSocketBehind) {
        std::filesystem::recursive_directory_iterator(Sockets())) {
     EXPECT_FALSE(entry.is_socket()) << entry.path();
   }
+}
+
+// Anybody may send it, as often as they like.
+TEST_F(GmbdTest, GreetingThatIsNotUtf8HasNoLinesOfProtobufsInTheLog) {
+  const auto gmbd = Start();
+  v1::ClientFrame hello;
+  hello.mutable_hello()->set_program("\xff");
+  auto socket = ipc::SeqpacketSocket::Connect(
+      Sockets() + "/tenants/a/handle.sock", absl::Seconds(20));
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  ASSERT_TRUE(socket
+                  ->Send(hello.SerializeAsString(), {},
+                         /*with_credentials=*/true, absl::Seconds(20))
+                  .ok());
+  absl::Status status;
+  while (status.ok()) status = socket->Receive(absl::Seconds(20)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  gmbd->Signal(SIGTERM);
+  EXPECT_EQ(gmbd->WaitForExit(), 0) << gmbd->log();
+  EXPECT_THAT(gmbd->log(), Not(HasSubstr("libprotobuf")));
 }
 
 TEST_F(GmbdTest,
