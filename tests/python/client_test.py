@@ -1,7 +1,10 @@
 """Sessions, leases, errors, forks and a broker that goes away."""
 
+import copy
 import ctypes
+import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -73,6 +76,21 @@ def test_an_unknown_tenant_is_named_and_nothing_to_wait_for(broker):
     broker.stop()
     with pytest.raises(gmb.UnavailableError):
         gmb.connect(broker.socket_dir, tenant="bacth")
+
+
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_is_given_back_once_has_no_twin(client, twin):
+    # The twin of a released lease read at an address that was no longer there.
+    with client.acquire(2 * MIB) as lease:
+        with pytest.raises(TypeError, match="a Lease can be neither .* attaches by name"):
+            twin(lease)
+        with pytest.raises(TypeError, match=r"a Client can be neither .* calls connect\(\)"):
+            twin(client)
+        with pytest.raises(TypeError, match="a Canceller can be neither .* a new one"):
+            twin(gmb.Canceller())
+        gc.collect()
+        assert not client.closed
+        assert lease.read(0, 1) == b"\0"
 
 
 def test_a_lease_holds_bytes(client):

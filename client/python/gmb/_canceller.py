@@ -6,10 +6,13 @@ import ctypes
 import weakref
 
 from gmb._native import check, lib
+from gmb._owner import Owner
 
 
-class Canceller:
+class Canceller(Owner):
     """Withdraws the requests that it is given to, from any thread."""
+
+    _instead = "all threads may use the one canceller, and further requests a new one"
 
     def __init__(self) -> None:
         handle = ctypes.c_void_p()

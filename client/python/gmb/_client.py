@@ -19,6 +19,7 @@ from gmb._lease import Lease, drop_handle
 from gmb._native import byte_count, check, encode, lib, milliseconds
 from gmb._open_session import OpenSession
 from gmb._options import acquire_options, attach_options, client_options, shared_name
+from gmb._owner import Owner
 from gmb._types import Contents, Device, Quota
 
 
@@ -40,8 +41,10 @@ class ScopeHooks(Protocol):
 _open_clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
 
-class Client:
+class Client(Owner):
     """One session. Made by connect(). Any number of threads may use it at once."""
+
+    _instead = "all threads may use the one client, and another process calls connect()"
 
     def __init__(
         self,

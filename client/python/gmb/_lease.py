@@ -8,13 +8,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gmb._native import byte_count, check, lib
+from gmb._owner import Owner
 from gmb._types import Device, DeviceKind
 
 if TYPE_CHECKING:
     from gmb._client import Client
 
 
-class Lease:
+class Lease(Owner):
     """Leased device memory: one contiguous range. Made by Client.acquire.
 
     A context manager that releases it. Released as well when it is garbage
@@ -26,6 +27,11 @@ class Lease:
     attached leases are read-only, which torch refuses: gmb.torch.load_shared is for
     those. Leases of `host` devices have `view()`.
     """
+
+    _instead = (
+        "pass the lease itself on; another process attaches by name to one with share_as, and "
+        "read() gives its bytes"
+    )
 
     def __init__(self, owned: ctypes.c_void_p, client: Client) -> None:
         # The first to drop `owned` does it for all: an interrupt may come anywhere here.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 
 from gmb._errors import Code, FailedPreconditionError, ForkGuard, UnavailableError
+from gmb._owner import Owner
 
 
 def closed_error(message: str) -> UnavailableError:
     return UnavailableError(message, code=Code.UNAVAILABLE)
 
 
-class OpenSession:
+class OpenSession(Owner):
     """The handle of a session, and the calls and scopes that are in it.
 
     `with` it a call has the handle, which stays good until the call is over. In a forked

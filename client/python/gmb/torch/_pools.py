@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from gmb import _segments
+from gmb._owner import Owner
 from gmb._types import Contents
 from gmb.torch._disposal import Disposal
 from gmb.torch._route import Route
@@ -20,7 +21,7 @@ from gmb.torch._route import Route
 _groups = itertools.count(1)
 
 
-class Pool:
+class Pool(Owner):
     """A MemPool on each device, whose segments are leases with the same contents.
 
     `with pool:` the calling thread allocates from it. One thread at a time.

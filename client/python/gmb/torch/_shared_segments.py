@@ -10,9 +10,10 @@ import torch
 
 from gmb import _segments
 from gmb._lease import Lease
+from gmb._owner import Owner
 
 
-class SharedSegment:
+class SharedSegment(Owner):
     """A shared lease, given back when the last of its tensors is gone."""
 
     def __init__(self, lease: Lease, device: int) -> None:
