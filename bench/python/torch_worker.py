@@ -228,6 +228,11 @@ class Bench:
         return took
 
 
+# All graphs that crews have captured. The end of a graph takes cuBLAS's workspace from all
+# others that were captured on its stream, and streams are used again (pytorch issue 193402).
+_graphs: list[Any] = []
+
+
 class Crew:
     """Threads that run a model side by side, each with an input and a stream of its own."""
 
@@ -286,6 +291,7 @@ class Crew:
             with torch.cuda.graph(graph, stream=own.stream, capture_error_mode="thread_local"):
                 own.step()
         own.step = graph.replay
+        _graphs.append(graph)
 
     def _steps(self, count: int) -> None:
         """On this thread's stream, in the mode that each thread has for itself, to the end."""
