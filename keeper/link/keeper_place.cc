@@ -14,6 +14,17 @@
 namespace gmb::keeper {
 namespace {
 
+constexpr char kNameOneOfItsOwn[] =
+    "name a directory of its own, as in /run/gmb-keeper/keeper.sock";
+
+// The root directory, and those that all may write to.
+bool IsForEverybody(const struct stat& info) {
+  struct stat root {};
+  return (info.st_mode & S_ISVTX) != 0 ||
+         (::stat("/", &root) == 0 && root.st_dev == info.st_dev &&
+          root.st_ino == info.st_ino);
+}
+
 absl::Status CheckDirectory(int fd, const std::string& directory) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) {
@@ -24,13 +35,19 @@ absl::Status CheckDirectory(int fd, const std::string& directory) {
     return absl::FailedPreconditionError(absl::StrCat(
         "a keeper's directory must belong to the user of broker and keeper: ",
         directory, " belongs to uid ", info.st_uid,
-        ", and this process is uid ", ::geteuid()));
+        ", and this process is uid ", ::geteuid(), ": ", kNameOneOfItsOwn));
+  }
+  if ((info.st_mode & 077) != 0 && IsForEverybody(info)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a keeper's directory must be closed to others, and ",
+                     directory, " is for all: ", kNameOneOfItsOwn));
   }
   if ((info.st_mode & 077) != 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         "a keeper's directory must be closed to others, for whoever reaches it "
         "gets all that is kept: chmod 0700 ",
-        directory));
+        directory, ", if nothing but the keeper's is in it; otherwise ",
+        kNameOneOfItsOwn));
   }
   return absl::OkStatus();
 }

@@ -39,6 +39,13 @@ class Command : public KeeperTest {
   int runs_ = 0;
 };
 
+TEST_F(Command, ExitsWithThreeWhereNoKeeperIs) {
+  for (const std::string path : {"/nonexist", "/nonexist/k.sock"}) {
+    EXPECT_EQ(Run({"keeper", "status", "--socket", path}), 3) << err_;
+    EXPECT_THAT(err_, ::testing::Not(HasSubstr("chmod")));
+  }
+}
+
 TEST_F(Command, ShowsAndDropsWhatADeadBrokerHasLeft) {
   StartKeeper();
   EXPECT_EQ(Gmb({"status"}), 0) << err_;

@@ -56,6 +56,21 @@ TEST_F(Hostile, AnOpenDirectoryIsNoKeepers) {
   EXPECT_THAT(link.status().message(), HasSubstr("chmod 0700"));
 }
 
+// To close these to others would harm all.
+TEST_F(Hostile, NobodyIsToldToCloseADirectoryThatIsForAll) {
+  const std::string sticky = directory_.File("sticky");
+  ASSERT_EQ(::mkdir(sticky.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(sticky.c_str(), 01777), 0);
+  for (const std::string& path : {sticky + "/k.sock", std::string("/k.sock")}) {
+    LinkOptions options = AsBroker();
+    options.socket = path;
+    const auto link = KeeperLink::Connect(options);
+    EXPECT_TRUE(absl::IsFailedPrecondition(link.status())) << link.status();
+    EXPECT_THAT(link.status().message(), HasSubstr("a directory of its own"));
+    EXPECT_THAT(link.status().message(), ::testing::Not(HasSubstr("chmod")));
+  }
+}
+
 TEST_F(Hostile, ADirectoryThatWasSwappedForALinkIsNotFollowed) {
   StartKeeper();
   const std::string moved = directory_.File("moved");

@@ -1,7 +1,9 @@
 // `gmb keeper`: looks at a keeper, or makes it give all back. No broker is
 // needed for either.
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -27,8 +29,18 @@ struct KeeperOptions {
 };
 
 absl::StatusOr<keeper::KeeperLink> Connect(const KeeperOptions& options) {
-  return keeper::KeeperLink::Connect(
+  absl::StatusOr<keeper::KeeperLink> link = keeper::KeeperLink::Connect(
       {.socket = options.socket, .role = keeper::Role::kCommand});
+  // No keeper is where no socket is, however unfit the directory may be.
+  std::error_code error;
+  const auto there = std::filesystem::symlink_status(options.socket, error);
+  if (absl::IsFailedPrecondition(link.status()) &&
+      there.type() == std::filesystem::file_type::not_found) {
+    return absl::UnavailableError(absl::StrCat("no keeper listens at ",
+                                               options.socket, ": ",
+                                               link.status().message()));
+  }
+  return link;
 }
 
 absl::StatusOr<KeeperStatus> Ask(keeper::KeeperLink* link, keeper::Kind kind) {
