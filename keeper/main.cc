@@ -89,6 +89,13 @@ absl::Status Serve(const Options& options, Background background) {
   return absl::OkStatus();
 }
 
+int Print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0)
+    return kStopped;
+  std::fputs("gmb-keeper: cannot write the output\n", stderr);
+  return kFailed;
+}
+
 int Main(int argc, char** argv) {
   const absl::StatusOr<Options> options =
       ParseOptions(std::vector<std::string>(argv + 1, argv + argc));
@@ -97,17 +104,12 @@ int Main(int argc, char** argv) {
                  std::string(options.status().message()).c_str());
     return kUsage;
   }
-  if (options->what == Options::Do::kHelp) {
-    std::fputs(HelpText().c_str(), stdout);
-    return kStopped;
-  }
+  if (options->what == Options::Do::kHelp) return Print(HelpText());
   if (options->what == Options::Do::kVersion) {
     const std::string commit = base::Commit();
-    std::puts(
-        absl::StrCat("gmb-keeper " GMB_KEEPER_VERSION,
-                     commit.empty() ? "" : absl::StrCat(" (", commit, ")"))
-            .c_str());
-    return kStopped;
+    return Print(absl::StrCat(
+        "gmb-keeper " GMB_KEEPER_VERSION,
+        commit.empty() ? "" : absl::StrCat(" (", commit, ")"), "\n"));
   }
   absl::Status served;
   Background background;

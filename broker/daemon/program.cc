@@ -191,8 +191,11 @@ int RunProgram(int argc, char** argv) {
   BlockForLater();
   const Flags flags = ParseFlags(argc, argv);
   if (flags.exit_code >= 0) {
-    std::fputs(flags.text.c_str(), flags.exit_code == 0 ? stdout : stderr);
-    return flags.exit_code;
+    std::FILE* const to = flags.exit_code == 0 ? stdout : stderr;
+    if (std::fputs(flags.text.c_str(), to) >= 0 && std::fflush(to) == 0)
+      return flags.exit_code;
+    std::fputs("gmbd: cannot write the output\n", stderr);
+    return flags.exit_code == 0 ? kFailed : flags.exit_code;
   }
   absl::StatusOr<BrokerConfig> config = LoadConfig(flags);
   if (!config.ok()) {

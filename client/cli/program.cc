@@ -42,6 +42,11 @@ std::unique_ptr<CLI::App> BuildApp(const Program& program, Context* context,
   return app;
 }
 
+ExitCode AllWritten(ExitCode done, const Context& context) {
+  if (context.out.flush()) return done;
+  return ReportError(absl::UnknownError("cannot write the output"), context);
+}
+
 ExitCode ParseAndRun(const Program& program,
                      const std::vector<std::string>& arguments,
                      Context& context) {
@@ -52,14 +57,12 @@ ExitCode ParseAndRun(const Program& program,
     // CLI11 takes them last first.
     app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    return ReportUsage(error, *app, context);
+    return AllWritten(ReportUsage(error, *app, context), context);
   }
   if (chosen == nullptr) return ReportNoCommand(*app, context);
   const absl::StatusOr<ExitCode> done = chosen(context);
   if (!done.ok()) return ReportError(done.status(), context);
-  if (!context.out.flush())
-    return ReportError(absl::UnknownError("cannot write the output"), context);
-  return *done;
+  return AllWritten(*done, context);
 }
 
 }  // namespace

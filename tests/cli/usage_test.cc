@@ -1,3 +1,4 @@
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -71,6 +72,16 @@ TEST(UsageTest, EveryCommandHasHelpWithAnExample) {
     const Said said = Gmb(arguments);
     EXPECT_EQ(said.code, ExitCode::kOk) << command[0];
     EXPECT_THAT(said.out, HasSubstr("Example: ")) << command[0];
+  }
+}
+
+TEST(UsageTest, HelpThatCannotBeWrittenIsAnError) {
+  for (const char* const word : {"--help", "--version", "help", "version"}) {
+    std::ofstream full("/dev/full");
+    std::ostringstream err;
+    EXPECT_EQ(cli::Run({word}, Terminal(), full, err), ExitCode::kFailed)
+        << word;
+    EXPECT_THAT(err.str(), HasSubstr("cannot write the output")) << word;
   }
 }
 
