@@ -109,6 +109,9 @@ TEST(UsageTest, AWrongCommandLineIsAUsageErrorThatNamesTheOption) {
   refused({"tenant", "set", "a", "--guarantee", "-5%"}, "--guarantee");
   refused({"tenant", "set", "a", "--guarantee", "nan%"}, "--guarantee");
   refused({"tenant", "set", "a", "--limit", "101%"}, "--limit");
+  refused({"tenant", "set", "a", "--undo", "--limit", "5%"},
+          "--undo: it gives back all former values: leave --limit out");
+  refused({"tenant", "set", "a", "--device", "x", "--undo"}, "leave --device");
   refused({"tenant", "set", "a", "--limit", "99999999999GiB"}, "--limit");
   refused({"tenant", "set", "a", "--weight", "heavy"}, "--weight");
   refused({"tenant", "set", "a", "--may-terminate", "true"}, "--may-terminate");

@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -186,6 +187,21 @@ void AddSafetyOptions(CLI::App* command, SetOptions* options) {
                     "Take memory from running processes without asking");
 }
 
+// The broker would refuse them too, but a command line that is wrong is to say
+// so by its exit code.
+void RefuseBesideUndo(const CLI::App& command) {
+  const std::set<std::string> beside = {"NAME", "--undo", "--dry-run", "--yes",
+                                        "--if-revision"};
+  for (const CLI::Option* const option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && beside.count(name) == 0) {
+      throw CLI::ValidationError(
+          "--undo", absl::StrCat("it gives back all former values: leave ",
+                                 name, " out"));
+    }
+  }
+}
+
 }  // namespace
 
 void AddTenantSetCommand(CLI::App* tenant, Action* chosen) {
@@ -209,7 +225,8 @@ void AddTenantSetCommand(CLI::App* tenant, Action* chosen) {
       "processes hold takes memory from them: that is asked first, or needs "
       "--yes.\n\n"
       "Example: gmb tenant set a --guarantee 25% --limit 60GiB --weight 2");
-  command->callback([chosen, options] {
+  command->callback([command, chosen, options] {
+    if (options->undo) RefuseBesideUndo(*command);
     *chosen = [options](Context& context) {
       return SetTenant(context, *options);
     };
