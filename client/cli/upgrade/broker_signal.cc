@@ -59,6 +59,13 @@ absl::Status Tell(const internal::BrokerProcess& broker, int signal) {
         absl::StrCat("gmbd's own user may have it stop, and root: pid ",
                      broker.pid, " runs as uid ", broker.uid));
   }
+  if (errno == ESRCH) {
+    return absl::AbortedError(absl::StrCat(
+        "gmbd, pid ", broker.pid,
+        ", has ended meanwhile, and not by this command: is another gmb "
+        "upgrade or gmb drain at work? `gmb status --wait 10s` shows what "
+        "serves then; run this again if it is still to be done"));
+  }
   return absl::ErrnoToStatus(
       errno, absl::StrCat("cannot signal gmbd, pid ", broker.pid));
 }
