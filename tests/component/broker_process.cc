@@ -71,6 +71,21 @@ size_t BrokerProcess::OpenFds() const {
   return fds;
 }
 
+std::string BrokerProcess::FdNames() const {
+  std::error_code error;
+  std::string names;
+  for (std::filesystem::directory_iterator
+           entry(absl::StrCat("/proc/", program_.pid(), "/fd"), error),
+       end;
+       !error && entry != end; entry.increment(error)) {
+    std::error_code gone;
+    absl::StrAppend(&names, entry->path().filename().string(), " ",
+                    std::filesystem::read_symlink(entry->path(), gone).string(),
+                    "\n");
+  }
+  return names;
+}
+
 uint64_t BrokerProcess::ResidentBytes() const {
   std::ifstream statm(absl::StrCat("/proc/", program_.pid(), "/statm"));
   uint64_t all_pages = 0;

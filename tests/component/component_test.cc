@@ -171,7 +171,8 @@ void ComponentTest::ExpectBackTo(const Footprint& before) {
     return all_else && fds <= before.fds &&
            resident <= before.resident_bytes + kKeptByAllocators;
   });
-  EXPECT_TRUE(back) << "before: " << before << "\nnow:    " << now;
+  EXPECT_TRUE(back) << "before: " << before << "\nnow:    " << now << "\nfds:\n"
+                    << broker_->FdNames();
 }
 
 Said ComponentTest::Gmb(std::vector<std::string> words) const {

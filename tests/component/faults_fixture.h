@@ -58,7 +58,12 @@ class FaultsFixture : public RestartFixture {
     std::memset(kept_.data(), kWritten, kept_.size_bytes());
     // A broker that has adopted has an fd more for each slab.
     Restart();
-    ASSERT_TRUE(Await([&] { return Status().sessions() == 1; }));
+    // The witness alone, whose stream is an fd too.
+    ASSERT_TRUE(Await([&] {
+      const auto sessions = admin().ListSessions({});
+      return sessions.ok() && sessions->sessions_size() == 1 &&
+             sessions->sessions(0).streaming();
+    }));
     before_ = Settle();
   }
   void TearDown() override {
