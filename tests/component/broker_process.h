@@ -38,7 +38,7 @@ class BrokerProcess {
   [[nodiscard]] std::string Log() const { return program_.Err(); }
   [[nodiscard]] const std::string& socket_dir() const { return socket_dir_; }
   [[nodiscard]] size_t OpenFds() const;
-  // What those are of, a line each.
+  // Their names, a line each.
   [[nodiscard]] std::string FdNames() const;
   [[nodiscard]] uint64_t ResidentBytes() const;
 
