@@ -68,16 +68,30 @@ TEST_F(PreloadGateTest, WorkThatIsNotDoneKeepsTheMemory) {
   EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
 }
 
+class PreloadPinningTest : public PreloadGateTest {
+ protected:
+  // Parked; on "go" it locks pages until "locked", on "end" it reads.
+  std::unique_ptr<Program> StartParked() {
+    auto program =
+        Start("program",
+              {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("go"),
+                         "pin " + Directory() + "/locked", Await("end"), kGet},
+               .run_options = Soon()});
+    EXPECT_TRUE(program->AwaitOut("put x 0")) << program->Err();
+    AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+    return program;
+  }
+  void ExpectItReads(Program* program) {
+    Touch("end");
+    EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
+    EXPECT_THAT(program->Out(), HasSubstr(kRight));
+  }
+};
+
 // The driver would have the unmap wait for it, and a broker that waits for the
 // unmap has a client that does not answer.
-TEST_F(PreloadGateTest, ProgramThatLocksPagesIsNotParked) {
-  const auto program =
-      Start("program",
-            {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("go"),
-                       "pin " + Directory() + "/locked", Await("end"), kGet},
-             .run_options = Soon()});
-  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
-  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+TEST_F(PreloadPinningTest, ProgramThatLocksPagesIsNotParked) {
+  const auto program = StartParked();
   Touch("go");
   ASSERT_TRUE(program->AwaitOut("pinning")) << program->Err();
   ExpectNothingToTake();
@@ -85,19 +99,11 @@ TEST_F(PreloadGateTest, ProgramThatLocksPagesIsNotParked) {
   ASSERT_TRUE(program->AwaitOut("pin 0")) << program->Err();
   AwaitGate("a", v1::SessionInfo::GATE_PARKED);
   TakeTheDeviceForAWhile("other");
-  Touch("end");
-  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
-  EXPECT_THAT(program->Out(), HasSubstr(kRight));
+  ExpectItReads(program.get());
 }
 
-TEST_F(PreloadGateTest, MemoryThatIsAwayStaysAwayWhilePagesAreLocked) {
-  const auto program =
-      Start("program",
-            {.steps = {absl::StrCat("alloc x ", kBytes), kPut, Await("go"),
-                       "pin " + Directory() + "/locked", Await("end"), kGet},
-             .run_options = Soon()});
-  ASSERT_TRUE(program->AwaitOut("put x 0")) << program->Err();
-  AwaitGate("a", v1::SessionInfo::GATE_PARKED);
+TEST_F(PreloadPinningTest, MemoryThatIsAwayStaysAwayWhilePagesAreLocked) {
+  const auto program = StartParked();
   const auto other = TakeTheDevice("other");
   Touch("go");
   Touch("locked");
@@ -106,9 +112,7 @@ TEST_F(PreloadGateTest, MemoryThatIsAwayStaysAwayWhilePagesAreLocked) {
   EXPECT_EQ(Waiting(), 0);
   Touch("other");
   EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
-  Touch("end");
-  EXPECT_EQ(program->AwaitExit(), 0) << program->Err();
-  EXPECT_THAT(program->Out(), HasSubstr(kRight));
+  ExpectItReads(program.get());
 }
 
 // The memory that it holds is soft by then, and others' guarantees may rest on

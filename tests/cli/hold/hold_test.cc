@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -34,6 +36,12 @@ class HoldTest : public RealBroker {
     AwaitJson({"lease", "list", "--tenant", tenant}, [count](const Json& json) {
       return json["leases"].size() == count;
     });
+  }
+  // Throws, which fails the test, when it cannot.
+  [[nodiscard]] std::unique_ptr<Client> ConnectAsA() const {
+    ClientOptions options;
+    options.socket_dir = broker_->socket_dir() + "/tenants/a";
+    return std::move(Client::Connect(options)).value();
   }
 };
 
@@ -194,11 +202,8 @@ TEST_F(HoldTest, WhenTheBrokerDiesTheContentsAreStillJudgedAndItSaysSo) {
 }
 
 TEST_F(HoldTest, AByteThatIsNotWhatWasWrittenIsFound) {
-  ClientOptions options;
-  options.socket_dir = broker_->socket_dir() + "/tenants/a";
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options);
-  ASSERT_TRUE(client.ok()) << client.status();
-  absl::StatusOr<Lease> lease = (*client)->Acquire(uint64_t{8} << 20);
+  const auto client = ConnectAsA();
+  absl::StatusOr<Lease> lease = client->Acquire(uint64_t{8} << 20);
   ASSERT_TRUE(lease.ok()) << lease.status();
   EXPECT_TRUE(CheckZero(*lease).ok());
   absl::StatusOr<FilledLease> filled =
@@ -214,11 +219,8 @@ TEST_F(HoldTest, AByteThatIsNotWhatWasWrittenIsFound) {
 
 // Filling a whole GPU takes half a minute.
 TEST_F(HoldTest, FillingEndsWhenItIsAskedToAndWhatWasWrittenIsKnown) {
-  ClientOptions options;
-  options.socket_dir = broker_->socket_dir() + "/tenants/a";
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options);
-  ASSERT_TRUE(client.ok()) << client.status();
-  absl::StatusOr<Lease> lease = (*client)->Acquire(uint64_t{8} << 20);
+  const auto client = ConnectAsA();
+  absl::StatusOr<Lease> lease = client->Acquire(uint64_t{8} << 20);
   ASSERT_TRUE(lease.ok()) << lease.status();
   std::stop_source stop;
   stop.request_stop();
