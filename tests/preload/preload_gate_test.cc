@@ -88,8 +88,7 @@ class PreloadPinningTest : public PreloadGateTest {
   }
 };
 
-// The driver would have the unmap wait for it, and a broker that waits for the
-// unmap has a client that does not answer.
+// The driver would have the unmap wait for it, longer than the broker does.
 TEST_F(PreloadPinningTest, ProgramThatLocksPagesIsNotParked) {
   const auto program = StartParked();
   Touch("go");
