@@ -114,6 +114,20 @@ TEST_F(PreloadPinningTest, MemoryThatIsAwayStaysAwayWhilePagesAreLocked) {
   ExpectItReads(program.get());
 }
 
+TEST_F(PreloadPinningTest, MemoryIsTakenBetweenLockings) {
+  const auto program = Start(
+      "program",
+      {.steps = {absl::StrCat("alloc x ", kBytes), kPut,
+                 "pin-often " + Directory() + "/enough", Await("end"), kGet},
+       .run_options = {"--park-after", "200ms"}});
+  ASSERT_TRUE(program->AwaitOut("pinned 5")) << program->Err();
+  const auto other = TakeTheDevice("other");
+  Touch("enough");
+  Touch("other");
+  EXPECT_EQ(other->AwaitExit(), 0) << other->Err();
+  ExpectItReads(program.get());
+}
+
 // The memory that it holds is soft by then, and others' guarantees may rest on
 // it: it is asked to park and cannot, goes on, and parks when its work is done.
 TEST_F(PreloadGateTest, AGuaranteeWaitsForWorkThatIsNotDone) {

@@ -121,6 +121,21 @@ void MishapSteps::Pin(const std::string& file) const {
   if (result == CUDA_SUCCESS) api_.cuMemHostUnregister_(page);
 }
 
+// As a server that stages what it is sent in page-locked memory.
+void MishapSteps::PinNowAndThen(const std::string& file) const {
+  static char page[4096];
+  OfDriver<void (*)(void (*)())>("FakeCudaDuringPinning")(
+      [] { std::this_thread::sleep_for(std::chrono::milliseconds(60)); });
+  int count = 0;
+  while (::access(file.c_str(), F_OK) != 0) {
+    if (api_.cuMemHostRegister_(page, sizeof(page), 0) != CUDA_SUCCESS) break;
+    api_.cuMemHostUnregister_(page);
+    std::printf("pinned %d\n", ++count);
+    std::fflush(stdout);
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  }
+}
+
 bool MishapSteps::Do(const std::vector<std::string>& words) {
   const std::string& what = words[0];
   const std::string& name = words[1];
@@ -133,6 +148,8 @@ bool MishapSteps::Do(const std::vector<std::string>& words) {
     std::printf("fork-in-copy %s %d\n", name.c_str(), Copy(name));
   } else if (what == "pin") {
     Pin(name);
+  } else if (what == "pin-often") {
+    PinNowAndThen(name);
   } else if (what == "gpu-done") {
     OfDriver<void (*)()>("FakeCudaFinishWork")();
     std::printf("gpu-done\n");

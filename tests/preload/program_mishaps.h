@@ -30,6 +30,7 @@ class MishapSteps {
   void EndInCopy(const std::string& name, bool unwound);
   void CancelCopy(const std::string& name, const std::string& file);
   void Pin(const std::string& file) const;
+  void PinNowAndThen(const std::string& file) const;
 
   const Api& api_;
   std::map<std::string, CUdeviceptr>& memory_;
