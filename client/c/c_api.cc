@@ -212,6 +212,8 @@ gmb_error* gmb_lease_release(gmb_lease* lease) {
   return CEdge([&] { return std::move(owned->lease).Release(); });
 }
 
+void gmb_lease_release_soon(gmb_lease* lease) { delete lease; }
+
 gmb_error* gmb_lease_seal(gmb_lease* lease) {
   return CEdge([&] { return lease->lease.Seal(); });
 }

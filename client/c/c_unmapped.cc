@@ -76,5 +76,3 @@ GMB_EXPORT gmb_error* gmb_internal_attach_exported(
     return absl::OkStatus();
   });
 }
-
-GMB_EXPORT void gmb_internal_release_soon(gmb_lease* lease) { delete lease; }

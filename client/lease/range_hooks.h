@@ -71,7 +71,4 @@ extern "C" gmb_error* gmb_internal_attach_exported(
     const char* device, const gmb::internal::RangeHooks* hooks,
     gmb_lease** lease);
 
-// As gmb_lease_release, without waiting for the broker's answer.
-extern "C" void gmb_internal_release_soon(gmb_lease* lease);
-
 #endif  // GMB_CLIENT_LEASE_RANGE_HOOKS_H_

@@ -17,7 +17,6 @@ namespace gmb::preload {
   F(gmb_internal_automatic_gate)   \
   F(gmb_internal_export)           \
   F(gmb_internal_join)             \
-  F(gmb_internal_release_soon)     \
   F(gmb_client_connect)            \
   F(gmb_client_close)              \
   F(gmb_client_status)             \
@@ -29,6 +28,7 @@ namespace gmb::preload {
   F(gmb_lease_data)                \
   F(gmb_lease_size_bytes)          \
   F(gmb_lease_release)             \
+  F(gmb_lease_release_soon)        \
   F(gmb_set_trimmable)             \
   F(gmb_error_code)                \
   F(gmb_error_reason)              \

@@ -328,7 +328,7 @@ void BrokerLink::Release(const LeaseRange& lease) {
 void BrokerLink::ReleaseSoon(const LeaseRange& lease) {
   const RealSymbolsHere real;
   if (lease.shared) ProgramGate::Share(-1);
-  Library().gmb_internal_release_soon(lease.handle);
+  Library().gmb_lease_release_soon(lease.handle);
 }
 
 }  // namespace gmb::preload

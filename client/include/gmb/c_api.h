@@ -345,6 +345,10 @@ GMB_EXPORT int32_t gmb_lease_attached(const gmb_lease* lease);
 /* Synchronises the device, unmaps, and waits for the broker's answer. The
  * lease is gone afterwards in every case. */
 GMB_EXPORT GMB_NODISCARD gmb_error* gmb_lease_release(gmb_lease* lease);
+/* The same without waiting for the answer, for those who release many. Requests
+ * of the session that follow find the bytes returned. A failure shows at the
+ * broker, as unreturned bytes. */
+GMB_EXPORT void gmb_lease_release_soon(gmb_lease* lease);
 
 /* The contents of a GMB_CONTENTS_PRESERVE lease are not written to any more
  * (weights, say), so that one copy of them stays true. Cannot be undone. One

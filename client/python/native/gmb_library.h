@@ -15,7 +15,7 @@ namespace gmb::python {
   F(gmb_error_reason)         \
   F(gmb_error_retry_after_ms) \
   F(gmb_lease_data)           \
-  F(gmb_lease_release)        \
+  F(gmb_lease_release_soon)   \
   F(gmb_lease_seal)           \
   F(gmb_lease_size_bytes)
 

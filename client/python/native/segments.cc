@@ -16,7 +16,7 @@ uint64_t Address(const void* address) {
 }  // namespace
 
 void ReleaseLease(gmb_lease* lease) {
-  TheLibrary().gmb_error_free(TheLibrary().gmb_lease_release(lease));
+  TheLibrary().gmb_lease_release_soon(lease);
 }
 
 void Segments::Add(gmb_lease* lease, int32_t device, uint64_t group,

@@ -116,6 +116,7 @@ static void TestNullIsHarmless(void) {
   gmb_client_close(NULL);
   gmb_canceller_free(NULL);
   CHECK(gmb_lease_release(NULL) == NULL);
+  gmb_lease_release_soon(NULL);
 }
 
 static void TestConnectFails(void) {
@@ -185,6 +186,19 @@ static void TestManySessions(void) {
     gmb_client_close(client);
     CHECK_OK(gmb_lease_release(lease));
   }
+}
+
+static void TestReleaseSoon(void) {
+  gmb_client* client = Connect();
+  gmb_lease* leases[8] = {NULL};
+  gmb_quota quota;
+  size_t count = 0;
+  for (size_t i = 0; i < 8; ++i)
+    CHECK_OK(gmb_acquire(client, 2 * MIB, NULL, &leases[i]));
+  for (size_t i = 0; i < 8; ++i) gmb_lease_release_soon(leases[i]);
+  CHECK_OK(gmb_client_quota(client, &quota, sizeof(quota), 1, &count));
+  CHECK(quota.leased_bytes == 0);
+  gmb_client_close(client);
 }
 
 static void TestQuotaOfOtherVersions(void) {
@@ -549,6 +563,7 @@ int main(int argc, char** argv) {
   TestOptionSizes();
   TestSession();
   TestManySessions();
+  TestReleaseSoon();
   TestQuotaOfOtherVersions();
   TestLease();
   TestShared();
