@@ -72,7 +72,7 @@ absl::Status SessionStarts::Welcome(HandleConnection* connection,
   return *sent ? absl::OkStatus() : absl::UnavailableError("no room for it");
 }
 
-bool SessionStarts::TakeRoom(HandleConnection* connection, uint64_t fds) {
+bool SessionStarts::TakeRoom(HandleConnection* connection, uint64_t fds) const {
   if (connection->unread->Take(fds)) return true;
   if (!deps_.unread->MayLookAgain(std::chrono::steady_clock::now()))
     return false;

@@ -45,7 +45,7 @@ class SessionStarts {
   [[nodiscard]] absl::Status Welcome(HandleConnection* connection,
                                      const OpenedSession& opened);
   // For so many more unread fds. False: its tenant has left too much unread.
-  [[nodiscard]] bool TakeRoom(HandleConnection* connection, uint64_t fds);
+  [[nodiscard]] bool TakeRoom(HandleConnection* connection, uint64_t fds) const;
 
   const Deps deps_;
 };
