@@ -26,8 +26,6 @@ LARGER = {
     "broker/core/core.h": {"Core": 44},
     "broker/daemon/daemon.h": {"Daemon": 41},
     "broker/daemon/keeping.h": {"Keeping": 32},
-    "broker/server/admin_service.h": {"AdminService": 70},
-    "broker/server/handle_server.h": {"HandleServer": 33},
     "broker/store/quota_store.h": {"QuotaStore": 29},
     "client/cli/demo/stage.h": {"Stage": 27},
     "client/heap/arena.h": {"Arena": 35},

@@ -56,6 +56,20 @@ MachineOptions OptionsOf(const BrokerConfig& config, const FdPlan& plan) {
   return options;
 }
 
+// The tenants of a file that an operator applies.
+ReadTenants TenantsReader(std::map<std::string, std::string> uuids) {
+  return [uuids = std::move(uuids)](const std::string& yaml,
+                                    const std::string& name)
+             -> absl::StatusOr<std::vector<TenantPolicy>> {
+    BrokerConfig config;
+    GMB_RETURN_IF_ERROR(ParseTenants(yaml, name, &config));
+    std::vector<TenantPolicy> policies;
+    for (const TenantConfig& tenant : config.tenants)
+      policies.push_back(WithUuids(tenant.policy, uuids));
+    return policies;
+  };
+}
+
 }  // namespace
 
 Daemon::Daemon(BrokerConfig config, Flags flags, SocketDirectory sockets)
@@ -261,29 +275,26 @@ absl::Status Daemon::StartServers() {
       std::make_unique<CallAuthenticator>(core_.get(), grpc_connections_.get());
   SetUpMetrics();
   RecordUsage();
+  std::function<std::string()> keeper_problem;
+  if (keeping_ != nullptr) {
+    keeper_problem = [keeping = keeping_.get()] { return keeping->problem(); };
+  }
   admin_service_ = std::make_unique<AdminService>(
       core_.get(), store_.get(), &events_, &clock_, calls_.get(),
-      TenantDoors{
-          .open =
-              [this](const std::string& tenant) { return OpenDoor(tenant); },
-          .close =
-              [this](const std::string& tenant) { return CloseDoor(tenant); }},
-      FindDropped(stored_, *core_), [this] { return collector_->Text(); });
-  admin_service_->SetUsage(usage_.get());
-  if (keeping_ != nullptr) {
-    admin_service_->SetKeeperProblem(
-        [keeping = keeping_.get()] { return keeping->problem(); });
-  }
-  admin_service_->SetTenantsReader(
-      [uuids = uuids_](const std::string& yaml, const std::string& name)
-          -> absl::StatusOr<std::vector<TenantPolicy>> {
-        BrokerConfig config;
-        GMB_RETURN_IF_ERROR(ParseTenants(yaml, name, &config));
-        std::vector<TenantPolicy> policies;
-        for (const TenantConfig& tenant : config.tenants)
-          policies.push_back(WithUuids(tenant.policy, uuids));
-        return policies;
-      });
+      AdminServiceOptions{
+          .doors = {.open =
+                        [this](const std::string& tenant) {
+                          return OpenDoor(tenant);
+                        },
+                    .close =
+                        [this](const std::string& tenant) {
+                          return CloseDoor(tenant);
+                        }},
+          .dropped = FindDropped(stored_, *core_),
+          .sources = {.metrics = [this] { return collector_->Text(); },
+                      .keeper_problem = std::move(keeper_problem),
+                      .usage = usage_.get()},
+          .read_tenants = TenantsReader(uuids_)});
   reloader_ = std::make_unique<Reloader>(
       flags_, config_, uuids_,
       Reloader::Deps{core_.get(), store_.get(), &events_, &clock_,

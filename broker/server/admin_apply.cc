@@ -1,5 +1,7 @@
 // `gmb apply`: tenants as an operator's file declares them, beside the
 // configuration file. All of it is checked before any of it is made.
+#include "broker/server/admin_apply.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -15,8 +17,9 @@
 #include "broker/declared/changes.h"
 #include "broker/declared/conflict.h"
 #include "broker/declared/merge.h"
-#include "broker/server/admin_service.h"
+#include "broker/server/admin_audit.h"
 #include "broker/server/declared_policy.h"
+#include "broker/server/seen_revision.h"
 #include "broker/tenant_name.h"
 #include "proto/error_status.h"
 
@@ -105,7 +108,7 @@ std::string DiffOf(const std::string& name, const Declared& before,
 
 }  // namespace
 
-struct AdminService::ApplyPlan {
+struct AdminApply::Plan {
   Declared before;
   Declared next;
   std::vector<TenantPolicy> changed;  // new ones among them
@@ -114,10 +117,10 @@ struct AdminService::ApplyPlan {
   std::map<std::string, std::vector<v1::Change>> takes;  // as dry runs say it
 };
 
-absl::StatusOr<std::vector<TenantPolicy>> AdminService::TenantsIn(
+absl::StatusOr<std::vector<TenantPolicy>> AdminApply::TenantsIn(
     const v1::ApplyRequest& request) const {
   absl::StatusOr<std::vector<TenantPolicy>> named =
-      read_tenants_(request.yaml(), request.name());
+      read_(request.yaml(), request.name());
   if (!named.ok()) {
     return proto::MakeError(v1::BAD_REQUEST, named.status().message(),
                             {.field = "yaml"});
@@ -126,19 +129,19 @@ absl::StatusOr<std::vector<TenantPolicy>> AdminService::TenantsIn(
   return named;
 }
 
-absl::StatusOr<AdminService::ApplyPlan> AdminService::PlanApply(
+absl::StatusOr<AdminApply::Plan> AdminApply::MakePlan(
     const v1::ApplyRequest& request, const Source& source,
     absl::Time at) const {
   GMB_RETURN_IF_ERROR(CheckForm(request));
-  GMB_RETURN_IF_ERROR(CheckRevision(request.if_revision()));
+  GMB_RETURN_IF_ERROR(CheckRevision(*store_->Shown(), request.if_revision()));
   GMB_ASSIGN_OR_RETURN(const std::vector<TenantPolicy> named,
                        TenantsIn(request));
-  ApplyPlan plan{.before = *store_->Shown(),
-                 .next = {},
-                 .changed = {},
-                 .deleted = {},
-                 .unchanged = 0,
-                 .takes = {}};
+  Plan plan{.before = *store_->Shown(),
+            .next = {},
+            .changed = {},
+            .deleted = {},
+            .unchanged = 0,
+            .takes = {}};
   plan.next = plan.before;
   if (!request.force())
     GMB_RETURN_IF_ERROR(CheckOwners(plan.before, named, source));
@@ -190,10 +193,9 @@ absl::StatusOr<AdminService::ApplyPlan> AdminService::PlanApply(
 
 // Tenants that go come first: nothing else was changed yet when one of them has
 // a process by now. New ones have their sockets before they are stored.
-absl::Status AdminService::CarryApply(const AuditRecord& audit,
-                                      const ApplyPlan& plan) {
+absl::Status AdminApply::Carry(const AuditRecord& audit, const Plan& plan) {
   for (const std::string& name : plan.deleted)
-    GMB_RETURN_IF_ERROR(DoDeleteTenant(audit, name));
+    GMB_RETURN_IF_ERROR(departures_->Delete(audit, name));
   std::vector<std::string> opened;
   std::map<std::string, TenantPolicy> former;
   absl::Status status;
@@ -202,28 +204,28 @@ absl::Status AdminService::CarryApply(const AuditRecord& audit,
       former[policy.name] = *known;
       continue;
     }
-    status = doors_.open(policy.name);
+    status = doors_->open(policy.name);
     if (!status.ok()) break;
     opened.push_back(policy.name);
   }
   if (status.ok()) status = store_->PutDeclared(plan.next, audit);
   if (!status.ok()) {
-    for (const std::string& name : opened) (void)doors_.close(name);
+    for (const std::string& name : opened) (void)doors_->close(name);
     return status;
   }
-  expiry_.Set(NextExpiry(plan.next));
+  overrides_->Await(plan.next);
   FileChange change{.tenants = plan.changed, .leaving = {}};
   change.may_reclaim_bytes = std::numeric_limits<uint64_t>::max();
   GMB_RETURN_IF_ERROR(core_->ApplyFile(change).status());
   for (const TenantPolicy& policy : plan.changed) {
     const auto before = former.find(policy.name);
-    OnChanged(policy.name, before == former.end() ? nullptr : &before->second);
+    waiting_->OnChanged(policy.name,
+                        before == former.end() ? nullptr : &before->second);
   }
   return absl::OkStatus();
 }
 
-void AdminService::FillApply(const ApplyPlan& plan,
-                             v1::ApplyResponse* response) const {
+void AdminApply::Fill(const Plan& plan, v1::ApplyResponse* response) const {
   for (const TenantPolicy& policy : plan.changed) {
     v1::AppliedTenant* const tenant = response->add_tenants();
     tenant->set_name(policy.name);
@@ -253,42 +255,23 @@ void AdminService::FillApply(const ApplyPlan& plan,
   response->set_revision(store_->Shown()->next_order);
 }
 
-absl::Status AdminService::DoApply(AuditRecord audit,
-                                   const v1::ApplyRequest& request,
-                                   v1::ApplyResponse* response) {
+absl::Status AdminApply::Apply(AuditRecord audit,
+                               const v1::ApplyRequest& request,
+                               v1::ApplyResponse* response) {
   const Source source{Source::Writer::kApply, request.name()};
-  absl::StatusOr<ApplyPlan> plan = PlanApply(request, source, audit.at);
-  if (!plan.ok()) return Refused(audit, "apply", request.name(), plan.status());
+  absl::StatusOr<Plan> plan = MakePlan(request, source, audit.at);
+  if (!plan.ok()) {
+    return RecordIfRefused(store_, audit, "apply", request.name(),
+                           plan.status());
+  }
   audit.action = "apply";
   audit.subject = request.name();
   audit.detail = ChangesText(plan->before, plan->next);
   const bool is_change =
       !plan->deleted.empty() || !(plan->before == plan->next);
-  if (is_change && !request.dry_run())
-    GMB_RETURN_IF_ERROR(CarryApply(audit, *plan));
-  FillApply(*plan, response);
+  if (is_change && !request.dry_run()) GMB_RETURN_IF_ERROR(Carry(audit, *plan));
+  Fill(*plan, response);
   return absl::OkStatus();
-}
-
-absl::Status AdminService::Refused(AuditRecord audit, const std::string& action,
-                                   const std::string& subject,
-                                   const absl::Status& why) {
-  audit.action = absl::StrCat(action, "_refused");
-  audit.subject = subject;
-  audit.detail = std::string(why.message());
-  // The log has what the disk does not take.
-  (void)store_->Audit(
-      audit, [] { return absl::OkStatus(); },
-      QuotaStore::OnBadDisk::kActAnyway);
-  return why;
-}
-
-grpc::ServerUnaryReactor* AdminService::Apply(
-    grpc::CallbackServerContext* context, const v1::ApplyRequest* request,
-    v1::ApplyResponse* response) {
-  return OnOperatorsThread(context, [=, this](const AuditRecord& audit) {
-    return DoApply(audit, *request, response);
-  });
 }
 
 }  // namespace gmb::broker

@@ -1,11 +1,12 @@
-// Operators read what operators did: the audit log, page by page.
+// Operators read what operators did, and tried: the audit log, page by page.
+#include "broker/server/admin_audit.h"
+
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "broker/machine/wire_form.h"
 #include "broker/report/page.h"
-#include "broker/server/admin_service.h"
 
 namespace gmb::broker {
 namespace {
@@ -22,8 +23,8 @@ std::string Shortened(const std::string& detail) {
 
 }  // namespace
 
-absl::StatusOr<v1::ListAuditResponse> AdminService::DoListAudit(
-    const v1::ListAuditRequest& request) {
+absl::StatusOr<v1::ListAuditResponse> AuditPage(
+    QuotaStore* store, const v1::ListAuditRequest& request) {
   using Response = v1::ListAuditResponse;
   constexpr size_t kUsualRows = 100;
   AuditFilter filter{absl::InfinitePast(), request.subject()};
@@ -31,9 +32,9 @@ absl::StatusOr<v1::ListAuditResponse> AdminService::DoListAudit(
     filter.since = absl::FromUnixSeconds(request.since().seconds()) +
                    absl::Nanoseconds(request.since().nanos());
   }
-  const auto slice = [this, &filter](report::Page* page, size_t most_rows,
-                                     Response* response) {
-    const absl::StatusOr<std::vector<AuditRecord>> records = store_->ListAudit(
+  const auto slice = [store, &filter](report::Page* page, size_t most_rows,
+                                      Response* response) {
+    const absl::StatusOr<std::vector<AuditRecord>> records = store->ListAudit(
         static_cast<uint32_t>(most_rows),
         static_cast<int64_t>(report::NumberIn(page->after)), filter);
     if (!records.ok()) return records.status();
@@ -53,6 +54,21 @@ absl::StatusOr<v1::ListAuditResponse> AdminService::DoListAudit(
       {.list = "changes"}, request,
       [](const Response& response) -> auto& { return response.entries(); },
       slice, kUsualRows);
+}
+
+absl::Status RecordIfRefused(QuotaStore* store, AuditRecord audit,
+                             const std::string& action,
+                             const std::string& subject,
+                             const absl::Status& done) {
+  if (done.ok()) return done;
+  audit.action = absl::StrCat(action, "_refused");
+  audit.subject = subject;
+  audit.detail = std::string(done.message());
+  // The log has what the disk does not take.
+  (void)store->Audit(
+      audit, [] { return absl::OkStatus(); },
+      QuotaStore::OnBadDisk::kActAnyway);
+  return done;
 }
 
 }  // namespace gmb::broker

@@ -1,5 +1,7 @@
 // Operators change tenants: what is asked for is put over what is there,
 // checked, stored and carried out. An undo asks for the former values.
+#include "broker/server/admin_tenants.h"
+
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,9 +13,9 @@
 #include "base/status_macros.h"
 #include "broker/declared/conflict.h"
 #include "broker/declared/merge.h"
-#include "broker/server/admin_service.h"
 #include "broker/server/declared_policy.h"
 #include "broker/server/field_sources.h"
+#include "broker/server/seen_revision.h"
 #include "broker/server/tenant_change.h"
 #include "proto/error_status.h"
 
@@ -40,7 +42,7 @@ absl::Status NamingSources(const absl::Status& refused, const std::string& name,
 
 // The tenant's policy (of a new one, the defaults) with the request's fields
 // put over it.
-absl::StatusOr<TenantPolicy> AdminService::Merge(
+absl::StatusOr<TenantPolicy> AdminTenants::Merge(
     const v1::SetTenantRequest& request,
     const absl::StatusOr<TenantPolicy>& known) const {
   TenantPolicy policy;
@@ -55,24 +57,13 @@ absl::StatusOr<TenantPolicy> AdminService::Merge(
   return policy;
 }
 
-absl::StatusOr<std::string> AdminService::Resolve(
+absl::StatusOr<std::string> AdminTenants::Resolve(
     const std::string& device) const {
   return device.empty() ? device : core_->ResolveDevice(device);
 }
 
-absl::Status AdminService::CheckRevision(uint64_t expected) const {
-  const uint64_t now = store_->Shown()->next_order;
-  if (expected == 0 || expected == now) return absl::OkStatus();
-  return proto::MakeError(
-      v1::BAD_STATE,
-      absl::StrCat("something was changed since you looked: look again, and "
-                   "name the revision that you then see: revision=",
-                   now, " expected=", expected),
-      {.field = "if_revision"});
-}
-
 // The tenant's policy as it was before the last change.
-absl::StatusOr<TenantPolicy> AdminService::Former(
+absl::StatusOr<TenantPolicy> AdminTenants::Former(
     const v1::SetTenantRequest& request,
     const absl::StatusOr<TenantPolicy>& known) const {
   if (!known.ok()) return known.status();
@@ -96,22 +87,12 @@ absl::StatusOr<TenantPolicy> AdminService::Former(
   return *std::move(former);
 }
 
-void AdminService::OnChanged(const std::string& tenant,
-                             const TenantPolicy* before) {
-  // Only another guarantee settles one that the start left out.
-  const absl::StatusOr<TenantPolicy> now = core_->GetPolicy(tenant);
-  if (before == nullptr || !now.ok() ||
-      now->quota.guarantee != before->quota.guarantee ||
-      now->device_quotas != before->device_quotas)
-    Settle(tenant);
-}
-
-absl::Status AdminService::DoSetTenant(AuditRecord audit,
-                                       const v1::SetTenantRequest& request,
-                                       v1::SetTenantResponse* response) {
+absl::Status AdminTenants::Set(AuditRecord audit,
+                               const v1::SetTenantRequest& request,
+                               v1::SetTenantResponse* response) {
   if (absl::Status checked = CheckQuantities(request); !checked.ok())
     return checked;
-  GMB_RETURN_IF_ERROR(CheckRevision(request.if_revision()));
+  GMB_RETURN_IF_ERROR(CheckRevision(*store_->Shown(), request.if_revision()));
   const absl::StatusOr<TenantPolicy> known = core_->GetPolicy(request.name());
   if (request.has_lasts() && !known.ok() && !request.undo()) {
     return proto::MakeError(
@@ -137,11 +118,11 @@ absl::Status AdminService::DoSetTenant(AuditRecord audit,
   const absl::Status made =
       Carry(audit, *policy, known.ok(), request, response);
   if (!made.ok()) return made;
-  if (!FallsBackLater(policy->name)) Settle(policy->name);
+  waiting_->OnSet(policy->name);
   return FillTenant(policy->name, response);
 }
 
-absl::Status AdminService::ShowPreview(const TenantPolicy& policy,
+absl::Status AdminTenants::ShowPreview(const TenantPolicy& policy,
                                        v1::SetTenantResponse* response) const {
   for (v1::Change& change : core_->Preview(policy))
     *response->add_changes() = std::move(change);
@@ -149,7 +130,7 @@ absl::Status AdminService::ShowPreview(const TenantPolicy& policy,
                           : FillTenant(policy.name, response);
 }
 
-absl::Status AdminService::FillTenant(const std::string& name,
+absl::Status AdminTenants::FillTenant(const std::string& name,
                                       v1::SetTenantResponse* response) const {
   absl::StatusOr<v1::Tenant> report = core_->TenantReport(name);
   if (!report.ok()) return report.status();
@@ -159,16 +140,16 @@ absl::Status AdminService::FillTenant(const std::string& name,
 }
 
 // A new tenant has its sockets before it is stored.
-absl::Status AdminService::Carry(const AuditRecord& audit,
+absl::Status AdminTenants::Carry(const AuditRecord& audit,
                                  const TenantPolicy& policy, bool is_known,
                                  const v1::SetTenantRequest& request,
                                  v1::SetTenantResponse* response) {
   if (!is_known) {
-    if (absl::Status opened = doors_.open(policy.name); !opened.ok())
+    if (absl::Status opened = doors_->open(policy.name); !opened.ok())
       return opened;
   }
   if (absl::Status stored = Store(audit, policy, request); !stored.ok()) {
-    if (!is_known) (void)doors_.close(policy.name);
+    if (!is_known) (void)doors_->close(policy.name);
     return stored;
   }
   absl::StatusOr<std::vector<v1::Change>> changes = core_->SetTenant(policy);
@@ -178,7 +159,7 @@ absl::Status AdminService::Carry(const AuditRecord& audit,
   return absl::OkStatus();
 }
 
-absl::Status AdminService::Store(const AuditRecord& audit,
+absl::Status AdminTenants::Store(const AuditRecord& audit,
                                  const TenantPolicy& policy,
                                  const v1::SetTenantRequest& request) {
   GMB_ASSIGN_OR_RETURN(const std::string device, Resolve(request.device()));
@@ -198,7 +179,7 @@ absl::Status AdminService::Store(const AuditRecord& audit,
                {Source::Writer::kOverride, audit.operator_name}, audit.at,
                until, next);
   });
-  expiry_.Set(NextExpiry(*store_->Shown()));
+  overrides_->Await(*store_->Shown());
   return stored;
 }
 

@@ -1,4 +1,6 @@
 // Operators read what tenants used, day by day, page by page.
+#include "broker/server/admin_usage.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "broker/report/page.h"
-#include "broker/server/admin_service.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -47,10 +48,10 @@ void Fill(const UsageKey& key, const Usage& usage, v1::TenantUsage* row) {
 
 }  // namespace
 
-absl::StatusOr<v1::ListUsageResponse> AdminService::DoListUsage(
-    const v1::ListUsageRequest& request) {
+absl::StatusOr<v1::ListUsageResponse> UsagePage(
+    UsageLedger* usage, const v1::ListUsageRequest& request) {
   using Response = v1::ListUsageResponse;
-  if (usage_ == nullptr) {
+  if (usage == nullptr) {
     return proto::MakeError(
         v1::BAD_STATE,
         "this broker records no usage: it could not open usage.db in its state "
@@ -63,10 +64,10 @@ absl::StatusOr<v1::ListUsageResponse> AdminService::DoListUsage(
   const auto slice = [&](report::Page* page, size_t most_rows,
                          Response* response) {
     const auto rows =
-        usage_->List(since, request.tenant(), KeyFrom(page->after), most_rows);
+        usage->List(since, request.tenant(), KeyFrom(page->after), most_rows);
     if (!rows.ok()) return rows.status();
-    for (const auto& [key, usage] : *rows) {
-      Fill(key, usage, response->add_usage());
+    for (const auto& [key, row] : *rows) {
+      Fill(key, row, response->add_usage());
       page->after = TextOf(key);
     }
     page->more = rows->size() == most_rows;

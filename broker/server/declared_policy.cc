@@ -14,6 +14,10 @@ TenantPolicy PolicyHere(const std::string& name, const Fields& fields,
   return policy;
 }
 
+bool IsLeaving(const Subject& subject) {
+  return subject.maker.writer == Source::Writer::kFile && !subject.in_file;
+}
+
 }  // namespace
 
 TenantPolicy DeclaredPolicy(const Declared& declared, const std::string& name,
@@ -31,6 +35,19 @@ std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
   if (found == declared.tenants.end() || found->second.former.empty())
     return std::nullopt;
   return PolicyHere(name, found->second.former, core);
+}
+
+std::optional<TenantPolicy> PolicyOfStaying(const Declared& declared,
+                                            const std::string& name,
+                                            const Core& core) {
+  const absl::StatusOr<TenantPolicy> known = core.GetPolicy(name);
+  const auto found = declared.tenants.find(name);
+  if (!known.ok() || found == declared.tenants.end() ||
+      IsLeaving(found->second))
+    return std::nullopt;
+  TenantPolicy policy = DeclaredPolicy(declared, name, core);
+  policy.token = known->token;
+  return policy;
 }
 
 }  // namespace gmb::broker

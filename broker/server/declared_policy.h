@@ -20,6 +20,11 @@ namespace gmb::broker {
 [[nodiscard]] std::optional<TenantPolicy> FormerPolicy(const Declared& declared,
                                                        const std::string& name,
                                                        const Core& core);
+// As declared, with the token that the tenant has. None: there is no such
+// tenant, or the file made it and does not name it any more: then it is to go
+// as it is, and its guarantee may be another's by now.
+[[nodiscard]] std::optional<TenantPolicy> PolicyOfStaying(
+    const Declared& declared, const std::string& name, const Core& core);
 
 }  // namespace gmb::broker
 

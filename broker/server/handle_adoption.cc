@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "broker/server/handle_connection.h"
 #include "broker/server/handle_server.h"
 #include "ipc/foreign_fds.h"
 #include "ipc/pidfd.h"
@@ -35,7 +34,7 @@ absl::Status CheckConnection(int socket) {
 absl::Status HandleServer::Adopt(KeptConnection kept) {
   if (!kept.socket.valid() || kept.opened.outbox == nullptr)
     return absl::InvalidArgumentError("a session without a socket or outbox");
-  auto connection = std::make_unique<Connection>();
+  auto connection = std::make_unique<HandleConnection>();
   // Closing it may take long, whatever it is.
   connection->socket = SocketOf(
       std::move(kept.socket), {kept.origin, kept.tenant_directory}, disposer_);
@@ -61,22 +60,20 @@ absl::Status HandleServer::Adopt(KeptConnection kept) {
 }
 
 void HandleServer::TakeAdopted() {
-  std::vector<std::unique_ptr<Connection>> adopted;
+  std::vector<std::unique_ptr<HandleConnection>> adopted;
   {
     base::MutexLock lock(&adopted_mu_);
     adopted = std::exchange(adopted_, {});
   }
-  for (std::unique_ptr<Connection>& each : adopted) {
-    const uint64_t id = next_connection_++;
-    Connection* const connection = each.get();
-    connections_.emplace(id, std::move(each));
-    if (!Watch(id, *connection).ok()) {
+  for (std::unique_ptr<HandleConnection>& each : adopted) {
+    HandleConnection* const connection = each.get();
+    const uint64_t id = connections_.Add(std::move(each));
+    if (!connections_.Watch(id).ok()) {
       End(id, "its socket can not be watched");
       continue;
     }
-    connection->outbox->AttachSocket(std::make_shared<SocketSender>(
-        id, connection->socket, connection->unread, news_));
-    if (!next_sweep_.has_value()) next_sweep_ = After(SweepInterval());
+    starts_.Attach(id, connection);
+    sweep_.SetSoon();
   }
 }
 

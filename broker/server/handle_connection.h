@@ -1,23 +1,25 @@
 #ifndef GMB_BROKER_SERVER_HANDLE_CONNECTION_H_
 #define GMB_BROKER_SERVER_HANDLE_CONNECTION_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 #include "broker/core/outbox.h"
 #include "broker/doors/door.h"
 #include "broker/server/fds_in_flight.h"
-#include "broker/server/handle_server.h"
-#include "ipc/epoll_set.h"
+#include "broker/server/greeting.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/seqpacket.h"
 
 namespace gmb::broker {
 
 // One peer, from accept to hang-up. With an outbox once it has a session.
-struct HandleServer::Connection {
+struct HandleConnection {
   // Shared with the session's SocketSender.
   std::shared_ptr<ipc::SeqpacketSocket> socket;
   // Shared with the session; null where the kernel has none for a peer of
@@ -31,19 +33,20 @@ struct HandleServer::Connection {
   std::shared_ptr<Outbox> outbox;
   std::shared_ptr<UnreadFds> unread;  // with a session
   bool crowded = false;               // to be tried again at the next sweep
-};
 
-inline constexpr uint32_t kPeerEvents = EPOLLIN | EPOLLRDHUP;
+  // Asks the kernel who connected, and makes the greeting of it. An error is
+  // what to refuse the peer with.
+  [[nodiscard]] absl::Status BeginGreeting();
+  // nullopt: nothing more has come. UNAVAILABLE: the peer has hung up.
+  [[nodiscard]] absl::StatusOr<std::optional<ipc::Packet>> TryReceive() const;
+  // A packet of a peer that has a session. An error says how it broke the
+  // protocol.
+  [[nodiscard]] absl::Status TakeAck(const ipc::Packet& packet) const;
+};
 
 // The disposer closes the socket, whichever thread lets go of it last.
 [[nodiscard]] std::shared_ptr<ipc::SeqpacketSocket> SocketOf(
     base::UniqueFd fd, const Door& door, ipc::FdDisposer* disposer);
-
-// Why a session ended, for operators. A client that is done and one that was
-// killed look alike.
-inline constexpr char kDisconnected[] = "it disconnected";
-inline constexpr char kProcessEnded[] =
-    "its process ended; another one keeps its connection open";
 
 }  // namespace gmb::broker
 

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "broker/server/handle_connection.h"
 #include "broker/server/handle_frames.h"
 #include "broker/server/handle_server.h"
 #include "ipc/pidfd.h"
@@ -25,7 +24,7 @@ bool IsClosedByPeer(int socket) {
 
 }  // namespace
 
-void HandleServer::OnHangup(uint64_t id, Connection* connection) {
+void HandleServer::OnHangup(uint64_t id, HandleConnection* connection) {
   // An operator has no memory to wait for, and few sessions are for operators.
   const bool may_be_dying =
       connection->outbox != nullptr && connection->origin != Origin::kAdmin &&
@@ -35,22 +34,21 @@ void HandleServer::OnHangup(uint64_t id, Connection* connection) {
     End(id, kDisconnected);
     return;
   }
-  epoll_.Remove(connection->socket->fd());
-  dying_.emplace(id, std::chrono::steady_clock::now() + kDeathTime);
+  connections_.AwaitDeath(id, std::chrono::steady_clock::now() + kDeathTime);
 }
 
 // A process that ends closes its sockets before its pidfd says so: whichever is
 // seen first, the reason is the same.
 void HandleServer::OnDeath(uint64_t id) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
+  const HandleConnection* const connection = connections_.Find(id);
+  if (connection == nullptr) return;
   const bool closed =
-      dying_.contains(id) || IsClosedByPeer(found->second->socket->fd());
+      connections_.IsDying(id) || IsClosedByPeer(connection->socket->fd());
   End(id, closed ? kDisconnected : kProcessEnded);
 }
 
 void HandleServer::Refuse(uint64_t id, const absl::Status& why) {
-  const std::unique_ptr<Connection> connection = Part(id, "refused");
+  const std::unique_ptr<HandleConnection> connection = Part(id, "refused");
   if (connection == nullptr) return;
   // Best effort: a peer that is gone, or does not read, learns nothing.
   (void)connection->socket->TrySend(RefusedFrame(why), {}).ok();
@@ -63,30 +61,19 @@ void HandleServer::End(uint64_t id, std::string_view reason) {
 
 // The session ends before its peer can learn that it has: whatever the peer
 // does then, its token is void already.
-std::unique_ptr<HandleServer::Connection> HandleServer::Part(
-    uint64_t id, std::string_view reason) {
-  auto node = connections_.extract(id);
-  if (node.empty()) return nullptr;
+std::unique_ptr<HandleConnection> HandleServer::Part(uint64_t id,
+                                                     std::string_view reason) {
+  std::unique_ptr<HandleConnection> connection = connections_.Take(id);
+  if (connection == nullptr) return nullptr;
   pending_.Remove(id);
-  dying_.erase(id);
-  std::unique_ptr<Connection> connection = std::move(node.mapped());
-  // The session's sender keeps the socket open until the outbox lets it go.
-  // Another process, such as the keeper, may have the pidfd for longer: epoll
-  // would tell of the dead process again and again.
-  epoll_.Remove(connection->socket->fd());
-  if (connection->pidfd != nullptr) epoll_.Remove(connection->pidfd->get());
   if (connection->outbox != nullptr) calls_.close(connection->session, reason);
   return connection;
 }
 
-void HandleServer::HangUp(const Connection& connection) {
+void HandleServer::HangUp(const HandleConnection& connection) {
   connection.socket->Shutdown();
-  if (connection.unread != nullptr &&
-      !connection.unread->GiveBackIfRead(connection.socket->fd())) {
-    left_unread_.emplace_back(connection.socket, connection.unread);
-  }
-  if (!left_unread_.empty() && !next_sweep_.has_value())
-    next_sweep_ = After(SweepInterval());
+  unread_.Leave(connection);
+  if (unread_.any_left()) sweep_.SetSoon();
 }
 
 }  // namespace gmb::broker

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "broker/server/handle_connection.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {
@@ -14,8 +13,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Between two looks at what peers have read, while some tenant has no room.
-constexpr std::chrono::milliseconds kLookInterval{200};
+// A part of the time that a peer has for an acknowledgement: none has much more.
+Clock::duration SweepInterval(absl::Duration peer_timeout) {
+  return absl::ToChronoNanoseconds(
+      std::min(absl::Seconds(1), peer_timeout / 4));
+}
 
 }  // namespace
 
@@ -47,7 +49,15 @@ HandleServer::HandleServer(const HandleServerOptions& options,
       news_(std::move(news)),
       in_flight_(std::make_shared<FdsInFlight>(options.fds_in_flight)),
       acceptor_(&epoll_, ipc::SocketType::kSeqpacket, disposer, options.pace),
-      pending_(options.max_pending_greetings) {}
+      connections_(&epoll_),
+      pending_(options.max_pending_greetings),
+      sweep_(SweepInterval(options.peer_timeout)),
+      starts_({.calls = &calls_,
+               .in_flight = in_flight_,
+               .news = news_,
+               .connections = &connections_,
+               .unread = &unread_,
+               .sweep = &sweep_}) {}
 
 HandleServer::~HandleServer() {
   stopping_ = true;
@@ -70,7 +80,7 @@ void HandleServer::Run() {
   // by the clock: this thread may have been held up where its peers were not.
   Time read_until = Clock::now();
   while (!stopping_) {
-    events.resize(64 + 2 * connections_.size());
+    events.resize(64 + 2 * connections_.all().size());
     const int wait_ms = WaitMilliseconds();
     const Time asked_at = Clock::now();
     const int ready = ::epoll_wait(epoll_.fd(), events.data(),
@@ -85,17 +95,14 @@ void HandleServer::Run() {
     acceptor_.OnTime(Clock::now());
   }
   TakeAdopted();
-  while (!connections_.empty())
-    End(connections_.begin()->first, "the broker stops");
+  while (!connections_.all().empty())
+    End(connections_.all().begin()->first, "the broker stops");
 }
 
 int HandleServer::WaitMilliseconds() const {
-  std::optional<Time> next = ipc::Earliest(
-      {pending_.NextDeadline(), next_sweep_, acceptor_.wakes_at()});
-  for (const auto& [id, deadline] : dying_) {
-    if (!next.has_value() || deadline < *next) next = deadline;
-  }
-  return ipc::MillisecondsUntil(next);
+  return ipc::MillisecondsUntil(
+      ipc::Earliest({pending_.NextDeadline(), sweep_.next(),
+                     acceptor_.wakes_at(), connections_.NextDeath()}));
 }
 
 void HandleServer::OnEvent(ipc::EpollTag tag, uint32_t events) {
@@ -123,25 +130,27 @@ void HandleServer::OnTime(Time now) {
                absl::StrCat("no Hello came within ",
                             absl::FormatDuration(options_.greeting_timeout))));
   }
-  std::vector<uint64_t> outlived;
-  for (const auto& [id, deadline] : dying_) {
-    if (deadline <= now) outlived.push_back(id);
-  }
-  for (const uint64_t id : outlived) End(id, kDisconnected);
-  if (next_sweep_.has_value() && *next_sweep_ <= now) Sweep(now);
+  for (const uint64_t id : connections_.Outlived(now)) End(id, kDisconnected);
+  if (sweep_.IsDue(now)) Sweep(now);
 }
 
 void HandleServer::OnNews() {
   const SenderNews::Batch news = news_->Take();
   TakeAdopted();
-  for (const uint64_t id : news.full) WaitForRoom(id);
-  for (const uint64_t id : news.crowded) {
-    const auto found = connections_.find(id);
-    if (found != connections_.end()) found->second->crowded = true;
+  for (const uint64_t id : news.full) {
+    if (connections_.Find(id) != nullptr) WatchRoom(id, true);
   }
+  for (const uint64_t id : news.crowded) {
+    if (HandleConnection* const connection = connections_.Find(id))
+      connection->crowded = true;
+  }
+  if (!news.frame_sent) return;
   // Not at once: nearly always its acknowledgement comes first.
-  if (news.frame_sent && !next_sweep_.has_value())
-    next_sweep_ = news.crowded.empty() ? After(SweepInterval()) : Clock::now();
+  if (news.crowded.empty()) {
+    sweep_.SetSoon();
+  } else {
+    sweep_.SetNow();
+  }
 }
 
 // Looks for peers that owe an acknowledgement for too long, and for fds that
@@ -149,8 +158,8 @@ void HandleServer::OnNews() {
 void HandleServer::Sweep(Time now) {
   news_->ForgetFrameSent();
   std::map<uint64_t, std::string> late;
-  bool waiting = ForgetWhatWasRead();
-  for (const auto& [id, connection] : connections_) {
+  bool waiting = unread_.Look(connections_);
+  for (const auto& [id, connection] : connections_.all()) {
     if (connection->outbox == nullptr) continue;
     const bool crowded = std::exchange(connection->crowded, false);
     if (crowded) connection->outbox->OnSocketWritable();
@@ -167,26 +176,7 @@ void HandleServer::Sweep(Time now) {
         absl::FormatDuration(options_.peer_timeout));
   }
   for (const auto& [id, reason] : late) End(id, reason);
-  next_sweep_.reset();
-  if (waiting) next_sweep_ = After(SweepInterval());
-}
-
-bool HandleServer::MayLookAgain(Time now) const {
-  return now - looked_for_read_ >= kLookInterval;
-}
-
-bool HandleServer::ForgetWhatWasRead() {
-  looked_for_read_ = Clock::now();
-  bool left = false;
-  for (const auto& [id, connection] : connections_) {
-    if (connection->unread != nullptr &&
-        !connection->unread->GiveBackIfRead(connection->socket->fd())) {
-      left = true;
-    }
-  }
-  std::erase_if(left_unread_,
-                [](const auto& each) { return !HasUnread(each.first->fd()); });
-  return left || !left_unread_.empty();
+  sweep_.Done(waiting);
 }
 
 }  // namespace gmb::broker

@@ -3,18 +3,12 @@
 
 #include <sys/types.h>
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,14 +18,17 @@
 #include "base/unique_fd.h"
 #include "broker/core/opened_session.h"
 #include "broker/doors/acceptor.h"
-#include "broker/doors/door.h"
 #include "broker/doors/pending_connections.h"
 #include "broker/machine/origin.h"
-#include "broker/machine/peer.h"
+#include "broker/server/connection_table.h"
 #include "broker/server/fds_in_flight.h"
 #include "broker/server/greeting.h"
+#include "broker/server/handle_connection.h"
+#include "broker/server/session_calls.h"
+#include "broker/server/session_starts.h"
 #include "broker/server/socket_sender.h"
-#include "broker/server/stream_connection.h"
+#include "broker/server/sweep_time.h"
+#include "broker/server/unread_sockets.h"
 #include "ipc/epoll_set.h"
 #include "ipc/fd_disposer.h"
 #include "ipc/seqpacket.h"
@@ -49,38 +46,6 @@ struct HandleServerOptions {
   uint64_t fds_in_flight = FdsInFlight::MostOfThisProcess();
 };
 
-// A peer that has a session, and connected once more for its stream.
-struct StreamPeer {
-  Door door;
-  pid_t pid = 0;
-  std::shared_ptr<const base::UniqueFd> pidfd;  // null: it has none
-  std::string token;                            // not judged yet
-};
-
-// The handle server's questions to the core. Called on the server's thread.
-struct SessionCalls {
-  std::function<absl::StatusOr<OpenedSession>(const PeerIdentity&)> open;
-  // Exactly once for each session opened; the core may have ended it already.
-  std::function<void(uint64_t session, std::string_view reason)> close;
-  // May be null: then each does. Whether the session has leases, so that it
-  // matters when its process gives their memory back.
-  std::function<bool(uint64_t session)> has_leases = nullptr;
-  // May be null. After `open`, and before the peer learns of its session, of
-  // tenants' sessions alone: what a successor needs to go on with it. The fds
-  // stay the server's, and are valid during the call; `gate_page` is -1 where
-  // the session has none.
-  std::function<void(uint64_t session, int socket,
-                     const std::shared_ptr<const base::UniqueFd>& pidfd,
-                     int gate_page)>
-      keep = nullptr;
-  // May be null. The peer was sent its Welcome, of tenants' sessions alone.
-  std::function<void(uint64_t session)> welcomed = nullptr;
-  // May be null: then no connection is a stream. Takes the connection, or says
-  // why not.
-  std::function<absl::Status(const StreamPeer&, StreamConnection)> open_stream =
-      nullptr;
-};
-
 // The connection of a session that the broker before this one had welcomed.
 struct KeptConnection {
   base::UniqueFd socket;
@@ -91,6 +56,12 @@ struct KeptConnection {
   // gate page: it has one.
   OpenedSession opened;
 };
+
+// Why a session ended, for operators. A client that is done and one that was
+// killed look alike.
+inline constexpr char kDisconnected[] = "it disconnected";
+inline constexpr char kProcessEnded[] =
+    "its process ended; another one keeps its connection open";
 
 // All handle sockets: greetings, slab frames and their acknowledgements, and
 // the death of peers. A connection that is to be a session's stream is given
@@ -126,16 +97,10 @@ class HandleServer {
 
  private:
   using Time = PendingConnections::Time;
-  struct Connection;
 
   HandleServer(const HandleServerOptions& options, SessionCalls calls,
                ipc::FdDisposer* disposer, ipc::EpollSet epoll,
                std::shared_ptr<SenderNews> news);
-
-  static Time After(absl::Duration duration) {
-    return std::chrono::steady_clock::now() +
-           absl::ToChronoNanoseconds(duration);
-  }
 
   // The loop: handle_server.cc.
   void Run();
@@ -144,44 +109,31 @@ class HandleServer {
   void OnTime(Time now);
   void OnNews();
   void Sweep(Time now);
-  // True: some peers have not read all fds that they were sent.
-  bool ForgetWhatWasRead();
-  // That costs a look at every peer, so not for each that greets.
-  [[nodiscard]] bool MayLookAgain(Time now) const;
-  [[nodiscard]] absl::Duration SweepInterval() const {
-    return std::min(absl::Seconds(1), options_.peer_timeout / 4);
-  }
 
-  // One peer: handle_connection.cc, or handle_adoption.cc for one that was
-  // kept; its end: handle_endings.cc.
+  // One peer: handle_peers.cc, or handle_adoption.cc for one that was kept; its
+  // end: handle_endings.cc.
   void OnListener(uint64_t listener);
   void TakeAdopted() ABSL_LOCKS_EXCLUDED(adopted_mu_);
-  [[nodiscard]] absl::Status Watch(uint64_t id,
-                                   const Connection& connection) const;
   void Challenge(Accepted accepted);
-  [[nodiscard]] absl::Status SendChallenge(uint64_t id, Connection* connection);
   void OnSocket(uint64_t id, uint32_t events);
   // False: the connection is gone.
-  [[nodiscard]] bool Receive(uint64_t id, Connection* connection);
-  void OnFirstPacket(uint64_t id, Connection* connection,
+  [[nodiscard]] bool Receive(uint64_t id, HandleConnection* connection);
+  void OnFirstPacket(uint64_t id, HandleConnection* connection,
                      const ipc::Packet& packet);
-  void OnHello(uint64_t id, Connection* connection, const ProvedHello& hello);
   void OnAskedStream(uint64_t id, const AskedStream& asked);
-  [[nodiscard]] absl::Status Welcome(Connection* connection,
-                                     const OpenedSession& opened);
-  void OnRoom(uint64_t id, Connection* connection);
-  void WaitForRoom(uint64_t id);
+  // False: the connection is gone.
+  bool WatchRoom(uint64_t id, bool room);
 
-  void OnHangup(uint64_t id, Connection* connection);
+  void OnHangup(uint64_t id, HandleConnection* connection);
   void OnDeath(uint64_t id);
 
   // Both destroy the connection.
   void Refuse(uint64_t id, const absl::Status& why);
   void End(uint64_t id, std::string_view reason);
   // Its two steps. Part's null: there is no such connection.
-  [[nodiscard]] std::unique_ptr<Connection> Part(uint64_t id,
-                                                 std::string_view reason);
-  void HangUp(const Connection& connection);
+  [[nodiscard]] std::unique_ptr<HandleConnection> Part(uint64_t id,
+                                                       std::string_view reason);
+  void HangUp(const HandleConnection& connection);
 
   const HandleServerOptions options_;
   const SessionCalls calls_;
@@ -194,22 +146,15 @@ class HandleServer {
 
   base::Mutex adopted_mu_;
   // For the server's thread.
-  std::vector<std::unique_ptr<Connection>> adopted_
+  std::vector<std::unique_ptr<HandleConnection>> adopted_
       ABSL_GUARDED_BY(adopted_mu_);
 
   // The server's thread alone.
-  std::map<uint64_t, std::unique_ptr<Connection>> connections_;
-  uint64_t next_connection_ = 1;
-  std::map<uint64_t, Time> dying_;  // hung up; waiting for their pidfds until
+  ConnectionTable connections_;
   PendingConnections pending_;
-  // Ended, and their peers still have a socket with unread fds: those stay in
-  // flight, and in the tenant's account.
-  std::vector<std::pair<std::shared_ptr<ipc::SeqpacketSocket>,
-                        std::shared_ptr<UnreadFds>>>
-      left_unread_;
-  Time looked_for_read_{};  // ForgetWhatWasRead
-  // Set while some peer may owe an acknowledgement, or left fds unread.
-  std::optional<Time> next_sweep_;
+  UnreadSockets unread_;
+  SweepTime sweep_;
+  SessionStarts starts_;
 
   std::thread thread_;
 };

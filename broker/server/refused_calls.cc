@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "broker/server/admin_service.h"
+#include "broker/server/admin_calls.h"
 #include "proto/error_status.h"
 
 namespace gmb::broker {

@@ -25,21 +25,20 @@ constexpr std::chrono::seconds kLongestCall{60};
 class AdminWorld final : public broker::AdminFixture {
  public:
   // In memory: each change waits for the disk otherwise.
-  AdminWorld() : AdminFixture("/dev/shm") {
-    SetUp();
-    admin_service_->SetTenantsReader(
-        [](const std::string& yaml, const std::string& name)
-            -> absl::StatusOr<std::vector<TenantPolicy>> {
-          broker::BrokerConfig config;
-          const absl::Status read = broker::ParseTenants(yaml, name, &config);
-          if (!read.ok()) return read;
-          std::vector<TenantPolicy> policies;
-          for (const auto& tenant : config.tenants)
-            policies.push_back(tenant.policy);
-          return policies;
-        });
-  }
+  AdminWorld() : AdminFixture("/dev/shm") { SetUp(); }
   void TestBody() override {}
+  [[nodiscard]] broker::ReadTenants Reader() override {
+    return [](const std::string& yaml, const std::string& name)
+               -> absl::StatusOr<std::vector<TenantPolicy>> {
+      broker::BrokerConfig config;
+      const absl::Status read = broker::ParseTenants(yaml, name, &config);
+      if (!read.ok()) return read;
+      std::vector<TenantPolicy> policies;
+      for (const auto& tenant : config.tenants)
+        policies.push_back(tenant.policy);
+      return policies;
+    };
+  }
 
   void StartAnew() {
     for (const TenantPolicy& tenant : InForce(Stored()).tenants) {

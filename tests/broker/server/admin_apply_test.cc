@@ -13,12 +13,10 @@ using ::testing::HasSubstr;
 
 class AdminApplyTest : public AdminFixture {
  protected:
-  void SetUp() override {
-    AdminFixture::SetUp();
-    admin_service_->SetTenantsReader(
-        [this](const std::string& /*yaml*/, const std::string& /*name*/) {
-          return tenants_;
-        });
+  [[nodiscard]] ReadTenants Reader() override {
+    return [this](const std::string& /*yaml*/, const std::string& /*name*/) {
+      return tenants_;
+    };
   }
   // Of one tenant, which has a limit of its own on the device.
   absl::Status Apply(const std::string& device, bool dry_run = false) {

@@ -42,7 +42,8 @@ class AdminFixture : public CoreSharedTest {
     };
     admin_service_ = std::make_unique<AdminService>(
         &core, store_.get(), &events, &clock, calls_.get(),
-        TenantDoors{opens, closes});
+        AdminServiceOptions{.doors = {opens, closes},
+                            .read_tenants = Reader()});
     server_ = GrpcServer::Start(
                   connections_.get(), gateway_.get(),
                   [](uint64_t /*session*/, std::string_view /*reason*/) {},
@@ -60,6 +61,7 @@ class AdminFixture : public CoreSharedTest {
   }
 
   [[nodiscard]] virtual RequestPace::Options Pace() const { return {}; }
+  [[nodiscard]] virtual ReadTenants Reader() { return {}; }
 
   virtual void OpenStore() {
     store_ = QuotaStore::Open(directory_.path()).value();
