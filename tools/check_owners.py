@@ -28,7 +28,6 @@ LARGER = {
     "broker/daemon/keeping.h": {"Keeping": 32},
     "broker/server/admin_service.h": {"AdminService": 70},
     "broker/server/handle_server.h": {"HandleServer": 33},
-    "broker/store/quota_store.h": {"QuotaStore": 29},
     "client/cli/demo/stage.h": {"Stage": 27},
     "client/heap/arena.h": {"Arena": 35},
     "client/heap/heap_core.h": {"HeapCore": 36},
