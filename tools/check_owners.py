@@ -25,7 +25,6 @@ PRODUCT = ("base", "broker", "client", "device", "ipc", "keeper", "quota")
 LARGER = {
     "broker/core/core.h": {"Core": 44},
     "broker/daemon/daemon.h": {"Daemon": 41},
-    "broker/daemon/keeping.h": {"Keeping": 32},
     "broker/server/admin_service.h": {"AdminService": 70},
     "broker/server/handle_server.h": {"HandleServer": 33},
     "client/cli/demo/stage.h": {"Stage": 27},

@@ -100,7 +100,8 @@ absl::Status Daemon::LockState() {
 }
 
 absl::Status Daemon::OpenStore() {
-  if (keeping_ != nullptr && keeping_->has_found() && !config_.fresh_state)
+  if (keeping_ != nullptr && !keeping_->inheritance()->empty() &&
+      !config_.fresh_state)
     GMB_RETURN_IF_ERROR(CheckStoreIsThere(config_.state_dir));
   GMB_ASSIGN_OR_RETURN(store_,
                        OpenQuotaStore(config_.state_dir, config_.fresh_state));
@@ -111,10 +112,11 @@ absl::Status Daemon::SetUpCore() {
   const Declared before = store_->GetDeclared();
   GMB_ASSIGN_OR_RETURN(
       std::vector<PreparedPool> pools,
-      PreparePools(
-          config_, InForce(before).pool_targets, keeper(), &slab_ids_,
-          FilePools(before),
-          keeping_ == nullptr ? KeptSlabs() : keeping_->SlabsByDevice()));
+      PreparePools(config_, InForce(before).pool_targets, keeper(), &slab_ids_,
+                   FilePools(before),
+                   keeping_ == nullptr
+                       ? KeptSlabs()
+                       : keeping_->inheritance()->SlabsByDevice()));
   uuids_ = UuidsOf(pools);
   const Declared declared = StartingState(before, config_, uuids_);
   GMB_RETURN_IF_ERROR(CheckConflicts(declared));
@@ -146,7 +148,8 @@ absl::Status Daemon::SetUpHostPool(std::vector<PreparedPool>* pools) {
   HostMemory host =
       HostMemoryOf(config_, *pools, device::ReadAvailableMemory());
   if (keeping_ != nullptr) {
-    GMB_ASSIGN_OR_RETURN(host, keeping_->HostMemoryFor(std::move(host)));
+    GMB_ASSIGN_OR_RETURN(
+        host, keeping_->inheritance()->HostMemoryFor(std::move(host)));
   }
   LogEvent(LogLevel::kInfo, "host_pool",
            {{"bytes", host.bytes},

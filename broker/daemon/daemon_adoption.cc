@@ -19,7 +19,7 @@ absl::Status Daemon::OpenKeeping() {
                                                {.disposer = disposer_.get(),
                                                 .events = &events_,
                                                 .clock = &clock_}));
-  slab_ids_ = keeping_->next_slab();
+  slab_ids_ = keeping_->inheritance()->next_slab();
   return absl::OkStatus();
 }
 
@@ -33,8 +33,8 @@ absl::Status Daemon::Keep(const FdPlan& plan) {
 
 void Daemon::Adopt(ImportedSlabs imported) {
   if (keeping_ == nullptr) return;
-  not_adopted_ =
-      core_->Adopt(keeping_->TakeAdoption(std::move(imported)), &adopted_);
+  not_adopted_ = core_->Adopt(
+      keeping_->inheritance()->TakeAdoption(std::move(imported)), &adopted_);
   keeping_->LetGo();
   CountAdopted();
 }
@@ -51,7 +51,8 @@ void Daemon::CountAdopted() {
 }
 
 absl::Status Daemon::AdoptConnection(OpenedSession opened) {
-  GMB_ASSIGN_OR_RETURN(KeptPeer peer, keeping_->PeerOf(opened.id));
+  GMB_ASSIGN_OR_RETURN(KeptPeer peer,
+                       keeping_->inheritance()->PeerOf(opened.id));
   admission_.Add(opened.id, {peer.origin, peer.tenant_directory},
                  ProcessOf(peer.pidfd.get(), peer.pid), opened.tenant);
   return handles_->Adopt({.socket = std::move(peer.socket),
@@ -77,7 +78,7 @@ void Daemon::AdoptConnections() {
     core_->CloseSession(session, adopted.message());
   }
   adopted_.clear();
-  keeping_->DropTheRest(all, std::exchange(not_adopted_, {}));
+  keeping_->inheritance()->DropTheRest(all, std::exchange(not_adopted_, {}));
   keeping_->Watch();
 }
 

@@ -15,9 +15,10 @@ void Daemon::SetUpMetrics() {
   std::function<std::optional<metrics::Snapshot::Keeper>()> look_at_keeper;
   if (keeping_ != nullptr) {
     look_at_keeper = [this] {
-      return metrics::Snapshot::Keeper{.up = !keeping_->lost(),
-                                       .left_out = keeping_->left_out(),
-                                       .not_adopted = keeping_->not_adopted()};
+      return metrics::Snapshot::Keeper{
+          .up = !keeping_->lost(),
+          .left_out = keeping_->left_out(),
+          .not_adopted = keeping_->inheritance()->not_adopted()};
     };
   }
   state_disk_ = std::make_unique<metrics::StateDisk>(
