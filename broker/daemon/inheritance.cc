@@ -195,7 +195,7 @@ void Inheritance::DropTheRest(const std::set<uint64_t>& adopted,
   deps_.in_hand->End();
 }
 
-void Inheritance::HangUp(uint64_t session, const KeptSession& kept) {
+void Inheritance::HangUp(uint64_t session, const KeptSession& kept) const {
   // First: the keeper's duplicate would hide a close.
   ::shutdown(kept.socket->get(), SHUT_RDWR);
   const absl::Status ended = deps_.sessions->End(session);

@@ -92,7 +92,7 @@ class Inheritance {
 
  private:
   void CountNotAdopted(uint64_t session, absl::string_view why);
-  void HangUp(uint64_t session, const KeptSession& kept);
+  void HangUp(uint64_t session, const KeptSession& kept) const;
 
   const Deps deps_;
   LeftBehind left_;
