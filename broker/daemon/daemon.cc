@@ -43,8 +43,7 @@ MachineOptions OptionsOf(const BrokerConfig& config, const FdPlan& plan) {
 Daemon::Daemon(BrokerConfig config, Flags flags, SocketDirectory directory)
     : config_(std::move(config)),
       flags_(std::move(flags)),
-      sockets_(std::move(directory)),
-      watch_(flags_.config_file, [this] { Reload(); }) {}
+      sockets_(std::move(directory)) {}
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
                                                       const Flags& flags) {
@@ -214,6 +213,24 @@ absl::Status Daemon::AddStartingTenants(const Declared& declared) {
   return AddTenants(tenants, core_.get());
 }
 
+absl::Status Daemon::StartServers() {
+  servers_ =
+      std::make_unique<Servers>(Servers::Deps{.flags = &flags_,
+                                              .config = &config_,
+                                              .uuids = &uuids_,
+                                              .stored = &stored_,
+                                              .disposer = disposer_.get(),
+                                              .clock = &clock_,
+                                              .events = &events_,
+                                              .counts = event_counts_.get(),
+                                              .store = store_.get(),
+                                              .core = core_.get(),
+                                              .keeping = keeping_.get(),
+                                              .takeover = takeover_.get(),
+                                              .sockets = &sockets_});
+  return servers_->Start();
+}
+
 void Daemon::RecordDrain(const std::string& sender) {
   LogEvent(LogLevel::kInfo, "drain",
            {{"message", absl::StrCat("asked for by ", sender)}});
@@ -231,33 +248,21 @@ absl::Status Daemon::LookAlive(absl::Duration patience) {
 }
 
 void Daemon::BeginDrain() {
-  pages_->BeginDrain();
-  if (grpc_ != nullptr) grpc_->SetServing(false);
+  servers_->BeginDrain();
   core_->BeginDrain(drain_deadline());
 }
 
 Daemon::~Daemon() {
-  // First: no file is read any more.
-  if (reloader_ != nullptr) reloader_->Stop();
-  watch_.Stop();
+  if (servers_ != nullptr) servers_->StopReloads();
   // Then: that sessions end now is no tenant's departure.
   if (core_ != nullptr) core_->RefuseWaiting();
-  if (pages_ != nullptr) pages_->StopHttp();
-  handles_.reset();  // ends every session; their streams finish
-  streams_.reset();
-  if (grpc_ != nullptr) grpc_->Shutdown(absl::Seconds(1));
-  grpc_.reset();
-  admin_service_.reset();
-  // These remove their sockets. Tenants' directories stay: pods have them
-  // mounted and see the sockets of the next broker there.
-  gateway_.reset();
-  grpc_connections_.reset();
+  if (servers_ != nullptr) servers_->Stop();
   if (ticker_ != nullptr) ticker_->Stop();
   // Joins the workers, which may still wake the ticker, and the copiers, which
   // use the host pool.
   core_.reset();
   if (keeping_ != nullptr) keeping_->Done();
-  usage_.reset();  // writes what is left
+  if (servers_ != nullptr) servers_->EndUsage();
   event_counts_.reset();
   event_log_.reset();
 }

@@ -15,24 +15,15 @@
 #include "broker/core/in_process_keeper.h"
 #include "broker/core/ticker.h"
 #include "broker/daemon/broker_sockets.h"
-#include "broker/daemon/config_watch.h"
 #include "broker/daemon/event_log.h"
 #include "broker/daemon/keeping.h"
 #include "broker/daemon/pool_setup.h"
-#include "broker/daemon/reception.h"
-#include "broker/daemon/reload.h"
-#include "broker/daemon/status_pages.h"
+#include "broker/daemon/servers.h"
 #include "broker/daemon/takeover.h"
 #include "broker/fd_limit.h"
-#include "broker/gateway/gateway.h"
 #include "broker/metrics/event_counts.h"
-#include "broker/server/admin_service.h"
-#include "broker/server/grpc_server.h"
-#include "broker/server/handle_server.h"
-#include "broker/server/stream_server.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
-#include "broker/usage/usage_ledger.h"
 #include "device/hostpool/host_pool.h"
 #include "ipc/fd_disposer.h"
 
@@ -55,7 +46,7 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   // Has the configuration file and the token files read again, soon.
-  void Reload() { reloader_->Reload(); }
+  void Reload() { servers_->Reload(); }
 
   // Writes down who had it drain; the log has it where the disk does not take
   // it. Waits for the disk.
@@ -74,7 +65,7 @@ class Daemon {
 
   void BeginDrain();
   [[nodiscard]] absl::Duration drain_deadline() const {
-    return reloader_->drain_deadline();
+    return servers_->drain_deadline();
   }
   // Whether no tenant has a session left.
   [[nodiscard]] bool IsEmpty() const { return core_->TenantSessions() == 0; }
@@ -96,12 +87,7 @@ class Daemon {
     return keeping_ == nullptr ? &keeper_ : keeping_->slabs();
   }
 
-  // --- daemon_servers.cc.
   absl::Status StartServers();
-  absl::Status StartHandleServer();
-  absl::Status ListenForGrpc();
-  void SetUpOperators();
-  absl::Status StartGrpc();
 
   const BrokerConfig config_;
   const Flags flags_;
@@ -119,23 +105,12 @@ class Daemon {
   EventBus events_;
   std::unique_ptr<Keeping> keeping_;    // null: all ends with the broker
   std::unique_ptr<Takeover> takeover_;  // null too
-  std::unique_ptr<Reception> reception_;
   std::unique_ptr<device::HostPool> host_pool_;  // null: none
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<metrics::EventCounts> event_counts_;
-  std::unique_ptr<UsageLedger> usage_;  // null: its file could not be opened
   std::unique_ptr<Core> core_;
   std::unique_ptr<Ticker> ticker_;
-  std::unique_ptr<HandleServer> handles_;
-  std::unique_ptr<GrpcConnections> grpc_connections_;
-  std::unique_ptr<Gateway> gateway_;
-  std::unique_ptr<CallAuthenticator> calls_;
-  std::unique_ptr<Reloader> reloader_;
-  ConfigWatch watch_;
-  std::unique_ptr<AdminService> admin_service_;
-  std::unique_ptr<StatusPages> pages_;
-  std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<StreamServer> streams_;
+  std::unique_ptr<Servers> servers_;
 };
 
 }  // namespace gmb::broker
