@@ -10,7 +10,10 @@ namespace gmb::broker {
 
 void KeeperNews::SessionNotKept(uint64_t session,
                                 const absl::Status& why) const {
-  Publish("session_not_kept", std::string(why.message()), session);
+  v1::Event event;
+  event.set_kind("session_not_kept");
+  event.set_session_id(session);
+  Publish(std::move(event), std::string(why.message()));
 }
 
 void KeeperNews::Lost() {
@@ -23,13 +26,17 @@ void KeeperNews::Lost() {
                          "journal",
                    "; should the broker die now, all ends with it");
   SetProblem(why);
-  Publish("keeper_lost", why);
+  v1::Event event;
+  event.set_kind("keeper_lost");
+  Publish(std::move(event), why);
 }
 
 void KeeperNews::Found() {
   SetProblem("");
   const uint64_t refused = client_->refused();
-  Publish("keeper_found",
+  v1::Event event;
+  event.set_kind("keeper_found");
+  Publish(std::move(event),
           refused == 0
               ? "it has everything again"
               : absl::StrCat("it has what it has room for: ", refused,
@@ -39,7 +46,9 @@ void KeeperNews::Found() {
 
 void KeeperNews::LeftOut(uint64_t count) {
   if (count > 0 && !said_left_out_) {
-    Publish("not_kept",
+    v1::Event event;
+    event.set_kind("not_kept");
+    Publish(std::move(event),
             absl::StrCat(count,
                          " sessions, leases or slabs are not kept, and "
                          "sessions that have such a lease end with this "
@@ -59,12 +68,8 @@ std::string KeeperNews::problem() const {
   return problem_;
 }
 
-void KeeperNews::Publish(const char* kind, const std::string& message,
-                         uint64_t session) const {
-  v1::Event event;
-  event.set_kind(kind);
+void KeeperNews::Publish(v1::Event event, const std::string& message) const {
   event.set_message(message);
-  event.set_session_id(session);
   *event.mutable_at() = ToProto(clock_->WallTime());
   events_->Publish(std::move(event));
   events_->Wake();

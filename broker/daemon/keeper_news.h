@@ -35,8 +35,7 @@ class KeeperNews {
 
  private:
   void SetProblem(const std::string& problem) ABSL_LOCKS_EXCLUDED(mu_);
-  void Publish(const char* kind, const std::string& message,
-               uint64_t session = 0) const;
+  void Publish(v1::Event event, const std::string& message) const;
 
   const KeeperClient* const client_;
   EventBus* const events_;
