@@ -24,9 +24,6 @@ PRODUCT = ("base", "broker", "client", "device", "ipc", "keeper", "quota")
 # Classes elsewhere that have more: a class that loses some is listed with what it has.
 LARGER = {
     "broker/core/core.h": {"Core": 44},
-    "broker/daemon/daemon.h": {"Daemon": 41},
-    "broker/daemon/keeping.h": {"Keeping": 32},
-    "broker/store/quota_store.h": {"QuotaStore": 29},
     "client/cli/demo/stage.h": {"Stage": 27},
     "client/heap/arena.h": {"Arena": 35},
     "client/heap/heap_core.h": {"HeapCore": 36},

@@ -1,8 +1,6 @@
 #ifndef GMB_BROKER_DAEMON_DAEMON_H_
 #define GMB_BROKER_DAEMON_DAEMON_H_
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <map>
 #include <memory>
@@ -12,31 +10,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/mutex.h"
 #include "broker/config/broker_config.h"
 #include "broker/core/core.h"
 #include "broker/core/in_process_keeper.h"
 #include "broker/core/ticker.h"
+#include "broker/daemon/broker_sockets.h"
 #include "broker/daemon/event_log.h"
-#include "broker/daemon/file_watch.h"
 #include "broker/daemon/keeping.h"
 #include "broker/daemon/pool_setup.h"
-#include "broker/daemon/refusal_log.h"
-#include "broker/daemon/reload.h"
-#include "broker/doors/admission.h"
+#include "broker/daemon/servers.h"
+#include "broker/daemon/takeover.h"
 #include "broker/fd_limit.h"
-#include "broker/gateway/gateway.h"
-#include "broker/http/server.h"
-#include "broker/metrics/collector.h"
 #include "broker/metrics/event_counts.h"
-#include "broker/metrics/state_disk.h"
-#include "broker/server/admin_service.h"
-#include "broker/server/grpc_server.h"
-#include "broker/server/handle_server.h"
-#include "broker/server/stream_server.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
-#include "broker/usage/usage_ledger.h"
 #include "device/hostpool/host_pool.h"
 #include "ipc/fd_disposer.h"
 
@@ -59,7 +46,7 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   // Has the configuration file and the token files read again, soon.
-  void Reload() { reloader_->Reload(); }
+  void Reload() { servers_->Reload(); }
 
   // Writes down who had it drain; the log has it where the disk does not take
   // it. Waits for the disk.
@@ -78,69 +65,36 @@ class Daemon {
 
   void BeginDrain();
   [[nodiscard]] absl::Duration drain_deadline() const {
-    return reloader_->drain_deadline();
+    return servers_->drain_deadline();
   }
   // Whether no tenant has a session left.
   [[nodiscard]] bool IsEmpty() const { return core_->TenantSessions() == 0; }
 
  private:
-  Daemon(BrokerConfig config, Flags flags, SocketDirectory sockets);
-
-  // The directories are what is guarded.
-  static constexpr mode_t kSocketMode = 0666;
+  Daemon(BrokerConfig config, Flags flags, SocketDirectory directory);
 
   absl::Status LockState();
-  absl::Status OpenStore();
-  // --- All that outlives the broker: daemon_adoption.cc.
   absl::Status OpenKeeping();
+  absl::Status OpenStore();
+
+  absl::Status SetUpCore();
+  absl::Status SetUpHostPool(std::vector<PreparedPool>* pools);
   absl::Status Keep(const FdPlan& plan);
+  void MakeCore(const FdPlan& plan);
+  absl::Status AddPools(std::vector<PreparedPool> pools);
+  absl::Status AddStartingTenants(const Declared& declared);
   [[nodiscard]] Keeper* keeper() {
     return keeping_ == nullptr ? &keeper_ : keeping_->slabs();
   }
-  void Adopt(ImportedSlabs imported);
-  void CountAdopted();
-  absl::Status AdoptConnection(OpenedSession opened);
-  void AdoptConnections();
-  absl::Status SetUpCore();
-  void MakeCore(const FdPlan& plan);
-  absl::Status SetUpHostPool(std::vector<PreparedPool>* pools);
-  absl::Status AddStartingTenants(const Declared& declared);
+
   absl::Status StartServers();
-  absl::Status StartHandleServer();
-  absl::Status OpenStream(const StreamPeer& peer, StreamConnection connection);
-  void SetUpMetrics();
-  // Without it the broker serves all the same, and says so.
-  void RecordUsage();
-  absl::Status StartHttp();
-  HttpAnswer AnswerHttp(HttpPage page) const;
-  absl::Status ListenForEverybody();
-  // --- Tenants' sockets: daemon_doors.cc.
-  absl::Status ListenForTenantsAtStart();
-  absl::Status MakeTenantDirectory(const std::string& tenant);
-  absl::Status ListenForTenant(const std::string& tenant);
-  void ListenOrWarn(const std::string& tenant);
-  absl::Status OpenDoor(const std::string& tenant);
-  absl::Status CloseDoor(const std::string& tenant);
-  FileDoors DoorsOfFile();
-  // Without it the broker serves all the same, and says so.
-  void WatchFile();
-  void WatchTokensOf(const BrokerConfig& file);
-  absl::Status OpenDoorAs(const std::string& tenant,
-                          const SocketAccess& access);
-  absl::StatusOr<SocketAccess> SetAccess(const std::string& tenant,
-                                         const SocketAccess& access);
 
   const BrokerConfig config_;
   const Flags flags_;
   std::map<std::string, std::string> uuids_;  // constant after the start
   // Before all that close peers' sockets.
   std::unique_ptr<ipc::FdDisposer> disposer_;
-  Admission admission_;
-  std::atomic<bool> draining_{false};
-  base::Mutex sockets_mu_;  // never together with another lock
-  SocketDirectory sockets_ ABSL_GUARDED_BY(sockets_mu_);
-  // After the start, the operators' thread's.
-  std::map<std::string, SocketAccess> access_;
+  BrokerSockets sockets_;
   std::optional<InstanceLock> state_lock_;
   StoredState stored_;
 
@@ -149,30 +103,14 @@ class Daemon {
   std::atomic<SlabId> slab_ids_{1};
   std::unique_ptr<QuotaStore> store_;
   EventBus events_;
-  RefusalLog refusals_{&events_};     // the handle server's thread's
-  std::unique_ptr<Keeping> keeping_;  // null: all ends with the broker
-  // Between the core's adoption and that of the connections.
-  std::vector<OpenedSession> adopted_;
-  std::vector<NotAdopted> not_adopted_;
+  std::unique_ptr<Keeping> keeping_;    // null: all ends with the broker
+  std::unique_ptr<Takeover> takeover_;  // null too
   std::unique_ptr<device::HostPool> host_pool_;  // null: none
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<metrics::EventCounts> event_counts_;
-  std::unique_ptr<UsageLedger> usage_;  // null: its file could not be opened
-  HttpCounts http_counts_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Ticker> ticker_;
-  std::unique_ptr<HandleServer> handles_;
-  std::unique_ptr<GrpcConnections> grpc_connections_;
-  std::unique_ptr<Gateway> gateway_;
-  std::unique_ptr<CallAuthenticator> calls_;
-  std::unique_ptr<Reloader> reloader_;
-  std::shared_ptr<FileWatch> watch_;  // the operators' thread's; null: none
-  std::unique_ptr<AdminService> admin_service_;
-  std::unique_ptr<metrics::StateDisk> state_disk_;
-  std::unique_ptr<metrics::Collector> collector_;
-  std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<StreamServer> streams_;
-  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<Servers> servers_;
 };
 
 }  // namespace gmb::broker

@@ -1,19 +1,14 @@
 // A broker that outlives its process: what it leaves, and what it finds.
 #include "broker/daemon/keeping.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "broker/daemon/kept_entry.h"
 #include "broker/log/logging.h"
-#include "broker/machine/wire_form.h"
-#include "ipc/gate_page.h"
 
 namespace gmb::broker {
 namespace {
@@ -22,18 +17,27 @@ namespace {
 // keeper that hangs waits so long, once.
 constexpr absl::Duration kTimeout = absl::Seconds(2);
 
-void WarnOfNotRemoved(absl::string_view key, const absl::Status& why) {
-  LogEvent(LogLevel::kWarning, "not_removed",
-           {{"message", absl::StrCat(key, ": ", why.message())}});
+// Takes what is kept under that key out of `all`; null: nothing is.
+SharedFd TakeOut(absl::string_view key, std::vector<Kept>* all) {
+  SharedFd last;
+  std::erase_if(*all, [&](const Kept& kept) {
+    if (kept.key != key) return false;
+    if (kept.fds.size() == 1) last = kept.fds[0];
+    return true;
+  });
+  return last;
+}
+
+// The same memory.
+bool IsSame(int one, int other) {
+  struct stat a {};
+  struct stat b {};
+  return one >= 0 && other >= 0 && ::fstat(one, &a) == 0 &&
+         ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
 }
 
 }  // namespace
-
-absl::StatusOr<base::UniqueFd> Keeping::Duplicate(int fd) {
-  base::UniqueFd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (duplicate.valid()) return duplicate;
-  return absl::ErrnoToStatus(errno, "cannot duplicate a kept fd");
-}
 
 absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
     const std::string& socket, const Deps& deps) {
@@ -47,56 +51,37 @@ absl::StatusOr<std::unique_ptr<Keeping>> Keeping::Open(
                         absl::StrCat("keeper: ", client.status().message()));
   }
   std::unique_ptr<Keeping> keeping(new Keeping(deps, *std::move(client)));
-  keeping->greeted_ = deps.clock->WallTime();
+  const absl::Time greeted = deps.clock->WallTime();
   GMB_ASSIGN_OR_RETURN(std::vector<Kept> all, keeping->client_->Adopt());
-  keeping->BeginMarks(&all);
+  keeping->in_hand_.Begin(TakeOut(AdoptionMarks::kKey, &all));
   const uint64_t damaged = CopyMark::ReadFrom(TakeOut(CopyMark::kKey, &all));
-  GMB_ASSIGN_OR_RETURN(keeping->left_,
-                       Sort(std::move(all), keeping->marks_.get()));
-  if (damaged != 0) RefuseDamaged(damaged, &keeping->left_);
+  GMB_ASSIGN_OR_RETURN(LeftBehind left,
+                       Sort(std::move(all), keeping->in_hand_.marks()));
+  if (damaged != 0) RefuseDamaged(damaged, &left);
   keeping->BeginCopyMark();
-  for (const std::string& what : keeping->left_.set_aside)
+  for (const std::string& what : left.set_aside)
     LogEvent(LogLevel::kWarning, "record_set_aside", {{"message", what}});
-  GMB_RETURN_IF_ERROR(keeping->AdoptSlabs());
+  keeping->inheritance_ = std::make_unique<Inheritance>(
+      Inheritance::Deps{.client = keeping->client_.get(),
+                        .sessions = &keeping->sessions_,
+                        .in_hand = &keeping->in_hand_,
+                        .clock = deps.clock},
+      std::move(left), greeted);
+  GMB_RETURN_IF_ERROR(keeping->inheritance_->AdoptSlabs(&keeping->slabs_));
   return keeping;
 }
 
-KeptSlabs Keeping::SlabsByDevice() const {
-  KeptSlabs by_device;
-  for (const LeaseRecord& lease : left_.records.leases) {
-    std::vector<SlabRecord>& its = by_device[lease.device].slabs;
-    its.insert(its.end(), lease.slabs.begin(), lease.slabs.end());
-  }
-  // Where nobody is left, what is free now is the truth.
-  if (left_.records.sessions.empty() && left_.records.leases.empty())
-    return by_device;
-  for (const PoolRecord& pool : left_.records.pools)
-    by_device[pool.device].baseline_bytes = pool.baseline_bytes;
-  return by_device;
-}
-
-absl::StatusOr<HostMemory> Keeping::HostMemoryFor(HostMemory asked) const {
-  if (left_.host == nullptr) return asked;
-  struct stat info {};
-  if (::fstat(left_.host->get(), &info) != 0)
-    return absl::ErrnoToStatus(errno, "cannot look at the kept host pool");
-  const auto size = static_cast<uint64_t>(std::max<off_t>(info.st_size, 0));
-  if (size != asked.bytes && !asked.by_default) {
-    const bool used =
-        std::any_of(left_.records.leases.begin(), left_.records.leases.end(),
-                    [](const LeaseRecord& lease) { return lease.has_room; });
-    if (!used) return asked;
-    LogEvent(LogLevel::kWarning, "host_pool_kept",
-             {{"bytes", size},
-              {"message",
-               "the host pool has contents, and keeps the size that it had: "
-               "start the broker again without clients for the new one"}});
-  }
-  GMB_ASSIGN_OR_RETURN(base::UniqueFd fd, Duplicate(left_.host->get()));
-  asked.kept = std::move(fd);
-  asked.bytes = size;
-  if (asked.by_default) asked.note = "as the last broker left it";
-  return asked;
+void Keeping::BeginCopyMark() {
+  RemoveKept(std::string(CopyMark::kKey), client_.get());
+  absl::StatusOr<std::unique_ptr<CopyMark>> mark = CopyMark::Create();
+  absl::Status put = mark.status();
+  if (mark.ok()) put = PutFd(CopyMark::kKey, (*mark)->fd(), client_.get());
+  // Then the next broker copies what has ended this one, and ends too.
+  if (!put.ok())
+    return LogEvent(LogLevel::kWarning, "not_kept",
+                    {{"message", put.message()}});
+  copy_mark_ = *std::move(mark);
+  memory_errors_.emplace(copy_mark_.get());
 }
 
 absl::Status Keeping::BeginJournal(uint64_t max_handles,
@@ -107,55 +92,35 @@ absl::Status Keeping::BeginJournal(uint64_t max_handles,
   GMB_ASSIGN_OR_RETURN(
       JournalFile file,
       JournalFile::Create(RecordJournal::SlotsFor(max_handles, max_sessions)));
-  GMB_ASSIGN_OR_RETURN(base::UniqueFd fd, Duplicate(file.fd()));
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd fd, DuplicateKept(file.fd()));
+  const LeftBehind& left = inheritance_->left();
   GMB_ASSIGN_OR_RETURN(journal_,
-                       RecordJournal::Begin(std::move(file), left_.records));
+                       RecordJournal::Begin(std::move(file), left.records));
   journal_->AwaitAdoption();
-  const Kept entry{.key = JournalKey(left_.last_journal + 1),
+  const Kept entry{.key = JournalKey(left.last_journal + 1),
                    .fds = {Share(std::move(fd))}};
   const absl::Status put = client_->Put(entry);
   const bool full = absl::IsResourceExhausted(put);
   if (!full) GMB_RETURN_IF_ERROR(put);
-  for (const std::string& key : left_.old_keys) Remove(key);
+  for (const std::string& key : left.old_keys) RemoveKept(key, client_.get());
   // A keeper that is full has room for one of them alone. A death between the
   // two loses all; not to start at all would too.
   return full ? client_->Put(entry) : absl::OkStatus();
 }
 
 absl::Status Keeping::KeepHostMemory(int fd) {
-  if (left_.host != nullptr) {
-    // The same memory, or one that nobody needs.
-    struct stat kept {};
-    struct stat ours {};
-    if (fd >= 0 && ::fstat(left_.host->get(), &kept) == 0 &&
-        ::fstat(fd, &ours) == 0 && kept.st_dev == ours.st_dev &&
-        kept.st_ino == ours.st_ino) {
-      return absl::OkStatus();
-    }
-    left_.host = nullptr;
-    Remove(std::string(kHostKey));
+  if (const SharedFd left = inheritance_->TakeHostMemory(); left != nullptr) {
+    if (IsSame(left->get(), fd)) return absl::OkStatus();
+    // Nobody needs it.
+    RemoveKept(std::string(kHostKey), client_.get());
   }
-  if (fd < 0) return absl::OkStatus();
-  GMB_ASSIGN_OR_RETURN(base::UniqueFd duplicate, Duplicate(fd));
-  return client_->Put(
-      {.key = std::string(kHostKey), .fds = {Share(std::move(duplicate))}});
-}
-
-void Keeping::Remove(const std::string& key) {
-  const absl::Status removed = client_->Remove(key);
-  if (removed.ok() || absl::IsNotFound(removed)) return;
-  WarnOfNotRemoved(key, removed);
+  return fd < 0 ? absl::OkStatus() : PutFd(kHostKey, fd, client_.get());
 }
 
 void Keeping::KeepSession(uint64_t session, int socket, const SharedFd& pidfd,
                           int gate_page) {
   const absl::Status kept = sessions_.Keep(session, socket, pidfd, gate_page);
-  if (kept.ok()) return;
-  v1::Event event;
-  event.set_kind("session_not_kept");
-  event.set_session_id(session);
-  event.set_message(kept.message().data(), kept.message().size());
-  Publish(std::move(event));
+  if (!kept.ok()) news_.SessionNotKept(session, kept);
 }
 
 void Keeping::EndSession(uint64_t session) {
@@ -168,75 +133,11 @@ uint64_t Keeping::left_out() const {
 }
 
 void Keeping::Watch() {
-  const auto say = [](absl::string_view what) {
-    v1::Event event;
-    event.set_message(what.data(), what.size());
-    return event;
-  };
   watch_ = std::make_unique<KeeperWatch>(
       client_.get(),
-      KeeperWatch::Calls{
-          .lost =
-              [this, say] {
-                const std::string why = absl::StrCat(
-                    client_->displaced()
-                        ? "it does not listen at its path any more, since the "
-                          "directory was removed or made anew, and the next "
-                          "broker would not find it: start one there"
-                        : "it is dead, does not answer, or has no room for the "
-                          "journal",
-                    "; should the broker die now, all ends with it");
-                SetProblem(why);
-                v1::Event event = say(why);
-                event.set_kind("keeper_lost");
-                Publish(std::move(event));
-              },
-          .found =
-              [this, say] {
-                SetProblem("");
-                const uint64_t refused = client_->refused();
-                v1::Event event =
-                    refused == 0
-                        ? say("it has everything again")
-                        : say(absl::StrCat(
-                              "it has what it has room for: ", refused,
-                              " entries end with this broker; raise its limit "
-                              "on open files"));
-                event.set_kind("keeper_found");
-                Publish(std::move(event));
-              },
-          .look = [this] { ReportLeftOut(); }});
-}
-
-void Keeping::ReportLeftOut() {
-  const uint64_t count = left_out();
-  if (count > 0 && !said_left_out_) {
-    v1::Event event;
-    event.set_kind("not_kept");
-    event.set_message(absl::StrCat(
-        count,
-        " sessions, leases or slabs are not kept, and sessions that have such "
-        "a lease end with this broker: the journal or the keeper is full: "
-        "raise max_handles or max_sessions"));
-    Publish(std::move(event));
-  }
-  said_left_out_ = count > 0;
-}
-
-void Keeping::SetProblem(const std::string& problem) {
-  base::MutexLock lock(&problem_mu_);
-  problem_ = problem;
-}
-
-std::string Keeping::problem() const {
-  base::MutexLock lock(&problem_mu_);
-  return problem_;
-}
-
-void Keeping::Publish(v1::Event event) const {
-  *event.mutable_at() = ToProto(deps_.clock->WallTime());
-  deps_.events->Publish(std::move(event));
-  deps_.events->Wake();
+      KeeperWatch::Calls{.lost = [this] { news_.Lost(); },
+                         .found = [this] { news_.Found(); },
+                         .look = [this] { news_.LeftOut(left_out()); }});
 }
 
 void Keeping::Done() {

@@ -2,14 +2,12 @@
 #include "broker/store/quota_store.h"
 
 #include <limits>
+#include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "broker/declared/changes.h"
 #include "broker/declared/former.h"
 #include "broker/declared/merge.h"
-#include "broker/store/declared_rows.h"
 #include "broker/store/not_written.h"
 
 namespace gmb::broker {
@@ -31,21 +29,6 @@ bool Storable(const TenantPolicy& policy) {
 
 Source OperatorOf(const AuditRecord& audit) {
   return {Source::Writer::kOperator, audit.operator_name};
-}
-
-// The record of a change that was refused and is taken out of the disk again.
-AuditRecord Undone(const AuditRecord& audit, const Declared& refused,
-                   const Declared& in_force) {
-  AuditRecord undone = audit;
-  undone.id = 0;
-  undone.operator_name = "gmbd";
-  if (!audit.action.empty()) undone.action += "_taken_back";
-  undone.detail = ChangesText(refused, in_force);
-  absl::StrAppend(&undone.detail, undone.detail.empty() ? "" : "; ",
-                  "it was asked for by ", audit.operator_name,
-                  ", refused since the disk failed, and on the disk all the "
-                  "same");
-  return undone;
 }
 
 absl::Status TooLarge() {
@@ -73,69 +56,52 @@ StoredState InForce(const Declared& declared) {
   return state;
 }
 
-absl::Status QuotaStore::Write(const Declared& declared, AuditRecord* audit) {
-  if (!on_disk_.has_value()) GMB_RETURN_IF_ERROR(ReadBack());
-  GMB_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(&database_));
-  GMB_RETURN_IF_ERROR(SaveDeclared(*on_disk_, declared, &database_));
-  if (!audit->action.empty()) {
-    GMB_RETURN_IF_ERROR(AddAudit(audit, &database_));
-  }
-  return transaction.Commit();
-}
-
-// The record and the change are one transaction.
-absl::StatusOr<bool> QuotaStore::IsOnDisk(const AuditRecord& audit,
-                                          const Declared& declared) {
-  GMB_RETURN_IF_ERROR(ReadBack());
-  if (audit.action.empty()) return on_disk_ == declared;
-  return HasAudit(audit, &database_);
-}
-
-absl::Status QuotaStore::ReadBack() {
-  on_disk_.reset();
-  GMB_ASSIGN_OR_RETURN(on_disk_, LoadDeclared(&database_));
-  return absl::OkStatus();
-}
-
 // A commit may fail when all is on the disk: its last step is to make the
 // removal of the journal last. Then the next start finds the change, so it is
 // made now.
 absl::Status QuotaStore::Commit(AuditRecord audit, Declared declared) {
-  NoteFormer(declared_, &declared);
+  const std::shared_ptr<const Declared> before = declared_.Get();
+  NoteFormer(*before, &declared);
   absl::Status done = Settle();
   if (!done.ok()) {
     LogNotWritten(audit, done);
     return done;
   }
-  done = Write(declared, &audit);
+  done = disk_.Write(declared, &audit);
   if (!done.ok()) {
     LogNotWritten(audit, done);
-    const absl::StatusOr<bool> is_there = IsOnDisk(audit, declared);
+    const absl::StatusOr<bool> is_there = disk_.Has(audit, declared);
     if (is_there.ok() && *is_there) {
       done = absl::OkStatus();
     } else if (!is_there.ok()) {
-      on_disk_.reset();
-      doubtful_ = Doubtful{.audit = audit,
-                           .wanted = declared,
-                           .taken_back = Undone(audit, declared, declared_)};
-      NoteDoubt();
+      refused_.AddChange(audit, declared, *before);
+      in_doubt_ = true;
     }
   }
-  if (done.ok()) {
-    on_disk_ = declared;
-    Take(declared);
-  }
+  if (done.ok()) declared_.Set(std::move(declared));
   return done;
+}
+
+absl::Status QuotaStore::Settle() {
+  absl::Status settled = refused_.Settle(*declared_.Get(), &disk_);
+  in_doubt_ = !refused_.empty();
+  return settled;
+}
+
+void QuotaStore::SettleRefused() {
+  if (!in_doubt_) return;
+  base::MutexLock lock(&mu_);
+  Settle().IgnoreError();
 }
 
 absl::StatusOr<StoredState> QuotaStore::Load() {
   base::MutexLock lock(&mu_);
-  return InForce(declared_);
+  return InForce(*declared_.Get());
 }
 
 Declared QuotaStore::GetDeclared() {
   base::MutexLock lock(&mu_);
-  return declared_;
+  return *declared_.Get();
 }
 
 absl::Status QuotaStore::PutDeclared(const Declared& declared,
@@ -147,32 +113,20 @@ absl::Status QuotaStore::PutDeclared(const Declared& declared,
 void QuotaStore::HoldDeclared(const Declared& declared) {
   base::MutexLock lock(&mu_);
   Declared held = declared;
-  NoteFormer(declared_, &held);
-  // Then it is true.
-  if (doubtful_.has_value() && doubtful_->wanted == held) doubtful_.reset();
-  NoteDoubt();
-  Take(held);
-}
-
-void QuotaStore::Take(const Declared& declared) {
-  declared_ = declared;
-  auto shown = std::make_shared<const Declared>(declared);
-  base::MutexLock lock(&shown_mu_);
-  shown_ = std::move(shown);
-}
-
-std::shared_ptr<const Declared> QuotaStore::Shown() const {
-  base::MutexLock lock(&shown_mu_);
-  return shown_;
+  NoteFormer(*declared_.Get(), &held);
+  refused_.Accept(held);
+  in_doubt_ = !refused_.empty();
+  declared_.Set(std::move(held));
 }
 
 absl::Status QuotaStore::Change(AuditRecord audit,
                                 absl::FunctionRef<void(Declared*)> change) {
   base::MutexLock lock(&mu_);
-  Declared next = declared_;
+  const std::shared_ptr<const Declared> before = declared_.Get();
+  Declared next = *before;
   change(&next);
-  if (next == declared_) return absl::OkStatus();
-  if (audit.detail.empty()) audit.detail = ChangesText(declared_, next);
+  if (next == *before) return absl::OkStatus();
+  if (audit.detail.empty()) audit.detail = ChangesText(*before, next);
   return Commit(audit, std::move(next));
 }
 
@@ -189,7 +143,7 @@ absl::Status QuotaStore::PutTenant(const TenantPolicy& policy,
 absl::Status QuotaStore::DeleteTenant(absl::string_view name,
                                       const AuditRecord& audit) {
   base::MutexLock lock(&mu_);
-  Declared next = declared_;
+  Declared next = *declared_.Get();
   Delete(std::string(name), &next);
   return Commit(audit, std::move(next));
 }
@@ -199,7 +153,7 @@ absl::Status QuotaStore::PutPoolTarget(absl::string_view device,
                                        const AuditRecord& audit) {
   if (!Storable(target)) return TooLarge();
   base::MutexLock lock(&mu_);
-  Declared next = declared_;
+  Declared next = *declared_.Get();
   WritePool(std::string(device), WriteAmount(target), OperatorOf(audit),
             audit.at, &next);
   return Commit(audit, std::move(next));

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,6 +21,9 @@
 #include "broker/store/audit_record.h"
 #include "broker/store/audit_rows.h"
 #include "broker/store/database.h"
+#include "broker/store/declared_now.h"
+#include "broker/store/refused_changes.h"
+#include "broker/store/state_on_disk.h"
 #include "quota/amount.h"
 
 namespace gmb::broker {
@@ -79,7 +81,9 @@ class QuotaStore {
 
   // All that is declared, for reports: never waits for the disk. It is not
   // changed.
-  [[nodiscard]] std::shared_ptr<const Declared> Shown() const;
+  [[nodiscard]] std::shared_ptr<const Declared> Shown() const {
+    return declared_.Get();
+  }
 
   // Makes the change of what is declared. Where it changes nothing, nothing is
   // written, and no record. A record without a detail gets the change in words.
@@ -109,73 +113,31 @@ class QuotaStore {
   // last kKeptAuditRecords are kept. A change that was refused and is on the disk
   // all the same, since that cannot be written now, has "_refused" behind its
   // action.
-  absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit,
-                                                     int64_t before,
-                                                     const AuditFilter& filter);
-  absl::StatusOr<std::vector<AuditRecord>> ListAudit(uint32_t limit,
-                                                     int64_t before = 0) {
-    return ListAudit(limit, before, {absl::InfinitePast(), ""});
-  }
+  absl::StatusOr<std::vector<AuditRecord>> ListAudit(
+      uint32_t limit, int64_t before = 0, const AuditFilter& filter = {});
 
  private:
   QuotaStore(std::string directory, bool found_empty, Database database,
              const Declared& declared)
       : directory_(std::move(directory)),
         found_empty_(found_empty),
-        database_(std::move(database)),
-        on_disk_(declared),
-        declared_(declared),
-        shown_(std::make_shared<const Declared>(declared)) {}
+        disk_(std::move(database), declared),
+        declared_(declared) {}
 
-  // A change that was refused when the disk failed, and may be there.
-  struct Doubtful {
-    AuditRecord audit;
-    Declared wanted;
-    AuditRecord taken_back;  // says so once it is
-  };
-
-  void Take(const Declared& declared) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // `declared`, with what its tenants had before, and the audit record, or
   // neither.
   absl::Status Commit(AuditRecord audit, Declared declared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // Its steps. After an error of Write the change is on the disk or not, and
-  // IsOnDisk says which.
-  absl::Status Write(const Declared& declared, AuditRecord* audit)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<bool> IsOnDisk(const AuditRecord& audit,
-                                const Declared& declared)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status ReadBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // A refused change may be on the disk, where the next start, and readers of the
-  // audit log, would find it. It is taken out again once the disk can be read and
-  // written: each use of the store tries, and nothing is written before that.
+  // Each use tries, and nothing is written before that.
   absl::Status Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void NoteDoubt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status TakeBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status TakeOutUntrue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // The record has an id if it is, or after an error may be, on the disk.
-  absl::Status WriteAudit(AuditRecord* record) ABSL_LOCKS_EXCLUDED(mu_);
-  void TakeOut(const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mu_);
-  [[nodiscard]] bool IsRefused(const AuditRecord& record) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string directory_;
   const bool found_empty_;
-  base::Mutex mu_;
-  Database database_ ABSL_GUARDED_BY(mu_);
-  // None: a write has failed, and it could not be read since.
-  std::optional<Declared> on_disk_ ABSL_GUARDED_BY(mu_);
-  std::optional<Doubtful> doubtful_ ABSL_GUARDED_BY(mu_);
-  // Of actions that were refused; those may be on the disk.
-  std::vector<AuditRecord> untrue_ ABSL_GUARDED_BY(mu_);
+  base::Mutex mu_;  // held while the disk is waited for
+  StateOnDisk disk_ ABSL_GUARDED_BY(mu_);
+  RefusedChanges refused_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> in_doubt_ = false;  // there is any of these
-  Declared declared_ ABSL_GUARDED_BY(mu_);
-  mutable base::Mutex shown_mu_;  // held for no longer than a pointer takes
-  std::shared_ptr<const Declared> shown_ ABSL_GUARDED_BY(shown_mu_);
+  DeclaredNow declared_;                // changed under mu_ alone
 };
 
 }  // namespace gmb::broker

@@ -1,15 +1,17 @@
 // The broker's start: what tenants use is put down.
-#include <string>
+#include "broker/daemon/usage_setup.h"
 
-#include "broker/daemon/daemon.h"
+#include <utility>
+
 #include "broker/log/logging.h"
 
 namespace gmb::broker {
 
-// Statistics: whatever is wrong with their file, the broker serves.
-void Daemon::RecordUsage() {
+std::unique_ptr<UsageLedger> RecordUsage(const std::string& state_dir,
+                                         metrics::EventCounts* counts,
+                                         const Clock* clock) {
   std::string aside;
-  auto store = UsageStore::Open(config_.state_dir, clock_.WallTime(), &aside);
+  auto store = UsageStore::Open(state_dir, clock->WallTime(), &aside);
   if (!aside.empty()) {
     LogEvent(LogLevel::kWarning, "usage_set_aside",
              {{"path", aside},
@@ -18,10 +20,9 @@ void Daemon::RecordUsage() {
   if (!store.ok()) {
     LogEvent(LogLevel::kWarning, "usage_not_recorded",
              {{"message", store.status().message()}});
-    return;
+    return nullptr;
   }
-  usage_ = std::make_unique<UsageLedger>(event_counts_.get(), &clock_,
-                                         *std::move(store));
+  return std::make_unique<UsageLedger>(counts, clock, *std::move(store));
 }
 
 }  // namespace gmb::broker

@@ -1,13 +1,17 @@
 // A broker takes over: what the last one has left, piece by piece, and which
 // piece is in hand.
+#include "broker/daemon/inheritance.h"
+
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <map>
+#include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "base/status_macros.h"
-#include "broker/daemon/keeping.h"
+#include "broker/daemon/kept_entry.h"
 #include "broker/log/logging.h"
 #include "ipc/gate_page.h"
 
@@ -21,112 +25,97 @@ void WarnOfNotAdopted(uint64_t session, absl::string_view why) {
 
 }  // namespace
 
-SharedFd Keeping::TakeOut(absl::string_view key, std::vector<Kept>* all) {
-  SharedFd last;
-  std::erase_if(*all, [&](const Kept& kept) {
-    if (kept.key != key) return false;
-    if (kept.fds.size() == 1) last = kept.fds[0];
-    return true;
-  });
-  return last;
-}
-
-void Keeping::BeginCopyMark() {
-  const std::string key(CopyMark::kKey);
-  Remove(key);
-  absl::StatusOr<std::unique_ptr<CopyMark>> mark = CopyMark::Create();
-  absl::Status put = mark.status();
-  if (mark.ok()) {
-    absl::StatusOr<base::UniqueFd> fd = Duplicate((*mark)->fd());
-    put = fd.ok() ? client_->Put({.key = key, .fds = {Share(*std::move(fd))}})
-                  : fd.status();
-  }
-  // Then the next broker copies what has ended this one, and ends too.
-  if (!put.ok())
-    return LogEvent(LogLevel::kWarning, "not_kept",
-                    {{"message", put.message()}});
-  copy_mark_ = *std::move(mark);
-  memory_errors_.emplace(copy_mark_.get());
-}
-
-void Keeping::BeginMarks(std::vector<Kept>* all) {
-  const std::string key(AdoptionMarks::kKey);
-  absl::StatusOr<std::unique_ptr<AdoptionMarks>> marks =
-      AdoptionMarks::Begin(TakeOut(key, all));
-  absl::Status put = marks.status();
-  if (marks.ok()) {
-    marks_ = *std::move(marks);
-    out_of_memory_.emplace(marks_.get());
-    if (!marks_->is_new()) return;
-    Remove(key);
-    absl::StatusOr<base::UniqueFd> fd = Duplicate(marks_->fd());
-    put = fd.ok() ? client_->Put({.key = key, .fds = {Share(*std::move(fd))}})
-                  : fd.status();
-  }
-  // Then a record that ends this process is not known by the next one.
-  if (!put.ok())
-    LogEvent(LogLevel::kWarning, "not_kept", {{"message", put.message()}});
-}
-
-void Keeping::CountNotAdopted(uint64_t session, absl::string_view why) {
+void Inheritance::CountNotAdopted(uint64_t session, absl::string_view why) {
   ++not_adopted_;
   WarnOfNotAdopted(session, why);
 }
 
-void Keeping::LetGo() {
-  if (marks_ != nullptr) marks_->LetGo();
-}
-
-void Keeping::Takes(RecordKind kind, uint64_t id) const {
-  if (marks_ != nullptr) marks_->Take(AdoptionMarks::Step::kTaking, {kind, id});
-}
-
 // A slab that no record names was ready, returned, or on its way: it is made
 // anew. Its memory is to be free before the devices are looked at.
-absl::Status Keeping::AdoptSlabs() {
+absl::Status Inheritance::AdoptSlabs(RemoteKeeper* slabs) {
+  std::set<SlabId> recorded;  // slabs of leases
   std::map<SlabId, uint64_t> leases;
   for (const LeaseRecord& lease : left_.records.leases) {
     for (const SlabRecord& slab : lease.slabs) {
-      recorded_.insert(slab.id);
+      recorded.insert(slab.id);
       leases.emplace(slab.id, lease.id);
       const auto kept = left_.slabs.find(slab.id);
       if (kept != left_.slabs.end())
-        GMB_RETURN_IF_ERROR(slabs_.Adopt(kept->second));
+        GMB_RETURN_IF_ERROR(slabs->Adopt(kept->second));
     }
   }
-  slabs_.SetOnGet([this, of = std::move(leases)](SlabId slab) {
+  slabs->SetOnGet([this, of = std::move(leases)](SlabId slab) {
     const auto lease = of.find(slab);
-    if (lease != of.end()) Takes(RecordKind::kLease, lease->second);
+    if (lease != of.end())
+      deps_.in_hand->Take(RecordKind::kLease, lease->second);
   });
   next_slab_ = 1;
-  if (!recorded_.empty()) next_slab_ = *recorded_.rbegin() + 1;
+  if (!recorded.empty()) next_slab_ = *recorded.rbegin() + 1;
   if (!left_.slabs.empty())
     next_slab_ = std::max(next_slab_, left_.slabs.rbegin()->first + 1);
   for (auto slab = left_.slabs.begin(); slab != left_.slabs.end();) {
-    if (recorded_.count(slab->first) > 0) {
+    if (recorded.count(slab->first) > 0) {
       ++slab;
       continue;
     }
-    Remove(slab->second.key);
+    RemoveKept(slab->second.key, deps_.client);
     slab = left_.slabs.erase(slab);
   }
   return absl::OkStatus();
 }
 
-Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
+KeptSlabs Inheritance::SlabsByDevice() const {
+  KeptSlabs by_device;
+  for (const LeaseRecord& lease : left_.records.leases) {
+    std::vector<SlabRecord>& its = by_device[lease.device].slabs;
+    its.insert(its.end(), lease.slabs.begin(), lease.slabs.end());
+  }
+  // Where nobody is left, what is free now is the truth.
+  if (left_.records.sessions.empty() && left_.records.leases.empty())
+    return by_device;
+  for (const PoolRecord& pool : left_.records.pools)
+    by_device[pool.device].baseline_bytes = pool.baseline_bytes;
+  return by_device;
+}
+
+absl::StatusOr<HostMemory> Inheritance::HostMemoryFor(HostMemory asked) const {
+  if (left_.host == nullptr) return asked;
+  struct stat info {};
+  if (::fstat(left_.host->get(), &info) != 0)
+    return absl::ErrnoToStatus(errno, "cannot look at the kept host pool");
+  const auto size = static_cast<uint64_t>(std::max<off_t>(info.st_size, 0));
+  if (size != asked.bytes && !asked.by_default) {
+    const bool used =
+        std::any_of(left_.records.leases.begin(), left_.records.leases.end(),
+                    [](const LeaseRecord& lease) { return lease.has_room; });
+    if (!used) return asked;
+    LogEvent(LogLevel::kWarning, "host_pool_kept",
+             {{"bytes", size},
+              {"message",
+               "the host pool has contents, and keeps the size that it had: "
+               "start the broker again without clients for the new one"}});
+  }
+  GMB_ASSIGN_OR_RETURN(base::UniqueFd fd, DuplicateKept(left_.host->get()));
+  asked.kept = std::move(fd);
+  asked.bytes = size;
+  if (asked.by_default) asked.note = "as the last broker left it";
+  return asked;
+}
+
+Adoption Inheritance::TakeAdoption(ImportedSlabs imported) {
   Adoption adoption;
   adoption.takes_session = [this](const SessionRecord& session) {
-    if (session.id == 0) return LetGo();
-    Takes(RecordKind::kSession, session.id);
+    if (session.id == 0) return deps_.in_hand->LetGo();
+    deps_.in_hand->Take(RecordKind::kSession, session.id);
   };
   adoption.takes_lease = [this](const LeaseRecord& lease) {
-    Takes(RecordKind::kLease, lease.id);
+    deps_.in_hand->Take(RecordKind::kLease, lease.id);
   };
   adoption.head = left_.records.head;
   adoption.pools = std::move(left_.records.pools);
   adoption.leases = std::move(left_.records.leases);
   for (SessionRecord& record : left_.records.sessions) {
-    Takes(RecordKind::kSession, record.id);
+    deps_.in_hand->Take(RecordKind::kSession, record.id);
     const auto kept = left_.sessions.find(record.id);
     if (kept == left_.sessions.end()) {
       CountNotAdopted(record.id, "the keeper has no connection");
@@ -149,20 +138,20 @@ Adoption Keeping::TakeAdoption(ImportedSlabs imported) {
                                  .pidfd = kept->second.pidfd,
                                  .gate = std::move(cells)});
   }
-  LetGo();
+  deps_.in_hand->LetGo();
   for (const auto& [id, slab] : imported) imported_.insert(id);
   adoption.slabs = std::move(imported);
   return adoption;
 }
 
-absl::StatusOr<KeptPeer> Keeping::PeerOf(uint64_t session) const {
-  Takes(RecordKind::kSession, session);
+absl::StatusOr<KeptPeer> Inheritance::PeerOf(uint64_t session) {
+  deps_.in_hand->Take(RecordKind::kSession, session);
   const auto peer = peers_.find(session);
   const auto kept = left_.sessions.find(session);
   if (peer == peers_.end() || kept == left_.sessions.end())
     return absl::NotFoundError("its connection was not kept");
   GMB_ASSIGN_OR_RETURN(base::UniqueFd socket, patience_.Do([&] {
-    return Duplicate(kept->second.socket->get());
+    return DuplicateKept(kept->second.socket->get());
   }));
   return KeptPeer{.socket = std::move(socket),
                   .pidfd = kept->second.pidfd,
@@ -171,9 +160,9 @@ absl::StatusOr<KeptPeer> Keeping::PeerOf(uint64_t session) const {
                   .pid = peer->second.pid};
 }
 
-void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
-                          const std::vector<NotAdopted>& not_adopted) {
-  LetGo();
+void Inheritance::DropTheRest(const std::set<uint64_t>& adopted,
+                              const std::vector<NotAdopted>& not_adopted) {
+  deps_.in_hand->LetGo();
   for (const NotAdopted& one : not_adopted)
     CountNotAdopted(one.session, one.why);
   for (const auto& [id, session] : left_.sessions) {
@@ -190,24 +179,27 @@ void Keeping::DropTheRest(const std::set<uint64_t>& adopted,
                        "the journal has no record of it: it had ended, or a "
                        "full journal had no room for all that it has");
     }
-    // First: the keeper's duplicate would hide a close.
-    ::shutdown(session.socket->get(), SHUT_RDWR);
-    EndSession(id);
+    HangUp(id, session);
   }
   for (const auto& [id, kept] : left_.slabs) {
-    if (imported_.count(id) == 0) Remove(kept.key);
+    if (imported_.count(id) == 0) RemoveKept(kept.key, deps_.client);
   }
   if (!left_.empty()) {
     LogEvent(LogLevel::kInfo, "adopted",
              {{"sessions", adopted.size()},
               {"slabs", imported_.size()},
-              {"took_seconds", deps_.clock->WallTime() - greeted_}});
+              {"took_seconds", deps_.clock->WallTime() - since_}});
   }
   peers_.clear();
   left_ = {};
-  out_of_memory_.reset();
-  marks_.reset();
-  Remove(std::string(AdoptionMarks::kKey));
+  deps_.in_hand->End();
+}
+
+void Inheritance::HangUp(uint64_t session, const KeptSession& kept) const {
+  // First: the keeper's duplicate would hide a close.
+  ::shutdown(kept.socket->get(), SHUT_RDWR);
+  const absl::Status ended = deps_.sessions->End(session);
+  if (!ended.ok()) WarnOfNotRemoved(KeptSessions::KeyOf(session), ended);
 }
 
 }  // namespace gmb::broker
