@@ -32,7 +32,6 @@ LARGER = {
     "client/cli/demo/stage.h": {"Stage": 27},
     "client/heap/arena.h": {"Arena": 35},
     "client/heap/heap_core.h": {"HeapCore": 27},
-    "client/preload/virtual_memory.h": {"VirtualMemory": 32},
     "keeper/server.h": {"Server": 43},
     "quota/engine_state.h": {"Engine": 68},
     "quota/ledger.h": {"Ledger": 44},

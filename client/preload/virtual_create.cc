@@ -4,6 +4,7 @@
 #include <string>
 
 #include "client/preload/process_life.h"
+#include "client/preload/virtual_hooks.h"
 #include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {
@@ -99,16 +100,10 @@ Answer VirtualMemory::Release(CUmemGenericAllocationHandle handle) {
     if (Exiting()) return CUDA_SUCCESS;
     --found->references;
     device = found->properties.location.id;
-    unused = IfUnused(handle);
+    unused = book_.LeaseIfUnused(handle);
   }
   if (unused.has_value()) Keep(*unused, device);
   return CUDA_SUCCESS;
-}
-
-std::optional<LeaseRange> VirtualMemory::IfUnused(
-    CUmemGenericAllocationHandle handle) {
-  if (!book_.IsUnused(handle)) return std::nullopt;
-  return book_.Find(handle)->lease;
 }
 
 void VirtualMemory::Keep(const LeaseRange& unused, CUdevice device) {
@@ -123,7 +118,7 @@ void VirtualMemory::GoBack(const LeaseRange& kept) {
     const MutexLock lock(&mu_);
     unused = book_.TakeUnused(kept.name);
   }
-  if (unused.has_value()) LetGo(unused->slabs);
+  if (unused.has_value()) slabs_.LetGo(unused->slabs);
   BrokerLink::ReleaseSoon(kept);
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "client/preload/program_gate.h"
+#include "client/preload/virtual_hooks.h"
 #include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {
