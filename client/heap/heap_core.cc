@@ -200,7 +200,7 @@ absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
 
 void HeapCore::CapturesEnded() {
   ledger_.RecordDeferred();
-  // What was asked for ahead may go back now.
+  // Chunks that were asked for ahead may go back now.
   if (chunks_.HasAhead()) news_.TellAgain();
 }
 

@@ -18,8 +18,8 @@
 namespace gmb::preload {
 
 // The blocks that the program has freed and that are still to go back: in a
-// stream's order, or once their device is synchronised. Who takes some has them
-// in hand, and others who are out of memory wait for that thread. Thread-safe;
+// stream's order, or once their device is synchronised. A thread that takes some
+// has them in hand, and others who are out of memory wait for it. Thread-safe;
 // the driver is asked about events under the lock, and not waited for.
 class FreedBlocks {
  public:
@@ -60,14 +60,14 @@ class FreedBlocks {
                                                    CUdevice device,
                                                    uint64_t held_bytes,
                                                    CUstream stream);
-  // What may go back now, and those that were kept long enough; nothing when
-  // there is none. Not during a capture.
+  // Those whose device is to be synchronised, and those that were kept long
+  // enough; nothing when there is none. Not during a capture.
   [[nodiscard]] std::optional<Taken> TakeDue(const Driver& driver,
                                              TimePoint now);
   // Everything, after those that others have in hand. Waits for them up to
   // `until`, and not for such as begin meanwhile.
   [[nodiscard]] Taken TakeAll(TimePoint until);
-  // What could not go back. An ordered one without its event goes back once its
+  // They could not go back. An ordered one without its event goes back once its
   // device is synchronised.
   void PutBack(const Taken& taken);
 

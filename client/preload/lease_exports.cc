@@ -41,7 +41,8 @@ Answer LeaseExports::Share(CUdeviceptr address, SharedBlock* shared) {
   }
   shared->offset = block->start - lease->start;
   shared->bytes = block->bytes;
-  // Who takes the block from the books later forgets the lease later still.
+  // A thread that takes the block from the books after this forgets the lease
+  // later still.
   const MutexLock lock(&mu_);
   const std::optional<LeaseRange> still = allocations_.LeaseOf(*block);
   if (still.has_value() && still->handle == lease->handle)

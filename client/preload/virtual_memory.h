@@ -74,7 +74,7 @@ class VirtualMemory {
                                  CUdeviceptr address);
   [[nodiscard]] Answer FreeAddresses(CUdeviceptr start, uint64_t bytes);
 
-  // What its leases ask for, as RangeHooks says (virtual_hooks.h).
+  // Its leases ask for these, as RangeHooks says (virtual_hooks.h).
   [[nodiscard]] CUresult Arrive(CUmemGenericAllocationHandle handle,
                                 const int* fds, const uint64_t* slab_bytes,
                                 size_t count);

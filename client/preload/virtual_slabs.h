@@ -11,8 +11,8 @@
 
 namespace gmb::preload {
 
-// What the driver is told of the slabs that a handle of ours consists of. It has
-// no books: who calls it keeps them, and the order of the calls.
+// Tells the driver of the slabs that a handle of ours consists of. It has no
+// books: its caller keeps them, and the order of the calls.
 class VirtualSlabs {
  public:
   using Slab = VirtualHandle::Slab;
