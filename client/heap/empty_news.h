@@ -18,9 +18,7 @@ class EmptyNews {
 
   // After every allocation and free, most of which change nothing.
   void Tell(uint64_t empty_bytes) {
-    if (empty_bytes == told_) return;
-    told_ = empty_bytes;
-    if (listener_ != nullptr) listener_(empty_bytes);
+    if (empty_bytes != told_) TellChanged(empty_bytes);
   }
   // Although they have not changed: something else has.
   void TellAgain() const {
@@ -28,6 +26,8 @@ class EmptyNews {
   }
 
  private:
+  void TellChanged(uint64_t empty_bytes);
+
   const Listener listener_;
   uint64_t told_ = 0;
 };

@@ -27,9 +27,7 @@ class StreamCaptures {
   }
   // Asked at every allocation, mostly when there is none.
   [[nodiscard]] Capture Of(void* stream) const {
-    if (by_stream_.empty()) return {};
-    const auto found = by_stream_.find(stream);
-    return found == by_stream_.end() ? Capture() : found->second;
+    return by_stream_.empty() ? Capture() : Find(stream);
   }
 
   // False: the stream's has begun already.
@@ -54,6 +52,8 @@ class StreamCaptures {
   }
 
  private:
+  [[nodiscard]] Capture Find(void* stream) const;
+
   std::map<void*, Capture> by_stream_;
   uint32_t last_ = 0;
 };
