@@ -40,7 +40,8 @@ std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,
   // Bytes of their guarantees that others do not use serve soft leases as well.
   const uint64_t others_bytes =
       ask.hard ? ledger.requested_bytes() - quota.guarantee_bytes : 0;
-  const uint64_t sum_bytes = own_bytes + others_bytes + ledger.lost_bytes();
+  const uint64_t sum_bytes =
+      own_bytes + others_bytes + ledger.missing().LostBytes();
   if (sum_bytes <= ledger.target_bytes()) return std::nullopt;
   return Refusal{.reason = Reason::kOvercommitted,
                  .deficit_bytes = sum_bytes - ledger.target_bytes()};
@@ -98,13 +99,14 @@ int64_t LackingBesideClaims(const PoolState& pool, const Account& account,
 bool IsCovered(const PoolState& pool, const Account& account, const Ask& ask) {
   const Ledger& ledger = pool.ledger;
   // Its tenant's own soft bytes no guarantee protects from it.
-  const uint64_t coming_bytes = ledger.returning_bytes() + ledger.lent_bytes() -
-                                account.LentBytes() + account.soft_bytes;
+  const uint64_t coming_bytes = ledger.missing().returning_bytes +
+                                ledger.lent_bytes() - account.LentBytes() +
+                                account.soft_bytes;
   return static_cast<int64_t>(ask.bytes) <=
              ledger.FreeBytes() + static_cast<int64_t>(coming_bytes) &&
          BeyondBytes(account, ask) <=
              std::max<int64_t>(ledger.SlackBytes(), 0) +
-                 static_cast<int64_t>(ledger.returning_bytes());
+                 static_cast<int64_t>(ledger.missing().returning_bytes);
 }
 
 std::optional<Refusal> CheckNow(const PoolState& pool, const Account& account,

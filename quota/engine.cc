@@ -93,7 +93,7 @@ std::optional<PoolView> Engine::Pool(PoolId id) const {
       .target_bytes = ledger.target_bytes(),
       .capacity_bytes = ledger.capacity_bytes(),
       .granularity_bytes = ledger.granularity_bytes(),
-      .missing_bytes = ledger.missing_bytes(),
+      .missing_bytes = ledger.missing().bytes,
       .leased_bytes = ledger.leased_bytes(),
       .unreturned_bytes = ledger.unreturned_bytes(),
       .evicted_bytes = ledger.evicted_bytes(),
@@ -104,8 +104,8 @@ std::optional<PoolView> Engine::Pool(PoolId id) const {
       .free_to_borrow_bytes =
           static_cast<uint64_t>(std::max<int64_t>(slack_bytes, 0)),
       .broken_bytes = static_cast<uint64_t>(std::max<int64_t>(-slack_bytes, 0)),
-      .waiting = pool->queue.waiting(),
-      .waiting_bytes = pool->queue.waiting_bytes(),
+      .waiting = pool->queue.waiting().requests,
+      .waiting_bytes = pool->queue.waiting().bytes,
       .leases = ledger.leases(),
       .handles = ledger.handles(),
       .draining = pool->draining,
@@ -115,8 +115,8 @@ std::optional<PoolView> Engine::Pool(PoolId id) const {
 std::optional<TenantView> Engine::Tenant(TenantId id) const {
   const auto it = state_->tenants.find(id);
   if (it == state_->tenants.end()) return std::nullopt;
-  return TenantView{.max_handles = it->second.max_handles,
-                    .handles = it->second.handles,
+  return TenantView{.max_handles = it->second.handles.most,
+                    .handles = it->second.handles.used,
                     .waiting = it->second.waiting};
 }
 
@@ -127,6 +127,7 @@ std::optional<TenantPoolView> Engine::TenantPool(TenantId tenant,
   const Account* account = pool->ledger.Find(tenant);
   if (account == nullptr) return TenantPoolView{};
   const Claims claims = state_->ClaimsIn(id, *pool);
+  const WaitQueue::Sum waiting = pool->queue.WaitingOf(tenant);
   return TenantPoolView{
       .quota = account->quota,
       .requested_guarantee_bytes = account->requested.guarantee_bytes,
@@ -143,8 +144,8 @@ std::optional<TenantPoolView> Engine::TenantPool(TenantId tenant,
       .obtainable_soft_bytes = ObtainableSoftBytes(*pool, *account, claims),
       .leases = account->leases,
       .handles = account->handles,
-      .waiting = pool->queue.WaitingOf(tenant),
-      .waiting_bytes = pool->queue.WaitingBytesOf(tenant),
+      .waiting = waiting.requests,
+      .waiting_bytes = waiting.bytes,
   };
 }
 
@@ -178,7 +179,8 @@ std::optional<RequestId> Engine::RestoreOf(LeaseId id) const {
 std::optional<Shortage> Engine::NextShortage(PoolId id,
                                              uint64_t incoming_bytes) const {
   const PoolState* pool = state_->FindPool(id);
-  if (pool == nullptr || pool->queue.waiting() == 0) return std::nullopt;
+  if (pool == nullptr || pool->queue.waiting().requests == 0)
+    return std::nullopt;
   const Ledger& ledger = pool->ledger;
   // Those who stayed within their rights do not pay for a broken promise.
   int64_t have_bytes = ledger.FreeBytes() +
@@ -220,7 +222,7 @@ std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id,
             .until;
   }
   explanation.waiting = WaitingOf(tenant, id, page);
-  explanation.all_waiting = pool->queue.WaitingOf(tenant);
+  explanation.all_waiting = pool->queue.WaitingOf(tenant).requests;
   return explanation;
 }
 
@@ -235,7 +237,7 @@ std::vector<WaitingView> Engine::WaitingOf(TenantId tenant, PoolId id,
     const State::WaiterRecord& record =
         MustFind(state_->waiters, request, "request");
     const State::Request& asked = record.asked;
-    const Ask& ask = State::PartIn(asked, id)->ask;
+    const Ask& ask = asked.PartIn(id)->ask;
     // It waits, so that something blocks it: its limit, the bytes, or a turn
     // that is not its.
     const Refusal blocked =
@@ -256,7 +258,7 @@ std::vector<WaitingView> Engine::WaitingOf(TenantId tenant, PoolId id,
   return views;
 }
 
-uint64_t Engine::handles() const { return state_->handles; }
+uint64_t Engine::handles() const { return state_->handles.used(); }
 uint64_t Engine::leases() const { return state_->leases.size(); }
 uint64_t Engine::last_lease() const { return state_->last_lease; }
 uint64_t Engine::denial_looks() const { return state_->denial_looks; }

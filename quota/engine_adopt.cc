@@ -19,8 +19,7 @@ bool Engine::State::AdoptOne(const AdoptedLease& adopted) {
     pool->ledger.SetQuota(lease.tenant, TenantQuota{});
   pool->ledger.AddLease(*pool->ledger.Find(lease.tenant), lease.bytes,
                         lease.handles, PlaceOf(lease));
-  tenant->second.handles += lease.handles;
-  handles += lease.handles;
+  handles.Take(tenant->second.handles, lease.handles);
   leases.emplace(adopted.id, lease);
   last_lease = std::max(last_lease, adopted.id.value);
   return true;

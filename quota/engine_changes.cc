@@ -65,7 +65,7 @@ void Engine::State::On(const UnreturnedChanged& event, Effects& effects) {
 }
 
 void Engine::State::On(const TenantSet& event, Effects&) {
-  tenants[event.tenant].max_handles = event.max_handles;
+  tenants[event.tenant].handles.most = event.max_handles;
 }
 
 void Engine::State::On(const QuotaSet& event, Effects& effects) {
@@ -188,7 +188,7 @@ std::vector<PoolId> Engine::State::DenyImpossible(PoolId id,
   };
   const auto refuse = [&](const Request& request) -> std::optional<Refusal> {
     return CheckEver(pool.ledger, *pool.ledger.Find(request.tenant),
-                     PartIn(request, id)->ask);
+                     request.PartIn(id)->ask);
   };
   return DenyWhere(id, suspect, refuse, effects);
 }

@@ -14,12 +14,11 @@ constexpr int kMostFronts = 16;
 
 }  // namespace
 
-const Engine::State::Part* Engine::State::PartIn(const Request& request,
-                                                 PoolId id) {
+const Engine::State::Part* Engine::State::Request::PartIn(PoolId pool) const {
   const auto part =
-      std::find_if(request.parts.begin(), request.parts.end(),
-                   [&](const Part& other) { return other.pool == id; });
-  return part == request.parts.end() ? nullptr : &*part;
+      std::find_if(parts.begin(), parts.end(),
+                   [pool](const Part& other) { return other.pool == pool; });
+  return part == parts.end() ? nullptr : &*part;
 }
 
 absl::InlinedVector<RequestId, 2> Engine::State::HeadsOf(
@@ -31,7 +30,7 @@ absl::InlinedVector<RequestId, 2> Engine::State::HeadsOf(
       [&](RequestId request) {
         const Request& asked = MustFind(waiters, request, "request").asked;
         const Lack lack = LackOf(pool, *pool.ledger.Find(asked.tenant),
-                                 PartIn(asked, id)->ask, kept_bytes);
+                                 asked.PartIn(id)->ask, kept_bytes);
         // One that has its bytes here is no head here.
         if (lack == Lack::kBytes || (lack == Lack::kSum && heads.empty())) {
           heads.push_back(request);
@@ -102,7 +101,7 @@ bool Engine::State::IsCoveredEverywhere(const Request& request) const {
 
 Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
   Claims claims;
-  if (pool.queue.waiting() == 0) return claims;
+  if (pool.queue.waiting().requests == 0) return claims;
   claims.guaranteed_bytes = KeptForGuarantees(pool);
   for (const RequestId head : HeadsOf(id, pool, claims.guaranteed_bytes, now)) {
     AddClaim(id, pool, head, claims);
@@ -126,7 +125,7 @@ Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
 void Engine::State::AddClaim(PoolId id, const PoolState& pool,
                              RequestId request, Claims& claims) const {
   const WaiterRecord& record = MustFind(waiters, request, "request");
-  const Part* part = PartIn(record.asked, id);
+  const Part* part = record.asked.PartIn(id);
   const bool known =
       std::any_of(claims.held.begin(), claims.held.end(),
                   [&](const Claim& claim) { return claim.request == request; });
@@ -171,7 +170,7 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
   pool.queue.ForEachFront([&](RequestId request) {
     const WaiterRecord& record = MustFind(waiters, request, "request");
     const Request& asked = record.asked;
-    Ask ask = PartIn(asked, id)->ask;
+    Ask ask = asked.PartIn(id)->ask;
     ask.hard =
         false;  // reclaim gives free bytes, and those alone are asked for
     const int64_t lacking_bytes = LackingBesideClaims(

@@ -122,15 +122,15 @@ std::optional<RequestId> Engine::State::NextToBorrow(PoolId id,
 bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {
   bool served = false;
   MarkLackingElsewhere(id, pool);
-  while (pool.queue.waiting() > 0) {
+  while (pool.queue.waiting().requests > 0) {
     auto next = pool.queue.NextWithinGuarantee(pool.ledger.FreeBytes());
     if (!next) next = NextToBorrow(id, pool);
     if (!next) return served;
     served = true;
     const Request request = Dequeue(*next).asked;
     if (!request.IsRestore() &&
-        !HandlesFit(MustFind(tenants, request.tenant, "tenant"),
-                    request.handles)) {
+        !handles.Fit(MustFind(tenants, request.tenant, "tenant").handles,
+                     request.handles)) {
       effects.push_back(Denied{.request = request.request,
                                .session = request.session,
                                .reason = Reason::kTooManyHandles,

@@ -74,14 +74,14 @@ void Engine::State::On(const Acquire& event, Effects& effects) {
   }
   refusal = account == nullptr ? Refusal{Reason::kTenantLimit, ask.bytes}
                                : CheckEver(pool->ledger, *account, ask);
-  if (!refusal && HandlesNeverFit(tenant->second, event.handles)) {
+  if (!refusal && handles.NeverFit(tenant->second.handles, event.handles)) {
     refusal = {.reason = Reason::kTooManyHandles};
   }
   if (refusal) {
     effects.push_back(Refuse(event, *refusal));
     return;
   }
-  if (!HandlesFit(tenant->second, event.handles)) {
+  if (!handles.Fit(tenant->second.handles, event.handles)) {
     effects.push_back(Refuse(event, {.reason = Reason::kTooManyHandles},
                              options.pass_window));
     return;
@@ -114,7 +114,7 @@ void Engine::State::Decide(Request request, Effects& effects) {
   } else {
     uint64_t ahead = 0;
     for (const PoolId id : touched) {
-      ahead = std::max(ahead, FindPool(id)->queue.waiting());
+      ahead = std::max(ahead, FindPool(id)->queue.waiting().requests);
     }
     effects.push_back(Waiting{.request = request.request, .ahead = ahead});
     Enqueue({.asked = std::move(request), .place = ++last_place, .since = now});
@@ -197,17 +197,6 @@ const PoolState* Engine::State::FindPool(PoolId id) const {
   return it == pools.end() ? nullptr : it->second.get();
 }
 
-bool Engine::State::HandlesNeverFit(const TenantRecord& tenant,
-                                    uint32_t wanted) const {
-  return wanted > tenant.max_handles || wanted > options.max_handles;
-}
-
-bool Engine::State::HandlesFit(const TenantRecord& tenant,
-                               uint32_t wanted) const {
-  return tenant.handles + wanted <= tenant.max_handles &&
-         handles + wanted <= options.max_handles;
-}
-
 void Engine::State::Carry(const Request& request, Effects& effects) {
   if (request.IsRestore()) {
     BringBack(request, effects);
@@ -227,8 +216,8 @@ void Engine::State::Grant(const Request& request, Effects& effects) {
                        .hard = part.ask.hard};
   pool.ledger.AddLease(*pool.ledger.Find(request.tenant), view.bytes,
                        view.handles, PlaceOf(view));
-  MustFind(tenants, request.tenant, "tenant").handles += request.handles;
-  handles += request.handles;
+  handles.Take(MustFind(tenants, request.tenant, "tenant").handles,
+               request.handles);
   const LeaseId lease{++last_lease};
   leases.emplace(lease, view);
   effects.push_back(Granted{.request = request.request,
@@ -248,8 +237,8 @@ void Engine::State::EndLease(LeaseId id, Effects& effects) {
   PoolState& pool = *FindPool(lease.pool);
   pool.ledger.RemoveLease(*pool.ledger.Find(lease.tenant), lease.bytes,
                           lease.handles, PlaceOf(lease));
-  MustFind(tenants, lease.tenant, "tenant").handles -= lease.handles;
-  handles -= lease.handles;
+  handles.GiveBack(MustFind(tenants, lease.tenant, "tenant").handles,
+                   lease.handles);
   const auto waits = restoring.find(id);
   if (waits != restoring.end()) LeaveOut(id, waits->second, effects);
   Settle(lease.pool, pool, effects);

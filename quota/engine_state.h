@@ -15,6 +15,7 @@
 #include "absl/container/inlined_vector.h"
 #include "quota/admission.h"
 #include "quota/engine.h"
+#include "quota/handle_budget.h"
 
 namespace gmb::quota {
 
@@ -31,8 +32,7 @@ struct Engine::State {
     using unique_ptr::operator=;
   };
   struct TenantRecord {
-    uint32_t max_handles = 0;
-    uint64_t handles = 0;
+    HandleBudget::Share handles;
     uint64_t waiting = 0;
   };
   // The part of a request that concerns one pool, rounded up.
@@ -51,6 +51,8 @@ struct Engine::State {
     std::vector<LeaseId> leases;      // of a Restore
     std::vector<SessionId> sessions;  // of these leases
     bool IsRestore() const { return !leases.empty(); }
+    // Null: it asks for nothing there.
+    const Part* PartIn(PoolId pool) const;
   };
   struct WaiterRecord {
     Request asked;
@@ -82,7 +84,7 @@ struct Engine::State {
   };
 
   explicit State(const EngineOptions& engine_options)
-      : options(engine_options) {}
+      : options(engine_options), handles(engine_options.max_handles) {}
 
   // Time (engine_state.cc). The pools are to be settled in any case.
   void Expire(std::vector<PoolId> touched, Effects& effects);
@@ -91,7 +93,6 @@ struct Engine::State {
   // `kept_bytes`: for requests within guarantees.
   void BeginClaims(PoolId id, const PoolState& pool, uint64_t kept_bytes);
   void BeginClaim(RequestId request);
-  static const Part* PartIn(const Request& request, PoolId id);
   // The first request in order that lacks bytes in the pool, and before it the
   // first that lacks but the sum: of those that may be passed until then at
   // most.
@@ -148,9 +149,6 @@ struct Engine::State {
   std::optional<Ledger::TargetRefusal> CheckPool(const PoolSet& change) const;
   std::optional<Refusal> CheckQuota(const QuotaSet& change) const;
   std::optional<Refusal> CheckRemove(const TenantRemove& change) const;
-  // True when the request would not fit even if nothing else held handles.
-  bool HandlesNeverFit(const TenantRecord& tenant, uint32_t wanted) const;
-  bool HandlesFit(const TenantRecord& tenant, uint32_t wanted) const;
 
   // After every change of a pool's books: settles them, tells the caller what
   // came into force and serves whoever can be served.
@@ -212,7 +210,7 @@ struct Engine::State {
 
   const EngineOptions options;
   Instant now;  // of the event being handled; never runs backwards
-  uint64_t handles = 0;
+  HandleBudget handles;
   uint64_t last_place = 0;
   uint64_t last_lease = 0;
   uint64_t denial_looks = 0;  // at waiting requests, by DenyWhere

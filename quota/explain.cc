@@ -107,7 +107,7 @@ Explanation ExplainPool(const PoolState& pool, TenantId tenant,
   if (explanation.borrowers.size() > kMaxBorrowers)
     explanation.borrowers.resize(kMaxBorrowers);
   explanation.waiting_before = pool.queue.WaitingBefore(tenant);
-  explanation.missing_bytes = ledger.missing_bytes();
+  explanation.missing_bytes = ledger.missing().bytes;
   explanation.unreturned_bytes = ledger.unreturned_bytes();
   explanation.broken_bytes =
       static_cast<uint64_t>(std::max<int64_t>(-ledger.SlackBytes(), 0));

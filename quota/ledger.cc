@@ -183,14 +183,14 @@ void Ledger::WithdrawGuarantees() {
 void Ledger::GrowToWhatIsHeld() {
   capacity_bytes_ =
       std::max(capacity_bytes_,
-               std::max(committed_bytes_, ResidentBytes()) + missing_bytes_);
+               std::max(committed_bytes_, ResidentBytes()) + missing_.bytes);
 }
 
 void Ledger::Settle() {
   capacity_bytes_ = std::max(
       target_bytes_,
       std::min(capacity_bytes_,
-               std::max(committed_bytes_, ResidentBytes()) + missing_bytes_));
+               std::max(committed_bytes_, ResidentBytes()) + missing_.bytes));
   if (uncovered_ > 0) CoverHeld();
   while (!pending_.empty() && SlackBytes() > 0) {
     Account& account = *Find(pending_.begin()->second);

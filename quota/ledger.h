@@ -14,6 +14,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/node_hash_map.h"
+#include "quota/missing.h"
 #include "quota/tenant_quota.h"
 #include "quota/units.h"
 
@@ -110,8 +111,8 @@ class Ledger {
 
   // `returning_bytes` of them come back by themselves.
   void SetMissing(uint64_t missing_bytes, uint64_t returning_bytes = 0) {
-    missing_bytes_ = missing_bytes;
-    returning_bytes_ = std::min(returning_bytes, missing_bytes);
+    missing_ = {.bytes = missing_bytes,
+                .returning_bytes = std::min(returning_bytes, missing_bytes)};
   }
   void SetUnreturned(TenantId tenant, uint64_t unreturned_bytes);
   // Where a lease's bytes are and whether they can be taken.
@@ -147,9 +148,7 @@ class Ledger {
   uint64_t granularity_bytes() const { return granularity_bytes_; }
   uint64_t target_bytes() const { return target_bytes_; }
   uint64_t capacity_bytes() const { return capacity_bytes_; }
-  uint64_t missing_bytes() const { return missing_bytes_; }
-  uint64_t lost_bytes() const { return missing_bytes_ - returning_bytes_; }
-  uint64_t returning_bytes() const { return returning_bytes_; }
+  const Missing& missing() const { return missing_; }
   uint64_t leased_bytes() const { return leased_bytes_; }
   uint64_t unreturned_bytes() const { return unreturned_bytes_; }
   uint64_t evicted_bytes() const { return evicted_bytes_; }
@@ -175,12 +174,12 @@ class Ledger {
   // broken the sum.
   int64_t SlackBytes() const {
     return static_cast<int64_t>(capacity_bytes_) -
-           static_cast<int64_t>(missing_bytes_ + committed_bytes_);
+           static_cast<int64_t>(missing_.bytes + committed_bytes_);
   }
   // The bytes that are there, kept for a guarantee or not.
   int64_t FreeBytes() const {
     return static_cast<int64_t>(capacity_bytes_) -
-           static_cast<int64_t>(missing_bytes_ + ResidentBytes());
+           static_cast<int64_t>(missing_.bytes + ResidentBytes());
   }
 
  private:
@@ -199,8 +198,7 @@ class Ledger {
   const uint64_t granularity_bytes_;
   uint64_t target_bytes_ = 0;
   uint64_t capacity_bytes_ = 0;
-  uint64_t missing_bytes_ = 0;
-  uint64_t returning_bytes_ = 0;
+  Missing missing_;
   uint64_t leased_bytes_ = 0;
   uint64_t unreturned_bytes_ = 0;
   uint64_t evicted_bytes_ = 0;

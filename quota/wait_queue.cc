@@ -42,8 +42,8 @@ void WaitQueue::Add(TenantId tenant, uint64_t place, RequestId request,
   line.standing = standing;
   line.waiters.Insert({.place = place, .request = request}, FiguresOf(ask));
   line.bytes += ask.bytes;
-  ++waiting_;
-  waiting_bytes_ += ask.bytes;
+  ++waiting_.requests;
+  waiting_.bytes += ask.bytes;
   Refresh(tenant, line);
 }
 
@@ -55,8 +55,8 @@ void WaitQueue::Remove(TenantId tenant, uint64_t place, uint64_t bytes,
   line.waiters.Erase({.place = place, .request = {}});
   line.passable_until.erase(place);
   line.bytes -= bytes;
-  --waiting_;
-  waiting_bytes_ -= bytes;
+  --waiting_.requests;
+  waiting_.bytes -= bytes;
   Refresh(tenant, line);
   if (line.waiters.empty()) lines_.erase(it);
 }
@@ -161,14 +161,10 @@ bool WaitQueue::ComesBefore(const Claim& claim, TenantId tenant, uint64_t place,
   return owner.borrowed_per_weight <= standing.borrowed_per_weight;
 }
 
-uint64_t WaitQueue::WaitingOf(TenantId tenant) const {
+WaitQueue::Sum WaitQueue::WaitingOf(TenantId tenant) const {
   const auto it = lines_.find(tenant);
-  return it == lines_.end() ? 0 : it->second.waiters.size();
-}
-
-uint64_t WaitQueue::WaitingBytesOf(TenantId tenant) const {
-  const auto it = lines_.find(tenant);
-  return it == lines_.end() ? 0 : it->second.bytes;
+  if (it == lines_.end()) return {};
+  return {.requests = it->second.waiters.size(), .bytes = it->second.bytes};
 }
 
 uint64_t WaitQueue::WaitingBefore(TenantId tenant) const {

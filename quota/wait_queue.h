@@ -80,10 +80,12 @@ class WaitQueue {
   bool ComesBefore(const Claim& claim, TenantId tenant, uint64_t place,
                    const Standing& standing) const;
 
-  uint64_t waiting() const { return waiting_; }
-  uint64_t waiting_bytes() const { return waiting_bytes_; }
-  uint64_t WaitingOf(TenantId tenant) const;
-  uint64_t WaitingBytesOf(TenantId tenant) const;
+  struct Sum {
+    uint64_t requests = 0;
+    uint64_t bytes = 0;
+  };
+  const Sum& waiting() const { return waiting_; }
+  Sum WaitingOf(TenantId tenant) const;
   // Calls `visit(request)` for the tenant's, the oldest first, those that came
   // after that place, until it answers false.
   template <typename Visitor>
@@ -173,8 +175,7 @@ class WaitQueue {
   MinTree<Turn, 1> within_;
   // Tenants with a request that their limit does not hold back.
   Borrowers borrowers_;
-  uint64_t waiting_ = 0;
-  uint64_t waiting_bytes_ = 0;
+  Sum waiting_;
 };
 
 template <typename Visitor>

@@ -14,6 +14,16 @@ uintptr_t AddressOf(void* pointer) {
   return reinterpret_cast<uintptr_t>(pointer);
 }
 
+absl::Status NotLive(const Arena& arena, void* address) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      arena.Owns(AddressOf(address))
+          ? "gmb: no live block of this heap begins at this address: it was "
+            "freed already, or lies inside of one: "
+          : "gmb: this address is not of this heap's memory: was it allocated "
+            "elsewhere? ",
+      absl::Hex(AddressOf(address), absl::kZeroPad16)));
+}
+
 }  // namespace
 
 HeapCore::HeapCore(std::unique_ptr<ChunkSource> source,
@@ -22,7 +32,10 @@ HeapCore::HeapCore(std::unique_ptr<ChunkSource> source,
     : options_(std::move(options)),
       source_(std::move(source)),
       fences_(std::move(fences)),
-      ledger_(fences_.get(), &arena_) {}
+      pace_(options_.growth_run),
+      chunks_(&arena_),
+      ledger_(fences_.get(), &arena_),
+      news_(options_.on_empty) {}
 
 absl::StatusOr<void*> HeapCore::Allocate(uint64_t bytes, void* stream) {
   GMB_RETURN_IF_ERROR(fork_guard_.Check());
@@ -41,33 +54,16 @@ absl::StatusOr<void*> HeapCore::Allocate(uint64_t bytes, void* stream) {
 }
 
 void* HeapCore::Take(uint64_t bytes, void* stream) {
-  const Capture capture = captures_.empty() ? Capture() : CaptureOf(stream);
+  const StreamCaptures::Capture capture = captures_.Of(stream);
   Block* const block = arena_.Allocate(bytes, stream, capture.pool);
   if (block == nullptr) return nullptr;
   block->capture = capture.number;
   ++counts_.allocations;
   counts_.peak_allocated_bytes =
       std::max(counts_.peak_allocated_bytes, arena_.sums().live_bytes);
-  TellEmpty();
+  news_.Tell(arena_.sums().empty_bytes);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a block is an address and a size
   return reinterpret_cast<void*>(block->address);
-}
-
-HeapCore::Capture HeapCore::CaptureOf(void* stream) const {
-  const auto found = captures_.find(stream);
-  return found == captures_.end() ? Capture() : found->second;
-}
-
-void HeapCore::TellEmpty() {
-  const uint64_t empty_bytes = arena_.sums().empty_bytes;
-  if (empty_bytes == told_empty_bytes_) return;
-  told_empty_bytes_ = empty_bytes;
-  if (options_.on_empty != nullptr) options_.on_empty(empty_bytes);
-}
-
-void HeapCore::TellAhead() {
-  if (!ahead_.empty() && options_.on_empty != nullptr)
-    options_.on_empty(told_empty_bytes_);
 }
 
 absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
@@ -75,12 +71,12 @@ absl::Status HeapCore::Free(void* address, std::optional<void*> stream) {
   if (address == nullptr) return absl::OkStatus();
   BriefLock lock(&mu_);
   Block* const block = arena_.Find(AddressOf(address));
-  if (block == nullptr) return NotLive(address);
+  if (block == nullptr) return NotLive(arena_, address);
   ++counts_.frees;
   void* const on = stream.value_or(block->share->stream);
   if (block->recorded) return FreeRecorded(block, on);
   arena_.Free(block, on);
-  TellEmpty();
+  news_.Tell(arena_.sums().empty_bytes);
   return absl::OkStatus();
 }
 
@@ -90,14 +86,14 @@ absl::Status HeapCore::FreeRecorded(Block* block, void* stream) {
   absl::Status held;
   if (users.empty()) {
     arena_.Free(block, stream);
-  } else if (captures_.empty()) {
+  } else if (!captures_.Any()) {
     held = ledger_.Hold(block, stream, std::move(users));
     ledger_.Poll();
   } else {
     FreeAmidCaptures(block, stream, std::move(users));
   }
   recorded_.erase(block);
-  TellEmpty();
+  news_.Tell(arena_.sums().empty_bytes);
   return held;
 }
 
@@ -108,29 +104,13 @@ void HeapCore::FreeAmidCaptures(Block* block, void* stream,
                                 std::vector<void*> users) {
   const bool in_its_capture =
       block->capture != 0 &&
-      CaptureOf(block->share->stream).number == block->capture;
+      captures_.Of(block->share->stream).number == block->capture;
   if (in_its_capture) {
     std::erase_if(users, [&](void* user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      return CaptureOf(user).pool == block->chunk->pool;
+      return captures_.Of(user).pool == block->chunk->pool;
     });
   }
   ledger_.HoldDeferred(block, stream, std::move(users), in_its_capture);
-}
-
-bool HeapCore::Captures(PoolId pool) const {
-  return std::any_of(
-      captures_.begin(), captures_.end(),
-      [pool](const auto& entry) { return entry.second.pool == pool; });
-}
-
-absl::Status HeapCore::NotLive(void* address) const {
-  return absl::InvalidArgumentError(absl::StrCat(
-      arena_.Owns(AddressOf(address))
-          ? "gmb: no live block of this heap begins at this address: it was "
-            "freed already, or lies inside of one: "
-          : "gmb: this address is not of this heap's memory: was it allocated "
-            "elsewhere? ",
-      absl::Hex(AddressOf(address), absl::kZeroPad16)));
 }
 
 absl::Status HeapCore::RecordStream(void* address, void* stream) {
@@ -138,7 +118,7 @@ absl::Status HeapCore::RecordStream(void* address, void* stream) {
   if (address == nullptr) return absl::OkStatus();
   BriefLock lock(&mu_);
   Block* const block = arena_.Find(AddressOf(address));
-  if (block == nullptr) return NotLive(address);
+  if (block == nullptr) return NotLive(arena_, address);
   std::vector<void*>& users = recorded_[block];
   if (std::find(users.begin(), users.end(), stream) == users.end())
     users.push_back(stream);
@@ -152,7 +132,7 @@ absl::Status HeapCore::DetachStream(void* stream) {
   FenceLedger::Fence fence;
   {
     BriefLock lock(&mu_);
-    if (!captures_.empty()) {
+    if (captures_.Any()) {
       return absl::FailedPreconditionError(
           "gmb: a capture is under way: detach streams before or after it");
     }
@@ -171,6 +151,10 @@ HeapStatistics HeapCore::statistics() const {
   if (fork_guard_.InChild()) return {};
   BriefLock lock(&mu_);
   HeapStatistics statistics = counts_;
+  const HeapChunks::Figures& chunks = chunks_.figures();
+  statistics.growths = chunks.added;
+  statistics.returned_leases = chunks.taken_out;
+  statistics.peak_leased_bytes = chunks.peak_bytes;
   const Arena::Sums& sums = arena_.sums();
   statistics.allocated_bytes = sums.live_bytes;
   statistics.held_bytes = sums.held_bytes;
@@ -186,52 +170,47 @@ absl::Status HeapCore::BeginCapture(PoolId pool, void* stream) {
   GMB_RETURN_IF_ERROR(fork_guard_.Check());
   base::MutexLock quiet(&quiet_mu_);
   BriefLock lock(&mu_);
-  if (captures_.empty()) ledger_.Poll();  // not in the capture itself
+  if (!captures_.Any()) ledger_.Poll();  // not in the capture itself
   // Blocks freed since the last capture are free for this one: the program
   // launches in order.
-  const bool first = !Captures(pool);
-  const Capture capture{.pool = pool, .number = last_capture_ + 1};
-  if (!captures_.emplace(stream, capture).second) {
+  const bool first = !captures_.In(pool);
+  if (!captures_.Begin(pool, stream)) {
     return absl::FailedPreconditionError(
         "gmb: this stream's capture has begun already: end it first");
   }
-  last_capture_ = capture.number;
   if (first) arena_.SettlePool(pool);
-  TellEmpty();
+  news_.Tell(arena_.sums().empty_bytes);
   return absl::OkStatus();
 }
 
 absl::Status HeapCore::EndCapture(PoolId pool, void* stream) {
   GMB_RETURN_IF_ERROR(fork_guard_.Check());
   BriefLock lock(&mu_);
-  const auto capture = captures_.find(stream);
-  if (capture == captures_.end() || capture->second.pool != pool) {
+  if (!captures_.End(pool, stream)) {
     return absl::FailedPreconditionError(
         "gmb: this stream's capture has not begun with this pool");
   }
-  captures_.erase(capture);
-  if (!Captures(pool)) {
+  if (!captures_.In(pool)) {
     ledger_.FreeDeferred(pool);
     arena_.SettlePool(pool);
   }
-  if (captures_.empty()) CapturesEnded();
+  if (!captures_.Any()) CapturesEnded();
   return absl::OkStatus();
 }
 
 void HeapCore::CapturesEnded() {
   ledger_.RecordDeferred();
-  TellAhead();
+  // Chunks that were asked for ahead may go back now.
+  if (chunks_.HasAhead()) news_.TellAgain();
 }
 
 void HeapCore::ClosePool(PoolId pool) {
   BriefLock lock(&mu_);
-  std::erase_if(captures_, [pool](const auto& entry) {
-    return entry.second.pool == pool;
-  });
+  captures_.EndAllIn(pool);
   ledger_.FreeDeferred(pool);
-  if (captures_.empty()) CapturesEnded();
+  if (!captures_.Any()) CapturesEnded();
   arena_.DissolvePool(pool);
-  TellEmpty();
+  news_.Tell(arena_.sums().empty_bytes);
 }
 
 }  // namespace gmb::internal

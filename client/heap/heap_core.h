@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +17,11 @@
 #include "client/heap/arena.h"
 #include "client/heap/brief_mutex.h"
 #include "client/heap/chunk_source.h"
+#include "client/heap/empty_news.h"
 #include "client/heap/fence_ledger.h"
+#include "client/heap/growth_pace.h"
+#include "client/heap/heap_chunks.h"
+#include "client/heap/stream_captures.h"
 #include "device/stream_fences.h"
 #include "gmb/heap.h"
 
@@ -40,7 +43,7 @@ class HeapCore {
     absl::Duration wait;
     // The empty chunks' bytes have changed, or ReturnAhead has something to do
     // that it could not do before. Called under the heap's lock.
-    std::function<void(uint64_t empty_bytes)> on_empty = nullptr;
+    EmptyNews::Listener on_empty = nullptr;
     // A heap that grows again within this time asks for more than it needs, and
     // has to be told to give that back. 0: never.
     std::chrono::nanoseconds growth_run{0};
@@ -69,25 +72,14 @@ class HeapCore {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Memory = std::unique_ptr<ChunkMemory>;
-  // Of a stream, from its BeginCapture to its EndCapture.
-  struct Capture {
-    PoolId pool = kGeneral;  // none is under way
-    uint32_t number = 0;
-  };
+  using Memory = HeapChunks::Memory;
 
   void* Take(uint64_t bytes, void* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Capture CaptureOf(void* stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TellEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Again, if something that was asked for ahead may go back now.
-  void TellAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CapturesEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status FreeRecorded(Block* block, void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeAmidCaptures(Block* block, void* stream, std::vector<void*> users)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool Captures(PoolId pool) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status NotLive(void* address) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Beyond what is free at once: heap_growth.cc.
   absl::StatusOr<void*> AllocateSlowly(uint64_t bytes, void* stream);
@@ -97,7 +89,6 @@ class HeapCore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
   void SetWaiting(bool waiting);
   void CountQuestion();
-  size_t ChunksAhead(bool capturing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
   absl::StatusOr<void*> GrowBy(uint64_t chunk_bytes, size_t ahead,
                                uint64_t bytes, void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
@@ -106,12 +97,8 @@ class HeapCore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
   absl::StatusOr<void*> TakeWhenQuiet(uint64_t bytes, void* stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mu_);
-  void AddChunk(Memory memory, PoolId pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t ReleaseEmpty(uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(quiet_mu_);
-  std::vector<Memory> TakeOut(const std::vector<uint64_t>& ids)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static uint64_t GiveBack(const std::vector<Memory>& memory);
   absl::Status OutOfMemory(const absl::Status& why, uint64_t bytes);
 
   const ForkGuard fork_guard_;
@@ -120,25 +107,18 @@ class HeapCore {
   const std::unique_ptr<device::StreamFences> fences_;
 
   base::Mutex growth_mu_;
-  std::optional<Clock::time_point> last_growth_ ABSL_GUARDED_BY(growth_mu_);
-  // Requests ahead of need were refused until then.
-  std::optional<Clock::time_point> none_ahead_before_
-      ABSL_GUARDED_BY(growth_mu_);
+  GrowthPace pace_ ABSL_GUARDED_BY(growth_mu_);
   base::Mutex quiet_mu_;
   mutable BriefMutex mu_;
-  std::map<uint64_t, Memory> memory_ ABSL_GUARDED_BY(mu_);  // by chunk
-  uint64_t last_chunk_ ABSL_GUARDED_BY(mu_) = 0;
-  // Addresses of chunks that were asked for ahead of need.
-  std::vector<uintptr_t> ahead_ ABSL_GUARDED_BY(mu_);
   Arena arena_ ABSL_GUARDED_BY(mu_);
+  HeapChunks chunks_ ABSL_GUARDED_BY(mu_);
   FenceLedger ledger_ ABSL_GUARDED_BY(mu_);
   // The other streams that use a live block.
   std::map<Block*, std::vector<void*>> recorded_ ABSL_GUARDED_BY(mu_);
   PoolId last_pool_ ABSL_GUARDED_BY(mu_) = kGeneral;
-  uint32_t last_capture_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<void*, Capture> captures_ ABSL_GUARDED_BY(mu_);  // by stream
+  StreamCaptures captures_ ABSL_GUARDED_BY(mu_);
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // an Acquire, for others' memory
-  uint64_t told_empty_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  EmptyNews news_ ABSL_GUARDED_BY(mu_);
   HeapStatistics counts_
       ABSL_GUARDED_BY(mu_);  // figures that nobody else counts
 };

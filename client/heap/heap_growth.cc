@@ -16,9 +16,6 @@
 namespace gmb::internal {
 namespace {
 
-// For so many times a run's pause nothing is asked for ahead after a refusal.
-constexpr int kPausesAfterRefusal = 4;
-
 // The broker has no room for so much, and may have for less.
 bool IsShortage(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) return true;
@@ -48,18 +45,28 @@ uint64_t Less(uint64_t asked, const absl::Status& refusal) {
   return std::min(asked / 2, asked - deficit);
 }
 
+uint64_t GiveBack(const std::vector<HeapChunks::Memory>& memory) {
+  uint64_t sum = 0;
+  for (const HeapChunks::Memory& one : memory) {
+    sum += one->size_bytes();
+    // A failure shows at the broker, as unreturned bytes.
+    one->Release().IgnoreError();
+  }
+  return sum;
+}
+
 }  // namespace
 
 absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
   {
     BriefLock lock(&mu_);
-    if (CaptureOf(stream).pool != kGeneral) {
+    if (captures_.Of(stream).pool != kGeneral) {
       ++counts_.out_of_memory;
       return absl::ResourceExhaustedError(absl::StrCat(
           "gmb: the graph pool has no block of ", bytes,
           " bytes left, and does not grow in a capture: prepare more"));
     }
-    if (captures_.empty()) {
+    if (!captures_.Any()) {
       ledger_.MarkStreams(stream);
       ledger_.Poll();
       if (void* const taken = Take(bytes, stream); taken != nullptr)
@@ -86,20 +93,6 @@ absl::StatusOr<void*> HeapCore::AllocateSlowly(uint64_t bytes, void* stream) {
   return taken;
 }
 
-// A program that begins grows again and again, and each time is a question to the
-// broker: so from the second time in a row on it is for one lease more. That one
-// is empty: it goes back when the broker asks, or when it was not needed soon;
-// during a capture it could do neither.
-size_t HeapCore::ChunksAhead(bool capturing) {
-  const Clock::time_point now = Clock::now();
-  const bool goes_on =
-      last_growth_.has_value() && now - *last_growth_ < options_.growth_run;
-  last_growth_ = now;
-  const bool refused =
-      none_ahead_before_.has_value() && now < *none_ahead_before_;
-  return goes_on && !refused && !capturing ? 1 : 0;
-}
-
 // From the broker, without waiting for others; more than is needed, if there is
 // room for it.
 absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
@@ -107,12 +100,13 @@ absl::StatusOr<void*> HeapCore::GrowAndTake(uint64_t bytes, void* stream) {
   bool capturing = false;
   {
     BriefLock lock(&mu_);
-    capturing = !captures_.empty();
+    capturing = captures_.Any();
     most = std::clamp(StepOf(arena_.sums().chunk_bytes),
                       options_.least_growth_bytes, options_.most_growth_bytes);
   }
-  size_t ahead = ChunksAhead(capturing);
-  if (bytes > options_.least_growth_bytes) ahead = 0;  // of large ones
+  size_t ahead = pace_.Next(Clock::now());
+  // None of large ones; and during a capture it could not go back.
+  if (capturing || bytes > options_.least_growth_bytes) ahead = 0;
   for (;;) {
     const uint64_t ask = AskFor(most, bytes, options_.least_growth_bytes);
     absl::StatusOr<void*> taken = GrowBy(ask, ahead, bytes, stream);
@@ -129,10 +123,7 @@ absl::StatusOr<void*> HeapCore::GrowBy(uint64_t chunk_bytes, size_t ahead,
   GMB_ASSIGN_OR_RETURN(
       std::vector<Memory> memory,
       source_->AcquireWithMore(Arena::RoundUp(chunk_bytes), ahead));
-  if (memory.size() <= ahead) {
-    none_ahead_before_ =
-        Clock::now() + kPausesAfterRefusal * options_.growth_run;
-  }
+  if (memory.size() <= ahead) pace_.Refused(Clock::now());
   return AddAndTake(std::move(memory), bytes, stream);
 }
 
@@ -144,10 +135,14 @@ void HeapCore::CountQuestion() {
 absl::StatusOr<void*> HeapCore::AddAndTake(std::vector<Memory> memory,
                                            uint64_t bytes, void* stream) {
   BriefLock lock(&mu_);
+  const bool several = memory.size() > 1;
   for (Memory& one : memory) {
-    if (memory.size() > 1)
-      ahead_.push_back(reinterpret_cast<uintptr_t>(one->data()));
-    AddChunk(std::move(one), kGeneral);
+    if (several) {
+      chunks_.AddAhead(std::move(one));
+    } else {
+      chunks_.Add(std::move(one), kGeneral);
+    }
+    news_.Tell(arena_.sums().empty_bytes);
   }
   void* const taken = Take(bytes, stream);
   if (taken == nullptr) {
@@ -155,9 +150,7 @@ absl::StatusOr<void*> HeapCore::AddAndTake(std::vector<Memory> memory,
         "gmb: the stream was begun for a graph pool meanwhile, and that has no "
         "such block left");
   }
-  // The chunk that it is in was needed.
-  std::erase_if(ahead_, [this](uintptr_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-                            mu_) { return arena_.HasUsed(chunk); });
+  chunks_.KeepUsed();  // the chunk that it is in was needed
   return taken;
 }
 
@@ -172,25 +165,7 @@ absl::StatusOr<HeapCore::Memory> HeapCore::Acquire(uint64_t bytes,
 void HeapCore::SetWaiting(bool waiting) {
   BriefLock lock(&mu_);
   waiting_ = waiting;
-  if (!waiting) TellAhead();
-}
-
-void HeapCore::AddChunk(Memory memory, PoolId pool) {
-  const uint64_t id = last_chunk_ + 1;
-  const auto address = reinterpret_cast<uintptr_t>(memory->data());
-  const uint64_t bytes = memory->size_bytes();
-  const auto kept = memory_.emplace(id, std::move(memory)).first;
-  try {
-    arena_.AddChunk(id, address, bytes, pool);
-  } catch (...) {
-    memory_.erase(kept);
-    throw;
-  }
-  last_chunk_ = id;
-  ++counts_.growths;
-  counts_.peak_leased_bytes =
-      std::max(counts_.peak_leased_bytes, arena_.sums().chunk_bytes);
-  TellEmpty();
+  if (!waiting && chunks_.HasAhead()) news_.TellAgain();
 }
 
 // A block of the heap's own memory, once its streams have come to an end; null
@@ -200,7 +175,7 @@ absl::StatusOr<void*> HeapCore::TakeWhenQuiet(uint64_t bytes, void* stream) {
   std::vector<FenceLedger::Fence> open;
   {
     BriefLock lock(&mu_);
-    if (!captures_.empty()) return nullptr;
+    if (captures_.Any()) return nullptr;
     ledger_.RecordDeferred();
     ledger_.MarkStreams(stream);
     open = ledger_.Open();
@@ -222,7 +197,7 @@ uint64_t HeapCore::Trim(uint64_t bytes) {
   base::MutexLock quiet(&quiet_mu_);
   {
     BriefLock lock(&mu_);
-    if (!captures_.empty() || waiting_) return 0;
+    if (captures_.Any() || waiting_) return 0;
     // Blocks that wait for other streams may be all that a chunk has.
     ledger_.Poll();
   }
@@ -233,7 +208,8 @@ uint64_t HeapCore::ReleaseEmpty(uint64_t bytes) {
   std::vector<Memory> empty;
   {
     BriefLock lock(&mu_);
-    empty = TakeOut(arena_.TakeEmptyChunks(bytes));
+    empty = chunks_.TakeEmpty(bytes);
+    news_.Tell(arena_.sums().empty_bytes);
   }
   return GiveBack(empty);
 }
@@ -243,41 +219,13 @@ void HeapCore::ReturnAhead() {
   std::vector<Memory> unused;
   {
     BriefLock lock(&mu_);
-    if (!captures_.empty() || waiting_) return;
-    std::vector<uint64_t> ids;
-    for (const uintptr_t address : std::exchange(ahead_, {})) {
-      if (const auto id = arena_.TakeEmptyChunk(address)) ids.push_back(*id);
-    }
-    unused = TakeOut(ids);
+    if (captures_.Any() || waiting_) return;
+    unused = chunks_.TakeUnusedAhead();
+    news_.Tell(arena_.sums().empty_bytes);
   }
   // Nobody waits for the broker's answer here: it may be away, and captures that
   // begin wait for this.
   unused.clear();
-}
-
-std::vector<HeapCore::Memory> HeapCore::TakeOut(
-    const std::vector<uint64_t>& ids) {
-  std::vector<Memory> taken;
-  for (const uint64_t id : ids) {
-    const auto memory = memory_.find(id);
-    // Its address may be another one's soon.
-    std::erase(ahead_, reinterpret_cast<uintptr_t>(memory->second->data()));
-    taken.push_back(std::move(memory->second));
-    memory_.erase(memory);
-  }
-  counts_.returned_leases += ids.size();
-  TellEmpty();
-  return taken;
-}
-
-uint64_t HeapCore::GiveBack(const std::vector<Memory>& memory) {
-  uint64_t sum = 0;
-  for (const Memory& one : memory) {
-    sum += one->size_bytes();
-    // A failure shows at the broker, as unreturned bytes.
-    one->Release().IgnoreError();
-  }
-  return sum;
 }
 
 absl::Status HeapCore::Prepare(uint64_t bytes) {
@@ -288,14 +236,15 @@ absl::Status HeapCore::Prepare(uint64_t bytes) {
   {
     BriefLock lock(&mu_);
     if (arena_.HasForAnyone(rounded)) {
-      ahead_.clear();  // it may be there: it is wanted now
+      chunks_.KeepAll();  // it may be there: it is wanted now
       return absl::OkStatus();
     }
   }
   absl::StatusOr<Memory> memory = Acquire(rounded, options_.wait);
   if (!memory.ok()) return OutOfMemory(memory.status(), rounded);
   BriefLock lock(&mu_);
-  AddChunk(*std::move(memory), kGeneral);
+  chunks_.Add(*std::move(memory), kGeneral);
+  news_.Tell(arena_.sums().empty_bytes);
   return absl::OkStatus();
 }
 
@@ -311,7 +260,8 @@ absl::StatusOr<PoolId> HeapCore::OpenPool(uint64_t bytes) {
   absl::StatusOr<Memory> memory = Acquire(rounded, options_.wait);
   if (!memory.ok()) return OutOfMemory(memory.status(), rounded);
   BriefLock lock(&mu_);
-  AddChunk(*std::move(memory), last_pool_ + 1);
+  chunks_.Add(*std::move(memory), last_pool_ + 1);
+  news_.Tell(arena_.sums().empty_bytes);
   return ++last_pool_;
 }
 

@@ -147,7 +147,7 @@ void ContextCreated(uint64_t where) {
 bool IsLeased(uint64_t address) {
   const Driver* const driver = Driver::Get();
   return driver != nullptr && !InForkedChild() &&
-         (TheMemory(*driver).Contains(address) ||
+         (TheMemory(*driver).allocations().Contains(address) ||
           TheVirtualMemory(*driver).Contains(address));
 }
 

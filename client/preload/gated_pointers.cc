@@ -62,8 +62,9 @@ std::optional<Question> Read(GatedPlace place, const uint64_t* words) {
                   [](const auto& part) { return part.second != nullptr; });
   const Driver* const driver = Driver::Get();
   if (!complete || driver == nullptr || InForkedChild()) return std::nullopt;
-  if (const auto device = TheMemory(*driver).DeviceOf(question.address)) {
-    question.kind.device = *device;
+  if (const auto block =
+          TheMemory(*driver).allocations().Find(question.address)) {
+    question.kind.device = block->device;
     return question;
   }
   const std::optional<PointerKind> mapped =
@@ -88,13 +89,13 @@ CUresult AskDriver(GatedPlace place, CUdeviceptr address,
 bool SayFromBooks(CUpointer_attribute attribute, CUdeviceptr address,
                   void* data) {
   const Driver& driver = *Driver::Get();
-  Memory& memory = TheMemory(driver);
+  Allocations& allocations = TheMemory(driver).allocations();
   CUdeviceptr start = 0;
   size_t bytes = 0;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      if (!memory.GetAddressRange(address, &start, &bytes) &&
+      if (!allocations.GetAddressRange(address, &start, &bytes) &&
           !TheIpcMemory(driver).GetAddressRange(address, &start, &bytes)) {
         return false;
       }
@@ -105,9 +106,11 @@ bool SayFromBooks(CUpointer_attribute attribute, CUdeviceptr address,
       }
       return true;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      if (!memory.DeviceOf(address).has_value()) return false;
-      *static_cast<unsigned char*>(data) = memory.GivesHandles(address) ? 1 : 0;
-      return true;
+      if (const auto block = allocations.Find(address)) {
+        *static_cast<unsigned char*>(data) = block->pool == kNoPool ? 1 : 0;
+        return true;
+      }
+      return false;
     default:
       return false;
   }

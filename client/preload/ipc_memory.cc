@@ -34,7 +34,7 @@ bool Fits(const SharedBlock& block, uint64_t lease_bytes) {
 
 Answer IpcMemory::GetHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   SharedBlock block{};
-  const Answer answer = memory_.Share(address, &block);
+  const Answer answer = memory_.exports().Share(address, &block);
   if (answer != CUDA_SUCCESS) return answer;
   *handle = HandleOf(block);
   return CUDA_SUCCESS;
@@ -77,7 +77,7 @@ Answer IpcMemory::Open(CUdeviceptr* address, const CUipcMemHandle& handle,
     return result;
   }
   // The driver, too, opens no handle of its own process.
-  if (memory_.HasExported(block->lease)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (memory_.exports().Has(block->lease)) return CUDA_ERROR_INVALID_CONTEXT;
   const LeaseName lease = NameOf(block->lease);
   const MutexLock opening(&opening_);
   DetachOver();

@@ -1,8 +1,8 @@
-// `gmb run`: leases for allocations in the order of a stream, and what a
-// program asks about memory.
+// `gmb run`: leases for allocations in the order of a stream, and what is
+// free.
 #include <algorithm>
 #include <chrono>
-#include <vector>
+#include <optional>
 
 #include "base/round_up.h"
 #include "client/preload/memory.h"
@@ -36,17 +36,12 @@ Answer Memory::AllocateOrdered(CUdevice device, uint64_t bytes,
   {
     // Whether an event is done must not be asked during a capture.
     const SynchronizingTurn turn(&captures_);
-    const base::MutexLock lock(&mu_);
     std::optional<OrderedFree> fit;
-    if (turn.granted()) {
-      fit = ordered_.TakeFit(driver_, device, WouldHold(bytes), stream);
-    }
+    if (turn.granted())
+      fit = freed_.TakeFit(driver_, device, WouldHold(bytes), stream);
     if (fit.has_value()) {
       driver_.cuEventDestroy_v2(fit->event);
-      pools_.GaveBack(fit->block);
-      Served(source, {.start = fit->block.start,
-                      .bytes = bytes,
-                      .lease = fit->block.lease});
+      allocations_.AddAgain(fit->block, source, bytes);
       *address = fit->block.start;
       return CUDA_SUCCESS;
     }
@@ -56,7 +51,7 @@ Answer Memory::AllocateOrdered(CUdevice device, uint64_t bytes,
 
 Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
   bool ours = false;
-  const std::optional<Block> block = TakeLive(address, &ours);
+  const std::optional<Block> block = allocations_.Take(address, &ours);
   if (!block.has_value()) {
     if (ours) return CUDA_ERROR_INVALID_VALUE;
     return std::nullopt;
@@ -81,34 +76,13 @@ Answer Memory::FreeOrdered(CUdeviceptr address, CUstream stream) {
       if (result != CUDA_SUCCESS) driver_.cuEventDestroy_v2(freed.event);
     }
   }
-  {
-    const base::MutexLock lock(&mu_);
-    if (result == CUDA_SUCCESS) {
-      ordered_.Add(freed);
-    } else {
-      PutBack(*block);
-    }
+  if (result != CUDA_SUCCESS) {
+    allocations_.PutBack(*block);
+    return result;
   }
-  if (result == CUDA_SUCCESS) Sweep();
-  return result;
-}
-
-// Work that uses a block may be on other streams too, which the one that it was
-// freed on was to wait for: so the device is synchronised.
-void Memory::ForgetEventsOf(CUcontext context, bool lives) {
-  std::vector<OrderedFree> of_it;
-  {
-    const base::MutexLock lock(&mu_);
-    of_it = context == nullptr ? ordered_.TakeAll() : ordered_.TakeOf(context);
-    for (const OrderedFree& one : of_it) unordered_.push_back(one.block);
-  }
-  if (!lives) return;
-  for (const OrderedFree& one : of_it) driver_.cuEventDestroy_v2(one.event);
-}
-
-bool Memory::LeasedFrom(CUdevice device) {
-  const base::MutexLock lock(&mu_);
-  return leased_from_.contains(device);
+  freed_.Add(freed);
+  sweeper_.Sweep();
+  return CUDA_SUCCESS;
 }
 
 Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
@@ -120,48 +94,21 @@ Answer Memory::GetInfo(size_t* free_bytes, size_t* total_bytes) {
   }
   kept_.ReleaseAsked(device);
   Budget budget;
-  if (const Outcome outcome = broker_.Ask(UuidOf(device), &budget);
+  if (const Outcome outcome = broker_.Ask(names_.UuidOf(device), &budget);
       outcome != Outcome::kDone) {
     return AnswerOf(outcome);
   }
-  const uint64_t kept_bytes = kept_.HeldBytes(device);
   {
     const base::MutexLock lock(&mu_);
     budget = budgets_[device].At(budget, std::chrono::steady_clock::now());
-    budget.free_bytes += ordered_.HeldBytes(device) + kept_bytes;
   }
+  budget.free_bytes += freed_.HeldBytes(device) + kept_.HeldBytes(device);
   // The driver takes null for either.
   if (free_bytes != nullptr) {
     *free_bytes = std::min(budget.free_bytes, budget.total_bytes);
   }
   if (total_bytes != nullptr) *total_bytes = budget.total_bytes;
   return CUDA_SUCCESS;
-}
-
-PoolUsage::Bytes Memory::BytesOf(CUmemoryPool pool) {
-  const base::MutexLock lock(&mu_);
-  return pools_.Of(pool);
-}
-
-void Memory::ResetHighOf(CUmemoryPool pool, CUmemPool_attribute mark) {
-  const base::MutexLock lock(&mu_);
-  if (mark == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pools_.ResetUsedHigh(pool);
-  if (mark == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pools_.ResetReservedHigh(pool);
-}
-
-void Memory::PoolDestroyed(CUmemoryPool pool) {
-  const base::MutexLock lock(&mu_);
-  pools_.Destroyed(pool);
-}
-
-bool Memory::GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
-                             size_t* bytes) {
-  const base::MutexLock lock(&mu_);
-  const Block* const block = live_.Find(address);
-  if (block == nullptr) return false;
-  if (start != nullptr) *start = block->start;
-  if (bytes != nullptr) *bytes = block->bytes;
-  return true;
 }
 
 }  // namespace gmb::preload

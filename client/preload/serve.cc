@@ -135,7 +135,8 @@ GMB_SERVED CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, size_t* bytes,
                                             CUdeviceptr address) {
   return AnswerCall(
       [&](const Driver& driver) -> Answer {
-        if (TheMemory(driver).GetAddressRange(address, start, bytes) ||
+        if (TheMemory(driver).allocations().GetAddressRange(address, start,
+                                                            bytes) ||
             TheIpcMemory(driver).GetAddressRange(address, start, bytes) ||
             TheVirtualMemory(driver).GetAddressRange(address, start, bytes)) {
           return CUDA_SUCCESS;

@@ -50,7 +50,7 @@ CUresult EndCapture(CUstream stream, CUgraph* graph) {
         if (driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
             status == CU_STREAM_CAPTURE_STATUS_NONE) {
           TheMemory(driver).captures().Ended(stream);
-          TheMemory(driver).Sweep();
+          TheMemory(driver).sweeper().Sweep();
           TheIpcMemory(driver).Sweep();
         }
         return result;

@@ -24,7 +24,7 @@ CUresult EndContext(const Driver& driver, CUcontext context, End end) {
   const CancelsLater cancels_later;  // it has a turn
   Memory& memory = TheMemory(driver);
   memory.captures().AwaitTurn();
-  memory.ForgetEventsOf(context);
+  memory.freed().ForgetEventsOf(driver, context, false);
   // All of them are forgotten then, also those that live on.
   if (context == nullptr)
     ProgramGate::NeverPark("a context at fault was reset");
@@ -33,7 +33,7 @@ CUresult EndContext(const Driver& driver, CUcontext context, End end) {
   memory.captures().DidNotBegin();
   if (result != CUDA_SUCCESS)
     ProgramGate::NeverPark("a context could not be ended");
-  memory.Sweep();
+  memory.sweeper().Sweep();
   return result;
 }
 
@@ -52,13 +52,13 @@ CUresult ReleasePrimary(CUdevice device, Release release) {
         const CancelsLater cancels_later;  // it has a turn
         Memory& memory = TheMemory(driver);
         memory.captures().AwaitTurn();
-        const bool may_end = !memory.LeasedFrom(device);
-        if (may_end) memory.ForgetEventsOf(context, true);
+        const bool may_end = !memory.allocations().LeasedFrom(device);
+        if (may_end) memory.freed().ForgetEventsOf(driver, context, true);
         memory.contexts().Ending(context);
         driver.cuDevicePrimaryCtxRelease_v2(device);
         const CUresult result = release(driver);
         memory.captures().DidNotBegin();
-        if (may_end) memory.Sweep();
+        if (may_end) memory.sweeper().Sweep();
         return result;
       });
 }

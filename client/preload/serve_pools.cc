@@ -46,7 +46,7 @@ GMB_SERVED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return AnswerCall([](const Driver&) -> Answer { return std::nullopt; },
                     [&](const Driver& driver) {
                       ThePools().Destroyed(pool);
-                      TheMemory(driver).PoolDestroyed(pool);
+                      TheMemory(driver).allocations().PoolDestroyed(pool);
                       return GMB_REAL_CALL(driver, cuMemPoolDestroy, pool);
                     });
 }
@@ -56,7 +56,7 @@ GMB_SERVED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 GMB_SERVED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
   return AnswerCall(
       [&](const Driver& driver) -> Answer {
-        if (bytes_to_keep == 0) TheMemory(driver).ReleaseKept();
+        if (bytes_to_keep == 0) TheMemory(driver).sweeper().ReleaseKept();
         return std::nullopt;
       },
       [&](const Driver& driver) {
@@ -74,7 +74,7 @@ GMB_SERVED CUresult cuMemPoolGetAttribute(CUmemoryPool pool,
                           driver, cuMemPoolGetAttribute, pool, what, value);
                       if (result != CUDA_SUCCESS) return result;
                       const PoolUsage::Bytes served =
-                          TheMemory(driver).BytesOf(pool);
+                          TheMemory(driver).allocations().BytesOf(pool);
                       if (const uint64_t* const bytes = Find(served, what))
                         *static_cast<cuuint64_t*>(value) += *bytes;
                       return result;
@@ -89,7 +89,7 @@ GMB_SERVED CUresult cuMemPoolSetAttribute(CUmemoryPool pool,
                       const CUresult result = GMB_REAL_CALL(
                           driver, cuMemPoolSetAttribute, pool, what, value);
                       if (result == CUDA_SUCCESS)
-                        TheMemory(driver).ResetHighOf(pool, what);
+                        TheMemory(driver).allocations().ResetHighOf(pool, what);
                       return result;
                     });
 }

@@ -65,8 +65,8 @@ Answer Create(const Driver& driver, CUmemGenericAllocationHandle* handle,
     return TheVirtualMemory(driver).Create(handle, bytes, *properties);
   }
   Memory& memory = TheMemory(driver);
-  const Outcome offered =
-      memory.broker().OffersUnmapped(memory.UuidOf(properties->location.id));
+  const Outcome offered = memory.broker().OffersUnmapped(
+      memory.names().UuidOf(properties->location.id));
   if (offered != Outcome::kDone) return AnswerOf(offered);
   SayNoFabricHandle();
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -126,7 +126,7 @@ cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* at) {
   const auto address = reinterpret_cast<CUdeviceptr>(at);
   return AnswerCall(
       [&](const Driver& driver) -> Answer {
-        if (gmb::preload::TheMemory(driver).Contains(address))
+        if (gmb::preload::TheMemory(driver).allocations().Contains(address))
           return CUDA_ERROR_INVALID_VALUE;
         return TheVirtualMemory(driver).Retain(handle, address);
       },

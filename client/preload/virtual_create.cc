@@ -4,6 +4,7 @@
 #include <string>
 
 #include "client/preload/process_life.h"
+#include "client/preload/virtual_hooks.h"
 #include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {
@@ -16,7 +17,7 @@ Answer VirtualMemory::Create(CUmemGenericAllocationHandle* handle,
   if (Exiting()) return CUDA_ERROR_DEINITIALIZED;
   if (bytes > Memory::kLargestBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUdevice device = properties.location.id;
-  memory_.Sweep();
+  memory_.sweeper().Sweep();
   size_t ahead = 0;
   {
     const MutexLock lock(&mu_);
@@ -27,9 +28,9 @@ Answer VirtualMemory::Create(CUmemGenericAllocationHandle* handle,
   if (ahead > 0 && there <= ahead / 2)
     AskAhead(device, bytes, ahead + 1 - there);
   if (TakeKept(handle, bytes, properties)) return CUDA_SUCCESS;
-  memory_.MakeRoom(device, bytes);
+  memory_.kept().MakeRoom(device, bytes);
   const Answer answer = CreateOnce(handle, bytes, properties, nullptr);
-  if (answer != CUDA_ERROR_OUT_OF_MEMORY || !memory_.ReleaseKept())
+  if (answer != CUDA_ERROR_OUT_OF_MEMORY || !memory_.sweeper().ReleaseKept())
     return answer;
   return CreateOnce(handle, bytes, properties, nullptr);
 }
@@ -55,7 +56,7 @@ bool VirtualMemory::TakeKept(CUmemGenericAllocationHandle* handle,
 }
 
 void VirtualMemory::AskAhead(CUdevice device, uint64_t bytes, size_t count) {
-  const std::string& uuid = memory_.UuidOf(device);
+  const std::string& uuid = memory_.names().UuidOf(device);
   for (const LeaseRange& asked :
        memory_.broker().AskAhead(uuid, bytes, count)) {
     memory_.kept().Keep(device, uuid, asked);
@@ -73,9 +74,9 @@ Answer VirtualMemory::CreateOnce(CUmemGenericAllocationHandle* handle,
     name = book_.Add(bytes, properties);
   }
   LeaseRange lease;
-  const Outcome outcome =
-      memory_.broker().AcquireUnmapped(memory_.UuidOf(properties.location.id),
-                                       bytes, HooksOf(name), asked, &lease);
+  const Outcome outcome = memory_.broker().AcquireUnmapped(
+      memory_.names().UuidOf(properties.location.id), bytes, HooksOf(name),
+      asked, &lease);
   const MutexLock lock(&mu_);
   if (outcome != Outcome::kDone) {
     book_.Drop(name);
@@ -99,21 +100,15 @@ Answer VirtualMemory::Release(CUmemGenericAllocationHandle handle) {
     if (Exiting()) return CUDA_SUCCESS;
     --found->references;
     device = found->properties.location.id;
-    unused = IfUnused(handle);
+    unused = book_.LeaseIfUnused(handle);
   }
   if (unused.has_value()) Keep(*unused, device);
   return CUDA_SUCCESS;
 }
 
-std::optional<LeaseRange> VirtualMemory::IfUnused(
-    CUmemGenericAllocationHandle handle) {
-  if (!book_.IsUnused(handle)) return std::nullopt;
-  return book_.Find(handle)->lease;
-}
-
 void VirtualMemory::Keep(const LeaseRange& unused, CUdevice device) {
   if (unused.shared) return GoBack(unused);
-  memory_.kept().Keep(device, memory_.UuidOf(device), unused);
+  memory_.kept().Keep(device, memory_.names().UuidOf(device), unused);
 }
 
 void VirtualMemory::GoBack(const LeaseRange& kept) {
@@ -123,7 +118,7 @@ void VirtualMemory::GoBack(const LeaseRange& kept) {
     const MutexLock lock(&mu_);
     unused = book_.TakeUnused(kept.name);
   }
-  if (unused.has_value()) LetGo(unused->slabs);
+  if (unused.has_value()) slabs_.LetGo(unused->slabs);
   BrokerLink::ReleaseSoon(kept);
 }
 

@@ -31,6 +31,11 @@ bool VirtualHandles::IsUnused(Name name) const {
          found->second.mappings.empty();
 }
 
+std::optional<LeaseRange> VirtualHandles::LeaseIfUnused(Name name) const {
+  if (!IsUnused(name)) return std::nullopt;
+  return handles_.at(name).lease;
+}
+
 void VirtualHandles::UseAgain(Name name,
                               const CUmemAllocationProp& properties) {
   VirtualHandle& handle = handles_.at(name);
@@ -120,6 +125,17 @@ std::vector<VirtualMapping> VirtualHandles::Of(Name name) const {
   for (const uint64_t start : handle->second.mappings)
     mappings.push_back(mappings_.at(start));
   return mappings;
+}
+
+std::set<CUdevice> VirtualHandles::UsersOf(Name name) const {
+  std::set<CUdevice> devices;
+  for (const VirtualMapping& mapping : Of(name)) {
+    for (const CUmemAccessDesc& access : mapping.access) {
+      if (access.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        devices.insert(access.location.id);
+    }
+  }
+  return devices;
 }
 
 void VirtualHandles::SetAccess(uint64_t start, uint64_t bytes,

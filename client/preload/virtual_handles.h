@@ -61,6 +61,8 @@ class VirtualHandles {
   // Whether nobody has it any more; it stays until it is taken, and may be
   // somebody's again.
   [[nodiscard]] bool IsUnused(Name name) const;
+  // Of such a one its lease.
+  [[nodiscard]] std::optional<LeaseRange> LeaseIfUnused(Name name) const;
   void UseAgain(Name name, const CUmemAllocationProp& properties);
   // The handle itself, if nobody has it any more: it is to go back.
   [[nodiscard]] std::optional<VirtualHandle> TakeUnused(Name name);
@@ -85,6 +87,8 @@ class VirtualHandles {
   [[nodiscard]] std::vector<VirtualMapping> In(uint64_t start, uint64_t bytes,
                                                bool* whole) const;
   [[nodiscard]] std::vector<VirtualMapping> Of(Name name) const;
+  // The devices that may have work with it.
+  [[nodiscard]] std::set<CUdevice> UsersOf(Name name) const;
   // Notes what the driver was told about the mappings in a range.
   void SetAccess(uint64_t start, uint64_t bytes, const CUmemAccessDesc* access,
                  size_t count);

@@ -57,7 +57,7 @@ Answer VirtualMemory::Map(CUdeviceptr start, uint64_t bytes, uint64_t offset,
     slabs = found->slabs;
     if (!book_.AddMapping(handle, start)) return CUDA_ERROR_INVALID_VALUE;
   }
-  const CUresult result = MapSlabs(start, slabs);
+  const CUresult result = slabs_.Map(start, slabs);
   if (result != CUDA_SUCCESS) {
     const MutexLock lock(&mu_);
     book_.RemoveMapping(start);
@@ -129,7 +129,7 @@ Answer VirtualMemory::Unmap(CUdeviceptr start, uint64_t bytes) {
     const MutexLock lock(&mu_);
     for (const uint64_t at : unmapped) {
       const auto handle = book_.RemoveMapping(at);
-      if (const auto lease = IfUnused(handle)) {
+      if (const auto lease = book_.LeaseIfUnused(handle)) {
         unused.push_back({*lease, book_.Find(handle)->properties.location.id});
       }
     }

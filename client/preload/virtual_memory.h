@@ -13,6 +13,7 @@
 #include "client/preload/memory.h"
 #include "client/preload/pointer_answers.h"
 #include "client/preload/virtual_handles.h"
+#include "client/preload/virtual_slabs.h"
 #include "device/cuda/abi/driver_api.h"
 
 namespace gmb::preload {
@@ -32,7 +33,7 @@ class VirtualMemory {
 
   // Both live as long as it does.
   VirtualMemory(const Driver& driver, Memory& memory)
-      : driver_(driver), memory_(memory) {}
+      : driver_(driver), memory_(memory), slabs_(driver) {}
   VirtualMemory(const VirtualMemory&) = delete;
   VirtualMemory& operator=(const VirtualMemory&) = delete;
 
@@ -73,6 +74,12 @@ class VirtualMemory {
                                  CUdeviceptr address);
   [[nodiscard]] Answer FreeAddresses(CUdeviceptr start, uint64_t bytes);
 
+  // Its leases ask for these, as RangeHooks says (virtual_hooks.h).
+  [[nodiscard]] CUresult Arrive(CUmemGenericAllocationHandle handle,
+                                const int* fds, const uint64_t* slab_bytes,
+                                size_t count);
+  [[nodiscard]] CUresult Leave(CUmemGenericAllocationHandle handle);
+
   // False when the address is none of ours.
   [[nodiscard]] bool GetAddressRange(CUdeviceptr address, CUdeviceptr* start,
                                      size_t* bytes);
@@ -94,8 +101,6 @@ class VirtualMemory {
                               const CUmemAllocationProp& properties);
   // So many are on their way then, if the broker has them.
   void AskAhead(CUdevice device, uint64_t bytes, size_t count);
-  [[nodiscard]] std::optional<LeaseRange> IfUnused(
-      CUmemGenericAllocationHandle handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // For whoever asks for as much soon.
   void Keep(const LeaseRange& unused, CUdevice device);
   [[nodiscard]] CUresult UnmapOneByOne(
@@ -103,31 +108,15 @@ class VirtualMemory {
       const std::vector<VirtualMapping>& mappings,
       std::vector<uint64_t>* unmapped);
 
-  // The hooks of its leases, as RangeHooks says (virtual_moves.cc).
-  [[nodiscard]] CUresult Arrive(CUmemGenericAllocationHandle handle,
-                                const int* fds, const uint64_t* slab_bytes,
-                                size_t count);
-  [[nodiscard]] CUresult Leave(CUmemGenericAllocationHandle handle);
-  static internal::RangeHooks HooksOf(CUmemGenericAllocationHandle handle);
-
   [[nodiscard]] CUresult ShareSlabs(const LeaseRange& lease,
                                     CUmemGenericAllocationHandle handle,
                                     SharedBlock* block, int* fd);
   // False: no program has it.
   bool MarkShared(CUmemGenericAllocationHandle handle, bool shared);
-  [[nodiscard]] CUresult Import(const int* fds, const uint64_t* slab_bytes,
-                                size_t count, std::vector<Slab>* slabs);
-  // Releases the driver's handles.
-  void LetGo(const std::vector<Slab>& slabs);
-  // All of it, with access, or nothing.
-  [[nodiscard]] CUresult MapSlabs(CUdeviceptr start,
-                                  const std::vector<Slab>& slabs);
-  [[nodiscard]] CUresult MapAgain(const VirtualMapping& mapping,
-                                  const std::vector<Slab>& slabs);
-  [[nodiscard]] CUresult WaitForUsersOf(CUmemGenericAllocationHandle handle);
 
   const Driver& driver_;
   Memory& memory_;
+  const VirtualSlabs slabs_;
 
   // As Memory's: one shares at a time.
   base::Mutex sharing_ ABSL_ACQUIRED_BEFORE(order_);

@@ -1,6 +1,8 @@
 // `gmb run`: memory that the program maps itself leaves the device and comes
 // back, at each of its addresses and with the same access.
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "client/preload/find_symbol.h"
 #include "client/preload/primary_scope.h"
@@ -12,71 +14,19 @@ namespace gmb::preload {
 
 using base::MutexLock;
 
-internal::RangeHooks VirtualMemory::HooksOf(
-    CUmemGenericAllocationHandle handle) {
-  internal::RangeHooks hooks{};
-  hooks.handle = handle;
-  hooks.map = [](uint64_t name, const int* fds, const uint64_t* slab_bytes,
-                 size_t count) {
-    const Driver& driver = *Driver::Get();
-    return static_cast<int>(
-        TheVirtualMemory(driver).Arrive(name, fds, slab_bytes, count));
-  };
-  hooks.unmap = [](uint64_t name) {
-    const Driver& driver = *Driver::Get();
-    return static_cast<int>(TheVirtualMemory(driver).Leave(name));
-  };
-  return hooks;
-}
+namespace {
 
-CUresult VirtualMemory::Import(const int* fds, const uint64_t* slab_bytes,
-                               size_t count, std::vector<Slab>* slabs) {
-  slabs->reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    CUmemGenericAllocationHandle imported = 0;
-    const CUresult result =
-        GMB_REAL_CALL(driver_, cuMemImportFromShareableHandle, &imported,
-                      reinterpret_cast<void*>(static_cast<intptr_t>(fds[i])),
-                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (result != CUDA_SUCCESS) {
-      LetGo(*slabs);
+CUresult Await(const Driver& driver, const std::set<CUdevice>& devices) {
+  for (const CUdevice device : devices) {
+    if (const CUresult result = driver.Synchronize(device);
+        result != CUDA_SUCCESS) {
       return result;
     }
-    slabs->push_back({.imported = imported, .bytes = slab_bytes[i]});
   }
   return CUDA_SUCCESS;
 }
 
-void VirtualMemory::LetGo(const std::vector<Slab>& slabs) {
-  for (const Slab& slab : slabs)
-    GMB_REAL_CALL(driver_, cuMemRelease, slab.imported);
-}
-
-CUresult VirtualMemory::MapSlabs(CUdeviceptr start,
-                                 const std::vector<Slab>& slabs) {
-  uint64_t mapped = 0;
-  for (const Slab& slab : slabs) {
-    const CUresult result = GMB_REAL_CALL(driver_, cuMemMap, start + mapped,
-                                          slab.bytes, 0, slab.imported, 0);
-    if (result != CUDA_SUCCESS) {
-      if (mapped > 0) GMB_REAL_CALL(driver_, cuMemUnmap, start, mapped);
-      return result;
-    }
-    mapped += slab.bytes;
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult VirtualMemory::MapAgain(const VirtualMapping& mapping,
-                                 const std::vector<Slab>& slabs) {
-  CUresult result = MapSlabs(mapping.start, slabs);
-  if (result != CUDA_SUCCESS || mapping.access.empty()) return result;
-  result = GMB_REAL_CALL(driver_, cuMemSetAccess, mapping.start, mapping.bytes,
-                         mapping.access.data(), mapping.access.size());
-  if (result != CUDA_SUCCESS)
-    GMB_REAL_CALL(driver_, cuMemUnmap, mapping.start, mapping.bytes);
-  return result;
-}
+}  // namespace
 
 CUresult VirtualMemory::Arrive(CUmemGenericAllocationHandle handle,
                                const int* fds, const uint64_t* slab_bytes,
@@ -96,7 +46,7 @@ CUresult VirtualMemory::Arrive(CUmemGenericAllocationHandle handle,
   if (!attached) context.emplace(driver_, device);
   if (!attached && context->result() != CUDA_SUCCESS) return context->result();
   std::vector<Slab> slabs;
-  CUresult result = Import(fds, slab_bytes, count, &slabs);
+  CUresult result = slabs_.Import(fds, slab_bytes, count, &slabs);
   if (result != CUDA_SUCCESS) return result;
   {
     const MutexLock order(&order_);
@@ -107,7 +57,7 @@ CUresult VirtualMemory::Arrive(CUmemGenericAllocationHandle handle,
     }
     size_t done = 0;
     while (done < mappings.size() && result == CUDA_SUCCESS) {
-      result = MapAgain(mappings[done], slabs);
+      result = slabs_.MapAgain(mappings[done], slabs);
       if (result == CUDA_SUCCESS) ++done;
     }
     if (result == CUDA_SUCCESS) {
@@ -121,30 +71,8 @@ CUresult VirtualMemory::Arrive(CUmemGenericAllocationHandle handle,
       }
     }
   }
-  LetGo(slabs);  // none, unless it failed or is not wanted any more
+  slabs_.LetGo(slabs);  // none, unless it failed or is not wanted any more
   return result;
-}
-
-// The devices that may have work with it; the gate is closed, so that no more
-// is submitted.
-CUresult VirtualMemory::WaitForUsersOf(CUmemGenericAllocationHandle handle) {
-  std::set<CUdevice> devices;
-  {
-    const MutexLock lock(&mu_);
-    for (const VirtualMapping& mapping : book_.Of(handle)) {
-      for (const CUmemAccessDesc& access : mapping.access) {
-        if (access.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-          devices.insert(access.location.id);
-      }
-    }
-  }
-  for (const CUdevice device : devices) {
-    if (const CUresult result = driver_.Synchronize(device);
-        result != CUDA_SUCCESS) {
-      return result;
-    }
-  }
-  return CUDA_SUCCESS;
 }
 
 CUresult VirtualMemory::Leave(CUmemGenericAllocationHandle handle) {
@@ -157,7 +85,14 @@ CUresult VirtualMemory::Leave(CUmemGenericAllocationHandle handle) {
   }
   const PrimaryScope context(driver_, device);
   CUresult result = context.result();
-  if (result == CUDA_SUCCESS) result = WaitForUsersOf(handle);
+  if (result != CUDA_SUCCESS) return result;
+  // The gate is closed, so that they get no more work.
+  std::set<CUdevice> users;
+  {
+    const MutexLock lock(&mu_);
+    users = book_.UsersOf(handle);
+  }
+  result = Await(driver_, users);
   if (result != CUDA_SUCCESS) return result;
   std::vector<Slab> slabs;
   {
@@ -178,7 +113,7 @@ CUresult VirtualMemory::Leave(CUmemGenericAllocationHandle handle) {
     }
     if (result != CUDA_SUCCESS) {
       for (size_t i = 0; i < done; ++i) {
-        if (MapAgain(mappings[i], slabs) != CUDA_SUCCESS) {
+        if (slabs_.MapAgain(mappings[i], slabs) != CUDA_SUCCESS) {
           SayAlways("the driver does not map again what it has unmapped");
         }
       }
@@ -187,7 +122,7 @@ CUresult VirtualMemory::Leave(CUmemGenericAllocationHandle handle) {
     const MutexLock lock(&mu_);
     if (VirtualHandle* const found = book_.Find(handle)) found->slabs.clear();
   }
-  LetGo(slabs);
+  slabs_.LetGo(slabs);
   return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "client/preload/program_gate.h"
+#include "client/preload/virtual_hooks.h"
 #include "client/preload/virtual_memory.h"
 
 namespace gmb::preload {
@@ -21,7 +22,7 @@ bool VirtualMemory::MarkShared(CUmemGenericAllocationHandle handle,
   return true;
 }
 
-// The gate is held across the question, as in Memory::Share.
+// The gate is held across the question, as in LeaseExports::Share.
 Answer VirtualMemory::Export(void* shareable,
                              CUmemGenericAllocationHandle handle,
                              CUmemAllocationHandleType type) {
@@ -114,7 +115,7 @@ CUresult VirtualMemory::Attach(const internal::ExportedLease& exported,
   }
   LeaseRange lease;
   const Outcome outcome = memory_.broker().AttachExported(
-      memory_.UuidOf(device), exported, HooksOf(name), &lease);
+      memory_.names().UuidOf(device), exported, HooksOf(name), &lease);
   const MutexLock lock(&mu_);
   if (outcome != Outcome::kDone) {
     book_.Drop(name);

@@ -1,0 +1,104 @@
+// `gmb run`: what the program has freed goes back.
+#include "client/preload/sweeper.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "client/preload/process_life.h"
+
+namespace gmb::preload {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// So long a thread that is out of memory waits for others. They may wait for a
+// lock of the program's that it has.
+constexpr auto kPatience = std::chrono::seconds(2);
+
+}  // namespace
+
+void Sweeper::GiveBack(const std::vector<OrderedFree>& freed) {
+  for (const OrderedFree& one : freed) {
+    if (one.event != nullptr) parts_.driver.cuEventDestroy_v2(one.event);
+    parts_.returns.GiveBack(one.block);
+  }
+}
+
+bool Sweeper::ReleaseKept() {
+  const uint64_t before = parts_.returns.count();
+  GiveAllBack();
+  return parts_.returns.count() != before;
+}
+
+// Also those that have chunks: one may be in reserve.
+std::vector<CUdevice> Sweeper::DevicesOf(const FreedBlocks::Taken& taken) {
+  std::vector<CUdevice> devices = parts_.allocations.DevicesWithChunks();
+  for (const Block& block : taken.blocks) devices.push_back(block.device);
+  for (const OrderedFree& one : taken.ordered)
+    devices.push_back(one.block.device);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
+}
+
+// Events as well: their streams may be of other contexts and devices.
+bool Sweeper::Await(FreedBlocks::Taken* taken) {
+  const std::vector<CUdevice> devices = DevicesOf(*taken);
+  for (OrderedFree& one : taken->ordered) {
+    const CUresult result = parts_.driver.cuEventSynchronize(one.event);
+    if (IsLost(result)) {
+      one.event = nullptr;
+    } else if (result != CUDA_SUCCESS) {
+      return false;
+    }
+  }
+  return std::all_of(devices.begin(), devices.end(), [this](CUdevice device) {
+    return parts_.driver.Synchronize(device) == CUDA_SUCCESS;
+  });
+}
+
+// A call that gives nothing back here is out of memory: so it waits where
+// another thread resets the device, say, but not for ever.
+void Sweeper::GiveAllBack() {
+  if (Exiting()) return;
+  const auto until = Clock::now() + kPatience;
+  const SynchronizingTurn turn(&parts_.captures, until);
+  if (!turn.granted()) return;
+  FreedBlocks::Taken taken = parts_.freed.TakeAll(until);
+  if (!Await(&taken)) {
+    parts_.freed.PutBack(taken);
+    return;
+  }
+  GiveBack(taken.ordered);
+  for (const Block& block : taken.blocks) parts_.returns.GiveBack(block);
+  for (const LeaseRange& reserve : parts_.allocations.TakeReserves())
+    parts_.returns.Release(reserve);
+  parts_.kept.ReleaseAll();
+}
+
+void Sweeper::Sweep() {
+  if (Exiting()) return;
+  const SynchronizingTurn turn(&parts_.captures);
+  if (!turn.granted()) return;
+  std::optional<FreedBlocks::Taken> taken =
+      parts_.freed.TakeDue(parts_.driver, Clock::now());
+  if (!taken.has_value()) return;
+  std::vector<OrderedFree>& old = taken->ordered;
+  const auto lost = std::partition(
+      old.begin(), old.end(),
+      [](const OrderedFree& one) { return one.event != nullptr; });
+  for (auto it = lost; it != old.end(); ++it)
+    taken->blocks.push_back(it->block);
+  old.erase(lost, old.end());
+  for (const Block& block : taken->blocks) {
+    if (parts_.driver.Synchronize(block.device) == CUDA_SUCCESS) {
+      parts_.returns.GiveBack(block);
+    } else {
+      parts_.freed.Add(block);
+    }
+  }
+  GiveBack(old);
+}
+
+}  // namespace gmb::preload

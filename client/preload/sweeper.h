@@ -1,0 +1,55 @@
+#ifndef GMB_CLIENT_PRELOAD_SWEEPER_H_
+#define GMB_CLIENT_PRELOAD_SWEEPER_H_
+
+#include <vector>
+
+#include "client/preload/allocations.h"
+#include "client/preload/captures.h"
+#include "client/preload/driver.h"
+#include "client/preload/freed_blocks.h"
+#include "client/preload/kept_memory.h"
+#include "client/preload/lease_returns.h"
+#include "client/preload/ordered_frees.h"
+#include "device/cuda/abi/driver_api.h"
+
+namespace gmb::preload {
+
+// Gives back what the program has freed, once its device is done with it. No
+// capture is under way meanwhile. Thread-safe.
+class Sweeper {
+ public:
+  // All outlive it.
+  struct Parts {
+    const Driver& driver;
+    Captures& captures;
+    Allocations& allocations;
+    FreedBlocks& freed;
+    KeptMemory& kept;
+    LeaseReturns& returns;
+  };
+  explicit Sweeper(const Parts& parts) : parts_(parts) {}
+  Sweeper(const Sweeper&) = delete;
+  Sweeper& operator=(const Sweeper&) = delete;
+
+  // Gives back what can go back now and could not before, and what was kept
+  // long enough.
+  void Sweep();
+  // The same for all that this library still keeps; false when that was
+  // nothing, or cannot be now. Waits for other threads that give back, for at
+  // most 2 s.
+  bool ReleaseKept();
+
+ private:
+  void GiveAllBack();
+  void GiveBack(const std::vector<OrderedFree>& freed);
+  // False when that cannot be. Takes the events away that are lost.
+  [[nodiscard]] bool Await(FreedBlocks::Taken* taken);
+  [[nodiscard]] std::vector<CUdevice> DevicesOf(
+      const FreedBlocks::Taken& taken);
+
+  const Parts parts_;
+};
+
+}  // namespace gmb::preload
+
+#endif  // GMB_CLIENT_PRELOAD_SWEEPER_H_
