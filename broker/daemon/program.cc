@@ -181,6 +181,13 @@ int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
   return code == kStopped && is_drain ? kDrained : code;
 }
 
+// A report that nobody can read is a failure.
+int Printed(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  std::fputs("gmbd: cannot write the output\n", stderr);
+  return exit_code == kStopped ? kFailed : exit_code;
+}
+
 }  // namespace
 
 int RunProgram(int argc, char** argv) {
@@ -191,11 +198,8 @@ int RunProgram(int argc, char** argv) {
   BlockForLater();
   const Flags flags = ParseFlags(argc, argv);
   if (flags.exit_code >= 0) {
-    std::FILE* const to = flags.exit_code == 0 ? stdout : stderr;
-    if (std::fputs(flags.text.c_str(), to) >= 0 && std::fflush(to) == 0)
-      return flags.exit_code;
-    std::fputs("gmbd: cannot write the output\n", stderr);
-    return flags.exit_code == 0 ? kFailed : flags.exit_code;
+    std::fputs(flags.text.c_str(), flags.exit_code == 0 ? stdout : stderr);
+    return Printed(flags.exit_code);
   }
   absl::StatusOr<BrokerConfig> config = LoadConfig(flags);
   if (!config.ok()) {
@@ -205,8 +209,9 @@ int RunProgram(int argc, char** argv) {
   }
   // A file that may not grow is an error like a full disk.
   signal(SIGXFSZ, SIG_IGN);
-  if (flags.check) return Check(*config) ? kStopped : kFailed;
-  if (flags.check_handover) return CheckHandover(*config) ? kStopped : kFailed;
+  if (flags.check) return Printed(Check(*config) ? kStopped : kFailed);
+  if (flags.check_handover)
+    return Printed(CheckHandover(*config) ? kStopped : kFailed);
   ConfigureLog(config->log);
   google::protobuf::SetLogHandler(&SayOfProtobuf);
   for (const std::string& warning : config->warnings) {

@@ -11,6 +11,10 @@
 #include <array>
 
 namespace gmb {
+std::string ProgramPath(const std::string& name) {
+  return std::string(GMB_PROGRAM_DIR) + "/" + name;
+}
+
 namespace {
 
 constexpr int kPatienceMs = 20'000;
@@ -21,8 +25,7 @@ pid_t Spawn(const std::string& program,
             base::UniqueFd* output) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
-  std::vector<std::string> words = {std::string(GMB_PROGRAM_DIR) + "/" +
-                                    program};
+  std::vector<std::string> words = {ProgramPath(program)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

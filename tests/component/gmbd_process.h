@@ -39,6 +39,9 @@ class GmbdProcess {
   std::string log_;
 };
 
+// Where a program of the build is, for a shell.
+[[nodiscard]] std::string ProgramPath(const std::string& name);
+
 // Runs the gmb command to its end; its exit code and all that it printed.
 struct CommandResult {
   int exit_code;

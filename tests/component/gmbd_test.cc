@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmb/client.h"
 #include "gmb/v1/handle.pb.h"
 #include "ipc/seqpacket.h"
@@ -164,6 +167,18 @@ TEST_F(GmbdTest, CheckFindsWhatWouldKeepItFromStarting) {
   GmbdProcess started(Arguments());
   EXPECT_EQ(started.WaitForExit(), 1);
   EXPECT_THAT(started.log(), HasSubstr("tenant b: "));
+}
+
+TEST_F(GmbdTest, ACheckThatCannotBeWrittenIsAnError) {
+  std::string line = ProgramPath("gmbd");
+  for (const std::string& argument : Arguments({"--check"}))
+    absl::StrAppend(&line, " '", argument, "'");
+  for (const auto& [output, code] :
+       {std::pair("/dev/null", 0), std::pair("/dev/full", 1)}) {
+    const int status =
+        std::system(absl::StrCat(line, " >", output, " 2>&1").c_str());
+    EXPECT_EQ(WEXITSTATUS(status), code) << output;
+  }
 }
 
 TEST_F(GmbdTest, CheckSaysThatPoolAndHeadroomSayNothingAboutHostDevices) {
