@@ -11,8 +11,8 @@
 
 namespace gmb::python {
 
-// Ends a lease. Its errors say nothing that torch could act on: the lease is
-// gone in every case.
+// Ends a lease without a wait for the broker's answer: torch frees many at
+// once, and could not act on an error.
 void ReleaseLease(gmb_lease* lease);
 
 // The leases that torch has as segments, by address. Thread-safe.
