@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "quota/candidate.h"
+#include "quota/trimmers.h"
 
 namespace gmb::quota {
 namespace {
@@ -93,31 +94,40 @@ class Planner {
     return std::min(now_ + options_.trim_wait, demand_.deadline);
   }
 
+  // Whether leases of sessions that rest would do, at once and without a copy.
+  bool RestingSuffice(PoolId pool, uint64_t need_bytes) {
+    const auto taken = taken_;
+    const auto verdicts = verdicts_;
+    const uint64_t host_used = host_used_;
+    std::vector<Candidate> picked;
+    Pick(
+        Candidates(pool), need_bytes,
+        [&](const Candidate& a, const Candidate& b) {
+          return ComesBefore(RankOf(a), RankOf(b), need_bytes);
+        },
+        picked);
+    taken_ = taken;
+    verdicts_ = verdicts;
+    host_used_ = host_used;
+    return Sum(picked) >= need_bytes &&
+           std::all_of(picked.begin(), picked.end(), [&](const Candidate& one) {
+             return one.step == Step::kEvict && one.copy_bytes == 0 &&
+                    one.start <= now_ && Rests(*one.lease, now_, options_);
+           });
+  }
+
   // The bytes that the asked sessions said they could give back.
   uint64_t PlanTrims(PoolId pool, uint64_t need_bytes) {
-    std::vector<std::pair<bool, const LeaseRow*>> askable;
-    uint64_t bytes = 0;
-    for (const LeaseRow& lease : snapshot_.leases) {
-      const bool asked =
-          lease.pool == pool && judge_.IsAsked(lease) && !judge_.IsOwn(lease);
-      if (!asked) continue;
-      bytes += lease.trimming_bytes;
-      if (lease.trimmable_bytes == 0 || now_ < lease.back_off_until) continue;
-      const TenantRow* tenant = judge_.FindTenant(lease.tenant, pool);
-      if (judge_.rules().may_choose && tenant != nullptr &&
-          IsDistrusted(lease, *tenant))
-        continue;
-      askable.emplace_back(tenant == nullptr || ExcessBytes(*tenant) == 0,
-                           &lease);
-    }
-    std::sort(askable.begin(), askable.end(), [](const auto& a, const auto& b) {
-      return std::make_tuple(a.first, ~a.second->trimmable_bytes,
-                             a.second->lease) <
-             std::make_tuple(b.first, ~b.second->trimmable_bytes,
-                             b.second->lease);
-    });
-    for (const auto& [last, lease] : askable) {
+    const Trimmers trimmers =
+        TrimmersOf(snapshot_, judge_, pool, now_, options_);
+    uint64_t bytes = trimmers.asked_bytes;
+    bool late = false;
+    for (const LeaseRow* lease : trimmers.rows) {
       if (bytes >= need_bytes || plan_.trims.size() >= kMaxVictims) break;
+      if (!late && !Rests(*lease, now_, options_)) {
+        if (RestingSuffice(pool, need_bytes - bytes)) break;
+        late = true;
+      }
       plan_.trims.push_back({.session = lease->session,
                              .tenant = lease->tenant,
                              .pool = pool,

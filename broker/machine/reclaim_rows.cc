@@ -141,6 +141,8 @@ void AddTrimmers(const State& state, quota::PoolId pool, quota::Instant now,
     }
     quota::LeaseRow row = RowOf(state, *lease, now);
     row.gate = quota::Gate::kOff;
+    // Nobody knows when one without a gate uses its memory.
+    if (!session->gate->on()) row.idle_since = {};
     AddTrims(state, *session, now, &row);
     rows->leases.push_back(std::move(row));
   }

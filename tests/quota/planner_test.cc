@@ -467,6 +467,46 @@ TEST_F(PlannerTest, EvictionsWaitForTrimsFromTheFirstAskingOn) {
   EXPECT_EQ(plan_.victims[0].start, now_);
 }
 
+TEST_F(PlannerTest, ThoseThatRestAreAskedToTrimBeforeThoseAtWork) {
+  Tenant(kA).guarantee_bytes = 100;
+  Add(kB, 10, 0).trimmable_bytes = 8;
+  Add(kA, 10, 1).trimmable_bytes = 4;
+  Borrow(4);
+  ASSERT_EQ(plan_.trims.size(), 1u);
+  EXPECT_EQ(plan_.trims[0].session, SessionId{2});
+  Borrow(9);
+  EXPECT_EQ(plan_.trims.size(), 2u);
+}
+
+TEST_F(PlannerTest, OfThoseAtWorkTheLongestIdleIsAskedToTrimFirst) {
+  Add(kA, 10, 0).trimmable_bytes = 8;
+  Add(kB, 10, 0).trimmable_bytes = 4;
+  leases_.back().idle_since = now_ + -kSecond / 2;
+  Borrow(4);
+  ASSERT_EQ(plan_.trims.size(), 1u);
+  EXPECT_EQ(plan_.trims[0].session, SessionId{2});
+}
+
+TEST_F(PlannerTest, ThoseAtWorkKeepTheirCachesWhereOthersLeaveWithoutACopy) {
+  Add(kA, 10, 0).trimmable_bytes = 8;
+  Add(kB, 10, 90).backed_bytes = 10;
+  Borrow(8);
+  EXPECT_TRUE(plan_.trims.empty());
+  ASSERT_EQ(Victims(), Ids{2});
+  EXPECT_EQ(plan_.victims[0].start, now_);
+  EXPECT_EQ(Why(1), Verdict::kNotNeeded);
+  // It is not enough, or needs a copy, or was used a moment ago itself.
+  Borrow(18);
+  EXPECT_EQ(plan_.trims.size(), 1u);
+  leases_[1].backed_bytes = 0;
+  Borrow(8);
+  EXPECT_EQ(plan_.trims.size(), 1u);
+  leases_[1].backed_bytes = 10;
+  leases_[1].idle_since = now_ + -kSecond / 2;
+  Borrow(8);
+  EXPECT_EQ(plan_.trims.size(), 1u);
+}
+
 TEST_F(PlannerTest, ATrimThatIsUnderWayIsWaitedForAndNotAskedForAgain) {
   Add(kA, 10, 90).trimming_bytes = 4;
   Borrow(4);
