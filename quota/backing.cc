@@ -32,14 +32,14 @@ bool IsParkedForBacking(const LeaseRow& lease) {
 void BackingBudget::Refill(Instant now) {
   if (now <= filled_at_) return;
   const double earned = static_cast<double>((now - filled_at_).count()) * 1e-9 *
-                        static_cast<double>(options_.bytes_per_second);
+                        static_cast<double>(options_.rate());
   saved_bytes_ = std::min(saved_bytes_ + earned,
                           static_cast<double>(options_.burst_bytes));
   filled_at_ = now;
 }
 
 uint64_t BackingBudget::AvailableBytes(Instant now) {
-  if (options_.bytes_per_second == 0) return 0;
+  if (options_.rate() == 0) return 0;
   Refill(now);
   return static_cast<uint64_t>(saved_bytes_);
 }
@@ -52,11 +52,11 @@ void BackingBudget::Spend(uint64_t bytes, Instant now) {
 Instant BackingBudget::AvailableAt(uint64_t bytes, Instant now) {
   const uint64_t available = AvailableBytes(now);
   if (bytes <= available) return now;
-  if (options_.bytes_per_second == 0 || bytes > options_.burst_bytes) {
+  if (options_.rate() == 0 || bytes > options_.burst_bytes) {
     return Instant::Max();
   }
   const double seconds = static_cast<double>(bytes - available) /
-                         static_cast<double>(options_.bytes_per_second);
+                         static_cast<double>(options_.rate());
   return now + Nanoseconds(static_cast<int64_t>(seconds * 1e9) + 1);
 }
 
@@ -71,6 +71,7 @@ std::optional<BackingStep> NextToBack(const Snapshot& snapshot, Instant now,
   for (const LeaseRow& lease : snapshot.leases) {
     if (!IsParkedForBacking(lease)) continue;
     backed_bytes += std::min(lease.backed_bytes, lease.bytes);
+    if (options.sealed_alone() && !lease.sealed) continue;
     const bool eligible = lease.backed_bytes < lease.bytes && !lease.busy &&
                           now >= lease.back_off_until &&
                           lease.idle_since + options.idle_for <= now;

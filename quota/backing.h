@@ -3,6 +3,7 @@
 #ifndef GMB_QUOTA_BACKING_H_
 #define GMB_QUOTA_BACKING_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -14,11 +15,21 @@ struct BackingOptions {
   // 0: nothing is backed ahead. Off by default: see the replays in
   // docs/reclaim-study.md.
   uint64_t bytes_per_second = 0;
+  // Likewise, of sealed contents alone. Their copy stays true, so it is made
+  // once.
+  uint64_t sealed_bytes_per_second = 0;
   // Copied at most at a time, and what an idle budget saves up.
   uint64_t burst_bytes = uint64_t{1} << 30;
   // Parked for so long at least: a session that comes back at once makes the
   // copy untrue.
   Nanoseconds idle_for = std::chrono::seconds(2);
+
+  uint64_t rate() const {
+    return std::max(bytes_per_second, sealed_bytes_per_second);
+  }
+  bool sealed_alone() const {
+    return bytes_per_second == 0 && sealed_bytes_per_second > 0;
+  }
 };
 
 // A token bucket of copied bytes.
@@ -47,8 +58,8 @@ struct BackingStep {
   uint64_t bytes = 0;  // from the first byte that is not backed yet
 };
 
-// The next step: of leases that are parked for long enough, PRESERVE, not
-// wholly backed, with room in the host pool, those of tenants with most above
+// The next step: of leases that are parked for long enough, PRESERVE (sealed
+// ones alone if there is no rate for others), not wholly backed, with room in the host pool, those of tenants with most above
 // their guarantee first (they are the likeliest victims), then the longest
 // idle. None: nothing to do, no budget, or a request waits (`anybody_waits`):
 // the bus is its. `wanted_bytes`: no more than this is worth having backed in

@@ -40,6 +40,8 @@ struct LeaseRow {
   // Of these, with a true copy in the host pool (sealed, or backed ahead).
   uint64_t backed_bytes = 0;
   Contents contents = Contents::kPreserve;
+  // They never change again.
+  bool sealed = false;
   // Of a group: of the session whose gate is the least parked.
   Gate gate = Gate::kOff;
   // Its device can evict it (not `ipc`).

@@ -81,6 +81,7 @@ struct BrokerConfig {
   bool pause = true;
   bool lend_parked_guarantees = false;
   uint64_t back_ahead_bytes_per_second = 0;
+  uint64_t back_sealed_bytes_per_second = uint64_t{4} << 30;
   // How long a client has for its answer to an Evict, and after that until it
   // is killed where that is allowed.
   absl::Duration unmap_grace = absl::Seconds(2);

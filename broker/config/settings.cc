@@ -166,6 +166,13 @@ constexpr Setting kSettings[] = {
      [](Text t, Config* c) {
        return Put(ParseSize(t), &c->back_ahead_bytes_per_second);
      }},
+    {"back_sealed", "SIZE", "4GiB",
+     "likewise of sealed memory, once, where somebody has lacked memory within "
+     "ten minutes; 0: none",
+     false,
+     [](Text t, Config* c) {
+       return Put(ParseSize(t), &c->back_sealed_bytes_per_second);
+     }},
     {"unmap_grace", "TIME", "2s",
      "how long a client has for unmapping what is taken from it, beside the "
      "copying (0s to 1h)",

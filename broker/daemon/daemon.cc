@@ -34,6 +34,7 @@ MachineOptions OptionsOf(const BrokerConfig& config, const FdPlan& plan) {
   options.planner.kill_grace =
       quota::Nanoseconds(absl::ToInt64Nanoseconds(config.kill_grace));
   options.backing.bytes_per_second = config.back_ahead_bytes_per_second;
+  options.backing.sealed_bytes_per_second = config.back_sealed_bytes_per_second;
   options.planner.lend_parked_guarantees = config.lend_parked_guarantees;
   return options;
 }

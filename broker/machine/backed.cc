@@ -1,7 +1,14 @@
 // How much of a lease has a true copy in the host pool.
 #include "broker/machine/backed.h"
 
+#include <chrono>
+
 namespace gmb::broker {
+namespace {
+
+constexpr quota::Nanoseconds kLately = std::chrono::minutes(10);
+
+}  // namespace
 
 bool IsBacked(const State& state, const Lease& lease) {
   if (lease.contents() != v1::PRESERVE ||
@@ -30,6 +37,14 @@ uint64_t BackedBytes(const State& state, const Lease& lease) {
   for (uint32_t i = 0; i < BackedSlabs(state, lease); ++i)
     bytes += lease.held->slabs[i].bytes;
   return bytes;
+}
+
+bool BacksAhead(const State& state, const Pool& pool, quota::Instant now) {
+  const quota::BackingOptions& options = state.options.backing;
+  if (options.bytes_per_second > 0) return true;
+  const auto& lacked_at = pool.plan->lacked_at;
+  return options.sealed_bytes_per_second > 0 && lacked_at.has_value() &&
+         now - *lacked_at < kLately;
 }
 
 }  // namespace gmb::broker

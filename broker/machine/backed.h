@@ -15,6 +15,10 @@ namespace gmb::broker {
 // Of a lease that is being backed: its first slabs, whose copies are true.
 [[nodiscard]] uint32_t BackedSlabs(const State& state, const Lease& lease);
 [[nodiscard]] uint64_t BackedBytes(const State& state, const Lease& lease);
+// Whether parked memory of the pool is copied ahead of need. Sealed memory is
+// where somebody lacked bytes lately: elsewhere nobody will take it.
+[[nodiscard]] bool BacksAhead(const State& state, const Pool& pool,
+                              quota::Instant now);
 
 }  // namespace gmb::broker
 

@@ -19,8 +19,16 @@ namespace gmb::broker {
 namespace {
 
 constexpr quota::Nanoseconds kBackingLook = std::chrono::milliseconds(100);
+// If nothing was found: looking takes a hundredth of the time, or less.
+constexpr quota::Nanoseconds kLookALease = std::chrono::microseconds(100);
 // Between two slices of the leases that are looked at.
 constexpr quota::Nanoseconds kSlicePause = std::chrono::milliseconds(10);
+
+// What is easily seen. The rest takes a look at its users.
+bool MayBack(const State& state, const Lease& lease) {
+  if (!lease.sharing->sealed) return !state.options.backing.sealed_alone();
+  return state.host_books->TrueCopy(lease.id) == nullptr;
+}
 
 std::optional<quota::BackingStep> NextToBackAmong(
     const State& state, const std::vector<quota::LeaseId>& leases,
@@ -36,8 +44,7 @@ std::optional<quota::BackingStep> NextToBackAmong(
 }  // namespace
 
 void HostDesk::BackAhead(quota::Instant now, Turn& turn) {
-  if (state_.options.backing.bytes_per_second == 0 || now < *state_.backing_at)
-    return;
+  if (state_.options.backing.rate() == 0 || now < *state_.backing_at) return;
   state_.backing_at.Edit({}) = now + kBackingLook;
   const bool anybody_waits = state_.engine->waiting() > 0 ||
                              !state_.moving->empty() ||
@@ -48,8 +55,14 @@ void HostDesk::BackAhead(quota::Instant now, Turn& turn) {
     state_.backing_at.Edit({}) = now + kSlicePause;
     return;
   }
-  const auto best = std::exchange(state_.backing_pass.Edit({}), {}).best;
-  if (!best.has_value()) return;
+  const BackingPass pass = std::exchange(state_.backing_pass.Edit({}), {});
+  const auto& best = pass.best;
+  if (!best.has_value()) {
+    state_.backing_at.Edit({}) =
+        now +
+        std::max(kBackingLook, static_cast<int64_t>(pass.seen) * kLookALease);
+    return;
+  }
   const auto step = NextToBackAmong(state_, {*best}, now, available);
   if (step.has_value())
     StartBacking(&state_.LeaseAt(step->lease), step->bytes, now, turn);
@@ -65,9 +78,12 @@ bool HostDesk::BackingRound(quota::Instant now, uint64_t available) {
   bool all = true;
   for (auto pool = state_.pools->lower_bound(pass.pool);
        pool != state_.pools->end() && all; ++pool) {
-    if (pool->first != pass.pool)
-      pass = {
-          .pool = pool->first, .tenant = {}, .lease = {}, .best = pass.best};
+    if (pool->first != pass.pool) {
+      pass.pool = pool->first;
+      pass.tenant = {};
+      pass.lease = {};
+    }
+    if (!BacksAhead(state_, *pool->second, now)) continue;
     const ReclaimIndex::Listed& listed = state_.reclaim->ListedIn(pool->first);
     for (auto its = listed.lower_bound(pass.tenant); its != listed.end() && all;
          ++its) {
@@ -79,7 +95,8 @@ bool HostDesk::BackingRound(quota::Instant now, uint64_t available) {
         all = state_.look_budget->any_left();
         if (!all) break;
         lookout_.Spend(1);
-        some.push_back(*lease);
+        ++pass.seen;
+        if (MayBack(state_, state_.LeaseAt(*lease))) some.push_back(*lease);
       }
     }
   }

@@ -1,6 +1,7 @@
 #ifndef GMB_BROKER_MACHINE_BACKING_PASS_H_
 #define GMB_BROKER_MACHINE_BACKING_PASS_H_
 
+#include <cstddef>
 #include <optional>
 
 #include "quota/units.h"
@@ -14,6 +15,7 @@ struct BackingPass {
   quota::TenantId tenant{};
   quota::LeaseId lease{};
   std::optional<quota::LeaseId> best;
+  size_t seen = 0;
 };
 
 }  // namespace gmb::broker

@@ -2,21 +2,22 @@
 #include <algorithm>
 #include <tuple>
 
+#include "broker/machine/backed.h"
 #include "broker/machine/machine.h"
 
 namespace gmb::broker {
 namespace {
 
-quota::Instant ReclaimDue(const State& state) {
+quota::Instant ReclaimDue(const State& state, quota::Instant now) {
   quota::Instant due = quota::Instant::Max();
-  for (const auto& [id, pool] : *state.pools)
+  for (const auto& [id, pool] : *state.pools) {
     due = std::min(due, pool->plan->replan_at);
+    if (BacksAhead(state, *pool, now)) due = std::min(due, *state.backing_at);
+  }
   if (!state.standing->empty()) due = std::min(due, *state.standing_at);
   for (const auto& [tenant, departure] : *state.departures) {
     if (departure.done != nullptr) due = std::min(due, departure.deadline);
   }
-  if (state.options.backing.bytes_per_second > 0)
-    due = std::min(due, *state.backing_at);
   if (!state.pausing->empty()) due = std::min(due, *state.pauses_at);
   if (!state.dying->empty()) due = std::min(due, state.dying->begin()->first);
   if (!state.restore_times->empty())
@@ -38,7 +39,7 @@ quota::Instant Machine::NextDue(quota::Instant now) const {
   if (!state_.ended_sessions->empty()) return now;
   quota::Instant due =
       state_.engine->NextDeadline().value_or(quota::Instant::Max());
-  due = std::min(due, ReclaimDue(state_));
+  due = std::min(due, ReclaimDue(state_, now));
   for (const auto& [id, pool] : *state_.pools) {
     if (pool->device->lost) continue;
     due = std::min(due, pool->device->next_audit);

@@ -73,6 +73,8 @@ struct PoolPlan {
   uint64_t planned_bytes = 0;  // that were lacking then
   Look look;                   // of requests that lack bytes
   quota::Instant replan_at = quota::Instant::Max();
+  // A request lacked bytes there last; none: none ever did.
+  std::optional<quota::Instant> lacked_at;
   // Of requests that lack bytes: Demand::trim_by.
   absl::flat_hash_map<quota::RequestId, quota::Instant> trim_by;
 };

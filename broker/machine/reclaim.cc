@@ -29,6 +29,7 @@ bool Reclaimer::ServeShortage(Pool* pool, quota::Instant now, Turn& turn) {
     return false;
   }
   PoolPlan& its = pool->plan.Edit({});
+  its.lacked_at = now;
   const quota::Demand demand = DemandOf(state_, *shortage, now);
   const PoolPlan::Planned planned{shortage->request, shortage->within_guarantee,
                                   demand.collects};

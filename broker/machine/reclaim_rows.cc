@@ -159,6 +159,7 @@ quota::LeaseRow RowOf(const State& state, const Lease& lease,
   row.pool = pool.id;
   row.bytes = lease.bytes;
   row.contents = ToQuota(lease.contents());
+  row.sealed = lease.sharing->sealed;
   row.gate = GateOver(state, lease, now, groups);
   row.host_room = state.host_books->HasRoom(lease.id);
   row.no_room = lease.contents() == v1::PRESERVE && !row.host_room &&

@@ -2,6 +2,7 @@
 // (docs/eviction.md, "Backing ahead").
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -166,6 +167,56 @@ class MachineNoBackingTest : public MachineBackingTest {
 
 TEST_F(MachineNoBackingTest, ItIsOffByDefault) {
   Lease(Parked("a"), 8);
+  RunFor(seconds(30));
+  EXPECT_EQ(world.copies_out, 0u);
+}
+
+class MachineSealedBackingTest : public MachineBackingTest {
+ protected:
+  static MachineWorld SealedAlone() {
+    MachineWorld shape = Shape();
+    shape.options.backing.sealed_bytes_per_second =
+        std::exchange(shape.options.backing.bytes_per_second, 0);
+    return shape;
+  }
+  MachineSealedBackingTest() : MachineBackingTest(SealedAlone()) {}
+
+  // A request waits in vain.
+  void LackMemory() {
+    SimClient* holder = Active("b");
+    const quota::LeaseId most = Lease(holder, 40);
+    SimClient* waiter = Parked("a");
+    const uint64_t id = Ask(waiter, 40, {.wait = milliseconds(100)});
+    ASSERT_EQ(Outcome(waiter, id), "waits");
+    RunFor(milliseconds(200));
+    Release(holder, most);
+  }
+};
+
+TEST_F(MachineSealedBackingTest, SealedMemoryIsCopiedOnceWhereMemoryWasLacked) {
+  SimClient* idle = Parked("a");
+  Lease(idle, 8);
+  const quota::LeaseId sealed = Lease(idle, 4);
+  Seal(idle, sealed);
+  RunFor(seconds(30));
+  EXPECT_EQ(world.copies_out, 0u) << "nobody lacks memory";
+  LackMemory();
+  RunFor(seconds(5));
+  EXPECT_EQ(Backed("a"), 4u) << "and not what may be written";
+  const uint64_t copied = world.copies_out;
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_TRUE(Enter(idle));
+    Park(idle);
+    RunFor(seconds(5));
+  }
+  EXPECT_EQ(world.copies_out, copied) << "it stays true";
+}
+
+TEST_F(MachineSealedBackingTest, TenMinutesAfterTheLastLackNoneIsCopied) {
+  LackMemory();
+  RunFor(std::chrono::minutes(10));
+  SimClient* idle = Parked("a");
+  Seal(idle, Lease(idle, 4));
   RunFor(seconds(30));
   EXPECT_EQ(world.copies_out, 0u);
 }

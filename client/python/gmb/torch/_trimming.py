@@ -12,8 +12,12 @@ from gmb._client import Client
 from gmb._errors import Error
 from gmb.torch._pools import Router
 
-# Looking takes torch's lock, and Python's: no more than this part of the time.
+# Looking takes torch's lock, and Python's: while scopes come and go, no more than this part of
+# the time.
 _PART_OF_TIME = 0.002
+# It looks at once when no scope has been left for so long: what is cached then would be copied
+# to the host if the broker did not know that it can be dropped.
+_REST_SECONDS = 0.2
 # How soon it notices that a trim was passed by while no scope was left.
 _LOOK_SECONDS = 1.0
 
@@ -53,20 +57,31 @@ class Trimmer:
             self._thread.join()
 
     def _run(self) -> None:
+        may_look_at = time.monotonic()
         while True:
             if not self._changed.wait(_LOOK_SECONDS) and not self._forgotten():
                 continue
-            self._changed.clear()
-            if self._stop.is_set():
+            if not self._await_rest(may_look_at):
                 return
             began = time.monotonic()
             try:
                 self._report()
             except Error:
                 return  # the session is over
-            took = time.monotonic() - began
-            if self._stop.wait(max(0.1, took / _PART_OF_TIME)):
-                return
+            ended = time.monotonic()
+            may_look_at = ended + (ended - began) / _PART_OF_TIME
+
+    def _await_rest(self, may_look_at: float) -> bool:
+        """Until no scope is left any more, or then. False: it is to stop.
+
+        It sleeps, and is not woken by each scope.
+        """
+        while True:
+            self._changed.clear()
+            if self._stop.wait(_REST_SECONDS):
+                return False
+            if not self._changed.is_set() or time.monotonic() >= may_look_at:
+                return True
 
     def _forgotten(self) -> bool:
         """Having asked, the broker forgets what it was told, also where that was passed by."""
