@@ -22,8 +22,8 @@ struct PlannerOptions {
   // How long clients have for giving back what they cache, before anything is
   // taken.
   Nanoseconds trim_wait = std::chrono::milliseconds(20);
-  // A session rests whose memory has been unused for so long. What others cache
-  // is asked for last: they would have to get it again at once.
+  // A session whose memory has been unused for so long rests. The others are
+  // asked last for their caches: they would have to get them again at once.
   Nanoseconds rest = std::chrono::seconds(1);
   // How long a client has for unmapping once its contents are copied.
   Nanoseconds unmap_grace = std::chrono::seconds(2);

@@ -16,7 +16,7 @@ struct Trimmer {
 bool AskedBefore(const Trimmer& a, const Trimmer& b) {
   const auto key = [](const Trimmer& trimmer) {
     const LeaseRow& row = *trimmer.row;
-    // Who was at work a moment ago is at work again the soonest.
+    // One that was at work a moment ago is at work again the soonest.
     return std::make_tuple(!trimmer.rests, trimmer.guaranteed,
                            trimmer.rests ? Instant{} : row.idle_since,
                            ~row.trimmable_bytes, row.lease);

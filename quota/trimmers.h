@@ -1,4 +1,4 @@
-// Who is asked to give back what it caches, and in which order.
+// The sessions that are asked to give back their caches, and their order.
 #ifndef GMB_QUOTA_TRIMMERS_H_
 #define GMB_QUOTA_TRIMMERS_H_
 

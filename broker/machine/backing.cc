@@ -24,7 +24,7 @@ constexpr quota::Nanoseconds kLookALease = std::chrono::microseconds(100);
 // Between two slices of the leases that are looked at.
 constexpr quota::Nanoseconds kSlicePause = std::chrono::milliseconds(10);
 
-// What is easily seen. The rest takes a look at its users.
+// As far as the lease alone says. The rest takes a look at its users.
 bool MayBack(const State& state, const Lease& lease) {
   if (!lease.sharing->sealed) return !state.options.backing.sealed_alone();
   return state.host_books->TrueCopy(lease.id) == nullptr;
