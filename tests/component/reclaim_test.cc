@@ -279,6 +279,35 @@ TEST_F(ReclaimTest, WhatIsBackedAheadIsTakenWithoutACopy) {
   EXPECT_TRUE(Holds(lease, 5));
 }
 
+TEST_F(ReclaimTest, SealedMemoryIsBackedWhereMemoryWasLacking) {
+  Start();
+  const auto idle = ConnectWithGate("idle");
+  const auto busy = ConnectAs("busy");
+  Lease sealed = Filled(idle.get(), 16 * kMiB, 6);
+  Lease open = Filled(idle.get(), 8 * kMiB, 7);
+  ASSERT_TRUE(sealed.Seal().ok());
+  auto held = busy->Acquire(40 * kMiB, Wait());
+  ASSERT_TRUE(held.ok()) << held.status();
+  // More than all that could be taken.
+  MakeTenant("large");
+  const auto large = ConnectAs("large");
+  EXPECT_FALSE(large->Acquire(32 * kMiB, WaitFor(absl::Milliseconds(50))).ok());
+  ASSERT_TRUE(
+      Await([&] { return SessionOf("idle").backed_bytes() == 16 * kMiB; }));
+  ASSERT_TRUE(std::move(*held).Release().ok());
+  // All of the pool.
+  auto burst = busy->Acquire(64 * kMiB, Wait());
+  ASSERT_TRUE(burst.ok()) << burst.status();
+  EXPECT_TRUE(Await([this] {
+    return absl::StrContains(broker().Log(), "nothing to copy");
+  })) << broker().Log();
+  ASSERT_TRUE(std::move(*burst).Release().ok());
+  auto scope = idle->Enter(kLong);
+  ASSERT_TRUE(scope.ok()) << scope.status();
+  EXPECT_TRUE(Holds(sealed, 6));
+  EXPECT_TRUE(Holds(open, 7));
+}
+
 TEST_F(ReclaimTest, SealingDoesNotMakeAnOlderCopyTrue) {
   Start();
   const auto idle = ConnectWithGate("idle");
