@@ -21,16 +21,6 @@ WaitLine::Waiters::Figures WaitLine::FiguresOf(const Ask& ask) {
           ask.hard ? -bytes : 0};
 }
 
-WaitLine::Waiters::Figures WaitLine::LimitBounds() const {
-  return {kAny,
-          Signed(standing_.limit_left_bytes),
-          Signed(standing_.restore_left_bytes),
-          kAny,
-          kAny,
-          kAny,
-          kAny};
-}
-
 void WaitLine::SetLackingElsewhere(uint64_t place, bool lacking) {
   const Waiter key{.place = place, .request = {}};
   Waiters::Figures figures = waiters_.FiguresOf(key);
@@ -49,12 +39,6 @@ WaitLine::Need WaitLine::NeedOf(const Waiter& waiter) const {
                   : figures[kHardBytes] - Signed(standing_.hard_room_bytes)};
 }
 
-int64_t WaitLine::LeastBeyondBytes() const {
-  const int64_t least_hard = waiters_.Min(kHardBytes);
-  return least_hard == kNone ? kNone
-                             : least_hard - Signed(standing_.hard_room_bytes);
-}
-
 const WaitLine::Waiter* WaitLine::Front() const {
   return waiters_.FirstWithin(LimitBounds());
 }
@@ -63,13 +47,6 @@ const WaitLine::Waiter* WaitLine::BorrowingFront() const {
   Waiters::Figures bounds = LimitBounds();
   bounds[kMinusBytes] = -Signed(standing_.guarantee_left_bytes) - 1;
   return waiters_.FirstWithin(bounds);
-}
-
-Instant WaitLine::PassableUntil() const {
-  const Waiter* borrowing = BorrowingFront();
-  if (borrowing == nullptr) return Instant::Max();
-  const auto found = passable_until_.find(borrowing->place);
-  return found == passable_until_.end() ? Instant::Max() : found->second;
 }
 
 const WaitLine::Waiter* WaitLine::FrontWithin(int64_t free_bytes) const {

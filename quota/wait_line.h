@@ -61,6 +61,11 @@ class WaitLine {
     passable_until_[place] = until;
   }
   void SetLackingElsewhere(uint64_t place, bool lacking);
+  // Max: it was not said of this one.
+  [[nodiscard]] Instant PassableUntil(uint64_t place) const {
+    const auto found = passable_until_.find(place);
+    return found == passable_until_.end() ? Instant::Max() : found->second;
+  }
 
   [[nodiscard]] const Standing& standing() const { return standing_; }
   [[nodiscard]] bool empty() const { return waiters_.empty(); }
@@ -77,7 +82,12 @@ class WaitLine {
   // The least that one asks for, and the least beyond_bytes; kNone: some are
   // soft.
   [[nodiscard]] int64_t LeastBytes() const { return waiters_.Min(kBytes); }
-  [[nodiscard]] int64_t LeastBeyondBytes() const;
+  [[nodiscard]] int64_t LeastBeyondBytes() const {
+    const int64_t least_hard = waiters_.Min(kHardBytes);
+    return least_hard == kNone
+               ? kNone
+               : least_hard - static_cast<int64_t>(standing_.hard_room_bytes);
+  }
   // The most, and the most of a hard one; 0: all are soft.
   [[nodiscard]] uint64_t MostBytes() const {
     return static_cast<uint64_t>(-waiters_.Min(kMinusBytes));
@@ -89,10 +99,8 @@ class WaitLine {
   // The oldest request that the tenant's limit does not hold back. Null: none,
   // as below.
   [[nodiscard]] const Waiter* Front() const;
-  // The oldest of these that is above the guarantee, and until when it may be
-  // passed.
+  // The oldest of these that is above the guarantee.
   [[nodiscard]] const Waiter* BorrowingFront() const;
-  [[nodiscard]] Instant PassableUntil() const;
   // The oldest that is within the guarantee and has its bytes.
   [[nodiscard]] const Waiter* FrontWithin(int64_t free_bytes) const;
   // The oldest of at most so many bytes that, if hard, takes at most
@@ -131,7 +139,15 @@ class WaitLine {
 
   static Waiters::Figures FiguresOf(const Ask& ask);
   // Bounds that only the tenant's limit sets.
-  [[nodiscard]] Waiters::Figures LimitBounds() const;
+  [[nodiscard]] Waiters::Figures LimitBounds() const {
+    return {kAny,
+            static_cast<int64_t>(standing_.limit_left_bytes),
+            static_cast<int64_t>(standing_.restore_left_bytes),
+            kAny,
+            kAny,
+            kAny,
+            kAny};
+  }
 
   Standing standing_;
   Waiters waiters_;

@@ -149,13 +149,17 @@ void WaitQueue::RefreshWithin(TenantId tenant, Line& line) {
 }
 
 void WaitQueue::RefreshTurn(TenantId tenant, Line& line) {
-  if (line.empty() || line.Front() == nullptr) {
+  const WaitLine::Waiter* borrowing = line.BorrowingFront();
+  if (borrowing == nullptr && line.Front() == nullptr) {
     if (line.turn) borrowers_.Erase(*line.turn);
     line.turn.reset();
     return;
   }
-  const Borrowers::Figures figures = {
-      line.LeastBytes(), line.LeastBeyondBytes(), line.PassableUntil().ns};
+  const Instant until = borrowing == nullptr
+                            ? Instant::Max()
+                            : line.PassableUntil(borrowing->place);
+  const Borrowers::Figures figures = {line.LeastBytes(),
+                                      line.LeastBeyondBytes(), until.ns};
   const Turn turn = TurnOf(tenant, line);
   const bool moved = !line.turn || turn < *line.turn || *line.turn < turn;
   if (!moved) {
