@@ -1,9 +1,7 @@
-// The claim of a queue's head: when it begins, holds and lets others pass, and
-// who is next for reclaim because of it.
-#include <algorithm>
+// The claim of a queue's head, and who is next for reclaim because of it.
+#include "quota/heads.h"
 
-#include "quota/engine_state.h"
-#include "quota/must_find.h"
+#include <algorithm>
 
 namespace gmb::quota {
 namespace {
@@ -14,21 +12,14 @@ constexpr int kMostFronts = 16;
 
 }  // namespace
 
-const Engine::State::Part* Engine::State::Request::PartIn(PoolId pool) const {
-  const auto part =
-      std::find_if(parts.begin(), parts.end(),
-                   [pool](const Part& other) { return other.pool == pool; });
-  return part == parts.end() ? nullptr : &*part;
-}
-
-absl::InlinedVector<RequestId, 2> Engine::State::HeadsOf(
-    PoolId id, const PoolState& pool, uint64_t kept_bytes,
-    Instant passable_until) const {
+absl::InlinedVector<RequestId, 2> Heads::In(PoolId id, const PoolState& pool,
+                                            uint64_t kept_bytes,
+                                            Instant passable_until) const {
   absl::InlinedVector<RequestId, 2> heads;
   int looked_at = 0;
   pool.queue.ForEachFront(
       [&](RequestId request) {
-        const Request& asked = MustFind(waiters, request, "request").asked;
+        const Request& asked = waiters_.Of(request).asked;
         const Lack lack = LackOf(pool, *pool.ledger.Find(asked.tenant),
                                  asked.PartIn(id)->ask, kept_bytes);
         // One that has its bytes here is no head here.
@@ -41,97 +32,39 @@ absl::InlinedVector<RequestId, 2> Engine::State::HeadsOf(
   return heads;
 }
 
-void Engine::State::BeginClaims(PoolId id, const PoolState& pool,
-                                uint64_t kept_bytes) {
-  for (const RequestId head : HeadsOf(id, pool, kept_bytes, Instant::Max())) {
-    BeginClaim(head);
-  }
-}
-
-void Engine::State::BeginClaim(RequestId request) {
-  WaiterRecord& record = MustFind(waiters, request, "request");
-  if (record.window) return;
-  record.window =
-      ClaimWindow{.from = now + std::max(options.pass_window, Nanoseconds(1))};
-  for (const Part& part : record.asked.parts) {
-    FindPool(part.pool)->queue.SetPassableUntil(
-        record.asked.tenant, record.place, record.window->from);
-  }
-  ScheduleTurn(record);
-}
-
-void Engine::State::ScheduleTurn(WaiterRecord& record) {
-  record.turns_at = PhaseAt(*record.window, now).until;
-  if (record.turns_at == Instant::Max()) return;
-  turns.insert({.deadline = record.turns_at,
-                .place = record.place,
-                .request = record.asked.request});
-}
-
-void Engine::State::UnscheduleTurn(WaiterRecord& record) {
-  turns.erase({.deadline = record.turns_at,
-               .place = record.place,
-               .request = record.asked.request});
-}
-
-std::vector<PoolId> Engine::State::TurnClaims() {
-  std::vector<PoolId> touched;
-  while (!turns.empty() && turns.begin()->deadline <= now) {
-    WaiterRecord& record = MustFind(waiters, turns.begin()->request, "request");
-    UnscheduleTurn(record);
-    if (record.window->first == Nanoseconds(0)) {
-      record.window->first =
-          std::max(IsCoveredEverywhere(record.asked) ? options.covered_hold
-                                                     : options.pass_window,
-                   Nanoseconds(1));
-    }
-    ScheduleTurn(record);
-    for (const Part& part : record.asked.parts) touched.push_back(part.pool);
-  }
-  return touched;
-}
-
-bool Engine::State::IsCoveredEverywhere(const Request& request) const {
-  return std::all_of(
-      request.parts.begin(), request.parts.end(), [&](const Part& part) {
-        const PoolState& pool = *FindPool(part.pool);
-        return IsCovered(pool, *pool.ledger.Find(request.tenant), part.ask);
-      });
-}
-
-Claims Engine::State::ClaimsIn(PoolId id, const PoolState& pool) const {
+Claims Heads::ClaimsIn(PoolId id, const PoolState& pool) const {
   Claims claims;
   if (pool.queue.waiting().requests == 0) return claims;
   claims.guaranteed_bytes = KeptForGuarantees(pool);
-  for (const RequestId head : HeadsOf(id, pool, claims.guaranteed_bytes, now)) {
+  for (const RequestId head : In(id, pool, claims.guaranteed_bytes, now_)) {
     AddClaim(id, pool, head, claims);
   }
   if (pool.linked.empty()) return claims;
   // A request that claims in one of its pools does so in all of them: or each
   // would be taken by others while it collects in the next.
-  for (const auto& [other_id, other] : pools) {
-    if (other_id == id || other->linked.empty()) continue;
+  pools_.ForEach([&](PoolId other_id, const PoolState& other) {
+    if (other_id == id || other.linked.empty()) return;
     for (const RequestId head :
-         HeadsOf(other_id, *other, KeptForGuarantees(*other), now)) {
+         In(other_id, other, KeptForGuarantees(other), now_)) {
       AddClaim(id, pool, head, claims);
     }
-  }
-  // The map has no order of its own.
+  });
+  // The pools have no order.
   std::sort(claims.held.begin(), claims.held.end(),
             [](const Claim& a, const Claim& b) { return a.place < b.place; });
   return claims;
 }
 
-void Engine::State::AddClaim(PoolId id, const PoolState& pool,
-                             RequestId request, Claims& claims) const {
-  const WaiterRecord& record = MustFind(waiters, request, "request");
-  const Part* part = record.asked.PartIn(id);
+void Heads::AddClaim(PoolId id, const PoolState& pool, RequestId request,
+                     Claims& claims) const {
+  const Waiter& waiter = waiters_.Of(request);
+  const Request::Part* part = waiter.asked.PartIn(id);
   const bool known =
       std::any_of(claims.held.begin(), claims.held.end(),
                   [&](const Claim& claim) { return claim.request == request; });
   if (part == nullptr || known) return;
-  if (!PhaseAt(*record.window, now).holds) return;
-  const Account& account = *pool.ledger.Find(record.asked.tenant);
+  if (!PhaseAt(*waiter.window, now_).holds) return;
+  const Account& account = *pool.ledger.Find(waiter.asked.tenant);
   const Ask& ask = part->ask;
   const uint64_t limit_left_bytes =
       ask.restore ? account.RestoreLeftBytes() : account.LimitLeftBytes();
@@ -139,26 +72,61 @@ void Engine::State::AddClaim(PoolId id, const PoolState& pool,
   if (ask.bytes <= account.GuaranteeLeftBytes()) return;  // kept for it anyway
   claims.held.push_back(
       {.request = request,
-       .tenant = record.asked.tenant,
-       .place = record.place,
+       .tenant = waiter.asked.tenant,
+       .place = waiter.place,
        .bytes = ask.bytes,
        .slack_bytes =
            ask.hard ? ask.bytes - std::min(ask.bytes, account.HardRoomBytes())
                     : 0});
 }
 
-Instant Engine::State::CollectsFrom(const WaiterRecord& record,
-                                    const Claims& claims) const {
-  if (!record.window) return Instant::Max();
-  const ClaimPhase phase = PhaseAt(*record.window, now);
+Instant Heads::CollectsFrom(const Waiter& waiter, const Claims& claims) const {
+  if (!waiter.window) return Instant::Max();
+  const ClaimPhase phase = PhaseAt(*waiter.window, now_);
   if (!phase.holds) return phase.until;
   const bool in_force = std::any_of(
       claims.held.begin(), claims.held.end(),
-      [&](const Claim& claim) { return claim.place == record.place; });
+      [&](const Claim& claim) { return claim.place == waiter.place; });
   return in_force ? phase.since : Instant::Max();
 }
 
-std::optional<Shortage> Engine::State::BorrowersShortage(
+std::optional<Shortage> Heads::NextShortage(PoolId id, const PoolState& pool,
+                                            uint64_t incoming_bytes) const {
+  if (pool.queue.waiting().requests == 0) return std::nullopt;
+  const std::optional<Shortage> found =
+      ShortageWithin(id, pool, incoming_bytes);
+  const bool lends =
+      pool.ledger.SlackBytes() >= 0 && !pool.ledger.IsShrinking();
+  if (found || !lends) return found;
+  return BorrowersShortage(id, pool, incoming_bytes);
+}
+
+std::optional<Shortage> Heads::ShortageWithin(PoolId id, const PoolState& pool,
+                                              uint64_t incoming_bytes) const {
+  // Those who stayed within their rights do not pay for a broken promise.
+  int64_t have_bytes = pool.ledger.FreeBytes() +
+                       std::max<int64_t>(-pool.ledger.SlackBytes(), 0) +
+                       static_cast<int64_t>(incoming_bytes);
+  std::optional<Shortage> found;
+  pool.queue.ForEachWithinGuarantee(
+      [&](TenantId tenant, RequestId request, uint64_t bytes) {
+        have_bytes -= static_cast<int64_t>(bytes);
+        if (have_bytes >= 0) return true;
+        const Request& asked = waiters_.Of(request).asked;
+        found = Shortage{.request = request,
+                         .session = asked.session,
+                         .tenant = tenant,
+                         .pool = id,
+                         .bytes = bytes,
+                         .lacking_bytes = static_cast<uint64_t>(-have_bytes),
+                         .within_guarantee = true,
+                         .deadline = asked.deadline};
+        return false;
+      });
+  return found;
+}
+
+std::optional<Shortage> Heads::BorrowersShortage(
     PoolId id, const PoolState& pool, uint64_t incoming_bytes) const {
   const Claims claims = ClaimsIn(id, pool);
   std::optional<Shortage> found;
@@ -168,13 +136,13 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
   }
   int looked_at = 0;
   pool.queue.ForEachFront([&](RequestId request) {
-    const WaiterRecord& record = MustFind(waiters, request, "request");
-    const Request& asked = record.asked;
+    const Waiter& waiter = waiters_.Of(request);
+    const Request& asked = waiter.asked;
     Ask ask = asked.PartIn(id)->ask;
     ask.hard =
         false;  // reclaim gives free bytes, and those alone are asked for
     const int64_t lacking_bytes = LackingBesideClaims(
-        pool, *pool.ledger.Find(asked.tenant), ask, claims, record.place);
+        pool, *pool.ledger.Find(asked.tenant), ask, claims, waiter.place);
     if (lacking_bytes <= 0) return ++looked_at < kMostFronts;
     // The bytes under way serve it first, and then the next.
     if (lacking_bytes <= static_cast<int64_t>(incoming_bytes)) {
@@ -182,9 +150,9 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
       return false;
     }
     const ClaimPhase phase =
-        record.window ? PhaseAt(*record.window, now) : ClaimPhase{};
+        waiter.window ? PhaseAt(*waiter.window, now_) : ClaimPhase{};
     const bool lets_pass =
-        record.window && now >= record.window->from && !phase.holds;
+        waiter.window && now_ >= waiter.window->from && !phase.holds;
     if (lets_pass && found) return ++looked_at < kMostFronts;
     found = Shortage{
         .request = request,
@@ -194,7 +162,7 @@ std::optional<Shortage> Engine::State::BorrowersShortage(
         .bytes = ask.bytes,
         .lacking_bytes = static_cast<uint64_t>(lacking_bytes) - incoming_bytes,
         .within_guarantee = false,
-        .collects_from = CollectsFrom(record, claims),
+        .collects_from = CollectsFrom(waiter, claims),
         .deadline = asked.deadline};
     return lets_pass && ++looked_at < kMostFronts;
   });
