@@ -96,7 +96,7 @@ bool Engine::State::FitsElsewhere(const Waiter& waiter, PoolId except,
       });
 }
 
-void Engine::State::MarkLackingElsewhere(PoolId id, PoolState& pool) {
+void Engine::State::MarkLackingElsewhere(PoolId id, PoolState& pool) const {
   ClaimsByPool known;
   for (const auto& [place, request] : pool.linked) {
     const Waiter& waiter = waiters.Of(request);

@@ -1,5 +1,5 @@
-// The engine behind its interface: tables of tenants, pools, leases and waiting
-// requests, and one reaction for each event.
+// The engine behind its interface: tenants, pools, leases and waiting requests,
+// each a class that changes its own, and one reaction for each event.
 #ifndef GMB_QUOTA_ENGINE_STATE_H_
 #define GMB_QUOTA_ENGINE_STATE_H_
 
@@ -82,7 +82,7 @@ struct Engine::State {
   // Whether anybody was served.
   bool Serve(PoolId id, PoolState& pool, Effects& effects);
   // Tells the queue which requests of several pools lack bytes in another one.
-  void MarkLackingElsewhere(PoolId id, PoolState& pool);
+  void MarkLackingElsewhere(PoolId id, PoolState& pool) const;
   // The next that may borrow.
   std::optional<RequestId> NextToBorrow(PoolId id, PoolState& pool);
   using ClaimsByPool = absl::flat_hash_map<PoolId, Claims>;
