@@ -39,7 +39,7 @@ std::optional<Refusal> CheckEver(const Ledger& ledger, const Account& account,
   const uint64_t own_bytes = std::min(hard_bytes, quota.limit_bytes);
   // Bytes of their guarantees that others do not use serve soft leases as well.
   const uint64_t others_bytes =
-      ask.hard ? ledger.requested_bytes() - quota.guarantee_bytes : 0;
+      ask.hard ? ledger.totals().requested_bytes - quota.guarantee_bytes : 0;
   const uint64_t sum_bytes =
       own_bytes + others_bytes + ledger.missing().LostBytes();
   if (sum_bytes <= ledger.target_bytes()) return std::nullopt;
@@ -100,8 +100,8 @@ bool IsCovered(const PoolState& pool, const Account& account, const Ask& ask) {
   const Ledger& ledger = pool.ledger;
   // Its tenant's own soft bytes no guarantee protects from it.
   const uint64_t coming_bytes = ledger.missing().returning_bytes +
-                                ledger.lent_bytes() - account.LentBytes() +
-                                account.soft_bytes;
+                                ledger.totals().lent_bytes -
+                                account.LentBytes() + account.soft_bytes;
   return static_cast<int64_t>(ask.bytes) <=
              ledger.FreeBytes() + static_cast<int64_t>(coming_bytes) &&
          BeyondBytes(account, ask) <=

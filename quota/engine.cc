@@ -6,7 +6,6 @@
 
 #include "quota/engine_state.h"
 #include "quota/explain.h"
-#include "quota/must_find.h"
 
 namespace gmb::quota {
 
@@ -35,18 +34,15 @@ Effects Engine::Adopt(const std::vector<AdoptedLease>& leases,
 }
 
 std::optional<Instant> Engine::NextDeadline() const {
-  if (state_->expiries.empty()) return std::nullopt;
-  const Instant expiry = state_->expiries.begin()->deadline;
-  if (state_->turns.empty()) return expiry;
-  return std::min(expiry, state_->turns.begin()->deadline);
+  return state_->waiters.NextDeadline();
 }
 
 std::optional<Refusal> Engine::Check(const QuotaSet& change) const {
-  return state_->CheckQuota(change);
+  return state_->pools.CheckQuota(change);
 }
 
 std::optional<Refusal> Engine::Check(const PoolSet& change) const {
-  const auto refused = state_->CheckPool(change);
+  const auto refused = state_->pools.CheckTarget(change);
   if (!refused) return std::nullopt;
   return refused->refusal;
 }
@@ -56,13 +52,13 @@ std::optional<Refusal> Engine::Check(const TenantRemove& change) const {
 }
 
 std::optional<Refusal> Engine::Check(const HardChanged& change) const {
-  const auto it = state_->leases.find(change.lease);
-  if (it == state_->leases.end() || it->second.evicted) return std::nullopt;
-  if (it->second.hard || !change.hard) return std::nullopt;
-  const Ledger& ledger = state_->FindPool(it->second.pool)->ledger;
-  const Account& account = *ledger.Find(it->second.tenant);
+  const LeaseView* lease = state_->leases.Find(change.lease);
+  if (lease == nullptr || lease->evicted) return std::nullopt;
+  if (lease->hard || !change.hard) return std::nullopt;
+  const Ledger& ledger = state_->pools.Find(lease->pool)->ledger;
+  const Account& account = *ledger.Find(lease->tenant);
   const uint64_t beyond_bytes =
-      it->second.bytes - std::min(it->second.bytes, account.HardRoomBytes());
+      lease->bytes - std::min(lease->bytes, account.HardRoomBytes());
   const int64_t over_bytes =
       static_cast<int64_t>(beyond_bytes) - ledger.SlackBytes();
   if (beyond_bytes == 0 || over_bytes <= 0) return std::nullopt;
@@ -70,12 +66,7 @@ std::optional<Refusal> Engine::Check(const HardChanged& change) const {
                  .deficit_bytes = static_cast<uint64_t>(over_bytes)};
 }
 
-std::vector<PoolId> Engine::Pools() const {
-  std::vector<PoolId> ids;
-  for (const auto& [id, pool] : state_->pools) ids.push_back(id);
-  std::sort(ids.begin(), ids.end());
-  return ids;
-}
+std::vector<PoolId> Engine::Pools() const { return state_->pools.Ids(); }
 
 std::vector<TenantId> Engine::Tenants() const {
   std::vector<TenantId> ids;
@@ -85,7 +76,7 @@ std::vector<TenantId> Engine::Tenants() const {
 }
 
 std::optional<PoolView> Engine::Pool(PoolId id) const {
-  const PoolState* pool = state_->FindPool(id);
+  const PoolState* pool = state_->pools.Find(id);
   if (pool == nullptr) return std::nullopt;
   const Ledger& ledger = pool->ledger;
   const int64_t slack_bytes = ledger.SlackBytes();
@@ -94,20 +85,21 @@ std::optional<PoolView> Engine::Pool(PoolId id) const {
       .capacity_bytes = ledger.capacity_bytes(),
       .granularity_bytes = ledger.granularity_bytes(),
       .missing_bytes = ledger.missing().bytes,
-      .leased_bytes = ledger.leased_bytes(),
-      .unreturned_bytes = ledger.unreturned_bytes(),
-      .evicted_bytes = ledger.evicted_bytes(),
-      .charged_bytes = ledger.ResidentBytes(),
-      .hard_bytes = ledger.ResidentBytes() - ledger.soft_bytes(),
-      .guaranteed_bytes = ledger.requested_bytes(),
-      .committed_bytes = ledger.committed_bytes(),
+      .leased_bytes = ledger.totals().leased_bytes,
+      .unreturned_bytes = ledger.totals().unreturned_bytes,
+      .evicted_bytes = ledger.totals().evicted_bytes,
+      .charged_bytes = ledger.totals().ResidentBytes(),
+      .hard_bytes =
+          ledger.totals().ResidentBytes() - ledger.totals().soft_bytes,
+      .guaranteed_bytes = ledger.totals().requested_bytes,
+      .committed_bytes = ledger.totals().committed_bytes,
       .free_to_borrow_bytes =
           static_cast<uint64_t>(std::max<int64_t>(slack_bytes, 0)),
       .broken_bytes = static_cast<uint64_t>(std::max<int64_t>(-slack_bytes, 0)),
       .waiting = pool->queue.waiting().requests,
       .waiting_bytes = pool->queue.waiting().bytes,
-      .leases = ledger.leases(),
-      .handles = ledger.handles(),
+      .leases = ledger.totals().leases,
+      .handles = ledger.totals().handles,
       .draining = pool->draining,
   };
 }
@@ -122,11 +114,11 @@ std::optional<TenantView> Engine::Tenant(TenantId id) const {
 
 std::optional<TenantPoolView> Engine::TenantPool(TenantId tenant,
                                                  PoolId id) const {
-  const PoolState* pool = state_->FindPool(id);
+  const PoolState* pool = state_->pools.Find(id);
   if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
   const Account* account = pool->ledger.Find(tenant);
   if (account == nullptr) return TenantPoolView{};
-  const Claims claims = state_->ClaimsIn(id, *pool);
+  const Claims claims = state_->heads().ClaimsIn(id, *pool);
   const WaitQueue::Sum waiting = pool->queue.WaitingOf(tenant);
   return TenantPoolView{
       .quota = account->quota,
@@ -150,7 +142,7 @@ std::optional<TenantPoolView> Engine::TenantPool(TenantId tenant,
 }
 
 std::optional<Holding> Engine::HoldingOf(TenantId tenant, PoolId id) const {
-  const PoolState* pool = state_->FindPool(id);
+  const PoolState* pool = state_->pools.Find(id);
   if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
   const Account* account = pool->ledger.Find(tenant);
   if (account == nullptr) return Holding{};
@@ -161,65 +153,36 @@ std::optional<Holding> Engine::HoldingOf(TenantId tenant, PoolId id) const {
 }
 
 std::optional<LeaseView> Engine::Lease(LeaseId id) const {
-  const auto it = state_->leases.find(id);
-  if (it == state_->leases.end()) return std::nullopt;
-  return it->second;
+  const LeaseView* lease = state_->leases.Find(id);
+  if (lease == nullptr) return std::nullopt;
+  return *lease;
 }
 
 bool Engine::IsWaiting(RequestId request) const {
-  return state_->waiters.contains(request);
+  return state_->waiters.Contains(request);
 }
 
 std::optional<RequestId> Engine::RestoreOf(LeaseId id) const {
-  const auto it = state_->restoring.find(id);
-  if (it == state_->restoring.end()) return std::nullopt;
-  return it->second;
+  return state_->waiters.RestoreOf(id);
 }
 
 std::optional<Shortage> Engine::NextShortage(PoolId id,
                                              uint64_t incoming_bytes) const {
-  const PoolState* pool = state_->FindPool(id);
-  if (pool == nullptr || pool->queue.waiting().requests == 0)
-    return std::nullopt;
-  const Ledger& ledger = pool->ledger;
-  // Those who stayed within their rights do not pay for a broken promise.
-  int64_t have_bytes = ledger.FreeBytes() +
-                       std::max<int64_t>(-ledger.SlackBytes(), 0) +
-                       static_cast<int64_t>(incoming_bytes);
-  std::optional<Shortage> found;
-  pool->queue.ForEachWithinGuarantee(
-      [&](TenantId tenant, RequestId request, uint64_t bytes) {
-        have_bytes -= static_cast<int64_t>(bytes);
-        if (have_bytes >= 0) return true;
-        const State::Request& asked =
-            MustFind(state_->waiters, request, "request").asked;
-        found = Shortage{.request = request,
-                         .session = asked.session,
-                         .tenant = tenant,
-                         .pool = id,
-                         .bytes = bytes,
-                         .lacking_bytes = static_cast<uint64_t>(-have_bytes),
-                         .within_guarantee = true,
-                         .deadline = asked.deadline};
-        return false;
-      });
-  const bool lends = ledger.SlackBytes() >= 0 && !ledger.IsShrinking();
-  if (found || !lends) return found;
-  return state_->BorrowersShortage(id, *pool, incoming_bytes);
+  const PoolState* pool = state_->pools.Find(id);
+  if (pool == nullptr) return std::nullopt;
+  return state_->heads().NextShortage(id, *pool, incoming_bytes);
 }
 
 std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id,
                                            const WaitingPage& page) const {
-  const PoolState* pool = state_->FindPool(id);
+  const PoolState* pool = state_->pools.Find(id);
   if (pool == nullptr || !state_->tenants.contains(tenant)) return std::nullopt;
-  const Claims claims = state_->ClaimsIn(id, *pool);
+  const Claims claims = state_->heads().ClaimsIn(id, *pool);
   Explanation explanation = ExplainPool(*pool, tenant, claims);
   for (ClaimView& claim : explanation.claims) {
     if (claim.within_guarantee) continue;
     claim.until =
-        PhaseAt(*MustFind(state_->waiters, claim.request, "request").window,
-                state_->now)
-            .until;
+        PhaseAt(*state_->waiters.Of(claim.request).window, state_->now).until;
   }
   explanation.waiting = WaitingOf(tenant, id, page);
   explanation.all_waiting = pool->queue.WaitingOf(tenant).requests;
@@ -229,25 +192,24 @@ std::optional<Explanation> Engine::Explain(TenantId tenant, PoolId id,
 std::vector<WaitingView> Engine::WaitingOf(TenantId tenant, PoolId id,
                                            const WaitingPage& page) const {
   std::vector<WaitingView> views;
-  const PoolState* pool = state_->FindPool(id);
+  const PoolState* pool = state_->pools.Find(id);
   if (pool == nullptr || page.most == 0) return views;
-  const Claims claims = state_->ClaimsIn(id, *pool);
+  const Claims claims = state_->heads().ClaimsIn(id, *pool);
   const Account* account = pool->ledger.Find(tenant);
   const auto view = [&](RequestId request) {
-    const State::WaiterRecord& record =
-        MustFind(state_->waiters, request, "request");
-    const State::Request& asked = record.asked;
+    const Waiter& waiter = state_->waiters.Of(request);
+    const Request& asked = waiter.asked;
     const Ask& ask = asked.PartIn(id)->ask;
     // It waits, so that something blocks it: its limit, the bytes, or a turn
     // that is not its.
     const Refusal blocked =
-        CheckNow(*pool, *account, ask, claims, record.place)
+        CheckNow(*pool, *account, ask, claims, waiter.place)
             .value_or(Refusal{.reason = Reason::kPoolExhausted});
-    views.push_back({.place = record.place,
+    views.push_back({.place = waiter.place,
                      .request = request,
                      .session = asked.session,
                      .bytes = ask.bytes,
-                     .since = record.since,
+                     .since = waiter.since,
                      .deadline = asked.deadline,
                      .blocked_by = blocked.reason,
                      .deficit_bytes = blocked.deficit_bytes,
@@ -260,7 +222,7 @@ std::vector<WaitingView> Engine::WaitingOf(TenantId tenant, PoolId id,
 
 uint64_t Engine::handles() const { return state_->handles.used(); }
 uint64_t Engine::leases() const { return state_->leases.size(); }
-uint64_t Engine::last_lease() const { return state_->last_lease; }
+uint64_t Engine::last_lease() const { return state_->leases.last(); }
 uint64_t Engine::denial_looks() const { return state_->denial_looks; }
 uint64_t Engine::waiting() const { return state_->waiters.size(); }
 

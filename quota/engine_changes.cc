@@ -3,20 +3,16 @@
 #include <utility>
 
 #include "quota/engine_state.h"
-#include "quota/must_find.h"
 
 namespace gmb::quota {
 
 void Engine::State::On(const PoolSet& event, Effects& effects) {
-  if (auto refused = CheckPool(event)) {
+  if (auto refused = pools.CheckTarget(event)) {
     effects.push_back(
         PoolRefused{event.pool, refused->tenant, refused->refusal});
     return;
   }
-  PlacedPool& slot = pools[event.pool];
-  if (slot == nullptr)
-    slot = std::make_unique<PoolState>(event.granularity_bytes);
-  PoolState& pool = *slot;
+  PoolState& pool = pools.Open(event.pool, event.granularity_bytes);
   pool.ledger.SetTarget(event.target_bytes -
                         event.target_bytes % event.granularity_bytes);
   pool.ledger.Settle();
@@ -34,7 +30,7 @@ void Engine::State::On(const PoolSet& event, Effects& effects) {
 }
 
 void Engine::State::On(const PoolDrain& event, Effects& effects) {
-  PoolState* pool = FindPool(event.pool);
+  PoolState* pool = pools.Find(event.pool);
   if (pool == nullptr) return;
   pool->draining = event.draining;
   if (!event.draining) return;
@@ -49,7 +45,7 @@ void Engine::State::On(const PoolDrain& event, Effects& effects) {
 }
 
 void Engine::State::On(const MissingChanged& event, Effects& effects) {
-  PoolState* pool = FindPool(event.pool);
+  PoolState* pool = pools.Find(event.pool);
   if (pool == nullptr) return;
   pool->ledger.SetMissing(std::min(event.missing_bytes, kMaxPoolBytes),
                           event.returning_bytes);
@@ -57,7 +53,7 @@ void Engine::State::On(const MissingChanged& event, Effects& effects) {
 }
 
 void Engine::State::On(const UnreturnedChanged& event, Effects& effects) {
-  PoolState* pool = FindPool(event.pool);
+  PoolState* pool = pools.Find(event.pool);
   if (pool == nullptr || !tenants.contains(event.tenant)) return;
   pool->ledger.SetUnreturned(event.tenant,
                              std::min(event.unreturned_bytes, kMaxPoolBytes));
@@ -69,7 +65,7 @@ void Engine::State::On(const TenantSet& event, Effects&) {
 }
 
 void Engine::State::On(const QuotaSet& event, Effects& effects) {
-  auto refusal = CheckQuota(event);
+  auto refusal = pools.CheckQuota(event);
   if (!tenants.contains(event.tenant)) {
     refusal = Refusal{.reason = Reason::kNoSuchTenant};
   }
@@ -77,7 +73,7 @@ void Engine::State::On(const QuotaSet& event, Effects& effects) {
     effects.push_back(QuotaRefused{event.tenant, event.pool, *refusal});
     return;
   }
-  PoolState* pool = FindPool(event.pool);
+  PoolState* pool = pools.Find(event.pool);
   pool->ledger.SetQuota(event.tenant, event.quota);
   pool->ledger.Settle();
   Account& account = *pool->ledger.Find(event.tenant);
@@ -100,49 +96,22 @@ void Engine::State::On(const TenantRemove& event, Effects& effects) {
   tenants.erase(event.tenant);
   effects.push_back(TenantRemoved{.tenant = event.tenant});
   std::vector<PoolId> touched;
-  for (const auto& [id, pool] : pools) {
-    if (pool->ledger.Find(event.tenant) == nullptr) continue;
-    pool->ledger.RemoveAccount(event.tenant);
+  for (const PoolId id : pools.Ids()) {
+    Ledger& ledger = pools.Find(id)->ledger;
+    if (ledger.Find(event.tenant) == nullptr) continue;
+    ledger.RemoveAccount(event.tenant);
     touched.push_back(id);
   }
   SettleAll(std::move(touched), effects);
-}
-
-std::optional<Refusal> Engine::State::CheckQuota(const QuotaSet& change) const {
-  const PoolState* pool = FindPool(change.pool);
-  if (pool == nullptr) return Refusal{.reason = Reason::kNoSuchPool};
-  return pool->ledger.CheckQuota(change.tenant, change.quota);
 }
 
 std::optional<Refusal> Engine::State::CheckRemove(
     const TenantRemove& change) const {
   const auto tenant = tenants.find(change.tenant);
   if (tenant == tenants.end()) return Refusal{.reason = Reason::kNoSuchTenant};
-  uint64_t held_bytes = 0;
-  for (const auto& [id, pool] : pools) {
-    const Account* account = pool->ledger.Find(change.tenant);
-    if (account == nullptr) continue;
-    held_bytes += account->leased_bytes + account->unreturned_bytes;
-  }
+  const uint64_t held_bytes = pools.HeldBytes(change.tenant);
   if (held_bytes == 0 && tenant->second.waiting == 0) return std::nullopt;
   return Refusal{.reason = Reason::kBadState, .deficit_bytes = held_bytes};
-}
-
-std::optional<Ledger::TargetRefusal> Engine::State::CheckPool(
-    const PoolSet& change) const {
-  using Refused = Ledger::TargetRefusal;
-  if (change.granularity_bytes == 0 ||
-      change.granularity_bytes > kMaxPoolBytes ||
-      change.target_bytes > kMaxPoolBytes) {
-    return Refused{.refusal = {.reason = Reason::kBadRequest}, .tenant = {}};
-  }
-  const PoolState* pool = FindPool(change.pool);
-  if (pool == nullptr) return std::nullopt;
-  if (pool->ledger.granularity_bytes() != change.granularity_bytes) {
-    return Refused{.refusal = {.reason = Reason::kBadRequest}, .tenant = {}};
-  }
-  return pool->ledger.CheckTarget(
-      change.target_bytes - change.target_bytes % change.granularity_bytes);
 }
 
 template <typename Suspect, typename Refuse>
@@ -150,27 +119,23 @@ std::vector<PoolId> Engine::State::DenyWhere(PoolId id, const Suspect& suspect,
                                              const Refuse& refuse,
                                              Effects& effects) {
   std::vector<PoolId> touched = {id};
-  std::vector<Arrival> doomed;
-  const WaitQueue& queue = FindPool(id)->queue;
+  std::vector<Waiters::Arrival> doomed;
+  const WaitQueue& queue = pools.Find(id)->queue;
   queue.ForEachTenant([&](TenantId tenant, uint64_t most, uint64_t most_hard) {
     if (!suspect(tenant, most, most_hard)) return;
     queue.ForEachOf(tenant, /*after=*/0, [&](RequestId request) {
       ++denial_looks;
-      const WaiterRecord& record = MustFind(waiters, request, "request");
-      if (refuse(record.asked))
-        doomed.push_back({.place = record.place, .request = request});
+      const Waiter& waiter = waiters.Of(request);
+      if (refuse(waiter.asked))
+        doomed.push_back({.place = waiter.place, .request = request});
       return true;
     });
   });
   std::sort(doomed.begin(), doomed.end());
-  for (const Arrival& arrival : doomed) {
-    for (const Part& part :
-         MustFind(waiters, arrival.request, "request").asked.parts) {
-      touched.push_back(part.pool);
-    }
-    DenyWaiting(arrival.request,
-                *refuse(MustFind(waiters, arrival.request, "request").asked),
-                effects);
+  for (const Waiters::Arrival& arrival : doomed) {
+    const Request& asked = waiters.Of(arrival.request).asked;
+    asked.AddPoolsTo(touched);
+    DenyWaiting(arrival.request, *refuse(asked), effects);
   }
   return touched;
 }

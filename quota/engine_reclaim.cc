@@ -3,69 +3,26 @@
 #include <utility>
 
 #include "quota/engine_state.h"
-#include "quota/must_find.h"
 
 namespace gmb::quota {
 
-Ledger::Place Engine::State::PlaceOf(const LeaseView& lease) {
-  if (lease.evicted) return Ledger::Place::kEvicted;
-  return lease.hard ? Ledger::Place::kHard : Ledger::Place::kSoft;
-}
-
-void Engine::State::Move(LeaseView& lease, bool hard, bool evicted) {
-  const Ledger::Place from = PlaceOf(lease);
-  lease.hard = hard;
-  lease.evicted = evicted;
-  Ledger& ledger = FindPool(lease.pool)->ledger;
-  ledger.MoveLease(*ledger.Find(lease.tenant), lease.bytes, from,
-                   PlaceOf(lease));
-}
-
 void Engine::State::On(const HardChanged& event, Effects& effects) {
-  const auto it = leases.find(event.lease);
-  if (it == leases.end() || it->second.evicted) return;
-  if (it->second.hard == event.hard) return;
-  Move(it->second, event.hard, false);
-  Settle(it->second.pool, *FindPool(it->second.pool), effects);
+  const LeaseView* lease = leases.SetHard(event.lease, event.hard, pools);
+  if (lease == nullptr) return;
+  Settle(lease->pool, *pools.Find(lease->pool), effects);
 }
 
 void Engine::State::On(const Evicted& event, Effects& effects) {
-  const auto it = leases.find(event.lease);
-  if (it == leases.end() || it->second.evicted) return;
+  const LeaseView* lease = leases.Evict(event.lease, pools);
+  if (lease == nullptr) return;
   // Serving others makes leases, which moves those in the table.
-  const PoolId pool = it->second.pool;
-  Move(it->second, false, true);
+  const PoolId pool = lease->pool;
   JoinRestore(event.lease, effects);
-  Settle(pool, *FindPool(pool), effects);
-}
-
-void Engine::State::CollectParts(Request& request) const {
-  request.parts.clear();
-  request.sessions.clear();
-  for (const LeaseId id : request.leases) {
-    const LeaseView& lease = MustFind(leases, id, "lease");
-    if (lease.session != SessionId{}) request.sessions.push_back(lease.session);
-    auto part = std::find_if(
-        request.parts.begin(), request.parts.end(),
-        [&](const Part& other) { return other.pool == lease.pool; });
-    if (part == request.parts.end()) {
-      request.parts.push_back(
-          {.pool = lease.pool,
-           .ask = {.bytes = 0, .hard = false, .restore = true}});
-      part = std::prev(request.parts.end());
-    }
-    part->ask.bytes += lease.bytes;
-  }
-  std::sort(request.sessions.begin(), request.sessions.end());
-  request.sessions.erase(
-      std::unique(request.sessions.begin(), request.sessions.end()),
-      request.sessions.end());
-  std::sort(request.parts.begin(), request.parts.end(),
-            [](const Part& a, const Part& b) { return a.pool < b.pool; });
+  Settle(pool, *pools.Find(pool), effects);
 }
 
 void Engine::State::On(const Restore& event, Effects& effects) {
-  if (waiters.contains(event.request)) return;
+  if (waiters.Contains(event.request)) return;
   Request request{.request = event.request,
                   .session = event.session,
                   .tenant = {},
@@ -79,27 +36,27 @@ void Engine::State::On(const Restore& event, Effects& effects) {
       std::unique(request.leases.begin(), request.leases.end()),
       request.leases.end());
   std::erase_if(request.leases, [&](LeaseId id) {
-    const auto it = leases.find(id);
-    return it == leases.end() || !it->second.evicted;
+    const LeaseView* lease = leases.Find(id);
+    return lease == nullptr || !lease->evicted;
   });
   if (request.leases.empty()) {
     effects.push_back(
         Restored{.request = event.request, .session = event.session});
     return;
   }
-  request.tenant = MustFind(leases, request.leases.front(), "lease").tenant;
+  request.tenant = leases.Of(request.leases.front()).tenant;
   std::optional<Refusal> refusal;
   for (const LeaseId id : request.leases) {
-    if (restoring.contains(id)) refusal = {.reason = Reason::kBadState};
-    if (MustFind(leases, id, "lease").tenant != request.tenant) {
+    if (waiters.RestoreOf(id)) refusal = {.reason = Reason::kBadState};
+    if (leases.Of(id).tenant != request.tenant) {
       refusal = {.reason = Reason::kBadRequest};
       break;
     }
   }
   if (!refusal) {
-    CollectParts(request);
-    for (const Part& part : request.parts) {
-      const Ledger& ledger = FindPool(part.pool)->ledger;
+    leases.CollectParts(request);
+    for (const Request::Part& part : request.parts) {
+      const Ledger& ledger = pools.Find(part.pool)->ledger;
       refusal = CheckEver(ledger, *ledger.Find(request.tenant), part.ask);
       if (refusal) break;
     }
@@ -117,9 +74,7 @@ void Engine::State::On(const Restore& event, Effects& effects) {
 void Engine::State::BringBack(const Request& request, Effects& effects) {
   uint64_t bytes = 0;
   for (const LeaseId id : request.leases) {
-    LeaseView& lease = MustFind(leases, id, "lease");
-    Move(lease, false, false);
-    bytes += lease.bytes;
+    bytes += leases.BringBack(id, pools).bytes;
   }
   effects.push_back(Restored{.request = request.request,
                              .session = request.session,
@@ -130,43 +85,36 @@ void Engine::State::BringBack(const Request& request, Effects& effects) {
 
 void Engine::State::LeaveOut(LeaseId lease, RequestId request,
                              Effects& effects) {
-  WaiterRecord record = Dequeue(request);
+  Waiter waiter = Dequeue(request);
   std::vector<PoolId> touched;
-  for (const Part& part : record.asked.parts) touched.push_back(part.pool);
-  std::erase(record.asked.leases, lease);
-  if (record.asked.leases.empty()) {
+  waiter.asked.AddPoolsTo(touched);
+  std::erase(waiter.asked.leases, lease);
+  if (waiter.asked.leases.empty()) {
     effects.push_back(
-        Restored{.request = request, .session = record.asked.session});
+        Restored{.request = request, .session = waiter.asked.session});
   } else {
-    CollectParts(record.asked);
-    Enqueue(std::move(record));
+    leases.CollectParts(waiter.asked);
+    Enqueue(std::move(waiter));
   }
   SettleAll(std::move(touched), effects);
 }
 
 void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
-  const auto waiting =
-      restores.find(MustFind(leases, lease, "lease").session);  // 0: none
-  if (waiting == restores.end()) return;
-  // A Restore is one tenant's, whatever a caller takes for a session.
-  const auto joined = std::find_if(
-      waiting->second.begin(), waiting->second.end(),
-      [&](const Arrival& arrival) {
-        return MustFind(waiters, arrival.request, "request").asked.tenant ==
-               MustFind(leases, lease, "lease").tenant;
-      });
-  if (joined == waiting->second.end()) return;
-  WaiterRecord record = Dequeue(joined->request);
-  Request& asked = record.asked;
+  const LeaseView& evicted = leases.Of(lease);
+  const std::optional<RequestId> joined =
+      waiters.RestoreOf(evicted.session, evicted.tenant);  // 0: no session's
+  if (!joined) return;
+  Waiter waiter = Dequeue(*joined);
+  Request& asked = waiter.asked;
   asked.leases.push_back(lease);
   std::sort(asked.leases.begin(), asked.leases.end());
-  CollectParts(asked);
+  leases.CollectParts(asked);
   std::vector<PoolId> touched;
   std::optional<Refusal> refusal;
-  for (const Part& part : asked.parts) {
+  for (const Request::Part& part : asked.parts) {
     touched.push_back(part.pool);
     if (refusal) continue;
-    const Ledger& ledger = FindPool(part.pool)->ledger;
+    const Ledger& ledger = pools.Find(part.pool)->ledger;
     refusal = CheckEver(ledger, *ledger.Find(asked.tenant), part.ask);
   }
   if (refusal) {
@@ -175,23 +123,21 @@ void Engine::State::JoinRestore(LeaseId lease, Effects& effects) {
                              .reason = refusal->reason,
                              .deficit_bytes = refusal->deficit_bytes});
   } else {
-    Enqueue(std::move(record));
+    Enqueue(std::move(waiter));
   }
   SettleAll(std::move(touched), effects);
 }
 
 void Engine::State::On(const Shared& event, Effects& effects) {
-  const auto it = leases.find(event.lease);
-  if (it == leases.end()) return;
-  it->second.session = {};
-  const auto waits = restoring.find(event.lease);
-  if (waits == restoring.end()) return;
+  if (!leases.Share(event.lease)) return;
+  const std::optional<RequestId> restore = waiters.RestoreOf(event.lease);
+  if (!restore) return;
   // Its session's other losses do not join this Restore for its sake.
-  WaiterRecord record = Dequeue(waits->second);
-  CollectParts(record.asked);
+  Waiter waiter = Dequeue(*restore);
+  leases.CollectParts(waiter.asked);
   std::vector<PoolId> touched;
-  for (const Part& part : record.asked.parts) touched.push_back(part.pool);
-  Enqueue(std::move(record));
+  waiter.asked.AddPoolsTo(touched);
+  Enqueue(std::move(waiter));
   SettleAll(std::move(touched), effects);
 }
 
@@ -201,13 +147,10 @@ void Engine::State::On(const SessionPausing& event, Effects& effects) {
     return;
   }
   pausing.insert(event.session);
-  const auto session = sessions.find(event.session);
-  if (session == sessions.end()) return;
-  std::vector<RequestId> doomed;
-  for (const Arrival& arrival : session->second) {
-    const Request& asked = MustFind(waiters, arrival.request, "request").asked;
-    if (!IsWithinGuarantee(asked)) doomed.push_back(arrival.request);
-  }
+  std::vector<RequestId> doomed = waiters.OfSession(event.session);
+  std::erase_if(doomed, [&](RequestId request) {
+    return pools.IsWithinGuarantee(waiters.Of(request).asked);
+  });
   std::vector<PoolId> touched;
   for (const RequestId id : doomed) {
     const Request request = Dequeue(id).asked;
@@ -219,7 +162,7 @@ void Engine::State::On(const SessionPausing& event, Effects& effects) {
                              .claimed = refusal.claimed,
                              .retry_after = options.pass_window,
                              .pausing = true});
-    for (const Part& part : request.parts) touched.push_back(part.pool);
+    request.AddPoolsTo(touched);
   }
   SettleAll(std::move(touched), effects);
 }

@@ -17,7 +17,7 @@ void Engine::State::SettleAll(std::vector<PoolId> ids, Effects& effects) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   for (const PoolId id : ids) {
-    PoolState& pool = *FindPool(id);
+    PoolState& pool = *pools.Find(id);
     pool.ledger.Settle();
     Publish(id, pool, effects);
   }
@@ -26,9 +26,8 @@ void Engine::State::SettleAll(std::vector<PoolId> ids, Effects& effects) {
 
 void Engine::State::AddLinked(std::vector<PoolId>& ids) const {
   for (size_t i = 0; i < ids.size(); ++i) {
-    for (const auto& [place, request] : FindPool(ids[i])->linked) {
-      for (const Part& part :
-           MustFind(waiters, request, "request").asked.parts) {
+    for (const auto& [place, request] : pools.Find(ids[i])->linked) {
+      for (const Request::Part& part : waiters.Of(request).asked.parts) {
         if (std::find(ids.begin(), ids.end(), part.pool) == ids.end()) {
           ids.push_back(part.pool);
         }
@@ -44,7 +43,7 @@ void Engine::State::ServeAll(std::vector<PoolId> ids, Effects& effects) {
   while (served) {
     served = false;
     for (const PoolId id : ids) {
-      served = Serve(id, *FindPool(id), effects) || served;
+      served = Serve(id, *pools.Find(id), effects) || served;
     }
     // One pool by itself has been served to the end.
     if (ids.size() == 1) return;
@@ -74,42 +73,65 @@ void Engine::State::Publish(PoolId id, PoolState& pool, Effects& effects) {
   }
 }
 
-bool Engine::State::FitsElsewhere(const WaiterRecord& record, PoolId except,
+bool Engine::State::FitsElsewhere(const Waiter& waiter, PoolId except,
                                   ClaimsByPool& known) const {
-  const Request& request = record.asked;
+  const Request& request = waiter.asked;
   return std::all_of(
-      request.parts.begin(), request.parts.end(), [&](const Part& part) {
+      request.parts.begin(), request.parts.end(),
+      [&](const Request::Part& part) {
         if (part.pool == except) return true;
-        const PoolState& pool = *FindPool(part.pool);
+        const PoolState& pool = *pools.Find(part.pool);
         const auto [claims, fresh] = known.try_emplace(part.pool);
-        if (fresh) claims->second = ClaimsIn(part.pool, pool);
+        if (fresh) claims->second = heads().ClaimsIn(part.pool, pool);
         // Its turn in one pool is enough: of two that claim in the same pools
         // the older one goes first, or each could wait for the other's end.
         Claims older = claims->second;
         older.held.erase(std::remove_if(older.held.begin(), older.held.end(),
                                         [&](const Claim& claim) {
-                                          return claim.place > record.place;
+                                          return claim.place > waiter.place;
                                         }),
                          older.held.end());
         return !CheckNow(pool, *pool.ledger.Find(request.tenant), part.ask,
-                         older, record.place);
+                         older, waiter.place);
       });
 }
 
-void Engine::State::MarkLackingElsewhere(PoolId id, PoolState& pool) {
+void Engine::State::MarkLackingElsewhere(PoolId id, PoolState& pool) const {
   ClaimsByPool known;
   for (const auto& [place, request] : pool.linked) {
-    const WaiterRecord& record = MustFind(waiters, request, "request");
-    pool.queue.SetLackingElsewhere(record.asked.tenant, place,
-                                   !FitsElsewhere(record, id, known));
+    const Waiter& waiter = waiters.Of(request);
+    pool.queue.SetLackingElsewhere(waiter.asked.tenant, place,
+                                   !FitsElsewhere(waiter, id, known));
   }
+}
+
+void Engine::State::BeginClaims(PoolId id, const PoolState& pool,
+                                uint64_t kept_bytes) {
+  const Instant from = now + std::max(options.pass_window, Nanoseconds(1));
+  for (const RequestId head :
+       heads().In(id, pool, kept_bytes, Instant::Max())) {
+    const Waiter* begun = waiters.BeginClaim(head, from, now);
+    if (begun == nullptr) continue;
+    for (const Request::Part& part : begun->asked.parts) {
+      pools.Find(part.pool)->queue.SetPassableUntil(begun->asked.tenant,
+                                                    begun->place, from);
+    }
+  }
+}
+
+std::vector<PoolId> Engine::State::TurnClaims() {
+  return waiters.TurnClaims(now, [&](const Request& request) {
+    return std::max(
+        pools.IsCovered(request) ? options.covered_hold : options.pass_window,
+        Nanoseconds(1));
+  });
 }
 
 std::optional<RequestId> Engine::State::NextToBorrow(PoolId id,
                                                      PoolState& pool) {
   const Ledger& ledger = pool.ledger;
   if (ledger.IsShrinking() || ledger.SlackBytes() < 0) return std::nullopt;
-  const Claims claims = ClaimsIn(id, pool);
+  const Claims claims = heads().ClaimsIn(id, pool);
   // A sum that is not broken may still have fewer bytes than are leased:
   // missing ones that soft leases stand for.
   const int64_t free_bytes = std::max<int64_t>(ledger.FreeBytes(), 0) -
@@ -138,8 +160,8 @@ bool Engine::State::Serve(PoolId id, PoolState& pool, Effects& effects) {
       continue;
     }
     Carry(request, effects);
-    for (const Part& part : request.parts) {
-      Publish(part.pool, *FindPool(part.pool), effects);
+    for (const Request::Part& part : request.parts) {
+      Publish(part.pool, *pools.Find(part.pool), effects);
     }
     if (request.parts.size() > 1) MarkLackingElsewhere(id, pool);
   }

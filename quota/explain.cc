@@ -108,7 +108,7 @@ Explanation ExplainPool(const PoolState& pool, TenantId tenant,
     explanation.borrowers.resize(kMaxBorrowers);
   explanation.waiting_before = pool.queue.WaitingBefore(tenant);
   explanation.missing_bytes = ledger.missing().bytes;
-  explanation.unreturned_bytes = ledger.unreturned_bytes();
+  explanation.unreturned_bytes = ledger.totals().unreturned_bytes;
   explanation.broken_bytes =
       static_cast<uint64_t>(std::max<int64_t>(-ledger.SlackBytes(), 0));
   explanation.shrinking_bytes = ledger.capacity_bytes() - ledger.target_bytes();

@@ -5,40 +5,14 @@
 
 namespace gmb::quota {
 
-void Ledger::AddToSums(const Account& account) {
-  leased_bytes_ += account.leased_bytes;
-  unreturned_bytes_ += account.unreturned_bytes;
-  evicted_bytes_ += account.evicted_bytes;
-  soft_bytes_ += account.soft_bytes;
-  lent_bytes_ += account.LentBytes();
-  requested_bytes_ += account.requested.guarantee_bytes;
-  committed_bytes_ += account.ClaimBytes();
-  leases_ += account.leases;
-  handles_ += account.handles;
-  if (account.effective_bytes < account.CoveredBytes()) ++uncovered_;
-}
-
-void Ledger::TakeFromSums(const Account& account) {
-  leased_bytes_ -= account.leased_bytes;
-  unreturned_bytes_ -= account.unreturned_bytes;
-  evicted_bytes_ -= account.evicted_bytes;
-  soft_bytes_ -= account.soft_bytes;
-  lent_bytes_ -= account.LentBytes();
-  requested_bytes_ -= account.requested.guarantee_bytes;
-  committed_bytes_ -= account.ClaimBytes();
-  leases_ -= account.leases;
-  handles_ -= account.handles;
-  if (account.effective_bytes < account.CoveredBytes()) --uncovered_;
-}
-
 template <typename Change>
 void Ledger::Alter(Account& account, const Change& change) {
   const uint64_t effective_bytes = account.effective_bytes;
-  TakeFromSums(account);
+  totals_.Take(account);
   change();
-  AddToSums(account);
+  totals_.Add(account);
   if (account.effective_bytes != effective_bytes) account.budget_changed = true;
-  KeepPlace(account);
+  pending_.Update(account);
   Touch(account);
 }
 
@@ -49,7 +23,7 @@ std::optional<Refusal> Ledger::CheckQuota(TenantId tenant,
     return refusal;
   const Account* account = Find(tenant);
   const uint64_t others_bytes =
-      requested_bytes_ -
+      totals_.requested_bytes -
       (account == nullptr ? 0 : account->requested.guarantee_bytes);
   const uint64_t sum_bytes =
       others_bytes + quota.guarantee.Resolve(target_bytes_, granularity_bytes_);
@@ -89,12 +63,11 @@ void Ledger::SetQuota(TenantId tenant, const TenantQuota& quota) {
   const uint64_t before_bytes = account.requested.guarantee_bytes;
   if (account.quota.weight != quota.weight) account.budget_changed = true;
   account.quota = quota;
-  if (account.pending_place != 0 &&
-      quota.guarantee.Resolve(target_bytes_, granularity_bytes_) >
-          before_bytes) {
+  if (quota.guarantee.Resolve(target_bytes_, granularity_bytes_) >
+      before_bytes) {
     // Asking for more is a new request: it queues behind those that asked
     // before.
-    pending_.erase(std::exchange(account.pending_place, 0));
+    pending_.Leave(account);
   }
   Resolve(account);
 }
@@ -165,8 +138,8 @@ void Ledger::RemoveLease(Account& account, uint64_t bytes, uint32_t handles,
 void Ledger::RemoveAccount(TenantId tenant) {
   Account* account = Find(tenant);
   if (account == nullptr) return;
-  TakeFromSums(*account);
-  if (account->pending_place != 0) pending_.erase(account->pending_place);
+  totals_.Take(*account);
+  pending_.Leave(*account);
   touched_.erase(std::remove(touched_.begin(), touched_.end(), tenant),
                  touched_.end());
   accounts_.erase(tenant);
@@ -183,17 +156,20 @@ void Ledger::WithdrawGuarantees() {
 void Ledger::GrowToWhatIsHeld() {
   capacity_bytes_ =
       std::max(capacity_bytes_,
-               std::max(committed_bytes_, ResidentBytes()) + missing_.bytes);
+               std::max(totals_.committed_bytes, totals_.ResidentBytes()) +
+                   missing_.bytes);
 }
 
 void Ledger::Settle() {
   capacity_bytes_ = std::max(
       target_bytes_,
       std::min(capacity_bytes_,
-               std::max(committed_bytes_, ResidentBytes()) + missing_.bytes));
-  if (uncovered_ > 0) CoverHeld();
-  while (!pending_.empty() && SlackBytes() > 0) {
-    Account& account = *Find(pending_.begin()->second);
+               std::max(totals_.committed_bytes, totals_.ResidentBytes()) +
+                   missing_.bytes));
+  if (totals_.uncovered > 0) CoverHeld();
+  const PendingGuarantees::Places& pending = pending_.places();
+  while (!pending.empty() && SlackBytes() > 0) {
+    Account& account = *Find(pending.begin()->second);
     // A guarantee that is not yet full is above what is hard, so each byte of
     // it costs one.
     const uint64_t short_bytes =
@@ -211,8 +187,9 @@ void Ledger::CoverHeld() {
   const uint64_t broken_bytes =
       SlackBytes() < 0 ? static_cast<uint64_t>(-SlackBytes()) : 0;
   std::vector<Account*> accounts;  // altering them changes the list
-  accounts.reserve(pending_.size());
-  for (const auto& [place, tenant] : pending_) accounts.push_back(Find(tenant));
+  accounts.reserve(pending_.places().size());
+  for (const auto& [place, tenant] : pending_.places())
+    accounts.push_back(Find(tenant));
   for (Account* account : accounts) {
     const uint64_t covered_bytes = account->CoveredBytes();
     const uint64_t bytes =
@@ -262,17 +239,6 @@ void Ledger::Touch(Account& account) {
   if (account.touched) return;
   account.touched = true;
   touched_.push_back(account.tenant);
-}
-
-void Ledger::KeepPlace(Account& account) {
-  const bool pending =
-      account.effective_bytes < account.requested.guarantee_bytes;
-  if (pending && account.pending_place == 0) {
-    account.pending_place = ++last_place_;
-    pending_.emplace(account.pending_place, account.tenant);
-  } else if (!pending && account.pending_place != 0) {
-    pending_.erase(std::exchange(account.pending_place, 0));
-  }
 }
 
 }  // namespace gmb::quota

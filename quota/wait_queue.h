@@ -9,7 +9,6 @@
 #define GMB_QUOTA_WAIT_QUEUE_H_
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -19,27 +18,9 @@
 #include "quota/min_tree.h"
 #include "quota/must_find.h"
 #include "quota/units.h"
+#include "quota/wait_line.h"
 
 namespace gmb::quota {
-
-// The part of a request that concerns one pool.
-struct Ask {
-  uint64_t bytes = 0;
-  bool hard = true;      // could not be taken back by force
-  bool restore = false;  // was leased before, and does not count again
-};
-
-// A tenant's place in a queue depends on this.
-struct Standing {
-  uint64_t guarantee_left_bytes =
-      0;  // requests up to this are within the guarantee
-  uint64_t limit_left_bytes = 0;    // Acquires above this are held back
-  uint64_t restore_left_bytes = 0;  // Restores above this are
-  uint64_t hard_room_bytes = 0;     // hard bytes that its claim covers already
-  double borrowed_per_weight = 0;
-
-  friend bool operator==(const Standing& a, const Standing& b) = default;
-};
 
 class WaitQueue {
  public:
@@ -98,14 +79,6 @@ class WaitQueue {
   uint64_t WaitingBefore(TenantId tenant) const;
 
  private:
-  struct Waiter {
-    uint64_t place = 0;
-    RequestId request;
-
-    friend bool operator<(const Waiter& a, const Waiter& b) {
-      return a.place < b.place;
-    }
-  };
   // Where a tenant stands among those that borrow.
   struct Turn {
     double borrowed_per_weight = 0;
@@ -117,53 +90,27 @@ class WaitQueue {
              std::tie(b.borrowed_per_weight, b.oldest_place);
     }
   };
-  // Figures of a waiting request: it can be served when none is above what is
-  // left. Where a figure says nothing of a request it is below every bound.
-  enum WaiterFigure : size_t {
-    kBytes,           // against what is free
-    kAcquireBytes,    // against the limit
-    kRestoreBytes,    // against the limit without what is evicted
-    kHardBytes,       // against hard room and slack
-    kElsewhere,       // 1: another pool lacks its bytes
-    kMinusBytes,      // against the guarantee: of those above it
-    kMinusHardBytes,  // bounds nothing: whose least is the largest hard one
-    kWaiterFigures
-  };
-  using Waiters = MinTree<Waiter, kWaiterFigures>;
   // Figures of the tree of borrowers.
   static constexpr size_t kLeastBytes = 0;
   static constexpr size_t kLeastHard = 1;  // beyond the hard room
   static constexpr size_t kPassableUntil = 2;
   using Borrowers = MinTree<Turn, 3>;
 
-  // One tenant's waiting requests.
-  struct Line {
-    Standing standing;
-    Waiters waiters;
-    uint64_t bytes = 0;
-    absl::flat_hash_map<uint64_t, Instant>
-        passable_until;            // by place; most have none
-    std::optional<Turn> within;    // its key in within_
-    std::optional<Turn> turn;      // its key in borrowers_
+  // A tenant's waiting requests, and its keys in the trees below.
+  struct Line : WaitLine {
+    std::optional<Turn> within;    // in within_
+    std::optional<Turn> turn;      // in borrowers_
     Borrowers::Figures figures{};  // its figures there
   };
 
-  static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-
-  static Waiters::Figures FiguresOf(const Ask& ask);
-  // Bounds that only the tenant's limit sets.
-  static Waiters::Figures LimitBounds(const Standing& standing);
-  // The oldest request that its tenant's limit does not hold back.
-  static const Waiter* Front(const Line& line);
-  // The oldest of these that is above the guarantee.
-  static const Waiter* BorrowingFront(const Line& line);
-  // The oldest that is within the guarantee and has its bytes.
-  static const Waiter* FrontWithin(const Line& line, int64_t free_bytes);
   // The claim that the request would not leave whole; null: none.
   const Claim* FirstBroken(TenantId tenant, const Line& line,
-                           const Waiter& waiter, int64_t free_bytes,
+                           const WaitLine::Waiter& waiter, int64_t free_bytes,
                            int64_t slack_bytes,
                            absl::Span<const Claim> claims) const;
+  [[nodiscard]] const Line& LineOf(TenantId tenant) const {
+    return MustFind(lines_, tenant, "queue of tenant");
+  }
   static Turn TurnOf(TenantId tenant, const Line& line);
   void Refresh(TenantId tenant, Line& line);
   void RefreshWithin(TenantId tenant, Line& line);
@@ -180,36 +127,28 @@ class WaitQueue {
 
 template <typename Visitor>
 void WaitQueue::ForEachWithinGuarantee(const Visitor& visit) const {
-  within_.FirstWithin({kAny}, [&](const Turn& turn) {
-    const Line& line = MustFind(lines_, turn.tenant, "queue of tenant");
-    uint64_t left_bytes = line.standing.guarantee_left_bytes;
-    Waiters::Figures bounds = LimitBounds(line.standing);
-    bounds[kBytes] = static_cast<int64_t>(left_bytes);
-    const auto stops = [&](const Waiter& waiter) {
-      const auto bytes =
-          static_cast<uint64_t>(line.waiters.FiguresOf(waiter)[kBytes]);
-      if (bytes > left_bytes) return false;
-      left_bytes -= bytes;
-      return !visit(turn.tenant, waiter.request, bytes);
-    };
-    return line.waiters.FirstWithin(bounds, stops) != nullptr;
+  within_.FirstWithin({WaitLine::kAny}, [&](const Turn& turn) {
+    return LineOf(turn.tenant)
+        .StopsWithinGuarantee(
+            [&](const WaitLine::Waiter& waiter, uint64_t bytes) {
+              return visit(turn.tenant, waiter.request, bytes);
+            });
   });
 }
 
 template <typename Visitor>
 void WaitQueue::ForEachFront(const Visitor& visit, Instant now) const {
-  borrowers_.FirstWithin({kAny, kAny, now.ns}, [&](const Turn& turn) {
-    const Waiter* front =
-        BorrowingFront(MustFind(lines_, turn.tenant, "queue of tenant"));
-    return front != nullptr && !visit(front->request);
-  });
+  borrowers_.FirstWithin(
+      {WaitLine::kAny, WaitLine::kAny, now.ns}, [&](const Turn& turn) {
+        const WaitLine::Waiter* front = LineOf(turn.tenant).BorrowingFront();
+        return front != nullptr && !visit(front->request);
+      });
 }
 
 template <typename Visitor>
 void WaitQueue::ForEachTenant(const Visitor& visit) const {
   for (const auto& [tenant, line] : lines_) {
-    visit(tenant, static_cast<uint64_t>(-line.waiters.Min(kMinusBytes)),
-          static_cast<uint64_t>(-line.waiters.Min(kMinusHardBytes)));
+    visit(tenant, line.MostBytes(), line.MostHardBytes());
   }
 }
 
@@ -217,10 +156,7 @@ template <typename Visitor>
 void WaitQueue::ForEachOf(TenantId tenant, uint64_t after,
                           const Visitor& visit) const {
   const auto line = lines_.find(tenant);
-  if (line == lines_.end()) return;
-  line->second.waiters.ForEachAfter(
-      Waiter{.place = after, .request = {}},
-      [&](const Waiter& waiter) { return visit(waiter.request); });
+  if (line != lines_.end()) line->second.ForEachAfter(after, visit);
 }
 
 }  // namespace gmb::quota

@@ -19,7 +19,8 @@ import sys
 PAGE = "docs/restart.md"
 ROOTS = ("State",)
 # Where records are, and templates that only hold another type.
-PLACES = ("broker/machine/*.h", "broker/hostpool/*.h", "quota/engine_state.h")
+PLACES = ("broker/machine/*.h", "broker/hostpool/*.h", "quota/engine_state.h", "quota/leases.h",
+          "quota/waiters.h")
 NO_RECORDS = {"owned.h", "owners.h"}
 # A type whose fields lie behind a pointer.
 BEHIND = {"quota::Engine": "Engine::State"}
