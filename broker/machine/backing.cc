@@ -19,8 +19,8 @@ namespace gmb::broker {
 namespace {
 
 constexpr quota::Nanoseconds kBackingLook = std::chrono::milliseconds(100);
-// If nothing was found: looking takes a hundredth of the time, or less.
-constexpr quota::Nanoseconds kLookALease = std::chrono::microseconds(100);
+// If nothing was found. Looks for who lacks memory share their budget with this.
+constexpr quota::Nanoseconds kLookALease = std::chrono::milliseconds(1);
 // Between two slices of the leases that are looked at.
 constexpr quota::Nanoseconds kSlicePause = std::chrono::milliseconds(10);
 
