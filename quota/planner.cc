@@ -121,7 +121,8 @@ class Planner {
     const Trimmers trimmers =
         TrimmersOf(snapshot_, judge_, pool, now_, options_);
     uint64_t bytes = trimmers.asked_bytes;
-    bool late = false;
+    // Nothing else is taken where trims alone are allowed.
+    bool late = demand_.last_step == Step::kTrim;
     for (const LeaseRow* lease : trimmers.rows) {
       if (bytes >= need_bytes || plan_.trims.size() >= kMaxVictims) break;
       if (!late && !Rests(*lease, now_, options_)) {

@@ -534,6 +534,18 @@ TEST_F(PlannerTest, AnOperatorsReclaimTakesOfThatTenantAlone) {
   EXPECT_EQ(plan_.short_bytes, 10u);
 }
 
+TEST_F(PlannerTest, AnOperatorsTrimIsAskedOfThoseAtWorkToo) {
+  Add(kA, 10, 0).trimmable_bytes = 8;
+  Add(kA, 10, 90).backed_bytes = 10;
+  Demand demand = Wants(Cause::kOperator, kA, 8);
+  Make(demand);
+  EXPECT_TRUE(plan_.trims.empty());
+  demand.last_step = Step::kTrim;
+  Make(demand);
+  EXPECT_EQ(plan_.trims.size(), 1u);
+  EXPECT_EQ(plan_.short_bytes, 0u);
+}
+
 TEST_F(PlannerTest, TrimsAloneHaveTheTimeOfTheirDemand) {
   Add(kA, 10, 1).trimmable_bytes = 10;
   Demand demand = Wants(Cause::kOperator, kA, 10);
