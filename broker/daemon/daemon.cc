@@ -1,12 +1,12 @@
 // Puts a whole broker together, and takes it apart in order.
 #include "broker/daemon/daemon.h"
 
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "broker/daemon/fd_setup.h"
 #include "broker/daemon/file_state.h"
@@ -15,7 +15,6 @@
 #include "broker/daemon/threads_or_error.h"
 #include "broker/declared/conflict.h"
 #include "broker/log/logging.h"
-#include "broker/make_directories.h"
 #include "broker/server/health_question.h"
 #include "ipc/open_files.h"
 
@@ -36,11 +35,18 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
     daemon.reset(new Daemon(std::move(config), flags, std::move(directory)));
     return absl::OkStatus();
   }));
-  for (auto step :
-       {&Daemon::LockState, &Daemon::OpenKeeping, &Daemon::OpenStore,
-        &Daemon::SetUpCore, &Daemon::StartServers}) {
-    const absl::Status done =
-        ThreadsOrError([&] { return (daemon.get()->*step)(); });
+  const std::function<absl::Status()> steps[] = {
+      [&] { return daemon->state_.Lock(); },
+      [&] { return daemon->OpenKeeping(); },
+      [&] {
+        return daemon->state_.OpenStore(
+            daemon->keeping_ != nullptr &&
+            !daemon->keeping_->inheritance()->empty());
+      },
+      [&] { return daemon->SetUpCore(); },
+      [&] { return daemon->StartServers(); }};
+  for (const auto& step : steps) {
+    const absl::Status done = ThreadsOrError(step);
     if (daemon->keeping_ != nullptr) daemon->keeping_->LetGo();
     if (done.ok()) continue;
     // Taking anything apart now would end what the next broker can adopt.
@@ -48,18 +54,6 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(BrokerConfig config,
     return done;
   }
   return daemon;
-}
-
-absl::Status Daemon::LockState() {
-  GMB_RETURN_IF_ERROR(MakeDirectories(config_.state_dir, 0700));
-  absl::StatusOr<InstanceLock> lock = InstanceLock::Acquire(config_.state_dir);
-  // The two directories may be one: then the lock is held already.
-  if (lock.ok()) {
-    state_lock_ = *std::move(lock);
-  } else if (config_.state_dir != config_.socket_dir) {
-    return lock.status();
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Daemon::OpenKeeping() {
@@ -74,17 +68,8 @@ absl::Status Daemon::OpenKeeping() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenStore() {
-  if (keeping_ != nullptr && !keeping_->inheritance()->empty() &&
-      !config_.fresh_state)
-    GMB_RETURN_IF_ERROR(CheckStoreIsThere(config_.state_dir));
-  GMB_ASSIGN_OR_RETURN(store_,
-                       OpenQuotaStore(config_.state_dir, config_.fresh_state));
-  return absl::OkStatus();
-}
-
 absl::Status Daemon::SetUpCore() {
-  const Declared before = store_->GetDeclared();
+  const Declared before = state_.store()->GetDeclared();
   live_core_ =
       std::make_unique<LiveCore>(LiveCore::Deps{.config = &config_,
                                                 .clock = &clock_,
@@ -106,7 +91,7 @@ absl::Status Daemon::SetUpCore() {
   ImportedSlabs imported = ImportedBy(pools);
   GMB_RETURN_IF_ERROR(live_core_->AddPools(std::move(pools)));
   GMB_RETURN_IF_ERROR(AddStartingTenants(declared));
-  StoreFile(before, declared, store_.get());
+  StoreFile(before, declared, state_.store());
   if (keeping_ != nullptr) {
     takeover_ = std::make_unique<Takeover>(keeping_.get(), live_core_->core());
     takeover_->AdoptSessions(std::move(imported), live_core_->counts());
@@ -139,20 +124,12 @@ absl::Status Daemon::StartServers() {
                                               .clock = &clock_,
                                               .events = &events_,
                                               .counts = live_core_->counts(),
-                                              .store = store_.get(),
+                                              .store = state_.store(),
                                               .core = live_core_->core(),
                                               .keeping = keeping_.get(),
                                               .takeover = takeover_.get(),
                                               .sockets = &sockets_});
   return servers_->Start();
-}
-
-void Daemon::RecordDrain(const std::string& sender) {
-  LogEvent(LogLevel::kInfo, "drain",
-           {{"message", absl::StrCat("asked for by ", sender)}});
-  AuditRecord record = RecordOfBroker("drain", "");
-  record.operator_name = sender;
-  store_->Audit(record, [] { return absl::OkStatus(); }).IgnoreError();
 }
 
 absl::Status Daemon::LookAlive(absl::Duration patience) {

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,6 +14,7 @@
 #include "broker/daemon/keeping.h"
 #include "broker/daemon/live_core.h"
 #include "broker/daemon/servers.h"
+#include "broker/daemon/state_directory.h"
 #include "broker/daemon/takeover.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
@@ -41,12 +41,7 @@ class Daemon {
   // Has the configuration file and the token files read again, soon.
   void Reload() { servers_->Reload(); }
 
-  // Writes down who had it drain; the log has it where the disk does not take
-  // it. Waits for the disk.
-  void RecordDrain(const std::string& sender);
-  // Before it leaves all to the next broker: what it has refused is not to come
-  // into force with that.
-  void SettleRefused() { store_->SettleRefused(); }
+  [[nodiscard]] StateDirectory& state() { return state_; }
   // For the watchdog: OK when the core's lock is to be had and operators are
   // answered. Waits for the lock without an end, and for them for `patience`.
   [[nodiscard]] absl::Status LookAlive(absl::Duration patience);
@@ -68,10 +63,7 @@ class Daemon {
  private:
   Daemon(BrokerConfig config, Flags flags, SocketDirectory directory);
 
-  absl::Status LockState();
   absl::Status OpenKeeping();
-  absl::Status OpenStore();
-
   absl::Status SetUpCore();
   absl::Status AddStartingTenants(const Declared& declared);
   absl::Status StartServers();
@@ -82,11 +74,10 @@ class Daemon {
   // Before all that close peers' sockets.
   std::unique_ptr<ipc::FdDisposer> disposer_;
   BrokerSockets sockets_;
-  std::optional<InstanceLock> state_lock_;
+  StateDirectory state_{&config_};
   StoredState stored_;
 
   SystemClock clock_;
-  std::unique_ptr<QuotaStore> store_;
   EventBus events_;
   std::unique_ptr<Keeping> keeping_;    // null: all ends with the broker
   std::unique_ptr<Takeover> takeover_;  // null too
