@@ -1,30 +1,23 @@
 #ifndef GMB_BROKER_DAEMON_DAEMON_H_
 #define GMB_BROKER_DAEMON_DAEMON_H_
 
-#include <atomic>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/config/broker_config.h"
-#include "broker/core/core.h"
-#include "broker/core/in_process_keeper.h"
-#include "broker/core/ticker.h"
+#include "broker/core/clock.h"
+#include "broker/core/event_bus.h"
 #include "broker/daemon/broker_sockets.h"
-#include "broker/daemon/event_log.h"
 #include "broker/daemon/keeping.h"
-#include "broker/daemon/pool_setup.h"
+#include "broker/daemon/live_core.h"
 #include "broker/daemon/servers.h"
+#include "broker/daemon/state_directory.h"
 #include "broker/daemon/takeover.h"
-#include "broker/fd_limit.h"
-#include "broker/metrics/event_counts.h"
 #include "broker/socket_directory.h"
 #include "broker/store/quota_store.h"
-#include "device/hostpool/host_pool.h"
 #include "ipc/fd_disposer.h"
 
 namespace gmb::broker {
@@ -48,12 +41,7 @@ class Daemon {
   // Has the configuration file and the token files read again, soon.
   void Reload() { servers_->Reload(); }
 
-  // Writes down who had it drain; the log has it where the disk does not take
-  // it. Waits for the disk.
-  void RecordDrain(const std::string& sender);
-  // Before it leaves all to the next broker: what it has refused is not to come
-  // into force with that.
-  void SettleRefused() { store_->SettleRefused(); }
+  [[nodiscard]] StateDirectory& state() { return state_; }
   // For the watchdog: OK when the core's lock is to be had and operators are
   // answered. Waits for the lock without an end, and for them for `patience`.
   [[nodiscard]] absl::Status LookAlive(absl::Duration patience);
@@ -68,25 +56,16 @@ class Daemon {
     return servers_->drain_deadline();
   }
   // Whether no tenant has a session left.
-  [[nodiscard]] bool IsEmpty() const { return core_->TenantSessions() == 0; }
+  [[nodiscard]] bool IsEmpty() const {
+    return live_core_->core()->TenantSessions() == 0;
+  }
 
  private:
   Daemon(BrokerConfig config, Flags flags, SocketDirectory directory);
 
-  absl::Status LockState();
   absl::Status OpenKeeping();
-  absl::Status OpenStore();
-
   absl::Status SetUpCore();
-  absl::Status SetUpHostPool(std::vector<PreparedPool>* pools);
-  absl::Status Keep(const FdPlan& plan);
-  void MakeCore(const FdPlan& plan);
-  absl::Status AddPools(std::vector<PreparedPool> pools);
   absl::Status AddStartingTenants(const Declared& declared);
-  [[nodiscard]] Keeper* keeper() {
-    return keeping_ == nullptr ? &keeper_ : keeping_->slabs();
-  }
-
   absl::Status StartServers();
 
   const BrokerConfig config_;
@@ -95,21 +74,14 @@ class Daemon {
   // Before all that close peers' sockets.
   std::unique_ptr<ipc::FdDisposer> disposer_;
   BrokerSockets sockets_;
-  std::optional<InstanceLock> state_lock_;
+  StateDirectory state_{&config_};
   StoredState stored_;
 
   SystemClock clock_;
-  InProcessKeeper keeper_;  // without a keeping_
-  std::atomic<SlabId> slab_ids_{1};
-  std::unique_ptr<QuotaStore> store_;
   EventBus events_;
   std::unique_ptr<Keeping> keeping_;    // null: all ends with the broker
   std::unique_ptr<Takeover> takeover_;  // null too
-  std::unique_ptr<device::HostPool> host_pool_;  // null: none
-  std::unique_ptr<EventLog> event_log_;
-  std::unique_ptr<metrics::EventCounts> event_counts_;
-  std::unique_ptr<Core> core_;
-  std::unique_ptr<Ticker> ticker_;
+  std::unique_ptr<LiveCore> live_core_;
   std::unique_ptr<Servers> servers_;
 };
 

@@ -131,7 +131,7 @@ void SettleRefusedInTime(Daemon* daemon) {
   const absl::Status begun = ThreadsOrError([&] {
     // The end of the process ends it.
     std::thread([daemon, settled] {
-      daemon->SettleRefused();
+      daemon->state().store()->SettleRefused();
       settled->set_value();
     }).detach();
     return absl::OkStatus();
@@ -173,7 +173,7 @@ int Serve(std::unique_ptr<Daemon> daemon, bool has_keeper, bool detach,
   }
   Tell(manager, Stopping(daemon->drain_deadline() + kTimeToEnd));
   daemon->BeginDrain();  // whatever the disk does
-  if (is_drain) daemon->RecordDrain(stop.sender);
+  if (is_drain) daemon->state().RecordDrain(stop.sender);
   const ExitCode code = Drain(daemon.get(), signals);
   watchdog.reset();
   daemon.reset();

@@ -17,58 +17,15 @@ bool IsUsed(const Block* block) { return block->state != Block::State::kFree; }
 
 }  // namespace
 
-Arena::Arena() : general_(AnyoneOf(kGeneral)) {}
-Arena::~Arena() = default;
-
 uint64_t Arena::RoundUp(uint64_t bytes) {
   const uint64_t step = bytes < kSmallBytes ? kBlockBytes : kLargeStep;
   return base::RoundUp(bytes, step);
 }
 
-Share* Arena::ShareOf(PoolId pool, void* stream) {
-  if (last_ != nullptr && last_->stream == stream && last_->pool == pool)
-    return last_;
-  auto found = shares_.find({pool, stream});
-  if (found == shares_.end()) {
-    auto share = std::make_unique<Share>();
-    share->pool = pool;
-    share->stream = stream;
-    found = shares_.emplace(std::pair(pool, stream), std::move(share)).first;
-  }
-  return last_ = found->second.get();
-}
-
-Share* Arena::AnyoneOf(PoolId pool) {
-  auto found = anyone_.find(pool);
-  if (found == anyone_.end()) {
-    auto share = std::make_unique<Share>();
-    share->pool = pool;
-    share->anyone = true;
-    found = anyone_.emplace(pool, std::move(share)).first;
-  }
-  return found->second.get();
-}
-
-void Arena::ReserveNode() {
-  if (spare_nodes_ == nullptr) ReturnNode(&nodes_.emplace_back());
-}
-
-Block* Arena::TakeNode() {
-  Block* const node = spare_nodes_;
-  spare_nodes_ = node->next;
-  *node = Block();
-  return node;
-}
-
-void Arena::ReturnNode(Block* block) {
-  block->next = spare_nodes_;
-  spare_nodes_ = block;
-}
-
 void Arena::AddChunk(uint64_t id, uintptr_t address, uint64_t bytes,
                      PoolId pool) {
-  ReserveNode();
-  Share* const anyone = AnyoneOf(pool);
+  spare_.Reserve();
+  Share* const anyone = shares_.Anyone(pool);
   auto made = std::make_unique<Chunk>();
   Chunk* const chunk = made.get();
   chunks_.emplace(address, std::move(made));
@@ -76,7 +33,7 @@ void Arena::AddChunk(uint64_t id, uintptr_t address, uint64_t bytes,
   chunk->address = address;
   chunk->bytes = bytes;
   chunk->pool = pool;
-  Block* const block = TakeNode();
+  Block* const block = spare_.Take();
   block->address = address;
   block->bytes = bytes;
   block->chunk = chunk;
@@ -129,7 +86,7 @@ void Arena::TakeOut(const Chunk& chunk) {
   for (Block* block = chunk.first; block != nullptr;) {
     Block* const after = block->after;
     block->share->free.Remove(block);
-    ReturnNode(block);
+    spare_.Return(block);
     block = after;
   }
   sums_.chunk_bytes -= chunk.bytes;
@@ -143,8 +100,8 @@ void Arena::DissolvePool(PoolId pool) {
     if (chunk->pool != pool) continue;
     for (Block* block = chunk->first; block != nullptr; block = block->after) {
       Share* const from = block->share;
-      Share* const to =
-          from->anyone ? general_ : ShareOf(kGeneral, from->stream);
+      Share* const to = from->anyone ? shares_.Anyone(kGeneral)
+                                     : shares_.Of(kGeneral, from->stream);
       block->share = to;
       if (IsUsed(block)) continue;
       from->free.Remove(block);
@@ -155,10 +112,7 @@ void Arena::DissolvePool(PoolId pool) {
     chunk->pool = kGeneral;
     if (chunk->used == 0) sums_.empty_bytes += chunk->bytes;
   }
-  last_ = nullptr;
-  std::erase_if(
-      shares_, [pool](const auto& entry) { return entry.first.first == pool; });
-  anyone_.erase(pool);
+  shares_.EndPool(pool);
 }
 
 void Arena::CountUsed(Chunk* chunk, int change) {
@@ -173,10 +127,10 @@ void Arena::CountUsed(Chunk* chunk, int change) {
 }
 
 Block* Arena::Allocate(uint64_t bytes, void* stream, PoolId pool) {
-  ReserveNode();
+  spare_.Reserve();
   live_.MakeRoom();
-  Share* const own = ShareOf(pool, stream);
-  const Share* const anyone = pool == kGeneral ? general_ : AnyoneOf(pool);
+  Share* const own = shares_.Of(pool, stream);
+  const Share* const anyone = shares_.Anyone(pool);
   Block* best = own->free.Find(bytes);
   Block* const other = anyone->free.Find(bytes);
   if (best == nullptr || (other != nullptr && other->bytes < best->bytes))
@@ -193,7 +147,7 @@ Block* Arena::Allocate(uint64_t bytes, void* stream, PoolId pool) {
 }
 
 bool Arena::HasForAnyone(uint64_t bytes, PoolId pool) {
-  return AnyoneOf(pool)->free.Find(bytes) != nullptr;
+  return shares_.Anyone(pool)->free.Find(bytes) != nullptr;
 }
 
 bool Arena::Owns(uintptr_t address) const {
@@ -208,7 +162,7 @@ Block* Arena::Cut(Block* block, uint64_t bytes) {
   FreeIndex& free = block->share->free;
   free.Remove(block);
   if (block->bytes == bytes) return block;
-  Block* const second = TakeNode();
+  Block* const second = spare_.Take();
   const bool small = bytes < kSmallBytes;
   const uint64_t first_bytes = small ? block->bytes - bytes : bytes;
   second->address = block->address + first_bytes;
@@ -234,13 +188,13 @@ void Arena::Hold(Block* block) {
 }
 
 void Arena::Free(Block* block, void* stream) {
-  Share* const share = ShareOf(block->share->pool, stream);
+  Share* const share = shares_.Of(block->share->pool, stream);
   share->freed_since_mark = true;
   PutBack(block, share);
 }
 
 void Arena::FreeForAnyone(Block* block) {
-  PutBack(block, AnyoneOf(block->share->pool));
+  PutBack(block, shares_.Anyone(block->share->pool));
 }
 
 void Arena::PutBack(Block* block, Share* share) {
@@ -285,35 +239,35 @@ Block* Arena::MergeWithNext(Block* left) {
   left->bytes += right->bytes;
   left->after = right->after;
   if (left->after != nullptr) left->after->before = left;
-  ReturnNode(right);
+  spare_.Return(right);
   return left;
 }
 
 uint64_t Arena::Mark(void* stream) {
-  Share* const share = ShareOf(kGeneral, stream);
+  Share* const share = shares_.Of(kGeneral, stream);
   share->freed_since_mark = false;
   return ++share->marks;
 }
 
 void Arena::Reached(void* stream, uint64_t mark) {
-  SettleShare(ShareOf(kGeneral, stream), mark);
+  SettleShare(shares_.Of(kGeneral, stream), mark);
 }
 
 void Arena::SettlePool(PoolId pool) {
-  for (const auto& [key, share] : shares_) {
+  for (const auto& [key, share] : shares_.of_streams()) {
     if (key.first == pool) SettleShare(share.get(), ~uint64_t{0});
   }
 }
 
 void Arena::SettleStream(void* stream) {
-  for (const auto& [key, share] : shares_) {
+  for (const auto& [key, share] : shares_.of_streams()) {
     if (key.first != kGeneral && key.second == stream)
       SettleShare(share.get(), ~uint64_t{0});
   }
 }
 
 void Arena::SettleShare(Share* share, uint64_t mark) {
-  Share* const anyone = AnyoneOf(share->pool);
+  Share* const anyone = shares_.Anyone(share->pool);
   std::vector<Block*> done;
   share->free.ForEach([&](Block* block) {
     if (block->marks < mark) done.push_back(block);
@@ -327,25 +281,6 @@ void Arena::SettleShare(Share* share, uint64_t mark) {
     CountUsed(block->chunk, 1);
     PutBack(block, anyone);
   }
-}
-
-std::vector<void*> Arena::StreamsToMark(std::optional<void*> except) const {
-  std::vector<void*> streams;
-  for (const auto& [key, share] : shares_) {
-    if (key.first != kGeneral || share->free.count() == 0) continue;
-    if (share->freed_since_mark && key.second != except)
-      streams.push_back(key.second);
-  }
-  return streams;
-}
-
-uint64_t Arena::LargestFreeBytes() const {
-  uint64_t largest = general_->free.LargestBytes();
-  for (const auto& [key, share] : shares_) {
-    if (key.first == kGeneral)
-      largest = std::max(largest, share->free.LargestBytes());
-  }
-  return largest;
 }
 
 }  // namespace gmb::internal

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,26 +11,10 @@
 
 #include "client/heap/address_table.h"
 #include "client/heap/block.h"
-#include "client/heap/free_index.h"
+#include "client/heap/shares.h"
+#include "client/heap/spare_blocks.h"
 
 namespace gmb::internal {
-
-// Which chunks an allocation may come from: 0 is everybody's, others are
-// reserved for graphs.
-using PoolId = uint32_t;
-inline constexpr PoolId kGeneral = 0;
-
-// Free blocks that one stream of a pool may reuse at once, or any stream.
-struct Share {
-  PoolId pool = kGeneral;
-  void* stream = nullptr;
-  bool anyone = false;
-  // How many marks were put on the stream: a block that was freed before the
-  // mark number n is done with when the stream has reached that mark.
-  uint64_t marks = 0;
-  bool freed_since_mark = false;
-  FreeIndex free;
-};
 
 // A range that is cut into blocks: what one lease is to the heap.
 struct Chunk {
@@ -60,10 +43,9 @@ class Arena {
   // Larger requests fail: 64 TiB, as much as a lease may have.
   static constexpr uint64_t kMostBytes = uint64_t{1} << 46;
 
-  Arena();
+  Arena() = default;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  ~Arena();
 
   // The bytes that a request of `bytes` (1 to kMostBytes) takes.
   [[nodiscard]] static uint64_t RoundUp(uint64_t bytes);
@@ -107,9 +89,6 @@ class Arena {
   [[nodiscard]] uint64_t Mark(void* stream);
   // The stream has reached that mark.
   void Reached(void* stream, uint64_t mark);
-  // Streams other than `except` with free blocks that no mark is behind of.
-  [[nodiscard]] std::vector<void*> StreamsToMark(
-      std::optional<void*> except) const;
   // No work on the pool's blocks that are free is under way any more.
   void SettlePool(PoolId pool);
   // Nor is any of the stream's, in all pools but kGeneral: nothing was freed on
@@ -125,7 +104,8 @@ class Arena {
     size_t live_blocks = 0;
   };
   [[nodiscard]] const Sums& sums() const { return sums_; }
-  [[nodiscard]] uint64_t LargestFreeBytes() const;
+  // The free blocks of streams and of anyone.
+  [[nodiscard]] const Shares& shares() const { return shares_; }
 
   // Its first fault, or "": walks everything, for tests.
   [[nodiscard]] std::string Fault() const;
@@ -136,11 +116,6 @@ class Arena {
   }
 
  private:
-  Share* ShareOf(PoolId pool, void* stream);
-  Share* AnyoneOf(PoolId pool);
-  void ReserveNode();
-  Block* TakeNode();
-  void ReturnNode(Block* block);
   Block* Cut(Block* block, uint64_t bytes);
   void PutBack(Block* block, Share* share);
   static bool MayMerge(const Block* left, const Block* right);
@@ -151,13 +126,9 @@ class Arena {
   std::string FaultOf(const Chunk& chunk) const;
 
   std::map<uintptr_t, std::unique_ptr<Chunk>> chunks_;  // by address
-  std::map<std::pair<PoolId, void*>, std::unique_ptr<Share>> shares_;
-  std::map<PoolId, std::unique_ptr<Share>> anyone_;
-  Share* last_ = nullptr;     // the share looked for last
-  Share* general_ = nullptr;  // anyone's of kGeneral
+  Shares shares_;
   AddressTable live_;
-  std::deque<Block> nodes_;
-  Block* spare_nodes_ = nullptr;  // linked by `next`
+  SpareBlocks spare_;
   Sums sums_;
 };
 

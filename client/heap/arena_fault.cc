@@ -67,10 +67,10 @@ std::string Arena::Fault() const {
     share.free.ForEach([&](const Block* block) { indexed += block->bytes; });
     return indexed != free_bytes[&share] || indexed != share.free.bytes();
   };
-  for (const auto& [key, share] : shares_) {
+  for (const auto& [key, share] : shares_.of_streams()) {
     if (wrong(*share)) return "a stream's free blocks are not all indexed";
   }
-  for (const auto& [pool, share] : anyone_) {
+  for (const auto& [pool, share] : shares_.of_anyone()) {
     if (wrong(*share)) return "anyone's free blocks are not all indexed";
   }
   return "";

@@ -25,7 +25,7 @@ absl::StatusOr<FenceLedger::Fence> FenceLedger::MarkStream(void* stream) {
 }
 
 void FenceLedger::MarkStreams(std::optional<void*> except) {
-  for (void* stream : arena_->StreamsToMark(except)) {
+  for (void* stream : arena_->shares().StreamsToMark(except)) {
     MarkStream(stream).status().IgnoreError();
   }
 }

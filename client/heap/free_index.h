@@ -2,6 +2,7 @@
 #define GMB_CLIENT_HEAP_FREE_INDEX_H_
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,10 +29,11 @@ class FreeIndex {
 
   template <typename Visit>
   void ForEach(Visit visit) const {
-    if (count_ == 0) return;
-    for (const auto& row : heads_) {
-      for (Block* head : row) {
-        for (Block* block = head; block != nullptr;) {
+    for (uint64_t powers = powers_; powers != 0; powers &= powers - 1) {
+      const auto power = static_cast<unsigned>(std::countr_zero(powers));
+      for (unsigned steps = steps_[power]; steps != 0; steps &= steps - 1) {
+        const auto step = static_cast<unsigned>(std::countr_zero(steps));
+        for (Block* block = heads_[power][step]; block != nullptr;) {
           Block* const next = block->next;  // `visit` may remove it
           visit(block);
           block = next;

@@ -160,7 +160,7 @@ HeapStatistics HeapCore::statistics() const {
   statistics.held_bytes = sums.held_bytes;
   statistics.leased_bytes = sums.chunk_bytes;
   statistics.empty_bytes = sums.empty_bytes;
-  statistics.largest_free_bytes = arena_.LargestFreeBytes();
+  statistics.largest_free_bytes = arena_.shares().LargestFreeBytes();
   statistics.blocks = sums.live_blocks;
   statistics.leases = sums.chunks;
   return statistics;

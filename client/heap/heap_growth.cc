@@ -275,7 +275,7 @@ absl::Status HeapCore::OutOfMemory(const absl::Status& why, uint64_t bytes) {
       absl::StrCat("gmb: the heap has no free block of ", bytes,
                    " bytes and could not grow (leased ", sums.chunk_bytes,
                    ", allocated ", sums.live_bytes, ", largest free block ",
-                   arena_.LargestFreeBytes(), "): ", why.message()));
+                   arena_.shares().LargestFreeBytes(), "): ", why.message()));
   why.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
     status.SetPayload(type, payload);
   });

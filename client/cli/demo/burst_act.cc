@@ -27,8 +27,8 @@ constexpr absl::Duration kWait = absl::Seconds(30);
 uint64_t IdleBytes(const Stage& stage) { return stage.Twentieths(kIdleHolds); }
 
 absl::Status FallAsleep(Stage& stage) {
-  GMB_RETURN_IF_ERROR(stage.actor(kIdle).AskIdle());
-  GMB_RETURN_IF_ERROR(stage.actor(kIdle).Await({"idle"}).status());
+  GMB_RETURN_IF_ERROR(stage.cast().Of(kIdle).AskIdle());
+  GMB_RETURN_IF_ERROR(stage.cast().Of(kIdle).Await({"idle"}).status());
   stage.Say(
       Tone::kPlain,
       absl::StrCat(kIdle, " turns its gate on and does nothing: it holds ",
@@ -45,16 +45,16 @@ absl::StatusOr<absl::Duration> Burst(Stage& stage) {
             absl::StrCat(kBusy, " needs ", SizeText(bytes), " for a while; ",
                          SizeText(stage.Twentieths(kFree)), " are free"));
   const int64_t asked_at = MonotonicNanoseconds();
-  GMB_RETURN_IF_ERROR(stage.actor(kBusy).AskLease("burst", bytes, kWait,
-                                                  /*expect_zero=*/true));
+  GMB_RETURN_IF_ERROR(stage.cast().Of(kBusy).AskLease("burst", bytes, kWait,
+                                                      /*expect_zero=*/true));
   GMB_ASSIGN_OR_RETURN(const Json grant, stage.AwaitGrant(kBusy));
   return absl::Nanoseconds(grant.value("monotonic_ns", int64_t{0}) - asked_at);
 }
 
 absl::Status EndBurst(Stage& stage) {
   // Its bytes are right to the end, too.
-  GMB_RETURN_IF_ERROR(stage.actor(kBusy).AskVerify());
-  GMB_RETURN_IF_ERROR(stage.actor(kBusy).Await({"verified"}).status());
+  GMB_RETURN_IF_ERROR(stage.cast().Of(kBusy).AskVerify());
+  GMB_RETURN_IF_ERROR(stage.cast().Of(kBusy).Await({"verified"}).status());
   return stage.Release(kBusy, "burst");
 }
 
@@ -63,8 +63,8 @@ absl::StatusOr<Json> WakeUp(Stage& stage) {
             absl::StrCat(kIdle,
                          " wakes: it enters a scope, and waits until "
                          "its memory is back"));
-  GMB_RETURN_IF_ERROR(stage.actor(kIdle).AskWake(kWait));
-  return stage.actor(kIdle).Await({"woken"}, kWait + kWait);
+  GMB_RETURN_IF_ERROR(stage.cast().Of(kIdle).AskWake(kWait));
+  return stage.cast().Of(kIdle).Await({"woken"}, kWait + kWait);
 }
 
 void CheckWoken(const Stage& stage, const Json& woken, uint64_t evicted) {

@@ -44,7 +44,7 @@ absl::Status ReplaceBroker(Stage& stage) {
   GMB_RETURN_IF_ERROR(stage.KillBroker());
   // Nobody needs a broker for what is mapped, and its answer can wait.
   GMB_RETURN_IF_ERROR(stage.VerifyAll());
-  GMB_RETURN_IF_ERROR(stage.actor(kAsks).AskLease(
+  GMB_RETURN_IF_ERROR(stage.cast().Of(kAsks).AskLease(
       "more", stage.Twentieths(1), kMeanwhileWait, /*expect_zero=*/true));
   stage.Say(Tone::kPlain,
             absl::StrCat(kAsks, " asks for ", SizeText(stage.Twentieths(1)),
@@ -56,7 +56,7 @@ absl::Status ReplaceBroker(Stage& stage) {
   GMB_RETURN_IF_ERROR(stage.Release(kAsks, "more"));
   GMB_ASSIGN_OR_RETURN(const Holdings after, WhoHoldsWhat(stage));
   stage.Check(
-      after == before && before.size() == stage.Tenants().size(),
+      after == before && before.size() == stage.cast().Tenants().size(),
       "when the broker is killed, the next one has every session and lease",
       absl::StrCat(CountText(before.size(), "session"), " and ",
                    CountText(CountLeases(before), "lease"), " as before, and ",

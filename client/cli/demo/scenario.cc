@@ -159,7 +159,7 @@ absl::Status KillAndRegrant(Stage& stage) {
       absl::Nanoseconds(grant.value("monotonic_ns", int64_t{0}) - killed_at);
   GMB_ASSIGN_OR_RETURN(
       const std::string ended,
-      stage.actor("batch").process().Wait(absl::Now() + absl::Seconds(10)));
+      stage.cast().Of("batch").process().Wait(absl::Now() + absl::Seconds(10)));
   stage.Check(
       ended == "signal 9" && after > absl::ZeroDuration() &&
           after < kSlowestRegrant,
@@ -188,7 +188,7 @@ absl::Status ServeThroughDeath(Stage& stage) {
 
 absl::Status LeaveCleanly(Stage& stage) {
   stage.BeginAct("Act 8 of 8: everybody leaves, and nothing is left behind");
-  for (const std::string& tenant : stage.Tenants()) {
+  for (const std::string& tenant : stage.cast().Tenants()) {
     GMB_RETURN_IF_ERROR(stage.Quit(tenant));
   }
   GMB_ASSIGN_OR_RETURN(
@@ -224,11 +224,12 @@ absl::Status PlayScenario(Stage& stage) {
     GMB_RETURN_IF_ERROR(act(stage));
   }
   stage.Check(
-      stage.verifications() > 0,
+      stage.cast().verifications() > 0,
       "contents are right throughout, by byte and checksum",
       absl::StrFormat(
           "%d readings of all leases of a process, %s in all, 0 B wrong",
-          stage.verifications(), SizeText(stage.verified_bytes())));
+          stage.cast().verifications(),
+          SizeText(stage.cast().verified_bytes())));
   return absl::OkStatus();
 }
 

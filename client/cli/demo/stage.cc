@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "client/cli/installed.h"
 #include "client/cli/text/text.h"
 
 namespace gmb::cli {
@@ -33,19 +31,19 @@ int64_t MonotonicNanoseconds() {
   return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
 }
 
-Stage::Stage(const Parts& parts) : parts_(parts) {}
-
-void Stage::Observe() {
-  monitor_ = std::make_unique<Monitor>(
-      &admin(), parts_.stop,
-      [screen = parts_.screen](const Snapshot& s) { screen->Show(s); });
-}
+Stage::Stage(const Parts& parts)
+    : parts_(parts),
+      watch_(parts.broker, parts.stop,
+             [screen = parts.screen](const Snapshot& s) { screen->Show(s); }),
+      cast_({.broker = parts.broker,
+             .dir = parts.dir,
+             .interrupt_fd = parts.interrupt_fd}) {}
 
 absl::Status Stage::Open() {
-  Observe();
+  watch_.Begin();
   GMB_ASSIGN_OR_RETURN(
       const Snapshot first,
-      monitor_->Await("a first answer", [](const Snapshot&) { return true; }));
+      monitor().Await("a first answer", [](const Snapshot&) { return true; }));
   const v1::PoolStatus& pool = first.pool();
   const uint64_t granularity =
       std::max<uint64_t>(1, pool.device().granularity_bytes());
@@ -77,34 +75,24 @@ void Stage::Check(bool passed, const std::string& claim,
 }
 
 absl::Status Stage::Enter(const std::string& tenant) {
-  actors_.erase(tenant);
-  GMB_ASSIGN_OR_RETURN(
-      ActorProcess actor,
-      ActorProcess::Start(
-          {.program = ThisProgram(),
-           .socket_dir =
-               absl::StrCat(parts_.broker->socket_dir(), "/tenants/", tenant),
-           .tenant = tenant,
-           .log_path = absl::StrCat(parts_.dir, "/", tenant, ".log"),
-           .group = parts_.broker->pid(),
-           .interrupt_fd = parts_.interrupt_fd}));
-  parts_.screen->Note(tenant, absl::StrCat("process ", actor.process().pid()));
-  actors_.emplace(tenant, std::move(actor));
+  GMB_RETURN_IF_ERROR(cast_.Enter(tenant));
+  parts_.screen->Note(
+      tenant, absl::StrCat("process ", cast_.Of(tenant).process().pid()));
   return absl::OkStatus();
 }
 
 absl::Status Stage::Lease(const std::string& tenant, const std::string& name,
                           uint64_t bytes) {
   GMB_RETURN_IF_ERROR(
-      actor(tenant).AskLease(name, bytes, absl::ZeroDuration()));
+      cast_.Of(tenant).AskLease(name, bytes, absl::ZeroDuration()));
   GMB_ASSIGN_OR_RETURN(const Json answer,
-                       actor(tenant).Await({"granted", "refused"}));
+                       cast_.Of(tenant).Await({"granted", "refused"}));
   if (answer.at("event") == "refused") {
     return absl::ResourceExhaustedError(absl::StrCat(tenant, " was refused ",
                                                      SizeText(bytes), ": ",
                                                      Text(answer, "message")));
   }
-  GMB_ASSIGN_OR_RETURN(const Json filled, actor(tenant).Await({"filled"}));
+  GMB_ASSIGN_OR_RETURN(const Json filled, cast_.Of(tenant).Await({"filled"}));
   Say(Tone::kPlain,
       absl::StrCat(tenant, " leases ", SizeText(bytes), " (", name,
                    ") and fills it, checksum ", Text(filled, "checksum")));
@@ -115,8 +103,8 @@ absl::Status Stage::Lease(const std::string& tenant, const std::string& name,
 absl::Status Stage::Release(const std::string& tenant,
                             const std::string& name) {
   Say(Tone::kPlain, absl::StrCat(tenant, " releases ", name));
-  GMB_RETURN_IF_ERROR(actor(tenant).AskRelease(name));
-  return actor(tenant).Await({"released"}).status();
+  GMB_RETURN_IF_ERROR(cast_.Of(tenant).AskRelease(name));
+  return cast_.Of(tenant).Await({"released"}).status();
 }
 
 absl::StatusOr<Json> Stage::LeaseRefused(const std::string& tenant,
@@ -124,8 +112,8 @@ absl::StatusOr<Json> Stage::LeaseRefused(const std::string& tenant,
   Say(Tone::kPlain,
       absl::StrCat(tenant, " asks for ", SizeText(bytes), " more"));
   GMB_RETURN_IF_ERROR(
-      actor(tenant).AskLease("more", bytes, absl::ZeroDuration()));
-  absl::StatusOr<Json> answer = actor(tenant).Await({"granted", "refused"});
+      cast_.Of(tenant).AskLease("more", bytes, absl::ZeroDuration()));
+  absl::StatusOr<Json> answer = cast_.Of(tenant).Await({"granted", "refused"});
   if (!answer.ok()) return answer.status();
   if (answer->at("event") == "granted") {
     return absl::FailedPreconditionError(
@@ -145,20 +133,20 @@ absl::Status Stage::LeaseWaits(const std::string& tenant,
       absl::StrCat(tenant, " asks for ", SizeText(bytes),
                    " more and is ready to wait ", DurationText(kGrantWait)));
   GMB_RETURN_IF_ERROR(
-      actor(tenant).AskLease(name, bytes, kGrantWait, expect_zero));
-  GMB_ASSIGN_OR_RETURN(const Json told,
-                       actor(tenant).Await({"waiting", "granted", "refused"}));
+      cast_.Of(tenant).AskLease(name, bytes, kGrantWait, expect_zero));
+  GMB_ASSIGN_OR_RETURN(const Json told, cast_.Of(tenant).Await(
+                                            {"waiting", "granted", "refused"}));
   if (told.at("event") != "waiting") {
     return absl::FailedPreconditionError(
         absl::StrCat(tenant, " was answered \"", Text(told, "event"),
                      "\" where it should wait"));
   }
-  GMB_RETURN_IF_ERROR(monitor_
-                          ->Await(absl::StrCat(tenant, " waits"),
-                                  [&](const Snapshot& snapshot) {
-                                    return snapshot.tenant(tenant).waiting() ==
-                                           1;
-                                  })
+  GMB_RETURN_IF_ERROR(monitor()
+                          .Await(absl::StrCat(tenant, " waits"),
+                                 [&](const Snapshot& snapshot) {
+                                   return snapshot.tenant(tenant).waiting() ==
+                                          1;
+                                 })
                           .status());
   v1::ExplainRequest request;
   request.set_tenant(tenant);
@@ -172,30 +160,21 @@ absl::Status Stage::LeaseWaits(const std::string& tenant,
 
 absl::StatusOr<Json> Stage::AwaitGrant(const std::string& tenant) {
   absl::StatusOr<Json> answer =
-      actor(tenant).Await({"granted", "refused"}, kGrantWait + kGrantWait);
+      cast_.Of(tenant).Await({"granted", "refused"}, kGrantWait + kGrantWait);
   if (!answer.ok()) return answer.status();
   if (answer->at("event") == "refused") {
     return absl::ResourceExhaustedError(absl::StrCat(
         tenant,
         " was refused after it had waited: ", Text(*answer, "message")));
   }
-  GMB_RETURN_IF_ERROR(actor(tenant).Await({"filled"}).status());
+  GMB_RETURN_IF_ERROR(cast_.Of(tenant).Await({"filled"}).status());
   return answer;
 }
 
 absl::Status Stage::VerifyAll() {
-  for (auto& [tenant, actor] : actors_) {
-    GMB_RETURN_IF_ERROR(actor.AskVerify());
-  }
-  uint64_t bytes = 0;
-  for (auto& [tenant, actor] : actors_) {
-    GMB_ASSIGN_OR_RETURN(const Json verified, actor.Await({"verified"}));
-    bytes += verified.at("bytes").get<uint64_t>();
-    ++verifications_;
-  }
-  verified_bytes_ += bytes;
+  GMB_ASSIGN_OR_RETURN(const uint64_t bytes, cast_.Verify());
   Say(Tone::kGood,
-      absl::StrCat("all ", actors_.size(), " processes read back ",
+      absl::StrCat("all ", cast_.Tenants().size(), " processes read back ",
                    SizeText(bytes), ": every byte and checksum is right"));
   return absl::OkStatus();
 }
@@ -212,38 +191,32 @@ absl::StatusOr<v1::Change> Stage::SetLimit(const std::string& tenant,
   if (answer.changes().empty())
     return absl::InternalError("the broker named no change");
   // The process is told as well.
-  GMB_RETURN_IF_ERROR(actor(tenant).Await({"budget"}).status());
+  GMB_RETURN_IF_ERROR(cast_.Of(tenant).Await({"budget"}).status());
   return answer.changes(0);
 }
 
 absl::Status Stage::Quit(const std::string& tenant) {
-  GMB_RETURN_IF_ERROR(actor(tenant).AskQuit());
+  GMB_RETURN_IF_ERROR(cast_.Of(tenant).AskQuit());
   // A failure on the way out is said before the process ends.
-  const absl::StatusOr<Json> last = actor(tenant).Await({"never"});
+  const absl::StatusOr<Json> last = cast_.Of(tenant).Await({"never"});
   if (!absl::IsUnavailable(last.status())) return last.status();
   GMB_ASSIGN_OR_RETURN(
       const std::string ended,
-      actor(tenant).process().Wait(absl::Now() + absl::Seconds(10)));
+      cast_.Of(tenant).process().Wait(absl::Now() + absl::Seconds(10)));
   if (ended != "exit code 0") {
     return absl::InternalError(
         absl::StrCat("the process of ", tenant, " ended with ", ended));
   }
-  actors_.erase(tenant);
+  cast_.Leave(tenant);
   return absl::OkStatus();
 }
 
 void Stage::Kill(const std::string& tenant) {
-  ChildProcess& victim = actor(tenant).process();
+  ChildProcess& victim = cast_.Of(tenant).process();
   victim.Signal(SIGKILL);
   parts_.screen->Note(tenant, "killed");
   Say(Tone::kWarning,
       absl::StrCat("kill -9 ", victim.pid(), " (", tenant, ")"));
-}
-
-std::vector<std::string> Stage::Tenants() const {
-  std::vector<std::string> tenants;
-  for (const auto& [tenant, actor] : actors_) tenants.push_back(tenant);
-  return tenants;
 }
 
 absl::Status Stage::KillBroker() {
@@ -260,14 +233,8 @@ absl::StatusOr<absl::Duration> Stage::StartBrokerAgain() {
   const int64_t from = MonotonicNanoseconds();
   GMB_RETURN_IF_ERROR(parts_.broker->StartAgain());
   const absl::Duration took = absl::Nanoseconds(MonotonicNanoseconds() - from);
-  Observe();
+  watch_.Begin();
   return took;
-}
-
-Monitor::Findings Stage::Close() {
-  if (monitor_ != nullptr) findings_.Add(monitor_->findings());
-  monitor_.reset();
-  return findings_;
 }
 
 }  // namespace gmb::cli

@@ -2,32 +2,27 @@
 #define GMB_CLIENT_CLI_DEMO_STAGE_H_
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/cli/demo/actor_process.h"
 #include "client/cli/demo/broker_process.h"
+#include "client/cli/demo/cast.h"
 #include "client/cli/demo/check_list.h"
 #include "client/cli/demo/monitor.h"
 #include "client/cli/demo/screen.h"
+#include "client/cli/demo/watch.h"
 
 namespace gmb::cli {
 
 // The same clock in every process of a machine.
 [[nodiscard]] int64_t MonotonicNanoseconds();
 
-// The stage of all acts of the demo: the broker, a process for each tenant, and
-// the steps that the acts share, each told on the screen. Used by one thread. A
-// status ends the demo: it is pointless to go on. A result that is merely wrong
-// goes on the check list.
+// The stage of all acts of the demo: the steps that they share, each told on the
+// screen. Used by one thread. A status ends the demo: it is pointless to go on.
+// A result that is merely wrong goes on the check list.
 class Stage {
  public:
   struct Parts {
@@ -80,10 +75,8 @@ class Stage {
   absl::StatusOr<absl::Duration> StartBrokerAgain();
 
   // --- The present state.
-  [[nodiscard]] ActorProcess& actor(const std::string& tenant) {
-    return actors_.at(tenant);
-  }
-  [[nodiscard]] Monitor& monitor() { return *monitor_; }
+  [[nodiscard]] Cast& cast() { return cast_; }
+  [[nodiscard]] Monitor& monitor() { return watch_.monitor(); }
   [[nodiscard]] const AdminClient& admin() const {
     return parts_.broker->admin();
   }
@@ -92,24 +85,16 @@ class Stage {
     return count * twentieth_;
   }
   [[nodiscard]] uint64_t capacity_bytes() const { return capacity_; }
-  [[nodiscard]] uint64_t verified_bytes() const { return verified_bytes_; }
-  [[nodiscard]] uint64_t verifications() const { return verifications_; }
-  [[nodiscard]] std::vector<std::string> Tenants() const;
 
   // Ends the monitor; the broker may be stopped afterwards.
-  Monitor::Findings Close();
+  Monitor::Findings Close() { return watch_.End(); }
 
  private:
-  void Observe();
-
   const Parts parts_;
-  std::unique_ptr<Monitor> monitor_;
-  Monitor::Findings findings_;  // of the monitors before it
-  std::map<std::string, ActorProcess> actors_;
+  Watch watch_;
+  Cast cast_;
   uint64_t twentieth_ = 0;
   uint64_t capacity_ = 0;
-  uint64_t verified_bytes_ = 0;
-  uint64_t verifications_ = 0;
 };
 
 }  // namespace gmb::cli

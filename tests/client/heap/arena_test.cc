@@ -41,7 +41,7 @@ TEST_F(ArenaTest, AnEmptyArenaHasNothing) {
   EXPECT_EQ(Allocate(1), nullptr);
   EXPECT_EQ(arena_.Find(kBase), nullptr);
   EXPECT_FALSE(arena_.Owns(kBase));
-  EXPECT_EQ(arena_.LargestFreeBytes(), 0U);
+  EXPECT_EQ(arena_.shares().LargestFreeBytes(), 0U);
 }
 
 TEST_F(ArenaTest, SizesAreRoundedUp) {
@@ -74,11 +74,13 @@ TEST_F(ArenaTest, AnotherStreamHasItWhenAMarkBehindTheFreeIsReached) {
   arena_.AddChunk(1, kBase, 2 * kMiB);
   const uint64_t early = arena_.Mark(StreamNumber(1));
   Free(Allocate(2 * kMiB, 1), 1);
-  EXPECT_THAT(arena_.StreamsToMark(StreamNumber(2)),
+  EXPECT_THAT(arena_.shares().StreamsToMark(StreamNumber(2)),
               ::testing::ElementsAre(StreamNumber(1)));
-  EXPECT_THAT(arena_.StreamsToMark(StreamNumber(1)), ::testing::IsEmpty());
+  EXPECT_THAT(arena_.shares().StreamsToMark(StreamNumber(1)),
+              ::testing::IsEmpty());
   const uint64_t late = arena_.Mark(StreamNumber(1));
-  EXPECT_THAT(arena_.StreamsToMark(StreamNumber(2)), ::testing::IsEmpty());
+  EXPECT_THAT(arena_.shares().StreamsToMark(StreamNumber(2)),
+              ::testing::IsEmpty());
   arena_.Reached(StreamNumber(1), early);
   EXPECT_EQ(Allocate(2 * kMiB, 2), nullptr);
   arena_.Reached(StreamNumber(1), late);
@@ -128,7 +130,7 @@ TEST_F(ArenaTest, APoolIsForItsOwnAndIsEverybodysWhenItIsDissolved) {
   arena_.DissolvePool(7);
   EXPECT_EQ(arena_.Fault(), "");
   EXPECT_EQ(Allocate(2 * kMiB, 3), nullptr) << "stream 2 may still write to it";
-  EXPECT_THAT(arena_.StreamsToMark(std::nullopt),
+  EXPECT_THAT(arena_.shares().StreamsToMark(std::nullopt),
               ::testing::ElementsAre(StreamNumber(2)));
   arena_.Reached(StreamNumber(2), arena_.Mark(StreamNumber(2)));
   EXPECT_NE(Allocate(2 * kMiB, 3), nullptr);
