@@ -121,8 +121,10 @@ class Planner {
     const Trimmers trimmers =
         TrimmersOf(snapshot_, judge_, pool, now_, options_);
     uint64_t bytes = trimmers.asked_bytes;
-    // Nothing else is taken where trims alone are allowed.
-    bool late = demand_.last_step == Step::kTrim;
+    // Nothing else is taken where trims alone are allowed. And a guarantee does
+    // not wait for one who may not answer its Evict.
+    bool late = demand_.last_step == Step::kTrim ||
+                demand_.cause == Cause::kWithinGuarantee;
     for (const LeaseRow* lease : trimmers.rows) {
       if (bytes >= need_bytes || plan_.trims.size() >= kMaxVictims) break;
       if (!late && !Rests(*lease, now_, options_)) {

@@ -3,19 +3,22 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "quota/units.h"
 
 namespace gmb::broker {
 
-// Which lease is to be copied ahead of need is found over several turns: how
-// far that has come, and the best one so far.
+// Which leases are to be copied ahead of need is found over several turns: how
+// far the looking has come, and what was found.
 struct BackingPass {
   quota::PoolId pool{};
   quota::TenantId tenant{};
   quota::LeaseId lease{};
-  std::optional<quota::LeaseId> best;
   size_t seen = 0;
+  bool found = false;
+  std::vector<quota::LeaseId> next;       // the likeliest victim last
+  std::optional<quota::LeaseId> in_hand;  // is being copied: one at a time
 };
 
 }  // namespace gmb::broker

@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "broker/machine/index_keeper.h"
 #include "broker/machine/lease.h"
-#include "broker/machine/lookout.h"
 #include "broker/machine/quota_desk.h"
 #include "broker/machine/records.h"
 #include "broker/machine/state.h"
@@ -18,19 +17,15 @@
 namespace gmb::broker {
 
 // Room in the host pool, which makes a lease soft; and copies of contents to it
-// and back, ahead of need too.
+// and back, those ahead of need too.
 class HostDesk {
  public:
   struct Below {
     IndexKeeper& index;
     QuotaDesk& quota;
-    Lookout& lookout;
   };
   HostDesk(State& state, const Below& below)
-      : state_(state),
-        index_(below.index),
-        quota_(below.quota),
-        lookout_(below.lookout) {}
+      : state_(state), index_(below.index), quota_(below.quota) {}
 
   // --- Room.
   void SetLimit(quota::TenantId tenant, uint64_t bytes);
@@ -73,21 +68,18 @@ class HostDesk {
   void BeforeSeal(const Session& session, Lease* lease);
 
   // --- Ahead of need.
-  void BackAhead(quota::Instant now, Turn& turn);
+  [[nodiscard]] uint64_t StartBacking(Lease* lease, uint64_t bytes,
+                                      quota::Instant now, Turn& turn);
   void OnBacked(Lease* lease, Turn& turn);
 
  private:
   // Between these slabs of the lease and its place in the host pool.
   void CopyContents(Lease* lease, device::CopyDirection direction, size_t first,
                     size_t end, Turn& turn);
-  bool BackingRound(quota::Instant now, uint64_t available);
-  void StartBacking(Lease* lease, uint64_t bytes, quota::Instant now,
-                    Turn& turn);
 
   State& state_;
   IndexKeeper& index_;
   QuotaDesk& quota_;
-  Lookout& lookout_;
 };
 
 // Whether such contents of the session can be taken by force.

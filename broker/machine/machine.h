@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "broker/machine/backer.h"
 #include "broker/machine/debt_desk.h"
 #include "broker/machine/gatekeeper.h"
 #include "broker/machine/gates.h"
@@ -116,7 +117,8 @@ class Machine {
   Gates gates_{state_};
   PoolKeeper pools_{state_, quota_};
   Lookout lookout_{state_};
-  HostDesk host_{state_, {index_, quota_, lookout_}};
+  HostDesk host_{state_, {index_, quota_}};
+  Backer backer_{state_, {lookout_, host_}};
   DebtDesk debts_{state_, {index_, host_}};
   LeaseMover mover_{state_, {index_, quota_, sessions_, pools_, host_, debts_}};
   LeaseDesk leases_{state_, {index_, quota_, sessions_, pools_, host_, mover_}};

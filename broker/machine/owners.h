@@ -14,6 +14,7 @@ class Gates;         // the gates' words, and groups
 class PoolKeeper;    // pools, slabs, what devices report
 class Lookout;       // how much is looked at, and whose gates are watched
 class HostDesk;      // room in the host pool, copies to it and back
+class Backer;        // what is copied ahead of need
 class DebtDesk;      // answers that are overdue, and who owes them
 class LeaseMover;    // leases that leave the device and come back
 class LeaseDesk;     // leases from their grant to their end

@@ -106,7 +106,7 @@ void Machine::DoWhatIsDue(Turn& turn) {
   Drain(turn);
   Reclaim(turn);
   operators_.CheckDepartures(now, turn);
-  host_.BackAhead(now, turn);
+  backer_.BackAhead(now, turn);
   Drain(turn);
   // A lease that was taken last may have made its session's Restore larger.
   reclaimer_.NoticeShortages(now);

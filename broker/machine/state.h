@@ -96,9 +96,9 @@ struct State {
   // The places of leases in the host pool.
   Owned<HostBooks, HostDesk> host_books;
   Owned<uint64_t, HostDesk> last_copy_group;
-  Owned<quota::BackingBudget, HostDesk> backing_budget;
-  Owned<quota::Instant, HostDesk> backing_at;  // the next look
-  Owned<BackingPass, HostDesk> backing_pass;
+  Owned<quota::BackingBudget, Backer> backing_budget;
+  Owned<quota::Instant, Backer> backing_at;  // the next look
+  Owned<BackingPass, Backer> backing_pass;
 
   Owned<OwedAnswers, DebtDesk> owed;
 

@@ -534,6 +534,14 @@ TEST_F(PlannerTest, AnOperatorsReclaimTakesOfThatTenantAlone) {
   EXPECT_EQ(plan_.short_bytes, 10u);
 }
 
+TEST_F(PlannerTest, AGuaranteeIsNotKeptWaitingForThoseThatRest) {
+  Tenant(kC).guarantee_bytes = 100;
+  Add(kA, 10, 0).trimmable_bytes = 8;
+  Add(kB, 10, 90).backed_bytes = 10;
+  Within(8);
+  EXPECT_EQ(plan_.trims.size(), 1u);
+}
+
 TEST_F(PlannerTest, AnOperatorsTrimIsAskedOfThoseAtWorkToo) {
   Add(kA, 10, 0).trimmable_bytes = 8;
   Add(kA, 10, 90).backed_bytes = 10;

@@ -1,10 +1,12 @@
 // Parked memory that is copied to the host pool before anybody needs it
 // (docs/eviction.md, "Backing ahead").
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/broker/machine/machine_fixture.h"
 
@@ -219,6 +221,128 @@ TEST_F(MachineSealedBackingTest, TenMinutesAfterTheLastLackNoneIsCopied) {
   Seal(idle, Lease(idle, 4));
   RunFor(seconds(30));
   EXPECT_EQ(world.copies_out, 0u);
+}
+
+// As `gmbd` comes: sealed memory alone, many leases and much room.
+class MachineManySealedTest : public MachineFixture {
+ protected:
+  static MachineWorld Shape(uint64_t host_granules = 4096) {
+    MachineWorld shape;
+    shape.granules = 4096;
+    shape.host_granules = host_granules;
+    shape.options.backing.sealed_bytes_per_second = uint64_t{4} << 30;
+    return shape;
+  }
+  explicit MachineManySealedTest(const MachineWorld& shape = Shape())
+      : MachineFixture(shape) {}
+  void SetUp() override {
+    SetTenant("a");
+    SetTenant("b");
+    SimClient* holder = Active("b");
+    const quota::LeaseId most = Lease(holder, 4000);
+    SimClient* waiter = Parked("a");
+    const uint64_t id = Ask(waiter, 2000, {.wait = milliseconds(100)});
+    ASSERT_EQ(Outcome(waiter, id), "waits");
+    RunFor(milliseconds(200));
+    Release(holder, most);
+  }
+  uint64_t Backed() { return InHostPool("a").true_bytes / kGranule; }
+};
+
+TEST_F(MachineManySealedTest, OneIsCopiedAtATimeAndInSteps) {
+  SimClient* idle = Parked("a");
+  for (int i = 0; i < 3; ++i) Seal(idle, Lease(idle, 256));
+  const uint64_t slab_granules =
+      state().leases->begin()->second->held->slabs.front().bytes / kGranule;
+  for (int i = 0; i < 1000; ++i) world.Advance(milliseconds(10));
+  EXPECT_EQ(world.copies_out, std::max<uint64_t>(64 / slab_granules, 1))
+      << "128 MiB or a slab, and no copy has ended";
+  RunFor(seconds(5));
+  EXPECT_EQ(Backed(), 768u);
+}
+
+TEST_F(MachineManySealedTest, ARequestStopsTheCopyAndWhatWasCopiedStays) {
+  SetTenant("a", {.guarantee = 512});  // borrowers do not evict it
+  SimClient* idle = Parked("a");
+  const quota::LeaseId lease = Lease(idle, 512);
+  Seal(idle, lease);
+  const uint64_t slabs = state().LeaseAt(lease).held->slabs.size();
+  ASSERT_GE(slabs, 3u);
+  for (int i = 0; i < 1000 && world.copies_out == 0; ++i)
+    world.Advance(milliseconds(10));
+  ASSERT_EQ(world.copies_out, 1u);
+  ASSERT_TRUE(world.StepCopy(/*out=*/true, /*fail=*/false));
+  ASSERT_EQ(world.copies_out, 2u) << "the second begins";
+  Lease(Active("b"), 3400);
+  SimClient* waiter = Active("b");
+  ASSERT_EQ(Outcome(waiter, Ask(waiter, 600, {.wait = seconds(1)})), "waits");
+  RunCopies();
+  EXPECT_EQ(world.copies_out, 2u);
+  RunFor(seconds(5));
+  EXPECT_EQ(Backed(), 512u);
+  EXPECT_EQ(world.copies_out, slabs + 1) << "one was made again";
+}
+
+TEST_F(MachineManySealedTest, OneThatDoesNotAnswerHoldsNothingBack) {
+  SimClient* stopped = Parked("b");
+  Lease(stopped, 4);
+  stubborn.insert(stopped);
+  Reclaim("b");
+  RunFor(seconds(10));
+  SimClient* idle = Parked("a");
+  Seal(idle, Lease(idle, 4));
+  RunFor(seconds(5));
+  EXPECT_EQ(Backed(), 4u);
+}
+
+TEST_F(MachineManySealedTest, ManySmallLeasesAreCopiedSoon) {
+  world.CheckEvery(1000);
+  SimClient* idle = Parked("a");
+  for (int i = 0; i < 1000; ++i) Seal(idle, Lease(idle, 1));
+  RunFor(seconds(10));
+  EXPECT_EQ(Backed(), 1000u);
+}
+
+TEST_F(MachineManySealedTest, UsersOfALeaseCountAsLooks) {
+  world.CheckEvery(1000);
+  SimClient* owner = Parked("a");
+  constexpr int kLeases = 40, kUsers = 100;
+  for (int i = 0; i < kLeases; ++i)
+    Lease(owner, 1, {.share_as = absl::StrCat("w", i)});
+  for (int user = 0; user < kUsers; ++user) {
+    SimClient* client = Parked("a");
+    for (int i = 0; i < kLeases; ++i) Attach(client, absl::StrCat("w", i));
+    if (user + 1 == kUsers) {
+      ASSERT_TRUE(Enter(client));
+    }
+  }
+  size_t last = 0, most = 0;
+  for (int i = 0; i < 300; ++i) {
+    world.Advance(milliseconds(10));
+    const size_t seen = state().backing_pass->seen;
+    if (seen > last) most = std::max(most, seen - last);
+    last = seen;
+  }
+  EXPECT_EQ(world.copies_out, 0u) << "one is at work";
+  EXPECT_GT(most, 0u);
+  EXPECT_LE(most, 400u) << "of 4,000";
+}
+
+class MachineHardSealedTest : public MachineManySealedTest {
+ protected:
+  MachineHardSealedTest() : MachineManySealedTest(Shape(8)) {}
+};
+
+TEST_F(MachineHardSealedTest, OneThatCannotBeTakenIsNotCopied) {
+  SimClient* first = Parked("a");
+  const quota::LeaseId all = Lease(first, 8);
+  SimClient* second = Parked("a");
+  const quota::LeaseId hard = Lease(second, 4);
+  ASSERT_TRUE(IsHard(hard)) << "the host pool had no room";
+  Seal(second, hard);
+  Release(first, all);
+  RunFor(seconds(30));
+  EXPECT_LE(world.copies_out * 2, 4u) << "at most once";
 }
 
 }  // namespace

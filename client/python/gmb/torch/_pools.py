@@ -215,6 +215,11 @@ class Router:
         with self._lock:
             self._idle.append(pool)
 
+    def in_use(self) -> bool:
+        """Whether a scope is open."""
+        with self._lock:
+            return bool(self._busy)
+
     # --- Giving back.
 
     def release_unused(self) -> None:

@@ -15,9 +15,10 @@ from gmb.torch._pools import Router
 # Looking takes torch's lock, and Python's: while scopes come and go, no more than this part of
 # the time.
 _PART_OF_TIME = 0.002
-# It looks at once when no scope has been left for so long: what is cached then would be copied
-# to the host if the broker did not know that it can be dropped.
+# When no scope has been left for so long, and none is open, it looks sooner: what is cached then
+# would be copied to the host if the broker did not know that it can be dropped.
 _REST_SECONDS = 0.2
+_PART_OF_REST = 0.02
 # How soon it notices that a trim was passed by while no scope was left.
 _LOOK_SECONDS = 1.0
 
@@ -57,30 +58,32 @@ class Trimmer:
             self._thread.join()
 
     def _run(self) -> None:
-        may_look_at = time.monotonic()
+        looked_at, took = time.monotonic(), 0.0
         while True:
             if not self._changed.wait(_LOOK_SECONDS) and not self._forgotten():
                 continue
-            if not self._await_rest(may_look_at):
+            if not self._await_rest(looked_at + took / _PART_OF_TIME, took):
                 return
             began = time.monotonic()
             try:
                 self._report()
             except Error:
                 return  # the session is over
-            ended = time.monotonic()
-            may_look_at = ended + (ended - began) / _PART_OF_TIME
+            looked_at = time.monotonic()
+            took = looked_at - began
 
-    def _await_rest(self, may_look_at: float) -> bool:
-        """Until no scope is left any more, or then. False: it is to stop.
+    def _await_rest(self, at_last: float, took: float) -> bool:
+        """Until no scope is open or left any more, or then. False: it is to stop.
 
         It sleeps, and is not woken by each scope.
         """
+        rest = max(_REST_SECONDS, took / _PART_OF_REST)
         while True:
             self._changed.clear()
-            if self._stop.wait(_REST_SECONDS):
+            if self._stop.wait(rest):
                 return False
-            if not self._changed.is_set() or time.monotonic() >= may_look_at:
+            at_rest = not self._changed.is_set() and not self._router.in_use()
+            if at_rest or time.monotonic() >= at_last:
                 return True
 
     def _forgotten(self) -> bool:
