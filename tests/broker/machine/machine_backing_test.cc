@@ -299,7 +299,7 @@ TEST_F(MachineManySealedTest, ManySmallLeasesAreCopiedSoon) {
   world.CheckEvery(1000);
   SimClient* idle = Parked("a");
   for (int i = 0; i < 1000; ++i) Seal(idle, Lease(idle, 1));
-  RunFor(seconds(10));
+  RunFor(seconds(6));
   EXPECT_EQ(Backed(), 1000u);
 }
 
